@@ -1,0 +1,1 @@
+//! The daemon: engine, loops and surfaces.

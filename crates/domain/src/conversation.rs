@@ -1,0 +1,29 @@
+//! The life of a conversation: a multi-turn chat kept as a JSONL file.
+
+use crate::{lifecycle::Lifecycle, words};
+
+words! {
+    pub enum ConversationState { Active = "active", Completed = "completed", Interrupted = "interrupted" }
+}
+
+words! {
+    pub enum ConversationFact { Finished = "finished", Broken = "broken", Resumed = "resumed" }
+}
+
+impl Lifecycle for ConversationState {
+    type Fact = ConversationFact;
+
+    const NOUN: &'static str = "conversation";
+    const STATES: &'static [Self] = Self::ALL;
+    const FACTS: &'static [ConversationFact] = ConversationFact::ALL;
+    const TRANSITIONS: &'static [(Self, ConversationFact, Self)] = {
+        use ConversationFact as On;
+        use ConversationState::*;
+        &[
+            (Active, On::Finished, Completed),
+            (Active, On::Broken, Interrupted),
+            (Completed, On::Resumed, Active),
+            (Interrupted, On::Resumed, Active),
+        ]
+    };
+}

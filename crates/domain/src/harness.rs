@@ -1,0 +1,312 @@
+//! A harness: a kind of agent program, described by data.
+
+use std::collections::BTreeMap;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::text::Prompt;
+
+/// How a prompt reaches the program.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub enum PromptStyle {
+    /// As the last argument.
+    Last,
+    /// As the last argument behind `--`, so that a prompt may begin with a dash.
+    AfterDashes,
+    /// As the value of this flag.
+    Flag(String),
+    /// As `--flag=prompt`, for programs whose flag takes an optional value.
+    FlagEquals(String),
+    /// Typed into the terminal once the program runs.
+    Typed,
+    /// The program takes none.
+    None,
+}
+
+/// A harness as written in the config file.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct HarnessConfig {
+    /// The program: a name looked up in PATH, or an absolute path.
+    pub program: String,
+    #[serde(default)]
+    pub label: Option<String>,
+    /// Arguments in front of the prompt.
+    #[serde(default)]
+    pub args: Vec<String>,
+    /// How a prompt reaches the program in a terminal.
+    #[serde(default = "typed")]
+    pub prompt: PromptStyle,
+    /// What the command line of the living process contains; the program's name if left out.
+    #[serde(default)]
+    pub identity: Option<String>,
+    /// Variables to add to the environment.
+    #[serde(default)]
+    pub env: BTreeMap<String, String>,
+    /// Arguments that make it speak ACP on its standard streams.
+    #[serde(default)]
+    pub acp_args: Option<Vec<String>>,
+    /// Arguments that make it answer one prompt and end.
+    #[serde(default)]
+    pub print_args: Option<Vec<String>>,
+    #[serde(default = "version_args")]
+    pub version_args: Vec<String>,
+    /// Seconds between SIGTERM and SIGKILL; the config's `sessions.killGraceSeconds` if left out.
+    #[serde(default)]
+    pub grace_seconds: Option<f64>,
+    /// What to do when it is not installed.
+    #[serde(default)]
+    pub install_hint: Option<String>,
+}
+
+fn typed() -> PromptStyle {
+    PromptStyle::Typed
+}
+
+fn version_args() -> Vec<String> {
+    vec!["--version".to_owned()]
+}
+
+impl HarnessConfig {
+    /// What is wrong with this entry, in words.
+    pub fn check(&self, id: &str) -> Result<(), String> {
+        let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
+        if id.is_empty() || id.len() > 64 || !id.chars().all(is_plain) {
+            return Err("the id may only have letters, digits, '-', '_' and '.', at most 64 of them".to_owned());
+        }
+        if self.program.is_empty() || self.program.contains(char::is_whitespace) {
+            return Err("program: name one program; its arguments go into args".to_owned());
+        }
+        if self.program.contains('/') && !self.program.starts_with('/') {
+            return Err("program: give a name to look up in PATH or an absolute path".to_owned());
+        }
+        if let PromptStyle::Flag(flag) | PromptStyle::FlagEquals(flag) = &self.prompt
+            && !flag.starts_with('-')
+        {
+            return Err(format!("prompt: {flag:?} is not a flag"));
+        }
+        if let Some(name) =
+            self.env.keys().find(|name| name.starts_with("LD_") || name.contains('=') || name.is_empty())
+        {
+            return Err(format!("env: {name:?} cannot be set"));
+        }
+        match self.grace_seconds {
+            Some(grace) if !(0.0..=3600.0).contains(&grace) => {
+                Err("graceSeconds: must be between 0 and 3600".to_owned())
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+/// Where the program comes from.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Program {
+    /// Looked up in the PATH of whoever asked.
+    Named(String),
+    /// The user's `$SHELL`, else `/bin/sh`.
+    UserShell,
+    /// The coven binary itself, with this hidden subcommand.
+    Coven(&'static str),
+}
+
+#[derive(Debug, Clone, PartialEq)]
+pub struct Harness {
+    pub id: String,
+    pub label: String,
+    pub program: Program,
+    pub args: Vec<String>,
+    pub prompt: PromptStyle,
+    pub identity: String,
+    pub env: BTreeMap<String, String>,
+    pub acp_args: Option<Vec<String>>,
+    pub print_args: Option<Vec<String>>,
+    pub version_args: Vec<String>,
+    pub grace_seconds: Option<f64>,
+    pub install_hint: String,
+    /// What its users should know about how it runs under coven.
+    pub note: String,
+    pub is_builtin: bool,
+}
+
+impl Harness {
+    fn from_config(id: &str, config: &HarnessConfig) -> Self {
+        let name = config.program.rsplit('/').next().unwrap_or(&config.program).to_owned();
+        Self {
+            id: id.to_owned(),
+            label: config.label.clone().unwrap_or_else(|| id.to_owned()),
+            program: Program::Named(config.program.clone()),
+            args: config.args.clone(),
+            prompt: config.prompt.clone(),
+            identity: config.identity.clone().unwrap_or(name),
+            env: config.env.clone(),
+            acp_args: config.acp_args.clone(),
+            print_args: config.print_args.clone(),
+            version_args: config.version_args.clone(),
+            grace_seconds: config.grace_seconds,
+            install_hint: config.install_hint.clone().unwrap_or_else(|| {
+                format!("install {} or correct harnesses.{id}.program in the config", config.program)
+            }),
+            note: String::new(),
+            is_builtin: false,
+        }
+    }
+
+    /// The arguments behind the program, and what to type once it runs.
+    pub fn terminal_args(&self, prompt: &Prompt) -> (Vec<String>, String) {
+        let mut args = self.args.clone();
+        if prompt.is_empty() {
+            return (args, String::new());
+        }
+        let text = prompt.as_str().to_owned();
+        match &self.prompt {
+            PromptStyle::Last => args.push(text),
+            PromptStyle::AfterDashes => args.extend(["--".to_owned(), text]),
+            PromptStyle::Flag(flag) => args.extend([flag.clone(), text]),
+            PromptStyle::FlagEquals(flag) => args.push(format!("{flag}={text}")),
+            PromptStyle::Typed => return (args, text),
+            PromptStyle::None => {}
+        }
+        (args, String::new())
+    }
+}
+
+/// The built-in harnesses, then those of the config; an id of the config replaces a built-in one.
+pub fn all(config: &BTreeMap<String, HarnessConfig>) -> Vec<Harness> {
+    let mut harnesses: Vec<Harness> =
+        builtin().into_iter().filter(|harness| !config.contains_key(&harness.id)).collect();
+    harnesses.extend(config.iter().map(|(id, entry)| Harness::from_config(id, entry)));
+    harnesses
+}
+
+fn strings(words: &[&str]) -> Vec<String> {
+    words.iter().map(|word| (*word).to_owned()).collect()
+}
+
+/// What is known of each agent's program: see `docs/harnesses.md` for where each line comes from.
+pub fn builtin() -> Vec<Harness> {
+    let agent = |id: &str, label: &str, package: &str, args: &[&str], prompt: PromptStyle| Harness {
+        id: id.to_owned(),
+        label: label.to_owned(),
+        program: Program::Named(id.to_owned()),
+        args: strings(args),
+        prompt,
+        identity: id.to_owned(),
+        env: BTreeMap::new(),
+        acp_args: None,
+        print_args: None,
+        version_args: version_args(),
+        grace_seconds: None,
+        install_hint: format!("install it with: npm install -g {package}"),
+        note: String::new(),
+        is_builtin: true,
+    };
+    vec![
+        Harness {
+            print_args: Some(strings(&["-p"])),
+            note: "one process; heeds SIGTERM, restores the screen and exits 143".to_owned(),
+            ..agent("claude", "Claude Code", "@anthropic-ai/claude-code", &[], PromptStyle::AfterDashes)
+        },
+        Harness {
+            // By default the terminal is only a client of a daemon that Codex shares between sessions: killing the
+            // terminal would not stop the turn, and commands would see another session's environment.
+            args: strings(&["--disable", "daemon_auto_start"]),
+            print_args: Some(strings(&["exec"])),
+            note: "its shared daemon is switched off, so that a session ends with its terminal".to_owned(),
+            ..agent("codex", "Codex", "@openai/codex", &[], PromptStyle::AfterDashes)
+        },
+        Harness {
+            // Without this the launcher relaunches itself, and the parent ignores SIGTERM and SIGHUP.
+            env: BTreeMap::from([("GEMINI_CLI_NO_RELAUNCH".to_owned(), "true".to_owned())]),
+            acp_args: Some(strings(&["--acp"])),
+            print_args: Some(strings(&["-p"])),
+            note: "started with GEMINI_CLI_NO_RELAUNCH=true, so that one process heeds SIGTERM".to_owned(),
+            ..agent(
+                "gemini",
+                "Gemini CLI",
+                "@google/gemini-cli",
+                &[],
+                PromptStyle::FlagEquals("--prompt-interactive".to_owned()),
+            )
+        },
+        Harness {
+            acp_args: Some(strings(&["acp"])),
+            print_args: Some(strings(&["run"])),
+            grace_seconds: Some(8.0),
+            note: "needs up to 2.5 s to end after SIGTERM, and up to 20 s to start on a busy machine".to_owned(),
+            ..agent("opencode", "OpenCode", "opencode-ai", &[], PromptStyle::FlagEquals("--prompt".to_owned()))
+        },
+        Harness {
+            acp_args: Some(strings(&["--acp"])),
+            print_args: Some(strings(&["-p"])),
+            note: "the launcher has a native child; both are signalled".to_owned(),
+            ..agent(
+                "copilot",
+                "Copilot CLI",
+                "@github/copilot",
+                &[],
+                PromptStyle::FlagEquals("--interactive".to_owned()),
+            )
+        },
+        Harness {
+            program: Program::UserShell,
+            identity: String::new(),
+            install_hint: "set SHELL to an installed shell".to_owned(),
+            note: "an interactive shell; a prompt is typed as its first line".to_owned(),
+            ..agent("shell", "Your shell", "", &[], PromptStyle::Typed)
+        },
+        Harness {
+            program: Program::Coven("demo-agent"),
+            identity: "coven".to_owned(),
+            install_hint: String::new(),
+            version_args: strings(&["--version"]),
+            note: "a scripted agent inside coven: shows a plan, works, asks one question, ends".to_owned(),
+            ..agent("demo", "Demo agent", "", &[], PromptStyle::AfterDashes)
+        },
+    ]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_prompt_style_keeps_the_prompt_one_argument() {
+        let prompt = Prompt::parse("-x; $(id) \"q\"\nline").expect("text");
+        let args = |style: PromptStyle| {
+            let harness = Harness { prompt: style, args: strings(&["a"]), ..builtin().remove(0) };
+            harness.terminal_args(&prompt)
+        };
+        let text = prompt.as_str().to_owned();
+        assert_eq!(args(PromptStyle::Last), (vec!["a".into(), text.clone()], String::new()));
+        assert_eq!(args(PromptStyle::AfterDashes), (vec!["a".into(), "--".into(), text.clone()], String::new()));
+        assert_eq!(args(PromptStyle::Flag("-i".into())), (vec!["a".into(), "-i".into(), text.clone()], String::new()));
+        assert_eq!(args(PromptStyle::FlagEquals("-i".into())), (vec!["a".into(), format!("-i={text}")], String::new()));
+        assert_eq!(args(PromptStyle::Typed), (vec!["a".into()], text));
+        assert_eq!(args(PromptStyle::None), (vec!["a".into()], String::new()));
+    }
+
+    #[test]
+    fn the_config_adds_harnesses_and_replaces_built_in_ones() {
+        let entry: HarnessConfig = serde_json::from_str(r#"{"program":"/opt/claude"}"#).expect("an entry");
+        let config = BTreeMap::from([("claude".to_owned(), entry.clone()), ("mine".to_owned(), entry)]);
+        let harnesses = all(&config);
+        assert_eq!(harnesses.len(), builtin().len() + 1);
+        let claude = harnesses.iter().find(|harness| harness.id == "claude").expect("still there");
+        assert_eq!((claude.is_builtin, claude.identity.as_str()), (false, "claude"));
+    }
+
+    #[test]
+    fn mistakes_in_an_entry_are_told() {
+        let check = |json: &str| {
+            serde_json::from_str::<HarnessConfig>(json).expect("well-typed").check("mine").expect_err("a mistake")
+        };
+        assert!(check(r#"{"program":"my agent"}"#).starts_with("program:"));
+        assert!(check(r#"{"program":"./agent"}"#).starts_with("program:"));
+        assert!(check(r#"{"program":"a","prompt":{"flag":"i"}}"#).starts_with("prompt:"));
+        assert!(check(r#"{"program":"a","env":{"LD_PRELOAD":"x"}}"#).starts_with("env:"));
+        assert!(check(r#"{"program":"a","graceSeconds":-1}"#).starts_with("graceSeconds:"));
+    }
+}

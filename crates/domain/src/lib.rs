@@ -1,0 +1,23 @@
+//! Entities, lifecycles and policies of coven: pure, no I/O, no clock, no randomness.
+
+pub mod agent;
+pub mod config;
+pub mod conversation;
+pub mod entry;
+pub mod event;
+pub mod harness;
+pub mod ids;
+pub mod lifecycle;
+pub mod question_set;
+pub mod recovery;
+pub mod repo;
+pub mod retention;
+pub mod session;
+pub mod task;
+pub mod text;
+pub mod time;
+pub mod workflow;
+
+pub use ids::{AgentId, MessageId, QuestionId, RepoId, SessionId, TaskId, WorkflowId};
+pub use lifecycle::{Lifecycle, Refused};
+pub use time::Timestamp;

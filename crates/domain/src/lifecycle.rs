@@ -1,0 +1,162 @@
+//! One form for every lifecycle: a table of (state, fact, next state) that answers, refuses and documents.
+
+use std::fmt::{self, Debug, Display};
+
+/// A state machine written down as data. States carry no data; what a fact brings along lives in the record.
+pub trait Lifecycle: Copy + Eq + Debug + Display + 'static {
+    type Fact: Copy + Eq + Debug + Display + 'static;
+
+    /// What the thing is called in messages: "session", "task", …
+    const NOUN: &'static str;
+    const STATES: &'static [Self];
+    const FACTS: &'static [Self::Fact];
+    const TRANSITIONS: &'static [(Self, Self::Fact, Self)];
+
+    /// The state this one becomes once `fact` has happened.
+    fn after(self, fact: Self::Fact) -> Result<Self, Refused<Self>> {
+        Self::TRANSITIONS
+            .iter()
+            .find(|(from, on, _)| *from == self && *on == fact)
+            .map(|(_, _, to)| *to)
+            .ok_or(Refused { state: self, fact })
+    }
+
+    /// The facts this state allows.
+    fn accepts(self) -> impl Iterator<Item = Self::Fact> {
+        Self::TRANSITIONS.iter().filter(move |(from, _, _)| *from == self).map(|(_, fact, _)| *fact)
+    }
+
+    /// No fact leads out of this state into another one.
+    fn is_final(self) -> bool {
+        Self::TRANSITIONS.iter().all(|(from, _, to)| *from != self || *to == self)
+    }
+}
+
+/// A move that the table does not have. Nothing was written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Refused<S: Lifecycle> {
+    pub state: S,
+    pub fact: S::Fact,
+}
+
+impl<S: Lifecycle> Display for Refused<S> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "the {} is {} and does not allow {:?}", S::NOUN, self.state, self.fact.to_string())?;
+        let moves: Vec<String> = self.state.accepts().map(|fact| fact.to_string()).collect();
+        match moves.is_empty() {
+            true => write!(f, "; nothing can happen to it any more"),
+            false => write!(f, "; allowed: {}", moves.join(", ")),
+        }
+    }
+}
+
+impl<S: Lifecycle> std::error::Error for Refused<S> {}
+
+/// The lifecycle as a Markdown table, for the generated documentation.
+pub fn markdown<S: Lifecycle>() -> String {
+    let mut out = format!("## {}\n\n| state | fact | next state |\n|---|---|---|\n", S::NOUN);
+    for (from, fact, to) in S::TRANSITIONS {
+        out.push_str(&format!("| {from} | {fact} | {to} |\n"));
+    }
+    out
+}
+
+/// Declares an enum whose variants have one fixed word each, used in the store, on the wire and in messages.
+#[macro_export]
+macro_rules! words {
+    ($(#[$meta:meta])* pub enum $name:ident { $($(#[$vmeta:meta])* $variant:ident = $word:literal),+ $(,)? }) => {
+        $(#[$meta])*
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, ::serde::Serialize, ::serde::Deserialize)]
+        pub enum $name { $($(#[$vmeta])* #[serde(rename = $word)] $variant),+ }
+
+        impl $name {
+            pub const ALL: &'static [Self] = &[$(Self::$variant),+];
+
+            pub const fn as_str(self) -> &'static str {
+                match self { $(Self::$variant => $word),+ }
+            }
+        }
+
+        impl ::std::fmt::Display for $name {
+            fn fmt(&self, f: &mut ::std::fmt::Formatter<'_>) -> ::std::fmt::Result {
+                f.pad(self.as_str())
+            }
+        }
+
+        impl ::std::str::FromStr for $name {
+            type Err = $crate::lifecycle::UnknownWord;
+
+            fn from_str(word: &str) -> Result<Self, Self::Err> {
+                Self::ALL.iter().copied().find(|value| value.as_str() == word).ok_or_else(|| {
+                    $crate::lifecycle::UnknownWord {
+                        word: word.to_owned(),
+                        known: Self::ALL.iter().map(|value| value.as_str()).collect(),
+                    }
+                })
+            }
+        }
+    };
+}
+
+/// A word that none of the variants has.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("unknown value {word:?}; known: {}", known.join(", "))]
+pub struct UnknownWord {
+    pub word: String,
+    pub known: Vec<&'static str>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::agent::AgentState;
+    use crate::conversation::ConversationState;
+    use crate::question_set::QuestionSetState;
+    use crate::session::{SessionFact, SessionState};
+    use crate::task::TaskState;
+    use crate::workflow::WorkflowState;
+
+    /// Every state × every fact: exactly the rows of the table are accepted, and each (state, fact) pair has one row.
+    fn exhaust<S: Lifecycle>() {
+        for state in S::STATES {
+            for fact in S::FACTS {
+                let rows: Vec<_> = S::TRANSITIONS.iter().filter(|(from, on, _)| from == state && on == fact).collect();
+                assert!(rows.len() <= 1, "{}: two rows for {state} + {fact}", S::NOUN);
+                match (state.after(*fact), rows.first()) {
+                    (Ok(next), Some((_, _, to))) => assert_eq!(next, *to),
+                    (Err(refused), None) => {
+                        let text = refused.to_string();
+                        assert!(text.contains(&state.to_string()) && text.contains(&fact.to_string()), "{text}");
+                    }
+                    (got, row) => panic!("{}: {state} + {fact}: {got:?} but table says {row:?}", S::NOUN),
+                }
+                assert_eq!(state.accepts().any(|accepted| accepted == *fact), !rows.is_empty());
+            }
+        }
+        for (from, fact, to) in S::TRANSITIONS {
+            assert!(S::STATES.contains(from) && S::STATES.contains(to) && S::FACTS.contains(fact));
+        }
+        for fact in S::FACTS {
+            assert!(S::TRANSITIONS.iter().any(|(_, on, _)| on == fact), "{}: {fact} is in no row", S::NOUN);
+        }
+    }
+
+    #[test]
+    fn every_lifecycle_answers_exactly_as_its_table_says() {
+        exhaust::<SessionState>();
+        exhaust::<ConversationState>();
+        exhaust::<QuestionSetState>();
+        exhaust::<TaskState>();
+        exhaust::<AgentState>();
+        exhaust::<WorkflowState>();
+    }
+
+    #[test]
+    fn a_refusal_names_the_state_and_the_moves_it_allows() {
+        let refused = SessionState::Created.after(SessionFact::Killed).expect_err("created cannot be killed");
+        assert_eq!(
+            refused.to_string(),
+            "the session is created and does not allow \"killed\"; allowed: spawned, launch_failed"
+        );
+    }
+}

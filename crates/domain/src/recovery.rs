@@ -1,0 +1,159 @@
+//! What a starting daemon makes of what it finds: tables from findings to verdicts.
+
+use crate::agent::AgentState;
+use crate::session::{ExitStatus, SessionState};
+
+/// What was found of a session's holder and harness.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum HolderFinding {
+    /// The holder answers, and pid, start time, boot id and command line are as recorded.
+    Verified,
+    /// Something lives there that is not what was recorded.
+    Mismatch,
+    Gone,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SessionVerdict {
+    /// Nothing to do.
+    Leave,
+    /// It lives: follow it again.
+    Adopt,
+    /// It lives although it was killed: signal it again.
+    KillAgain,
+    /// It ended while no daemon looked.
+    Ended(ExitStatus),
+    LaunchFailed,
+    Orphaned,
+}
+
+/// `exit` is what the log's last record says; `is_launching` tells a record on its way from a detached one.
+pub fn session_verdict(
+    state: SessionState,
+    is_launching: bool,
+    holder: HolderFinding,
+    exit: Option<ExitStatus>,
+) -> SessionVerdict {
+    use HolderFinding::{Gone, Mismatch, Verified};
+    match (state, holder, exit) {
+        (SessionState::Created, _, _) if !is_launching => SessionVerdict::Leave,
+        (SessionState::Created | SessionState::Running, Verified, None) => SessionVerdict::Adopt,
+        (SessionState::Created | SessionState::Running, _, Some(status)) => SessionVerdict::Ended(status),
+        (SessionState::Created, Gone | Mismatch, None) => SessionVerdict::LaunchFailed,
+        (SessionState::Running, Gone | Mismatch, None) => SessionVerdict::Orphaned,
+        (SessionState::Killed, Verified, None) => SessionVerdict::KillAgain,
+        (SessionState::Killed, _, Some(status)) => SessionVerdict::Ended(status),
+        (SessionState::Killed, Gone | Mismatch, None) => SessionVerdict::Leave,
+        (SessionState::Completed | SessionState::Failed | SessionState::Orphaned, _, _) => SessionVerdict::Leave,
+    }
+}
+
+/// What was found of the folder an agent worked in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum WorktreeFinding {
+    /// Changes that are in no commit, whether or not there are commits too.
+    Uncommitted,
+    /// Commits that are not in the base branch, and nothing else.
+    Committed,
+    Clean,
+    Gone,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum AgentVerdict {
+    Leave,
+    Reattach,
+    /// The agent failed with this error and its task waits for a human.
+    FailAndBlock(&'static str),
+    /// The work is there to be reviewed.
+    AwaitMerge,
+    /// The agent failed and the task can be given out again.
+    FailAndReopen(&'static str),
+}
+
+pub const UNCOMMITTED_WORK: &str = "daemon restarted with uncommitted work";
+
+pub fn agent_verdict(state: AgentState, is_verified: bool, worktree: WorktreeFinding) -> AgentVerdict {
+    match (state, is_verified, worktree) {
+        (AgentState::Completed | AgentState::Failed | AgentState::Killed, _, _) => AgentVerdict::Leave,
+        (AgentState::Starting, _, _) => AgentVerdict::FailAndReopen("daemon restarted before the agent ran"),
+        (AgentState::Running, true, _) => AgentVerdict::Reattach,
+        (AgentState::Running, false, WorktreeFinding::Uncommitted) => AgentVerdict::FailAndBlock(UNCOMMITTED_WORK),
+        (AgentState::Running, false, WorktreeFinding::Committed) => AgentVerdict::AwaitMerge,
+        (AgentState::Running, false, WorktreeFinding::Clean) => {
+            AgentVerdict::FailAndReopen("daemon restarted and the agent was gone")
+        }
+        (AgentState::Running, false, WorktreeFinding::Gone) => {
+            AgentVerdict::FailAndBlock("daemon restarted and the worktree was gone")
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use AgentVerdict as A;
+    use HolderFinding::*;
+    use SessionVerdict as V;
+
+    #[test]
+    fn a_running_session_is_adopted_only_when_verified() {
+        assert_eq!(session_verdict(SessionState::Running, false, Verified, None), V::Adopt);
+        assert_eq!(session_verdict(SessionState::Running, false, Mismatch, None), V::Orphaned);
+        assert_eq!(session_verdict(SessionState::Running, false, Gone, None), V::Orphaned);
+    }
+
+    #[test]
+    fn the_exit_in_the_log_decides_whatever_lives_there_now() {
+        let exit = ExitStatus::Code(3);
+        for holder in [Verified, Mismatch, Gone] {
+            assert_eq!(session_verdict(SessionState::Running, false, holder, Some(exit)), V::Ended(exit));
+            assert_eq!(session_verdict(SessionState::Killed, false, holder, Some(exit)), V::Ended(exit));
+        }
+    }
+
+    #[test]
+    fn a_launch_that_was_cut_off_is_adopted_or_failed_and_a_detached_record_is_left() {
+        assert_eq!(session_verdict(SessionState::Created, true, Verified, None), V::Adopt);
+        assert_eq!(session_verdict(SessionState::Created, true, Gone, None), V::LaunchFailed);
+        assert_eq!(session_verdict(SessionState::Created, false, Gone, None), V::Leave);
+    }
+
+    #[test]
+    fn a_kill_that_was_cut_off_is_repeated() {
+        assert_eq!(session_verdict(SessionState::Killed, false, Verified, None), V::KillAgain);
+        assert_eq!(session_verdict(SessionState::Killed, false, Mismatch, None), V::Leave);
+    }
+
+    #[test]
+    fn finished_sessions_need_nothing() {
+        for state in [SessionState::Completed, SessionState::Failed, SessionState::Orphaned] {
+            for holder in [Verified, Mismatch, Gone] {
+                assert_eq!(session_verdict(state, false, holder, None), V::Leave);
+            }
+        }
+    }
+
+    #[test]
+    fn agents_are_recovered_as_the_table_says() {
+        use WorktreeFinding::*;
+        for (state, verified, worktree, verdict) in [
+            (AgentState::Running, true, Clean, A::Reattach),
+            (AgentState::Running, false, Uncommitted, A::FailAndBlock(UNCOMMITTED_WORK)),
+            (AgentState::Running, false, Committed, A::AwaitMerge),
+            (AgentState::Running, false, Clean, A::FailAndReopen("daemon restarted and the agent was gone")),
+            (
+                AgentState::Running,
+                false,
+                WorktreeFinding::Gone,
+                A::FailAndBlock("daemon restarted and the worktree was gone"),
+            ),
+            (AgentState::Starting, false, Clean, A::FailAndReopen("daemon restarted before the agent ran")),
+            (AgentState::Completed, false, Uncommitted, A::Leave),
+            (AgentState::Failed, false, Committed, A::Leave),
+            (AgentState::Killed, true, Clean, A::Leave),
+        ] {
+            assert_eq!(agent_verdict(state, verified, worktree), verdict);
+        }
+    }
+}

@@ -1,0 +1,13 @@
+//! A Git repository that sessions are bound to.
+
+use serde::{Deserialize, Serialize};
+
+use crate::{RepoId, Timestamp};
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Repo {
+    pub id: RepoId,
+    pub name: String,
+    pub path: String,
+    pub created_at: Timestamp,
+}

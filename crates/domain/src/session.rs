@@ -1,0 +1,421 @@
+//! A session: one supervised harness process, and what can happen to it.
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value, json};
+
+use crate::lifecycle::{Lifecycle, Refused};
+use crate::{RepoId, SessionId, Timestamp, words};
+
+words! {
+    pub enum SessionState {
+        /// The record exists; nothing runs yet.
+        Created = "created",
+        Running = "running",
+        Completed = "completed",
+        Failed = "failed",
+        Killed = "killed",
+        /// It ran under an earlier daemon and no live process is left.
+        Orphaned = "orphaned",
+    }
+}
+
+words! {
+    pub enum SessionFact {
+        Spawned = "spawned",
+        LaunchFailed = "launch_failed",
+        ExitedWithZero = "exited_with_zero",
+        ExitedOtherwise = "exited_otherwise",
+        /// It was asked to end and did.
+        Finished = "finished",
+        IdledOut = "idled_out",
+        Killed = "killed",
+        Orphaned = "orphaned",
+    }
+}
+
+impl Lifecycle for SessionState {
+    type Fact = SessionFact;
+
+    const NOUN: &'static str = "session";
+    const STATES: &'static [Self] = Self::ALL;
+    const FACTS: &'static [SessionFact] = SessionFact::ALL;
+    const TRANSITIONS: &'static [(Self, SessionFact, Self)] = {
+        use SessionFact as On;
+        use SessionState::*;
+        &[
+            (Created, On::Spawned, Running),
+            (Created, On::LaunchFailed, Failed),
+            (Running, On::ExitedWithZero, Completed),
+            (Running, On::ExitedOtherwise, Failed),
+            (Running, On::Finished, Completed),
+            (Running, On::IdledOut, Completed),
+            (Running, On::Killed, Killed),
+            (Running, On::Orphaned, Orphaned),
+            (Killed, On::ExitedWithZero, Killed),
+            (Killed, On::ExitedOtherwise, Killed),
+        ]
+    };
+}
+
+words! {
+    /// How coven talks to the harness.
+    pub enum Channel { Terminal = "terminal", Acp = "acp" }
+}
+
+words! {
+    /// How a session was asked to end, kept so that a restarted daemon asks again.
+    pub enum EndIntent { Finish = "finish", IdleTimeout = "idle_timeout" }
+}
+
+/// A process that can be told from another one that got its pid later.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ProcessIdentity {
+    pub pid: u32,
+    /// Start time in clock ticks since boot, as the kernel counts it.
+    pub started_ticks: u64,
+    pub boot_id: String,
+}
+
+/// What the harness's process left behind.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ExitStatus {
+    Code(i32),
+    Signal(i32),
+}
+
+impl ExitStatus {
+    /// One number, as a shell tells it: 128 and the signal for a death by signal.
+    pub const fn code(self) -> i32 {
+        match self {
+            Self::Code(code) => code,
+            Self::Signal(signal) => 128 + signal,
+        }
+    }
+
+    const fn fact(self) -> SessionFact {
+        match self {
+            Self::Code(0) => SessionFact::ExitedWithZero,
+            Self::Code(_) | Self::Signal(_) => SessionFact::ExitedOtherwise,
+        }
+    }
+}
+
+/// Everything needed to start the harness later, except the environment: that is never written down.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Launch {
+    pub argv: Vec<String>,
+    /// Variables the harness's own definition adds; no caller's value is ever in here.
+    #[serde(default)]
+    pub env: Vec<(String, String)>,
+    /// What the command line of the living process must contain; empty where any command may run.
+    #[serde(default)]
+    pub identity: String,
+    /// Written to the terminal once the harness runs, for harnesses that take no prompt as argument.
+    #[serde(default)]
+    pub typed: String,
+    pub rows: u16,
+    pub cols: u16,
+    pub grace_seconds: f64,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Session {
+    pub id: SessionId,
+    pub harness: String,
+    pub channel: Channel,
+    pub title: String,
+    pub state: SessionState,
+    pub exit_code: Option<i32>,
+    pub process: Option<ProcessIdentity>,
+    pub project_root: String,
+    pub cwd: String,
+    pub repo_id: Option<RepoId>,
+    pub created_at: Timestamp,
+    pub updated_at: Timestamp,
+    pub archived_at: Option<Timestamp>,
+    /// Set while `created` is on its way to `running`; a record made by `--detach` has none.
+    pub launching_at: Option<Timestamp>,
+    pub end_intent: Option<EndIntent>,
+    pub launch: Launch,
+    pub metadata: Map<String, Value>,
+}
+
+/// Why a session cannot be put away or deleted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum NotNow {
+    #[error("the session is running; kill it or wait until it ends")]
+    Running,
+    #[error("the session is being launched; wait until it runs, then kill it")]
+    Launching,
+    #[error("the session is already archived")]
+    AlreadyArchived,
+    #[error("the session is not archived")]
+    NotArchived,
+    #[error("the session was launched before; only a record made with --detach can be started")]
+    AlreadyLaunched,
+}
+
+impl Session {
+    /// Input and kill reach it.
+    pub fn is_live(&self) -> bool {
+        self.state == SessionState::Running && self.archived_at.is_none()
+    }
+
+    /// A record that launched nothing and is not about to.
+    pub fn is_detached(&self) -> bool {
+        self.state == SessionState::Created && self.launching_at.is_none()
+    }
+
+    pub fn launching(&mut self, now: Timestamp) -> Result<(), NotNow> {
+        match (self.state, self.launching_at) {
+            (SessionState::Created, None) => {
+                self.launching_at = Some(now);
+                self.touch(now);
+                Ok(())
+            }
+            (SessionState::Created, Some(_)) => Err(NotNow::Launching),
+            _ => Err(NotNow::AlreadyLaunched),
+        }
+    }
+
+    pub fn spawned(&mut self, process: ProcessIdentity, now: Timestamp) -> Result<(), Refused<SessionState>> {
+        self.state = self.state.after(SessionFact::Spawned)?;
+        self.process = Some(process);
+        self.touch(now);
+        Ok(())
+    }
+
+    pub fn launch_failed(&mut self, reason: &str, now: Timestamp) -> Result<(), Refused<SessionState>> {
+        self.state = self.state.after(SessionFact::LaunchFailed)?;
+        self.metadata.insert("reason".into(), json!("launch_failed"));
+        self.metadata.insert("error".into(), json!(reason));
+        self.touch(now);
+        Ok(())
+    }
+
+    /// The process is gone and said how. What it had been asked decides what that means.
+    pub fn exited(&mut self, status: ExitStatus, now: Timestamp) -> Result<(), Refused<SessionState>> {
+        let fact = match self.end_intent {
+            Some(EndIntent::Finish) => SessionFact::Finished,
+            Some(EndIntent::IdleTimeout) => SessionFact::IdledOut,
+            None => status.fact(),
+        };
+        self.state = self.state.after(fact)?;
+        self.exit_code = Some(status.code());
+        if let ExitStatus::Signal(signal) = status {
+            self.metadata.insert("signal".into(), json!(signal));
+        }
+        if let Some(intent) = self.end_intent {
+            let reason = match intent {
+                EndIntent::Finish => "finished",
+                EndIntent::IdleTimeout => "idle_timeout",
+            };
+            self.metadata.insert("reason".into(), json!(reason));
+        }
+        self.touch(now);
+        Ok(())
+    }
+
+    pub fn killed(&mut self, now: Timestamp) -> Result<(), Refused<SessionState>> {
+        self.state = self.state.after(SessionFact::Killed)?;
+        self.touch(now);
+        Ok(())
+    }
+
+    pub fn orphaned(&mut self, reason: &str, now: Timestamp) -> Result<(), Refused<SessionState>> {
+        self.state = self.state.after(SessionFact::Orphaned)?;
+        self.metadata.insert("reason".into(), json!("orphaned"));
+        self.metadata.insert("error".into(), json!(reason));
+        self.touch(now);
+        Ok(())
+    }
+
+    pub fn asked_to_end(&mut self, intent: EndIntent, now: Timestamp) {
+        self.end_intent = Some(intent);
+        self.touch(now);
+    }
+
+    pub fn archived(&mut self, now: Timestamp) -> Result<(), NotNow> {
+        self.at_rest()?;
+        if self.archived_at.is_some() {
+            return Err(NotNow::AlreadyArchived);
+        }
+        self.archived_at = Some(now);
+        self.touch(now);
+        Ok(())
+    }
+
+    pub fn summoned(&mut self, now: Timestamp) -> Result<(), NotNow> {
+        if self.archived_at.take().is_none() {
+            return Err(NotNow::NotArchived);
+        }
+        self.touch(now);
+        Ok(())
+    }
+
+    /// Only what does not run can be archived or sacrificed.
+    pub fn at_rest(&self) -> Result<(), NotNow> {
+        match self.state {
+            SessionState::Running => Err(NotNow::Running),
+            SessionState::Created if self.launching_at.is_some() => Err(NotNow::Launching),
+            SessionState::Created
+            | SessionState::Completed
+            | SessionState::Failed
+            | SessionState::Killed
+            | SessionState::Orphaned => Ok(()),
+        }
+    }
+
+    /// What a person can do with it now: fills the browser's menu.
+    pub fn actions(&self) -> Vec<Action> {
+        Action::ALL.iter().copied().filter(|action| self.allows(*action)).collect()
+    }
+
+    fn allows(&self, action: Action) -> bool {
+        let (archived, at_rest) = (self.archived_at.is_some(), self.at_rest().is_ok());
+        match action {
+            Action::Attach => self.is_live(),
+            Action::Replay => self.process.is_some(),
+            Action::Input | Action::Finish | Action::Kill => self.is_live(),
+            Action::Start => self.is_detached() && !archived,
+            Action::Archive => at_rest && !archived,
+            Action::Summon => archived,
+            Action::Export => self.process.is_some(),
+            Action::Sacrifice => at_rest,
+        }
+    }
+
+    fn touch(&mut self, now: Timestamp) {
+        // A clock that went back must not make a record younger than its own past.
+        self.updated_at = now.not_before(self.updated_at);
+    }
+}
+
+words! {
+    /// What a person can do with a session.
+    pub enum Action {
+        Attach = "attach",
+        Replay = "replay",
+        Input = "input",
+        Start = "start",
+        Finish = "finish",
+        Kill = "kill",
+        Archive = "archive",
+        Summon = "summon",
+        Export = "export",
+        Sacrifice = "sacrifice",
+    }
+}
+
+words! {
+    /// The same states in the words of the AGENT interface.
+    pub enum AgentDialect { Active = "active", Completed = "completed", Cancelled = "cancelled", Error = "error" }
+}
+
+impl From<SessionState> for AgentDialect {
+    fn from(state: SessionState) -> Self {
+        match state {
+            SessionState::Created | SessionState::Running => Self::Active,
+            SessionState::Completed => Self::Completed,
+            SessionState::Killed => Self::Cancelled,
+            SessionState::Failed | SessionState::Orphaned => Self::Error,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn session(state: SessionState) -> Session {
+        Session {
+            id: SessionId::from_uuid(uuid::Uuid::from_u128(7)),
+            harness: "demo".into(),
+            channel: Channel::Terminal,
+            title: "t".into(),
+            state,
+            exit_code: None,
+            process: Some(ProcessIdentity { pid: 4, started_ticks: 5, boot_id: "b".into() }),
+            project_root: "/p".into(),
+            cwd: "/p".into(),
+            repo_id: None,
+            created_at: Timestamp::from_millis(10),
+            updated_at: Timestamp::from_millis(10),
+            archived_at: None,
+            launching_at: None,
+            end_intent: None,
+            launch: Launch {
+                argv: vec!["x".into()],
+                env: vec![],
+                identity: String::new(),
+                typed: String::new(),
+                rows: 24,
+                cols: 80,
+                grace_seconds: 5.0,
+            },
+            metadata: Map::new(),
+        }
+    }
+
+    #[test]
+    fn exit_zero_completes_and_anything_else_fails() {
+        let now = Timestamp::from_millis(20);
+        for (status, state, code) in [
+            (ExitStatus::Code(0), SessionState::Completed, 0),
+            (ExitStatus::Code(3), SessionState::Failed, 3),
+            (ExitStatus::Signal(9), SessionState::Failed, 137),
+        ] {
+            let mut it = session(SessionState::Running);
+            it.exited(status, now).expect("running may exit");
+            assert_eq!((it.state, it.exit_code), (state, Some(code)));
+        }
+    }
+
+    #[test]
+    fn a_killed_session_keeps_its_state_and_gains_its_exit_code() {
+        let mut it = session(SessionState::Running);
+        it.killed(Timestamp::from_millis(20)).expect("running may be killed");
+        it.exited(ExitStatus::Signal(15), Timestamp::from_millis(30)).expect("killed may exit");
+        assert_eq!((it.state, it.exit_code), (SessionState::Killed, Some(143)));
+    }
+
+    #[test]
+    fn asked_to_end_means_completed_whatever_the_exit_code() {
+        for (intent, reason) in [(EndIntent::Finish, "finished"), (EndIntent::IdleTimeout, "idle_timeout")] {
+            let mut it = session(SessionState::Running);
+            it.asked_to_end(intent, Timestamp::from_millis(20));
+            it.exited(ExitStatus::Signal(15), Timestamp::from_millis(30)).expect("running may end");
+            assert_eq!(it.state, SessionState::Completed);
+            assert_eq!(it.metadata["reason"], reason);
+        }
+    }
+
+    #[test]
+    fn the_menu_offers_only_what_the_state_allows() {
+        use Action::*;
+        let running = session(SessionState::Running);
+        assert_eq!(running.actions(), [Attach, Replay, Input, Finish, Kill, Export]);
+        let done = session(SessionState::Completed);
+        assert_eq!(done.actions(), [Replay, Archive, Export, Sacrifice]);
+        let mut archived = session(SessionState::Orphaned);
+        archived.archived(Timestamp::from_millis(20)).expect("orphaned may be archived");
+        assert_eq!(archived.actions(), [Replay, Summon, Export, Sacrifice]);
+        let mut record = session(SessionState::Created);
+        record.process = None;
+        assert_eq!(record.actions(), [Start, Archive, Sacrifice]);
+    }
+
+    #[test]
+    fn a_clock_going_back_never_lowers_updated_at() {
+        let mut it = session(SessionState::Running);
+        it.killed(Timestamp::from_millis(1)).expect("running may be killed");
+        assert_eq!(it.updated_at, Timestamp::from_millis(10));
+    }
+
+    #[test]
+    fn the_agent_dialect_has_a_word_for_every_state() {
+        let words: Vec<_> = SessionState::ALL.iter().map(|state| AgentDialect::from(*state).as_str()).collect();
+        assert_eq!(words, ["active", "active", "completed", "error", "cancelled", "error"]);
+    }
+}

@@ -1,0 +1,52 @@
+//! The life of a task: a unit of work that agents attempt.
+
+use crate::{lifecycle::Lifecycle, words};
+
+words! {
+    pub enum TaskState {
+        Open = "open",
+        InProgress = "in_progress",
+        PendingMerge = "pending_merge",
+        Blocked = "blocked",
+        Closed = "closed",
+    }
+}
+
+words! {
+    pub enum TaskFact {
+        Claimed = "claimed",
+        WorkDone = "work_done",
+        Blocked = "blocked",
+        Closed = "closed",
+        Released = "released",
+        LeaseLost = "lease_lost",
+        Approved = "approved",
+        Rejected = "rejected",
+        Unblocked = "unblocked",
+    }
+}
+
+impl Lifecycle for TaskState {
+    type Fact = TaskFact;
+
+    const NOUN: &'static str = "task";
+    const STATES: &'static [Self] = Self::ALL;
+    const FACTS: &'static [TaskFact] = TaskFact::ALL;
+    const TRANSITIONS: &'static [(Self, TaskFact, Self)] = {
+        use TaskFact as On;
+        use TaskState::*;
+        &[
+            (Open, On::Claimed, InProgress),
+            (Open, On::Closed, Closed),
+            (InProgress, On::WorkDone, PendingMerge),
+            (InProgress, On::Blocked, Blocked),
+            (InProgress, On::Closed, Closed),
+            (InProgress, On::Released, Open),
+            (InProgress, On::LeaseLost, Open),
+            (PendingMerge, On::Approved, Closed),
+            (PendingMerge, On::Rejected, Blocked),
+            (Blocked, On::Unblocked, Open),
+            (Blocked, On::Closed, Closed),
+        ]
+    };
+}

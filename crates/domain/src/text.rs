@@ -1,0 +1,113 @@
+//! Text that people give: checked once at the edge, then passed on as a type.
+
+use serde::{Deserialize, Serialize};
+
+/// The longest prompt that fits one argument of a program on Linux (a page table limit of 128 KiB, with its NUL).
+pub const MAX_PROMPT_BYTES: usize = 131_071;
+const MAX_TITLE_CHARS: usize = 200;
+const DERIVED_TITLE_CHARS: usize = 80;
+
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum BadText {
+    #[error("the title has a control character at position {at}; give it as one line of plain text")]
+    TitleControl { at: usize },
+    #[error("the title is {chars} characters long; at most {MAX_TITLE_CHARS} fit")]
+    TitleTooLong { chars: usize },
+    #[error("the title is empty; leave it out to have it taken from the prompt")]
+    TitleEmpty,
+    #[error(
+        "the prompt is {bytes} bytes long and a program's argument holds at most {MAX_PROMPT_BYTES}; \
+         put it into a file and name the file in the prompt"
+    )]
+    PromptTooLong { bytes: usize },
+    #[error("the prompt has a NUL byte at position {at}; remove it")]
+    PromptNul { at: usize },
+}
+
+/// One line that names a session.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Title(String);
+
+impl Title {
+    pub fn parse(text: &str) -> Result<Self, BadText> {
+        if let Some(at) = text.chars().position(char::is_control) {
+            return Err(BadText::TitleControl { at });
+        }
+        let chars = text.chars().count();
+        if chars > MAX_TITLE_CHARS {
+            return Err(BadText::TitleTooLong { chars });
+        }
+        match text.trim() {
+            "" => Err(BadText::TitleEmpty),
+            trimmed => Ok(Self(trimmed.to_owned())),
+        }
+    }
+
+    /// The first line of the prompt, else the harness's name.
+    pub fn derived(prompt: &str, harness: &str) -> Self {
+        let line = prompt.lines().map(str::trim).find(|line| !line.is_empty()).unwrap_or(harness);
+        let clean: String = line.chars().filter(|c| !c.is_control()).collect();
+        let mut title: String = clean.chars().take(DERIVED_TITLE_CHARS).collect();
+        if clean.chars().count() > DERIVED_TITLE_CHARS {
+            title.push('…');
+        }
+        Self(if title.is_empty() { harness.to_owned() } else { title })
+    }
+
+    pub fn into_string(self) -> String {
+        self.0
+    }
+}
+
+/// What the harness is asked: any text that can be one argument of a program.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Prompt(String);
+
+impl Prompt {
+    pub fn parse(text: &str) -> Result<Self, BadText> {
+        if text.len() > MAX_PROMPT_BYTES {
+            return Err(BadText::PromptTooLong { bytes: text.len() });
+        }
+        match text.bytes().position(|byte| byte == 0) {
+            Some(at) => Err(BadText::PromptNul { at }),
+            None => Ok(Self(text.to_owned())),
+        }
+    }
+
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_title_is_one_line_of_plain_text() {
+        assert_eq!(Title::parse(" fix it ").map(Title::into_string), Ok("fix it".into()));
+        assert_eq!(Title::parse("a\u{1b}[31m"), Err(BadText::TitleControl { at: 1 }));
+        assert_eq!(Title::parse("  "), Err(BadText::TitleEmpty));
+        assert_eq!(Title::parse(&"x".repeat(201)), Err(BadText::TitleTooLong { chars: 201 }));
+    }
+
+    #[test]
+    fn a_derived_title_is_the_first_line_cut_short() {
+        assert_eq!(Title::derived("\n  fix\tthe parser\nnow", "claude").into_string(), "fixthe parser");
+        assert_eq!(Title::derived("", "claude").into_string(), "claude");
+        assert_eq!(Title::derived(&"é".repeat(90), "claude").into_string(), format!("{}…", "é".repeat(80)));
+    }
+
+    #[test]
+    fn a_prompt_is_any_text_that_fits_one_argument() {
+        let wild = "a; $(rm -rf /) `x` \"q\" 'p'\nsecond line";
+        assert_eq!(Prompt::parse(wild).expect("text stays text").as_str(), wild);
+        assert_eq!(Prompt::parse("a\0b"), Err(BadText::PromptNul { at: 1 }));
+        assert_eq!(Prompt::parse(&"x".repeat(1 << 20)), Err(BadText::PromptTooLong { bytes: 1 << 20 }));
+    }
+}

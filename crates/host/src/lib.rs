@@ -1,0 +1,1 @@
+//! What touches the operating system: process identity, harness discovery, home, locks, atomic writes.

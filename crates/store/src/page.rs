@@ -1,0 +1,61 @@
+//! What is asked for and what comes back, in the domain's words.
+
+use coven_domain::session::{Channel, Session, SessionState};
+use coven_domain::{RepoId, SessionId, Timestamp};
+use serde_json::Value;
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Order {
+    #[default]
+    NewestFirst,
+}
+
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct SessionFilter {
+    /// Any of these; empty: all.
+    pub states: Vec<SessionState>,
+    pub harness: Option<String>,
+    pub channel: Option<Channel>,
+    pub repo: Option<RepoId>,
+    pub include_archived: bool,
+}
+
+/// A page: after a cursor (the last row of the page before), or from an offset.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct SessionQuery {
+    pub filter: SessionFilter,
+    pub after: Option<(Timestamp, SessionId)>,
+    pub offset: u64,
+    pub limit: usize,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+pub struct SessionPage {
+    /// Newest first: by `created_at`, then by the order of insertion.
+    pub sessions: Vec<Session>,
+    pub total: u64,
+    pub has_more: bool,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+pub struct StateSnapshot {
+    /// The number of the last event whose change is in here.
+    pub event_number: u64,
+    pub sessions: Vec<Session>,
+    pub tasks: Vec<Value>,
+    pub agents: Vec<Value>,
+    pub workflows: Vec<Value>,
+    pub questions: Vec<Value>,
+}
+
+/// What a sweep did; the ids of sessions whose files can be deleted now.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct SweepReport {
+    pub tasks_soft_deleted: Vec<String>,
+    pub tasks_deleted: Vec<String>,
+    pub agents_deleted: Vec<String>,
+    pub sessions_deleted: Vec<SessionId>,
+    pub workflows_deleted: Vec<String>,
+    pub questions_deleted: Vec<String>,
+    pub events_deleted: u64,
+}
