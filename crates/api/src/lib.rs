@@ -1,1 +1,24 @@
-//! Wire types and the typed client of the daemon.
+//! Wire types and the typed client of the daemon. The only JSON names.
+
+pub mod client;
+pub mod error;
+pub mod event;
+pub mod harness;
+pub mod health;
+pub mod session;
+pub mod state;
+
+pub use client::{Client, ClientError};
+pub use error::{ErrorBody, ErrorCode};
+pub use session::SessionRecord;
+
+/// Names of headers that carry what a raw body cannot.
+pub mod header {
+    /// The byte offset of the log that a screen or a piece of log belongs to.
+    pub const OFFSET: &str = "x-coven-offset";
+    /// The whole id of a session that was asked for by prefix.
+    pub const SESSION: &str = "x-coven-session";
+    pub const STATUS: &str = "x-coven-status";
+    pub const ROWS: &str = "x-coven-rows";
+    pub const COLS: &str = "x-coven-cols";
+}

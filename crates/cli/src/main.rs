@@ -1,1 +1,34 @@
-fn main() {}
+//! The `coven` binary: hidden subcommands go straight to their part, everything else to the command line.
+
+mod attach;
+mod command_line;
+mod demo_agent;
+mod export;
+mod failure;
+mod link;
+mod output;
+mod replay;
+mod route;
+mod table;
+mod tui;
+mod verb;
+mod wording;
+
+use std::ffi::OsString;
+use std::process::ExitCode;
+
+/// The release, with the commit it was built from.
+pub const VERSION: &str = env!("COVEN_VERSION");
+
+fn main() -> ExitCode {
+    // Holders and `--version` start often: they must not pay for parsing a command line with thirty verbs.
+    let args: Vec<OsString> = std::env::args_os().skip(1).take(2).collect();
+    let words: Vec<Option<&str>> = args.iter().map(|word| word.to_str()).collect();
+    match words.as_slice() {
+        [Some("--version" | "-V")] => output::line(format_args!("coven {VERSION}")).map_or_else(failure::end, |()| ExitCode::SUCCESS),
+        [Some("hold"), ..] => coven_holder::run(),
+        [Some("demo-agent"), ..] => demo_agent::run(std::env::args().skip(2)),
+        [Some("daemon"), Some("serve")] => verb::serve::run(std::env::args_os().skip(3)),
+        _ => command_line::run(),
+    }
+}

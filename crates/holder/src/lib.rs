@@ -1,1 +1,23 @@
 //! The process that owns one session's terminal or pipes, its log and its socket.
+//!
+//! It outlives the daemon and knows nothing of HTTP, of terminals' contents or of the store.
+
+pub mod client;
+mod ending;
+pub mod journal;
+pub mod log;
+pub mod process;
+mod run;
+pub mod spec;
+mod stage;
+mod syncer;
+mod viewer;
+pub mod wire;
+
+pub use run::run;
+pub use spec::{Ready, Spec, Stage};
+
+/// The holder's socket in a session's folder.
+pub const SOCKET: &str = "holder.sock";
+/// The journal in a session's folder.
+pub const JOURNAL: &str = "journal";

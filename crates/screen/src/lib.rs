@@ -1,1 +1,27 @@
 //! A terminal model of a session's output, and snapshots of it as ANSI, text and HTML.
+//!
+//! [`Screen`] swallows whatever a program writes to its terminal and can say at any moment what is
+//! visible: as bytes that repaint it ([`Screen::snapshot`]), as text, as styled spans, as a page.
+//! It keeps no scrollback: history is the session's log, which [`TextLog`] and [`HtmlLog`] convert.
+
+mod dispatch;
+mod editing;
+mod html;
+mod keyboard;
+mod log;
+mod model;
+mod modes;
+mod palette;
+mod pen;
+mod queries;
+mod screen;
+mod sgr;
+mod snapshot;
+mod spans;
+mod strings;
+mod tail;
+
+pub use html::html_page;
+pub use log::{HtmlLog, TextLog};
+pub use screen::{MAX_SIDE, Screen};
+pub use spans::{Color, CursorView, Span, Style, Underline};

@@ -3,9 +3,13 @@
 mod error;
 pub mod failing;
 pub mod page;
+mod record;
 pub mod sqlite;
 mod traits;
 
 pub use error::StoreError;
+pub use failing::Failing;
 pub use page::{Order, SessionFilter, SessionPage, SessionQuery, StateSnapshot, SweepReport};
+pub use record::SessionRecord;
+pub use sqlite::{SqliteStore, migrations};
 pub use traits::{Change, Keyframe, NewMessage, Store, Tx};

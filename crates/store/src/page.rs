@@ -2,6 +2,7 @@
 
 use coven_domain::session::{Channel, Session, SessionState};
 use coven_domain::{RepoId, SessionId, Timestamp};
+use serde::Serialize;
 use serde_json::Value;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -49,7 +50,7 @@ pub struct StateSnapshot {
 }
 
 /// What a sweep did; the ids of sessions whose files can be deleted now.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
 pub struct SweepReport {
     pub tasks_soft_deleted: Vec<String>,
     pub tasks_deleted: Vec<String>,
@@ -58,4 +59,7 @@ pub struct SweepReport {
     pub workflows_deleted: Vec<String>,
     pub questions_deleted: Vec<String>,
     pub events_deleted: u64,
+    /// The event that lists all this, to wake subscribers with; `None` if nothing worth telling went.
+    #[serde(skip)]
+    pub event_number: Option<u64>,
 }

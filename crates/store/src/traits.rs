@@ -16,8 +16,11 @@ use crate::{SessionPage, SessionQuery, StateSnapshot, StoreError, SweepReport};
 #[derive(Debug, Clone, PartialEq)]
 pub enum Change {
     SessionCreated(Session),
-    /// The row as it is from now on; the event's kind says what happened.
-    SessionChanged { session: Session, event: &'static str },
+    /// The row as it is from now on; the event's kind says what happened: `killed` is told as `session.killed`.
+    SessionChanged {
+        session: Session,
+        event: &'static str,
+    },
     /// The row with its entries and keyframes goes.
     SessionSacrificed(SessionId),
     RepoAdded(Repo),
@@ -46,7 +49,14 @@ pub trait Tx: Send {
     /// again after a crash repeats nothing; a gap is refused.
     async fn append_entries(&mut self, id: SessionId, entries: &[Entry]) -> Result<(), StoreError>;
 
-    async fn put_keyframe(&mut self, id: SessionId, offset: u64, rows: u16, cols: u16, screen: &[u8]) -> Result<(), StoreError>;
+    async fn put_keyframe(
+        &mut self,
+        id: SessionId,
+        offset: u64,
+        rows: u16,
+        cols: u16,
+        screen: &[u8],
+    ) -> Result<(), StoreError>;
 
     async fn commit(self: Box<Self>) -> Result<u64, StoreError>;
 }

@@ -1,0 +1,140 @@
+//! The typed client: HTTP over the home's Unix socket.
+
+use std::path::{Path, PathBuf};
+
+use bytes::Bytes;
+use http_body_util::{BodyExt, Full};
+use hyper::body::Incoming;
+use hyper::client::conn::http1::{SendRequest, handshake};
+use hyper::header::{CONTENT_TYPE, HOST};
+use hyper::{Method, Request, Response, StatusCode};
+use hyper_util::rt::TokioIo;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use tokio::net::UnixStream;
+
+use crate::error::{ErrorBody, ErrorCode};
+
+#[derive(Debug, thiserror::Error)]
+pub enum ClientError {
+    #[error("the daemon does not answer on {}", socket.display())]
+    Unreachable { socket: PathBuf, source: std::io::Error },
+    #[error("{message}")]
+    Api { status: u16, code: String, message: String, details: Option<serde_json::Value> },
+    #[error("the connection to the daemon broke")]
+    Broken(#[from] hyper::Error),
+    #[error("the daemon sent something this coven does not understand; restart it with `coven daemon restart`")]
+    Decode(#[from] serde_json::Error),
+    #[error("the request could not be written")]
+    Request(#[from] hyper::http::Error),
+}
+
+impl ClientError {
+    /// The exit code of a command that met it.
+    pub fn exit_code(&self) -> u8 {
+        match self {
+            Self::Unreachable { .. } | Self::Broken(_) => 5,
+            Self::Api { code, .. } => ErrorCode::from_word(code).map_or(1, ErrorCode::exit_code),
+            Self::Decode(_) | Self::Request(_) => 1,
+        }
+    }
+
+    pub fn is(&self, wanted: ErrorCode) -> bool {
+        matches!(self, Self::Api { code, .. } if code == wanted.as_str())
+    }
+}
+
+/// One connection to the daemon. Requests on it go one after the other.
+pub struct Client {
+    sender: SendRequest<Full<Bytes>>,
+    // The connection's task belongs to the client and ends with it.
+    connection: tokio::task::JoinHandle<()>,
+}
+
+impl Drop for Client {
+    fn drop(&mut self) {
+        self.connection.abort();
+    }
+}
+
+impl Client {
+    pub async fn connect(socket: &Path) -> Result<Self, ClientError> {
+        let stream = UnixStream::connect(socket)
+            .await
+            .map_err(|source| ClientError::Unreachable { socket: socket.to_owned(), source })?;
+        let (sender, connection) = handshake(TokioIo::new(stream)).await?;
+        let connection = tokio::spawn(async move {
+            // An error here reaches whoever waits for a response.
+            let _ = connection.with_upgrades().await;
+        });
+        Ok(Self { sender, connection })
+    }
+
+    /// Sends and returns the response as it is, whatever its status; for raw and streamed bodies.
+    pub async fn send(
+        &mut self,
+        method: Method,
+        path: &str,
+        headers: &[(&str, &str)],
+        body: Option<Vec<u8>>,
+    ) -> Result<Response<Incoming>, ClientError> {
+        let mut request = Request::builder().method(method).uri(path).header(HOST, "localhost");
+        if body.is_some() {
+            request = request.header(CONTENT_TYPE, "application/json");
+        }
+        for (name, value) in headers {
+            request = request.header(*name, *value);
+        }
+        let request = request.body(Full::new(Bytes::from(body.unwrap_or_default())))?;
+        self.sender.ready().await?;
+        Ok(self.sender.send_request(request).await?)
+    }
+
+    /// Sends and turns an error answer into `ClientError::Api`.
+    pub async fn call(
+        &mut self,
+        method: Method,
+        path: &str,
+        body: Option<Vec<u8>>,
+    ) -> Result<Response<Incoming>, ClientError> {
+        let response = self.send(method, path, &[], body).await?;
+        match response.status() {
+            status if status.is_success() => Ok(response),
+            status => Err(Self::api_error(status, response.collect().await?.to_bytes())),
+        }
+    }
+
+    fn api_error(status: StatusCode, body: Bytes) -> ClientError {
+        match serde_json::from_slice::<ErrorBody>(&body) {
+            Ok(ErrorBody { error }) => ClientError::Api {
+                status: status.as_u16(),
+                code: error.code,
+                message: error.message,
+                details: error.details,
+            },
+            Err(_) => ClientError::Api {
+                status: status.as_u16(),
+                code: ErrorCode::Internal.as_str().to_owned(),
+                message: format!("the daemon answered {status}"),
+                details: None,
+            },
+        }
+    }
+
+    pub async fn bytes(&mut self, method: Method, path: &str, body: Option<Vec<u8>>) -> Result<Bytes, ClientError> {
+        Ok(self.call(method, path, body).await?.collect().await?.to_bytes())
+    }
+
+    pub async fn get<T: DeserializeOwned>(&mut self, path: &str) -> Result<T, ClientError> {
+        Ok(serde_json::from_slice(&self.bytes(Method::GET, path, None).await?)?)
+    }
+
+    pub async fn post<T: DeserializeOwned>(&mut self, path: &str, body: &impl Serialize) -> Result<T, ClientError> {
+        let body = serde_json::to_vec(body)?;
+        Ok(serde_json::from_slice(&self.bytes(Method::POST, path, Some(body)).await?)?)
+    }
+
+    pub async fn delete<T: DeserializeOwned>(&mut self, path: &str) -> Result<T, ClientError> {
+        Ok(serde_json::from_slice(&self.bytes(Method::DELETE, path, None).await?)?)
+    }
+}

@@ -1,0 +1,77 @@
+//! One error shape for every route: `{"error":{"code","message","details"?}}`.
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use utoipa::ToSchema;
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct ErrorBody {
+    pub error: ErrorDetail,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct ErrorDetail {
+    pub code: String,
+    pub message: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub details: Option<Value>,
+}
+
+macro_rules! codes {
+    ($($variant:ident = $word:literal, $status:literal, $exit:literal;)+) => {
+        /// What went wrong, as a program branches on it.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+        pub enum ErrorCode { $($variant),+ }
+
+        impl ErrorCode {
+            pub const ALL: &'static [ErrorCode] = &[$(ErrorCode::$variant),+];
+
+            pub const fn as_str(self) -> &'static str {
+                match self { $(Self::$variant => $word),+ }
+            }
+
+            /// The HTTP status it is sent with.
+            pub const fn status(self) -> u16 {
+                match self { $(Self::$variant => $status),+ }
+            }
+
+            /// The exit code of a command that met it.
+            pub const fn exit_code(self) -> u8 {
+                match self { $(Self::$variant => $exit),+ }
+            }
+
+            pub fn from_word(word: &str) -> Option<Self> {
+                Self::ALL.iter().copied().find(|code| code.as_str() == word)
+            }
+        }
+    };
+}
+
+// Exit codes: 1 failed, 2 wrong usage, 3 not found, 4 refused by state, 5 daemon or store out of reach.
+codes! {
+    InvalidRequest = "invalid_request", 400, 2;
+    InvalidTitle = "invalid_title", 400, 2;
+    InvalidPrompt = "invalid_prompt", 400, 2;
+    AmbiguousId = "ambiguous_id", 400, 2;
+    UnknownHarness = "unknown_harness", 400, 2;
+    HarnessNotInstalled = "harness_not_installed", 400, 2;
+    CwdMissing = "cwd_missing", 400, 2;
+    CwdOutsideRoot = "cwd_outside_root", 400, 2;
+    RootNotAFolder = "root_not_a_folder", 400, 2;
+    Unauthorized = "unauthorized", 401, 2;
+    ForbiddenHost = "forbidden_host", 403, 2;
+    ForbiddenOrigin = "forbidden_origin", 403, 2;
+    NotFound = "not_found", 404, 3;
+    SessionNotFound = "session_not_found", 404, 3;
+    RepoNotFound = "repo_not_found", 404, 3;
+    MethodNotAllowed = "method_not_allowed", 405, 2;
+    SessionNotLive = "session_not_live", 409, 4;
+    SessionRunning = "session_running", 409, 4;
+    SessionRefused = "session_refused", 409, 4;
+    BodyTooLarge = "body_too_large", 413, 2;
+    JsonTooDeep = "json_too_deep", 400, 2;
+    LaunchFailed = "launch_failed", 500, 1;
+    DiskFull = "disk_full", 507, 1;
+    Internal = "internal", 500, 1;
+    Unavailable = "unavailable", 503, 5;
+}

@@ -1,0 +1,24 @@
+//! How the daemon is.
+
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+/// The version of the routes under `/api/v1`; a client that needs a newer one says so.
+pub const API_VERSION: u32 = 1;
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct HealthResponse {
+    pub ok: bool,
+    pub version: String,
+    pub api_version: u32,
+    pub pid: u32,
+    pub started_at: String,
+    pub home: String,
+    /// The TCP address it listens on beside the Unix socket.
+    pub listen: Option<String>,
+    pub sessions_live: u64,
+    pub sessions_total: u64,
+    pub last_event: u64,
+    /// What needs a person's attention, in words; empty when all is well.
+    pub problems: Vec<String>,
+}

@@ -1,0 +1,86 @@
+//! Signals as something a poll loop can wait for.
+
+use std::io::{self, Read};
+use std::os::fd::{AsFd, BorrowedFd};
+use std::os::unix::net::UnixStream;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+
+use signal_hook::SigId;
+use signal_hook::consts::{SIGCONT, SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGWINCH};
+use signal_hook::low_level::{pipe, unregister};
+
+/// The signals that end a command which has changed the terminal: it must be put back first.
+const ENDINGS: [i32; 4] = [SIGHUP, SIGINT, SIGQUIT, SIGTERM];
+
+pub struct Signals {
+    wake: UnixStream,
+    resized: Arc<AtomicBool>,
+    continued: Arc<AtomicBool>,
+    ending: Arc<AtomicUsize>,
+    registered: Vec<SigId>,
+}
+
+impl Signals {
+    pub fn listen() -> io::Result<Self> {
+        let (wake, bell) = UnixStream::pair()?;
+        wake.set_nonblocking(true)?;
+        let mut signals = Self {
+            wake,
+            resized: Arc::default(),
+            continued: Arc::default(),
+            ending: Arc::default(),
+            registered: Vec::new(),
+        };
+        let flag = signal_hook::flag::register;
+        signals.registered.push(flag(SIGWINCH, Arc::clone(&signals.resized))?);
+        signals.registered.push(flag(SIGCONT, Arc::clone(&signals.continued))?);
+        for signal in ENDINGS {
+            let value = usize::try_from(signal).expect("signal numbers are positive");
+            let ending = Arc::clone(&signals.ending);
+            signals.registered.push(signal_hook::flag::register_usize(signal, ending, value)?);
+        }
+        // The bell rings after the flags are set: handlers run in the order of registration.
+        for signal in ENDINGS.into_iter().chain([SIGWINCH, SIGCONT]) {
+            signals.registered.push(pipe::register(signal, bell.try_clone()?)?);
+        }
+        Ok(signals)
+    }
+
+    /// To be called when the descriptor is readable.
+    pub fn hush(&mut self) {
+        let mut rings = [0; 64];
+        while matches!(self.wake.read(&mut rings), Ok(count) if count > 0) {}
+    }
+
+    pub fn take_resized(&self) -> bool {
+        self.resized.swap(false, Ordering::Relaxed)
+    }
+
+    /// The command was stopped and goes on; the shell may have changed the terminal meanwhile.
+    pub fn take_continued(&self) -> bool {
+        self.continued.swap(false, Ordering::Relaxed)
+    }
+
+    /// The signal that asks this command to end.
+    pub fn ending(&self) -> Option<i32> {
+        match self.ending.load(Ordering::Relaxed) {
+            0 => None,
+            signal => i32::try_from(signal).ok(),
+        }
+    }
+}
+
+impl AsFd for Signals {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.wake.as_fd()
+    }
+}
+
+impl Drop for Signals {
+    fn drop(&mut self) {
+        for id in self.registered.drain(..) {
+            unregister(id);
+        }
+    }
+}

@@ -1,0 +1,138 @@
+//! The viewer's terminal: raw while a session is shown, as it was before on every way out.
+
+use std::io::{self, IsTerminal, Write};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+
+use rustix::fs::{Mode, OFlags};
+use rustix::termios::{LocalModes, OptionalActions, OutputModes, Termios, tcgetattr, tcgetwinsize, tcsetattr};
+
+/// Puts the terminal back when it goes out of scope, also when the command panics.
+pub struct RawMode {
+    terminal: OwnedFd,
+    before: Termios,
+    raw: Termios,
+}
+
+impl RawMode {
+    /// Every key reaches the command as it is; nothing is echoed or translated.
+    pub fn enter(terminal: impl AsFd) -> io::Result<Self> {
+        Self::change(terminal.as_fd(), Termios::make_raw)
+    }
+
+    /// Only the output is left alone: keys are somebody else's, and Ctrl-C still ends the command.
+    pub fn enter_for_output(terminal: impl AsFd) -> io::Result<Self> {
+        Self::change(terminal.as_fd(), |mode| {
+            mode.output_modes.remove(OutputModes::OPOST);
+            mode.local_modes.remove(LocalModes::ECHO);
+        })
+    }
+
+    fn change(terminal: BorrowedFd<'_>, change: fn(&mut Termios)) -> io::Result<Self> {
+        let terminal = terminal.try_clone_to_owned()?;
+        let before = tcgetattr(&terminal)?;
+        let mut raw = before.clone();
+        change(&mut raw);
+        tcsetattr(&terminal, OptionalActions::Now, &raw)?;
+        Ok(Self { terminal, before, raw })
+    }
+
+    /// After the command was stopped and the shell had the terminal.
+    pub fn again(&self) {
+        // If the terminal is gone, the next read or write says so.
+        let _ = tcsetattr(&self.terminal, OptionalActions::Now, &self.raw);
+    }
+
+    /// Puts the terminal back and drops what was typed or answered but not read.
+    pub fn leave_flushed(self) {
+        let _ = tcsetattr(&self.terminal, OptionalActions::Flush, &self.before);
+    }
+}
+
+impl Drop for RawMode {
+    fn drop(&mut self) {
+        // Not `Drain`: a terminal that has stalled would hold us for ever.
+        let _ = tcsetattr(&self.terminal, OptionalActions::Now, &self.before);
+    }
+}
+
+/// Where the session's output goes.
+pub struct Sink {
+    /// A descriptor of our own for the terminal, so that a stalled one does not block the keys. Sharing the shell's
+    /// would make its terminal non-blocking too.
+    terminal: Option<OwnedFd>,
+    waiting: Vec<u8>,
+    done: usize,
+}
+
+impl Sink {
+    pub fn stdout() -> Self {
+        let terminal = io::stdout().is_terminal().then(|| {
+            rustix::fs::open("/proc/self/fd/1", OFlags::WRONLY | OFlags::NONBLOCK | OFlags::NOCTTY, Mode::empty())
+        });
+        Self { terminal: terminal.and_then(Result::ok), waiting: Vec::new(), done: 0 }
+    }
+
+    /// Writes what can be written at once; the rest waits for `flush`.
+    pub fn write(&mut self, bytes: &[u8]) -> io::Result<()> {
+        if self.is_waiting() {
+            self.waiting.extend_from_slice(bytes);
+            return Ok(());
+        }
+        let Some(terminal) = &self.terminal else {
+            let mut out = io::stdout().lock();
+            return out.write_all(bytes).and_then(|()| out.flush());
+        };
+        let written = write_some(terminal, bytes)?;
+        self.waiting.extend_from_slice(&bytes[written..]);
+        Ok(())
+    }
+
+    /// To be called when the descriptor takes more.
+    pub fn flush(&mut self) -> io::Result<()> {
+        if let Some(terminal) = &self.terminal {
+            self.done += write_some(terminal, &self.waiting[self.done..])?;
+        }
+        if self.done == self.waiting.len() {
+            self.waiting.clear();
+            self.done = 0;
+        }
+        Ok(())
+    }
+
+    pub fn is_waiting(&self) -> bool {
+        self.done < self.waiting.len()
+    }
+
+    /// Forgets what was not shown yet: something newer replaces it.
+    pub fn discard(&mut self) {
+        self.waiting.clear();
+        self.done = 0;
+    }
+
+    /// The descriptor to wait for while `is_waiting`.
+    pub fn waits_on(&self) -> Option<BorrowedFd<'_>> {
+        self.terminal.as_ref().filter(|_| self.is_waiting()).map(AsFd::as_fd)
+    }
+}
+
+fn write_some(terminal: &OwnedFd, mut bytes: &[u8]) -> io::Result<usize> {
+    let mut written = 0;
+    while !bytes.is_empty() {
+        match rustix::io::write(terminal, bytes) {
+            Ok(count) => {
+                written += count;
+                bytes = &bytes[count..];
+            }
+            Err(rustix::io::Errno::AGAIN) => break,
+            Err(rustix::io::Errno::INTR) => {}
+            Err(error) => return Err(error.into()),
+        }
+    }
+    Ok(written)
+}
+
+/// Rows and columns of a terminal.
+pub fn size(terminal: impl AsFd) -> Option<(u16, u16)> {
+    let size = tcgetwinsize(terminal).ok()?;
+    (size.ws_row > 0 && size.ws_col > 0).then_some((size.ws_row, size.ws_col))
+}

@@ -1,0 +1,198 @@
+//! The one place that turns an error into a sentence with what to do next, and an exit code.
+
+use std::error::Error;
+use std::io;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use coven_api::{ClientError, ErrorCode};
+use coven_holder::client::HolderError;
+use coven_host::config::ConfigError;
+use coven_host::daemon_start::StartError;
+use coven_host::home::HomeError;
+
+/// Wrong usage or a bad config.
+pub const USAGE: u8 = 2;
+pub const NOT_FOUND: u8 = 3;
+/// Refused by the state of the thing.
+pub const REFUSED: u8 = 4;
+/// The daemon cannot be reached, or the store is locked.
+pub const OUT_OF_REACH: u8 = 5;
+
+#[derive(Debug, thiserror::Error)]
+pub enum Failure {
+    #[error(transparent)]
+    Client(#[from] ClientError),
+    #[error(transparent)]
+    Home(#[from] HomeError),
+    #[error(transparent)]
+    Config(#[from] ConfigError),
+    #[error(transparent)]
+    Start(#[from] StartError),
+    #[error(transparent)]
+    Holder(#[from] HolderError),
+    #[error("{what}")]
+    Usage { what: String, hint: String },
+    #[error("{what}")]
+    Refused { what: String, hint: String },
+    #[error("{what}")]
+    OutOfReach { what: String, hint: String },
+    #[error("{what}")]
+    Failed { what: String, hint: String },
+    #[error("the output could not be written")]
+    Output(#[source] io::Error),
+    #[error("the input could not be read")]
+    Input(#[source] io::Error),
+    #[error("the terminal could not be set up")]
+    Terminal(#[source] io::Error),
+    #[error("{} could not be used", path.display())]
+    File { path: PathBuf, source: io::Error },
+    #[error("the runtime could not be started")]
+    Runtime(#[source] io::Error),
+}
+
+impl Failure {
+    pub fn usage(what: impl Into<String>, hint: impl Into<String>) -> Self {
+        Self::Usage { what: what.into(), hint: hint.into() }
+    }
+
+    pub fn refused(what: impl Into<String>, hint: impl Into<String>) -> Self {
+        Self::Refused { what: what.into(), hint: hint.into() }
+    }
+
+    pub fn failed(what: impl Into<String>, hint: impl Into<String>) -> Self {
+        Self::Failed { what: what.into(), hint: hint.into() }
+    }
+
+    pub fn out_of_reach(what: impl Into<String>, hint: impl Into<String>) -> Self {
+        Self::OutOfReach { what: what.into(), hint: hint.into() }
+    }
+
+    pub fn exit_code(&self) -> u8 {
+        match self {
+            Self::Client(error) => error.exit_code(),
+            Self::Home(_) | Self::Config(_) | Self::Usage { .. } => USAGE,
+            Self::Refused { .. } => REFUSED,
+            Self::Start(_) | Self::OutOfReach { .. } => OUT_OF_REACH,
+            Self::Holder(_)
+            | Self::Failed { .. }
+            | Self::Output(_)
+            | Self::Input(_)
+            | Self::Terminal(_)
+            | Self::File { .. }
+            | Self::Runtime(_) => 1,
+        }
+    }
+
+    /// What to do next, unless the message says it already.
+    fn hint(&self) -> String {
+        match self {
+            Self::Client(error) => client_hint(error).to_owned(),
+            Self::Usage { hint, .. }
+            | Self::Refused { hint, .. }
+            | Self::OutOfReach { hint, .. }
+            | Self::Failed { hint, .. } => hint.clone(),
+            Self::Holder(_) => "See how the session ended with `coven show <id>`".to_owned(),
+            Self::Terminal(_) => "Run it in a terminal, or redirect its output".to_owned(),
+            Self::Runtime(_) => "Free some file descriptors and try again".to_owned(),
+            Self::Home(_) | Self::Config(_) | Self::Start(_) => String::new(),
+            Self::Output(_) | Self::Input(_) | Self::File { .. } => String::new(),
+        }
+    }
+
+    /// The whole message: what happened, why, what to do next.
+    pub fn sentence(&self) -> String {
+        let mut what = self.to_string();
+        let mut cause = self.source();
+        while let Some(error) = cause {
+            let text = error.to_string();
+            // A transparent error repeats itself as its own cause.
+            if !what.contains(&text) {
+                what.push_str(": ");
+                what.push_str(&text);
+            }
+            cause = error.source();
+        }
+        let hint = self.hint();
+        let what = what.trim_end_matches(['.', '\n']);
+        match hint.trim_end_matches('.') {
+            "" => format!("{what}."),
+            hint => format!("{what}. {hint}."),
+        }
+    }
+}
+
+fn client_hint(error: &ClientError) -> &'static str {
+    match error {
+        ClientError::Unreachable { .. } => "Start it with `coven daemon start`, or see why it ended: `coven daemon logs`",
+        ClientError::Broken(_) => "See why it ended: `coven daemon logs`",
+        ClientError::Decode(_) | ClientError::Request(_) => "",
+        ClientError::Api { code, message, .. } => match ErrorCode::from_word(code) {
+            Some(ErrorCode::SessionNotFound) => "List the sessions with `coven sessions --all`",
+            Some(ErrorCode::AmbiguousId) => "Give more of the id",
+            // A session that cannot take input can still be looked at.
+            Some(ErrorCode::SessionNotLive) if !message.contains("coven ") => "Look at it with `coven attach <id>`",
+            Some(ErrorCode::SessionRunning) if !message.contains("kill") => "End it with `coven kill <id>` first",
+            Some(ErrorCode::UnknownHarness) if !message.contains("coven ") => "List them with `coven harness list`",
+            Some(ErrorCode::Internal) => "The daemon's log says more: `coven daemon logs`",
+            Some(ErrorCode::DiskFull) => "Free some space and try again",
+            _ => "",
+        },
+    }
+}
+
+/// Reports on standard error and gives the exit code.
+pub fn end(failure: Failure) -> ExitCode {
+    match &failure {
+        // Whoever reads our output has had enough: `coven sessions | head`.
+        Failure::Output(error) if error.kind() == io::ErrorKind::BrokenPipe => ExitCode::SUCCESS,
+        _ => {
+            say(&failure.sentence());
+            ExitCode::from(failure.exit_code())
+        }
+    }
+}
+
+/// One message to a person, on standard error.
+pub fn say(message: &str) {
+    use io::Write;
+    // Nothing is left to tell if standard error is gone too.
+    let _ = writeln!(io::stderr().lock(), "coven: {message}");
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn api(code: ErrorCode, message: &str) -> Failure {
+        let (code, message) = (code.as_str().to_owned(), message.to_owned());
+        Failure::Client(ClientError::Api { status: 400, code, message, details: None })
+    }
+
+    #[test]
+    fn a_message_says_what_happened_and_what_to_do_next() {
+        let unknown = api(ErrorCode::SessionNotFound, "no session has the id abc");
+        assert_eq!(
+            unknown.sentence(),
+            "no session has the id abc. List the sessions with `coven sessions --all`."
+        );
+        assert_eq!(unknown.exit_code(), NOT_FOUND);
+    }
+
+    #[test]
+    fn the_cause_is_told_once() {
+        let gone = io::Error::new(io::ErrorKind::NotFound, "no such file");
+        let failure = Failure::Client(ClientError::Unreachable { socket: "/h/coven.sock".into(), source: gone });
+        let sentence = failure.sentence();
+        assert!(sentence.starts_with("the daemon does not answer on /h/coven.sock: no such file. Start it"), "{sentence}");
+        assert_eq!(failure.exit_code(), OUT_OF_REACH);
+    }
+
+    #[test]
+    fn each_class_of_failure_has_its_exit_code() {
+        assert_eq!(Failure::usage("no", "").exit_code(), USAGE);
+        assert_eq!(api(ErrorCode::UnknownHarness, "x").exit_code(), USAGE);
+        assert_eq!(api(ErrorCode::SessionRunning, "x").exit_code(), REFUSED);
+        assert_eq!(Failure::failed("no", "").exit_code(), 1);
+    }
+}

@@ -1,0 +1,27 @@
+//! Standard output for people and programs: locked, written once, and a reader that leaves is no error.
+
+use std::fmt::Arguments;
+use std::io::{self, IsTerminal, Write};
+
+use crate::failure::Failure;
+
+/// Writes one line.
+pub fn line(text: Arguments<'_>) -> Result<(), Failure> {
+    bytes(format!("{text}\n").as_bytes())
+}
+
+/// Writes bytes as they are.
+pub fn bytes(bytes: &[u8]) -> Result<(), Failure> {
+    let mut out = io::stdout().lock();
+    out.write_all(bytes).and_then(|()| out.flush()).map_err(Failure::Output)
+}
+
+pub fn is_terminal() -> bool {
+    io::stdout().is_terminal()
+}
+
+/// Rows and columns of the terminal behind standard output, if there is one.
+pub fn terminal_size() -> Option<(u16, u16)> {
+    let size = rustix::termios::tcgetwinsize(io::stdout()).ok()?;
+    (size.ws_row > 0 && size.ws_col > 0).then_some((size.ws_row, size.ws_col))
+}

@@ -1,0 +1,129 @@
+//! A small aligned table: columns as wide as their widest cell, cut to the terminal's width.
+
+use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
+
+use crate::wording;
+
+const GAP: usize = 2;
+/// A column is not cut below this, however narrow the terminal.
+const NARROWEST: usize = 8;
+
+pub struct Table {
+    head: Vec<&'static str>,
+    rows: Vec<Vec<String>>,
+    /// Columns that give way when the terminal is narrow, the first one first.
+    elastic: &'static [usize],
+}
+
+impl Table {
+    pub fn new(head: &[&'static str], elastic: &'static [usize]) -> Self {
+        Self { head: head.to_vec(), rows: Vec::new(), elastic }
+    }
+
+    pub fn row(&mut self, cells: impl IntoIterator<Item = String>) {
+        // A control character in a title must not act on the reader's terminal.
+        let cells: Vec<String> = cells.into_iter().map(|cell| wording::plain(&cell)).collect();
+        debug_assert_eq!(cells.len(), self.head.len());
+        self.rows.push(cells);
+    }
+
+    /// The table as text; `width` is the terminal's, nothing if it goes into a pipe.
+    pub fn text(&self, width: Option<usize>) -> String {
+        let mut widths: Vec<usize> = self.head.iter().map(|name| name.width()).collect();
+        for row in &self.rows {
+            for (widest, cell) in widths.iter_mut().zip(row) {
+                *widest = (*widest).max(cell.width());
+            }
+        }
+        if let Some(width) = width {
+            self.shrink(&mut widths, width);
+        }
+        let mut out = String::new();
+        let head: Vec<String> = self.head.iter().map(|name| (*name).to_owned()).collect();
+        for row in std::iter::once(&head).chain(&self.rows) {
+            let mut line = String::new();
+            for (cell, width) in row.iter().zip(&widths) {
+                let cell = cut(cell, *width);
+                let padding = width - cell.width() + GAP;
+                line.push_str(&cell);
+                line.push_str(&" ".repeat(padding));
+            }
+            let line = line.trim_end();
+            out.push_str(&width.map_or_else(|| line.to_owned(), |width| cut(line, width)));
+            out.push('\n');
+        }
+        out
+    }
+
+    fn shrink(&self, widths: &mut [usize], width: usize) {
+        let gaps = GAP * widths.len().saturating_sub(1);
+        let mut excess = (widths.iter().sum::<usize>() + gaps).saturating_sub(width);
+        for &column in self.elastic {
+            let least = NARROWEST.max(self.head[column].width()).min(widths[column]);
+            let cut = excess.min(widths[column] - least);
+            widths[column] -= cut;
+            excess -= cut;
+        }
+    }
+}
+
+/// At most `width` columns of the text; an ellipsis tells that something is missing.
+pub fn cut(text: &str, width: usize) -> String {
+    if text.width() <= width {
+        return text.to_owned();
+    }
+    let mut out = String::new();
+    let mut used = 0;
+    for character in text.chars() {
+        let wide = character.width().unwrap_or(0);
+        if used + wide + 1 > width {
+            break;
+        }
+        used += wide;
+        out.push(character);
+    }
+    if width > 0 {
+        out.push('…');
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn table() -> Table {
+        let mut table = Table::new(&["ID", "TITLE", "CWD"], &[2, 1]);
+        table.row(["1a".into(), "写代码 quickly".into(), "/home/a/project".into()]);
+        table.row(["2".into(), "two".into(), "/".into()]);
+        table
+    }
+
+    #[test]
+    fn columns_are_aligned_by_what_a_terminal_shows() {
+        let expected = "ID  TITLE           CWD\n1a  写代码 quickly  /home/a/project\n2   two             /\n";
+        assert_eq!(table().text(None), expected);
+    }
+
+    #[test]
+    fn a_narrow_terminal_cuts_the_elastic_columns_in_their_order() {
+        let text = table().text(Some(30));
+        assert!(text.lines().all(|line| line.width() <= 30), "{text}");
+        assert_eq!(text.lines().nth(1), Some("1a  写代码 quickly  /home/a…"));
+        assert!(table().text(Some(10)).lines().all(|line| line.width() <= 10));
+    }
+
+    #[test]
+    fn control_characters_never_reach_the_terminal() {
+        let mut table = Table::new(&["T"], &[]);
+        table.row(["a\x1b[31mb\nc".into()]);
+        assert_eq!(table.text(None), "T\na [31mb c\n");
+    }
+
+    #[test]
+    fn a_wide_character_is_never_cut_in_half() {
+        assert_eq!(cut("写代码", 4), "写…");
+        assert_eq!(cut("写代码", 6), "写代码");
+        assert_eq!((cut("abc", 0), cut("abc", 1)), (String::new(), "…".into()));
+    }
+}

@@ -1,0 +1,42 @@
+//! Sessions for the browser's tests.
+
+use coven_api::SessionRecord;
+use coven_domain::Timestamp;
+
+use super::list::SessionList;
+
+/// A running session that was created `second` seconds after the epoch.
+pub fn record(id: &str, second: i64) -> SessionRecord {
+    let at = Timestamp::from_millis(second * 1000).to_string();
+    SessionRecord {
+        id: id.to_owned(),
+        harness: "demo".to_owned(),
+        channel: "terminal".to_owned(),
+        title: format!("title of {id}"),
+        status: "running".to_owned(),
+        exit_code: None,
+        pid: Some(4711),
+        project_root: "/work".to_owned(),
+        cwd: "/work/project".to_owned(),
+        repo_id: None,
+        created_at: at.clone(),
+        updated_at: at,
+        archived_at: None,
+        metadata: serde_json::Map::new(),
+        actions: ["attach", "replay", "input", "finish", "kill", "export"].map(str::to_owned).to_vec(),
+    }
+}
+
+pub fn completed(id: &str, second: i64) -> SessionRecord {
+    SessionRecord {
+        status: "completed".to_owned(),
+        exit_code: Some(0),
+        actions: ["replay", "archive", "export", "sacrifice"].map(str::to_owned).to_vec(),
+        ..record(id, second)
+    }
+}
+
+/// The ids of what is shown, in order.
+pub fn ids(list: &SessionList) -> Vec<&str> {
+    (0..list.len()).filter_map(|place| list.get(place)).map(|record| record.id.as_str()).collect()
+}

@@ -1,0 +1,90 @@
+//! How things are put into words for people: ages, sizes, short ids, ends of sessions.
+
+use std::time::{Duration, SystemTime};
+
+use coven_api::SessionRecord;
+use coven_domain::Timestamp;
+
+/// Enough of an id for a person to tell sessions apart.
+pub fn short_id(id: &str) -> &str {
+    id.get(..8).unwrap_or(id)
+}
+
+/// This moment.
+pub fn now() -> Timestamp {
+    let since_epoch = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+    Timestamp::from_millis(i64::try_from(since_epoch.as_millis()).unwrap_or(i64::MAX))
+}
+
+/// How long ago an ISO 8601 time was, in its largest unit.
+pub fn age(at: &str, now: Timestamp) -> String {
+    match at.parse::<Timestamp>() {
+        Ok(at) => span(now.since(at)),
+        Err(_) => "?".to_owned(),
+    }
+}
+
+/// `12s`, `5m`, `3h`, `2d`.
+pub fn span(length: Duration) -> String {
+    match length.as_secs() {
+        seconds @ 0..60 => format!("{seconds}s"),
+        seconds @ 60..3_600 => format!("{}m", seconds / 60),
+        seconds @ 3_600..86_400 => format!("{}h", seconds / 3_600),
+        seconds => format!("{}d", seconds / 86_400),
+    }
+}
+
+/// `512 B`, `4.0 KiB`, `1.5 GiB`.
+pub fn size(bytes: u64) -> String {
+    const UNITS: [&str; 4] = ["KiB", "MiB", "GiB", "TiB"];
+    if bytes < 1024 {
+        return format!("{bytes} B");
+    }
+    let mut value = bytes as f64 / 1024.0;
+    let mut unit = 0;
+    while value >= 1024.0 && unit + 1 < UNITS.len() {
+        value /= 1024.0;
+        unit += 1;
+    }
+    format!("{value:.1} {}", UNITS[unit])
+}
+
+/// The status with what made it so: `failed (exit code 3)`.
+pub fn status(session: &SessionRecord) -> String {
+    match session.exit_code {
+        Some(code) => format!("{} (exit code {code})", session.status),
+        None => session.status.clone(),
+    }
+}
+
+/// Text from outside on one line: control characters would act on the reader's terminal.
+pub fn plain(text: &str) -> String {
+    text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ages_are_told_in_their_largest_unit_and_never_negative() {
+        let now = Timestamp::from_millis(1_763_238_189_007);
+        assert_eq!(age("2025-11-15T20:23:05.000Z", now), "4s");
+        assert_eq!(age("2025-11-15T20:03:05.000Z", now), "20m");
+        assert_eq!(age("2025-11-12T20:03:05.000Z", now), "3d");
+        assert_eq!(age("2026-11-12T20:03:05.000Z", now), "0s");
+        assert_eq!(age("yesterday", now), "?");
+    }
+
+    #[test]
+    fn sizes_are_told_in_their_largest_unit() {
+        assert_eq!((size(0), size(1023), size(1024)), ("0 B".into(), "1023 B".into(), "1.0 KiB".into()));
+        assert_eq!(size(3 << 30), "3.0 GiB");
+    }
+
+    #[test]
+    fn short_ids_are_never_longer_than_the_id() {
+        assert_eq!(short_id("0c7e49a2-3b1d-4a87-9f06-000000000000"), "0c7e49a2");
+        assert_eq!(short_id("abc"), "abc");
+    }
+}

@@ -1,0 +1,104 @@
+//! Processes as the kernel knows them: start time, boot, command line, who belongs to a session.
+
+use std::fs;
+use std::io;
+
+use coven_domain::session::ProcessIdentity;
+
+/// What `/proc/<pid>/stat` tells that we need.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Stat {
+    pub pid: u32,
+    pub state: u8,
+    pub parent: u32,
+    pub group: u32,
+    pub session: u32,
+    pub started_ticks: u64,
+}
+
+pub fn stat(pid: u32) -> io::Result<Stat> {
+    parse_stat(&fs::read(format!("/proc/{pid}/stat"))?)
+        .ok_or_else(|| io::Error::new(io::ErrorKind::InvalidData, "unreadable stat"))
+}
+
+fn parse_stat(text: &[u8]) -> Option<Stat> {
+    // The name stands in parentheses and may itself have blanks and parentheses: fields count from the last one.
+    let close = text.iter().rposition(|byte| *byte == b')')?;
+    let pid = std::str::from_utf8(&text[..text.iter().position(|byte| *byte == b'(')?]).ok()?.trim().parse().ok()?;
+    let rest = std::str::from_utf8(text.get(close + 2..)?).ok()?;
+    let fields: Vec<&str> = rest.split_ascii_whitespace().collect();
+    Some(Stat {
+        pid,
+        state: *fields.first()?.as_bytes().first()?,
+        parent: fields.get(1)?.parse().ok()?,
+        group: fields.get(2)?.parse().ok()?,
+        session: fields.get(3)?.parse().ok()?,
+        started_ticks: fields.get(19)?.parse().ok()?,
+    })
+}
+
+pub fn boot_id() -> io::Result<String> {
+    Ok(fs::read_to_string("/proc/sys/kernel/random/boot_id")?.trim().to_owned())
+}
+
+pub fn identity(pid: u32) -> io::Result<ProcessIdentity> {
+    Ok(ProcessIdentity { pid, started_ticks: stat(pid)?.started_ticks, boot_id: boot_id()? })
+}
+
+/// The process that was recorded still lives: same pid, same start, same boot, and not a zombie.
+pub fn is_alive(recorded: &ProcessIdentity) -> bool {
+    boot_id().is_ok_and(|boot| boot == recorded.boot_id)
+        && stat(recorded.pid)
+            .is_ok_and(|now| now.started_ticks == recorded.started_ticks && !matches!(now.state, b'Z' | b'X'))
+}
+
+/// The living process shows `identity` in its command line, its name or its program file.
+pub fn shows(pid: u32, identity: &str) -> bool {
+    let needle = identity.as_bytes();
+    let holds = |text: &[u8]| text.windows(needle.len().max(1)).any(|window| window == needle);
+    identity.is_empty()
+        || fs::read(format!("/proc/{pid}/cmdline")).is_ok_and(|text| holds(&text))
+        || fs::read(format!("/proc/{pid}/comm")).is_ok_and(|text| holds(&text))
+        || fs::read_link(format!("/proc/{pid}/exe"))
+            .is_ok_and(|path| holds(std::os::unix::ffi::OsStrExt::as_bytes(path.as_os_str())))
+}
+
+/// Every process that belongs to a session or group led by `leader`, or that was left to `parent`; zombies don't count.
+pub fn members(leader: u32, parent: u32) -> Vec<Stat> {
+    let Ok(entries) = fs::read_dir("/proc") else { return Vec::new() };
+    entries
+        .filter_map(|entry| entry.ok()?.file_name().to_str()?.parse::<u32>().ok())
+        .filter_map(|pid| stat(pid).ok())
+        .filter(|it| it.session == leader || it.group == leader || it.parent == parent)
+        .filter(|it| !matches!(it.state, b'Z' | b'X'))
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_with_parentheses_does_not_shift_the_fields() {
+        let line = b"42 (a) b (c) R 7 8 9 0 -1 4 0 0 0 0 0 0 0 0 20 0 1 0 12345 0 0";
+        let stat = parse_stat(line).expect("a sound line");
+        assert_eq!((stat.pid, stat.state, stat.parent), (42, b'R', 7));
+        assert_eq!((stat.group, stat.session, stat.started_ticks), (8, 9, 12345));
+    }
+
+    #[test]
+    fn this_process_is_alive_and_another_start_time_is_not_it() {
+        let me = identity(std::process::id()).expect("own process");
+        assert!(is_alive(&me));
+        assert!(!is_alive(&ProcessIdentity { started_ticks: me.started_ticks + 1, ..me.clone() }));
+        assert!(!is_alive(&ProcessIdentity { boot_id: "another boot".into(), ..me }));
+    }
+
+    #[test]
+    fn store_09_the_identity_is_looked_for_in_the_whole_command_line() {
+        let me = std::process::id();
+        assert!(shows(me, "coven_holder"));
+        assert!(shows(me, ""));
+        assert!(!shows(me, "claude-that-is-not-here"));
+    }
+}

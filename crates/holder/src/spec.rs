@@ -1,0 +1,39 @@
+//! What a holder is told when it starts, and what it answers.
+
+use std::path::PathBuf;
+
+use serde::{Deserialize, Serialize};
+
+/// Where the harness's standard streams lead.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Stage {
+    Terminal,
+    /// Standard output is the log, standard error goes into the journal.
+    Pipes,
+}
+
+/// Read as JSON from standard input: the environment must not show in a command line or a file.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Spec {
+    /// The session's folder: exists, empty, 0700.
+    pub dir: PathBuf,
+    pub stage: Stage,
+    pub argv: Vec<String>,
+    pub env: Vec<(String, String)>,
+    pub cwd: PathBuf,
+    pub rows: u16,
+    pub cols: u16,
+    /// Typed into the terminal at once.
+    pub typed: String,
+    pub max_output_bytes: u64,
+    pub segment_bytes: u64,
+}
+
+/// One line of JSON on standard output.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Ready {
+    Running { holder: u32, pid: u32, started_ticks: u64, boot_id: String },
+    Failed { reason: String },
+}

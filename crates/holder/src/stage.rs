@@ -1,0 +1,100 @@
+//! Starts the harness on a terminal or on pipes.
+
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::process::CommandExt;
+use std::process::{Command, Stdio};
+
+use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
+use rustix::process::{Pid, PidfdFlags, pidfd_open};
+
+use crate::spec::{Spec, Stage};
+
+/// A running harness and our ends of its streams, all non-blocking.
+#[derive(Debug)]
+pub struct Harness {
+    pub pid: u32,
+    /// Readable once the process has ended.
+    pub pidfd: OwnedFd,
+    pub output: OwnedFd,
+    /// Gone once it was closed (pipes).
+    pub input: Option<OwnedFd>,
+    pub stderr: Option<OwnedFd>,
+    pub is_terminal: bool,
+}
+
+pub fn launch(spec: &Spec) -> io::Result<Harness> {
+    let (program, args) =
+        spec.argv.split_first().ok_or_else(|| io::Error::new(io::ErrorKind::InvalidInput, "no program to run"))?;
+    match spec.stage {
+        Stage::Terminal => on_terminal(spec, program, args),
+        Stage::Pipes => on_pipes(spec, program, args),
+    }
+}
+
+fn on_terminal(spec: &Spec, program: &str, args: &[String]) -> io::Result<Harness> {
+    let (pty, pts) = pty_process::blocking::open().map_err(io::Error::other)?;
+    pty.resize(pty_process::Size::new(spec.rows, spec.cols)).map_err(io::Error::other)?;
+    let child = pty_process::blocking::Command::new(program)
+        .args(args)
+        .env_clear()
+        .envs(spec.env.iter().map(|(name, value)| (name, value)))
+        .current_dir(&spec.cwd)
+        .spawn(pts)
+        .map_err(|error| match error {
+            pty_process::Error::Io(error) => error,
+            other => io::Error::other(other),
+        })?;
+    let output = OwnedFd::from(pty);
+    set_nonblocking(&output)?;
+    Ok(Harness {
+        pid: child.id(),
+        pidfd: open_pidfd(child.id())?,
+        input: Some(output.try_clone()?),
+        output,
+        stderr: None,
+        is_terminal: true,
+    })
+}
+
+fn on_pipes(spec: &Spec, program: &str, args: &[String]) -> io::Result<Harness> {
+    let mut command = Command::new(program);
+    command
+        .args(args)
+        .env_clear()
+        .envs(spec.env.iter().map(|(name, value)| (name, value)))
+        .current_dir(&spec.cwd)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped());
+    // SAFETY: setsid is async-signal-safe and touches nothing of ours.
+    unsafe { command.pre_exec(|| Ok(rustix::process::setsid().map(drop)?)) };
+    let mut child = command.spawn()?;
+    let input = OwnedFd::from(child.stdin.take().expect("it was piped"));
+    let output = OwnedFd::from(child.stdout.take().expect("it was piped"));
+    let stderr = OwnedFd::from(child.stderr.take().expect("it was piped"));
+    for fd in [&input, &output, &stderr] {
+        set_nonblocking(fd)?;
+    }
+    Ok(Harness {
+        pid: child.id(),
+        pidfd: open_pidfd(child.id())?,
+        output,
+        input: Some(input),
+        stderr: Some(stderr),
+        is_terminal: false,
+    })
+}
+
+fn open_pidfd(pid: u32) -> io::Result<OwnedFd> {
+    Ok(pidfd_open(as_pid(pid), PidfdFlags::empty())?)
+}
+
+pub fn as_pid(pid: u32) -> Pid {
+    Pid::from_raw(pid.cast_signed()).expect("a process's id is not 0")
+}
+
+fn set_nonblocking(fd: impl AsFd) -> io::Result<()> {
+    let flags = fcntl_getfl(&fd)?;
+    Ok(fcntl_setfl(&fd, flags | OFlags::NONBLOCK)?)
+}

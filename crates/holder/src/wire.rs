@@ -1,0 +1,417 @@
+//! The holder's protocol: frames of a kind, a length and a body, without any I/O.
+
+use coven_domain::session::ExitStatus;
+
+/// Grows when a frame changes its meaning; a daemon talks to every older holder that still runs.
+pub const VERSION: u16 = 1;
+/// The longest body; longer input is sent in pieces.
+pub const MAX_BODY: usize = 1 << 20;
+/// The most bytes of log in one `Data` frame.
+pub const MAX_DATA: usize = 64 << 10;
+const HEADER: usize = 5;
+
+/// How a session is asked to end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum How {
+    Finish,
+    Kill,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Request {
+    /// Must come first.
+    Hello {
+        version: u16,
+    },
+    /// Send the log from this byte, then what comes. May be sent again to jump.
+    Follow {
+        from: u64,
+    },
+    /// Tell how far log and journal have come, without the bytes.
+    Watch,
+    /// Write to the harness and note it down.
+    Input(Vec<u8>),
+    /// A terminal's answer to the harness's own question: written, not noted.
+    Answer(Vec<u8>),
+    Resize {
+        rows: u16,
+        cols: u16,
+    },
+    /// One signal to the harness's process group.
+    Signal(i32),
+    /// SIGTERM to the group, SIGKILL to whatever is left after the grace period.
+    End {
+        how: How,
+        grace_ms: u32,
+    },
+    /// Close the harness's standard input (pipes only).
+    CloseInput,
+    /// Asks for `Accepted` once everything before it was handled. Nothing else is answered: an answer to every
+    /// keystroke would cost its echo.
+    Sync,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Welcome {
+    pub version: u16,
+    pub pid: u32,
+    pub started_ticks: u64,
+    pub first: u64,
+    pub end: u64,
+    pub records: u64,
+    pub rows: u16,
+    pub cols: u16,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Reply {
+    Welcome(Welcome),
+    /// `bytes` of the log from `offset`; the log ends at `end` now. A jump in `offset` means the bytes between went.
+    Data {
+        offset: u64,
+        end: u64,
+        bytes: Vec<u8>,
+    },
+    /// The log's end and the number of journal records, both safe to read from the files.
+    Progress {
+        end: u64,
+        records: u64,
+    },
+    Resized {
+        rows: u16,
+        cols: u16,
+    },
+    /// The harness is gone; nothing follows.
+    Exited {
+        status: ExitStatus,
+        end: u64,
+    },
+    /// Everything before the `Sync` was handled.
+    Accepted,
+    Refused(String),
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum WireError {
+    #[error("a frame of {0} bytes is longer than the protocol allows")]
+    TooLong(usize),
+    #[error("a frame of kind {0} is not known or is malformed")]
+    Malformed(u8),
+}
+
+fn frame(kind: u8, parts: &[&[u8]]) -> Vec<u8> {
+    let length: usize = parts.iter().map(|part| part.len()).sum();
+    let mut out = Vec::with_capacity(HEADER + length);
+    out.push(kind);
+    out.extend_from_slice(&u32::try_from(length).expect("bodies are bounded").to_le_bytes());
+    for part in parts {
+        out.extend_from_slice(part);
+    }
+    out
+}
+
+/// The head of a `Data` frame, so that its bytes can be sent from where they are.
+pub fn data_head(offset: u64, end: u64, length: usize) -> [u8; HEADER + 16] {
+    let mut head = [0; HEADER + 16];
+    head[0] = 65;
+    head[1..5].copy_from_slice(&u32::try_from(length + 16).expect("bodies are bounded").to_le_bytes());
+    head[5..13].copy_from_slice(&offset.to_le_bytes());
+    head[13..].copy_from_slice(&end.to_le_bytes());
+    head
+}
+
+impl Request {
+    pub fn encode(&self) -> Vec<u8> {
+        match self {
+            Self::Hello { version } => frame(1, &[&version.to_le_bytes()]),
+            Self::Follow { from } => frame(2, &[&from.to_le_bytes()]),
+            Self::Input(bytes) => frame(3, &[bytes]),
+            Self::Resize { rows, cols } => frame(4, &[&rows.to_le_bytes(), &cols.to_le_bytes()]),
+            Self::Signal(signal) => frame(5, &[&signal.to_le_bytes()]),
+            Self::End { how, grace_ms } => {
+                let how = match how {
+                    How::Finish => 0,
+                    How::Kill => 1,
+                };
+                frame(6, &[&[how], &grace_ms.to_le_bytes()])
+            }
+            Self::Watch => frame(7, &[]),
+            Self::CloseInput => frame(8, &[]),
+            Self::Sync => frame(9, &[]),
+            Self::Answer(bytes) => frame(10, &[bytes]),
+        }
+    }
+
+    fn decode(kind: u8, body: &[u8]) -> Result<Self, WireError> {
+        let mut fields = Fields { kind, body };
+        let request = match kind {
+            1 => Self::Hello { version: fields.u16()? },
+            2 => Self::Follow { from: fields.u64()? },
+            3 => Self::Input(fields.rest()),
+            4 => Self::Resize { rows: fields.u16()?, cols: fields.u16()? },
+            5 => Self::Signal(fields.i32()?),
+            6 => Self::End {
+                how: match fields.u8()? {
+                    0 => How::Finish,
+                    1 => How::Kill,
+                    _ => return Err(WireError::Malformed(kind)),
+                },
+                grace_ms: fields.u32()?,
+            },
+            7 => Self::Watch,
+            8 => Self::CloseInput,
+            9 => Self::Sync,
+            10 => Self::Answer(fields.rest()),
+            _ => return Err(WireError::Malformed(kind)),
+        };
+        fields.done().map(|()| request)
+    }
+}
+
+impl Reply {
+    pub fn encode(&self) -> Vec<u8> {
+        match self {
+            Self::Welcome(it) => frame(
+                64,
+                &[
+                    &it.version.to_le_bytes(),
+                    &it.pid.to_le_bytes(),
+                    &it.started_ticks.to_le_bytes(),
+                    &it.first.to_le_bytes(),
+                    &it.end.to_le_bytes(),
+                    &it.records.to_le_bytes(),
+                    &it.rows.to_le_bytes(),
+                    &it.cols.to_le_bytes(),
+                ],
+            ),
+            Self::Data { offset, end, bytes } => {
+                let mut out = data_head(*offset, *end, bytes.len()).to_vec();
+                out.extend_from_slice(bytes);
+                out
+            }
+            Self::Progress { end, records } => frame(66, &[&end.to_le_bytes(), &records.to_le_bytes()]),
+            Self::Resized { rows, cols } => frame(67, &[&rows.to_le_bytes(), &cols.to_le_bytes()]),
+            Self::Exited { status, end } => {
+                let (kind, value) = exit_parts(*status);
+                frame(68, &[&[kind], &value.to_le_bytes(), &end.to_le_bytes()])
+            }
+            Self::Accepted => frame(69, &[]),
+            Self::Refused(why) => frame(70, &[why.as_bytes()]),
+        }
+    }
+
+    fn decode(kind: u8, body: &[u8]) -> Result<Self, WireError> {
+        let mut fields = Fields { kind, body };
+        let reply = match kind {
+            64 => Self::Welcome(Welcome {
+                version: fields.u16()?,
+                pid: fields.u32()?,
+                started_ticks: fields.u64()?,
+                first: fields.u64()?,
+                end: fields.u64()?,
+                records: fields.u64()?,
+                rows: fields.u16()?,
+                cols: fields.u16()?,
+            }),
+            65 => Self::Data { offset: fields.u64()?, end: fields.u64()?, bytes: fields.rest() },
+            66 => Self::Progress { end: fields.u64()?, records: fields.u64()? },
+            67 => Self::Resized { rows: fields.u16()?, cols: fields.u16()? },
+            68 => {
+                let (how, value) = (fields.u8()?, fields.i32()?);
+                let status = exit_status(how, value).ok_or(WireError::Malformed(kind))?;
+                Self::Exited { status, end: fields.u64()? }
+            }
+            69 => Self::Accepted,
+            70 => Self::Refused(String::from_utf8_lossy(&fields.rest()).into_owned()),
+            _ => return Err(WireError::Malformed(kind)),
+        };
+        fields.done().map(|()| reply)
+    }
+}
+
+pub(crate) const fn exit_parts(status: ExitStatus) -> (u8, i32) {
+    match status {
+        ExitStatus::Code(code) => (0, code),
+        ExitStatus::Signal(signal) => (1, signal),
+    }
+}
+
+pub(crate) const fn exit_status(kind: u8, value: i32) -> Option<ExitStatus> {
+    match kind {
+        0 => Some(ExitStatus::Code(value)),
+        1 => Some(ExitStatus::Signal(value)),
+        _ => None,
+    }
+}
+
+/// Little-endian fields at the front of a body.
+pub(crate) struct Fields<'a> {
+    pub kind: u8,
+    pub body: &'a [u8],
+}
+
+impl Fields<'_> {
+    fn take<const N: usize>(&mut self) -> Result<[u8; N], WireError> {
+        let (head, rest) = self.body.split_first_chunk::<N>().ok_or(WireError::Malformed(self.kind))?;
+        self.body = rest;
+        Ok(*head)
+    }
+
+    pub fn u8(&mut self) -> Result<u8, WireError> {
+        self.take::<1>().map(|[byte]| byte)
+    }
+
+    pub fn u16(&mut self) -> Result<u16, WireError> {
+        self.take().map(u16::from_le_bytes)
+    }
+
+    pub fn u32(&mut self) -> Result<u32, WireError> {
+        self.take().map(u32::from_le_bytes)
+    }
+
+    pub fn i32(&mut self) -> Result<i32, WireError> {
+        self.take().map(i32::from_le_bytes)
+    }
+
+    pub fn u64(&mut self) -> Result<u64, WireError> {
+        self.take().map(u64::from_le_bytes)
+    }
+
+    pub fn rest(&mut self) -> Vec<u8> {
+        std::mem::take(&mut self.body).to_vec()
+    }
+
+    fn done(&self) -> Result<(), WireError> {
+        match self.body {
+            [] => Ok(()),
+            _ => Err(WireError::Malformed(self.kind)),
+        }
+    }
+}
+
+/// Collects bytes as they come and gives out whole frames.
+#[derive(Debug, Default)]
+pub struct Decoder {
+    buffer: Vec<u8>,
+    start: usize,
+}
+
+impl Decoder {
+    pub fn feed(&mut self, bytes: &[u8]) {
+        if self.start == self.buffer.len() {
+            self.buffer.clear();
+            self.start = 0;
+        } else if self.start > MAX_DATA {
+            self.buffer.drain(..self.start);
+            self.start = 0;
+        }
+        self.buffer.extend_from_slice(bytes);
+    }
+
+    pub fn request(&mut self) -> Result<Option<Request>, WireError> {
+        self.next(Request::decode)
+    }
+
+    pub fn reply(&mut self) -> Result<Option<Reply>, WireError> {
+        self.next(Reply::decode)
+    }
+
+    fn next<T>(&mut self, decode: fn(u8, &[u8]) -> Result<T, WireError>) -> Result<Option<T>, WireError> {
+        let waiting = &self.buffer[self.start..];
+        let Some((head, rest)) = waiting.split_first_chunk::<HEADER>() else { return Ok(None) };
+        let [kind, length @ ..] = *head;
+        let length = u32::from_le_bytes(length) as usize;
+        if length > MAX_BODY {
+            return Err(WireError::TooLong(length));
+        }
+        let Some(body) = rest.get(..length) else { return Ok(None) };
+        let frame = decode(kind, body)?;
+        self.start += HEADER + length;
+        Ok(Some(frame))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn requests() -> Vec<Request> {
+        vec![
+            Request::Hello { version: VERSION },
+            Request::Follow { from: u64::MAX },
+            Request::Watch,
+            Request::Input(vec![0, 255, 10]),
+            Request::Answer(b"\x1b[?1;2c".to_vec()),
+            Request::Resize { rows: 24, cols: 80 },
+            Request::Signal(2),
+            Request::End { how: How::Kill, grace_ms: 5000 },
+            Request::End { how: How::Finish, grace_ms: 0 },
+            Request::CloseInput,
+            Request::Sync,
+        ]
+    }
+
+    fn replies() -> Vec<Reply> {
+        vec![
+            Reply::Welcome(Welcome {
+                version: 1,
+                pid: 2,
+                started_ticks: 3,
+                first: 4,
+                end: 5,
+                records: 6,
+                rows: 7,
+                cols: 8,
+            }),
+            Reply::Data { offset: 9, end: 12, bytes: b"abc".to_vec() },
+            Reply::Progress { end: 1, records: 2 },
+            Reply::Resized { rows: 1, cols: 2 },
+            Reply::Exited { status: ExitStatus::Signal(9), end: 3 },
+            Reply::Exited { status: ExitStatus::Code(-1), end: 3 },
+            Reply::Accepted,
+            Reply::Refused("no".into()),
+        ]
+    }
+
+    #[test]
+    fn every_frame_comes_out_as_it_went_in_however_it_is_cut() {
+        for step in [1, 3, 7, 4096] {
+            let mut decoder = Decoder::default();
+            let bytes: Vec<u8> = requests().iter().flat_map(Request::encode).collect();
+            let mut got = Vec::new();
+            for piece in bytes.chunks(step) {
+                decoder.feed(piece);
+                while let Some(request) = decoder.request().expect("own frames are sound") {
+                    got.push(request);
+                }
+            }
+            assert_eq!(got, requests());
+
+            let mut decoder = Decoder::default();
+            let mut got = Vec::new();
+            for piece in replies().iter().flat_map(Reply::encode).collect::<Vec<u8>>().chunks(step) {
+                decoder.feed(piece);
+                while let Some(reply) = decoder.reply().expect("own frames are sound") {
+                    got.push(reply);
+                }
+            }
+            assert_eq!(got, replies());
+        }
+    }
+
+    #[test]
+    fn nonsense_is_refused_and_never_panics() {
+        let mut decoder = Decoder::default();
+        decoder.feed(&[1, 255, 255, 255, 255]);
+        assert_eq!(decoder.request(), Err(WireError::TooLong(u32::MAX as usize)));
+        let mut decoder = Decoder::default();
+        decoder.feed(&frame(2, &[b"short"]));
+        assert_eq!(decoder.request(), Err(WireError::Malformed(2)));
+        let mut decoder = Decoder::default();
+        decoder.feed(&frame(4, &[&[0; 9]]));
+        assert_eq!(decoder.request(), Err(WireError::Malformed(4)));
+        let mut decoder = Decoder::default();
+        decoder.feed(&frame(200, &[]));
+        assert_eq!(decoder.request(), Err(WireError::Malformed(200)));
+    }
+}

@@ -1,0 +1,190 @@
+//! Follows the parser closely enough to know which received bytes it has not acted on yet.
+//!
+//! An ESC always begins a new sequence, whatever came before, so only the bytes after the last ESC
+//! matter: most of every piece is skipped.
+
+/// Longest control string passed on; what a program puts into a title or a link is far shorter.
+const MAX_STRING: usize = 16 * 1024;
+
+/// Longest prefix of a control sequence kept. Past 32 parameters the parser drops it anyway.
+const MAX_SEQUENCE: usize = 1024;
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum State {
+    #[default]
+    Ground,
+    Escape,
+    EscapeIntermediate,
+    Csi,
+    Osc,
+    DcsHeader,
+    DcsBody,
+    /// Inside an APC, PM or SOS string, whose content the model does not use.
+    Swallowed,
+}
+
+#[derive(Debug, Default)]
+pub(crate) struct Tail {
+    state: State,
+    /// The unfinished sequence.
+    bytes: Vec<u8>,
+    overflowed: bool,
+}
+
+impl Tail {
+    /// What must be sent again for another parser to stand where this one stands.
+    pub(crate) fn bytes(&self) -> &[u8] {
+        &self.bytes
+    }
+
+    /// How many bytes at the start of `piece` only lengthen an overlong string.
+    pub(crate) fn unwanted(&self, piece: &[u8]) -> usize {
+        if !self.overflowed {
+            return 0;
+        }
+        let ends = |byte: &u8| matches!(byte, 0x07 | 0x18 | 0x1a | 0x1b);
+        piece.iter().position(ends).unwrap_or(piece.len())
+    }
+
+    /// Takes note of bytes the parser was given; true when an overlong string has just ended.
+    pub(crate) fn observe(&mut self, piece: &[u8]) -> bool {
+        let was_overlong = self.overflowed;
+        let rest = match last_escape(piece) {
+            Some(at) => {
+                self.begin(State::Escape);
+                self.bytes.push(0x1b);
+                &piece[at + 1..]
+            }
+            None => piece,
+        };
+        let mut rest = rest.iter();
+        while self.state != State::Ground
+            && let Some(&byte) = rest.next()
+        {
+            self.step(byte);
+        }
+        was_overlong && !self.overflowed && self.state == State::Ground
+    }
+
+    fn begin(&mut self, state: State) {
+        self.state = state;
+        self.bytes.clear();
+        self.overflowed = false;
+    }
+
+    fn step(&mut self, byte: u8) {
+        use State::*;
+        match (self.state, byte) {
+            (_, 0x18 | 0x1a) | (Osc, 0x07) => self.begin(Ground),
+            // Controls inside a sequence have been carried out at once, or dropped.
+            (_, 0x00..=0x1f) => {}
+            (Osc, _) => self.push(byte, MAX_STRING),
+            (Swallowed, _) | (_, 0x7f..) => {}
+            (Escape, b'[') => self.enter(Csi, byte),
+            (Escape, b']') => self.enter(Osc, byte),
+            (Escape, b'P') => self.enter(DcsHeader, byte),
+            (Escape, b'X' | b'^' | b'_') => self.enter(Swallowed, byte),
+            (Escape, 0x20..=0x2f) => self.enter(EscapeIntermediate, byte),
+            (EscapeIntermediate, 0x20..=0x2f) => self.push(byte, MAX_SEQUENCE),
+            (Csi | DcsHeader, 0x20..=0x3f) => self.push(byte, MAX_SEQUENCE),
+            (DcsHeader, _) => self.enter(DcsBody, byte),
+            (DcsBody, _) => self.push(byte, MAX_SEQUENCE),
+            (Escape | EscapeIntermediate | Csi, _) => self.begin(Ground),
+            (Ground, _) => {}
+        }
+    }
+
+    fn enter(&mut self, state: State, byte: u8) {
+        self.state = state;
+        self.bytes.push(byte);
+    }
+
+    fn push(&mut self, byte: u8, most: usize) {
+        if self.bytes.len() < most {
+            self.bytes.push(byte);
+        } else if self.state == State::Osc {
+            self.overflowed = true;
+        }
+    }
+}
+
+/// The last ESC. Looking at 64 bytes at a time lets the compiler compare them side by side.
+fn last_escape(bytes: &[u8]) -> Option<usize> {
+    let mut end = bytes.len();
+    for block in bytes.rchunks(64) {
+        end -= block.len();
+        if block.iter().fold(false, |found, byte| found | (*byte == 0x1b)) {
+            return block.iter().rposition(|byte| *byte == 0x1b).map(|at| end + at);
+        }
+    }
+    None
+}
+
+/// The start of a character whose remaining bytes have not come yet.
+///
+/// It is kept from the parser, which drops a byte when a character it was given in two parts is
+/// followed by the start of another one.
+#[derive(Debug, Default)]
+pub(crate) struct HeldCharacter {
+    bytes: [u8; 3],
+    len: usize,
+}
+
+/// What became of a held character.
+pub(crate) enum Completed {
+    /// The next bytes are still missing.
+    Not,
+    /// These bytes, and so many of the piece's, are now to be parsed.
+    With { bytes: [u8; 4], len: usize, taken: usize },
+}
+
+impl HeldCharacter {
+    pub(crate) fn bytes(&self) -> &[u8] {
+        &self.bytes[..self.len]
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// Joins the held bytes with the beginning of `piece`.
+    pub(crate) fn complete(&mut self, piece: &[u8]) -> Completed {
+        let mut bytes = [0; 4];
+        bytes[..self.len].copy_from_slice(self.bytes());
+        let held = std::mem::take(&mut self.len);
+        for (taken, byte) in (1..).zip(piece) {
+            let len = held + taken;
+            bytes[len - 1] = *byte;
+            if is_cut_short(&bytes[..len]) {
+                continue;
+            }
+            // A byte that does not belong to the character is left for the parser to see next.
+            return match std::str::from_utf8(&bytes[..len]) {
+                Ok(_) => Completed::With { bytes, len, taken },
+                Err(_) => Completed::With { bytes, len: len - 1, taken: taken - 1 },
+            };
+        }
+        self.len = held + piece.len();
+        self.bytes.copy_from_slice(&bytes[..3]);
+        Completed::Not
+    }
+
+    /// Takes an incomplete character off the end of `piece`.
+    pub(crate) fn hold_back<'a>(&mut self, piece: &'a [u8]) -> &'a [u8] {
+        let longest = piece.len().min(3);
+        for len in 1..=longest {
+            let (rest, end) = piece.split_at(piece.len() - len);
+            if end[0] >= 0xc2 && is_cut_short(end) {
+                self.bytes[..len].copy_from_slice(end);
+                self.len = len;
+                return rest;
+            }
+        }
+        piece
+    }
+}
+
+fn is_cut_short(bytes: &[u8]) -> bool {
+    std::str::from_utf8(bytes)
+        .is_err_and(|error| error.valid_up_to() == 0 && error.error_len().is_none())
+}

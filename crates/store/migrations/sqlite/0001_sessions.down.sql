@@ -1,0 +1,10 @@
+DROP VIEW AgentMessage;
+DROP VIEW AgentSession;
+DROP VIEW Repo;
+DROP TABLE messages;
+DROP TABLE events;
+DROP TABLE keyframes;
+DROP TABLE entries;
+DROP TABLE sessions;
+DROP TABLE session_counts;
+DROP TABLE repos;

@@ -1,0 +1,178 @@
+//! A store whose N-th call fails, to try every place where one could.
+
+use std::ops::Range;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use async_trait::async_trait;
+use coven_domain::entry::Entry;
+use coven_domain::event::Event;
+use coven_domain::repo::Repo;
+use coven_domain::retention::Cutoffs;
+use coven_domain::session::Session;
+use coven_domain::{SessionId, Timestamp};
+
+use crate::{Change, Keyframe, SessionPage, SessionQuery, StateSnapshot, Store, StoreError, SweepReport, Tx};
+
+/// Passes every call on, except the one whose number is up.
+pub struct Failing<S> {
+    inner: S,
+    calls: Arc<Calls>,
+}
+
+/// Counts the calls of a store and of its transactions together, from 1.
+#[derive(Default)]
+pub struct Calls {
+    made: AtomicU64,
+    /// 0: none fails.
+    failing: AtomicU64,
+}
+
+impl Calls {
+    pub fn made(&self) -> u64 {
+        self.made.load(Ordering::SeqCst)
+    }
+
+    /// From now on counts from 1 again and lets call `nth` fail; 0 for none.
+    pub fn fail_at(&self, nth: u64) {
+        self.made.store(0, Ordering::SeqCst);
+        self.failing.store(nth, Ordering::SeqCst);
+    }
+
+    fn next(&self) -> Result<(), StoreError> {
+        let call = self.made.fetch_add(1, Ordering::SeqCst) + 1;
+        if call == self.failing.load(Ordering::SeqCst) { Err(StoreError::Injected { call }) } else { Ok(()) }
+    }
+}
+
+impl<S: Store> Failing<S> {
+    /// Lets no call fail until [`Calls::fail_at`] says so.
+    pub fn new(inner: S) -> Self {
+        Self { inner, calls: Arc::default() }
+    }
+
+    pub fn calls(&self) -> Arc<Calls> {
+        Arc::clone(&self.calls)
+    }
+}
+
+#[async_trait]
+impl<S: Store> Store for Failing<S> {
+    async fn begin(&self) -> Result<Box<dyn Tx>, StoreError> {
+        self.calls.next()?;
+        Ok(Box::new(FailingTx { inner: Some(self.inner.begin().await?), calls: self.calls() }))
+    }
+
+    async fn session(&self, id: SessionId) -> Result<Option<Session>, StoreError> {
+        self.calls.next()?;
+        self.inner.session(id).await
+    }
+
+    async fn session_ids_with_prefix(&self, prefix: &str, limit: usize) -> Result<Vec<SessionId>, StoreError> {
+        self.calls.next()?;
+        self.inner.session_ids_with_prefix(prefix, limit).await
+    }
+
+    async fn sessions(&self, query: &SessionQuery) -> Result<SessionPage, StoreError> {
+        self.calls.next()?;
+        self.inner.sessions(query).await
+    }
+
+    async fn unsettled_sessions(&self) -> Result<Vec<Session>, StoreError> {
+        self.calls.next()?;
+        self.inner.unsettled_sessions().await
+    }
+
+    async fn entries(&self, id: SessionId, after: u64, limit: usize) -> Result<Vec<Entry>, StoreError> {
+        self.calls.next()?;
+        self.inner.entries(id, after, limit).await
+    }
+
+    async fn last_entry(&self, id: SessionId) -> Result<u64, StoreError> {
+        self.calls.next()?;
+        self.inner.last_entry(id).await
+    }
+
+    async fn keyframe_before(&self, id: SessionId, offset: u64) -> Result<Option<Keyframe>, StoreError> {
+        self.calls.next()?;
+        self.inner.keyframe_before(id, offset).await
+    }
+
+    async fn repos(&self) -> Result<Vec<Repo>, StoreError> {
+        self.calls.next()?;
+        self.inner.repos().await
+    }
+
+    async fn event_range(&self) -> Result<Range<u64>, StoreError> {
+        self.calls.next()?;
+        self.inner.event_range().await
+    }
+
+    async fn events_after(&self, number: u64, limit: usize) -> Result<Vec<Event>, StoreError> {
+        self.calls.next()?;
+        self.inner.events_after(number, limit).await
+    }
+
+    async fn event_number_at(&self, at: Timestamp) -> Result<u64, StoreError> {
+        self.calls.next()?;
+        self.inner.event_number_at(at).await
+    }
+
+    async fn snapshot(&self) -> Result<StateSnapshot, StoreError> {
+        self.calls.next()?;
+        self.inner.snapshot().await
+    }
+
+    async fn sweep(&self, cutoffs: &Cutoffs, now: Timestamp) -> Result<SweepReport, StoreError> {
+        self.calls.next()?;
+        self.inner.sweep(cutoffs, now).await
+    }
+}
+
+struct FailingTx {
+    /// Gone after a failed write, as it is in a store that fails by itself.
+    inner: Option<Box<dyn Tx>>,
+    calls: Arc<Calls>,
+}
+
+impl FailingTx {
+    fn writing(&mut self) -> Result<&mut Box<dyn Tx>, StoreError> {
+        if let Err(injected) = self.calls.next() {
+            self.inner = None;
+            return Err(injected);
+        }
+        self.inner.as_mut().ok_or(StoreError::Aborted)
+    }
+}
+
+#[async_trait]
+impl Tx for FailingTx {
+    async fn session(&mut self, id: SessionId) -> Result<Option<Session>, StoreError> {
+        self.calls.next()?;
+        self.inner.as_mut().ok_or(StoreError::Aborted)?.session(id).await
+    }
+
+    async fn record(&mut self, change: Change, now: Timestamp) -> Result<(), StoreError> {
+        self.writing()?.record(change, now).await
+    }
+
+    async fn append_entries(&mut self, id: SessionId, entries: &[Entry]) -> Result<(), StoreError> {
+        self.writing()?.append_entries(id, entries).await
+    }
+
+    async fn put_keyframe(
+        &mut self,
+        id: SessionId,
+        offset: u64,
+        rows: u16,
+        cols: u16,
+        screen: &[u8],
+    ) -> Result<(), StoreError> {
+        self.writing()?.put_keyframe(id, offset, rows, cols, screen).await
+    }
+
+    async fn commit(mut self: Box<Self>) -> Result<u64, StoreError> {
+        self.calls.next()?;
+        self.inner.take().ok_or(StoreError::Aborted)?.commit().await
+    }
+}

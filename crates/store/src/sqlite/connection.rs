@@ -1,0 +1,86 @@
+//! Files and connections: made private, set up the same way every time.
+
+use std::fs::{self, File, OpenOptions, TryLockError};
+use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use rusqlite::{Connection, OpenFlags};
+
+use crate::StoreError;
+
+const PRIVATE: u32 = 0o600;
+/// Only another program's short look at the file can be in the way: our own writers take turns.
+const BUSY_TIMEOUT: Duration = Duration::from_millis(250);
+/// A commit writes whole pages, and ours are a few small rows; larger pages only cost bytes.
+const PAGE_SIZE: u32 = 4096;
+/// What the write-ahead log is cut back to after a burst.
+const WAL_LIMIT_BYTES: u32 = 16 << 20;
+const CACHED_STATEMENTS: usize = 64;
+
+/// Ownership of a database file, held until it is dropped. The kernel lets go of it when the process dies.
+#[derive(Debug)]
+pub(super) struct Lock {
+    _file: File,
+}
+
+impl Lock {
+    pub(super) fn take(database: &Path) -> Result<Self, StoreError> {
+        let path = beside(database, ".lock");
+        let file = OpenOptions::new()
+            .read(true)
+            .write(true)
+            .create(true)
+            .truncate(false)
+            .mode(PRIVATE)
+            .open(&path)
+            .map_err(StoreError::io(format!("open {}", path.display())))?;
+        match file.try_lock() {
+            Ok(()) => Ok(Self { _file: file }),
+            Err(TryLockError::WouldBlock) => Err(StoreError::Locked),
+            Err(TryLockError::Error(source)) => Err(StoreError::io(format!("lock {}", path.display()))(source)),
+        }
+    }
+}
+
+/// The path with something added to its name.
+pub(super) fn beside(path: &Path, suffix: &str) -> PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    name.push(suffix);
+    PathBuf::from(name)
+}
+
+/// Makes sure the file is there and nobody else can read it; its companions get the same mode from SQLite.
+pub(super) fn make_private(path: &Path) -> Result<(), StoreError> {
+    OpenOptions::new()
+        .write(true)
+        .create(true)
+        .truncate(false)
+        .mode(PRIVATE)
+        .open(path)
+        .and_then(|_| fs::set_permissions(path, fs::Permissions::from_mode(PRIVATE)))
+        .map_err(StoreError::io(format!("create {}", path.display())))
+}
+
+pub(super) fn open_writer(path: &Path) -> Result<Connection, StoreError> {
+    let connection =
+        Connection::open_with_flags(path, OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX)?;
+    connection.busy_timeout(BUSY_TIMEOUT)?;
+    // The page size counts only until the first page is written, so it stands first.
+    connection.pragma_update(None, "page_size", PAGE_SIZE)?;
+    connection.pragma_update(None, "journal_mode", "WAL")?;
+    connection.pragma_update(None, "journal_size_limit", WAL_LIMIT_BYTES)?;
+    // A commit survives a power cut.
+    connection.pragma_update(None, "synchronous", "FULL")?;
+    connection.pragma_update(None, "foreign_keys", true)?;
+    connection.set_prepared_statement_cache_capacity(CACHED_STATEMENTS);
+    Ok(connection)
+}
+
+pub(super) fn open_reader(path: &Path) -> Result<Connection, StoreError> {
+    let connection =
+        Connection::open_with_flags(path, OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX)?;
+    connection.busy_timeout(BUSY_TIMEOUT)?;
+    connection.set_prepared_statement_cache_capacity(CACHED_STATEMENTS);
+    Ok(connection)
+}

@@ -1,0 +1,88 @@
+//! The feed: numbered events, oldest first, expiring from the front.
+
+use std::ops::Range;
+
+use coven_domain::Timestamp;
+use coven_domain::event::{Event, NewEvent};
+use rusqlite::{Connection, OptionalExtension, params};
+
+use super::{count, from_json, integer, unsigned};
+use crate::StoreError;
+
+pub(super) fn append(
+    connection: &Connection,
+    kind: &str,
+    subject: &str,
+    at: Timestamp,
+    payload: &str,
+) -> Result<u64, StoreError> {
+    connection
+        .prepare_cached("INSERT INTO events (kind, subject, at, payload) VALUES (?1, ?2, ?3, ?4)")?
+        .execute(params![kind, subject, at.as_millis(), payload])?;
+    unsigned(connection.last_insert_rowid())
+}
+
+/// The last number given out, whether or not its event is still there; 0 before the first. The counter is a row
+/// like any other: a rollback takes it back, so numbers have no gaps.
+pub(super) fn newest(connection: &Connection) -> Result<u64, StoreError> {
+    let number = connection
+        .prepare_cached("SELECT seq FROM sqlite_sequence WHERE name = 'events'")?
+        .query_row([], |row| row.get(0))
+        .optional()?;
+    unsigned(number.unwrap_or(0))
+}
+
+pub(super) fn range(connection: &Connection) -> Result<Range<u64>, StoreError> {
+    let (first, newest) = connection
+        .prepare_cached(
+            "SELECT (SELECT min(number) FROM events),
+                    coalesce((SELECT seq FROM sqlite_sequence WHERE name = 'events'), 0)",
+        )?
+        .query_row([], |row| Ok((row.get::<_, Option<i64>>(0)?, row.get::<_, i64>(1)?)))?;
+    let end = unsigned(newest)? + 1;
+    Ok(first.map(unsigned).transpose()?.unwrap_or(end)..end)
+}
+
+pub(super) fn after(connection: &Connection, number: u64, limit: usize) -> Result<Vec<Event>, StoreError> {
+    let mut statement = connection.prepare_cached(
+        "SELECT number, kind, subject, at, payload FROM events WHERE number > ?1 ORDER BY number LIMIT ?2",
+    )?;
+    let mut rows = statement.query(params![integer(number), count(limit)])?;
+    let mut events = Vec::new();
+    while let Some(row) = rows.next()? {
+        events.push(Event {
+            number: unsigned(row.get(0)?)?,
+            event: NewEvent {
+                kind: row.get(1)?,
+                subject: row.get(2)?,
+                at: Timestamp::from_millis(row.get(3)?),
+                payload: from_json(row.get_ref(4)?.as_str()?)?,
+            },
+        });
+    }
+    Ok(events)
+}
+
+pub(super) fn number_at(connection: &Connection, at: Timestamp) -> Result<u64, StoreError> {
+    let number = connection
+        .prepare_cached("SELECT number FROM events WHERE at <= ?1 ORDER BY at DESC, number DESC LIMIT 1")?
+        .query_row([at.as_millis()], |row| row.get(0))
+        .optional()?;
+    unsigned(number.unwrap_or(0))
+}
+
+/// Deletes from the front up to the first event that is younger, so that the rest stays without gaps even if the
+/// clock went back. Gives how many went, and whether they told of anything but earlier sweeps.
+pub(super) fn expire(connection: &Connection, cutoff: Timestamp) -> Result<(u64, bool), StoreError> {
+    // `+at` keeps SQLite on the order of numbers: it then reads no further than what goes.
+    let keep_from: Option<i64> = connection
+        .prepare_cached("SELECT number FROM events WHERE +at > ?1 ORDER BY number LIMIT 1")?
+        .query_row([cutoff.as_millis()], |row| row.get(0))
+        .optional()?;
+    let keep_from = keep_from.unwrap_or(i64::MAX);
+    let noteworthy = connection
+        .prepare_cached("SELECT EXISTS (SELECT 1 FROM events WHERE number < ?1 AND kind <> 'retention.swept')")?
+        .query_row([keep_from], |row| row.get(0))?;
+    let gone = connection.prepare_cached("DELETE FROM events WHERE number < ?1")?.execute([keep_from])?;
+    Ok((gone as u64, noteworthy))
+}

@@ -1,0 +1,217 @@
+//! Pages of sessions, newest first: every list is an ordered walk of one index, or a merge of a few.
+
+use std::collections::BTreeSet;
+
+use coven_domain::SessionId;
+use coven_domain::session::SessionState;
+use rusqlite::types::Value;
+use rusqlite::{Connection, params_from_iter};
+
+use super::{count, integer, sessions, unsigned};
+use crate::{SessionFilter, SessionPage, SessionQuery, StoreError};
+
+pub(super) fn page(connection: &Connection, query: &SessionQuery) -> Result<SessionPage, StoreError> {
+    // The rows and their total belong to one moment.
+    let read = connection.unchecked_transaction()?;
+    let total = total(&read, &query.filter)?;
+    // One more than asked for tells whether there are more.
+    let mut keys = keys(&read, query, query.limit.saturating_add(1))?;
+    let has_more = keys.len() > query.limit;
+    keys.truncate(query.limit);
+    let sessions = sessions::by_keys(&read, &keys)?;
+    read.commit()?;
+    Ok(SessionPage { sessions, total, has_more })
+}
+
+/// The keys of a page, from the index alone; whole rows are read only for what is shown.
+fn keys(connection: &Connection, query: &SessionQuery, limit: usize) -> Result<Vec<i64>, StoreError> {
+    let cursor = match &query.after {
+        Some((at, id)) => Some((at.as_millis(), position_of(connection, *id)?)),
+        None => None,
+    };
+    let (sql, values) = statement(query, cursor, limit);
+    let mut statement = connection.prepare_cached(&sql)?;
+    let mut rows = statement.query(params_from_iter(values))?;
+    let mut keys = Vec::new();
+    while let Some(row) = rows.next()? {
+        keys.push(row.get(1)?);
+    }
+    Ok(keys)
+}
+
+fn statement(query: &SessionQuery, cursor: Option<(i64, i64)>, limit: usize) -> (String, Vec<Value>) {
+    let (mut branches, mut values) = (Vec::new(), Vec::new());
+    for walk in walks(&query.filter) {
+        for beyond in beyond(cursor) {
+            let (sql, bound) = all_of(walk.fixed.iter().chain(&walk.looked_at).chain(&beyond));
+            branches.push(format!("SELECT created_at, key FROM sessions INDEXED BY {}{sql}", walk.index));
+            values.extend(bound);
+        }
+    }
+    values.extend([Value::from(count(limit)), Value::from(integer(query.offset))]);
+    let sql = format!("{} ORDER BY created_at DESC, key DESC LIMIT ? OFFSET ?", branches.join(" UNION ALL "));
+    (sql, values)
+}
+
+/// What comes after a cursor: the rest of its millisecond, and everything before it. Two walks, because SQLite
+/// cannot begin one in the middle of a millisecond, and a whole import may lie in one.
+fn beyond(cursor: Option<(i64, i64)>) -> Vec<Vec<Condition>> {
+    match cursor {
+        None => vec![vec![]],
+        Some((at, key)) => vec![
+            vec![equal("created_at", at), Condition { sql: "key < ?".into(), values: vec![key.into()] }],
+            vec![Condition { sql: "created_at < ?".into(), values: vec![at.into()] }],
+        ],
+    }
+}
+
+/// Where a cursor stands among the sessions of its millisecond. A session that is gone stands before all of them:
+/// the page may then repeat a few, and leaves none out.
+fn position_of(connection: &Connection, id: SessionId) -> Result<i64, StoreError> {
+    Ok(sessions::key_of(connection, id)?.unwrap_or(i64::MAX))
+}
+
+/// How many there are, from the counters that the database keeps.
+fn total(connection: &Connection, filter: &SessionFilter) -> Result<u64, StoreError> {
+    let mut conditions = vec![];
+    if !filter.include_archived {
+        conditions.push(equal("archived", 0));
+    }
+    conditions.extend(among(&wanted_states(filter)));
+    conditions.extend(filter.harness.clone().map(|harness| equal("harness", harness)));
+    conditions.extend(filter.channel.map(|channel| equal("channel", channel.as_str().to_owned())));
+    conditions.extend(filter.repo.map(|repo| equal("repo_id", repo.to_string())));
+    let (sql, values) = all_of(&conditions);
+    let sql = format!("SELECT coalesce(sum(count), 0) FROM session_counts{sql}");
+    unsigned(connection.prepare_cached(&sql)?.query_row(params_from_iter(values), |row| row.get(0))?)
+}
+
+/// One ordered walk: an index, the columns that stand before the time in it, and what each row is asked besides.
+struct Walk {
+    index: &'static str,
+    fixed: Vec<Condition>,
+    looked_at: Vec<Condition>,
+}
+
+fn walks(filter: &SessionFilter) -> Vec<Walk> {
+    let states = wanted_states(filter);
+    let harness = || filter.harness.clone().map(|harness| equal("harness", harness));
+    let channel = || filter.channel.map(|channel| equal("channel", channel.as_str().to_owned()));
+    let archived: &[i64] = if filter.include_archived { &[0, 1] } else { &[0] };
+
+    if let Some(repo) = filter.repo {
+        let walk = |archived: &i64| Walk {
+            index: "sessions_by_repo",
+            fixed: vec![equal("repo_id", repo.to_string()), equal("archived", *archived)],
+            looked_at: among(&states).into_iter().chain(harness()).chain(channel()).collect(),
+        };
+        return archived.iter().map(walk).collect();
+    }
+    if !states.is_empty() {
+        let walk = |state: SessionState, archived: i64| Walk {
+            index: "sessions_by_state",
+            fixed: vec![equal("state", state.as_str().to_owned()), equal("archived", archived)],
+            looked_at: harness().into_iter().chain(channel()).collect(),
+        };
+        return states
+            .iter()
+            .flat_map(|state| archived.iter().map(move |it| (*state, *it)))
+            .map(|(s, a)| walk(s, a))
+            .collect();
+    }
+    if let Some(harness) = &filter.harness {
+        let walk = |archived: &i64| Walk {
+            index: "sessions_by_harness",
+            fixed: vec![equal("harness", harness.clone()), equal("archived", *archived)],
+            looked_at: channel().into_iter().collect(),
+        };
+        return archived.iter().map(walk).collect();
+    }
+    let (index, fixed) = match filter.include_archived {
+        true => ("sessions_newest", vec![]),
+        false => ("sessions_current", vec![equal("archived", 0)]),
+    };
+    vec![Walk { index, fixed, looked_at: channel().into_iter().collect() }]
+}
+
+/// The states asked for, each once; empty when the filter lets every state through.
+fn wanted_states(filter: &SessionFilter) -> BTreeSet<SessionState> {
+    let states: BTreeSet<_> = filter.states.iter().copied().collect();
+    if states.len() == SessionState::ALL.len() { BTreeSet::new() } else { states }
+}
+
+struct Condition {
+    sql: String,
+    values: Vec<Value>,
+}
+
+fn equal(column: &str, value: impl Into<Value>) -> Condition {
+    Condition { sql: format!("{column} = ?"), values: vec![value.into()] }
+}
+
+fn among(states: &BTreeSet<SessionState>) -> Option<Condition> {
+    if states.is_empty() {
+        return None;
+    }
+    let marks = vec!["?"; states.len()].join(", ");
+    let values = states.iter().map(|state| Value::from(state.as_str().to_owned())).collect();
+    Some(Condition { sql: format!("state IN ({marks})"), values })
+}
+
+fn all_of<'a>(conditions: impl IntoIterator<Item = &'a Condition>) -> (String, Vec<Value>) {
+    let (mut sql, mut values) = (String::new(), Vec::new());
+    for condition in conditions {
+        sql.push_str(if sql.is_empty() { " WHERE " } else { " AND " });
+        sql.push_str(&condition.sql);
+        values.extend_from_slice(&condition.values);
+    }
+    (sql, values)
+}
+
+#[cfg(test)]
+mod tests {
+    use coven_domain::RepoId;
+    use coven_domain::session::Channel;
+
+    use super::*;
+    use crate::sqlite::migrations;
+
+    /// Every combination of filters, with and without a cursor: none may need to sort what it walks.
+    #[test]
+    fn no_list_is_ever_sorted() {
+        let directory = tempfile::tempdir().expect("a folder");
+        let path = directory.path().join("coven.db");
+        migrations::migrate(&path).expect("a new database");
+        let connection = Connection::open(&path).expect("the same database");
+        let repo: RepoId = "00000000-0000-4000-8000-000000000001".parse().expect("an id");
+        let (running, failed) = (SessionState::Running, SessionState::Failed);
+        for states in [vec![], vec![running], vec![failed, running, running]] {
+            for shape in 0..32 {
+                let has = |bit: u32| shape & (1 << bit) != 0;
+                let filter = SessionFilter {
+                    states: states.clone(),
+                    harness: has(0).then(|| "claude".to_owned()),
+                    channel: has(1).then_some(Channel::Acp),
+                    repo: has(2).then_some(repo),
+                    include_archived: has(3),
+                };
+                let query = SessionQuery { filter, limit: 20, ..SessionQuery::default() };
+                let (sql, values) = statement(&query, has(4).then_some((1, 1)), 20);
+                let plan = plan(&connection, &sql, values);
+                assert!(!plan.contains("TEMP B-TREE"), "{sql}\n{plan}");
+                assert!(
+                    plan.lines().all(|line| !line.contains("SCAN") || line.contains("sessions_newest")),
+                    "{sql}\n{plan}"
+                );
+                assert!(!has(4) || plan.contains("created_at=? AND rowid<?"), "{sql}\n{plan}");
+                assert!(has(0) || has(1) || has(2) || plan.contains("COVERING"), "{sql}\n{plan}");
+            }
+        }
+    }
+
+    fn plan(connection: &Connection, sql: &str, values: Vec<Value>) -> String {
+        let mut statement = connection.prepare(&format!("EXPLAIN QUERY PLAN {sql}")).expect("a valid statement");
+        let rows = statement.query_map(params_from_iter(values), |row| row.get::<_, String>(3)).expect("a plan");
+        rows.collect::<Result<Vec<_>, _>>().expect("lines of text").join("\n")
+    }
+}

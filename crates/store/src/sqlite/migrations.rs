@@ -1,0 +1,186 @@
+//! The schema's history: numbered steps up and down, each one transaction, with a copy of the file before a change.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use coven_domain::Timestamp;
+use rusqlite::{Connection, OptionalExtension};
+
+use super::connection::{Lock, beside, make_private, open_writer};
+use super::parsed;
+use crate::StoreError;
+
+struct Migration {
+    version: u32,
+    name: &'static str,
+    up: &'static str,
+    down: &'static str,
+}
+
+macro_rules! migration {
+    ($version:literal, $name:literal) => {
+        Migration {
+            version: $version,
+            name: $name,
+            up: include_str!(concat!("../../migrations/sqlite/", $name, ".up.sql")),
+            down: include_str!(concat!("../../migrations/sqlite/", $name, ".down.sql")),
+        }
+    };
+}
+
+/// Only ever added to: a step that was released never changes.
+const MIGRATIONS: &[Migration] = &[migration!(1, "0001_sessions"), migration!(2, "0002_tasks")];
+
+/// The newest schema this program knows.
+pub const KNOWN_VERSION: u32 = MIGRATIONS[MIGRATIONS.len() - 1].version;
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct MigrationStatus {
+    pub version: u32,
+    pub name: &'static str,
+    /// When it was applied; `None` while it is pending.
+    pub applied_at: Option<Timestamp>,
+}
+
+/// Every known step and whether the database has it. A database that does not exist yet has none.
+pub fn status(path: impl AsRef<Path>) -> Result<Vec<MigrationStatus>, StoreError> {
+    let path = path.as_ref();
+    let known = |applied_at: &dyn Fn(u32) -> Result<Option<Timestamp>, StoreError>| {
+        MIGRATIONS
+            .iter()
+            .map(|it| Ok(MigrationStatus { version: it.version, name: it.name, applied_at: applied_at(it.version)? }))
+            .collect()
+    };
+    if !path.exists() {
+        return known(&|_| Ok(None));
+    }
+    let _lock = Lock::take(path)?;
+    let connection = open_writer(path)?;
+    match version(&connection)? {
+        0 => known(&|_| Ok(None)),
+        _ => known(&|version| applied_at(&connection, version)),
+    }
+}
+
+/// Applies what is pending; gives the versions that were applied.
+pub fn migrate(path: impl AsRef<Path>) -> Result<Vec<u32>, StoreError> {
+    let path = path.as_ref();
+    let _lock = Lock::take(path)?;
+    make_private(path)?;
+    bring_up_to_date(&open_writer(path)?, path)
+}
+
+/// Takes back the newest `steps` that are applied, newest first; gives their versions. What they hold is gone
+/// from the database and stays in the copy made before.
+pub fn rollback(path: impl AsRef<Path>, steps: usize) -> Result<Vec<u32>, StoreError> {
+    let path = path.as_ref();
+    let _lock = Lock::take(path)?;
+    make_private(path)?;
+    let connection = open_writer(path)?;
+    let current = version(&connection)?;
+    let undone: Vec<&Migration> = MIGRATIONS.iter().rev().filter(|it| it.version <= current).take(steps).collect();
+    if undone.is_empty() {
+        return Ok(Vec::new());
+    }
+    back_up(&connection, path, current)?;
+    for migration in &undone {
+        let below = MIGRATIONS.iter().map(|it| it.version).filter(|it| *it < migration.version).max().unwrap_or(0);
+        step(
+            &connection,
+            migration.down,
+            below,
+            &format!("DELETE FROM meta WHERE key = {}", applied_key(migration.version)),
+        )?;
+    }
+    Ok(undone.iter().map(|migration| migration.version).collect())
+}
+
+pub(super) fn bring_up_to_date(connection: &Connection, path: &Path) -> Result<Vec<u32>, StoreError> {
+    let current = version(connection)?;
+    let pending: Vec<&Migration> = MIGRATIONS.iter().filter(|it| it.version > current).collect();
+    if current > 0 && !pending.is_empty() {
+        back_up(connection, path, current)?;
+    }
+    for migration in &pending {
+        let note = format!(
+            "INSERT OR REPLACE INTO meta (key, value) VALUES ({}, CAST(unixepoch('subsec') * 1000 AS INTEGER))",
+            applied_key(migration.version)
+        );
+        step(connection, migration.up, migration.version, &note)?;
+    }
+    Ok(pending.iter().map(|migration| migration.version).collect())
+}
+
+/// One step with its note in `meta`: all of it or nothing.
+fn step(connection: &Connection, sql: &str, version: u32, note: &str) -> Result<(), StoreError> {
+    // A step may drop what others point at for a moment; the check below looks at how it ends.
+    connection.pragma_update(None, "foreign_keys", false)?;
+    let stepped = (|| {
+        let transaction = connection.unchecked_transaction()?;
+        transaction.execute_batch(
+            "CREATE TABLE IF NOT EXISTS meta (key TEXT PRIMARY KEY NOT NULL, value TEXT NOT NULL) STRICT, WITHOUT ROWID",
+        )?;
+        transaction.execute_batch(sql)?;
+        transaction.execute_batch(note)?;
+        transaction
+            .execute("INSERT OR REPLACE INTO meta (key, value) VALUES ('schema_version', ?1)", [version.to_string()])?;
+        if transaction.prepare("PRAGMA foreign_key_check")?.exists([])? {
+            return Err(StoreError::corrupt(format!("schema version {version} would leave rows that point nowhere")));
+        }
+        Ok(transaction.commit()?)
+    })();
+    connection.pragma_update(None, "foreign_keys", true)?;
+    stepped
+}
+
+/// The schema's version; 0 for an empty file. Anything else that is not ours is refused.
+fn version(connection: &Connection) -> Result<u32, StoreError> {
+    let tables: Vec<String> = connection
+        .prepare("SELECT name FROM sqlite_schema WHERE type = 'table' AND name NOT LIKE 'sqlite_%'")?
+        .query_map([], |row| row.get(0))?
+        .collect::<Result<_, _>>()?;
+    if tables.is_empty() {
+        return Ok(0);
+    }
+    if !tables.iter().any(|table| table == "meta") {
+        return Err(StoreError::corrupt("this is another program's database"));
+    }
+    let text: Option<String> =
+        connection.query_row("SELECT value FROM meta WHERE key = 'schema_version'", [], |row| row.get(0)).optional()?;
+    let found = parsed(&text.ok_or_else(|| StoreError::corrupt("meta has no schema_version"))?)?;
+    match found {
+        found if found > KNOWN_VERSION => Err(StoreError::TooNew { found, known: KNOWN_VERSION }),
+        found => Ok(found),
+    }
+}
+
+fn applied_at(connection: &Connection, version: u32) -> Result<Option<Timestamp>, StoreError> {
+    let sql = format!("SELECT value FROM meta WHERE key = {}", applied_key(version));
+    let millis: Option<String> = connection.query_row(&sql, [], |row| row.get(0)).optional()?;
+    millis.map(|millis| parsed(&millis).map(Timestamp::from_millis)).transpose()
+}
+
+/// The key under which `meta` notes when a version was applied, as an SQL string.
+fn applied_key(version: u32) -> String {
+    format!("'migration_{version}_applied_at'")
+}
+
+/// A complete copy beside the database, named after the version it has; an older copy of that version is replaced.
+fn back_up(connection: &Connection, path: &Path, version: u32) -> Result<PathBuf, StoreError> {
+    let copy = beside(path, &format!(".bak-{version}"));
+    let half_done = beside(&copy, ".tmp");
+    match fs::remove_file(&half_done) {
+        Err(problem) if problem.kind() != std::io::ErrorKind::NotFound => {
+            return Err(StoreError::io(format!("remove {}", half_done.display()))(problem));
+        }
+        _ => {}
+    }
+    make_private(&half_done)?;
+    let name = half_done.to_str().ok_or_else(|| StoreError::Io {
+        doing: format!("name a copy {}", half_done.display()),
+        source: std::io::ErrorKind::InvalidFilename.into(),
+    })?;
+    connection.execute("VACUUM INTO ?1", [name])?;
+    fs::rename(&half_done, &copy).map_err(StoreError::io(format!("write {}", copy.display())))?;
+    Ok(copy)
+}

@@ -1,0 +1,192 @@
+//! The store in one SQLite file: one writer, a few readers, one owner.
+
+mod connection;
+mod entries;
+mod events;
+mod listing;
+pub mod migrations;
+mod readers;
+mod repos;
+mod sessions;
+mod snapshot;
+mod sweep;
+mod tx;
+
+use std::ops::Range;
+use std::path::Path;
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use coven_domain::entry::Entry;
+use coven_domain::event::Event;
+use coven_domain::repo::Repo;
+use coven_domain::retention::Cutoffs;
+use coven_domain::session::Session;
+use coven_domain::{SessionId, Timestamp};
+use rusqlite::Connection;
+use tokio::sync::Mutex;
+
+use self::connection::{Lock, make_private, open_writer};
+use self::readers::Readers;
+use self::tx::{SqliteTx, Writer, Writing};
+use crate::{Keyframe, SessionPage, SessionQuery, StateSnapshot, Store, StoreError, SweepReport, Tx};
+
+/// Reads of more rows than this run beside the runtime's own threads.
+const SHORT_READ_ROWS: usize = 256;
+/// Skipping more rows than this is no short read any more.
+const SHORT_SKIP_ROWS: u64 = 4096;
+
+pub struct SqliteStore {
+    // Declared before the writer: the last connection to close cleans up, and only the writer may.
+    readers: Arc<Readers>,
+    writer: Arc<Mutex<Writer>>,
+}
+
+impl SqliteStore {
+    /// Opens the file, creating it and bringing its schema up to date where needed. Whoever opens it owns it:
+    /// a second opener, in this process or another one, gets [`StoreError::Locked`] at once.
+    pub fn open(path: impl AsRef<Path>) -> Result<Self, StoreError> {
+        let path = path.as_ref();
+        let lock = Lock::take(path)?;
+        make_private(path)?;
+        let connection = open_writer(path)?;
+        migrations::bring_up_to_date(&connection, path)?;
+        let readers = Readers::open(path)?;
+        Ok(Self { readers, writer: Arc::new(Mutex::new(Writer::new(connection, lock))) })
+    }
+
+    async fn writing(&self) -> Result<Writing, StoreError> {
+        Writing::begin(Arc::clone(&self.writer).lock_owned().await)
+    }
+
+    /// A read of microseconds, on the spot.
+    async fn read<T>(&self, read: impl FnOnce(&Connection) -> Result<T, StoreError>) -> Result<T, StoreError> {
+        read(&*self.readers.take().await)
+    }
+
+    /// A read that may take longer, beside the runtime's own threads.
+    async fn read_aside<T: Send + 'static>(
+        &self,
+        read: impl FnOnce(&Connection) -> Result<T, StoreError> + Send + 'static,
+    ) -> Result<T, StoreError> {
+        let reader = self.readers.take().await;
+        aside(move || read(&reader)).await
+    }
+}
+
+/// Runs what may wait for the disk on a thread that is there for waiting.
+async fn aside<T: Send + 'static>(
+    work: impl FnOnce() -> Result<T, StoreError> + Send + 'static,
+) -> Result<T, StoreError> {
+    match tokio::task::spawn_blocking(work).await {
+        Ok(result) => result,
+        Err(failed) if failed.is_panic() => std::panic::resume_unwind(failed.into_panic()),
+        // The runtime is shutting down; what had been open is rolled back.
+        Err(_) => Err(StoreError::Aborted),
+    }
+}
+
+#[async_trait]
+impl Store for SqliteStore {
+    async fn begin(&self) -> Result<Box<dyn Tx>, StoreError> {
+        Ok(Box::new(SqliteTx::new(self.writing().await?)))
+    }
+
+    async fn session(&self, id: SessionId) -> Result<Option<Session>, StoreError> {
+        self.read(|connection| sessions::by_id(connection, id)).await
+    }
+
+    async fn session_ids_with_prefix(&self, prefix: &str, limit: usize) -> Result<Vec<SessionId>, StoreError> {
+        self.read(|connection| sessions::ids_with_prefix(connection, prefix, limit)).await
+    }
+
+    async fn sessions(&self, query: &SessionQuery) -> Result<SessionPage, StoreError> {
+        if query.limit <= SHORT_READ_ROWS && query.offset <= SHORT_SKIP_ROWS {
+            return self.read(|connection| listing::page(connection, query)).await;
+        }
+        let query = query.clone();
+        self.read_aside(move |connection| listing::page(connection, &query)).await
+    }
+
+    async fn unsettled_sessions(&self) -> Result<Vec<Session>, StoreError> {
+        self.read_aside(sessions::unsettled).await
+    }
+
+    async fn entries(&self, id: SessionId, after: u64, limit: usize) -> Result<Vec<Entry>, StoreError> {
+        if limit <= SHORT_READ_ROWS {
+            return self.read(|connection| entries::after(connection, id, after, limit)).await;
+        }
+        self.read_aside(move |connection| entries::after(connection, id, after, limit)).await
+    }
+
+    async fn last_entry(&self, id: SessionId) -> Result<u64, StoreError> {
+        self.read(|connection| entries::last(connection, id)).await
+    }
+
+    async fn keyframe_before(&self, id: SessionId, offset: u64) -> Result<Option<Keyframe>, StoreError> {
+        self.read(|connection| entries::keyframe_before(connection, id, offset)).await
+    }
+
+    async fn repos(&self) -> Result<Vec<Repo>, StoreError> {
+        self.read(repos::all).await
+    }
+
+    async fn event_range(&self) -> Result<Range<u64>, StoreError> {
+        self.read(events::range).await
+    }
+
+    async fn events_after(&self, number: u64, limit: usize) -> Result<Vec<Event>, StoreError> {
+        if limit <= SHORT_READ_ROWS {
+            return self.read(|connection| events::after(connection, number, limit)).await;
+        }
+        self.read_aside(move |connection| events::after(connection, number, limit)).await
+    }
+
+    async fn event_number_at(&self, at: Timestamp) -> Result<u64, StoreError> {
+        self.read(|connection| events::number_at(connection, at)).await
+    }
+
+    async fn snapshot(&self) -> Result<StateSnapshot, StoreError> {
+        self.read_aside(snapshot::take).await
+    }
+
+    async fn sweep(&self, cutoffs: &Cutoffs, now: Timestamp) -> Result<SweepReport, StoreError> {
+        let (writing, cutoffs) = (self.writing().await?, *cutoffs);
+        aside(move || {
+            let report = sweep::sweep(writing.connection(), &cutoffs, now)?;
+            writing.commit()?;
+            Ok(report)
+        })
+        .await
+    }
+}
+
+/// SQLite's integers are signed; a cursor beyond them is beyond every row.
+fn integer(number: u64) -> i64 {
+    i64::try_from(number).unwrap_or(i64::MAX)
+}
+
+fn count(number: usize) -> i64 {
+    i64::try_from(number).unwrap_or(i64::MAX)
+}
+
+fn unsigned(number: i64) -> Result<u64, StoreError> {
+    u64::try_from(number).map_err(|_| StoreError::corrupt(format!("{number} where a count was expected")))
+}
+
+/// Reads one of the domain's words or ids.
+fn parsed<T>(text: &str) -> Result<T, StoreError>
+where
+    T: std::str::FromStr,
+    T::Err: std::fmt::Display,
+{
+    text.parse().map_err(|problem| StoreError::corrupt(format!("{text:?}: {problem}")))
+}
+
+fn from_json<T: serde::de::DeserializeOwned>(text: &str) -> Result<T, StoreError> {
+    serde_json::from_str(text).map_err(|problem| StoreError::corrupt(format!("JSON: {problem}")))
+}
+
+fn to_json<T: serde::Serialize + ?Sized>(value: &T) -> String {
+    serde_json::to_string(value).expect("plain data with text keys is always JSON")
+}

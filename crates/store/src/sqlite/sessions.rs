@@ -1,0 +1,187 @@
+//! Rows of `sessions`.
+
+use coven_domain::session::{ProcessIdentity, Session};
+use coven_domain::{SessionId, Timestamp};
+use rusqlite::{Connection, OptionalExtension, Row, Rows, ToSql, params};
+
+use super::{count, entries, from_json, integer, parsed, to_json, unsigned};
+use crate::StoreError;
+
+/// A query for whole rows, in the order that [`from_row`] reads them.
+macro_rules! select {
+    ($rest:literal) => {
+        concat!(
+            "SELECT id, harness, channel, title, state, exit_code, pid, started_ticks, boot_id, project_root, cwd, \
+             repo_id, created_at, updated_at, archived_at, launching_at, end_intent, launch, metadata FROM sessions ",
+            $rest
+        )
+    };
+}
+
+pub(super) fn by_id(connection: &Connection, id: SessionId) -> Result<Option<Session>, StoreError> {
+    let mut statement = connection.prepare_cached(select!("WHERE id = ?1"))?;
+    let mut rows = statement.query([id.to_string()])?;
+    rows.next()?.map(from_row).transpose()
+}
+
+/// The rows behind these keys, in their order.
+pub(super) fn by_keys(connection: &Connection, keys: &[i64]) -> Result<Vec<Session>, StoreError> {
+    let mut statement = connection.prepare_cached(select!("WHERE key = ?1"))?;
+    let mut sessions = Vec::with_capacity(keys.len());
+    for key in keys {
+        sessions.extend(collect(statement.query([key])?)?);
+    }
+    Ok(sessions)
+}
+
+pub(super) fn all(connection: &Connection) -> Result<Vec<Session>, StoreError> {
+    collect(connection.prepare_cached(select!("ORDER BY created_at DESC, key DESC"))?.query([])?)
+}
+
+/// Launching, running, or killed without an exit code; oldest first.
+pub(super) fn unsettled(connection: &Connection) -> Result<Vec<Session>, StoreError> {
+    // Word for word the condition of the index.
+    const SQL: &str = select!(
+        "INDEXED BY sessions_unsettled \
+         WHERE state = 'running' OR (state = 'created' AND launching_at IS NOT NULL) \
+             OR (state = 'killed' AND exit_code IS NULL) ORDER BY key"
+    );
+    collect(connection.prepare_cached(SQL)?.query([])?)
+}
+
+pub(super) fn key_of(connection: &Connection, id: SessionId) -> Result<Option<i64>, StoreError> {
+    let mut statement = connection.prepare_cached("SELECT key FROM sessions WHERE id = ?1")?;
+    Ok(statement.query_row([id.to_string()], |row| row.get(0)).optional()?)
+}
+
+pub(super) fn ids_with_prefix(
+    connection: &Connection,
+    prefix: &str,
+    limit: usize,
+) -> Result<Vec<SessionId>, StoreError> {
+    let Some(first) = hyphenated(prefix) else { return Ok(Vec::new()) };
+    // Every character of an id sorts before `g`.
+    let end = format!("{first}g");
+    let mut statement =
+        connection.prepare_cached("SELECT id FROM sessions WHERE id >= ?1 AND id < ?2 ORDER BY id LIMIT ?3")?;
+    let mut rows = statement.query(params![first, end, count(limit)])?;
+    let mut ids = Vec::new();
+    while let Some(row) = rows.next()? {
+        ids.push(parsed(row.get_ref(0)?.as_str()?)?);
+    }
+    Ok(ids)
+}
+
+/// The beginning of an id as it is stored, or nothing if no id can begin like that.
+fn hyphenated(prefix: &str) -> Option<String> {
+    let mut text = String::with_capacity(36);
+    for digit in prefix.chars().filter(|c| *c != '-') {
+        if matches!(text.len(), 8 | 13 | 18 | 23) {
+            text.push('-');
+        }
+        if !digit.is_ascii_hexdigit() || text.len() == 36 {
+            return None;
+        }
+        text.push(digit.to_ascii_lowercase());
+    }
+    Some(text)
+}
+
+pub(super) fn insert(connection: &Connection, session: &Session) -> Result<(), StoreError> {
+    let mut statement = connection.prepare_cached(
+        "INSERT INTO sessions (id, harness, channel, title, state, exit_code, pid, started_ticks, boot_id, project_root,
+             cwd, repo_id, created_at, updated_at, archived_at, launching_at, end_intent, launch, metadata, archived)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?15 IS NOT NULL)",
+    )?;
+    with_columns(session, |columns| statement.execute(columns))?;
+    Ok(())
+}
+
+/// Everything but its id and the moment it was created: those never change.
+pub(super) fn update(connection: &Connection, session: &Session) -> Result<(), StoreError> {
+    let mut statement = connection.prepare_cached(
+        "UPDATE sessions SET harness = ?2, channel = ?3, title = ?4, state = ?5, exit_code = ?6, pid = ?7,
+             started_ticks = ?8, boot_id = ?9, project_root = ?10, cwd = ?11, repo_id = ?12, updated_at = ?14, archived_at = ?15, launching_at = ?16, end_intent = ?17, launch = ?18, metadata = ?19,
+             archived = ?15 IS NOT NULL
+         WHERE id = ?1",
+    )?;
+    match with_columns(session, |columns| statement.execute(columns))? {
+        0 => Err(StoreError::NotFound),
+        _ => Ok(()),
+    }
+}
+
+/// The row and everything that belongs to it.
+pub(super) fn delete(connection: &Connection, id: SessionId) -> Result<(), StoreError> {
+    let key = key_of(connection, id)?.ok_or(StoreError::NotFound)?;
+    entries::delete(connection, key)?;
+    connection.prepare_cached("DELETE FROM messages WHERE session_key = ?1")?.execute([key])?;
+    connection.prepare_cached("DELETE FROM sessions WHERE key = ?1")?.execute([key])?;
+    Ok(())
+}
+
+/// Hands over the columns in the order of [`select`].
+fn with_columns<T>(session: &Session, run: impl FnOnce(&[&dyn ToSql]) -> T) -> T {
+    let process = session.process.as_ref();
+    let millis = |moment: Option<Timestamp>| moment.map(Timestamp::as_millis);
+    run(params![
+        session.id.to_string(),
+        session.harness,
+        session.channel.as_str(),
+        session.title,
+        session.state.as_str(),
+        session.exit_code,
+        process.map(|process| process.pid),
+        process.map(|process| integer(process.started_ticks)),
+        process.map(|process| process.boot_id.as_str()),
+        session.project_root,
+        session.cwd,
+        session.repo_id.map(|id| id.to_string()),
+        session.created_at.as_millis(),
+        session.updated_at.as_millis(),
+        millis(session.archived_at),
+        millis(session.launching_at),
+        session.end_intent.map(|intent| intent.as_str()),
+        to_json(&session.launch),
+        to_json(&session.metadata),
+    ])
+}
+
+pub(super) fn collect(mut rows: Rows<'_>) -> Result<Vec<Session>, StoreError> {
+    let mut sessions = Vec::new();
+    while let Some(row) = rows.next()? {
+        sessions.push(from_row(row)?);
+    }
+    Ok(sessions)
+}
+
+fn from_row(row: &Row<'_>) -> Result<Session, StoreError> {
+    let text = |column: usize| Ok::<_, StoreError>(row.get_ref(column)?.as_str()?);
+    let text_or_null = |column: usize| Ok::<_, StoreError>(row.get_ref(column)?.as_str_or_null()?);
+    let moment = |column: usize| Ok::<_, StoreError>(row.get::<_, Option<i64>>(column)?.map(Timestamp::from_millis));
+    let process = match (row.get(6)?, row.get::<_, Option<i64>>(7)?, text_or_null(8)?) {
+        (Some(pid), Some(ticks), Some(boot_id)) => {
+            Some(ProcessIdentity { pid, started_ticks: unsigned(ticks)?, boot_id: boot_id.to_owned() })
+        }
+        _ => None,
+    };
+    Ok(Session {
+        id: parsed(text(0)?)?,
+        harness: row.get(1)?,
+        channel: parsed(text(2)?)?,
+        title: row.get(3)?,
+        state: parsed(text(4)?)?,
+        exit_code: row.get(5)?,
+        process,
+        project_root: row.get(9)?,
+        cwd: row.get(10)?,
+        repo_id: text_or_null(11)?.map(parsed).transpose()?,
+        created_at: Timestamp::from_millis(row.get(12)?),
+        updated_at: Timestamp::from_millis(row.get(13)?),
+        archived_at: moment(14)?,
+        launching_at: moment(15)?,
+        end_intent: text_or_null(16)?.map(parsed).transpose()?,
+        launch: from_json(text(17)?)?,
+        metadata: from_json(text(18)?)?,
+    })
+}

@@ -1,0 +1,87 @@
+//! Retention: what is past its period goes, in one transaction, with one event that lists it.
+
+use coven_domain::retention::Cutoffs;
+use coven_domain::{SessionId, Timestamp};
+use rusqlite::{Connection, ToSql};
+
+use super::{events, parsed, sessions, to_json};
+use crate::{StoreError, SweepReport};
+
+/// Soft-deleted long enough ago, and nothing of it lives any more: a living agent keeps its task until the next time.
+const EXPIRED_TASKS: &str = "SELECT id FROM tasks
+    WHERE deleted_at <= ?1 AND NOT EXISTS (
+        SELECT 1 FROM agents LEFT JOIN sessions ON sessions.id = agents.session_id
+        WHERE agents.task_id = tasks.id AND (
+            agents.state IN ('starting', 'running') OR sessions.state = 'running'
+            OR (sessions.state = 'created' AND sessions.launching_at IS NOT NULL)))";
+
+pub(super) fn sweep(connection: &Connection, cutoffs: &Cutoffs, now: Timestamp) -> Result<SweepReport, StoreError> {
+    let mut report = SweepReport::default();
+    if let Some(cutoff) = cutoffs.closed_tasks {
+        report.tasks_soft_deleted = ids(
+            connection,
+            "UPDATE tasks SET deleted_at = ?2, updated_at = max(updated_at, ?2)
+             WHERE closed_at <= ?1 AND deleted_at IS NULL RETURNING id",
+            &[&cutoff.as_millis(), &now.as_millis()],
+        )?;
+    }
+    if let Some(cutoff) = cutoffs.deleted_tasks {
+        for task in ids(connection, EXPIRED_TASKS, &[&cutoff.as_millis()])? {
+            delete_task(connection, task, &mut report)?;
+        }
+    }
+    if let Some(cutoff) = cutoffs.completed_workflows {
+        report.workflows_deleted.extend(ids(
+            connection,
+            "DELETE FROM workflows WHERE state = 'completed' AND coalesce(ended_at, updated_at) <= ?1 RETURNING id",
+            &[&cutoff.as_millis()],
+        )?);
+    }
+    let mut noteworthy = report != SweepReport::default();
+    if let Some(cutoff) = cutoffs.events {
+        // An event about nothing but the last such event would be written for ever.
+        let (gone, beyond_sweeps) = events::expire(connection, cutoff)?;
+        report.events_deleted = gone;
+        noteworthy |= beyond_sweeps;
+    }
+    if noteworthy {
+        let number = events::append(connection, "retention.swept", "", now, &to_json(&report))?;
+        report.event_number = Some(number);
+    }
+    Ok(report)
+}
+
+/// A task goes with its agents, what they asked, what they wrote, and the workflows they went through.
+fn delete_task(connection: &Connection, task: String, report: &mut SweepReport) -> Result<(), StoreError> {
+    let written =
+        ids(connection, "SELECT session_id FROM agents WHERE task_id = ?1 AND session_id IS NOT NULL", &[&task])?;
+    report.workflows_deleted.extend(ids(
+        connection,
+        "DELETE FROM workflows WHERE task_id = ?1 RETURNING id",
+        &[&task],
+    )?);
+    report.questions_deleted.extend(ids(
+        connection,
+        "DELETE FROM questions WHERE agent_id IN (SELECT id FROM agents WHERE task_id = ?1) RETURNING id",
+        &[&task],
+    )?);
+    report.agents_deleted.extend(ids(connection, "DELETE FROM agents WHERE task_id = ?1 RETURNING id", &[&task])?);
+    for id in written {
+        let id: SessionId = parsed(&id)?;
+        sessions::delete(connection, id)?;
+        report.sessions_deleted.push(id);
+    }
+    connection.prepare_cached("DELETE FROM tasks WHERE id = ?1")?.execute([&task])?;
+    report.tasks_deleted.push(task);
+    Ok(())
+}
+
+fn ids(connection: &Connection, sql: &str, values: &[&dyn ToSql]) -> Result<Vec<String>, StoreError> {
+    let mut statement = connection.prepare_cached(sql)?;
+    let mut rows = statement.query(values)?;
+    let mut ids = Vec::new();
+    while let Some(row) = rows.next()? {
+        ids.push(row.get(0)?);
+    }
+    Ok(ids)
+}

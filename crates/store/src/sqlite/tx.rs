@@ -1,0 +1,174 @@
+//! A write transaction: rows and their events, then one commit or nothing.
+
+use async_trait::async_trait;
+use coven_domain::entry::Entry;
+use coven_domain::session::Session;
+use coven_domain::{SessionId, Timestamp};
+use rusqlite::Connection;
+use serde_json::{Value, json};
+use tokio::sync::OwnedMutexGuard;
+
+use super::connection::Lock;
+use super::{aside, entries, events, repos, sessions, to_json};
+use crate::record::SessionRecord;
+use crate::{Change, StoreError, Tx};
+
+/// The one connection that writes. It closes before the lock goes.
+pub(super) struct Writer {
+    connection: Connection,
+    _lock: Lock,
+}
+
+impl Writer {
+    pub(super) fn new(connection: Connection, lock: Lock) -> Self {
+        Self { connection, _lock: lock }
+    }
+}
+
+/// The writer's turn with an open transaction; dropped wherever it is, the transaction is rolled back.
+pub(super) struct Writing {
+    writer: OwnedMutexGuard<Writer>,
+}
+
+impl Writing {
+    pub(super) fn begin(writer: OwnedMutexGuard<Writer>) -> Result<Self, StoreError> {
+        writer.connection.prepare_cached("BEGIN IMMEDIATE")?.execute([])?;
+        Ok(Self { writer })
+    }
+
+    pub(super) fn connection(&self) -> &Connection {
+        &self.writer.connection
+    }
+
+    pub(super) fn commit(self) -> Result<(), StoreError> {
+        self.connection().prepare_cached("COMMIT")?.execute([])?;
+        Ok(())
+    }
+}
+
+impl Drop for Writing {
+    fn drop(&mut self) {
+        if !self.connection().is_autocommit() {
+            // Nothing to tell anyone: what cannot be rolled back now is when the connection closes.
+            let _ = self.connection().execute_batch("ROLLBACK");
+        }
+    }
+}
+
+pub(super) struct SqliteTx {
+    /// Gone once a write has failed: a row must not stay without its event.
+    writing: Option<Writing>,
+    newest_event: Option<u64>,
+}
+
+impl SqliteTx {
+    pub(super) fn new(writing: Writing) -> Self {
+        Self { writing: Some(writing), newest_event: None }
+    }
+
+    fn connection(&self) -> Result<&Connection, StoreError> {
+        self.writing.as_ref().map(Writing::connection).ok_or(StoreError::Aborted)
+    }
+
+    /// Ends the transaction on every error but a refusal that came before anything was written.
+    fn kept_or_given_up<T>(&mut self, result: Result<T, StoreError>) -> Result<T, StoreError> {
+        match &result {
+            Ok(_) | Err(StoreError::NotFound | StoreError::Gap { .. }) => {}
+            Err(_) => self.writing = None,
+        }
+        result
+    }
+}
+
+#[async_trait]
+impl Tx for SqliteTx {
+    async fn session(&mut self, id: SessionId) -> Result<Option<Session>, StoreError> {
+        sessions::by_id(self.connection()?, id)
+    }
+
+    async fn record(&mut self, change: Change, now: Timestamp) -> Result<(), StoreError> {
+        let number = match change {
+            Change::SessionSacrificed(id) => {
+                // A long ledger takes a while to delete.
+                let writing = self.writing.take().ok_or(StoreError::Aborted)?;
+                let (writing, result) = aside(move || {
+                    let result = sacrifice(writing.connection(), id, now);
+                    Ok((writing, result))
+                })
+                .await?;
+                self.writing = Some(writing);
+                result
+            }
+            change => write(self.connection()?, &change, now),
+        };
+        self.newest_event = Some(self.kept_or_given_up(number)?);
+        Ok(())
+    }
+
+    async fn append_entries(&mut self, id: SessionId, entries: &[Entry]) -> Result<(), StoreError> {
+        let appended = entries::append(self.connection()?, id, entries);
+        self.kept_or_given_up(appended)
+    }
+
+    async fn put_keyframe(
+        &mut self,
+        id: SessionId,
+        offset: u64,
+        rows: u16,
+        cols: u16,
+        screen: &[u8],
+    ) -> Result<(), StoreError> {
+        let put = entries::put_keyframe(self.connection()?, id, offset, rows, cols, screen);
+        self.kept_or_given_up(put)
+    }
+
+    async fn commit(mut self: Box<Self>) -> Result<u64, StoreError> {
+        let newest = match self.newest_event {
+            Some(number) => number,
+            None => events::newest(self.connection()?)?,
+        };
+        let writing = self.writing.take().ok_or(StoreError::Aborted)?;
+        aside(move || writing.commit()).await?;
+        Ok(newest)
+    }
+}
+
+/// The row, then its event; gives the event's number.
+fn write(connection: &Connection, change: &Change, now: Timestamp) -> Result<u64, StoreError> {
+    match change {
+        Change::SessionCreated(session) => {
+            sessions::insert(connection, session)?;
+            note_session(connection, "created", session, now)
+        }
+        Change::SessionChanged { session, event } => {
+            sessions::update(connection, session)?;
+            note_session(connection, event, session, now)
+        }
+        Change::SessionSacrificed(id) => sacrifice(connection, *id, now),
+        Change::RepoAdded(repo) => {
+            repos::insert(connection, repo)?;
+            let payload = to_json(&json!({ "repo": repo }));
+            events::append(connection, "repo.added", &repo.id.to_string(), now, &payload)
+        }
+        Change::Noted(event) => {
+            events::append(connection, &event.kind, &event.subject, event.at, &to_json::<Value>(&event.payload))
+        }
+    }
+}
+
+fn sacrifice(connection: &Connection, id: SessionId, now: Timestamp) -> Result<u64, StoreError> {
+    let session = sessions::by_id(connection, id)?.ok_or(StoreError::NotFound)?;
+    sessions::delete(connection, id)?;
+    note_session(connection, "sacrificed", &session, now)
+}
+
+fn note_session(connection: &Connection, event: &str, session: &Session, now: Timestamp) -> Result<u64, StoreError> {
+    let kind = format!("session.{event}");
+    let payload = to_json(&SessionPayload { session: SessionRecord::from(session) });
+    events::append(connection, &kind, &session.id.to_string(), now, &payload)
+}
+
+#[derive(serde::Serialize)]
+struct SessionPayload<'a> {
+    session: SessionRecord<'a>,
+}

@@ -1,0 +1,147 @@
+//! A coven home of the bench's own, with its daemon, its sessions and their clients.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use serde_json::{Value, json};
+
+use super::http::Connection;
+use super::pattern::{BANNER, Kind};
+use super::program::{COLS, ROWS};
+use super::pty::{PATIENCE, Terminal};
+use super::{Bench, Outcome, pattern, proc};
+
+/// A home in a fresh folder. Dropping it stops the daemon and ends what still runs there.
+pub struct Coven {
+    bin: PathBuf,
+    folder: tempfile::TempDir,
+}
+
+#[derive(Debug, Clone)]
+pub struct Session {
+    pub id: String,
+    pub pid: u32,
+}
+
+impl Coven {
+    /// `sessions` is that block of the config file.
+    pub fn new(bench: &Bench, sessions: Value) -> Outcome<Self> {
+        let coven = Self { bin: bench.coven.clone(), folder: tempfile::Builder::new().prefix("cvn").tempdir()? };
+        fs::create_dir(coven.home())?;
+        fs::write(coven.home().join("config.json"), json!({ "sessions": sessions }).to_string())?;
+        Ok(coven)
+    }
+
+    /// A home whose daemon is up.
+    pub fn started(bench: &Bench, sessions: Value) -> Outcome<Self> {
+        let coven = Self::new(bench, sessions)?;
+        coven.start()?;
+        Ok(coven)
+    }
+
+    pub fn home(&self) -> PathBuf {
+        self.folder.path().join(".coven")
+    }
+
+    pub fn session_dir(&self, id: &str) -> PathBuf {
+        self.home().join("sessions").join(id)
+    }
+
+    pub fn command(&self, args: &[&str]) -> Command {
+        let mut command = Command::new(&self.bin);
+        command.arg("--home").arg(self.home()).args(args).current_dir(self.folder.path());
+        command
+    }
+
+    pub fn call(&self, args: &[&str]) -> Outcome<String> {
+        let output = self.command(args).stdin(Stdio::null()).output()?;
+        if !output.status.success() {
+            let error = String::from_utf8_lossy(&output.stderr);
+            return Err(format!("coven {} ended with {}: {error}", args.join(" "), output.status).into());
+        }
+        Ok(String::from_utf8(output.stdout)?)
+    }
+
+    pub fn start(&self) -> Outcome<()> {
+        self.call(&["daemon", "start"]).map(drop)
+    }
+
+    pub fn stop(&self) -> Outcome<()> {
+        self.call(&["daemon", "stop"]).map(drop)
+    }
+
+    pub fn connect(&self) -> Outcome<Connection> {
+        Connection::open(&self.home().join("coven.sock"))
+    }
+
+    pub fn daemon_pid(&self) -> Outcome<u32> {
+        let health = self.connect()?.get_json("/api/v1/health")?;
+        Ok(health["pid"].as_u64().ok_or("the daemon does not tell its pid")? as u32)
+    }
+
+    pub fn request(&self, argv: &[String]) -> Value {
+        json!({ "argv": argv, "cwd": self.folder.path(), "project_root": self.folder.path(), "rows": ROWS, "cols": COLS })
+    }
+
+    pub fn launch(&self, argv: &[String]) -> Outcome<Session> {
+        let record = self.connect()?.post("/api/v1/sessions", &self.request(argv))?;
+        Session::from(&record)
+    }
+
+    /// Blocks until the session has ended.
+    pub fn wait(&self, session: &Session) -> Outcome<()> {
+        self.connect()?.get(&session.path("/wait")).map(drop)
+    }
+
+    pub fn kill(&self, session: &Session) -> Outcome<()> {
+        self.connect()?.post(&session.path("/kill"), &json!({}))?;
+        self.wait(session)
+    }
+
+    pub fn sacrifice(&self, session: &Session) -> Outcome<()> {
+        self.connect()?.delete(&session.path(""))
+    }
+
+    /// Reads the whole log back and compares it with what the flood wrote.
+    pub fn check_log(&self, session: &Session, kind: Kind, bytes: u64) -> Outcome<()> {
+        let mut connection = self.connect()?;
+        pattern::check(connection.stream("GET", &session.path("/log?from=0"), None)?, kind, bytes)
+    }
+
+    /// An attached client whose screen has been painted with the flood's banner.
+    pub fn attach(&self, session: &Session) -> Outcome<Terminal> {
+        let client = Terminal::spawn(self.command(&["attach", &session.id]))?;
+        client.read_until(BANNER.trim_ascii())?;
+        Ok(client)
+    }
+}
+
+impl Session {
+    pub fn from(record: &Value) -> Outcome<Self> {
+        let id = record["id"].as_str().ok_or("a session record without id")?.to_owned();
+        Ok(Self { id, pid: record["pid"].as_u64().unwrap_or_default() as u32 })
+    }
+
+    pub fn path(&self, rest: &str) -> String {
+        format!("/api/v1/sessions/{}{rest}", self.id)
+    }
+}
+
+/// The process that owns the terminal of `pid`: its parent, in coven as in its peers.
+pub fn holder_of(pid: u32) -> Outcome<u32> {
+    proc::parent(pid)
+}
+
+impl Drop for Coven {
+    fn drop(&mut self) {
+        let stopped = self.call(&["daemon", "stop", "--kill-sessions"]);
+        if let Err(error) = stopped.and_then(|_| wait_until_gone(&self.home().join("coven.sock"))) {
+            eprintln!("bench: the daemon of {} did not stop: {error}", self.folder.path().display());
+        }
+    }
+}
+
+fn wait_until_gone(socket: &Path) -> Outcome<()> {
+    super::eventually(PATIENCE, "the daemon to be gone", || Ok(Connection::open(socket).is_err()))
+}

@@ -1,0 +1,78 @@
+//! The bench's side of a flood: starts it, hears how long it took, lets the program end.
+
+use std::io::{BufRead, BufReader, Write};
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::PathBuf;
+use std::process::Command;
+use std::time::Duration;
+
+use super::pattern::Kind;
+use super::pty::{PATIENCE, readable};
+use super::{Bench, Outcome};
+
+/// Where a flooding program that is about to be launched will report.
+pub struct Gate {
+    listener: UnixListener,
+    path: PathBuf,
+    // Holds the socket's folder until the flood is over.
+    _folder: tempfile::TempDir,
+}
+
+/// A flooding program that has started and waits.
+pub struct Flood {
+    control: BufReader<UnixStream>,
+    pub pid: u32,
+}
+
+impl Gate {
+    pub fn open() -> Outcome<Self> {
+        let folder = tempfile::tempdir()?;
+        let path = folder.path().join("control");
+        Ok(Self { listener: UnixListener::bind(&path)?, path, _folder: folder })
+    }
+
+    /// The program to launch in the terminal that is measured.
+    pub fn argv(&self, bench: &Bench, kind: Kind, bytes: u64) -> Vec<String> {
+        let words = ["gen", kind.name(), &bytes.to_string(), "--control", &self.path.to_string_lossy()];
+        bench.program(&words)
+    }
+
+    pub fn command(&self, bench: &Bench, kind: Kind, bytes: u64) -> Command {
+        let argv = self.argv(bench, kind, bytes);
+        let mut command = Command::new(&argv[0]);
+        command.args(&argv[1..]);
+        command
+    }
+
+    /// Waits for the program to be there.
+    pub fn accept(&self) -> Outcome<Flood> {
+        let listener = self.listener.try_clone()?.into();
+        if !readable(&listener, PATIENCE)? {
+            return Err("the flooding program did not start".into());
+        }
+        let mut control = BufReader::new(self.listener.accept()?.0);
+        let mut line = String::new();
+        control.read_line(&mut line)?;
+        let pid = line.trim().strip_prefix("ready ").ok_or_else(|| format!("unexpected from the flood: {line}"))?;
+        Ok(Flood { pid: pid.parse()?, control })
+    }
+}
+
+impl Flood {
+    pub fn start(&mut self) -> Outcome<()> {
+        Ok(self.control.get_mut().write_all(b"go\n")?)
+    }
+
+    /// Waits for the last byte to be taken; how long the flood took by the program's own clock.
+    pub fn finish(&mut self) -> Outcome<Duration> {
+        let mut line = String::new();
+        self.control.read_line(&mut line)?;
+        let nanos = line.trim().strip_prefix("done ").ok_or_else(|| format!("the flood was cut off: {line:?}"))?;
+        Ok(Duration::from_nanos(nanos.parse()?))
+    }
+
+    pub fn run(&mut self) -> Outcome<Duration> {
+        self.start()?;
+        self.finish()
+    }
+}

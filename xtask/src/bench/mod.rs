@@ -1,0 +1,195 @@
+//! `cargo xtask bench`: every figure of the project, each as a ratio to a base taken in the same round.
+
+mod attach;
+mod capture;
+mod cold_start;
+mod coven;
+mod echo;
+mod fanout;
+mod flood;
+mod http;
+mod kills;
+mod launch;
+mod list;
+mod memory;
+mod paging;
+mod pattern;
+mod peers;
+mod proc;
+mod program;
+mod pty;
+mod report;
+mod sacrifice;
+mod stats;
+
+use std::error::Error;
+use std::path::PathBuf;
+use std::process::{Command, ExitCode};
+use std::time::{Duration, Instant};
+
+use clap::ValueEnum;
+pub use program::Program;
+use report::Row;
+
+/// A bench either measures or says why it could not; nobody branches on the reason.
+type Outcome<T> = Result<T, Box<dyn Error + Send + Sync>>;
+
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    /// Take only these figures.
+    #[arg(long, value_delimiter = ',')]
+    only: Vec<Figure>,
+    /// Rounds of each figure; ratios are taken within a round.
+    #[arg(long, default_value_t = 7)]
+    rounds: usize,
+    /// Small volumes and three rounds: shows that it works, not how fast it is.
+    #[arg(long)]
+    quick: bool,
+    /// Also write the rows to this file.
+    #[arg(long, value_name = "FILE")]
+    json: Option<PathBuf>,
+    /// The coven binary to measure; built in release mode if left out.
+    #[arg(long, value_name = "PATH")]
+    bin: Option<PathBuf>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Figure {
+    ColdStart,
+    Echo,
+    Attach,
+    Launch,
+    List,
+    Paging,
+    Memory,
+    Capture,
+    Fanout,
+    Sacrifice,
+    Kills,
+}
+
+/// What every figure needs to know.
+struct Bench {
+    coven: PathBuf,
+    rounds: usize,
+    quick: bool,
+    this: PathBuf,
+}
+
+impl Bench {
+    /// Volumes and counts: the real one, or a small one under `--quick`.
+    fn scale<T>(&self, whole: T, quick: T) -> T {
+        if self.quick { quick } else { whole }
+    }
+
+    /// The command line of one of the programs in `program.rs`.
+    fn program(&self, words: &[&str]) -> Vec<String> {
+        let this = self.this.to_string_lossy().into_owned();
+        std::iter::once(this).chain(words.iter().map(|&word| word.to_owned())).collect()
+    }
+}
+
+pub fn run(args: Args) -> ExitCode {
+    if cfg!(debug_assertions) {
+        return run_optimized();
+    }
+    match measure(&args) {
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::FAILURE,
+        Err(error) => {
+            eprintln!("bench: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// Figures of an unoptimized build would mean nothing: the same call, built in release mode.
+fn run_optimized() -> ExitCode {
+    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
+    let mut command = Command::new(cargo);
+    command.args(["run", "--quiet", "--release", "--package", "xtask", "--"]).args(std::env::args_os().skip(1));
+    match command.status() {
+        Ok(status) if status.success() => ExitCode::SUCCESS,
+        Ok(_) => ExitCode::FAILURE,
+        Err(error) => {
+            eprintln!("bench: cargo could not be started: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// Takes the figures one after another; says whether every bar was reached.
+fn measure(args: &Args) -> Outcome<bool> {
+    let this = std::env::current_exe()?;
+    let coven = match &args.bin {
+        Some(path) => path.canonicalize().map_err(|error| format!("{}: {error}", path.display()))?,
+        None => build_coven(&this)?,
+    };
+    let bench = Bench { coven, rounds: if args.quick { 3 } else { args.rounds }, quick: args.quick, this };
+    let figures = if args.only.is_empty() { Figure::value_variants() } else { &args.only };
+
+    let mut rows = Vec::new();
+    for &figure in figures {
+        let (start, load) = (Instant::now(), proc::load());
+        let taken = figure.take(&bench).unwrap_or_else(|error| vec![Row::missing(figure.name(), error.to_string())]);
+        println!("\n{}: {:.0} s, load {load} before, {} after", figure.name(), start.elapsed().as_secs_f64(), proc::load());
+        print!("{}{}", report::TABLE_HEAD, report::lines(&taken));
+        rows.extend(taken);
+    }
+    if figures.len() > 1 {
+        println!("\nAll figures, {} rounds, {} cores\n", bench.rounds, std::thread::available_parallelism()?);
+        print!("{}{}", report::TABLE_HEAD, report::lines(&rows));
+    }
+    if let Some(path) = &args.json {
+        std::fs::write(path, serde_json::to_vec_pretty(&rows)?)?;
+    }
+    Ok(!rows.iter().any(|row| matches!(row.reached, report::Verdict::No | report::Verdict::Missing)))
+}
+
+/// The binary that a newcomer would build; it lies beside this one.
+fn build_coven(this: &std::path::Path) -> Outcome<PathBuf> {
+    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
+    let status = Command::new(cargo).args(["build", "--release", "--package", "coven", "--bin", "coven"]).status()?;
+    if !status.success() {
+        return Err("coven could not be built".into());
+    }
+    Ok(this.with_file_name("coven"))
+}
+
+impl Figure {
+    fn name(self) -> String {
+        self.to_possible_value().map(|value| value.get_name().to_owned()).unwrap_or_default()
+    }
+
+    fn take(self, bench: &Bench) -> Outcome<Vec<Row>> {
+        match self {
+            Figure::ColdStart => cold_start::measure(bench),
+            Figure::Echo => echo::measure(bench),
+            Figure::Attach => attach::measure(bench),
+            Figure::Launch => launch::measure(bench),
+            Figure::List => list::measure(bench),
+            Figure::Paging => paging::measure(bench),
+            Figure::Memory => memory::measure(bench),
+            Figure::Capture => capture::measure(bench),
+            Figure::Fanout => fanout::measure(bench),
+            Figure::Sacrifice => sacrifice::measure(bench),
+            Figure::Kills => kills::measure(bench),
+        }
+    }
+}
+
+/// Waits for something that is bound to happen.
+fn eventually(patience: Duration, what: &str, mut happened: impl FnMut() -> Outcome<bool>) -> Outcome<()> {
+    let deadline = Instant::now() + patience;
+    while !happened()? {
+        if Instant::now() > deadline {
+            return Err(format!("waited in vain for {what}").into());
+        }
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    Ok(())
+}
+
+fn micros(duration: Duration) -> f64 {
+    duration.as_secs_f64() * 1e6
+}

@@ -1,0 +1,67 @@
+//! What `/proc` knows about other processes and the machine.
+
+use std::fs;
+use std::time::Duration;
+
+use super::Outcome;
+
+/// CPU time the process has used, threads that ended included.
+pub fn cpu(pid: u32) -> Outcome<Duration> {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat"))?;
+    // utime and stime are fields 14 and 15, counted from the pid.
+    let ticks: u64 = fields_after_name(&stat).skip(11).take(2).filter_map(|field| field.parse::<u64>().ok()).sum();
+    Ok(Duration::from_secs_f64(ticks as f64 / rustix::param::clock_ticks_per_second() as f64))
+}
+
+/// CPU time once the process has nothing left to do with what it was given.
+pub fn settled_cpu(pid: u32) -> Outcome<Duration> {
+    let mut last = cpu(pid)?;
+    loop {
+        std::thread::sleep(Duration::from_millis(120));
+        let now = cpu(pid)?;
+        if now.saturating_sub(last) <= Duration::from_millis(10) {
+            return Ok(now);
+        }
+        last = now;
+    }
+}
+
+pub fn parent(pid: u32) -> Outcome<u32> {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat"))?;
+    let ppid = fields_after_name(&stat).nth(1).ok_or("/proc/<pid>/stat is too short")?;
+    Ok(ppid.parse()?)
+}
+
+/// The process's share of memory in KiB: private pages whole, shared ones divided by their users.
+pub fn pss_kib(pid: u32) -> Outcome<f64> {
+    let rollup = fs::read_to_string(format!("/proc/{pid}/smaps_rollup"))?;
+    let line = rollup.lines().find_map(|line| line.strip_prefix("Pss:")).ok_or("smaps_rollup has no Pss line")?;
+    Ok(line.trim().trim_end_matches("kB").trim().parse()?)
+}
+
+pub fn load() -> String {
+    let text = fs::read_to_string("/proc/loadavg").unwrap_or_default();
+    text.split(' ').take(3).collect::<Vec<_>>().join(" ")
+}
+
+/// The fields from the state on; the name before it may hold spaces and brackets.
+fn fields_after_name(stat: &str) -> impl Iterator<Item = &str> {
+    stat.rfind(") ").map_or("", |end| &stat[end + 2..]).split(' ')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_process_with_a_strange_name_is_read() {
+        let fields: Vec<&str> = fields_after_name("7 (a) b (c) S 1 7 7").collect();
+        assert_eq!(fields, ["S", "1", "7", "7"]);
+    }
+
+    #[test]
+    fn this_process_has_a_parent_and_memory() {
+        assert!(parent(std::process::id()).is_ok_and(|pid| pid > 0));
+        assert!(pss_kib(std::process::id()).is_ok_and(|kib| kib > 0.0));
+    }
+}

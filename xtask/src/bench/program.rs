@@ -1,0 +1,132 @@
+//! The programs that run inside the measured terminals: a flood, an echo and a screenful of text.
+
+use std::io::{self, BufRead, BufReader, Read, Write};
+use std::os::unix::net::UnixStream;
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::time::Instant;
+
+use clap::Subcommand;
+use rustix::termios::{OptionalActions, tcgetattr, tcsetattr};
+
+use super::Outcome;
+use super::pattern::{BANNER, Kind, Pattern};
+
+#[derive(Debug, Subcommand)]
+pub enum Program {
+    /// Write a flood of bytes to the terminal, raw: what goes in comes out.
+    #[command(hide = true)]
+    Gen {
+        kind: Kind,
+        bytes: u64,
+        /// A socket that says when to start and hears how long it took; without it the flood starts at once.
+        #[arg(long)]
+        control: Option<PathBuf>,
+    },
+    /// Give every byte back, as a raw terminal program.
+    #[command(hide = true)]
+    Echo,
+    /// Print lines of history, paint a screen, paint it again on every Ctrl+L.
+    #[command(hide = true)]
+    Page { lines: u64 },
+}
+
+impl Program {
+    pub fn run(self) -> ExitCode {
+        let outcome = match self {
+            Program::Gen { kind, bytes, control } => flood(kind, bytes, control),
+            Program::Echo => echo(),
+            Program::Page { lines } => page(lines),
+        };
+        match outcome {
+            Ok(()) => ExitCode::SUCCESS,
+            Err(error) => {
+                eprintln!("xtask: {error}");
+                ExitCode::FAILURE
+            }
+        }
+    }
+}
+
+/// No output processing and no echo, so that bytes pass the terminal unchanged.
+fn make_raw() -> Outcome<()> {
+    let stdin = io::stdin();
+    let mut termios = tcgetattr(&stdin)?;
+    termios.make_raw();
+    tcsetattr(&stdin, OptionalActions::Now, &termios)?;
+    Ok(())
+}
+
+/// The clock runs here, from the first write to the last one accepted: the same for whoever holds the terminal.
+fn flood(kind: Kind, bytes: u64, control: Option<PathBuf>) -> Outcome<()> {
+    make_raw()?;
+    // Standard output's own buffer would change the size of the writes.
+    let stdout = rustix::stdio::stdout();
+    let write = |mut piece: &[u8]| -> Outcome<()> {
+        while !piece.is_empty() {
+            let written = rustix::io::retry_on_intr(|| rustix::io::write(stdout, piece))?;
+            piece = &piece[written..];
+        }
+        Ok(())
+    };
+    let mut control = control.map(UnixStream::connect).transpose()?.map(BufReader::new);
+    write(BANNER)?;
+    if let Some(control) = &mut control {
+        writeln!(control.get_mut(), "ready {}", std::process::id())?;
+        control.read_line(&mut String::new())?;
+    }
+    let mut pattern = Pattern::new(kind, bytes);
+    let start = Instant::now();
+    while let Some(piece) = pattern.next_piece() {
+        write(piece)?;
+    }
+    if let Some(control) = &mut control {
+        writeln!(control.get_mut(), "done {}", start.elapsed().as_nanos())?;
+        // Stay until released: the holder's CPU time is read while it still lives.
+        control.read_line(&mut String::new())?;
+    }
+    Ok(())
+}
+
+fn echo() -> Outcome<()> {
+    make_raw()?;
+    let (mut stdin, mut stdout) = (io::stdin().lock(), io::stdout().lock());
+    stdout.write_all(BANNER)?;
+    stdout.flush()?;
+    let mut buffer = [0; 4096];
+    loop {
+        match stdin.read(&mut buffer)? {
+            0 => return Ok(()),
+            count => stdout.write_all(&buffer[..count])?,
+        }
+        stdout.flush()?;
+    }
+}
+
+/// The last words of the painted screen.
+pub const PAINTED: &[u8] = b"painted-to-the-end";
+pub const ROWS: u16 = 40;
+pub const COLS: u16 = 120;
+
+fn page(lines: u64) -> Outcome<()> {
+    make_raw()?;
+    let mut stdout = io::stdout().lock();
+    for number in 0..lines {
+        write!(stdout, "\x1b[3{}m{number:8}\x1b[0m a line of history that nobody looks at any more {number:x}\r\n", number % 7)?;
+    }
+    let mut screen = String::from("\x1b[H\x1b[2J");
+    for row in 1..ROWS {
+        screen.push_str(&format!("\x1b[3{}m{row:4}\x1b[0m │ what the agent shows now, one line of it, with some colour\r\n", row % 7));
+    }
+    screen.push_str(std::str::from_utf8(PAINTED).expect("it is ASCII"));
+    stdout.write_all(screen.as_bytes())?;
+    stdout.flush()?;
+    for byte in io::stdin().lock().bytes() {
+        const CTRL_L: u8 = 0x0c;
+        if byte? == CTRL_L {
+            stdout.write_all(screen.as_bytes())?;
+            stdout.flush()?;
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,193 @@
+//! Terminals of the bench's own: programs run in them, and their output is drained, kept or left alone.
+
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::process::CommandExt;
+use std::process::{Child, Command, Stdio};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::fs::OFlags;
+use rustix::io::Errno;
+use rustix::pty::{OpenptFlags, grantpt, ioctl_tiocgptpeer, openpt, unlockpt};
+use rustix::termios::Winsize;
+
+use super::Outcome;
+use super::program::{COLS, ROWS};
+
+/// How long anything that should happen at once may take on a busy machine.
+pub const PATIENCE: Duration = Duration::from_secs(30);
+
+/// A program on a terminal whose other end is ours. Dropping it kills the program.
+pub struct Terminal {
+    master: OwnedFd,
+    child: Child,
+}
+
+/// Opens a PTY and gives (ours, the program's).
+pub fn open() -> Outcome<(OwnedFd, OwnedFd)> {
+    let master = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC)?;
+    grantpt(&master)?;
+    unlockpt(&master)?;
+    rustix::termios::tcsetwinsize(&master, Winsize { ws_row: ROWS, ws_col: COLS, ws_xpixel: 0, ws_ypixel: 0 })?;
+    let slave = ioctl_tiocgptpeer(&master, OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC)?;
+    Ok((master, slave))
+}
+
+impl Terminal {
+    /// Starts `command` on a fresh terminal of 120×40.
+    pub fn spawn(mut command: Command) -> Outcome<Self> {
+        let (master, slave) = open()?;
+        command.stdin(slave.try_clone()?).stdout(slave.try_clone()?).stderr(slave);
+        Self::start(command, master)
+    }
+
+    /// The same with output thrown away: for programs that copy to standard output what they already keep.
+    pub fn spawn_quiet(mut command: Command) -> Outcome<Self> {
+        let (master, slave) = open()?;
+        command.stdin(slave.try_clone()?).stdout(Stdio::null()).stderr(slave);
+        Self::start(command, master)
+    }
+
+    fn start(mut command: Command, master: OwnedFd) -> Outcome<Self> {
+        command.env("TERM", "xterm-256color");
+        // SAFETY: only two system calls happen between fork and exec, both allowed there.
+        unsafe {
+            command.pre_exec(|| {
+                rustix::process::setsid()?;
+                rustix::process::ioctl_tiocsctty(rustix::stdio::stdin())?;
+                Ok(())
+            });
+        }
+        Ok(Self { master, child: command.spawn()? })
+    }
+
+    pub fn write(&self, bytes: &[u8]) -> Outcome<()> {
+        match rustix::io::write(&self.master, bytes)? {
+            written if written == bytes.len() => Ok(()),
+            _ => Err("the terminal took only a part of the input".into()),
+        }
+    }
+
+    /// Reads, and drops, until `needle` has come by.
+    pub fn read_until(&self, needle: &[u8]) -> Outcome<()> {
+        let deadline = Instant::now() + PATIENCE;
+        let mut seen: Vec<u8> = Vec::new();
+        let mut buffer = [0; 1 << 16];
+        loop {
+            if !readable(&self.master, deadline.saturating_duration_since(Instant::now()))? {
+                return Err(format!("{} did not show up on the terminal", needle.escape_ascii()).into());
+            }
+            let count = match rustix::io::read(&self.master, &mut buffer) {
+                Ok(count) => count,
+                Err(Errno::IO) => {
+                    let shown = String::from_utf8_lossy(&seen).into_owned();
+                    return Err(format!("the program on the terminal ended before {}: {shown}", needle.escape_ascii()).into());
+                }
+                Err(error) => return Err(error.into()),
+            };
+            seen.extend_from_slice(&buffer[..count]);
+            if seen.windows(needle.len()).any(|window| window == needle) {
+                return Ok(());
+            }
+            // Only a needle cut in two needs what came before.
+            seen.drain(..seen.len().saturating_sub(4096.max(needle.len())));
+        }
+    }
+
+    pub fn read_some(&self) -> Outcome<()> {
+        if !readable(&self.master, PATIENCE)? {
+            return Err("the terminal stayed silent".into());
+        }
+        rustix::io::read(&self.master, &mut [0; 1 << 16])?;
+        Ok(())
+    }
+
+    pub fn master(&self) -> Outcome<OwnedFd> {
+        Ok(self.master.try_clone()?)
+    }
+}
+
+impl Drop for Terminal {
+    fn drop(&mut self) {
+        // Failure means that it has ended already.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+pub fn readable(fd: &OwnedFd, patience: Duration) -> Outcome<bool> {
+    let patience = Timespec::try_from(patience)?;
+    let ready = rustix::io::retry_on_intr(|| poll(&mut [PollFd::new(fd, PollFlags::IN)], Some(&patience)))?;
+    Ok(ready > 0)
+}
+
+/// The base of all capture figures: read until nothing is left, wait, drop. Ends when the program does;
+/// gives the bytes and the CPU time it took.
+pub fn drain(master: OwnedFd) -> JoinHandle<Outcome<(u64, Duration)>> {
+    std::thread::spawn(move || {
+        set_non_blocking(&master)?;
+        let mut buffer = vec![0; 1 << 16];
+        let mut total = 0;
+        loop {
+            match rustix::io::read(&master, &mut buffer) {
+                Ok(0) | Err(Errno::IO) => break,
+                Ok(count) => total += count as u64,
+                Err(Errno::AGAIN) => {
+                    poll(&mut [PollFd::new(&master, PollFlags::IN)], None)?;
+                }
+                Err(Errno::INTR) => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+        let used = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
+        Ok((total, Duration::new(used.tv_sec as u64, used.tv_nsec as u32)))
+    })
+}
+
+/// Drains the terminals of attached clients until they have all closed.
+pub fn drain_clients(masters: Vec<OwnedFd>) -> JoinHandle<Outcome<u64>> {
+    std::thread::spawn(move || {
+        let mut open = masters;
+        for master in &open {
+            set_non_blocking(master)?;
+        }
+        let mut buffer = vec![0; 1 << 16];
+        let mut total = 0;
+        while !open.is_empty() {
+            let mut waiting: Vec<PollFd<'_>> = open.iter().map(|fd| PollFd::new(fd, PollFlags::IN)).collect();
+            rustix::io::retry_on_intr(|| poll(&mut waiting, None))?;
+            let ready: Vec<bool> = waiting.iter().map(|fd| !fd.revents().is_empty()).collect();
+            drop(waiting);
+            let mut ready = ready.into_iter();
+            let mut failed = None;
+            open.retain(|master| {
+                if !ready.next().expect("one flag for each terminal") {
+                    return true;
+                }
+                match rustix::io::read(master, &mut buffer) {
+                    Ok(0) | Err(Errno::IO) => false,
+                    Ok(count) => {
+                        total += count as u64;
+                        true
+                    }
+                    Err(Errno::AGAIN | Errno::INTR) => true,
+                    Err(error) => {
+                        failed = Some(error);
+                        false
+                    }
+                }
+            });
+            if let Some(error) = failed {
+                return Err(error.into());
+            }
+        }
+        Ok(total)
+    })
+}
+
+fn set_non_blocking(fd: &OwnedFd) -> Outcome<()> {
+    let flags = rustix::fs::fcntl_getfl(fd.as_fd())?;
+    rustix::fs::fcntl_setfl(fd.as_fd(), flags | OFlags::NONBLOCK)?;
+    Ok(())
+}

@@ -1,0 +1,181 @@
+//! `cargo xtask real-agents`: real agent programs, run through coven against a stub model, one line of a table each.
+
+mod catalogue;
+mod coven;
+mod install;
+mod process_table;
+mod report;
+mod settings;
+mod stage;
+mod stub;
+mod trial;
+
+use std::error::Error;
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitCode};
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+use clap::{Args, ValueEnum};
+
+use catalogue::Agent;
+use install::Installed;
+use report::Row;
+
+type Outcome<T> = Result<T, Box<dyn Error + Send + Sync>>;
+
+/// So many agents must pass; all of them if fewer were asked for.
+const MUST_PASS: usize = 6;
+
+#[derive(Debug, Args)]
+pub struct RealAgentsArgs {
+    /// How coven talks to the agents.
+    #[arg(long, value_enum, default_value_t = Channel::Terminal)]
+    channel: Channel,
+    /// Which ones, comma-separated, each as NAME or NAME@VERSION; all that are known if left out.
+    #[arg(long, value_delimiter = ',', value_name = "NAME")]
+    agents: Vec<String>,
+    /// Where they are installed, outside the tree [default: coven-real-agents in the user's cache folder].
+    #[arg(long, value_name = "DIR")]
+    cache: Option<PathBuf>,
+    /// The stub model's program [default: stub_model.py of the folder shared/stub-model beside the project].
+    #[arg(long, value_name = "FILE")]
+    stub: Option<PathBuf>,
+    /// The coven to try [default: the release build, built first].
+    #[arg(long, value_name = "FILE")]
+    coven: Option<PathBuf>,
+    /// Keep the homes and repositories of the run and say where they are.
+    #[arg(long)]
+    keep: bool,
+    /// Print the table as JSON.
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Channel {
+    Terminal,
+    Acp,
+    Print,
+}
+
+/// What every trial needs.
+struct Bench {
+    coven: PathBuf,
+    stub: PathBuf,
+    cache: PathBuf,
+    /// Every folder and process of this run is below here.
+    root: PathBuf,
+}
+
+pub fn run(args: RealAgentsArgs) -> ExitCode {
+    match interruptible(args) {
+        Ok(code) => code,
+        Err(error) => {
+            eprintln!("real-agents: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// Agents live in sessions of their own and would outlive a Ctrl-C.
+fn interruptible(args: RealAgentsArgs) -> Outcome<ExitCode> {
+    match args.channel {
+        Channel::Terminal => {}
+        Channel::Acp | Channel::Print => return Err("this channel is not built yet; use --channel terminal".into()),
+    }
+    let folder = tempfile::Builder::new().prefix("cvr").tempdir()?;
+    // Agents compare the working folder with paths in their settings, so it must have no links in it.
+    let root = folder.path().canonicalize()?;
+    let is_kept = args.keep;
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    let bench_root = root.clone();
+    let outcome = runtime.block_on(async move {
+        tokio::select! {
+            done = tokio::task::spawn_blocking(move || all_trials(args, bench_root)) => done?,
+            _ = tokio::signal::ctrl_c() => Err("interrupted".into()),
+        }
+    });
+    process_table::sweep(&root);
+    if is_kept {
+        eprintln!("kept: {}", folder.keep().display());
+    }
+    // A trial that was interrupted is still waiting for its agent; nobody waits for it.
+    runtime.shutdown_background();
+    outcome
+}
+
+fn all_trials(args: RealAgentsArgs, root: PathBuf) -> Outcome<ExitCode> {
+    let chosen = catalogue::choose(&args.agents)?;
+    let bench = Bench {
+        coven: coven_binary(args.coven)?,
+        stub: args.stub.unwrap_or_else(|| project_root().join("../shared/stub-model/stub_model.py")),
+        cache: args.cache.map_or_else(default_cache, Ok)?,
+        root,
+    };
+    if !bench.stub.is_file() {
+        return Err(format!("no stub model at {}; name it with --stub", bench.stub.display()).into());
+    }
+    let must_pass = MUST_PASS.min(chosen.len());
+    let rows: Vec<Row> = chosen.iter().map(|agent| one_trial(agent, &bench)).collect();
+    let passed = rows.iter().filter(|row| row.has_passed()).count();
+    if args.json {
+        println!("{}", serde_json::to_string_pretty(&rows)?);
+    } else {
+        print!("{}", report::table(&rows));
+        println!("{passed} of {} agents passed, {must_pass} must", rows.len());
+    }
+    Ok(if passed < must_pass { ExitCode::FAILURE } else { ExitCode::SUCCESS })
+}
+
+/// An agent that cannot be installed or whose stage cannot be set is a row too: the others go on.
+fn one_trial(agent: &Agent, bench: &Bench) -> Row {
+    eprintln!("{}", agent.name);
+    let prepared = Installed::ensure(agent, &bench.cache).and_then(|installed| stage::set(agent, installed, bench));
+    match prepared {
+        Ok(stage) => trial::run(agent, stage),
+        Err(error) => Row::not_started(agent, error.to_string()),
+    }
+}
+
+fn project_root() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("xtask is a folder of the project")
+}
+
+fn default_cache() -> Outcome<PathBuf> {
+    let base = std::env::var_os("XDG_CACHE_HOME")
+        .map(PathBuf::from)
+        .or_else(|| std::env::var_os("HOME").map(|home| PathBuf::from(home).join(".cache")))
+        .ok_or("neither XDG_CACHE_HOME nor HOME is set; name a folder with --cache")?;
+    Ok(base.join("coven-real-agents"))
+}
+
+fn coven_binary(given: Option<PathBuf>) -> Outcome<PathBuf> {
+    if let Some(path) = given {
+        return path.canonicalize().map_err(|error| format!("{}: {error}", path.display()).into());
+    }
+    let status = Command::new(env!("CARGO"))
+        .args(["build", "--quiet", "--release", "--package", "coven-cli"])
+        .current_dir(project_root())
+        .status()?;
+    if !status.success() {
+        return Err("coven does not build; name a binary with --coven".into());
+    }
+    let target =
+        std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| project_root().join("target"), |dir| PathBuf::from(dir));
+    Ok(target.join("release/coven"))
+}
+
+/// Asks again and again until there is an answer or the time is over.
+fn eventually<T>(within: Duration, mut ask: impl FnMut() -> Option<T>) -> Option<T> {
+    let deadline = Instant::now() + within;
+    loop {
+        if let Some(answer) = ask() {
+            return Some(answer);
+        }
+        if Instant::now() >= deadline {
+            return None;
+        }
+        sleep(Duration::from_millis(100));
+    }
+}
