@@ -124,3 +124,8 @@ pub fn runtime() -> Result<Runtime, Failure> {
 pub fn block_on<T>(task: impl Future<Output = Result<T, Failure>>) -> Result<T, Failure> {
     runtime()?.block_on(task)
 }
+
+/// For verbs that look at a daemon and must not start one.
+pub fn not_running() -> Failure {
+    Failure::out_of_reach("the daemon does not run", "Start it with `coven daemon start`")
+}

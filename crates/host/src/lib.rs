@@ -1,1 +1,11 @@
-//! What touches the operating system: process identity, harness discovery, home, locks, atomic writes.
+//! What touches the operating system: the home, its config, programs on PATH, working folders, starting the daemon.
+
+pub mod clock;
+pub mod config;
+pub mod daemon_start;
+pub mod home;
+pub mod program;
+pub mod work_dir;
+
+pub use home::{Home, HomeError};
+pub use work_dir::{WorkDir, WorkDirError};

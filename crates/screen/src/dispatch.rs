@@ -11,7 +11,7 @@ use crate::strings::Dcs;
 impl Perform for Model {
     #[inline]
     fn print(&mut self, c: char) {
-        if self.dcs == Dcs::None {
+        if matches!(self.dcs, Dcs::None) {
             self.print_char(c);
         }
     }
@@ -19,7 +19,7 @@ impl Perform for Model {
     #[inline]
     fn execute(&mut self, byte: u8) {
         self.preceding = None;
-        if self.dcs != Dcs::None {
+        if !matches!(self.dcs, Dcs::None) {
             // CAN and SUB end a string wherever they come.
             if matches!(byte, 0x18 | 0x1a) {
                 self.dcs = Dcs::None;

@@ -1,24 +1,64 @@
 //! What control sequences do to the grid: moving, erasing, scrolling, printing.
 
-use alacritty_terminal::index::{Column, Line};
+use alacritty_terminal::grid::Dimensions;
+use alacritty_terminal::index::{Column, Line, Point};
 use alacritty_terminal::term::cell::Flags;
-use alacritty_terminal::vte::ansi::{ClearMode, Handler, LineClearMode, Mode, NamedMode, NamedPrivateMode};
+use alacritty_terminal::vte::ansi::{
+    CharsetIndex, ClearMode, Handler, LineClearMode, Mode, NamedMode, NamedPrivateMode, StandardCharset,
+};
 use unicode_width::UnicodeWidthChar;
 
 use crate::model::{Model, heal};
 use crate::modes::AUTOWRAP;
+use crate::sgr::{LOOK, Look};
 
 /// Marks kept on one cell; a stream of them must not grow it without end.
 const MAX_MARKS: usize = 16;
 
 impl Model {
+    #[inline]
     pub(crate) fn print_char(&mut self, c: char) {
-        if c < '\u{300}' {
+        if (' '..='~').contains(&c) && self.print_simply(c) {
+            self.preceding = Some(c);
+        } else if c < '\u{300}' {
             self.print_cell(c);
-            // Controls in two bytes of UTF-8 take no cell.
-            self.preceding = (!('\x7f'..'\u{a0}').contains(&c)).then_some(c);
-            return;
+            self.preceding = Some(c);
+        } else {
+            self.print_rare(c);
         }
+    }
+
+    /// The way of nearly all characters: into one cell, with nothing to wrap, shift or take apart.
+    #[inline]
+    fn print_simply(&mut self, c: char) -> bool {
+        if self.modes.insert || self.charset != CharsetIndex::G0 {
+            return false;
+        }
+        let grid = self.term.grid_mut();
+        let cursor = &grid.cursor;
+        let template = &cursor.template;
+        let Point { line, column } = cursor.point;
+        if cursor.input_needs_wrap
+            || column.0 + 1 >= grid.columns()
+            || template.extra.is_some()
+            || cursor.charsets[CharsetIndex::G0] != StandardCharset::Ascii
+        {
+            return false;
+        }
+        let (fg, bg, flags) = (template.fg, template.bg, template.flags);
+        let cell = &mut grid[line][column];
+        if cell.flags.intersects(Flags::WIDE_CHAR | Flags::WIDE_CHAR_SPACER) {
+            return false;
+        }
+        (cell.c, cell.fg, cell.bg, cell.flags) = (c, fg, bg, flags);
+        if cell.extra.is_some() {
+            cell.extra = None;
+        }
+        grid.cursor.point.column.0 += 1;
+        true
+    }
+
+    fn print_rare(&mut self, c: char) {
         match c.width() {
             None => {}
             Some(0) => self.print_mark(c),
@@ -53,9 +93,15 @@ impl Model {
         if self.grid()[line][Column(col)].flags.contains(Flags::WIDE_CHAR_SPACER) {
             col = col.saturating_sub(1);
         }
-        let marks = self.grid()[line][Column(col)].zerowidth().map_or(0, <[char]>::len);
-        if marks < MAX_MARKS {
-            self.term.input(mark);
+        let cell = &mut self.term.grid_mut()[line][Column(col)];
+        if let Some(blank) = Look::of_blank(cell) {
+            // What a blank does not show, such as its colour, must not appear with the mark.
+            cell.flags.remove(LOOK);
+            cell.fg = blank.fg;
+            cell.set_underline_color(None);
+        }
+        if cell.zerowidth().map_or(0, <[char]>::len) < MAX_MARKS {
+            cell.push_zerowidth(mark);
         }
     }
 

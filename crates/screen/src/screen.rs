@@ -51,8 +51,14 @@ impl Screen {
         if !self.held.is_empty() {
             match self.held.complete(bytes) {
                 Completed::Not => return,
-                Completed::With { bytes: character, len, taken } => {
-                    self.parse(&character[..len]);
+                Completed::With { bytes: character, taken } => {
+                    self.parse(&character);
+                    bytes = &bytes[taken..];
+                }
+                Completed::Never { bytes: broken, taken } => {
+                    // Given the bytes themselves as text, the parser would wait for more.
+                    let is_text = self.tail.is_empty();
+                    self.parse(if is_text { "\u{fffd}".as_bytes() } else { &broken });
                     bytes = &bytes[taken..];
                 }
             }

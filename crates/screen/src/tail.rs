@@ -37,6 +37,11 @@ impl Tail {
         &self.bytes
     }
 
+    /// Whether what comes next is text.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.state == State::Ground
+    }
+
     /// How many bytes at the start of `piece` only lengthen an overlong string.
     pub(crate) fn unwanted(&self, piece: &[u8]) -> usize {
         if !self.overflowed {
@@ -134,8 +139,10 @@ pub(crate) struct HeldCharacter {
 pub(crate) enum Completed {
     /// The next bytes are still missing.
     Not,
-    /// These bytes, and so many of the piece's, are now to be parsed.
-    With { bytes: [u8; 4], len: usize, taken: usize },
+    /// It is complete, with so many bytes of the piece.
+    With { bytes: Vec<u8>, taken: usize },
+    /// The bytes that came belong to something else.
+    Never { bytes: Vec<u8>, taken: usize },
 }
 
 impl HeldCharacter {
@@ -149,23 +156,20 @@ impl HeldCharacter {
 
     /// Joins the held bytes with the beginning of `piece`.
     pub(crate) fn complete(&mut self, piece: &[u8]) -> Completed {
-        let mut bytes = [0; 4];
-        bytes[..self.len].copy_from_slice(self.bytes());
-        let held = std::mem::take(&mut self.len);
+        let mut bytes = self.bytes().to_vec();
+        self.len = 0;
         for (taken, byte) in (1..).zip(piece) {
-            let len = held + taken;
-            bytes[len - 1] = *byte;
-            if is_cut_short(&bytes[..len]) {
-                continue;
+            bytes.push(*byte);
+            if std::str::from_utf8(&bytes).is_ok() {
+                return Completed::With { bytes, taken };
             }
-            // A byte that does not belong to the character is left for the parser to see next.
-            return match std::str::from_utf8(&bytes[..len]) {
-                Ok(_) => Completed::With { bytes, len, taken },
-                Err(_) => Completed::With { bytes, len: len - 1, taken: taken - 1 },
-            };
+            if !is_cut_short(&bytes) {
+                bytes.pop();
+                return Completed::Never { bytes, taken: taken - 1 };
+            }
         }
-        self.len = held + piece.len();
-        self.bytes.copy_from_slice(&bytes[..3]);
+        self.len = bytes.len();
+        self.bytes[..self.len].copy_from_slice(&bytes);
         Completed::Not
     }
 

@@ -47,8 +47,7 @@ impl Agent {
         match &self.kind {
             Kind::Builtin => None,
             Kind::Configured { args, prompt } => {
-                let entry =
-                    json!({ "program": program, "args": args, "prompt": prompt, "identity": self.name });
+                let entry = json!({ "program": program, "args": args, "prompt": prompt, "identity": self.name });
                 Some(serde_json::from_value(entry).expect("an entry has nothing but known keys"))
             }
         }

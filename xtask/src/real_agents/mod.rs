@@ -155,7 +155,7 @@ fn coven_binary(given: Option<PathBuf>) -> Outcome<PathBuf> {
         return path.canonicalize().map_err(|error| format!("{}: {error}", path.display()).into());
     }
     let status = Command::new(env!("CARGO"))
-        .args(["build", "--quiet", "--release", "--package", "coven-cli"])
+        .args(["build", "--quiet", "--release", "--bin", "coven"])
         .current_dir(project_root())
         .status()?;
     if !status.success() {

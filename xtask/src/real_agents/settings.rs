@@ -96,10 +96,7 @@ pub fn opencode(at: &Surroundings) -> Settings {
         } },
     });
     Settings {
-        env: vec![
-            ("OPENCODE_DISABLE_AUTOUPDATE", "1".to_owned()),
-            ("OPENCODE_DISABLE_MODELS_FETCH", "1".to_owned()),
-        ],
+        env: vec![("OPENCODE_DISABLE_AUTOUPDATE", "1".to_owned()), ("OPENCODE_DISABLE_MODELS_FETCH", "1".to_owned())],
         files: vec![(".config/opencode/opencode.json", config.to_string())],
     }
 }
@@ -194,9 +191,6 @@ pub fn pi(at: &Surroundings) -> Settings {
     let settings = json!({ "defaultProvider": "stub", "defaultModel": "stub-model" });
     Settings {
         env: vec![("PI_OFFLINE", "1".to_owned()), ("PI_SKIP_VERSION_CHECK", "1".to_owned())],
-        files: vec![
-            (".pi/agent/models.json", models.to_string()),
-            (".pi/agent/settings.json", settings.to_string()),
-        ],
+        files: vec![(".pi/agent/models.json", models.to_string()), (".pi/agent/settings.json", settings.to_string())],
     }
 }

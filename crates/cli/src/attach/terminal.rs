@@ -2,7 +2,9 @@
 
 use std::io::{self, IsTerminal, Write};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::time::{Duration, Instant};
 
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::{Mode, OFlags};
 use rustix::termios::{LocalModes, OptionalActions, OutputModes, Termios, tcgetattr, tcgetwinsize, tcsetattr};
 
@@ -129,6 +131,22 @@ fn write_some(terminal: &OwnedFd, mut bytes: &[u8]) -> io::Result<usize> {
         }
     }
     Ok(written)
+}
+
+/// Writes to standard output as far as it takes it in time.
+pub fn write_within(bytes: &[u8], within: Duration) -> io::Result<()> {
+    let mut sink = Sink::stdout();
+    sink.write(bytes)?;
+    let deadline = Instant::now() + within;
+    while let Some(terminal) = sink.waits_on() {
+        let left = deadline.saturating_duration_since(Instant::now());
+        let timeout = Timespec::try_from(left).unwrap_or_default();
+        if poll(&mut [PollFd::from_borrowed_fd(terminal, PollFlags::OUT)], Some(&timeout))? == 0 {
+            break;
+        }
+        sink.flush()?;
+    }
+    Ok(())
 }
 
 /// Rows and columns of a terminal.

@@ -203,7 +203,7 @@ mod tests {
                     plan.lines().all(|line| !line.contains("SCAN") || line.contains("sessions_newest")),
                     "{sql}\n{plan}"
                 );
-                assert!(!has(4) || plan.contains("created_at=? AND rowid<?"), "{sql}\n{plan}");
+                assert!(!has(4) || plan.contains("created_at=? AND key<?"), "{sql}\n{plan}");
                 assert!(has(0) || has(1) || has(2) || plan.contains("COVERING"), "{sql}\n{plan}");
             }
         }

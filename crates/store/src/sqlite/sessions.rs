@@ -101,7 +101,8 @@ pub(super) fn insert(connection: &Connection, session: &Session) -> Result<(), S
 pub(super) fn update(connection: &Connection, session: &Session) -> Result<(), StoreError> {
     let mut statement = connection.prepare_cached(
         "UPDATE sessions SET harness = ?2, channel = ?3, title = ?4, state = ?5, exit_code = ?6, pid = ?7,
-             started_ticks = ?8, boot_id = ?9, project_root = ?10, cwd = ?11, repo_id = ?12, updated_at = ?14, archived_at = ?15, launching_at = ?16, end_intent = ?17, launch = ?18, metadata = ?19,
+             started_ticks = ?8, boot_id = ?9, project_root = ?10, cwd = ?11, repo_id = ?12, updated_at = ?14,
+             archived_at = ?15, launching_at = ?16, end_intent = ?17, launch = ?18, metadata = ?19,
              archived = ?15 IS NOT NULL
          WHERE id = ?1",
     )?;

@@ -1,0 +1,58 @@
+//! A viewer that falls behind gets the newest screen instead of every byte up to it.
+
+use std::time::{Duration, Instant};
+
+use coven_host::home::Home;
+use tokio::runtime::Runtime;
+
+use super::screen;
+use crate::link::{self, Link};
+
+/// Further behind than this a person could not follow anyway.
+const FAR_BEHIND: u64 = 1 << 20;
+/// A person does not see more pictures a second than this.
+const PAUSE: Duration = Duration::from_millis(50);
+/// A daemon that needs longer does not help; the viewer follows on.
+const PATIENCE: Duration = Duration::from_millis(250);
+/// After a daemon did not answer it is left alone for a while.
+const PAUSE_AFTER_SILENCE: Duration = Duration::from_secs(2);
+
+pub struct CatchUp {
+    home: Home,
+    id: String,
+    runtime: Runtime,
+    next_at: Option<Instant>,
+}
+
+impl CatchUp {
+    pub fn new(home: Home, id: String, runtime: Runtime) -> Self {
+        Self { home, id, runtime, next_at: None }
+    }
+
+    /// Whether to jump, for a viewer that has shown the log up to `shown` of `end` bytes.
+    pub fn is_due(&mut self, shown: u64, end: u64, now: Instant) -> bool {
+        let is_due = end.saturating_sub(shown) > FAR_BEHIND && self.next_at.is_none_or(|at| now >= at);
+        if is_due {
+            self.next_at = Some(now + PAUSE);
+        }
+        is_due
+    }
+
+    /// The newest screen and its place in the log, if the daemon gives it in time.
+    pub fn screen(&mut self) -> Option<(Vec<u8>, u64)> {
+        let task = async {
+            // Not started if it is gone: who attached has seen it running, and who stopped it meant it.
+            let mut link = Link::running(&self.home).await?.ok_or_else(link::not_running)?;
+            screen::fetch(&mut link, &self.id).await
+        };
+        // The timer must be made inside the runtime.
+        let answer = self.runtime.block_on(async { tokio::time::timeout(PATIENCE, task).await });
+        match answer {
+            Ok(Ok(screen)) => Some((screen.ansi, screen.offset)),
+            Ok(Err(_)) | Err(_) => {
+                self.next_at = Some(Instant::now() + PAUSE_AFTER_SILENCE);
+                None
+            }
+        }
+    }
+}

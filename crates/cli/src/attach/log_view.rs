@@ -1,0 +1,93 @@
+//! The log of a session that has ended, shown as it was recorded.
+
+use std::io::{self, IsTerminal};
+use std::time::{Duration, Instant};
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+
+use super::modes::ModeWatch;
+use super::terminal::RawMode;
+use crate::failure::Failure;
+use crate::link::Link;
+use crate::{output, route};
+
+/// How long a terminal may take to answer a question.
+const ANSWER_WITHIN: Duration = Duration::from_millis(300);
+
+/// Writes the log from byte `from` to standard output.
+pub async fn show(link: &mut Link, id: &str, from: u64) -> Result<(), Failure> {
+    let terminal = LogTerminal::open()?;
+    let mut watch = ModeWatch::default();
+    let mut pieces = link.stream(&route::session(id, &format!("/log?from={from}"))).await?;
+    let mut is_stopped = false;
+    while !is_stopped && let Some(piece) = pieces.next().await? {
+        watch.feed(&piece);
+        output::bytes(&piece)?;
+        is_stopped = terminal.as_ref().is_some_and(LogTerminal::wants_to_stop);
+    }
+    match terminal {
+        Some(terminal) => terminal.close(&watch),
+        None => Ok(()),
+    }
+}
+
+/// A terminal that shows recorded output. The recording may hold questions to a terminal: the answers of this one are
+/// for nobody and must not end up in the shell.
+pub struct LogTerminal {
+    raw: Option<RawMode>,
+}
+
+impl LogTerminal {
+    /// Nothing if standard output is no terminal.
+    pub fn open() -> Result<Option<Self>, Failure> {
+        if !output::is_terminal() {
+            return Ok(None);
+        }
+        let raw = match io::stdin().is_terminal() {
+            true => Some(RawMode::enter(io::stdin()).map_err(Failure::Terminal)?),
+            false => None,
+        };
+        Ok(Some(Self { raw }))
+    }
+
+    /// Whether `q` or Ctrl-C was typed.
+    fn wants_to_stop(&self) -> bool {
+        let mut typed = [0; 256];
+        self.raw.is_some() && read_typed(&mut typed, Duration::ZERO).iter().any(|byte| matches!(byte, b'q' | 3))
+    }
+
+    pub fn close(self, watch: &ModeWatch) -> Result<(), Failure> {
+        let mut last = watch.leave();
+        if watch.is_mid_line() {
+            last.extend_from_slice(b"\r\n");
+        }
+        output::bytes(&last)?;
+        if let Some(raw) = self.raw {
+            // Terminals answer in order: once this answer is here, no other is on its way.
+            output::bytes(b"\x1b[c")?;
+            let deadline = Instant::now() + ANSWER_WITHIN;
+            let mut typed = [0; 256];
+            let is_answer = |bytes: &[u8]| bytes.ends_with(b"c");
+            while let left = deadline.saturating_duration_since(Instant::now())
+                && !left.is_zero()
+                && !is_answer(read_typed(&mut typed, left))
+            {}
+            raw.leave_flushed();
+        }
+        Ok(())
+    }
+}
+
+/// What was typed, or nothing if nothing comes in time.
+pub fn read_typed(buffer: &mut [u8], within: Duration) -> &[u8] {
+    let stdin = io::stdin();
+    let mut places = [PollFd::new(&stdin, PollFlags::IN)];
+    let within = Timespec::try_from(within).ok();
+    match poll(&mut places, within.as_ref()) {
+        Ok(count) if count > 0 => match rustix::io::read(&stdin, &mut *buffer) {
+            Ok(count) => &buffer[..count],
+            Err(_) => &[],
+        },
+        _ => &[],
+    }
+}

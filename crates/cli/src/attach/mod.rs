@@ -1,0 +1,227 @@
+//! A real terminal on a session: paints its screen, follows it live, and leaves everything as it was.
+
+mod catch_up;
+pub mod detach;
+pub mod log_view;
+pub mod modes;
+pub mod screen;
+pub mod signals;
+pub mod terminal;
+mod viewer;
+
+use std::io::{self, IsTerminal};
+use std::time::Duration;
+
+use coven_api::{ErrorCode, SessionRecord};
+use coven_domain::config::DetachKeys;
+use coven_domain::session::ExitStatus;
+use coven_holder::client::{HolderClient, HolderError};
+use coven_host::home::Home;
+
+use self::catch_up::CatchUp;
+use self::detach::DetachScanner;
+use self::signals::Signals;
+use self::terminal::RawMode;
+use self::viewer::{Ending, Keyboard, Viewer};
+use crate::failure::Failure;
+use crate::link::{self, Link};
+use crate::{output, wording};
+
+/// Where a viewing begins.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Start {
+    /// With the screen as it is now; a pipe gets everything.
+    Screen,
+    /// With the first byte: the session has just been launched.
+    Beginning,
+    /// With what comes next.
+    Now,
+}
+
+#[derive(Debug, Clone, Copy)]
+pub struct Options {
+    pub start: Start,
+    pub is_read_only: bool,
+}
+
+/// How it ended, for the exit code of the command.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Outcome {
+    /// The session goes on without us.
+    Detached,
+    /// It ended while it was watched.
+    Exited(ExitStatus),
+    /// It had ended before; its log was shown.
+    Shown,
+    /// A signal ended the viewing.
+    Signalled(i32),
+}
+
+/// The session that is looked at.
+struct Target {
+    id: String,
+    painted: Vec<u8>,
+    from: u64,
+}
+
+/// Attaches to a live session, or shows the log of one that has ended.
+pub fn open(home: &Home, id: &str, options: Options) -> Result<Outcome, Failure> {
+    let runtime = link::runtime()?;
+    let keys = detach_keys(home)?;
+    let mut link = runtime.block_on(Link::open(home))?;
+    let Some(mut target) = runtime.block_on(find(&mut link, id, options))? else { return Ok(Outcome::Shown) };
+    let holder = match HolderClient::connect(&home.session_dir(&target.id)) {
+        Ok(holder) => holder,
+        Err(HolderError::Unreachable(error)) => return runtime.block_on(ended(&mut link, &target, error)),
+        Err(error) => return Err(error.into()),
+    };
+    if options.start == Start::Now {
+        target.from = holder.welcome.end;
+    }
+    // The daemon may go from here on: only the holder is needed.
+    drop(link);
+    let id = target.id.clone();
+    let catch_up = CatchUp::new(home.clone(), id.clone(), runtime);
+    match view(holder, target, keys, catch_up, options.is_read_only)? {
+        Ending::Detached => {
+            say_detached(home, &id);
+            Ok(Outcome::Detached)
+        }
+        Ending::Exited(status) => Ok(Outcome::Exited(status)),
+        Ending::Signalled(signal) => Ok(Outcome::Signalled(signal)),
+        Ending::HolderGone => Err(Failure::failed(
+            "the session's holder went away without telling how the session ended",
+            format!("See what is left of it with `coven show {}`", wording::short_id(&id)),
+        )),
+    }
+}
+
+fn detach_keys(home: &Home) -> Result<DetachKeys, Failure> {
+    let config = coven_host::config::load(home)?;
+    let keys = DetachKeys::parse(&config.sessions.detach_keys);
+    keys.map_err(|problem| Failure::usage(format!("sessions.detachKeys: {problem}"), "Correct it in the config"))
+}
+
+/// The live session to watch; for one that is not live the log is shown and nothing is left to do.
+async fn find(link: &mut Link, id: &str, options: Options) -> Result<Option<Target>, Failure> {
+    if options.start == Start::Beginning {
+        return Ok(Some(Target { id: id.to_owned(), painted: Vec::new(), from: 0 }));
+    }
+    if options.start == Start::Screen && output::is_terminal() {
+        match screen::fetch(link, id).await {
+            Ok(screen) if screen.status == "running" => {
+                let painted = below_what_was(screen.ansi);
+                return Ok(Some(Target { id: screen.id, painted, from: screen.offset }));
+            }
+            // It has ended, or has no screen: its record says what there is.
+            Ok(_) => {}
+            Err(Failure::Client(error)) if !error.is(ErrorCode::SessionNotFound) && error.exit_code() != 5 => {}
+            Err(error) => return Err(error),
+        }
+    }
+    let record = link.session(id).await?;
+    match record.status.as_str() {
+        "running" => Ok(Some(Target { id: record.id, painted: Vec::new(), from: 0 })),
+        _ => {
+            show_ended(link, &record, 0).await?;
+            Ok(None)
+        }
+    }
+}
+
+/// What the terminal shows is moved into its history before a screen is painted over it.
+fn below_what_was(screen: Vec<u8>) -> Vec<u8> {
+    let rows = output::terminal_size().map_or(0, |(rows, _)| usize::from(rows));
+    let mut out = format!("\x1b[{rows};1H").into_bytes();
+    out.extend(std::iter::repeat_n(b'\n', rows));
+    out.extend(screen);
+    out
+}
+
+async fn show_ended(link: &mut Link, record: &SessionRecord, from: u64) -> Result<(), Failure> {
+    if record.status == "created" {
+        let hint = format!("Launch it with `coven start {}`", wording::short_id(&record.id));
+        return Err(Failure::refused("the session has not been started", hint));
+    }
+    log_view::show(link, &record.id, from).await?;
+    if output::is_terminal() {
+        let (status, short) = (wording::status(record), wording::short_id(&record.id));
+        eprintln!("[session {short} is over: {status}]");
+    }
+    Ok(())
+}
+
+/// The session was live a moment ago and its holder does not answer any more.
+async fn ended(link: &mut Link, target: &Target, error: io::Error) -> Result<Outcome, Failure> {
+    // The daemon hears of the end a moment after the holder is gone.
+    let wait = tokio::time::timeout(Duration::from_secs(5), link.ended_session(&target.id)).await;
+    let Ok(record) = wait else { return Err(HolderError::Unreachable(error).into()) };
+    let record = record?;
+    show_ended(link, &record, target.from).await?;
+    Ok(record.exit_code.map_or(Outcome::Shown, |code| Outcome::Exited(ExitStatus::Code(code))))
+}
+
+fn view(
+    holder: HolderClient,
+    target: Target,
+    keys: DetachKeys,
+    catch_up: CatchUp,
+    is_read_only: bool,
+) -> Result<Ending, Failure> {
+    let (typed_on, shown_on) = (io::stdin().is_terminal(), output::is_terminal());
+    let keyboard = match (typed_on, shown_on) {
+        (true, true) => Keyboard::Terminal(DetachScanner::new(keys)),
+        // Typing blindly helps nobody, and the terminal may belong to a pager.
+        (true, false) => Keyboard::None,
+        (false, _) if is_read_only => Keyboard::None,
+        (false, _) => Keyboard::Stream,
+    };
+    // Before the terminal is changed, so that no signal finds it changed and unguarded.
+    let mut signals = Signals::listen().map_err(Failure::Terminal)?;
+    let raw = match (typed_on, shown_on) {
+        (true, true) => Some(RawMode::enter(io::stdin()).map_err(Failure::Terminal)?),
+        (false, true) => Some(RawMode::enter_for_output(io::stdout()).map_err(Failure::Terminal)?),
+        (_, false) => None,
+    };
+    let mut viewer = Viewer::new(holder, keyboard, raw.as_ref(), is_read_only);
+    viewer.catch_up = shown_on.then_some(catch_up);
+    let ending = viewer.paint(&target.painted, target.from).and_then(|()| viewer.run(&mut signals));
+    if shown_on {
+        leave(&viewer, &ending);
+    }
+    drop(raw);
+    if shown_on && let Ok(Ending::Exited(status)) = ending {
+        match status {
+            ExitStatus::Code(code) => eprintln!("[session ended: exit code {code}]"),
+            ExitStatus::Signal(signal) => eprintln!("[session ended: signal {signal}]"),
+        }
+    }
+    ending
+}
+
+/// Switches off what the session switched on, and finds a free line for what follows.
+fn leave(viewer: &Viewer<'_>, ending: &Result<Ending, Failure>) {
+    let mut last = viewer.watch.leave();
+    match ending {
+        Ok(Ending::Exited(_)) if !viewer.watch.is_mid_line() => {}
+        Ok(Ending::Exited(_)) => last.extend_from_slice(b"\r\n"),
+        // The session may have painted below its cursor.
+        _ => last.extend_from_slice(b"\x1b[999;1H\r\n"),
+    }
+    // A terminal that takes nothing any more must not keep us from leaving it.
+    let _ = terminal::write_within(&last, Duration::from_millis(200));
+}
+
+fn say_detached(home: &Home, id: &str) {
+    let short = wording::short_id(id);
+    let title = link::block_on(async {
+        let mut link = Link::running(home).await?.ok_or_else(link::not_running)?;
+        // The title is a courtesy: leaving must not wait for it.
+        match tokio::time::timeout(Duration::from_millis(300), link.session(id)).await {
+            Ok(record) => record.map(|record| wording::plain(&record.title)),
+            Err(_) => Err(link::not_running()),
+        }
+    });
+    let title = title.unwrap_or_else(|_| format!("session {short}"));
+    eprintln!("[detached from {title} — coven attach {short}]");
+}

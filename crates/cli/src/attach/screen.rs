@@ -1,0 +1,37 @@
+//! A session's screen as the daemon paints it.
+
+use coven_api::{ClientError, header};
+
+use crate::failure::Failure;
+use crate::link::Link;
+use crate::route;
+
+/// The bytes that repaint it, and where the log stood.
+pub struct PaintedScreen {
+    pub ansi: Vec<u8>,
+    pub offset: u64,
+    /// The whole id of the session.
+    pub id: String,
+    pub status: String,
+}
+
+pub async fn fetch(link: &mut Link, id: &str) -> Result<PaintedScreen, Failure> {
+    fetch_from(link, id, &route::session(id, "/screen?format=ansi")).await
+}
+
+/// The screen as it was when the log stood at `offset`.
+pub async fn fetch_at(link: &mut Link, id: &str, offset: u64) -> Result<PaintedScreen, Failure> {
+    fetch_from(link, id, &route::session(id, &format!("/screen?format=ansi&at={offset}"))).await
+}
+
+async fn fetch_from(link: &mut Link, id: &str, path: &str) -> Result<PaintedScreen, Failure> {
+    let pieces = link.stream(path).await?;
+    let text = |name: &str| pieces.header(name).map(str::to_owned);
+    let offset = text(header::OFFSET).and_then(|offset| offset.parse().ok());
+    let (id, status) = (text(header::SESSION).unwrap_or_else(|| id.to_owned()), text(header::STATUS));
+    match (offset, status) {
+        (Some(offset), Some(status)) => Ok(PaintedScreen { offset, id, status, ansi: pieces.all().await? }),
+        // Another version of the daemon, which leaves out what we need.
+        _ => Err(ClientError::Decode(serde::de::Error::custom("headers are missing")).into()),
+    }
+}

@@ -1,0 +1,71 @@
+//! Two lines about the selected session that the list has no room for.
+
+use coven_api::SessionRecord;
+use coven_domain::Timestamp;
+use ratatui::Frame;
+use ratatui::layout::Rect;
+use ratatui::text::{Line, Span};
+
+use super::super::state::App;
+use super::super::text;
+use super::Theme;
+use crate::wording::{age, span};
+
+pub fn draw(frame: &mut Frame<'_>, app: &App, theme: Theme, area: Rect) {
+    let Some(record) = app.selected() else { return };
+    let columns = usize::from(area.width);
+    let mut rows = area.rows();
+    if let Some(row) = rows.next() {
+        let room = columns.saturating_sub(text::width(&record.id) + 5);
+        let cwd = text::fit_end(&record.cwd, room);
+        let line = vec![Span::raw(format!(" {}", record.id)), Span::styled(" · ", theme.quiet()), Span::raw(cwd)];
+        frame.render_widget(Line::from(line), row);
+    }
+    if let Some(row) = rows.next() {
+        let (sign, look) = theme.status(&record.status);
+        let facts = facts(record, app.now).join(" · ");
+        let facts = text::fit(&facts, columns.saturating_sub(4 + record.status.len()));
+        let status = Span::styled(format!(" {sign} {}", record.status), look);
+        frame.render_widget(Line::from(vec![status, Span::raw(format!(" {facts}"))]), row);
+    }
+}
+
+fn facts(record: &SessionRecord, now: Timestamp) -> Vec<String> {
+    let meta = |key: &str| record.metadata.get(key).and_then(|value| value.as_str());
+    let mut facts = vec![String::new()];
+    let created = age(&record.created_at, now);
+    let changed = age(&record.updated_at, now);
+    match record.status.as_str() {
+        "created" => facts.push(format!("recorded {created} ago, never launched")),
+        "running" => {
+            facts.extend(record.pid.map(|pid| format!("pid {pid}")));
+            facts.push(format!("started {created} ago"));
+        }
+        _ => {
+            facts.extend(record.exit_code.map(|code| format!("exit code {code}")));
+            facts.push(format!("started {created} ago"));
+            // An archived record was last changed when it was put away, not when it ended.
+            if record.archived_at.is_none() {
+                let lasted = lasted(record).map(|lasted| format!(" after {lasted}")).unwrap_or_default();
+                facts.push(format!("ended {changed} ago{lasted}"));
+            }
+        }
+    }
+    facts.extend(record.archived_at.as_ref().map(|at| format!("archived {} ago", age(at, now))));
+    if record.channel != "terminal" {
+        facts.push(format!("over {}", record.channel));
+    }
+    facts.extend(meta("reason").map(|reason| reason.replace('_', " ")));
+    facts.extend(meta("error").map(str::to_owned));
+    facts.remove(0);
+    if let Some(first) = facts.first_mut() {
+        first.insert_str(0, "· ");
+    }
+    facts
+}
+
+fn lasted(record: &SessionRecord) -> Option<String> {
+    let from: Timestamp = record.created_at.parse().ok()?;
+    let to: Timestamp = record.updated_at.parse().ok()?;
+    Some(span(to.since(from)))
+}

@@ -1,0 +1,59 @@
+//! All keys at once.
+
+use ratatui::Frame;
+use ratatui::layout::{Rect, Size};
+use ratatui::text::{Line, Span};
+use ratatui::widgets::{Block, BorderType, Clear, Paragraph};
+
+use super::super::offer::{OFFERS, key_name};
+use super::Theme;
+use super::dialog::middle;
+
+const WIDTH: u16 = 66;
+const KEY_COLUMN: usize = 16;
+
+const MOVING: &[(&str, &str)] = &[
+    ("↑ ↓  j k", "one up or down"),
+    ("PgUp PgDn", "a page up or down (also ^B ^F, ^U ^D)"),
+    ("Home End  g G", "the newest, the oldest"),
+    ("/", "filter: title, harness, status, id, folder; Esc clears"),
+    ("A", "show or hide archived sessions"),
+];
+
+const GENERAL: &[(&str, &str)] =
+    &[("^L", "draw again"), ("mouse", "click selects, wheel scrolls, Shift+drag marks text"), ("q Esc ^C", "leave")];
+
+fn lines(theme: Theme) -> Vec<Line<'static>> {
+    let entry = |key: &str, what: &str| {
+        Line::from(vec![Span::styled(format!(" {key:KEY_COLUMN$}"), theme.key()), Span::raw(what.to_owned())])
+    };
+    let mut lines: Vec<Line<'static>> = MOVING.iter().map(|(key, what)| entry(key, what)).collect();
+    lines.push(Line::styled(" what the selected session allows", theme.quiet()));
+    lines.extend(OFFERS.iter().map(|offer| entry(&key_name(offer.key), offer.help)));
+    lines.push(Line::styled(" the rest", theme.quiet()));
+    lines.extend(GENERAL.iter().map(|(key, what)| entry(key, what)));
+    lines
+}
+
+fn area(screen: Rect) -> Rect {
+    let count = u16::try_from(lines(Theme::Plain).len()).unwrap_or(u16::MAX);
+    middle(screen, WIDTH, count + 2)
+}
+
+/// How far the help can be scrolled on a screen of this size.
+pub fn last_scroll(size: Size) -> u16 {
+    let height = area(Rect::new(0, 0, size.width, size.height)).height;
+    let count = u16::try_from(lines(Theme::Plain).len()).unwrap_or(u16::MAX);
+    count.saturating_sub(height.saturating_sub(2))
+}
+
+pub fn draw(frame: &mut Frame<'_>, theme: Theme, scroll: u16) {
+    let area = area(frame.area());
+    let more = if last_scroll(frame.area().as_size()) > scroll { " ↓ more " } else { " any key closes " };
+    let block = Block::bordered()
+        .border_type(BorderType::Rounded)
+        .title(" Keys ")
+        .title_bottom(Line::raw(more).right_aligned());
+    frame.render_widget(Clear, area);
+    frame.render_widget(Paragraph::new(lines(theme)).block(block).scroll((scroll, 0)), area);
+}

@@ -1,0 +1,91 @@
+//! Reads the config file; says where and what is wrong.
+
+use std::fs;
+use std::io;
+use std::path::PathBuf;
+
+use coven_domain::config::{BadValue, Config};
+
+use crate::Home;
+
+#[derive(Debug, thiserror::Error)]
+pub enum ConfigError {
+    #[error("the config {} cannot be read", path.display())]
+    Unreadable { path: PathBuf, source: io::Error },
+    #[error("the config {}, line {line}, column {column}: {key}{problem}", path.display())]
+    Malformed { path: PathBuf, line: usize, column: usize, key: String, problem: String },
+    #[error("the config {}: {bad}", path.display())]
+    Senseless { path: PathBuf, bad: BadValue },
+}
+
+/// The home's config; the defaults if there is no file.
+pub fn load(home: &Home) -> Result<Config, ConfigError> {
+    let path = home.config_file();
+    match fs::read_to_string(&path) {
+        Ok(text) => parse(&text, path),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Config::default()),
+        Err(source) => Err(ConfigError::Unreadable { path, source }),
+    }
+}
+
+fn parse(text: &str, path: PathBuf) -> Result<Config, ConfigError> {
+    let mut reader = serde_json::Deserializer::from_str(text);
+    let config: Config = serde_path_to_error::deserialize(&mut reader).map_err(|error| {
+        let key = match error.path().to_string() {
+            key if key == "." => String::new(),
+            key => format!("{key}: "),
+        };
+        let inner = error.into_inner();
+        let mut problem = inner.to_string();
+        // The position stands in front already.
+        if let Some(at) = problem.rfind(" at line ") {
+            problem.truncate(at);
+        }
+        ConfigError::Malformed { path: path.clone(), line: inner.line(), column: inner.column(), key, problem }
+    })?;
+    reader.end().map_err(|error| ConfigError::Malformed {
+        path: path.clone(),
+        line: error.line(),
+        column: error.column(),
+        key: String::new(),
+        problem: "something follows the end of the object".to_owned(),
+    })?;
+    config.check().map_err(|bad| ConfigError::Senseless { path, bad })?;
+    Ok(config)
+}
+
+/// The JSON Schema of the config file, as text.
+pub fn schema() -> String {
+    let schema = schemars::schema_for!(Config);
+    let mut text = serde_json::to_string_pretty(&schema).expect("a schema is plain data");
+    text.push('\n');
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn error(text: &str) -> String {
+        parse(text, PathBuf::from("c.json")).expect_err("it is wrong").to_string()
+    }
+
+    #[test]
+    fn a_mistake_is_told_with_its_place_and_key() {
+        let text = error("{\n  \"store\": {\"eventRetentionHour\": 1}\n}");
+        assert!(text.contains("line 2") && text.contains("eventRetentionHour"), "{text}");
+        let text = error(r#"{"http":{"allowRemote":"yes"}}"#);
+        assert!(text.contains("http.allowRemote") && text.contains("boolean"), "{text}");
+        let text = error(r#"{"harnesses":{"x":{"program":"a b"}}}"#);
+        assert!(text.contains("harnesses.x"), "{text}");
+        assert!(error("{").contains("line 1"));
+    }
+
+    #[test]
+    fn the_schema_names_every_block() {
+        let schema = schema();
+        for block in ["store", "sessions", "harnesses", "http", "scheduler", "questions", "conversations"] {
+            assert!(schema.contains(&format!("\"{block}\"")), "{block}");
+        }
+    }
+}

@@ -1,0 +1,125 @@
+//! Starts the daemon when a command needs it: detached from the caller's terminal, session and, where there is a
+//! user manager, its scope.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, BufRead, BufReader};
+use std::os::unix::fs::OpenOptionsExt;
+use std::os::unix::net::UnixStream;
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use serde::{Deserialize, Serialize};
+
+use crate::{Home, HomeError};
+
+#[derive(Debug, thiserror::Error)]
+pub enum StartError {
+    #[error(transparent)]
+    Home(#[from] HomeError),
+    #[error("the daemon could not be started")]
+    Spawn(#[source] io::Error),
+    #[error("{message}")]
+    Refused { message: String, exit_code: u8 },
+    #[error("the daemon ended before it was ready; see {}", log.display())]
+    Died { log: PathBuf },
+}
+
+impl StartError {
+    pub const fn exit_code(&self) -> u8 {
+        match self {
+            Self::Home(_) => 2,
+            Self::Spawn(_) | Self::Died { .. } => 5,
+            Self::Refused { exit_code, .. } => *exit_code,
+        }
+    }
+}
+
+/// What a starting daemon says on its standard output, as one line of JSON.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum FirstWord {
+    Ready {
+        pid: u32,
+        /// What the caller should know, e.g. that old state can be migrated.
+        notices: Vec<String>,
+    },
+    Failed {
+        message: String,
+        exit_code: u8,
+    },
+}
+
+/// What a start told.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Started {
+    pub socket: PathBuf,
+    /// False when it ran already.
+    pub is_new: bool,
+    pub notices: Vec<String>,
+}
+
+/// Makes sure that a daemon answers for this home.
+pub fn ensure_running(home: &Home, extra_args: &[String]) -> Result<Started, StartError> {
+    let socket = home.socket()?;
+    let running = |socket: PathBuf| Started { socket, is_new: false, notices: Vec::new() };
+    if UnixStream::connect(&socket).is_ok() {
+        return Ok(running(socket));
+    }
+    home.create()?;
+    // One starter at a time: the others wait here and then find it running.
+    let _turn = start_lock(home)?;
+    if UnixStream::connect(&socket).is_ok() {
+        return Ok(running(socket));
+    }
+    let log = home.logs_dir().join("daemon.err");
+    let mut child = command(home, &log, extra_args)?.spawn().map_err(StartError::Spawn)?;
+    let stdout = child.stdout.take().expect("it was piped");
+    let mut line = String::new();
+    BufReader::new(stdout).read_line(&mut line).map_err(StartError::Spawn)?;
+    match serde_json::from_str(&line) {
+        Ok(FirstWord::Ready { notices, .. }) => Ok(Started { socket, is_new: true, notices }),
+        Ok(FirstWord::Failed { message, exit_code }) => {
+            let _ = child.wait();
+            Err(StartError::Refused { message, exit_code })
+        }
+        Err(_) => {
+            let _ = child.wait();
+            Err(StartError::Died { log })
+        }
+    }
+}
+
+fn start_lock(home: &Home) -> Result<File, StartError> {
+    let path = home.path().join("daemon.start");
+    let unusable = |source| StartError::Home(HomeError::Unusable { path: home.path().to_owned(), source });
+    let file = OpenOptions::new().write(true).create(true).truncate(false).mode(0o600).open(&path).map_err(unusable)?;
+    file.lock().map_err(unusable)?;
+    Ok(file)
+}
+
+fn command(home: &Home, log: &Path, extra_args: &[String]) -> Result<Command, StartError> {
+    let program = std::env::current_exe().map_err(StartError::Spawn)?;
+    let errors = OpenOptions::new().append(true).create(true).mode(0o600).open(log).map_err(StartError::Spawn)?;
+    let mut command = match user_scope() {
+        Some(systemd_run) => {
+            // Of its own scope: the end of a login session does not take the daemon and its sessions along.
+            let mut command = Command::new(systemd_run);
+            command.args(["--user", "--scope", "--quiet", "--collect", "--"]).arg(program);
+            command
+        }
+        None => Command::new(program),
+    };
+    command.args(["daemon", "serve", "--home"]).arg(home.path()).args(extra_args);
+    command.current_dir("/").stdin(Stdio::null()).stdout(Stdio::piped()).stderr(errors);
+    // SAFETY: setsid is async-signal-safe and touches nothing of ours.
+    unsafe { command.pre_exec(|| Ok(rustix::process::setsid().map(drop)?)) };
+    Ok(command)
+}
+
+/// `systemd-run`, where a user manager answers.
+fn user_scope() -> Option<PathBuf> {
+    let runtime = std::env::var_os("XDG_RUNTIME_DIR")?;
+    fs::metadata(Path::new(&runtime).join("systemd/private")).ok()?;
+    crate::program::find("systemd-run", std::env::var_os("PATH").as_deref())
+}

@@ -1,0 +1,78 @@
+//! Keystroke to echo: a byte typed into an attached client until the program's answer is on its screen.
+
+use std::time::Instant;
+
+use serde_json::json;
+
+use super::coven::Coven;
+use super::pattern::BANNER;
+use super::peers::{self, Dtach, Tmux};
+use super::pty::Terminal;
+use super::report::Row;
+use super::stats::{Spread, median};
+use super::{Bench, Outcome, micros};
+
+pub fn measure(bench: &Bench) -> Outcome<Vec<Row>> {
+    let argv = bench.program(&["echo"]);
+    let keys = bench.scale(1000, 100);
+
+    let raw = Terminal::spawn({
+        let mut command = std::process::Command::new(&argv[0]);
+        command.args(&argv[1..]);
+        command
+    })?;
+    raw.read_until(BANNER.trim_ascii())?;
+
+    let home = Coven::started(bench, json!({}))?;
+    let session = home.launch(&argv)?;
+    let coven = home.attach(&session)?;
+
+    let dtach = peers::find("dtach").map(|_| Dtach::launch(&argv)).transpose()?;
+    let dtach_client = dtach.as_ref().map(Dtach::attach).transpose()?;
+    let tmux = peers::find("tmux").map(|_| Tmux::launch(&argv, 2000)).transpose()?;
+    let tmux_client = tmux.as_ref().map(Tmux::attach).transpose()?;
+    for client in [&dtach_client, &tmux_client].into_iter().flatten() {
+        client.read_some()?;
+    }
+
+    let paths = [Some(&raw), Some(&coven), dtach_client.as_ref(), tmux_client.as_ref()];
+    let mut p50: [Vec<f64>; 4] = Default::default();
+    for round in 0..bench.rounds + 2 {
+        for place in (0..paths.len()).map(|place| (place + round) % paths.len()) {
+            if let Some(terminal) = paths[place] {
+                p50[place].push(type_keys(terminal, keys)?);
+            }
+        }
+    }
+
+    let [raw, coven, dtach, tmux] = p50;
+    let mut rows = Vec::new();
+    for (name, times) in [("raw terminal", &raw), ("dtach", &dtach), ("tmux", &tmux), ("coven", &coven)] {
+        if !times.is_empty() {
+            rows.push(Row::anchor(format!("echo: {name}, p50 in µs"), Spread::of(times)));
+        }
+    }
+    for (peer, times) in [("dtach", &dtach), ("tmux", &tmux)] {
+        let name = format!("echo: coven / {peer}");
+        rows.push(match times.is_empty() {
+            true => Row::no_peer(name, peer),
+            false => Row::at_most(name, Spread::ratio(&coven, times), 1.0),
+        });
+    }
+    Ok(rows)
+}
+
+/// Types one key after another, each when the one before has come back; the median in microseconds.
+fn type_keys(terminal: &Terminal, keys: usize) -> Outcome<f64> {
+    // Letters that no escape sequence of a multiplexer ends with.
+    let letters = b"vwyz";
+    let mut times = Vec::with_capacity(keys);
+    for key in 0..keys {
+        let letter = [letters[key % letters.len()]];
+        let start = Instant::now();
+        terminal.write(&letter)?;
+        terminal.read_until(&letter)?;
+        times.push(micros(start.elapsed()));
+    }
+    Ok(median(&times))
+}

@@ -1,0 +1,86 @@
+//! Launch: from the request until the session runs, and until its first output can be read.
+
+use std::io::Read;
+use std::process::Command;
+use std::time::Instant;
+
+use serde_json::json;
+
+use super::coven::{Coven, Session};
+use super::pty::Terminal;
+use super::report::Row;
+use super::stats::{Spread, median};
+use super::{Bench, Outcome, micros};
+
+/// A program that speaks at once and stays.
+const PROGRAM: [&str; 3] = ["/bin/sh", "-c", "echo ready; read line"];
+
+/// Microseconds until it runs and until its first output is there.
+struct Sample {
+    running: f64,
+    readable: f64,
+}
+
+pub fn measure(bench: &Bench) -> Outcome<Vec<Row>> {
+    let home = Coven::started(bench, json!({}))?;
+    coven(&home)?;
+
+    let mut rounds: Vec<(Sample, Sample)> = Vec::new();
+    for _ in 0..bench.rounds {
+        let (mut base, mut ours) = (Vec::new(), Vec::new());
+        for _ in 0..bench.scale(40, 5) {
+            base.push(bare()?);
+            ours.push(coven(&home)?);
+        }
+        rounds.push((middle(&base), middle(&ours)));
+    }
+
+    let column = |value: &dyn Fn(&(Sample, Sample)) -> f64| rounds.iter().map(value).collect::<Vec<f64>>();
+    let (base_running, base_readable) = (column(&|round| round.0.running), column(&|round| round.0.readable));
+    let (running, readable) = (column(&|round| round.1.running), column(&|round| round.1.readable));
+    Ok(vec![
+        Row::anchor("launch: bare PTY and spawn, µs", Spread::of(&base_running)),
+        Row::anchor("launch: bare, first output, µs", Spread::of(&base_readable)),
+        Row::anchor("launch: coven, running, µs", Spread::of(&running)),
+        Row::anchor("launch: coven, first output, µs", Spread::of(&readable)),
+        Row::at_most("launch: running is answered / bare spawn", Spread::ratio(&running, &base_running), 5.0),
+        Row::at_most("launch: first output readable / bare first output", Spread::ratio(&readable, &base_readable), 8.0),
+    ])
+}
+
+fn middle(samples: &[Sample]) -> Sample {
+    let of = |value: fn(&Sample) -> f64| median(&samples.iter().map(value).collect::<Vec<_>>());
+    Sample { running: of(|sample| sample.running), readable: of(|sample| sample.readable) }
+}
+
+fn bare() -> Outcome<Sample> {
+    let mut command = Command::new(PROGRAM[0]);
+    command.args(&PROGRAM[1..]);
+    let start = Instant::now();
+    let terminal = Terminal::spawn(command)?;
+    let running = micros(start.elapsed());
+    terminal.read_some()?;
+    Ok(Sample { running, readable: micros(start.elapsed()) })
+}
+
+fn coven(home: &Coven) -> Outcome<Sample> {
+    let request = home.request(&PROGRAM.map(str::to_owned));
+    let (mut control, mut log) = (home.connect()?, home.connect()?);
+    // The daemon has taken both connections before the clock runs.
+    control.get("/api/v1/health")?;
+    log.get("/api/v1/health")?;
+
+    let start = Instant::now();
+    let record = control.post("/api/v1/sessions", &request)?;
+    let running = micros(start.elapsed());
+    let session = Session::from(&record)?;
+    log.stream("GET", &session.path("/log?from=0&follow=true"), None)?.read_exact(&mut [0])?;
+    let readable = micros(start.elapsed());
+
+    if record["status"] != "running" {
+        return Err(format!("the answer says {} instead of running", record["status"]).into());
+    }
+    home.kill(&session)?;
+    home.sacrifice(&session)?;
+    Ok(Sample { running, readable })
+}

@@ -1,0 +1,102 @@
+//! Coven as its users have it: the command line, in the environment of one trial.
+
+use std::ffi::OsString;
+use std::fs;
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+
+use coven_api::harness::HarnessRecord;
+use coven_api::session::SessionRecord;
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+
+use super::Outcome;
+
+pub struct Coven {
+    pub program: PathBuf,
+    pub home: PathBuf,
+    pub project: PathBuf,
+    pub env: Vec<(&'static str, OsString)>,
+}
+
+impl Coven {
+    pub fn launch(&self, harness: &str, prompt: Option<&str>) -> Outcome<SessionRecord> {
+        let mut args = vec!["run", harness, "--background", "--json"];
+        args.extend(prompt);
+        self.json(&args)
+    }
+
+    pub fn screen(&self, id: &str) -> Outcome<String> {
+        self.call(&["screen", id, "--format", "text"])
+    }
+
+    pub fn input(&self, id: &str, data: &str) -> Outcome<()> {
+        self.call(&["input", id, data]).map(drop)
+    }
+
+    pub fn kill(&self, id: &str) -> Outcome<()> {
+        self.call(&["kill", id]).map(drop)
+    }
+
+    pub fn session(&self, id: &str) -> Outcome<SessionRecord> {
+        let sessions: Vec<SessionRecord> = self.list(&["sessions", "--json"], "sessions")?;
+        sessions.into_iter().find(|session| session.id == id).ok_or_else(|| format!("session {id} is gone").into())
+    }
+
+    /// What the doctor says of a harness: it asks the program for its version.
+    pub fn harness(&self, name: &str) -> Outcome<HarnessRecord> {
+        let harnesses: Vec<HarnessRecord> = self.list(&["harness", "doctor", "--json"], "harnesses")?;
+        harnesses.into_iter().find(|harness| harness.id == name).ok_or_else(|| format!("no harness {name}").into())
+    }
+
+    pub fn daemon_pid(&self) -> Outcome<u32> {
+        let health: Value = self.json(&["daemon", "status", "--json"])?;
+        let pid = health["pid"].as_u64().ok_or_else(|| format!("no pid in {health}"))?;
+        Ok(u32::try_from(pid)?)
+    }
+
+    pub fn stop(&self) -> Outcome<()> {
+        self.call(&["daemon", "stop", "--kill-sessions"]).map(drop)
+    }
+
+    /// Bytes in a session's log, counted in its files: this needs no daemon.
+    pub fn log_length(&self, id: &str) -> Outcome<u64> {
+        let mut length = 0;
+        for file in fs::read_dir(self.home.join("sessions").join(id))? {
+            let file = file?;
+            if file.path().extension().is_some_and(|extension| extension == "log") {
+                length += file.metadata()?.len();
+            }
+        }
+        Ok(length)
+    }
+
+    /// A list comes bare or under its name.
+    fn list<T: DeserializeOwned>(&self, args: &[&str], name: &str) -> Outcome<Vec<T>> {
+        let mut answer: Value = self.json(args)?;
+        let list = if answer.is_array() { answer } else { answer[name].take() };
+        Ok(serde_json::from_value(list)?)
+    }
+
+    fn json<T: DeserializeOwned>(&self, args: &[&str]) -> Outcome<T> {
+        let text = self.call(args)?;
+        serde_json::from_str(&text).map_err(|error| format!("coven {}: {error} in {text:?}", args.join(" ")).into())
+    }
+
+    fn call(&self, args: &[&str]) -> Outcome<String> {
+        let output = Command::new(&self.program)
+            .arg("--home")
+            .arg(&self.home)
+            .args(args)
+            .env_clear()
+            .envs(self.env.iter().map(|(name, value)| (name, value)))
+            .current_dir(&self.project)
+            .stdin(Stdio::null())
+            .output()?;
+        if output.status.success() {
+            return Ok(String::from_utf8_lossy(&output.stdout).into_owned());
+        }
+        let said = String::from_utf8_lossy(&output.stderr);
+        Err(format!("`coven {}` ended with {}: {}", args.join(" "), output.status, said.trim()).into())
+    }
+}

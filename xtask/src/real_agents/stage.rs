@@ -1,0 +1,68 @@
+//! The surroundings of one trial: a home for the agent, a repository, a coven home in it and the stub model.
+
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+use coven_domain::config::Config;
+
+use super::catalogue::Agent;
+use super::coven::Coven;
+use super::install::Installed;
+use super::settings::Surroundings;
+use super::stub::Stub;
+use super::{Bench, Outcome};
+
+pub struct Stage {
+    pub coven: Coven,
+    // Ends with the stage.
+    _stub: Stub,
+}
+
+pub fn set(agent: &Agent, installed: Installed, bench: &Bench) -> Outcome<Stage> {
+    let folder = bench.root.join(agent.name);
+    let (home, project) = (folder.join("home"), folder.join("project"));
+    let coven_home = project.join(".coven");
+    fs::create_dir_all(&home)?;
+    fs::create_dir_all(&coven_home)?;
+    make_repository(&project)?;
+
+    let stub = Stub::start(&bench.stub, &folder)?;
+    let settings = (agent.settings)(&Surroundings { project: &project, model_url: &stub.url });
+    for (name, content) in &settings.files {
+        write(&home.join(name), content)?;
+    }
+    let mut config = Config::default();
+    if let Some(harness) = agent.harness_config(&installed.program.to_string_lossy()) {
+        config.harnesses.insert(agent.name.to_owned(), harness);
+    }
+    write(&coven_home.join("config.json"), &serde_json::to_string_pretty(&config)?)?;
+
+    // Nothing of the caller's environment but where programs are: what an agent finds there differs between machines.
+    let caller_path = std::env::var_os("PATH").unwrap_or_default();
+    let path = std::env::join_paths(installed.path.into_iter().chain(std::env::split_paths(&caller_path)))?;
+    let mut env = vec![
+        ("HOME", home.into_os_string()),
+        ("PATH", path),
+        ("LANG", "C.UTF-8".into()),
+        ("TERM", "xterm-256color".into()),
+        ("SHELL", "/bin/sh".into()),
+    ];
+    env.extend(settings.env.into_iter().map(|(name, value)| (name, value.into())));
+    Ok(Stage { coven: Coven { program: bench.coven.clone(), home: coven_home, project, env }, _stub: stub })
+}
+
+fn make_repository(project: &Path) -> Outcome<()> {
+    let status = Command::new("git").args(["init", "--quiet"]).arg(project).status()?;
+    if !status.success() {
+        return Err(format!("git init {} failed", project.display()).into());
+    }
+    Ok(fs::write(project.join(".git/info/exclude"), ".coven/\n")?)
+}
+
+fn write(file: &Path, content: &str) -> Outcome<()> {
+    if let Some(folder) = file.parent() {
+        fs::create_dir_all(folder)?;
+    }
+    Ok(fs::write(file, content)?)
+}

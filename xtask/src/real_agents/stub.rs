@@ -1,0 +1,45 @@
+//! The stub model as a process of its own, which ends with the value that stands for it.
+
+use std::fs;
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+
+use super::{Outcome, eventually};
+
+pub struct Stub {
+    child: Child,
+    pub url: String,
+}
+
+impl Stub {
+    /// `folder` gets the port file and a log of what the agent asked.
+    pub fn start(program: &Path, folder: &Path) -> Outcome<Self> {
+        let port_file = folder.join("stub-port");
+        let errors = fs::File::create(folder.join("stub-errors"))?;
+        let child = Command::new("python3")
+            .arg(program)
+            .args(["--port", "0", "--port-file"])
+            .arg(&port_file)
+            .arg("--log")
+            .arg(folder.join("stub-requests.jsonl"))
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(errors)
+            .spawn()
+            .map_err(|error| format!("python3 for the stub model: {error}"))?;
+        let mut stub = Self { child, url: String::new() };
+        let port = eventually(Duration::from_secs(20), || fs::read_to_string(&port_file).ok())
+            .ok_or("the stub model does not start")?;
+        stub.url = format!("http://127.0.0.1:{}", port.trim());
+        Ok(stub)
+    }
+}
+
+impl Drop for Stub {
+    fn drop(&mut self) {
+        // Either fails only if it has ended already.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}

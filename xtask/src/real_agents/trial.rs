@@ -1,0 +1,203 @@
+//! One agent through coven: launched, read, typed to, bereft of its daemon, recognised, killed.
+
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+use super::catalogue::{Agent, FirstPrompt};
+use super::coven::Coven;
+use super::process_table::{self, Process};
+use super::report::{Check, Row};
+use super::stage::Stage;
+use super::{Outcome, eventually};
+
+/// Some agents need 20 seconds to start on a busy machine.
+const PATIENCE: Duration = Duration::from_secs(60);
+/// Longer than any grace period.
+const DEATH: Duration = Duration::from_secs(20);
+/// Enter right behind the text is taken for part of a paste.
+const PASTE: Duration = Duration::from_millis(500);
+
+struct Trial<'a> {
+    agent: &'a Agent,
+    coven: &'a Coven,
+    id: String,
+    leader: Process,
+}
+
+pub fn run(agent: &Agent, stage: Stage) -> Row {
+    let coven = &stage.coven;
+    let mut row = Row { version: version(agent, coven).into(), ..Row::new(agent) };
+    match launch(agent, coven) {
+        Err(error) => row.launched = Check::Failed(error.to_string()),
+        Ok((trial, took)) => {
+            row.launched = Check::Passed(took);
+            trial.checks(&mut row);
+        }
+    }
+    if let Err(error) = coven.stop() {
+        eprintln!("  {error}");
+    }
+    row
+}
+
+fn version(agent: &Agent, coven: &Coven) -> Outcome<String> {
+    let harness = coven.harness(agent.name)?;
+    harness.version.ok_or_else(|| format!("the doctor knows no version: {}", harness.note).into())
+}
+
+fn launch<'a>(agent: &'a Agent, coven: &'a Coven) -> Outcome<(Trial<'a>, String)> {
+    let started = Instant::now();
+    let prompt = first_prompt(agent);
+    let session = coven.launch(
+        agent.name,
+        match agent.first_prompt {
+            FirstPrompt::Argument => Some(&prompt),
+            FirstPrompt::Typed { .. } => None,
+        },
+    )?;
+    let took = seconds(started);
+    if session.status != "running" {
+        return Err(format!("the session is {}", session.status).into());
+    }
+    let leader = session.pid.and_then(process_table::find).ok_or("the session has no living process")?;
+    Ok((Trial { agent, coven, id: session.id, leader }, took))
+}
+
+fn first_prompt(agent: &Agent) -> String {
+    format!("say hello-from-{}", agent.name)
+}
+
+impl Trial<'_> {
+    /// Each check needs the one before it, but for the last two.
+    fn checks(&self, row: &mut Row) {
+        row.screen_shows = self.first_answer().into();
+        if row.screen_shows.has_passed() {
+            row.input_works = self.second_answer().into();
+        }
+        if row.input_works.has_passed() {
+            row.survives = self.survives_the_daemon().into();
+        }
+        let has_trouble = ![&row.screen_shows, &row.input_works, &row.survives].iter().all(|check| check.has_passed());
+        row.last_screen = if has_trouble { self.coven.screen(&self.id).ok() } else { None };
+        row.identity = self.is_recognised().into();
+        row.kill = self.dies_whole().into();
+    }
+
+    fn first_answer(&self) -> Outcome<String> {
+        let started = Instant::now();
+        match self.agent.first_prompt {
+            FirstPrompt::Argument => {}
+            FirstPrompt::Typed { dialog, ready } => {
+                self.wait_for(|screen| screen.contains(dialog) || screen.contains(ready))?;
+                if self.coven.screen(&self.id)?.contains(dialog) {
+                    self.coven.input(&self.id, "\r")?;
+                }
+                self.wait_for(|screen| screen.contains(ready))?;
+                self.enter(&first_prompt(self.agent))?;
+            }
+        }
+        self.wait_for_answer(&format!("hello-from-{}", self.agent.name))?;
+        Ok(seconds(started))
+    }
+
+    fn second_answer(&self) -> Outcome<String> {
+        let started = Instant::now();
+        self.enter(&format!("say second-from-{}", self.agent.name))?;
+        self.wait_for_answer(&format!("second-from-{}", self.agent.name))?;
+        Ok(seconds(started))
+    }
+
+    /// The daemon dies while the agent is in the middle of an answer.
+    fn survives_the_daemon(&self) -> Outcome<String> {
+        self.enter("slow 24 250")?;
+        self.wait_for(|screen| screen.contains("chunk 2"))?;
+        let daemon = process_table::find(self.coven.daemon_pid()?).ok_or("the daemon has no process")?;
+        let length = self.coven.log_length(&self.id)?;
+        process_table::kill(daemon.pid);
+        eventually(DEATH, || (!process_table::is_alive(daemon)).then_some(())).ok_or("the daemon lives on")?;
+        eventually(DEATH, || self.coven.log_length(&self.id).is_ok_and(|now| now > length).then_some(()))
+            .ok_or("without a daemon the log does not grow")?;
+
+        let session = self.coven.session(&self.id)?;
+        if session.status != "running" || session.pid != Some(self.leader.pid) {
+            return Err(format!("it is {} with pid {:?}, was {}", session.status, session.pid, self.leader.pid).into());
+        }
+        if !process_table::is_alive(self.leader) {
+            return Err("its process has ended".into());
+        }
+        if self.coven.daemon_pid()? == daemon.pid {
+            return Err("the daemon's pid is the old one".into());
+        }
+        self.wait_for(|screen| screen.contains("chunk 24"))?;
+        self.enter(&format!("say third-from-{}", self.agent.name))?;
+        self.wait_for_answer(&format!("third-from-{}", self.agent.name))?;
+        Ok("yes".to_owned())
+    }
+
+    fn is_recognised(&self) -> Outcome<String> {
+        let expected = self.coven.harness(self.agent.name)?.identity;
+        let seen = process_table::identity(self.leader.pid).ok_or("the process has ended")?;
+        if !seen.cmdline.contains(&expected) {
+            return Err(format!("no {expected:?} in {:?} ({})", seen.cmdline, seen.comm).into());
+        }
+        let program = seen.cmdline.split(' ').find(|word| word.contains(&expected)).unwrap_or_default();
+        let name = program.rsplit('/').next().unwrap_or_default();
+        Ok(format!("{expected} in …{name} ({})", seen.comm))
+    }
+
+    fn dies_whole(&self) -> Outcome<String> {
+        let mut family = process_table::family(self.leader.pid, &self.id);
+        family.extend(process_table::parent(self.leader.pid));
+        let count = family.len() - 1;
+        let started = Instant::now();
+        self.coven.kill(&self.id)?;
+        let gone = eventually(DEATH, || {
+            // A child may have been born between the look and the signal.
+            family.extend(process_table::family(self.leader.pid, &self.id));
+            family.retain(|process| process_table::is_alive(*process));
+            family.is_empty().then_some(())
+        });
+        let took = seconds(started);
+        if gone.is_none() {
+            let names = family.iter().filter_map(|process| process_table::identity(process.pid));
+            let names: Vec<String> = names.map(|identity| identity.cmdline).collect();
+            return Err(format!("still there: {}", names.join(" | ")).into());
+        }
+        let killed =
+            eventually(DEATH, || self.coven.session(&self.id).ok().filter(|session| session.status == "killed"));
+        match killed {
+            Some(_) => Ok(format!("{count} gone in {took}")),
+            None => Err("all gone, but the session is not killed".into()),
+        }
+    }
+
+    /// Types a prompt as a person would: the text, a moment, Enter.
+    fn enter(&self, prompt: &str) -> Outcome<()> {
+        self.coven.input(&self.id, prompt)?;
+        self.wait_for(|screen| screen.contains(prompt))?;
+        sleep(PASTE);
+        self.coven.input(&self.id, "\r")
+    }
+
+    fn wait_for_answer(&self, answer: &str) -> Outcome<()> {
+        let question = format!("say {answer}");
+        self.wait_for(|screen| screen.matches(answer).count() > screen.matches(&question).count())
+            .map_err(|error| format!("no {answer:?}: {error}").into())
+    }
+
+    fn wait_for(&self, shows: impl Fn(&str) -> bool) -> Outcome<()> {
+        let mut trouble = "the screen does not show it".to_owned();
+        let seen = eventually(PATIENCE, || match self.coven.screen(&self.id) {
+            Ok(screen) => shows(&screen).then_some(()),
+            Err(error) => {
+                trouble = error.to_string();
+                None
+            }
+        });
+        seen.ok_or_else(|| trouble.into())
+    }
+}
+
+fn seconds(since: Instant) -> String {
+    format!("{:.1} s", since.elapsed().as_secs_f64())
+}
