@@ -10,10 +10,12 @@ use coven_holder::client::HolderError;
 use coven_host::config::ConfigError;
 use coven_host::daemon_start::StartError;
 use coven_host::home::HomeError;
+use coven_store::StoreError;
+
+use crate::verb;
 
 /// Wrong usage or a bad config.
 pub const USAGE: u8 = 2;
-pub const NOT_FOUND: u8 = 3;
 /// Refused by the state of the thing.
 pub const REFUSED: u8 = 4;
 /// The daemon cannot be reached, or the store is locked.
@@ -29,6 +31,8 @@ pub enum Failure {
     Config(#[from] ConfigError),
     #[error(transparent)]
     Start(#[from] StartError),
+    #[error(transparent)]
+    Store(#[from] StoreError),
     #[error(transparent)]
     Holder(#[from] HolderError),
     #[error("{what}")]
@@ -73,8 +77,10 @@ impl Failure {
             Self::Client(error) => error.exit_code(),
             Self::Home(_) | Self::Config(_) | Self::Usage { .. } => USAGE,
             Self::Refused { .. } => REFUSED,
-            Self::Start(_) | Self::OutOfReach { .. } => OUT_OF_REACH,
-            Self::Holder(_)
+            Self::Start(error) => error.exit_code(),
+            Self::OutOfReach { .. } | Self::Store(StoreError::Locked) => OUT_OF_REACH,
+            Self::Store(_)
+            | Self::Holder(_)
             | Self::Failed { .. }
             | Self::Output(_)
             | Self::Input(_)
@@ -88,6 +94,7 @@ impl Failure {
     fn hint(&self) -> String {
         match self {
             Self::Client(error) => client_hint(error).to_owned(),
+            Self::Store(error) => verb::db::hint(error).to_owned(),
             Self::Usage { hint, .. }
             | Self::Refused { hint, .. }
             | Self::OutOfReach { hint, .. }
@@ -124,7 +131,9 @@ impl Failure {
 
 fn client_hint(error: &ClientError) -> &'static str {
     match error {
-        ClientError::Unreachable { .. } => "Start it with `coven daemon start`, or see why it ended: `coven daemon logs`",
+        ClientError::Unreachable { .. } => {
+            "Start it with `coven daemon start`, or see why it ended: `coven daemon logs`"
+        }
         ClientError::Broken(_) => "See why it ended: `coven daemon logs`",
         ClientError::Decode(_) | ClientError::Request(_) => "",
         ClientError::Api { code, message, .. } => match ErrorCode::from_word(code) {
@@ -172,11 +181,8 @@ mod tests {
     #[test]
     fn a_message_says_what_happened_and_what_to_do_next() {
         let unknown = api(ErrorCode::SessionNotFound, "no session has the id abc");
-        assert_eq!(
-            unknown.sentence(),
-            "no session has the id abc. List the sessions with `coven sessions --all`."
-        );
-        assert_eq!(unknown.exit_code(), NOT_FOUND);
+        assert_eq!(unknown.sentence(), "no session has the id abc. List the sessions with `coven sessions --all`.");
+        assert_eq!(unknown.exit_code(), 3);
     }
 
     #[test]
@@ -184,7 +190,10 @@ mod tests {
         let gone = io::Error::new(io::ErrorKind::NotFound, "no such file");
         let failure = Failure::Client(ClientError::Unreachable { socket: "/h/coven.sock".into(), source: gone });
         let sentence = failure.sentence();
-        assert!(sentence.starts_with("the daemon does not answer on /h/coven.sock: no such file. Start it"), "{sentence}");
+        assert!(
+            sentence.starts_with("the daemon does not answer on /h/coven.sock: no such file. Start it"),
+            "{sentence}"
+        );
         assert_eq!(failure.exit_code(), OUT_OF_REACH);
     }
 

@@ -4,7 +4,7 @@ use std::future::Future;
 use std::ops::{Deref, DerefMut};
 
 use bytes::Bytes;
-use coven_api::{Client, ClientError, SessionRecord};
+use coven_api::{Client, ClientError, ErrorBody, SessionRecord};
 use coven_host::daemon_start;
 use coven_host::home::Home;
 use http_body_util::BodyExt;
@@ -13,7 +13,7 @@ use hyper::{Method, Response};
 use serde::de::DeserializeOwned;
 use tokio::runtime::{Builder, Runtime};
 
-use crate::failure::Failure;
+use crate::failure::{self, Failure};
 use crate::{output, route};
 
 /// One connection to the daemon of a home.
@@ -41,15 +41,16 @@ impl Link {
         match Self::running(home).await? {
             Some(link) => Ok(link),
             None => {
-                let socket = daemon_start::ensure_running(home)?;
-                Ok(Self { client: Client::connect(&socket).await? })
+                let started = daemon_start::ensure_running(home, &[])?;
+                started.notices.iter().for_each(|notice| failure::say(notice));
+                Ok(Self { client: Client::connect(&started.socket).await? })
             }
         }
     }
 
     /// Connects to a daemon that runs already.
     pub async fn running(home: &Home) -> Result<Option<Self>, Failure> {
-        match Client::connect(&home.socket()).await {
+        match Client::connect(&home.socket()?).await {
             Ok(client) => Ok(Some(Self { client })),
             Err(ClientError::Unreachable { .. }) => Ok(None),
             Err(error) => Err(error.into()),
@@ -65,18 +66,25 @@ impl Link {
         Ok(self.client.get(&route::session(id, "/wait")).await?)
     }
 
-    /// A request without a body that answers with JSON.
-    pub async fn act<T: DeserializeOwned>(&mut self, method: Method, path: &str) -> Result<T, Failure> {
-        let body = (method == Method::POST).then(|| b"{}".to_vec());
-        let bytes = self.client.bytes(method, path, body).await?;
-        Ok(serde_json::from_slice(&bytes).map_err(ClientError::from)?)
-    }
-
     /// Prints a JSON answer as it came.
     pub async fn print_json(&mut self, path: &str) -> Result<(), Failure> {
         let mut body = self.client.bytes(Method::GET, path, None).await?.to_vec();
         body.push(b'\n');
         output::bytes(&body)
+    }
+
+    /// The JSON of an answer to `send`.
+    pub async fn decode<T: DeserializeOwned>(&mut self, response: Response<Incoming>) -> Result<T, Failure> {
+        let status = response.status();
+        let body = response.collect().await.map_err(ClientError::from)?.to_bytes();
+        match status.is_success() {
+            true => Ok(serde_json::from_slice(&body).map_err(ClientError::from)?),
+            false => {
+                let ErrorBody { error } = serde_json::from_slice(&body).map_err(ClientError::from)?;
+                let (status, details) = (status.as_u16(), error.details);
+                Err(ClientError::Api { status, code: error.code, message: error.message, details }.into())
+            }
+        }
     }
 
     /// Hands over a streamed answer piece by piece.

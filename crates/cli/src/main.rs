@@ -5,10 +5,12 @@ mod command_line;
 mod demo_agent;
 mod export;
 mod failure;
+mod ledger;
 mod link;
 mod output;
 mod replay;
 mod route;
+mod sse;
 mod table;
 mod tui;
 mod verb;
@@ -25,7 +27,9 @@ fn main() -> ExitCode {
     let args: Vec<OsString> = std::env::args_os().skip(1).take(2).collect();
     let words: Vec<Option<&str>> = args.iter().map(|word| word.to_str()).collect();
     match words.as_slice() {
-        [Some("--version" | "-V")] => output::line(format_args!("coven {VERSION}")).map_or_else(failure::end, |()| ExitCode::SUCCESS),
+        [Some("--version" | "-V")] => {
+            output::line(format_args!("coven {VERSION}")).map_or_else(failure::end, |()| ExitCode::SUCCESS)
+        }
         [Some("hold"), ..] => coven_holder::run(),
         [Some("demo-agent"), ..] => demo_agent::run(std::env::args().skip(2)),
         [Some("daemon"), Some("serve")] => verb::serve::run(std::env::args_os().skip(3)),

@@ -1,6 +1,6 @@
 //! How things are put into words for people: ages, sizes, short ids, ends of sessions.
 
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 
 use coven_api::SessionRecord;
 use coven_domain::Timestamp;
@@ -8,12 +8,6 @@ use coven_domain::Timestamp;
 /// Enough of an id for a person to tell sessions apart.
 pub fn short_id(id: &str) -> &str {
     id.get(..8).unwrap_or(id)
-}
-
-/// This moment.
-pub fn now() -> Timestamp {
-    let since_epoch = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
-    Timestamp::from_millis(i64::try_from(since_epoch.as_millis()).unwrap_or(i64::MAX))
 }
 
 /// How long ago an ISO 8601 time was, in its largest unit.

@@ -1,1 +1,10 @@
 //! The daemon: engine, loops and surfaces.
+
+pub mod engine;
+pub mod error;
+pub mod events;
+pub mod loops;
+mod serve;
+//pub mod surface;
+
+//pub use serve::{ServeOptions, serve};

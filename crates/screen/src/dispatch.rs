@@ -73,13 +73,13 @@ impl Perform for Model {
             ('D', b"") => self.move_cols(-steps),
             ('E', b"") => {
                 self.move_rows(steps);
-                self.to_col(0);
+                self.place_in_row(0);
             }
             ('F', b"") => {
                 self.move_rows(-steps);
-                self.to_col(0);
+                self.place_in_row(0);
             }
-            ('G' | '`', b"") => self.to_col(count - 1),
+            ('G' | '`', b"") => self.place_in_row(count - 1),
             ('H' | 'f', b"") => self.place_addressed(count - 1, usize::from(param(1).max(1)) - 1),
             ('I', b"") => self.tab_forward(first.max(1)),
             ('J', b"") => self.erase_in_display(first),

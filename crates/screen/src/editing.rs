@@ -146,7 +146,7 @@ impl Model {
         self.place(row, (col as i32 + by).max(0) as usize);
     }
 
-    pub(crate) fn to_col(&mut self, col: usize) {
+    pub(crate) fn place_in_row(&mut self, col: usize) {
         let row = self.cursor_point().0;
         self.place(row, col);
     }

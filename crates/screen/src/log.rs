@@ -2,7 +2,8 @@
 //!
 //! The log runs through a screen with a little history. A line is final, and written, once it has
 //! scrolled off the top; what a program repainted before that, such as a progress bar, counts in
-//! its last state. Full-screen programs leave the screen they showed last.
+//! its last state. Full-screen programs leave the screen they showed last, which comes before the
+//! lines that then still stand on the primary screen.
 
 use std::io::{self, Write};
 

@@ -8,12 +8,8 @@ use alacritty_terminal::vte::ansi::{CharsetIndex, StandardCharset};
 use crate::model::point_of;
 use crate::sgr::{self, Look, push};
 
-const SETS: [(CharsetIndex, u8); 4] = [
-    (CharsetIndex::G0, b'('),
-    (CharsetIndex::G1, b')'),
-    (CharsetIndex::G2, b'*'),
-    (CharsetIndex::G3, b'+'),
-];
+const SETS: [(CharsetIndex, u8); 4] =
+    [(CharsetIndex::G0, b'('), (CharsetIndex::G1, b')'), (CharsetIndex::G2, b'*'), (CharsetIndex::G3, b'+')];
 
 /// The state of the terminal being written to, as far as painting depends on it.
 pub(crate) struct Pen {
@@ -75,7 +71,9 @@ impl Pen {
     }
 
     fn paint_cell(&mut self, cell: &Cell) {
-        if cell.c == ' ' && let Some(blank) = Look::of_blank(cell) {
+        if cell.c == ' '
+            && let Some(blank) = Look::of_blank(cell)
+        {
             if !self.look.suits_blank(&blank) {
                 self.set_look(blank);
             }
@@ -100,13 +98,7 @@ impl Pen {
     }
 
     /// Puts the cursor where `cursor` is, with its colours, character sets and pending wrap.
-    pub(crate) fn set_cursor(
-        &mut self,
-        grid: &Grid<Cell>,
-        cursor: &Cursor<Cell>,
-        shift: CharsetIndex,
-        top: usize,
-    ) {
+    pub(crate) fn set_cursor(&mut self, grid: &Grid<Cell>, cursor: &Cursor<Cell>, shift: CharsetIndex, top: usize) {
         let (row, col) = point_of(cursor);
         if cursor.input_needs_wrap {
             // Only printing into the last column leaves a wrap pending.
@@ -149,8 +141,7 @@ impl Pen {
 pub(crate) fn settle(grid: &mut Grid<Cell>) {
     let bottom = grid.bottommost_line();
     let last = grid.last_column();
-    let pending = [&grid.cursor, &grid.saved_cursor]
-        .map(|cursor| cursor.input_needs_wrap.then_some(cursor.point.line));
+    let pending = [&grid.cursor, &grid.saved_cursor].map(|cursor| cursor.input_needs_wrap.then_some(cursor.point.line));
     for line in pending.into_iter().flatten().chain([bottom]) {
         grid[line][last].flags.remove(Flags::WRAPLINE);
     }

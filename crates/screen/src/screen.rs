@@ -47,24 +47,41 @@ impl Screen {
 
     /// Applies output, in pieces of any size, cut anywhere.
     pub fn feed(&mut self, bytes: &[u8]) {
-        let mut bytes = bytes;
+        bytes.chunks(PIECE).for_each(|piece| self.feed_piece(piece));
+    }
+
+    /// Hands the parser whole characters only.
+    fn feed_piece(&mut self, mut piece: &[u8]) {
         if !self.held.is_empty() {
-            match self.held.complete(bytes) {
+            match self.held.complete(piece) {
                 Completed::Not => return,
-                Completed::With { bytes: character, taken } => {
+                Completed::With { character, taken } => {
                     self.parse(&character);
-                    bytes = &bytes[taken..];
+                    piece = &piece[taken..];
                 }
-                Completed::Never { bytes: broken, taken } => {
-                    // Given the bytes themselves as text, the parser would wait for more.
-                    let is_text = self.tail.is_empty();
-                    self.parse(if is_text { "\u{fffd}".as_bytes() } else { &broken });
-                    bytes = &bytes[taken..];
+                Completed::Never { broken, taken } => {
+                    self.parse_broken(&broken);
+                    piece = &piece[taken..];
                 }
             }
         }
-        let bytes = self.held.hold_back(bytes);
-        bytes.chunks(PIECE).for_each(|piece| self.parse(piece));
+        let whole = self.held.hold_back(piece);
+        if self.held.is_empty() {
+            return self.parse(whole);
+        }
+        // Right before the held bytes there may be others that will never be completed.
+        let mut broken = HeldCharacter::default();
+        let whole = broken.hold_back(whole);
+        self.parse(whole);
+        if !broken.is_empty() {
+            self.parse_broken(broken.bytes());
+        }
+    }
+
+    /// Bytes that begin a character which does not go on. As text the parser would wait for more.
+    fn parse_broken(&mut self, bytes: &[u8]) {
+        let is_text = self.tail.is_empty();
+        self.parse(if is_text { "\u{fffd}".as_bytes() } else { bytes });
     }
 
     fn parse(&mut self, piece: &[u8]) {
@@ -139,8 +156,5 @@ impl Screen {
 }
 
 fn clamp(rows: u16, cols: u16) -> (usize, usize) {
-    (
-        usize::from(rows.clamp(1, MAX_SIDE)),
-        usize::from(cols.clamp(2, MAX_SIDE)),
-    )
+    (usize::from(rows.clamp(1, MAX_SIDE)), usize::from(cols.clamp(2, MAX_SIDE)))
 }

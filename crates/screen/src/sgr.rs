@@ -18,8 +18,7 @@ pub(crate) const LOOK: Flags = Flags::INVERSE
     .union(BLINK);
 
 /// Flags that show on a blank.
-pub(crate) const SHOWS_ON_BLANK: Flags =
-    Flags::INVERSE.union(Flags::ALL_UNDERLINES).union(Flags::STRIKEOUT);
+pub(crate) const SHOWS_ON_BLANK: Flags = Flags::INVERSE.union(Flags::ALL_UNDERLINES).union(Flags::STRIKEOUT);
 
 const DEFAULT_FG: Color = Color::Named(NamedColor::Foreground);
 const DEFAULT_BG: Color = Color::Named(NamedColor::Background);
@@ -55,13 +54,7 @@ pub(crate) struct Look {
 
 impl Default for Look {
     fn default() -> Look {
-        Look {
-            fg: DEFAULT_FG,
-            bg: DEFAULT_BG,
-            flags: Flags::empty(),
-            underline_color: None,
-            link: None,
-        }
+        Look { fg: DEFAULT_FG, bg: DEFAULT_BG, flags: Flags::empty(), underline_color: None, link: None }
     }
 }
 
@@ -78,17 +71,14 @@ impl Look {
 
     /// The look of a cell that shows nothing but its background, if it is one.
     pub(crate) fn of_blank(cell: &Cell) -> Option<Look> {
-        let is_blank = cell.c == ' '
-            && !cell.flags.intersects(SHOWS_ON_BLANK)
-            && cell.zerowidth().is_none_or(<[char]>::is_empty);
+        let is_blank =
+            cell.c == ' ' && !cell.flags.intersects(SHOWS_ON_BLANK) && cell.zerowidth().is_none_or(<[char]>::is_empty);
         is_blank.then(|| Look { bg: cell.bg, link: cell.hyperlink(), ..Look::default() })
     }
 
     /// Whether a blank painted with this look shows the same as one painted with `blank`.
     pub(crate) fn suits_blank(&self, blank: &Look) -> bool {
-        self.bg == blank.bg
-            && self.link == blank.link
-            && !self.flags.intersects(SHOWS_ON_BLANK)
+        self.bg == blank.bg && self.link == blank.link && !self.flags.intersects(SHOWS_ON_BLANK)
     }
 
     /// Whether a cell of this look is the same cell, in another pass over the grid.
@@ -98,9 +88,7 @@ impl Look {
             && self.flags == cell.flags & LOOK
             && match &cell.extra {
                 None => self.underline_color.is_none() && self.link.is_none(),
-                Some(_) => {
-                    self.underline_color == cell.underline_color() && self.link == cell.hyperlink()
-                }
+                Some(_) => self.underline_color == cell.underline_color() && self.link == cell.hyperlink(),
             }
     }
 }
@@ -174,10 +162,14 @@ fn named(index: u16) -> Color {
 }
 
 fn listed_color(values: &mut dyn Iterator<Item = u16>) -> Option<Color> {
-    let byte = |values: &mut dyn Iterator<Item = u16>| u8::try_from(values.next()?).ok();
     match values.next()? {
-        2 => Some(Color::Spec(Rgb { r: byte(values)?, g: byte(values)?, b: byte(values)? })),
-        5 => Some(Color::Indexed(byte(values)?)),
+        2 => {
+            // All three are read before any is judged: the rest would be taken for attributes.
+            let (r, g, b) = (values.next()?, values.next()?, values.next()?);
+            let [r, g, b] = [r, g, b].map(u8::try_from);
+            Some(Color::Spec(Rgb { r: r.ok()?, g: g.ok()?, b: b.ok()? }))
+        }
+        5 => Some(Color::Indexed(u8::try_from(values.next()?).ok()?)),
         _ => None,
     }
 }

@@ -137,11 +137,8 @@ impl Model {
     /// Sets a colour, or answers what it is.
     fn color(&mut self, code: &str, index: usize, value: &[u8], end: &[u8]) {
         if value == b"?" {
-            let Rgb { r, g, b } =
-                self.term.colors()[index].unwrap_or_else(|| palette::assumed(index));
-            self.reply(
-                format!("\x1b]{code};rgb:{r:02x}{r:02x}/{g:02x}{g:02x}/{b:02x}{b:02x}").as_bytes(),
-            );
+            let Rgb { r, g, b } = self.term.colors()[index].unwrap_or_else(|| palette::assumed(index));
+            self.reply(format!("\x1b]{code};rgb:{r:02x}{r:02x}/{g:02x}{g:02x}/{b:02x}{b:02x}").as_bytes());
             self.reply(end);
         } else if let Some(color) = palette::parse(value) {
             self.term.set_color(index, color);

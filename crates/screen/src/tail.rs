@@ -140,9 +140,9 @@ pub(crate) enum Completed {
     /// The next bytes are still missing.
     Not,
     /// It is complete, with so many bytes of the piece.
-    With { bytes: Vec<u8>, taken: usize },
+    With { character: Vec<u8>, taken: usize },
     /// The bytes that came belong to something else.
-    Never { bytes: Vec<u8>, taken: usize },
+    Never { broken: Vec<u8>, taken: usize },
 }
 
 impl HeldCharacter {
@@ -161,11 +161,11 @@ impl HeldCharacter {
         for (taken, byte) in (1..).zip(piece) {
             bytes.push(*byte);
             if std::str::from_utf8(&bytes).is_ok() {
-                return Completed::With { bytes, taken };
+                return Completed::With { character: bytes, taken };
             }
             if !is_cut_short(&bytes) {
                 bytes.pop();
-                return Completed::Never { bytes, taken: taken - 1 };
+                return Completed::Never { broken: bytes, taken: taken - 1 };
             }
         }
         self.len = bytes.len();
@@ -189,6 +189,5 @@ impl HeldCharacter {
 }
 
 fn is_cut_short(bytes: &[u8]) -> bool {
-    std::str::from_utf8(bytes)
-        .is_err_and(|error| error.valid_up_to() == 0 && error.error_len().is_none())
+    std::str::from_utf8(bytes).is_err_and(|error| error.valid_up_to() == 0 && error.error_len().is_none())
 }

@@ -213,9 +213,12 @@ fn leaving_gives_the_terminal_back() {
     let mut plain = Screen::new(6, 20);
     plain.feed(b"mess");
     assert!(!screen.is_alternate());
-    assert_eq!(show(&screen.snapshot()), show(&{
-        // Entering the alternate screen has saved the cursor.
-        plain.feed(b"\x1b7");
-        plain.snapshot()
-    }));
+    assert_eq!(
+        show(&screen.snapshot()),
+        show(&{
+            // Entering the alternate screen has saved the cursor.
+            plain.feed(b"\x1b7");
+            plain.snapshot()
+        })
+    );
 }

@@ -1,5 +1,6 @@
 //! Capture: how fast a flooding program runs while every byte is kept, and what that costs the holder.
 
+use std::process::Stdio;
 use std::time::Duration;
 
 use serde_json::json;
@@ -110,12 +111,18 @@ impl Setting<'_> {
         let gate = Gate::open()?;
         let argv = gate.argv(self.bench, self.kind, self.bytes);
         match contender {
-            Raw => self.raw(&gate),
+            Raw => {
+                let words: Vec<&str> = ["drain", "--"].into_iter().chain(argv.iter().map(String::as_str)).collect();
+                let mut drain = pty::command(&self.bench.program(&words)).stdin(Stdio::null()).spawn()?;
+                let sample = self.held(gate.accept()?, self.bytes);
+                drain.wait()?;
+                sample
+            }
             Contender::Coven { screen_model, clients, stalled } => self.coven(&gate, screen_model, clients, stalled),
             Script => {
                 let folder = tempfile::tempdir()?;
                 let _script = peers::script(folder.path(), &argv)?;
-                self.held(&mut gate.accept()?, self.bytes)
+                self.held(gate.accept()?, self.bytes)
             }
             Contender::Dtach { clients } => {
                 let dtach = Dtach::launch(&argv)?;
@@ -129,29 +136,19 @@ impl Setting<'_> {
                 // It says no word between clearing the screen and being attached.
                 std::thread::sleep(Duration::from_millis(50));
                 pty::drain_clients(clients.iter().map(Terminal::master).collect::<Outcome<_>>()?);
-                self.held(&mut flood, self.bytes)
+                self.held(flood, self.bytes)
             }
             TmuxAlone => {
                 // A fifth is enough to know its pace.
                 let bytes = self.bytes / 5;
                 let _tmux = Tmux::launch(&gate.argv(self.bench, self.kind, bytes), 2000)?;
-                self.held(&mut gate.accept()?, bytes)
+                self.held(gate.accept()?, bytes)
             }
         }
     }
 
-    fn raw(&self, gate: &Gate) -> Outcome<Sample> {
-        let terminal = Terminal::spawn(gate.command(self.bench, self.kind, self.bytes))?;
-        let drain = pty::drain(terminal.master()?);
-        let mut flood = gate.accept()?;
-        let took = flood.run()?;
-        drop(flood);
-        let (_, cpu) = drain.join().expect("the drain does not panic")?;
-        Ok(sample(self.bytes, took, cpu, Duration::ZERO))
-    }
-
     /// A flood into whatever process is the program's parent.
-    fn held(&self, flood: &mut Flood, bytes: u64) -> Outcome<Sample> {
+    fn held(&self, mut flood: Flood, bytes: u64) -> Outcome<Sample> {
         let holder = holder_of(flood.pid)?;
         let before = proc::cpu(holder)?;
         let took = flood.run()?;

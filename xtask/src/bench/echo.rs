@@ -7,7 +7,7 @@ use serde_json::json;
 use super::coven::Coven;
 use super::pattern::BANNER;
 use super::peers::{self, Dtach, Tmux};
-use super::pty::Terminal;
+use super::pty::{self, Terminal};
 use super::report::Row;
 use super::stats::{Spread, median};
 use super::{Bench, Outcome, micros};
@@ -16,11 +16,7 @@ pub fn measure(bench: &Bench) -> Outcome<Vec<Row>> {
     let argv = bench.program(&["echo"]);
     let keys = bench.scale(1000, 100);
 
-    let raw = Terminal::spawn({
-        let mut command = std::process::Command::new(&argv[0]);
-        command.args(&argv[1..]);
-        command
-    })?;
+    let raw = Terminal::spawn(pty::command(&argv))?;
     raw.read_until(BANNER.trim_ascii())?;
 
     let home = Coven::started(bench, json!({}))?;

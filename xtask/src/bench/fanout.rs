@@ -1,8 +1,197 @@
-//! Fan-out: one producer of events, a hundred SSE clients.
+//! Fan-out: one producer, a hundred SSE clients; our feed against the framework's own per-event stream.
+
+use std::convert::Infallible;
+use std::io::{ErrorKind, Read, Write};
+use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use axum::Router;
+use axum::body::{Body, Bytes};
+use axum::response::sse::{self, Sse};
+use axum::routing::get;
+use coven_api::event::EventRecord;
+use coven_daemon::events::{Hub, Next};
+use coven_domain::Timestamp;
+use coven_domain::event::{Event, NewEvent};
+use futures_util::stream::{self, Stream};
+use rustix::event::{PollFd, PollFlags, poll};
+use serde_json::json;
+use tokio::sync::{broadcast, oneshot};
 
 use super::report::Row;
+use super::stats::Spread;
 use super::{Bench, Outcome};
 
-pub fn measure(_bench: &Bench) -> Outcome<Vec<Row>> {
-    Ok(vec![Row::missing("fanout", "not written yet")])
+const CLIENTS: usize = 100;
+/// What the last event is called; a client that has seen it has seen all.
+const LAST: &str = "bench.last";
+
+pub fn measure(bench: &Bench) -> Outcome<Vec<Row>> {
+    // All of them fit the feed's ring, so that no client is ever sent elsewhere.
+    let events: Vec<Event> = events(bench.scale(20_000, 2000));
+    let (mut ours, mut base) = (Vec::new(), Vec::new());
+    for _ in 0..bench.rounds {
+        base.push(per_event(&events)?);
+        ours.push(by_cursor(&events)?);
+    }
+    Ok(vec![
+        Row::anchor(format!("fan-out: axum Sse, {CLIENTS} clients, deliveries/s"), Spread::of(&base)),
+        Row::anchor(format!("fan-out: coven, {CLIENTS} clients, deliveries/s"), Spread::of(&ours)),
+        Row::at_least("fan-out: coven / axum Sse per event", Spread::ratio(&ours, &base), 8.0),
+    ])
+}
+
+/// About 220 bytes each as they are sent.
+fn events(count: u64) -> Vec<Event> {
+    let event = |number: u64| Event {
+        number,
+        event: NewEvent {
+            kind: if number == count { LAST } else { "session.changed" }.to_owned(),
+            subject: "7f3c1c52-6f0e-4c0e-9a56-0d8a5f1b7c11".to_owned(),
+            at: Timestamp::from_millis(1_763_238_189_007 + number as i64),
+            payload: json!({ "status": "running" }),
+        },
+    };
+    (1..=count).map(event).collect()
+}
+
+/// The framework's way: every client gets every event as a stream item of its own.
+fn per_event(events: &[Event]) -> Outcome<f64> {
+    type Item = Arc<(u64, String, String)>;
+    let (sender, _) = broadcast::channel::<Item>(events.len());
+    let subscribe = sender.clone();
+    let stream = move || -> Sse<_> { Sse::new(one_by_one(subscribe.subscribe())) };
+    fn one_by_one(receiver: broadcast::Receiver<Item>) -> impl Stream<Item = Result<sse::Event, Infallible>> {
+        stream::unfold(receiver, |mut receiver| async move {
+            let item = receiver.recv().await.ok()?;
+            let event = sse::Event::default().id(item.0.to_string()).event(&item.1).data(&item.2);
+            Some((Ok(event), receiver))
+        })
+    }
+    let items: Vec<Item> = events
+        .iter()
+        .map(|event| Ok(Arc::new((event.number, event.event.kind.clone(), serde_json::to_string(&EventRecord::from(event))?))))
+        .collect::<Outcome<_>>()?;
+    let router = Router::new().route("/events", get(async move || stream()));
+    deliver(router, items, move |item| drop(sender.send(item)))
+}
+
+/// Our way: encoded once, and each client is sent whatever follows its cursor.
+fn by_cursor(events: &[Event]) -> Outcome<f64> {
+    let hub = Arc::new(Hub::new(0));
+    let feed = Arc::clone(&hub);
+    let body = move || Body::from_stream(from_cursor(Arc::clone(&feed)));
+    fn from_cursor(hub: Arc<Hub>) -> impl Stream<Item = Result<Bytes, Infallible>> {
+        let newest = hub.subscribe();
+        stream::unfold((hub, newest, 0), |(hub, mut newest, cursor)| async move {
+            loop {
+                newest.borrow_and_update();
+                match hub.after(cursor) {
+                    Next::Events { bytes, cursor } => return Some((Ok(bytes), (hub, newest, cursor))),
+                    Next::Nothing => newest.changed().await.ok()?,
+                    Next::TooOld => return None,
+                }
+            }
+        })
+    }
+    let router = Router::new().route("/events", get(async move || body()));
+    deliver(router, events.to_vec(), move |event| hub.publish(&[event]))
+}
+
+/// Serves `router` on a thread of its own, publishes everything there, and counts deliveries a second.
+fn deliver<T: Send + 'static>(router: Router, events: Vec<T>, mut publish: impl FnMut(T) + Send + 'static) -> Outcome<f64> {
+    let folder = tempfile::tempdir()?;
+    let socket = folder.path().join("socket");
+    let count = events.len();
+    let (go, gone) = oneshot::channel::<()>();
+    let (over, is_over) = oneshot::channel::<()>();
+    let address = socket.clone();
+    let server = std::thread::spawn(move || {
+        on_one_thread(async move {
+            let listener = tokio::net::UnixListener::bind(address)?;
+            let serving = tokio::spawn(axum::serve(listener, router).into_future());
+            if gone.await.is_ok() {
+                for event in events {
+                    publish(event);
+                    // The clients' tasks run beside the producer, as they would in a daemon.
+                    tokio::task::yield_now().await;
+                }
+            }
+            is_over.await?;
+            serving.abort();
+            Ok(())
+        })
+    });
+    let taken = receive(&socket, go, count);
+    drop(over);
+    server.join().expect("the server does not panic").ok();
+    taken
+}
+
+#[tokio::main(flavor = "current_thread")]
+async fn on_one_thread(work: impl Future<Output = Outcome<()>>) -> Outcome<()> {
+    work.await
+}
+
+/// The clients: connect, give the start, read until each has seen the last event.
+fn receive(socket: &PathBuf, go: oneshot::Sender<()>, count: usize) -> Outcome<f64> {
+    super::eventually(Duration::from_secs(10), "the server's socket", || Ok(UnixStream::connect(socket).is_ok()))?;
+    let mut clients = (0..CLIENTS).map(|_| Client::subscribe(socket)).collect::<Outcome<Vec<_>>>()?;
+    let start = Instant::now();
+    go.send(()).map_err(|()| "the server has ended")?;
+    let mut buffer = vec![0; 1 << 16];
+    while !clients.is_empty() {
+        let mut waiting: Vec<PollFd<'_>> = clients.iter().map(|client| PollFd::new(&client.stream, PollFlags::IN)).collect();
+        rustix::io::retry_on_intr(|| poll(&mut waiting, None))?;
+        let mut ready = waiting.iter().map(|fd| !fd.revents().is_empty()).collect::<Vec<_>>().into_iter();
+        let mut failure = None;
+        clients.retain_mut(|client| match ready.next() {
+            Some(true) => client.read(&mut buffer).unwrap_or_else(|error| {
+                failure = Some(error);
+                false
+            }),
+            Some(false) | None => true,
+        });
+        if let Some(error) = failure {
+            return Err(error);
+        }
+    }
+    Ok((CLIENTS * count) as f64 / start.elapsed().as_secs_f64())
+}
+
+struct Client {
+    stream: UnixStream,
+    /// The end of what was read, where the last event may have been cut in two.
+    tail: Vec<u8>,
+}
+
+impl Client {
+    fn subscribe(socket: &Path) -> Outcome<Self> {
+        let mut stream = UnixStream::connect(socket)?;
+        stream.write_all(b"GET /events HTTP/1.1\r\nhost: localhost\r\naccept: text/event-stream\r\n\r\n")?;
+        let mut head = Vec::new();
+        let mut byte = [0];
+        while !head.ends_with(b"\r\n\r\n") {
+            stream.read_exact(&mut byte)?;
+            head.push(byte[0]);
+        }
+        stream.set_nonblocking(true)?;
+        Ok(Self { stream, tail: Vec::new() })
+    }
+
+    /// True while there is more to come.
+    fn read(&mut self, buffer: &mut [u8]) -> Outcome<bool> {
+        const TAIL: usize = 512;
+        let count = match self.stream.read(buffer) {
+            Ok(0) => return Err("a client was cut off before the last event".into()),
+            Ok(count) => count,
+            Err(error) if error.kind() == ErrorKind::WouldBlock => return Ok(true),
+            Err(error) => return Err(error.into()),
+        };
+        self.tail.extend_from_slice(&buffer[count.saturating_sub(TAIL)..count]);
+        self.tail.drain(..self.tail.len().saturating_sub(TAIL));
+        Ok(!self.tail.windows(LAST.len()).any(|window| window == LAST.as_bytes()))
+    }
 }

@@ -3,7 +3,6 @@
 use std::io::{BufRead, BufReader, Write};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::PathBuf;
-use std::process::Command;
 use std::time::Duration;
 
 use super::pattern::Kind;
@@ -35,13 +34,6 @@ impl Gate {
     pub fn argv(&self, bench: &Bench, kind: Kind, bytes: u64) -> Vec<String> {
         let words = ["gen", kind.name(), &bytes.to_string(), "--control", &self.path.to_string_lossy()];
         bench.program(&words)
-    }
-
-    pub fn command(&self, bench: &Bench, kind: Kind, bytes: u64) -> Command {
-        let argv = self.argv(bench, kind, bytes);
-        let mut command = Command::new(&argv[0]);
-        command.args(&argv[1..]);
-        command
     }
 
     /// Waits for the program to be there.

@@ -1,8 +1,67 @@
-//! Placeholder.
+//! Lists: a page of 20 out of 100,000 sessions, at the head, deep by cursor, deep by offset.
 
+use std::time::Instant;
+
+use serde_json::json;
+
+use super::coven::Coven;
+use super::http::Connection;
+use super::pattern::Random;
 use super::report::Row;
-use super::{Bench, Outcome};
+use super::stats::{Spread, median};
+use super::{Bench, Outcome, ledger, micros};
 
-pub fn measure(_bench: &Bench) -> Outcome<Vec<Row>> {
-    Ok(vec![Row::missing("list", "not written yet")])
+pub fn measure(bench: &Bench) -> Outcome<Vec<Row>> {
+    let count = bench.scale(100_000, 5000);
+    let home = Coven::new(bench, json!({}))?;
+    ledger::add_sessions(&home.home().join("coven.db"), count)?;
+    home.start()?;
+    let mut connection = home.connect()?;
+    let cursors = walk(&mut connection)?;
+
+    let first = "/api/v1/sessions?limit=20".to_owned();
+    let deep = format!("{first}&offset={}", count - 1000);
+    let mut random = Random::new(1);
+    let mut medians: [Vec<f64>; 3] = Default::default();
+    for _ in 0..bench.rounds {
+        let mut times: [Vec<f64>; 3] = Default::default();
+        for _ in 0..bench.scale(200, 20) {
+            let cursor = &cursors[random.below(cursors.len() as u64) as usize];
+            let paths = [first.clone(), format!("{first}&cursor={cursor}"), deep.clone()];
+            for (path, times) in paths.iter().zip(&mut times) {
+                let start = Instant::now();
+                connection.get(path)?;
+                times.push(micros(start.elapsed()));
+            }
+        }
+        for (medians, times) in medians.iter_mut().zip(&times) {
+            medians.push(median(times));
+        }
+    }
+
+    let [head, keyset, offset] = medians;
+    Ok(vec![
+        Row::anchor(format!("list: first page of 20 of {count}, µs"), Spread::of(&head)),
+        Row::anchor("list: page at a cursor, any depth, µs", Spread::of(&keyset)),
+        Row::anchor(format!("list: page at offset {}, µs", count - 1000), Spread::of(&offset)),
+        Row::at_most("list: cursor at any depth / first page", Spread::ratio(&keyset, &head), 2.0),
+        Row::at_most(format!("list: offset {} / first page", count - 1000), Spread::ratio(&offset, &head), 40.0),
+    ])
+}
+
+/// Cursors at every depth, from walking the whole list in large pages.
+fn walk(connection: &mut Connection) -> Outcome<Vec<String>> {
+    let mut cursors: Vec<String> = Vec::new();
+    loop {
+        let from = cursors.last().map(|cursor| format!("&cursor={cursor}")).unwrap_or_default();
+        let page = connection.get_json(&format!("/api/v1/sessions?limit=1000{from}"))?;
+        match page["next"].as_str() {
+            Some(next) => cursors.push(next.to_owned()),
+            None => break,
+        }
+    }
+    match cursors.is_empty() {
+        true => Err("the list of all sessions has no second page".into()),
+        false => Ok(cursors),
+    }
 }

@@ -10,6 +10,7 @@ mod flood;
 mod http;
 mod kills;
 mod launch;
+mod ledger;
 mod list;
 mod memory;
 mod paging;

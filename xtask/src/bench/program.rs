@@ -10,6 +10,7 @@ use clap::Subcommand;
 use rustix::termios::{OptionalActions, tcgetattr, tcsetattr};
 
 use super::Outcome;
+use super::pty::{self, Terminal};
 use super::pattern::{BANNER, Kind, Pattern};
 
 #[derive(Debug, Subcommand)]
@@ -23,6 +24,9 @@ pub enum Program {
         #[arg(long)]
         control: Option<PathBuf>,
     },
+    /// Run a program on a terminal and drop what it writes: the least that a holder can do.
+    #[command(hide = true)]
+    Drain { argv: Vec<String> },
     /// Give every byte back, as a raw terminal program.
     #[command(hide = true)]
     Echo,
@@ -35,6 +39,7 @@ impl Program {
     pub fn run(self) -> ExitCode {
         let outcome = match self {
             Program::Gen { kind, bytes, control } => flood(kind, bytes, control),
+            Program::Drain { argv } => drain(&argv),
             Program::Echo => echo(),
             Program::Page { lines } => page(lines),
         };
@@ -86,6 +91,12 @@ fn flood(kind: Kind, bytes: u64, control: Option<PathBuf>) -> Outcome<()> {
         control.read_line(&mut String::new())?;
     }
     Ok(())
+}
+
+fn drain(argv: &[String]) -> Outcome<()> {
+    // A session of its own, as every holder has one: the kernel shares the processor out by session.
+    rustix::process::setsid()?;
+    pty::drain(&Terminal::spawn(pty::command(argv))?)
 }
 
 fn echo() -> Outcome<()> {

@@ -24,6 +24,12 @@ pub struct Terminal {
     child: Child,
 }
 
+pub fn command(argv: &[String]) -> Command {
+    let mut command = Command::new(&argv[0]);
+    command.args(&argv[1..]);
+    command
+}
+
 /// Opens a PTY and gives (ours, the program's).
 pub fn open() -> Outcome<(OwnedFd, OwnedFd)> {
     let master = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC)?;
@@ -122,27 +128,21 @@ pub fn readable(fd: &OwnedFd, patience: Duration) -> Outcome<bool> {
     Ok(ready > 0)
 }
 
-/// The base of all capture figures: read until nothing is left, wait, drop. Ends when the program does;
-/// gives the bytes and the CPU time it took.
-pub fn drain(master: OwnedFd) -> JoinHandle<Outcome<(u64, Duration)>> {
-    std::thread::spawn(move || {
-        set_non_blocking(&master)?;
-        let mut buffer = vec![0; 1 << 16];
-        let mut total = 0;
-        loop {
-            match rustix::io::read(&master, &mut buffer) {
-                Ok(0) | Err(Errno::IO) => break,
-                Ok(count) => total += count as u64,
-                Err(Errno::AGAIN) => {
-                    poll(&mut [PollFd::new(&master, PollFlags::IN)], None)?;
-                }
-                Err(Errno::INTR) => {}
-                Err(error) => return Err(error.into()),
+/// The base of all capture figures: read until nothing is left, wait, drop; until the program ends.
+pub fn drain(terminal: &Terminal) -> Outcome<()> {
+    let master = &terminal.master;
+    set_non_blocking(master)?;
+    let mut buffer = vec![0; 1 << 16];
+    loop {
+        match rustix::io::read(master, &mut buffer) {
+            Ok(0) | Err(Errno::IO) => return Ok(()),
+            Ok(_) | Err(Errno::INTR) => {}
+            Err(Errno::AGAIN) => {
+                poll(&mut [PollFd::new(master, PollFlags::IN)], None)?;
             }
+            Err(error) => return Err(error.into()),
         }
-        let used = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
-        Ok((total, Duration::new(used.tv_sec as u64, used.tv_nsec as u32)))
-    })
+    }
 }
 
 /// Drains the terminals of attached clients until they have all closed.

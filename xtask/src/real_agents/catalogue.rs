@@ -9,11 +9,10 @@ use super::settings::{self, Settings, Surroundings};
 pub struct Agent {
     /// Its id as a harness, and its folder in the cache.
     pub name: &'static str,
-    /// The package that brings it.
-    pub package: &'static str,
+    pub source: Source,
     /// The version to install where the newest one is not wanted.
     pub version: Option<String>,
-    /// The program, below `node_modules`.
+    /// The program, below the folder it is installed in.
     pub program: &'static str,
     pub kind: Kind,
     pub first_prompt: FirstPrompt,
@@ -21,6 +20,12 @@ pub struct Agent {
     pub settings: fn(&Surroundings) -> Settings,
     /// What it cannot do, whatever coven does.
     pub limit: Option<&'static str>,
+}
+
+/// The package that brings it.
+pub enum Source {
+    Npm(&'static str),
+    Pip(&'static str),
 }
 
 /// Where coven knows it from.
@@ -53,11 +58,12 @@ impl Agent {
         }
     }
 
-    /// What `npm install` is asked for.
+    /// What the installer is asked for.
     pub fn spec(&self) -> String {
-        match &self.version {
-            Some(version) => format!("{}@{version}", self.package),
-            None => self.package.to_owned(),
+        match (&self.source, &self.version) {
+            (Source::Npm(package) | Source::Pip(package), None) => (*package).to_owned(),
+            (Source::Npm(package), Some(version)) => format!("{package}@{version}"),
+            (Source::Pip(package), Some(version)) => format!("{package}=={version}"),
         }
     }
 
@@ -69,7 +75,7 @@ impl Agent {
     ) -> Self {
         Self {
             name,
-            package,
+            source: Source::Npm(package),
             version: None,
             program,
             kind: Kind::Builtin,
@@ -85,23 +91,23 @@ fn all() -> Vec<Agent> {
     vec![
         Agent {
             limit: Some("a prompt that is nothing but the name of a subcommand runs that subcommand"),
-            ..Agent::builtin("claude", "@anthropic-ai/claude-code", ".bin/claude", settings::claude)
+            ..Agent::builtin("claude", "@anthropic-ai/claude-code", "node_modules/.bin/claude", settings::claude)
         },
         Agent {
             limit: Some("its own daemon must be off, and its screen is not restored when it is killed"),
-            ..Agent::builtin("codex", "@openai/codex", ".bin/codex", settings::codex)
+            ..Agent::builtin("codex", "@openai/codex", "node_modules/.bin/codex", settings::codex)
         },
         Agent {
             limit: Some("ignores SIGTERM unless its relaunch is off"),
-            ..Agent::builtin("gemini", "@google/gemini-cli", ".bin/gemini", settings::gemini)
+            ..Agent::builtin("gemini", "@google/gemini-cli", "node_modules/.bin/gemini", settings::gemini)
         },
         Agent {
             limit: Some("starts slowly"),
-            ..Agent::builtin("opencode", "opencode-ai", ".bin/opencode", settings::opencode)
+            ..Agent::builtin("opencode", "opencode-ai", "node_modules/.bin/opencode", settings::opencode)
         },
         Agent {
             limit: Some("its child outlives the launcher for a moment"),
-            ..Agent::builtin("copilot", "@github/copilot", ".bin/copilot", settings::copilot)
+            ..Agent::builtin("copilot", "@github/copilot", "node_modules/.bin/copilot", settings::copilot)
         },
         Agent {
             kind: Kind::Configured { args: &["run", "--interactive"], prompt: flag("--text") },
@@ -109,7 +115,7 @@ fn all() -> Vec<Agent> {
             ..Agent::builtin(
                 "goose",
                 "@aaif/goose-binary-linux-x64",
-                "@aaif/goose-binary-linux-x64/bin/goose",
+                "node_modules/@aaif/goose-binary-linux-x64/bin/goose",
                 settings::goose,
             )
         },
@@ -117,19 +123,25 @@ fn all() -> Vec<Agent> {
             kind: Kind::Configured { args: &[], prompt: PromptStyle::Typed },
             first_prompt: FirstPrompt::Typed { dialog: "Trust this folder?", ready: "No session yet" },
             limit: Some("takes no prompt as an argument and asks whether to trust a new folder"),
-            ..Agent::builtin("kimi", "@moonshot-ai/kimi-code", ".bin/kimi", settings::kimi)
+            ..Agent::builtin("kimi", "@moonshot-ai/kimi-code", "node_modules/.bin/kimi", settings::kimi)
         },
         Agent {
             kind: Kind::Configured { args: &[], prompt: flag("--prompt-interactive") },
             limit: Some("three processes; the last outlives the launcher for a moment"),
-            ..Agent::builtin("qwen", "@qwen-code/qwen-code", ".bin/qwen", settings::qwen)
+            ..Agent::builtin("qwen", "@qwen-code/qwen-code", "node_modules/.bin/qwen", settings::qwen)
         },
         Agent {
             kind: Kind::Configured { args: &[], prompt: PromptStyle::AfterDashes },
             // 1.x names a dependency that the registry does not have.
             version: Some("0.87.1".to_owned()),
             limit: Some("its command line is only `pi`, which says little as an identity"),
-            ..Agent::builtin("pi", "@earendil-works/pi-coding-agent", ".bin/pi", settings::pi)
+            ..Agent::builtin("pi", "@earendil-works/pi-coding-agent", "node_modules/.bin/pi", settings::pi)
+        },
+        Agent {
+            source: Source::Pip("mistral-vibe"),
+            kind: Kind::Configured { args: &["--trust"], prompt: PromptStyle::AfterDashes },
+            limit: Some("its server has a process group of its own, in the same session"),
+            ..Agent::builtin("vibe", "", "bin/vibe", settings::vibe)
         },
     ]
 }

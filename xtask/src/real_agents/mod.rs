@@ -161,8 +161,7 @@ fn coven_binary(given: Option<PathBuf>) -> Outcome<PathBuf> {
     if !status.success() {
         return Err("coven does not build; name a binary with --coven".into());
     }
-    let target =
-        std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| project_root().join("target"), |dir| PathBuf::from(dir));
+    let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| project_root().join("target"), PathBuf::from);
     Ok(target.join("release/coven"))
 }
 

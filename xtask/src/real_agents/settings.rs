@@ -194,3 +194,27 @@ pub fn pi(at: &Surroundings) -> Settings {
         files: vec![(".pi/agent/models.json", models.to_string()), (".pi/agent/settings.json", settings.to_string())],
     }
 }
+
+pub fn vibe(at: &Surroundings) -> Settings {
+    let config = format!(
+        r#"active_model = "stub"
+enable_telemetry = false
+enable_update_checks = false
+[[providers]]
+name = "stub"
+api_base = "{url}/v1"
+api_key_env_var = "STUB_API_KEY"
+api_style = "openai"
+backend = "generic"
+[[models]]
+name = "stub-model"
+provider = "stub"
+alias = "stub"
+"#,
+        url = at.model_url,
+    );
+    Settings {
+        env: vec![("STUB_API_KEY", KEY.to_owned()), ("MISTRAL_API_KEY", KEY.to_owned())],
+        files: vec![(".vibe/config.toml", config)],
+    }
+}

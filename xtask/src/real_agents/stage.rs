@@ -21,9 +21,10 @@ pub struct Stage {
 
 pub fn set(agent: &Agent, installed: Installed, bench: &Bench) -> Outcome<Stage> {
     let folder = bench.root.join(agent.name);
-    let (home, project) = (folder.join("home"), folder.join("project"));
+    let (home, project, scratch) = (folder.join("home"), folder.join("project"), folder.join("tmp"));
     let coven_home = project.join(".coven");
     fs::create_dir_all(&home)?;
+    fs::create_dir_all(&scratch)?;
     fs::create_dir_all(&coven_home)?;
     make_repository(&project)?;
 
@@ -44,6 +45,7 @@ pub fn set(agent: &Agent, installed: Installed, bench: &Bench) -> Outcome<Stage>
     let mut env = vec![
         ("HOME", home.into_os_string()),
         ("PATH", path),
+        ("TMPDIR", scratch.into_os_string()),
         ("LANG", "C.UTF-8".into()),
         ("TERM", "xterm-256color".into()),
         ("SHELL", "/bin/sh".into()),

@@ -10,8 +10,8 @@ use super::report::{Check, Row};
 use super::stage::Stage;
 use super::{Outcome, eventually};
 
-/// Some agents need 20 seconds to start on a busy machine.
-const PATIENCE: Duration = Duration::from_secs(60);
+/// Some agents need most of a minute to start on a busy machine.
+const PATIENCE: Duration = Duration::from_secs(120);
 /// Longer than any grace period.
 const DEATH: Duration = Duration::from_secs(20);
 /// Enter right behind the text is taken for part of a paste.

@@ -70,7 +70,8 @@ pub fn open(home: &Home, id: &str, options: Options) -> Result<Outcome, Failure>
     let keys = detach_keys(home)?;
     let mut link = runtime.block_on(Link::open(home))?;
     let Some(mut target) = runtime.block_on(find(&mut link, id, options))? else { return Ok(Outcome::Shown) };
-    let holder = match HolderClient::connect(&home.session_dir(&target.id)) {
+    let folder = home.session_dir(target.id.parse().map_err(|_| strange_id(&target.id))?);
+    let holder = match HolderClient::connect(&folder) {
         Ok(holder) => holder,
         Err(HolderError::Unreachable(error)) => return runtime.block_on(ended(&mut link, &target, error)),
         Err(error) => return Err(error.into()),
@@ -82,18 +83,35 @@ pub fn open(home: &Home, id: &str, options: Options) -> Result<Outcome, Failure>
     drop(link);
     let id = target.id.clone();
     let catch_up = CatchUp::new(home.clone(), id.clone(), runtime);
-    match view(holder, target, keys, catch_up, options.is_read_only)? {
+    let (ending, shown) = view(holder, target, keys, catch_up, options.is_read_only)?;
+    match ending {
         Ending::Detached => {
             say_detached(home, &id);
             Ok(Outcome::Detached)
         }
         Ending::Exited(status) => Ok(Outcome::Exited(status)),
         Ending::Signalled(signal) => Ok(Outcome::Signalled(signal)),
-        Ending::HolderGone => Err(Failure::failed(
-            "the session's holder went away without telling how the session ended",
-            format!("See what is left of it with `coven show {}`", wording::short_id(&id)),
-        )),
+        Ending::HolderGone => link::block_on(holder_gone(home, &id, shown)),
     }
+}
+
+/// The holder waits a little for viewers when the session ends; for one that was slower the log has the rest.
+async fn holder_gone(home: &Home, id: &str, shown: u64) -> Result<Outcome, Failure> {
+    if let Some(mut link) = Link::running(home).await?
+        && let Ok(Ok(record)) = tokio::time::timeout(Duration::from_secs(2), link.ended_session(id)).await
+        && let Some(code) = record.exit_code
+    {
+        log_view::show(&mut link, id, shown).await?;
+        return Ok(Outcome::Exited(ExitStatus::Code(code)));
+    }
+    Err(Failure::failed(
+        "the session's holder went away without telling how the session ended",
+        format!("See what is left of it with `coven show {}`", wording::short_id(id)),
+    ))
+}
+
+fn strange_id(id: &str) -> Failure {
+    Failure::failed(format!("the daemon gave the id {id:?}"), "Restart it with `coven daemon restart`")
 }
 
 fn detach_keys(home: &Home) -> Result<DetachKeys, Failure> {
@@ -161,13 +179,14 @@ async fn ended(link: &mut Link, target: &Target, error: io::Error) -> Result<Out
     Ok(record.exit_code.map_or(Outcome::Shown, |code| Outcome::Exited(ExitStatus::Code(code))))
 }
 
+/// How the viewing ended, and how far the log was shown.
 fn view(
     holder: HolderClient,
     target: Target,
     keys: DetachKeys,
     catch_up: CatchUp,
     is_read_only: bool,
-) -> Result<Ending, Failure> {
+) -> Result<(Ending, u64), Failure> {
     let (typed_on, shown_on) = (io::stdin().is_terminal(), output::is_terminal());
     let keyboard = match (typed_on, shown_on) {
         (true, true) => Keyboard::Terminal(DetachScanner::new(keys)),
@@ -189,6 +208,7 @@ fn view(
     if shown_on {
         leave(&viewer, &ending);
     }
+    let shown = viewer.position;
     drop(raw);
     if shown_on && let Ok(Ending::Exited(status)) = ending {
         match status {
@@ -196,7 +216,7 @@ fn view(
             ExitStatus::Signal(signal) => eprintln!("[session ended: signal {signal}]"),
         }
     }
-    ending
+    ending.map(|ending| (ending, shown))
 }
 
 /// Switches off what the session switched on, and finds a free line for what follows.

@@ -140,7 +140,8 @@ mod tests {
 
     #[test]
     fn a_sequence_cut_anywhere_is_seen() {
-        let text = b"some text \x1b[?25l\x1b[?1049h and a longer text that follows the switch to the other screen, at last";
+        let text =
+            b"some text \x1b[?25l\x1b[?1049h and a longer text that follows the switch to the other screen, at last";
         for at in 0..text.len() {
             assert!(leaves_alternate(&watch(&[&text[..at], &text[at..]])), "cut at {at}");
         }

@@ -25,6 +25,7 @@ impl App {
             match key.code {
                 KeyCode::Char('c') => return vec![Effect::Leave(Outcome::Quit)],
                 KeyCode::Char('l') => return vec![Effect::Redraw],
+                KeyCode::Char('z') => return vec![Effect::Suspend],
                 _ => {}
             }
         }
@@ -296,5 +297,5 @@ fn refusal(status: &str, offers: &[Offer], key: char) -> Option<String> {
     let refused = OFFERS.iter().find(|offer| offer.key == key)?;
     let words: Vec<&str> = offers.iter().map(|offer| offer.word).collect();
     let possible = if words.is_empty() { "nothing".to_owned() } else { words.join(", ") };
-    Some(format!("{} is not possible: the session is {status}; possible now: {possible}", refused.word))
+    Some(format!("{} is not possible: the status is {status}; possible now: {possible}", refused.word))
 }

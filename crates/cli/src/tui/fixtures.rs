@@ -2,8 +2,13 @@
 
 use coven_api::SessionRecord;
 use coven_domain::Timestamp;
+use crossterm::event::{KeyCode, KeyEvent};
+use ratatui::layout::Size;
 
+use super::BrowseOptions;
 use super::list::SessionList;
+use super::report::Report;
+use super::state::{App, Effect, Message};
 
 /// A running session that was created `second` seconds after the epoch.
 pub fn record(id: &str, second: i64) -> SessionRecord {
@@ -39,4 +44,22 @@ pub fn completed(id: &str, second: i64) -> SessionRecord {
 /// The ids of what is shown, in order.
 pub fn ids(list: &SessionList) -> Vec<&str> {
     (0..list.len()).filter_map(|place| list.get(place)).map(|record| record.id.as_str()).collect()
+}
+
+/// A browser of 80×24 that has read these sessions.
+pub fn app_with(records: Vec<SessionRecord>) -> App {
+    let now = Timestamp::from_millis(3_600_000);
+    let mut app = App::new(&BrowseOptions::default(), Size { width: 80, height: 24 }, now);
+    let total = records.len() as u64;
+    let reading = [Report::Connected, Report::ReadingStarted, Report::Page { sessions: records, total }];
+    app.update(Message::Reports(reading.into_iter().chain([Report::ReadingEnded]).collect()));
+    app
+}
+
+pub fn press(app: &mut App, key: KeyCode) -> Vec<Effect> {
+    app.update(Message::Key(KeyEvent::from(key)))
+}
+
+pub fn type_text(app: &mut App, text: &str) -> Vec<Effect> {
+    text.chars().flat_map(|c| press(app, KeyCode::Char(c))).collect()
 }

@@ -42,9 +42,10 @@ impl Panes {
         let details = cut_bottom(&mut rest, if area.height < DETAILS_MIN_ROWS { 0 } else { 2 });
         let has_preview = area.height >= PREVIEW_MIN_ROWS && area.width >= PREVIEW_MIN_COLS;
         let is_preview_beside = has_preview && area.width >= BESIDE_MIN_COLS;
+        let most_rows = rest.height / 2;
         let preview = match (has_preview, is_preview_beside) {
             (false, _) => Rect::default(),
-            (true, false) => cut_bottom(&mut rest, rest.height * 3 / 5),
+            (true, false) => cut_bottom(&mut rest, most_rows),
             (true, true) => cut_right(&mut rest, area.width * 11 / 20),
         };
         let heads = cut_top(&mut rest, u16::from(area.height >= HEADS_MIN_ROWS));
@@ -77,7 +78,7 @@ mod tests {
     fn a_usual_terminal_has_the_preview_below() {
         let panes = Panes::of(Rect::new(0, 0, 80, 24), 0);
         assert!(panes.has_preview() && !panes.is_preview_beside);
-        assert_eq!((panes.list.height, panes.preview.height), (7, 12));
+        assert_eq!((panes.list.height, panes.preview.height), (9, 10));
     }
 
     #[test]
@@ -94,7 +95,8 @@ mod tests {
             for notice in 0..=4 {
                 let area = Rect::new(0, 0, width, height);
                 let panes = Panes::of(area, notice);
-                let parts = [panes.header, panes.heads, panes.list, panes.preview, panes.details, panes.notice, panes.footer];
+                let parts =
+                    [panes.header, panes.heads, panes.list, panes.preview, panes.details, panes.notice, panes.footer];
                 let sum: u32 = parts.iter().map(|part| part.area()).sum();
                 assert_eq!(sum, area.area(), "{width}x{height}");
                 assert!(parts.iter().all(|part| part.area() == 0 || area.union(*part) == area));

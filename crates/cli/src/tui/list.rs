@@ -5,10 +5,17 @@ use coven_api::SessionRecord;
 #[derive(Debug)]
 struct Row {
     record: SessionRecord,
-    /// What the filter looks at, in lower case.
+    /// What the filter looks into, in lower case.
     haystack: String,
     /// The reading of the list that has last shown it.
     seen_in: u64,
+}
+
+impl Row {
+    /// An id matches from its beginning only: somewhere in it almost any two letters are found.
+    fn matches(&self, term: &str) -> bool {
+        self.haystack.contains(term) || self.record.id.starts_with(term)
+    }
 }
 
 /// Whether a session not yet in the list is newer or older than those of the same millisecond.
@@ -89,7 +96,7 @@ impl SessionList {
                 continue;
             }
             self.running += usize::from(row.record.status == "running");
-            if terms.iter().all(|term| row.haystack.contains(term)) {
+            if terms.iter().all(|term| row.matches(term)) {
                 self.shown.push(at);
             }
         }
@@ -127,9 +134,15 @@ impl SessionList {
     }
 
     pub fn set_filter(&mut self, filter: &str) {
-        if self.filter != filter {
-            self.filter = filter.to_owned();
-            self.settle();
+        if self.filter == filter {
+            return;
+        }
+        self.filter = filter.to_owned();
+        let before = self.selected.clone();
+        self.settle();
+        // A selection that the filter takes away goes to the first match.
+        if self.selected != before {
+            self.select(0);
         }
     }
 
@@ -184,7 +197,7 @@ impl SessionList {
 
 fn haystack(record: &SessionRecord) -> String {
     let archived = if record.archived_at.is_some() { "archived" } else { "" };
-    let fields = [&record.title, &record.harness, &record.status, &record.id, &record.cwd].map(String::as_str);
+    let fields = [&record.title, &record.harness, &record.status, &record.cwd].map(String::as_str);
     format!("{}\n{archived}", fields.join("\n")).to_lowercase()
 }
 
@@ -243,6 +256,7 @@ mod tests {
             ("alpha", vec!["f00d"]),
             ("failed", vec!["beef"]),
             ("bee", vec!["beef"]),
+            ("eef", vec![]),
             ("parser codex", vec![]),
             ("  ", vec!["f00d", "beef"]),
         ] {
@@ -292,7 +306,7 @@ mod tests {
         let records = (0..10_000).map(|n| record(&format!("{n:08x}-0000"), n)).rev().collect();
         let mut list = listed(records);
         let start = std::time::Instant::now();
-        list.set_filter("270f");
+        list.set_filter("0000270f");
         assert_eq!(ids(&list), ["0000270f-0000"]);
         // A debug build on a busy machine is slow; what is meant is "no quadratic work".
         assert!(start.elapsed().as_millis() < 500, "{:?}", start.elapsed());

@@ -1,27 +1,47 @@
 //! The session browser: `coven sessions` on a terminal.
 //!
-//! `state` decides, `view` draws, `feed` talks to the daemon on a thread of its own; this file joins them.
+//! `state` and `control` decide, `view` draws, `feed` talks to the daemon on a thread of its own; this file joins them.
 
-mod clean;
+mod control;
 mod feed;
-mod keys;
+#[cfg(test)]
+mod feed_tests;
+#[cfg(test)]
+mod fixtures;
+mod follow;
+mod input;
 mod layout;
+mod line;
 mod list;
+mod offer;
 mod preview;
+mod report;
 mod request;
+#[cfg(test)]
+mod scripted_daemon;
 mod sse;
 mod state;
 mod terminal;
+#[cfg(test)]
+mod tests;
+mod text;
 mod view;
+mod watching;
 
 use std::path::PathBuf;
-use std::time::{Duration, Instant, SystemTime};
+use std::time::Duration;
 
-use crossterm::event;
+use coven_host::clock::now;
+use crossterm::event::Event;
+use signal_hook::low_level::{emulate_default_handler, raise};
 
 use self::feed::Feed;
+use self::input::Input;
+use self::report::Report;
 use self::state::{App, Effect, Message};
 use self::terminal::Terminal;
+use self::view::Theme;
+use crate::failure::Failure;
 
 /// How long a report of the daemon may wait for the screen; keys are handled at once.
 const REPORT_LATENCY: Duration = Duration::from_millis(40);
@@ -52,20 +72,95 @@ pub enum Outcome {
     Summon(String),
 }
 
-#[derive(Debug, thiserror::Error)]
-pub enum Failure {
-    #[error("the terminal could not be taken over; use `coven sessions --plain`")]
-    Terminal(#[source] std::io::Error),
-    #[error("the browser's connection could not be set up; use `coven sessions --plain`")]
-    Feed(#[source] std::io::Error),
-    #[error("the browser's connection ended unexpectedly; run `coven sessions` again")]
-    FeedEnded,
-    /// A signal asked the program to end; the terminal has been restored.
-    #[error("ended by signal {0}")]
+/// Shows the browser until the user leaves it. The terminal is as it was before, however this ends: also when a
+/// signal ends the program.
+pub fn browse(options: &mut BrowseOptions) -> Result<Outcome, Failure> {
+    let mut feed = Feed::start(options.socket.clone(), options.include_archived).map_err(Failure::Runtime)?;
+    // Before the terminal is changed, so that no signal finds it changed and unguarded.
+    let mut input = Input::listen().map_err(Failure::Terminal)?;
+    let mut terminal = Terminal::take().map_err(Failure::Terminal)?;
+    let size = terminal.size().map_err(Failure::Terminal)?;
+    let mut app = App::new(options, size, now());
+    let end = run(&mut app, &mut terminal, &mut input, &mut feed);
+    drop(terminal);
+    app.remember(options);
+    match end? {
+        End::Left(outcome) => Ok(outcome),
+        End::Signalled(signal) => {
+            emulate_default_handler(signal).map_err(Failure::Terminal)?;
+            // Only a signal that ends programs by default is listened for.
+            Ok(Outcome::Quit)
+        }
+    }
+}
+
+enum End {
+    Left(Outcome),
     Signalled(i32),
 }
 
-/// Shows the browser until the user leaves it. The terminal is as it was before, however this ends.
-pub fn browse(options: &mut BrowseOptions) -> Result<Outcome, Failure> {
-    todo!("{options:?}")
+fn run(app: &mut App, terminal: &mut Terminal, input: &mut Input, feed: &mut Feed) -> Result<End, Failure> {
+    let theme = Theme::of(std::env::var_os("NO_COLOR").as_deref());
+    loop {
+        terminal.draw(|frame| view::draw(frame, app, theme)).map_err(Failure::Terminal)?;
+        let mut messages = Vec::new();
+        // Nothing is drawn until something is new, at the latest when the ages have changed.
+        while messages.is_empty() {
+            let news = input.wait(REPORT_LATENCY).map_err(Failure::Terminal)?;
+            if let Some(signal) = news.ending {
+                return Ok(End::Signalled(signal));
+            }
+            if news.is_continued {
+                terminal.retake().map_err(Failure::Terminal)?;
+            }
+            messages.extend(news.events.into_iter().filter_map(message));
+            let reports = feed.reports().map_err(|_| feed_ended())?;
+            if !reports.is_empty() {
+                messages.push(Message::Reports(reports));
+            }
+            let now = now();
+            if now.as_millis() / 1000 != app.now.as_millis() / 1000 || news.is_continued {
+                messages.push(Message::Clock(now));
+            }
+        }
+        for message in messages {
+            for effect in app.update(message) {
+                match effect {
+                    Effect::Leave(outcome) => return Ok(End::Left(outcome)),
+                    Effect::Ask(request) => ask(app, feed, request),
+                    Effect::Watch(watched) => feed.watch(watched),
+                    Effect::Read { include_archived } => feed.read(include_archived),
+                    Effect::Redraw => terminal.forget().map_err(Failure::Terminal)?,
+                    Effect::Suspend => {
+                        terminal.lend();
+                        // Returns when the shell continues us.
+                        raise(signal_hook::consts::SIGTSTP).map_err(Failure::Terminal)?;
+                        terminal.retake().map_err(Failure::Terminal)?;
+                    }
+                }
+            }
+        }
+    }
+}
+
+fn message(event: Event) -> Option<Message> {
+    match event {
+        Event::Key(key) => Some(Message::Key(key)),
+        Event::Mouse(mouse) => Some(Message::Mouse(mouse)),
+        Event::Paste(text) => Some(Message::Paste(text)),
+        Event::Resize(width, height) => Some(Message::Resized(ratatui::layout::Size { width, height })),
+        Event::FocusGained | Event::FocusLost => None,
+    }
+}
+
+fn ask(app: &mut App, feed: &Feed, request: report::Request) {
+    if let Err(request) = feed.ask(request) {
+        let answer = Err("too much is under way; try again in a moment".to_owned());
+        // An answer has no effects.
+        app.update(Message::Reports(vec![Report::Answered { request, answer }]));
+    }
+}
+
+fn feed_ended() -> Failure {
+    Failure::failed("the browser's connection ended unexpectedly", "Run `coven sessions` again")
 }

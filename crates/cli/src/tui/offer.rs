@@ -16,7 +16,7 @@ pub struct Offer {
 
 /// The key of an offer as people read it.
 pub fn key_name(key: char) -> String {
-    if key == ENTER { "Enter".to_owned() } else { key.to_string() }
+    if key == ENTER { "⏎".to_owned() } else { key.to_string() }
 }
 
 pub const ENTER: char = '\n';

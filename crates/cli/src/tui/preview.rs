@@ -83,7 +83,7 @@ mod tests {
         // then text and styles are there, and the empty rows are not
         assert_eq!(picture.lines.len(), 2);
         let red = &picture.lines[0].spans[0];
-        assert_eq!(red.content, "red");
+        assert_eq!(red.content.trim_end(), "red");
         assert_eq!(red.style, Style::new().fg(Color::Indexed(1)).add_modifier(Modifier::BOLD));
         let rgb = &picture.lines[1].spans[0];
         assert_eq!(rgb.style, Style::new().fg(Color::Rgb(1, 2, 3)).add_modifier(Modifier::REVERSED));

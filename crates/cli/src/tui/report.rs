@@ -13,13 +13,22 @@ pub enum Report {
     Lost(String),
     /// The list is read from its beginning: pages follow, then `ReadingEnded`.
     ReadingStarted,
-    Page { sessions: Vec<SessionRecord>, total: u64 },
+    Page {
+        sessions: Vec<SessionRecord>,
+        total: u64,
+    },
     ReadingEnded,
     Changed(Box<SessionRecord>),
     Gone(String),
     /// The screen of a session, or why there is none.
-    Screen { id: String, screen: Result<Picture, String> },
-    Answered { request: Request, answer: Result<(), String> },
+    Screen {
+        id: String,
+        screen: Result<Picture, String>,
+    },
+    Answered {
+        request: Request,
+        answer: Result<(), String>,
+    },
 }
 
 /// The session whose screen is shown.
@@ -42,7 +51,10 @@ pub enum What {
     /// A line without its end; it is sent with the key Enter.
     Input(String),
     /// With the size of the browser's own terminal.
-    Start { rows: u16, cols: u16 },
+    Start {
+        rows: u16,
+        cols: u16,
+    },
     Finish,
     Kill,
     Archive,

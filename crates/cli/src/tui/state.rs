@@ -35,9 +35,13 @@ pub enum Effect {
     /// Show this session's screen from now on.
     Watch(Option<Watched>),
     /// Read the list anew, with or without the archived sessions.
-    Read { include_archived: bool },
+    Read {
+        include_archived: bool,
+    },
     /// Draw everything again, for a terminal that something else has written on.
     Redraw,
+    /// Stop until the shell continues us.
+    Suspend,
     Leave(Outcome),
 }
 
@@ -46,12 +50,23 @@ pub enum Mode {
     Browsing,
     Filtering(Line),
     /// A line for the session's terminal.
-    Typing { id: String, line: Line },
+    Typing {
+        id: String,
+        line: Line,
+    },
     /// `y` does it.
-    Confirming { id: String, what: What },
+    Confirming {
+        id: String,
+        what: What,
+    },
     /// Only the typed word does it.
-    Sacrificing { id: String, line: Line },
-    Help { scroll: u16 },
+    Sacrificing {
+        id: String,
+        line: Line,
+    },
+    Help {
+        scroll: u16,
+    },
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -138,9 +153,8 @@ impl App {
 
     fn clock(&mut self, now: Timestamp) -> Vec<Effect> {
         self.now = now;
-        let is_over = |notice: &Notice| {
-            notice.tone == Tone::News && now.as_millis() - notice.shown_at.as_millis() >= NEWS_MILLIS
-        };
+        let is_over =
+            |notice: &Notice| notice.tone == Tone::News && now.as_millis() - notice.shown_at.as_millis() >= NEWS_MILLIS;
         // What is still under way stays on the screen.
         if self.pending.is_empty() && self.notice.as_ref().is_some_and(is_over) {
             self.notice = None;
@@ -167,8 +181,16 @@ impl App {
             }
             Report::Changed(record) => self.list.changed(*record),
             Report::Gone(id) => self.list.gone(&id),
-            Report::Screen { id, screen } => self.screen = Some((id, screen)),
+            Report::Screen { id, screen } => self.seen(id, screen),
             Report::Answered { request, answer } => self.answered(request, answer),
+        }
+    }
+
+    /// A screen that was seen is better than the news that it cannot be seen now.
+    fn seen(&mut self, id: String, screen: Result<Picture, String>) {
+        let is_kept = screen.is_err() && matches!(&self.screen, Some((known, Ok(_))) if *known == id);
+        if !is_kept {
+            self.screen = Some((id, screen));
         }
     }
 

@@ -129,7 +129,7 @@ mod tests {
     #[test]
     fn a_message_is_broken_at_blanks_and_cut_at_the_end() {
         assert_eq!(wrap("one two three", 7, 3), ["one two", "three"]);
-        assert_eq!(wrap("one two three four", 7, 2), ["one two", "three…"]);
+        assert_eq!(wrap("one two three four", 7, 2), ["one two", "three …"]);
         assert_eq!(wrap("incomprehensible", 7, 2), ["incomp…"]);
         assert_eq!(wrap("", 7, 2), Vec::<String>::new());
     }

@@ -35,8 +35,9 @@ CREATE TABLE sessions (
 
 -- Every list is newest first by (created_at, key). What a filter fixes stands before the time, so that each
 -- list is one ordered walk, or a merge of a few; what it may also look at stands behind the key.
-CREATE INDEX sessions_newest ON sessions (created_at, key, channel);
-CREATE INDEX sessions_current ON sessions (archived, created_at, key, channel);
+CREATE INDEX sessions_newest ON sessions (created_at);
+CREATE INDEX sessions_current ON sessions (archived, created_at);
+CREATE INDEX sessions_by_channel ON sessions (channel, archived, created_at);
 CREATE INDEX sessions_by_state ON sessions (state, archived, created_at, key, harness, channel);
 CREATE INDEX sessions_by_harness ON sessions (harness, archived, created_at, key, channel);
 CREATE INDEX sessions_by_repo ON sessions (repo_id, archived, created_at, key) WHERE repo_id IS NOT NULL;

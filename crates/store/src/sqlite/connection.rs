@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use rusqlite::{Connection, OpenFlags};
 
+use super::migrations;
 use crate::StoreError;
 
 const PRIVATE: u32 = 0o600;
@@ -66,6 +67,8 @@ pub(super) fn open_writer(path: &Path) -> Result<Connection, StoreError> {
     let connection =
         Connection::open_with_flags(path, OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX)?;
     connection.busy_timeout(BUSY_TIMEOUT)?;
+    // Before anything is set: another program's database, or a newer one, stays as it is.
+    migrations::version(&connection)?;
     // The page size counts only until the first page is written, so it stands first.
     connection.pragma_update(None, "page_size", PAGE_SIZE)?;
     connection.pragma_update(None, "journal_mode", "WAL")?;

@@ -7,15 +7,19 @@ use coven_domain::session::SessionState;
 use rusqlite::types::Value;
 use rusqlite::{Connection, params_from_iter};
 
-use super::{count, integer, sessions, unsigned};
+use super::{integer, sessions, unsigned};
 use crate::{SessionFilter, SessionPage, SessionQuery, StoreError};
 
 pub(super) fn page(connection: &Connection, query: &SessionQuery) -> Result<SessionPage, StoreError> {
     // The rows and their total belong to one moment.
     let read = connection.unchecked_transaction()?;
     let total = total(&read, &query.filter)?;
+    let cursor = match &query.after {
+        Some((at, id)) => Some((at.as_millis(), position_of(&read, *id)?)),
+        None => None,
+    };
+    let mut keys = keys(&read, &query.filter, cursor, Window::of(query, total))?;
     // One more than asked for tells whether there are more.
-    let mut keys = keys(&read, query, query.limit.saturating_add(1))?;
     let has_more = keys.len() > query.limit;
     keys.truncate(query.limit);
     let sessions = sessions::by_keys(&read, &keys)?;
@@ -23,34 +27,60 @@ pub(super) fn page(connection: &Connection, query: &SessionQuery) -> Result<Sess
     Ok(SessionPage { sessions, total, has_more })
 }
 
-/// The keys of a page, from the index alone; whole rows are read only for what is shown.
-fn keys(connection: &Connection, query: &SessionQuery, limit: usize) -> Result<Vec<i64>, StoreError> {
-    let cursor = match &query.after {
-        Some((at, id)) => Some((at.as_millis(), position_of(connection, *id)?)),
-        None => None,
-    };
-    let (sql, values) = statement(query, cursor, limit);
+/// Which rows of a walk are wanted, and from which end it is shorter to get there.
+#[derive(Clone, Copy)]
+struct Window {
+    skip: u64,
+    take: u64,
+    from_oldest: bool,
+}
+
+impl Window {
+    fn of(query: &SessionQuery, total: u64) -> Self {
+        let take = u64::try_from(query.limit).unwrap_or(u64::MAX).saturating_add(1);
+        let from_newest = Self { skip: query.offset, take, from_oldest: false };
+        match total.checked_sub(query.offset) {
+            Some(left) if query.after.is_none() && query.offset > left => {
+                let take = take.min(left);
+                Self { skip: left - take, take, from_oldest: true }
+            }
+            _ => from_newest,
+        }
+    }
+}
+
+/// The keys of a page, newest first, from the index alone; whole rows are read only for what is shown.
+fn keys(
+    connection: &Connection,
+    filter: &SessionFilter,
+    cursor: Option<(i64, i64)>,
+    window: Window,
+) -> Result<Vec<i64>, StoreError> {
+    let (sql, values) = statement(filter, cursor, window);
     let mut statement = connection.prepare_cached(&sql)?;
     let mut rows = statement.query(params_from_iter(values))?;
     let mut keys = Vec::new();
     while let Some(row) = rows.next()? {
         keys.push(row.get(1)?);
     }
+    if window.from_oldest {
+        keys.reverse();
+    }
     Ok(keys)
 }
 
-fn statement(query: &SessionQuery, cursor: Option<(i64, i64)>, limit: usize) -> (String, Vec<Value>) {
+fn statement(filter: &SessionFilter, cursor: Option<(i64, i64)>, window: Window) -> (String, Vec<Value>) {
     let (mut branches, mut values) = (Vec::new(), Vec::new());
-    for walk in walks(&query.filter) {
+    for walk in walks(filter) {
         for beyond in beyond(cursor) {
             let (sql, bound) = all_of(walk.fixed.iter().chain(&walk.looked_at).chain(&beyond));
             branches.push(format!("SELECT created_at, key FROM sessions INDEXED BY {}{sql}", walk.index));
             values.extend(bound);
         }
     }
-    values.extend([Value::from(count(limit)), Value::from(integer(query.offset))]);
-    let sql = format!("{} ORDER BY created_at DESC, key DESC LIMIT ? OFFSET ?", branches.join(" UNION ALL "));
-    (sql, values)
+    values.extend([Value::from(integer(window.take)), Value::from(integer(window.skip))]);
+    let order = if window.from_oldest { "created_at, key" } else { "created_at DESC, key DESC" };
+    (format!("{} ORDER BY {order} LIMIT ? OFFSET ?", branches.join(" UNION ALL ")), values)
 }
 
 /// What comes after a cursor: the rest of its millisecond, and everything before it. Two walks, because SQLite
@@ -127,11 +157,19 @@ fn walks(filter: &SessionFilter) -> Vec<Walk> {
         };
         return archived.iter().map(walk).collect();
     }
+    if let Some(channel) = filter.channel {
+        let walk = |archived: &i64| Walk {
+            index: "sessions_by_channel",
+            fixed: vec![equal("channel", channel.as_str().to_owned()), equal("archived", *archived)],
+            looked_at: vec![],
+        };
+        return archived.iter().map(walk).collect();
+    }
     let (index, fixed) = match filter.include_archived {
         true => ("sessions_newest", vec![]),
         false => ("sessions_current", vec![equal("archived", 0)]),
     };
-    vec![Walk { index, fixed, looked_at: channel().into_iter().collect() }]
+    vec![Walk { index, fixed, looked_at: vec![] }]
 }
 
 /// The states asked for, each once; empty when the filter lets every state through.
@@ -186,7 +224,7 @@ mod tests {
         let repo: RepoId = "00000000-0000-4000-8000-000000000001".parse().expect("an id");
         let (running, failed) = (SessionState::Running, SessionState::Failed);
         for states in [vec![], vec![running], vec![failed, running, running]] {
-            for shape in 0..32 {
+            for shape in 0..64 {
                 let has = |bit: u32| shape & (1 << bit) != 0;
                 let filter = SessionFilter {
                     states: states.clone(),
@@ -195,15 +233,18 @@ mod tests {
                     repo: has(2).then_some(repo),
                     include_archived: has(3),
                 };
-                let query = SessionQuery { filter, limit: 20, ..SessionQuery::default() };
-                let (sql, values) = statement(&query, has(4).then_some((1, 1)), 20);
+                let window = Window { skip: 0, take: 20, from_oldest: has(5) };
+                let (sql, values) = statement(&filter, has(4).then_some((1, 1)), window);
                 let plan = plan(&connection, &sql, values);
                 assert!(!plan.contains("TEMP B-TREE"), "{sql}\n{plan}");
                 assert!(
                     plan.lines().all(|line| !line.contains("SCAN") || line.contains("sessions_newest")),
                     "{sql}\n{plan}"
                 );
-                assert!(!has(4) || plan.contains("created_at=? AND key<?"), "{sql}\n{plan}");
+                assert!(
+                    !has(4) || plan.contains("created_at=? AND rowid<?") || plan.contains("created_at=? AND key<?"),
+                    "{sql}\n{plan}"
+                );
                 assert!(has(0) || has(1) || has(2) || plan.contains("COVERING"), "{sql}\n{plan}");
             }
         }

@@ -74,8 +74,10 @@ pub fn migrate(path: impl AsRef<Path>) -> Result<Vec<u32>, StoreError> {
 /// from the database and stays in the copy made before.
 pub fn rollback(path: impl AsRef<Path>, steps: usize) -> Result<Vec<u32>, StoreError> {
     let path = path.as_ref();
+    if !path.exists() {
+        return Ok(Vec::new());
+    }
     let _lock = Lock::take(path)?;
-    make_private(path)?;
     let connection = open_writer(path)?;
     let current = version(&connection)?;
     let undone: Vec<&Migration> = MIGRATIONS.iter().rev().filter(|it| it.version <= current).take(steps).collect();
@@ -134,7 +136,7 @@ fn step(connection: &Connection, sql: &str, version: u32, note: &str) -> Result<
 }
 
 /// The schema's version; 0 for an empty file. Anything else that is not ours is refused.
-fn version(connection: &Connection) -> Result<u32, StoreError> {
+pub(super) fn version(connection: &Connection) -> Result<u32, StoreError> {
     let tables: Vec<String> = connection
         .prepare("SELECT name FROM sqlite_schema WHERE type = 'table' AND name NOT LIKE 'sqlite_%'")?
         .query_map([], |row| row.get(0))?

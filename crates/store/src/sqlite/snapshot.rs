@@ -42,7 +42,7 @@ pub(super) fn take(connection: &Connection) -> Result<StateSnapshot, StoreError>
 /// Every row as an object with the columns' names.
 fn objects(connection: &Connection, sql: &str) -> Result<Vec<Value>, StoreError> {
     let mut statement = connection.prepare_cached(sql)?;
-    let names: Vec<String> = statement.column_names().into_iter().map(str::to_owned).collect();
+    let names: Vec<String> = statement.column_names().map(str::to_owned).collect();
     let mut rows = statement.query([])?;
     let mut objects = Vec::new();
     while let Some(row) = rows.next()? {

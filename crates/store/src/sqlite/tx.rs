@@ -172,3 +172,71 @@ fn note_session(connection: &Connection, event: &str, session: &Session, now: Ti
 struct SessionPayload<'a> {
     session: SessionRecord<'a>,
 }
+
+#[cfg(test)]
+mod tests {
+    use coven_domain::event::NewEvent;
+
+    use super::*;
+    use crate::{SqliteStore, Store};
+
+    const NOW: Timestamp = Timestamp::from_millis(0);
+
+    fn noted(bytes: usize) -> Change {
+        let payload = json!("x".repeat(bytes));
+        Change::Noted(NewEvent { kind: "test.noted".into(), subject: String::new(), at: NOW, payload })
+    }
+
+    #[tokio::test]
+    async fn a_full_disk_is_named_and_leaves_the_state_before() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let store = SqliteStore::open(folder.path().join("coven.db")).expect("a new store");
+        // Given a file that cannot grow any more.
+        {
+            let writer = store.writer.lock().await;
+            let pages: i64 =
+                writer.connection.pragma_query_value(None, "page_count", |row| row.get(0)).expect("a number");
+            writer
+                .connection
+                .pragma_update_and_check(None, "max_page_count", pages, |row| row.get::<_, i64>(0))
+                .expect("a limit");
+        }
+        let mut tx = store.begin().await.expect("the writer's turn");
+        tx.record(noted(10), NOW).await.expect("a little fits");
+
+        let full = tx.record(noted(1 << 20), NOW).await;
+
+        assert!(matches!(full, Err(StoreError::Full)), "{full:?}");
+        // Whatever comes after it must not be written on its own.
+        assert!(matches!(tx.record(noted(10), NOW).await, Err(StoreError::Aborted)));
+        assert!(matches!(tx.commit().await, Err(StoreError::Aborted)));
+        assert_eq!(store.event_range().await.expect("a read"), 1..1);
+        let mut tx = store.begin().await.expect("the writer's turn");
+        tx.record(noted(10), NOW).await.expect("a little still fits");
+        assert_eq!(tx.commit().await.expect("a commit"), 1);
+    }
+
+    #[tokio::test]
+    async fn a_commit_that_nobody_waits_for_any_more_leaves_the_writer_free() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let store = SqliteStore::open(folder.path().join("coven.db")).expect("a new store");
+        for _ in 0..20 {
+            let mut tx = store.begin().await.expect("the writer's turn");
+            tx.record(noted(10), NOW).await.expect("an event");
+            // Polled once: the commit has been handed over, and its future is dropped.
+            let mut commit = tx.commit();
+            let _ = poll_once(&mut commit).await;
+            drop(commit);
+        }
+        let tx = store.begin().await.expect("the writer's turn");
+        assert_eq!(tx.commit().await.expect("a commit"), 20);
+    }
+
+    async fn poll_once<F: Future + Unpin>(future: &mut F) -> bool {
+        std::future::poll_fn(|context| {
+            let done = std::pin::Pin::new(&mut *future).poll(context).is_ready();
+            std::task::Poll::Ready(done)
+        })
+        .await
+    }
+}

@@ -68,8 +68,8 @@ pub fn entry(seq: u64) -> Entry {
         at: at(seq as i64),
         offset: seq * 100,
         length: 100,
-        data: (seq % 2 == 0).then(|| vec![0, 255, b'x']),
-        detail: (seq % 3 == 0).then(|| json!({"seq": seq, "text": "ü"})),
+        data: seq.is_multiple_of(2).then(|| vec![0, 255, b'x']),
+        detail: seq.is_multiple_of(3).then(|| json!({"seq": seq, "text": "ü"})),
     }
 }
 

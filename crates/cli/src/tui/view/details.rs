@@ -23,16 +23,16 @@ pub fn draw(frame: &mut Frame<'_>, app: &App, theme: Theme, area: Rect) {
     }
     if let Some(row) = rows.next() {
         let (sign, look) = theme.status(&record.status);
-        let facts = facts(record, app.now).join(" · ");
+        let facts: String = facts(record, app.now).iter().map(|fact| format!(" · {fact}")).collect();
         let facts = text::fit(&facts, columns.saturating_sub(4 + record.status.len()));
         let status = Span::styled(format!(" {sign} {}", record.status), look);
-        frame.render_widget(Line::from(vec![status, Span::raw(format!(" {facts}"))]), row);
+        frame.render_widget(Line::from(vec![status, Span::raw(facts)]), row);
     }
 }
 
 fn facts(record: &SessionRecord, now: Timestamp) -> Vec<String> {
     let meta = |key: &str| record.metadata.get(key).and_then(|value| value.as_str());
-    let mut facts = vec![String::new()];
+    let mut facts = Vec::new();
     let created = age(&record.created_at, now);
     let changed = age(&record.updated_at, now);
     match record.status.as_str() {
@@ -57,10 +57,6 @@ fn facts(record: &SessionRecord, now: Timestamp) -> Vec<String> {
     }
     facts.extend(meta("reason").map(|reason| reason.replace('_', " ")));
     facts.extend(meta("error").map(str::to_owned));
-    facts.remove(0);
-    if let Some(first) = facts.first_mut() {
-        first.insert_str(0, "· ");
-    }
     facts
 }
 

@@ -14,7 +14,7 @@ use super::super::text;
 use super::Theme;
 use crate::wording::short_id;
 
-const WIDTH: u16 = 62;
+const WIDTH: u16 = 68;
 
 pub fn confirm(frame: &mut Frame<'_>, app: &App, theme: Theme, id: &str, what: &What) {
     let (title, explanation, yes) = match what {
@@ -46,10 +46,14 @@ pub fn sacrifice(frame: &mut Frame<'_>, app: &App, theme: Theme, id: &str, line:
 }
 
 fn name(app: &App, id: &str) -> String {
-    match app.list.find(id) {
-        Some(record) => format!("“{}” · {} · {}", text::fit(&record.title, 40), record.harness, short_id(id)),
-        None => short_id(id).to_owned(),
-    }
+    let short = short_id(id);
+    let Some(record) = app.list.find(id) else { return short.to_owned() };
+    let harness = text::fit(&record.harness, 16);
+    let rest = text::width(&harness) + text::width(short) + 6;
+    let columns = usize::from(WIDTH.min(app.size.width)).saturating_sub(4);
+    // Where there is no room for a useful piece of it the name is broken into lines.
+    let title = text::fit(&record.title, columns.saturating_sub(rest).max(24));
+    format!("“{title}” {harness}, {short}")
 }
 
 /// A frame in the middle of the screen with these sentences in it; returns its inside, whose last row is the caller's.
@@ -64,12 +68,24 @@ fn boxed(frame: &mut Frame<'_>, border: Style, title: &str, sentences: &[&str], 
     let block = Block::bordered().border_type(BorderType::Rounded).border_style(border).title(format!(" {title} "));
     let inner = block.inner(area);
     let inner = Rect { x: inner.x + 1, width: inner.width.saturating_sub(2), ..inner };
-    frame.render_widget(Clear, area);
+    clear(frame, area);
     frame.render_widget(block, area);
     // Where rows are missing the question gives way, not the line that answers it.
     let shown = Rect { height: inner.height.saturating_sub(1), ..inner };
     frame.render_widget(Paragraph::new(lines), shown);
     inner
+}
+
+/// Empties a box, together with wide characters that would reach into it from the left.
+pub fn clear(frame: &mut Frame<'_>, area: Rect) {
+    frame.render_widget(Clear, area);
+    let Some(left) = area.x.checked_sub(1) else { return };
+    for y in area.top()..area.bottom() {
+        let cell = &mut frame.buffer_mut()[(left, y)];
+        if text::width(cell.symbol()) > 1 {
+            cell.set_symbol(" ");
+        }
+    }
 }
 
 pub fn middle(screen: Rect, width: u16, height: u16) -> Rect {

@@ -24,8 +24,8 @@ pub fn draw(frame: &mut Frame<'_>, app: &App, theme: Theme, area: Rect) {
         _ => {
             let offers = app.selected().map(offer::offers).unwrap_or_default();
             let offers: Vec<_> = offers.iter().map(|offer| (key_name(offer.key), offer.word.to_owned())).collect();
-            let general = [("/", "filter"), ("?", "help"), ("q", "quit")].map(owned);
-            frame.render_widget(keys(&offers, &general, columns, theme), area);
+            let always = [("?", "help"), ("q", "quit")].map(owned);
+            frame.render_widget(keys(&offers, &always, columns, theme), area);
         }
     }
 }
@@ -34,7 +34,7 @@ fn owned((key, word): (&str, &str)) -> (String, String) {
     (key.to_owned(), word.to_owned())
 }
 
-/// As many keys as fit. What is always there (help, quit) has its place at the right; the rest is in the help.
+/// As many keys as fit. What is always there has its place at the right; what finds none is in the help.
 fn keys(left: &[(String, String)], right: &[(String, String)], columns: usize, theme: Theme) -> Line<'static> {
     let size = |(key, word): &(String, String)| text::width(key) + text::width(word) + 3;
     let mut room = columns.saturating_sub(1);
@@ -42,9 +42,8 @@ fn keys(left: &[(String, String)], right: &[(String, String)], columns: usize, t
     kept_right.reverse();
     let kept_left: Vec<_> = left.iter().take_while(|hint| take(&mut room, size(hint))).collect();
     let mut spans = vec![Span::raw(" ")];
-    let hint = |(key, word): &(String, String)| {
-        [Span::styled(key.clone(), theme.key()), Span::raw(format!(" {word}  "))]
-    };
+    let hint =
+        |(key, word): &(String, String)| [Span::styled(key.clone(), theme.key()), Span::raw(format!(" {word}  "))];
     spans.extend(kept_left.into_iter().flat_map(hint));
     spans.push(Span::raw(" ".repeat(room)));
     spans.extend(kept_right.into_iter().flat_map(hint));
@@ -67,6 +66,6 @@ fn typing(frame: &mut Frame<'_>, theme: Theme, line: &Typed, area: Rect) {
     let (seen, cursor) = line.view(columns.saturating_sub(3 + text::width(hint)));
     let column = u16::try_from(cursor + 3).unwrap_or(u16::MAX);
     frame.render_widget(Line::from(vec![Span::styled(" > ", theme.key()), Span::raw(seen)]), area);
-    frame.render_widget(Line::styled(hint, theme.quiet()).right_aligned(), area);
+    frame.render_widget(Line::from(Span::styled(hint, theme.quiet())).right_aligned(), area);
     frame.set_cursor_position(Position::new(area.x.saturating_add(column), area.y));
 }

@@ -8,17 +8,21 @@ use super::super::state::{App, Link, Mode};
 use super::super::text;
 use super::Theme;
 
+const NAME: &str = " coven sessions";
+const SHORT_NAME: &str = " coven";
+const HINT: &str = "   / filters";
+
 pub fn draw(frame: &mut Frame<'_>, app: &App, theme: Theme, area: Rect) {
     if area.area() == 0 {
         return;
     }
     let columns = usize::from(area.width);
     if let Link::Lost(why) = &app.link {
-        let what = text::fit(&format!(" daemon not reachable, retrying: {why}"), columns);
+        let what = text::fit(&format!(" daemon not reachable, retrying · {why}"), columns);
         frame.render_widget(Line::styled(format!("{what:columns$}"), theme.banner()), area);
         return;
     }
-    let right = Line::styled(counts(app), theme.quiet()).right_aligned();
+    let right = Line::from(Span::styled(counts(app), theme.quiet())).right_aligned();
     let room = columns.saturating_sub(right.width() + 2);
     let left = match &app.mode {
         Mode::Filtering(line) => {
@@ -31,7 +35,11 @@ pub fn draw(frame: &mut Frame<'_>, app: &App, theme: Theme, area: Rect) {
             let filter = text::fit(app.list.filter(), room.saturating_sub(3));
             Line::from(vec![Span::styled(" / ", theme.key()), Span::styled(filter, theme.strong())])
         }
-        _ => Line::styled(text::fit(" coven sessions", room), theme.strong()),
+        _ => {
+            let name = if room < NAME.len() { SHORT_NAME } else { NAME };
+            let hint = if room < NAME.len() + HINT.len() { "" } else { HINT };
+            Line::from(vec![Span::styled(text::fit(name, room), theme.strong()), Span::styled(hint, theme.quiet())])
+        }
     };
     frame.render_widget(left, area);
     frame.render_widget(right, area);

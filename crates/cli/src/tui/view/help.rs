@@ -3,13 +3,13 @@
 use ratatui::Frame;
 use ratatui::layout::{Rect, Size};
 use ratatui::text::{Line, Span};
-use ratatui::widgets::{Block, BorderType, Clear, Paragraph};
+use ratatui::widgets::{Block, BorderType, Paragraph};
 
-use super::super::offer::{OFFERS, key_name};
+use super::super::offer::{ENTER, OFFERS};
 use super::Theme;
-use super::dialog::middle;
+use super::dialog::{clear, middle};
 
-const WIDTH: u16 = 66;
+const WIDTH: u16 = 74;
 const KEY_COLUMN: usize = 16;
 
 const MOVING: &[(&str, &str)] = &[
@@ -29,7 +29,10 @@ fn lines(theme: Theme) -> Vec<Line<'static>> {
     };
     let mut lines: Vec<Line<'static>> = MOVING.iter().map(|(key, what)| entry(key, what)).collect();
     lines.push(Line::styled(" what the selected session allows", theme.quiet()));
-    lines.extend(OFFERS.iter().map(|offer| entry(&key_name(offer.key), offer.help)));
+    lines.extend(OFFERS.iter().map(|offer| match offer.key {
+        ENTER => entry("Enter", offer.help),
+        key => entry(key.encode_utf8(&mut [0; 4]), offer.help),
+    }));
     lines.push(Line::styled(" the rest", theme.quiet()));
     lines.extend(GENERAL.iter().map(|(key, what)| entry(key, what)));
     lines
@@ -54,6 +57,6 @@ pub fn draw(frame: &mut Frame<'_>, theme: Theme, scroll: u16) {
         .border_type(BorderType::Rounded)
         .title(" Keys ")
         .title_bottom(Line::raw(more).right_aligned());
-    frame.render_widget(Clear, area);
+    clear(frame, area);
     frame.render_widget(Paragraph::new(lines(theme)).block(block).scroll((scroll, 0)), area);
 }

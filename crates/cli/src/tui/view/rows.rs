@@ -74,7 +74,8 @@ pub fn draw(frame: &mut Frame<'_>, app: &App, theme: Theme, heads: Rect, area: R
     let longest = visible.iter().map(|record| text::width(&record.harness)).max().unwrap_or(0);
     let columns = Columns::of(usize::from(area.width), longest);
 
-    let head = columns.join(Span::raw(" "), Span::raw(padded("STATUS", columns.status)), ["HARNESS", "TITLE", "AGE", "ID"]);
+    let head =
+        columns.join(Span::raw(" "), Span::raw(padded("STATUS", columns.status)), ["HARNESS", "TITLE", "AGE", "ID"]);
     frame.render_widget(head.style(theme.quiet()), heads);
     for ((row, place), record) in area.rows().zip(places).zip(visible) {
         let mut line = row_of(record, app, theme, columns);

@@ -2,6 +2,7 @@
 
 use ratatui::Frame;
 use ratatui::layout::Rect;
+use ratatui::text::{Line, Span};
 use ratatui::widgets::{Block, Borders, Paragraph, Wrap};
 
 use super::super::state::App;
@@ -16,13 +17,13 @@ pub fn draw(frame: &mut Frame<'_>, app: &App, theme: Theme, area: Rect, is_besid
         _ => String::new(),
     };
     let room = usize::from(area.width).saturating_sub(text::width(&size) + 6);
+    let title = format!(" {} ", text::fit(&record.title, room));
     let borders = if is_beside { Borders::TOP | Borders::LEFT } else { Borders::TOP };
     let block = Block::new()
         .borders(borders)
         .border_style(theme.quiet())
-        .title_style(theme.strong())
-        .title_top(format!("─ {} ", text::fit(&record.title, room)))
-        .title_top(ratatui::text::Line::styled(size, theme.quiet()).right_aligned());
+        .title_top(Line::from(vec![Span::raw("─"), Span::styled(title, theme.strong())]))
+        .title_top(Line::from(size).right_aligned());
     let inner = block.inner(area);
     frame.render_widget(block, area);
 

@@ -43,7 +43,7 @@ impl Theme {
     }
 
     pub fn strong(self) -> Style {
-        Style::new().add_modifier(Modifier::BOLD)
+        Style::new().add_modifier(Modifier::BOLD).remove_modifier(Modifier::DIM)
     }
 
     pub fn key(self) -> Style {
@@ -67,9 +67,8 @@ impl Theme {
     pub fn foreign(self, line: &Line<'static>) -> Line<'static> {
         let mut line = line.clone();
         if self == Self::Plain {
-            for span in &mut line.spans {
-                (span.style.fg, span.style.bg) = (None, None);
-            }
+            let styles = line.spans.iter_mut().map(|span| &mut span.style).chain([&mut line.style]);
+            styles.for_each(|style| (style.fg, style.bg) = (None, None));
         }
         line
     }

@@ -1,0 +1,136 @@
+//! A session's recording in other forms, converted while it streams by.
+
+mod asciicast;
+mod progress;
+mod target;
+
+use std::io::{self, Write};
+
+use coven_api::session::EntryRecord;
+use coven_api::{ClientError, SessionRecord};
+use coven_screen::{HtmlLog, TextLog};
+use hyper::Method;
+use serde::Deserialize;
+use serde_json::value::RawValue;
+
+use self::asciicast::Asciicast;
+use self::progress::Progress;
+pub use self::target::Target;
+use crate::failure::Failure;
+use crate::ledger::{Ledger, page_path, size_of};
+use crate::link::Link;
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub enum Format {
+    /// What a person would have read, without colours
+    Text,
+    /// A recording that asciinema plays (version 2)
+    Asciicast,
+    /// A page with colours
+    Html,
+    /// The entries of the ledger, one per line
+    Jsonl,
+}
+
+/// One converter; takes entries in order.
+enum Converter {
+    Text(Box<TextLog>),
+    Html(Box<HtmlLog>),
+    Asciicast(Asciicast),
+}
+
+impl Converter {
+    fn new(format: Format, record: &SessionRecord, first: &EntryRecord, with_input: bool) -> Self {
+        // A session that tells no size had the terminal that everything can do with.
+        let (rows, cols) = size_of(first).unwrap_or((24, 80));
+        match format {
+            Format::Text => Self::Text(Box::new(TextLog::new(rows, cols))),
+            Format::Html => Self::Html(Box::new(HtmlLog::new(rows, cols, &record.title))),
+            Format::Asciicast | Format::Jsonl => {
+                Self::Asciicast(Asciicast::new(rows, cols, &record.title, first, with_input))
+            }
+        }
+    }
+
+    fn take(&mut self, entry: &EntryRecord, out: &mut dyn Write) -> io::Result<()> {
+        match (self, entry.kind.as_str()) {
+            (Self::Asciicast(cast), _) => cast.take(entry, out),
+            (Self::Text(log), "output") => log.push(&entry.bytes(), out),
+            (Self::Html(log), "output") => log.push(&entry.bytes(), out),
+            (Self::Text(log), "resize") => {
+                if let Some((rows, cols)) = size_of(entry) {
+                    log.resize(rows, cols);
+                }
+                Ok(())
+            }
+            (Self::Html(log), "resize") => {
+                if let Some((rows, cols)) = size_of(entry) {
+                    log.resize(rows, cols);
+                }
+                Ok(())
+            }
+            (Self::Text(_) | Self::Html(_), _) => Ok(()),
+        }
+    }
+
+    fn finish(self, out: &mut dyn Write) -> io::Result<()> {
+        match self {
+            Self::Text(log) => log.finish(out),
+            Self::Html(log) => log.finish(out),
+            Self::Asciicast(cast) => cast.finish(out),
+        }
+    }
+}
+
+/// Writes the session in that form.
+pub async fn export(
+    link: &mut Link,
+    id: &str,
+    format: Format,
+    with_input: bool,
+    target: &mut Target,
+) -> Result<(), Failure> {
+    let record = link.session(id).await?;
+    let mut progress = Progress::new();
+    if format == Format::Jsonl {
+        return entries(link, &record.id, target, &mut progress).await;
+    }
+    let mut ledger = Ledger::after(&record.id, 0);
+    let Some(first) = ledger.next(link).await? else {
+        return Err(Failure::refused("the session has written nothing yet", "Start it, or wait until it has"));
+    };
+    let mut converter = Converter::new(format, &record, &first, with_input);
+    let mut entry = Some(first);
+    while let Some(current) = entry {
+        converter.take(&current, target).map_err(Failure::Output)?;
+        progress.reached(current.offset.unwrap_or(0) + current.length.unwrap_or(0));
+        entry = ledger.next(link).await?;
+    }
+    converter.finish(target).map_err(Failure::Output)?;
+    progress.done();
+    Ok(())
+}
+
+#[derive(Deserialize)]
+struct RawPage<'a> {
+    #[serde(borrow)]
+    entries: Vec<&'a RawValue>,
+    next: u64,
+}
+
+/// Entries as the daemon wrote them, one per line.
+async fn entries(link: &mut Link, id: &str, target: &mut Target, progress: &mut Progress) -> Result<(), Failure> {
+    let mut after = 0;
+    loop {
+        let body = link.bytes(Method::GET, &page_path(id, after), None).await?;
+        let page: RawPage<'_> = serde_json::from_slice(&body).map_err(ClientError::from)?;
+        for entry in &page.entries {
+            writeln!(target, "{entry}").map_err(Failure::Output)?;
+        }
+        if page.entries.is_empty() || page.next <= after {
+            progress.done();
+            return Ok(());
+        }
+        after = page.next;
+    }
+}

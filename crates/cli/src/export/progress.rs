@@ -1,0 +1,36 @@
+//! How far a long export has come, for a person who waits.
+
+use std::io::{self, IsTerminal, Write};
+use std::time::{Duration, Instant};
+
+use crate::wording;
+
+const EVERY: Duration = Duration::from_millis(500);
+
+pub struct Progress {
+    /// Nothing where nobody looks, or where the export itself is what they see.
+    next_at: Option<Instant>,
+    is_shown: bool,
+}
+
+impl Progress {
+    pub fn new() -> Self {
+        let is_watched = io::stderr().is_terminal() && !io::stdout().is_terminal();
+        Self { next_at: is_watched.then(|| Instant::now() + EVERY), is_shown: false }
+    }
+
+    pub fn reached(&mut self, bytes: u64) {
+        let now = Instant::now();
+        if self.next_at.is_some_and(|at| now >= at) {
+            self.next_at = Some(now + EVERY);
+            self.is_shown = true;
+            let _ = write!(io::stderr(), "\rexported {} \x1b[K", wording::size(bytes));
+        }
+    }
+
+    pub fn done(&mut self) {
+        if self.is_shown {
+            let _ = write!(io::stderr(), "\r\x1b[K");
+        }
+    }
+}

@@ -1,0 +1,231 @@
+//! Plays a tape on the terminal, with pause, seek and speed.
+
+use std::fmt;
+use std::io::{self, IsTerminal};
+use std::str::FromStr;
+use std::time::{Duration, Instant};
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+
+use super::keys::{Key, keys};
+use super::tape::Tape;
+use crate::attach::log_view::LogTerminal;
+use crate::attach::modes::ModeWatch;
+use crate::attach::signals::Signals;
+use crate::failure::Failure;
+use crate::output;
+
+/// How far an arrow key jumps.
+const JUMP: Duration = Duration::from_secs(5);
+const SLOWEST: f64 = 1.0 / 64.0;
+const FASTEST: f64 = 1024.0;
+
+/// How much faster than it was; infinite without any pause.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Speed(f64);
+
+impl Speed {
+    /// The time on the clock for a span of the recording.
+    fn shorten(self, span: Duration) -> Duration {
+        Duration::try_from_secs_f64(span.as_secs_f64() / self.0).unwrap_or(Duration::ZERO)
+    }
+
+    /// The span of the recording for a time on the clock.
+    fn stretch(self, elapsed: Duration) -> Duration {
+        Duration::try_from_secs_f64(elapsed.as_secs_f64() * self.0).unwrap_or(Duration::MAX)
+    }
+
+    fn times(self, factor: f64) -> Self {
+        Self((self.0 * factor).clamp(SLOWEST, FASTEST))
+    }
+}
+
+impl FromStr for Speed {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        match text.trim_end_matches('x').parse::<f64>() {
+            _ if text == "max" => Ok(Self(f64::INFINITY)),
+            Ok(speed) if speed > 0.0 && speed.is_finite() => Ok(Self(speed)),
+            _ => Err(format!("{text:?} is not a number above 0 or \"max\"")),
+        }
+    }
+}
+
+impl fmt::Display for Speed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0.is_finite() {
+            true => write!(f, "{}x", self.0),
+            false => write!(f, "max"),
+        }
+    }
+}
+
+/// The signal that ended it, if one did.
+pub fn play(tape: Tape, speed: Speed, from: u64) -> Result<Option<i32>, Failure> {
+    let mut signals = Signals::listen().map_err(Failure::Terminal)?;
+    let terminal = LogTerminal::open()?;
+    let mut player = Player {
+        tape,
+        speed,
+        position: Duration::ZERO,
+        next: 0,
+        is_paused: false,
+        has_keys: io::stdin().is_terminal(),
+        watch: ModeWatch::default(),
+    };
+    let ending = player.begin(from).and_then(|()| player.run(&mut signals));
+    if let Some(terminal) = terminal {
+        terminal.close(&player.watch)?;
+    }
+    ending
+}
+
+struct Player {
+    tape: Tape,
+    speed: Speed,
+    /// How far the recording was played.
+    position: Duration,
+    /// The mark that comes next.
+    next: usize,
+    is_paused: bool,
+    has_keys: bool,
+    watch: ModeWatch,
+}
+
+impl Player {
+    fn begin(&mut self, from: u64) -> Result<(), Failure> {
+        self.show(b"\x1b[H\x1b[2J")?;
+        if from > 0 {
+            self.next = self.tape.first_beyond(from)?;
+            self.position = self.tape.mark(self.next)?.map_or(self.position, |mark| mark.at);
+            let screen = self.tape.screen_at(from)?;
+            self.show(&screen)?;
+        }
+        Ok(())
+    }
+
+    fn run(&mut self, signals: &mut Signals) -> Result<Option<i32>, Failure> {
+        while let Some(mark) = self.tape.mark(self.next)? {
+            let until = match self.is_paused {
+                true => None,
+                false => Some(self.speed.shorten(mark.at.saturating_sub(self.position))),
+            };
+            let began = Instant::now();
+            let typed = self.wait(signals, until)?;
+            if let Some(signal) = signals.ending() {
+                return Ok(Some(signal));
+            }
+            if !self.is_paused {
+                let played = self.speed.stretch(began.elapsed());
+                self.position = self.position.saturating_add(played).min(mark.at);
+            }
+            for key in typed {
+                if key == Key::Quit {
+                    return Ok(None);
+                }
+                self.obey(key)?;
+            }
+            // A key may have moved everything: look at the time again.
+            let is_due = until.is_some_and(|until| began.elapsed() >= until);
+            if is_due && self.tape.mark(self.next)? == Some(mark) {
+                let bytes = self.tape.bytes(self.next)?;
+                self.show(&bytes)?;
+                self.tape.played(self.next);
+                self.position = mark.at;
+                self.next += 1;
+            }
+        }
+        Ok(None)
+    }
+
+    /// The keys that were typed until it is time, or until the first one.
+    fn wait(&self, signals: &mut Signals, until: Option<Duration>) -> Result<Vec<Key>, Failure> {
+        let stdin = io::stdin();
+        let mut places = vec![PollFd::new(signals, PollFlags::IN)];
+        if self.has_keys {
+            places.push(PollFd::new(&stdin, PollFlags::IN));
+        }
+        let timeout = until.and_then(|until| Timespec::try_from(until).ok());
+        match poll(&mut places, timeout.as_ref()) {
+            Ok(_) | Err(rustix::io::Errno::INTR) => {}
+            Err(error) => return Err(Failure::Terminal(error.into())),
+        }
+        let is_typed = places.get(1).is_some_and(|place| !place.revents().is_empty());
+        drop(places);
+        signals.hush();
+        if !is_typed {
+            return Ok(Vec::new());
+        }
+        let mut typed = [0; 1024];
+        match rustix::io::read(&stdin, &mut typed) {
+            Ok(0) => Ok(vec![Key::Quit]),
+            Ok(count) => Ok(keys(&typed[..count])),
+            Err(_) => Ok(Vec::new()),
+        }
+    }
+
+    fn obey(&mut self, key: Key) -> Result<(), Failure> {
+        match key {
+            Key::Pause => self.is_paused = !self.is_paused,
+            Key::Back => self.seek(self.position.saturating_sub(JUMP))?,
+            Key::Forward => self.seek(self.position + JUMP)?,
+            Key::Faster => self.speed = self.speed.times(2.0),
+            Key::Slower => self.speed = self.speed.times(0.5),
+            Key::Quit => {}
+        }
+        self.tell()
+    }
+
+    fn seek(&mut self, to: Duration) -> Result<(), Failure> {
+        let next = self.tape.first_after(to)?;
+        let offset = match next.checked_sub(1) {
+            Some(last) => self.tape.mark(last)?.map_or(0, |mark| mark.end()),
+            None => self.tape.mark(0)?.map_or(0, |mark| mark.offset),
+        };
+        let screen = self.tape.screen_at(offset)?;
+        self.show(&screen)?;
+        self.next = next;
+        self.position = to;
+        Ok(())
+    }
+
+    /// Where we are, in the window's title: the screen belongs to the recording.
+    fn tell(&mut self) -> Result<(), Failure> {
+        let seconds = self.position.as_secs();
+        let state = if self.is_paused { "paused" } else { "playing" };
+        let text = format!("\x1b]2;{state} at {}:{:02}, {}\x07", seconds / 60, seconds % 60, self.speed);
+        output::bytes(text.as_bytes())
+    }
+
+    fn show(&mut self, bytes: &[u8]) -> Result<(), Failure> {
+        self.watch.feed(bytes);
+        output::bytes(bytes)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_speed_is_a_number_above_zero_or_max() {
+        assert_eq!("2".parse(), Ok(Speed(2.0)));
+        assert_eq!("0.5x".parse(), Ok(Speed(0.5)));
+        assert_eq!("max".parse(), Ok(Speed(f64::INFINITY)));
+        for wrong in ["0", "-1", "fast", "", "inf", "NaN"] {
+            assert!(wrong.parse::<Speed>().is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn time_runs_at_the_chosen_speed_and_never_overflows() {
+        let second = Duration::from_secs(1);
+        assert_eq!(Speed(2.0).shorten(second), Duration::from_millis(500));
+        assert_eq!(Speed(2.0).stretch(second), Duration::from_secs(2));
+        assert_eq!(Speed(f64::INFINITY).shorten(second), Duration::ZERO);
+        assert_eq!(Speed(f64::INFINITY).stretch(second), Duration::MAX);
+        assert_eq!(Speed(f64::INFINITY).stretch(Duration::ZERO), Duration::MAX);
+        assert_eq!(Speed(f64::INFINITY).times(0.5), Speed(FASTEST));
+    }
+}

@@ -1,0 +1,46 @@
+//! `coven attach`: a terminal on a running session, or the log of one that has ended.
+
+use std::process::ExitCode;
+
+use super::SessionArg;
+use crate::attach::{self, Options, Outcome, Start};
+use crate::command_line::Place;
+use crate::failure::Failure;
+
+/// Opens a terminal on a session; shows the log of one that has ended
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:
+  coven attach 1a2b                   Ctrl-\\ leaves it running (config: sessions.detachKeys)
+  coven attach 1a2b --read-only       watches; Ctrl-C leaves too
+  coven attach 1a2b > output          everything it wrote and writes, byte for byte, until it ends
+  echo make | coven attach 1a2b       types what comes through the pipe")]
+pub struct Args {
+    #[command(flatten)]
+    session: SessionArg,
+    /// Watch only: keys and the size of this terminal stay here
+    #[arg(long)]
+    read_only: bool,
+    /// Begin with what comes next, not with what is there
+    #[arg(long)]
+    no_replay: bool,
+}
+
+pub fn run(args: Args, place: &Place) -> Result<ExitCode, Failure> {
+    let home = place.home()?;
+    let start = if args.no_replay { Start::Now } else { Start::Screen };
+    let outcome = attach::open(&home, &args.session.id, Options { start, is_read_only: args.read_only })?;
+    Ok(exit_code(outcome))
+}
+
+/// An attached viewer has done its work however the session ended.
+pub fn exit_code(outcome: Outcome) -> ExitCode {
+    match outcome {
+        Outcome::Detached | Outcome::Exited(_) | Outcome::Shown => ExitCode::SUCCESS,
+        Outcome::Signalled(signal) => signal_code(signal),
+    }
+}
+
+/// What a shell tells of a command that a signal ended.
+pub fn signal_code(signal: i32) -> ExitCode {
+    ExitCode::from(u8::try_from(128 + signal).unwrap_or(1))
+}

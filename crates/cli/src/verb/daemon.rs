@@ -1,0 +1,157 @@
+//! `coven daemon`: starts, stops and looks at the daemon of a home.
+
+use std::process::ExitCode;
+use std::time::{Duration, Instant};
+
+use clap::Subcommand;
+use coven_api::health::HealthResponse;
+use coven_host::clock;
+use coven_host::daemon_start;
+use coven_host::home::Home;
+use hyper::Method;
+use serde_json::json;
+
+use super::{daemon_logs, print_json};
+use crate::command_line::Place;
+use crate::failure::{self, Failure};
+use crate::link::{Link, block_on, not_running};
+use crate::{output, wording};
+
+/// How long a daemon may take to write down what it holds and end.
+const STOPS_WITHIN: Duration = Duration::from_secs(20);
+
+/// Starts, stops and looks at the daemon; sessions outlive it
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:
+  coven daemon status
+  coven daemon restart                         sessions go on
+  coven daemon start --listen 127.0.0.1:7777   also on TCP, with the token of the home
+  coven daemon stop --kill-sessions
+  coven daemon logs --follow")]
+pub struct Args {
+    #[command(subcommand)]
+    verb: Verb,
+}
+
+#[derive(Debug, Subcommand)]
+enum Verb {
+    /// Starts it, if it does not run; commands do that by themselves
+    Start(StartArgs),
+    /// Stops it; sessions go on
+    Stop {
+        /// End all sessions too
+        #[arg(long)]
+        kill_sessions: bool,
+    },
+    /// Stops and starts it; sessions go on
+    Restart(StartArgs),
+    /// Says whether it runs and how it is
+    Status {
+        #[arg(long)]
+        json: bool,
+    },
+    /// Prints the daemon's own log
+    Logs(daemon_logs::Args),
+    /// Runs it in the foreground
+    #[command(hide = true)]
+    Serve {
+        #[arg(long)]
+        listen: Option<String>,
+    },
+}
+
+#[derive(Debug, clap::Args)]
+struct StartArgs {
+    /// Listen on this address too, e.g. 127.0.0.1:7777
+    #[arg(long, value_name = "ADDR")]
+    listen: Option<String>,
+}
+
+pub fn run(args: Args, place: &Place) -> Result<ExitCode, Failure> {
+    match args.verb {
+        // With --home in front of it; the usual spelling never comes here.
+        Verb::Serve { listen } => return Ok(super::serve::serve(place, listen)),
+        Verb::Start(args) => start(&place.home()?, args)?,
+        Verb::Stop { kill_sessions } => {
+            let was_running = stop(&place.home()?, kill_sessions)?;
+            output::line(format_args!("{}", if was_running { "stopped" } else { "it did not run" }))?;
+        }
+        Verb::Restart(args) => {
+            let home = place.home()?;
+            stop(&home, false)?;
+            start(&home, args)?;
+        }
+        Verb::Status { json } => return status(&place.home()?, json),
+        Verb::Logs(args) => daemon_logs::run(&args, &place.home()?)?,
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn start(home: &Home, args: StartArgs) -> Result<(), Failure> {
+    // A broken config is told here, with its place, before anything is started.
+    coven_host::config::load(home)?;
+    let wants_listen = args.listen.is_some();
+    let extra: Vec<String> = args.listen.into_iter().flat_map(|address| ["--listen".to_owned(), address]).collect();
+    let started = daemon_start::ensure_running(home, &extra)?;
+    started.notices.iter().for_each(|notice| failure::say(notice));
+    if !started.is_new && wants_listen {
+        return Err(Failure::refused(
+            "the daemon runs already and keeps the addresses it has",
+            "Give --listen to `coven daemon restart`",
+        ));
+    }
+    let word = if started.is_new { "started" } else { "it runs already" };
+    output::line(format_args!("{word}: {}", started.socket.display()))
+}
+
+/// Stops the daemon and waits until it is gone; false if there was none.
+fn stop(home: &Home, kill_sessions: bool) -> Result<bool, Failure> {
+    block_on(async {
+        let Some(mut link) = Link::running(home).await? else { return Ok(false) };
+        let body = serde_json::to_vec(&json!({ "kill_sessions": kill_sessions })).expect("plain data");
+        link.bytes(Method::POST, "/api/v1/daemon/stop", Some(body)).await?;
+        drop(link);
+        let deadline = Instant::now() + STOPS_WITHIN;
+        while Link::running(home).await?.is_some() {
+            if Instant::now() > deadline {
+                return Err(Failure::failed("the daemon does not end", "See what it does: `coven daemon logs`"));
+            }
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+        Ok(true)
+    })
+}
+
+fn status(home: &Home, as_json: bool) -> Result<ExitCode, Failure> {
+    block_on(async {
+        let Some(mut link) = Link::running(home).await? else {
+            if as_json {
+                output::line(format_args!("{}", json!({"ok": false, "home": home.path()})))?;
+                return Ok(ExitCode::from(failure::OUT_OF_REACH));
+            }
+            return Err(not_running());
+        };
+        let body = link.bytes(Method::GET, "/api/v1/health", None).await?;
+        if as_json {
+            print_json(&body)?;
+            return Ok(ExitCode::SUCCESS);
+        }
+        let health: HealthResponse = serde_json::from_slice(&body).map_err(coven_api::ClientError::from)?;
+        output::bytes(words(&health).as_bytes())?;
+        Ok(ExitCode::SUCCESS)
+    })
+}
+
+fn words(health: &HealthResponse) -> String {
+    let age = wording::age(&health.started_at, clock::now());
+    let mut out = format!("running    pid {}, version {}, for {age}\n", health.pid, health.version);
+    out.push_str(&format!("home       {}\n", health.home));
+    out.push_str(&format!("sessions   {} live of {}\n", health.sessions_live, health.sessions_total));
+    if let Some(listen) = &health.listen {
+        out.push_str(&format!("listens    {listen}\n"));
+    }
+    for problem in &health.problems {
+        out.push_str(&format!("problem    {}\n", wording::plain(problem)));
+    }
+    out
+}

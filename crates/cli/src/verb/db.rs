@@ -1,0 +1,100 @@
+//! `coven db`: the store's schema, forward and back.
+
+use std::process::ExitCode;
+
+use clap::Subcommand;
+use coven_host::home::Home;
+use coven_store::StoreError;
+use coven_store::sqlite::migrations::{self, MigrationStatus};
+use serde_json::json;
+
+use crate::command_line::Place;
+use crate::failure::Failure;
+use crate::output;
+use crate::table::Table;
+
+/// Brings the store's schema up to date, or takes steps back; the daemon must be stopped
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:
+  coven daemon stop && coven db status
+  coven db migrate
+  coven db rollback --steps 1     a copy of the store is kept beside it")]
+pub struct Args {
+    #[command(subcommand)]
+    verb: Verb,
+}
+
+#[derive(Debug, Subcommand)]
+enum Verb {
+    /// Applies what is pending
+    Migrate,
+    /// Takes back the newest steps, after a copy of the store was made
+    Rollback {
+        #[arg(long, default_value_t = 1, value_name = "N")]
+        steps: usize,
+    },
+    /// Lists every step and when it was applied
+    Status {
+        #[arg(long)]
+        json: bool,
+    },
+}
+
+pub fn run(args: Args, place: &Place) -> Result<ExitCode, Failure> {
+    let home = place.home()?;
+    match args.verb {
+        Verb::Migrate => {
+            home.create()?;
+            let applied = migrations::migrate(home.db()).map_err(Failure::Store)?;
+            tell(&home, "applied", &applied)?;
+        }
+        Verb::Rollback { steps } => {
+            // Opening a store that is not there would make one.
+            let undone = match home.db().exists() {
+                true => migrations::rollback(home.db(), steps).map_err(Failure::Store)?,
+                false => Vec::new(),
+            };
+            tell(&home, "taken back", &undone)?;
+        }
+        Verb::Status { json } => {
+            let steps = migrations::status(home.db()).map_err(Failure::Store)?;
+            match json {
+                true => output::line(format_args!("{}", as_json(&steps)))?,
+                false => output::bytes(table(&steps).text(None).as_bytes())?,
+            }
+        }
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn tell(home: &Home, what: &str, versions: &[u32]) -> Result<(), Failure> {
+    let numbers: Vec<String> = versions.iter().map(u32::to_string).collect();
+    match numbers.is_empty() {
+        true => output::line(format_args!("nothing to do: {}", home.db().display())),
+        false => output::line(format_args!("{what}: {} ({})", numbers.join(", "), home.db().display())),
+    }
+}
+
+fn table(steps: &[MigrationStatus]) -> Table {
+    let mut table = Table::new(&["VERSION", "NAME", "APPLIED"], &[]);
+    for step in steps {
+        let applied = step.applied_at.map_or_else(|| "pending".to_owned(), |at| at.to_string());
+        table.row([step.version.to_string(), step.name.to_owned(), applied]);
+    }
+    table
+}
+
+fn as_json(steps: &[MigrationStatus]) -> serde_json::Value {
+    let step =
+        |step: &MigrationStatus| json!({"version": step.version, "name": step.name, "applied_at": step.applied_at});
+    steps.iter().map(step).collect()
+}
+
+/// What to do about a store that cannot be used.
+pub fn hint(error: &StoreError) -> &'static str {
+    match error {
+        StoreError::Locked => "Stop the daemon with `coven daemon stop` first",
+        StoreError::Corrupt { .. } => "Put a copy of the store in its place",
+        _ => "",
+    }
+}

@@ -1,0 +1,134 @@
+//! `coven doctor`: looks at everything a session needs and says what to do about what is missing.
+
+use std::path::Path;
+use std::process::ExitCode;
+
+use coven_api::harness::HarnessListResponse;
+use coven_api::health::{API_VERSION, HealthResponse};
+use coven_host::home::Home;
+use coven_host::{config, program};
+use serde::Serialize;
+
+use crate::command_line::Place;
+use crate::failure::Failure;
+use crate::link::{Link, block_on};
+use crate::{VERSION, output, wording};
+
+/// Looks at home, config, daemon, harnesses and tools, and says what to do about what is wrong
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:\n  coven doctor\n  coven doctor --json | jq '.[] | select(.verdict != \"ok\")'")]
+pub struct Args {
+    /// Print the findings as JSON
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+enum Verdict {
+    Ok,
+    /// Works, with something to know.
+    Note,
+    Wrong,
+}
+
+#[derive(Debug, Serialize)]
+struct Finding {
+    what: &'static str,
+    verdict: Verdict,
+    text: String,
+}
+
+fn finding(what: &'static str, verdict: Verdict, text: impl Into<String>) -> Finding {
+    Finding { what, verdict, text: text.into() }
+}
+
+pub fn run(args: Args, place: &Place) -> Result<ExitCode, Failure> {
+    let mut findings = vec![finding("version", Verdict::Ok, VERSION)];
+    match place.home() {
+        Ok(home) => findings.extend(examine(&home)),
+        Err(failure) => findings.push(finding("home", Verdict::Wrong, failure.sentence())),
+    }
+    findings.push(match program::find("git", std::env::var_os("PATH").as_deref()) {
+        Some(path) => finding("git", Verdict::Ok, path.display().to_string()),
+        None => {
+            finding("git", Verdict::Note, "not found; sessions work, repositories and worktrees do not: install git")
+        }
+    });
+    if args.json {
+        output::line(format_args!("{}", serde_json::to_string(&findings).expect("plain data")))?;
+    } else {
+        let line = |it: &Finding| format!("{:<5} {:<9} {}\n", mark(it.verdict), it.what, wording::plain(&it.text));
+        output::bytes(findings.iter().map(line).collect::<String>().as_bytes())?;
+    }
+    let is_sound = findings.iter().all(|finding| finding.verdict != Verdict::Wrong);
+    Ok(if is_sound { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+fn mark(verdict: Verdict) -> &'static str {
+    match verdict {
+        Verdict::Ok => "ok",
+        Verdict::Note => "note",
+        Verdict::Wrong => "WRONG",
+    }
+}
+
+fn examine(home: &Home) -> Vec<Finding> {
+    let mut findings = vec![examine_home(home)];
+    findings.push(match config::load(home) {
+        Ok(_) => finding("config", Verdict::Ok, home.config_file().display().to_string()),
+        Err(error) => finding("config", Verdict::Wrong, Failure::from(error).sentence()),
+    });
+    if findings.iter().any(|finding| finding.verdict == Verdict::Wrong) {
+        // The daemon would only say the same again.
+        return findings;
+    }
+    findings.extend(space(home.path()));
+    match block_on(examine_daemon(home)) {
+        Ok(more) => findings.extend(more),
+        Err(failure) => findings.push(finding("daemon", Verdict::Wrong, failure.sentence())),
+    }
+    findings
+}
+
+fn examine_home(home: &Home) -> Finding {
+    let probe = || -> Result<(), Failure> {
+        home.socket()?;
+        home.create()?;
+        let file = tempfile::tempfile_in(home.path());
+        file.map(drop).map_err(|source| Failure::File { path: home.path().to_owned(), source })
+    };
+    match probe() {
+        Ok(()) => finding("home", Verdict::Ok, home.path().display().to_string()),
+        Err(failure) => finding("home", Verdict::Wrong, failure.sentence()),
+    }
+}
+
+fn space(path: &Path) -> Option<Finding> {
+    let stats = rustix::fs::statvfs(path).ok()?;
+    let free = stats.f_bavail * stats.f_frsize;
+    let verdict = if free < 1 << 30 { Verdict::Note } else { Verdict::Ok };
+    Some(finding("disk", verdict, format!("{} free", wording::size(free))))
+}
+
+async fn examine_daemon(home: &Home) -> Result<Vec<Finding>, Failure> {
+    let mut link = Link::open(home).await?;
+    let health: HealthResponse = link.get("/api/v1/health").await?;
+    let mut findings = vec![match health.version == VERSION && health.api_version == API_VERSION {
+        true => finding("daemon", Verdict::Ok, format!("pid {}, {} sessions live", health.pid, health.sessions_live)),
+        false => {
+            let advice = "restart it with `coven daemon restart`, sessions go on";
+            finding("daemon", Verdict::Note, format!("is version {}, this is {VERSION}; {advice}", health.version))
+        }
+    }];
+    findings.extend(health.problems.into_iter().map(|problem| finding("daemon", Verdict::Note, problem)));
+    let list: HarnessListResponse = link.get("/api/v1/harnesses?versions=true").await?;
+    for harness in list.harnesses {
+        let (verdict, text) = match (harness.is_installed, harness.version) {
+            (true, version) => (Verdict::Ok, version.unwrap_or_else(|| harness.path.unwrap_or_default())),
+            (false, _) => (Verdict::Note, format!("not installed; {}", harness.note)),
+        };
+        findings.push(finding("harness", verdict, format!("{}: {text}", harness.id)));
+    }
+    Ok(findings)
+}

@@ -1,0 +1,125 @@
+//! `coven events`: what changed, and what changes.
+
+use std::process::ExitCode;
+use std::time::Duration;
+
+use coven_api::ClientError;
+use coven_api::event::{EventRecord, EventsResponse};
+use hyper::Method;
+
+use crate::command_line::Place;
+use crate::failure::{self, Failure};
+use crate::link::{Link, block_on};
+use crate::sse::{Sse, SseEvent};
+use crate::{output, route, wording};
+
+/// Events asked for at once.
+const PAGE: usize = 1000;
+/// How long to leave a daemon alone that has gone, e.g. for a restart.
+const RETRY: Duration = Duration::from_millis(500);
+
+/// Lists the events that are kept, or follows them
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:
+  coven events
+  coven events --follow --json
+  coven events --since 2026-11-15T08:00:00Z")]
+pub struct Args {
+    /// Stay and print what happens
+    #[arg(long, short)]
+    follow: bool,
+    /// Events after this number or ISO 8601 time
+    #[arg(long, value_name = "NUMBER|TIME")]
+    since: Option<String>,
+    /// One JSON object per line
+    #[arg(long)]
+    json: bool,
+}
+
+pub fn run(args: Args, place: &Place) -> Result<ExitCode, Failure> {
+    let home = place.home()?;
+    block_on(async {
+        let mut link = Link::open(&home).await?;
+        if !args.follow {
+            list(&mut link, args.since.unwrap_or_else(|| "0".to_owned()), args.json).await?;
+            return Ok(ExitCode::SUCCESS);
+        }
+        let mut since = args.since;
+        loop {
+            match follow(&mut link, &mut since, args.json).await {
+                // A daemon that restarts closes its streams; its events go on where they were.
+                Ok(()) | Err(Failure::Client(ClientError::Broken(_) | ClientError::Unreachable { .. })) => {}
+                Err(error) => return Err(error),
+            }
+            link = loop {
+                match Link::running(&home).await? {
+                    Some(link) => break link,
+                    None => tokio::time::sleep(RETRY).await,
+                }
+            };
+        }
+    })
+}
+
+async fn list(link: &mut Link, mut since: String, as_json: bool) -> Result<(), Failure> {
+    loop {
+        let query = route::query(&[("since", Some(since.clone())), ("limit", Some(PAGE.to_string()))]);
+        let headers = [("accept", "application/json")];
+        let response = link.send(Method::GET, &format!("/events{query}"), &headers, None).await?;
+        let page: EventsResponse = link.decode(response).await?;
+        if page.gap && since != "0" {
+            failure::say("events after that point have expired; `coven state` shows everything as it is now.");
+        }
+        for event in &page.events {
+            print(event, as_json)?;
+        }
+        if page.events.is_empty() || since == page.next.to_string() {
+            return Ok(());
+        }
+        since = page.next.to_string();
+    }
+}
+
+async fn follow(link: &mut Link, since: &mut Option<String>, as_json: bool) -> Result<(), Failure> {
+    let query = route::query(&[("since", since.clone())]);
+    let mut pieces = link.stream(&format!("/events{query}")).await?;
+    let mut sse = Sse::default();
+    while let Some(piece) = pieces.next().await? {
+        for event in sse.feed(&piece) {
+            if let Some(id) = &event.id {
+                *since = Some(id.clone());
+            }
+            show(&event, as_json)?;
+        }
+    }
+    Ok(())
+}
+
+fn show(event: &SseEvent, as_json: bool) -> Result<(), Failure> {
+    match serde_json::from_str::<EventRecord>(&event.data) {
+        Ok(record) => print(&record, as_json),
+        // `gap` and `snapshot`: not events of anything, but a reader must not miss them.
+        Err(_) if as_json => {
+            let data: serde_json::Value = serde_json::from_str(&event.data).unwrap_or_default();
+            output::line(format_args!("{}", serde_json::json!({"kind": event.kind, "payload": data})))
+        }
+        Err(_) if event.kind == "gap" => {
+            failure::say("events were missed because they have expired; `coven state` shows everything as it is now.");
+            Ok(())
+        }
+        Err(_) => Ok(()),
+    }
+}
+
+fn print(event: &EventRecord, as_json: bool) -> Result<(), Failure> {
+    match as_json {
+        true => output::line(format_args!("{}", serde_json::to_string(event).expect("plain data"))),
+        false => output::line(format_args!(
+            "{:>8}  {}  {:<22} {}",
+            event.number,
+            event.at,
+            event.kind,
+            wording::plain(&event.subject)
+        )),
+    }
+}

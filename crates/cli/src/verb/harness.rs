@@ -1,0 +1,81 @@
+//! `coven harness`: the kinds of agents, and which of them are here.
+
+use std::process::ExitCode;
+
+use clap::Subcommand;
+use coven_api::harness::{HarnessListResponse, HarnessRecord};
+
+use crate::command_line::Place;
+use crate::failure::Failure;
+use crate::link::{Link, block_on};
+use crate::output;
+use crate::table::Table;
+
+/// Lists the harnesses: what is installed, which version, how it is started
+#[derive(Debug, clap::Args)]
+#[command(
+    after_help = "Examples:\n  coven harness list\n  coven harness doctor     asks every program for its version"
+)]
+pub struct Args {
+    #[command(subcommand)]
+    verb: Verb,
+}
+
+#[derive(Debug, Subcommand)]
+enum Verb {
+    /// Lists the harnesses and how they are started
+    List {
+        #[arg(long)]
+        json: bool,
+    },
+    /// Asks every installed harness for its version and says what is missing
+    Doctor {
+        #[arg(long)]
+        json: bool,
+    },
+}
+
+pub fn run(args: Args, place: &Place) -> Result<ExitCode, Failure> {
+    let home = place.home()?;
+    let (path, as_json, is_doctor) = match args.verb {
+        Verb::List { json } => ("/api/v1/harnesses", json, false),
+        Verb::Doctor { json } => ("/api/v1/harnesses?versions=true", json, true),
+    };
+    block_on(async {
+        let mut link = Link::open(&home).await?;
+        if as_json {
+            link.print_json(path).await?;
+            return Ok(ExitCode::SUCCESS);
+        }
+        let list: HarnessListResponse = link.get(path).await?;
+        let table = if is_doctor { doctor(&list.harnesses) } else { overview(&list.harnesses) };
+        let width = output::terminal_size().map(|(_, cols)| usize::from(cols));
+        output::bytes(table.text(width).as_bytes())?;
+        Ok(ExitCode::SUCCESS)
+    })
+}
+
+fn overview(harnesses: &[HarnessRecord]) -> Table {
+    let mut table = Table::new(&["HARNESS", "NAME", "INSTALLED", "STARTED AS"], &[3, 1]);
+    for harness in harnesses {
+        let installed = if harness.is_installed { "yes" } else { "no" };
+        table.row([harness.id.clone(), harness.label.clone(), installed.to_owned(), harness.argv.join(" ")]);
+    }
+    table
+}
+
+fn doctor(harnesses: &[HarnessRecord]) -> Table {
+    let mut table = Table::new(&["HARNESS", "INSTALLED", "VERSION", "PATH", "NOTE"], &[4, 3, 2]);
+    for harness in harnesses {
+        let installed = if harness.is_installed { "yes" } else { "no" };
+        let or_dash = |text: &Option<String>| text.clone().unwrap_or_else(|| "-".to_owned());
+        table.row([
+            harness.id.clone(),
+            installed.to_owned(),
+            or_dash(&harness.version),
+            or_dash(&harness.path),
+            harness.note.clone(),
+        ]);
+    }
+    table
+}

@@ -1,0 +1,64 @@
+//! `coven replay`: plays a session again, in its original timing.
+
+use std::process::ExitCode;
+
+use coven_host::home::Home;
+
+use super::SessionArg;
+use super::attach::signal_code;
+use crate::command_line::Place;
+use crate::failure::Failure;
+use crate::link::{Link, runtime};
+use crate::replay::{self, Speed};
+use crate::{output, route};
+
+/// Plays a session again in its original timing; into a pipe or file, writes its log and nothing else
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:
+  coven replay 1a2b --speed 4
+  coven replay 1a2b > output            every byte the session wrote
+  coven replay 1a2b --from 1048576      from that byte on
+
+Keys: space pauses, the arrows jump 5 seconds, + and - change the speed, q quits.")]
+pub struct Args {
+    #[command(flatten)]
+    session: SessionArg,
+    /// How much faster than it was, or max
+    #[arg(long, default_value = "1", value_name = "N|max")]
+    speed: Speed,
+    /// Begin at this byte of the log
+    #[arg(long, default_value_t = 0, value_name = "OFFSET")]
+    from: u64,
+}
+
+pub fn run(args: Args, place: &Place) -> Result<ExitCode, Failure> {
+    let home = place.home()?;
+    let signal = match output::is_terminal() {
+        true => on_terminal(&home, &args.session.id, args.speed, args.from)?,
+        false => into_pipe(&home, &args.session.id, args.from).map(|()| None)?,
+    };
+    Ok(signal.map_or(ExitCode::SUCCESS, signal_code))
+}
+
+/// From the beginning, as it was.
+pub fn play(home: &Home, id: &str) -> Result<(), Failure> {
+    on_terminal(home, id, "1".parse().expect("a speed"), 0).map(drop)
+}
+
+fn on_terminal(home: &Home, id: &str, speed: Speed, from: u64) -> Result<Option<i32>, Failure> {
+    let runtime = runtime()?;
+    let mut link = runtime.block_on(Link::open(home))?;
+    let id = runtime.block_on(link.session(id))?.id;
+    replay::play(replay::Tape::new(runtime, link, id), speed, from)
+}
+
+fn into_pipe(home: &Home, id: &str, from: u64) -> Result<(), Failure> {
+    runtime()?.block_on(async {
+        let mut link = Link::open(home).await?;
+        let mut pieces = link.stream(&route::session(id, &format!("/log?from={from}"))).await?;
+        while let Some(piece) = pieces.next().await? {
+            output::bytes(&piece)?;
+        }
+        Ok(())
+    })
+}

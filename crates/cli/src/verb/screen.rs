@@ -1,0 +1,61 @@
+//! `coven screen`: what a session's terminal shows.
+
+use std::process::ExitCode;
+
+use clap::ValueEnum;
+use hyper::Method;
+
+use super::SessionArg;
+use crate::command_line::Place;
+use crate::failure::Failure;
+use crate::link::{Link, block_on};
+use crate::{output, route};
+
+/// Prints what a session's terminal shows now, or showed at some byte of its log
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:
+  coven screen 1a2b
+  coven screen 1a2b --format html > screen.html
+  coven screen 1a2b --format json | jq -r .text")]
+pub struct Args {
+    #[command(flatten)]
+    session: SessionArg,
+    #[arg(long, value_enum, default_value_t = Format::Text)]
+    format: Format,
+    /// The screen as it was when the log stood at this byte
+    #[arg(long, value_name = "OFFSET")]
+    at: Option<u64>,
+    /// The same as --format json
+    #[arg(long, conflicts_with = "format")]
+    json: bool,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Format {
+    Text,
+    /// The bytes that paint it on a terminal
+    Ansi,
+    Html,
+    Json,
+}
+
+pub fn run(args: Args, place: &Place) -> Result<ExitCode, Failure> {
+    let home = place.home()?;
+    let format = match (args.json, args.format) {
+        (true, _) | (false, Format::Json) => "json",
+        (false, Format::Text) => "text",
+        (false, Format::Ansi) => "ansi",
+        (false, Format::Html) => "html",
+    };
+    let query = route::query(&[("format", Some(format.to_owned())), ("at", args.at.map(|at| at.to_string()))]);
+    block_on(async {
+        let mut link = Link::open(&home).await?;
+        let path = route::session(&args.session.id, &format!("/screen{query}"));
+        let mut body = link.bytes(Method::GET, &path, None).await?.to_vec();
+        if format != "ansi" && !body.ends_with(b"\n") {
+            body.push(b'\n');
+        }
+        output::bytes(&body)?;
+        Ok(ExitCode::SUCCESS)
+    })
+}

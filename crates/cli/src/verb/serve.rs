@@ -1,0 +1,36 @@
+//! `coven daemon serve`: the daemon itself, in the foreground. Started by the commands that need it.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::Parser;
+
+use crate::command_line::Place;
+use crate::failure;
+
+/// Not listed: `coven daemon start` is the way for people.
+#[derive(Debug, Parser)]
+#[command(name = "coven daemon serve", no_binary_name = true)]
+struct Args {
+    #[arg(long)]
+    home: Option<PathBuf>,
+    #[arg(long)]
+    listen: Option<String>,
+}
+
+pub fn run(args: impl Iterator<Item = OsString>) -> ExitCode {
+    let args = Args::parse_from(args);
+    serve(&Place { flag: args.home }, args.listen)
+}
+
+pub fn serve(place: &Place, listen: Option<String>) -> ExitCode {
+    match place.home() {
+        Ok(_home) => {
+            // STUB until coven_daemon::serve exists.
+            let _ = listen;
+            ExitCode::FAILURE
+        }
+        Err(failure) => failure::end(failure),
+    }
+}

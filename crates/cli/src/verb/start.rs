@@ -1,0 +1,37 @@
+//! `coven start`: launches a record made by `coven run --detach`.
+
+use std::process::ExitCode;
+
+use coven_api::ClientError;
+use coven_api::session::StartSessionRequest;
+use hyper::Method;
+
+use super::{SessionArg, environment, print_record};
+use crate::command_line::Place;
+use crate::failure::Failure;
+use crate::link::{Link, block_on};
+use crate::{output, route};
+
+/// Launches a session that `coven run --detach` wrote down
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:
+  coven run claude \"fix the tests\" --detach
+  coven start 1a2b && coven attach 1a2b")]
+pub struct Args {
+    #[command(flatten)]
+    session: SessionArg,
+    /// Print the session's record
+    #[arg(long)]
+    json: bool,
+}
+
+pub fn run(args: Args, place: &Place) -> Result<ExitCode, Failure> {
+    let home = place.home()?;
+    let (rows, cols) = output::terminal_size().unzip();
+    let request = StartSessionRequest { env: Some(environment()), rows, cols };
+    let body = serde_json::to_vec(&request).map_err(ClientError::from)?;
+    let path = route::session(&args.session.id, "/start");
+    let answer = block_on(async { Ok(Link::open(&home).await?.bytes(Method::POST, &path, Some(body)).await?) })?;
+    print_record(&answer, args.json, "started")?;
+    Ok(ExitCode::SUCCESS)
+}

@@ -1,0 +1,52 @@
+//! `coven summon`: brings an archived session back and shows it.
+
+use std::process::ExitCode;
+
+use coven_api::{ClientError, SessionRecord};
+use coven_host::home::Home;
+use hyper::Method;
+
+use super::{SessionArg, print_json};
+use crate::attach::{self, Options, Outcome, Start};
+use crate::command_line::Place;
+use crate::failure::{self, Failure};
+use crate::link::{Link, block_on};
+use crate::{route, wording};
+
+/// Brings an archived session back into the list and shows its log; nothing is run again
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:
+  coven sessions --all     lists archived sessions too
+  coven summon 1a2b
+  coven summon 1a2b --json     brings it back and shows nothing but the record")]
+pub struct Args {
+    #[command(flatten)]
+    session: SessionArg,
+    /// Print the session's record instead of its log
+    #[arg(long)]
+    json: bool,
+}
+
+pub fn run(args: Args, place: &Place) -> Result<ExitCode, Failure> {
+    let outcome = summon(&place.home()?, &args.session.id, args.json)?;
+    Ok(super::attach::exit_code(outcome))
+}
+
+/// Brings it back, then replays and follows it.
+pub fn summon(home: &Home, id: &str, as_json: bool) -> Result<Outcome, Failure> {
+    let body = block_on(async {
+        let path = route::session(id, "/summon");
+        Ok(Link::open(home).await?.bytes(Method::POST, &path, Some(b"{}".to_vec())).await?)
+    })?;
+    if as_json {
+        print_json(&body)?;
+        return Ok(Outcome::Shown);
+    }
+    let record: SessionRecord = serde_json::from_slice(&body).map_err(ClientError::from)?;
+    failure::say(&format!("summoned {} ({})", wording::plain(&record.title), wording::status(&record)));
+    match record.status.as_str() {
+        // It never ran: there is nothing to show.
+        "created" => Ok(Outcome::Shown),
+        _ => attach::open(home, &record.id, Options { start: Start::Screen, is_read_only: false }),
+    }
+}

@@ -1,0 +1,34 @@
+//! `coven wait`: blocks until a session has ended.
+
+use std::process::ExitCode;
+
+use coven_api::{ClientError, SessionRecord};
+use hyper::Method;
+
+use super::{SessionArg, print_record};
+use crate::command_line::Place;
+use crate::failure::Failure;
+use crate::link::{Link, block_on};
+use crate::route;
+
+/// Waits until a session has ended; succeeds if it completed
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:
+  coven wait 1a2b && git push
+  coven wait 1a2b --json | jq .exit_code")]
+pub struct Args {
+    #[command(flatten)]
+    session: SessionArg,
+    /// Print the session's record
+    #[arg(long)]
+    json: bool,
+}
+
+pub fn run(args: Args, place: &Place) -> Result<ExitCode, Failure> {
+    let home = place.home()?;
+    let path = route::session(&args.session.id, "/wait");
+    let body = block_on(async { Ok(Link::open(&home).await?.bytes(Method::GET, &path, None).await?) })?;
+    let record: SessionRecord = serde_json::from_slice(&body).map_err(ClientError::from)?;
+    print_record(&body, args.json, "ended")?;
+    Ok(if record.status == "completed" { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}

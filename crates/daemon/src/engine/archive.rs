@@ -1,0 +1,78 @@
+//! Putting sessions away: archive, summon, sacrifice, and compressing what is finished.
+
+use std::sync::Arc;
+
+use coven_domain::SessionId;
+use coven_domain::session::{Session, SessionState};
+use coven_host::clock;
+use coven_store::Change;
+
+use super::Engine;
+use super::log_file;
+use crate::error::EngineError;
+
+impl Engine {
+    pub async fn archive_session(&self, id: SessionId) -> Result<Session, EngineError> {
+        self.change_session(id, "archived", |session, now| {
+            session.archived(now).map_err(|source| EngineError::NotNow { id, source })
+        })
+        .await
+    }
+
+    pub async fn summon_session(&self, id: SessionId) -> Result<Session, EngineError> {
+        self.change_session(id, "summoned", |session, now| {
+            session.summoned(now).map_err(|source| EngineError::NotNow { id, source })
+        })
+        .await
+    }
+
+    /// Deletes record, ledger and log. A session that was killed a moment ago is waited for.
+    pub async fn sacrifice_session(&self, id: SessionId) -> Result<Session, EngineError> {
+        let not_now = |source| EngineError::NotNow { id, source };
+        self.session(id).await?.at_rest().map_err(not_now)?;
+        self.wait_for_end(id).await?;
+        let mut tx = self.store.begin().await?;
+        let session = tx.session(id).await?.ok_or_else(|| EngineError::SessionNotFound(id.to_string()))?;
+        session.at_rest().map_err(not_now)?;
+        tx.record(Change::SessionSacrificed(id), clock::now()).await?;
+        self.commit(tx).await?;
+        self.remove_files(id).await;
+        Ok(session)
+    }
+
+    /// After the commit: a folder that cannot be removed now is swept later.
+    pub(crate) async fn remove_files(&self, id: SessionId) {
+        let dir = self.home.session_dir(id);
+        let removed = tokio::task::spawn_blocking(move || std::fs::remove_dir_all(dir)).await;
+        if let Ok(Err(error)) = removed
+            && error.kind() != std::io::ErrorKind::NotFound
+        {
+            tracing::warn!(session = %id, %error, "the session's folder could not be removed; it is swept later");
+        }
+    }
+
+    /// Compresses the log of a finished session in the background, one session at a time.
+    pub(crate) fn compress_later(self: &Arc<Self>, id: SessionId) {
+        if !self.config.sessions.compress_finished {
+            return;
+        }
+        let engine = self.clone();
+        // Owned by the runtime: a daemon that stops leaves whole files, plain or compressed.
+        tokio::spawn(async move {
+            let _turn = engine.compressing.lock().await;
+            let is_finished = match engine.store.session(id).await {
+                Ok(Some(session)) => !matches!(session.state, SessionState::Created | SessionState::Running),
+                Ok(None) | Err(_) => false,
+            };
+            if !is_finished || engine.live_session(id).is_some() || engine.is_stopping() {
+                return;
+            }
+            let dir = engine.home.session_dir(id);
+            let engine = engine.clone();
+            let done = tokio::task::spawn_blocking(move || log_file::compress(&dir, &|| engine.is_stopping())).await;
+            if let Ok(Err(error)) = done {
+                tracing::warn!(session = %id, %error, "the log could not be compressed; it stays as it is");
+            }
+        });
+    }
+}

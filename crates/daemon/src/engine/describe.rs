@@ -1,0 +1,83 @@
+//! What the daemon can tell about itself and its harnesses.
+
+use std::time::Duration;
+
+use coven_api::harness::HarnessRecord;
+use coven_api::health::{API_VERSION, HealthResponse};
+use coven_domain::harness::{Program, PromptStyle};
+use coven_host::program;
+use coven_store::SessionQuery;
+
+use super::Engine;
+use crate::error::EngineError;
+
+/// Some agents need seconds to say their version.
+const VERSION_LIMIT: Duration = Duration::from_secs(10);
+
+impl Engine {
+    pub async fn health(&self, listen: Option<String>) -> Result<HealthResponse, EngineError> {
+        let mut query = SessionQuery { limit: 1, ..SessionQuery::default() };
+        query.filter.include_archived = true;
+        let total = self.store.sessions(&query).await?.total;
+        let problems = self.problems();
+        Ok(HealthResponse {
+            ok: problems.is_empty(),
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            api_version: API_VERSION,
+            pid: std::process::id(),
+            started_at: self.started_at.to_string(),
+            home: self.home.path().to_string_lossy().into_owned(),
+            listen,
+            sessions_live: self.live_sessions().len() as u64,
+            sessions_total: total,
+            last_event: self.hub.last(),
+            problems,
+        })
+    }
+
+    /// Every harness, whether it is installed, and how it would be started; with versions if asked for.
+    pub async fn describe_harnesses(&self, with_versions: bool) -> Vec<HarnessRecord> {
+        let env = self.environment(None);
+        let mut probes = tokio::task::JoinSet::new();
+        let mut records = Vec::new();
+        for (index, harness) in self.harnesses.iter().enumerate() {
+            let found = self.harness_program(harness, &env);
+            if let (true, Some(argv), false) = (with_versions, &found, matches!(harness.program, Program::UserShell)) {
+                let (file, args) = (std::path::PathBuf::from(&argv[0]), harness.version_args.clone());
+                probes.spawn_blocking(move || (index, program::version(&file, &args, VERSION_LIMIT)));
+            }
+            let program = match &harness.program {
+                Program::Named(name) => name.clone(),
+                Program::UserShell => "$SHELL".to_owned(),
+                Program::Coven(_) => "coven".to_owned(),
+            };
+            let mut argv = found.clone().unwrap_or_else(|| vec![program.clone()]);
+            argv.extend(harness.args.iter().cloned());
+            match &harness.prompt {
+                PromptStyle::Last => argv.push("{prompt}".to_owned()),
+                PromptStyle::AfterDashes => argv.extend(["--".to_owned(), "{prompt}".to_owned()]),
+                PromptStyle::Flag(flag) => argv.extend([flag.clone(), "{prompt}".to_owned()]),
+                PromptStyle::FlagEquals(flag) => argv.push(format!("{flag}={{prompt}}")),
+                PromptStyle::Typed | PromptStyle::None => {}
+            }
+            records.push(HarnessRecord {
+                id: harness.id.clone(),
+                label: harness.label.clone(),
+                program,
+                argv,
+                identity: harness.identity.clone(),
+                is_builtin: harness.is_builtin,
+                is_installed: found.is_some(),
+                path: found.as_ref().map(|argv| argv[0].clone()),
+                version: None,
+                note: if found.is_some() { harness.note.clone() } else { harness.install_hint.clone() },
+            });
+        }
+        while let Some(probed) = probes.join_next().await {
+            if let Ok((index, version)) = probed {
+                records[index].version = version;
+            }
+        }
+        records
+    }
+}

@@ -1,0 +1,117 @@
+//! Ending sessions: kill, finish, and what is left of an orphaned one.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use coven_domain::SessionId;
+use coven_domain::session::{EndIntent, Session, SessionState};
+use coven_holder::process;
+use coven_holder::wire::{How, Request};
+use rustix::process::{Pid, Signal, kill_process, kill_process_group};
+
+use super::Engine;
+use crate::error::EngineError;
+
+impl Engine {
+    /// Accepted means: the record says `killed` and the whole group has its signal; SIGKILL follows the grace period.
+    pub async fn kill_session(&self, id: SessionId) -> Result<Session, EngineError> {
+        let session = self
+            .change_session(id, "killed", |session, now| {
+                must_be_live(session)?;
+                session.killed(now).map_err(EngineError::from)
+            })
+            .await?;
+        self.send_end(&session, How::Kill).await;
+        Ok(session)
+    }
+
+    /// Asks a session to end and waits until it has.
+    pub async fn finish_session(self: &Arc<Self>, id: SessionId) -> Result<Session, EngineError> {
+        let session = self
+            .change_session(id, "finishing", |session, now| {
+                must_be_live(session)?;
+                session.asked_to_end(EndIntent::Finish, now);
+                Ok::<(), EngineError>(())
+            })
+            .await?;
+        self.send_end(&session, How::Finish).await;
+        self.wait_for_end(id).await
+    }
+
+    /// Signals the holder; if it is just ending by itself that is as good.
+    pub(crate) async fn send_end(&self, session: &Session, how: How) {
+        let grace_ms = (session.launch.grace_seconds * 1000.0).clamp(0.0, 3_600_000.0) as u32;
+        if let Some(live) = self.live_session(session.id)
+            && let Err(error) = live.ask(vec![Request::End { how, grace_ms }]).await
+        {
+            tracing::info!(session = %session.id, %error, "the holder was gone before the signal");
+        }
+    }
+
+    /// Waits until the record has reached a state in which nothing runs.
+    pub async fn wait_for_end(&self, id: SessionId) -> Result<Session, EngineError> {
+        loop {
+            if let Some(live) = self.live_session(id) {
+                live.ended().await;
+            }
+            let session = self.session(id).await?;
+            match self.live_session(id) {
+                None => return Ok(session),
+                Some(_) => continue,
+            }
+        }
+    }
+
+    pub async fn kill_all(&self) {
+        for live in self.live_sessions() {
+            if let Err(error) = self.kill_session(live.id).await {
+                tracing::warn!(session = %live.id, %error, "could not be killed");
+            }
+        }
+        for live in self.live_sessions() {
+            live.ended().await;
+        }
+    }
+
+    /// A harness that outlived its holder has no terminal any more: end it, if it is surely the one that was recorded.
+    pub(crate) async fn end_leftovers(&self, session: &Session) {
+        let Some(recorded) = session.process.clone() else { return };
+        if !process::is_alive(&recorded) || !process::shows(recorded.pid, &session.launch.identity) {
+            return;
+        }
+        let Some(leader) = Pid::from_raw(recorded.pid.cast_signed()) else { return };
+        let grace = Duration::try_from_secs_f64(session.launch.grace_seconds).unwrap_or(Duration::from_secs(5));
+        tracing::warn!(session = %session.id, pid = recorded.pid, "the harness outlived its holder; ending it");
+        let _ = kill_process_group(leader, Signal::TERM);
+        let until = tokio::time::Instant::now() + grace;
+        while process::is_alive(&recorded) && tokio::time::Instant::now() < until {
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+        if process::is_alive(&recorded) {
+            let _ = kill_process_group(leader, Signal::KILL);
+            for member in process::members(recorded.pid, u32::MAX) {
+                if let Some(pid) = Pid::from_raw(member.pid.cast_signed()) {
+                    let _ = kill_process(pid, Signal::KILL);
+                }
+            }
+        }
+    }
+}
+
+pub(crate) fn must_be_live(session: &Session) -> Result<(), EngineError> {
+    match session.is_live() {
+        true => Ok(()),
+        false => {
+            let state = match session.archived_at {
+                Some(_) => format!("archived ({})", session.state),
+                None => session.state.to_string(),
+            };
+            Err(EngineError::NotLive { id: session.id, state })
+        }
+    }
+}
+
+/// States in which a holder may still be at work.
+pub(crate) fn may_have_holder(state: SessionState) -> bool {
+    matches!(state, SessionState::Created | SessionState::Running | SessionState::Killed)
+}

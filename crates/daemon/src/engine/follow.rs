@@ -1,0 +1,291 @@
+//! Follows one holder: its journal goes into the ledger, its log into the screen, its end into the record.
+
+use std::collections::VecDeque;
+use std::process::Child;
+use std::sync::Arc;
+use std::time::Duration;
+
+use coven_domain::SessionId;
+use coven_domain::session::{ExitStatus, Session, SessionState};
+use coven_holder::wire::{Decoder, Reply, Request, VERSION};
+use coven_host::clock;
+use coven_store::{Change, Keyframe};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::UnixStream;
+use tokio::sync::{mpsc, oneshot};
+use tokio::time::{Instant, sleep, sleep_until};
+
+use super::Engine;
+use super::live::{Ask, LiveSession, Tail};
+use super::model::Model;
+use crate::error::EngineError;
+
+/// Entries go to the store this long after they were written down: the journal has them already.
+const LEDGER_DELAY: Duration = Duration::from_millis(100);
+const STORE_RETRY: Duration = Duration::from_secs(1);
+
+impl Engine {
+    /// Takes a session that runs under its care: from now on everything it does is seen.
+    pub(crate) async fn adopt(
+        self: &Arc<Self>,
+        session: &Session,
+        stream: std::os::unix::net::UnixStream,
+        holder: Option<Child>,
+        is_new: bool,
+    ) -> Result<Arc<LiveSession>, EngineError> {
+        let (id, dir) = (session.id, self.home.session_dir(session.id));
+        let unreadable = |source| EngineError::Log { id, source };
+        let stored = if is_new { 0 } else { self.store.last_entry(id).await? };
+        let mut tail = Tail::open(&dir.join(coven_holder::JOURNAL), stored).map_err(unreadable)?;
+        let model = match self.config.sessions.screen_model {
+            false => None,
+            true => {
+                let keyframe = if is_new { None } else { self.store.keyframe_before(id, u64::MAX).await? };
+                let (rows, cols) = (session.launch.rows, session.launch.cols);
+                let start = keyframe.unwrap_or(Keyframe { offset: 0, rows, cols, screen: Vec::new() });
+                let answers_from = match is_new {
+                    true => 0,
+                    false => coven_holder::log::LogReader::new(&dir).range().map_err(unreadable)?.end,
+                };
+                Some(Arc::new(Model::new(&dir, start, answers_from)))
+            }
+        };
+        tail.read(model.as_deref()).map_err(unreadable)?;
+        stream.set_nonblocking(true).map_err(unreadable)?;
+        let stream = UnixStream::from_std(stream).map_err(unreadable)?;
+        let (live, asks) = LiveSession::new(id, dir, tail, model);
+        self.live_map().insert(id, live.clone());
+        let (engine, followed) = (self.clone(), live.clone());
+        // Owned by the live session: it ends with its holder or with the daemon.
+        tokio::spawn(async move {
+            engine.follow(&followed, stream, asks).await;
+            if !engine.is_stopping() {
+                engine.settle_end(&followed).await;
+                engine.live_map().remove(&id);
+                followed.end();
+                engine.after_end(&followed).await;
+            }
+            if let Some(mut holder) = holder {
+                let _ = tokio::task::spawn_blocking(move || holder.wait()).await;
+            }
+        });
+        Ok(live)
+    }
+
+    /// Until the holder says that the harness ended, or the connection breaks, or the daemon stops.
+    async fn follow(self: &Arc<Self>, live: &Arc<LiveSession>, mut stream: UnixStream, mut asks: mpsc::Receiver<Ask>) {
+        let (mut decoder, mut buffer) = (Decoder::default(), vec![0; 4096].into_boxed_slice());
+        let mut waiting: VecDeque<oneshot::Sender<()>> = VecDeque::new();
+        let mut store_at: Option<Instant> = None;
+        let hello = [Request::Hello { version: VERSION }.encode(), Request::Watch.encode()].concat();
+        if stream.write_all(&hello).await.is_err() {
+            return;
+        }
+        self.journal_moved(live).await;
+        loop {
+            tokio::select! {
+                read = stream.read(&mut buffer) => match read {
+                    Ok(0) | Err(_) => return,
+                    Ok(count) => {
+                        decoder.feed(&buffer[..count]);
+                        let mut has_moved = false;
+                        loop {
+                            match decoder.reply() {
+                                Ok(Some(Reply::Progress { .. })) => has_moved = true,
+                                Ok(Some(Reply::Accepted)) => {
+                                    if let Some(done) = waiting.pop_front() {
+                                        let _ = done.send(());
+                                    }
+                                }
+                                Ok(Some(Reply::Exited { .. })) => return,
+                                Ok(Some(Reply::Refused(why))) => {
+                                    tracing::warn!(session = %live.id, why, "the holder refused");
+                                    return;
+                                }
+                                Ok(Some(Reply::Welcome(_) | Reply::Data { .. } | Reply::Resized { .. })) => {}
+                                Ok(None) => break,
+                                Err(error) => {
+                                    tracing::error!(session = %live.id, %error, "the holder cannot be understood");
+                                    return;
+                                }
+                            }
+                        }
+                        if has_moved {
+                            self.journal_moved(live).await;
+                            store_at.get_or_insert_with(|| Instant::now() + LEDGER_DELAY);
+                        }
+                    }
+                },
+                Some(ask) = asks.recv() => {
+                    let frames: Vec<u8> = ask.requests.iter().flat_map(Request::encode).collect();
+                    waiting.extend(ask.done);
+                    if stream.write_all(&frames).await.is_err() {
+                        return;
+                    }
+                }
+                () = live.model_moved.notified() => {
+                    let replies = live.model.as_ref().map(|model| model.take_replies()).unwrap_or_default();
+                    if !replies.is_empty() {
+                        let _ = stream.write_all(&Request::Answer(replies).encode()).await;
+                    }
+                    store_at.get_or_insert_with(|| Instant::now() + LEDGER_DELAY);
+                }
+                () = sleep_until(store_at.unwrap_or_else(Instant::now)), if store_at.is_some() => {
+                    store_at = None;
+                    if let Err(error) = self.store_ledger(live).await {
+                        tracing::warn!(session = %live.id, %error, "the ledger could not be written; trying again");
+                        store_at = Some(Instant::now() + STORE_RETRY);
+                    }
+                }
+                () = self.stopped() => {
+                    let _ = self.store_ledger(live).await;
+                    return;
+                }
+            }
+        }
+    }
+
+    /// The journal grew: read it and let the screen follow.
+    async fn journal_moved(&self, live: &Arc<LiveSession>) {
+        let mut tail = live.tail.lock().await;
+        if let Err(error) = tail.read(live.model.as_deref()) {
+            tracing::error!(session = %live.id, %error, "the journal cannot be read");
+        }
+        let end = tail.end;
+        drop(tail);
+        if let Some(model) = &live.model {
+            let notified = live.clone();
+            self.screens.advance(model, end, Arc::new(move || notified.model_moved.notify_one()));
+        }
+    }
+
+    /// Brings the ledger up to what the journal has now.
+    pub(crate) async fn sync_ledger(&self, live: &Arc<LiveSession>) -> Result<(), EngineError> {
+        self.journal_moved(live).await;
+        self.store_ledger(live).await
+    }
+
+    async fn store_ledger(&self, live: &LiveSession) -> Result<(), EngineError> {
+        let mut tail = live.tail.lock().await;
+        let keyframes = live.model.as_ref().map(|model| model.take_keyframes()).unwrap_or_default();
+        if tail.pending.is_empty() && keyframes.is_empty() {
+            return Ok(());
+        }
+        match self.write_ledger(live.id, &tail, &keyframes).await {
+            Ok(()) => {
+                tail.settle();
+                Ok(())
+            }
+            Err(error) => {
+                if let Some(model) = &live.model {
+                    model.give_back(keyframes);
+                }
+                Err(error)
+            }
+        }
+    }
+
+    async fn write_ledger(&self, id: SessionId, tail: &Tail, keyframes: &[Keyframe]) -> Result<(), EngineError> {
+        let mut tx = self.store.begin().await?;
+        tx.append_entries(id, &tail.pending).await?;
+        for it in keyframes {
+            tx.put_keyframe(id, it.offset, it.rows, it.cols, &it.screen).await?;
+        }
+        Ok(self.commit(tx).await?)
+    }
+
+    /// The holder is gone: what the journal says last decides. Tried until the store takes it.
+    async fn settle_end(self: &Arc<Self>, live: &Arc<LiveSession>) {
+        const PROBLEM: &str = "a session's end could not be written; the store may be out of space";
+        loop {
+            let mut tail = live.tail.lock().await;
+            if let Err(error) = tail.read(live.model.as_deref()) {
+                tracing::error!(session = %live.id, %error, "the journal cannot be read");
+            }
+            match self.record_end(live.id, &mut tail).await {
+                Ok(()) => return self.forget_problem(PROBLEM),
+                Err(error) => {
+                    tracing::error!(session = %live.id, %error, "the end of a session could not be written");
+                    self.report_problem(PROBLEM);
+                }
+            }
+            drop(tail);
+            tokio::select! {
+                () = sleep(STORE_RETRY) => {}
+                // The next daemon finds the end in the journal.
+                () = self.stopped() => return,
+            }
+        }
+    }
+
+    /// Entries and the record's last state, in one transaction.
+    pub(crate) async fn record_end(&self, id: SessionId, tail: &mut Tail) -> Result<(), EngineError> {
+        let now = clock::now();
+        let mut tx = self.store.begin().await?;
+        let Some(mut session) = tx.session(id).await? else { return Ok(()) };
+        tx.append_entries(id, &tail.pending).await?;
+        if let Some(event) = end_of(&mut session, tail, now)? {
+            tx.record(Change::SessionChanged { session, event }, now).await?;
+        }
+        self.commit(tx).await?;
+        tail.settle();
+        Ok(())
+    }
+
+    /// What comes after an end is written: the last keyframe, leftovers, compression.
+    async fn after_end(self: &Arc<Self>, live: &Arc<LiveSession>) {
+        if let Ok(Some(session)) = self.store.session(live.id).await
+            && session.state == SessionState::Orphaned
+        {
+            self.end_leftovers(&session).await;
+        }
+        if let Some(model) = live.model.clone() {
+            let end = live.tail.lock().await.end;
+            self.screens.advance(&model, end, Arc::new(|| ()));
+            let caught_up = tokio::task::spawn_blocking(move || model.catch_up().map(|()| model.close())).await;
+            if matches!(caught_up, Ok(Ok(()))) {
+                let _ = self.store_ledger(live).await;
+            }
+        }
+        self.compress_later(live.id);
+    }
+}
+
+/// Moves the record to its last state; the event's name if there was a move.
+fn end_of(
+    session: &mut Session,
+    tail: &Tail,
+    now: coven_domain::Timestamp,
+) -> Result<Option<&'static str>, EngineError> {
+    if session.state == SessionState::Created {
+        if let Some(reason) = &tail.launch_failure {
+            session.launch_failed(reason, now)?;
+            return Ok(Some("failed"));
+        }
+        // It ran although nobody was there to write that down.
+        let Some((pid, started_ticks, boot_id)) = tail.started.clone() else {
+            session.launch_failed("the daemon stopped before the harness was launched", now)?;
+            return Ok(Some("failed"));
+        };
+        session.spawned(coven_domain::session::ProcessIdentity { pid, started_ticks, boot_id }, now)?;
+    }
+    match (session.state, tail.exit) {
+        (SessionState::Running, Some(status)) => session.exited(status, now)?,
+        (SessionState::Killed, Some(status)) if session.exit_code.is_none() => session.exited(status, now)?,
+        (SessionState::Running, None) => {
+            session.orphaned("the session's holder ended without an exit status", now)?;
+            return Ok(Some("orphaned"));
+        }
+        (SessionState::Killed, None) if session.exit_code.is_none() => {
+            // Nobody saw how it ended; the kill is the likely cause.
+            session.exited(ExitStatus::Signal(9), now)?;
+        }
+        _ => return Ok(None),
+    }
+    Ok(Some(match session.state {
+        SessionState::Completed => "completed",
+        SessionState::Failed => "failed",
+        SessionState::Killed => "exited",
+        SessionState::Created | SessionState::Running | SessionState::Orphaned => "changed",
+    }))
+}

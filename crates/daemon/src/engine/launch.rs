@@ -1,0 +1,323 @@
+//! The launch path: resolve and check, write the record, spawn, write down that it runs.
+
+use std::collections::BTreeMap;
+use std::ffi::OsStr;
+use std::io::{self, BufRead, BufReader, Write};
+use std::os::unix::fs::DirBuilderExt;
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::Arc;
+
+use coven_domain::harness::{Harness, Program};
+use coven_domain::session::{Channel, Launch, ProcessIdentity, Session, SessionState};
+use coven_domain::text::{Prompt, Title};
+use coven_domain::{RepoId, SessionId};
+use coven_holder::{Ready, Spec, Stage};
+use coven_host::{WorkDir, clock, program, work_dir};
+use coven_store::Change;
+use serde_json::Map;
+use uuid::Uuid;
+
+use super::Engine;
+use crate::error::EngineError;
+
+/// Small enough that a bound, a sacrifice or retention is a handful of unlinks, big enough to be few.
+const SEGMENT_BYTES: u64 = 16 << 20;
+
+/// What somebody wants to run.
+#[derive(Debug, Clone, Default)]
+pub struct NewSession {
+    pub harness: Option<String>,
+    pub argv: Option<Vec<String>>,
+    pub prompt: String,
+    pub cwd: Option<PathBuf>,
+    pub project_root: Option<PathBuf>,
+    pub title: Option<String>,
+    pub repo_id: Option<RepoId>,
+    pub channel: Option<Channel>,
+    pub is_detached: bool,
+    pub env: Option<BTreeMap<String, String>>,
+    pub size: (Option<u16>, Option<u16>),
+}
+
+impl Engine {
+    pub async fn create_session(self: &Arc<Self>, new: NewSession) -> Result<Session, EngineError> {
+        let prompt = Prompt::parse(&new.prompt)?;
+        let title = new.title.as_deref().map(Title::parse).transpose()?;
+        let folder = self.work_dir(&new).await?;
+        let env = self.environment(new.env);
+        let launch = self.launch_plan(&new.harness, new.argv, &prompt, &env, new.size)?;
+        let harness = new.harness.unwrap_or_else(|| "command".to_owned());
+        let now = clock::now();
+        let name = Path::new(launch.argv.first().map_or("", String::as_str))
+            .file_name()
+            .map_or_else(|| harness.clone(), |name| name.to_string_lossy().into_owned());
+        let session = Session {
+            id: SessionId::from_uuid(Uuid::new_v4()),
+            title: title.unwrap_or_else(|| Title::derived(prompt.as_str(), if harness == "command" { &name } else { &harness })).into_string(),
+            harness,
+            channel: new.channel.unwrap_or(Channel::Terminal),
+            state: SessionState::Created,
+            exit_code: None,
+            process: None,
+            project_root: folder.root.to_string_lossy().into_owned(),
+            cwd: folder.cwd.to_string_lossy().into_owned(),
+            repo_id: new.repo_id,
+            created_at: now,
+            updated_at: now,
+            archived_at: None,
+            launching_at: (!new.is_detached).then_some(now),
+            end_intent: None,
+            launch,
+            metadata: Map::new(),
+        };
+        let mut tx = self.store.begin().await?;
+        tx.record(Change::SessionCreated(session.clone()), now).await?;
+        self.commit(tx).await?;
+        match new.is_detached {
+            true => Ok(session),
+            false => self.launch(session, env).await,
+        }
+    }
+
+    /// Launches a record that was made with `detach`.
+    pub async fn start_session(
+        self: &Arc<Self>,
+        id: SessionId,
+        env: Option<BTreeMap<String, String>>,
+        size: (Option<u16>, Option<u16>),
+    ) -> Result<Session, EngineError> {
+        let session = self
+            .change_session(id, "launching", |session, now| {
+                if session.archived_at.is_some() {
+                    return Err(EngineError::NotLive { id, state: "archived".to_owned() });
+                }
+                session.launching(now).map_err(|source| EngineError::NotNow { id, source })?;
+                session.launch.rows = size.0.unwrap_or(session.launch.rows).clamp(1, 1000);
+                session.launch.cols = size.1.unwrap_or(session.launch.cols).clamp(1, 1000);
+                Ok(())
+            })
+            .await?;
+        let env = self.environment(env);
+        self.launch(session, env).await
+    }
+
+    /// From `created` to `running`, or to `failed` with the reason.
+    async fn launch(self: &Arc<Self>, session: Session, env: BTreeMap<String, String>) -> Result<Session, EngineError> {
+        let id = session.id;
+        let spec = self.spec(&session, env);
+        let program = self.program.clone();
+        let spawned = tokio::task::spawn_blocking(move || spawn_holder(&program, &spec)).await;
+        let failed = match spawned {
+            Ok(Ok((holder, process))) => match coven_holder::client::connect_socket(&self.home.session_dir(id)) {
+                Ok(stream) => {
+                    let session = self
+                        .change_session(id, "running", |session, now| session.spawned(process, now))
+                        .await?;
+                    self.adopt(&session, stream, Some(holder), true).await?;
+                    return Ok(session);
+                }
+                Err(error) if self.is_over_already(id) => {
+                    // It was so quick that its holder is gone: the journal tells the rest.
+                    tracing::debug!(session = %id, %error, "ended before it was followed");
+                    self.change_session(id, "running", |session, now| session.spawned(process, now)).await?;
+                    self.settle_from_journal(id).await?;
+                    return self.session(id).await;
+                }
+                Err(error) => format!("its holder does not answer: {error}"),
+            },
+            Ok(Err(reason)) => reason,
+            Err(error) => error.to_string(),
+        };
+        self.change_session(id, "failed", |session, now| session.launch_failed(&failed, now)).await?;
+        Err(EngineError::LaunchFailed { id, reason: failed })
+    }
+
+    fn is_over_already(&self, id: SessionId) -> bool {
+        !self.home.session_dir(id).join(coven_holder::SOCKET).exists()
+    }
+
+    /// Steps 2 to 4 of the launch path: root and folder, canonical, one inside the other.
+    async fn work_dir(&self, new: &NewSession) -> Result<WorkDir, EngineError> {
+        let repo = match new.repo_id {
+            None => None,
+            Some(id) => {
+                let repos = self.store.repos().await?;
+                Some(repos.into_iter().find(|repo| repo.id == id).ok_or(EngineError::RepoNotFound(id))?)
+            }
+        };
+        let fixed = self.config.sessions.root.as_ref().map(PathBuf::from).or_else(|| self.home.project_root());
+        let cwd = new.cwd.clone().or_else(|| repo.map(|repo| PathBuf::from(repo.path)));
+        let asked = new.project_root.clone();
+        let root = match (&fixed, &asked, &cwd) {
+            (_, Some(root), _) => root.clone(),
+            (Some(root), None, _) => root.clone(),
+            // A home of all projects: the repository of the working folder is the project.
+            (None, None, Some(cwd)) => work_dir::repository_of(cwd),
+            (None, None, None) => self.home.path().parent().unwrap_or(Path::new("/")).to_owned(),
+        };
+        let folder = WorkDir::inside(&root, cwd.as_deref().unwrap_or(&root))?;
+        // A root that a client names must itself lie in the root that the home has.
+        if let Some(fixed) = &fixed {
+            WorkDir::inside(fixed, &folder.root)?;
+        }
+        Ok(folder)
+    }
+
+    /// Step 5: the harness is known and installed; what to run is argv, never a shell string.
+    fn launch_plan(
+        &self,
+        id: &Option<String>,
+        argv: Option<Vec<String>>,
+        prompt: &Prompt,
+        env: &BTreeMap<String, String>,
+        size: (Option<u16>, Option<u16>),
+    ) -> Result<Launch, EngineError> {
+        let path = env.get("PATH").map(OsStr::new);
+        let sessions = &self.config.sessions;
+        let plan = |argv: Vec<String>, typed: String, harness: Option<&Harness>| Launch {
+            argv,
+            typed,
+            env: harness.map(|it| it.env.clone().into_iter().collect()).unwrap_or_default(),
+            identity: harness.map(|it| it.identity.clone()).unwrap_or_default(),
+            rows: size.0.unwrap_or(sessions.rows).clamp(1, 1000),
+            cols: size.1.unwrap_or(sessions.cols).clamp(1, 1000),
+            grace_seconds: harness.and_then(|it| it.grace_seconds).unwrap_or(sessions.kill_grace_seconds),
+        };
+        let not_installed = |id: &str, program: &str, hint: &str| EngineError::NotInstalled {
+            id: id.to_owned(),
+            program: program.to_owned(),
+            hint: hint.to_owned(),
+        };
+        match (id, argv) {
+            (None, None) => Err(EngineError::Invalid("give a harness or an argv".to_owned())),
+            (Some(_), Some(_)) => Err(EngineError::Invalid("give a harness or an argv, not both".to_owned())),
+            (None, Some(mut argv)) => {
+                let Some(first) = argv.first().filter(|first| !first.is_empty()).cloned() else {
+                    return Err(EngineError::Invalid("argv names no program".to_owned()));
+                };
+                if argv.iter().any(|arg| arg.contains('\0')) {
+                    return Err(EngineError::Invalid("an argument has a NUL byte; remove it".to_owned()));
+                }
+                let found = program::find(&first, path)
+                    .ok_or_else(|| not_installed("command", &first, "check the name or give its full path"))?;
+                argv[0] = found.to_string_lossy().into_owned();
+                Ok(plan(argv, prompt.as_str().to_owned(), None))
+            }
+            (Some(id), None) => {
+                let harness = self.harnesses.iter().find(|harness| harness.id == *id).ok_or_else(|| {
+                    let known: Vec<&str> = self.harnesses.iter().map(|harness| harness.id.as_str()).collect();
+                    EngineError::UnknownHarness { id: id.chars().take(64).collect(), known: known.join(", ") }
+                })?;
+                let (args, typed) = harness.terminal_args(prompt);
+                let mut argv = self.harness_program(harness, env).ok_or_else(|| {
+                    let program = match &harness.program {
+                        Program::Named(name) => name.as_str(),
+                        Program::UserShell => "SHELL",
+                        Program::Coven(_) => "coven",
+                    };
+                    not_installed(id, program, &harness.install_hint)
+                })?;
+                argv.extend(args);
+                Ok(plan(argv, typed, Some(harness)))
+            }
+        }
+    }
+
+    /// The front of a harness's argv, if its program is there.
+    pub(crate) fn harness_program(&self, harness: &Harness, env: &BTreeMap<String, String>) -> Option<Vec<String>> {
+        let path = env.get("PATH").map(OsStr::new);
+        let found = |program: &str| program::find(program, path).map(|file| vec![file.to_string_lossy().into_owned()]);
+        match &harness.program {
+            Program::Named(name) => found(name),
+            Program::UserShell => found(env.get("SHELL").map_or("/bin/sh", String::as_str)),
+            Program::Coven(verb) => Some(vec![self.program.to_string_lossy().into_owned(), (*verb).to_owned()]),
+        }
+    }
+
+    /// The environment of whoever asked, without what is coven's own or changes how programs are loaded.
+    pub(crate) fn environment(&self, asked: Option<BTreeMap<String, String>>) -> BTreeMap<String, String> {
+        let mut env = asked.unwrap_or_else(|| {
+            std::env::vars_os()
+                .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
+                .collect()
+        });
+        env.retain(|name, value| {
+            let is_secret = name == "COVEN_TOKEN";
+            let is_loader = name.starts_with("LD_") || name.starts_with("DYLD_");
+            let is_sound = !name.is_empty() && !name.contains(['=', '\0']) && !value.contains('\0');
+            !is_secret && !is_loader && is_sound
+        });
+        env.entry("TERM".to_owned()).or_insert_with(|| "xterm-256color".to_owned());
+        env
+    }
+
+    fn spec(&self, session: &Session, mut env: BTreeMap<String, String>) -> Spec {
+        let launch = &session.launch;
+        env.extend(launch.env.iter().cloned());
+        env.insert("COVEN_SESSION_ID".to_owned(), session.id.to_string());
+        env.insert("COVEN_HOME".to_owned(), self.home.path().to_string_lossy().into_owned());
+        // A session that belongs to no task must not inherit the one of whoever asked.
+        env.insert("COVEN_TASK_ID".to_owned(), String::new());
+        Spec {
+            dir: self.home.session_dir(session.id),
+            stage: match session.channel {
+                Channel::Terminal => Stage::Terminal,
+                Channel::Acp => Stage::Pipes,
+            },
+            argv: launch.argv.clone(),
+            env: env.into_iter().collect(),
+            cwd: PathBuf::from(&session.cwd),
+            rows: launch.rows,
+            cols: launch.cols,
+            typed: launch.typed.clone(),
+            max_output_bytes: self.config.sessions.max_output_bytes,
+            segment_bytes: SEGMENT_BYTES.min(self.config.sessions.max_output_bytes / 8),
+        }
+    }
+}
+
+/// Starts a holder and waits for its first word.
+fn spawn_holder(program: &Path, spec: &Spec) -> Result<(Child, ProcessIdentity), String> {
+    let told = |what: &str| {
+        let what = what.to_owned();
+        move |error: io::Error| format!("{what}: {error}")
+    };
+    std::fs::DirBuilder::new()
+        .mode(0o700)
+        .create(&spec.dir)
+        .map_err(told("the session's folder cannot be made"))?;
+    // Through /proc: a binary that was replaced by an upgrade is still the one that speaks our language.
+    let mut holder = Command::new("/proc/self/exe")
+        .arg0(program)
+        .arg("hold")
+        .arg(spec.dir.file_name().unwrap_or_default())
+        .env_clear()
+        .current_dir("/")
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .map_err(told("the holder cannot be started"))?;
+    let mut stdin = holder.stdin.take().expect("it was piped");
+    let spec = serde_json::to_vec(spec).map_err(|error| error.to_string())?;
+    stdin.write_all(&spec).map_err(told("the holder did not listen"))?;
+    drop(stdin);
+    let mut line = String::new();
+    let stdout = holder.stdout.take().expect("it was piped");
+    BufReader::new(stdout).read_line(&mut line).map_err(told("the holder did not answer"))?;
+    match serde_json::from_str(&line) {
+        Ok(Ready::Running { pid, started_ticks, boot_id, .. }) => {
+            Ok((holder, ProcessIdentity { pid, started_ticks, boot_id }))
+        }
+        Ok(Ready::Failed { reason }) => {
+            let _ = holder.wait();
+            Err(reason)
+        }
+        Err(_) => {
+            let _ = holder.wait();
+            Err("the holder died before it answered".to_owned())
+        }
+    }
+}

@@ -1,0 +1,150 @@
+//! A running session as the daemon sees it: its journal's tail, its screen, and the way to its holder.
+
+use std::io;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use coven_domain::SessionId;
+use coven_domain::entry::Entry;
+use coven_domain::session::ExitStatus;
+use coven_holder::journal::{JournalReader, Record};
+use coven_holder::wire::Request;
+use tokio::sync::{Mutex, Notify, mpsc, oneshot, watch};
+
+use super::model::Model;
+use crate::error::EngineError;
+
+/// Requests to the holder that wait for the connection; past it whoever asks waits too.
+const MAX_ASKS: usize = 64;
+
+/// Frames for the holder, and whom to tell once it has handled them.
+pub(crate) struct Ask {
+    pub requests: Vec<Request>,
+    pub done: Option<oneshot::Sender<()>>,
+}
+
+pub struct LiveSession {
+    pub id: SessionId,
+    pub dir: PathBuf,
+    pub model: Option<Arc<Model>>,
+    asks: mpsc::Sender<Ask>,
+    pub(crate) tail: Mutex<Tail>,
+    /// The model has something to fetch: answers for the harness, keyframes for the store.
+    pub(crate) model_moved: Notify,
+    has_ended: watch::Sender<bool>,
+}
+
+/// The end of the journal that the store does not have yet.
+pub(crate) struct Tail {
+    reader: JournalReader,
+    /// Read from the journal and not yet in the store, in order.
+    pub pending: Vec<Entry>,
+    /// Entries up to this number are in the store.
+    stored: u64,
+    /// Where the log ends according to the journal.
+    pub end: u64,
+    pub exit: Option<ExitStatus>,
+    pub launch_failure: Option<String>,
+    /// pid and start time, as the holder wrote them down.
+    pub started: Option<(u32, u64, String)>,
+}
+
+impl Tail {
+    pub fn open(journal: &std::path::Path, stored: u64) -> io::Result<Self> {
+        Ok(Self {
+            reader: JournalReader::open(journal)?,
+            pending: Vec::new(),
+            stored,
+            end: 0,
+            exit: None,
+            launch_failure: None,
+            started: None,
+        })
+    }
+
+    /// Reads what the journal has; sizes go to the model, entries wait for the store.
+    pub fn read(&mut self, model: Option<&Model>) -> io::Result<()> {
+        loop {
+            let records = self.reader.read_more(256 << 10)?;
+            if records.is_empty() {
+                return Ok(());
+            }
+            for (seq, stamped) in records {
+                match &stamped.record {
+                    Record::Start { pid, started_ticks, boot_id, .. } => {
+                        self.started = Some((*pid, *started_ticks, boot_id.clone()));
+                    }
+                    Record::Output { length } => self.end = stamped.offset + length,
+                    Record::Resize { rows, cols } => {
+                        if let Some(model) = model {
+                            model.resize_at(stamped.offset, *rows, *cols);
+                        }
+                    }
+                    Record::Exit(status) => self.exit = Some(*status),
+                    Record::LaunchFailed(reason) => self.launch_failure = Some(reason.clone()),
+                    Record::Input(_)
+                    | Record::Kill { .. }
+                    | Record::Truncated { .. }
+                    | Record::Note(_)
+                    | Record::Stderr(_) => {}
+                }
+                if seq > self.stored {
+                    self.pending.push(stamped.entry(seq));
+                }
+            }
+        }
+    }
+
+    /// The pending entries are in the store now.
+    pub fn settle(&mut self) {
+        if let Some(last) = self.pending.last() {
+            self.stored = last.seq;
+        }
+        self.pending.clear();
+    }
+}
+
+impl LiveSession {
+    pub(crate) fn new(
+        id: SessionId,
+        dir: PathBuf,
+        tail: Tail,
+        model: Option<Arc<Model>>,
+    ) -> (Arc<Self>, mpsc::Receiver<Ask>) {
+        let (asks, received) = mpsc::channel(MAX_ASKS);
+        let live = Self {
+            id,
+            dir,
+            model,
+            asks,
+            tail: Mutex::new(tail),
+            model_moved: Notify::new(),
+            has_ended: watch::Sender::new(false),
+        };
+        (Arc::new(live), received)
+    }
+
+    /// Sends to the holder and waits until it has handled it.
+    pub async fn ask(&self, mut requests: Vec<Request>) -> Result<(), EngineError> {
+        let (done, handled) = oneshot::channel();
+        requests.push(Request::Sync);
+        let ask = Ask { requests, done: Some(done) };
+        self.asks.send(ask).await.map_err(|_| EngineError::HolderGone(self.id))?;
+        handled.await.map_err(|_| EngineError::HolderGone(self.id))
+    }
+
+    /// Sends if there is room, and does not wait; for what can be left out.
+    pub(crate) fn mention(&self, request: Request) {
+        let _ = self.asks.try_send(Ask { requests: vec![request], done: None });
+    }
+
+    pub(crate) fn end(&self) {
+        self.has_ended.send_replace(true);
+    }
+
+    /// Waits until the session's end is in the store.
+    pub async fn ended(&self) {
+        let mut has_ended = self.has_ended.subscribe();
+        let _ = has_ended.wait_for(|ended| *ended).await;
+    }
+}

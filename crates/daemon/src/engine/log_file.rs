@@ -1,0 +1,275 @@
+//! A session's log whether plain or compressed. A compressed segment is a row of small frames with an index behind
+//! them, so that reading anywhere unpacks one frame.
+
+use std::fs::{self, File};
+use std::io::{self, Read, Write};
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+
+use coven_holder::log::{SUFFIX, segment_name, segment_start, segments};
+
+const PACKED: &str = ".log.zst";
+const FRAME_BYTES: usize = 256 << 10;
+const MAGIC: &[u8; 8] = b"covenz01";
+/// Raw length, number of frames, magic.
+const FOOTER: usize = 8 + 4 + 8;
+const LEVEL: i32 = 3;
+
+/// Reads the log of a session that has ended or still runs.
+pub struct LogFile {
+    dir: PathBuf,
+    open: Option<(u64, Segment)>,
+}
+
+enum Segment {
+    Plain(File),
+    Packed(Packed),
+}
+
+struct Packed {
+    file: File,
+    raw_length: u64,
+    /// Where each frame begins in the file, and where the last one ends.
+    starts: Vec<u64>,
+    unpacked: Option<(usize, Vec<u8>)>,
+}
+
+impl LogFile {
+    pub fn new(dir: &Path) -> Self {
+        Self { dir: dir.to_owned(), open: None }
+    }
+
+    /// The first byte that is there and the end of the log; empty if there is no log.
+    pub fn range(&self) -> io::Result<std::ops::Range<u64>> {
+        let starts = match all_segments(&self.dir) {
+            Ok(starts) => starts,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(0..0),
+            Err(error) => return Err(error),
+        };
+        let (Some(first), Some(last)) = (starts.first(), starts.last()) else { return Ok(0..0) };
+        Ok(*first..last + open_segment(&self.dir, *last)?.map_or(0, |segment| segment.length().unwrap_or(0)))
+    }
+
+    /// Fills `buffer` as far as one segment or frame reaches. `Ok(0)`: nothing there (yet).
+    pub fn read_at(&mut self, offset: u64, buffer: &mut [u8]) -> io::Result<usize> {
+        if let Some((start, segment)) = &mut self.open
+            && offset >= *start
+        {
+            let count = segment.read_at(offset - *start, buffer)?;
+            if count > 0 {
+                return Ok(count);
+            }
+        }
+        let starts = all_segments(&self.dir)?;
+        let Some(start) = starts.iter().rev().find(|start| **start <= offset).copied() else { return Ok(0) };
+        if self.open.as_ref().is_some_and(|(open, _)| *open == start) {
+            return Ok(0);
+        }
+        let Some(mut segment) = open_segment(&self.dir, start)? else { return Ok(0) };
+        let count = segment.read_at(offset - start, buffer)?;
+        self.open = Some((start, segment));
+        Ok(count)
+    }
+
+    /// The bytes of a range, as far as they are there.
+    pub fn read_range(&mut self, from: u64, length: usize) -> io::Result<Vec<u8>> {
+        let mut bytes = vec![0; length];
+        let mut filled = 0;
+        while filled < length {
+            match self.read_at(from + filled as u64, &mut bytes[filled..])? {
+                0 => break,
+                count => filled += count,
+            }
+        }
+        bytes.truncate(filled);
+        Ok(bytes)
+    }
+}
+
+impl Segment {
+    fn length(&self) -> io::Result<u64> {
+        match self {
+            Self::Plain(file) => Ok(file.metadata()?.len()),
+            Self::Packed(packed) => Ok(packed.raw_length),
+        }
+    }
+
+    fn read_at(&mut self, at: u64, buffer: &mut [u8]) -> io::Result<usize> {
+        match self {
+            Self::Plain(file) => file.read_at(buffer, at),
+            Self::Packed(packed) => packed.read_at(at, buffer),
+        }
+    }
+}
+
+impl Packed {
+    fn open(path: &Path) -> io::Result<Self> {
+        let damaged = || io::Error::new(io::ErrorKind::InvalidData, "a compressed segment is damaged");
+        let file = File::open(path)?;
+        let length = file.metadata()?.len();
+        let footer_at = length.checked_sub(FOOTER as u64).ok_or_else(damaged)?;
+        let mut footer = [0; FOOTER];
+        file.read_exact_at(&mut footer, footer_at)?;
+        let (raw, rest) = footer.split_first_chunk::<8>().expect("the footer is longer");
+        let (count, magic) = rest.split_first_chunk::<4>().expect("the footer is longer");
+        let count = u32::from_le_bytes(*count) as usize;
+        let index_at = footer_at.checked_sub(count as u64 * 4).filter(|_| magic == MAGIC).ok_or_else(damaged)?;
+        let mut index = vec![0; count * 4];
+        file.read_exact_at(&mut index, index_at)?;
+        let mut starts = vec![0];
+        for size in index.as_chunks::<4>().0 {
+            starts.push(starts[starts.len() - 1] + u64::from(u32::from_le_bytes(*size)));
+        }
+        match starts.last() == Some(&index_at) {
+            true => Ok(Self { file, raw_length: u64::from_le_bytes(*raw), starts, unpacked: None }),
+            false => Err(damaged()),
+        }
+    }
+
+    fn read_at(&mut self, at: u64, buffer: &mut [u8]) -> io::Result<usize> {
+        if at >= self.raw_length {
+            return Ok(0);
+        }
+        let (frame, within) = ((at / FRAME_BYTES as u64) as usize, (at % FRAME_BYTES as u64) as usize);
+        if self.unpacked.as_ref().is_none_or(|(index, _)| *index != frame) {
+            let mut packed = vec![0; (self.starts[frame + 1] - self.starts[frame]) as usize];
+            self.file.read_exact_at(&mut packed, self.starts[frame])?;
+            self.unpacked = Some((frame, zstd::bulk::decompress(&packed, FRAME_BYTES)?));
+        }
+        let (_, bytes) = self.unpacked.as_ref().expect("it was just unpacked");
+        let piece = bytes.get(within..).unwrap_or_default();
+        let count = piece.len().min(buffer.len());
+        buffer[..count].copy_from_slice(&piece[..count]);
+        Ok(count)
+    }
+}
+
+/// Start offsets of all segments; one that is there in both forms counts once.
+fn all_segments(dir: &Path) -> io::Result<Vec<u64>> {
+    let mut starts: Vec<u64> = fs::read_dir(dir)?
+        .filter_map(|entry| {
+            let name = entry.ok()?.file_name();
+            let name = name.to_str()?;
+            segment_start(name, SUFFIX).or_else(|| segment_start(name, PACKED))
+        })
+        .collect();
+    starts.sort_unstable();
+    starts.dedup();
+    Ok(starts)
+}
+
+fn open_segment(dir: &Path, start: u64) -> io::Result<Option<Segment>> {
+    // Plain first: while both are there the packed one may not be whole yet.
+    match File::open(dir.join(segment_name(start))) {
+        Ok(file) => return Ok(Some(Segment::Plain(file))),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+        Err(error) => return Err(error),
+    }
+    match Packed::open(&dir.join(packed_name(start))) {
+        Ok(packed) => Ok(Some(Segment::Packed(packed))),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+fn packed_name(start: u64) -> String {
+    format!("{start:016x}{PACKED}")
+}
+
+/// Packs every plain segment: written aside, synced, renamed; only then the plain one goes.
+pub fn compress(dir: &Path, should_stop: &dyn Fn() -> bool) -> io::Result<()> {
+    for start in segments(dir)? {
+        let plain = dir.join(segment_name(start));
+        // Not worth a second file.
+        if fs::metadata(&plain)?.len() < 4096 {
+            continue;
+        }
+        if should_stop() {
+            return Ok(());
+        }
+        let aside = dir.join("packing.tmp");
+        pack(&plain, &aside)?;
+        fs::rename(&aside, dir.join(packed_name(start)))?;
+        File::open(dir)?.sync_all()?;
+        fs::remove_file(&plain)?;
+    }
+    Ok(())
+}
+
+fn pack(plain: &Path, aside: &Path) -> io::Result<()> {
+    use std::os::unix::fs::OpenOptionsExt;
+    let mut source = File::open(plain)?;
+    let mut target = fs::OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(aside)?;
+    let mut compressor = zstd::bulk::Compressor::new(LEVEL)?;
+    let (mut index, mut raw_length) = (Vec::new(), 0u64);
+    let mut frame = Vec::with_capacity(FRAME_BYTES);
+    loop {
+        frame.clear();
+        (&mut source).take(FRAME_BYTES as u64).read_to_end(&mut frame)?;
+        if frame.is_empty() {
+            break;
+        }
+        let packed = compressor.compress(&frame)?;
+        target.write_all(&packed)?;
+        index.extend_from_slice(&u32::try_from(packed.len()).expect("a frame is small").to_le_bytes());
+        raw_length += frame.len() as u64;
+    }
+    target.write_all(&index)?;
+    target.write_all(&raw_length.to_le_bytes())?;
+    target.write_all(&u32::try_from(index.len() / 4).expect("a segment is small").to_le_bytes())?;
+    target.write_all(MAGIC)?;
+    target.sync_all()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sample(length: usize) -> Vec<u8> {
+        let mut seed = 7u32;
+        (0..length)
+            .map(|_| {
+                seed = seed.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+                (seed >> 28) as u8
+            })
+            .collect()
+    }
+
+    #[test]
+    fn a_compressed_log_reads_byte_for_byte_like_the_plain_one() {
+        let dir = tempfile::tempdir().expect("a folder");
+        let bytes = sample(1_500_000);
+        let cut = 700_001;
+        fs::write(dir.path().join(segment_name(0)), &bytes[..cut]).expect("room");
+        fs::write(dir.path().join(segment_name(cut as u64)), &bytes[cut..]).expect("room");
+        compress(dir.path(), &|| false).expect("it can be packed");
+        assert!(segments(dir.path()).expect("a folder").is_empty());
+        let mut log = LogFile::new(dir.path());
+        assert_eq!(log.range().expect("a folder"), 0..bytes.len() as u64);
+        for (from, length) in [(0, bytes.len()), (5, 10), (262_143, 2), (700_000, 2), (1_499_999, 1), (1_500_000, 5)] {
+            let upto = (from + length).min(bytes.len());
+            assert_eq!(log.read_range(from as u64, length).expect("readable"), bytes[from..upto], "from {from}");
+        }
+    }
+
+    #[test]
+    fn a_packing_that_was_cut_off_changes_nothing() {
+        let dir = tempfile::tempdir().expect("a folder");
+        let bytes = sample(10_000);
+        fs::write(dir.path().join(segment_name(0)), &bytes).expect("room");
+        fs::write(dir.path().join(packed_name(0)), b"half").expect("room");
+        fs::write(dir.path().join("packing.tmp"), b"half").expect("room");
+        let mut log = LogFile::new(dir.path());
+        assert_eq!(log.read_range(0, 10_000).expect("readable"), bytes);
+        compress(dir.path(), &|| false).expect("it can be packed");
+        assert_eq!(LogFile::new(dir.path()).read_range(0, 10_000).expect("readable"), bytes);
+    }
+
+    #[test]
+    fn a_damaged_segment_is_an_error_and_not_a_panic() {
+        let dir = tempfile::tempdir().expect("a folder");
+        fs::write(dir.path().join(packed_name(0)), b"far too short to be one").expect("room");
+        assert!(LogFile::new(dir.path()).read_at(0, &mut [0; 4]).is_err());
+        assert_eq!(LogFile::new(&dir.path().join("none")).range().expect("no log"), 0..0);
+    }
+}

@@ -1,0 +1,150 @@
+//! The engine: one method per use case, one file per noun. Surfaces and loops call it; nothing else writes.
+
+pub mod archive;
+pub mod describe;
+pub mod ending;
+pub mod follow;
+pub mod launch;
+pub mod live;
+pub mod log_file;
+pub mod model;
+pub mod output;
+pub mod session;
+
+use std::collections::HashMap;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use coven_domain::config::Config;
+use coven_domain::harness::Harness;
+use coven_domain::session::Session;
+use coven_domain::{SessionId, Timestamp, harness};
+use coven_host::{Home, clock};
+use coven_store::{Change, Store, StoreError, Tx};
+use tokio::sync::watch;
+
+use crate::error::EngineError;
+use crate::events::Hub;
+use live::LiveSession;
+use model::Screens;
+
+pub struct Engine {
+    pub store: Arc<dyn Store>,
+    pub home: Home,
+    pub config: Config,
+    pub harnesses: Vec<Harness>,
+    pub hub: Arc<Hub>,
+    pub started_at: Timestamp,
+    /// The coven binary: holders and the demo agent are this program.
+    pub program: PathBuf,
+    pub screens: Screens,
+    committed: watch::Sender<u64>,
+    live: Mutex<HashMap<SessionId, Arc<LiveSession>>>,
+    stopping: watch::Sender<bool>,
+    /// Whose turn it is to be compressed.
+    compressing: tokio::sync::Mutex<()>,
+    /// What needs a person's attention; shown by health.
+    problems: Mutex<Vec<String>>,
+}
+
+impl Engine {
+    pub fn new(
+        store: Arc<dyn Store>,
+        home: Home,
+        config: Config,
+        hub: Arc<Hub>,
+        committed: watch::Sender<u64>,
+        program: PathBuf,
+    ) -> std::io::Result<Self> {
+        Ok(Self {
+            harnesses: harness::all(&config.harnesses),
+            screens: Screens::start()?,
+            store,
+            home,
+            config,
+            hub,
+            program,
+            started_at: clock::now(),
+            committed,
+            live: Mutex::default(),
+            stopping: watch::Sender::new(false),
+            compressing: tokio::sync::Mutex::new(()),
+            problems: Mutex::default(),
+        })
+    }
+
+    /// Commits, then wakes subscribers with the newest number.
+    pub async fn commit(&self, tx: Box<dyn Tx>) -> Result<(), StoreError> {
+        let newest = tx.commit().await?;
+        self.committed.send_replace(newest);
+        Ok(())
+    }
+
+    /// One change of one session: load, let the domain decide, write the row with its event.
+    pub(crate) async fn change_session<E: Into<EngineError>>(
+        &self,
+        id: SessionId,
+        event: &'static str,
+        decide: impl FnOnce(&mut Session, Timestamp) -> Result<(), E> + Send,
+    ) -> Result<Session, EngineError> {
+        let now = clock::now();
+        let mut tx = self.store.begin().await?;
+        let mut session =
+            tx.session(id).await?.ok_or_else(|| EngineError::SessionNotFound(id.to_string()))?;
+        decide(&mut session, now).map_err(Into::into)?;
+        tx.record(Change::SessionChanged { session: session.clone(), event }, now).await?;
+        self.commit(tx).await?;
+        Ok(session)
+    }
+
+    /// Wakes subscribers after a write that the store did by itself.
+    pub(crate) async fn announce_newest(&self) -> Result<(), StoreError> {
+        let end = self.store.event_range().await?.end;
+        self.committed.send_replace(end.saturating_sub(1));
+        Ok(())
+    }
+
+    fn live_map(&self) -> MutexGuard<'_, HashMap<SessionId, Arc<LiveSession>>> {
+        self.live.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn live_session(&self, id: SessionId) -> Option<Arc<LiveSession>> {
+        self.live_map().get(&id).cloned()
+    }
+
+    pub fn live_sessions(&self) -> Vec<Arc<LiveSession>> {
+        self.live_map().values().cloned().collect()
+    }
+
+    pub fn stop(&self) {
+        self.stopping.send_replace(true);
+    }
+
+    /// Waits until the daemon is asked to stop.
+    pub async fn stopped(&self) {
+        let _ = self.stopping.subscribe().wait_for(|stop| *stop).await;
+    }
+
+    pub fn is_stopping(&self) -> bool {
+        *self.stopping.borrow()
+    }
+
+    pub(crate) fn report_problem(&self, problem: &str) {
+        let mut problems = self.problems.lock().unwrap_or_else(PoisonError::into_inner);
+        if !problems.iter().any(|known| known == problem) {
+            // Bounded: the newest are what a person needs.
+            if problems.len() >= 20 {
+                problems.remove(0);
+            }
+            problems.push(problem.to_owned());
+        }
+    }
+
+    pub(crate) fn forget_problem(&self, problem: &str) {
+        self.problems.lock().unwrap_or_else(PoisonError::into_inner).retain(|known| known != problem);
+    }
+
+    pub fn problems(&self) -> Vec<String> {
+        self.problems.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+}

@@ -1,0 +1,153 @@
+//! What a session wrote: its ledger with bytes, its log, its screen at any moment.
+
+use std::sync::Arc;
+
+use coven_api::session::EntryRecord;
+use coven_domain::SessionId;
+use coven_screen::Screen;
+use coven_store::Keyframe;
+
+use super::Engine;
+use super::live::Tail;
+use super::log_file::LogFile;
+use crate::error::EngineError;
+
+/// A model that is at most this far behind is brought up to date for whoever looks; else it is shown as it is.
+const WORTH_WAITING: u64 = 2 << 20;
+/// The most bytes of output that one page of entries carries; longer ones end the page early.
+const PAGE_BYTES: u64 = 8 << 20;
+
+/// A screen, and the byte of the log that it belongs to.
+pub struct Shown {
+    pub screen: Screen,
+    pub offset: u64,
+}
+
+impl Engine {
+    /// A page of the ledger; output entries bring their bytes along.
+    pub async fn entries(
+        &self,
+        id: SessionId,
+        after: u64,
+        limit: usize,
+    ) -> Result<(Vec<EntryRecord>, u64), EngineError> {
+        self.session(id).await?;
+        if let Some(live) = self.live_session(id) {
+            self.sync_ledger(&live).await?;
+        }
+        let mut entries = self.store.entries(id, after, limit).await?;
+        let mut bytes = 0;
+        let fitting = entries.iter().take_while(|entry| {
+            bytes += entry.length;
+            bytes <= PAGE_BYTES
+        });
+        // At least one, or nobody would ever get past it.
+        entries.truncate(fitting.count().max(1));
+        let next = entries.last().map_or(after, |entry| entry.seq);
+        let dir = self.home.session_dir(id);
+        let records = tokio::task::spawn_blocking(move || -> std::io::Result<Vec<EntryRecord>> {
+            let outputs = entries.iter().filter(|entry| entry.length > 0);
+            let (from, to) = (outputs.clone().map(|it| it.offset).min(), outputs.map(|it| it.offset + it.length).max());
+            let (Some(from), Some(to)) = (from, to) else {
+                return Ok(entries.iter().map(|entry| EntryRecord::new(entry, None)).collect());
+            };
+            // One read for the page: its outputs lie side by side in the log.
+            let mut log = LogFile::new(&dir);
+            let first = log.range()?.start.max(from);
+            let bytes = log.read_range(first, usize::try_from(to.saturating_sub(first)).unwrap_or(0))?;
+            Ok(entries
+                .iter()
+                .map(|entry| {
+                    let piece = (entry.length > 0).then(|| {
+                        let start = usize::try_from(entry.offset.saturating_sub(first)).unwrap_or(0).min(bytes.len());
+                        let end = usize::try_from((entry.offset + entry.length).saturating_sub(first)).unwrap_or(0);
+                        &bytes[start..end.clamp(start, bytes.len())]
+                    });
+                    EntryRecord::new(entry, piece)
+                })
+                .collect())
+        })
+        .await
+        .expect("reading a log does not panic")
+        .map_err(|source| EngineError::Log { id, source })?;
+        Ok((records, next))
+    }
+
+    /// What the screen shows now, or showed when the log stood at `at`.
+    pub async fn screen(&self, id: SessionId, at: Option<u64>) -> Result<Shown, EngineError> {
+        let session = self.session(id).await?;
+        if let (None, Some(live)) = (at, self.live_session(id))
+            && let Some(model) = live.model.clone()
+        {
+            if model.lag() <= WORTH_WAITING {
+                let model = model.clone();
+                let _ = tokio::task::spawn_blocking(move || model.catch_up()).await;
+            }
+            let shot = model.shot();
+            return Ok(Shown { screen: Screen::restore(shot.rows, shot.cols, &shot.ansi), offset: shot.offset });
+        }
+        if let Some(live) = self.live_session(id) {
+            self.sync_ledger(&live).await?;
+        }
+        let keyframe = self.store.keyframe_before(id, at.unwrap_or(u64::MAX)).await?;
+        let (rows, cols) = (session.launch.rows, session.launch.cols);
+        let start = keyframe.unwrap_or(Keyframe { offset: 0, rows, cols, screen: Vec::new() });
+        let dir = self.home.session_dir(id);
+        tokio::task::spawn_blocking(move || rebuild(&dir, start, at))
+            .await
+            .expect("rebuilding a screen does not panic")
+            .map_err(|source| EngineError::Log { id, source })
+    }
+
+    /// The bytes that repaint a live screen, straight from its model; `None` if there is no model.
+    pub async fn live_shot(&self, id: SessionId) -> Option<super::model::Shot> {
+        let model = self.live_session(id)?.model.clone()?;
+        match model.lag() {
+            0 => {}
+            1..=WORTH_WAITING => {
+                let behind = model.clone();
+                let _ = tokio::task::spawn_blocking(move || behind.catch_up()).await;
+            }
+            _ => {}
+        }
+        Some(model.shot())
+    }
+
+    /// Reads a session's journal to its end and writes down what it says: for sessions that nobody follows.
+    pub(crate) async fn settle_from_journal(self: &Arc<Self>, id: SessionId) -> Result<(), EngineError> {
+        let stored = self.store.last_entry(id).await?;
+        let journal = self.home.session_dir(id).join(coven_holder::JOURNAL);
+        let mut tail = match Tail::open(&journal, stored) {
+            Ok(tail) => tail,
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return self.end_without_journal(id).await,
+            Err(source) => return Err(EngineError::Log { id, source }),
+        };
+        if let Err(error) = tail.read(None) {
+            tracing::error!(session = %id, %error, "the journal is damaged; what is readable counts");
+        }
+        self.record_end(id, &mut tail).await?;
+        self.compress_later(id);
+        Ok(())
+    }
+}
+
+/// From a keyframe on, at most a megabyte or so is parsed.
+fn rebuild(dir: &std::path::Path, start: Keyframe, at: Option<u64>) -> std::io::Result<Shown> {
+    let mut log = LogFile::new(dir);
+    let range = log.range()?;
+    let end = at.unwrap_or(range.end).min(range.end);
+    let mut screen = Screen::restore(start.rows, start.cols, &start.screen);
+    let mut offset = start.offset.max(range.start);
+    let mut buffer = vec![0; 64 << 10];
+    while offset < end {
+        let wanted = buffer.len().min(usize::try_from(end - offset).unwrap_or(buffer.len()));
+        match log.read_at(offset, &mut buffer[..wanted])? {
+            0 => break,
+            count => {
+                screen.feed(&buffer[..count]);
+                offset += count as u64;
+            }
+        }
+    }
+    Ok(Shown { screen, offset })
+}

@@ -1,0 +1,57 @@
+//! Sessions: finding them, listing them, typing into them.
+
+use coven_domain::SessionId;
+use coven_domain::session::Session;
+use coven_holder::wire::{MAX_BODY, Request};
+use coven_store::{SessionPage, SessionQuery};
+
+use super::Engine;
+use super::ending::must_be_live;
+use crate::error::EngineError;
+
+/// How many candidates an ambiguous prefix shows.
+const SHOWN: usize = 5;
+
+impl Engine {
+    /// A whole id, or any prefix that only one session has.
+    pub async fn find_session(&self, text: &str) -> Result<SessionId, EngineError> {
+        let unknown = || EngineError::SessionNotFound(text.chars().take(64).collect());
+        if text.len() == 36
+            && let Ok(id) = text.parse()
+        {
+            return Ok(id);
+        }
+        if text.is_empty() || text.len() > 36 || !text.chars().all(|c| c.is_ascii_hexdigit() || c == '-') {
+            return Err(unknown());
+        }
+        let mut candidates = self.store.session_ids_with_prefix(text, SHOWN).await?;
+        match candidates.len() {
+            0 => Err(unknown()),
+            1 => Ok(candidates.remove(0)),
+            _ => Err(EngineError::AmbiguousId { prefix: text.to_owned(), candidates }),
+        }
+    }
+
+    pub async fn session(&self, id: SessionId) -> Result<Session, EngineError> {
+        self.store.session(id).await?.ok_or_else(|| EngineError::SessionNotFound(id.to_string()))
+    }
+
+    pub async fn list_sessions(&self, query: &SessionQuery) -> Result<SessionPage, EngineError> {
+        Ok(self.store.sessions(query).await?)
+    }
+
+    /// Forwards input; when this returns the holder has it and has noted it down.
+    pub async fn send_input(&self, id: SessionId, bytes: Vec<u8>) -> Result<(), EngineError> {
+        let session = self.session(id).await?;
+        must_be_live(&session)?;
+        let live = self.live_session(id).ok_or(EngineError::HolderGone(id))?;
+        live.ask(bytes.chunks(MAX_BODY).map(|piece| Request::Input(piece.to_vec())).collect()).await
+    }
+
+    pub async fn resize_session(&self, id: SessionId, rows: u16, cols: u16) -> Result<(), EngineError> {
+        let session = self.session(id).await?;
+        must_be_live(&session)?;
+        let live = self.live_session(id).ok_or(EngineError::HolderGone(id))?;
+        live.ask(vec![Request::Resize { rows, cols }]).await
+    }
+}

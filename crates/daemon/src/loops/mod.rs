@@ -1,0 +1,4 @@
+//! What the daemon does by itself: clients of the engine that find candidates and call it.
+
+pub mod recovery;
+pub mod retention;

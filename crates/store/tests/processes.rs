@@ -1,0 +1,81 @@
+//! Two processes and one database: who owns it, and what a killed owner leaves behind.
+
+mod samples;
+
+use std::io::{BufRead, BufReader, Read};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+
+use coven_store::{Change, SqliteStore, Store, StoreError};
+use samples::*;
+
+const DATABASE: &str = "COVEN_STORE_TEST_DATABASE";
+const TRANSACTION: &str = "COVEN_STORE_TEST_TRANSACTION";
+
+/// Another process that has the database open, in the middle of a transaction if asked for.
+fn owner(path: &Path, in_transaction: bool) -> Child {
+    let mut child = Command::new(std::env::current_exe().expect("this program"))
+        .args(["--exact", "another_process", "--ignored", "--nocapture"])
+        .env(DATABASE, path)
+        .env(TRANSACTION, if in_transaction { "yes" } else { "no" })
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .expect("another process");
+    let mut output = BufReader::new(child.stdout.take().expect("its output is piped"));
+    let ready = output.by_ref().lines().any(|line| line.expect("text").contains("it is open"));
+    assert!(ready, "the other process ended before it had the database");
+    // It must not find its output closed when it ends.
+    child.stdout = Some(output.into_inner());
+    child
+}
+
+/// Not a test of its own: what the other process does, until its input ends or it is killed.
+#[tokio::test]
+#[ignore = "started by the tests of this file"]
+async fn another_process() {
+    let Some(path) = std::env::var_os(DATABASE) else { return };
+    let store = SqliteStore::open(path).expect("the database is free");
+    let mut tx = store.begin().await.expect("the writer's turn");
+    for nth in 100..2100 {
+        // More than the page cache holds, so that part of it is in the files when the end comes.
+        tx.record(Change::SessionCreated(session(nth)), NOW).await.expect("a new session");
+    }
+    if std::env::var(TRANSACTION).as_deref() == Ok("no") {
+        drop(tx);
+    }
+    println!("it is open");
+    std::io::stdin().lines().for_each(drop);
+}
+
+#[tokio::test]
+async fn store_14_a_second_process_is_refused_until_the_first_has_ended() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("coven.db");
+    let mut other = owner(&path, false);
+
+    let refused = SqliteStore::open(&path).err().expect("it is taken");
+    assert_eq!(refused.to_string(), "Database locked by another process");
+    assert!(matches!(refused, StoreError::Locked));
+
+    drop(other.stdin.take());
+    assert!(other.wait().expect("it ends").success());
+    SqliteStore::open(&path).expect("nobody has it any more");
+}
+
+#[tokio::test]
+async fn a_process_killed_in_a_transaction_leaves_the_state_before_it_and_no_lock() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("coven.db");
+    create(&SqliteStore::open(&path).expect("a new store"), [session(1)]).await;
+    let mut other = owner(&path, true);
+
+    other.kill().expect("SIGKILL");
+    other.wait().expect("it is gone");
+
+    let store = SqliteStore::open(&path).expect("the lock went with its owner");
+    let page = store.sessions(&coven_store::SessionQuery { limit: 10, ..Default::default() }).await.expect("a read");
+    assert_eq!((page.sessions, page.total), (vec![session(1)], 1));
+    assert_eq!(store.event_range().await.expect("a read"), 1..2);
+    assert_eq!(record(&store, Change::SessionCreated(session(2))).await.expect("a new session"), 2);
+}

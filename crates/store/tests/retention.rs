@@ -1,0 +1,187 @@
+//! STORE-17 and STORE-18: the seven rules of retention, on rows of every sort.
+
+mod samples;
+
+use coven_domain::Timestamp;
+use coven_domain::retention::Cutoffs;
+use coven_domain::session::{Session, SessionState};
+use coven_store::{SqliteStore, Store};
+use rusqlite::Connection;
+use samples::*;
+use serde_json::json;
+
+const DAY: i64 = 86_400_000;
+
+struct Work {
+    _folder: tempfile::TempDir,
+    store: SqliteStore,
+    connection: Connection,
+}
+
+impl Work {
+    fn new() -> Self {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("coven.db");
+        let store = SqliteStore::open(&path).expect("a new store");
+        let connection = Connection::open(&path).expect("the same database");
+        Self { _folder: folder, store, connection }
+    }
+
+    fn task(&self, id: &str, state: &str, closed_at: Option<Timestamp>, deleted_at: Option<Timestamp>) {
+        self.connection
+            .execute(
+                "INSERT INTO tasks (id, title, state, created_at, updated_at, closed_at, deleted_at)
+                 VALUES (?1, ?1, ?2, 0, 0, ?3, ?4)",
+                (id, state, closed_at.map(Timestamp::as_millis), deleted_at.map(Timestamp::as_millis)),
+            )
+            .expect("a task");
+    }
+
+    fn agent(&self, id: &str, task: &str, session: &Session, state: &str) {
+        self.connection
+            .execute(
+                "INSERT INTO agents (id, task_id, session_id, state, created_at, updated_at) VALUES (?1, ?2, ?3, ?4, 0, 0)",
+                (id, task, session.id.to_string(), state),
+            )
+            .expect("an agent");
+        self.connection
+            .execute(
+                "INSERT INTO questions (id, agent_id, state, created_at, updated_at) VALUES ('q-' || ?1, ?1, 'pending', 0, 0)",
+                [id],
+            )
+            .expect("a question");
+    }
+
+    fn workflow(&self, id: &str, task: &str, state: &str, ended_at: Option<Timestamp>) {
+        self.connection
+            .execute(
+                "INSERT INTO workflows (id, task_id, name, state, created_at, updated_at, ended_at)
+                 VALUES (?1, ?2, 'implement', ?3, 0, 0, ?4)",
+                (id, task, state, ended_at.map(Timestamp::as_millis)),
+            )
+            .expect("a workflow");
+    }
+
+    fn ids(&self, table: &str) -> Vec<String> {
+        let mut statement =
+            self.connection.prepare(&format!("SELECT id FROM {table} ORDER BY id")).expect("a statement");
+        statement.query_map([], |row| row.get(0)).expect("rows").collect::<Result<_, _>>().expect("text")
+    }
+}
+
+fn days_ago(days: i64) -> Timestamp {
+    at(-days * DAY)
+}
+
+fn default_periods() -> Cutoffs {
+    coven_domain::config::StoreConfig::default().cutoffs(NOW)
+}
+
+#[tokio::test]
+async fn store_17_the_seven_rules_in_one_transaction_with_one_event() {
+    let work = Work::new();
+    let ended = |nth| Session { state: SessionState::Completed, ..session(nth) };
+    create(&work.store, [ended(1), ended(2), ended(3)]).await;
+    append(&work.store, id(1), &[entry(1), entry(2)]).await.expect("a ledger");
+    work.task("open", "open", None, None);
+    work.task("closed-29", "closed", Some(days_ago(29)), None);
+    work.task("closed-31", "closed", Some(days_ago(31)), None);
+    work.task("deleted-6", "closed", Some(days_ago(40)), Some(days_ago(6)));
+    work.task("deleted-8", "closed", Some(days_ago(40)), Some(days_ago(8)));
+    work.agent("a-gone", "deleted-8", &ended(1), "completed");
+    work.agent("a-kept", "deleted-6", &ended(2), "failed");
+    work.workflow("w-with-task", "deleted-8", "failed", Some(days_ago(1)));
+    work.workflow("w-old", "open", "completed", Some(days_ago(8)));
+    work.workflow("w-new", "open", "completed", Some(days_ago(6)));
+    work.workflow("w-running", "open", "running", None);
+    work.connection.execute("INSERT INTO task_dependencies VALUES ('open', 'deleted-8')", []).expect("a dependency");
+    work.connection.execute("UPDATE tasks SET parent_id = 'deleted-8' WHERE id = 'open'", []).expect("a parent");
+    work.connection
+        .execute("UPDATE events SET at = ?1 WHERE number < 3", [days_ago(2).as_millis()])
+        .expect("old events");
+
+    let report = work.store.sweep(&default_periods(), NOW).await.expect("a sweep");
+
+    assert_eq!(report.tasks_soft_deleted, ["closed-31"]);
+    assert_eq!(report.tasks_deleted, ["deleted-8"]);
+    assert_eq!(report.agents_deleted, ["a-gone"]);
+    assert_eq!(report.sessions_deleted, [id(1)]);
+    assert_eq!(report.workflows_deleted, ["w-with-task", "w-old"]);
+    assert_eq!(report.questions_deleted, ["q-a-gone"]);
+    assert_eq!((report.events_deleted, report.event_number), (2, Some(4)));
+
+    assert_eq!(work.ids("tasks"), ["closed-29", "closed-31", "deleted-6", "open"]);
+    assert_eq!(work.ids("agents"), ["a-kept"]);
+    assert_eq!(work.ids("workflows"), ["w-new", "w-running"]);
+    assert_eq!(work.ids("questions"), ["q-a-kept"]);
+    assert_eq!(work.store.session(id(1)).await.expect("a read"), None);
+    assert_eq!(work.store.session(id(2)).await.expect("a read"), Some(ended(2)));
+    assert_eq!(work.store.last_entry(id(1)).await.expect("a read"), 0);
+
+    let events = work.store.events_after(0, 10).await.expect("a read");
+    let swept = &events.last().expect("an event").event;
+    assert_eq!((events.len(), swept.kind.as_str()), (2, "retention.swept"));
+    assert_eq!(
+        swept.payload,
+        json!({"tasks_soft_deleted": ["closed-31"], "tasks_deleted": ["deleted-8"], "agents_deleted": ["a-gone"],
+            "sessions_deleted": [id(1)], "workflows_deleted": ["w-with-task", "w-old"],
+            "questions_deleted": ["q-a-gone"], "events_deleted": 2})
+    );
+    // The snapshot shows what is left, and no soft-deleted task.
+    let snapshot = work.store.snapshot().await.expect("a read");
+    let shown: Vec<_> = snapshot.tasks.iter().map(|it| it["id"].as_str().expect("an id")).collect();
+    assert_eq!(shown, ["open", "closed-29"]);
+    assert_eq!(snapshot.tasks[0]["depends_on"], json!([]));
+    assert_eq!(snapshot.tasks[1]["closed_at"], json!(days_ago(29)));
+    assert_eq!((snapshot.agents.len(), snapshot.workflows.len(), snapshot.questions.len()), (1, 2, 1));
+}
+
+#[tokio::test]
+async fn store_17_a_task_whose_agent_lives_is_left_for_the_next_time() {
+    let work = Work::new();
+    let ended = Session { state: SessionState::Completed, ..session(2) };
+    create(&work.store, [running(1), ended.clone()]).await;
+    work.task("session-runs", "closed", Some(days_ago(40)), Some(days_ago(8)));
+    work.agent("a1", "session-runs", &running(1), "completed");
+    work.task("agent-starts", "closed", Some(days_ago(40)), Some(days_ago(8)));
+    work.agent("a2", "agent-starts", &ended, "starting");
+
+    let report = work.store.sweep(&default_periods(), NOW).await.expect("a sweep");
+    assert_eq!((report.tasks_deleted.len(), report.sessions_deleted.len()), (0, 0));
+
+    work.connection.execute("UPDATE agents SET state = 'failed'", []).expect("it failed");
+    let report = work.store.sweep(&default_periods(), NOW).await.expect("a sweep");
+    assert_eq!((report.tasks_deleted, report.sessions_deleted), (vec!["agent-starts".to_owned()], vec![id(2)]));
+}
+
+#[tokio::test]
+async fn store_18_configured_periods_count_zero_is_at_once_and_null_is_never() {
+    let work = Work::new();
+    work.task("t", "closed", Some(NOW), None);
+    work.task("old", "closed", Some(days_ago(4000)), None);
+    work.workflow("w", "t", "completed", Some(NOW));
+
+    let config = coven_domain::config::StoreConfig {
+        event_retention_hours: None,
+        task_retention_days: None,
+        task_soft_delete_days: None,
+        workflow_retention_days: None,
+        ..Default::default()
+    };
+    assert_eq!(work.store.sweep(&config.cutoffs(NOW), NOW).await.expect("a sweep"), Default::default());
+
+    let config = coven_domain::config::StoreConfig { task_retention_days: Some(1.5), ..config };
+    let report = work.store.sweep(&config.cutoffs(NOW), NOW).await.expect("a sweep");
+    assert_eq!(report.tasks_soft_deleted, ["old"]);
+
+    let config = coven_domain::config::StoreConfig {
+        task_retention_days: Some(0.0),
+        task_soft_delete_days: Some(0.0),
+        workflow_retention_days: Some(0.0),
+        ..config
+    };
+    let report = work.store.sweep(&config.cutoffs(NOW), NOW).await.expect("a sweep");
+    assert_eq!(report.tasks_soft_deleted, ["t"]);
+    assert_eq!(work.ids("tasks"), [""; 0]);
+    assert_eq!(work.ids("workflows"), [""; 0]);
+}

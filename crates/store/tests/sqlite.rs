@@ -1,0 +1,283 @@
+//! What is particular to the SQLite file: how it is made, upgraded, taken back, and read by other programs.
+
+mod samples;
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+
+use coven_domain::agent::AgentState;
+use coven_domain::entry::EntryKind;
+use coven_domain::question_set::QuestionSetState;
+use coven_domain::session::{AgentDialect, Channel, EndIntent, Session, SessionState};
+use coven_domain::task::TaskState;
+use coven_domain::workflow::WorkflowState;
+use coven_store::{Change, SqliteStore, Store, StoreError, migrations};
+use rusqlite::Connection;
+use samples::*;
+
+/// Everything the schema holds but `meta`, as SQLite would write it down.
+fn schema(path: &Path) -> BTreeSet<String> {
+    let connection = Connection::open(path).expect("the database");
+    let mut statement = connection
+        .prepare("SELECT type || ' ' || name || ' ' || coalesce(sql, '') FROM sqlite_schema WHERE name NOT LIKE 'sqlite_%' AND name <> 'meta'")
+        .expect("a statement");
+    statement.query_map([], |row| row.get(0)).expect("rows").collect::<Result<_, _>>().expect("text")
+}
+
+fn meta(path: &Path, key: &str) -> Option<String> {
+    let connection = Connection::open(path).expect("the database");
+    connection.query_row("SELECT value FROM meta WHERE key = ?1", [key], |row| row.get(0)).ok()
+}
+
+fn files(folder: &Path) -> Vec<String> {
+    let mut names: Vec<_> = fs::read_dir(folder)
+        .expect("the folder")
+        .map(|file| file.expect("a file").file_name().into_string().expect("a plain name"))
+        .collect();
+    names.sort();
+    names
+}
+
+#[tokio::test]
+async fn store_12_a_new_database_has_every_table_its_version_and_is_private() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("coven.db");
+    let store = SqliteStore::open(&path).expect("a new store");
+    create(&store, [session(1)]).await;
+
+    for file in files(folder.path()) {
+        let mode = fs::metadata(folder.path().join(&file)).expect("its metadata").permissions().mode();
+        assert_eq!(mode & 0o777, 0o600, "{file}");
+    }
+    assert_eq!(meta(&path, "schema_version").as_deref(), Some("2"));
+    let schema = schema(&path);
+    for table in
+        ["sessions", "entries", "keyframes", "events", "repos", "messages", "tasks", "agents", "workflows", "questions"]
+    {
+        assert!(schema.iter().any(|it| it.starts_with(&format!("table {table} "))), "{table}");
+    }
+}
+
+#[tokio::test]
+async fn store_02_all_state_is_in_one_file_once_the_store_is_closed() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("coven.db");
+    let store = SqliteStore::open(&path).expect("a new store");
+    create(&store, [session(1)]).await;
+    append(&store, id(1), &[entry(1)]).await.expect("a ledger");
+    drop(store);
+    assert_eq!(files(folder.path()), ["coven.db", "coven.db.lock"]);
+
+    let elsewhere = tempfile::tempdir().expect("a folder");
+    let copy = elsewhere.path().join("coven.db");
+    fs::copy(&path, &copy).expect("a copy of the one file");
+    let store = SqliteStore::open(&copy).expect("the copy");
+    assert_eq!(store.session(id(1)).await.expect("a read"), Some(session(1)));
+    assert_eq!(store.entries(id(1), 0, 9).await.expect("a read"), [entry(1)]);
+}
+
+#[tokio::test]
+async fn store_14_a_second_opener_in_the_same_process_is_refused_at_once() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("coven.db");
+    let store = SqliteStore::open(&path).expect("a new store");
+    let tx = store.begin().await.expect("the writer's turn");
+
+    let second = SqliteStore::open(&path).err().expect("it is taken");
+    assert_eq!(second.to_string(), "Database locked by another process");
+    assert!(matches!(migrations::status(&path), Err(StoreError::Locked)));
+    assert!(matches!(migrations::migrate(&path), Err(StoreError::Locked)));
+    assert!(matches!(migrations::rollback(&path, 1), Err(StoreError::Locked)));
+
+    // An open transaction still owns the file.
+    drop(store);
+    assert!(matches!(SqliteStore::open(&path).err(), Some(StoreError::Locked)));
+    drop(tx);
+    SqliteStore::open(&path).expect("nobody has it any more");
+}
+
+#[test]
+fn what_is_not_ours_or_too_new_is_refused_and_left_alone() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let garbage = folder.path().join("garbage.db");
+    fs::write(&garbage, "no database ".repeat(1000)).expect("a file");
+    assert!(matches!(SqliteStore::open(&garbage).err(), Some(StoreError::Corrupt { .. })));
+
+    let foreign = folder.path().join("foreign.db");
+    Connection::open(&foreign).and_then(|it| it.execute_batch("CREATE TABLE theirs (x)")).expect("another database");
+    let before = fs::read(&foreign).expect("its bytes");
+    assert!(matches!(SqliteStore::open(&foreign).err(), Some(StoreError::Corrupt { .. })));
+    assert!(fs::read(&foreign).expect("its bytes") == before);
+
+    let newer = folder.path().join("newer.db");
+    migrations::migrate(&newer).expect("a new database");
+    Connection::open(&newer)
+        .and_then(|it| it.execute_batch("UPDATE meta SET value = '99' WHERE key = 'schema_version'"))
+        .expect("a newer database");
+    let refused = SqliteStore::open(&newer).err().expect("it is too new");
+    assert_eq!(
+        refused.to_string(),
+        "the store has schema version 99, this coven knows versions up to 2; upgrade coven"
+    );
+}
+
+#[test]
+fn agent_31_migrations_go_down_and_up_again_to_the_same_schema() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("coven.db");
+    assert!(migrations::status(&path).expect("a status").iter().all(|it| it.applied_at.is_none()));
+    assert_eq!(migrations::rollback(&path, 1).expect("nothing to take back"), [0; 0]);
+    assert!(!path.exists(), "asking creates nothing");
+
+    assert_eq!(migrations::migrate(&path).expect("up"), [1, 2]);
+    let complete = schema(&path);
+    assert_eq!(migrations::migrate(&path).expect("nothing to do"), [0; 0]);
+
+    assert_eq!(migrations::rollback(&path, 1).expect("one down"), [2]);
+    let status = migrations::status(&path).expect("a status");
+    assert_eq!(
+        status.iter().map(|it| (it.version, it.applied_at.is_some())).collect::<Vec<_>>(),
+        [(1, true), (2, false)]
+    );
+    assert!(schema(&path).is_subset(&complete) && schema(&path).len() < complete.len());
+
+    assert_eq!(migrations::rollback(&path, 9).expect("the rest down"), [1]);
+    assert_eq!(schema(&path), BTreeSet::new());
+    assert_eq!(meta(&path, "schema_version").as_deref(), Some("0"));
+    assert_eq!(migrations::rollback(&path, 1).expect("nothing left"), [0; 0]);
+
+    assert_eq!(migrations::migrate(&path).expect("up again"), [1, 2]);
+    assert_eq!(schema(&path), complete);
+    assert_eq!(files(folder.path()), ["coven.db", "coven.db.bak-1", "coven.db.bak-2", "coven.db.lock"]);
+}
+
+#[tokio::test]
+async fn an_older_database_is_copied_then_brought_up_to_date_with_all_it_holds() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("coven.db");
+    create(&SqliteStore::open(&path).expect("a new store"), [session(1)]).await;
+    migrations::rollback(&path, 1).expect("as an older program left it");
+
+    let store = SqliteStore::open(&path).expect("an older database");
+
+    assert_eq!(store.session(id(1)).await.expect("a read"), Some(session(1)));
+    assert_eq!(meta(&path, "schema_version").as_deref(), Some("2"));
+    let copy = folder.path().join("coven.db.bak-1");
+    assert_eq!(fs::metadata(&copy).expect("the copy").permissions().mode() & 0o777, 0o600);
+    assert_eq!(meta(&copy, "schema_version").as_deref(), Some("1"));
+    let kept: i64 = Connection::open(&copy)
+        .and_then(|it| it.query_row("SELECT count(*) FROM sessions", [], |row| row.get(0)))
+        .expect("a count");
+    assert_eq!(kept, 1);
+}
+
+/// The words in the schema are the domain's: a new state without a migration fails here.
+#[test]
+fn the_schema_knows_exactly_the_words_of_the_domain() {
+    fn words<T: ToString>(all: &[T]) -> String {
+        format!("IN ({})", all.iter().map(|it| format!("'{}'", it.to_string())).collect::<Vec<_>>().join(", "))
+    }
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("coven.db");
+    migrations::migrate(&path).expect("a new database");
+    let schema = schema(&path);
+    for (table, column, words) in [
+        ("sessions", "state", words(SessionState::ALL)),
+        ("sessions", "channel", words(Channel::ALL)),
+        ("sessions", "end_intent", words(EndIntent::ALL)),
+        ("entries", "kind", words(EntryKind::ALL)),
+        ("tasks", "state", words(TaskState::ALL)),
+        ("agents", "state", words(AgentState::ALL)),
+        ("workflows", "state", words(WorkflowState::ALL)),
+        ("questions", "state", words(QuestionSetState::ALL)),
+    ] {
+        let sql = schema.iter().find(|it| it.starts_with(&format!("table {table} "))).expect("the table");
+        let check = format!("CHECK ({column} {words})");
+        assert!(sql.contains(&check), "{table}: {check}");
+    }
+}
+
+#[tokio::test]
+async fn agent_29_agent_30_other_programs_find_the_views_they_know() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("coven.db");
+    let store = SqliteStore::open(&path).expect("a new store");
+    record(&store, Change::RepoAdded(repo(1))).await.expect("a new repo");
+    let bound = SessionState::ALL.iter().enumerate().map(|(nth, state)| Session {
+        state: *state,
+        repo_id: Some(repo(1).id),
+        created_at: at(nth as i64 * 331),
+        ..session(nth as u32)
+    });
+    create(&store, bound.chain([session(9)])).await;
+    let connection = Connection::open(&path).expect("another program");
+    connection
+        .execute_batch(
+            "INSERT INTO messages SELECT 'm1', key, 'agent', '\"hi\"', 1763238189999 FROM sessions WHERE title = 'session 0';
+             INSERT INTO messages SELECT 'm2', key, 'user', '\"no\"', 1763238189999 FROM sessions WHERE title = 'session 9'",
+        )
+        .expect("messages");
+
+    let rows = |sql: &str| {
+        let mut statement = connection.prepare(sql).expect("a statement");
+        let names = statement.column_names().collect::<Vec<_>>().join(" ");
+        let width = statement.column_count();
+        let rows: Vec<Vec<String>> = statement
+            .query_map([], |row| (0..width).map(|column| row.get(column)).collect())
+            .expect("rows")
+            .collect::<Result<_, _>>()
+            .expect("text");
+        (names, rows)
+    };
+    let (names, repos) = rows("SELECT * FROM Repo");
+    assert_eq!(names, "id name path createdAt");
+    assert_eq!(repos, [[repo(1).id.to_string().as_str(), "repo-1", "/src/repo-1", "2025-11-15T20:23:09.007Z"]]);
+
+    let (names, sessions) = rows("SELECT * FROM AgentSession ORDER BY createdAt");
+    assert_eq!(names, "id repoId status createdAt updatedAt");
+    assert_eq!(sessions.len(), SessionState::ALL.len(), "a session without a repo is not in it");
+    for (nth, state) in SessionState::ALL.iter().enumerate() {
+        let it = store.session(id(nth as u32)).await.expect("a read").expect("it was created");
+        let expected = [
+            it.id.to_string(),
+            repo(1).id.to_string(),
+            AgentDialect::from(*state).to_string(),
+            it.created_at.to_string(),
+            it.updated_at.to_string(),
+        ];
+        assert_eq!(sessions[nth], expected);
+    }
+
+    let (names, messages) = rows("SELECT * FROM AgentMessage");
+    assert_eq!(names, "id sessionId role content timestamp");
+    assert_eq!(messages, [["m1", &id(0).to_string(), "agent", "\"hi\"", "2025-11-15T20:23:09.999Z"]]);
+}
+
+#[test]
+fn agent_31_session_repo_status_and_time_are_indexed_and_keys_are_foreign() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("coven.db");
+    migrations::migrate(&path).expect("a new database");
+    let connection = Connection::open(&path).expect("the database");
+    for (query, index) in [
+        ("SELECT 1 FROM messages WHERE session_key = 1", "messages_by_session"),
+        ("SELECT 1 FROM messages WHERE at > 1", "messages_by_time"),
+        ("SELECT 1 FROM sessions WHERE repo_id = 'r'", "sessions_by_repo"),
+        ("SELECT 1 FROM sessions WHERE state = 'running'", "sessions_by_state"),
+        ("SELECT 1 FROM events WHERE at > 1", "events_by_time"),
+    ] {
+        let plan: String =
+            connection.query_row(&format!("EXPLAIN QUERY PLAN {query}"), [], |row| row.get(3)).expect("a plan");
+        assert!(plan.contains(index), "{query}: {plan}");
+    }
+    connection.pragma_update(None, "foreign_keys", true).expect("a setting");
+    for orphan in [
+        "INSERT INTO messages VALUES ('m', 1, 'user', '', 0)",
+        "INSERT INTO entries VALUES (1, 1, 'note', 0, 0, 0, NULL, NULL)",
+        "INSERT INTO agents (id, task_id, state, created_at, updated_at) VALUES ('a', 't', 'running', 0, 0)",
+    ] {
+        assert!(connection.execute(orphan, []).is_err(), "{orphan}");
+    }
+}

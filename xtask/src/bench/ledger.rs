@@ -1,0 +1,86 @@
+//! Fills a home's store while its daemon is down: thousands of sessions and entries in seconds.
+
+use std::path::Path;
+
+use coven_domain::entry::{Entry, EntryKind};
+use coven_domain::session::{Channel, Launch, Session, SessionState};
+use coven_domain::{SessionId, Timestamp};
+use coven_store::{Change, SqliteStore, Store};
+use serde_json::Map;
+
+use super::Outcome;
+
+/// Rows to a transaction.
+const BATCH: usize = 1000;
+
+/// A finished session as the store keeps it; later numbers are younger.
+pub fn finished_session(number: u64) -> Outcome<Session> {
+    let now = Timestamp::from_millis(1_763_238_189_007 + number as i64 * 1000);
+    Ok(Session {
+        id: session_id(number)?,
+        harness: "shell".into(),
+        channel: Channel::Terminal,
+        title: format!("session number {number}"),
+        state: SessionState::Completed,
+        exit_code: Some(0),
+        process: None,
+        project_root: "/tmp".into(),
+        cwd: "/tmp".into(),
+        repo_id: None,
+        created_at: now,
+        updated_at: now,
+        archived_at: None,
+        launching_at: Some(now),
+        end_intent: None,
+        launch: Launch {
+            argv: vec!["/bin/sh".into()],
+            env: vec![],
+            identity: String::new(),
+            typed: String::new(),
+            rows: 24,
+            cols: 80,
+            grace_seconds: 5.0,
+        },
+        metadata: Map::new(),
+    })
+}
+
+pub fn session_id(number: u64) -> Outcome<SessionId> {
+    Ok(format!("{:08x}-0000-4000-8000-{number:012x}", number as u32).parse()?)
+}
+
+#[tokio::main(flavor = "current_thread")]
+pub async fn add_sessions(db: &Path, count: u64) -> Outcome<()> {
+    let store = SqliteStore::open(db)?;
+    let sessions = (0..count).map(finished_session).collect::<Outcome<Vec<Session>>>()?;
+    for batch in sessions.chunks(BATCH) {
+        let mut tx = store.begin().await?;
+        for session in batch {
+            tx.record(Change::SessionCreated(session.clone()), session.created_at).await?;
+        }
+        tx.commit().await?;
+    }
+    Ok(())
+}
+
+/// Output entries of `length` bytes each that follow one another through the session's log.
+#[tokio::main(flavor = "current_thread")]
+pub async fn add_entries(db: &Path, session: SessionId, count: u64, length: u64) -> Outcome<()> {
+    let store = SqliteStore::open(db)?;
+    let entry = |seq: u64| Entry {
+        seq,
+        kind: EntryKind::Output,
+        at: Timestamp::from_millis(1_763_238_189_007 + seq as i64),
+        offset: (seq - 1) * length,
+        length,
+        data: None,
+        detail: None,
+    };
+    let entries: Vec<Entry> = (1..=count).map(entry).collect();
+    for batch in entries.chunks(BATCH) {
+        let mut tx = store.begin().await?;
+        tx.append_entries(session, batch).await?;
+        tx.commit().await?;
+    }
+    Ok(())
+}
