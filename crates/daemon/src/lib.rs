@@ -5,6 +5,6 @@ pub mod error;
 pub mod events;
 pub mod loops;
 mod serve;
-//pub mod surface;
+pub mod surface;
 
-//pub use serve::{ServeOptions, serve};
+pub use serve::{ServeOptions, serve};

@@ -1,0 +1,276 @@
+//! The daemon's process: lock the home, open the store, listen, recover, say that it is ready, run, stop.
+
+use std::fs;
+use std::io::{self, Write};
+use std::net::SocketAddr;
+use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::serve::Listener;
+use coven_host::config::{self, ConfigError};
+use coven_host::daemon_start::FirstWord;
+use coven_host::{Home, HomeError};
+use coven_store::{SqliteStore, Store, StoreError};
+use tokio::net::{TcpListener, UnixListener, UnixStream};
+use tokio::signal::unix::{SignalKind, signal};
+use tokio::sync::watch;
+use uuid::Uuid;
+
+use crate::engine::Engine;
+use crate::error::EngineError;
+use crate::events::{self, Hub};
+use crate::loops::{recovery, retention};
+use crate::surface::guard::Guard;
+use crate::surface::{App, router};
+
+/// How long open requests may take to end once the daemon stops.
+const STOP_LIMIT: Duration = Duration::from_secs(2);
+
+#[derive(Debug, Clone)]
+pub struct ServeOptions {
+    pub home: PathBuf,
+    /// Overrides `http.listen`.
+    pub listen: Option<String>,
+}
+
+#[derive(Debug, thiserror::Error)]
+enum ServeError {
+    #[error("{0}")]
+    Home(#[from] HomeError),
+    #[error("{0}")]
+    Config(#[from] ConfigError),
+    #[error("{0}")]
+    Store(#[from] StoreError),
+    #[error("--listen {0:?} is not an address and port such as 127.0.0.1:7777")]
+    BadListen(String),
+    #[error("{0} is not a loopback address; set http.allowRemote in the config to listen there")]
+    NotLoopback(SocketAddr),
+    #[error("cannot listen on {place}: {source}")]
+    Listen { place: String, source: io::Error },
+    #[error("cannot {doing}: {source}")]
+    Io { doing: &'static str, source: io::Error },
+    #[error("{0}")]
+    Engine(#[from] EngineError),
+}
+
+impl ServeError {
+    const fn exit_code(&self) -> u8 {
+        match self {
+            Self::Home(_) | Self::Config(_) | Self::BadListen(_) | Self::NotLoopback(_) => 2,
+            Self::Store(StoreError::Locked) => 5,
+            Self::Store(_) | Self::Listen { .. } | Self::Io { .. } | Self::Engine(_) => 1,
+        }
+    }
+}
+
+/// The hidden subcommand `daemon serve`.
+pub fn serve(options: &ServeOptions) -> ExitCode {
+    close_inherited_files();
+    let runtime = match tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build() {
+        Ok(runtime) => runtime,
+        Err(error) => return fail(&ServeError::Io { doing: "start the runtime", source: error }),
+    };
+    let outcome = runtime.block_on(run(options));
+    // What still reads a log or compresses one is cut off; every file it left is whole.
+    runtime.shutdown_timeout(Duration::from_millis(200));
+    match outcome {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => fail(&error),
+    }
+}
+
+fn fail(error: &ServeError) -> ExitCode {
+    tracing::error!(%error, "the daemon does not run");
+    say(&FirstWord::Failed { message: error.to_string(), exit_code: error.exit_code() });
+    ExitCode::from(error.exit_code())
+}
+
+/// Speaks to whoever started the daemon, then lets go of their pipe.
+fn say(word: &FirstWord) {
+    let mut line = serde_json::to_string(word).expect("plain data");
+    line.push('\n');
+    let mut stdout = io::stdout().lock();
+    let _ = stdout.write_all(line.as_bytes()).and_then(|()| stdout.flush());
+    if let Ok(null) = fs::File::options().write(true).open("/dev/null") {
+        let _ = rustix::stdio::dup2_stdout(&null);
+    }
+}
+
+/// Files of the caller would stay open for as long as the daemon and its holders live.
+fn close_inherited_files() {
+    let Ok(entries) = fs::read_dir("/proc/self/fd") else { return };
+    let open: Vec<i32> = entries.flatten().filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect();
+    for fd in open.into_iter().filter(|fd| *fd > 2) {
+        // SAFETY: nothing of ours is open yet but the folder that was just read, and that is gone.
+        unsafe { rustix::io::close(fd) };
+    }
+}
+
+async fn run(options: &ServeOptions) -> Result<(), ServeError> {
+    let home = Home::at(&options.home)?;
+    home.create()?;
+    let socket = home.socket()?;
+    let config = config::load(&home)?;
+    let _log = start_log(&home);
+    let mut notices = Vec::new();
+    if home.has_legacy_state() && !home.db().exists() {
+        notices.push("Run `coven migrate` to migrate existing state".to_owned());
+    }
+    // The store's lock makes this the home's only daemon; everything after it may assume so.
+    let store: Arc<dyn Store> = Arc::new(SqliteStore::open(home.db())?);
+    let last = store.event_range().await?.end.saturating_sub(1);
+    let (hub, committed) = (Arc::new(Hub::new(last)), watch::Sender::new(last));
+    let pump = tokio::spawn(events::pump(hub.clone(), store.clone(), committed.subscribe()));
+    let program =
+        std::env::current_exe().map_err(|source| ServeError::Io { doing: "find the coven program", source })?;
+    let tcp = listen_tcp(options, &config).await?;
+    let token =
+        write_token(&home.token_file()).map_err(|source| ServeError::Io { doing: "write the token", source })?;
+    let engine = Engine::new(store, home, config, hub, committed, program)
+        .map_err(|source| ServeError::Io { doing: "start the screens' thread", source })?;
+    let engine = Arc::new(engine);
+    let unix = listen_unix(&socket)?;
+
+    let recovered = recovery::recover(&engine).await?;
+    tracing::info!(?recovered, pid = std::process::id(), "the daemon is ready");
+    let retention = tokio::spawn(retention::run(engine.clone()));
+    let listen = tcp.as_ref().and_then(|tcp| tcp.local_addr().ok());
+    let app = App { engine: engine.clone(), listen: listen.map(|address| address.to_string().into()) };
+    let on_socket = axum::serve(OurUsersOnly(unix), router(app.clone(), Guard::Socket))
+        .with_graceful_shutdown(stopped(engine.clone()));
+    let on_socket = tokio::spawn(async move { on_socket.await });
+    let on_tcp = tcp.zip(listen).map(|(tcp, address)| {
+        let guard = tcp_guard(&engine, token, address);
+        let serving = axum::serve(tcp, router(app, guard)).with_graceful_shutdown(stopped(engine.clone()));
+        tokio::spawn(async move { serving.await })
+    });
+    say(&FirstWord::Ready { pid: std::process::id(), notices });
+
+    wait_for_stop(&engine).await;
+    tracing::info!("the daemon stops; sessions go on");
+    let _ = tokio::time::timeout(STOP_LIMIT, on_socket).await;
+    if let Some(on_tcp) = on_tcp {
+        let _ = tokio::time::timeout(STOP_LIMIT, on_tcp).await;
+    }
+    let _ = fs::remove_file(&socket);
+    retention.abort();
+    pump.abort();
+    Ok(())
+}
+
+async fn stopped(engine: Arc<Engine>) {
+    engine.stopped().await;
+}
+
+async fn wait_for_stop(engine: &Engine) {
+    let (Ok(mut terminate), Ok(mut interrupt)) = (signal(SignalKind::terminate()), signal(SignalKind::interrupt()))
+    else {
+        return engine.stopped().await;
+    };
+    tokio::select! {
+        _ = terminate.recv() => {}
+        _ = interrupt.recv() => {}
+        () = engine.stopped() => {}
+    }
+    engine.stop();
+}
+
+fn start_log(home: &Home) -> Option<tracing_appender::non_blocking::WorkerGuard> {
+    let appender = tracing_appender::rolling::Builder::new()
+        .rotation(tracing_appender::rolling::Rotation::DAILY)
+        .filename_prefix("daemon.log")
+        .max_log_files(14)
+        .build(home.logs_dir())
+        .ok()?;
+    let (writer, guard) = tracing_appender::non_blocking(appender);
+    let filter = tracing_subscriber::EnvFilter::try_from_env("COVEN_LOG")
+        .unwrap_or_else(|_| tracing_subscriber::EnvFilter::new("info"));
+    let _ = tracing_subscriber::fmt().with_writer(writer).with_ansi(false).with_env_filter(filter).try_init();
+    Some(guard)
+}
+
+fn listen_unix(socket: &Path) -> Result<UnixListener, ServeError> {
+    let listen = |source| ServeError::Listen { place: socket.display().to_string(), source };
+    // We hold the store's lock, so whatever lies here belongs to no living daemon.
+    match fs::remove_file(socket) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(listen(error)),
+        _ => {}
+    }
+    // Private from its first moment on, whatever the caller's umask is.
+    let before = rustix::process::umask(rustix::fs::Mode::from_raw_mode(0o177));
+    let bound = UnixListener::bind(socket);
+    rustix::process::umask(before);
+    bound.map_err(listen)
+}
+
+async fn listen_tcp(
+    options: &ServeOptions,
+    config: &coven_domain::config::Config,
+) -> Result<Option<TcpListener>, ServeError> {
+    let Some(wanted) = options.listen.as_ref().or(config.http.listen.as_ref()) else { return Ok(None) };
+    let address: SocketAddr = wanted.parse().map_err(|_| ServeError::BadListen(wanted.clone()))?;
+    if !address.ip().is_loopback() && !config.http.allow_remote {
+        return Err(ServeError::NotLoopback(address));
+    }
+    let bound = TcpListener::bind(address).await;
+    bound.map(Some).map_err(|source| ServeError::Listen { place: address.to_string(), source })
+}
+
+fn tcp_guard(engine: &Engine, token: String, address: SocketAddr) -> Guard {
+    let http = &engine.config.http;
+    let mut hosts = vec![address.to_string()];
+    if address.ip().is_loopback() {
+        hosts.push(format!("localhost:{}", address.port()));
+    }
+    hosts.extend(http.allowed_hosts.iter().cloned());
+    Guard::Tcp { token, hosts, origins: http.allowed_origins.clone() }
+}
+
+/// The home's token: kept if it is there and sound, else made new.
+fn write_token(path: &Path) -> io::Result<String> {
+    if let Ok(text) = fs::read_to_string(path) {
+        let token = text.trim().to_owned();
+        if token.len() >= 32 {
+            fs::set_permissions(path, fs::Permissions::from_mode(0o600))?;
+            return Ok(token);
+        }
+    }
+    let token = format!("{}{}", Uuid::new_v4().simple(), Uuid::new_v4().simple());
+    let mut file = fs::OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(path)?;
+    file.write_all(token.as_bytes())?;
+    file.sync_all()?;
+    Ok(token)
+}
+
+/// Accepts connections of our own uid only; whoever else got through the folder's permissions is turned away.
+struct OurUsersOnly(UnixListener);
+
+impl Listener for OurUsersOnly {
+    type Io = UnixStream;
+    type Addr = ();
+
+    async fn accept(&mut self) -> (UnixStream, ()) {
+        loop {
+            match self.0.accept().await {
+                Ok((stream, _)) if is_ours(&stream) => return (stream, ()),
+                Ok(_) => tracing::warn!("a connection of another user was refused"),
+                // Out of descriptors, mostly: give others time to close theirs.
+                Err(error) => {
+                    tracing::error!(%error, "cannot accept");
+                    tokio::time::sleep(Duration::from_millis(100)).await;
+                }
+            }
+        }
+    }
+
+    fn local_addr(&self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+fn is_ours(stream: &UnixStream) -> bool {
+    stream.peer_cred().is_ok_and(|peer| peer.uid() == rustix::process::geteuid().as_raw())
+}

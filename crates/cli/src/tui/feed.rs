@@ -44,10 +44,17 @@ impl Feed {
         let (include_archived, archived_receiver) = watch::channel(include_archived);
         let thread = std::thread::Builder::new().name("browser-feed".to_owned()).spawn(move || {
             runtime.block_on(async {
+                let looking = async {
+                    tokio::join!(
+                        follow::follow(&socket, archived_receiver, &report_sender),
+                        watching::watch(&socket, watched_receiver, &report_sender),
+                    );
+                    std::future::pending().await
+                };
+                // Looking ends with the browser; what was asked for is still done.
                 tokio::select! {
-                    () = follow::follow(&socket, archived_receiver, &report_sender) => {}
-                    () = watching::watch(&socket, watched_receiver, &report_sender) => {}
                     () = perform(&socket, request_receiver, &report_sender) => {}
+                    () = looking => {}
                 }
             });
         })?;

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use coven_domain::SessionId;
-use coven_domain::session::{EndIntent, Session, SessionState};
+use coven_domain::session::{EndIntent, Session};
 use coven_holder::process;
 use coven_holder::wire::{How, Request};
 use rustix::process::{Pid, Signal, kill_process, kill_process_group};
@@ -109,9 +109,4 @@ pub(crate) fn must_be_live(session: &Session) -> Result<(), EngineError> {
             Err(EngineError::NotLive { id: session.id, state })
         }
     }
-}
-
-/// States in which a holder may still be at work.
-pub(crate) fn may_have_holder(state: SessionState) -> bool {
-    matches!(state, SessionState::Created | SessionState::Running | SessionState::Killed)
 }

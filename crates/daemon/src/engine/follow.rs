@@ -91,7 +91,10 @@ impl Engine {
                         let mut has_moved = false;
                         loop {
                             match decoder.reply() {
-                                Ok(Some(Reply::Progress { .. })) => has_moved = true,
+                                Ok(Some(Reply::Progress { end, .. })) => {
+                                    live.advance(end);
+                                    has_moved = true;
+                                }
                                 Ok(Some(Reply::Accepted)) => {
                                     if let Some(done) = waiting.pop_front() {
                                         let _ = done.send(());

@@ -55,7 +55,9 @@ impl Engine {
             .map_or_else(|| harness.clone(), |name| name.to_string_lossy().into_owned());
         let session = Session {
             id: SessionId::from_uuid(Uuid::new_v4()),
-            title: title.unwrap_or_else(|| Title::derived(prompt.as_str(), if harness == "command" { &name } else { &harness })).into_string(),
+            title: title
+                .unwrap_or_else(|| Title::derived(prompt.as_str(), if harness == "command" { &name } else { &harness }))
+                .into_string(),
             harness,
             channel: new.channel.unwrap_or(Channel::Terminal),
             state: SessionState::Created,
@@ -112,9 +114,8 @@ impl Engine {
         let failed = match spawned {
             Ok(Ok((holder, process))) => match coven_holder::client::connect_socket(&self.home.session_dir(id)) {
                 Ok(stream) => {
-                    let session = self
-                        .change_session(id, "running", |session, now| session.spawned(process, now))
-                        .await?;
+                    let session =
+                        self.change_session(id, "running", |session, now| session.spawned(process, now)).await?;
                     self.adopt(&session, stream, Some(holder), true).await?;
                     return Ok(session);
                 }
@@ -284,10 +285,7 @@ fn spawn_holder(program: &Path, spec: &Spec) -> Result<(Child, ProcessIdentity),
         let what = what.to_owned();
         move |error: io::Error| format!("{what}: {error}")
     };
-    std::fs::DirBuilder::new()
-        .mode(0o700)
-        .create(&spec.dir)
-        .map_err(told("the session's folder cannot be made"))?;
+    std::fs::DirBuilder::new().mode(0o700).create(&spec.dir).map_err(told("the session's folder cannot be made"))?;
     // Through /proc: a binary that was replaced by an upgrade is still the one that speaks our language.
     let mut holder = Command::new("/proc/self/exe")
         .arg0(program)

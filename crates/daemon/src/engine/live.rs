@@ -32,6 +32,8 @@ pub struct LiveSession {
     /// The model has something to fetch: answers for the harness, keyframes for the store.
     pub(crate) model_moved: Notify,
     has_ended: watch::Sender<bool>,
+    /// Where the log ends, for those who read it along.
+    progress: watch::Sender<u64>,
 }
 
 /// The end of the journal that the store does not have yet.
@@ -120,6 +122,7 @@ impl LiveSession {
             tail: Mutex::new(tail),
             model_moved: Notify::new(),
             has_ended: watch::Sender::new(false),
+            progress: watch::Sender::new(0),
         };
         (Arc::new(live), received)
     }
@@ -133,9 +136,16 @@ impl LiveSession {
         handled.await.map_err(|_| EngineError::HolderGone(self.id))
     }
 
-    /// Sends if there is room, and does not wait; for what can be left out.
-    pub(crate) fn mention(&self, request: Request) {
-        let _ = self.asks.try_send(Ask { requests: vec![request], done: None });
+    pub(crate) fn advance(&self, end: u64) {
+        self.progress.send_replace(end);
+    }
+
+    pub fn progress(&self) -> watch::Receiver<u64> {
+        self.progress.subscribe()
+    }
+
+    pub fn has_ended(&self) -> bool {
+        *self.has_ended.borrow()
     }
 
     pub(crate) fn end(&self) {

@@ -89,8 +89,7 @@ impl Engine {
     ) -> Result<Session, EngineError> {
         let now = clock::now();
         let mut tx = self.store.begin().await?;
-        let mut session =
-            tx.session(id).await?.ok_or_else(|| EngineError::SessionNotFound(id.to_string()))?;
+        let mut session = tx.session(id).await?.ok_or_else(|| EngineError::SessionNotFound(id.to_string()))?;
         decide(&mut session, now).map_err(Into::into)?;
         tx.record(Change::SessionChanged { session: session.clone(), event }, now).await?;
         self.commit(tx).await?;

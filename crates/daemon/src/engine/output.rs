@@ -17,6 +17,9 @@ const WORTH_WAITING: u64 = 2 << 20;
 /// The most bytes of output that one page of entries carries; longer ones end the page early.
 const PAGE_BYTES: u64 = 8 << 20;
 
+/// The most that is sent of a log at once.
+const SEND_BYTES: usize = 256 << 10;
+
 /// A screen, and the byte of the log that it belongs to.
 pub struct Shown {
     pub screen: Screen,
@@ -150,4 +153,80 @@ fn rebuild(dir: &std::path::Path, start: Keyframe, at: Option<u64>) -> std::io::
         }
     }
     Ok(Shown { screen, offset })
+}
+
+/// What is left to send of a log.
+struct Sending {
+    log: LogFile,
+    at: u64,
+    to: u64,
+    live: Option<Arc<super::live::LiveSession>>,
+    progress: Option<tokio::sync::watch::Receiver<u64>>,
+}
+
+impl Engine {
+    /// The log's bytes from `from` on, in pieces; with `is_following` until the session ends. Tells the first byte.
+    pub async fn log_stream(
+        self: &Arc<Self>,
+        id: SessionId,
+        from: u64,
+        to: Option<u64>,
+        is_following: bool,
+    ) -> Result<(u64, impl futures_util::Stream<Item = std::io::Result<bytes::Bytes>> + Send + use<>), EngineError>
+    {
+        self.session(id).await?;
+        let log = LogFile::new(&self.home.session_dir(id));
+        let range = log.range().map_err(|source| EngineError::Log { id, source })?;
+        let at = from.max(range.start);
+        let live = self.live_session(id).filter(|_| is_following);
+        let to = to.unwrap_or(if is_following { u64::MAX } else { range.end });
+        let progress = live.as_ref().map(|live| live.progress());
+        let sending = Sending { log, at, to, live, progress };
+        let engine = self.clone();
+        let stream = futures_util::stream::unfold((engine, sending), |(engine, mut sending)| async move {
+            loop {
+                let wanted =
+                    usize::try_from(sending.to.saturating_sub(sending.at)).unwrap_or(SEND_BYTES).min(SEND_BYTES);
+                if wanted == 0 {
+                    return None;
+                }
+                // Marked as seen before reading: what comes after wakes us.
+                if let Some(progress) = &mut sending.progress {
+                    progress.borrow_and_update();
+                }
+                let has_ended = sending.live.as_ref().is_none_or(|live| live.has_ended());
+                let at = sending.at;
+                let read = tokio::task::spawn_blocking(move || {
+                    let read = sending.log.read_range(at, wanted);
+                    (sending, read)
+                });
+                let (back, read) = read.await.expect("reading a log does not panic");
+                sending = back;
+                match read {
+                    Ok(bytes) if bytes.is_empty() => {
+                        let first = sending.log.range().map_or(0, |range| range.start);
+                        if first > sending.at {
+                            sending.at = first;
+                            continue;
+                        }
+                        if has_ended {
+                            return None;
+                        }
+                        let (Some(live), Some(progress)) = (&sending.live, &mut sending.progress) else { return None };
+                        tokio::select! {
+                            changed = progress.changed() => if changed.is_err() { return None },
+                            () = live.ended() => {}
+                            () = engine.stopped() => return None,
+                        }
+                    }
+                    Ok(bytes) => {
+                        sending.at += bytes.len() as u64;
+                        return Some((Ok(bytes::Bytes::from(bytes)), (engine, sending)));
+                    }
+                    Err(error) => return Some((Err(error), (engine, Sending { to: 0, ..sending }))),
+                }
+            }
+        });
+        Ok((at, stream))
+    }
 }

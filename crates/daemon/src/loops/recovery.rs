@@ -42,9 +42,8 @@ pub async fn recover(engine: &Arc<Engine>) -> Result<Recovered, EngineError> {
 async fn recover_one(engine: &Arc<Engine>, session: Session) -> Result<SessionVerdict, EngineError> {
     let dir = engine.home.session_dir(session.id);
     let looked_at = session.clone();
-    let (finding, connection, exit, started) = tokio::task::spawn_blocking(move || look(&dir, &looked_at))
-        .await
-        .expect("looking does not panic");
+    let (finding, connection, exit, started) =
+        tokio::task::spawn_blocking(move || look(&dir, &looked_at)).await.expect("looking does not panic");
     let verdict = session_verdict(session.state, session.launching_at.is_some(), finding, exit);
     tracing::info!(session = %session.id, ?finding, ?verdict, "recovering");
     match verdict {
@@ -79,12 +78,7 @@ async fn recover_one(engine: &Arc<Engine>, session: Session) -> Result<SessionVe
     Ok(verdict)
 }
 
-type Seen = (
-    HolderFinding,
-    Option<HolderClient>,
-    Option<coven_domain::session::ExitStatus>,
-    Option<ProcessIdentity>,
-);
+type Seen = (HolderFinding, Option<HolderClient>, Option<coven_domain::session::ExitStatus>, Option<ProcessIdentity>);
 
 /// Holder, harness and journal as they are.
 fn look(dir: &std::path::Path, session: &Session) -> Seen {
@@ -111,9 +105,8 @@ fn look(dir: &std::path::Path, session: &Session) -> Seen {
         return (HolderFinding::Mismatch, None, exit, started);
     };
     let is_the_same = client.welcome.pid == recorded.pid && client.welcome.started_ticks == recorded.started_ticks;
-    let is_verified = is_the_same
-        && process::is_alive(&recorded)
-        && process::shows(recorded.pid, &session.launch.identity);
+    let is_verified =
+        is_the_same && process::is_alive(&recorded) && process::shows(recorded.pid, &session.launch.identity);
     match is_verified {
         true => (HolderFinding::Verified, Some(client), exit, started),
         false => (HolderFinding::Mismatch, None, exit, started),

@@ -27,7 +27,7 @@ pub fn confirm(frame: &mut Frame<'_>, app: &App, theme: Theme, id: &str, what: &
         Span::raw(format!(" {yes} · any other key leaves it running")),
     ]);
     let inner = boxed(frame, theme.strong(), title, &[&question, explanation], 2);
-    if let Some(row) = inner.rows().last() {
+    if let Some(row) = inner.rows().next_back() {
         frame.render_widget(keys, row);
     }
 }
@@ -37,7 +37,7 @@ pub fn sacrifice(frame: &mut Frame<'_>, app: &App, theme: Theme, id: &str, line:
     let warning = "The session and all of its entries are deleted for good.";
     let ask = format!("Type the word {WORD} and press Enter; anything else cancels.");
     let inner = boxed(frame, theme.problem(), "Sacrifice", &[&question, warning, &ask], 2);
-    if let Some(row) = inner.rows().last() {
+    if let Some(row) = inner.rows().next_back() {
         let (seen, cursor) = line.view(usize::from(row.width).saturating_sub(2));
         frame.render_widget(Line::from(vec![Span::styled("> ", theme.key()), Span::styled(seen, theme.strong())]), row);
         let column = u16::try_from(cursor + 2).unwrap_or(u16::MAX);

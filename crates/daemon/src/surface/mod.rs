@@ -1,0 +1,82 @@
+//! The surfaces only translate: requests into engine calls, answers and errors into HTTP.
+
+pub mod attach;
+pub mod guard;
+pub mod reply;
+pub mod rest;
+pub mod sse;
+
+use std::sync::Arc;
+
+use axum::Router;
+use axum::routing::get;
+use utoipa::OpenApi;
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
+
+use crate::engine::Engine;
+use guard::Guard;
+use reply::ApiError;
+
+/// What every handler gets.
+#[derive(Clone)]
+pub struct App {
+    pub engine: Arc<Engine>,
+    /// The TCP address that is listened on, if any.
+    pub listen: Option<Arc<str>>,
+}
+
+#[derive(OpenApi)]
+#[openapi(info(
+    title = "coven",
+    description = "Sessions of AI coding agents: launch, attach, replay, answer, control. \
+                   On the home's Unix socket without a token; on TCP with `Authorization: Bearer`."
+))]
+struct ApiDoc;
+
+fn documented() -> OpenApiRouter<App> {
+    OpenApiRouter::with_openapi(ApiDoc::openapi())
+        .routes(routes!(rest::health))
+        .routes(routes!(rest::harnesses))
+        .routes(routes!(rest::list_sessions, rest::create_session))
+        .routes(routes!(rest::get_session, rest::sacrifice_session))
+        .routes(routes!(rest::start_session))
+        .routes(routes!(rest::send_input))
+        .routes(routes!(rest::resize_session))
+        .routes(routes!(rest::kill_session))
+        .routes(routes!(rest::finish_session))
+        .routes(routes!(rest::archive_session))
+        .routes(routes!(rest::summon_session))
+        .routes(routes!(rest::wait_session))
+        .routes(routes!(rest::entries))
+        .routes(routes!(rest::log))
+        .routes(routes!(rest::screen))
+        .routes(routes!(attach::attach))
+        .routes(routes!(rest::stop_daemon))
+        .routes(routes!(rest::state))
+        .routes(routes!(sse::events))
+}
+
+/// The OpenAPI document as JSON text.
+pub fn openapi() -> String {
+    let mut text = documented().into_openapi().to_pretty_json().expect("a document is plain data");
+    text.push('\n');
+    text
+}
+
+/// All routes; `guard` decides who may pass.
+pub fn router(app: App, guard: Guard) -> Router {
+    let (router, document) = documented().split_for_parts();
+    let document: Arc<str> = document.to_json().expect("a document is plain data").into();
+    let limit = app.engine.config.http.max_body_bytes;
+    router
+        .route(
+            "/api/openapi.json",
+            get(move || async move { ([("content-type", "application/json")], document.to_string()) }),
+        )
+        .fallback(|| async { ApiError::not_found() })
+        .method_not_allowed_fallback(|| async { ApiError::method_not_allowed() })
+        .layer(axum::extract::DefaultBodyLimit::max(limit))
+        .layer(axum::middleware::from_fn_with_state(Arc::new(guard), guard::check))
+        .with_state(app)
+}

@@ -1,0 +1,103 @@
+//! Answers: bodies in, records out, one error shape.
+
+use axum::Json;
+use axum::body::Bytes;
+use axum::extract::rejection::{BytesRejection, QueryRejection};
+use axum::extract::{FromRequest, FromRequestParts, Query, Request};
+use axum::http::StatusCode;
+use axum::http::request::Parts;
+use axum::response::{IntoResponse, Response};
+use coven_api::error::ErrorDetail;
+use coven_api::{ErrorBody, ErrorCode};
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+
+use crate::error::EngineError;
+
+#[derive(Debug)]
+pub struct ApiError {
+    pub code: ErrorCode,
+    pub message: String,
+    pub details: Option<Value>,
+}
+
+impl ApiError {
+    pub fn new(code: ErrorCode, message: impl Into<String>) -> Self {
+        Self { code, message: message.into(), details: None }
+    }
+
+    pub fn not_found() -> Self {
+        Self::new(ErrorCode::NotFound, "there is no such route; see /api/openapi.json")
+    }
+
+    pub fn method_not_allowed() -> Self {
+        Self::new(ErrorCode::MethodNotAllowed, "the route does not take this method; see /api/openapi.json")
+    }
+}
+
+impl From<EngineError> for ApiError {
+    fn from(error: EngineError) -> Self {
+        let code = error.code();
+        if code == ErrorCode::Internal {
+            // The chain is logged once, here at the edge.
+            let chain: Vec<String> =
+                std::iter::successors(Some(&error as &dyn std::error::Error), |error| error.source())
+                    .map(ToString::to_string)
+                    .collect();
+            tracing::error!(error = chain.join(": "), "a request failed");
+        }
+        Self { code, message: error.to_string(), details: error.details() }
+    }
+}
+
+impl IntoResponse for ApiError {
+    fn into_response(self) -> Response {
+        let status = StatusCode::from_u16(self.code.status()).expect("the table has real statuses");
+        let error = ErrorDetail { code: self.code.as_str().to_owned(), message: self.message, details: self.details };
+        (status, Json(ErrorBody { error })).into_response()
+    }
+}
+
+/// A JSON body; an empty one counts as `{}`.
+pub struct Body<T>(pub T);
+
+impl<T: DeserializeOwned, S: Send + Sync> FromRequest<S> for Body<T> {
+    type Rejection = ApiError;
+
+    async fn from_request(request: Request, state: &S) -> Result<Self, ApiError> {
+        let bytes = Bytes::from_request(request, state).await.map_err(|rejection| match rejection {
+            BytesRejection::FailedToBufferBody(it) if it.status() == StatusCode::PAYLOAD_TOO_LARGE => {
+                ApiError::new(ErrorCode::BodyTooLarge, "the body is larger than http.maxBodyBytes allows")
+            }
+            other => ApiError::new(ErrorCode::InvalidRequest, other.body_text()),
+        })?;
+        let text: &[u8] = if bytes.is_empty() { b"{}" } else { &bytes };
+        serde_json::from_slice(text).map(Self).map_err(|error| {
+            let message = error.to_string();
+            match message.contains("recursion limit") {
+                true => ApiError::new(ErrorCode::JsonTooDeep, "the body is nested too deeply"),
+                false => {
+                    ApiError::new(ErrorCode::InvalidRequest, format!("the body is not what the route takes: {message}"))
+                }
+            }
+        })
+    }
+}
+
+/// Query parameters, with our error shape.
+pub struct Params<T>(pub T);
+
+impl<T: DeserializeOwned, S: Send + Sync> FromRequestParts<S> for Params<T> {
+    type Rejection = ApiError;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, ApiError> {
+        Query::from_request_parts(parts, state).await.map(|Query(query)| Self(query)).map_err(
+            |rejection: QueryRejection| {
+                ApiError::new(
+                    ErrorCode::InvalidRequest,
+                    format!("the query is not what the route takes: {}", rejection.body_text()),
+                )
+            },
+        )
+    }
+}
