@@ -1,1 +1,38 @@
-fn main() {}
+//! What developers and CI run: `cargo xtask test | docs | bench | real-agents`.
+
+mod bench;
+mod docs;
+mod real_agents;
+mod test;
+
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+#[derive(Debug, Parser)]
+#[command(name = "cargo xtask", about = "Tasks of the coven workspace")]
+struct Args {
+    #[command(subcommand)]
+    task: Task,
+}
+
+#[derive(Debug, Subcommand)]
+enum Task {
+    /// Runs every check and test; what CI runs.
+    Test(test::TestArgs),
+    /// Writes the generated documents anew: lifecycles, OpenAPI, config schema, command line.
+    Docs,
+    /// Measures the figures of docs/benchmarks.md.
+    Bench(bench::BenchArgs),
+    /// Runs real agent programs under coven against a stub model.
+    RealAgents(real_agents::RealAgentsArgs),
+}
+
+fn main() -> ExitCode {
+    match Args::parse().task {
+        Task::Test(args) => test::run(&args),
+        Task::Docs => docs::run(),
+        Task::Bench(args) => bench::run(args),
+        Task::RealAgents(args) => real_agents::run(args),
+    }
+}

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use clap::{Parser, Subcommand};
+use clap::{Arg, ArgMatches, Args as _, Command, FromArgMatches, value_parser};
 use coven_host::home::Home;
 
 use crate::failure::{self, Failure};
@@ -18,44 +18,26 @@ First steps:
 Exit codes: 0 done, 1 failed, 2 wrong usage or bad config, 3 not found, 4 refused by state,
 5 daemon or store out of reach; an attached `run` passes the harness's exit code through.";
 
-/// Runs coding agents in sessions that outlive the terminal, the daemon and its upgrades.
-#[derive(Debug, Parser)]
-#[command(name = "coven", version = VERSION, after_help = EXAMPLES, arg_required_else_help = true, max_term_width = 100)]
-pub struct CommandLine {
-    /// The home to use [default: COVEN_HOME, else the nearest .coven above, else ~/.coven]
-    #[arg(long, global = true, value_name = "DIR")]
-    home: Option<PathBuf>,
-    #[command(subcommand)]
-    verb: Verb,
+/// A verb: its name, what adds its arguments to a command, what runs it.
+type Verb = (&'static str, fn(Command) -> Command, fn(&ArgMatches, &Place) -> Result<ExitCode, Failure>);
+
+macro_rules! verbs {
+    ($($name:ident),+ $(,)?) => {
+        /// In the order of the help.
+        const VERBS: &[Verb] = &[$((
+            stringify!($name),
+            verb::$name::Args::augment_args,
+            |matches, place| {
+                let args = verb::$name::Args::from_arg_matches(matches).unwrap_or_else(|error| error.exit());
+                verb::$name::run(args, place)
+            },
+        )),+];
+    };
 }
 
-#[derive(Debug, Subcommand)]
-enum Verb {
-    Run(verb::run::Args),
-    Attach(verb::attach::Args),
-    Sessions(verb::sessions::Args),
-    Show(verb::show::Args),
-    Input(verb::input::Args),
-    Screen(verb::screen::Args),
-    Replay(verb::replay::Args),
-    Export(verb::export::Args),
-    Wait(verb::wait::Args),
-    Start(verb::start::Args),
-    Finish(verb::finish::Args),
-    Kill(verb::kill::Args),
-    Archive(verb::archive::Args),
-    Summon(verb::summon::Args),
-    Sacrifice(verb::sacrifice::Args),
-    Harness(verb::harness::Args),
-    Events(verb::events::Args),
-    State(verb::state::Args),
-    Daemon(verb::daemon::Args),
-    Init(verb::init::Args),
-    Doctor(verb::doctor::Args),
-    Config(verb::config::Args),
-    Db(verb::db::Args),
-    Completions(verb::completions::Args),
-    Man(verb::man::Args),
+verbs! {
+    run, attach, sessions, show, input, screen, replay, export, wait, start, finish, kill, archive, summon, sacrifice,
+    harness, events, state, daemon, init, doctor, config, db, completions, man,
 }
 
 /// Which home a command was asked to use.
@@ -70,56 +52,62 @@ impl Place {
     }
 }
 
-pub fn run() -> ExitCode {
-    let line = CommandLine::parse();
-    let place = Place { flag: line.home };
-    dispatch(line.verb, &place).unwrap_or_else(failure::end)
+/// The whole command line.
+pub fn command() -> Command {
+    with_verbs(VERBS)
 }
 
-fn dispatch(verb: Verb, place: &Place) -> Result<ExitCode, Failure> {
-    match verb {
-        Verb::Run(args) => verb::run::run(args, place),
-        Verb::Attach(args) => verb::attach::run(args, place),
-        Verb::Sessions(args) => verb::sessions::run(args, place),
-        Verb::Show(args) => verb::show::run(args, place),
-        Verb::Input(args) => verb::input::run(args, place),
-        Verb::Screen(args) => verb::screen::run(args, place),
-        Verb::Replay(args) => verb::replay::run(args, place),
-        Verb::Export(args) => verb::export::run(args, place),
-        Verb::Wait(args) => verb::wait::run(args, place),
-        Verb::Start(args) => verb::start::run(args, place),
-        Verb::Finish(args) => verb::finish::run(args, place),
-        Verb::Kill(args) => verb::kill::run(args, place),
-        Verb::Archive(args) => verb::archive::run(args, place),
-        Verb::Summon(args) => verb::summon::run(args, place),
-        Verb::Sacrifice(args) => verb::sacrifice::run(args, place),
-        Verb::Harness(args) => verb::harness::run(args, place),
-        Verb::Events(args) => verb::events::run(args, place),
-        Verb::State(args) => verb::state::run(args, place),
-        Verb::Daemon(args) => verb::daemon::run(args, place),
-        Verb::Init(args) => verb::init::run(args, place),
-        Verb::Doctor(args) => verb::doctor::run(args, place),
-        Verb::Config(args) => verb::config::run(args, place),
-        Verb::Db(args) => verb::db::run(args, place),
-        Verb::Completions(args) => verb::completions::run(args),
-        Verb::Man(args) => verb::man::run(args),
-    }
+fn with_verbs(verbs: &[Verb]) -> Command {
+    let home = Arg::new("home")
+        .long("home")
+        .global(true)
+        .value_name("DIR")
+        .value_parser(value_parser!(PathBuf))
+        .help("The home to use [default: COVEN_HOME, else the nearest .coven above, else ~/.coven]");
+    Command::new("coven")
+        .version(VERSION)
+        .about("Runs coding agents in sessions that outlive the terminal, the daemon and its upgrades")
+        .after_help(EXAMPLES)
+        .arg_required_else_help(true)
+        .subcommand_required(true)
+        .max_term_width(100)
+        .arg(home)
+        .subcommands(verbs.iter().map(|(name, add_arguments, _)| add_arguments(Command::new(*name))))
+}
+
+pub fn run() -> ExitCode {
+    // Building all verbs takes longer than most of them need: where the first word is one, it is the only one built.
+    let word = std::env::args_os().nth(1);
+    let named = VERBS.iter().position(|(name, ..)| word.as_deref().is_some_and(|word| word == *name));
+    let verbs = named.map_or(VERBS, |at| &VERBS[at..=at]);
+    let matches = with_verbs(verbs).get_matches();
+    let (name, arguments) = matches.subcommand().expect("a verb is required");
+    let place = Place { flag: arguments.get_one("home").cloned() };
+    let (_, _, run) = verbs.iter().find(|(verb, ..)| *verb == name).expect("only verbs are subcommands");
+    run(arguments, &place).unwrap_or_else(failure::end)
 }
 
 #[cfg(test)]
 mod tests {
-    use clap::CommandFactory;
-
     use super::*;
 
     #[test]
     fn the_command_line_is_sound() {
-        CommandLine::command().debug_assert();
+        command().debug_assert();
+    }
+
+    #[test]
+    fn the_home_may_be_named_anywhere() {
+        for line in [&["coven", "--home", "/h", "state"][..], &["coven", "state", "--home", "/h"]] {
+            let matches = command().try_get_matches_from(line).expect("a good line");
+            let (_, arguments) = matches.subcommand().expect("a verb");
+            assert_eq!(arguments.get_one::<PathBuf>("home"), Some(&PathBuf::from("/h")));
+        }
     }
 
     #[test]
     fn every_verb_has_examples() {
-        for verb in CommandLine::command().get_subcommands() {
+        for verb in command().get_subcommands() {
             assert!(verb.get_after_help().is_some(), "{} has none", verb.get_name());
         }
     }

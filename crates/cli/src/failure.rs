@@ -12,7 +12,7 @@ use coven_host::daemon_start::StartError;
 use coven_host::home::HomeError;
 use coven_store::StoreError;
 
-use crate::verb;
+use crate::{output, verb};
 
 /// Wrong usage or a bad config.
 pub const USAGE: u8 = 2;
@@ -164,9 +164,7 @@ pub fn end(failure: Failure) -> ExitCode {
 
 /// One message to a person, on standard error.
 pub fn say(message: &str) {
-    use io::Write;
-    // Nothing is left to tell if standard error is gone too.
-    let _ = writeln!(io::stderr().lock(), "coven: {message}");
+    output::note(format_args!("coven: {message}"));
 }
 
 #[cfg(test)]

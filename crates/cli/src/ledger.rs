@@ -10,8 +10,8 @@ use crate::failure::Failure;
 use crate::link::Link;
 use crate::route;
 
-/// Entries asked for at once: an output entry brings its bytes along.
-const PAGE: usize = 200;
+/// Entries asked for at once; the daemon gives fewer where they bring many bytes along.
+const PAGE: usize = 1000;
 
 pub fn page_path(id: &str, after: u64) -> String {
     route::session(id, &format!("/entries?after={after}&limit={PAGE}"))

@@ -16,6 +16,12 @@ pub fn bytes(bytes: &[u8]) -> Result<(), Failure> {
     out.write_all(bytes).and_then(|()| out.flush()).map_err(Failure::Output)
 }
 
+/// One line to a person, beside the output.
+pub fn note(text: Arguments<'_>) {
+    // Nothing is left to tell if standard error is gone too.
+    let _ = io::stderr().lock().write_all(format!("{text}\n").as_bytes());
+}
+
 pub fn is_terminal() -> bool {
     io::stdout().is_terminal()
 }

@@ -104,8 +104,12 @@ fn close_inherited_files() {
     let Ok(entries) = fs::read_dir("/proc/self/fd") else { return };
     let open: Vec<i32> = entries.flatten().filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect();
     for fd in open.into_iter().filter(|fd| *fd > 2) {
-        // SAFETY: nothing of ours is open yet but the folder that was just read, and that is gone.
-        unsafe { rustix::io::close(fd) };
+        // SAFETY: nothing of ours is open yet; the folder that was just read is closed, which the question finds out.
+        unsafe {
+            if rustix::io::fcntl_getfd(std::os::fd::BorrowedFd::borrow_raw(fd)).is_ok() {
+                rustix::io::close(fd);
+            }
+        }
     }
 }
 

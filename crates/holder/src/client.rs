@@ -5,9 +5,13 @@ use std::io::{self, Read, Write};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::Path;
+use std::time::Duration;
 
 use crate::SOCKET;
 use crate::wire::{Decoder, Reply, Request, VERSION, Welcome, WireError};
+
+/// How long a holder may take to greet.
+const PATIENCE: Duration = Duration::from_secs(10);
 
 #[derive(Debug, thiserror::Error)]
 pub enum HolderError {
@@ -44,6 +48,8 @@ pub struct HolderClient {
 impl HolderClient {
     pub fn connect(session_dir: &Path) -> Result<Self, HolderError> {
         let mut stream = connect_socket(session_dir).map_err(HolderError::Unreachable)?;
+        // A holder that was stopped accepts in the kernel and never answers.
+        stream.set_read_timeout(Some(PATIENCE))?;
         stream.write_all(&Request::Hello { version: VERSION }.encode())?;
         let mut client = Self {
             stream,
@@ -54,8 +60,12 @@ impl HolderClient {
         match client.next()? {
             Reply::Welcome(welcome) => client.welcome = welcome,
             Reply::Refused(why) => return Err(HolderError::Refused(why)),
-            _ => return Err(HolderError::Protocol(WireError::Malformed(64))),
+            Reply::Exited { .. } => return Err(HolderError::Closed),
+            Reply::Data { .. } | Reply::Progress { .. } | Reply::Resized { .. } | Reply::Accepted => {
+                return Err(HolderError::Protocol(WireError::Malformed(64)));
+            }
         }
+        client.stream.set_read_timeout(None)?;
         Ok(client)
     }
 
@@ -64,6 +74,7 @@ impl HolderClient {
     }
 
     /// The next reply; waits for it.
+    #[expect(clippy::should_implement_trait, reason = "an iterator ends, a connection breaks")]
     pub fn next(&mut self) -> Result<Reply, HolderError> {
         loop {
             if let Some(reply) = self.decoder.reply()? {
@@ -80,19 +91,23 @@ impl HolderClient {
 
     /// Reads once from the socket.
     pub fn fill(&mut self) -> Result<(), HolderError> {
-        match self.stream.read(&mut self.buffer)? {
-            0 => Err(HolderError::Closed),
-            count => {
-                self.decoder.feed(&self.buffer[..count]);
-                Ok(())
+        loop {
+            match self.stream.read(&mut self.buffer) {
+                Ok(0) => return Err(HolderError::Closed),
+                Ok(count) => {
+                    self.decoder.feed(&self.buffer[..count]);
+                    return Ok(());
+                }
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(HolderError::Broken(error)),
             }
         }
     }
 
     /// Sends and waits until the holder took it; data that comes in between is dropped, so use it on a connection that follows nothing.
     pub fn request(&mut self, request: &Request) -> Result<(), HolderError> {
-        self.send(request)?;
-        self.send(&Request::Sync)?;
+        // In one write: a harness that ends because of the request cannot come between.
+        self.stream.write_all(&[request.encode(), Request::Sync.encode()].concat())?;
         loop {
             match self.next()? {
                 Reply::Accepted => return Ok(()),

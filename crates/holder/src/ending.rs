@@ -1,8 +1,8 @@
-//! Ending a harness: SIGTERM to its group, then SIGKILL to everything that belongs to it.
+//! Ending a harness: SIGTERM to its group, then SIGKILL to everything that comes from it.
 
 use std::time::{Duration, Instant};
 
-use rustix::process::{Signal, kill_process, kill_process_group};
+use rustix::process::{PidfdFlags, Signal, kill_process_group, pidfd_open, pidfd_send_signal};
 
 use crate::process::{self, Stat};
 use crate::stage::as_pid;
@@ -11,6 +11,18 @@ use crate::wire::How;
 /// How long survivors of SIGKILL are waited for; a process in the kernel cannot be hurried.
 const PATIENCE: Duration = Duration::from_secs(2);
 const LOOK_AGAIN: Duration = Duration::from_millis(20);
+/// How often the family is looked through in one go, for children born meanwhile.
+const ROUNDS: usize = 8;
+
+/// Who is left while a harness ends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Left {
+    /// The harness lives, so its group is its own.
+    Harness,
+    /// The harness is gone; what it started came to us.
+    Family,
+    Nobody,
+}
 
 #[derive(Debug)]
 pub struct Ending {
@@ -20,6 +32,8 @@ pub struct Ending {
     kill_at: Instant,
     give_up_at: Instant,
     next_look: Instant,
+    /// Those outside the group who got their SIGTERM.
+    warned: Vec<(u32, u64)>,
 }
 
 impl Ending {
@@ -36,6 +50,7 @@ impl Ending {
             kill_at,
             give_up_at: kill_at + PATIENCE,
             next_look: now,
+            warned: Vec::new(),
         }
     }
 
@@ -48,45 +63,83 @@ impl Ending {
         self.give_up_at = self.kill_at + PATIENCE;
     }
 
-    pub fn next_deadline(&self, is_main_gone: bool) -> Instant {
-        match is_main_gone {
-            true => self.next_look,
-            false => self.hang_up_at.unwrap_or(self.kill_at.max(self.next_look)),
+    pub fn next_deadline(&self, left: Left) -> Instant {
+        match left {
+            Left::Harness => {
+                let kill_at = self.kill_at.max(self.next_look);
+                self.hang_up_at.map_or(kill_at, |at| at.min(kill_at))
+            }
+            Left::Family | Left::Nobody => self.next_look,
         }
     }
 
-    /// Does what is due. `is_main_gone`: the harness itself has ended. True when nothing is left, or nothing helps.
-    pub fn step(&mut self, is_main_gone: bool, now: Instant) -> bool {
-        if self.hang_up_at.is_some_and(|at| now >= at) {
+    /// Does what is due. True when nothing is left, or nothing helps.
+    pub fn step(&mut self, left: Left, now: Instant) -> bool {
+        if left == Left::Nobody {
+            return true;
+        }
+        if left == Left::Harness && self.hang_up_at.is_some_and(|at| now >= at) {
             self.hang_up_at = None;
             signal_group(self.leader, Signal::HUP);
         }
-        if now < self.next_look || (!is_main_gone && now < self.kill_at) {
+        let is_time_up = now >= self.kill_at;
+        if now < self.next_look || (left == Left::Harness && !is_time_up) {
             return false;
         }
         self.next_look = now + LOOK_AGAIN;
-        let left = self.left();
-        if now >= self.kill_at {
-            signal_group(self.leader, Signal::KILL);
-            for process in &left {
-                let _ = kill_process(as_pid(process.pid), Signal::KILL);
+        if is_time_up {
+            if left == Left::Harness {
+                signal_group(self.leader, Signal::KILL);
             }
-        } else if is_main_gone && !left.is_empty() {
-            // Those in other groups of the session did not get the first signal.
-            for process in left.iter().filter(|process| process.group != self.leader) {
-                let _ = kill_process(as_pid(process.pid), Signal::TERM);
-            }
+            kill_family();
+        } else {
+            self.warn_family();
         }
-        is_main_gone && (left.is_empty() || now >= self.give_up_at)
+        left == Left::Family && now >= self.give_up_at
     }
 
-    /// Members of the harness's session and group, and orphans that came to us.
-    pub fn left(&self) -> Vec<Stat> {
-        process::members(self.leader, std::process::id())
+    /// Those in other groups did not get the first signal; they get it once.
+    fn warn_family(&mut self) {
+        for it in process::descendants(std::process::id()) {
+            let who = (it.pid, it.started_ticks);
+            if it.group != self.leader && !self.warned.contains(&who) {
+                self.warned.push(who);
+                signal_one(&it, Signal::TERM);
+                signal_one(&it, Signal::CONT);
+            }
+        }
     }
 }
 
+fn kill_family() {
+    let mut known = Vec::new();
+    for _ in 0..ROUNDS {
+        let mut is_new = false;
+        for it in process::descendants(std::process::id()) {
+            let who = (it.pid, it.started_ticks);
+            if !known.contains(&who) {
+                known.push(who);
+                is_new = true;
+                signal_one(&it, Signal::KILL);
+            }
+        }
+        if !is_new {
+            return;
+        }
+    }
+}
+
+/// Only while the harness is not reaped: its number cannot be another's until then.
 pub fn signal_group(leader: u32, signal: Signal) {
     // It may have ended already, which is what we want.
     let _ = kill_process_group(as_pid(leader), signal);
+}
+
+/// The process that was seen, and never another that got its number since.
+fn signal_one(seen: &Stat, signal: Signal) {
+    if let Ok(pidfd) = pidfd_open(as_pid(seen.pid), PidfdFlags::empty())
+        && process::stat(seen.pid).is_ok_and(|now| now.started_ticks == seen.started_ticks)
+    {
+        let _ = pidfd_send_signal(&pidfd, signal);
+    }
 }

@@ -135,6 +135,21 @@ impl Stamped {
         Ok(Self { at, offset, record })
     }
 
+    /// About how much memory it holds.
+    pub(crate) fn weight(&self) -> usize {
+        size_of::<Self>()
+            + match &self.record {
+                Record::Input(bytes) | Record::Stderr(bytes) => bytes.len(),
+                Record::Note(text) | Record::LaunchFailed(text) => text.len(),
+                Record::Start { .. }
+                | Record::Output { .. }
+                | Record::Resize { .. }
+                | Record::Kill { .. }
+                | Record::Exit(_)
+                | Record::Truncated { .. } => 0,
+            }
+    }
+
     /// The record as an entry of the ledger.
     pub fn entry(&self, seq: u64) -> Entry {
         let detail = |value: Value| Some(value);
@@ -213,8 +228,8 @@ impl JournalWriter {
         self.records
     }
 
-    pub fn file(&self) -> std::sync::Arc<File> {
-        self.file.clone()
+    pub const fn file(&self) -> &std::sync::Arc<File> {
+        &self.file
     }
 }
 

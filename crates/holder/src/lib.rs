@@ -4,13 +4,17 @@
 
 pub mod client;
 mod ending;
+mod holder;
 pub mod journal;
 pub mod log;
 pub mod process;
+mod recorder;
 mod run;
+mod signals;
 pub mod spec;
 mod stage;
 mod syncer;
+mod typed;
 mod viewer;
 pub mod wire;
 

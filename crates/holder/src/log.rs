@@ -33,6 +33,7 @@ pub struct LogWriter {
     file: Arc<File>,
     starts: Vec<u64>,
     end: u64,
+    is_rotated: bool,
     segment_bytes: u64,
     max_bytes: u64,
 }
@@ -44,7 +45,9 @@ impl LogWriter {
             file: Arc::new(new_segment(dir, 0)?),
             starts: vec![0],
             end: 0,
-            segment_bytes: segment_bytes.max(4096),
+            is_rotated: false,
+            // A bound is only as fine as the segments that go.
+            segment_bytes: segment_bytes.min(max_bytes / 8).max(4096),
             max_bytes,
         })
     }
@@ -58,8 +61,17 @@ impl LogWriter {
     }
 
     /// The segment that is written to now.
-    pub fn file(&self) -> Arc<File> {
-        self.file.clone()
+    pub const fn file(&self) -> &Arc<File> {
+        &self.file
+    }
+
+    pub fn dir(&self) -> &Path {
+        &self.dir
+    }
+
+    /// A segment was begun since the last time this was asked.
+    pub const fn take_rotated(&mut self) -> bool {
+        std::mem::replace(&mut self.is_rotated, false)
     }
 
     /// Writes as much as the current segment takes and says how much that was. A failed write leaves the end where
@@ -69,6 +81,7 @@ impl LogWriter {
         if self.end - start >= self.segment_bytes {
             self.file = Arc::new(new_segment(&self.dir, self.end)?);
             self.starts.push(self.end);
+            self.is_rotated = true;
             return self.append(bytes);
         }
         let room = usize::try_from(self.segment_bytes - (self.end - start)).unwrap_or(usize::MAX);
@@ -81,7 +94,7 @@ impl LogWriter {
     /// Drops whole segments from the front until the rest is within the bound; tells the new first byte if any went.
     pub fn trim(&mut self) -> Option<u64> {
         let before = self.first();
-        while self.starts.len() > 1 && self.end - self.starts[1] >= self.max_bytes {
+        while self.starts.len() > 1 && self.end - self.starts[0] > self.max_bytes {
             let oldest = self.starts.remove(0);
             // A segment that cannot be removed now is found and removed when the session is.
             let _ = fs::remove_file(self.dir.join(segment_name(oldest)));
@@ -188,10 +201,12 @@ mod tests {
     fn past_the_bound_the_oldest_segments_go() {
         let dir = tempfile::tempdir().expect("a folder");
         let mut writer = LogWriter::create(dir.path(), 4096, 8192).expect("a new log");
-        fill(&mut writer, &[1; 20_000]);
-        assert_eq!(writer.trim(), Some(8192));
+        fill(&mut writer, &[1; 8192]);
         assert_eq!(writer.trim(), None);
-        assert_eq!(LogReader::new(dir.path()).range().expect("a folder"), 8192..20_000);
+        fill(&mut writer, &[1; 20_000 - 8192]);
+        assert_eq!(writer.trim(), Some(12_288));
+        assert_eq!(writer.trim(), None);
+        assert_eq!(LogReader::new(dir.path()).range().expect("a folder"), 12_288..20_000);
         assert_eq!(LogReader::new(dir.path()).read_at(0, &mut [0; 10]).expect("gone is not an error"), 0);
     }
 

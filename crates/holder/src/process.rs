@@ -63,15 +63,25 @@ pub fn shows(pid: u32, identity: &str) -> bool {
             .is_ok_and(|path| holds(std::os::unix::ffi::OsStrExt::as_bytes(path.as_os_str())))
 }
 
-/// Every process that belongs to a session or group led by `leader`, or that was left to `parent`; zombies don't count.
-pub fn members(leader: u32, parent: u32) -> Vec<Stat> {
+/// Every process that comes from `ancestor`, whatever session or group it made for itself: with a subreaper nobody gets
+/// away. Zombies count: one may only be the first thread of a process that goes on.
+pub fn descendants(ancestor: u32) -> Vec<Stat> {
     let Ok(entries) = fs::read_dir("/proc") else { return Vec::new() };
-    entries
+    let mut others: Vec<Stat> = entries
         .filter_map(|entry| entry.ok()?.file_name().to_str()?.parse::<u32>().ok())
         .filter_map(|pid| stat(pid).ok())
-        .filter(|it| it.session == leader || it.group == leader || it.parent == parent)
-        .filter(|it| !matches!(it.state, b'Z' | b'X'))
-        .collect()
+        .collect();
+    let mut found: Vec<Stat> = Vec::new();
+    loop {
+        let (more, rest): (Vec<Stat>, Vec<Stat>) = others
+            .into_iter()
+            .partition(|it| it.parent == ancestor || found.iter().any(|known| known.pid == it.parent));
+        if more.is_empty() {
+            return found;
+        }
+        found.extend(more);
+        others = rest;
+    }
 }
 
 #[cfg(test)]

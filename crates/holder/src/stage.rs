@@ -6,7 +6,7 @@ use std::os::unix::process::CommandExt;
 use std::process::{Command, Stdio};
 
 use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
-use rustix::process::{Pid, PidfdFlags, pidfd_open};
+use rustix::process::Pid;
 
 use crate::spec::{Spec, Stage};
 
@@ -14,8 +14,6 @@ use crate::spec::{Spec, Stage};
 #[derive(Debug)]
 pub struct Harness {
     pub pid: u32,
-    /// Readable once the process has ended.
-    pub pidfd: OwnedFd,
     pub output: OwnedFd,
     /// Gone once it was closed (pipes).
     pub input: Option<OwnedFd>,
@@ -35,26 +33,19 @@ pub fn launch(spec: &Spec) -> io::Result<Harness> {
 fn on_terminal(spec: &Spec, program: &str, args: &[String]) -> io::Result<Harness> {
     let (pty, pts) = pty_process::blocking::open().map_err(io::Error::other)?;
     pty.resize(pty_process::Size::new(spec.rows, spec.cols)).map_err(io::Error::other)?;
-    let child = pty_process::blocking::Command::new(program)
+    let command = pty_process::blocking::Command::new(program)
         .args(args)
         .env_clear()
         .envs(spec.env.iter().map(|(name, value)| (name, value)))
-        .current_dir(&spec.cwd)
-        .spawn(pts)
-        .map_err(|error| match error {
-            pty_process::Error::Io(error) => error,
-            other => io::Error::other(other),
-        })?;
+        .current_dir(&spec.cwd);
+    // SAFETY: see there.
+    let child = unsafe { command.pre_exec(forget_signals) }.spawn(pts).map_err(|error| match error {
+        pty_process::Error::Io(error) => error,
+        other => io::Error::other(other),
+    })?;
     let output = OwnedFd::from(pty);
     set_nonblocking(&output)?;
-    Ok(Harness {
-        pid: child.id(),
-        pidfd: open_pidfd(child.id())?,
-        input: Some(output.try_clone()?),
-        output,
-        stderr: None,
-        is_terminal: true,
-    })
+    Ok(Harness { pid: child.id(), input: Some(output.try_clone()?), output, stderr: None, is_terminal: true })
 }
 
 fn on_pipes(spec: &Spec, program: &str, args: &[String]) -> io::Result<Harness> {
@@ -67,8 +58,13 @@ fn on_pipes(spec: &Spec, program: &str, args: &[String]) -> io::Result<Harness> 
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped());
-    // SAFETY: setsid is async-signal-safe and touches nothing of ours.
-    unsafe { command.pre_exec(|| Ok(rustix::process::setsid().map(drop)?)) };
+    // SAFETY: setsid is async-signal-safe and touches nothing of ours; for the other see there.
+    unsafe {
+        command.pre_exec(|| {
+            rustix::process::setsid()?;
+            forget_signals()
+        })
+    };
     let mut child = command.spawn()?;
     let input = OwnedFd::from(child.stdin.take().expect("it was piped"));
     let output = OwnedFd::from(child.stdout.take().expect("it was piped"));
@@ -76,18 +72,17 @@ fn on_pipes(spec: &Spec, program: &str, args: &[String]) -> io::Result<Harness> 
     for fd in [&input, &output, &stderr] {
         set_nonblocking(fd)?;
     }
-    Ok(Harness {
-        pid: child.id(),
-        pidfd: open_pidfd(child.id())?,
-        output,
-        input: Some(input),
-        stderr: Some(stderr),
-        is_terminal: false,
-    })
+    Ok(Harness { pid: child.id(), output, input: Some(input), stderr: Some(stderr), is_terminal: false })
 }
 
-fn open_pidfd(pid: u32) -> io::Result<OwnedFd> {
-    Ok(pidfd_open(as_pid(pid), PidfdFlags::empty())?)
+/// Signals that our starter ignored, as `nohup` and shells' background jobs do, would stay ignored in the harness: its
+/// shell could not be interrupted. Runs between fork and exec; every call in it is async-signal-safe.
+fn forget_signals() -> io::Result<()> {
+    for signal in 1..=64 {
+        // SAFETY: the default is always a valid action; those that have no other refuse, which is fine.
+        unsafe { libc::signal(signal, libc::SIG_DFL) };
+    }
+    Ok(())
 }
 
 pub fn as_pid(pid: u32) -> Pid {

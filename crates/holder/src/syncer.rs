@@ -11,6 +11,8 @@ struct State {
     /// Asked for and not yet on disk.
     unsynced: u64,
     is_busy: bool,
+    /// The last sync failed.
+    is_failing: bool,
     failure: Option<String>,
 }
 
@@ -66,7 +68,7 @@ impl Syncer {
         }
     }
 
-    /// Why the disk did not take something, once.
+    /// Why the disk did not take something; told once until it works again.
     pub fn take_failure(&self) -> Option<String> {
         self.0.lock().failure.take()
     }
@@ -85,9 +87,12 @@ fn work(shared: &Shared) {
         let mut state = shared.lock();
         state.unsynced -= bytes;
         state.is_busy = false;
-        if let Some(error) = failure {
+        if let Some(error) = &failure
+            && !state.is_failing
+        {
             state.failure = Some(error.to_string());
         }
+        state.is_failing = failure.is_some();
         drop(state);
         shared.idle.notify_all();
     }

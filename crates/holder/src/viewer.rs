@@ -10,19 +10,27 @@ use crate::wire::{Decoder, MAX_DATA, Reply, Request, WireError, data_head};
 
 /// Past this much unsent, its requests wait: whoever asks must also listen.
 const MAX_UNSENT: usize = 256 << 10;
+/// Past this much that was told to it and not read, it is given up.
+const GIVE_UP: usize = 1 << 20;
 
 pub struct Viewer {
     stream: UnixStream,
     decoder: Decoder,
+    /// Input that came while the harness's queue was full; what follows it waits too.
+    paused: Option<Request>,
     unsent: Vec<u8>,
     sent: usize,
     /// The next byte of the log it wants.
     following: Option<u64>,
+    /// Open while it is behind.
     reader: Option<LogReader>,
     progress: Option<(u64, u64)>,
     /// The socket took nothing the last time.
     is_full: bool,
     pub is_greeted: bool,
+    is_refused: bool,
+    /// It closed its end; what it asked before that still counts.
+    is_deaf: bool,
     is_gone: bool,
     was_told_exit: bool,
 }
@@ -32,6 +40,7 @@ impl Viewer {
         Self {
             stream,
             decoder: Decoder::default(),
+            paused: None,
             unsent: Vec::new(),
             sent: 0,
             following: None,
@@ -39,53 +48,80 @@ impl Viewer {
             progress: None,
             is_full: false,
             is_greeted: false,
+            is_refused: false,
+            is_deaf: false,
             is_gone: false,
             was_told_exit: false,
         }
     }
 
+    /// Nothing more comes from it.
     pub const fn is_gone(&self) -> bool {
         self.is_gone
     }
 
-    pub fn leave(&mut self) {
-        self.is_gone = true;
-    }
-
-    pub fn wants_to_send(&self) -> bool {
+    pub const fn wants_to_send(&self) -> bool {
         self.is_full || self.sent < self.unsent.len()
     }
 
-    pub fn may_ask(&self) -> bool {
-        self.unsent.len() - self.sent < MAX_UNSENT
+    pub const fn may_ask(&self) -> bool {
+        self.paused.is_none() && self.unsent.len() - self.sent < MAX_UNSENT
     }
 
-    pub fn follow(&mut self, from: u64) {
-        self.following = Some(from);
+    pub const fn is_paused(&self) -> bool {
+        self.paused.is_some()
     }
 
-    pub fn watch(&mut self) {
+    /// Puts a request back that cannot be handled now.
+    pub fn pause(&mut self, request: Request) {
+        self.paused = Some(request);
+    }
+
+    pub const fn follow(&mut self, from: u64) {
+        if !self.is_deaf {
+            self.following = Some(from);
+        }
+    }
+
+    pub const fn watch(&mut self) {
         self.progress = Some((u64::MAX, u64::MAX));
     }
 
-    /// Reads what it asks, one socket read at a time.
-    pub fn requests(&mut self, buffer: &mut [u8]) -> Result<Vec<Request>, WireError> {
+    /// One read from the socket.
+    pub fn receive(&mut self, buffer: &mut [u8]) {
         match self.stream.read(buffer) {
             Ok(0) => self.is_gone = true,
             Ok(count) => self.decoder.feed(&buffer[..count]),
             Err(error) if is_retry(&error) => {}
             Err(_) => self.is_gone = true,
         }
-        let mut requests = Vec::new();
-        while let Some(request) = self.decoder.request()? {
-            requests.push(request);
+    }
+
+    /// The next whole request; none after one that was refused.
+    pub fn next_request(&mut self) -> Result<Option<Request>, WireError> {
+        if self.is_refused {
+            return Ok(None);
         }
-        Ok(requests)
+        match self.paused.take() {
+            Some(request) => Ok(Some(request)),
+            None => self.decoder.request(),
+        }
+    }
+
+    /// The last word to somebody who does not keep to the protocol.
+    pub fn refuse(&mut self, why: String) {
+        self.tell(&Reply::Refused(why));
+        self.is_refused = true;
+        self.is_gone = true;
     }
 
     pub fn tell(&mut self, reply: &Reply) {
+        if self.is_deaf {
+            return;
+        }
         self.unsent.extend_from_slice(&reply.encode());
         self.flush();
+        self.is_gone |= self.unsent.len() - self.sent > GIVE_UP;
     }
 
     /// Sends what waits, as far as the socket takes it.
@@ -95,10 +131,8 @@ impl Viewer {
             match self.stream.write(&self.unsent[self.sent..]) {
                 Ok(count) => self.sent += count,
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                Err(error) => {
-                    self.is_gone |= error.kind() != io::ErrorKind::WouldBlock;
-                    return;
-                }
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return,
+                Err(_) => return self.give_up_telling(),
             }
         }
         self.sent = 0;
@@ -108,6 +142,15 @@ impl Viewer {
         } else {
             self.unsent.clear();
         }
+    }
+
+    fn give_up_telling(&mut self) {
+        self.is_deaf = true;
+        self.is_full = false;
+        self.unsent = Vec::new();
+        self.sent = 0;
+        self.following = None;
+        self.reader = None;
     }
 
     /// Fresh output, straight from where it was read; a viewer that is behind gets it from the log later.
@@ -122,10 +165,7 @@ impl Viewer {
                 self.is_full = true;
                 return;
             }
-            Err(_) => {
-                self.is_gone = true;
-                return;
-            }
+            Err(_) => return self.give_up_telling(),
         };
         self.following = Some(offset + bytes.len() as u64);
         // The rest of a frame that was cut must follow before anything else.
@@ -134,29 +174,24 @@ impl Viewer {
         self.unsent.extend_from_slice(bytes_rest);
     }
 
-    /// One frame of the log for a viewer that is behind; true while there is more to send.
-    pub fn catch_up(&mut self, dir: &Path, first: u64, end: u64) -> bool {
-        let Some(next) = self.following else { return false };
+    /// One frame of the log for a viewer that is behind.
+    pub fn catch_up(&mut self, dir: &Path, first: u64, end: u64) {
+        let Some(next) = self.following else { return };
         if self.wants_to_send() || self.is_gone {
-            return false;
+            return;
         }
         let next = next.max(first);
         self.following = Some(next);
         if next >= end {
-            return false;
+            self.reader = None;
+            return;
         }
         let reader = self.reader.get_or_insert_with(|| LogReader::new(dir));
         let mut buffer = vec![0; MAX_DATA.min(usize::try_from(end - next).unwrap_or(MAX_DATA))];
         match reader.read_at(next, &mut buffer) {
-            Ok(0) | Err(_) => {
-                // It can read the log's files itself; a holder never stops for one viewer.
-                self.is_gone = true;
-                false
-            }
-            Ok(count) => {
-                self.offer(next, &buffer[..count], end);
-                self.is_behind(end)
-            }
+            // It can read the log's files itself; a holder never stops for one viewer.
+            Ok(0) | Err(_) => self.is_gone = true,
+            Ok(count) => self.offer(next, &buffer[..count], end),
         }
     }
 
@@ -165,7 +200,7 @@ impl Viewer {
     }
 
     /// How far log and journal have come, if it watches and does not know yet.
-    pub fn tell_progress(&mut self, end: u64, records: u64) {
+    pub fn tell_progress(&mut self, (end, records): (u64, u64)) {
         if self.progress.is_some_and(|known| known != (end, records)) && !self.wants_to_send() {
             self.progress = Some((end, records));
             self.tell(&Reply::Progress { end, records });
@@ -174,11 +209,14 @@ impl Viewer {
 
     /// The last frame, once everything before it was handed to the socket; true when it has been.
     pub fn tell_exit(&mut self, exit: &Reply, end: u64) -> bool {
+        if !self.is_greeted {
+            return true;
+        }
         if !self.was_told_exit && !self.is_behind(end) && !self.wants_to_send() {
             self.was_told_exit = true;
             self.tell(exit);
         }
-        self.is_gone || (self.was_told_exit && !self.wants_to_send())
+        self.is_gone || self.is_deaf || (self.was_told_exit && !self.wants_to_send())
     }
 }
 

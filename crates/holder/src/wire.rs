@@ -299,7 +299,12 @@ pub struct Decoder {
 impl Decoder {
     pub fn feed(&mut self, bytes: &[u8]) {
         if self.start == self.buffer.len() {
-            self.buffer.clear();
+            // A large frame is gone and so is its memory.
+            if self.buffer.capacity() > 4 * MAX_DATA {
+                self.buffer = Vec::new()
+            } else {
+                self.buffer.clear()
+            }
             self.start = 0;
         } else if self.start > MAX_DATA {
             self.buffer.drain(..self.start);

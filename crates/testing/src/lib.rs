@@ -1,1 +1,27 @@
-//! Scenario and fault tests against the built binary, with one scripted fake agent.
+//! What scenario and fault tests stand on: a home of its own for every test, driven through the built binary.
+//!
+//! [`TestHome`] is a project with a `.coven` home, its daemon and everything that daemon starts; dropped, it ends all of
+//! it and makes sure that nothing is left. [`TestTerminal`] is a real terminal with a `coven` in it.
+//! [`invariants::check_invariants`] says what must hold after whatever a test did.
+
+#![allow(clippy::unwrap_used, reason = "a test that meets the unexpected has failed")]
+
+pub mod events;
+pub mod home;
+pub mod http;
+pub mod invariants;
+pub mod journal;
+pub mod pattern;
+pub mod process;
+pub mod program;
+pub mod samples;
+pub mod sessions;
+pub mod terminal;
+mod waiting;
+
+pub use events::EventFeed;
+pub use home::{Ran, TestHome};
+pub use http::Answer;
+pub use invariants::check_invariants;
+pub use terminal::TestTerminal;
+pub use waiting::{DEADLINE, eventually, wait_until};

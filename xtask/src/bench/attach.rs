@@ -49,7 +49,10 @@ pub fn measure(bench: &Bench) -> Outcome<Vec<Row>> {
         }
     }
 
-    let mut rows: Vec<Row> = paths.iter().zip(&medians).filter(|(_, medians)| !medians.is_empty())
+    let mut rows: Vec<Row> = paths
+        .iter()
+        .zip(&medians)
+        .filter(|(_, medians)| !medians.is_empty())
         .map(|((name, _), medians)| Row::anchor(format!("attach: {name}, ms"), Spread::of(medians)))
         .collect();
     let [dtach, tmux, few, many] = medians;
@@ -57,7 +60,11 @@ pub fn measure(bench: &Bench) -> Outcome<Vec<Row>> {
         true => rows.push(Row::no_peer("attach: coven / dtach", "dtach")),
         false => {
             rows.push(Row::at_most("attach: coven with 10 lines / dtach", Spread::ratio(&few, &dtach), 1.5));
-            rows.push(Row::at_most(format!("attach: coven with {long} lines / dtach"), Spread::ratio(&many, &dtach), 1.5));
+            rows.push(Row::at_most(
+                format!("attach: coven with {long} lines / dtach"),
+                Spread::ratio(&many, &dtach),
+                1.5,
+            ));
         }
     }
     if tmux.is_empty() {

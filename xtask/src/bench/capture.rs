@@ -45,7 +45,17 @@ const DTACH: Contender = Contender::Dtach { clients: 0 };
 const DTACH_ONE: Contender = Contender::Dtach { clients: 1 };
 
 const ALL: [Contender; 11] = [
-    Raw, RECORDED, MODELLED, Script, DTACH, ONE_CLIENT, DTACH_ONE, ONE_AND_STALLED, TEN_CLIENTS, TEN_ONE_STALLED, TmuxAlone,
+    Raw,
+    RECORDED,
+    MODELLED,
+    Script,
+    DTACH,
+    ONE_CLIENT,
+    DTACH_ONE,
+    ONE_AND_STALLED,
+    TEN_CLIENTS,
+    TEN_ONE_STALLED,
+    TmuxAlone,
 ];
 
 /// One flood, by megabyte.
@@ -76,7 +86,8 @@ fn measure_kind(bench: &Bench, kind: Kind, bytes: u64) -> Outcome<Vec<Row>> {
     let home = |model: bool| Coven::started(bench, json!({ "screenModel": model, "compressFinished": false }));
     let setting = Setting { bench, kind, bytes, plain_home: home(false)?, model_home: home(true)? };
 
-    let missing = ["script", "dtach", "tmux"].into_iter().filter(|peer| peers::find(peer).is_none()).collect::<Vec<_>>();
+    let missing =
+        ["script", "dtach", "tmux"].into_iter().filter(|peer| peers::find(peer).is_none()).collect::<Vec<_>>();
     let runs = |contender: &Contender| contender.peer().is_none_or(|peer| !missing.contains(&peer));
     let contenders: Vec<Contender> = ALL.into_iter().filter(runs).collect();
 
@@ -85,7 +96,9 @@ fn measure_kind(bench: &Bench, kind: Kind, bytes: u64) -> Outcome<Vec<Row>> {
         let count = results.contenders.len();
         // Each round begins with another contender, so that none always follows the same one.
         for place in (0..count).map(|place| (place + round) % count) {
-            let sample = setting.run(results.contenders[place]).map_err(|error| format!("{:?}: {error}", results.contenders[place]))?;
+            let sample = setting
+                .run(results.contenders[place])
+                .map_err(|error| format!("{:?}: {error}", results.contenders[place]))?;
             results.samples[place].push(sample);
         }
     }
@@ -126,7 +139,7 @@ impl Setting<'_> {
             }
             Contender::Dtach { clients } => {
                 let dtach = Dtach::launch(&argv)?;
-                let mut flood = gate.accept()?;
+                let flood = gate.accept()?;
                 let attach = || -> Outcome<Terminal> {
                     let client = dtach.attach()?;
                     client.read_some()?;
@@ -220,15 +233,21 @@ impl Results {
         let cpu_ratio = |ours, value: &dyn Fn(&Sample) -> f64, base| {
             Some(Spread::ratio(&self.of(ours, value)?, &self.of(base, holder)?))
         };
-        let at_least = |what: &str, ours, base, bar| Some(Row::at_least(name(what), self.speed_ratio(ours, base)?, bar));
+        let at_least =
+            |what: &str, ours, base, bar| Some(Row::at_least(name(what), self.speed_ratio(ours, base)?, bar));
         let anchor = |what: &str, ours| {
             let speed = Spread::of(&self.speed(ours)?);
             let ratio = self.speed_ratio(ours, Raw)?;
             let cpu = short(Spread::of(&self.of(ours, both)?).median);
             Some(Row::anchor(name(what), format!("{ratio}; {} MB/s, {cpu} ms CPU/MB", short(speed.median))))
         };
-        let runs: usize = self.contenders.iter().zip(&self.samples)
-            .filter(|(contender, _)| matches!(contender, Contender::Coven { .. })).map(|(_, samples)| samples.len()).sum();
+        let runs: usize = self
+            .contenders
+            .iter()
+            .zip(&self.samples)
+            .filter(|(contender, _)| matches!(contender, Contender::Coven { .. }))
+            .map(|(_, samples)| samples.len())
+            .sum();
         let lossless = Row::judged(name("bytes lost, changed or doubled"), format!("0 of {runs} × {bytes}"), "0", true);
         [
             anchor("raw drain", Raw),

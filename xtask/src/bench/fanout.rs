@@ -72,7 +72,9 @@ fn per_event(events: &[Event]) -> Outcome<f64> {
     }
     let items: Vec<Item> = events
         .iter()
-        .map(|event| Ok(Arc::new((event.number, event.event.kind.clone(), serde_json::to_string(&EventRecord::from(event))?))))
+        .map(|event| {
+            Ok(Arc::new((event.number, event.event.kind.clone(), serde_json::to_string(&EventRecord::from(event))?)))
+        })
         .collect::<Outcome<_>>()?;
     let router = Router::new().route("/events", get(async move || stream()));
     deliver(router, items, move |item| drop(sender.send(item)))
@@ -101,7 +103,11 @@ fn by_cursor(events: &[Event]) -> Outcome<f64> {
 }
 
 /// Serves `router` on a thread of its own, publishes everything there, and counts deliveries a second.
-fn deliver<T: Send + 'static>(router: Router, events: Vec<T>, mut publish: impl FnMut(T) + Send + 'static) -> Outcome<f64> {
+fn deliver<T: Send + 'static>(
+    router: Router,
+    events: Vec<T>,
+    mut publish: impl FnMut(T) + Send + 'static,
+) -> Outcome<f64> {
     let folder = tempfile::tempdir()?;
     let socket = folder.path().join("socket");
     let count = events.len();
@@ -143,7 +149,8 @@ fn receive(socket: &PathBuf, go: oneshot::Sender<()>, count: usize) -> Outcome<f
     go.send(()).map_err(|()| "the server has ended")?;
     let mut buffer = vec![0; 1 << 16];
     while !clients.is_empty() {
-        let mut waiting: Vec<PollFd<'_>> = clients.iter().map(|client| PollFd::new(&client.stream, PollFlags::IN)).collect();
+        let mut waiting: Vec<PollFd<'_>> =
+            clients.iter().map(|client| PollFd::new(&client.stream, PollFlags::IN)).collect();
         rustix::io::retry_on_intr(|| poll(&mut waiting, None))?;
         let mut ready = waiting.iter().map(|fd| !fd.revents().is_empty()).collect::<Vec<_>>().into_iter();
         let mut failure = None;

@@ -52,7 +52,8 @@ impl Connection {
         self.stream.get_mut().write_all(request.as_bytes())?;
         let mut line = String::new();
         self.stream.read_line(&mut line)?;
-        let status: u16 = line.split(' ').nth(1).unwrap_or_default().parse().map_err(|_| format!("no HTTP answer: {line:?}"))?;
+        let status: u16 =
+            line.split(' ').nth(1).unwrap_or_default().parse().map_err(|_| format!("no HTTP answer: {line:?}"))?;
         let mut length = Left::UntilClose;
         loop {
             line.clear();

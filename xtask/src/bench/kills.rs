@@ -15,7 +15,9 @@ use super::{Bench, Outcome, proc};
 pub fn measure(bench: &Bench) -> Outcome<Vec<Row>> {
     Ok(vec![
         over_floods(bench, "kill -9 of the daemon", bench.scale(500, 20), kill_and_start)?,
-        over_floods(bench, "restarts of the daemon", bench.scale(200, 10), |home| home.call(&["daemon", "restart"]).map(drop))?,
+        over_floods(bench, "restarts of the daemon", bench.scale(200, 10), |home| {
+            home.call(&["daemon", "restart"]).map(drop)
+        })?,
     ])
 }
 
@@ -71,7 +73,8 @@ fn check_ledger(home: &Coven, session: &Session, bytes: u64) -> Outcome<()> {
             break;
         }
         for entry in entries.iter().filter(|entry| entry["kind"] == "output") {
-            let (offset, length) = (entry["offset"].as_u64().unwrap_or_default(), entry["length"].as_u64().unwrap_or_default());
+            let (offset, length) =
+                (entry["offset"].as_u64().unwrap_or_default(), entry["length"].as_u64().unwrap_or_default());
             if offset != covered {
                 return Err(format!("the ledger covers {covered} bytes and goes on at {offset}").into());
             }

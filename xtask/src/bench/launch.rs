@@ -44,7 +44,11 @@ pub fn measure(bench: &Bench) -> Outcome<Vec<Row>> {
         Row::anchor("launch: coven, running, µs", Spread::of(&running)),
         Row::anchor("launch: coven, first output, µs", Spread::of(&readable)),
         Row::at_most("launch: running is answered / bare spawn", Spread::ratio(&running, &base_running), 5.0),
-        Row::at_most("launch: first output readable / bare first output", Spread::ratio(&readable, &base_readable), 8.0),
+        Row::at_most(
+            "launch: first output readable / bare first output",
+            Spread::ratio(&readable, &base_readable),
+            8.0,
+        ),
     ])
 }
 

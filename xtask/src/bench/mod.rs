@@ -133,7 +133,12 @@ fn measure(args: &Args) -> Outcome<bool> {
     for &figure in figures {
         let (start, load) = (Instant::now(), proc::load());
         let taken = figure.take(&bench).unwrap_or_else(|error| vec![Row::missing(figure.name(), error.to_string())]);
-        println!("\n{}: {:.0} s, load {load} before, {} after", figure.name(), start.elapsed().as_secs_f64(), proc::load());
+        println!(
+            "\n{}: {:.0} s, load {load} before, {} after",
+            figure.name(),
+            start.elapsed().as_secs_f64(),
+            proc::load()
+        );
         print!("{}{}", report::TABLE_HEAD, report::lines(&taken));
         rows.extend(taken);
     }

@@ -80,7 +80,9 @@ fn check(page: &serde_json::Value, count: u64) -> Outcome<()> {
     let text: usize = entries.iter().filter_map(|entry| entry["data"].as_str()).map(str::len).sum();
     match entries.len() as u64 == PAGE && text as u64 == PAGE * LENGTH && page["next"] == json!(count) {
         true => Ok(()),
-        false => Err(format!("the last page has {} entries with {text} bytes, next {}", entries.len(), page["next"]).into()),
+        false => {
+            Err(format!("the last page has {} entries with {text} bytes, next {}", entries.len(), page["next"]).into())
+        }
     }
 }
 
@@ -96,20 +98,20 @@ impl Bare {
         Ok(Self { db, log: File::open(folder.join(segment_name(0)))? })
     }
 
-    fn read(&self, after: u64) -> Outcome<u64> {
+    fn read(&self, after: u64) -> Outcome<usize> {
         let mut rows = self.db.prepare_cached(
             "SELECT seq, kind, at, offset, length, data, detail FROM entries
              WHERE session_key = (SELECT key FROM sessions LIMIT 1) AND seq > ? ORDER BY seq LIMIT ?",
         )?;
-        let mut rows = rows.query((after, PAGE))?;
+        let mut rows = rows.query((after.cast_signed(), PAGE.cast_signed()))?;
         let mut bytes = 0;
         while let Some(row) = rows.next()? {
-            let (_, _, _): (u64, String, i64) = (row.get(0)?, row.get(1)?, row.get(2)?);
-            let (offset, length): (u64, u64) = (row.get(3)?, row.get(4)?);
+            let (_, _, _): (i64, String, i64) = (row.get(0)?, row.get(1)?, row.get(2)?);
+            let (offset, length): (i64, i64) = (row.get(3)?, row.get(4)?);
             let (_, _): (Option<Vec<u8>>, Option<String>) = (row.get(5)?, row.get(6)?);
             let mut output = vec![0; length as usize];
-            self.log.read_exact_at(&mut output, offset)?;
-            bytes += length;
+            self.log.read_exact_at(&mut output, offset.cast_unsigned())?;
+            bytes += output.len();
         }
         Ok(bytes)
     }

@@ -10,8 +10,8 @@ use clap::Subcommand;
 use rustix::termios::{OptionalActions, tcgetattr, tcsetattr};
 
 use super::Outcome;
-use super::pty::{self, Terminal};
 use super::pattern::{BANNER, Kind, Pattern};
+use super::pty::{self, Terminal};
 
 #[derive(Debug, Subcommand)]
 pub enum Program {
@@ -123,11 +123,18 @@ fn page(lines: u64) -> Outcome<()> {
     make_raw()?;
     let mut stdout = io::stdout().lock();
     for number in 0..lines {
-        write!(stdout, "\x1b[3{}m{number:8}\x1b[0m a line of history that nobody looks at any more {number:x}\r\n", number % 7)?;
+        write!(
+            stdout,
+            "\x1b[3{}m{number:8}\x1b[0m a line of history that nobody looks at any more {number:x}\r\n",
+            number % 7
+        )?;
     }
     let mut screen = String::from("\x1b[H\x1b[2J");
     for row in 1..ROWS {
-        screen.push_str(&format!("\x1b[3{}m{row:4}\x1b[0m │ what the agent shows now, one line of it, with some colour\r\n", row % 7));
+        screen.push_str(&format!(
+            "\x1b[3{}m{row:4}\x1b[0m │ what the agent shows now, one line of it, with some colour\r\n",
+            row % 7
+        ));
     }
     screen.push_str(std::str::from_utf8(PAINTED).expect("it is ASCII"));
     stdout.write_all(screen.as_bytes())?;

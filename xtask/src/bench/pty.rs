@@ -88,7 +88,9 @@ impl Terminal {
                 Ok(count) => count,
                 Err(Errno::IO) => {
                     let shown = String::from_utf8_lossy(&seen).into_owned();
-                    return Err(format!("the program on the terminal ended before {}: {shown}", needle.escape_ascii()).into());
+                    return Err(
+                        format!("the program on the terminal ended before {}: {shown}", needle.escape_ascii()).into()
+                    );
                 }
                 Err(error) => return Err(error.into()),
             };

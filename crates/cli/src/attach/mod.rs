@@ -164,7 +164,7 @@ async fn show_ended(link: &mut Link, record: &SessionRecord, from: u64) -> Resul
     log_view::show(link, &record.id, from).await?;
     if output::is_terminal() {
         let (status, short) = (wording::status(record), wording::short_id(&record.id));
-        eprintln!("[session {short} is over: {status}]");
+        output::note(format_args!("[session {short} is over: {status}]"));
     }
     Ok(())
 }
@@ -212,8 +212,8 @@ fn view(
     drop(raw);
     if shown_on && let Ok(Ending::Exited(status)) = ending {
         match status {
-            ExitStatus::Code(code) => eprintln!("[session ended: exit code {code}]"),
-            ExitStatus::Signal(signal) => eprintln!("[session ended: signal {signal}]"),
+            ExitStatus::Code(code) => output::note(format_args!("[session ended: exit code {code}]")),
+            ExitStatus::Signal(signal) => output::note(format_args!("[session ended: signal {signal}]")),
         }
     }
     ending.map(|ending| (ending, shown))
@@ -243,5 +243,5 @@ fn say_detached(home: &Home, id: &str) {
         }
     });
     let title = title.unwrap_or_else(|_| format!("session {short}"));
-    eprintln!("[detached from {title} — coven attach {short}]");
+    output::note(format_args!("[detached from {title} — coven attach {short}]"));
 }

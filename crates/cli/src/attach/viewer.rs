@@ -125,7 +125,12 @@ impl<'a> Viewer<'a> {
         // A terminal that does not keep up is the reason not to read more.
         holder.set(PollFlags::IN, !self.sink.is_waiting());
         holder.set(PollFlags::OUT, !self.outgoing.is_empty());
-        let mut places = vec![PollFd::new(signals, PollFlags::IN), PollFd::new(&self.holder, holder)];
+        let mut places = vec![PollFd::new(signals, PollFlags::IN)];
+        // Left out altogether, or a holder that hangs up would keep the loop spinning.
+        let holder = (!holder.is_empty()).then(|| {
+            places.push(PollFd::new(&self.holder, holder));
+            places.len() - 1
+        });
         let sink = self.sink.waits_on().map(|sink| {
             places.push(PollFd::from_borrowed_fd(sink, PollFlags::OUT));
             places.len() - 1
@@ -142,7 +147,7 @@ impl<'a> Viewer<'a> {
         let is_ready = |at: usize| !places[at].revents().is_empty();
         Ok(Ready {
             signals: is_ready(0),
-            holder: places[1].revents().intersects(PollFlags::IN | PollFlags::HUP | PollFlags::ERR)
+            holder: holder.is_some_and(|at| places[at].revents().intersects(!PollFlags::OUT))
                 && !self.sink.is_waiting(),
             sink: sink.is_some_and(is_ready),
             keyboard: keyboard.is_some_and(is_ready),

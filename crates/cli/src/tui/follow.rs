@@ -156,7 +156,8 @@ fn changes(events: &[StreamEvent]) -> Changes {
     let mut ids = BTreeSet::new();
     for event in events {
         match event.kind.as_str() {
-            "gap" | "snapshot" => return Changes::Many,
+            // The snapshot that follows it is as old as the list that is read now; it is passed over below.
+            "gap" => return Changes::Many,
             kind if kind.starts_with("session.") => match serde_json::from_str::<EventRecord>(&event.data) {
                 Ok(event) => {
                     ids.insert(event.subject);

@@ -2,10 +2,10 @@
 
 use std::process::ExitCode;
 
-use clap::{CommandFactory, ValueEnum};
+use clap::ValueEnum;
 use clap_complete::{Shell, generate};
 
-use crate::command_line::CommandLine;
+use crate::command_line::{self, Place};
 use crate::failure::Failure;
 use crate::output;
 
@@ -27,14 +27,14 @@ enum Name {
     Fish,
 }
 
-pub fn run(args: Args) -> Result<ExitCode, Failure> {
+pub fn run(args: Args, _place: &Place) -> Result<ExitCode, Failure> {
     let shell = match args.shell {
         Name::Bash => Shell::Bash,
         Name::Zsh => Shell::Zsh,
         Name::Fish => Shell::Fish,
     };
     let mut script = Vec::new();
-    generate(shell, &mut CommandLine::command(), "coven", &mut script);
+    generate(shell, &mut command_line::command(), "coven", &mut script);
     output::bytes(&script)?;
     Ok(ExitCode::SUCCESS)
 }

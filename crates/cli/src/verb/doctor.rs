@@ -114,7 +114,7 @@ fn space(path: &Path) -> Option<Finding> {
 async fn examine_daemon(home: &Home) -> Result<Vec<Finding>, Failure> {
     let mut link = Link::open(home).await?;
     let health: HealthResponse = link.get("/api/v1/health").await?;
-    let mut findings = vec![match health.version == VERSION && health.api_version == API_VERSION {
+    let mut findings = vec![match VERSION.starts_with(&health.version) && health.api_version == API_VERSION {
         true => finding("daemon", Verdict::Ok, format!("pid {}, {} sessions live", health.pid, health.sessions_live)),
         false => {
             let advice = "restart it with `coven daemon restart`, sessions go on";

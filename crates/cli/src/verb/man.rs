@@ -4,10 +4,10 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use clap::{Command, CommandFactory};
+use clap::Command;
 use clap_mangen::Man;
 
-use crate::command_line::CommandLine;
+use crate::command_line::{self, Place};
 use crate::failure::Failure;
 use crate::output;
 
@@ -22,8 +22,8 @@ pub struct Args {
     dir: Option<PathBuf>,
 }
 
-pub fn run(args: Args) -> Result<ExitCode, Failure> {
-    let mut command = CommandLine::command();
+pub fn run(args: Args, _place: &Place) -> Result<ExitCode, Failure> {
+    let mut command = command_line::command();
     command.build();
     match args.dir {
         None => output::bytes(&page(&command)?)?,

@@ -26,11 +26,7 @@ pub fn run(args: impl Iterator<Item = OsString>) -> ExitCode {
 
 pub fn serve(place: &Place, listen: Option<String>) -> ExitCode {
     match place.home() {
-        Ok(_home) => {
-            // STUB until coven_daemon::serve exists.
-            let _ = listen;
-            ExitCode::FAILURE
-        }
+        Ok(home) => coven_daemon::serve(&coven_daemon::ServeOptions { home: home.path().to_owned(), listen }),
         Err(failure) => failure::end(failure),
     }
 }

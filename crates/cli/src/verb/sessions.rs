@@ -168,7 +168,7 @@ fn browse(home: &Home, include_archived: bool) -> Result<ExitCode, Failure> {
 
 /// Gives a person the time to read what would vanish behind the browser.
 fn wait_for_key() -> Result<(), Failure> {
-    eprintln!("[press any key to go back to the sessions]");
+    output::note(format_args!("[press any key to go back to the sessions]"));
     let _raw = RawMode::enter(std::io::stdin()).map_err(Failure::Terminal)?;
     let mut typed = [0; 256];
     read_typed(&mut typed, Duration::from_secs(86_400));

@@ -82,17 +82,18 @@ impl Engine {
         let Some(leader) = Pid::from_raw(recorded.pid.cast_signed()) else { return };
         let grace = Duration::try_from_secs_f64(session.launch.grace_seconds).unwrap_or(Duration::from_secs(5));
         tracing::warn!(session = %session.id, pid = recorded.pid, "the harness outlived its holder; ending it");
+        // Taken down before it ends: afterwards its children belong to somebody else.
+        let family = process::descendants(recorded.pid);
         let _ = kill_process_group(leader, Signal::TERM);
         let until = tokio::time::Instant::now() + grace;
         while process::is_alive(&recorded) && tokio::time::Instant::now() < until {
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
-        if process::is_alive(&recorded) {
-            let _ = kill_process_group(leader, Signal::KILL);
-            for member in process::members(recorded.pid, u32::MAX) {
-                if let Some(pid) = Pid::from_raw(member.pid.cast_signed()) {
-                    let _ = kill_process(pid, Signal::KILL);
-                }
+        let _ = kill_process_group(leader, Signal::KILL);
+        for member in family {
+            let is_the_same = process::stat(member.pid).is_ok_and(|now| now.started_ticks == member.started_ticks);
+            if let (true, Some(pid)) = (is_the_same, Pid::from_raw(member.pid.cast_signed())) {
+                let _ = kill_process(pid, Signal::KILL);
             }
         }
     }

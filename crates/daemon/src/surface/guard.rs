@@ -31,7 +31,10 @@ impl Guard {
         match text(HOST).as_slice() {
             [host] if hosts.iter().any(|known| known.eq_ignore_ascii_case(host)) => {}
             _ => {
-                return Err(ApiError::new(ErrorCode::ForbiddenHost, "the Host header is not an address of this daemon"));
+                return Err(ApiError::new(
+                    ErrorCode::ForbiddenHost,
+                    "the Host header is not an address of this daemon",
+                ));
             }
         }
         match text(ORIGIN).as_slice() {

@@ -178,9 +178,7 @@ impl Holder {
 
     /// Waits until the log holds `text`.
     pub fn shows(&self, text: &str) {
-        eventually(&format!("{text:?} in the log"), || {
-            memmem(&self.log(), text.as_bytes()).then_some(())
-        });
+        eventually(&format!("{text:?} in the log"), || memmem(&self.log(), text.as_bytes()).then_some(()));
     }
 
     /// Waits for the end of the holder and gives the recorded exit.
@@ -315,11 +313,8 @@ pub fn descendants(ancestor: u32) -> Vec<u32> {
         .collect();
     let mut found = vec![ancestor];
     loop {
-        let more: Vec<u32> = all
-            .iter()
-            .filter(|it| found.contains(&it.parent) && !found.contains(&it.pid))
-            .map(|it| it.pid)
-            .collect();
+        let more: Vec<u32> =
+            all.iter().filter(|it| found.contains(&it.parent) && !found.contains(&it.pid)).map(|it| it.pid).collect();
         if more.is_empty() {
             found.remove(0);
             return found;

@@ -1,0 +1,574 @@
+//! The holder's life: keep every byte, serve its socket, write down how it ended.
+
+use std::io;
+use std::ops::Range;
+use std::os::fd::{AsFd, BorrowedFd};
+use std::os::unix::net::UnixListener;
+use std::process::ExitCode;
+use std::time::{Duration, Instant};
+
+use coven_domain::session::ExitStatus;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::Errno;
+use rustix::process::{Signal, WaitOptions, WaitStatus, wait};
+
+use crate::SOCKET;
+use crate::ending::{Ending, Left, signal_group};
+use crate::journal::Record;
+use crate::recorder::Recorder;
+use crate::signals::Signals;
+use crate::spec::Spec;
+use crate::stage::{Harness, as_pid};
+use crate::typed::Typed;
+use crate::viewer::Viewer;
+use crate::wire::{How, MAX_BODY, MAX_DATA, Reply, Request, VERSION, Welcome};
+
+const READ_BYTES: usize = MAX_DATA;
+const STDERR_BYTES: usize = 16 << 10;
+/// More than a terminal can hold that nobody has read yet.
+const TERMINAL_HOLDS: u64 = 1 << 20;
+/// How long to wait before a terminal that the harness closed is looked at again.
+const REOPEN: Duration = Duration::from_millis(100);
+/// Each has two descriptors at most; beyond this they are turned away.
+const MAX_VIEWERS: usize = 256;
+/// How long to wait when there was no descriptor for a connection.
+const ACCEPT_AGAIN: Duration = Duration::from_millis(100);
+/// How long viewers may take to fetch the end of a finished session; the log keeps it for those who are slower.
+const LINGER: Duration = Duration::from_secs(3);
+/// What a harness gets when the holder itself is told to stop.
+const STOP_GRACE: Duration = Duration::from_secs(5);
+
+pub struct Holder {
+    spec: Spec,
+    listener: UnixListener,
+    accept_at: Option<Instant>,
+    signals: Signals,
+    recorder: Recorder,
+    harness: Harness,
+    started_ticks: u64,
+    viewers: Vec<Viewer>,
+    buffer: Box<[u8]>,
+    /// Read and not yet written: the disk refused it. Nothing more is read until it is.
+    held: Range<usize>,
+    typed: Typed,
+    is_input_closing: bool,
+    /// The terminal has no other end right now, or the pipe is closed.
+    is_output_closed: bool,
+    reopen_at: Option<Instant>,
+    ending: Option<Ending>,
+    left: Left,
+    exit: Option<ExitStatus>,
+    is_exit_noted: bool,
+    linger_until: Option<Instant>,
+}
+
+impl Holder {
+    pub fn new(
+        spec: Spec,
+        listener: UnixListener,
+        signals: Signals,
+        recorder: Recorder,
+        harness: Harness,
+        started_ticks: u64,
+    ) -> Self {
+        Self {
+            spec,
+            listener,
+            accept_at: None,
+            signals,
+            recorder,
+            harness,
+            started_ticks,
+            viewers: Vec::new(),
+            buffer: vec![0; READ_BYTES].into_boxed_slice(),
+            held: 0..0,
+            typed: Typed::default(),
+            is_input_closing: false,
+            is_output_closed: false,
+            reopen_at: None,
+            ending: None,
+            left: Left::Harness,
+            exit: None,
+            is_exit_noted: false,
+            linger_until: None,
+        }
+    }
+
+    pub fn live(mut self) -> ExitCode {
+        self.type_first();
+        // It may have ended before anybody listened for signals' wake-ups.
+        self.reap();
+        loop {
+            let found = self.wait_for_something();
+            let now = Instant::now();
+            if found.signal {
+                self.signals.clear();
+                self.reap();
+                if self.signals.take_stop() {
+                    self.recorder.note(Record::Note("the holder was told to stop".to_owned()));
+                    self.end(How::Kill, STOP_GRACE);
+                }
+            }
+            if found.output {
+                self.read_output();
+            }
+            if found.stderr {
+                self.read_stderr();
+            }
+            if found.listener {
+                self.accept();
+            }
+            for (index, flags) in found.viewers {
+                self.viewers[index].flush();
+                if flags.intersects(PollFlags::IN | PollFlags::HUP | PollFlags::ERR) && self.viewers[index].may_ask() {
+                    self.serve(index);
+                }
+            }
+            self.write_input();
+            self.do_what_is_due(now);
+            self.feed_viewers();
+            if self.is_over(now) {
+                let _ = std::fs::remove_file(self.spec.dir.join(SOCKET));
+                return ExitCode::SUCCESS;
+            }
+        }
+    }
+
+    /// What the spec wants typed, in pieces that fit into a record.
+    fn type_first(&mut self) {
+        let mut typed = std::mem::take(&mut self.spec.typed).into_bytes();
+        if typed.is_empty() {
+            return;
+        }
+        // The key is a carriage return; what a program gets for it is its terminal's business.
+        typed.push(if self.harness.is_terminal { b'\r' } else { b'\n' });
+        for piece in typed.chunks(MAX_BODY) {
+            self.take_input(piece.to_vec(), true);
+        }
+    }
+
+    // --- waiting -----------------------------------------------------------------------------------------------
+
+    fn wants_output(&self) -> bool {
+        self.held.is_empty() && !self.is_output_closed && !self.is_exit_noted && self.recorder.wants_output()
+    }
+
+    fn wants_stderr(&self) -> bool {
+        !self.is_exit_noted && self.recorder.wants_output()
+    }
+
+    fn wants_input(&self) -> bool {
+        self.exit.is_some() || (!self.typed.is_full() && self.recorder.wants_input())
+    }
+
+    fn wait_for_something(&self) -> Found {
+        let mut fds: Vec<PollFd<'_>> = Vec::with_capacity(5 + self.viewers.len());
+        // What is not wanted is left out: a hang-up would be reported all the same.
+        let signal = add(&mut fds, Some(self.signals.as_fd()), PollFlags::IN);
+        let listener = Some(self.listener.as_fd()).filter(|_| self.accept_at.is_none());
+        let listener = add(&mut fds, listener, PollFlags::IN);
+        let output = Some(self.harness.output.as_fd()).filter(|_| self.wants_output());
+        let output = add(&mut fds, output, PollFlags::IN);
+        let stderr = self.harness.stderr.as_ref().filter(|_| self.wants_stderr());
+        let stderr = add(&mut fds, stderr.map(AsFd::as_fd), PollFlags::IN);
+        let input = self.harness.input.as_ref().filter(|_| !self.typed.is_empty() && self.exit.is_none());
+        add(&mut fds, input.map(AsFd::as_fd), PollFlags::OUT);
+        let first_viewer = fds.len();
+        let mut polled = Vec::with_capacity(self.viewers.len());
+        for (index, viewer) in self.viewers.iter().enumerate() {
+            let mut flags = PollFlags::empty();
+            flags.set(PollFlags::IN, viewer.may_ask());
+            flags.set(PollFlags::OUT, viewer.wants_to_send());
+            if !flags.is_empty() {
+                polled.push(index);
+                add(&mut fds, Some(viewer.as_fd()), flags);
+            }
+        }
+        let timeout = self.next_deadline().map(|at| {
+            let wait = at.saturating_duration_since(Instant::now());
+            Timespec { tv_sec: wait.as_secs().cast_signed(), tv_nsec: i64::from(wait.subsec_nanos()) }
+        });
+        if !poll(&mut fds, timeout.as_ref()).is_ok_and(|count| count > 0) {
+            return Found::default();
+        }
+        let is_ready = |place: Option<usize>| place.is_some_and(|place| !fds[place].revents().is_empty());
+        Found {
+            signal: is_ready(signal),
+            listener: is_ready(listener),
+            output: is_ready(output),
+            stderr: is_ready(stderr),
+            viewers: polled
+                .into_iter()
+                .zip(fds[first_viewer..].iter().map(PollFd::revents))
+                .filter(|(_, flags)| !flags.is_empty())
+                .collect(),
+        }
+    }
+
+    fn next_deadline(&self) -> Option<Instant> {
+        let end = self.recorder.end();
+        [
+            self.recorder.next_deadline(),
+            self.reopen_at,
+            self.accept_at,
+            self.ending.as_ref().filter(|_| !self.is_exit_noted).map(|it| it.next_deadline(self.left)),
+            self.linger_until,
+            // Somebody is behind and their socket has room: go on at once.
+            self.viewers.iter().any(|it| it.is_behind(end) && !it.wants_to_send()).then(Instant::now),
+        ]
+        .into_iter()
+        .flatten()
+        .min()
+    }
+
+    // --- output ------------------------------------------------------------------------------------------------
+
+    fn read_output(&mut self) {
+        if !self.held.is_empty() {
+            return;
+        }
+        let mut filled = 0;
+        while filled < self.buffer.len() {
+            match rustix::io::read(&self.harness.output, &mut self.buffer[filled..]) {
+                Ok(0) => {
+                    self.is_output_closed = true;
+                    break;
+                }
+                Ok(count) => filled += count,
+                Err(Errno::INTR) => {}
+                Err(Errno::AGAIN) => break,
+                // On Linux a terminal whose other end nobody holds says EIO; it may be opened again.
+                Err(_) => {
+                    self.is_output_closed = true;
+                    if self.harness.is_terminal && self.exit.is_none() {
+                        self.reopen_at = Some(Instant::now() + REOPEN);
+                    }
+                    break;
+                }
+            }
+        }
+        self.held = 0..filled;
+        self.store_output();
+    }
+
+    /// Writes what was read to the log, then hands it to the viewers who are up to date.
+    fn store_output(&mut self) {
+        while !self.held.is_empty() && !self.recorder.is_refused() {
+            let offset = self.recorder.end();
+            let count = self.recorder.output(&self.buffer[self.held.clone()]);
+            let bytes = &self.buffer[self.held.start..self.held.start + count];
+            if count > 0 {
+                for viewer in &mut self.viewers {
+                    viewer.offer(offset, bytes, offset + count as u64);
+                }
+            }
+            self.held.start += count;
+        }
+    }
+
+    /// One record of what is there now.
+    fn read_stderr(&mut self) -> usize {
+        let Some(stderr) = &self.harness.stderr else { return 0 };
+        let mut buffer = [0; STDERR_BYTES];
+        match rustix::io::read(stderr, &mut buffer) {
+            Err(Errno::INTR | Errno::AGAIN) => 0,
+            Ok(0) | Err(_) => {
+                self.harness.stderr = None;
+                0
+            }
+            Ok(count) => {
+                self.recorder.note(Record::Stderr(buffer[..count].to_vec()));
+                count
+            }
+        }
+    }
+
+    // --- time --------------------------------------------------------------------------------------------------
+
+    fn do_what_is_due(&mut self, now: Instant) {
+        self.recorder.tick(now);
+        self.store_output();
+        if self.reopen_at.is_some_and(|at| now >= at) {
+            self.reopen_at = None;
+            self.is_output_closed = false;
+            self.read_output();
+        }
+        self.accept_at = self.accept_at.filter(|at| now < *at);
+        let is_ended = match &mut self.ending {
+            Some(ending) if !self.is_exit_noted => ending.step(self.left, now),
+            _ => true,
+        };
+        if is_ended {
+            self.note_exit(now);
+        }
+    }
+
+    // --- the end -----------------------------------------------------------------------------------------------
+
+    /// Collects the harness's status, and that of orphans that came to us.
+    fn reap(&mut self) {
+        loop {
+            match wait(WaitOptions::NOHANG) {
+                Ok(Some((pid, status))) if pid == as_pid(self.harness.pid) => {
+                    self.exit = Some(exit_status(status));
+                    self.typed.clear();
+                    self.reopen_at = None;
+                    // What it wrote last is read even if its terminal looked closed before.
+                    self.is_output_closed = false;
+                }
+                Ok(Some(_)) | Err(Errno::INTR) => {}
+                Ok(None) => {
+                    self.left = if self.exit.is_some() { Left::Family } else { Left::Harness };
+                    return;
+                }
+                Err(_) => {
+                    self.left = Left::Nobody;
+                    return;
+                }
+            }
+        }
+    }
+
+    fn note_exit(&mut self, now: Instant) {
+        let Some(status) = self.exit.filter(|_| !self.is_exit_noted) else { return };
+        // Everything it wrote comes first, and a full disk is waited for.
+        if !self.drain_output() || !self.drain_stderr() {
+            return;
+        }
+        if self.ending.take().is_some() && self.left != Left::Nobody {
+            self.recorder.note(Record::Note("processes of the session are still there after the kill".to_owned()));
+        }
+        if self.recorder.finish(status) {
+            self.is_exit_noted = true;
+            self.linger_until = Some(now + LINGER);
+        }
+    }
+
+    /// Reads what was written up to now, and not what others who hold the stream go on to write.
+    fn drain_output(&mut self) -> bool {
+        let in_there = match self.harness.is_terminal {
+            true => TERMINAL_HOLDS,
+            false => rustix::io::ioctl_fionread(&self.harness.output).unwrap_or(0),
+        };
+        let until = self.recorder.end() + (self.held.end - self.held.start) as u64 + in_there;
+        while self.held.is_empty() && !self.is_output_closed && self.recorder.end() < until {
+            let before = self.recorder.end();
+            self.read_output();
+            if self.held.is_empty() && self.recorder.end() == before {
+                break;
+            }
+        }
+        self.held.is_empty()
+    }
+
+    fn drain_stderr(&mut self) -> bool {
+        let Some(stderr) = &self.harness.stderr else { return true };
+        let mut left = usize::try_from(rustix::io::ioctl_fionread(stderr).unwrap_or(0)).unwrap_or(usize::MAX);
+        while left > 0 && self.recorder.wants_input() {
+            match self.read_stderr() {
+                0 => return true,
+                count => left = left.saturating_sub(count),
+            }
+        }
+        left == 0
+    }
+
+    fn is_over(&mut self, now: Instant) -> bool {
+        let Some(status) = self.exit.filter(|_| self.is_exit_noted) else { return false };
+        let end = self.recorder.end();
+        let exit = Reply::Exited { status, end };
+        let mut is_told = true;
+        for viewer in &mut self.viewers {
+            is_told &= viewer.tell_exit(&exit, end);
+        }
+        is_told || self.linger_until.is_some_and(|until| now >= until)
+    }
+
+    // --- viewers -----------------------------------------------------------------------------------------------
+
+    fn accept(&mut self) {
+        loop {
+            let stream = match self.listener.accept() {
+                Ok((stream, _)) => stream,
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+                // No descriptor left, most likely: without a pause this would be asked for ever.
+                Err(_) => {
+                    self.accept_at = Some(Instant::now() + ACCEPT_AGAIN);
+                    return;
+                }
+            };
+            let is_ours =
+                rustix::net::sockopt::socket_peercred(&stream).is_ok_and(|peer| peer.uid == rustix::process::geteuid());
+            if !is_ours || stream.set_nonblocking(true).is_err() {
+                continue;
+            }
+            let mut viewer = Viewer::new(stream);
+            if self.viewers.len() < MAX_VIEWERS {
+                self.viewers.push(viewer);
+            } else {
+                viewer.refuse("too many are connected".to_owned());
+            }
+        }
+    }
+
+    fn feed_viewers(&mut self) {
+        let (first, end, progress) = (self.recorder.first(), self.recorder.end(), self.recorder.progress());
+        for viewer in &mut self.viewers {
+            viewer.catch_up(&self.spec.dir, first, end);
+            viewer.tell_progress(progress);
+        }
+        for index in 0..self.viewers.len() {
+            if self.viewers[index].is_paused() && self.wants_input() {
+                self.handle_all(index);
+            }
+        }
+        self.viewers.retain(|viewer| !viewer.is_gone());
+    }
+
+    fn serve(&mut self, index: usize) {
+        let mut buffer = [0; 16 << 10];
+        self.viewers[index].receive(&mut buffer);
+        self.handle_all(index);
+    }
+
+    fn handle_all(&mut self, index: usize) {
+        loop {
+            match self.viewers[index].next_request() {
+                Ok(Some(request)) => {
+                    // Only those who type wait for a harness that does not read: anybody may still end it.
+                    if matches!(request, Request::Input(_) | Request::Answer(_)) && !self.wants_input() {
+                        return self.viewers[index].pause(request);
+                    }
+                    self.handle(index, request);
+                }
+                Ok(None) => return,
+                Err(error) => return self.viewers[index].refuse(error.to_string()),
+            }
+        }
+    }
+
+    fn handle(&mut self, index: usize, request: Request) {
+        let viewer = &mut self.viewers[index];
+        if !viewer.is_greeted && !matches!(request, Request::Hello { .. }) {
+            return viewer.refuse("say hello first".to_owned());
+        }
+        match request {
+            Request::Hello { .. } => {
+                viewer.is_greeted = true;
+                let welcome = Welcome {
+                    version: VERSION,
+                    pid: self.harness.pid,
+                    started_ticks: self.started_ticks,
+                    first: self.recorder.first(),
+                    end: self.recorder.end(),
+                    records: self.recorder.records(),
+                    rows: self.spec.rows,
+                    cols: self.spec.cols,
+                };
+                viewer.tell(&Reply::Welcome(welcome));
+            }
+            Request::Follow { from } => viewer.follow(from),
+            Request::Watch => {
+                viewer.watch();
+                viewer.tell_progress((self.recorder.end(), self.recorder.records()));
+            }
+            Request::Input(bytes) => self.take_input(bytes, true),
+            Request::Answer(bytes) => self.take_input(bytes, false),
+            Request::Resize { rows, cols } => self.resize(rows, cols),
+            Request::Signal(number) => {
+                if let Some(signal) = Signal::from_named_raw(number).filter(|_| self.exit.is_none()) {
+                    signal_group(self.harness.pid, signal);
+                }
+            }
+            Request::End { how, grace_ms } => self.end(how, Duration::from_millis(u64::from(grace_ms))),
+            Request::CloseInput => self.is_input_closing = true,
+            Request::Sync => viewer.tell(&Reply::Accepted),
+        }
+    }
+
+    fn take_input(&mut self, bytes: Vec<u8>, is_noted: bool) {
+        if self.exit.is_some() || self.harness.input.is_none() || self.is_input_closing || bytes.is_empty() {
+            return;
+        }
+        // To the harness first: whoever typed it waits for the echo.
+        self.typed.push(&bytes);
+        self.write_input();
+        if is_noted {
+            self.recorder.note(Record::Input(bytes));
+        }
+    }
+
+    fn write_input(&mut self) {
+        if let Some(input) = &self.harness.input
+            && self.typed.write_to(input).is_err()
+        {
+            // Nobody reads it any more; the exit will tell.
+            self.typed.clear();
+        }
+        if self.is_input_closing && self.typed.is_empty() && !self.harness.is_terminal {
+            self.harness.input = None;
+        }
+    }
+
+    fn resize(&mut self, rows: u16, cols: u16) {
+        let (rows, cols) = (rows.clamp(1, 1000), cols.clamp(1, 1000));
+        if !self.harness.is_terminal || self.exit.is_some() || (rows, cols) == (self.spec.rows, self.spec.cols) {
+            return;
+        }
+        let size = rustix::termios::Winsize { ws_row: rows, ws_col: cols, ws_xpixel: 0, ws_ypixel: 0 };
+        if rustix::termios::tcsetwinsize(&self.harness.output, size).is_ok() {
+            (self.spec.rows, self.spec.cols) = (rows, cols);
+            self.recorder.note(Record::Resize { rows, cols });
+            for viewer in self.viewers.iter_mut().filter(|viewer| viewer.is_greeted) {
+                viewer.tell(&Reply::Resized { rows, cols });
+            }
+        }
+    }
+
+    fn end(&mut self, how: How, grace: Duration) {
+        if self.exit.is_some() {
+            // Only what it started is left, if it was being ended at all.
+            if let Some(ending) = &mut self.ending {
+                ending.hurry(how, grace, Instant::now());
+            }
+            return;
+        }
+        let now = Instant::now();
+        match &mut self.ending {
+            Some(ending) => {
+                let was_kill = ending.how == How::Kill;
+                ending.hurry(how, grace, now);
+                if was_kill || how == How::Finish {
+                    return;
+                }
+            }
+            None => self.ending = Some(Ending::begin(how, self.harness.pid, grace, now)),
+        }
+        self.recorder.note_now(Record::Kill { how, signal: Signal::TERM.as_raw() });
+    }
+}
+
+/// What a wait found ready.
+#[derive(Debug, Default)]
+struct Found {
+    signal: bool,
+    listener: bool,
+    output: bool,
+    stderr: bool,
+    viewers: Vec<(usize, PollFlags)>,
+}
+
+/// Adds a descriptor to those that are waited for and gives its place.
+fn add<'a>(fds: &mut Vec<PollFd<'a>>, fd: Option<BorrowedFd<'a>>, flags: PollFlags) -> Option<usize> {
+    fds.push(PollFd::from_borrowed_fd(fd?, flags));
+    Some(fds.len() - 1)
+}
+
+fn exit_status(status: WaitStatus) -> ExitStatus {
+    match (status.exit_status(), status.terminating_signal()) {
+        (Some(code), _) => ExitStatus::Code(code),
+        (None, Some(signal)) => ExitStatus::Signal(signal),
+        (None, None) => ExitStatus::Code(1),
+    }
+}

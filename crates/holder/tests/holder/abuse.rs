@@ -1,0 +1,173 @@
+//! Those who do not keep to the protocol.
+
+use std::io::{Read, Write};
+use std::os::unix::net::UnixStream;
+use std::os::unix::process::CommandExt;
+use std::process::Command;
+
+use coven_domain::session::ExitStatus;
+use coven_holder::client::{HolderError, connect_socket};
+use coven_holder::wire::{Decoder, How, Reply, Request, VERSION};
+
+use crate::player::Noise;
+use crate::stand::{DEADLINE, Given, Holder, eventually, follow, is_root, skip};
+
+fn listener() -> Holder {
+    let holder = Given::shell("stty -echo; echo ready; read a; echo got $a").start();
+    holder.shows("ready");
+    holder
+}
+
+fn still_works(mut holder: Holder) {
+    holder.type_in("fine\n");
+    assert_eq!(holder.ends(), ExitStatus::Code(0));
+    assert_eq!(holder.log(), b"ready\r\ngot fine\r\n");
+    holder.check_files();
+}
+
+fn connect(holder: &Holder) -> UnixStream {
+    let stream = connect_socket(holder.dir()).expect("it listens");
+    stream.set_read_timeout(Some(DEADLINE)).expect("a socket");
+    stream
+}
+
+/// Everything it says until it hangs up.
+fn answers(mut stream: UnixStream) -> Vec<Reply> {
+    let (mut decoder, mut replies, mut buffer) = (Decoder::default(), Vec::new(), [0; 4096]);
+    loop {
+        match stream.read(&mut buffer) {
+            Ok(0) => return replies,
+            Err(error) if error.kind() == std::io::ErrorKind::ConnectionReset => return replies,
+            Err(error) => panic!("it neither answers nor hangs up: {error}"),
+            Ok(count) => decoder.feed(&buffer[..count]),
+        }
+        while let Some(reply) = decoder.reply().expect("sound frames") {
+            replies.push(reply);
+        }
+    }
+}
+
+#[test]
+fn nonsense_is_refused_and_the_session_goes_on() {
+    let holder = listener();
+    let hello = Request::Hello { version: VERSION }.encode();
+    let cases: [(&str, Vec<u8>); 5] = [
+        ("noise", Noise::bytes(9, 4096)),
+        ("no hello, and a kill behind it", {
+            let kill = Request::End { how: How::Kill, grace_ms: 0 }.encode();
+            [Request::Sync.encode(), hello.clone(), kill].concat()
+        }),
+        ("an oversized frame", [hello.clone(), vec![3, 1, 0, 16, 0]].concat()),
+        ("an unknown frame", [hello.clone(), vec![99, 0, 0, 0, 0]].concat()),
+        ("a short frame", [hello, vec![2, 1, 0, 0, 0, 7]].concat()),
+    ];
+    for (what, bytes) in cases {
+        let mut stream = connect(&holder);
+        stream.write_all(&bytes).expect("it listens");
+        let got = answers(stream);
+        assert!(matches!(got.last(), Some(Reply::Refused(_))), "{what}: {got:?}");
+    }
+    still_works(holder);
+}
+
+#[test]
+fn half_a_frame_does_nothing() {
+    let holder = listener();
+    let input = Request::Input(b"half\n".to_vec()).encode();
+    for cut in 1..input.len() {
+        let mut stream = connect(&holder);
+        stream.write_all(&Request::Hello { version: VERSION }.encode()).expect("it listens");
+        stream.write_all(&input[..cut]).expect("it listens");
+    }
+    still_works(holder);
+}
+
+#[test]
+fn hundreds_may_connect_and_all_are_served() {
+    let mut holder = listener();
+    let silent: Vec<UnixStream> = (0..50).map(|_| connect(&holder)).collect();
+    let clients: Vec<_> = (0..200).map(|_| holder.client()).collect();
+    let viewers: Vec<_> = clients.into_iter().map(|client| std::thread::spawn(move || follow(client, 0))).collect();
+    holder.type_in("all\n");
+    assert_eq!(holder.ends(), ExitStatus::Code(0));
+    for viewer in viewers {
+        assert_eq!(viewer.join().expect("no panic").1, b"ready\r\ngot all\r\n");
+    }
+    drop(silent);
+    holder.check_files();
+}
+
+#[test]
+fn one_too_many_is_told_so_and_costs_nothing() {
+    let holder = listener();
+    let silent: Vec<UnixStream> = (0..256).map(|_| connect(&holder)).collect();
+    let refused =
+        eventually("somebody is turned away", || match coven_holder::client::HolderClient::connect(holder.dir()) {
+            Err(error) => Some(error),
+            Ok(_) => None,
+        });
+    assert!(matches!(refused, HolderError::Refused(_)), "{refused:?}");
+    drop(silent);
+    eventually("there is room again", || coven_holder::client::HolderClient::connect(holder.dir()).ok());
+    still_works(holder);
+}
+
+#[test]
+fn one_who_asks_and_never_listens_is_held_up_alone() {
+    let holder = listener();
+    let stream = connect(&holder);
+    stream.set_nonblocking(true).expect("a socket");
+    let wishes = [Request::Hello { version: VERSION }.encode(), Request::Sync.encode().repeat(10_000)].concat();
+    // Until neither side takes any more.
+    for _ in 0..200 {
+        if (&stream).write(&wishes).is_err() {
+            break;
+        }
+        holder.ask(&Request::Sync);
+    }
+    assert!(holder.status_field("RssAnon") < 8 << 10);
+    still_works(holder);
+}
+
+#[test]
+fn another_user_is_not_let_in() {
+    const NAME: &str = "another_user_is_not_let_in";
+    if !is_root() {
+        return skip(NAME, "becoming another user takes root");
+    }
+    let holder = listener();
+    // The folder keeps others out already; this is about the holder itself.
+    for path in [holder.folder.path(), holder.dir(), &holder.dir().join(coven_holder::SOCKET)] {
+        let all = std::os::unix::fs::PermissionsExt::from_mode(0o777);
+        std::fs::set_permissions(path, all).expect("our own");
+    }
+    let exe = std::env::current_exe().expect("own path");
+    let copy = holder.folder.path().join("other-user");
+    std::fs::copy(exe, &copy).expect("room on disk");
+    let status = Command::new(&copy)
+        .args(["--exact", "other_user_process", "--nocapture"])
+        .env(crate::stand::ROLE, "other user")
+        .env("COVEN_TEST_DIR", holder.dir())
+        .uid(65_534)
+        .gid(65_534)
+        .status()
+        .expect("it runs");
+    assert_eq!(status.code(), Some(42), "connected, and was hung up on without a word");
+    still_works(holder);
+}
+
+/// What the other user tries; 42 is what must happen.
+pub fn try_as_other_user() -> i32 {
+    let dir = std::env::var_os("COVEN_TEST_DIR").expect("it is told");
+    let Ok(mut stream) = connect_socket(dir.as_ref()) else { return 1 };
+    stream.set_read_timeout(Some(DEADLINE)).expect("a socket");
+    let kill = Request::End { how: How::Kill, grace_ms: 0 };
+    let wishes = [Request::Hello { version: VERSION }, kill].iter().flat_map(Request::encode).collect::<Vec<_>>();
+    let _ = stream.write_all(&wishes);
+    let mut answer = Vec::new();
+    match stream.read_to_end(&mut answer) {
+        Ok(0) => 42,
+        Err(error) if error.kind() == std::io::ErrorKind::ConnectionReset && answer.is_empty() => 42,
+        _ => 2,
+    }
+}

@@ -1,0 +1,201 @@
+//! How a session ends: by itself, asked to, or made to, with everything that came from it.
+
+use std::time::{Duration, Instant};
+
+use coven_domain::session::ExitStatus;
+use coven_holder::journal::Record;
+use coven_holder::wire::{How, Request};
+
+use crate::stand::{Given, Holder, eventually, follow, is_alive, kill, read_pid};
+
+fn end(holder: &Holder, how: How, grace_ms: u32) {
+    holder.ask(&Request::End { how, grace_ms });
+}
+
+fn kills(holder: &Holder) -> Vec<How> {
+    let how = |record| if let Record::Kill { how, .. } = record { Some(how) } else { None };
+    holder.records().into_iter().filter_map(|it| how(it.record)).collect()
+}
+
+#[test]
+fn a_harness_that_dies_of_a_signal_is_recorded_so() {
+    let mut holder = Given::shell("kill -KILL $$").start();
+    assert_eq!(holder.ends(), ExitStatus::Signal(9));
+    holder.check_files();
+}
+
+#[test]
+fn a_viewer_is_told_the_exit_after_the_last_byte() {
+    let mut holder = Given::shell("read x; printf end; exit 4").start();
+    let client = holder.client();
+    let viewer = std::thread::spawn(move || follow(client, 0));
+    holder.type_in("\n");
+    assert_eq!(holder.ends(), ExitStatus::Code(4));
+    let (_, bytes, status) = viewer.join().expect("no panic");
+    assert!(bytes.ends_with(b"end"));
+    assert_eq!(status, ExitStatus::Code(4));
+}
+
+#[test]
+fn a_kill_is_first_a_polite_one() {
+    let script = "trap 'echo bye; exit 7' TERM; echo ready; while :; do sleep 0.05; done";
+    let mut holder = Given::shell(script).start();
+    holder.shows("ready");
+    end(&holder, How::Kill, 30_000);
+    assert_eq!(holder.ends(), ExitStatus::Code(7));
+    assert!(holder.log().ends_with(b"bye\r\n"));
+    assert_eq!(kills(&holder), [How::Kill]);
+    holder.check_files();
+}
+
+#[test]
+fn one_who_ignores_the_polite_one_is_killed_after_the_grace_period() {
+    let mut holder = Given::shell("trap '' TERM HUP; echo ready; while :; do sleep 0.05; done").start();
+    holder.shows("ready");
+    let asked_at = Instant::now();
+    end(&holder, How::Kill, 400);
+    assert_eq!(holder.ends(), ExitStatus::Signal(9));
+    assert!(asked_at.elapsed() >= Duration::from_millis(400), "the grace period is kept");
+    holder.check_files();
+}
+
+#[test]
+fn a_stopped_harness_can_be_ended() {
+    let mut holder = Given::shell("echo ready; kill -STOP $$; sleep 100").start();
+    holder.shows("ready");
+    end(&holder, How::Kill, 30_000);
+    assert_eq!(holder.ends(), ExitStatus::Signal(15));
+}
+
+#[test]
+fn an_interactive_shell_that_ignores_sigterm_heeds_the_hang_up() {
+    let mut holder = Given::program(&["/bin/bash", "--norc", "-i"])
+        .with(|spec| spec.env.push(("PS1".into(), "prompt> ".into())))
+        .start();
+    holder.shows("prompt> ");
+    end(&holder, How::Kill, 2_000);
+    assert_ne!(holder.ends(), ExitStatus::Signal(9));
+    holder.check_files();
+}
+
+#[test]
+fn a_second_kill_makes_it_sooner_and_is_noted_once() {
+    let mut holder = Given::shell("trap '' TERM HUP; echo ready; while :; do sleep 0.05; done").start();
+    holder.shows("ready");
+    let asked_at = Instant::now();
+    end(&holder, How::Kill, 600_000);
+    end(&holder, How::Kill, 0);
+    assert_eq!(holder.ends(), ExitStatus::Signal(9));
+    assert!(asked_at.elapsed() < Duration::from_secs(30));
+    assert_eq!(kills(&holder), [How::Kill]);
+    holder.check_files();
+}
+
+#[test]
+fn asked_to_finish_and_then_killed_both_are_noted() {
+    let mut holder = Given::shell("trap '' TERM HUP; echo ready; while :; do sleep 0.05; done").start();
+    holder.shows("ready");
+    end(&holder, How::Finish, 600_000);
+    end(&holder, How::Finish, 600_000);
+    end(&holder, How::Kill, 0);
+    assert_eq!(holder.ends(), ExitStatus::Signal(9));
+    assert_eq!(kills(&holder), [How::Finish, How::Kill]);
+}
+
+#[test]
+fn children_in_groups_and_sessions_of_their_own_and_orphans_are_gone_after_a_kill() {
+    // A job in a group of its own, a daemon in a session of its own with a child, and an orphan that ignores it all.
+    let script = r#"
+        set -m; sleep 1000 & echo $! > "$D/job"; set +m
+        setsid sh -c 'echo $$ > "$D/daemon"; sleep 1000 & echo $! > "$D/child"; wait' &
+        (setsid sh -c 'trap "" TERM HUP; echo $$ > "$D/orphan"; while :; do sleep 0.05; done' &)
+        echo ready; wait"#;
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().to_str().expect("plain").to_owned();
+    let mut holder = Given::shell(script).with(|spec| spec.env.push(("D".into(), path))).start();
+    let pids = ["job", "daemon", "child", "orphan"].map(|name| read_pid(&folder.path().join(name)));
+    assert!(pids.into_iter().all(is_alive));
+    end(&holder, How::Kill, 500);
+    holder.ends();
+    assert_eq!(pids.map(is_alive), [false; 4]);
+    holder.check_files();
+}
+
+#[test]
+fn those_who_keep_forking_do_not_outrun_a_kill() {
+    let script = r#"trap "" TERM HUP; f() { (trap "" TERM HUP; sleep 0.01; f) & }; f; f; echo ready; while :; do sleep 0.05; done"#;
+    let mut holder = Given::shell(script).start();
+    holder.shows("ready");
+    let group = holder.pid;
+    end(&holder, How::Kill, 0);
+    holder.ends();
+    let left = || {
+        std::fs::read_dir("/proc")
+            .expect("proc is mounted")
+            .filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok())
+            .filter_map(|pid| coven_holder::process::stat(pid).ok())
+            .any(|it| it.session == group)
+    };
+    assert!(!left());
+}
+
+#[test]
+fn a_process_left_behind_holds_nothing_up_after_an_exit() {
+    for given in [
+        Given::shell("trap '' HUP; (sleep 1000 &) ; printf done; exit 5"),
+        Given::shell("(sleep 1000 &) ; printf done; exit 5").on_pipes(),
+        // One that goes on writing into the pipe.
+        Given::shell("(yes >&2 &); (yes &) ; printf done; exit 5").on_pipes(),
+    ] {
+        let mut holder = given.start();
+        let left = |holder: &Holder| crate::stand::descendants(holder.holder_pid());
+        let mut known = Vec::new();
+        let status = eventually("the exit", || {
+            known.extend(left(&holder));
+            holder
+                .records()
+                .into_iter()
+                .find_map(|it| if let Record::Exit(status) = it.record { Some(status) } else { None })
+        });
+        assert_eq!(status, ExitStatus::Code(5));
+        holder.ends();
+        holder.check_files();
+        known.iter().filter(|pid| is_alive(**pid)).for_each(|pid| kill(*pid, "-KILL"));
+    }
+}
+
+#[test]
+fn a_signal_reaches_the_harness() {
+    let mut holder = Given::shell("trap 'exit 9' USR1; echo ready; while :; do sleep 0.05; done").start();
+    holder.shows("ready");
+    holder.ask(&Request::Signal(10));
+    assert_eq!(holder.ends(), ExitStatus::Code(9));
+}
+
+#[test]
+fn a_holder_that_is_told_to_stop_ends_its_harness_and_writes_it_down() {
+    let mut holder = Given::shell("trap 'exit 6' TERM; echo ready; while :; do sleep 0.05; done").start();
+    holder.shows("ready");
+    kill(holder.holder_pid(), "-TERM");
+    assert_eq!(holder.ends(), ExitStatus::Code(6));
+    assert_eq!(kills(&holder), [How::Kill]);
+    holder.check_files();
+}
+
+#[test]
+fn a_harness_may_let_its_terminal_go_and_take_it_back() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let go = folder.path().join("go");
+    let mut holder = Given::player(&format!("raw; say before; reopen {}; say after; exit 2", go.display())).start();
+    holder.shows("before");
+    // It has let go once only the terminal of the holder's own is left.
+    eventually("the terminal is let go", || {
+        let open = std::fs::read_dir(format!("/proc/{}/fd", holder.pid)).ok()?;
+        let ends: Vec<_> = open.filter_map(|fd| std::fs::read_link(fd.ok()?.path()).ok()).collect();
+        (!ends.iter().any(|path| path.starts_with("/dev/pts"))).then_some(())
+    });
+    std::fs::write(&go, "").expect("room on disk");
+    assert_eq!(holder.ends(), ExitStatus::Code(2));
+    assert_eq!(holder.log(), b"beforeafter");
+    holder.check_files();
+}

@@ -1,0 +1,84 @@
+//! The stage without a terminal.
+
+use coven_domain::session::ExitStatus;
+use coven_holder::journal::Record;
+use coven_holder::wire::{MAX_BODY, Request};
+
+use crate::player::Noise;
+use crate::stand::{Given, Holder, follow};
+
+fn stderr(holder: &Holder) -> Vec<u8> {
+    let bytes = |record| if let Record::Stderr(bytes) = record { bytes } else { Vec::new() };
+    holder.records().into_iter().flat_map(|it| bytes(it.record)).collect()
+}
+
+#[test]
+fn standard_output_is_the_log_and_standard_error_is_noted() {
+    let mut holder = Given::shell("echo out; echo err >&2; exit 3").on_pipes().start();
+    assert_eq!(holder.ends(), ExitStatus::Code(3));
+    assert_eq!(holder.log(), b"out\n");
+    assert_eq!(stderr(&holder), b"err\n");
+    holder.check_files();
+}
+
+#[test]
+fn a_flood_on_both_is_kept_exactly() {
+    const COUNT: usize = 24 << 20;
+    let script = "head -c 3000000 /dev/zero >&2 & head -c 25165824 /dev/zero | tr '\\0' z; wait";
+    let mut holder = Given::shell(script).on_pipes().start();
+    let client = holder.client();
+    let viewer = std::thread::spawn(move || follow(client, 0));
+    assert_eq!(holder.ends(), ExitStatus::Code(0));
+    assert!(holder.log() == vec![b'z'; COUNT]);
+    assert!(stderr(&holder) == vec![0; 3_000_000]);
+    assert_eq!(viewer.join().expect("no panic").1.len(), COUNT);
+    holder.check_files();
+}
+
+#[test]
+fn input_longer_than_a_pipe_arrives_and_closing_it_is_the_end_of_the_file() {
+    let sent = Noise::bytes(5, 2 * MAX_BODY + 7);
+    let mut holder = Given::program(&["cat"]).on_pipes().start();
+    let mut client = holder.client();
+    for piece in sent.chunks(MAX_BODY) {
+        client.send(&Request::Input(piece.to_vec())).expect("the holder listens");
+    }
+    client.send(&Request::CloseInput).expect("the holder listens");
+    assert_eq!(holder.ends(), ExitStatus::Code(0));
+    assert!(holder.log() == sent);
+    holder.check_files();
+}
+
+#[test]
+fn input_after_the_end_of_the_file_goes_nowhere_and_is_not_noted() {
+    let mut holder =
+        Given::shell("cat; read x; trap 'exit 1' TERM; echo eof; while :; do sleep 0.05; done").on_pipes().start();
+    holder.ask(&Request::CloseInput);
+    holder.shows("eof");
+    let mut client = holder.client();
+    for _ in 0..3 {
+        client.request(&Request::Input(vec![b'x'; MAX_BODY])).expect("it is taken and dropped");
+    }
+    holder.ask(&Request::Signal(15));
+    assert_eq!(holder.ends(), ExitStatus::Code(1));
+    assert!(!holder.records().iter().any(|it| matches!(it.record, Record::Input(_))));
+}
+
+#[test]
+fn a_harness_that_closed_its_output_lives_on() {
+    let mut holder = Given::shell("exec >&- 2>&-; read x; exit 8").on_pipes().start();
+    holder.type_in("go\n");
+    assert_eq!(holder.ends(), ExitStatus::Code(8));
+    holder.check_files();
+}
+
+#[test]
+fn a_harness_that_closed_its_input_lives_on() {
+    let mut holder =
+        Given::shell("exec <&-; trap 'exit 8' TERM; echo ready; while :; do sleep 0.05; done").on_pipes().start();
+    holder.shows("ready");
+    holder.ask(&Request::Input(vec![b'x'; MAX_BODY]));
+    holder.ask(&Request::Signal(15));
+    assert_eq!(holder.ends(), ExitStatus::Code(8));
+    holder.check_files();
+}

@@ -1,0 +1,121 @@
+//! A subscriber of `/events`.
+
+use coven_api::Client;
+use coven_api::event::EventRecord;
+use http_body_util::BodyExt;
+use hyper::Method;
+use hyper::body::Incoming;
+use serde_json::Value;
+use tokio::runtime::Runtime;
+
+use crate::http::runtime;
+use crate::{DEADLINE, TestHome};
+
+/// One message of the stream.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Message {
+    pub id: Option<u64>,
+    pub event: String,
+    pub data: String,
+}
+
+impl Message {
+    #[track_caller]
+    pub fn record(&self) -> EventRecord {
+        serde_json::from_str(&self.data).unwrap_or_else(|error| panic!("{error}: {self:?}"))
+    }
+
+    #[track_caller]
+    pub fn value(&self) -> Value {
+        serde_json::from_str(&self.data).unwrap_or_else(|error| panic!("{error}: {self:?}"))
+    }
+}
+
+/// Reads the stream message by message.
+pub struct EventFeed {
+    runtime: Runtime,
+    // Dropped after the body: the connection belongs to it.
+    body: Incoming,
+    _client: Client,
+    text: String,
+}
+
+impl EventFeed {
+    /// Subscribes from now on.
+    pub fn open(home: &TestHome) -> Self {
+        Self::subscribe(home, "/events", &[])
+    }
+
+    /// Subscribes with `Last-Event-ID`.
+    pub fn after(home: &TestHome, number: u64) -> Self {
+        Self::subscribe(home, "/events", &[("last-event-id", &number.to_string())])
+    }
+
+    #[track_caller]
+    pub fn subscribe(home: &TestHome, path: &str, headers: &[(&str, &str)]) -> Self {
+        let runtime = runtime();
+        let (client, body) = runtime.block_on(async {
+            let mut client = Client::connect(&home.socket()).await.expect("the daemon answers");
+            let response = client.send(Method::GET, path, headers, None).await.expect("an answer");
+            assert_eq!(response.status().as_u16(), 200);
+            (client, response.into_body())
+        });
+        let mut feed = Self { runtime, body, _client: client, text: String::new() };
+        // The first thing that comes says that the subscription stands.
+        assert!(feed.read_more(), "the feed ended at once");
+        feed
+    }
+
+    /// The next message; waits for it. Heartbeats are skipped.
+    #[track_caller]
+    pub fn next(&mut self) -> Message {
+        loop {
+            if let Some((block, rest)) = self.text.split_once("\n\n") {
+                let message = parse(block);
+                self.text = rest.to_owned();
+                match message {
+                    Some(message) => return message,
+                    None => continue,
+                }
+            }
+            assert!(self.read_more(), "the feed ended; left: {:?}", self.text);
+        }
+    }
+
+    /// The next event of this kind; others are skipped.
+    #[track_caller]
+    pub fn next_of(&mut self, kind: &str) -> EventRecord {
+        loop {
+            let message = self.next();
+            if message.event == kind {
+                return message.record();
+            }
+        }
+    }
+
+    fn read_more(&mut self) -> bool {
+        let read = async { tokio::time::timeout(DEADLINE, self.body.frame()).await.expect("something in time") };
+        match self.runtime.block_on(read) {
+            Some(Ok(frame)) => {
+                if let Some(bytes) = frame.data_ref() {
+                    self.text.push_str(&String::from_utf8_lossy(bytes));
+                }
+                true
+            }
+            Some(Err(_)) | None => false,
+        }
+    }
+}
+
+fn parse(block: &str) -> Option<Message> {
+    let mut message = Message { id: None, event: String::new(), data: String::new() };
+    for line in block.lines() {
+        match line.split_once(": ") {
+            Some(("id", id)) => message.id = id.parse().ok(),
+            Some(("event", event)) => message.event = event.to_owned(),
+            Some(("data", data)) => message.data.push_str(data),
+            _ => {}
+        }
+    }
+    (!message.event.is_empty()).then_some(message)
+}

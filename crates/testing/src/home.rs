@@ -1,0 +1,268 @@
+//! A project with a `.coven` home of its own, and the command line in it.
+
+use std::fs;
+use std::io::Write;
+use std::os::unix::fs::symlink;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+
+use serde::de::DeserializeOwned;
+use serde_json::{Value, json};
+
+use crate::process::{self, Found, Role};
+use crate::{program, wait_until};
+
+/// A project folder with `.coven` in it, a user's home beside it, and a folder of agents on PATH. Dropped, everything
+/// that runs for it is ended, and nothing may be left.
+pub struct TestHome {
+    folder: tempfile::TempDir,
+    /// Given to every command beside the usual variables.
+    pub env: Vec<(String, String)>,
+}
+
+/// What a command left behind.
+#[derive(Debug)]
+pub struct Ran {
+    pub code: i32,
+    pub stdout: String,
+    pub stderr: String,
+}
+
+impl From<Output> for Ran {
+    fn from(output: Output) -> Self {
+        Self {
+            code: output.status.code().unwrap_or(-1),
+            stdout: String::from_utf8_lossy(&output.stdout).into_owned(),
+            stderr: String::from_utf8_lossy(&output.stderr).into_owned(),
+        }
+    }
+}
+
+impl Ran {
+    /// It succeeded; gives its output.
+    #[track_caller]
+    pub fn done(self) -> String {
+        assert_eq!(self.code, 0, "stdout: {}\nstderr: {}", self.stdout, self.stderr);
+        self.stdout
+    }
+
+    /// It failed with this exit code and one message that says so; gives the message.
+    #[track_caller]
+    pub fn refused(self, code: i32) -> String {
+        assert_eq!(self.code, code, "stdout: {}\nstderr: {}", self.stdout, self.stderr);
+        assert!(self.stderr.starts_with("coven: "), "no message of ours: {:?}", self.stderr);
+        assert_eq!(self.stderr.trim_end().lines().count(), 1, "more than one line: {:?}", self.stderr);
+        self.stderr
+    }
+}
+
+impl Default for TestHome {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl TestHome {
+    /// A home without a daemon, with the fake agent installed as `claude`.
+    pub fn new() -> Self {
+        // A short path whatever the machine's temporary folder is: a socket's path may have 107 bytes.
+        Self::in_folder(tempfile::Builder::new().prefix("cv-").tempdir_in("/tmp").expect("a folder"))
+    }
+
+    pub fn in_folder(folder: tempfile::TempDir) -> Self {
+        let home = Self { folder, env: Vec::new() };
+        for folder in [home.project(), home.path(), home.user(), home.agents()] {
+            fs::create_dir_all(folder).expect("room on disk");
+        }
+        // Killing must not take a test longer than it has to.
+        home.configure(json!({ "sessions": { "killGraceSeconds": 2.0 } }));
+        home.install("claude");
+        home
+    }
+
+    /// A home whose daemon runs.
+    pub fn started() -> Self {
+        let home = Self::new();
+        home.start();
+        home
+    }
+
+    /// A home with this config, whose daemon runs.
+    pub fn started_with(config: Value) -> Self {
+        let home = Self::new();
+        home.configure(config);
+        home.start();
+        home
+    }
+
+    pub fn folder(&self) -> &Path {
+        self.folder.path()
+    }
+
+    pub fn project(&self) -> PathBuf {
+        self.folder.path().join("p")
+    }
+
+    /// The `.coven` folder.
+    pub fn path(&self) -> PathBuf {
+        self.project().join(".coven")
+    }
+
+    pub fn user(&self) -> PathBuf {
+        self.folder.path().join("u")
+    }
+
+    /// The first folder on PATH.
+    pub fn agents(&self) -> PathBuf {
+        self.folder.path().join("bin")
+    }
+
+    pub fn socket(&self) -> PathBuf {
+        self.path().join("coven.sock")
+    }
+
+    pub fn session_dir(&self, id: &str) -> PathBuf {
+        self.path().join("sessions").join(id)
+    }
+
+    pub fn configure(&self, config: Value) {
+        fs::write(self.path().join("config.json"), config.to_string()).expect("room on disk");
+    }
+
+    /// Installs the fake agent under a harness's name.
+    pub fn install(&self, name: &str) {
+        symlink(program::fake_agent(), self.agents().join(name)).expect("room on disk");
+    }
+
+    /// A folder inside the project.
+    pub fn make_folder(&self, name: &str) -> PathBuf {
+        let path = self.project().join(name);
+        fs::create_dir_all(&path).expect("room on disk");
+        path
+    }
+
+    /// The variables that every command gets, and nothing else of the machine's.
+    pub fn variables(&self) -> Vec<(String, String)> {
+        let path = format!("{}:/usr/local/bin:/usr/bin:/bin", self.agents().display());
+        let mut variables = vec![
+            ("HOME".to_owned(), self.user().display().to_string()),
+            ("PATH".to_owned(), path),
+            ("TERM".to_owned(), "xterm-256color".to_owned()),
+            ("LANG".to_owned(), "C.UTF-8".to_owned()),
+            ("SHELL".to_owned(), "/bin/sh".to_owned()),
+        ];
+        variables.extend(self.env.iter().cloned());
+        variables
+    }
+
+    pub fn command(&self, args: &[&str]) -> Command {
+        let mut command = Command::new(program::coven());
+        command.args(args).env_clear().envs(self.variables()).current_dir(self.project()).stdin(Stdio::null());
+        command
+    }
+
+    /// Runs `coven` in the project and waits for it.
+    pub fn coven(&self, args: &[&str]) -> Ran {
+        self.command(args).output().expect("coven runs").into()
+    }
+
+    /// Runs `coven` with something on its standard input.
+    pub fn coven_with_input(&self, args: &[&str], input: &[u8]) -> Ran {
+        let mut command = self.command(args);
+        let mut child =
+            command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("coven runs");
+        // Whoever ends before it read everything has its reasons; the exit code tells.
+        let _ = child.stdin.take().expect("piped").write_all(input);
+        child.wait_with_output().expect("our child").into()
+    }
+
+    /// Runs `coven` and reads its output as JSON.
+    #[track_caller]
+    pub fn json<T: DeserializeOwned>(&self, args: &[&str]) -> T {
+        let text = self.coven(args).done();
+        serde_json::from_str(&text).unwrap_or_else(|error| panic!("{error}: {text}"))
+    }
+
+    #[track_caller]
+    pub fn start(&self) {
+        self.coven(&["daemon", "start"]).done();
+    }
+
+    #[track_caller]
+    pub fn stop(&self) {
+        self.coven(&["daemon", "stop"]).done();
+        self.wait_for_daemon_end();
+    }
+
+    /// Stops the daemon and starts another one.
+    #[track_caller]
+    pub fn restart(&self) {
+        self.stop();
+        self.start();
+    }
+
+    /// `kill -9` of the daemon that answers; returns when it is gone.
+    #[track_caller]
+    pub fn kill_daemon(&self) {
+        process::kill_hard(self.health().pid);
+        self.wait_for_daemon_end();
+    }
+
+    fn wait_for_daemon_end(&self) {
+        wait_until("the daemon is gone", || self.daemons().is_empty());
+    }
+
+    pub fn processes(&self) -> Vec<Found> {
+        process::of_home(&fs::canonicalize(self.path()).unwrap_or_else(|_| self.path()))
+    }
+
+    pub fn daemons(&self) -> Vec<u32> {
+        self.processes().into_iter().filter(|it| it.role == Role::Daemon).map(|it| it.pid).collect()
+    }
+
+    pub fn holder_of(&self, id: &str) -> Option<u32> {
+        self.processes().into_iter().find(|it| it.role == Role::Holder(id.to_owned())).map(|it| it.pid)
+    }
+
+    /// The harness of a session and everything it started.
+    pub fn harness_processes(&self, id: &str) -> Vec<u32> {
+        let role = Role::Harness(id.to_owned());
+        self.processes().into_iter().filter(|it| it.role == role).map(|it| it.pid).collect()
+    }
+
+    /// Ends whatever runs for this home.
+    pub fn end_all(&self) {
+        wait_until("everything of the home is gone", || {
+            let left = self.processes();
+            left.iter().for_each(|it| process::kill_hard(it.pid));
+            left.is_empty()
+        });
+    }
+}
+
+impl Drop for TestHome {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            // What the daemon thought of it helps whoever reads the failure.
+            self.print_daemon_log();
+            let left = self.processes();
+            left.iter().for_each(|it| process::kill_hard(it.pid));
+            self.processes().iter().for_each(|it| process::kill_hard(it.pid));
+            return;
+        }
+        self.end_all();
+    }
+}
+
+impl TestHome {
+    fn print_daemon_log(&self) {
+        let Ok(entries) = fs::read_dir(self.path().join("logs")) else { return };
+        for entry in entries.flatten() {
+            let text = fs::read_to_string(entry.path()).unwrap_or_default();
+            let lines: Vec<&str> = text.lines().collect();
+            for line in &lines[lines.len().saturating_sub(40)..] {
+                eprintln!("{}: {line}", entry.file_name().display());
+            }
+        }
+    }
+}

@@ -1,0 +1,89 @@
+//! Requests over the home's socket, one connection each.
+
+use coven_api::health::HealthResponse;
+use coven_api::{Client, ClientError, ErrorBody};
+use http_body_util::BodyExt;
+use hyper::{HeaderMap, Method};
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+use tokio::runtime::{Builder, Runtime};
+
+use crate::{DEADLINE, TestHome};
+
+/// What the daemon answered.
+#[derive(Debug)]
+pub struct Answer {
+    pub status: u16,
+    pub headers: HeaderMap,
+    pub body: Vec<u8>,
+}
+
+impl Answer {
+    #[track_caller]
+    pub fn json<T: DeserializeOwned>(&self) -> T {
+        serde_json::from_slice(&self.body)
+            .unwrap_or_else(|error| panic!("{error}: {} {}", self.status, String::from_utf8_lossy(&self.body)))
+    }
+
+    /// It is an error of this status and code; gives its message.
+    #[track_caller]
+    pub fn refused(&self, status: u16, code: &str) -> String {
+        let text = String::from_utf8_lossy(&self.body);
+        assert_eq!(self.status, status, "{text}");
+        let ErrorBody { error } = self.json();
+        assert_eq!(error.code, code, "{text}");
+        error.message
+    }
+
+    pub fn header(&self, name: &str) -> &str {
+        self.headers.get(name).map_or("", |value| value.to_str().unwrap_or(""))
+    }
+}
+
+pub fn runtime() -> Runtime {
+    Builder::new_current_thread().enable_all().build().expect("a runtime")
+}
+
+impl TestHome {
+    /// Sends and gives the answer, whatever it is.
+    pub fn try_request(&self, method: Method, path: &str, body: Option<Vec<u8>>) -> Result<Answer, ClientError> {
+        runtime().block_on(async {
+            let answer = async {
+                let mut client = Client::connect(&self.socket()).await?;
+                let response = client.send(method, path, &[], body).await?;
+                let (parts, body) = response.into_parts();
+                let body = body.collect().await?.to_bytes().to_vec();
+                Ok(Answer { status: parts.status.as_u16(), headers: parts.headers, body })
+            };
+            tokio::time::timeout(DEADLINE, answer).await.unwrap_or_else(|_| panic!("no answer in time: {path}"))
+        })
+    }
+
+    #[track_caller]
+    pub fn request(&self, method: Method, path: &str, body: Option<Vec<u8>>) -> Answer {
+        self.try_request(method, path, body).unwrap_or_else(|error| panic!("{path}: {error:?}"))
+    }
+
+    #[track_caller]
+    pub fn get(&self, path: &str) -> Answer {
+        self.request(Method::GET, path, None)
+    }
+
+    /// A GET that must succeed.
+    #[track_caller]
+    pub fn read<T: DeserializeOwned>(&self, path: &str) -> T {
+        let answer = self.get(path);
+        assert_eq!(answer.status, 200, "{path}: {}", String::from_utf8_lossy(&answer.body));
+        answer.json()
+    }
+
+    #[track_caller]
+    pub fn post(&self, path: &str, body: &Value) -> Answer {
+        self.request(Method::POST, path, Some(body.to_string().into_bytes()))
+    }
+
+    #[track_caller]
+    pub fn health(&self) -> HealthResponse {
+        self.read("/api/v1/health")
+    }
+}
