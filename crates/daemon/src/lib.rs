@@ -3,6 +3,7 @@
 pub mod engine;
 pub mod error;
 pub mod events;
+mod fault;
 pub mod loops;
 mod serve;
 pub mod surface;

@@ -2,7 +2,7 @@
 
 use std::fs;
 use std::io::Write;
-use std::os::unix::fs::symlink;
+use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
@@ -132,6 +132,13 @@ impl TestHome {
     /// Installs the fake agent under a harness's name.
     pub fn install(&self, name: &str) {
         symlink(program::fake_agent(), self.agents().join(name)).expect("room on disk");
+    }
+
+    /// Puts a program of any content onto PATH.
+    pub fn write_agent(&self, name: &str, content: &str) {
+        let path = self.agents().join(name);
+        fs::write(&path, content).expect("room on disk");
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).expect("ours");
     }
 
     /// A folder inside the project.

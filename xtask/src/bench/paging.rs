@@ -98,21 +98,22 @@ impl Bare {
         Ok(Self { db, log: File::open(folder.join(segment_name(0)))? })
     }
 
-    fn read(&self, after: u64) -> Outcome<usize> {
+    fn read(&self, after: u64) -> Outcome<Vec<u8>> {
         let mut rows = self.db.prepare_cached(
             "SELECT seq, kind, at, offset, length, data, detail FROM entries
              WHERE session_key = (SELECT key FROM sessions LIMIT 1) AND seq > ? ORDER BY seq LIMIT ?",
         )?;
         let mut rows = rows.query((after.cast_signed(), PAGE.cast_signed()))?;
-        let mut bytes = 0;
+        let (mut first, mut end) = (i64::MAX, 0);
         while let Some(row) = rows.next()? {
             let (_, _, _): (i64, String, i64) = (row.get(0)?, row.get(1)?, row.get(2)?);
             let (offset, length): (i64, i64) = (row.get(3)?, row.get(4)?);
             let (_, _): (Option<Vec<u8>>, Option<String>) = (row.get(5)?, row.get(6)?);
-            let mut output = vec![0; length as usize];
-            self.log.read_exact_at(&mut output, offset.cast_unsigned())?;
-            bytes += output.len();
+            (first, end) = (first.min(offset), end.max(offset + length));
         }
-        Ok(bytes)
+        // The entries follow one another, so one read gets all their bytes.
+        let mut output = vec![0; usize::try_from(end - first)?];
+        self.log.read_exact_at(&mut output, first.cast_unsigned())?;
+        Ok(output)
     }
 }

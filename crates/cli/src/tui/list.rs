@@ -36,7 +36,7 @@ pub struct SessionList {
     /// The selected session, and its place in `shown`.
     selected: Option<String>,
     cursor: usize,
-    /// A session to select as soon as it comes along.
+    /// A session to select as soon as it comes along, unless the user has moved by then.
     wanted: Option<String>,
     reading: u64,
     running: usize,
@@ -62,7 +62,6 @@ impl SessionList {
     pub fn reading_ended(&mut self) {
         let reading = self.reading;
         self.rows.retain(|row| row.seen_in == reading);
-        self.wanted = None;
     }
 
     pub fn changed(&mut self, record: SessionRecord) {
@@ -309,6 +308,6 @@ mod tests {
         list.set_filter("0000270f");
         assert_eq!(ids(&list), ["0000270f-0000"]);
         // A debug build on a busy machine is slow; what is meant is "no quadratic work".
-        assert!(start.elapsed().as_millis() < 500, "{:?}", start.elapsed());
+        assert!(start.elapsed().as_millis() < 2_000, "{:?}", start.elapsed());
     }
 }

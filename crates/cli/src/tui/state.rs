@@ -210,7 +210,7 @@ impl App {
             }
             (Err(why), What::Input(text)) => {
                 self.give_back(&request.id, text);
-                self.problem(format!("not sent, i shows the line again: {why}"));
+                self.problem(format!("not sent, the line is kept: {why}"));
             }
             (Err(why), _) => self.problem(why),
         }

@@ -317,4 +317,9 @@ fn the_browser_opens_where_it_was_left() {
     app.remember(&mut options);
     let expected = BrowseOptions { include_archived: true, selected: Some("a".into()), ..BrowseOptions::default() };
     assert_eq!(options, expected);
+    // when it is opened again and all of the list comes at once, then the same session is selected
+    let mut again = App::new(&options, Size { width: 80, height: 24 }, app.now);
+    let page = Report::Page { sessions: vec![record("b", 2), record("a", 1)], total: 2 };
+    again.update(Message::Reports(vec![Report::ReadingStarted, page, Report::ReadingEnded]));
+    assert_eq!(again.selected().map(|record| record.id.as_str()), Some("a"));
 }

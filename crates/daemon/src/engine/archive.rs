@@ -10,6 +10,7 @@ use coven_store::Change;
 use super::Engine;
 use super::log_file;
 use crate::error::EngineError;
+use crate::fault;
 
 impl Engine {
     pub async fn archive_session(&self, id: SessionId) -> Result<Session, EngineError> {
@@ -36,6 +37,7 @@ impl Engine {
         session.at_rest().map_err(not_now)?;
         tx.record(Change::SessionSacrificed(id), clock::now()).await?;
         self.commit(tx).await?;
+        fault::point("after_sacrifice");
         self.remove_files(id).await;
         Ok(session)
     }

@@ -11,6 +11,7 @@ use rustix::process::{Pid, Signal, kill_process, kill_process_group};
 
 use super::Engine;
 use crate::error::EngineError;
+use crate::fault;
 
 impl Engine {
     /// Accepted means: the record says `killed` and the whole group has its signal; SIGKILL follows the grace period.
@@ -21,6 +22,7 @@ impl Engine {
                 session.killed(now).map_err(EngineError::from)
             })
             .await?;
+        fault::point("after_kill");
         self.send_end(&session, How::Kill).await;
         Ok(session)
     }
@@ -34,6 +36,7 @@ impl Engine {
                 Ok::<(), EngineError>(())
             })
             .await?;
+        fault::point("after_finish");
         self.send_end(&session, How::Finish).await;
         self.wait_for_end(id).await
     }

@@ -19,6 +19,7 @@ use super::Engine;
 use super::live::{Ask, LiveSession, Tail};
 use super::model::Model;
 use crate::error::EngineError;
+use crate::fault;
 
 /// Entries go to the store this long after they were written down: the journal has them already.
 const LEDGER_DELAY: Duration = Duration::from_millis(100);
@@ -223,6 +224,7 @@ impl Engine {
 
     /// Entries and the record's last state, in one transaction.
     pub(crate) async fn record_end(&self, id: SessionId, tail: &mut Tail) -> Result<(), EngineError> {
+        fault::point("before_end");
         let now = clock::now();
         let mut tx = self.store.begin().await?;
         let Some(mut session) = tx.session(id).await? else { return Ok(()) };

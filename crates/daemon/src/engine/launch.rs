@@ -21,6 +21,7 @@ use uuid::Uuid;
 
 use super::Engine;
 use crate::error::EngineError;
+use crate::fault;
 
 /// Small enough that a bound, a sacrifice or retention is a handful of unlinks, big enough to be few.
 const SEGMENT_BYTES: u64 = 16 << 20;
@@ -77,6 +78,7 @@ impl Engine {
         let mut tx = self.store.begin().await?;
         tx.record(Change::SessionCreated(session.clone()), now).await?;
         self.commit(tx).await?;
+        fault::point("after_create");
         match new.is_detached {
             true => Ok(session),
             false => self.launch(session, env).await,
@@ -111,11 +113,13 @@ impl Engine {
         let spec = self.spec(&session, env);
         let program = self.program.clone();
         let spawned = tokio::task::spawn_blocking(move || spawn_holder(&program, &spec)).await;
+        fault::point("after_spawn");
         let failed = match spawned {
             Ok(Ok((holder, process))) => match coven_holder::client::connect_socket(&self.home.session_dir(id)) {
                 Ok(stream) => {
                     let session =
                         self.change_session(id, "running", |session, now| session.spawned(process, now)).await?;
+                    fault::point("after_running");
                     self.adopt(&session, stream, Some(holder), true).await?;
                     return Ok(session);
                 }

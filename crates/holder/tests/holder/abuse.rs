@@ -6,11 +6,11 @@ use std::os::unix::process::CommandExt;
 use std::process::Command;
 
 use coven_domain::session::ExitStatus;
-use coven_holder::client::{HolderError, connect_socket};
+use coven_holder::client::{HolderClient, HolderError, connect_socket};
 use coven_holder::wire::{Decoder, How, Reply, Request, VERSION};
 
 use crate::player::Noise;
-use crate::stand::{DEADLINE, Given, Holder, eventually, follow, is_root, skip};
+use crate::stand::{DEADLINE, Follower, Given, Holder, eventually, is_root, skip};
 
 fn listener() -> Holder {
     let holder = Given::shell("stty -echo; echo ready; read a; echo got $a").start();
@@ -86,12 +86,11 @@ fn half_a_frame_does_nothing() {
 fn hundreds_may_connect_and_all_are_served() {
     let mut holder = listener();
     let silent: Vec<UnixStream> = (0..50).map(|_| connect(&holder)).collect();
-    let clients: Vec<_> = (0..200).map(|_| holder.client()).collect();
-    let viewers: Vec<_> = clients.into_iter().map(|client| std::thread::spawn(move || follow(client, 0))).collect();
+    let viewers: Vec<_> = (0..200).map(|_| Follower::from(0, &holder)).collect();
     holder.type_in("all\n");
     assert_eq!(holder.ends(), ExitStatus::Code(0));
     for viewer in viewers {
-        assert_eq!(viewer.join().expect("no panic").1, b"ready\r\ngot all\r\n");
+        assert_eq!(viewer.got().1, b"ready\r\ngot all\r\n");
     }
     drop(silent);
     holder.check_files();
@@ -101,14 +100,10 @@ fn hundreds_may_connect_and_all_are_served() {
 fn one_too_many_is_told_so_and_costs_nothing() {
     let holder = listener();
     let silent: Vec<UnixStream> = (0..256).map(|_| connect(&holder)).collect();
-    let refused =
-        eventually("somebody is turned away", || match coven_holder::client::HolderClient::connect(holder.dir()) {
-            Err(error) => Some(error),
-            Ok(_) => None,
-        });
+    let refused = eventually("somebody is turned away", || HolderClient::connect(holder.dir()).err());
     assert!(matches!(refused, HolderError::Refused(_)), "{refused:?}");
     drop(silent);
-    eventually("there is room again", || coven_holder::client::HolderClient::connect(holder.dir()).ok());
+    eventually("there is room again", || HolderClient::connect(holder.dir()).ok());
     still_works(holder);
 }
 

@@ -4,7 +4,7 @@ use coven_domain::session::ExitStatus;
 use coven_holder::wire::Request;
 
 use crate::player::Noise;
-use crate::stand::{Given, eventually, follow};
+use crate::stand::{Follower, Given, eventually};
 
 #[test]
 fn what_a_shell_prints_is_in_the_log_and_its_exit_is_the_last_record() {
@@ -18,26 +18,17 @@ fn what_a_shell_prints_is_in_the_log_and_its_exit_is_the_last_record() {
 fn a_binary_flood_is_kept_exactly_and_read_from_any_offset() {
     const COUNT: usize = 32 << 20;
     let mut holder = Given::player(&format!("raw; flood 1 {COUNT}; exit 0")).start();
-    let from_start = {
-        let client = holder.client();
-        std::thread::spawn(move || follow(client, 0))
-    };
+    let from_start = Follower::from(0, &holder);
     let offsets = [1, 4095, 65_536, 8 << 20, (8 << 20) + 1, 31 << 20, COUNT as u64 - 1];
-    let others: Vec<_> = offsets
-        .into_iter()
-        .map(|from| {
-            let client = holder.client();
-            (from, std::thread::spawn(move || follow(client, from)))
-        })
-        .collect();
+    let others = offsets.map(|from| (from, Follower::from(from, &holder)));
     assert_eq!(holder.ends(), ExitStatus::Code(0));
     let expected = Noise::bytes(1, COUNT);
     assert!(holder.log() == expected, "the segments hold the stream");
-    let (first, got, status) = from_start.join().expect("no panic");
+    let (first, got, status) = from_start.got();
     assert_eq!((first, status), (0, ExitStatus::Code(0)));
     assert!(got == expected, "a viewer from the start got the stream");
     for (from, other) in others {
-        let (first, got, _) = other.join().expect("no panic");
+        let (first, got, _) = other.got();
         assert_eq!(first, from);
         assert!(got == expected[usize::try_from(from).expect("it fits")..], "a viewer from {from} got the rest");
     }
@@ -48,11 +39,10 @@ fn a_binary_flood_is_kept_exactly_and_read_from_any_offset() {
 fn a_late_viewer_gets_everything_and_then_what_comes() {
     let mut holder = Given::shell("echo one; read x; echo two").start();
     holder.shows("one");
-    let client = holder.client();
-    let viewer = std::thread::spawn(move || follow(client, 0));
+    let viewer = Follower::from(0, &holder);
     holder.type_in("\n");
     assert_eq!(holder.ends(), ExitStatus::Code(0));
-    assert_eq!(viewer.join().expect("no panic").1, b"one\r\n\r\ntwo\r\n");
+    assert_eq!(viewer.got().1, b"one\r\n\r\ntwo\r\n");
     holder.check_files();
 }
 
@@ -62,8 +52,7 @@ fn a_stalled_viewer_stops_nobody_and_costs_no_memory() {
     let mut holder = Given::player(&format!("raw; flood 2 {COUNT}; exit 0")).start();
     let mut stalled = holder.client();
     stalled.send(&Request::Follow { from: 0 }).expect("the holder listens");
-    let client = holder.client();
-    let viewer = std::thread::spawn(move || follow(client, 0));
+    let viewer = Follower::from(0, &holder);
     let mut most = 0;
     eventually("the flood is in the log", || {
         if let Ok(text) = std::fs::read_to_string(format!("/proc/{}/status", holder.holder_pid())) {
@@ -72,7 +61,7 @@ fn a_stalled_viewer_stops_nobody_and_costs_no_memory() {
         }
         (holder.log().len() == COUNT).then_some(())
     });
-    assert!(viewer.join().expect("no panic").1 == Noise::bytes(2, COUNT));
+    assert!(viewer.got().1 == Noise::bytes(2, COUNT));
     assert_eq!(holder.ends(), ExitStatus::Code(0));
     assert!(most < 8 << 10, "the holder had {most} KiB of its own");
     holder.check_files();

@@ -6,7 +6,7 @@ use coven_domain::session::ExitStatus;
 use coven_holder::journal::Record;
 use coven_holder::wire::{How, Request};
 
-use crate::stand::{Given, Holder, eventually, follow, is_alive, kill, read_pid};
+use crate::stand::{Follower, Given, Holder, eventually, is_alive, kill, read_pid};
 
 fn end(holder: &Holder, how: How, grace_ms: u32) {
     holder.ask(&Request::End { how, grace_ms });
@@ -27,11 +27,10 @@ fn a_harness_that_dies_of_a_signal_is_recorded_so() {
 #[test]
 fn a_viewer_is_told_the_exit_after_the_last_byte() {
     let mut holder = Given::shell("read x; printf end; exit 4").start();
-    let client = holder.client();
-    let viewer = std::thread::spawn(move || follow(client, 0));
+    let viewer = Follower::from(0, &holder);
     holder.type_in("\n");
     assert_eq!(holder.ends(), ExitStatus::Code(4));
-    let (_, bytes, status) = viewer.join().expect("no panic");
+    let (_, bytes, status) = viewer.got();
     assert!(bytes.ends_with(b"end"));
     assert_eq!(status, ExitStatus::Code(4));
 }

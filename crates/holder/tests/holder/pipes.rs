@@ -5,7 +5,7 @@ use coven_holder::journal::Record;
 use coven_holder::wire::{MAX_BODY, Request};
 
 use crate::player::Noise;
-use crate::stand::{Given, Holder, follow};
+use crate::stand::{Follower, Given, Holder};
 
 fn stderr(holder: &Holder) -> Vec<u8> {
     let bytes = |record| if let Record::Stderr(bytes) = record { bytes } else { Vec::new() };
@@ -26,12 +26,11 @@ fn a_flood_on_both_is_kept_exactly() {
     const COUNT: usize = 24 << 20;
     let script = "head -c 3000000 /dev/zero >&2 & head -c 25165824 /dev/zero | tr '\\0' z; wait";
     let mut holder = Given::shell(script).on_pipes().start();
-    let client = holder.client();
-    let viewer = std::thread::spawn(move || follow(client, 0));
+    let viewer = Follower::from(0, &holder);
     assert_eq!(holder.ends(), ExitStatus::Code(0));
     assert!(holder.log() == vec![b'z'; COUNT]);
     assert!(stderr(&holder) == vec![0; 3_000_000]);
-    assert_eq!(viewer.join().expect("no panic").1.len(), COUNT);
+    assert_eq!(viewer.got().1.len(), COUNT);
     holder.check_files();
 }
 

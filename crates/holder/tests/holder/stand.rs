@@ -276,9 +276,24 @@ pub fn check_files(dir: &Path) {
     assert!(!dir.join(coven_holder::SOCKET).exists(), "the socket is gone");
 }
 
-/// Follows until the exit; gives the first byte's offset, the bytes, and the exit.
-pub fn follow(mut client: HolderClient, from: u64) -> (u64, Vec<u8>, ExitStatus) {
-    client.send(&Request::Follow { from }).expect("the holder listens");
+/// One who follows until the exit, on a thread of its own.
+pub struct Follower(std::thread::JoinHandle<(u64, Vec<u8>, ExitStatus)>);
+
+impl Follower {
+    /// Its wish is with the holder before anything that is asked later.
+    pub fn from(offset: u64, holder: &Holder) -> Self {
+        let mut client = holder.client();
+        client.send(&Request::Follow { from: offset }).expect("the holder listens");
+        Self(std::thread::spawn(move || follow(client)))
+    }
+
+    /// The first byte's offset, the bytes, and the exit.
+    pub fn got(self) -> (u64, Vec<u8>, ExitStatus) {
+        self.0.join().expect("it followed to the end")
+    }
+}
+
+fn follow(mut client: HolderClient) -> (u64, Vec<u8>, ExitStatus) {
     let (mut first, mut got) = (None, Vec::new());
     loop {
         match client.next().expect("the holder answers") {

@@ -9,7 +9,7 @@ use ratatui::text::{Line, Span};
 use super::super::state::App;
 use super::super::text;
 use super::Theme;
-use crate::wording::{age, span};
+use crate::wording::age;
 
 pub fn draw(frame: &mut Frame<'_>, app: &App, theme: Theme, area: Rect) {
     let Some(record) = app.selected() else { return };
@@ -44,11 +44,8 @@ fn facts(record: &SessionRecord, now: Timestamp) -> Vec<String> {
         _ => {
             facts.extend(record.exit_code.map(|code| format!("exit code {code}")));
             facts.push(format!("started {created} ago"));
-            // An archived record was last changed when it was put away, not when it ended.
-            if record.archived_at.is_none() {
-                let lasted = lasted(record).map(|lasted| format!(" after {lasted}")).unwrap_or_default();
-                facts.push(format!("ended {changed} ago{lasted}"));
-            }
+            // Mostly its end, but also its return from the archive; the record does not say which.
+            facts.push(format!("last changed {changed} ago"));
         }
     }
     facts.extend(record.archived_at.as_ref().map(|at| format!("archived {} ago", age(at, now))));
@@ -58,10 +55,4 @@ fn facts(record: &SessionRecord, now: Timestamp) -> Vec<String> {
     facts.extend(meta("reason").map(|reason| reason.replace('_', " ")));
     facts.extend(meta("error").map(str::to_owned));
     facts
-}
-
-fn lasted(record: &SessionRecord) -> Option<String> {
-    let from: Timestamp = record.created_at.parse().ok()?;
-    let to: Timestamp = record.updated_at.parse().ok()?;
-    Some(span(to.since(from)))
 }

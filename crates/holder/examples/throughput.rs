@@ -1,0 +1,174 @@
+//! How fast a holder takes in a flood, against a bare reader of the same terminal: `throughput [MB] [rounds]`.
+
+use std::fs::File;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::os::fd::OwnedFd;
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::time::Instant;
+
+use coven_holder::client::HolderClient;
+use coven_holder::wire::{Reply, Request};
+use coven_holder::{Spec, Stage};
+use rustix::event::{PollFd, PollFlags, poll};
+use rustix::process::{Pid, WaitId, WaitIdOptions, waitid};
+
+fn main() {
+    let words: Vec<String> = std::env::args().skip(1).collect();
+    match words.iter().map(String::as_str).collect::<Vec<_>>()[..] {
+        ["hold"] => std::process::exit(i32::from(coven_holder::run() != std::process::ExitCode::SUCCESS)),
+        ["flood", bytes, piece] => flood(number(bytes), number(piece)),
+        ["drain", bytes, piece] => drain(bytes, piece),
+        ["idle"] => idle(),
+        [] => compare(200, 5),
+        [megabytes] => compare(number(megabytes), 5),
+        [megabytes, rounds] => compare(number(megabytes), number(rounds)),
+        _ => panic!("throughput [MB] [rounds] | idle"),
+    }
+}
+
+fn number(word: &str) -> usize {
+    word.parse().expect("a number")
+}
+
+fn flood(bytes: usize, piece: usize) {
+    let mut modes = rustix::termios::tcgetattr(std::io::stdout()).expect("a terminal");
+    modes.make_raw();
+    let now = rustix::termios::OptionalActions::Now;
+    rustix::termios::tcsetattr(std::io::stdout(), now, &modes).expect("a terminal");
+    let text: Vec<u8> = (0..piece).map(|at| if at % 80 == 79 { b'\n' } else { b'a' + (at % 26) as u8 }).collect();
+    let mut out = File::options().write(true).open("/dev/tty").expect("a terminal");
+    for _ in 0..bytes / piece {
+        out.write_all(&text).expect("somebody reads");
+    }
+}
+
+/// The limit: reads until nothing is there, waits, drops it all.
+fn drain(bytes: &str, piece: &str) {
+    let (pty, pts) = pty_process::blocking::open().expect("a terminal");
+    let exe = std::env::current_exe().expect("own path");
+    let mut child = pty_process::blocking::Command::new(exe).args(["flood", bytes, piece]).spawn(pts).expect("it runs");
+    let fd = OwnedFd::from(pty);
+    let flags = rustix::fs::fcntl_getfl(&fd).expect("a descriptor");
+    rustix::fs::fcntl_setfl(&fd, flags | rustix::fs::OFlags::NONBLOCK).expect("a descriptor");
+    let mut buffer = vec![0; 64 << 10];
+    let mut total = 0;
+    loop {
+        match rustix::io::read(&fd, &mut buffer[..]) {
+            Ok(count) if count > 0 => total += count,
+            Err(rustix::io::Errno::AGAIN) => {
+                poll(&mut [PollFd::new(&fd, PollFlags::IN)], None).expect("a descriptor");
+            }
+            _ => break,
+        }
+    }
+    child.wait().expect("our child");
+    assert_eq!(total, number(bytes) / number(piece) * number(piece));
+}
+
+struct Taken {
+    seconds: f64,
+    cpu_ms: u64,
+}
+
+/// Waits for the end and reads what it cost before it is forgotten.
+fn ended(child: &mut Child, since: Instant) -> Taken {
+    let pid = Pid::from_child(child);
+    waitid(WaitId::Pid(pid), WaitIdOptions::EXITED | WaitIdOptions::NOWAIT).expect("our child");
+    let seconds = since.elapsed().as_secs_f64();
+    let stat = std::fs::read_to_string(format!("/proc/{}/stat", child.id())).expect("a zombie");
+    let fields: Vec<&str> = stat[stat.rfind(')').expect("a name") + 2..].split(' ').collect();
+    child.wait().expect("our child");
+    Taken { seconds, cpu_ms: 10 * (number(fields[11]) + number(fields[12])) as u64 }
+}
+
+fn hold(dir: &Path, argv: Vec<String>) -> Child {
+    let spec = Spec {
+        dir: dir.to_owned(),
+        stage: Stage::Terminal,
+        argv,
+        env: Vec::new(),
+        cwd: "/".into(),
+        rows: 24,
+        cols: 80,
+        typed: String::new(),
+        max_output_bytes: 1 << 30,
+        segment_bytes: 8 << 20,
+    };
+    let exe = std::env::current_exe().expect("own path");
+    let mut child =
+        Command::new(exe).arg("hold").stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().expect("it runs");
+    let text = serde_json::to_vec(&spec).expect("plain data");
+    child.stdin.take().expect("piped").write_all(&text).expect("it reads");
+    let mut line = String::new();
+    BufReader::new(child.stdout.take().expect("piped")).read_line(&mut line).expect("an answer");
+    assert!(line.contains("running"), "{line}");
+    child
+}
+
+fn compare(megabytes: usize, rounds: usize) {
+    let exe = std::env::current_exe().expect("own path").to_str().expect("plain").to_owned();
+    // Below the checkout: a temporary folder may be memory, where a sync costs nothing.
+    let home = tempfile::tempdir_in(".").expect("a folder");
+    for (name, piece) in [("64 KiB writes", 64 << 10), ("1.2 KB writes", 1200), ("10 B writes", 10)] {
+        let bytes = megabytes * 1_000_000 / if piece == 10 { 20 } else { 1 };
+        let flood = [exe.clone(), "flood".into(), bytes.to_string(), piece.to_string()];
+        println!("{name}, {} MB", bytes / 1_000_000);
+        for round in 0..rounds {
+            let since = Instant::now();
+            let mut child = Command::new(&exe).args(["drain", &flood[2], &flood[3]]).spawn().expect("it runs");
+            let limit = ended(&mut child, since);
+            let mut line = format!("  drain {:5.1} MB/s {:4} ms", bytes as f64 / 1e6 / limit.seconds, limit.cpu_ms);
+            for viewers in [0, 1] {
+                let dir = home.path().join(format!("{piece}-{round}-{viewers}"));
+                std::fs::create_dir(&dir).expect("room on disk");
+                let since = Instant::now();
+                let mut child = hold(&dir, flood.to_vec());
+                let followers: Vec<_> = (0..viewers)
+                    .map(|_| {
+                        let mut client = HolderClient::connect(&dir).expect("it answers");
+                        client.send(&Request::Follow { from: 0 }).expect("it listens");
+                        std::thread::spawn(move || while !matches!(client.next(), Ok(Reply::Exited { .. }) | Err(_)) {})
+                    })
+                    .collect();
+                let taken = ended(&mut child, since);
+                followers.into_iter().for_each(|it| it.join().expect("it followed"));
+                line += &format!(
+                    " | +{viewers} {:5.1} MB/s = {:.2}, cpu {:4} ms = {:.2}",
+                    bytes as f64 / 1e6 / taken.seconds,
+                    limit.seconds / taken.seconds,
+                    taken.cpu_ms,
+                    taken.cpu_ms as f64 / limit.cpu_ms.max(1) as f64
+                );
+                std::fs::remove_dir_all(&dir).expect("our own");
+            }
+            println!("{line}");
+        }
+    }
+}
+
+/// What an idle holder holds, one and each of ten.
+fn idle() {
+    let home = tempfile::tempdir_in(".").expect("a folder");
+    let mut children = Vec::new();
+    for index in 0..10 {
+        let dir = home.path().join(index.to_string());
+        std::fs::create_dir(&dir).expect("room on disk");
+        children.push(hold(&dir, vec!["/bin/cat".into()]));
+        let pid = children[0].id();
+        if index == 0 || index == 9 {
+            let mut text = String::new();
+            let mut file = File::open(format!("/proc/{pid}/smaps_rollup")).expect("it lives");
+            file.read_to_string(&mut text).expect("it lives");
+            let lines: Vec<&str> = text
+                .lines()
+                .filter(|it| ["Rss", "Pss:", "Private_D", "Anon"].iter().any(|word| it.starts_with(word)))
+                .collect();
+            println!("{} holders: {}", index + 1, lines.join(", "));
+        }
+    }
+    for mut child in children {
+        child.kill().expect("our child");
+        child.wait().expect("our child");
+    }
+}

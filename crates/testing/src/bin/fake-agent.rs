@@ -1,0 +1,246 @@
+//! The scripted agent: obeys the commands in its prompt, separated by `;;`, on a terminal.
+//!
+//! Installed under a harness's name it is what that harness's identity check expects to see.
+
+use std::io::{self, BufRead, Read, Write};
+use std::os::fd::AsFd;
+use std::os::unix::net::UnixStream;
+use std::path::Path;
+use std::process::{Command, ExitCode};
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::time::{Duration, Instant};
+
+use coven_testing::pattern::{INVALID_UTF8, push_line};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::termios::{LocalModes, OptionalActions, OutputModes, tcgetattr, tcgetwinsize, tcsetattr};
+use signal_hook::consts::{SIGHUP, SIGTERM, SIGWINCH};
+
+/// A flood that waits to be told goes at this pace, so that it lasts without filling a disk.
+const POUR_BYTES_PER_SECOND: usize = 8 << 20;
+const PIECE: usize = 64 << 10;
+
+fn main() -> ExitCode {
+    let mut words: Vec<String> = std::env::args().skip(1).collect();
+    match words.first().map(String::as_str) {
+        Some("--version") => {
+            println!("fake-agent 1.0.0");
+            return ExitCode::SUCCESS;
+        }
+        // Another user's try at a socket: prints what comes back.
+        Some("--knock") => return knock(Path::new(&words[1])),
+        // The prompt stands behind it, as agents want it.
+        Some("--") => drop(words.remove(0)),
+        _ => {}
+    }
+    let script = words.join(" ");
+    match script.split(";;").map(str::trim).filter(|command| !command.is_empty()).try_for_each(obey) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(Stop::With(code)) => ExitCode::from(code),
+        Err(Stop::Io(error)) => {
+            // Its terminal may be gone, and then nobody reads this.
+            let _ = writeln!(io::stderr(), "fake-agent: {error}");
+            ExitCode::from(74)
+        }
+    }
+}
+
+enum Stop {
+    With(u8),
+    Io(io::Error),
+}
+
+impl From<io::Error> for Stop {
+    fn from(error: io::Error) -> Self {
+        Self::Io(error)
+    }
+}
+
+impl From<rustix::io::Errno> for Stop {
+    fn from(error: rustix::io::Errno) -> Self {
+        Self::Io(error.into())
+    }
+}
+
+type Obeyed = Result<(), Stop>;
+
+fn obey(command: &str) -> Obeyed {
+    let (verb, rest) = command.split_once(' ').unwrap_or((command, ""));
+    match verb {
+        "say" => say(rest),
+        "ask" => {
+            say(rest)?;
+            let answer = line()?.unwrap_or_default();
+            say(&format!("answer:{answer}"))
+        }
+        "echo" => echo(),
+        "env" => say(&std::env::var(rest).map_or_else(|_| format!("{rest} unset"), |value| format!("{rest}={value}"))),
+        "args" => say(&format!("{:?}", std::env::args().skip(1).collect::<Vec<_>>())),
+        "cwd" => say(&format!("cwd={}", std::env::current_dir()?.display())),
+        "pid" => say(&format!("pid={}", std::process::id())),
+        "size" => watch_size(),
+        "full_screen" => full_screen(rest),
+        "exit" => Err(Stop::With(rest.parse().unwrap_or(1))),
+        "hang" => loop {
+            std::thread::park();
+        },
+        "ignore_sigterm" => ignore_signals(),
+        "flood" => flood(rest.parse().unwrap_or(0)),
+        "flood_until_told" => flood_until_told(),
+        "fork_children" => fork_children(),
+        "leave_session" => Ok(rustix::process::setsid().map(drop)?),
+        "close_terminal" => close_terminal(),
+        "invalid_utf8" => write_raw(INVALID_UTF8),
+        "touch" => Ok(std::fs::write(rest, "")?),
+        "until" => {
+            wait_for_file(Path::new(rest));
+            Ok(())
+        }
+        // Whatever else a prompt says is answered as an agent would: with words.
+        _ => say(&format!("prompt:{command}")),
+    }
+}
+
+fn say(text: &str) -> Obeyed {
+    write_raw(format!("{text}\n").as_bytes())
+}
+
+fn write_raw(bytes: &[u8]) -> Obeyed {
+    let mut out = io::stdout().lock();
+    out.write_all(bytes)?;
+    Ok(out.flush()?)
+}
+
+/// One line without its end; nothing at the end of the input.
+fn line() -> Result<Option<String>, Stop> {
+    let mut bytes = Vec::new();
+    let count = io::stdin().lock().read_until(b'\n', &mut bytes)?;
+    let text = String::from_utf8_lossy(&bytes).trim_end_matches(['\r', '\n']).to_owned();
+    Ok((count > 0).then_some(text))
+}
+
+/// Every line comes back as `got:…` until `quit` or the end of the input.
+fn echo() -> Obeyed {
+    say("ready")?;
+    while let Some(line) = line()?
+        && line != "quit"
+    {
+        say(&format!("got:{line}"))?;
+    }
+    Ok(())
+}
+
+/// Tells the terminal's size, now and whenever it changes.
+fn watch_size() -> Obeyed {
+    let (mut woken, wake) = UnixStream::pair()?;
+    signal_hook::low_level::pipe::register(SIGWINCH, wake)?;
+    tell_size()?;
+    std::thread::spawn(move || {
+        let mut byte = [0];
+        while woken.read_exact(&mut byte).is_ok() && tell_size().is_ok() {}
+    });
+    Ok(())
+}
+
+fn tell_size() -> Obeyed {
+    let size = tcgetwinsize(io::stdout())?;
+    say(&format!("size:{}x{}", size.ws_row, size.ws_col))
+}
+
+/// On the alternate screen until a line is typed.
+fn full_screen(text: &str) -> Obeyed {
+    write_raw(format!("\x1b[?1049h\x1b[2J\x1b[H\x1b[?25l{text}\r\n").as_bytes())?;
+    line()?;
+    write_raw(b"\x1b[?25h\x1b[?1049l")
+}
+
+/// SIGTERM does not end it, nor the hang-up that may follow.
+fn ignore_signals() -> Obeyed {
+    let ignored = Arc::new(AtomicBool::new(false));
+    signal_hook::flag::register(SIGTERM, ignored.clone())?;
+    signal_hook::flag::register(SIGHUP, ignored)?;
+    Ok(())
+}
+
+/// As full-screen agents do: bytes reach the terminal's other side as they are, and nothing is echoed.
+fn make_raw() -> Obeyed {
+    let Ok(mut modes) = tcgetattr(io::stdin()) else { return Ok(()) };
+    modes.output_modes.remove(OutputModes::OPOST);
+    modes.local_modes.remove(LocalModes::ECHO);
+    Ok(tcsetattr(io::stdin(), OptionalActions::Now, &modes)?)
+}
+
+fn flood(length: usize) -> Obeyed {
+    make_raw()?;
+    let (mut number, mut left, mut piece) = (0, length, Vec::with_capacity(2 * PIECE));
+    while left > 0 {
+        piece.clear();
+        while piece.len() < PIECE {
+            push_line(&mut piece, number);
+            number += 1;
+        }
+        piece.truncate(left);
+        left -= piece.len();
+        write_raw(&piece)?;
+    }
+    Ok(())
+}
+
+/// Floods until a line is typed; the last line says how much it was.
+fn flood_until_told() -> Obeyed {
+    make_raw()?;
+    let (begun, mut written, mut number, mut piece) = (Instant::now(), 0_usize, 0, Vec::with_capacity(PIECE));
+    loop {
+        piece.clear();
+        while piece.len() < PIECE / 8 {
+            push_line(&mut piece, number);
+            number += 1;
+        }
+        write_raw(&piece)?;
+        written += piece.len();
+        let due = Duration::from_secs_f64(written as f64 / POUR_BYTES_PER_SECOND as f64);
+        if is_readable(io::stdin(), due.saturating_sub(begun.elapsed()))? {
+            line()?;
+            return say(&format!("flooded {written}"));
+        }
+    }
+}
+
+fn is_readable(file: impl AsFd, within: Duration) -> Result<bool, Stop> {
+    let within = Timespec { tv_sec: within.as_secs().cast_signed(), tv_nsec: i64::from(within.subsec_nanos()) };
+    Ok(poll(&mut [PollFd::new(&file, PollFlags::IN)], Some(&within))? > 0)
+}
+
+/// Three children that hang: a plain one, one that ignores SIGTERM, and one that leaves the session for its own.
+fn fork_children() -> Obeyed {
+    let this = std::env::current_exe()?;
+    for script in ["hang", "ignore_sigterm ;; hang", "leave_session ;; ignore_sigterm ;; hang"] {
+        let child = Command::new(&this).args(["--", script]).spawn()?;
+        say(&format!("child={}", child.id()))?;
+    }
+    say("children are there")
+}
+
+/// All three standard streams lead nowhere from now on.
+fn close_terminal() -> Obeyed {
+    let nowhere = std::fs::File::options().read(true).write(true).open("/dev/null")?;
+    rustix::stdio::dup2_stdin(&nowhere)?;
+    rustix::stdio::dup2_stdout(&nowhere)?;
+    Ok(rustix::stdio::dup2_stderr(&nowhere)?)
+}
+
+fn wait_for_file(path: &Path) {
+    while !path.exists() {
+        std::thread::park_timeout(Duration::from_millis(5));
+    }
+}
+
+fn knock(socket: &Path) -> ExitCode {
+    let mut text = String::new();
+    let asked = UnixStream::connect(socket).and_then(|mut stream| {
+        stream.write_all(b"GET /api/v1/health HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n")?;
+        stream.read_to_string(&mut text)
+    });
+    println!("connected={} answer={text:?}", asked.is_ok());
+    ExitCode::SUCCESS
+}

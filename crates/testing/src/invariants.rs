@@ -1,0 +1,142 @@
+//! What must hold of a home whatever happened to it.
+
+use std::collections::HashMap;
+
+use coven_api::SessionRecord;
+use coven_api::session::EntryRecord;
+use coven_holder::SOCKET;
+use coven_holder::journal::{Record, Stamped};
+use coven_holder::process as kernel;
+
+use crate::pattern::assert_bytes;
+use crate::process::Role;
+use crate::{TestHome, eventually, journal};
+
+/// No live row without its process, no process without its row, no gap or repeat in any log, ledger or feed. Needs a
+/// running daemon.
+#[track_caller]
+pub fn check_invariants(home: &TestHome) {
+    let sessions = settled_sessions(home);
+    check_processes(home, &sessions);
+    for session in &sessions {
+        check_session(home, session);
+    }
+    check_events(home);
+}
+
+/// The sessions once those that were killed have ended; a kill takes its grace period.
+fn settled_sessions(home: &TestHome) -> Vec<SessionRecord> {
+    eventually("no session is on its way to another state", || {
+        let sessions = home.sessions();
+        let is_settled = sessions.iter().all(|it| match it.status.as_str() {
+            "killed" => it.exit_code.is_some(),
+            "created" => it.actions.iter().any(|action| action == "start") || it.archived_at.is_some(),
+            _ => true,
+        });
+        is_settled.then_some(sessions)
+    })
+}
+
+fn check_processes(home: &TestHome, sessions: &[SessionRecord]) {
+    let by_id: HashMap<&str, &SessionRecord> = sessions.iter().map(|it| (it.id.as_str(), it)).collect();
+    for session in sessions.iter().filter(|it| it.status == "running") {
+        let (id, dir) = (session.id.as_str(), home.session_dir(&session.id));
+        let records = journal::records(&dir);
+        let Some(Record::Start { pid, started_ticks, .. }) = records.first().map(|it| &it.record) else {
+            panic!("{id} runs and its journal has no start: {records:?}");
+        };
+        assert_eq!(session.pid, Some(*pid), "{id}: the row and the journal name different processes");
+        let found = kernel::stat(*pid).unwrap_or_else(|error| panic!("{id} is running and its process is not: {error}"));
+        assert_eq!(found.started_ticks, *started_ticks, "{id}: another process has its pid");
+        assert!(home.holder_of(id).is_some(), "{id} runs without a holder");
+    }
+    // A process that is just ending may be seen for a moment after its row has ended.
+    eventually("no process without a live row", || {
+        let strays: Vec<_> = home
+            .processes()
+            .into_iter()
+            .filter(|it| match &it.role {
+                Role::Daemon => false,
+                Role::Holder(id) | Role::Harness(id) => by_id.get(id.as_str()).is_none_or(|row| row.status != "running"),
+            })
+            .collect();
+        strays.is_empty().then_some(())
+    });
+    assert_eq!(home.daemons().len(), 1, "one daemon has the home");
+}
+
+fn check_session(home: &TestHome, session: &SessionRecord) {
+    let (id, dir) = (session.id.as_str(), home.session_dir(&session.id));
+    let records = journal::records(&dir);
+    let end = journal::tiled_end(id, &records);
+    let written = journal::log_end(&dir);
+    assert!(end <= written, "{id}: the journal tells of {end} bytes and the log has {written}");
+    check_end(session, &records, end, written, dir.join(SOCKET).exists());
+    check_log(home, id, end);
+    check_ledger(home, id, &records);
+}
+
+/// The state, the journal's last word and the log agree.
+fn check_end(session: &SessionRecord, records: &[Stamped], end: u64, written: u64, has_socket: bool) {
+    let id = &session.id;
+    let exits = records.iter().filter(|it| matches!(it.record, Record::Exit(_))).count();
+    let last_is_exit = matches!(records.last().map(|it| &it.record), Some(Record::Exit(_)));
+    match session.status.as_str() {
+        "running" => assert_eq!(exits, 0, "{id} runs and its journal has an exit"),
+        "completed" => assert!(exits == 1 && last_is_exit, "{id} is completed and its journal does not say so"),
+        "failed" if session.pid.is_some() => assert!(exits == 1 && last_is_exit, "{id} failed and has no exit"),
+        "failed" | "created" => assert_eq!(exits, 0, "{id} never ran and has an exit"),
+        "orphaned" => assert_eq!(exits, 0, "{id} is orphaned although its exit is known"),
+        "killed" => assert!(exits <= 1, "{id} ended twice"),
+        other => panic!("{id} has the status {other}"),
+    }
+    if exits == 1 {
+        assert_eq!(end, written, "{id} has ended and its journal does not reach the end of its log");
+        assert!(!has_socket, "{id} has ended and its socket is there");
+    }
+}
+
+/// The daemon serves the bytes that lie on disk.
+fn check_log(home: &TestHome, id: &str, end: u64) {
+    let (first, on_disk) = journal::log_until(&home.session_dir(id), end);
+    let answer = home.get(&crate::sessions::path(id, &format!("/log?from={first}&to={end}")));
+    assert_eq!(answer.status, 200, "{id}: {}", String::from_utf8_lossy(&answer.body));
+    assert_bytes(&format!("the log of {id}"), &answer.body, &on_disk);
+}
+
+/// The ledger is the journal, entry by entry. What came since the journal was read stands behind it.
+fn check_ledger(home: &TestHome, id: &str, records: &[Stamped]) {
+    let ledger = home.entries(id);
+    assert!(ledger.len() >= records.len(), "{id}: {} entries for {} records", ledger.len(), records.len());
+    for (index, (stored, record)) in ledger.iter().zip(records).enumerate() {
+        let entry = record.entry(index as u64 + 1);
+        let mut expected = EntryRecord::new(&entry, None);
+        if entry.length > 0 {
+            // The bytes were compared with the log; the ledger only points at them.
+            expected.data = stored.data.clone();
+            expected.data_base64 = stored.data_base64.clone();
+        }
+        assert_eq!(*stored, expected, "{id}: entry {}", index + 1);
+    }
+    for (index, entry) in ledger.iter().enumerate() {
+        assert_eq!(entry.seq, index as u64 + 1, "{id}: the ledger's numbers have a gap");
+    }
+}
+
+/// Events are numbered without a gap.
+fn check_events(home: &TestHome) {
+    let (mut since, mut last) = (0, None);
+    loop {
+        let page = home.events_since(&since.to_string());
+        if page.events.is_empty() {
+            return;
+        }
+        for event in &page.events {
+            if let Some(last) = last {
+                assert_eq!(event.number, last + 1, "the feed has a gap");
+            }
+            last = Some(event.number);
+        }
+        since = page.next;
+    }
+}

@@ -1,0 +1,59 @@
+//! Rows for a store that no daemon has open.
+
+use coven_domain::session::{Channel, Launch, Session, SessionState};
+use coven_domain::{SessionId, Timestamp};
+use coven_store::{Change, SqliteStore, Store};
+use serde_json::Map;
+
+use crate::TestHome;
+use crate::http::runtime;
+
+/// A session that ended long ago and left nothing but its row.
+pub fn finished(nth: u32) -> Session {
+    let at = Timestamp::from_millis(1_763_238_189_007 + i64::from(nth));
+    Session {
+        id: id(nth),
+        harness: "claude".into(),
+        channel: Channel::Terminal,
+        title: format!("session {nth}"),
+        state: SessionState::Completed,
+        exit_code: Some(0),
+        process: None,
+        project_root: "/src".into(),
+        cwd: "/src/app".into(),
+        repo_id: None,
+        created_at: at,
+        updated_at: at,
+        archived_at: None,
+        launching_at: Some(at),
+        end_intent: None,
+        launch: Launch {
+            argv: vec!["claude".into(), "fix it".into()],
+            env: vec![],
+            identity: "claude".into(),
+            typed: String::new(),
+            rows: 24,
+            cols: 80,
+            grace_seconds: 5.0,
+        },
+        metadata: Map::new(),
+    }
+}
+
+/// Ids whose first digits differ, so that prefixes tell them apart.
+pub fn id(nth: u32) -> SessionId {
+    format!("{nth:08x}-0000-4000-8000-{nth:012x}").parse().expect("an id")
+}
+
+/// Writes rows while no daemon runs.
+pub fn put(home: &TestHome, sessions: impl IntoIterator<Item = Session>) {
+    runtime().block_on(async {
+        let store = SqliteStore::open(home.path().join("coven.db")).expect("no daemon has it");
+        let mut tx = store.begin().await.expect("the writer's turn");
+        for session in sessions {
+            let now = session.created_at;
+            tx.record(Change::SessionCreated(session), now).await.expect("a new row");
+        }
+        tx.commit().await.expect("a commit");
+    });
+}

@@ -1,0 +1,217 @@
+//! A real terminal with a program in it: its screen is read back through the screen model.
+
+use std::fs::{File, OpenOptions};
+use std::io::{Read, Write};
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::process::CommandExt;
+use std::process::{Child, Command, Stdio};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread::JoinHandle;
+
+use coven_screen::Screen;
+use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
+use rustix::termios::{Termios, Winsize, tcgetattr, tcsetwinsize};
+
+use crate::{TestHome, eventually};
+
+struct Shown {
+    screen: Screen,
+    /// Everything that was written to the terminal.
+    bytes: Vec<u8>,
+}
+
+pub struct TestTerminal {
+    child: Child,
+    master: File,
+    /// Held open so that the terminal can be looked at after its program has ended.
+    slave: File,
+    shown: Arc<Mutex<Shown>>,
+    reader: Option<JoinHandle<()>>,
+    before: Termios,
+}
+
+impl TestTerminal {
+    /// Runs `coven` in a terminal of 24 rows and 80 columns.
+    pub fn open(home: &TestHome, args: &[&str]) -> Self {
+        Self::with_size(home, args, 24, 80)
+    }
+
+    pub fn with_size(home: &TestHome, args: &[&str], rows: u16, cols: u16) -> Self {
+        Self::run(home.command(args), rows, cols)
+    }
+
+    pub fn run(mut command: Command, rows: u16, cols: u16) -> Self {
+        let (master, slave) = open_pair(rows, cols);
+        let before = tcgetattr(&slave).expect("a terminal");
+        let end = || Stdio::from(slave.try_clone().expect("a descriptor"));
+        command.stdin(end()).stdout(end()).stderr(end());
+        // SAFETY: both calls are async-signal-safe and touch nothing of ours.
+        unsafe {
+            command.pre_exec(|| {
+                rustix::process::setsid()?;
+                rustix::process::ioctl_tiocsctty(rustix::stdio::stdin())?;
+                Ok(())
+            });
+        }
+        let child = command.spawn().expect("the program runs");
+        let shown = Arc::new(Mutex::new(Shown { screen: Screen::new(rows, cols), bytes: Vec::new() }));
+        let reader = std::thread::spawn({
+            let (master, shown) = (master.try_clone().expect("a descriptor"), shown.clone());
+            move || read_all(master, &shown)
+        });
+        Self { child, master, slave, shown, reader: Some(reader), before }
+    }
+
+    fn shown(&self) -> MutexGuard<'_, Shown> {
+        self.shown.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// What stands on the screen.
+    pub fn text(&self) -> String {
+        self.shown().screen.text()
+    }
+
+    /// Everything that was ever written to the terminal.
+    pub fn bytes(&self) -> Vec<u8> {
+        self.shown().bytes.clone()
+    }
+
+    pub fn is_alternate(&self) -> bool {
+        self.shown().screen.is_alternate()
+    }
+
+    pub fn is_cursor_visible(&self) -> bool {
+        self.shown().screen.cursor().visible
+    }
+
+    /// Waits until the screen shows `text`; gives the screen.
+    #[track_caller]
+    pub fn shows(&self, text: &str) -> String {
+        self.shows_when(&format!("the screen shows {text:?}"), |screen| screen.contains(text))
+    }
+
+    /// Waits until the screen does not show `text` any more.
+    #[track_caller]
+    pub fn hides(&self, text: &str) -> String {
+        self.shows_when(&format!("the screen hides {text:?}"), |screen| !screen.contains(text))
+    }
+
+    #[track_caller]
+    fn shows_when(&self, what: &str, is_so: impl Fn(&str) -> bool) -> String {
+        let seen = std::cell::RefCell::new(String::new());
+        // The screen itself is the best explanation of a failure.
+        let _told = Told { what, seen: &seen };
+        eventually(what, || {
+            let text = self.text();
+            let found = is_so(&text).then(|| text.clone());
+            seen.replace(text);
+            found
+        })
+    }
+
+    /// Types, as a keyboard would.
+    pub fn types(&mut self, keys: &str) {
+        self.master.write_all(keys.as_bytes()).expect("a terminal that takes keys");
+    }
+
+    pub fn resize(&mut self, rows: u16, cols: u16) {
+        self.shown().screen.resize(rows, cols);
+        // The kernel tells the program with SIGWINCH.
+        set_size(&self.master, rows, cols);
+    }
+
+    /// Waits for the program's end; gives its exit code, or 128 and the signal.
+    #[track_caller]
+    pub fn wait(&mut self) -> i32 {
+        use std::os::unix::process::ExitStatusExt;
+        let child = &mut self.child;
+        let status = eventually("the program in the terminal ends", || child.try_wait().expect("our child"));
+        status.code().unwrap_or_else(|| 128 + status.signal().unwrap_or(0))
+    }
+
+    pub fn has_ended(&mut self) -> bool {
+        self.child.try_wait().expect("our child").is_some()
+    }
+
+    pub fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// The terminal's settings are those it had before the program ran.
+    #[track_caller]
+    pub fn is_as_it_was(&self) {
+        let after = tcgetattr(&self.slave).expect("a terminal");
+        let modes = |it: &Termios| (it.input_modes, it.output_modes, it.control_modes, it.local_modes);
+        assert_eq!(modes(&after), modes(&self.before), "the terminal was left in another mode");
+        assert!(!self.is_alternate(), "the terminal was left on the alternate screen");
+        assert!(self.is_cursor_visible(), "the terminal was left without a cursor");
+    }
+}
+
+impl Drop for TestTerminal {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+        // The reader ends when the last holder of the slave's side has gone: take ours away first.
+        self.slave = File::open("/dev/null").expect("every system has it");
+        if let Some(reader) = self.reader.take() {
+            let _ = reader.join();
+        }
+    }
+}
+
+struct Told<'a> {
+    what: &'a str,
+    seen: &'a std::cell::RefCell<String>,
+}
+
+impl Drop for Told<'_> {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            eprintln!("waited until {}; the screen was:\n{}", self.what, self.seen.borrow());
+        }
+    }
+}
+
+fn open_pair(rows: u16, cols: u16) -> (File, File) {
+    let master: OwnedFd = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC).expect("a terminal");
+    grantpt(&master).expect("a terminal");
+    unlockpt(&master).expect("a terminal");
+    let name = ptsname(&master, Vec::new()).expect("a terminal");
+    let master = File::from(master);
+    set_size(&master, rows, cols);
+    let path = std::ffi::OsStr::from_bytes(name.as_bytes());
+    let slave = open_without_controlling(path);
+    (master, slave)
+}
+
+fn open_without_controlling(path: &std::ffi::OsStr) -> File {
+    use std::os::unix::fs::OpenOptionsExt;
+    let flag = rustix::fs::OFlags::NOCTTY.bits().cast_signed();
+    OpenOptions::new().read(true).write(true).custom_flags(flag).open(path).expect("the terminal's other side")
+}
+
+fn set_size(terminal: &impl AsFd, rows: u16, cols: u16) {
+    let size = Winsize { ws_row: rows, ws_col: cols, ws_xpixel: 0, ws_ypixel: 0 };
+    tcsetwinsize(terminal, size).expect("a terminal has a size");
+}
+
+/// Shows what comes and answers what a terminal is asked.
+fn read_all(mut master: File, shown: &Mutex<Shown>) {
+    let mut buffer = vec![0; 64 << 10];
+    // An error is the terminal's end: nobody has its other side any more.
+    while let Ok(count) = master.read(&mut buffer)
+        && count > 0
+    {
+        let replies = {
+            let mut shown = shown.lock().unwrap_or_else(PoisonError::into_inner);
+            shown.bytes.extend_from_slice(&buffer[..count]);
+            shown.screen.feed(&buffer[..count]);
+            shown.screen.take_replies()
+        };
+        if !replies.is_empty() {
+            let _ = master.write_all(&replies);
+        }
+    }
+}

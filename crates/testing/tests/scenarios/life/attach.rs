@@ -1,0 +1,128 @@
+//! LIFE-15 and LIFE-16: attach and replay.
+
+use coven_testing::pattern::{INVALID_UTF8, assert_bytes};
+use coven_testing::{TestHome, TestTerminal, check_invariants};
+
+const DETACH: &str = "\x1c";
+
+#[test]
+fn life_15_attach_to_a_finished_session_replays_its_output_as_a_log_viewer() {
+    let home = TestHome::started();
+    let session = home.run_to_end("say first ;; say second ;; exit 3");
+
+    let mut terminal = TestTerminal::open(&home, &["attach", &session.id]);
+
+    assert_eq!(terminal.wait(), 0);
+    let screen = terminal.shows("is over");
+    assert!(screen.contains("first\nsecond\n"), "{screen}");
+    assert!(screen.contains("failed (exit code 3)"), "{screen}");
+    terminal.is_as_it_was();
+}
+
+#[test]
+fn life_15_into_a_pipe_attach_and_replay_write_the_bytes_and_nothing_else() {
+    let home = TestHome::started();
+    let session = home.run_to_end("say first ;; invalid_utf8");
+    let expected = [b"first\r\n", INVALID_UTF8].concat();
+
+    for verb in ["attach", "replay"] {
+        let output = home.command(&[verb, &session.id]).output().expect("coven runs");
+
+        assert_bytes(verb, &output.stdout, &expected);
+        assert_eq!((output.status.code(), output.stderr), (Some(0), Vec::new()));
+    }
+}
+
+#[test]
+fn life_16_attach_to_a_running_session_shows_what_is_known_follows_and_forwards() {
+    let home = TestHome::started();
+    let session = home.launch("say before ;; size ;; echo ;; exit 5");
+    home.wait_for_output(&session.id, "ready");
+
+    let mut terminal = TestTerminal::with_size(&home, &["attach", &session.id], 30, 100);
+    terminal.shows("before");
+    terminal.shows("size:30x100");
+    terminal.types("hello\r");
+    terminal.shows("got:hello");
+    terminal.resize(40, 120);
+    terminal.shows("size:40x120");
+    // What comes without anybody typing here is followed as well.
+    home.type_in(&session.id, "from elsewhere\r");
+    terminal.shows("got:from elsewhere");
+    terminal.types(DETACH);
+
+    assert_eq!(terminal.wait(), 0);
+    terminal.shows("detached");
+    terminal.is_as_it_was();
+    assert_eq!(home.session(&session.id).status, "running");
+    check_invariants(&home);
+}
+
+#[test]
+fn life_16_several_terminals_see_the_same_and_a_reader_cannot_type() {
+    let home = TestHome::started();
+    let session = home.launch("echo");
+    home.wait_for_output(&session.id, "ready");
+
+    let mut writer = TestTerminal::open(&home, &["attach", &session.id]);
+    let mut reader = TestTerminal::open(&home, &["attach", &session.id, "--read-only"]);
+    reader.shows("ready");
+    reader.types("never\r");
+    writer.types("one\r");
+
+    writer.shows("got:one");
+    let seen = reader.shows("got:one");
+    assert!(!seen.contains("never"), "{seen}");
+    writer.types("quit\r");
+    assert_eq!((writer.wait(), reader.wait()), (0, 0));
+    reader.is_as_it_was();
+    assert_eq!(home.wait_for_end(&session.id).status, "completed");
+}
+
+#[test]
+fn life_16_a_full_screen_session_is_painted_and_left_without_a_trace() {
+    let home = TestHome::started();
+    let session = home.launch("full_screen inside ;; hang");
+    home.wait_for_output(&session.id, "inside");
+
+    let mut terminal = TestTerminal::open(&home, &["attach", &session.id]);
+    terminal.shows("inside");
+    assert!(terminal.is_alternate());
+    terminal.types(DETACH);
+
+    assert_eq!(terminal.wait(), 0);
+    terminal.is_as_it_was();
+}
+
+#[test]
+fn life_16_an_attached_run_passes_the_exit_code_through() {
+    let home = TestHome::started();
+
+    let mut terminal = TestTerminal::open(&home, &["run", "claude", "ask sure? ;; exit 7"]);
+    terminal.shows("sure?");
+    terminal.types("yes\r");
+
+    assert_eq!(terminal.wait(), 7);
+    terminal.shows("answer:yes");
+    terminal.is_as_it_was();
+    assert_eq!(home.coven(&["run", "claude", "say hello ;; exit 9"]).code, 9);
+    check_invariants(&home);
+}
+
+#[test]
+fn life_16_an_attached_terminal_does_not_notice_that_the_daemon_is_killed() {
+    let home = TestHome::started();
+    let session = home.launch("echo");
+    home.wait_for_output(&session.id, "ready");
+    let mut terminal = TestTerminal::open(&home, &["attach", &session.id]);
+    terminal.shows("ready");
+
+    home.kill_daemon();
+    terminal.types("still here\r");
+    terminal.shows("got:still here");
+    home.start();
+    terminal.types("and after\r");
+
+    terminal.shows("got:and after");
+    check_invariants(&home);
+}

@@ -1,0 +1,36 @@
+//! LIFE-14: records without a launch.
+
+use coven_api::SessionRecord;
+use coven_testing::{TestHome, check_invariants};
+
+#[test]
+fn life_14_a_detached_run_writes_the_record_and_launches_nothing() {
+    let home = TestHome::started();
+
+    let record: SessionRecord = home.json(&["run", "claude", "say hello", "--detach", "--json"]);
+
+    assert_eq!((record.status.as_str(), record.pid, record.exit_code), ("created", None, None));
+    assert_eq!(record.metadata["detached"], true);
+    assert!(!home.session_dir(&record.id).exists());
+    assert!(home.harness_processes(&record.id).is_empty());
+    let listed = home.coven(&["sessions", "--plain"]).done();
+    assert!(listed.contains("created") && !listed.contains("completed"), "{listed}");
+    assert!(home.json::<Vec<SessionRecord>>(&["sessions", "--json", "--status", "completed"]).is_empty());
+    check_invariants(&home);
+}
+
+#[test]
+fn life_14_a_detached_record_outlives_the_daemon_and_can_be_started_later() {
+    let home = TestHome::started();
+    let record: SessionRecord = home.json(&["run", "claude", "say hello", "--detach", "--json"]);
+
+    home.restart();
+    assert_eq!(home.session(&record.id).status, "created");
+    let started: SessionRecord = home.json(&["start", &record.id, "--json"]);
+
+    assert_eq!((started.id.as_str(), started.status.as_str()), (record.id.as_str(), "running"));
+    assert_eq!(home.wait_for_end(&record.id).status, "completed");
+    assert_eq!(home.log_text(&record.id), "hello\r\n");
+    home.coven(&["start", &record.id]).refused(4);
+    check_invariants(&home);
+}

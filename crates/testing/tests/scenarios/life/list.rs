@@ -1,0 +1,60 @@
+//! LIFE-22 to LIFE-24: the list for pipes and programs.
+
+use coven_api::SessionRecord;
+use coven_testing::{TestHome, TestTerminal};
+use serde_json::json;
+
+#[test]
+fn life_22_a_pipe_or_plain_gets_a_table() {
+    let home = TestHome::started();
+    let session = home.launch_with(json!({ "harness": "claude", "prompt": "exit 0", "title": "Tidy up" }));
+    home.wait_for_end(&session.id);
+
+    for args in [&["sessions"][..], &["sessions", "--plain"]] {
+        let table = home.coven(args).done();
+        let lines: Vec<&str> = table.lines().collect();
+        assert_eq!(lines.len(), 2, "{table}");
+        assert_eq!(lines[0].split_whitespace().collect::<Vec<_>>(), ["ID", "STATUS", "HARNESS", "TITLE", "AGE", "CWD"]);
+        let cells: Vec<&str> = lines[1].split("  ").map(str::trim).filter(|cell| !cell.is_empty()).collect();
+        assert_eq!(cells[..4], [&session.id[..8], "completed", "claude", "Tidy up"]);
+        assert!(!table.contains('\x1b'), "a table has no escapes: {table:?}");
+    }
+    let mut terminal = TestTerminal::open(&home, &["sessions", "--plain"]);
+    assert_eq!(terminal.wait(), 0);
+    assert!(!terminal.is_alternate());
+    terminal.shows("Tidy up");
+}
+
+#[test]
+fn life_23_json_gives_the_records() {
+    let home = TestHome::started();
+    let first = home.run_to_end("exit 0");
+    let second = home.run_to_end("exit 2");
+
+    let records: Vec<SessionRecord> = home.json(&["sessions", "--json"]);
+
+    assert_eq!(records, [second, first]);
+    let raw: Vec<serde_json::Value> = home.json(&["sessions", "--json", "--limit", "1"]);
+    let fields = [
+        "id", "harness", "channel", "title", "status", "exit_code", "pid", "project_root", "cwd", "repo_id",
+        "created_at", "updated_at", "archived_at", "metadata",
+    ];
+    assert!(fields.iter().all(|field| raw[0].get(field).is_some()), "{raw:?}");
+}
+
+#[test]
+fn life_24_archived_sessions_are_hidden_unless_all_are_asked_for() {
+    let home = TestHome::started();
+    let shown = home.run_to_end("exit 0").id;
+    let hidden = home.run_to_end("exit 0").id;
+    home.coven(&["archive", &hidden]).done();
+
+    let ids = |args: &[&str]| -> Vec<String> {
+        home.json::<Vec<SessionRecord>>(args).into_iter().map(|record| record.id).collect()
+    };
+    assert_eq!(ids(&["sessions", "--json"]), [shown.clone()]);
+    assert_eq!(ids(&["sessions", "--json", "--all"]), [hidden.clone(), shown]);
+    assert!(!home.coven(&["sessions"]).done().contains(&hidden[..8]));
+    let all = home.coven(&["sessions", "--all"]).done();
+    assert!(all.contains(&hidden[..8]) && all.contains("archived"), "{all}");
+}

@@ -1,0 +1,118 @@
+//! LIFE-01 to LIFE-07: the states of a session.
+
+use coven_testing::{EventFeed, TestHome, check_invariants, process, wait_until};
+use serde_json::json;
+
+#[test]
+fn life_01_the_record_exists_before_live_execution_begins() {
+    let home = TestHome::started();
+    let mut feed = EventFeed::open(&home);
+
+    let session = home.launch("hang");
+
+    let created = feed.next_of("session.created");
+    assert_eq!(created.subject, session.id);
+    assert_eq!((&created.payload["status"], &created.payload["pid"]), (&json!("created"), &json!(null)));
+    let running = feed.next_of("session.running");
+    assert_eq!(running.subject, session.id);
+    assert!(created.number < running.number);
+}
+
+#[test]
+fn life_02_a_running_session_is_an_active_process_under_supervision() {
+    let home = TestHome::started();
+
+    let session = home.launch("say hello ;; hang");
+
+    assert_eq!(session.status, "running");
+    let pid = session.pid.expect("a running session has a process");
+    assert!(process::is_alive(pid));
+    let holder = home.holder_of(&session.id).expect("a holder");
+    assert_eq!(coven_holder::process::stat(pid).expect("it lives").parent, holder);
+    home.wait_for_output(&session.id, "hello");
+    check_invariants(&home);
+}
+
+#[test]
+fn life_03_a_harness_that_exits_with_zero_completed_and_its_exit_code_is_stored() {
+    let home = TestHome::started();
+
+    let session = home.run_to_end("say done ;; exit 0");
+
+    assert_eq!((session.status.as_str(), session.exit_code), ("completed", Some(0)));
+    assert_eq!(home.session(&session.id), session);
+    check_invariants(&home);
+}
+
+#[test]
+fn life_04_a_launch_that_fails_is_stored_with_its_reason() {
+    let home = TestHome::started();
+    home.write_agent("broken", "#!/no/such/interpreter\n");
+
+    let answer = home.post("/api/v1/sessions", &json!({ "argv": [home.agents().join("broken")] }));
+
+    let message = answer.refused(500, "launch_failed");
+    let id = answer.json::<serde_json::Value>()["error"]["details"]["id"].as_str().expect("an id").to_owned();
+    assert!(message.contains(&id), "{message}");
+    let session = home.session(&id);
+    assert_eq!((session.status.as_str(), session.pid, session.exit_code), ("failed", None, None));
+    assert_eq!(session.metadata["reason"], "launch_failed");
+    assert!(session.metadata["error"].as_str().expect("a reason").contains("broken"), "{session:?}");
+    check_invariants(&home);
+}
+
+#[test]
+fn life_04_an_exit_with_another_code_is_a_failure_with_that_code() {
+    let home = TestHome::started();
+
+    let session = home.run_to_end("say no ;; exit 3");
+
+    assert_eq!((session.status.as_str(), session.exit_code), ("failed", Some(3)));
+}
+
+#[test]
+fn life_05_an_accepted_kill_makes_the_session_killed_and_is_recorded() {
+    let home = TestHome::started();
+    let session = home.launch("say hello ;; hang");
+    home.wait_for_output(&session.id, "hello");
+
+    assert_eq!(home.act(&session.id, "kill").status, 202);
+
+    assert_eq!(home.session(&session.id).status, "killed");
+    let ended = home.wait_for_end(&session.id);
+    assert_eq!((ended.status.as_str(), ended.exit_code), ("killed", Some(143)));
+    assert_eq!(home.entry_kinds(&session.id), ["start", "output", "kill", "exit"]);
+    wait_until("its process is gone", || home.harness_processes(&session.id).is_empty());
+    check_invariants(&home);
+}
+
+#[test]
+fn life_06_a_session_that_ran_under_an_earlier_daemon_and_has_no_process_is_orphaned() {
+    let home = TestHome::started();
+    let session = home.launch("say hello ;; hang");
+    home.wait_for_output(&session.id, "hello");
+    let holder = home.holder_of(&session.id).expect("a holder");
+
+    home.kill_daemon();
+    process::kill_hard(holder);
+    wait_until("holder and harness are gone", || home.processes().is_empty());
+    home.start();
+
+    let session = home.session(&session.id);
+    assert_eq!((session.status.as_str(), session.exit_code), ("orphaned", None));
+    assert_eq!(session.metadata["reason"], "orphaned");
+    check_invariants(&home);
+}
+
+#[test]
+fn life_07_archived_at_stands_beside_the_status() {
+    let home = TestHome::started();
+    let session = home.run_to_end("exit 3");
+
+    let archived: coven_api::SessionRecord = home.act(&session.id, "archive").json();
+
+    assert_eq!((archived.status.as_str(), archived.exit_code), ("failed", Some(3)));
+    let at = archived.archived_at.expect("a date");
+    assert!(at.ends_with('Z') && at >= session.updated_at, "{at}");
+    check_invariants(&home);
+}

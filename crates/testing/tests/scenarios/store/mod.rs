@@ -1,0 +1,1 @@
+//! STORE: the one store under everything, as far as sessions go.
