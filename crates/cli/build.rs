@@ -15,6 +15,11 @@ fn main() {
     if std::env::var("CARGO_CFG_TARGET_OS").is_ok_and(|system| system == "linux") {
         // A fixed address needs no relocation at start: every holder shares its pages, and every command starts sooner.
         println!("cargo:rustc-link-arg-bins=-no-pie");
+        let features = std::env::var("CARGO_CFG_TARGET_FEATURE").unwrap_or_default();
+        if features.split(',').any(|feature| feature == "crt-static") {
+            // Or the two flags together would ask for neither.
+            println!("cargo:rustc-link-arg-bins=-static");
+        }
     }
 }
 

@@ -1,5 +1,6 @@
 //! The built-in `demo` harness: a scripted agent that shows a plan, works, asks one question and ends.
 
+use std::ffi::OsString;
 use std::io::{self, IsTerminal, Write};
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
@@ -39,8 +40,8 @@ const STEPS: [Step; 4] = [
     },
 ];
 
-pub fn run(args: impl Iterator<Item = String>) -> ExitCode {
-    let words: Vec<String> = args.skip_while(|word| word == "--").collect();
+pub fn run(args: impl Iterator<Item = OsString>) -> ExitCode {
+    let words: Vec<String> = args.skip_while(|word| word == "--").map(|word| word.to_string_lossy().into()).collect();
     let mut demo = Demo::new();
     // Whoever watched has gone: nothing is left to do, and that is no failure.
     match demo.play(&words.join(" ")) {

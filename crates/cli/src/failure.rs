@@ -136,15 +136,14 @@ fn client_hint(error: &ClientError) -> &'static str {
         }
         ClientError::Broken(_) => "See why it ended: `coven daemon logs`",
         ClientError::Decode(_) | ClientError::Request(_) => "",
-        ClientError::Api { code, message, .. } => match ErrorCode::from_word(code) {
+        // The daemon's own advice is better than ours.
+        ClientError::Api { message, .. } if message.contains("`coven ") => "",
+        ClientError::Api { code, .. } => match ErrorCode::from_word(code) {
             Some(ErrorCode::SessionNotFound) => "List the sessions with `coven sessions --all`",
             Some(ErrorCode::AmbiguousId) => "Give more of the id",
-            // A session that cannot take input can still be looked at.
-            Some(ErrorCode::SessionNotLive) if !message.contains("coven ") => "Look at it with `coven attach <id>`",
-            Some(ErrorCode::SessionRunning) if !message.contains("kill") => "End it with `coven kill <id>` first",
-            Some(ErrorCode::UnknownHarness) if !message.contains("coven ") => "List them with `coven harness list`",
+            Some(ErrorCode::SessionNotLive) => "Look at it with `coven attach <id>`",
+            Some(ErrorCode::UnknownHarness) => "List them with `coven harness list`",
             Some(ErrorCode::Internal) => "The daemon's log says more: `coven daemon logs`",
-            Some(ErrorCode::DiskFull) => "Free some space and try again",
             _ => "",
         },
     }

@@ -8,6 +8,7 @@ mod failure;
 mod ledger;
 mod link;
 mod output;
+mod quick;
 mod replay;
 mod route;
 mod sse;
@@ -31,7 +32,7 @@ fn main() -> ExitCode {
             output::line(format_args!("coven {VERSION}")).map_or_else(failure::end, |()| ExitCode::SUCCESS)
         }
         [Some("hold"), ..] => coven_holder::run(),
-        [Some("demo-agent"), ..] => demo_agent::run(std::env::args().skip(2)),
+        [Some("demo-agent"), ..] => demo_agent::run(std::env::args_os().skip(2)),
         [Some("daemon"), Some("serve")] => verb::serve::run(std::env::args_os().skip(3)),
         _ => command_line::run(),
     }

@@ -43,10 +43,10 @@ pub fn size(bytes: u64) -> String {
     format!("{value:.1} {}", UNITS[unit])
 }
 
-/// The status with what made it so: `failed (exit code 3)`.
+/// The status with what made it so: `failed, exit code 3`.
 pub fn status(session: &SessionRecord) -> String {
     match session.exit_code {
-        Some(code) => format!("{} (exit code {code})", session.status),
+        Some(code) => format!("{}, exit code {code}", session.status),
         None => session.status.clone(),
     }
 }

@@ -1,4 +1,5 @@
 //! How fast a holder takes in a flood, against a bare reader of the same terminal: `throughput [MB] [rounds]`.
+//! Also what it holds when idle (`throughput idle`) and how long a key takes to its echo (`throughput echo`).
 
 use std::fs::File;
 use std::io::{BufRead, BufReader, Read, Write};
@@ -20,10 +21,12 @@ fn main() {
         ["flood", bytes, piece] => flood(number(bytes), number(piece)),
         ["drain", bytes, piece] => drain(bytes, piece),
         ["idle"] => idle(),
+        ["echo"] => echo(),
+        ["cat"] => cat(),
         [] => compare(200, 5),
         [megabytes] => compare(number(megabytes), 5),
         [megabytes, rounds] => compare(number(megabytes), number(rounds)),
-        _ => panic!("throughput [MB] [rounds] | idle"),
+        _ => panic!("throughput [MB] [rounds] | idle | echo"),
     }
 }
 
@@ -31,11 +34,15 @@ fn number(word: &str) -> usize {
     word.parse().expect("a number")
 }
 
-fn flood(bytes: usize, piece: usize) {
+fn make_raw() {
     let mut modes = rustix::termios::tcgetattr(std::io::stdout()).expect("a terminal");
     modes.make_raw();
     let now = rustix::termios::OptionalActions::Now;
     rustix::termios::tcsetattr(std::io::stdout(), now, &modes).expect("a terminal");
+}
+
+fn flood(bytes: usize, piece: usize) {
+    make_raw();
     let text: Vec<u8> = (0..piece).map(|at| if at % 80 == 79 { b'\n' } else { b'a' + (at % 26) as u8 }).collect();
     let mut out = File::options().write(true).open("/dev/tty").expect("a terminal");
     for _ in 0..bytes / piece {
@@ -170,5 +177,67 @@ fn idle() {
     for mut child in children {
         child.kill().expect("our child");
         child.wait().expect("our child");
+    }
+}
+
+/// Gives back every byte at once.
+fn cat() {
+    make_raw();
+    print!("ready");
+    std::io::stdout().flush().expect("somebody reads");
+    let mut buffer = [0; 64];
+    while let Ok(count @ 1..) = std::io::stdin().read(&mut buffer) {
+        std::io::stdout().write_all(&buffer[..count]).expect("somebody reads");
+        std::io::stdout().flush().expect("somebody reads");
+    }
+}
+
+fn quantiles(mut times: Vec<u128>) -> String {
+    times.sort_unstable();
+    format!("p50 {:4} us, p99 {:5} us", times[times.len() / 2] / 1000, times[times.len() * 99 / 100] / 1000)
+}
+
+/// A key and its echo, a thousand times, without and with a holder between.
+fn echo() {
+    let exe = std::env::current_exe().expect("own path").to_str().expect("plain").to_owned();
+    let home = tempfile::tempdir_in(".").expect("a folder");
+    for round in 0..5 {
+        let (mut pty, pts) = pty_process::blocking::open().expect("a terminal");
+        let mut child = pty_process::blocking::Command::new(&exe).arg("cat").spawn(pts).expect("it runs");
+        let mut buffer = [0; 64];
+        pty.read_exact(&mut buffer[..5]).expect("it is ready");
+        let bare = (0..1000).map(|_| {
+            let since = Instant::now();
+            pty.write_all(b"x").expect("it reads");
+            pty.read_exact(&mut buffer[..1]).expect("it answers");
+            since.elapsed().as_nanos()
+        });
+        let bare = quantiles(bare.collect());
+        child.kill().expect("our child");
+        child.wait().expect("our child");
+
+        let dir = home.path().join(round.to_string());
+        std::fs::create_dir(&dir).expect("room on disk");
+        let mut holder = hold(&dir, vec![exe.clone(), "cat".into()]);
+        let mut client = HolderClient::connect(&dir).expect("it answers");
+        client.send(&Request::Follow { from: 0 }).expect("it listens");
+        let mut seen = 0;
+        let mut until = |client: &mut HolderClient, end: u64| {
+            while seen < end {
+                if let Reply::Data { offset, bytes, .. } = client.next().expect("it answers") {
+                    seen = offset + bytes.len() as u64;
+                }
+            }
+        };
+        until(&mut client, 5);
+        let held = (0..1000).map(|key| {
+            let since = Instant::now();
+            client.send(&Request::Input(b"x".to_vec())).expect("it listens");
+            until(&mut client, 6 + key);
+            since.elapsed().as_nanos()
+        });
+        println!("bare {bare} | held {}", quantiles(held.collect()));
+        holder.kill().expect("our child");
+        holder.wait().expect("our child");
     }
 }

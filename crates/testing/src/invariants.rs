@@ -46,7 +46,8 @@ fn check_processes(home: &TestHome, sessions: &[SessionRecord]) {
             panic!("{id} runs and its journal has no start: {records:?}");
         };
         assert_eq!(session.pid, Some(*pid), "{id}: the row and the journal name different processes");
-        let found = kernel::stat(*pid).unwrap_or_else(|error| panic!("{id} is running and its process is not: {error}"));
+        let found =
+            kernel::stat(*pid).unwrap_or_else(|error| panic!("{id} is running and its process is not: {error}"));
         assert_eq!(found.started_ticks, *started_ticks, "{id}: another process has its pid");
         assert!(home.holder_of(id).is_some(), "{id} runs without a holder");
     }
@@ -57,7 +58,9 @@ fn check_processes(home: &TestHome, sessions: &[SessionRecord]) {
             .into_iter()
             .filter(|it| match &it.role {
                 Role::Daemon => false,
-                Role::Holder(id) | Role::Harness(id) => by_id.get(id.as_str()).is_none_or(|row| row.status != "running"),
+                Role::Holder(id) | Role::Harness(id) => {
+                    by_id.get(id.as_str()).is_none_or(|row| row.status != "running")
+                }
             })
             .collect();
         strays.is_empty().then_some(())

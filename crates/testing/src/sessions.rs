@@ -102,9 +102,7 @@ impl TestHome {
     /// Waits until the session wrote `text`; gives everything it wrote.
     #[track_caller]
     pub fn wait_for_output(&self, id: &str, text: &str) -> String {
-        eventually(&format!("{text:?} in the log of {id}"), || {
-            Some(self.log_text(id)).filter(|log| log.contains(text))
-        })
+        eventually(&format!("{text:?} in the log of {id}"), || Some(self.log_text(id)).filter(|log| log.contains(text)))
     }
 
     /// The whole ledger.

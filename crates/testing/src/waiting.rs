@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 /// Far beyond what any step takes, even on a busy machine.
-pub const DEADLINE: Duration = Duration::from_secs(60);
+pub const DEADLINE: Duration = Duration::from_secs(30);
 const BETWEEN_LOOKS: Duration = Duration::from_millis(4);
 
 /// Waits until `look` finds something, and gives it.

@@ -22,7 +22,8 @@ pub struct Coven {
 impl Coven {
     pub fn launch(&self, harness: &str, prompt: Option<&str>) -> Outcome<SessionRecord> {
         let mut args = vec!["run", harness, "--background", "--json"];
-        args.extend(prompt);
+        // Behind the dashes a prompt may begin with one.
+        args.extend(prompt.into_iter().flat_map(|prompt| ["--", prompt]));
         self.json(&args)
     }
 

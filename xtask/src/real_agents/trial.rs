@@ -16,6 +16,8 @@ const PATIENCE: Duration = Duration::from_secs(120);
 const DEATH: Duration = Duration::from_secs(20);
 /// Enter right behind the text is taken for part of a paste.
 const PASTE: Duration = Duration::from_millis(500);
+/// What a shell or an argument parser on the way would trip over; the model reads only the line behind it.
+const AWKWARD: &str = r#"--help 'one' "two" \n; $(id) `id`"#;
 
 struct Trial<'a> {
     agent: &'a Agent,
@@ -47,14 +49,11 @@ fn version(agent: &Agent, coven: &Coven) -> Outcome<String> {
 
 fn launch<'a>(agent: &'a Agent, coven: &'a Coven) -> Outcome<(Trial<'a>, String)> {
     let started = Instant::now();
-    let prompt = first_prompt(agent);
-    let session = coven.launch(
-        agent.name,
-        match agent.first_prompt {
-            FirstPrompt::Argument => Some(&prompt),
-            FirstPrompt::Typed { .. } => None,
-        },
-    )?;
+    let prompt = format!("{AWKWARD}\n{}", first_prompt(agent));
+    let session = match agent.first_prompt {
+        FirstPrompt::Argument => coven.launch(agent.name, Some(&prompt))?,
+        FirstPrompt::Typed { .. } => coven.launch(agent.name, None)?,
+    };
     let took = seconds(started);
     if session.status != "running" {
         return Err(format!("the session is {}", session.status).into());
@@ -147,8 +146,9 @@ impl Trial<'_> {
 
     fn dies_whole(&self) -> Outcome<String> {
         let mut family = process_table::family(self.leader.pid, &self.id);
+        let count = family.len();
+        // The holder must go too.
         family.extend(process_table::parent(self.leader.pid));
-        let count = family.len() - 1;
         let started = Instant::now();
         self.coven.kill(&self.id)?;
         let gone = eventually(DEATH, || {

@@ -73,8 +73,11 @@ pub fn open(home: &Home, id: &str, options: Options) -> Result<Outcome, Failure>
     let folder = home.session_dir(target.id.parse().map_err(|_| strange_id(&target.id))?);
     let holder = match HolderClient::connect(&folder) {
         Ok(holder) => holder,
-        Err(HolderError::Unreachable(error)) => return runtime.block_on(ended(&mut link, &target, error)),
-        Err(error) => return Err(error.into()),
+        // A session that is over at once takes its holder along while we connect.
+        Err(error @ (HolderError::Unreachable(_) | HolderError::Broken(_) | HolderError::Closed)) => {
+            return runtime.block_on(ended(&mut link, &target, error));
+        }
+        Err(error @ (HolderError::Protocol(_) | HolderError::Refused(_))) => return Err(error.into()),
     };
     if options.start == Start::Now {
         target.from = holder.welcome.end;
@@ -89,7 +92,14 @@ pub fn open(home: &Home, id: &str, options: Options) -> Result<Outcome, Failure>
             say_detached(home, &id);
             Ok(Outcome::Detached)
         }
-        Ending::Exited(status) => Ok(Outcome::Exited(status)),
+        Ending::Exited { status, end } => {
+            if shown < end {
+                // It ended before it heard that we follow: the log has what is missing.
+                link::block_on(async { log_view::show(&mut Link::open(home).await?, &id, shown).await })?;
+            }
+            say_ended(status);
+            Ok(Outcome::Exited(status))
+        }
         Ending::Signalled(signal) => Ok(Outcome::Signalled(signal)),
         Ending::HolderGone => link::block_on(holder_gone(home, &id, shown)),
     }
@@ -102,6 +112,7 @@ async fn holder_gone(home: &Home, id: &str, shown: u64) -> Result<Outcome, Failu
         && let Some(code) = record.exit_code
     {
         log_view::show(&mut link, id, shown).await?;
+        say_ended(ExitStatus::Code(code));
         return Ok(Outcome::Exited(ExitStatus::Code(code)));
     }
     Err(Failure::failed(
@@ -170,10 +181,10 @@ async fn show_ended(link: &mut Link, record: &SessionRecord, from: u64) -> Resul
 }
 
 /// The session was live a moment ago and its holder does not answer any more.
-async fn ended(link: &mut Link, target: &Target, error: io::Error) -> Result<Outcome, Failure> {
+async fn ended(link: &mut Link, target: &Target, error: HolderError) -> Result<Outcome, Failure> {
     // The daemon hears of the end a moment after the holder is gone.
     let wait = tokio::time::timeout(Duration::from_secs(5), link.ended_session(&target.id)).await;
-    let Ok(record) = wait else { return Err(HolderError::Unreachable(error).into()) };
+    let Ok(record) = wait else { return Err(error.into()) };
     let record = record?;
     show_ended(link, &record, target.from).await?;
     Ok(record.exit_code.map_or(Outcome::Shown, |code| Outcome::Exited(ExitStatus::Code(code))))
@@ -210,12 +221,6 @@ fn view(
     }
     let shown = viewer.position;
     drop(raw);
-    if shown_on && let Ok(Ending::Exited(status)) = ending {
-        match status {
-            ExitStatus::Code(code) => output::note(format_args!("[session ended: exit code {code}]")),
-            ExitStatus::Signal(signal) => output::note(format_args!("[session ended: signal {signal}]")),
-        }
-    }
     ending.map(|ending| (ending, shown))
 }
 
@@ -223,13 +228,23 @@ fn view(
 fn leave(viewer: &Viewer<'_>, ending: &Result<Ending, Failure>) {
     let mut last = viewer.watch.leave();
     match ending {
-        Ok(Ending::Exited(_)) if !viewer.watch.is_mid_line() => {}
-        Ok(Ending::Exited(_)) => last.extend_from_slice(b"\r\n"),
+        Ok(Ending::Exited { .. }) if !viewer.watch.is_mid_line() => {}
+        Ok(Ending::Exited { .. }) => last.extend_from_slice(b"\r\n"),
         // The session may have painted below its cursor.
         _ => last.extend_from_slice(b"\x1b[999;1H\r\n"),
     }
     // A terminal that takes nothing any more must not keep us from leaving it.
     let _ = terminal::write_within(&last, Duration::from_millis(200));
+}
+
+fn say_ended(status: ExitStatus) {
+    if !output::is_terminal() {
+        return;
+    }
+    match status {
+        ExitStatus::Code(code) => output::note(format_args!("[session ended: exit code {code}]")),
+        ExitStatus::Signal(signal) => output::note(format_args!("[session ended: signal {signal}]")),
+    }
 }
 
 fn say_detached(home: &Home, id: &str) {

@@ -24,7 +24,11 @@ const CTRL_C: u8 = 3;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Ending {
     Detached,
-    Exited(ExitStatus),
+    /// The log ends at `end`.
+    Exited {
+        status: ExitStatus,
+        end: u64,
+    },
     HolderGone,
     Signalled(i32),
 }
@@ -83,7 +87,7 @@ impl<'a> Viewer<'a> {
         self.tell_size();
         self.request(&Request::Follow { from: self.position });
         let ending = self.serve(signals);
-        if let Ok(Ending::Exited(_)) = ending {
+        if let Ok(Ending::Exited { .. }) = ending {
             self.show_rest(signals)?;
         }
         ending
@@ -222,7 +226,7 @@ impl<'a> Viewer<'a> {
         while let Some(reply) = self.holder.ready()? {
             match reply {
                 Reply::Data { offset, end, bytes } => self.show(offset, end, &bytes)?,
-                Reply::Exited { status, .. } => return Ok(Some(Ending::Exited(status))),
+                Reply::Exited { status, end } => return Ok(Some(Ending::Exited { status, end })),
                 Reply::Welcome(_)
                 | Reply::Progress { .. }
                 | Reply::Resized { .. }

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use super::keys::{Key, keys};
-use super::tape::Tape;
+use super::tape::{Mark, Tape};
 use crate::attach::log_view::LogTerminal;
 use crate::attach::modes::ModeWatch;
 use crate::attach::signals::Signals;
@@ -106,37 +106,46 @@ impl Player {
     }
 
     fn run(&mut self, signals: &mut Signals) -> Result<Option<i32>, Failure> {
-        while let Some(mark) = self.tape.mark(self.next)? {
-            let until = match self.is_paused {
-                true => None,
-                false => Some(self.speed.shorten(mark.at.saturating_sub(self.position))),
+        loop {
+            let mark = match self.tape.mark(self.next)? {
+                // Who pauses at the end may still want to go back.
+                None if !self.is_paused => return Ok(None),
+                mark => mark,
+            };
+            let until = match mark {
+                Some(mark) if !self.is_paused => Some(self.speed.shorten(mark.at.saturating_sub(self.position))),
+                _ => None,
             };
             let began = Instant::now();
             let typed = self.wait(signals, until)?;
             if let Some(signal) = signals.ending() {
                 return Ok(Some(signal));
             }
-            if !self.is_paused {
+            if let (Some(mark), false) = (mark, self.is_paused) {
                 let played = self.speed.stretch(began.elapsed());
                 self.position = self.position.saturating_add(played).min(mark.at);
             }
-            for key in typed {
-                if key == Key::Quit {
+            for key in &typed {
+                if *key == Key::Quit {
                     return Ok(None);
                 }
-                self.obey(key)?;
+                self.obey(*key)?;
             }
-            // A key may have moved everything: look at the time again.
-            let is_due = until.is_some_and(|until| began.elapsed() >= until);
-            if is_due && self.tape.mark(self.next)? == Some(mark) {
-                let bytes = self.tape.bytes(self.next)?;
-                self.show(&bytes)?;
-                self.tape.played(self.next);
-                self.position = mark.at;
-                self.next += 1;
+            // A key may have moved everything: then the time is looked at again.
+            let is_due = typed.is_empty() && until.is_some_and(|until| began.elapsed() >= until);
+            if let (Some(mark), true) = (mark, is_due) {
+                self.play_next(mark)?;
             }
         }
-        Ok(None)
+    }
+
+    fn play_next(&mut self, mark: Mark) -> Result<(), Failure> {
+        let bytes = self.tape.bytes(self.next)?;
+        self.show(&bytes)?;
+        self.tape.played(self.next);
+        self.position = mark.at;
+        self.next += 1;
+        Ok(())
     }
 
     /// The keys that were typed until it is time, or until the first one.

@@ -6,7 +6,6 @@ use std::time::Duration;
 use coven_api::{ClientError, SessionRecord};
 use coven_host::clock;
 use coven_host::home::Home;
-use hyper::Method;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
@@ -19,7 +18,7 @@ use crate::link::{Link, block_on};
 use crate::table::Table;
 use crate::tui::{self, BrowseOptions};
 use crate::verb::{attach as attach_verb, replay, summon};
-use crate::{output, route, wording};
+use crate::{output, quick, route, wording};
 
 /// The largest page the daemon gives.
 const PAGE: usize = 1000;
@@ -67,19 +66,16 @@ pub fn run(args: Args, place: &Place) -> Result<ExitCode, Failure> {
     if args.manage || (output::is_terminal() && !args.plain && !args.json) {
         return browse(&home, args.all);
     }
-    block_on(async {
-        let mut link = Link::open(&home).await?;
-        let pages = pages(&mut link, &args).await?;
-        match args.json {
-            true => output::bytes(&joined(&pages)?),
-            false => output::bytes(table(&pages)?.as_bytes()),
-        }?;
-        Ok(ExitCode::SUCCESS)
-    })
+    let pages = pages(&home, &args)?;
+    match args.json {
+        true => output::bytes(&joined(&pages)?)?,
+        false => output::bytes(table(&pages)?.as_bytes())?,
+    }
+    Ok(ExitCode::SUCCESS)
 }
 
 /// The answers of the daemon until there is enough or no more.
-async fn pages(link: &mut Link, args: &Args) -> Result<Vec<Vec<u8>>, Failure> {
+fn pages(home: &Home, args: &Args) -> Result<Vec<Vec<u8>>, Failure> {
     let mut pages = Vec::new();
     let mut left = args.limit.unwrap_or(usize::MAX);
     let mut cursor = None;
@@ -92,7 +88,7 @@ async fn pages(link: &mut Link, args: &Args) -> Result<Vec<Vec<u8>>, Failure> {
             ("limit", Some(limit.to_string())),
             ("cursor", cursor),
         ]);
-        let body = link.bytes(Method::GET, &format!("/api/v1/sessions{query}"), None).await?.to_vec();
+        let body = quick::get(home, &format!("/api/v1/sessions{query}"))?;
         cursor = serde_json::from_slice::<Page<'_>>(&body).map_err(ClientError::from)?.next;
         pages.push(body);
         left = left.saturating_sub(limit);

@@ -10,7 +10,7 @@ use super::{SessionArg, print_record};
 use crate::command_line::Place;
 use crate::failure::{Failure, OUT_OF_REACH};
 use crate::link::{Link, block_on};
-use crate::route;
+use crate::{route, wording};
 
 const RETRY: Duration = Duration::from_millis(200);
 
@@ -41,6 +41,10 @@ pub fn run(args: Args, place: &Place) -> Result<ExitCode, Failure> {
         }
     })?;
     let record: SessionRecord = serde_json::from_slice(&body).map_err(ClientError::from)?;
+    if record.status == "created" {
+        let hint = format!("Launch it with `coven start {}`", wording::short_id(&record.id));
+        return Err(Failure::refused("the session has not been started", hint));
+    }
     print_record(&body, args.json, "ended")?;
     Ok(if record.status == "completed" { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }

@@ -20,6 +20,7 @@ use serde_json::Map;
 use uuid::Uuid;
 
 use super::Engine;
+use super::live::Tail;
 use crate::error::EngineError;
 use crate::fault;
 
@@ -135,8 +136,22 @@ impl Engine {
             Ok(Err(reason)) => reason,
             Err(error) => error.to_string(),
         };
-        self.change_session(id, "failed", |session, now| session.launch_failed(&failed, now)).await?;
+        self.record_launch_failure(id, &failed).await?;
         Err(EngineError::LaunchFailed { id, reason: failed })
+    }
+
+    /// The record says why it failed, the ledger whatever the holder had noted down by then.
+    async fn record_launch_failure(&self, id: SessionId, reason: &str) -> Result<(), EngineError> {
+        let journal = self.home.session_dir(id).join(coven_holder::JOURNAL);
+        let noted = Tail::open(&journal, 0).and_then(|mut tail| tail.read(None).map(|()| tail.pending));
+        let now = clock::now();
+        let mut tx = self.store.begin().await?;
+        let mut session = tx.session(id).await?.ok_or_else(|| EngineError::SessionNotFound(id.to_string()))?;
+        session.launch_failed(reason, now)?;
+        // No journal: it failed before there was one.
+        tx.append_entries(id, &noted.unwrap_or_default()).await?;
+        tx.record(Change::SessionChanged { session, event: "failed" }, now).await?;
+        Ok(self.commit(tx).await?)
     }
 
     fn is_over_already(&self, id: SessionId) -> bool {

@@ -35,13 +35,14 @@ pub async fn events(
     let text = |name: &str| headers.get(name).and_then(|value| value.to_str().ok()).map(str::to_owned);
     let wants_json = text(ACCEPT.as_str()).is_some_and(|accept| accept.contains("application/json"));
     let since = text("last-event-id").or(query.since);
+    let is_asked = since.is_some();
     let cursor = match since {
         Some(since) => cursor_of(&app, &since).await?,
         None if wants_json => 0,
         None => newest(&app).await?,
     };
     match wants_json {
-        true => missed(&app, cursor, query.limit.unwrap_or(PAGE)).await.map(|it| Json(it).into_response()),
+        true => missed(&app, cursor, is_asked, query.limit.unwrap_or(PAGE)).await.map(|it| Json(it).into_response()),
         false => {
             let headers = [(CONTENT_TYPE, "text/event-stream"), (CACHE_CONTROL, "no-cache")];
             Ok((headers, HttpBody::from_stream(stream(app, cursor))).into_response())
@@ -61,7 +62,9 @@ async fn cursor_of(app: &App, since: &str) -> Result<u64, ApiError> {
     let at: Timestamp = since
         .parse()
         .map_err(|_| ApiError::new(ErrorCode::InvalidRequest, "since: give an event number or an ISO 8601 time"))?;
-    Ok(app.engine.store.event_number_at(at).await.map_err(EngineError::from)?)
+    // Several events may share that millisecond: better told twice than never.
+    let before = Timestamp::from_millis(at.as_millis() - 1);
+    Ok(app.engine.store.event_number_at(before).await.map_err(EngineError::from)?)
 }
 
 /// Whether events after `cursor` have expired.
@@ -70,8 +73,8 @@ async fn has_gap(app: &App, cursor: u64) -> Result<bool, EngineError> {
     Ok(cursor + 1 < kept.start || cursor >= kept.end)
 }
 
-async fn missed(app: &App, cursor: u64, limit: usize) -> Result<EventsResponse, ApiError> {
-    let gap = cursor > 0 && has_gap(app, cursor).await?;
+async fn missed(app: &App, cursor: u64, is_asked: bool, limit: usize) -> Result<EventsResponse, ApiError> {
+    let gap = is_asked && has_gap(app, cursor).await?;
     let events = app.engine.store.events_after(cursor, limit.clamp(1, PAGE)).await.map_err(EngineError::from)?;
     let next = events.last().map_or(cursor, |event| event.number);
     Ok(EventsResponse { events: events.iter().map(EventRecord::from).collect(), gap, next })

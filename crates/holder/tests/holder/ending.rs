@@ -6,7 +6,7 @@ use coven_domain::session::ExitStatus;
 use coven_holder::journal::Record;
 use coven_holder::wire::{How, Request};
 
-use crate::stand::{Follower, Given, Holder, eventually, is_alive, kill, read_pid};
+use crate::stand::{Follower, Given, Holder, eventually, is_alive, kill, memmem, read_pid};
 
 fn end(holder: &Holder, how: How, grace_ms: u32) {
     holder.ask(&Request::End { how, grace_ms });
@@ -140,26 +140,17 @@ fn those_who_keep_forking_do_not_outrun_a_kill() {
 
 #[test]
 fn a_process_left_behind_holds_nothing_up_after_an_exit() {
-    for given in [
-        Given::shell("trap '' HUP; (sleep 1000 &) ; printf done; exit 5"),
-        Given::shell("(sleep 1000 &) ; printf done; exit 5").on_pipes(),
-        // One that goes on writing into the pipe.
-        Given::shell("(yes >&2 &); (yes &) ; printf done; exit 5").on_pipes(),
-    ] {
-        let mut holder = given.start();
-        let left = |holder: &Holder| crate::stand::descendants(holder.holder_pid());
-        let mut known = Vec::new();
-        let status = eventually("the exit", || {
-            known.extend(left(&holder));
-            holder
-                .records()
-                .into_iter()
-                .find_map(|it| if let Record::Exit(status) = it.record { Some(status) } else { None })
-        });
-        assert_eq!(status, ExitStatus::Code(5));
-        holder.ends();
+    let quiet = r#"trap '' HUP; sleep 1000 & echo $! > "$D/left"; printf done; exit 5"#;
+    // Those that go on writing into the pipes.
+    let loud = r#"yes >&2 & yes & echo $! > "$D/left"; printf done; exit 5"#;
+    for given in [Given::shell(quiet), Given::shell(quiet).on_pipes(), Given::shell(loud).on_pipes()] {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().to_str().expect("plain").to_owned();
+        let mut holder = given.with(|spec| spec.env.push(("D".into(), path))).start();
+        assert_eq!(holder.ends(), ExitStatus::Code(5));
+        assert!(memmem(&holder.log(), b"done"));
         holder.check_files();
-        known.iter().filter(|pid| is_alive(**pid)).for_each(|pid| kill(*pid, "-KILL"));
+        kill(read_pid(&folder.path().join("left")), "-KILL");
     }
 }
 

@@ -105,8 +105,21 @@ fn life_16_an_attached_run_passes_the_exit_code_through() {
     assert_eq!(terminal.wait(), 7);
     terminal.shows("answer:yes");
     terminal.is_as_it_was();
-    assert_eq!(home.coven(&["run", "claude", "say hello ;; exit 9"]).code, 9);
     check_invariants(&home);
+}
+
+#[test]
+fn life_16_a_run_that_is_over_at_once_still_shows_everything_and_its_exit_code() {
+    let home = TestHome::started();
+
+    for _ in 0..12 {
+        let ran = home.coven(&["run", "claude", "say hello ;; exit 9"]);
+        assert_eq!((ran.code, ran.stdout.as_str(), ran.stderr.as_str()), (9, "hello\r\n", ""));
+    }
+    let mut terminal = TestTerminal::open(&home, &["run", "claude", "say hello ;; exit 9"]);
+    assert_eq!(terminal.wait(), 9);
+    terminal.shows("hello");
+    terminal.is_as_it_was();
 }
 
 #[test]

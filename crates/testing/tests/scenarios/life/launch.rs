@@ -39,7 +39,8 @@ fn life_09_a_working_folder_outside_the_root_is_rejected_whoever_checked_it_befo
         assert!(message.contains("outside the project root"), "{message}");
     }
     // A client that brings its own root along does not get around the home's.
-    let answer = home.post("/api/v1/sessions", &json!({ "harness": "claude", "cwd": outside, "project_root": outside }));
+    let answer =
+        home.post("/api/v1/sessions", &json!({ "harness": "claude", "cwd": outside, "project_root": outside }));
     answer.refused(400, "cwd_outside_root");
     let ran = home.coven(&["run", "claude", "hang", "--cwd", "link", "--background"]);
     ran.refused(2);

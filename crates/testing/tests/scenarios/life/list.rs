@@ -36,8 +36,20 @@ fn life_23_json_gives_the_records() {
     assert_eq!(records, [second, first]);
     let raw: Vec<serde_json::Value> = home.json(&["sessions", "--json", "--limit", "1"]);
     let fields = [
-        "id", "harness", "channel", "title", "status", "exit_code", "pid", "project_root", "cwd", "repo_id",
-        "created_at", "updated_at", "archived_at", "metadata",
+        "id",
+        "harness",
+        "channel",
+        "title",
+        "status",
+        "exit_code",
+        "pid",
+        "project_root",
+        "cwd",
+        "repo_id",
+        "created_at",
+        "updated_at",
+        "archived_at",
+        "metadata",
     ];
     assert!(fields.iter().all(|field| raw[0].get(field).is_some()), "{raw:?}");
 }

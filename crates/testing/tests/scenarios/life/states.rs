@@ -12,7 +12,8 @@ fn life_01_the_record_exists_before_live_execution_begins() {
 
     let created = feed.next_of("session.created");
     assert_eq!(created.subject, session.id);
-    assert_eq!((&created.payload["status"], &created.payload["pid"]), (&json!("created"), &json!(null)));
+    let record = &created.payload["session"];
+    assert_eq!((&record["status"], &record["pid"]), (&json!("created"), &json!(null)));
     let running = feed.next_of("session.running");
     assert_eq!(running.subject, session.id);
     assert!(created.number < running.number);

@@ -1,1 +1,7 @@
 //! STORE: the one store under everything, as far as sessions go.
+
+mod configuration;
+mod database;
+mod events;
+mod recovery;
+mod retention;

@@ -1,0 +1,74 @@
+//! STORE-10 and STORE-11: events are kept, and a subscriber that comes back misses none.
+
+use coven_testing::{EventFeed, TestHome, check_invariants};
+
+#[test]
+fn store_10_events_are_persisted_and_outlive_the_daemon() {
+    let home = TestHome::started();
+    let session = home.run_to_end("exit 0");
+    let before = home.events_since("0");
+    let kinds: Vec<&str> =
+        before.events.iter().filter(|it| it.subject == session.id).map(|it| it.kind.as_str()).collect();
+    assert_eq!(kinds, ["session.created", "session.running", "session.completed"]);
+
+    home.kill_daemon();
+    home.start();
+
+    let after = home.events_since("0");
+    assert_eq!(after.events[..before.events.len()], before.events);
+    assert!(!after.gap);
+    check_invariants(&home);
+}
+
+#[test]
+fn store_11_a_subscriber_that_reconnects_gets_what_it_missed() {
+    let home = TestHome::started();
+    let mut feed = EventFeed::open(&home);
+    let seen = home.run_to_end("exit 0");
+    let last = feed.next_of("session.completed");
+    assert_eq!(last.subject, seen.id);
+    drop(feed);
+
+    let missed = home.run_to_end("exit 4");
+    let by_time = home.events_since(&last.at);
+    let by_number = home.events_since(&last.number.to_string());
+    home.restart();
+    let mut feed = EventFeed::after(&home, last.number);
+
+    let expected = ["session.created", "session.running", "session.failed"];
+    for (number, kind) in (last.number + 1..).zip(expected) {
+        let message = feed.next();
+        assert_eq!((message.id, message.event.as_str()), (Some(number), kind));
+        assert_eq!(message.record().subject, missed.id);
+    }
+    let kinds = |events: &[coven_api::event::EventRecord]| -> Vec<String> {
+        events.iter().filter(|it| it.subject == missed.id).map(|it| it.kind.clone()).collect()
+    };
+    assert_eq!(kinds(&by_number.events), expected);
+    assert_eq!(kinds(&by_time.events), expected);
+    assert!(!by_number.gap);
+    // Replay goes over into live without a seam.
+    let live = home.run_to_end("exit 0");
+    assert_eq!(feed.next_of("session.created").subject, live.id);
+}
+
+#[test]
+fn store_11_a_cursor_that_is_too_old_gets_a_gap_and_a_snapshot() {
+    let home = TestHome::new();
+    home.configure(serde_json::json!({ "store": { "eventRetentionHours": 0 } }));
+    home.start();
+    let session = home.run_to_end("exit 0");
+    let last = home.health().last_event;
+    // The sweep runs at start.
+    home.restart();
+
+    let mut feed = EventFeed::after(&home, 1);
+
+    let gap = feed.next();
+    assert_eq!((gap.id, gap.event.as_str()), (None, "gap"));
+    let snapshot = feed.next();
+    assert_eq!(snapshot.event, "snapshot");
+    assert!(snapshot.id.is_some_and(|id| id >= last), "{snapshot:?}");
+    assert_eq!(snapshot.value()["sessions"][0]["id"], session.id.as_str());
+    assert!(home.events_since("1").gap);
+}

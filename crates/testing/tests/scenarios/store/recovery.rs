@@ -1,0 +1,101 @@
+//! STORE-04 and STORE-09: a restarted daemon takes back what it can prove to be its own.
+
+use coven_testing::pattern::{assert_bytes, flood};
+use coven_testing::{TestHome, check_invariants, process, wait_until};
+use rusqlite::Connection;
+
+#[test]
+fn store_04_a_process_that_still_runs_is_taken_over_with_its_output() {
+    let home = TestHome::started();
+    let go = home.project().join("go");
+    let script = format!("say before ;; until {} ;; flood 500000 ;; echo", go.display());
+    let session = home.launch(&script);
+    home.wait_for_output(&session.id, "before");
+
+    home.kill_daemon();
+    // What it writes while nobody looks must be there afterwards.
+    std::fs::write(&go, "").expect("room on disk");
+    wait_until("it wrote without a daemon", || {
+        coven_testing::journal::log_end(&home.session_dir(&session.id)) > 500_000
+    });
+    home.start();
+
+    let found = home.session(&session.id);
+    assert_eq!((found.status.as_str(), found.pid), ("running", session.pid));
+    home.type_in(&session.id, "monitored\n");
+    home.wait_for_output(&session.id, "got:monitored");
+    let expected = [b"before\r\n".to_vec(), flood(500_000), b"ready\ngot:monitored\n".to_vec()].concat();
+    assert_bytes("the log", &home.log(&session.id), &expected);
+    check_invariants(&home);
+}
+
+#[test]
+fn store_04_a_process_that_ended_meanwhile_has_its_end_in_the_log() {
+    let home = TestHome::started();
+    let go = home.project().join("go");
+    let session = home.launch(&format!("until {} ;; say last words ;; exit 6", go.display()));
+
+    home.kill_daemon();
+    std::fs::write(&go, "").expect("room on disk");
+    wait_until("holder and harness are gone", || home.processes().is_empty());
+    home.start();
+
+    let found = home.session(&session.id);
+    assert_eq!((found.status.as_str(), found.exit_code), ("failed", Some(6)));
+    assert_eq!(home.log_text(&session.id), "last words\r\n");
+    check_invariants(&home);
+}
+
+/// Changes a row while no daemon has the database.
+fn tamper(home: &TestHome, sql: &str, id: &str) {
+    let connection = Connection::open(home.path().join("coven.db")).expect("a database");
+    assert_eq!(connection.execute(sql, [id]).expect("a statement"), 1);
+}
+
+#[test]
+fn store_09_only_a_process_with_the_recorded_identity_is_taken_over() {
+    let cases = [
+        ("another start time", "UPDATE sessions SET started_ticks = started_ticks + 1 WHERE id = ?1"),
+        ("another boot", "UPDATE sessions SET boot_id = 'another' WHERE id = ?1"),
+        (
+            "another command line",
+            "UPDATE sessions SET launch = replace(launch, '\"identity\":\"claude\"', '\"identity\":\"codex\"') WHERE id = ?1",
+        ),
+    ];
+    for (what, sql) in cases {
+        let home = TestHome::started();
+        let session = home.launch("say hello ;; hang");
+        home.wait_for_output(&session.id, "hello");
+
+        home.kill_daemon();
+        tamper(&home, sql, &session.id);
+        home.start();
+
+        let found = home.session(&session.id);
+        assert_eq!(found.status, "orphaned", "{what}");
+        // What is not proven to be ours is never signalled.
+        assert!(process::is_alive(session.pid.expect("it ran")), "{what}");
+        home.act(&session.id, "kill").refused(409, "session_not_live");
+        assert!(process::is_alive(session.pid.expect("it ran")), "{what}");
+    }
+}
+
+#[test]
+fn store_09_a_pid_that_belongs_to_somebody_else_is_left_alone() {
+    let home = TestHome::started();
+    let session = home.launch("say hello ;; hang");
+    home.wait_for_output(&session.id, "hello");
+    let mut bystander = std::process::Command::new("/bin/sleep").arg("1000").spawn().expect("a process");
+
+    home.kill_daemon();
+    process::kill_hard(home.holder_of(&session.id).expect("a holder"));
+    wait_until("holder and harness are gone", || home.processes().is_empty());
+    let sql = format!("UPDATE sessions SET pid = {} WHERE id = ?1", bystander.id());
+    tamper(&home, &sql, &session.id);
+    home.start();
+
+    assert_eq!(home.session(&session.id).status, "orphaned");
+    assert!(process::is_alive(bystander.id()));
+    bystander.kill().expect("our child");
+    bystander.wait().expect("our child");
+}

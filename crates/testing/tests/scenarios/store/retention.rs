@@ -1,0 +1,155 @@
+//! STORE-17 and STORE-18: what has been kept long enough goes, as the config says.
+
+use std::fs;
+
+use coven_domain::session::Session;
+use coven_testing::{TestHome, check_invariants, eventually, samples};
+use rusqlite::{Connection, params};
+use serde_json::{Value, json};
+
+const DAY: i64 = 86_400_000;
+
+/// Tasks, agents, workflows, questions and events of various ages, and what each agent wrote.
+struct Old {
+    connection: Connection,
+    now: i64,
+}
+
+impl Old {
+    fn new(home: &TestHome) -> Self {
+        let connection = Connection::open(home.path().join("coven.db")).expect("a database");
+        let now = coven_host::clock::now().as_millis();
+        Self { connection, now }
+    }
+
+    fn task(&self, id: &str, closed_days_ago: Option<f64>, deleted_days_ago: Option<f64>) {
+        let ago = |days: Option<f64>| days.map(|days| self.now - (days * DAY as f64) as i64);
+        let sql = "INSERT INTO tasks (id, title, state, created_at, updated_at, closed_at, deleted_at)
+                   VALUES (?1, ?1, ?2, 0, 0, ?3, ?4)";
+        let state = if closed_days_ago.is_some() { "closed" } else { "open" };
+        self.connection.execute(sql, params![id, state, ago(closed_days_ago), ago(deleted_days_ago)]).expect("a row");
+    }
+
+    fn agent(&self, id: &str, task: &str, session: &Session, state: &str) {
+        let sql =
+            "INSERT INTO agents (id, task_id, session_id, state, created_at, updated_at) VALUES (?1, ?2, ?3, ?4, 0, 0)";
+        self.connection.execute(sql, params![id, task, session.id.to_string(), state]).expect("a row");
+        let sql =
+            "INSERT INTO questions (id, agent_id, state, created_at, updated_at) VALUES (?1, ?2, 'completed', 0, 0)";
+        self.connection.execute(sql, params![format!("question of {id}"), id]).expect("a row");
+    }
+
+    fn workflow(&self, id: &str, task: &str, ended_days_ago: f64) {
+        let at = self.now - (ended_days_ago * DAY as f64) as i64;
+        let sql = "INSERT INTO workflows (id, task_id, name, state, created_at, updated_at, ended_at)
+                   VALUES (?1, ?2, 'implement', 'completed', ?3, ?3, ?3)";
+        self.connection.execute(sql, params![id, task, at]).expect("a row");
+    }
+
+    fn ids(&self, table: &str) -> Vec<String> {
+        let mut statement = self.connection.prepare(&format!("SELECT id FROM {table} ORDER BY id")).expect("a table");
+        statement.query_map([], |row| row.get(0)).expect("rows").collect::<Result<_, _>>().expect("ids")
+    }
+}
+
+/// A stopped home with two finished sessions that have files.
+fn with_sessions(home: &TestHome) -> [Session; 2] {
+    home.start();
+    home.stop();
+    let sessions = [samples::finished(1), samples::finished(2)];
+    samples::put(home, sessions.clone());
+    for session in &sessions {
+        let dir = home.session_dir(&session.id.to_string());
+        fs::create_dir(&dir).expect("room on disk");
+        fs::write(dir.join("0000000000000000.log"), "what it wrote").expect("room on disk");
+    }
+    sessions
+}
+
+fn swept(home: &TestHome) -> Value {
+    eventually("the sweep is told", || {
+        home.events_since("0").events.into_iter().find(|it| it.kind == "retention.swept").map(|it| it.payload)
+    })
+}
+
+#[test]
+fn store_17_at_start_everything_past_its_period_goes() {
+    let home = TestHome::new();
+    let [kept, gone] = with_sessions(&home);
+    let old = Old::new(&home);
+    old.task("closed long ago", Some(31.0), None);
+    old.task("closed lately", Some(29.0), None);
+    old.task("deleted long ago", Some(60.0), Some(8.0));
+    old.task("deleted lately", Some(60.0), Some(6.0));
+    old.task("open", None, None);
+    old.agent("agent of the deleted", "deleted long ago", &gone, "completed");
+    old.agent("agent of the open", "open", &kept, "completed");
+    old.workflow("old", "open", 8.0);
+    old.workflow("new", "open", 6.0);
+    let aged = old.now - 25 * 3_600_000;
+    old.connection.execute("UPDATE events SET at = ?1", [aged]).expect("old events");
+    let old_events: i64 =
+        old.connection.query_row("SELECT max(number) FROM events", [], |row| row.get(0)).expect("some");
+
+    home.start();
+
+    let payload = swept(&home);
+    assert_eq!(payload["tasks_soft_deleted"], json!(["closed long ago"]));
+    assert_eq!(payload["tasks_deleted"], json!(["deleted long ago"]));
+    assert_eq!(payload["agents_deleted"], json!(["agent of the deleted"]));
+    assert_eq!(payload["questions_deleted"], json!(["question of agent of the deleted"]));
+    assert_eq!(payload["workflows_deleted"], json!(["old"]));
+    assert_eq!(payload["sessions_deleted"], json!([gone.id.to_string()]));
+    assert_eq!(old.ids("tasks"), ["closed lately", "closed long ago", "deleted lately", "open"]);
+    assert_eq!(
+        (old.ids("agents"), old.ids("workflows")),
+        (vec!["agent of the open".to_owned()], vec!["new".to_owned()])
+    );
+    eventually("the files are gone", || (!home.session_dir(&gone.id.to_string()).exists()).then_some(()));
+    assert_eq!(home.log_text(&kept.id.to_string()), "what it wrote");
+    assert!(home.events_since("0").events.iter().all(|it| it.number.cast_signed() > old_events), "old events are gone");
+}
+
+#[test]
+fn store_17_a_folder_without_a_record_is_swept() {
+    let home = TestHome::started();
+    let kept = home.run_to_end("say kept");
+    home.stop();
+    let leftover = home.session_dir("0c7e49a2-3b1d-4a87-9f06-000000000000");
+    fs::create_dir(&leftover).expect("room on disk");
+    fs::write(leftover.join("0000000000000000.log"), "left").expect("room on disk");
+
+    home.start();
+
+    eventually("the leftover is gone", || (!leftover.exists()).then_some(()));
+    assert_eq!(home.log_text(&kept.id), "kept\r\n");
+    check_invariants(&home);
+}
+
+#[test]
+fn store_18_the_configured_periods_are_used() {
+    let home = TestHome::new();
+    let [kept, gone] = with_sessions(&home);
+    let old = Old::new(&home);
+    old.task("closed two days ago", Some(2.0), None);
+    old.task("deleted a moment ago", Some(60.0), Some(0.0));
+    old.task("open", None, None);
+    old.agent("agent", "deleted a moment ago", &gone, "completed");
+    old.agent("other", "open", &kept, "completed");
+    old.workflow("ancient", "open", 1000.0);
+    home.configure(json!({ "store": {
+        "taskRetentionDays": 1.5, "taskSoftDeleteDays": 0, "workflowRetentionDays": null, "eventRetentionHours": null,
+    } }));
+
+    home.start();
+
+    let payload = swept(&home);
+    assert_eq!(payload["tasks_soft_deleted"], json!(["closed two days ago"]));
+    assert_eq!(payload["agents_deleted"], json!(["agent"]));
+    // With 0 it goes at once, also what was soft-deleted just now; with null never, whatever its age.
+    assert_eq!(old.ids("tasks"), ["open"]);
+    assert_eq!(old.ids("workflows"), ["ancient"]);
+    assert_eq!(payload["events_deleted"], 0);
+    assert_eq!(home.log_text(&kept.id.to_string()), "what it wrote");
+    eventually("the files are gone", || (!home.session_dir(&gone.id.to_string()).exists()).then_some(()));
+}
