@@ -23,9 +23,11 @@ enum Task {
     /// Writes the generated documents anew: lifecycles, OpenAPI, config schema, command line.
     Docs,
     /// Measures the figures of docs/benchmarks.md.
-    Bench(bench::BenchArgs),
+    Bench(bench::Args),
     /// Runs real agent programs under coven against a stub model.
     RealAgents(real_agents::RealAgentsArgs),
+    #[command(flatten)]
+    Program(bench::Program),
 }
 
 fn main() -> ExitCode {
@@ -34,5 +36,6 @@ fn main() -> ExitCode {
         Task::Docs => docs::run(),
         Task::Bench(args) => bench::run(args),
         Task::RealAgents(args) => real_agents::run(args),
+        Task::Program(program) => program.run(),
     }
 }
