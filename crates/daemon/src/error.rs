@@ -37,6 +37,8 @@ pub enum EngineError {
     LaunchFailed { id: SessionId, reason: String },
     #[error("the session's holder does not answer; it may just be ending: {0}")]
     HolderGone(SessionId),
+    #[error("the harness does not read its input; what fits waits in its terminal: {0}")]
+    HolderBusy(SessionId),
     #[error("the log of the session cannot be read: {id}")]
     Log { id: SessionId, source: std::io::Error },
     #[error("{}", store_text(.0))]
@@ -63,7 +65,7 @@ impl EngineError {
             Self::AmbiguousId { .. } => ErrorCode::AmbiguousId,
             Self::NotLive { .. } | Self::HolderGone(_) => ErrorCode::SessionNotLive,
             Self::NotNow { source: NotNow::Running | NotNow::Launching, .. } => ErrorCode::SessionRunning,
-            Self::NotNow { .. } | Self::Refused(_) => ErrorCode::SessionRefused,
+            Self::NotNow { .. } | Self::Refused(_) | Self::HolderBusy(_) => ErrorCode::SessionRefused,
             Self::Text(BadText::PromptTooLong { .. } | BadText::PromptNul { .. }) => ErrorCode::InvalidPrompt,
             Self::Text(_) => ErrorCode::InvalidTitle,
             Self::UnknownHarness { .. } => ErrorCode::UnknownHarness,

@@ -39,7 +39,8 @@ pub struct HarnessConfig {
     /// How a prompt reaches the program in a terminal.
     #[serde(default = "typed")]
     pub prompt: PromptStyle,
-    /// What the command line of the living process contains; the program's name if left out.
+    /// What the command line of the living process contains, asked when a restarted daemon takes it over; not asked if
+    /// left out.
     #[serde(default)]
     pub identity: Option<String>,
     /// Variables to add to the environment.
@@ -133,14 +134,13 @@ pub struct Harness {
 
 impl Harness {
     fn from_config(id: &str, config: &HarnessConfig) -> Self {
-        let name = config.program.rsplit('/').next().unwrap_or(&config.program).to_owned();
         Self {
             id: id.to_owned(),
             label: config.label.clone().unwrap_or_else(|| id.to_owned()),
             program: Program::Named(config.program.clone()),
             args: config.args.clone(),
             prompt: config.prompt.clone(),
-            identity: config.identity.clone().unwrap_or(name),
+            identity: config.identity.clone().unwrap_or_default(),
             env: config.env.clone(),
             acp_args: config.acp_args.clone(),
             print_args: config.print_args.clone(),
@@ -295,7 +295,7 @@ mod tests {
         let harnesses = all(&config);
         assert_eq!(harnesses.len(), builtin().len() + 1);
         let claude = harnesses.iter().find(|harness| harness.id == "claude").expect("still there");
-        assert_eq!((claude.is_builtin, claude.identity.as_str()), (false, "claude"));
+        assert_eq!((claude.is_builtin, claude.identity.as_str()), (false, ""));
     }
 
     #[test]

@@ -10,6 +10,8 @@ pub enum HolderFinding {
     Verified,
     /// Something lives there that is not what was recorded.
     Mismatch,
+    /// Something listens there and does not answer in time.
+    Silent,
     Gone,
 }
 
@@ -25,6 +27,8 @@ pub enum SessionVerdict {
     Ended(ExitStatus),
     LaunchFailed,
     Orphaned,
+    /// Nothing can be said yet.
+    LookAgain,
 }
 
 /// `exit` is what the log's last record says; `is_launching` tells a record on its way from a detached one.
@@ -34,11 +38,14 @@ pub fn session_verdict(
     holder: HolderFinding,
     exit: Option<ExitStatus>,
 ) -> SessionVerdict {
-    use HolderFinding::{Gone, Mismatch, Verified};
+    use HolderFinding::{Gone, Mismatch, Silent, Verified};
     match (state, holder, exit) {
         (SessionState::Created, _, _) if !is_launching => SessionVerdict::Leave,
         (SessionState::Created | SessionState::Running, Verified, None) => SessionVerdict::Adopt,
         (SessionState::Created | SessionState::Running, _, Some(status)) => SessionVerdict::Ended(status),
+        (SessionState::Created | SessionState::Running | SessionState::Killed, Silent, None) => {
+            SessionVerdict::LookAgain
+        }
         (SessionState::Created, Gone | Mismatch, None) => SessionVerdict::LaunchFailed,
         (SessionState::Running, Gone | Mismatch, None) => SessionVerdict::Orphaned,
         (SessionState::Killed, Verified, None) => SessionVerdict::KillAgain,
@@ -123,6 +130,14 @@ mod tests {
     fn a_kill_that_was_cut_off_is_repeated() {
         assert_eq!(session_verdict(SessionState::Killed, false, Verified, None), V::KillAgain);
         assert_eq!(session_verdict(SessionState::Killed, false, Mismatch, None), V::Leave);
+    }
+
+    #[test]
+    fn a_slow_holder_is_never_taken_for_a_dead_one() {
+        for state in [SessionState::Running, SessionState::Killed] {
+            assert_eq!(session_verdict(state, false, Silent, None), V::LookAgain);
+        }
+        assert_eq!(session_verdict(SessionState::Created, true, Silent, None), V::LookAgain);
     }
 
     #[test]

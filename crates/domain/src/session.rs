@@ -196,7 +196,7 @@ impl Session {
 
     /// The process is gone and said how. What it had been asked decides what that means.
     pub fn exited(&mut self, status: ExitStatus, now: Timestamp) -> Result<(), Refused<SessionState>> {
-        let fact = match self.end_intent {
+        let fact = match self.end_intent.filter(|_| self.state == SessionState::Running) {
             Some(EndIntent::Finish) => SessionFact::Finished,
             Some(EndIntent::IdleTimeout) => SessionFact::IdledOut,
             None => status.fact(),
@@ -219,6 +219,8 @@ impl Session {
 
     pub fn killed(&mut self, now: Timestamp) -> Result<(), Refused<SessionState>> {
         self.state = self.state.after(SessionFact::Killed)?;
+        // Whatever it was asked before, now it is killed.
+        self.end_intent = None;
         self.touch(now);
         Ok(())
     }
@@ -389,6 +391,15 @@ mod tests {
             assert_eq!(it.state, SessionState::Completed);
             assert_eq!(it.metadata["reason"], reason);
         }
+    }
+
+    #[test]
+    fn a_session_that_was_asked_to_finish_and_then_killed_is_killed() {
+        let mut it = session(SessionState::Running);
+        it.asked_to_end(EndIntent::Finish, Timestamp::from_millis(20));
+        it.killed(Timestamp::from_millis(30)).expect("running may be killed");
+        it.exited(ExitStatus::Signal(9), Timestamp::from_millis(40)).expect("killed may exit");
+        assert_eq!((it.state, it.metadata.get("reason")), (SessionState::Killed, None));
     }
 
     #[test]

@@ -437,7 +437,7 @@ impl Holder {
             match self.viewers[index].next_request() {
                 Ok(Some(request)) => {
                     // Only those who type wait for a harness that does not read: anybody may still end it.
-                    if matches!(request, Request::Input(_) | Request::Answer(_)) && !self.wants_input() {
+                    if matches!(request, Request::Input(_)) && !self.wants_input() {
                         return self.viewers[index].pause(request);
                     }
                     self.handle(index, request);
@@ -474,7 +474,12 @@ impl Holder {
                 viewer.tell_progress((self.recorder.end(), self.recorder.records()));
             }
             Request::Input(bytes) => self.take_input(bytes, true),
-            Request::Answer(bytes) => self.take_input(bytes, false),
+            Request::Answer(bytes) => {
+                // An attached terminal answers by itself, and an answer that waits for a reader is worth nothing.
+                if self.wants_input() && !self.viewers.iter().any(Viewer::is_following) {
+                    self.take_input(bytes, false);
+                }
+            }
             Request::Resize { rows, cols } => self.resize(rows, cols),
             Request::Signal(number) => {
                 if let Some(signal) = Signal::from_named_raw(number).filter(|_| self.exit.is_none()) {

@@ -77,15 +77,23 @@ impl LogWriter {
     /// Writes as much as the current segment takes and says how much that was. A failed write leaves the end where
     /// it was and can be tried again.
     pub fn append(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        let start = *self.starts.last().expect("there is always a segment");
-        if self.end - start >= self.segment_bytes {
-            self.file = Arc::new(new_segment(&self.dir, self.end)?);
-            self.starts.push(self.end);
-            self.is_rotated = true;
-            return self.append(bytes);
+        let mut start = *self.starts.last().expect("there is always a segment");
+        let mut room = self.segment_bytes.saturating_sub(self.end - start);
+        if room == 0 {
+            match new_segment(&self.dir, self.end) {
+                Ok(file) => {
+                    self.file = Arc::new(file);
+                    self.starts.push(self.end);
+                    self.is_rotated = true;
+                    start = self.end;
+                }
+                // The folder was removed under us: the open file takes it, so that the harness is not held up for ever.
+                Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+                Err(error) => return Err(error),
+            }
+            room = self.segment_bytes;
         }
-        let room = usize::try_from(self.segment_bytes - (self.end - start)).unwrap_or(usize::MAX);
-        let piece = &bytes[..bytes.len().min(room)];
+        let piece = &bytes[..bytes.len().min(usize::try_from(room).unwrap_or(usize::MAX))];
         let written = self.file.write_at(piece, self.end - start)?;
         self.end += written as u64;
         Ok(written)

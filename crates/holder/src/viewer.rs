@@ -56,6 +56,10 @@ impl Viewer {
     }
 
     /// Nothing more comes from it.
+    pub const fn is_following(&self) -> bool {
+        self.following.is_some()
+    }
+
     pub const fn is_gone(&self) -> bool {
         self.is_gone
     }

@@ -215,6 +215,30 @@ impl TestHome {
         self.wait_for_daemon_end();
     }
 
+    /// Ends every daemon of the home, also one that is only starting.
+    pub fn end_daemons(&self) {
+        wait_until("no daemon is left", || {
+            let left = self.daemons();
+            left.iter().for_each(|pid| process::kill_hard(*pid));
+            left.is_empty()
+        });
+    }
+
+    /// Starts a daemon that dies, as if by `kill -9`, when it comes to the named point.
+    #[track_caller]
+    pub fn start_with_fault(&mut self, point: &str) {
+        self.env.push(("COVEN_FAULT".to_owned(), point.to_owned()));
+        self.start();
+        self.env.pop();
+    }
+
+    /// Waits until the daemon has died, and starts another one.
+    #[track_caller]
+    pub fn restart_after_death(&self) {
+        self.wait_for_daemon_end();
+        self.start();
+    }
+
     fn wait_for_daemon_end(&self) {
         wait_until("the daemon is gone", || self.daemons().is_empty());
     }

@@ -1,1 +1,287 @@
-//! Placeholder.
+//! Bad input: each gets one clear sentence with what to do, the exit code of its class, and changes nothing.
+
+#![allow(clippy::unwrap_used, reason = "a test that meets the unexpected has failed")]
+
+use std::fs;
+use std::os::unix::fs::symlink;
+
+use coven_domain::Timestamp;
+use coven_testing::{Ran, TestHome, check_invariants, samples};
+use serde_json::json;
+
+const USAGE: i32 = 2;
+const NOT_FOUND: i32 = 3;
+const REFUSED: i32 = 4;
+
+/// Runs a command that must be refused; the home is afterwards as it was before. Gives the message.
+#[track_caller]
+fn refused(home: &TestHome, args: &[&str], code: i32) -> String {
+    refused_as(home, code, || home.coven(args))
+}
+
+#[track_caller]
+fn refused_as(home: &TestHome, code: i32, run: impl FnOnce() -> Ran) -> String {
+    let before = (home.sessions(), home.health().last_event, folders(home));
+    let message = run().refused(code);
+    let after = (home.sessions(), home.health().last_event, folders(home));
+    assert_eq!(after, before, "something changed: {message}");
+    assert!(message.trim_end().ends_with('.'), "not a sentence: {message}");
+    message
+}
+
+fn folders(home: &TestHome) -> Vec<String> {
+    let entries = fs::read_dir(home.path().join("sessions")).expect("a folder").flatten();
+    let mut names: Vec<String> = entries.map(|entry| entry.file_name().display().to_string()).collect();
+    names.sort();
+    names
+}
+
+#[test]
+fn an_unknown_harness_is_named_with_those_there_are() {
+    let home = TestHome::started();
+
+    let message = refused(&home, &["run", "cluade", "hello", "--background"], USAGE);
+
+    assert!(message.contains("cluade") && message.contains("claude") && message.contains("coven run --"), "{message}");
+}
+
+#[test]
+fn a_harness_that_is_not_installed_is_told_with_how_to_install_it() {
+    let home = TestHome::started();
+
+    let message = refused(&home, &["run", "codex", "hello", "--background"], USAGE);
+    assert!(message.contains("not installed") && message.contains("npm install"), "{message}");
+    let message = refused(&home, &["run", "--background", "--", "no-such-program", "x"], USAGE);
+    assert!(message.contains("no-such-program"), "{message}");
+}
+
+#[test]
+fn a_working_folder_that_is_missing_or_outside_is_refused() {
+    let home = TestHome::started();
+    symlink("/usr", home.project().join("link")).expect("a link");
+    fs::write(home.project().join("file"), "").expect("room on disk");
+
+    for missing in ["nowhere", "file", "file/below"] {
+        let message = refused(&home, &["run", "claude", "--cwd", missing, "--background"], USAGE);
+        assert!(message.contains("does not exist") && message.contains("--cwd"), "{message}");
+    }
+    for outside in ["/", "..", "link", "link/../usr"] {
+        let message = refused(&home, &["run", "claude", "--cwd", outside, "--background"], USAGE);
+        assert!(message.contains("outside the project root"), "{message}");
+    }
+}
+
+#[test]
+fn a_root_that_is_no_folder_is_refused() {
+    let home = TestHome::started();
+    fs::write(home.project().join("file"), "").expect("room on disk");
+
+    for root in ["file", "nowhere"] {
+        let message = refused(&home, &["run", "claude", "--root", root, "--background"], USAGE);
+        assert!(message.contains("is not a folder"), "{message}");
+    }
+}
+
+#[test]
+fn any_text_is_a_prompt() {
+    let home = TestHome::started();
+
+    for text in ["a; b", "$(id)", "`id`", "\"double\" 'single'", "two\nlines", "tab\tand \\", "--help", "käse 写代码"]
+    {
+        let session: coven_api::SessionRecord = home.json(&["run", "claude", "--json", "--", &format!("say {text}")]);
+        home.wait_for_end(&session.id);
+        assert_eq!(home.log_text(&session.id), format!("{}\r\n", text.replace('\n', "\r\n")));
+    }
+    check_invariants(&home);
+}
+
+#[test]
+fn a_prompt_of_a_mebibyte_or_with_a_nul_is_refused() {
+    let home = TestHome::started();
+    let long = "x".repeat(1 << 20);
+
+    let message =
+        refused_as(&home, USAGE, || home.coven_with_input(&["run", "claude", "-", "--background"], long.as_bytes()));
+    assert!(message.contains("1048576 bytes") && message.contains("file"), "{message}");
+    let message = refused_as(&home, USAGE, || home.coven_with_input(&["run", "claude", "-", "--background"], b"a\0b"));
+    assert!(message.contains("NUL"), "{message}");
+}
+
+#[test]
+fn a_title_with_control_characters_is_refused() {
+    let home = TestHome::started();
+
+    for title in ["two\nlines", "\x1b[31mred", "bell\x07", ""] {
+        let message = refused(&home, &["run", "claude", "--title", title, "--background"], USAGE);
+        assert!(message.contains("the title"), "{message}");
+        assert!(!message.trim_end().contains(|c: char| c.is_control()), "{message:?}");
+    }
+    let long = "x".repeat(201);
+    let message = refused(&home, &["run", "claude", "--title", &long, "--background"], USAGE);
+    assert!(message.contains("200"), "{message}");
+}
+
+#[test]
+fn an_id_that_is_ambiguous_or_unknown_is_told() {
+    let home = TestHome::new();
+    samples::put(&home, [samples::finished(0x00aa_0001), samples::finished(0x00aa_0002)]);
+    home.start();
+
+    for verb in ["show", "attach", "kill", "archive", "replay", "screen", "start", "finish", "wait"] {
+        let message = refused(&home, &[verb, "00aa"], USAGE);
+        assert!(message.contains("00aa0001") && message.contains("00aa0002"), "{verb}: {message}");
+        let message = refused(&home, &[verb, "00bb"], NOT_FOUND);
+        assert!(message.contains("00bb") && message.contains("coven sessions --all"), "{verb}: {message}");
+        refused(&home, &[verb, "not-an-id"], NOT_FOUND);
+        refused(&home, &[verb, "../../etc/passwd"], NOT_FOUND);
+    }
+    refused(&home, &["input", "00aa", "x"], USAGE);
+    refused(&home, &["sacrifice", "00aa", "--yes"], USAGE);
+    refused(&home, &["export", "00bb", "--format", "text"], NOT_FOUND);
+    let record: coven_api::SessionRecord = home.json(&["show", "00aa0001", "--json"]);
+    assert_eq!(record.title, "session 11141121");
+}
+
+#[test]
+fn input_to_a_session_that_is_not_live_is_refused() {
+    let home = TestHome::started();
+    let id = home.run_to_end("exit 0").id;
+
+    let message = refused(&home, &["input", &id, "x"], REFUSED);
+    assert!(message.contains("completed") && message.contains("coven replay"), "{message}");
+    refused(&home, &["kill", &id], REFUSED);
+    refused(&home, &["finish", &id], REFUSED);
+    refused(&home, &["start", &id], REFUSED);
+    let live = home.launch("hang").id;
+    let message = refused(&home, &["input", &live, ""], USAGE);
+    assert!(message.contains("nothing to type"), "{message}");
+}
+
+#[test]
+fn a_running_session_is_neither_archived_nor_sacrificed() {
+    let home = TestHome::started();
+    let id = home.launch("hang").id;
+
+    for args in [&["archive", id.as_str()][..], &["sacrifice", &id, "--yes"]] {
+        let message = refused(&home, args, REFUSED);
+        assert!(message.contains("running") && message.contains("kill") && message.contains(&id), "{message}");
+    }
+    refused(&home, &["summon", &id], REFUSED);
+}
+
+#[test]
+fn a_config_with_a_mistake_is_told_with_its_place_and_the_daemon_does_not_start() {
+    for (text, wanted) in [
+        ("{\n  \"store\": {\"eventRetentionHour\": 1}\n}", &["line 2", "eventRetentionHour"][..]),
+        (r#"{"sesions": {}}"#, &["sesions", "line 1"]),
+        (r#"{"store": {"taskRetentionDays": "7"}}"#, &["store.taskRetentionDays"]),
+        (r#"{"store": {"taskRetentionDays": -1}}"#, &["store.taskRetentionDays", "0 or more"]),
+        (r#"{"harnesses": {"x": {"program": "a b"}}}"#, &["harnesses.x"]),
+        (r#"{"sessions": {"detachKeys": "d"}}"#, &["sessions.detachKeys"]),
+        ("{", &["line 1"]),
+        ("", &["line"]),
+    ] {
+        let home = TestHome::new();
+        fs::write(home.path().join("config.json"), text).expect("room on disk");
+
+        for args in [&["daemon", "start"][..], &["sessions", "--json"], &["config", "check"], &["config", "show"]] {
+            let message = home.coven(args).refused(USAGE);
+            for part in wanted.iter().chain(&["config.json"]) {
+                assert!(message.contains(part), "{args:?}: {part:?} is not in {message}");
+            }
+        }
+        assert!(home.daemons().is_empty());
+        assert!(!home.path().join("coven.db").exists());
+    }
+}
+
+#[test]
+fn a_home_whose_socket_path_is_too_long_is_refused_and_not_made() {
+    let home = TestHome::new();
+    let long = home.folder().join("x".repeat(110));
+
+    for verb in [&["sessions", "--json"][..], &["daemon", "start"], &["init"]] {
+        let args = [&["--home", long.to_str().expect("text")], verb].concat();
+        let message = home.coven(&args).refused(USAGE);
+        assert!(message.contains("107") && message.contains("--home"), "{message}");
+    }
+    assert!(!long.exists());
+}
+
+#[test]
+fn a_home_that_is_a_file_is_refused() {
+    let home = TestHome::new();
+    let file = home.folder().join("file");
+    fs::write(&file, "mine").expect("room on disk");
+
+    let message = home.coven(&["--home", file.to_str().expect("text"), "sessions", "--json"]).refused(USAGE);
+
+    assert!(message.contains("not a folder") && message.contains("--home"), "{message}");
+    assert_eq!(fs::read_to_string(&file).expect("there"), "mine");
+}
+
+#[test]
+fn a_clock_that_went_back_makes_nothing_younger_and_breaks_nothing() {
+    let home = TestHome::new();
+    // Written when the clock stood in another century.
+    let then = Timestamp::from_millis(4_102_444_800_000);
+    let mut session = samples::finished(1);
+    (session.created_at, session.updated_at) = (then, then);
+    samples::put(&home, [session]);
+
+    home.start();
+    let id = samples::id(1).to_string();
+    home.coven(&["archive", &id]).done();
+    let now = home.run_to_end("say hello").id;
+
+    let old = home.session(&id);
+    assert_eq!(old.updated_at, then.to_string());
+    assert!(old.archived_at.is_some());
+    let table = home.coven(&["sessions", "--all"]).done();
+    assert!(table.contains(&now[..8]) && table.contains(&id[..8]), "{table}");
+    let events = home.events_since("0");
+    assert!(events.events.windows(2).all(|pair| pair[0].number + 1 == pair[1].number));
+    assert!(!home.events_since(&then.to_string()).gap);
+    check_invariants(&home);
+}
+
+#[test]
+fn wrong_usage_of_the_command_line_is_exit_code_two() {
+    let home = TestHome::started();
+
+    for args in [
+        &["no-such-verb"][..],
+        &["run"],
+        &["run", "claude", "--detach", "--background"],
+        &["sessions", "--limit", "many"],
+        &["sessions", "--json", "--plain"],
+        &["sessions", "--json", "--status", "tired"],
+        &["attach"],
+        &["attach", ""],
+        &["replay", "x", "--speed", "never"],
+        &["export", "x", "--format", "pdf"],
+        &["completions", "tcsh"],
+        &["daemon", "start", "--listen", "nonsense"],
+    ] {
+        let before = (home.sessions(), home.health().last_event);
+        let ran = home.coven(args);
+        // With a daemon that runs already its addresses are refused by its state.
+        let expected = if args.contains(&"--listen") { REFUSED } else { USAGE };
+        assert_eq!(ran.code, expected, "{args:?}: {}", ran.stderr);
+        assert!(!ran.stderr.is_empty() && ran.stdout.is_empty(), "{args:?}: {ran:?}");
+        assert_eq!((home.sessions(), home.health().last_event), before);
+    }
+}
+
+#[test]
+fn a_daemon_that_does_not_run_is_exit_code_five_where_none_is_started() {
+    let home = TestHome::new();
+
+    let message = home.coven(&["daemon", "status"]).refused(5);
+    assert!(message.contains("coven daemon start"), "{message}");
+    assert_eq!(home.coven(&["daemon", "status", "--json"]).code, 5);
+    assert!(home.daemons().is_empty());
+    // Stopping what does not run is done already.
+    home.coven(&["daemon", "stop"]).done();
+    home.configure(json!({}));
+}

@@ -1,1 +1,115 @@
-//! Placeholder.
+//! Generated documents are up to date, and every scenario has its test.
+//!
+//! With `COVEN_WRITE_DOCS=1` (`cargo xtask docs`) the documents are written instead of compared.
+
+#![allow(clippy::unwrap_used, reason = "a test that meets the unexpected has failed")]
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use coven_domain::agent::AgentState;
+use coven_domain::conversation::ConversationState;
+use coven_domain::lifecycle::markdown;
+use coven_domain::question_set::QuestionSetState;
+use coven_domain::session::SessionState;
+use coven_domain::task::TaskState;
+use coven_domain::workflow::WorkflowState;
+use coven_testing::program;
+
+fn generated() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/generated")
+}
+
+/// Compares a document with what the code says now; writes it if asked to.
+#[track_caller]
+fn is_up_to_date(name: &str, text: &str) {
+    let path = generated().join(name);
+    if std::env::var_os("COVEN_WRITE_DOCS").is_some() {
+        fs::create_dir_all(generated()).expect("room on disk");
+        fs::write(&path, text).expect("room on disk");
+        return;
+    }
+    let written = fs::read_to_string(&path).unwrap_or_default();
+    let differs = written.lines().zip(text.lines()).position(|(one, other)| one != other);
+    let line = differs.unwrap_or(written.lines().count().min(text.lines().count())) + 1;
+    assert!(written == text, "docs/generated/{name} is stale from line {line} on; run `cargo xtask docs`");
+}
+
+#[test]
+fn lifecycles() {
+    let tables = [
+        markdown::<SessionState>(),
+        markdown::<ConversationState>(),
+        markdown::<QuestionSetState>(),
+        markdown::<TaskState>(),
+        markdown::<AgentState>(),
+        markdown::<WorkflowState>(),
+    ];
+    is_up_to_date(
+        "lifecycles.md",
+        &format!("# Lifecycles\n\nA move that is not listed is refused.\n\n{}", tables.join("\n")),
+    );
+}
+
+#[test]
+fn openapi() {
+    is_up_to_date("openapi.json", &coven_daemon::surface::openapi());
+}
+
+#[test]
+fn config_schema() {
+    is_up_to_date("config.schema.json", &coven_host::config::schema());
+}
+
+#[test]
+fn command_line() {
+    let mut text = "# Command line\n".to_owned();
+    describe(&mut text, &[]);
+    is_up_to_date("cli.md", &text);
+}
+
+/// The help of a verb, then that of the verbs below it.
+fn describe(out: &mut String, verbs: &[&str]) {
+    let output = Command::new(program::coven()).args(verbs).arg("--help").env_clear().output().expect("coven runs");
+    let help = String::from_utf8(output.stdout).expect("text");
+    assert!(output.status.success(), "{verbs:?}: {help}");
+    let name = [&["coven"], verbs].concat().join(" ");
+    let lines: Vec<&str> = help.lines().map(str::trim_end).collect();
+    out.push_str(&format!("\n## {name}\n\n```text\n{}\n```\n", lines.join("\n").trim()));
+    for verb in verbs_of(&help) {
+        describe(out, &[verbs, &[verb]].concat());
+    }
+}
+
+/// The names in the list of commands; `help` is about all of them.
+fn verbs_of(help: &str) -> Vec<&str> {
+    let behind = help.lines().skip_while(|line| *line != "Commands:").skip(1);
+    let names =
+        behind.take_while(|line| !line.is_empty()).filter(|line| line.starts_with("  ") && !line.starts_with("   "));
+    names.filter_map(|line| line.split_whitespace().next()).filter(|name| *name != "help").collect()
+}
+
+#[test]
+fn every_scenario_has_a_test_that_carries_its_number() {
+    let store = [2, 3, 4, 8, 9, 10, 11, 12, 14, 17, 18];
+    let wanted = (1..=31).map(|number| format!("life_{number:02}_"));
+    let wanted = wanted.chain(store.map(|number| format!("store_{number:02}_")));
+    let sources = read_all(&Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/scenarios"));
+
+    let missing: Vec<String> = wanted.filter(|name| !sources.contains(&format!("\nfn {name}"))).collect();
+
+    assert!(missing.is_empty(), "no test for {missing:?}");
+}
+
+fn read_all(folder: &Path) -> String {
+    let mut text = String::new();
+    for entry in fs::read_dir(folder).expect("a folder").flatten() {
+        let path = entry.path();
+        match path.is_dir() {
+            true => text.push_str(&read_all(&path)),
+            false => text.push_str(&fs::read_to_string(&path).expect("text")),
+        }
+    }
+    text
+}

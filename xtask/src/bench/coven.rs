@@ -67,10 +67,6 @@ impl Coven {
         self.call(&["daemon", "start"]).map(drop)
     }
 
-    pub fn stop(&self) -> Outcome<()> {
-        self.call(&["daemon", "stop"]).map(drop)
-    }
-
     pub fn connect(&self) -> Outcome<Connection> {
         Connection::open(&self.home().join("coven.sock"))
     }
@@ -135,7 +131,8 @@ pub fn holder_of(pid: u32) -> Outcome<u32> {
 
 impl Drop for Coven {
     fn drop(&mut self) {
-        let stopped = self.call(&["daemon", "stop", "--kill-sessions"]);
+        // A daemon that was killed must come back to end the sessions it left.
+        let stopped = self.start().and_then(|()| self.call(&["daemon", "stop", "--kill-sessions"]));
         if let Err(error) = stopped.and_then(|_| wait_until_gone(&self.home().join("coven.sock"))) {
             eprintln!("bench: the daemon of {} did not stop: {error}", self.folder.path().display());
         }

@@ -1,14 +1,16 @@
 //! Memory: what an idle session costs, and what its history adds.
 
+use std::time::Duration;
+
 use serde_json::json;
 
 use super::coven::{Coven, Session, holder_of};
+use super::flood::Gate;
+use super::pattern::Kind;
 use super::peers::{self, Dtach};
-use super::program::PAINTED;
-use super::pty::Terminal;
 use super::report::Row;
 use super::stats::Spread;
-use super::{Bench, Outcome, proc};
+use super::{Bench, Outcome, pattern, proc};
 
 pub fn measure(bench: &Bench) -> Outcome<Vec<Row>> {
     let mut rows = idle(bench)?;
@@ -22,7 +24,7 @@ fn idle(bench: &Bench) -> Outcome<Vec<Row>> {
     let argv = ["/bin/cat".to_owned()];
     let home = Coven::started(bench, json!({}))?;
     let sessions = (0..count).map(|_| home.launch(&argv)).collect::<Outcome<Vec<Session>>>()?;
-    std::thread::sleep(std::time::Duration::from_secs(1));
+    std::thread::sleep(Duration::from_secs(1));
     let pss = sessions.iter().map(|session| proc::pss_kib(holder_of(session.pid)?)).collect::<Outcome<Vec<f64>>>()?;
 
     let daemon = proc::pss_kib(home.daemon_pid()?)?;
@@ -40,42 +42,42 @@ fn idle(bench: &Bench) -> Outcome<Vec<Row>> {
 fn dtach_idle(bench: &Bench, count: usize) -> Outcome<Spread> {
     let mut held = Vec::new();
     for _ in 0..count {
-        let gate = super::flood::Gate::open()?;
-        let dtach = Dtach::launch(&gate.argv(bench, super::pattern::Kind::Plain, 0))?;
+        let gate = Gate::open()?;
+        let dtach = Dtach::launch(&gate.argv(bench, Kind::Plain, 0))?;
         held.push((gate.accept()?, dtach));
     }
     let pss = held.iter().map(|(flood, _)| proc::pss_kib(holder_of(flood.pid)?)).collect::<Outcome<Vec<f64>>>()?;
     Ok(Spread::of(&pss))
 }
 
-/// Daemon and holder after 100,000 lines against daemon and holder after 10, session by session.
+/// Daemon and holder before and after a session's program has written 100,000 lines.
 fn history(bench: &Bench) -> Outcome<Vec<Row>> {
     let lines = bench.scale(100_000, 20_000);
     let home = Coven::started(bench, json!({}))?;
     let daemon = home.daemon_pid()?;
-    // What one `page` session adds to the daemon, and what its holder takes.
-    let cost = |lines: u64| -> Outcome<(f64, Session)> {
-        let before = proc::pss_kib(daemon)?;
-        let session = home.launch(&bench.program(&["page", &lines.to_string()]))?;
-        Terminal::spawn(home.command(&["attach", &session.id]))?.read_until(PAINTED)?;
-        // Let both put away what they needed only for the flood.
-        std::thread::sleep(std::time::Duration::from_millis(1500));
-        Ok((proc::pss_kib(daemon)? - before + proc::pss_kib(holder_of(session.pid)?)?, session))
+    let growth = |lines: u64| -> Outcome<f64> {
+        let gate = Gate::open()?;
+        let session = home.launch(&gate.argv(bench, Kind::Plain, lines * pattern::LINE_BYTES))?;
+        let mut flood = gate.accept()?;
+        let holder = holder_of(flood.pid)?;
+        let before = settled_pss(daemon)? + settled_pss(holder)?;
+        flood.run()?;
+        let after = settled_pss(daemon)? + settled_pss(holder)?;
+        drop(flood);
+        home.wait(&session)?;
+        home.sacrifice(&session)?;
+        Ok(after - before)
     };
-    let end = |session: Session| -> Outcome<()> {
-        home.kill(&session)?;
-        home.sacrifice(&session)
-    };
-    // The first session makes the daemon touch code and pools it keeps for good.
-    end(cost(10)?.1)?;
-    let mut growth = Vec::new();
-    for _ in 0..bench.rounds {
-        let (few, first) = cost(10)?;
-        let (many, second) = cost(lines)?;
-        growth.push(many - few);
-        end(first)?;
-        end(second)?;
-    }
+    // The first flood makes the daemon touch code and pools that it keeps for good.
+    growth(lines)?;
+    let growths = (0..bench.rounds).map(|_| growth(lines)).collect::<Outcome<Vec<f64>>>()?;
     let name = format!("memory: {lines} lines of history, daemon + holder, KiB more");
-    Ok(vec![Row::at_most(name, Spread::of(&growth), 256.0)])
+    Ok(vec![Row::at_most(name, Spread::of(&growths), 256.0)])
+}
+
+/// Memory once the process has put away what it needed only for the work before.
+fn settled_pss(pid: u32) -> Outcome<f64> {
+    proc::settled_cpu(pid)?;
+    std::thread::sleep(Duration::from_millis(500));
+    proc::pss_kib(pid)
 }

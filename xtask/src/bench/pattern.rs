@@ -26,6 +26,9 @@ impl Kind {
 /// What the flooding program says before it waits for the start; it stands at the head of the log.
 pub const BANNER: &[u8] = b"bench-is-ready\r\n";
 
+/// About how long a line of the plain flood is.
+pub const LINE_BYTES: u64 = 70;
+
 /// Pieces of a flood, each one write. Every piece carries its number, so that a lost, doubled or swapped one shows.
 pub struct Pattern {
     pieces: Vec<Vec<u8>>,
@@ -177,6 +180,12 @@ mod tests {
         for bad in [lost, changed, longer] {
             assert!(check(&bad[..], Kind::Ansi, 100_000).is_err());
         }
+    }
+
+    #[test]
+    fn a_line_is_as_long_as_said() {
+        let lines = text_block().iter().filter(|&&byte| byte == b'\n').count() as u64;
+        assert!((LINE_BYTES - 5..LINE_BYTES + 5).contains(&((1 << 16) / lines)), "{lines} lines in 64 KiB");
     }
 
     #[test]

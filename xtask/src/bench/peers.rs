@@ -1,10 +1,11 @@
 //! The programs coven is compared with, each holding one session of its own.
 
+use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use super::Outcome;
-use super::program::{COLS, ROWS};
+use super::program::{COLS, END, ROWS};
 use super::pty::Terminal;
 
 /// Where a program stands in PATH.
@@ -12,7 +13,7 @@ pub fn find(name: &str) -> Option<PathBuf> {
     std::env::split_paths(&std::env::var_os("PATH")?).map(|folder| folder.join(name)).find(|path| path.is_file())
 }
 
-/// A session of dtach. It ends with its program.
+/// A session of dtach. Dropping it asks its program to end, and with it goes the session.
 pub struct Dtach {
     folder: tempfile::TempDir,
 }
@@ -33,6 +34,18 @@ impl Dtach {
 
     fn socket(&self) -> PathBuf {
         self.folder.path().join("socket")
+    }
+}
+
+impl Drop for Dtach {
+    fn drop(&mut self) {
+        let mut push = Command::new("dtach");
+        push.arg("-p").arg(self.socket()).stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null());
+        // It fails where the program has ended already, which is what is wanted.
+        if let Ok(mut push) = push.spawn() {
+            let _ = push.stdin.take().map(|mut stdin| stdin.write_all(&[END]));
+            let _ = push.wait();
+        }
     }
 }
 

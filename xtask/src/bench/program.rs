@@ -106,13 +106,18 @@ fn echo() -> Outcome<()> {
     stdout.flush()?;
     let mut buffer = [0; 4096];
     loop {
-        match stdin.read(&mut buffer)? {
-            0 => return Ok(()),
-            count => stdout.write_all(&buffer[..count])?,
+        let count = stdin.read(&mut buffer)?;
+        if count == 0 || buffer[..count].contains(&END) {
+            return Ok(());
         }
+        stdout.write_all(&buffer[..count])?;
         stdout.flush()?;
     }
 }
+
+const CTRL_L: u8 = 0x0c;
+/// Ctrl+D ends `echo` and `page`; a raw terminal would not do it by itself.
+pub const END: u8 = 0x04;
 
 /// The last words of the painted screen.
 pub const PAINTED: &[u8] = b"painted-to-the-end";
@@ -140,10 +145,13 @@ fn page(lines: u64) -> Outcome<()> {
     stdout.write_all(screen.as_bytes())?;
     stdout.flush()?;
     for byte in io::stdin().lock().bytes() {
-        const CTRL_L: u8 = 0x0c;
-        if byte? == CTRL_L {
-            stdout.write_all(screen.as_bytes())?;
-            stdout.flush()?;
+        match byte? {
+            CTRL_L => {
+                stdout.write_all(screen.as_bytes())?;
+                stdout.flush()?;
+            }
+            END => break,
+            _ => {}
         }
     }
     Ok(())

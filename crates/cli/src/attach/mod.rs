@@ -27,6 +27,11 @@ use crate::failure::Failure;
 use crate::link::{self, Link};
 use crate::{output, wording};
 
+/// A person waits no longer for the first picture.
+const PAINTS_WITHIN: Duration = Duration::from_secs(2);
+/// Without a picture, so much of the log's end is shown.
+const WITHOUT_SCREEN: u64 = 64 << 10;
+
 /// Where a viewing begins.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Start {
@@ -61,7 +66,25 @@ pub enum Outcome {
 struct Target {
     id: String,
     painted: Vec<u8>,
-    from: u64,
+    from: Origin,
+}
+
+/// Where the log is followed from.
+#[derive(Debug, Clone, Copy)]
+enum Origin {
+    Byte(u64),
+    /// So many bytes before its end.
+    End(u64),
+}
+
+impl Origin {
+    /// The byte, for a log of this length.
+    const fn byte(self, end: u64) -> u64 {
+        match self {
+            Self::Byte(byte) => byte,
+            Self::End(before) => end.saturating_sub(before),
+        }
+    }
 }
 
 /// Attaches to a live session, or shows the log of one that has ended.
@@ -69,7 +92,7 @@ pub fn open(home: &Home, id: &str, options: Options) -> Result<Outcome, Failure>
     let runtime = link::runtime()?;
     let keys = detach_keys(home)?;
     let mut link = runtime.block_on(Link::open(home))?;
-    let Some(mut target) = runtime.block_on(find(&mut link, id, options))? else { return Ok(Outcome::Shown) };
+    let Some(target) = runtime.block_on(find(home, &mut link, id, options))? else { return Ok(Outcome::Shown) };
     let folder = home.session_dir(target.id.parse().map_err(|_| strange_id(&target.id))?);
     let holder = match HolderClient::connect(&folder) {
         Ok(holder) => holder,
@@ -79,9 +102,6 @@ pub fn open(home: &Home, id: &str, options: Options) -> Result<Outcome, Failure>
         }
         Err(error @ (HolderError::Protocol(_) | HolderError::Refused(_))) => return Err(error.into()),
     };
-    if options.start == Start::Now {
-        target.from = holder.welcome.end;
-    }
     // The daemon may go from here on: only the holder is needed.
     drop(link);
     let id = target.id.clone();
@@ -132,25 +152,34 @@ fn detach_keys(home: &Home) -> Result<DetachKeys, Failure> {
 }
 
 /// The live session to watch; for one that is not live the log is shown and nothing is left to do.
-async fn find(link: &mut Link, id: &str, options: Options) -> Result<Option<Target>, Failure> {
-    if options.start == Start::Beginning {
-        return Ok(Some(Target { id: id.to_owned(), painted: Vec::new(), from: 0 }));
-    }
+async fn find(home: &Home, link: &mut Link, id: &str, options: Options) -> Result<Option<Target>, Failure> {
+    let mut from = match options.start {
+        Start::Beginning => {
+            return Ok(Some(Target { id: id.to_owned(), painted: Vec::new(), from: Origin::Byte(0) }));
+        }
+        Start::Screen => Origin::Byte(0),
+        Start::Now => Origin::End(0),
+    };
     if options.start == Start::Screen && output::is_terminal() {
-        match screen::fetch(link, id).await {
-            Ok(screen) if screen.status == "running" => {
+        match tokio::time::timeout(PAINTS_WITHIN, screen::fetch(link, id)).await {
+            Ok(Ok(screen)) if screen.status == "running" => {
                 let painted = below_what_was(screen.ansi);
-                return Ok(Some(Target { id: screen.id, painted, from: screen.offset }));
+                return Ok(Some(Target { id: screen.id, painted, from: Origin::Byte(screen.offset) }));
             }
             // It has ended, or has no screen: its record says what there is.
-            Ok(_) => {}
-            Err(Failure::Client(error)) if !error.is(ErrorCode::SessionNotFound) && error.exit_code() != 5 => {}
-            Err(error) => return Err(error),
+            Ok(Ok(_)) => {}
+            Ok(Err(Failure::Client(error))) if !error.is(ErrorCode::SessionNotFound) && error.exit_code() != 5 => {}
+            Ok(Err(error)) => return Err(error),
+            Err(_) => {
+                // A daemon that is busy with this session's output: the newest of it will do for a start.
+                *link = Link::open(home).await?;
+                from = Origin::End(WITHOUT_SCREEN);
+            }
         }
     }
     let record = link.session(id).await?;
     match record.status.as_str() {
-        "running" => Ok(Some(Target { id: record.id, painted: Vec::new(), from: 0 })),
+        "running" => Ok(Some(Target { id: record.id, painted: Vec::new(), from })),
         _ => {
             show_ended(link, &record, 0).await?;
             Ok(None)
@@ -186,7 +215,7 @@ async fn ended(link: &mut Link, target: &Target, error: HolderError) -> Result<O
     let wait = tokio::time::timeout(Duration::from_secs(5), link.ended_session(&target.id)).await;
     let Ok(record) = wait else { return Err(error.into()) };
     let record = record?;
-    show_ended(link, &record, target.from).await?;
+    show_ended(link, &record, target.from.byte(0)).await?;
     Ok(record.exit_code.map_or(Outcome::Shown, |code| Outcome::Exited(ExitStatus::Code(code))))
 }
 
@@ -215,7 +244,8 @@ fn view(
     };
     let mut viewer = Viewer::new(holder, keyboard, raw.as_ref(), is_read_only);
     viewer.catch_up = shown_on.then_some(catch_up);
-    let ending = viewer.paint(&target.painted, target.from).and_then(|()| viewer.run(&mut signals));
+    let from = target.from.byte(viewer.holder.welcome.end);
+    let ending = viewer.paint(&target.painted, from).and_then(|()| viewer.run(&mut signals));
     if shown_on {
         leave(&viewer, &ending);
     }

@@ -70,6 +70,10 @@ impl Engine {
                 return;
             }
             let dir = engine.home.session_dir(id);
+            // A holder that lives may still write: its log is nobody else's.
+            if coven_holder::client::connect_socket(&dir).is_ok() {
+                return;
+            }
             let engine = engine.clone();
             let done = tokio::task::spawn_blocking(move || log_file::compress(&dir, &|| engine.is_stopping())).await;
             if let Ok(Err(error)) = done {

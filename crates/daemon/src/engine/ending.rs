@@ -44,9 +44,7 @@ impl Engine {
     /// Signals the holder; if it is just ending by itself that is as good.
     pub(crate) async fn send_end(&self, session: &Session, how: How) {
         let grace_ms = (session.launch.grace_seconds * 1000.0).clamp(0.0, 3_600_000.0) as u32;
-        if let Some(live) = self.live_session(session.id)
-            && let Err(error) = live.ask(vec![Request::End { how, grace_ms }]).await
-        {
+        if let Err(error) = self.tell_holder(session.id, &[Request::End { how, grace_ms }]).await {
             tracing::info!(session = %session.id, %error, "the holder was gone before the signal");
         }
     }

@@ -1,6 +1,5 @@
 //! Follows one holder: its journal goes into the ledger, its log into the screen, its end into the record.
 
-use std::collections::VecDeque;
 use std::process::Child;
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,11 +11,10 @@ use coven_host::clock;
 use coven_store::{Change, Keyframe};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::UnixStream;
-use tokio::sync::{mpsc, oneshot};
 use tokio::time::{Instant, sleep, sleep_until};
 
 use super::Engine;
-use super::live::{Ask, LiveSession, Tail};
+use super::live::{LiveSession, Tail};
 use super::model::Model;
 use crate::error::EngineError;
 use crate::fault;
@@ -24,6 +22,7 @@ use crate::fault;
 /// Entries go to the store this long after they were written down: the journal has them already.
 const LEDGER_DELAY: Duration = Duration::from_millis(100);
 const STORE_RETRY: Duration = Duration::from_secs(1);
+pub(crate) const HOLDER_GONE: &str = "the session's holder ended without an exit status";
 
 impl Engine {
     /// Takes a session that runs under its care: from now on everything it does is seen.
@@ -54,12 +53,12 @@ impl Engine {
         tail.read(model.as_deref()).map_err(unreadable)?;
         stream.set_nonblocking(true).map_err(unreadable)?;
         let stream = UnixStream::from_std(stream).map_err(unreadable)?;
-        let (live, asks) = LiveSession::new(id, dir, tail, model);
+        let live = Arc::new(LiveSession::new(id, dir, tail, model));
         self.live_map().insert(id, live.clone());
         let (engine, followed) = (self.clone(), live.clone());
         // Owned by the live session: it ends with its holder or with the daemon.
         tokio::spawn(async move {
-            engine.follow(&followed, stream, asks).await;
+            engine.follow(&followed, stream).await;
             if !engine.is_stopping() {
                 engine.settle_end(&followed).await;
                 engine.live_map().remove(&id);
@@ -74,9 +73,8 @@ impl Engine {
     }
 
     /// Until the holder says that the harness ended, or the connection breaks, or the daemon stops.
-    async fn follow(self: &Arc<Self>, live: &Arc<LiveSession>, mut stream: UnixStream, mut asks: mpsc::Receiver<Ask>) {
+    async fn follow(self: &Arc<Self>, live: &Arc<LiveSession>, mut stream: UnixStream) {
         let (mut decoder, mut buffer) = (Decoder::default(), vec![0; 4096].into_boxed_slice());
-        let mut waiting: VecDeque<oneshot::Sender<()>> = VecDeque::new();
         let mut store_at: Option<Instant> = None;
         let hello = [Request::Hello { version: VERSION }.encode(), Request::Watch.encode()].concat();
         if stream.write_all(&hello).await.is_err() {
@@ -96,17 +94,14 @@ impl Engine {
                                     live.advance(end);
                                     has_moved = true;
                                 }
-                                Ok(Some(Reply::Accepted)) => {
-                                    if let Some(done) = waiting.pop_front() {
-                                        let _ = done.send(());
-                                    }
-                                }
                                 Ok(Some(Reply::Exited { .. })) => return,
                                 Ok(Some(Reply::Refused(why))) => {
                                     tracing::warn!(session = %live.id, why, "the holder refused");
                                     return;
                                 }
-                                Ok(Some(Reply::Welcome(_) | Reply::Data { .. } | Reply::Resized { .. })) => {}
+                                Ok(Some(
+                                    Reply::Welcome(_) | Reply::Data { .. } | Reply::Resized { .. } | Reply::Accepted,
+                                )) => {}
                                 Ok(None) => break,
                                 Err(error) => {
                                     tracing::error!(session = %live.id, %error, "the holder cannot be understood");
@@ -120,13 +115,6 @@ impl Engine {
                         }
                     }
                 },
-                Some(ask) = asks.recv() => {
-                    let frames: Vec<u8> = ask.requests.iter().flat_map(Request::encode).collect();
-                    waiting.extend(ask.done);
-                    if stream.write_all(&frames).await.is_err() {
-                        return;
-                    }
-                }
                 () = live.model_moved.notified() => {
                     let replies = live.model.as_ref().map(|model| model.take_replies()).unwrap_or_default();
                     if !replies.is_empty() {
@@ -164,9 +152,14 @@ impl Engine {
     }
 
     /// Brings the ledger up to what the journal has now.
-    pub(crate) async fn sync_ledger(&self, live: &Arc<LiveSession>) -> Result<(), EngineError> {
-        self.journal_moved(live).await;
-        self.store_ledger(live).await
+    pub(crate) async fn sync_ledger(self: &Arc<Self>, live: &Arc<LiveSession>) -> Result<(), EngineError> {
+        let (engine, live) = (self.clone(), live.clone());
+        // In a task of its own: whoever asked may go away in the middle of it.
+        let written = tokio::spawn(async move {
+            engine.journal_moved(&live).await;
+            engine.store_ledger(&live).await
+        });
+        written.await.expect("writing the ledger does not panic")
     }
 
     async fn store_ledger(&self, live: &LiveSession) -> Result<(), EngineError> {
@@ -206,11 +199,16 @@ impl Engine {
             if let Err(error) = tail.read(live.model.as_deref()) {
                 tracing::error!(session = %live.id, %error, "the journal cannot be read");
             }
-            match self.record_end(live.id, &mut tail).await {
+            match self.record_end(live.id, &mut tail, HOLDER_GONE).await {
                 Ok(()) => return self.forget_problem(PROBLEM),
-                Err(error) => {
+                Err(EngineError::Store(error)) => {
                     tracing::error!(session = %live.id, %error, "the end of a session could not be written");
                     self.report_problem(PROBLEM);
+                }
+                // Trying again would change nothing.
+                Err(error) => {
+                    tracing::error!(session = %live.id, %error, "the end of a session makes no sense");
+                    return;
                 }
             }
             drop(tail);
@@ -223,13 +221,13 @@ impl Engine {
     }
 
     /// Entries and the record's last state, in one transaction.
-    pub(crate) async fn record_end(&self, id: SessionId, tail: &mut Tail) -> Result<(), EngineError> {
+    pub(crate) async fn record_end(&self, id: SessionId, tail: &mut Tail, orphaned: &str) -> Result<(), EngineError> {
         fault::point("before_end");
         let now = clock::now();
         let mut tx = self.store.begin().await?;
         let Some(mut session) = tx.session(id).await? else { return Ok(()) };
         tx.append_entries(id, &tail.pending).await?;
-        if let Some(event) = end_of(&mut session, tail, now)? {
+        if let Some(event) = end_of(&mut session, tail, orphaned, now)? {
             tx.record(Change::SessionChanged { session, event }, now).await?;
         }
         self.commit(tx).await?;
@@ -260,6 +258,7 @@ impl Engine {
 fn end_of(
     session: &mut Session,
     tail: &Tail,
+    orphaned: &str,
     now: coven_domain::Timestamp,
 ) -> Result<Option<&'static str>, EngineError> {
     if session.state == SessionState::Created {
@@ -278,7 +277,7 @@ fn end_of(
         (SessionState::Running, Some(status)) => session.exited(status, now)?,
         (SessionState::Killed, Some(status)) if session.exit_code.is_none() => session.exited(status, now)?,
         (SessionState::Running, None) => {
-            session.orphaned("the session's holder ended without an exit status", now)?;
+            session.orphaned(orphaned, now)?;
             return Ok(Some("orphaned"));
         }
         (SessionState::Killed, None) if session.exit_code.is_none() => {

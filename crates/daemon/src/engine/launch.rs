@@ -8,11 +8,13 @@ use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
+use std::time::Duration;
 
 use coven_domain::harness::{Harness, Program};
 use coven_domain::session::{Channel, Launch, ProcessIdentity, Session, SessionState};
 use coven_domain::text::{Prompt, Title};
 use coven_domain::{RepoId, SessionId};
+use coven_holder::wire::{How, Request};
 use coven_holder::{Ready, Spec, Stage};
 use coven_host::{WorkDir, clock, program, work_dir};
 use coven_store::Change;
@@ -20,6 +22,7 @@ use serde_json::Map;
 use uuid::Uuid;
 
 use super::Engine;
+use super::follow::HOLDER_GONE;
 use super::live::Tail;
 use crate::error::EngineError;
 use crate::fault;
@@ -117,27 +120,69 @@ impl Engine {
         fault::point("after_spawn");
         let failed = match spawned {
             Ok(Ok((holder, process))) => match coven_holder::client::connect_socket(&self.home.session_dir(id)) {
-                Ok(stream) => {
-                    let session =
-                        self.change_session(id, "running", |session, now| session.spawned(process, now)).await?;
-                    fault::point("after_running");
-                    self.adopt(&session, stream, Some(holder), true).await?;
-                    return Ok(session);
-                }
+                Ok(stream) => return self.take_over(id, process, stream, holder).await,
                 Err(error) if self.is_over_already(id) => {
                     // It was so quick that its holder is gone: the journal tells the rest.
                     tracing::debug!(session = %id, %error, "ended before it was followed");
                     self.change_session(id, "running", |session, now| session.spawned(process, now)).await?;
-                    self.settle_from_journal(id).await?;
+                    self.settle_from_journal(id, HOLDER_GONE).await?;
                     return self.session(id).await;
                 }
-                Err(error) => format!("its holder does not answer: {error}"),
+                Err(error) => {
+                    self.abandon(id, holder).await;
+                    format!("its holder does not answer: {error}")
+                }
             },
             Ok(Err(reason)) => reason,
             Err(error) => error.to_string(),
         };
-        self.record_launch_failure(id, &failed).await?;
+        if self.record_launch_failure(id, &failed).await.is_err() {
+            self.fail_later(id, failed.clone());
+        }
         Err(EngineError::LaunchFailed { id, reason: failed })
+    }
+
+    /// The record becomes `running` and the session is followed; if that cannot be written it must not run either.
+    async fn take_over(
+        self: &Arc<Self>,
+        id: SessionId,
+        process: ProcessIdentity,
+        stream: std::os::unix::net::UnixStream,
+        holder: Child,
+    ) -> Result<Session, EngineError> {
+        let session = match self.change_session(id, "running", |session, now| session.spawned(process, now)).await {
+            Ok(session) => session,
+            Err(error) => {
+                self.abandon(id, holder).await;
+                self.fail_later(id, error.to_string());
+                return Err(error);
+            }
+        };
+        fault::point("after_running");
+        self.adopt(&session, stream, Some(holder), true).await?;
+        Ok(session)
+    }
+
+    /// Ends a harness that nobody will follow.
+    async fn abandon(&self, id: SessionId, mut holder: Child) {
+        if self.tell_holder(id, &[Request::End { how: How::Kill, grace_ms: 0 }]).await.is_err() {
+            let _ = holder.kill();
+        }
+        let _ = tokio::task::spawn_blocking(move || holder.wait()).await;
+    }
+
+    /// Writes down that a launch failed as soon as the store takes it.
+    fn fail_later(self: &Arc<Self>, id: SessionId, reason: String) {
+        let engine = self.clone();
+        // Ends with the daemon; the next one finds the record launching and without a holder.
+        tokio::spawn(async move {
+            while !engine.is_stopping() {
+                match engine.record_launch_failure(id, &reason).await {
+                    Err(EngineError::Store(_)) => tokio::time::sleep(Duration::from_secs(1)).await,
+                    Ok(()) | Err(_) => return,
+                }
+            }
+        });
     }
 
     /// The record says why it failed, the ledger whatever the holder had noted down by then.

@@ -1,4 +1,4 @@
-//! A running session as the daemon sees it: its journal's tail, its screen, and the way to its holder.
+//! A running session as the daemon sees it: its journal's tail and its screen.
 
 use std::io;
 use std::path::PathBuf;
@@ -8,26 +8,14 @@ use coven_domain::SessionId;
 use coven_domain::entry::Entry;
 use coven_domain::session::ExitStatus;
 use coven_holder::journal::{JournalReader, Record};
-use coven_holder::wire::Request;
-use tokio::sync::{Mutex, Notify, mpsc, oneshot, watch};
+use tokio::sync::{Mutex, Notify, watch};
 
 use super::model::Model;
-use crate::error::EngineError;
-
-/// Requests to the holder that wait for the connection; past it whoever asks waits too.
-const MAX_ASKS: usize = 64;
-
-/// Frames for the holder, and whom to tell once it has handled them.
-pub(crate) struct Ask {
-    pub requests: Vec<Request>,
-    pub done: Option<oneshot::Sender<()>>,
-}
 
 pub struct LiveSession {
     pub id: SessionId,
     pub dir: PathBuf,
     pub model: Option<Arc<Model>>,
-    asks: mpsc::Sender<Ask>,
     pub(crate) tail: Mutex<Tail>,
     /// The model has something to fetch: answers for the harness, keyframes for the store.
     pub(crate) model_moved: Notify,
@@ -107,33 +95,16 @@ impl Tail {
 }
 
 impl LiveSession {
-    pub(crate) fn new(
-        id: SessionId,
-        dir: PathBuf,
-        tail: Tail,
-        model: Option<Arc<Model>>,
-    ) -> (Arc<Self>, mpsc::Receiver<Ask>) {
-        let (asks, received) = mpsc::channel(MAX_ASKS);
-        let live = Self {
+    pub(crate) fn new(id: SessionId, dir: PathBuf, tail: Tail, model: Option<Arc<Model>>) -> Self {
+        Self {
             id,
             dir,
             model,
-            asks,
             tail: Mutex::new(tail),
             model_moved: Notify::new(),
             has_ended: watch::Sender::new(false),
             progress: watch::Sender::new(0),
-        };
-        (Arc::new(live), received)
-    }
-
-    /// Sends to the holder and waits until it has handled it.
-    pub async fn ask(&self, mut requests: Vec<Request>) -> Result<(), EngineError> {
-        let (done, handled) = oneshot::channel();
-        requests.push(Request::Sync);
-        let ask = Ask { requests, done: Some(done) };
-        self.asks.send(ask).await.map_err(|_| EngineError::HolderGone(self.id))?;
-        handled.await.map_err(|_| EngineError::HolderGone(self.id))
+        }
     }
 
     pub(crate) fn advance(&self, end: u64) {

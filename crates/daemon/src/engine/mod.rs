@@ -1,6 +1,7 @@
 //! The engine: one method per use case, one file per noun. Surfaces and loops call it; nothing else writes.
 
 pub mod archive;
+mod control;
 pub mod describe;
 pub mod ending;
 pub mod follow;

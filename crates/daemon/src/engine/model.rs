@@ -16,6 +16,8 @@ use coven_store::Keyframe;
 pub const KEYFRAME_BYTES: u64 = 1 << 20;
 /// How much is fed before others get their turn.
 const SLICE: usize = 128 << 10;
+/// Answers beyond this are left out: nobody asks so much and reads it.
+const MAX_REPLIES: usize = 4096;
 
 /// The screen of one session as far as its log has been fed.
 pub struct Model {
@@ -159,7 +161,7 @@ impl State {
         self.screen.feed(&self.buffer[..count]);
         self.offset += count as u64;
         let replies = self.screen.take_replies();
-        if self.offset > self.answers_from {
+        if self.offset > self.answers_from && self.replies.len() + replies.len() <= MAX_REPLIES {
             self.replies.extend_from_slice(&replies);
         }
         if self.offset >= self.last_keyframe + KEYFRAME_BYTES {

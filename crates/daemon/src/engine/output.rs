@@ -29,7 +29,7 @@ pub struct Shown {
 impl Engine {
     /// A page of the ledger; output entries bring their bytes along.
     pub async fn entries(
-        &self,
+        self: &Arc<Self>,
         id: SessionId,
         after: u64,
         limit: usize,
@@ -77,7 +77,7 @@ impl Engine {
     }
 
     /// What the screen shows now, or showed when the log stood at `at`.
-    pub async fn screen(&self, id: SessionId, at: Option<u64>) -> Result<Shown, EngineError> {
+    pub async fn screen(self: &Arc<Self>, id: SessionId, at: Option<u64>) -> Result<Shown, EngineError> {
         let session = self.session(id).await?;
         if let (None, Some(live)) = (at, self.live_session(id))
             && let Some(model) = live.model.clone()
@@ -117,7 +117,11 @@ impl Engine {
     }
 
     /// Reads a session's journal to its end and writes down what it says: for sessions that nobody follows.
-    pub(crate) async fn settle_from_journal(self: &Arc<Self>, id: SessionId) -> Result<(), EngineError> {
+    pub(crate) async fn settle_from_journal(
+        self: &Arc<Self>,
+        id: SessionId,
+        orphaned: &str,
+    ) -> Result<(), EngineError> {
         let stored = self.store.last_entry(id).await?;
         let journal = self.home.session_dir(id).join(coven_holder::JOURNAL);
         let mut tail = match Tail::open(&journal, stored) {
@@ -128,7 +132,7 @@ impl Engine {
         if let Err(error) = tail.read(None) {
             tracing::error!(session = %id, %error, "the journal is damaged; what is readable counts");
         }
-        self.record_end(id, &mut tail).await?;
+        self.record_end(id, &mut tail, orphaned).await?;
         self.compress_later(id);
         Ok(())
     }

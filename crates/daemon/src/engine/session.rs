@@ -44,14 +44,13 @@ impl Engine {
     pub async fn send_input(&self, id: SessionId, bytes: Vec<u8>) -> Result<(), EngineError> {
         let session = self.session(id).await?;
         must_be_live(&session)?;
-        let live = self.live_session(id).ok_or(EngineError::HolderGone(id))?;
-        live.ask(bytes.chunks(MAX_BODY).map(|piece| Request::Input(piece.to_vec())).collect()).await
+        let pieces: Vec<Request> = bytes.chunks(MAX_BODY).map(|piece| Request::Input(piece.to_vec())).collect();
+        self.tell_holder(id, &pieces).await
     }
 
     pub async fn resize_session(&self, id: SessionId, rows: u16, cols: u16) -> Result<(), EngineError> {
         let session = self.session(id).await?;
         must_be_live(&session)?;
-        let live = self.live_session(id).ok_or(EngineError::HolderGone(id))?;
-        live.ask(vec![Request::Resize { rows, cols }]).await
+        self.tell_holder(id, &[Request::Resize { rows, cols }]).await
     }
 }

@@ -1,17 +1,29 @@
 //! What a starting daemon makes of the sessions it finds.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use coven_domain::SessionId;
 use coven_domain::recovery::{HolderFinding, SessionVerdict, session_verdict};
-use coven_domain::session::{ProcessIdentity, Session, SessionState};
-use coven_holder::client::HolderClient;
+use coven_domain::session::{ExitStatus, ProcessIdentity, Session, SessionState};
+use coven_holder::client::{HolderClient, HolderError};
 use coven_holder::journal::{JournalReader, Record};
 use coven_holder::process;
 use coven_holder::wire::How;
 
+use tokio::sync::{Semaphore, mpsc};
+
 use crate::engine::Engine;
+use crate::engine::follow::HOLDER_GONE;
 use crate::error::EngineError;
+
+/// Sessions that are looked at side by side.
+const AT_ONCE: usize = 32;
+/// How long a start waits for all of them.
+const START_LIMIT: Duration = Duration::from_secs(3);
+const LOOK_AGAIN: Duration = Duration::from_secs(2);
+const SILENT: &str = "a session's holder does not answer; it is asked again";
+const NOT_THE_SAME: &str = "what lives under the recorded pid is not what was launched; it was left alone";
 
 /// What was done with the sessions that an earlier daemon left.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -22,21 +34,58 @@ pub struct Recovered {
     pub failed: usize,
 }
 
-/// Looks at every session that may still run. One that cannot be recovered does not stop the others.
+/// Looks at every session that may still run, all at once. One that cannot be recovered does not stop the others, and one
+/// whose holder is slow does not hold up the start: it is looked at again in the background.
 pub async fn recover(engine: &Arc<Engine>) -> Result<Recovered, EngineError> {
-    let mut recovered = Recovered::default();
+    let (told, mut verdicts) = mpsc::unbounded_channel();
+    let turns = Arc::new(Semaphore::new(AT_ONCE));
     for session in engine.store.unsettled_sessions().await? {
-        let id = session.id;
-        match recover_one(engine, session).await {
-            Ok(SessionVerdict::Adopt | SessionVerdict::KillAgain) => recovered.adopted += 1,
-            Ok(SessionVerdict::Ended(_)) => recovered.ended += 1,
-            Ok(SessionVerdict::Orphaned) => recovered.orphaned += 1,
-            Ok(SessionVerdict::LaunchFailed) => recovered.failed += 1,
-            Ok(SessionVerdict::Leave) => {}
-            Err(error) => tracing::error!(session = %id, %error, "a session could not be recovered"),
+        let (engine, told, turns) = (engine.clone(), told.clone(), turns.clone());
+        // Ends by itself once the session is settled, or with the daemon.
+        tokio::spawn(async move {
+            let verdict = settle(&engine, session, &turns).await;
+            let _ = told.send(verdict);
+        });
+    }
+    drop(told);
+    let mut recovered = Recovered::default();
+    let until = tokio::time::Instant::now() + START_LIMIT;
+    while let Ok(Some(verdict)) = tokio::time::timeout_at(until, verdicts.recv()).await {
+        match verdict {
+            Some(SessionVerdict::Adopt | SessionVerdict::KillAgain) => recovered.adopted += 1,
+            Some(SessionVerdict::Ended(_)) => recovered.ended += 1,
+            Some(SessionVerdict::Orphaned) => recovered.orphaned += 1,
+            Some(SessionVerdict::LaunchFailed) => recovered.failed += 1,
+            Some(SessionVerdict::Leave | SessionVerdict::LookAgain) | None => {}
         }
     }
     Ok(recovered)
+}
+
+/// Looks until something can be said.
+async fn settle(engine: &Arc<Engine>, mut session: Session, turns: &Semaphore) -> Option<SessionVerdict> {
+    let id = session.id;
+    loop {
+        let turn = turns.acquire().await;
+        let verdict = recover_one(engine, session).await;
+        drop(turn);
+        match verdict {
+            Ok(SessionVerdict::LookAgain) => engine.report_problem(SILENT),
+            Ok(verdict) => {
+                engine.forget_problem(SILENT);
+                return Some(verdict);
+            }
+            Err(error) => {
+                tracing::error!(session = %id, %error, "a session could not be recovered");
+                return None;
+            }
+        }
+        tokio::select! {
+            () = tokio::time::sleep(LOOK_AGAIN) => {}
+            () = engine.stopped() => return None,
+        }
+        session = engine.session(id).await.ok()?;
+    }
 }
 
 async fn recover_one(engine: &Arc<Engine>, session: Session) -> Result<SessionVerdict, EngineError> {
@@ -48,9 +97,9 @@ async fn recover_one(engine: &Arc<Engine>, session: Session) -> Result<SessionVe
     tracing::info!(session = %session.id, ?finding, ?verdict, "recovering");
     match verdict {
         SessionVerdict::Leave if session.state == SessionState::Killed => {
-            engine.settle_from_journal(session.id).await?;
+            engine.settle_from_journal(session.id, HOLDER_GONE).await?;
         }
-        SessionVerdict::Leave => {}
+        SessionVerdict::Leave | SessionVerdict::LookAgain => {}
         SessionVerdict::Adopt | SessionVerdict::KillAgain => {
             let session = match (session.state, started) {
                 // The daemon was stopped between the spawn and its record.
@@ -69,7 +118,8 @@ async fn recover_one(engine: &Arc<Engine>, session: Session) -> Result<SessionVe
             }
         }
         SessionVerdict::Ended(_) | SessionVerdict::LaunchFailed | SessionVerdict::Orphaned => {
-            engine.settle_from_journal(session.id).await?;
+            let orphaned = if finding == HolderFinding::Mismatch { NOT_THE_SAME } else { HOLDER_GONE };
+            engine.settle_from_journal(session.id, orphaned).await?;
             if finding == HolderFinding::Gone && verdict == SessionVerdict::Orphaned {
                 engine.end_leftovers(&session).await;
             }
@@ -80,37 +130,59 @@ async fn recover_one(engine: &Arc<Engine>, session: Session) -> Result<SessionVe
 
 type Seen = (HolderFinding, Option<HolderClient>, Option<coven_domain::session::ExitStatus>, Option<ProcessIdentity>);
 
-/// Holder, harness and journal as they are.
+/// Holder, harness and journal as they are: the holder first, so that its last words are in what is read after.
 fn look(dir: &std::path::Path, session: &Session) -> Seen {
-    let (mut exit, mut started) = (None, None);
-    if let Ok(mut journal) = JournalReader::open(&dir.join(coven_holder::JOURNAL)) {
-        while let Ok(records) = journal.read_more(1 << 20) {
-            if records.is_empty() {
-                break;
-            }
-            for (_, stamped) in records {
-                match stamped.record {
-                    Record::Exit(status) => exit = Some(status),
-                    Record::Start { pid, started_ticks, boot_id, .. } => {
-                        started = Some(ProcessIdentity { pid, started_ticks, boot_id });
-                    }
-                    _ => {}
-                }
-            }
+    let connected = HolderClient::connect(dir);
+    let (exit, started) = last_words(dir);
+    let client = match connected {
+        Ok(client) => client,
+        Err(error) => {
+            let finding = if is_gone(&error) { HolderFinding::Gone } else { HolderFinding::Silent };
+            return (finding, None, exit, started);
         }
-    }
-    let Ok(client) = HolderClient::connect(dir) else { return (HolderFinding::Gone, None, exit, started) };
+    };
     // What was recorded in the store counts; only a launch that was cut off is known from its journal alone.
     let Some(recorded) = session.process.clone().or_else(|| started.clone()) else {
         return (HolderFinding::Mismatch, None, exit, started);
     };
     let is_the_same = client.welcome.pid == recorded.pid && client.welcome.started_ticks == recorded.started_ticks;
-    let is_verified =
-        is_the_same && process::is_alive(&recorded) && process::shows(recorded.pid, &session.launch.identity);
-    match is_verified {
+    // A harness that has just ended shows nothing; its holder is about to say how.
+    let is_itself = !process::is_alive(&recorded) || process::shows(recorded.pid, &session.launch.identity);
+    match is_the_same && is_itself {
         true => (HolderFinding::Verified, Some(client), exit, started),
         false => (HolderFinding::Mismatch, None, exit, started),
     }
+}
+
+/// No process listens there: everything else may be a holder that is slow.
+fn is_gone(error: &HolderError) -> bool {
+    use std::io::ErrorKind::{ConnectionRefused, ConnectionReset, NotFound};
+    match error {
+        HolderError::Unreachable(error) => matches!(error.kind(), NotFound | ConnectionRefused),
+        HolderError::Broken(error) => error.kind() == ConnectionReset,
+        HolderError::Closed => true,
+        HolderError::Protocol(_) | HolderError::Refused(_) => false,
+    }
+}
+
+fn last_words(dir: &std::path::Path) -> (Option<ExitStatus>, Option<ProcessIdentity>) {
+    let (mut exit, mut started) = (None, None);
+    let Ok(mut journal) = JournalReader::open(&dir.join(coven_holder::JOURNAL)) else { return (exit, started) };
+    while let Ok(records) = journal.read_more(1 << 20) {
+        if records.is_empty() {
+            break;
+        }
+        for (_, stamped) in records {
+            match stamped.record {
+                Record::Exit(status) => exit = Some(status),
+                Record::Start { pid, started_ticks, boot_id, .. } => {
+                    started = Some(ProcessIdentity { pid, started_ticks, boot_id });
+                }
+                _ => {}
+            }
+        }
+    }
+    (exit, started)
 }
 
 impl Engine {

@@ -63,6 +63,11 @@ impl Guard {
 
 pub async fn check(State(guard): State<Arc<Guard>>, request: Request, next: Next) -> Response {
     match guard.admit(request.headers()) {
+        // A write goes on to its end even if whoever asked goes away: half a launch would be a process nobody owns.
+        Ok(()) if !request.method().is_safe() => match tokio::spawn(next.run(request)).await {
+            Ok(response) => response,
+            Err(_) => ApiError::new(ErrorCode::Internal, "the request failed; see the daemon's log").into_response(),
+        },
         Ok(()) => next.run(request).await,
         Err(refusal) => {
             tracing::warn!(code = refusal.code.as_str(), path = request.uri().path(), "a request was refused");

@@ -1,6 +1,7 @@
 //! Every byte, exactly, from the files and over the socket.
 
 use coven_domain::session::ExitStatus;
+use coven_holder::journal::Record;
 use coven_holder::wire::Request;
 
 use crate::player::Noise;
@@ -74,5 +75,29 @@ fn the_last_bytes_before_an_exit_are_never_lost() {
         assert_eq!(holder.ends(), ExitStatus::Code(round % 7));
         assert_eq!(holder.log(), format!("round {round} and out").into_bytes());
         holder.check_files();
+    }
+}
+
+#[test]
+fn a_holder_killed_in_mid_flood_leaves_a_true_beginning() {
+    let expected = Noise::bytes(4, 64 << 20);
+    for round in 1..=8 {
+        let mut holder = Given::player(&format!("raw; flood 4 {}", expected.len()))
+            .with(|spec| spec.segment_bytes = 1 << 20)
+            .start();
+        let least = round * 700_000;
+        eventually("some of it is there", || (holder.client().welcome.end > least).then_some(()));
+        holder.kill_hard();
+        let log = holder.log();
+        assert!(log.len() as u64 > least);
+        assert!(log == expected[..log.len()], "the log is the beginning of what was written");
+        let mut next = 0;
+        for it in holder.records() {
+            assert_eq!(it.offset, next);
+            if let Record::Output { length } = it.record {
+                next += length;
+            }
+        }
+        assert!(next <= log.len() as u64, "the journal tells of nothing that is not there");
     }
 }

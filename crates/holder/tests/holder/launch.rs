@@ -4,6 +4,7 @@ use std::os::unix::fs::PermissionsExt;
 
 use coven_domain::session::ExitStatus;
 use coven_holder::journal::Record;
+use coven_holder::wire::{Reply, Request};
 use coven_holder::{Ready, SOCKET, process};
 
 use crate::stand::{Given, eventually};
@@ -119,6 +120,23 @@ fn a_folder_with_a_very_long_path_works_and_may_be_renamed_meanwhile() {
     assert_eq!(holder.ends(), ExitStatus::Code(0));
     assert_eq!(holder.log().len(), 2 + 100_000 + 5);
     holder.check_files();
+}
+
+#[test]
+fn a_holder_whose_folder_was_removed_still_comes_to_its_end() {
+    let holder = Given::player("raw; say ready; drink 1; flood 1 3000000; exit 3")
+        .with(|spec| spec.segment_bytes = 1 << 20)
+        .start();
+    holder.shows("ready");
+    let mut client = holder.client();
+    std::fs::remove_dir_all(holder.dir()).expect("our own");
+    client.send(&Request::Input(b"x".to_vec())).expect("the holder listens");
+    client.send(&Request::Watch).expect("the holder listens");
+    let exited = eventually("the exit", || match client.next().expect("an answer") {
+        Reply::Exited { status, .. } => Some(status),
+        _ => None,
+    });
+    assert_eq!(exited, ExitStatus::Code(3));
 }
 
 #[test]

@@ -75,6 +75,7 @@ fn life_25_the_browser_offers_only_what_the_selected_session_allows() {
     assert_eq!(home.session(&done).status, "completed");
 
     let live = titled(&home, "Live", "hang");
+    terminal.shows("● running");
     terminal.types("g");
     let screen = terminal.shows("x kill");
     assert!(screen.contains("attach") && screen.contains("i input"), "{screen}");

@@ -1,0 +1,58 @@
+//! Requests to a holder, each on a connection of its own: input that a harness does not read never stands before a kill.
+
+use std::fs::File;
+use std::io;
+use std::os::fd::AsRawFd;
+use std::path::Path;
+use std::time::Duration;
+
+use coven_domain::SessionId;
+use coven_holder::SOCKET;
+use coven_holder::wire::{Decoder, Reply, Request, VERSION};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::UnixStream;
+
+use super::Engine;
+use crate::error::EngineError;
+
+/// How long a holder may take to handle a request.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+impl Engine {
+    /// Sends and waits until the holder has handled everything.
+    pub(crate) async fn tell_holder(&self, id: SessionId, requests: &[Request]) -> Result<(), EngineError> {
+        let dir = self.home.session_dir(id);
+        match tokio::time::timeout(PATIENCE, tell(&dir, requests)).await {
+            Ok(Ok(())) => Ok(()),
+            Ok(Err(error)) => {
+                tracing::debug!(session = %id, %error, "a holder was not reached");
+                Err(EngineError::HolderGone(id))
+            }
+            Err(_) => Err(EngineError::HolderBusy(id)),
+        }
+    }
+}
+
+async fn tell(dir: &Path, requests: &[Request]) -> io::Result<()> {
+    // Through the folder's descriptor: a socket's path may have 107 bytes only.
+    let folder = File::open(dir)?;
+    let mut stream = UnixStream::connect(format!("/proc/self/fd/{}/{SOCKET}", folder.as_raw_fd())).await?;
+    let mut frames = Request::Hello { version: VERSION }.encode();
+    requests.iter().for_each(|request| frames.extend(request.encode()));
+    frames.extend(Request::Sync.encode());
+    stream.write_all(&frames).await?;
+    let (mut decoder, mut buffer) = (Decoder::default(), [0; 1024]);
+    loop {
+        match stream.read(&mut buffer).await? {
+            0 => return Err(io::ErrorKind::UnexpectedEof.into()),
+            count => decoder.feed(&buffer[..count]),
+        }
+        while let Some(reply) = decoder.reply().map_err(io::Error::other)? {
+            match reply {
+                Reply::Accepted => return Ok(()),
+                Reply::Exited { .. } | Reply::Refused(_) => return Err(io::ErrorKind::ConnectionAborted.into()),
+                Reply::Welcome(_) | Reply::Data { .. } | Reply::Progress { .. } | Reply::Resized { .. } => {}
+            }
+        }
+    }
+}

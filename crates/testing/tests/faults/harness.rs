@@ -1,0 +1,194 @@
+//! Agents that misbehave.
+
+use coven_testing::pattern::{INVALID_UTF8, assert_bytes, flood};
+use coven_testing::sessions::path;
+use coven_testing::{TestHome, TestTerminal, check_invariants, process, wait_until};
+use serde_json::json;
+
+#[test]
+fn a_harness_that_is_killed_failed_with_that_signal() {
+    let home = TestHome::started();
+    let session = home.launch("say hello ;; hang");
+    home.wait_for_output(&session.id, "hello");
+
+    process::kill_hard(session.pid.expect("it runs"));
+
+    let ended = home.wait_for_end(&session.id);
+    assert_eq!((ended.status.as_str(), ended.exit_code), ("failed", Some(137)));
+    assert_eq!(ended.metadata["signal"], 9);
+    let exit = home.entries(&session.id).pop().expect("an exit");
+    assert_eq!((exit.kind.as_str(), &exit.detail["signal"]), ("exit", &json!(9)));
+    check_invariants(&home);
+}
+
+#[test]
+fn a_flooding_harness_is_kept_whole_and_can_be_looked_at_meanwhile() {
+    let home = TestHome::started();
+    let id = home.launch("flood 60000000").id;
+
+    let mut terminal = TestTerminal::open(&home, &["attach", &id]);
+    // The daemon answers others while it floods.
+    while home.session(&id).status == "running" {
+        assert_eq!(home.get(&path(&id, "/screen?format=text")).status, 200);
+    }
+
+    assert_eq!(home.session(&id).status, "completed");
+    assert_bytes("the log", &home.log(&id), &flood(60_000_000));
+    assert_eq!(terminal.wait(), 0);
+    terminal.is_as_it_was();
+    check_invariants(&home);
+}
+
+#[test]
+fn past_its_bound_a_session_drops_the_oldest_segments_and_says_so() {
+    let home = TestHome::started_with(json!({ "sessions": { "maxOutputBytes": 4 << 20 } }));
+
+    let id = home.run_to_end("flood 20000000").id;
+
+    let answer = home.get(&path(&id, "/log"));
+    let first: usize = answer.header("x-coven-offset").parse().expect("an offset");
+    assert!(first > 0 && answer.body.len() <= 5 << 20, "{first} and {} bytes", answer.body.len());
+    assert_bytes("what is left", &answer.body, &flood(20_000_000)[first..]);
+    assert!(home.entries(&id).iter().any(|it| it.kind == "truncated"));
+    check_invariants(&home);
+}
+
+#[test]
+fn a_harness_that_ignores_sigterm_is_ended_after_the_grace_period() {
+    let home = TestHome::started_with(json!({ "sessions": { "killGraceSeconds": 0.3 } }));
+    let session = home.launch("ignore_sigterm ;; say stubborn ;; hang");
+    home.wait_for_output(&session.id, "stubborn");
+
+    let ended = home.kill(&session.id);
+
+    assert_eq!((ended.status.as_str(), ended.exit_code), ("killed", Some(137)));
+    check_invariants(&home);
+}
+
+#[test]
+fn finish_asks_and_then_insists_and_the_session_is_completed() {
+    let home = TestHome::started_with(json!({ "sessions": { "killGraceSeconds": 0.3 } }));
+    let session = home.launch("ignore_sigterm ;; say stubborn ;; hang");
+    home.wait_for_output(&session.id, "stubborn");
+
+    let ended: coven_api::SessionRecord = home.act(&session.id, "finish").json();
+
+    assert_eq!(ended.status, "completed");
+    assert_eq!(ended.metadata["reason"], "finished");
+    check_invariants(&home);
+}
+
+#[test]
+fn children_of_a_harness_that_exits_do_not_outlive_the_kill() {
+    let home = TestHome::started_with(json!({ "sessions": { "killGraceSeconds": 0.3 } }));
+    let session = home.launch("fork_children ;; hang");
+    home.wait_for_output(&session.id, "children are there");
+    assert_eq!(home.harness_processes(&session.id).len(), 4);
+
+    home.kill(&session.id);
+
+    wait_until("nobody of the family is left", || home.harness_processes(&session.id).is_empty());
+    check_invariants(&home);
+}
+
+#[test]
+fn a_harness_that_leaves_children_behind_is_over_when_it_exits() {
+    let home = TestHome::started();
+
+    let session = home.run_to_end("fork_children ;; exit 0");
+
+    assert_eq!((session.status.as_str(), session.exit_code), ("completed", Some(0)));
+    check_invariants(&home);
+}
+
+#[test]
+fn a_harness_that_closes_its_terminal_is_still_supervised() {
+    let home = TestHome::started();
+    let go = home.project().join("go");
+    let script = format!("say bye ;; close_terminal ;; touch closed ;; until {} ;; exit 5", go.display());
+    let session = home.launch(&script);
+    wait_until("it closed its terminal", || home.project().join("closed").exists());
+
+    assert_eq!(home.session(&session.id).status, "running");
+    home.restart();
+    assert_eq!(home.session(&session.id).status, "running");
+    std::fs::write(&go, "").expect("room on disk");
+
+    let ended = home.wait_for_end(&session.id);
+    assert_eq!((ended.status.as_str(), ended.exit_code), ("failed", Some(5)));
+    assert_eq!(home.log_text(&session.id), "bye\r\n");
+    check_invariants(&home);
+}
+
+#[test]
+fn a_harness_that_closed_its_terminal_can_be_killed() {
+    let home = TestHome::started();
+    let session = home.launch("close_terminal ;; touch closed ;; hang");
+    wait_until("it closed its terminal", || home.project().join("closed").exists());
+
+    let ended = home.kill(&session.id);
+
+    assert_eq!(ended.status, "killed");
+    check_invariants(&home);
+}
+
+#[test]
+fn invalid_utf8_is_kept_and_served_byte_for_byte() {
+    let home = TestHome::started();
+
+    let id = home.run_to_end("invalid_utf8").id;
+
+    assert_bytes("the log", &home.log(&id), INVALID_UTF8);
+    let entries = home.entries(&id);
+    let output = entries.iter().find(|it| it.kind == "output").expect("an output");
+    assert_eq!((output.data.as_ref(), output.bytes()), (None, INVALID_UTF8.to_vec()));
+    assert!(home.get(&path(&id, "/screen?format=text")).body.ends_with(b"end"));
+    check_invariants(&home);
+}
+
+#[test]
+fn the_environment_of_the_caller_reaches_the_harness_and_nothing_of_it_is_written_down() {
+    let mut home = TestHome::started();
+    let secret = "s3cret-value-of-the-callers-shell";
+    home.env = vec![
+        ("MY_KEY".to_owned(), secret.to_owned()),
+        ("LD_PRELOAD".to_owned(), String::new()),
+        ("COVEN_TOKEN".to_owned(), "no".to_owned()),
+    ];
+    let script = "env COVEN_TOKEN ;; env LD_PRELOAD ;; env COVEN_SESSION_ID ;; env COVEN_HOME ;; \
+                  env COVEN_TASK_ID ;; until go";
+    let session: coven_api::SessionRecord = home.json(&["run", "claude", script, "--background", "--json"]);
+    let pid = session.pid.expect("it runs");
+    home.wait_for_output(&session.id, "COVEN_TASK_ID");
+    let environment = std::fs::read(format!("/proc/{pid}/environ")).expect("it lives");
+    assert!(environment.split(|byte| *byte == 0).any(|it| it == format!("MY_KEY={secret}").as_bytes()));
+    std::fs::write(home.project().join("go"), "").expect("room on disk");
+    home.wait_for_end(&session.id);
+
+    let path = std::fs::canonicalize(home.path()).expect("there");
+    let expected = format!(
+        "COVEN_TOKEN unset\r\nLD_PRELOAD unset\r\nCOVEN_SESSION_ID={}\r\nCOVEN_HOME={}\r\nCOVEN_TASK_ID=\r\n",
+        session.id,
+        path.display()
+    );
+    assert_eq!(home.log_text(&session.id), expected);
+    home.stop();
+    assert_eq!(files_with(&home.path(), secret.as_bytes()), Vec::<std::path::PathBuf>::new());
+}
+
+/// Every file below `folder` that holds `needle`.
+fn files_with(folder: &std::path::Path, needle: &[u8]) -> Vec<std::path::PathBuf> {
+    let mut found = Vec::new();
+    for entry in std::fs::read_dir(folder).expect("a folder").flatten() {
+        let path = entry.path();
+        match entry.file_type().expect("a type") {
+            kind if kind.is_dir() => found.extend(files_with(&path, needle)),
+            kind if kind.is_file() => {
+                let bytes = std::fs::read(&path).expect("readable");
+                found.extend(bytes.windows(needle.len()).any(|window| window == needle).then_some(path));
+            }
+            _ => {}
+        }
+    }
+    found
+}

@@ -1,0 +1,146 @@
+//! The daemon dies at named points of a launch, a kill and an end: the next one finishes what was begun.
+
+use std::thread;
+
+use coven_api::SessionRecord;
+use coven_testing::pattern::{assert_bytes, flood};
+use coven_testing::{EventFeed, TestHome, check_invariants, process, wait_until};
+use hyper::Method;
+use serde_json::{Value, json};
+
+/// Sends a request that may be cut off: whether an answer comes before the death is not what is tested.
+fn try_post(home: &TestHome, path: &str, body: &Value) {
+    let _ = home.try_request(Method::POST, path, Some(body.to_string().into_bytes()));
+}
+
+/// A launch during which the daemon dies at `point`; the session as the next daemon finds it.
+fn launched_with_death_at(point: &str, script: &str) -> (TestHome, SessionRecord) {
+    let mut home = TestHome::new();
+    home.start_with_fault(point);
+    try_post(&home, "/api/v1/sessions", &json!({ "harness": "claude", "prompt": script }));
+    home.restart_after_death();
+    let session = home.sessions().pop().expect("its record");
+    (home, session)
+}
+
+#[test]
+fn a_daemon_that_dies_after_the_record_leaves_a_failed_launch() {
+    let (home, session) = launched_with_death_at("after_create", "hang");
+
+    assert_eq!((session.status.as_str(), &session.metadata["reason"]), ("failed", &json!("launch_failed")));
+    assert!(home.harness_processes(&session.id).is_empty());
+    check_invariants(&home);
+}
+
+#[test]
+fn a_daemon_that_dies_after_the_spawn_is_followed_by_one_that_adopts() {
+    for point in ["after_spawn", "after_running"] {
+        let (home, session) = launched_with_death_at(point, "echo");
+
+        assert_eq!(session.status, "running", "{point}");
+        home.wait_for_output(&session.id, "ready");
+        home.type_in(&session.id, "hello\r");
+        home.wait_for_output(&session.id, "got:hello");
+        check_invariants(&home);
+    }
+}
+
+#[test]
+fn a_daemon_that_dies_after_the_spawn_of_a_short_session_tells_its_end_later() {
+    for point in ["after_spawn", "after_running", "before_end"] {
+        let (home, session) = launched_with_death_at(point, "say hello ;; exit 4");
+
+        let ended = home.wait_for_end(&session.id);
+        assert_eq!((ended.status.as_str(), ended.exit_code), ("failed", Some(4)), "{point}");
+        assert_eq!(home.log_text(&session.id), "hello\r\n");
+        check_invariants(&home);
+    }
+}
+
+#[test]
+fn a_launch_cut_off_at_any_moment_is_adopted_or_failed() {
+    let home = TestHome::started();
+
+    for round in 0..8 {
+        let script = format!("say round {round} ;; hang");
+        let pid = home.health().pid;
+        let mut feed = EventFeed::open(&home);
+        thread::scope(|scope| {
+            scope.spawn(|| {
+                try_post(&home, "/api/v1/sessions", &json!({ "harness": "claude", "prompt": script }));
+            });
+            feed.next_of("session.created");
+            process::kill_hard(pid);
+        });
+        home.restart_after_death();
+
+        let session = home.sessions().remove(0);
+        match session.status.as_str() {
+            "running" => drop(home.wait_for_output(&session.id, &format!("round {round}"))),
+            "failed" => assert_eq!(session.metadata["reason"], "launch_failed", "{session:?}"),
+            other => panic!("round {round}: {other}"),
+        }
+        check_invariants(&home);
+    }
+}
+
+/// A running session; the daemon dies at `point` while `path` is posted to it.
+fn ended_with_death_at(point: &str, verb: &str) -> (TestHome, SessionRecord) {
+    let mut home = TestHome::new();
+    home.start_with_fault(point);
+    let id = home.launch("say hello ;; hang").id;
+    home.wait_for_output(&id, "hello");
+    try_post(&home, &format!("/api/v1/sessions/{id}/{verb}"), &json!({}));
+    home.restart_after_death();
+    let ended = home.wait_for_end(&id);
+    (home, ended)
+}
+
+#[test]
+fn a_kill_cut_off_after_it_was_recorded_is_carried_out() {
+    for point in ["after_kill", "before_end"] {
+        let (home, ended) = ended_with_death_at(point, "kill");
+
+        assert_eq!((ended.status.as_str(), ended.exit_code), ("killed", Some(143)), "{point}");
+        wait_until("its processes are gone", || home.harness_processes(&ended.id).is_empty());
+        assert!(home.entries(&ended.id).iter().any(|it| it.kind == "kill"), "{point}");
+        check_invariants(&home);
+    }
+}
+
+#[test]
+fn a_finish_cut_off_after_it_was_recorded_is_carried_out() {
+    for point in ["after_finish", "before_end"] {
+        let (home, ended) = ended_with_death_at(point, "finish");
+
+        assert_eq!((ended.status.as_str(), &ended.metadata["reason"]), ("completed", &json!("finished")), "{point}");
+        check_invariants(&home);
+    }
+}
+
+#[test]
+fn a_sacrifice_cut_off_after_it_was_recorded_leaves_no_files() {
+    let mut home = TestHome::new();
+    home.start_with_fault("after_sacrifice");
+    let id = home.run_to_end("flood 3000000").id;
+
+    let _ = home.try_request(Method::DELETE, &format!("/api/v1/sessions/{id}"), None);
+    home.restart_after_death();
+
+    home.get(&format!("/api/v1/sessions/{id}")).refused(404, "session_not_found");
+    wait_until("its folder is gone", || !home.session_dir(&id).exists());
+    check_invariants(&home);
+}
+
+#[test]
+fn compression_cut_off_between_its_files_leaves_one_log() {
+    let mut home = TestHome::new();
+    home.start_with_fault("after_packing");
+    let id = home.launch("flood 3000000").id;
+
+    home.restart_after_death();
+
+    assert_eq!(home.wait_for_end(&id).status, "completed");
+    assert_bytes("the log", &home.log(&id), &flood(3_000_000));
+    check_invariants(&home);
+}

@@ -1,0 +1,163 @@
+//! Files as a power cut or a bad disk leaves them.
+
+use std::fs::{self, OpenOptions};
+use std::io::Write;
+use std::path::PathBuf;
+
+use coven_testing::pattern::{assert_bytes, flood};
+use coven_testing::sessions::path;
+use coven_testing::{TestHome, check_invariants, wait_until};
+use serde_json::json;
+
+/// A home with the log of its sessions in plain files.
+fn plain() -> TestHome {
+    TestHome::started_with(json!({ "sessions": { "compressFinished": false, "killGraceSeconds": 2.0 } }))
+}
+
+fn journal(home: &TestHome, id: &str) -> PathBuf {
+    home.session_dir(id).join("journal")
+}
+
+fn segment(home: &TestHome, id: &str) -> PathBuf {
+    home.session_dir(id).join("0000000000000000.log")
+}
+
+fn cut(path: &std::path::Path, bytes: u64) {
+    let file = OpenOptions::new().write(true).open(path).expect("a file");
+    let length = file.metadata().expect("a length").len();
+    file.set_len(length - bytes).expect("room on disk");
+}
+
+/// A session that ended while no daemon ran.
+fn ended_alone(home: &TestHome, script: &str) -> String {
+    let go = home.project().join("go");
+    let id = home.launch(&format!("until {} ;; {script}", go.display())).id;
+    home.kill_daemon();
+    fs::write(&go, "").expect("room on disk");
+    wait_until("the session is over", || home.processes().is_empty());
+    id
+}
+
+#[test]
+fn a_torn_exit_record_counts_as_no_exit() {
+    let home = plain();
+    let id = ended_alone(&home, "say hello ;; exit 0");
+
+    cut(&journal(&home, &id), 3);
+    home.start();
+
+    assert_eq!(home.session(&id).status, "orphaned");
+    assert_eq!(home.log_text(&id), "hello\r\n");
+    check_invariants(&home);
+}
+
+#[test]
+fn garbage_behind_the_last_record_is_not_given_out() {
+    let home = plain();
+    let id = ended_alone(&home, "say hello ;; exit 0");
+
+    let mut file = OpenOptions::new().append(true).open(journal(&home, &id)).expect("a journal");
+    file.write_all(&[0xff; 100]).expect("room on disk");
+    home.start();
+
+    assert_eq!(home.session(&id).status, "completed");
+    assert_eq!(home.log_text(&id), "hello\r\n");
+    check_invariants(&home);
+}
+
+#[test]
+fn an_empty_or_missing_journal_makes_the_session_orphaned() {
+    for is_missing in [false, true] {
+        let home = plain();
+        let id = ended_alone(&home, "say hello ;; exit 0");
+
+        match is_missing {
+            true => fs::remove_file(journal(&home, &id)).expect("it was there"),
+            false => fs::write(journal(&home, &id), "").expect("room on disk"),
+        }
+        home.start();
+
+        assert_eq!(home.session(&id).status, "orphaned", "missing: {is_missing}");
+        assert_eq!(home.get(&path(&id, "/entries")).status, 200);
+        assert_eq!(home.get(&path(&id, "/log")).status, 200);
+        assert_eq!(home.get(&path(&id, "/screen?format=text")).status, 200);
+    }
+}
+
+#[test]
+fn an_empty_segment_that_a_rotation_left_is_an_end_and_not_an_error() {
+    let home = plain();
+    let id = home.run_to_end("flood 100000").id;
+    home.stop();
+
+    fs::write(home.session_dir(&id).join(format!("{:016x}.log", 100_000)), "").expect("room on disk");
+    home.start();
+
+    assert_bytes("the log", &home.log(&id), &flood(100_000));
+    check_invariants(&home);
+}
+
+#[test]
+fn a_cut_off_segment_gives_what_is_there() {
+    let home = plain();
+    let id = home.run_to_end("flood 100000").id;
+    let entries = home.entries(&id).len();
+    home.stop();
+
+    cut(&segment(&home, &id), 40_000);
+    home.start();
+
+    assert_bytes("the log", &home.log(&id), &flood(60_000));
+    assert_eq!(home.entries(&id).len(), entries);
+    assert_eq!(home.get(&path(&id, "/screen")).status, 200);
+    assert_eq!(home.command(&["replay", &id]).output().expect("coven runs").stdout.len(), 60_000);
+}
+
+#[test]
+fn an_empty_log_is_an_empty_log() {
+    let home = plain();
+    let id = home.run_to_end("say hello").id;
+    home.stop();
+
+    fs::write(segment(&home, &id), "").expect("room on disk");
+    home.start();
+
+    assert_eq!(home.log(&id), b"");
+    assert_eq!(home.entry_kinds(&id), ["start", "output", "exit"]);
+    home.coven(&["attach", &id]).done();
+    for format in ["text", "asciicast", "html", "jsonl"] {
+        home.coven(&["export", &id, "--format", format]).done();
+    }
+}
+
+#[test]
+fn a_damaged_compressed_log_is_told_and_hurts_nobody_else() {
+    let home = TestHome::started();
+    let damaged = home.run_to_end("flood 100000").id;
+    let fine = home.run_to_end("say fine").id;
+    let packed = home.session_dir(&damaged).join("0000000000000000.log.zst");
+    wait_until("it is compressed", || packed.exists() && !segment(&home, &damaged).exists());
+    home.stop();
+
+    cut(&packed, 5);
+    home.start();
+
+    let answer = home.get(&path(&damaged, "/log"));
+    assert!(answer.status == 500, "{} {:?}", answer.status, String::from_utf8_lossy(&answer.body));
+    assert!(!answer.refused(500, "internal").is_empty());
+    assert_eq!(home.log_text(&fine), "fine\r\n");
+    assert_eq!(home.sacrifice(&damaged).status, 200);
+    check_invariants(&home);
+}
+
+#[test]
+fn a_database_of_another_program_is_refused_and_left_alone() {
+    let home = TestHome::new();
+    let foreign = b"this is no database, but it is somebody's".repeat(200);
+    fs::write(home.path().join("coven.db"), &foreign).expect("room on disk");
+
+    let message = home.coven(&["daemon", "start"]).refused(1);
+
+    assert!(message.contains("database"), "{message}");
+    assert_eq!(fs::read(home.path().join("coven.db")).expect("there"), foreign);
+}
