@@ -189,6 +189,10 @@ fn start_log(home: &Home) -> Option<tracing_appender::non_blocking::WorkerGuard>
         .max_log_files(14)
         .build(home.logs_dir())
         .ok()?;
+    // The folder is private already; the files are as private as everything else in the home.
+    for file in fs::read_dir(home.logs_dir()).ok()?.flatten() {
+        let _ = fs::set_permissions(file.path(), fs::Permissions::from_mode(0o600));
+    }
     let (writer, guard) = tracing_appender::non_blocking(appender);
     let filter = tracing_subscriber::EnvFilter::try_from_env("COVEN_LOG")
         .unwrap_or_else(|_| tracing_subscriber::EnvFilter::new("info"));

@@ -108,11 +108,13 @@ fn start(home: &Home, args: StartArgs) -> Result<(), Failure> {
 fn stop(home: &Home, kill_sessions: bool) -> Result<bool, Failure> {
     block_on(async {
         let Some(mut link) = Link::running(home).await? else { return Ok(false) };
+        let health: HealthResponse = link.get("/api/v1/health").await?;
         let body = serde_json::to_vec(&json!({ "kill_sessions": kill_sessions })).expect("plain data");
         link.bytes(Method::POST, "/api/v1/daemon/stop", Some(body)).await?;
         drop(link);
         let deadline = Instant::now() + STOPS_WITHIN;
-        while Link::running(home).await?.is_some() {
+        // The process, not only its socket: until it is gone it holds the store.
+        while is_alive(health.pid) {
             if Instant::now() > deadline {
                 return Err(Failure::failed("the daemon does not end", "See what it does: `coven daemon logs`"));
             }
@@ -120,6 +122,14 @@ fn stop(home: &Home, kill_sessions: bool) -> Result<bool, Failure> {
         }
         Ok(true)
     })
+}
+
+/// Whether the process still does anything; a zombie does not.
+fn is_alive(pid: u32) -> bool {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    // The state follows the program's name, which may hold anything.
+    let state = stat.rsplit_once(')').and_then(|(_, rest)| rest.trim_start().chars().next());
+    !matches!(state, None | Some('Z' | 'X'))
 }
 
 fn status(home: &Home, as_json: bool) -> Result<ExitCode, Failure> {

@@ -90,9 +90,10 @@ impl Model {
         self.lock().step(target)
     }
 
-    /// Feeds up to where the log is known to reach.
+    /// Feeds up to where the log is known to reach now; a flood that goes on is not waited for.
     pub fn catch_up(&self) -> io::Result<()> {
-        while self.step()? {}
+        let target = self.target.load(Ordering::Acquire);
+        while self.lock().step(target)? {}
         Ok(())
     }
 
