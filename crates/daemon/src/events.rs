@@ -2,6 +2,7 @@
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use bytes::Bytes;
 use coven_api::event::EventRecord;
@@ -14,6 +15,7 @@ const RING_BYTES: usize = 8 << 20;
 /// The most a subscriber is sent at once.
 pub const CHUNK_BYTES: usize = 64 << 10;
 const PAGE: usize = 1000;
+const RETRY: Duration = Duration::from_secs(1);
 
 #[derive(Debug, Clone)]
 struct Block {
@@ -156,7 +158,7 @@ pub async fn pump(hub: Arc<Hub>, store: Arc<dyn Store>, mut committed: watch::Re
                 Ok(events) => hub.publish(&events),
                 Err(error) => {
                     log_failure(&error);
-                    break;
+                    tokio::time::sleep(RETRY).await;
                 }
             }
         }
@@ -164,7 +166,7 @@ pub async fn pump(hub: Arc<Hub>, store: Arc<dyn Store>, mut committed: watch::Re
 }
 
 fn log_failure(error: &StoreError) {
-    tracing::error!(%error, "events could not be read; subscribers get them with the next change");
+    tracing::error!(%error, "events could not be read; it is tried again");
 }
 
 #[cfg(test)]

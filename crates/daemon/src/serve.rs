@@ -113,14 +113,23 @@ fn close_inherited_files() {
     }
 }
 
+/// Every session needs a few descriptors. Tells the limit that was in force, for the harnesses.
+fn raise_open_files() -> Option<u64> {
+    use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+    let before = getrlimit(Resource::Nofile);
+    let _ = setrlimit(Resource::Nofile, Rlimit { current: before.maximum, maximum: before.maximum });
+    before.current
+}
+
 async fn run(options: &ServeOptions) -> Result<(), ServeError> {
+    let open_files = raise_open_files();
     let home = Home::at(&options.home)?;
     home.create()?;
     let socket = home.socket()?;
     let config = config::load(&home)?;
     let _log = start_log(&home);
     let mut notices = Vec::new();
-    if home.has_legacy_state() && !home.db().exists() {
+    if home.has_legacy_state() {
         notices.push("Run `coven migrate` to migrate existing state".to_owned());
     }
     // The store's lock makes this the home's only daemon; everything after it may assume so.
@@ -133,7 +142,7 @@ async fn run(options: &ServeOptions) -> Result<(), ServeError> {
     let tcp = listen_tcp(options, &config).await?;
     let token =
         write_token(&home.token_file()).map_err(|source| ServeError::Io { doing: "write the token", source })?;
-    let engine = Engine::new(store, home, config, hub, committed, program)
+    let engine = Engine::new(store, home, config, hub, committed, program, open_files)
         .map_err(|source| ServeError::Io { doing: "start the screens' thread", source })?;
     let engine = Arc::new(engine);
     let unix = listen_unix(&socket)?;
@@ -141,6 +150,7 @@ async fn run(options: &ServeOptions) -> Result<(), ServeError> {
     let recovered = recovery::recover(&engine).await?;
     tracing::info!(?recovered, pid = std::process::id(), "the daemon is ready");
     let retention = tokio::spawn(retention::run(engine.clone()));
+    recovery::tidy_up(&engine).await?;
     let listen = tcp.as_ref().and_then(|tcp| tcp.local_addr().ok());
     let app = App { engine: engine.clone(), listen: listen.map(|address| address.to_string().into()) };
     let on_socket = axum::serve(OurUsersOnly(unix), router(app.clone(), Guard::Socket))
@@ -155,10 +165,13 @@ async fn run(options: &ServeOptions) -> Result<(), ServeError> {
 
     wait_for_stop(&engine).await;
     tracing::info!("the daemon stops; sessions go on");
-    let _ = tokio::time::timeout(STOP_LIMIT, on_socket).await;
-    if let Some(on_tcp) = on_tcp {
-        let _ = tokio::time::timeout(STOP_LIMIT, on_tcp).await;
-    }
+    let _ = tokio::time::timeout(STOP_LIMIT, async {
+        let _ = on_socket.await;
+        if let Some(on_tcp) = on_tcp {
+            let _ = on_tcp.await;
+        }
+    })
+    .await;
     let _ = fs::remove_file(&socket);
     retention.abort();
     pump.abort();

@@ -105,9 +105,6 @@ impl ExitStatus {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Launch {
     pub argv: Vec<String>,
-    /// Variables the harness's own definition adds; no caller's value is ever in here.
-    #[serde(default)]
-    pub env: Vec<(String, String)>,
     /// What the command line of the living process must contain; empty where any command may run.
     #[serde(default)]
     pub identity: String,
@@ -152,6 +149,10 @@ pub enum NotNow {
     AlreadyArchived,
     #[error("the session is not archived")]
     NotArchived,
+    #[error("the session is archived; bring it back with `coven summon`")]
+    Archived,
+    #[error("the session has not been started; launch it with `coven start`")]
+    NotStarted,
     #[error("the session was launched before; only a record made with --detach can be started")]
     AlreadyLaunched,
 }
@@ -160,6 +161,15 @@ impl Session {
     /// Input and kill reach it.
     pub fn is_live(&self) -> bool {
         self.state == SessionState::Running && self.archived_at.is_none()
+    }
+
+    /// Nothing of it runs any more, and how it ended is known.
+    pub fn is_over(&self) -> bool {
+        match self.state {
+            SessionState::Created | SessionState::Running => false,
+            SessionState::Killed => self.exit_code.is_some(),
+            SessionState::Completed | SessionState::Failed | SessionState::Orphaned => true,
+        }
     }
 
     /// A record that launched nothing and is not about to.
@@ -349,7 +359,6 @@ mod tests {
             end_intent: None,
             launch: Launch {
                 argv: vec!["x".into()],
-                env: vec![],
                 identity: String::new(),
                 typed: String::new(),
                 rows: 24,

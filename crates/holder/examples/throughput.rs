@@ -99,6 +99,7 @@ fn hold(dir: &Path, argv: Vec<String>) -> Child {
         rows: 24,
         cols: 80,
         typed: String::new(),
+        open_files: None,
         max_output_bytes: 1 << 30,
         segment_bytes: 8 << 20,
     };

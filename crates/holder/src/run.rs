@@ -97,6 +97,11 @@ fn settle() -> Result<Spec, String> {
     let _ = rustix::process::setsid();
     // Orphans of the harness come to us, so that a kill can find them.
     let _ = rustix::process::set_child_subreaper(Some(rustix::process::getpid()));
+    if let Some(current) = spec.open_files {
+        let maximum = rustix::process::getrlimit(rustix::process::Resource::Nofile).maximum;
+        let limit = rustix::process::Rlimit { current: Some(current), maximum };
+        let _ = rustix::process::setrlimit(rustix::process::Resource::Nofile, limit);
+    }
     // From inside its folder a holder does not care if a folder above is renamed.
     spec.cwd = std::path::absolute(&spec.cwd).map_err(|error| format!("no working folder: {error}"))?;
     std::env::set_current_dir(&spec.dir).map_err(|error| format!("the session's folder cannot be used: {error}"))?;

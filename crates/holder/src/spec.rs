@@ -26,6 +26,9 @@ pub struct Spec {
     pub cols: u16,
     /// Typed into the terminal at once.
     pub typed: String,
+    /// The soft limit of open files that the harness is to have; the daemon's own is higher.
+    #[serde(default)]
+    pub open_files: Option<u64>,
     pub max_output_bytes: u64,
     pub segment_bytes: u64,
 }

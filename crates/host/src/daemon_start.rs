@@ -8,10 +8,14 @@ use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
 
 use serde::{Deserialize, Serialize};
 
 use crate::{Home, HomeError};
+
+/// How long a daemon that is stopping may hold the store.
+const OLD_ONE_ENDS: Duration = Duration::from_secs(5);
 
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {
@@ -73,19 +77,32 @@ pub fn ensure_running(home: &Home, extra_args: &[String]) -> Result<Started, Sta
         return Ok(running(socket));
     }
     let log = home.logs_dir().join("daemon.err");
-    let mut child = command(home, &log, extra_args)?.spawn().map_err(StartError::Spawn)?;
+    let until = Instant::now() + OLD_ONE_ENDS;
+    loop {
+        match start_new(home, &socket, &log, extra_args) {
+            // One that was just stopped still writes its last; its lock goes with its process.
+            Err(StartError::Refused { exit_code: 5, .. }) if Instant::now() < until => {
+                std::thread::sleep(Duration::from_millis(50));
+            }
+            started => return started,
+        }
+    }
+}
+
+fn start_new(home: &Home, socket: &Path, log: &Path, extra_args: &[String]) -> Result<Started, StartError> {
+    let mut child = command(home, log, extra_args)?.spawn().map_err(StartError::Spawn)?;
     let stdout = child.stdout.take().expect("it was piped");
     let mut line = String::new();
     BufReader::new(stdout).read_line(&mut line).map_err(StartError::Spawn)?;
     match serde_json::from_str(&line) {
-        Ok(FirstWord::Ready { notices, .. }) => Ok(Started { socket, is_new: true, notices }),
+        Ok(FirstWord::Ready { notices, .. }) => Ok(Started { socket: socket.to_owned(), is_new: true, notices }),
         Ok(FirstWord::Failed { message, exit_code }) => {
             let _ = child.wait();
             Err(StartError::Refused { message, exit_code })
         }
         Err(_) => {
             let _ = child.wait();
-            Err(StartError::Died { log })
+            Err(StartError::Died { log: log.to_owned() })
         }
     }
 }

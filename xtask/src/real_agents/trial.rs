@@ -11,7 +11,7 @@ use super::stage::Stage;
 use super::{Outcome, eventually};
 
 /// Some agents need most of a minute to start on a busy machine.
-const PATIENCE: Duration = Duration::from_secs(120);
+const PATIENCE: Duration = Duration::from_secs(180);
 /// Longer than any grace period.
 const DEATH: Duration = Duration::from_secs(20);
 /// Enter right behind the text is taken for part of a paste.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use coven_domain::SessionId;
 use coven_domain::session::{Session, SessionState};
 use coven_host::clock;
-use coven_store::Change;
+use coven_store::{Change, StoreError};
 
 use super::Engine;
 use super::log_file;
@@ -30,15 +30,30 @@ impl Engine {
     /// Deletes record, ledger and log. A session that was killed a moment ago is waited for.
     pub async fn sacrifice_session(&self, id: SessionId) -> Result<Session, EngineError> {
         let not_now = |source| EngineError::NotNow { id, source };
-        self.session(id).await?.at_rest().map_err(not_now)?;
-        self.wait_for_end(id).await?;
-        let mut tx = self.store.begin().await?;
-        let session = tx.session(id).await?.ok_or_else(|| EngineError::SessionNotFound(id.to_string()))?;
+        let session = self.session(id).await?;
         session.at_rest().map_err(not_now)?;
-        tx.record(Change::SessionSacrificed(id), clock::now()).await?;
-        self.commit(tx).await?;
+        if !session.is_detached() {
+            self.wait_for_end(id).await?;
+        }
+        let session = match self.delete_record(id).await {
+            // Deleting is how room is made.
+            Err(EngineError::Store(StoreError::Full)) => {
+                self.make_room();
+                self.delete_record(id).await?
+            }
+            other => other?,
+        };
         fault::point("after_sacrifice");
         self.remove_files(id).await;
+        Ok(session)
+    }
+
+    async fn delete_record(&self, id: SessionId) -> Result<Session, EngineError> {
+        let mut tx = self.store.begin().await?;
+        let session = tx.session(id).await?.ok_or_else(|| EngineError::SessionNotFound(id.to_string()))?;
+        session.at_rest().map_err(|source| EngineError::NotNow { id, source })?;
+        tx.record(Change::SessionSacrificed(id), clock::now()).await?;
+        self.commit(tx).await?;
         Ok(session)
     }
 
@@ -53,11 +68,8 @@ impl Engine {
         }
     }
 
-    /// Compresses the log of a finished session in the background, one session at a time.
-    pub(crate) fn compress_later(self: &Arc<Self>, id: SessionId) {
-        if !self.config.sessions.compress_finished {
-            return;
-        }
+    /// Brings the screen of a session that has ended to its end, then compresses its log; one session at a time.
+    pub(crate) fn tidy_later(self: &Arc<Self>, id: SessionId) {
         let engine = self.clone();
         // Owned by the runtime: a daemon that stops leaves whole files, plain or compressed.
         tokio::spawn(async move {
@@ -72,6 +84,10 @@ impl Engine {
             let dir = engine.home.session_dir(id);
             // A holder that lives may still write: its log is nobody else's.
             if coven_holder::client::connect_socket(&dir).is_ok() {
+                return;
+            }
+            engine.close_screen(id).await;
+            if !engine.config.sessions.compress_finished {
                 return;
             }
             let engine = engine.clone();

@@ -4,27 +4,61 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use coven_domain::SessionId;
-use coven_domain::session::{EndIntent, Session};
+use coven_domain::session::{EndIntent, NotNow, Session};
 use coven_holder::process;
 use coven_holder::wire::{How, Request};
+use coven_store::StoreError;
 use rustix::process::{Pid, Signal, kill_process, kill_process_group};
 
 use super::Engine;
 use crate::error::EngineError;
 use crate::fault;
 
+/// How long a session may take to end when all are killed; its holder goes on ending it.
+const KILL_ALL_LIMIT: Duration = Duration::from_secs(30);
+const DISK_FULL: &str = "the disk is full; free some space";
+
 impl Engine {
     /// Accepted means: the record says `killed` and the whole group has its signal; SIGKILL follows the grace period.
     pub async fn kill_session(&self, id: SessionId) -> Result<Session, EngineError> {
-        let session = self
-            .change_session(id, "killed", |session, now| {
+        let kill = || {
+            self.change_session(id, "killed", |session, now| {
                 must_be_live(session)?;
                 session.killed(now).map_err(EngineError::from)
             })
-            .await?;
+        };
+        let session = match kill().await {
+            // What fills the disk must be stoppable.
+            Err(EngineError::Store(StoreError::Full)) => {
+                self.make_room();
+                match kill().await {
+                    Err(error @ EngineError::Store(StoreError::Full)) => {
+                        self.send_end(&self.session(id).await?, How::Kill).await;
+                        return Err(error);
+                    }
+                    other => other?,
+                }
+            }
+            other => other?,
+        };
         fault::point("after_kill");
         self.send_end(&session, How::Kill).await;
         Ok(session)
+    }
+
+    /// Gives up the ballast so that a small write fits on a full disk.
+    pub(crate) fn make_room(&self) {
+        self.report_problem(DISK_FULL);
+        if self.ballast.release() {
+            tracing::warn!("the disk is full; the ballast was given up");
+        }
+    }
+
+    /// Takes the ballast again, once there is room.
+    pub(crate) fn restore_ballast(&self) {
+        if self.ballast.refill().is_ok() {
+            self.forget_problem(DISK_FULL);
+        }
     }
 
     /// Asks a session to end and waits until it has.
@@ -49,16 +83,25 @@ impl Engine {
         }
     }
 
-    /// Waits until the record has reached a state in which nothing runs.
+    /// Waits until the record says that nothing runs, or the daemon stops.
     pub async fn wait_for_end(&self, id: SessionId) -> Result<Session, EngineError> {
+        let mut commits = self.commits();
         loop {
-            if let Some(live) = self.live_session(id) {
-                live.ended().await;
-            }
+            // Marked as seen before reading: what is committed after wakes us.
+            commits.borrow_and_update();
             let session = self.session(id).await?;
-            match self.live_session(id) {
-                None => return Ok(session),
-                Some(_) => continue,
+            if session.is_detached() {
+                return Err(EngineError::NotNow { id, source: NotNow::NotStarted });
+            }
+            if session.is_over() {
+                if let Some(live) = self.live_session(id) {
+                    live.ended().await;
+                }
+                return Ok(session);
+            }
+            tokio::select! {
+                changed = commits.changed() => if changed.is_err() { return Err(EngineError::Stopping) },
+                () = self.stopped() => return Err(EngineError::Stopping),
             }
         }
     }
@@ -70,7 +113,7 @@ impl Engine {
             }
         }
         for live in self.live_sessions() {
-            live.ended().await;
+            let _ = tokio::time::timeout(KILL_ALL_LIMIT, live.ended()).await;
         }
     }
 
@@ -90,7 +133,9 @@ impl Engine {
         while process::is_alive(&recorded) && tokio::time::Instant::now() < until {
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
-        let _ = kill_process_group(leader, Signal::KILL);
+        if process::is_alive(&recorded) {
+            let _ = kill_process_group(leader, Signal::KILL);
+        }
         for member in family {
             let is_the_same = process::stat(member.pid).is_ok_and(|now| now.started_ticks == member.started_ticks);
             if let (true, Some(pid)) = (is_the_same, Pid::from_raw(member.pid.cast_signed())) {

@@ -65,7 +65,7 @@ impl Engine {
                 followed.end();
                 engine.after_end(&followed).await;
             }
-            if let Some(mut holder) = holder {
+            if let Some(mut holder) = holder.filter(|_| !engine.is_stopping()) {
                 let _ = tokio::task::spawn_blocking(move || holder.wait()).await;
             }
         });
@@ -226,6 +226,9 @@ impl Engine {
         let now = clock::now();
         let mut tx = self.store.begin().await?;
         let Some(mut session) = tx.session(id).await? else { return Ok(()) };
+        if tail.exit.is_none() && orphaned == HOLDER_GONE {
+            tail.claim_rest(&self.home.session_dir(id), now);
+        }
         tx.append_entries(id, &tail.pending).await?;
         if let Some(event) = end_of(&mut session, tail, orphaned, now)? {
             tx.record(Change::SessionChanged { session, event }, now).await?;
@@ -235,22 +238,15 @@ impl Engine {
         Ok(())
     }
 
-    /// What comes after an end is written: the last keyframe, leftovers, compression.
+    /// What comes after an end is written: leftovers, the last keyframes, compression.
     async fn after_end(self: &Arc<Self>, live: &Arc<LiveSession>) {
         if let Ok(Some(session)) = self.store.session(live.id).await
             && session.state == SessionState::Orphaned
         {
             self.end_leftovers(&session).await;
         }
-        if let Some(model) = live.model.clone() {
-            let end = live.tail.lock().await.end;
-            self.screens.advance(&model, end, Arc::new(|| ()));
-            let caught_up = tokio::task::spawn_blocking(move || model.catch_up().map(|()| model.close())).await;
-            if matches!(caught_up, Ok(Ok(()))) {
-                let _ = self.store_ledger(live).await;
-            }
-        }
-        self.compress_later(live.id);
+        let _ = self.store_ledger(live).await;
+        self.tidy_later(live.id);
     }
 }
 

@@ -11,12 +11,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use coven_domain::harness::{Harness, Program};
-use coven_domain::session::{Channel, Launch, ProcessIdentity, Session, SessionState};
-use coven_domain::text::{Prompt, Title};
+use coven_domain::session::{Channel, Launch, NotNow, ProcessIdentity, Session, SessionState};
+use coven_domain::text::{BadText, MAX_PROMPT_BYTES, Prompt, Title};
 use coven_domain::{RepoId, SessionId};
 use coven_holder::wire::{How, Request};
 use coven_holder::{Ready, Spec, Stage};
-use coven_host::{WorkDir, clock, program, work_dir};
+use coven_host::{WorkDir, WorkDirError, clock, program, work_dir};
 use coven_store::Change;
 use serde_json::Map;
 use uuid::Uuid;
@@ -52,7 +52,13 @@ impl Engine {
         let title = new.title.as_deref().map(Title::parse).transpose()?;
         let folder = self.work_dir(&new).await?;
         let env = self.environment(new.env);
+        if new.channel == Some(Channel::Acp) {
+            return Err(EngineError::Invalid("the acp channel is not there yet; leave channel out".to_owned()));
+        }
         let launch = self.launch_plan(&new.harness, new.argv, &prompt, &env, new.size)?;
+        if let Some(long) = launch.argv.iter().find(|arg| arg.len() > MAX_PROMPT_BYTES) {
+            return Err(BadText::PromptTooLong { bytes: long.len() }.into());
+        }
         let harness = new.harness.unwrap_or_else(|| "command".to_owned());
         let now = clock::now();
         let name = Path::new(launch.argv.first().map_or("", String::as_str))
@@ -96,10 +102,23 @@ impl Engine {
         env: Option<BTreeMap<String, String>>,
         size: (Option<u16>, Option<u16>),
     ) -> Result<Session, EngineError> {
+        // Folders and programs may have changed since the record was made.
+        let record = self.session(id).await?;
+        if record.is_detached() {
+            let folder = WorkDir::inside(Path::new(&record.project_root), Path::new(&record.cwd))?;
+            if folder.cwd != Path::new(&record.cwd) {
+                return Err(WorkDirError::OutsideRoot { cwd: folder.cwd, root: folder.root }.into());
+            }
+            let program = record.launch.argv.first().map_or("", String::as_str);
+            if program::find(program, None).is_none() {
+                let hint = "install it, or make the record anew".to_owned();
+                return Err(EngineError::NotInstalled { id: record.harness, program: program.to_owned(), hint });
+            }
+        }
         let session = self
             .change_session(id, "launching", |session, now| {
                 if session.archived_at.is_some() {
-                    return Err(EngineError::NotLive { id, state: "archived".to_owned() });
+                    return Err(EngineError::NotNow { id, source: NotNow::Archived });
                 }
                 session.launching(now).map_err(|source| EngineError::NotNow { id, source })?;
                 session.launch.rows = size.0.unwrap_or(session.launch.rows).clamp(1, 1000);
@@ -126,6 +145,7 @@ impl Engine {
                     tracing::debug!(session = %id, %error, "ended before it was followed");
                     self.change_session(id, "running", |session, now| session.spawned(process, now)).await?;
                     self.settle_from_journal(id, HOLDER_GONE).await?;
+                    reap(holder);
                     return self.session(id).await;
                 }
                 Err(error) => {
@@ -213,6 +233,15 @@ impl Engine {
             }
         };
         let fixed = self.config.sessions.root.as_ref().map(PathBuf::from).or_else(|| self.home.project_root());
+        for path in [&new.cwd, &new.project_root].into_iter().flatten().filter(|path| !path.is_absolute()) {
+            return Err(EngineError::Invalid(format!(
+                "{} is not an absolute path; give the whole path",
+                path.display()
+            )));
+        }
+        if let Some(missing) = new.cwd.iter().find(|path| !path.is_dir()) {
+            return Err(WorkDirError::Missing(missing.clone()).into());
+        }
         let cwd = new.cwd.clone().or_else(|| repo.map(|repo| PathBuf::from(repo.path)));
         let asked = new.project_root.clone();
         let root = match (&fixed, &asked, &cwd) {
@@ -244,7 +273,6 @@ impl Engine {
         let plan = |argv: Vec<String>, typed: String, harness: Option<&Harness>| Launch {
             argv,
             typed,
-            env: harness.map(|it| it.env.clone().into_iter().collect()).unwrap_or_default(),
             identity: harness.map(|it| it.identity.clone()).unwrap_or_default(),
             rows: size.0.unwrap_or(sessions.rows).clamp(1, 1000),
             cols: size.1.unwrap_or(sessions.cols).clamp(1, 1000),
@@ -320,7 +348,10 @@ impl Engine {
 
     fn spec(&self, session: &Session, mut env: BTreeMap<String, String>) -> Spec {
         let launch = &session.launch;
-        env.extend(launch.env.iter().cloned());
+        // Looked up when it is launched: the values of a configured environment are never written down.
+        if let Some(harness) = self.harnesses.iter().find(|harness| harness.id == session.harness) {
+            env.extend(harness.env.clone());
+        }
         env.insert("COVEN_SESSION_ID".to_owned(), session.id.to_string());
         env.insert("COVEN_HOME".to_owned(), self.home.path().to_string_lossy().into_owned());
         // A session that belongs to no task must not inherit the one of whoever asked.
@@ -338,9 +369,15 @@ impl Engine {
             cols: launch.cols,
             typed: launch.typed.clone(),
             max_output_bytes: self.config.sessions.max_output_bytes,
+            open_files: self.open_files,
             segment_bytes: SEGMENT_BYTES.min(self.config.sessions.max_output_bytes / 8),
         }
     }
+}
+
+/// Collects a holder that has ended or is about to.
+fn reap(mut holder: Child) {
+    tokio::task::spawn_blocking(move || holder.wait());
 }
 
 /// Starts a holder and waits for its first word.

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use coven_domain::SessionId;
-use coven_domain::entry::Entry;
+use coven_domain::entry::{Entry, EntryKind};
 use coven_domain::session::ExitStatus;
 use coven_holder::journal::{JournalReader, Record};
 use tokio::sync::{Mutex, Notify, watch};
@@ -83,6 +83,19 @@ impl Tail {
                 }
             }
         }
+    }
+
+    /// Output that the holder wrote to the log and could not note down before it was killed.
+    pub fn claim_rest(&mut self, dir: &std::path::Path, now: coven_domain::Timestamp) {
+        let end = super::log_file::LogFile::new(dir).range().map_or(0, |range| range.end);
+        // Without a start there was no output, and without an order no number for it.
+        if self.started.is_none() || end <= self.end {
+            return;
+        }
+        let seq = self.pending.last().map_or(self.stored, |last| last.seq).max(self.reader.seq()) + 1;
+        let (kind, offset, length) = (EntryKind::Output, self.end, end - self.end);
+        self.pending.push(Entry { seq, kind, at: now, offset, length, data: None, detail: None });
+        self.end = end;
     }
 
     /// The pending entries are in the store now.

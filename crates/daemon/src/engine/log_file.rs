@@ -14,6 +14,8 @@ const MAGIC: &[u8; 8] = b"covenz01";
 /// Raw length, number of frames, magic.
 const FOOTER: usize = 8 + 4 + 8;
 const LEVEL: i32 = 3;
+/// A smaller segment is not worth a second file.
+pub const WORTH_PACKING: u64 = 4096;
 
 /// Reads the log of a session that has ended or still runs.
 pub struct LogFile {
@@ -180,8 +182,7 @@ fn packed_name(start: u64) -> String {
 pub fn compress(dir: &Path, should_stop: &dyn Fn() -> bool) -> io::Result<()> {
     for start in segments(dir)? {
         let plain = dir.join(segment_name(start));
-        // Not worth a second file.
-        if fs::metadata(&plain)?.len() < 4096 {
+        if fs::metadata(&plain)?.len() < WORTH_PACKING {
             continue;
         }
         if should_stop() {

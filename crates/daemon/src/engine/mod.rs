@@ -1,6 +1,7 @@
 //! The engine: one method per use case, one file per noun. Surfaces and loops call it; nothing else writes.
 
 pub mod archive;
+mod ballast;
 mod control;
 pub mod describe;
 pub mod ending;
@@ -26,6 +27,7 @@ use tokio::sync::watch;
 
 use crate::error::EngineError;
 use crate::events::Hub;
+use ballast::Ballast;
 use live::LiveSession;
 use model::Screens;
 
@@ -39,6 +41,9 @@ pub struct Engine {
     /// The coven binary: holders and the demo agent are this program.
     pub program: PathBuf,
     pub screens: Screens,
+    ballast: Ballast,
+    /// The soft limit of open files before the daemon raised its own.
+    open_files: Option<u64>,
     committed: watch::Sender<u64>,
     live: Mutex<HashMap<SessionId, Arc<LiveSession>>>,
     stopping: watch::Sender<bool>,
@@ -56,15 +61,18 @@ impl Engine {
         hub: Arc<Hub>,
         committed: watch::Sender<u64>,
         program: PathBuf,
+        open_files: Option<u64>,
     ) -> std::io::Result<Self> {
         Ok(Self {
             harnesses: harness::all(&config.harnesses),
             screens: Screens::start()?,
+            ballast: Ballast::at(&home.path().join("ballast")),
             store,
             home,
             config,
             hub,
             program,
+            open_files,
             started_at: clock::now(),
             committed,
             live: Mutex::default(),
@@ -77,7 +85,7 @@ impl Engine {
     /// Commits, then wakes subscribers with the newest number.
     pub async fn commit(&self, tx: Box<dyn Tx>) -> Result<(), StoreError> {
         let newest = tx.commit().await?;
-        self.committed.send_replace(newest);
+        self.announce(newest);
         Ok(())
     }
 
@@ -100,8 +108,22 @@ impl Engine {
     /// Wakes subscribers after a write that the store did by itself.
     pub(crate) async fn announce_newest(&self) -> Result<(), StoreError> {
         let end = self.store.event_range().await?.end;
-        self.committed.send_replace(end.saturating_sub(1));
+        self.announce(end.saturating_sub(1));
         Ok(())
+    }
+
+    /// Two commits may come back in either order: the number only grows.
+    fn announce(&self, newest: u64) {
+        self.committed.send_if_modified(|known| {
+            let is_newer = newest > *known;
+            *known = newest.max(*known);
+            is_newer
+        });
+    }
+
+    /// Told with every commit that wrote an event.
+    pub(crate) fn commits(&self) -> watch::Receiver<u64> {
+        self.committed.subscribe()
     }
 
     fn live_map(&self) -> MutexGuard<'_, HashMap<SessionId, Arc<LiveSession>>> {

@@ -97,6 +97,11 @@ impl Model {
         Ok(())
     }
 
+    /// The log reaches to `end`.
+    pub fn reach(&self, end: u64) {
+        self.target.fetch_max(end, Ordering::AcqRel);
+    }
+
     pub fn shot(&self) -> Shot {
         let mut state = self.lock();
         let (rows, cols) = state.screen.size();
@@ -142,7 +147,9 @@ impl State {
             self.keep();
         }
         let next_resize = self.resizes.front().map_or(u64::MAX, |(at, ..)| *at);
-        let stop = target.min(next_resize).min(self.last_keyframe + KEYFRAME_BYTES);
+        // Old questions and new ones are never in one slice.
+        let last_old = if self.offset < self.answers_from { self.answers_from } else { u64::MAX };
+        let stop = target.min(next_resize).min(self.last_keyframe + KEYFRAME_BYTES).min(last_old);
         let wanted = usize::try_from(stop.saturating_sub(self.offset)).unwrap_or(SLICE).min(SLICE);
         if wanted == 0 {
             return Ok(false);
@@ -203,7 +210,7 @@ impl Screens {
 
     /// The log reaches to `target` now; `done` is called on the screens' thread once the model has it.
     pub fn advance(&self, model: &Arc<Model>, target: u64, done: Arc<dyn Fn() + Send + Sync>) {
-        model.target.fetch_max(target, Ordering::AcqRel);
+        model.reach(target);
         if !model.is_queued.swap(true, Ordering::AcqRel) {
             let _ = self.queue.send(Job { model: model.clone(), done });
         }
@@ -216,7 +223,9 @@ fn work(jobs: &Receiver<Job>, requeue: &Sender<Job>) {
     while let Ok(job) = jobs.recv() {
         // Cleared first: what comes from now on queues it again.
         job.model.is_queued.store(false, Ordering::Release);
-        let has_more = match job.model.step() {
+        // One session's screen must not take the others' along.
+        let stepped = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| job.model.step()));
+        let has_more = match stepped.unwrap_or_else(|_| Err(io::Error::other("the terminal model panicked"))) {
             Ok(has_more) => has_more,
             Err(error) => {
                 tracing::warn!(%error, "a session's log could not be read for its screen");

@@ -10,6 +10,7 @@ use coven_store::Keyframe;
 use super::Engine;
 use super::live::Tail;
 use super::log_file::LogFile;
+use super::model::Model;
 use crate::error::EngineError;
 
 /// A model that is at most this far behind is brought up to date for whoever looks; else it is shown as it is.
@@ -35,9 +36,7 @@ impl Engine {
         limit: usize,
     ) -> Result<(Vec<EntryRecord>, u64), EngineError> {
         self.session(id).await?;
-        if let Some(live) = self.live_session(id) {
-            self.sync_ledger(&live).await?;
-        }
+        self.refresh(id).await;
         let mut entries = self.store.entries(id, after, limit).await?;
         let mut bytes = 0;
         let fitting = entries.iter().take_while(|entry| {
@@ -89,9 +88,7 @@ impl Engine {
             let shot = model.shot();
             return Ok(Shown { screen: Screen::restore(shot.rows, shot.cols, &shot.ansi), offset: shot.offset });
         }
-        if let Some(live) = self.live_session(id) {
-            self.sync_ledger(&live).await?;
-        }
+        self.refresh(id).await;
         let keyframe = self.store.keyframe_before(id, at.unwrap_or(u64::MAX)).await?;
         let (rows, cols) = (session.launch.rows, session.launch.cols);
         let start = keyframe.unwrap_or(Keyframe { offset: 0, rows, cols, screen: Vec::new() });
@@ -133,8 +130,60 @@ impl Engine {
             tracing::error!(session = %id, %error, "the journal is damaged; what is readable counts");
         }
         self.record_end(id, &mut tail, orphaned).await?;
-        self.compress_later(id);
+        self.tidy_later(id);
         Ok(())
+    }
+
+    /// Brings the ledger up to now; on a full disk a reader gets what is there.
+    async fn refresh(self: &Arc<Self>, id: SessionId) {
+        if let Some(live) = self.live_session(id)
+            && let Err(error) = self.sync_ledger(&live).await
+        {
+            tracing::warn!(session = %id, %error, "the ledger is behind its journal");
+        }
+    }
+
+    /// Feeds what no model has seen of a session that has ended, and keeps its keyframes: nobody parses it again.
+    pub(crate) async fn close_screen(self: &Arc<Self>, id: SessionId) {
+        let (true, Ok(Some(session))) = (self.config.sessions.screen_model, self.store.session(id).await) else {
+            return;
+        };
+        let Ok(keyframe) = self.store.keyframe_before(id, u64::MAX).await else { return };
+        let (rows, cols) = (session.launch.rows, session.launch.cols);
+        let start = keyframe.unwrap_or(Keyframe { offset: 0, rows, cols, screen: Vec::new() });
+        let dir = self.home.session_dir(id);
+        let fed = tokio::task::spawn_blocking(move || -> std::io::Result<Vec<Keyframe>> {
+            let end = LogFile::new(&dir).range()?.end;
+            if start.offset >= end {
+                return Ok(Vec::new());
+            }
+            let model = Model::new(&dir, start, u64::MAX);
+            if let Ok(mut tail) = Tail::open(&dir.join(coven_holder::JOURNAL), u64::MAX) {
+                tail.read(Some(&model))?;
+            }
+            model.reach(end);
+            model.catch_up()?;
+            model.close();
+            Ok(model.take_keyframes())
+        });
+        let keyframes = match fed.await {
+            Ok(Ok(keyframes)) => keyframes,
+            other => return tracing::warn!(session = %id, ?other, "the last screen could not be made"),
+        };
+        if let Err(error) = self.keep_keyframes(id, &keyframes).await {
+            tracing::warn!(session = %id, %error, "the last screen could not be kept");
+        }
+    }
+
+    async fn keep_keyframes(&self, id: SessionId, keyframes: &[Keyframe]) -> Result<(), EngineError> {
+        if keyframes.is_empty() {
+            return Ok(());
+        }
+        let mut tx = self.store.begin().await?;
+        for it in keyframes {
+            tx.put_keyframe(id, it.offset, it.rows, it.cols, &it.screen).await?;
+        }
+        Ok(self.commit(tx).await?)
     }
 }
 

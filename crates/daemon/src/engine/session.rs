@@ -21,7 +21,11 @@ impl Engine {
         {
             return Ok(id);
         }
-        if text.is_empty() || text.len() > 36 || !text.chars().all(|c| c.is_ascii_hexdigit() || c == '-') {
+        if text.is_empty()
+            || text.len() > 36
+            || !text.starts_with(|c: char| c.is_ascii_hexdigit())
+            || !text.chars().all(|c| c.is_ascii_hexdigit() || c == '-')
+        {
             return Err(unknown());
         }
         let mut candidates = self.store.session_ids_with_prefix(text, SHOWN).await?;

@@ -7,7 +7,7 @@ use coven_domain::SessionId;
 use coven_domain::recovery::{HolderFinding, SessionVerdict, session_verdict};
 use coven_domain::session::{ExitStatus, ProcessIdentity, Session, SessionState};
 use coven_holder::client::{HolderClient, HolderError};
-use coven_holder::journal::{JournalReader, Record};
+use coven_holder::journal::{JournalReader, JournalWriter, Record};
 use coven_holder::process;
 use coven_holder::wire::How;
 
@@ -15,6 +15,7 @@ use tokio::sync::{Semaphore, mpsc};
 
 use crate::engine::Engine;
 use crate::engine::follow::HOLDER_GONE;
+use crate::engine::log_file;
 use crate::error::EngineError;
 
 /// Sessions that are looked at side by side.
@@ -133,6 +134,10 @@ type Seen = (HolderFinding, Option<HolderClient>, Option<coven_domain::session::
 /// Holder, harness and journal as they are: the holder first, so that its last words are in what is read after.
 fn look(dir: &std::path::Path, session: &Session) -> Seen {
     let connected = HolderClient::connect(dir);
+    if connected.is_err() && session.state == SessionState::Created {
+        // A holder that is still on its way finds its journal taken and launches nothing.
+        let _ = JournalWriter::create(&dir.join(coven_holder::JOURNAL));
+    }
     let (exit, started) = last_words(dir);
     let client = match connected {
         Ok(client) => client,
@@ -183,6 +188,30 @@ fn last_words(dir: &std::path::Path) -> (Option<ExitStatus>, Option<ProcessIdent
         }
     }
     (exit, started)
+}
+
+/// Finished sessions whose log an earlier daemon did not come to compress.
+pub async fn tidy_up(engine: &Arc<Engine>) -> Result<(), EngineError> {
+    let dir = engine.home.sessions_dir();
+    let found = tokio::task::spawn_blocking(move || -> Vec<SessionId> {
+        let Ok(entries) = std::fs::read_dir(dir) else { return Vec::new() };
+        let has_plain = |path: &std::path::Path| {
+            coven_holder::log::segments(path).is_ok_and(|starts| {
+                starts.iter().any(|start| {
+                    let file = path.join(coven_holder::log::segment_name(*start));
+                    std::fs::metadata(file).is_ok_and(|it| it.len() >= log_file::WORTH_PACKING)
+                })
+            })
+        };
+        let entries = entries.flatten().filter(|entry| has_plain(&entry.path()));
+        entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect()
+    })
+    .await
+    .unwrap_or_default();
+    for id in found {
+        engine.tidy_later(id);
+    }
+    Ok(())
 }
 
 impl Engine {

@@ -1,5 +1,6 @@
 //! Deletes what has been kept long enough: at start and as often as the shortest period asks for.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use coven_domain::{SessionId, Timestamp};
@@ -23,18 +24,22 @@ pub async fn run(engine: Arc<Engine>) {
     }
 }
 
-/// Rows go in one transaction, files after the commit, leftovers of earlier times with them.
+/// Rows go in one transaction, files after the commit, leftovers of earlier times with them. One failure does not stop
+/// the rest.
 pub async fn tick(engine: &Arc<Engine>, now: Timestamp) -> Result<SweepReport, EngineError> {
-    let report = engine.store.sweep(&engine.config.store.cutoffs(now), now).await?;
-    engine.announce_newest().await?;
-    for id in &report.sessions_deleted {
+    engine.restore_ballast();
+    let swept = engine.store.sweep(&engine.config.store.cutoffs(now), now).await;
+    let announced = engine.announce_newest().await;
+    for id in swept.iter().flat_map(|report| &report.sessions_deleted) {
         engine.remove_files(*id).await;
     }
     sweep_leftovers(engine).await?;
-    Ok(report)
+    announced?;
+    Ok(swept?)
 }
 
-/// Folders of sessions that the store no longer knows.
+/// Folders of sessions whose deletion was committed and whose files stayed. A folder that the store knows nothing about
+/// may be all that is left after a store was lost: it is reported and never touched.
 async fn sweep_leftovers(engine: &Arc<Engine>) -> Result<(), EngineError> {
     let dir = engine.home.sessions_dir();
     let found = tokio::task::spawn_blocking(move || -> Vec<SessionId> {
@@ -43,12 +48,46 @@ async fn sweep_leftovers(engine: &Arc<Engine>) -> Result<(), EngineError> {
     })
     .await
     .unwrap_or_default();
+    let mut unknown = Vec::new();
     for id in found {
-        // The record comes before the folder, so a folder without record is a leftover.
         if engine.store.session(id).await?.is_none() {
-            tracing::info!(session = %id, "removing a folder without a record");
-            engine.remove_files(id).await;
+            unknown.push(id);
+        }
+    }
+    if unknown.is_empty() {
+        return Ok(());
+    }
+    let deleted = deleted_sessions(engine).await?;
+    for id in unknown {
+        let is_held = coven_holder::client::connect_socket(&engine.home.session_dir(id)).is_ok();
+        match deleted.contains(&id.to_string()) && !is_held {
+            true => {
+                tracing::info!(session = %id, "removing what was left of a deleted session");
+                engine.remove_files(id).await;
+            }
+            false => engine.report_problem(&format!("the folder of session {id} has no record; it was left alone")),
         }
     }
     Ok(())
+}
+
+/// Ids of sessions whose deletion is among the events.
+async fn deleted_sessions(engine: &Engine) -> Result<HashSet<String>, EngineError> {
+    let mut deleted = HashSet::new();
+    let mut cursor = 0;
+    loop {
+        let events = engine.store.events_after(cursor, 1000).await?;
+        let Some(last) = events.last().map(|event| event.number) else { return Ok(deleted) };
+        cursor = last;
+        for event in events {
+            match event.event.kind.as_str() {
+                "session.sacrificed" => drop(deleted.insert(event.event.subject)),
+                "retention.swept" => {
+                    let ids = event.event.payload["sessions_deleted"].as_array().cloned().unwrap_or_default();
+                    deleted.extend(ids.iter().filter_map(|id| id.as_str().map(str::to_owned)));
+                }
+                _ => {}
+            }
+        }
+    }
 }

@@ -70,13 +70,16 @@ async fn cursor_of(app: &App, since: &str) -> Result<u64, ApiError> {
 /// Whether events after `cursor` have expired.
 async fn has_gap(app: &App, cursor: u64) -> Result<bool, EngineError> {
     let kept = app.engine.store.event_range().await?;
-    Ok(cursor + 1 < kept.start || cursor >= kept.end)
+    Ok(cursor.saturating_add(1) < kept.start || cursor >= kept.end)
 }
 
 async fn missed(app: &App, cursor: u64, is_asked: bool, limit: usize) -> Result<EventsResponse, ApiError> {
     let gap = is_asked && has_gap(app, cursor).await?;
     let events = app.engine.store.events_after(cursor, limit.clamp(1, PAGE)).await.map_err(EngineError::from)?;
-    let next = events.last().map_or(cursor, |event| event.number);
+    let kept = app.engine.store.event_range().await.map_err(EngineError::from)?;
+    // After a gap with nothing left, the newest number is where to go on.
+    let rest = if gap { kept.end.saturating_sub(1) } else { cursor };
+    let next = events.last().map_or(rest, |event| event.number);
     Ok(EventsResponse { events: events.iter().map(EventRecord::from).collect(), gap, next })
 }
 

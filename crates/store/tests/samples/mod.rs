@@ -45,7 +45,6 @@ pub fn session(nth: u32) -> Session {
         end_intent: None,
         launch: Launch {
             argv: vec!["claude".into(), "fix it".into()],
-            env: vec![],
             identity: "claude".into(),
             typed: String::new(),
             rows: 24,
