@@ -108,6 +108,51 @@ fn a_prompt_of_a_mebibyte_or_with_a_nul_is_refused() {
 }
 
 #[test]
+fn an_argument_that_no_program_can_take_is_refused() {
+    let home = TestHome::started();
+    let before = home.health().last_event;
+
+    let request = json!({ "argv": ["/bin/echo", "x".repeat(200_000)] });
+    assert_eq!(home.post("/api/v1/sessions", &request).status, 400);
+    assert_eq!(home.post("/api/v1/sessions", &json!({ "argv": ["/bin/echo", "a\0b"] })).status, 400);
+    assert_eq!(home.post("/api/v1/sessions", &json!({ "argv": [] })).status, 400);
+
+    assert_eq!((home.sessions(), home.health().last_event), (Vec::new(), before));
+}
+
+#[test]
+fn a_record_is_checked_again_when_it_is_started() {
+    let home = TestHome::started();
+    let sub = home.make_folder("sub");
+    let id = home.launch_with(json!({ "harness": "claude", "cwd": "sub", "prompt": "cwd", "detach": true })).id;
+
+    fs::remove_dir(&sub).expect("ours");
+    refused(&home, &["start", &id], USAGE);
+    symlink("/usr", &sub).expect("a link");
+    refused(&home, &["start", &id], USAGE);
+    fs::remove_file(&sub).expect("ours");
+    fs::create_dir(&sub).expect("room on disk");
+
+    home.coven(&["start", &id]).done();
+    assert_eq!(home.wait_for_end(&id).status, "completed");
+}
+
+#[test]
+fn advice_is_given_once() {
+    let home = TestHome::started();
+    let ended = home.run_to_end("exit 0").id;
+
+    for args in
+        [&["show", "abcdef"][..], &["input", &ended, "x"], &["run", "cluade", "--background"], &["kill", &ended]]
+    {
+        let message = home.coven(args).stderr;
+        for advice in ["coven sessions --all", "coven replay", "coven harness list"] {
+            assert!(message.matches(advice).count() <= 1, "{message}");
+        }
+    }
+}
+
+#[test]
 fn a_title_with_control_characters_is_refused() {
     let home = TestHome::started();
 
@@ -134,6 +179,7 @@ fn an_id_that_is_ambiguous_or_unknown_is_told() {
         assert!(message.contains("00bb") && message.contains("coven sessions --all"), "{verb}: {message}");
         refused(&home, &[verb, "not-an-id"], NOT_FOUND);
         refused(&home, &[verb, "../../etc/passwd"], NOT_FOUND);
+        refused(&home, &[verb, "--", "-"], NOT_FOUND);
     }
     refused(&home, &["input", "00aa", "x"], USAGE);
     refused(&home, &["sacrifice", "00aa", "--yes"], USAGE);

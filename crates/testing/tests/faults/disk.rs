@@ -48,17 +48,25 @@ impl Drop for SmallDisk {
     }
 }
 
+/// A home on a disk of 40 MB, or a word on why there is none.
+fn on_small_disk(test: &str) -> Option<(SmallDisk, TestHome)> {
+    if !is_root() {
+        skip(test, "mounting a small file system takes root");
+        return None;
+    }
+    let Some(disk) = SmallDisk::mount(40) else {
+        skip(test, "nothing can be mounted here");
+        return None;
+    };
+    let home = TestHome::in_folder(tempfile::Builder::new().prefix("h").tempdir_in(disk.path()).expect("a folder"));
+    home.configure(json!({ "sessions": { "compressFinished": false, "killGraceSeconds": 2.0 } }));
+    home.start();
+    Some((disk, home))
+}
+
 #[test]
 fn on_a_full_disk_the_harness_waits_and_nothing_is_lost() {
-    let test = "on_a_full_disk_the_harness_waits_and_nothing_is_lost";
-    if !is_root() {
-        return skip(test, "mounting a small file system takes root");
-    }
-    let Some(disk) = SmallDisk::mount(40) else { return skip(test, "nothing can be mounted here") };
-    let inside = tempfile::Builder::new().prefix("h").tempdir_in(disk.path()).expect("a folder");
-    let home = TestHome::in_folder(inside);
-    home.configure(json!({ "sessions": { "compressFinished": false } }));
-    home.start();
+    let Some((disk, home)) = on_small_disk("on_a_full_disk_the_harness_waits_and_nothing_is_lost") else { return };
     let ballast = disk.path().join("ballast");
     fs::write(&ballast, vec![0; 24 << 20]).expect("room on disk");
 
@@ -76,6 +84,23 @@ fn on_a_full_disk_the_harness_waits_and_nothing_is_lost() {
     assert_eq!(session.status, "completed");
     let expected = [flood(24_000_000), b"done\n".to_vec()].concat();
     assert_bytes("the log", &home.log(&id), &expected);
+    check_invariants(&home);
+    drop(home);
+}
+
+#[test]
+fn on_a_full_disk_what_fills_it_can_be_ended_and_deleted() {
+    let Some((disk, home)) = on_small_disk("on_a_full_disk_what_fills_it_can_be_ended_and_deleted") else { return };
+
+    let id = home.launch("flood 100000000").id;
+    wait_until("the disk is full", || disk.free_bytes() == 0);
+    // Whatever is answered: the one who fills the disk is ended.
+    home.act(&id, "kill");
+    wait_until("its processes are gone", || home.harness_processes(&id).is_empty());
+    wait_until("it can be deleted", || home.sacrifice(&id).status == 200);
+
+    assert!(disk.free_bytes() > 20 << 20);
+    assert_eq!(home.run_to_end("say hello").status, "completed");
     check_invariants(&home);
     drop(home);
 }

@@ -24,7 +24,7 @@ fn a_harness_that_is_killed_failed_with_that_signal() {
 #[test]
 fn a_flooding_harness_is_kept_whole_and_can_be_looked_at_meanwhile() {
     let home = TestHome::started();
-    let id = home.launch("flood 60000000").id;
+    let id = home.launch("flood 20000000").id;
 
     let mut terminal = TestTerminal::open(&home, &["attach", &id]);
     // The daemon answers others while it floods.
@@ -33,7 +33,7 @@ fn a_flooding_harness_is_kept_whole_and_can_be_looked_at_meanwhile() {
     }
 
     assert_eq!(home.session(&id).status, "completed");
-    assert_bytes("the log", &home.log(&id), &flood(60_000_000));
+    assert_bytes("the log", &home.log(&id), &flood(20_000_000));
     assert_eq!(terminal.wait(), 0);
     terminal.is_as_it_was();
     check_invariants(&home);
@@ -174,6 +174,25 @@ fn the_environment_of_the_caller_reaches_the_harness_and_nothing_of_it_is_writte
     assert_eq!(home.log_text(&session.id), expected);
     home.stop();
     assert_eq!(files_with(&home.path(), secret.as_bytes()), Vec::<std::path::PathBuf>::new());
+}
+
+#[test]
+fn the_environment_that_the_config_gives_a_harness_is_not_written_down_either() {
+    let home = TestHome::new();
+    let secret = "s3cret-value-of-the-config";
+    let mine = json!({ "program": "claude", "prompt": "afterDashes", "env": { "MY_KEY": secret } });
+    home.configure(json!({ "harnesses": { "mine": mine } }));
+    home.start();
+
+    let session =
+        home.launch_with(json!({ "harness": "mine", "prompt": "env HOME ;; until go", "cwd": home.project() }));
+    let environment = std::fs::read(format!("/proc/{}/environ", session.pid.expect("it runs"))).expect("it lives");
+    assert!(environment.split(|byte| *byte == 0).any(|it| it == format!("MY_KEY={secret}").as_bytes()));
+    std::fs::write(home.project().join("go"), "").expect("room on disk");
+    home.wait_for_end(&session.id);
+
+    home.stop();
+    assert_eq!(files_with(&home.path(), secret.as_bytes()), [home.path().join("config.json")]);
 }
 
 /// Every file below `folder` that holds `needle`.

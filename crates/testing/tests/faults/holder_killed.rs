@@ -67,4 +67,9 @@ fn a_stopped_holder_does_not_keep_a_daemon_from_starting() {
     ran.done();
     home.type_in(&fine, "hello\r");
     home.wait_for_output(&fine, "got:hello");
+    // A slow holder is not a dead one: its session goes on.
+    wait_until("the slow one is taken over", || home.health().sessions_live == 2);
+    home.type_in(&stuck, "still here\r");
+    home.wait_for_output(&stuck, "got:still here");
+    check_invariants(&home);
 }

@@ -5,9 +5,11 @@
 
 mod daemon_killed;
 mod disk;
+mod ending;
 mod harness;
 mod holder_killed;
 mod launch_cut_off;
 mod many;
 mod starting;
+mod store_lost;
 mod torn_files;

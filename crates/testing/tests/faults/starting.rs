@@ -76,3 +76,23 @@ fn a_daemon_that_is_stopped_and_started_by_commands_is_always_one() {
     home.wait_for_output(&id, "got:hello");
     check_invariants(&home);
 }
+
+#[test]
+fn after_a_stop_the_next_command_finds_a_daemon_whatever_was_still_open() {
+    let home = TestHome::started();
+    let id = home.launch("ignore_sigterm ;; say stubborn ;; hang").id;
+    home.wait_for_output(&id, "stubborn");
+
+    for _ in 0..3 {
+        // Requests that wait for something keep a stopping daemon busy for a moment.
+        let mut waiting = home.command(&["wait", &id]).stdout(Stdio::null()).spawn().expect("coven runs");
+        let feed = coven_testing::EventFeed::open(&home);
+        home.coven(&["daemon", "stop"]).done();
+        let records: Vec<SessionRecord> = home.json(&["sessions", "--json"]);
+        assert_eq!(records.len(), 1);
+        drop(feed);
+        waiting.kill().expect("our child");
+        waiting.wait().expect("our child");
+    }
+    check_invariants(&home);
+}

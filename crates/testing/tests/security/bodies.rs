@@ -55,6 +55,7 @@ fn a_body_that_is_not_what_the_route_takes_is_told_so() {
     }
     home.get("/api/v1/nothing").refused(404, "not_found");
     home.request(Method::PUT, "/api/v1/sessions", None).refused(405, "method_not_allowed");
+    home.get(&format!("/api/v1/sessions/{id}/attach")).refused(400, "invalid_request");
     for query in ["limit=0", "limit=x", "status=tired", "cursor=nonsense", "what=this"] {
         home.get(&format!("/api/v1/sessions?{query}")).refused(400, "invalid_request");
     }
@@ -65,10 +66,13 @@ fn a_body_that_is_not_what_the_route_takes_is_told_so() {
 fn an_id_never_leads_out_of_the_sessions_folder() {
     let home = TestHome::started();
 
-    for id in ["..", "..%2f..%2fconfig.json", "%2e%2e", "a%00b", "g", "-"] {
-        for rest in ["", "/log", "/entries", "/screen"] {
+    for id in ["..", "..%2f..%2fconfig.json", "%2e%2e", "a%00b", "g", "-", "%ff"] {
+        for rest in ["", "/log", "/entries", "/screen", "/attach"] {
             let answer = home.get(&format!("/api/v1/sessions/{id}{rest}"));
             assert!(matches!(answer.status, 400 | 404), "{id}{rest}: {}", answer.status);
+            // One error shape, whoever refuses.
+            let error: coven_api::ErrorBody = answer.json();
+            assert!(!error.error.message.is_empty());
         }
     }
 }

@@ -15,7 +15,7 @@ fn life_15_attach_to_a_finished_session_replays_its_output_as_a_log_viewer() {
     assert_eq!(terminal.wait(), 0);
     let screen = terminal.shows("is over");
     assert!(screen.contains("first\nsecond\n"), "{screen}");
-    assert!(screen.contains("failed (exit code 3)"), "{screen}");
+    assert!(screen.contains("failed") && screen.contains("exit code 3"), "{screen}");
     terminal.is_as_it_was();
 }
 

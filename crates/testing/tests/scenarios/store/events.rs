@@ -70,5 +70,9 @@ fn store_11_a_cursor_that_is_too_old_gets_a_gap_and_a_snapshot() {
     assert_eq!(snapshot.event, "snapshot");
     assert!(snapshot.id.is_some_and(|id| id >= last), "{snapshot:?}");
     assert_eq!(snapshot.value()["sessions"][0]["id"], session.id.as_str());
-    assert!(home.events_since("1").gap);
+    let missed = home.events_since("1");
+    assert!(missed.gap);
+    // Whoever goes on from where it is told to is not told of the gap again.
+    assert!(!home.events_since(&missed.next.to_string()).gap);
+    assert!(home.events_since("2020-01-01T00:00:00.000Z").gap, "a time before everything that is kept");
 }

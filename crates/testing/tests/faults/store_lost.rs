@@ -1,0 +1,29 @@
+//! A database that was lost or restored from an old copy.
+
+use std::fs;
+
+use coven_testing::{TestHome, process};
+
+fn remove_database(home: &TestHome) {
+    for name in ["coven.db", "coven.db-wal", "coven.db-shm"] {
+        // SQLite may have tidied the last two away.
+        let _ = fs::remove_file(home.path().join(name));
+    }
+}
+
+#[test]
+fn a_lost_database_does_not_take_living_sessions_and_their_logs_along() {
+    let home = TestHome::started();
+    let session = home.launch("say precious ;; hang");
+    home.wait_for_output(&session.id, "precious");
+
+    home.kill_daemon();
+    remove_database(&home);
+    home.start();
+    // A second start sweeps again.
+    home.restart();
+
+    assert!(process::is_alive(session.pid.expect("it ran")));
+    let (_, bytes) = coven_testing::journal::log_until(&home.session_dir(&session.id), u64::MAX);
+    assert_eq!(bytes, b"precious\r\n");
+}
