@@ -69,6 +69,7 @@ impl ServeError {
 /// The hidden subcommand `daemon serve`.
 pub fn serve(options: &ServeOptions) -> ExitCode {
     close_inherited_files();
+    let _ = rustix::thread::set_name(coven_holder::process::DAEMON_NAME);
     let runtime = match tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build() {
         Ok(runtime) => runtime,
         Err(error) => return fail(&ServeError::Io { doing: "start the runtime", source: error }),
@@ -152,7 +153,7 @@ async fn run(options: &ServeOptions) -> Result<(), ServeError> {
     let retention = tokio::spawn(retention::run(engine.clone()));
     recovery::tidy_up(&engine).await?;
     let listen = tcp.as_ref().and_then(|tcp| tcp.local_addr().ok());
-    let app = App { engine: engine.clone(), listen: listen.map(|address| address.to_string().into()) };
+    let app = App::new(engine.clone(), listen.map(|address| address.to_string().into()));
     let on_socket = axum::serve(OurUsersOnly(unix), router(app.clone(), Guard::Socket))
         .with_graceful_shutdown(stopped(engine.clone()));
     let on_socket = tokio::spawn(async move { on_socket.await });

@@ -95,7 +95,7 @@ impl Ending {
         } else {
             self.warn_family();
         }
-        left == Left::Family && now >= self.give_up_at
+        left == Left::Family && (now >= self.give_up_at || process::descendants(std::process::id()).is_empty())
     }
 
     /// Those in other groups did not get the first signal; they get it once.

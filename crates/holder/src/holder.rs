@@ -251,18 +251,18 @@ impl Holder {
         self.store_output();
     }
 
-    /// Writes what was read to the log, then hands it to the viewers who are up to date.
+    /// Hands what was read to the viewers who are up to date, then writes it to the log: whoever types waits for the echo.
+    /// What the disk refuses stays here, and was shown a moment too early.
     fn store_output(&mut self) {
-        while !self.held.is_empty() && !self.recorder.is_refused() {
-            let offset = self.recorder.end();
-            let count = self.recorder.output(&self.buffer[self.held.clone()]);
-            let bytes = &self.buffer[self.held.start..self.held.start + count];
-            if count > 0 {
-                for viewer in &mut self.viewers {
-                    viewer.offer(offset, bytes, offset + count as u64);
-                }
+        let offset = self.recorder.end();
+        if !self.held.is_empty() {
+            let bytes = &self.buffer[self.held.clone()];
+            for viewer in &mut self.viewers {
+                viewer.offer(offset, bytes, offset + bytes.len() as u64);
             }
-            self.held.start += count;
+        }
+        while !self.held.is_empty() && !self.recorder.is_refused() {
+            self.held.start += self.recorder.output(&self.buffer[self.held.clone()]);
         }
     }
 
@@ -488,7 +488,11 @@ impl Holder {
             }
             Request::End { how, grace_ms } => self.end(how, Duration::from_millis(u64::from(grace_ms))),
             Request::CloseInput => self.is_input_closing = true,
-            Request::Sync => viewer.tell(&Reply::Accepted),
+            Request::Sync => {
+                // Handled means: in the journal, for whoever looks there next.
+                self.recorder.settle();
+                self.viewers[index].tell(&Reply::Accepted);
+            }
         }
     }
 

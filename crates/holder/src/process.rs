@@ -1,5 +1,6 @@
 //! Processes as the kernel knows them: start time, boot, command line, who belongs to a session.
 
+use std::ffi::CStr;
 use std::fs;
 use std::io;
 
@@ -14,7 +15,13 @@ pub struct Stat {
     pub group: u32,
     pub session: u32,
     pub started_ticks: u64,
+    /// A daemon or a holder of coven: it outlives whoever happened to start it.
+    pub is_coven: bool,
 }
+
+/// The names of coven's own processes that live on.
+pub const DAEMON_NAME: &CStr = c"coven-daemon";
+pub const HOLDER_NAME: &CStr = c"coven-holder";
 
 pub fn stat(pid: u32) -> io::Result<Stat> {
     parse_stat(&fs::read(format!("/proc/{pid}/stat"))?)
@@ -25,6 +32,7 @@ fn parse_stat(text: &[u8]) -> Option<Stat> {
     // The name stands in parentheses and may itself have blanks and parentheses: fields count from the last one.
     let close = text.iter().rposition(|byte| *byte == b')')?;
     let pid = std::str::from_utf8(&text[..text.iter().position(|byte| *byte == b'(')?]).ok()?.trim().parse().ok()?;
+    let name = text.get(text.iter().position(|byte| *byte == b'(')? + 1..close)?;
     let rest = std::str::from_utf8(text.get(close + 2..)?).ok()?;
     let fields: Vec<&str> = rest.split_ascii_whitespace().collect();
     Some(Stat {
@@ -34,6 +42,7 @@ fn parse_stat(text: &[u8]) -> Option<Stat> {
         group: fields.get(2)?.parse().ok()?,
         session: fields.get(3)?.parse().ok()?,
         started_ticks: fields.get(19)?.parse().ok()?,
+        is_coven: [DAEMON_NAME, HOLDER_NAME].iter().any(|known| known.to_bytes() == name),
     })
 }
 
@@ -64,12 +73,14 @@ pub fn shows(pid: u32, identity: &str) -> bool {
 }
 
 /// Every process that comes from `ancestor`, whatever session or group it made for itself: with a subreaper nobody gets
-/// away. Zombies count: one may only be the first thread of a process that goes on.
+/// away. Zombies count: one may only be the first thread of a process that goes on. A daemon that was started from inside
+/// a session, and the holders it started, are not of its family: they carry other sessions.
 pub fn descendants(ancestor: u32) -> Vec<Stat> {
     let Ok(entries) = fs::read_dir("/proc") else { return Vec::new() };
     let mut others: Vec<Stat> = entries
         .filter_map(|entry| entry.ok()?.file_name().to_str()?.parse::<u32>().ok())
         .filter_map(|pid| stat(pid).ok())
+        .filter(|it| !it.is_coven)
         .collect();
     let mut found: Vec<Stat> = Vec::new();
     loop {

@@ -21,6 +21,8 @@ const WINDOW_BYTES: u64 = 1 << 20;
 const MAX_BACKLOG: u64 = 64 << 20;
 /// Past this much that a full disk keeps waiting, nothing more is taken in.
 const MAX_WAITING: usize = 1 << 20;
+/// Past this much, records do not wait for their group.
+const GROUP_BYTES: usize = 32 << 10;
 /// How long to wait before a full disk is tried again.
 const RETRY: Duration = Duration::from_millis(100);
 /// How long to wait before a slow disk is looked at again.
@@ -43,7 +45,8 @@ pub struct Recorder {
     sync_at: Option<Instant>,
     dirty: Vec<Arc<File>>,
     dirty_bytes: u64,
-    /// Records the disk refused, in order, and about how large they are.
+    /// Records that are not in the journal yet, in order, and about how large they are: a group is written at once, so
+    /// that typing costs no write of its own.
     waiting: VecDeque<Stamped>,
     waiting_bytes: usize,
     retry_at: Option<Instant>,
@@ -91,7 +94,7 @@ impl Recorder {
 
     /// Output is welcome: the disk takes it and is not far behind.
     pub fn wants_output(&self) -> bool {
-        self.retry_at.is_none() && self.waiting.is_empty() && self.syncer.backlog() < MAX_BACKLOG
+        self.retry_at.is_none() && self.syncer.backlog() < MAX_BACKLOG
     }
 
     /// There is room to remember what is typed, even if the disk is full.
@@ -149,6 +152,7 @@ impl Recorder {
     /// The last record, on the disk when this returns true. False: the disk is full, try again later.
     pub fn finish(&mut self, status: ExitStatus) -> bool {
         self.close_window();
+        self.write_waiting();
         if !self.waiting.is_empty() {
             return false;
         }
@@ -167,6 +171,7 @@ impl Recorder {
         if self.retry_at.is_some_and(|at| now >= at) {
             self.retry_at = None;
             self.write_waiting();
+            self.sync_soon();
         }
         let is_due = self.sync_at.is_some_and(|at| now >= at);
         let is_large = self.window.is_some_and(|window| self.log.end() - window.start >= WINDOW_BYTES);
@@ -202,15 +207,23 @@ impl Recorder {
     }
 
     fn append(&mut self, record: Stamped) {
-        // Behind a record that waits for room, everything waits: the order is the truth.
-        if !self.waiting.is_empty() || self.journal.append(&record).is_err() {
-            self.waiting_bytes += record.weight();
-            self.waiting.push_back(record);
-            self.retry_at.get_or_insert_with(|| Instant::now() + RETRY);
+        self.waiting_bytes += record.weight();
+        self.waiting.push_back(record);
+        if self.waiting_bytes > GROUP_BYTES {
+            self.write_waiting();
         }
     }
 
+    /// Whoever reads the journal now finds everything that was noted.
+    pub fn settle(&mut self) {
+        self.close_window();
+        self.write_waiting();
+    }
+
     fn write_waiting(&mut self) {
+        if self.retry_at.is_some() {
+            return;
+        }
         while let Some(record) = self.waiting.front() {
             if self.journal.append(record).is_err() {
                 self.retry_at = Some(Instant::now() + RETRY);
@@ -218,7 +231,6 @@ impl Recorder {
             }
             self.waiting_bytes -= record.weight();
             self.waiting.pop_front();
-            self.sync_soon();
         }
     }
 
@@ -239,6 +251,7 @@ impl Recorder {
 
     fn sync(&mut self) {
         self.sync_at = None;
+        self.write_waiting();
         if self.log.take_rotated() {
             self.sync_folder(self.log.dir());
         }

@@ -93,6 +93,7 @@ fn settle() -> Result<Spec, String> {
     io::stdin().read_to_string(&mut text).map_err(|error| format!("the holder was told nothing: {error}"))?;
     let mut spec: Spec =
         serde_json::from_str(&text).map_err(|error| format!("the holder was told nonsense: {error}"))?;
+    let _ = rustix::thread::set_name(crate::process::HOLDER_NAME);
     // Away from the daemon's session and group; already a leader is as good.
     let _ = rustix::process::setsid();
     // Orphans of the harness come to us, so that a kill can find them.

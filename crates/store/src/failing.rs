@@ -63,6 +63,11 @@ impl<S: Store> Store for Failing<S> {
         Ok(Box::new(FailingTx { inner: Some(self.inner.begin().await?), calls: self.calls() }))
     }
 
+    async fn begin_unsynced(&self) -> Result<Box<dyn Tx>, StoreError> {
+        self.calls.next()?;
+        Ok(Box::new(FailingTx { inner: Some(self.inner.begin_unsynced().await?), calls: self.calls() }))
+    }
+
     async fn session(&self, id: SessionId) -> Result<Option<Session>, StoreError> {
         self.calls.next()?;
         self.inner.session(id).await

@@ -75,6 +75,11 @@ pub trait Store: Send + Sync + 'static {
     /// Waits for its turn: there is one writer.
     async fn begin(&self) -> Result<Box<dyn Tx>, StoreError>;
 
+    /// Like `begin`, but on the disk only together with the next transaction: for what nobody was told yet.
+    async fn begin_unsynced(&self) -> Result<Box<dyn Tx>, StoreError> {
+        self.begin().await
+    }
+
     async fn session(&self, id: SessionId) -> Result<Option<Session>, StoreError>;
     /// Ids that begin with `prefix` (hex digits, dashes optional), at most `limit`.
     async fn session_ids_with_prefix(&self, prefix: &str, limit: usize) -> Result<Vec<SessionId>, StoreError>;

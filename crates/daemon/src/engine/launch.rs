@@ -2,11 +2,8 @@
 
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
-use std::io::{self, BufRead, BufReader, Write};
-use std::os::unix::fs::DirBuilderExt;
-use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::Child;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -15,15 +12,16 @@ use coven_domain::session::{Channel, Launch, NotNow, ProcessIdentity, Session, S
 use coven_domain::text::{BadText, MAX_PROMPT_BYTES, Prompt, Title};
 use coven_domain::{RepoId, SessionId};
 use coven_holder::wire::{How, Request};
-use coven_holder::{Ready, Spec, Stage};
+use coven_holder::{Spec, Stage};
 use coven_host::{WorkDir, WorkDirError, clock, program, work_dir};
-use coven_store::Change;
+use coven_store::{Change, Tx};
 use serde_json::Map;
 use uuid::Uuid;
 
 use super::Engine;
 use super::follow::HOLDER_GONE;
 use super::live::Tail;
+use super::spawn::{PreparedHolder, reap};
 use crate::error::EngineError;
 use crate::fault;
 
@@ -85,14 +83,26 @@ impl Engine {
             launch,
             metadata: Map::new(),
         };
-        let mut tx = self.store.begin().await?;
-        tx.record(Change::SessionCreated(session.clone()), now).await?;
-        self.commit(tx).await?;
-        fault::point("after_create");
-        match new.is_detached {
-            true => Ok(session),
-            false => self.launch(session, env).await,
+        if new.is_detached {
+            let tx = self.store.begin().await?;
+            self.record_created(tx, &session).await?;
+            return Ok(session);
         }
+        // The holder's program starts while the record is written, and waits for its spec: no harness before the record.
+        let holder = self.prepare_holder(session.id);
+        // On the disk together with `running`: until then nobody was told, and a power cut leaves no process behind.
+        let tx = self.store.begin_unsynced().await?;
+        if let Err(error) = self.record_created(tx, &session).await {
+            holder.give_up();
+            return Err(error);
+        }
+        fault::point("after_create");
+        self.launch(session, env, holder).await
+    }
+
+    async fn record_created(&self, mut tx: Box<dyn Tx>, session: &Session) -> Result<(), EngineError> {
+        tx.record(Change::SessionCreated(session.clone()), session.created_at).await?;
+        Ok(self.commit(tx).await?)
     }
 
     /// Launches a record that was made with `detach`.
@@ -127,18 +137,22 @@ impl Engine {
             })
             .await?;
         let env = self.environment(env);
-        self.launch(session, env).await
+        let holder = self.prepare_holder(id);
+        self.launch(session, env, holder).await
     }
 
     /// From `created` to `running`, or to `failed` with the reason.
-    async fn launch(self: &Arc<Self>, session: Session, env: BTreeMap<String, String>) -> Result<Session, EngineError> {
+    async fn launch(
+        self: &Arc<Self>,
+        session: Session,
+        env: BTreeMap<String, String>,
+        holder: PreparedHolder,
+    ) -> Result<Session, EngineError> {
         let id = session.id;
-        let spec = self.spec(&session, env);
-        let program = self.program.clone();
-        let spawned = tokio::task::spawn_blocking(move || spawn_holder(&program, &spec)).await;
+        let spawned = holder.brief(self.spec(&session, env)).await;
         fault::point("after_spawn");
         let failed = match spawned {
-            Ok(Ok((holder, process))) => match coven_holder::client::connect_socket(&self.home.session_dir(id)) {
+            Ok((holder, process)) => match coven_holder::client::connect_socket(&self.home.session_dir(id)) {
                 Ok(stream) => return self.take_over(id, process, stream, holder).await,
                 Err(error) if self.is_over_already(id) => {
                     // It was so quick that its holder is gone: the journal tells the rest.
@@ -153,8 +167,7 @@ impl Engine {
                     format!("its holder does not answer: {error}")
                 }
             },
-            Ok(Err(reason)) => reason,
-            Err(error) => error.to_string(),
+            Err(reason) => reason,
         };
         if self.record_launch_failure(id, &failed).await.is_err() {
             self.fail_later(id, failed.clone());
@@ -371,52 +384,6 @@ impl Engine {
             max_output_bytes: self.config.sessions.max_output_bytes,
             open_files: self.open_files,
             segment_bytes: SEGMENT_BYTES.min(self.config.sessions.max_output_bytes / 8),
-        }
-    }
-}
-
-/// Collects a holder that has ended or is about to.
-fn reap(mut holder: Child) {
-    tokio::task::spawn_blocking(move || holder.wait());
-}
-
-/// Starts a holder and waits for its first word.
-fn spawn_holder(program: &Path, spec: &Spec) -> Result<(Child, ProcessIdentity), String> {
-    let told = |what: &str| {
-        let what = what.to_owned();
-        move |error: io::Error| format!("{what}: {error}")
-    };
-    std::fs::DirBuilder::new().mode(0o700).create(&spec.dir).map_err(told("the session's folder cannot be made"))?;
-    // Through /proc: a binary that was replaced by an upgrade is still the one that speaks our language.
-    let mut holder = Command::new("/proc/self/exe")
-        .arg0(program)
-        .arg("hold")
-        .arg(spec.dir.file_name().unwrap_or_default())
-        .env_clear()
-        .current_dir("/")
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::null())
-        .spawn()
-        .map_err(told("the holder cannot be started"))?;
-    let mut stdin = holder.stdin.take().expect("it was piped");
-    let spec = serde_json::to_vec(spec).map_err(|error| error.to_string())?;
-    stdin.write_all(&spec).map_err(told("the holder did not listen"))?;
-    drop(stdin);
-    let mut line = String::new();
-    let stdout = holder.stdout.take().expect("it was piped");
-    BufReader::new(stdout).read_line(&mut line).map_err(told("the holder did not answer"))?;
-    match serde_json::from_str(&line) {
-        Ok(Ready::Running { pid, started_ticks, boot_id, .. }) => {
-            Ok((holder, ProcessIdentity { pid, started_ticks, boot_id }))
-        }
-        Ok(Ready::Failed { reason }) => {
-            let _ = holder.wait();
-            Err(reason)
-        }
-        Err(_) => {
-            let _ = holder.wait();
-            Err("the holder died before it answered".to_owned())
         }
     }
 }

@@ -12,6 +12,7 @@ pub mod log_file;
 pub mod model;
 pub mod output;
 pub mod session;
+mod spawn;
 
 use std::collections::HashMap;
 use std::path::PathBuf;
@@ -119,6 +120,11 @@ impl Engine {
             *known = newest.max(*known);
             is_newer
         });
+    }
+
+    /// The number of the newest event.
+    pub fn newest(&self) -> u64 {
+        *self.committed.borrow()
     }
 
     /// Told with every commit that wrote an event.

@@ -2,6 +2,7 @@
 
 pub mod attach;
 pub mod guard;
+mod pages;
 pub mod reply;
 pub mod rest;
 pub mod sse;
@@ -16,6 +17,7 @@ use utoipa_axum::routes;
 
 use crate::engine::Engine;
 use guard::Guard;
+use pages::Pages;
 use reply::ApiError;
 
 /// What every handler gets.
@@ -24,6 +26,13 @@ pub struct App {
     pub engine: Arc<Engine>,
     /// The TCP address that is listened on, if any.
     pub listen: Option<Arc<str>>,
+    pages: Arc<Pages>,
+}
+
+impl App {
+    pub fn new(engine: Arc<Engine>, listen: Option<Arc<str>>) -> Self {
+        Self { engine, listen, pages: Arc::default() }
+    }
 }
 
 #[derive(OpenApi)]

@@ -2,9 +2,10 @@
 
 use axum::Json;
 use axum::body::Body as HttpBody;
-use axum::extract::{Path, State};
+use axum::extract::{Path, RawQuery, State};
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
+use bytes::Bytes;
 use coven_api::ErrorBody;
 use coven_api::ErrorCode;
 use coven_api::harness::HarnessListResponse;
@@ -55,15 +56,25 @@ pub async fn harnesses(State(app): State<App>, Params(query): Params<HarnessesQu
 #[utoipa::path(get, path = "/api/v1/sessions", params(ListSessionsQuery), responses((status = 200, body = SessionListResponse), (status = 400, body = ErrorBody)))]
 pub async fn list_sessions(
     State(app): State<App>,
+    RawQuery(raw): RawQuery,
     Params(query): Params<ListSessionsQuery>,
-) -> Answer<Json<SessionListResponse>> {
+) -> Answer<Response> {
+    // Taken before reading: a change that comes in between makes the page too old, never too new.
+    let (number, raw) = (app.engine.newest(), raw.unwrap_or_default());
+    let json = |page: Bytes| ([("content-type", "application/json")], page).into_response();
+    if let Some(page) = app.pages.get(number, &raw) {
+        return Ok(json(page));
+    }
     let page = app.engine.list_sessions(&session_query(&query)?).await?;
     let next = match (page.has_more, page.sessions.last()) {
         (true, Some(last)) => Some(format!("{}_{}", last.created_at.as_millis(), last.id)),
         _ => None,
     };
     let sessions = page.sessions.iter().map(SessionRecord::from).collect();
-    Ok(Json(SessionListResponse { sessions, total: page.total, next }))
+    let list = SessionListResponse { sessions, total: page.total, next };
+    let body = Bytes::from(serde_json::to_vec(&list).expect("a list is plain data"));
+    app.pages.put(number, &raw, &body);
+    Ok(json(body))
 }
 
 fn session_query(query: &ListSessionsQuery) -> Answer<SessionQuery> {

@@ -92,6 +92,11 @@ impl Store for SqliteStore {
         Ok(Box::new(SqliteTx::new(self.writing().await?)))
     }
 
+    async fn begin_unsynced(&self) -> Result<Box<dyn Tx>, StoreError> {
+        let writer = Arc::clone(&self.writer).lock_owned().await;
+        Ok(Box::new(SqliteTx::new(Writing::begin_unsynced(writer)?)))
+    }
+
     async fn session(&self, id: SessionId) -> Result<Option<Session>, StoreError> {
         self.read(|connection| sessions::by_id(connection, id)).await
     }

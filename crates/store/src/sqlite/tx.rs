@@ -28,12 +28,22 @@ impl Writer {
 /// The writer's turn with an open transaction; dropped wherever it is, the transaction is rolled back.
 pub(super) struct Writing {
     writer: OwnedMutexGuard<Writer>,
+    is_unsynced: bool,
 }
 
 impl Writing {
     pub(super) fn begin(writer: OwnedMutexGuard<Writer>) -> Result<Self, StoreError> {
         writer.connection.prepare_cached("BEGIN IMMEDIATE")?.execute([])?;
-        Ok(Self { writer })
+        Ok(Self { writer, is_unsynced: false })
+    }
+
+    /// The commit writes and does not wait for the disk; the next one does for both.
+    pub(super) fn begin_unsynced(writer: OwnedMutexGuard<Writer>) -> Result<Self, StoreError> {
+        writer.connection.prepare_cached("PRAGMA synchronous = NORMAL")?.execute([])?;
+        let begun = writer.connection.prepare_cached("BEGIN IMMEDIATE").and_then(|mut begin| begin.execute([]));
+        let writing = Self { writer, is_unsynced: true };
+        begun?;
+        Ok(writing)
     }
 
     pub(super) fn connection(&self) -> &Connection {
@@ -51,6 +61,10 @@ impl Drop for Writing {
         if !self.connection().is_autocommit() {
             // Nothing to tell anyone: what cannot be rolled back now is when the connection closes.
             let _ = self.connection().execute_batch("ROLLBACK");
+        }
+        if self.is_unsynced {
+            let back = self.connection().prepare_cached("PRAGMA synchronous = FULL").and_then(|mut it| it.execute([]));
+            debug_assert!(back.is_ok(), "the pragma takes effect outside of a transaction");
         }
     }
 }

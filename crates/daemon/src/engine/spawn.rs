@@ -1,0 +1,99 @@
+//! Starting a holder: its program first, its spec when the record is written.
+
+use std::io::{self, BufRead, BufReader, Write};
+use std::os::unix::fs::DirBuilderExt;
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+
+use coven_domain::SessionId;
+use coven_domain::session::ProcessIdentity;
+use coven_holder::{Ready, Spec};
+use tokio::task::{JoinHandle, spawn_blocking};
+
+use super::Engine;
+
+/// A holder that waits to be told what to run. Told nothing, it ends by itself.
+pub(crate) struct PreparedHolder {
+    child: JoinHandle<io::Result<Child>>,
+    dir: PathBuf,
+}
+
+impl Engine {
+    pub(crate) fn prepare_holder(&self, id: SessionId) -> PreparedHolder {
+        let (program, dir) = (self.program.clone(), self.home.session_dir(id));
+        let name = id.to_string();
+        PreparedHolder { child: spawn_blocking(move || start(&program, &name)), dir }
+    }
+}
+
+impl PreparedHolder {
+    /// Tells it what to run and waits for its first word.
+    pub async fn brief(self, spec: Spec) -> Result<(Child, ProcessIdentity), String> {
+        let child = match self.child.await {
+            Ok(Ok(child)) => child,
+            Ok(Err(error)) => return Err(format!("the holder cannot be started: {error}")),
+            Err(error) => return Err(error.to_string()),
+        };
+        let dir = self.dir;
+        match spawn_blocking(move || brief(child, &dir, &spec)).await {
+            Ok(answer) => answer,
+            Err(error) => Err(error.to_string()),
+        }
+    }
+
+    /// It is not needed after all.
+    pub fn give_up(self) {
+        tokio::spawn(async move {
+            if let Ok(Ok(child)) = self.child.await {
+                reap(child);
+            }
+        });
+    }
+}
+
+/// Collects a holder that has ended or is about to.
+pub(crate) fn reap(mut holder: Child) {
+    drop(holder.stdin.take());
+    spawn_blocking(move || holder.wait());
+}
+
+fn start(program: &Path, name: &str) -> io::Result<Child> {
+    // Through /proc: a binary that was replaced by an upgrade is still the one that speaks our language.
+    Command::new("/proc/self/exe")
+        .arg0(program)
+        .args(["hold", name])
+        .env_clear()
+        .current_dir("/")
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+}
+
+fn brief(mut holder: Child, dir: &Path, spec: &Spec) -> Result<(Child, ProcessIdentity), String> {
+    let answer = tell(&mut holder, dir, spec);
+    match answer {
+        Ok(Ready::Running { pid, started_ticks, boot_id, .. }) => {
+            Ok((holder, ProcessIdentity { pid, started_ticks, boot_id }))
+        }
+        Ok(Ready::Failed { reason }) | Err(reason) => {
+            drop(holder.stdin.take());
+            let _ = holder.wait();
+            Err(reason)
+        }
+    }
+}
+
+fn tell(holder: &mut Child, dir: &Path, spec: &Spec) -> Result<Ready, String> {
+    let told = |what: &'static str| move |error: io::Error| format!("{what}: {error}");
+    std::fs::DirBuilder::new().mode(0o700).create(dir).map_err(told("the session's folder cannot be made"))?;
+    let mut stdin = holder.stdin.take().expect("it was piped");
+    let spec = serde_json::to_vec(spec).map_err(|error| error.to_string())?;
+    stdin.write_all(&spec).map_err(told("the holder did not listen"))?;
+    drop(stdin);
+    let mut line = String::new();
+    let stdout = holder.stdout.take().expect("it was piped");
+    BufReader::new(stdout).read_line(&mut line).map_err(told("the holder did not answer"))?;
+    serde_json::from_str(&line).map_err(|_| "the holder died before it answered".to_owned())
+}

@@ -1,0 +1,50 @@
+//! Pages of the list as they were sent, good until the next change.
+
+use std::collections::HashMap;
+use std::sync::{Mutex, PoisonError};
+
+use bytes::Bytes;
+
+/// So many pages of at most this size are kept; others are made anew each time.
+const MAX_PAGES: usize = 16;
+const MAX_BYTES: usize = 256 << 10;
+
+/// Every change of a session is an event: as long as no number was added, a page stays what it was.
+#[derive(Debug, Default)]
+pub struct Pages(Mutex<(u64, HashMap<String, Bytes>)>);
+
+impl Pages {
+    pub fn get(&self, number: u64, query: &str) -> Option<Bytes> {
+        let pages = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        pages.1.get(query).filter(|_| pages.0 == number).cloned()
+    }
+
+    pub fn put(&self, number: u64, query: &str, page: &Bytes) {
+        let mut pages = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if pages.0 < number || pages.1.len() >= MAX_PAGES {
+            pages.1.clear();
+        }
+        // A page that was read before a change that others have seen already is not kept.
+        if pages.0 <= number && page.len() <= MAX_BYTES {
+            pages.0 = number;
+            pages.1.insert(query.to_owned(), page.clone());
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_page_is_good_until_the_next_change() {
+        let (pages, old, new) = (Pages::default(), Bytes::from_static(b"old"), Bytes::from_static(b"new"));
+        pages.put(5, "limit=1", &old);
+        assert_eq!(pages.get(5, "limit=1"), Some(old.clone()));
+        assert_eq!(pages.get(5, "limit=2"), None);
+        assert_eq!(pages.get(6, "limit=1"), None);
+        pages.put(6, "limit=1", &new);
+        pages.put(5, "limit=1", &old);
+        assert_eq!(pages.get(6, "limit=1"), Some(new));
+    }
+}
