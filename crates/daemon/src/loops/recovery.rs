@@ -150,7 +150,9 @@ fn look(dir: &std::path::Path, session: &Session) -> Seen {
     let Some(recorded) = session.process.clone().or_else(|| started.clone()) else {
         return (HolderFinding::Mismatch, None, exit, started);
     };
-    let is_the_same = client.welcome.pid == recorded.pid && client.welcome.started_ticks == recorded.started_ticks;
+    let is_the_same = client.welcome.pid == recorded.pid
+        && client.welcome.started_ticks == recorded.started_ticks
+        && process::boot_id().is_ok_and(|boot| boot == recorded.boot_id);
     // A harness that has just ended shows nothing; its holder is about to say how.
     let is_itself = !process::is_alive(&recorded) || process::shows(recorded.pid, &session.launch.identity);
     match is_the_same && is_itself {
