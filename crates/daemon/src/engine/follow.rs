@@ -183,7 +183,8 @@ impl Engine {
     }
 
     async fn write_ledger(&self, id: SessionId, tail: &Tail, keyframes: &[Keyframe]) -> Result<(), EngineError> {
-        let mut tx = self.store.begin().await?;
+        // The journal is on the disk: what a power cut takes from the ledger is read from it again.
+        let mut tx = self.store.begin_unsynced().await?;
         tx.append_entries(id, &tail.pending).await?;
         for it in keyframes {
             tx.put_keyframe(id, it.offset, it.rows, it.cols, &it.screen).await?;

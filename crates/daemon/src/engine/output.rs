@@ -179,7 +179,7 @@ impl Engine {
         if keyframes.is_empty() {
             return Ok(());
         }
-        let mut tx = self.store.begin().await?;
+        let mut tx = self.store.begin_unsynced().await?;
         for it in keyframes {
             tx.put_keyframe(id, it.offset, it.rows, it.cols, &it.screen).await?;
         }
