@@ -1,5 +1,7 @@
 //! A subscriber of `/events`.
 
+use std::time::Instant;
+
 use coven_api::Client;
 use coven_api::event::EventRecord;
 use http_body_util::BodyExt;
@@ -68,8 +70,11 @@ impl EventFeed {
 
     /// The next message; waits for it. Heartbeats are skipped.
     #[track_caller]
-    pub fn next(&mut self) -> Message {
+    pub fn next_message(&mut self) -> Message {
+        // Heartbeats keep the stream alive for ever; a test is not.
+        let until = Instant::now() + DEADLINE;
         loop {
+            assert!(Instant::now() < until, "no event in time");
             if let Some((block, rest)) = self.text.split_once("\n\n") {
                 let message = parse(block);
                 self.text = rest.to_owned();
@@ -85,11 +90,13 @@ impl EventFeed {
     /// The next event of this kind; others are skipped.
     #[track_caller]
     pub fn next_of(&mut self, kind: &str) -> EventRecord {
+        let until = Instant::now() + DEADLINE;
         loop {
-            let message = self.next();
+            let message = self.next_message();
             if message.event == kind {
                 return message.record();
             }
+            assert!(Instant::now() < until, "waited in vain for {kind}");
         }
     }
 

@@ -4,8 +4,6 @@
 //! it and makes sure that nothing is left. [`TestTerminal`] is a real terminal with a `coven` in it.
 //! [`invariants::check_invariants`] says what must hold after whatever a test did.
 
-#![allow(clippy::unwrap_used, reason = "a test that meets the unexpected has failed")]
-
 pub mod events;
 pub mod home;
 pub mod http;

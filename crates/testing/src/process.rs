@@ -57,8 +57,10 @@ fn role(pid: u32, home: &Path) -> Option<Role> {
         .flatten()
 }
 
+/// A zombie whose other threads go on still has its files and locks: it lives.
 pub fn is_alive(pid: u32) -> bool {
-    stat(pid).is_ok_and(|it| !matches!(it.state, b'Z' | b'X'))
+    let has_threads = || fs::read_dir(format!("/proc/{pid}/task")).is_ok_and(|threads| threads.count() > 1);
+    stat(pid).is_ok_and(|it| !matches!(it.state, b'Z' | b'X') || has_threads())
 }
 
 /// Sends a signal to one process.

@@ -1,7 +1,5 @@
 //! Bad input: each gets one clear sentence with what to do, the exit code of its class, and changes nothing.
 
-#![allow(clippy::unwrap_used, reason = "a test that meets the unexpected has failed")]
-
 use std::fs;
 use std::os::unix::fs::symlink;
 
@@ -124,7 +122,7 @@ fn an_argument_that_no_program_can_take_is_refused() {
 fn a_record_is_checked_again_when_it_is_started() {
     let home = TestHome::started();
     let sub = home.make_folder("sub");
-    let id = home.launch_with(json!({ "harness": "claude", "cwd": "sub", "prompt": "cwd", "detach": true })).id;
+    let id = home.launch_with(json!({ "harness": "claude", "cwd": sub, "prompt": "cwd", "detach": true })).id;
 
     fs::remove_dir(&sub).expect("ours");
     refused(&home, &["start", &id], USAGE);

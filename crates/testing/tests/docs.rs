@@ -2,8 +2,6 @@
 //!
 //! With `COVEN_WRITE_DOCS=1` (`cargo xtask docs`) the documents are written instead of compared.
 
-#![allow(clippy::unwrap_used, reason = "a test that meets the unexpected has failed")]
-
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;

@@ -246,7 +246,8 @@ impl Engine {
             }
         };
         let fixed = self.config.sessions.root.as_ref().map(PathBuf::from).or_else(|| self.home.project_root());
-        for path in [&new.cwd, &new.project_root].into_iter().flatten().filter(|path| !path.is_absolute()) {
+        let relative = [&new.cwd, &new.project_root].into_iter().flatten().find(|path| !path.is_absolute());
+        if let Some(path) = relative {
             return Err(EngineError::Invalid(format!(
                 "{} is not an absolute path; give the whole path",
                 path.display()

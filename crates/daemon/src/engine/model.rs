@@ -8,9 +8,10 @@ use std::sync::mpsc::{self, Receiver, Sender};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 
-use coven_holder::log::LogReader;
 use coven_screen::Screen;
 use coven_store::Keyframe;
+
+use super::log_file::LogFile;
 
 /// A keyframe every so many bytes: attaching and seeking never parse more than that.
 pub const KEYFRAME_BYTES: u64 = 1 << 20;
@@ -30,7 +31,7 @@ pub struct Model {
 struct State {
     screen: Screen,
     offset: u64,
-    reader: LogReader,
+    reader: LogFile,
     /// Sizes that take effect when the log stands at an offset.
     resizes: VecDeque<(u64, u16, u16)>,
     keyframes: Vec<Keyframe>,
@@ -55,7 +56,7 @@ impl Model {
             state: Mutex::new(State {
                 screen: Screen::restore(start.rows, start.cols, &start.screen),
                 offset: start.offset,
-                reader: LogReader::new(dir),
+                reader: LogFile::new(dir),
                 resizes: VecDeque::new(),
                 keyframes: Vec::new(),
                 last_keyframe: start.offset,

@@ -89,11 +89,15 @@ impl Engine {
             return Ok(Shown { screen: Screen::restore(shot.rows, shot.cols, &shot.ansi), offset: shot.offset });
         }
         self.refresh(id).await;
-        let keyframe = self.store.keyframe_before(id, at.unwrap_or(u64::MAX)).await?;
+        let last = self.store.keyframe_before(id, u64::MAX).await?;
+        let keyframe = match at {
+            None => last.clone(),
+            Some(at) => self.store.keyframe_before(id, at).await?,
+        };
         let (rows, cols) = (session.launch.rows, session.launch.cols);
         let start = keyframe.unwrap_or(Keyframe { offset: 0, rows, cols, screen: Vec::new() });
-        let dir = self.home.session_dir(id);
-        tokio::task::spawn_blocking(move || rebuild(&dir, start, at))
+        let (dir, seen) = (self.home.session_dir(id), last.map_or(0, |last| last.offset));
+        tokio::task::spawn_blocking(move || rebuild(&dir, start, at, seen))
             .await
             .expect("rebuilding a screen does not panic")
             .map_err(|source| EngineError::Log { id, source })
@@ -187,25 +191,19 @@ impl Engine {
     }
 }
 
-/// From a keyframe on, at most a megabyte or so is parsed.
-fn rebuild(dir: &std::path::Path, start: Keyframe, at: Option<u64>) -> std::io::Result<Shown> {
-    let mut log = LogFile::new(dir);
-    let range = log.range()?;
-    let end = at.unwrap_or(range.end).min(range.end);
-    let mut screen = Screen::restore(start.rows, start.cols, &start.screen);
-    let mut offset = start.offset.max(range.start);
-    let mut buffer = vec![0; 64 << 10];
-    while offset < end {
-        let wanted = buffer.len().min(usize::try_from(end - offset).unwrap_or(buffer.len()));
-        match log.read_at(offset, &mut buffer[..wanted])? {
-            0 => break,
-            count => {
-                screen.feed(&buffer[..count]);
-                offset += count as u64;
-            }
-        }
+/// From a keyframe on, at most a megabyte or so is parsed. Behind what a model has seen, sizes come from the journal.
+fn rebuild(dir: &std::path::Path, start: Keyframe, at: Option<u64>, seen: u64) -> std::io::Result<Shown> {
+    let end = LogFile::new(dir).range()?.end;
+    let model = Model::new(dir, start, u64::MAX);
+    if seen < end
+        && let Ok(mut tail) = Tail::open(&dir.join(coven_holder::JOURNAL), u64::MAX)
+    {
+        tail.read(Some(&model))?;
     }
-    Ok(Shown { screen, offset })
+    model.reach(at.unwrap_or(end).min(end));
+    model.catch_up()?;
+    let shot = model.shot();
+    Ok(Shown { screen: Screen::restore(shot.rows, shot.cols, &shot.ansi), offset: shot.offset })
 }
 
 /// What is left to send of a log.

@@ -1,10 +1,11 @@
 //! WebSocket attach: binary frames are the terminal's bytes both ways, text frames are control messages in JSON.
 
+use axum::extract::State;
+use axum::extract::ws::rejection::WebSocketUpgradeRejection;
 use axum::extract::ws::{Message, WebSocket, WebSocketUpgrade};
-use axum::extract::{Path, State};
 use axum::response::Response;
 use bytes::Bytes;
-use coven_api::ErrorBody;
+use coven_api::{ErrorBody, ErrorCode};
 use coven_domain::SessionId;
 use coven_holder::wire::{Decoder, MAX_BODY, Reply, Request, VERSION};
 use serde::Deserialize;
@@ -13,7 +14,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::UnixStream;
 
 use super::App;
-use super::reply::{ApiError, Params};
+use super::reply::{ApiError, Id, Params};
 use crate::engine::Engine;
 use crate::engine::ending::must_be_live;
 use crate::error::EngineError;
@@ -39,12 +40,16 @@ enum Control {
 #[utoipa::path(get, path = "/api/v1/sessions/{id}/attach", params(("id" = String, Path), AttachQuery), responses((status = 101, description = "WebSocket"), (status = 404, body = ErrorBody), (status = 409, body = ErrorBody)))]
 pub async fn attach(
     State(app): State<App>,
-    Path(id): Path<String>,
+    Id(id): Id,
     Params(query): Params<AttachQuery>,
-    upgrade: WebSocketUpgrade,
+    upgrade: Result<WebSocketUpgrade, WebSocketUpgradeRejection>,
 ) -> Result<Response, ApiError> {
     let id = app.engine.find_session(&id).await?;
     must_be_live(&app.engine.session(id).await?)?;
+    let upgrade = upgrade.map_err(|rejection| {
+        let problem = format!("this route speaks WebSocket: {}", rejection.body_text());
+        ApiError::new(ErrorCode::InvalidRequest, problem)
+    })?;
     let dir = app.engine.home.session_dir(id);
     let holder = coven_holder::client::connect_socket(&dir)
         .and_then(|stream| stream.set_nonblocking(true).map(|()| stream))

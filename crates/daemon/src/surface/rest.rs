@@ -2,7 +2,7 @@
 
 use axum::Json;
 use axum::body::Body as HttpBody;
-use axum::extract::{Path, RawQuery, State};
+use axum::extract::{RawQuery, State};
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
@@ -22,7 +22,7 @@ use coven_store::{SessionFilter, SessionQuery};
 use serde::Deserialize;
 
 use super::App;
-use super::reply::{ApiError, Body, Params};
+use super::reply::{ApiError, Body, Id, Params};
 use crate::engine::launch::NewSession;
 
 type Answer<T> = Result<T, ApiError>;
@@ -144,7 +144,7 @@ async fn find(app: &App, text: &str) -> Answer<SessionId> {
 
 /// One session, by its id or a unique prefix of it.
 #[utoipa::path(get, path = "/api/v1/sessions/{id}", params(("id" = String, Path)), responses((status = 200, body = SessionRecord), (status = 404, body = ErrorBody)))]
-pub async fn get_session(State(app): State<App>, Path(id): Path<String>) -> Answer<Json<SessionRecord>> {
+pub async fn get_session(State(app): State<App>, Id(id): Id) -> Answer<Json<SessionRecord>> {
     let id = find(&app, &id).await?;
     Ok(Json(SessionRecord::from(&app.engine.session(id).await?)))
 }
@@ -153,7 +153,7 @@ pub async fn get_session(State(app): State<App>, Path(id): Path<String>) -> Answ
 #[utoipa::path(post, path = "/api/v1/sessions/{id}/start", params(("id" = String, Path)), request_body = StartSessionRequest, responses((status = 200, body = SessionRecord), (status = 409, body = ErrorBody)))]
 pub async fn start_session(
     State(app): State<App>,
-    Path(id): Path<String>,
+    Id(id): Id,
     Body(request): Body<StartSessionRequest>,
 ) -> Answer<Json<SessionRecord>> {
     let id = find(&app, &id).await?;
@@ -165,7 +165,7 @@ pub async fn start_session(
 #[utoipa::path(post, path = "/api/v1/sessions/{id}/input", params(("id" = String, Path)), request_body = InputRequest, responses((status = 202, body = AcceptedResponse), (status = 404, body = ErrorBody), (status = 409, body = ErrorBody)))]
 pub async fn send_input(
     State(app): State<App>,
-    Path(id): Path<String>,
+    Id(id): Id,
     Body(request): Body<InputRequest>,
 ) -> Answer<(StatusCode, Json<AcceptedResponse>)> {
     let bytes = request.bytes().map_err(invalid)?;
@@ -177,7 +177,7 @@ pub async fn send_input(
 #[utoipa::path(post, path = "/api/v1/sessions/{id}/resize", params(("id" = String, Path)), request_body = ResizeRequest, responses((status = 202, body = AcceptedResponse), (status = 409, body = ErrorBody)))]
 pub async fn resize_session(
     State(app): State<App>,
-    Path(id): Path<String>,
+    Id(id): Id,
     Body(request): Body<ResizeRequest>,
 ) -> Answer<(StatusCode, Json<AcceptedResponse>)> {
     if !(1..=1000).contains(&request.rows) || !(1..=1000).contains(&request.cols) {
@@ -189,45 +189,42 @@ pub async fn resize_session(
 
 /// Kills a running session: its whole process group, SIGTERM, then SIGKILL.
 #[utoipa::path(post, path = "/api/v1/sessions/{id}/kill", params(("id" = String, Path)), responses((status = 202, body = AcceptedResponse), (status = 404, body = ErrorBody), (status = 409, body = ErrorBody)))]
-pub async fn kill_session(
-    State(app): State<App>,
-    Path(id): Path<String>,
-) -> Answer<(StatusCode, Json<AcceptedResponse>)> {
+pub async fn kill_session(State(app): State<App>, Id(id): Id) -> Answer<(StatusCode, Json<AcceptedResponse>)> {
     app.engine.kill_session(find(&app, &id).await?).await?;
     Ok((StatusCode::ACCEPTED, Json(AcceptedResponse::ACCEPTED)))
 }
 
 /// Asks a running session to end; it is `completed` when this answers.
 #[utoipa::path(post, path = "/api/v1/sessions/{id}/finish", params(("id" = String, Path)), responses((status = 200, body = SessionRecord), (status = 409, body = ErrorBody)))]
-pub async fn finish_session(State(app): State<App>, Path(id): Path<String>) -> Answer<Json<SessionRecord>> {
+pub async fn finish_session(State(app): State<App>, Id(id): Id) -> Answer<Json<SessionRecord>> {
     let id = find(&app, &id).await?;
     Ok(Json(SessionRecord::from(&app.engine.finish_session(id).await?)))
 }
 
 /// Hides a session that does not run.
 #[utoipa::path(post, path = "/api/v1/sessions/{id}/archive", params(("id" = String, Path)), responses((status = 200, body = SessionRecord), (status = 409, body = ErrorBody)))]
-pub async fn archive_session(State(app): State<App>, Path(id): Path<String>) -> Answer<Json<SessionRecord>> {
+pub async fn archive_session(State(app): State<App>, Id(id): Id) -> Answer<Json<SessionRecord>> {
     let id = find(&app, &id).await?;
     Ok(Json(SessionRecord::from(&app.engine.archive_session(id).await?)))
 }
 
 /// Brings an archived session back as it was; nothing is run again.
 #[utoipa::path(post, path = "/api/v1/sessions/{id}/summon", params(("id" = String, Path)), responses((status = 200, body = SessionRecord), (status = 409, body = ErrorBody)))]
-pub async fn summon_session(State(app): State<App>, Path(id): Path<String>) -> Answer<Json<SessionRecord>> {
+pub async fn summon_session(State(app): State<App>, Id(id): Id) -> Answer<Json<SessionRecord>> {
     let id = find(&app, &id).await?;
     Ok(Json(SessionRecord::from(&app.engine.summon_session(id).await?)))
 }
 
 /// Sacrifices a session that does not run: record, ledger and log are gone.
 #[utoipa::path(delete, path = "/api/v1/sessions/{id}", params(("id" = String, Path)), responses((status = 200, body = SessionRecord), (status = 409, body = ErrorBody)))]
-pub async fn sacrifice_session(State(app): State<App>, Path(id): Path<String>) -> Answer<Json<SessionRecord>> {
+pub async fn sacrifice_session(State(app): State<App>, Id(id): Id) -> Answer<Json<SessionRecord>> {
     let id = find(&app, &id).await?;
     Ok(Json(SessionRecord::from(&app.engine.sacrifice_session(id).await?)))
 }
 
 /// Waits until the session has ended.
 #[utoipa::path(get, path = "/api/v1/sessions/{id}/wait", params(("id" = String, Path)), responses((status = 200, body = SessionRecord), (status = 404, body = ErrorBody)))]
-pub async fn wait_session(State(app): State<App>, Path(id): Path<String>) -> Answer<Json<SessionRecord>> {
+pub async fn wait_session(State(app): State<App>, Id(id): Id) -> Answer<Json<SessionRecord>> {
     let id = find(&app, &id).await?;
     tokio::select! {
         session = app.engine.wait_for_end(id) => Ok(Json(SessionRecord::from(&session?))),
@@ -239,7 +236,7 @@ pub async fn wait_session(State(app): State<App>, Path(id): Path<String>) -> Ans
 #[utoipa::path(get, path = "/api/v1/sessions/{id}/entries", params(("id" = String, Path), EntriesQuery), responses((status = 200, body = EntriesResponse), (status = 404, body = ErrorBody)))]
 pub async fn entries(
     State(app): State<App>,
-    Path(id): Path<String>,
+    Id(id): Id,
     Params(query): Params<EntriesQuery>,
 ) -> Answer<Json<EntriesResponse>> {
     let limit = query.limit.unwrap_or(100);
@@ -253,7 +250,7 @@ pub async fn entries(
 
 /// The log's raw bytes from any byte on.
 #[utoipa::path(get, path = "/api/v1/sessions/{id}/log", params(("id" = String, Path), LogQuery), responses((status = 200, content_type = "application/octet-stream"), (status = 404, body = ErrorBody)))]
-pub async fn log(State(app): State<App>, Path(id): Path<String>, Params(query): Params<LogQuery>) -> Answer<Response> {
+pub async fn log(State(app): State<App>, Id(id): Id, Params(query): Params<LogQuery>) -> Answer<Response> {
     let id = find(&app, &id).await?;
     let is_following = query.follow.as_deref().is_some_and(|text| text != "false" && text != "0");
     let (first, stream) = app.engine.log_stream(id, query.from.unwrap_or(0), query.to, is_following).await?;
@@ -267,11 +264,7 @@ pub async fn log(State(app): State<App>, Path(id): Path<String>, Params(query): 
 
 /// What the session's terminal shows.
 #[utoipa::path(get, path = "/api/v1/sessions/{id}/screen", params(("id" = String, Path), ScreenQuery), responses((status = 200, body = ScreenResponse), (status = 404, body = ErrorBody)))]
-pub async fn screen(
-    State(app): State<App>,
-    Path(id): Path<String>,
-    Params(query): Params<ScreenQuery>,
-) -> Answer<Response> {
+pub async fn screen(State(app): State<App>, Id(id): Id, Params(query): Params<ScreenQuery>) -> Answer<Response> {
     let id = find(&app, &id).await?;
     let session = app.engine.session(id).await?;
     let raw = |kind: &'static str, offset: u64, (rows, cols): (u16, u16), body: Vec<u8>| {

@@ -9,11 +9,15 @@ use coven_testing::{EventFeed, TestHome, check_invariants, eventually, wait_unti
 use hyper::Method;
 use serde_json::json;
 
-/// Sends a request and goes away without waiting for the answer.
-fn send_and_leave(home: &TestHome, head: &str, body: &str) {
+/// Sends a request and goes away as soon as `event` tells that it is worked on; gives the event's subject.
+fn leave_at(home: &TestHome, event: &str, head: &str, body: &str) -> String {
+    let mut feed = EventFeed::open(home);
     let mut stream = UnixStream::connect(home.socket()).expect("the daemon answers");
     let text = format!("{head} HTTP/1.1\r\nhost: localhost\r\ncontent-length: {}\r\n\r\n{body}", body.len());
     stream.write_all(text.as_bytes()).expect("it reads");
+    let subject = feed.next_of(event).subject;
+    drop(stream);
+    subject
 }
 
 #[test]
@@ -39,10 +43,8 @@ fn a_client_that_leaves_in_the_middle_of_a_launch_leaves_a_session_that_is_looke
     let home = TestHome::started();
 
     for round in 0..6 {
-        let mut feed = EventFeed::open(&home);
         let body = json!({ "harness": "claude", "prompt": format!("say round {round} ;; hang") }).to_string();
-        send_and_leave(&home, "POST /api/v1/sessions", &body);
-        let id = feed.next_of("session.created").subject;
+        let id = leave_at(&home, "session.created", "POST /api/v1/sessions", &body);
 
         let session = eventually("it is launched", || Some(home.session(&id)).filter(|it| it.status != "created"));
         assert_eq!(session.status, "running");
@@ -60,10 +62,10 @@ fn a_client_that_leaves_in_the_middle_of_a_kill_or_a_sacrifice_does_not_stop_it(
         let id = home.launch("say hello ;; hang").id;
         home.wait_for_output(&id, "hello");
 
-        send_and_leave(&home, &format!("POST {}", path(&id, "/kill")), "{}");
+        leave_at(&home, "session.killed", &format!("POST {}", path(&id, "/kill")), "{}");
         wait_until("it is killed", || home.session(&id).exit_code.is_some());
         assert_eq!(home.session(&id).status, "killed");
-        send_and_leave(&home, &format!("DELETE {}", path(&id, "")), "");
+        leave_at(&home, "session.sacrificed", &format!("DELETE {}", path(&id, "")), "");
         wait_until("it is gone", || !home.session_dir(&id).exists());
         home.get(&path(&id, "")).refused(404, "session_not_found");
     }

@@ -1,5 +1,8 @@
 //! Agents that misbehave.
 
+use std::io::Write;
+use std::os::unix::net::UnixStream;
+
 use coven_testing::pattern::{INVALID_UTF8, assert_bytes, flood};
 use coven_testing::sessions::path;
 use coven_testing::{TestHome, TestTerminal, check_invariants, process, wait_until};
@@ -36,6 +39,36 @@ fn a_flooding_harness_is_kept_whole_and_can_be_looked_at_meanwhile() {
     assert_bytes("the log", &home.log(&id), &flood(20_000_000));
     assert_eq!(terminal.wait(), 0);
     terminal.is_as_it_was();
+    check_invariants(&home);
+}
+
+/// Asks for a stream and never reads it.
+fn stalled(home: &TestHome, path: &str) -> UnixStream {
+    let mut stream = UnixStream::connect(home.socket()).expect("the daemon answers");
+    let text = format!("GET {path} HTTP/1.1\r\nhost: localhost\r\n\r\n");
+    stream.write_all(text.as_bytes()).expect("it reads");
+    stream
+}
+
+#[test]
+fn readers_that_do_not_read_slow_nobody_and_one_that_follows_gets_everything() {
+    let home = TestHome::started();
+    let go = home.project().join("go");
+    let id = home.launch(&format!("until {} ;; flood 12000000", go.display())).id;
+    let _stalled = [stalled(&home, &path(&id, "/log?follow")), stalled(&home, "/events?since=0")];
+    let mut viewer = coven_holder::client::HolderClient::connect(&home.session_dir(&id)).expect("the holder answers");
+    viewer.send(&coven_holder::wire::Request::Follow { from: 0 }).expect("the holder listens");
+
+    let followed = std::thread::scope(|scope| {
+        let follower = scope.spawn(|| home.get(&path(&id, "/log?follow")).body);
+        std::fs::write(&go, "").expect("room on disk");
+        assert_eq!(home.wait_for_end(&id).status, "completed");
+        follower.join().expect("it gets an answer")
+    });
+
+    assert_bytes("what was followed", &followed, &flood(12_000_000));
+    assert_bytes("the log", &home.log(&id), &flood(12_000_000));
+    drop(viewer);
     check_invariants(&home);
 }
 

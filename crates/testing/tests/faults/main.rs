@@ -1,8 +1,6 @@
 //! What goes wrong on real machines: processes killed at any moment, disks full, files torn, agents that misbehave.
 //! After each fault `check_invariants` says what must still hold.
 
-#![allow(clippy::unwrap_used, reason = "a test that meets the unexpected has failed")]
-
 mod daemon_killed;
 mod disk;
 mod ending;

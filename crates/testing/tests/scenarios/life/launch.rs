@@ -15,14 +15,20 @@ fn life_08_root_and_working_folder_are_resolved_and_canonical() {
     let real = home.make_folder("real");
     symlink(&real, home.project().join("link")).expect("a link");
 
-    for given in ["link", "real", "link/../real/.", &format!("{}/link", home.project().display())] {
-        let session = home.launch_with(json!({ "harness": "claude", "prompt": "cwd", "cwd": given }));
+    for given in ["link", "real", "link/../real/."] {
+        let cwd = format!("{}/{given}", home.project().display());
+        let session = home.launch_with(json!({ "harness": "claude", "prompt": "cwd", "cwd": cwd }));
 
         assert_eq!(session.project_root, project.display().to_string());
         assert_eq!(session.cwd, project.join("real").display().to_string(), "{given}");
         home.wait_for_output(&session.id, &format!("cwd={}", session.cwd));
         home.wait_for_end(&session.id);
     }
+    // The command line knows where it stands; what reaches the daemon is whole.
+    let session: SessionRecord = home.json(&["run", "claude", "cwd", "--cwd", "link", "--json"]);
+    assert_eq!(session.cwd, project.join("real").display().to_string());
+    let session = home.launch_with(json!({ "harness": "claude", "prompt": "cwd" }));
+    assert_eq!(session.cwd, session.project_root);
 }
 
 #[test]
@@ -33,7 +39,8 @@ fn life_09_a_working_folder_outside_the_root_is_rejected_whoever_checked_it_befo
     symlink(&outside, home.project().join("link")).expect("a link");
     home.make_folder("sub");
 
-    for cwd in ["link", "sub/../..", "..", "/", outside.to_str().expect("text")] {
+    for escape in ["link", "sub/../..", "..", "../outside"] {
+        let cwd = home.project().join(escape);
         let answer = home.post("/api/v1/sessions", &json!({ "harness": "claude", "cwd": cwd }));
         let message = answer.refused(400, "cwd_outside_root");
         assert!(message.contains("outside the project root"), "{message}");
@@ -42,8 +49,9 @@ fn life_09_a_working_folder_outside_the_root_is_rejected_whoever_checked_it_befo
     let answer =
         home.post("/api/v1/sessions", &json!({ "harness": "claude", "cwd": outside, "project_root": outside }));
     answer.refused(400, "cwd_outside_root");
-    let ran = home.coven(&["run", "claude", "hang", "--cwd", "link", "--background"]);
-    ran.refused(2);
+    home.post("/api/v1/sessions", &json!({ "harness": "claude", "cwd": "/" })).refused(400, "cwd_outside_root");
+    home.post("/api/v1/sessions", &json!({ "harness": "claude", "cwd": "sub" })).refused(400, "invalid_request");
+    home.coven(&["run", "claude", "hang", "--cwd", "link", "--background"]).refused(2);
 
     assert_eq!(home.sessions(), []);
     check_invariants(&home);

@@ -64,8 +64,8 @@ fn life_24_archived_sessions_are_hidden_unless_all_are_asked_for() {
     let ids = |args: &[&str]| -> Vec<String> {
         home.json::<Vec<SessionRecord>>(args).into_iter().map(|record| record.id).collect()
     };
-    assert_eq!(ids(&["sessions", "--json"]), [shown.clone()]);
-    assert_eq!(ids(&["sessions", "--json", "--all"]), [hidden.clone(), shown]);
+    assert_eq!(ids(&["sessions", "--json"]), [shown.as_str()]);
+    assert_eq!(ids(&["sessions", "--json", "--all"]), [hidden.as_str(), shown.as_str()]);
     assert!(!home.coven(&["sessions"]).done().contains(&hidden[..8]));
     let all = home.coven(&["sessions", "--all"]).done();
     assert!(all.contains(&hidden[..8]) && all.contains("archived"), "{all}");

@@ -37,7 +37,7 @@ fn store_11_a_subscriber_that_reconnects_gets_what_it_missed() {
 
     let expected = ["session.created", "session.running", "session.failed"];
     for (number, kind) in (last.number + 1..).zip(expected) {
-        let message = feed.next();
+        let message = feed.next_message();
         assert_eq!((message.id, message.event.as_str()), (Some(number), kind));
         assert_eq!(message.record().subject, missed.id);
     }
@@ -64,9 +64,9 @@ fn store_11_a_cursor_that_is_too_old_gets_a_gap_and_a_snapshot() {
 
     let mut feed = EventFeed::after(&home, 1);
 
-    let gap = feed.next();
+    let gap = feed.next_message();
     assert_eq!((gap.id, gap.event.as_str()), (None, "gap"));
-    let snapshot = feed.next();
+    let snapshot = feed.next_message();
     assert_eq!(snapshot.event, "snapshot");
     assert!(snapshot.id.is_some_and(|id| id >= last), "{snapshot:?}");
     assert_eq!(snapshot.value()["sessions"][0]["id"], session.id.as_str());

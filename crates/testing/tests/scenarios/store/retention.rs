@@ -111,17 +111,26 @@ fn store_17_at_start_everything_past_its_period_goes() {
 }
 
 #[test]
-fn store_17_a_folder_without_a_record_is_swept() {
+fn store_17_what_a_deletion_left_is_swept_and_what_nobody_deleted_is_not() {
     let home = TestHome::started();
     let kept = home.run_to_end("say kept");
+    let deleted = home.run_to_end("say gone").id;
+    assert_eq!(home.sacrifice(&deleted).status, 200);
     home.stop();
-    let leftover = home.session_dir("0c7e49a2-3b1d-4a87-9f06-000000000000");
-    fs::create_dir(&leftover).expect("room on disk");
-    fs::write(leftover.join("0000000000000000.log"), "left").expect("room on disk");
+    // As if the files could not be removed; and as if a database had been lost.
+    let unknown = home.session_dir("0c7e49a2-3b1d-4a87-9f06-000000000000");
+    for folder in [&home.session_dir(&deleted), &unknown] {
+        fs::create_dir(folder).expect("room on disk");
+        fs::write(folder.join("0000000000000000.log"), "left").expect("room on disk");
+    }
 
     home.start();
 
-    eventually("the leftover is gone", || (!leftover.exists()).then_some(()));
+    eventually("the leftover is gone", || (!home.session_dir(&deleted).exists()).then_some(()));
+    assert_eq!(fs::read_to_string(unknown.join("0000000000000000.log")).expect("left alone"), "left");
+    eventually("it is reported", || {
+        home.health().problems.iter().any(|problem| problem.contains("0c7e49a2")).then_some(())
+    });
     assert_eq!(home.log_text(&kept.id), "kept\r\n");
     check_invariants(&home);
 }
