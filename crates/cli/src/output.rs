@@ -31,3 +31,14 @@ pub fn terminal_size() -> Option<(u16, u16)> {
     let size = rustix::termios::tcgetwinsize(io::stdout()).ok()?;
     (size.ws_row > 0 && size.ws_col > 0).then_some((size.ws_row, size.ws_col))
 }
+
+/// Standard output becomes the terminal if it leads elsewhere: for what only makes sense on a screen.
+pub fn onto_terminal() -> Result<(), Failure> {
+    if is_terminal() {
+        return Ok(());
+    }
+    let terminal = std::fs::File::options().read(true).write(true).open("/dev/tty").map_err(|_| {
+        Failure::usage("there is no terminal to open the browser on", "Use `--plain` or `--json` for a list")
+    })?;
+    rustix::stdio::dup2_stdout(terminal).map_err(|error| Failure::Terminal(error.into()))
+}

@@ -2,7 +2,7 @@
 //! user manager, its scope.
 
 use std::fs::{self, File, OpenOptions};
-use std::io::{self, BufRead, BufReader};
+use std::io::{self, BufRead, BufReader, Read, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt;
@@ -16,6 +16,8 @@ use crate::{Home, HomeError};
 
 /// How long a daemon that is stopping may hold the store.
 const OLD_ONE_ENDS: Duration = Duration::from_secs(5);
+/// How long a daemon may take from listening to serving.
+const SERVES_WITHIN: Duration = Duration::from_secs(10);
 
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {
@@ -67,13 +69,13 @@ pub struct Started {
 pub fn ensure_running(home: &Home, extra_args: &[String]) -> Result<Started, StartError> {
     let socket = home.socket()?;
     let running = |socket: PathBuf| Started { socket, is_new: false, notices: Vec::new() };
-    if UnixStream::connect(&socket).is_ok() {
+    if answers(&socket) {
         return Ok(running(socket));
     }
     home.create()?;
     // One starter at a time: the others wait here and then find it running.
     let _turn = start_lock(home)?;
-    if UnixStream::connect(&socket).is_ok() {
+    if answers(&socket) {
         return Ok(running(socket));
     }
     let log = home.logs_dir().join("daemon.err");
@@ -105,6 +107,20 @@ fn start_new(home: &Home, socket: &Path, log: &Path, extra_args: &[String]) -> R
             Err(StartError::Died { log: log.to_owned() })
         }
     }
+}
+
+/// Whether a daemon serves there. One that was just killed may still be connected to, and never answers.
+fn answers(socket: &Path) -> bool {
+    let ask = || -> io::Result<bool> {
+        let mut stream = UnixStream::connect(socket)?;
+        // A daemon that is starting listens before it serves.
+        stream.set_read_timeout(Some(SERVES_WITHIN))?;
+        stream.write_all(b"GET /api/v1/health HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")?;
+        let mut head = [0; 8];
+        stream.read_exact(&mut head)?;
+        Ok(&head == b"HTTP/1.1")
+    };
+    ask().unwrap_or(false)
 }
 
 fn start_lock(home: &Home) -> Result<File, StartError> {

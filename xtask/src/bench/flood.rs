@@ -51,12 +51,10 @@ impl Gate {
 }
 
 impl Flood {
-    pub fn start(&mut self) -> Outcome<()> {
-        Ok(self.control.get_mut().write_all(b"go\n")?)
-    }
-
-    /// Waits for the last byte to be taken; how long the flood took by the program's own clock.
-    pub fn finish(&mut self) -> Outcome<Duration> {
+    /// Lets the program write until it has written `bytes` in all, and waits for the last one to be taken; how long
+    /// that took by the program's own clock.
+    pub fn run_to(&mut self, bytes: u64) -> Outcome<Duration> {
+        writeln!(self.control.get_mut(), "{bytes}")?;
         let mut line = String::new();
         self.control.read_line(&mut line)?;
         let nanos = line.trim().strip_prefix("done ").ok_or_else(|| format!("the flood was cut off: {line:?}"))?;
@@ -64,7 +62,6 @@ impl Flood {
     }
 
     pub fn run(&mut self) -> Outcome<Duration> {
-        self.start()?;
-        self.finish()
+        self.run_to(u64::MAX)
     }
 }

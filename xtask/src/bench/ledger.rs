@@ -34,7 +34,6 @@ pub fn finished_session(number: u64) -> Outcome<Session> {
         end_intent: None,
         launch: Launch {
             argv: vec!["/bin/sh".into()],
-            env: vec![],
             identity: String::new(),
             typed: String::new(),
             rows: 24,

@@ -3,6 +3,7 @@
 mod attach;
 mod capture;
 mod cold_start;
+mod contender;
 mod coven;
 mod echo;
 mod fanout;

@@ -17,9 +17,9 @@ pub fn cpu(pid: u32) -> Outcome<Duration> {
 pub fn settled_cpu(pid: u32) -> Outcome<Duration> {
     let mut last = cpu(pid)?;
     loop {
-        std::thread::sleep(Duration::from_millis(120));
+        std::thread::sleep(Duration::from_millis(40));
         let now = cpu(pid)?;
-        if now.saturating_sub(last) <= Duration::from_millis(10) {
+        if now == last {
             return Ok(now);
         }
         last = now;

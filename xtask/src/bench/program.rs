@@ -74,21 +74,29 @@ fn flood(kind: Kind, bytes: u64, control: Option<PathBuf>) -> Outcome<()> {
         }
         Ok(())
     };
-    let mut control = control.map(UnixStream::connect).transpose()?.map(BufReader::new);
-    write(BANNER)?;
-    if let Some(control) = &mut control {
-        writeln!(control.get_mut(), "ready {}", std::process::id())?;
-        control.read_line(&mut String::new())?;
-    }
     let mut pattern = Pattern::new(kind, bytes);
-    let start = Instant::now();
-    while let Some(piece) = pattern.next_piece() {
-        write(piece)?;
-    }
-    if let Some(control) = &mut control {
+    write(BANNER)?;
+    let Some(control) = control else {
+        while let Some(piece) = pattern.next_piece() {
+            write(piece)?;
+        }
+        return Ok(());
+    };
+    let mut control = BufReader::new(UnixStream::connect(control)?);
+    writeln!(control.get_mut(), "ready {}", std::process::id())?;
+    // Each line says how far to go now; the end of them lets the program end.
+    let (mut line, mut written) = (String::new(), 0);
+    while control.read_line(&mut line)? > 0 {
+        let target: u64 = line.trim().parse()?;
+        let start = Instant::now();
+        while written < target
+            && let Some(piece) = pattern.next_piece()
+        {
+            write(piece)?;
+            written += piece.len() as u64;
+        }
         writeln!(control.get_mut(), "done {}", start.elapsed().as_nanos())?;
-        // Stay until released: the holder's CPU time is read while it still lives.
-        control.read_line(&mut String::new())?;
+        line.clear();
     }
     Ok(())
 }

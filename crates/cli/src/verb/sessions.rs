@@ -64,6 +64,7 @@ struct Page<'a> {
 pub fn run(args: Args, place: &Place) -> Result<ExitCode, Failure> {
     let home = place.home()?;
     if args.manage || (output::is_terminal() && !args.plain && !args.json) {
+        output::onto_terminal()?;
         return browse(&home, args.all);
     }
     let pages = pages(&home, &args)?;

@@ -195,7 +195,7 @@ impl Engine {
 fn rebuild(dir: &std::path::Path, start: Keyframe, at: Option<u64>, seen: u64) -> std::io::Result<Shown> {
     let end = LogFile::new(dir).range()?.end;
     let model = Model::new(dir, start, u64::MAX);
-    if seen < end
+    if (at.is_none() || seen < end)
         && let Ok(mut tail) = Tail::open(&dir.join(coven_holder::JOURNAL), u64::MAX)
     {
         tail.read(Some(&model))?;

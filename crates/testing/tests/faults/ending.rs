@@ -167,6 +167,10 @@ fn what_a_terminal_did_while_no_daemon_ran_is_on_the_screen() {
     let dir = home.session_dir(&id);
     let mut holder = coven_holder::client::HolderClient::connect(&dir).expect("the holder answers");
     holder.request(&coven_holder::wire::Request::Resize { rows: 40, cols: 100 }).expect("it takes it");
+    wait_until("it saw its new size", || {
+        let (_, bytes) = coven_testing::journal::log_until(&dir, u64::MAX);
+        String::from_utf8_lossy(&bytes).contains("size:40x100")
+    });
     holder.request(&coven_holder::wire::Request::Input(b"quit\r".to_vec())).expect("it takes it");
     drop(holder);
     wait_until("the session is over", || home.processes().is_empty());

@@ -1,4 +1,6 @@
-//! One test per scenario of `scenarios.tsv`, named after its number, against the built binary.
+//! One test per scenario of `scenarios.tsv`, named after its number, and one per verb of the command line, against the
+//! built binary.
 
 mod life;
 mod store;
+mod verbs;

@@ -1,0 +1,192 @@
+//! Every verb of the command line does what its help says, on a home as a user has it.
+
+use std::fs;
+
+use coven_api::SessionRecord;
+use coven_testing::{TestHome, TestTerminal, check_invariants};
+use serde_json::{Value, json};
+
+fn lines(text: &str) -> Vec<Value> {
+    text.lines().map(|line| serde_json::from_str(line).expect("one JSON value a line")).collect()
+}
+
+#[test]
+fn init_makes_a_home_that_commands_below_it_use() {
+    let home = TestHome::new();
+    fs::remove_dir_all(home.path()).expect("ours");
+
+    let said = home.coven(&["init"]).done();
+
+    assert!(said.contains(".coven") && said.contains("coven run demo"), "{said}");
+    home.coven(&["config", "check"]).done();
+    let below = home.make_folder("a/b");
+    let output = home.command(&["daemon", "status", "--json"]).current_dir(&below).output().expect("coven runs");
+    let status: Value = serde_json::from_slice(&output.stdout).expect("JSON");
+    let expected = fs::canonicalize(home.path()).expect("there");
+    assert_eq!((&status["ok"], &status["home"]), (&json!(false), &json!(expected)));
+    // Done again it changes nothing.
+    let config = fs::read(home.path().join("config.json")).expect("a config");
+    home.coven(&["init"]).done();
+    assert_eq!(fs::read(home.path().join("config.json")).expect("a config"), config);
+}
+
+#[test]
+fn the_demo_shows_a_plan_asks_and_ends() {
+    let mut home = TestHome::started();
+    home.env.push(("COVEN_DEMO_SPEED".to_owned(), "0.02".to_owned()));
+
+    let mut terminal = TestTerminal::open(&home, &["run", "demo"]);
+
+    assert_eq!(terminal.wait(), 0);
+    terminal.shows("session ended: exit code 0");
+    terminal.is_as_it_was();
+    let id = home.sessions().remove(0).id;
+    assert_eq!(home.wait_for_end(&id).status, "completed");
+    check_invariants(&home);
+}
+
+#[test]
+fn any_command_runs_as_it_stands_and_the_shell_is_typed_into() {
+    let home = TestHome::started();
+
+    let ran = home.coven(&["run", "--", "/bin/sh", "-c", "echo \"$0 $1\"; exit 4", "--json", "two words"]);
+    assert_eq!((ran.code, ran.stdout.as_str()), (4, "--json two words\r\n"));
+    let session = home.launch_with(json!({ "harness": "shell", "prompt": "echo $((6*7)); exit 5" }));
+    home.type_in(&session.id, "\r");
+    let ended = home.wait_for_end(&session.id);
+    assert_eq!(ended.exit_code, Some(5), "{}", home.log_text(&session.id));
+    assert!(home.log_text(&session.id).contains("42\r\n"));
+}
+
+#[test]
+fn a_harness_of_the_config_is_run_as_it_says() {
+    let home = TestHome::new();
+    home.install("my-agent");
+    let mine = json!({
+        "program": "my-agent", "prompt": { "flag": "--ask" }, "env": { "MODE": "quiet" }, "label": "Mine",
+    });
+    home.configure(json!({ "harnesses": { "mine": mine } }));
+    home.start();
+
+    let listed: Value = home.json(&["harness", "list", "--json"]);
+    let found = listed["harnesses"].as_array().expect("a list").iter().find(|it| it["id"] == "mine").expect("ours");
+    assert_eq!(
+        (&found["label"], &found["is_installed"], &found["is_builtin"]),
+        (&json!("Mine"), &json!(true), &json!(false))
+    );
+    let session: SessionRecord = home.json(&["run", "mine", "env MODE ;; args", "--json"]);
+    home.wait_for_end(&session.id);
+
+    // The flag stands in front; what follows is one argument.
+    assert_eq!(home.log_text(&session.id), "prompt:--ask env MODE\r\n[\"--ask\", \"env MODE ;; args\"]\r\n");
+    let doctor = home.coven(&["harness", "doctor"]).done();
+    assert!(doctor.contains("fake-agent 1.0.0"), "{doctor}");
+}
+
+#[test]
+fn a_session_can_be_looked_at_in_every_form() {
+    let home = TestHome::started();
+    let id = home.run_to_end("say hello ;; exit 3").id;
+
+    assert!(home.coven(&["show", &id]).done().contains("exit code 3"));
+    assert_eq!(home.coven(&["screen", &id]).done(), "hello\n");
+    let screen: Value = home.json(&["screen", &id, "--format", "json"]);
+    assert_eq!((&screen["rows"], &screen["text"]), (&json!(24), &json!("hello")));
+    assert_eq!(home.coven(&["export", &id, "--format", "text"]).done(), "hello\n");
+    let cast = lines(&home.coven(&["export", &id, "--format", "asciicast"]).done());
+    assert_eq!((&cast[0]["version"], &cast[0]["width"], &cast[1][1]), (&json!(2), &json!(80), &json!("o")));
+    assert_eq!(cast[1][2], "hello\r\n");
+    let ledger = lines(&home.coven(&["export", &id, "--format", "jsonl"]).done());
+    assert_eq!(
+        ledger.iter().map(|it| it["kind"].as_str().expect("a kind")).collect::<Vec<_>>(),
+        ["start", "output", "exit"]
+    );
+    let file = home.project().join("out.html");
+    home.coven(&["export", &id, "--format", "html", "--output", file.to_str().expect("text")]).done();
+    assert!(fs::read_to_string(&file).expect("a page").contains("hello"));
+    let waited = home.coven(&["wait", &id, "--json"]);
+    assert_eq!(waited.code, 1, "it failed");
+}
+
+#[test]
+fn replay_on_a_terminal_plays_and_can_be_left() {
+    let home = TestHome::started();
+    let session = home.launch("say hello ;; full_screen inside ;; say bye");
+    home.wait_for_output(&session.id, "inside");
+    home.type_in(&session.id, "\r");
+    home.wait_for_end(&session.id);
+
+    let mut terminal = TestTerminal::open(&home, &["replay", &session.id, "--speed", "max"]);
+
+    assert_eq!(terminal.wait(), 0);
+    terminal.shows("bye");
+    terminal.is_as_it_was();
+}
+
+#[test]
+fn events_and_state_are_for_programs() {
+    let home = TestHome::started();
+    let id = home.run_to_end("exit 0").id;
+
+    let events = lines(&home.coven(&["events", "--json"]).done());
+    assert_eq!(events.last().map(|it| (&it["kind"], &it["subject"])), Some((&json!("session.completed"), &json!(id))));
+    let state: Value = home.json(&["state", "--json"]);
+    assert_eq!(
+        (&state["sessions"][0]["id"], &state["event_number"]),
+        (&json!(id), &events.last().expect("some")["number"])
+    );
+    for block in ["tasks", "agents", "workflows", "questions"] {
+        assert_eq!(state[block], json!([]), "{block}");
+    }
+}
+
+#[test]
+fn the_schema_goes_back_and_forth_while_no_daemon_runs() {
+    let home = TestHome::started();
+    let id = home.run_to_end("say kept").id;
+    home.stop();
+
+    home.coven(&["db", "rollback"]).done();
+    assert!(home.coven(&["db", "status"]).done().contains("0001"));
+    home.coven(&["db", "migrate"]).done();
+    home.start();
+
+    assert_eq!(home.log_text(&id), "kept\r\n");
+    check_invariants(&home);
+}
+
+#[test]
+fn stop_leaves_sessions_running_and_kill_sessions_ends_them() {
+    let home = TestHome::started();
+    let id = home.launch("echo").id;
+    home.wait_for_output(&id, "ready");
+
+    home.coven(&["daemon", "stop"]).done();
+    assert_eq!(home.harness_processes(&id).len(), 1);
+    home.start();
+    assert_eq!(home.session(&id).status, "running");
+    home.coven(&["daemon", "stop", "--kill-sessions"]).done();
+
+    assert!(home.harness_processes(&id).is_empty());
+    home.start();
+    assert_eq!(home.session(&id).status, "killed");
+    check_invariants(&home);
+}
+
+#[test]
+fn what_helps_a_person_is_there() {
+    let home = TestHome::started();
+
+    let report = home.coven(&["doctor"]).done();
+    assert!(report.contains("daemon") && report.contains("claude"), "{report}");
+    assert!(home.json::<Value>(&["doctor", "--json"]).is_array());
+    for shell in ["bash", "zsh", "fish"] {
+        assert!(home.coven(&["completions", shell]).done().contains("sacrifice"), "{shell}");
+    }
+    assert!(home.coven(&["man"]).done().contains(".TH"));
+    assert!(home.coven(&["--version"]).done().starts_with("coven "));
+    assert!(home.coven(&["daemon", "logs"]).done().contains("the daemon is ready"));
+    assert!(home.json::<Value>(&["config", "schema"])["properties"].is_object());
+    let openapi: Value = home.read("/api/openapi.json");
+    assert!(openapi["paths"]["/api/v1/sessions"].is_object());
+}
