@@ -7,6 +7,12 @@ pub fn session(id: &str, rest: &str) -> String {
     format!("/api/v1/sessions/{}{rest}", escaped(id))
 }
 
+/// The harnesses as the caller's shell would find them.
+pub fn harnesses(with_versions: bool) -> String {
+    let path = std::env::var("PATH").ok();
+    format!("/api/v1/harnesses{}", query(&[("versions", with_versions.then(|| "true".to_owned())), ("path", path)]))
+}
+
 /// A query string of the values that were given.
 pub fn query(pairs: &[(&str, Option<String>)]) -> String {
     let mut out = String::new();

@@ -14,6 +14,7 @@ use rustix::process::{Signal, WaitOptions, WaitStatus, wait};
 
 use crate::SOCKET;
 use crate::ending::{Ending, Left, signal_group};
+use crate::first_words::FirstWords;
 use crate::journal::Record;
 use crate::recorder::Recorder;
 use crate::signals::Signals;
@@ -51,6 +52,7 @@ pub struct Holder {
     /// Read and not yet written: the disk refused it. Nothing more is read until it is.
     held: Range<usize>,
     typed: Typed,
+    first_words: Option<FirstWords>,
     is_input_closing: bool,
     /// The terminal has no other end right now, or the pipe is closed.
     is_output_closed: bool,
@@ -83,6 +85,7 @@ impl Holder {
             buffer: vec![0; READ_BYTES].into_boxed_slice(),
             held: 0..0,
             typed: Typed::default(),
+            first_words: None,
             is_input_closing: false,
             is_output_closed: false,
             reopen_at: None,
@@ -134,15 +137,19 @@ impl Holder {
         }
     }
 
-    /// What the spec wants typed, in pieces that fit into a record.
+    /// What the spec wants typed: into a pipe at once, into a terminal when the program is up.
     fn type_first(&mut self) {
-        let mut typed = std::mem::take(&mut self.spec.typed).into_bytes();
-        if typed.is_empty() {
-            return;
+        let mut typed = std::mem::take(&mut self.spec.typed);
+        if self.harness.is_terminal {
+            self.first_words = FirstWords::new(typed, Instant::now());
+        } else if !typed.is_empty() {
+            typed.push('\n');
+            self.take_pieces(typed.as_bytes());
         }
-        // The key is a carriage return; what a program gets for it is its terminal's business.
-        typed.push(if self.harness.is_terminal { b'\r' } else { b'\n' });
-        for piece in typed.chunks(MAX_BODY) {
+    }
+
+    fn take_pieces(&mut self, bytes: &[u8]) {
+        for piece in bytes.chunks(MAX_BODY) {
             self.take_input(piece.to_vec(), true);
         }
     }
@@ -209,6 +216,7 @@ impl Holder {
         let end = self.recorder.end();
         [
             self.recorder.next_deadline(),
+            self.first_words.as_ref().map(FirstWords::next_deadline),
             self.reopen_at,
             self.accept_at,
             self.ending.as_ref().filter(|_| !self.is_exit_noted).map(|it| it.next_deadline(self.left)),
@@ -248,6 +256,9 @@ impl Holder {
             }
         }
         self.held = 0..filled;
+        if let Some(words) = self.first_words.as_mut().filter(|_| filled > 0) {
+            words.heard(Instant::now());
+        }
         self.store_output();
     }
 
@@ -293,6 +304,12 @@ impl Holder {
             self.is_output_closed = false;
             self.read_output();
         }
+        if let Some((bytes, is_all)) = self.first_words.as_mut().and_then(|words| words.due(now)) {
+            self.take_pieces(&bytes);
+            if is_all {
+                self.first_words = None;
+            }
+        }
         self.accept_at = self.accept_at.filter(|at| now < *at);
         let is_ended = match &mut self.ending {
             Some(ending) if !self.is_exit_noted => ending.step(self.left, now),
@@ -312,6 +329,7 @@ impl Holder {
                 Ok(Some((pid, status))) if pid == as_pid(self.harness.pid) => {
                     self.exit = Some(exit_status(status));
                     self.typed.clear();
+                    self.first_words = None;
                     self.reopen_at = None;
                     // What it wrote last is read even if its terminal looked closed before.
                     self.is_output_closed = false;

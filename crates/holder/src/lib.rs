@@ -4,6 +4,7 @@
 
 pub mod client;
 mod ending;
+mod first_words;
 mod holder;
 pub mod journal;
 pub mod log;

@@ -1,8 +1,10 @@
 //! Programs on PATH, and what they say their version is.
 
+use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::io::Read;
 use std::os::unix::fs::PermissionsExt;
+use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
@@ -25,9 +27,12 @@ fn is_executable(file: &Path) -> bool {
 }
 
 /// The first line a program prints about its version, if it does so in time.
-pub fn version(program: &Path, args: &[String], limit: Duration) -> Option<String> {
+pub fn version(program: &Path, args: &[String], env: &BTreeMap<String, String>, limit: Duration) -> Option<String> {
     let mut child = Command::new(program)
         .args(args)
+        .envs(env)
+        // Of its own group: what it starts ends with it.
+        .process_group(0)
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
         .stderr(Stdio::null())
@@ -46,7 +51,9 @@ pub fn version(program: &Path, args: &[String], limit: Duration) -> Option<Strin
         }
     }
     // It has said what we wanted, or took too long.
-    let _ = child.kill();
+    if let Some(group) = rustix::process::Pid::from_raw(child.id().cast_signed()) {
+        let _ = rustix::process::kill_process_group(group, rustix::process::Signal::KILL);
+    }
     let _ = child.wait();
     String::from_utf8_lossy(&text)
         .lines()
@@ -71,11 +78,12 @@ mod tests {
     #[test]
     fn a_version_is_one_line_and_a_silent_program_gives_none_in_time() {
         let sh = find("sh", Some(OsStr::new("/bin:/usr/bin"))).expect("every system has one");
+        let env = BTreeMap::from([("T".to_owned(), "1.2".to_owned())]);
         let script = |text: &str| vec!["-c".to_owned(), text.to_owned()];
         assert_eq!(
-            version(&sh, &script("echo; echo tool 1.2; echo more"), Duration::from_secs(5)),
+            version(&sh, &script("echo; echo tool $T; echo more"), &env, Duration::from_secs(5)),
             Some("tool 1.2".into())
         );
-        assert_eq!(version(&sh, &script("exec cat </dev/zero >/dev/null"), Duration::from_millis(50)), None);
+        assert_eq!(version(&sh, &script("cat </dev/zero >/dev/null & wait"), &env, Duration::from_millis(50)), None);
     }
 }

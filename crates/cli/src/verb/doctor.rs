@@ -12,7 +12,7 @@ use serde::Serialize;
 use crate::command_line::Place;
 use crate::failure::Failure;
 use crate::link::{Link, block_on};
-use crate::{VERSION, output, wording};
+use crate::{VERSION, output, route, wording};
 
 /// Looks at home, config, daemon, harnesses and tools, and says what to do about what is wrong
 #[derive(Debug, clap::Args)]
@@ -122,7 +122,7 @@ async fn examine_daemon(home: &Home) -> Result<Vec<Finding>, Failure> {
         }
     }];
     findings.extend(health.problems.into_iter().map(|problem| finding("daemon", Verdict::Note, problem)));
-    let list: HarnessListResponse = link.get("/api/v1/harnesses?versions=true").await?;
+    let list: HarnessListResponse = link.get(&route::harnesses(true)).await?;
     for harness in list.harnesses {
         let (verdict, text) = match (harness.is_installed, harness.version) {
             (true, version) => (Verdict::Ok, version.unwrap_or_else(|| harness.path.unwrap_or_default())),

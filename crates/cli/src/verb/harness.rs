@@ -8,8 +8,8 @@ use coven_api::harness::{HarnessListResponse, HarnessRecord};
 use crate::command_line::Place;
 use crate::failure::Failure;
 use crate::link::{Link, block_on};
-use crate::output;
 use crate::table::Table;
+use crate::{output, route};
 
 /// Lists the harnesses: what is installed, which version, how it is started
 #[derive(Debug, clap::Args)]
@@ -38,16 +38,16 @@ enum Verb {
 pub fn run(args: Args, place: &Place) -> Result<ExitCode, Failure> {
     let home = place.home()?;
     let (path, as_json, is_doctor) = match args.verb {
-        Verb::List { json } => ("/api/v1/harnesses", json, false),
-        Verb::Doctor { json } => ("/api/v1/harnesses?versions=true", json, true),
+        Verb::List { json } => (route::harnesses(false), json, false),
+        Verb::Doctor { json } => (route::harnesses(true), json, true),
     };
     block_on(async {
         let mut link = Link::open(&home).await?;
         if as_json {
-            link.print_json(path).await?;
+            link.print_json(&path).await?;
             return Ok(ExitCode::SUCCESS);
         }
-        let list: HarnessListResponse = link.get(path).await?;
+        let list: HarnessListResponse = link.get(&path).await?;
         let table = if is_doctor { doctor(&list.harnesses) } else { overview(&list.harnesses) };
         let width = output::terminal_size().map(|(_, cols)| usize::from(cols));
         output::bytes(table.text(width).as_bytes())?;

@@ -36,15 +36,21 @@ impl Engine {
     }
 
     /// Every harness, whether it is installed, and how it would be started; with versions if asked for.
-    pub async fn describe_harnesses(&self, with_versions: bool) -> Vec<HarnessRecord> {
-        let env = self.environment(None);
+    /// Looked for in `path`, the PATH of whoever asks, else in the daemon's own.
+    pub async fn describe_harnesses(&self, with_versions: bool, path: Option<String>) -> Vec<HarnessRecord> {
+        let mut env = self.environment(None);
+        if let Some(path) = path {
+            env.insert("PATH".to_owned(), path);
+        }
         let mut probes = tokio::task::JoinSet::new();
         let mut records = Vec::new();
         for (index, harness) in self.harnesses.iter().enumerate() {
             let found = self.harness_program(harness, &env);
             if let (true, Some(argv), false) = (with_versions, &found, matches!(harness.program, Program::UserShell)) {
                 let (file, args) = (std::path::PathBuf::from(&argv[0]), harness.version_args.clone());
-                probes.spawn_blocking(move || (index, program::version(&file, &args, VERSION_LIMIT)));
+                let mut env = env.clone();
+                env.extend(harness.env.clone());
+                probes.spawn_blocking(move || (index, program::version(&file, &args, &env, VERSION_LIMIT)));
             }
             let program = match &harness.program {
                 Program::Named(name) => name.clone(),

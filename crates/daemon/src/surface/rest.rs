@@ -43,12 +43,14 @@ pub async fn health(State(app): State<App>) -> Answer<Json<HealthResponse>> {
 pub struct HarnessesQuery {
     /// Ask each installed program for its version.
     pub versions: Option<bool>,
+    /// Where to look for programs: the caller's PATH.
+    pub path: Option<String>,
 }
 
 /// Harnesses, and whether they are installed.
 #[utoipa::path(get, path = "/api/v1/harnesses", params(HarnessesQuery), responses((status = 200, body = HarnessListResponse)))]
 pub async fn harnesses(State(app): State<App>, Params(query): Params<HarnessesQuery>) -> Json<HarnessListResponse> {
-    let harnesses = app.engine.describe_harnesses(query.versions.unwrap_or(false)).await;
+    let harnesses = app.engine.describe_harnesses(query.versions.unwrap_or(false), query.path).await;
     Json(HarnessListResponse { harnesses })
 }
 

@@ -110,7 +110,7 @@ fn what_the_spec_wants_typed_is_typed_and_entered() {
     let mut holder = Given::shell("read a; echo got $a").with(|spec| spec.typed = "a wish".into()).start();
     assert_eq!(holder.ends(), ExitStatus::Code(0));
     assert!(holder.log().ends_with(b"got a wish\r\n"));
-    assert_eq!(inputs(&holder), [b"a wish\r".to_vec()]);
+    assert_eq!(inputs(&holder), [b"a wish".to_vec(), b"\r".to_vec()]);
     holder.check_files();
 }
 

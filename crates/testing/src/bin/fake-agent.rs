@@ -17,7 +17,7 @@ use rustix::termios::{LocalModes, OptionalActions, OutputModes, tcgetattr, tcget
 use signal_hook::consts::{SIGHUP, SIGTERM, SIGWINCH};
 
 /// A flood that waits to be told goes at this pace, so that it lasts without filling a disk.
-const POUR_BYTES_PER_SECOND: usize = 8 << 20;
+const POUR_BYTES_PER_SECOND: usize = 2 << 20;
 const PIECE: usize = 64 << 10;
 
 fn main() -> ExitCode {

@@ -35,7 +35,7 @@ fn twenty_kills_of_the_daemon_in_a_flood_lose_nothing() {
     let mut random = Random(20);
 
     for round in 0..20 {
-        after_bytes(&home, &id, random.below(300_000));
+        after_bytes(&home, &id, random.below(150_000));
         match round % 4 {
             // As soon as it is there: in the middle of its own start and recovery.
             3 => {
@@ -69,7 +69,7 @@ fn ten_restarts_in_a_flood_lose_nothing() {
     let mut random = Random(10);
 
     for _ in 0..10 {
-        after_bytes(&home, &id, random.below(300_000));
+        after_bytes(&home, &id, random.below(150_000));
         home.restart();
     }
     home.type_in(&id, "stop\n");

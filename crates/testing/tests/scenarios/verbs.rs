@@ -52,7 +52,6 @@ fn any_command_runs_as_it_stands_and_the_shell_is_typed_into() {
     let ran = home.coven(&["run", "--", "/bin/sh", "-c", "echo \"$0 $1\"; exit 4", "--json", "two words"]);
     assert_eq!((ran.code, ran.stdout.as_str()), (4, "--json two words\r\n"));
     let session = home.launch_with(json!({ "harness": "shell", "prompt": "echo $((6*7)); exit 5" }));
-    home.type_in(&session.id, "\r");
     let ended = home.wait_for_end(&session.id);
     assert_eq!(ended.exit_code, Some(5), "{}", home.log_text(&session.id));
     assert!(home.log_text(&session.id).contains("42\r\n"));
