@@ -56,10 +56,7 @@ fn steps(args: &TestArgs) -> Vec<Vec<String>> {
 }
 
 fn has(subcommand: &str) -> bool {
-    Command::new(cargo())
-        .args([subcommand, "--version"])
-        .output()
-        .is_ok_and(|output| output.status.success())
+    Command::new(cargo()).args([subcommand, "--version"]).output().is_ok_and(|output| output.status.success())
 }
 
 pub fn cargo() -> PathBuf {

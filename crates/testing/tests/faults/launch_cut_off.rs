@@ -1,5 +1,6 @@
 //! The daemon dies at named points of a launch, a kill and an end: the next one finishes what was begun.
 
+use std::fs;
 use std::thread;
 
 use coven_api::SessionRecord;
@@ -18,6 +19,8 @@ fn launched_with_death_at(point: &str, script: &str) -> (TestHome, SessionRecord
     let mut home = TestHome::new();
     home.start_with_fault(point);
     try_post(&home, "/api/v1/sessions", &json!({ "harness": "claude", "prompt": script }));
+    // For those who wait to be told.
+    fs::write(home.project().join("go"), "").expect("room on disk");
     home.restart_after_death();
     let session = home.sessions().pop().expect("its record");
     (home, session)
@@ -46,9 +49,9 @@ fn a_daemon_that_dies_after_the_spawn_is_followed_by_one_that_adopts() {
 }
 
 #[test]
-fn a_daemon_that_dies_after_the_spawn_of_a_short_session_tells_its_end_later() {
+fn the_end_of_a_session_that_no_daemon_saw_is_told_later() {
     for point in ["after_spawn", "after_running", "before_end"] {
-        let (home, session) = launched_with_death_at(point, "say hello ;; exit 4");
+        let (home, session) = launched_with_death_at(point, "say hello ;; until go ;; exit 4");
 
         let ended = home.wait_for_end(&session.id);
         assert_eq!((ended.status.as_str(), ended.exit_code), ("failed", Some(4)), "{point}");

@@ -1,6 +1,6 @@
 //! STORE-10 and STORE-11: events are kept, and a subscriber that comes back misses none.
 
-use coven_testing::{EventFeed, TestHome, check_invariants};
+use coven_testing::{EventFeed, TestHome, check_invariants, wait_until};
 
 #[test]
 fn store_10_events_are_persisted_and_outlive_the_daemon() {
@@ -59,8 +59,8 @@ fn store_11_a_cursor_that_is_too_old_gets_a_gap_and_a_snapshot() {
     home.start();
     let session = home.run_to_end("exit 0");
     let last = home.health().last_event;
-    // The sweep runs at start.
     home.restart();
+    wait_until("the sweep of the start is done", || home.events_since("1").gap);
 
     let mut feed = EventFeed::after(&home, 1);
 
