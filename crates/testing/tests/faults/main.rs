@@ -8,6 +8,7 @@ mod harness;
 mod holder_killed;
 mod launch_cut_off;
 mod many;
+mod nested;
 mod starting;
 mod store_lost;
 mod torn_files;

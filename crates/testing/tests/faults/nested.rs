@@ -1,0 +1,30 @@
+//! A daemon that was started from inside a session carries other sessions: it outlives that session.
+
+use coven_testing::{TestHome, check_invariants, program, wait_until};
+use serde_json::json;
+
+#[test]
+fn killing_a_session_spares_the_daemon_that_was_started_in_it() {
+    let home = TestHome::started();
+    let (go, done) = (home.project().join("go"), home.project().join("done"));
+    // Its loop ends by itself should the test not come so far.
+    let script = format!(
+        "n=0; until [ -e {} ] || [ $n = 600 ]; do sleep 0.05; n=$((n+1)); done; {} sessions --plain; touch {}; exec cat",
+        go.display(),
+        program::coven().display(),
+        done.display()
+    );
+    let outer = home.launch_with(json!({"argv": ["/bin/sh", "-c", script], "cwd": home.project()}));
+    home.kill_daemon();
+
+    std::fs::write(&go, "").expect("room on disk");
+    wait_until("the session has started a daemon", || done.exists());
+    let daemons = home.daemons();
+    let other = home.launch("hang");
+    home.kill(&outer.id);
+
+    assert_eq!(home.wait_for_end(&outer.id).status, "killed");
+    assert_eq!(home.daemons(), daemons);
+    assert_eq!(home.session(&other.id).status, "running");
+    check_invariants(&home);
+}
