@@ -2,6 +2,7 @@
 
 use std::io::{Read, Write};
 use std::os::unix::net::UnixStream;
+use std::time::Duration;
 
 use coven_host::home::Home;
 use hyper::Method;
@@ -9,36 +10,56 @@ use hyper::Method;
 use crate::failure::Failure;
 use crate::link::{Link, block_on};
 
+/// After so long the long way is tried.
+const PATIENCE: Duration = Duration::from_secs(10);
+
 /// The body of a `GET`. Whatever is not a plain success is asked again the long way: it starts the daemon if it must
 /// and tells what is wrong.
 pub fn get(home: &Home, path: &str) -> Result<Vec<u8>, Failure> {
-    if let Some(body) = at_once(home, path)? {
-        return Ok(body);
+    if let Some(answer) = at_once(home, path, PATIENCE)? {
+        return Ok(answer.body);
     }
     block_on(async { Ok(Link::open(home).await?.bytes(Method::GET, path, None).await?.to_vec()) })
 }
 
-fn at_once(home: &Home, path: &str) -> Result<Option<Vec<u8>>, Failure> {
+/// A whole and successful answer.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Answer {
+    head: String,
+    pub body: Vec<u8>,
+}
+
+impl Answer {
+    pub fn header(&self, wanted: &str) -> Option<&str> {
+        let lines = self.head.split("\r\n").skip(1);
+        lines
+            .filter_map(|line| line.split_once(':'))
+            .find(|(name, _)| name.eq_ignore_ascii_case(wanted))
+            .map(|(_, it)| it.trim())
+    }
+}
+
+/// The answer of a daemon that runs, if it is a plain success.
+pub fn at_once(home: &Home, path: &str, patience: Duration) -> Result<Option<Answer>, Failure> {
     let Ok(mut stream) = UnixStream::connect(home.socket()?) else { return Ok(None) };
+    if stream.set_read_timeout(Some(patience)).is_err() {
+        return Ok(None);
+    }
     // To a client of 1.0 a server sends the body in one piece and closes.
     let request = format!("GET {path} HTTP/1.0\r\nhost: localhost\r\n\r\n");
     let mut answer = Vec::with_capacity(64 << 10);
     let exchange = stream.write_all(request.as_bytes()).and_then(|()| stream.read_to_end(&mut answer));
-    Ok(exchange.ok().and_then(|_| body_of(answer)))
+    Ok(exchange.ok().and_then(|_| whole(answer)))
 }
 
-/// The body of a whole and successful answer.
-fn body_of(mut answer: Vec<u8>) -> Option<Vec<u8>> {
+fn whole(mut answer: Vec<u8>) -> Option<Answer> {
     let end = answer.windows(4).position(|window| window == b"\r\n\r\n")?;
-    let head = std::str::from_utf8(&answer[..end]).ok()?;
-    let mut lines = head.split("\r\n");
-    let is_success = lines.next()?.split(' ').nth(1)? == "200";
-    let length = lines
-        .filter_map(|line| line.split_once(':'))
-        .find(|(name, _)| name.eq_ignore_ascii_case("content-length"))
-        .and_then(|(_, value)| value.trim().parse::<usize>().ok())?;
+    let head = std::str::from_utf8(&answer[..end]).ok()?.to_owned();
+    let is_success = head.split(' ').nth(1)? == "200";
     answer.drain(..end + 4);
-    (is_success && answer.len() == length).then_some(answer)
+    let answer = Answer { head, body: answer };
+    let length = answer.header("content-length")?.parse::<usize>().ok()?;
+    (is_success && answer.body.len() == length).then_some(answer)
 }
 
 #[cfg(test)]
@@ -47,7 +68,7 @@ mod tests {
 
     #[test]
     fn only_a_whole_success_counts() {
-        let body = |text: &str| body_of(text.as_bytes().to_vec());
+        let body = |text: &str| whole(text.as_bytes().to_vec()).map(|answer| answer.body);
         assert_eq!(body("HTTP/1.0 200 OK\r\nContent-Length: 2\r\nx: y\r\n\r\n[]"), Some(b"[]".to_vec()));
         assert_eq!(body("HTTP/1.0 200 OK\r\ncontent-length: 3\r\n\r\n[]"), None, "cut off");
         assert_eq!(body("HTTP/1.0 404 Not Found\r\ncontent-length: 2\r\n\r\n{}"), None);

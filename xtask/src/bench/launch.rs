@@ -10,7 +10,7 @@ use super::coven::{Coven, Session};
 use super::pty::Terminal;
 use super::report::Row;
 use super::stats::{Spread, median};
-use super::{Bench, Outcome, micros};
+use super::{Bench, Outcome, micros, proc};
 
 /// A program that speaks at once and stays.
 const PROGRAM: [&str; 3] = ["/bin/sh", "-c", "echo ready; read line"];
@@ -23,12 +23,15 @@ struct Sample {
 
 pub fn measure(bench: &Bench) -> Outcome<Vec<Row>> {
     let home = Coven::started(bench, json!({}))?;
+    let daemon = home.daemon_pid()?;
     coven(&home)?;
 
     let mut rounds: Vec<(Sample, Sample)> = Vec::new();
     for _ in 0..bench.rounds {
         let (mut base, mut ours) = (Vec::new(), Vec::new());
         for _ in 0..bench.scale(40, 5) {
+            // What the daemon still does about the session before must not run into the next sample.
+            proc::settled_cpu(daemon)?;
             base.push(bare()?);
             ours.push(coven(&home)?);
         }

@@ -20,13 +20,14 @@ const PAUSE_AFTER_SILENCE: Duration = Duration::from_secs(2);
 pub struct CatchUp {
     home: Home,
     id: String,
-    runtime: Runtime,
+    /// Made when it is first needed.
+    runtime: Option<Runtime>,
     next_at: Option<Instant>,
 }
 
 impl CatchUp {
-    pub fn new(home: Home, id: String, runtime: Runtime) -> Self {
-        Self { home, id, runtime, next_at: None }
+    pub fn new(home: Home, id: String) -> Self {
+        Self { home, id, runtime: None, next_at: None }
     }
 
     /// Whether to jump, for a viewer that has shown the log up to `shown` of `end` bytes.
@@ -40,13 +41,17 @@ impl CatchUp {
 
     /// The newest screen and its place in the log, if the daemon gives it in time.
     pub fn screen(&mut self) -> Option<(Vec<u8>, u64)> {
+        let runtime = match &self.runtime {
+            Some(runtime) => runtime,
+            None => self.runtime.insert(link::runtime().ok()?),
+        };
         let task = async {
             // Not started if it is gone: who attached has seen it running, and who stopped it meant it.
             let mut link = Link::running(&self.home).await?.ok_or_else(link::not_running)?;
             screen::fetch(&mut link, &self.id).await
         };
         // The timer must be made inside the runtime.
-        let answer = self.runtime.block_on(async { tokio::time::timeout(PATIENCE, task).await });
+        let answer = runtime.block_on(async { tokio::time::timeout(PATIENCE, task).await });
         match answer {
             Ok(Ok(screen)) => Some((screen.ansi, screen.offset)),
             Ok(Err(_)) | Err(_) => {

@@ -89,8 +89,12 @@ impl Origin {
 
 /// Attaches to a live session, or shows the log of one that has ended.
 pub fn open(home: &Home, id: &str, options: Options) -> Result<Outcome, Failure> {
-    let runtime = link::runtime()?;
     let keys = detach_keys(home)?;
+    // Mostly there is a daemon and a session that runs: no runtime is needed to paint it.
+    if let Some((target, holder)) = find_at_once(home, id, options) {
+        return watch(home, target, holder, keys, options);
+    }
+    let runtime = link::runtime()?;
     let mut link = runtime.block_on(Link::open(home))?;
     let Some(target) = runtime.block_on(find(home, &mut link, id, options))? else { return Ok(Outcome::Shown) };
     let folder = home.session_dir(target.id.parse().map_err(|_| strange_id(&target.id))?);
@@ -104,8 +108,28 @@ pub fn open(home: &Home, id: &str, options: Options) -> Result<Outcome, Failure>
     };
     // The daemon may go from here on: only the holder is needed.
     drop(link);
+    watch(home, target, holder, keys, options)
+}
+
+fn find_at_once(home: &Home, id: &str, options: Options) -> Option<(Target, HolderClient)> {
+    if options.start != Start::Screen || !output::is_terminal() {
+        return None;
+    }
+    let screen = screen::fetch_at_once(home, id, PAINTS_WITHIN).filter(|screen| screen.status == "running")?;
+    let holder = HolderClient::connect(&home.session_dir(screen.id.parse().ok()?)).ok()?;
+    Some((Target { id: screen.id, painted: below_what_was(screen.ansi), from: Origin::Byte(screen.offset) }, holder))
+}
+
+/// Follows a session until something ends the viewing.
+fn watch(
+    home: &Home,
+    target: Target,
+    holder: HolderClient,
+    keys: DetachKeys,
+    options: Options,
+) -> Result<Outcome, Failure> {
     let id = target.id.clone();
-    let catch_up = CatchUp::new(home.clone(), id.clone(), runtime);
+    let catch_up = CatchUp::new(home.clone(), id.clone());
     let (ending, shown) = view(holder, target, keys, catch_up, options.is_read_only)?;
     match ending {
         Ending::Detached => {

@@ -1,10 +1,14 @@
 //! A session's screen as the daemon paints it.
 
+use std::time::Duration;
+
 use coven_api::{ClientError, header};
+
+use coven_host::home::Home;
 
 use crate::failure::Failure;
 use crate::link::Link;
-use crate::route;
+use crate::{quick, route};
 
 /// The bytes that repaint it, and where the log stood.
 pub struct PaintedScreen {
@@ -13,6 +17,14 @@ pub struct PaintedScreen {
     /// The whole id of the session.
     pub id: String,
     pub status: String,
+}
+
+/// The same without a runtime, if a daemon runs and has it.
+pub fn fetch_at_once(home: &Home, id: &str, patience: Duration) -> Option<PaintedScreen> {
+    let answer = quick::at_once(home, &route::session(id, "/screen?format=ansi"), patience).ok()??;
+    let text = |name: &str| answer.header(name).map(str::to_owned);
+    let (offset, id, status) = (text(header::OFFSET)?.parse().ok()?, text(header::SESSION)?, text(header::STATUS)?);
+    Some(PaintedScreen { ansi: answer.body, offset, id, status })
 }
 
 pub async fn fetch(link: &mut Link, id: &str) -> Result<PaintedScreen, Failure> {
