@@ -9,7 +9,7 @@ use super::screen;
 use crate::link::{self, Link};
 
 /// Further behind than this a person could not follow anyway.
-const FAR_BEHIND: u64 = 1 << 20;
+const FAR_BEHIND: u64 = 512 << 10;
 /// A person does not see more pictures a second than this.
 const PAUSE: Duration = Duration::from_millis(50);
 /// A daemon that needs longer does not help; the viewer follows on.
@@ -37,6 +37,11 @@ impl CatchUp {
             self.next_at = Some(now + PAUSE);
         }
         is_due
+    }
+
+    /// Until when a viewer that is far behind does better to read nothing: the next screen will have it all.
+    pub fn rest_until(&self, shown: u64, end: u64, now: Instant) -> Option<Instant> {
+        self.next_at.filter(|at| end.saturating_sub(shown) > FAR_BEHIND && now < *at && *at - now <= PAUSE)
     }
 
     /// The newest screen and its place in the log, if the daemon gives it in time.

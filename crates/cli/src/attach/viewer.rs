@@ -7,7 +7,7 @@ use std::time::Instant;
 use coven_domain::session::ExitStatus;
 use coven_holder::client::{HolderClient, HolderError};
 use coven_holder::wire::{Reply, Request};
-use rustix::event::{PollFd, PollFlags, poll};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use super::catch_up::CatchUp;
 use super::detach::DetachScanner;
@@ -55,6 +55,8 @@ pub struct Viewer<'a> {
     pub watch: ModeWatch,
     outgoing: Vec<u8>,
     typed: Box<[u8]>,
+    /// Far behind a flood: nothing is read until the next screen is due.
+    resting_until: Option<Instant>,
 }
 
 impl<'a> Viewer<'a> {
@@ -70,6 +72,7 @@ impl<'a> Viewer<'a> {
             watch: ModeWatch::default(),
             outgoing: Vec::new(),
             typed: vec![0; 16 << 10].into_boxed_slice(),
+            resting_until: None,
         }
     }
 
@@ -109,6 +112,10 @@ impl<'a> Viewer<'a> {
                 }
                 self.heed(signals)?;
             }
+            if self.resting_until.is_some_and(|until| Instant::now() >= until) {
+                self.resting_until = None;
+                self.jump(self.position)?;
+            }
             if ready.keyboard && self.take_typed()? {
                 return Ok(Ending::Detached);
             }
@@ -127,7 +134,7 @@ impl<'a> Viewer<'a> {
         let stdin = io::stdin();
         let mut holder = PollFlags::empty();
         // A terminal that does not keep up is the reason not to read more.
-        holder.set(PollFlags::IN, !self.sink.is_waiting());
+        holder.set(PollFlags::IN, !self.sink.is_waiting() && self.resting_until.is_none());
         holder.set(PollFlags::OUT, !self.outgoing.is_empty());
         let mut places = vec![PollFd::new(signals, PollFlags::IN)];
         // Left out altogether, or a holder that hangs up would keep the loop spinning.
@@ -144,7 +151,11 @@ impl<'a> Viewer<'a> {
             places.push(PollFd::from_borrowed_fd(stdin.as_fd(), PollFlags::IN));
             places.len() - 1
         });
-        match poll(&mut places, None) {
+        let rest = self.resting_until.map(|until| {
+            let rest = until.saturating_duration_since(Instant::now());
+            Timespec { tv_sec: rest.as_secs().cast_signed(), tv_nsec: i64::from(rest.subsec_nanos()) }
+        });
+        match poll(&mut places, rest.as_ref()) {
             Ok(_) | Err(rustix::io::Errno::INTR) => {}
             Err(error) => return Err(Failure::Terminal(error.into())),
         }
@@ -152,7 +163,8 @@ impl<'a> Viewer<'a> {
         Ok(Ready {
             signals: is_ready(0),
             holder: holder.is_some_and(|at| places[at].revents().intersects(!PollFlags::OUT))
-                && !self.sink.is_waiting(),
+                && !self.sink.is_waiting()
+                && self.resting_until.is_none(),
             sink: sink.is_some_and(is_ready),
             keyboard: keyboard.is_some_and(is_ready),
         })
@@ -249,6 +261,9 @@ impl<'a> Viewer<'a> {
             && self.jump(behind)?
         {
             return Ok(());
+        }
+        if let Some(catch_up) = &self.catch_up {
+            self.resting_until = catch_up.rest_until(behind, end, Instant::now());
         }
         self.watch.feed(bytes);
         self.sink.write(bytes).map_err(Failure::Output)
