@@ -1,6 +1,6 @@
 //! Attach: from starting the client to a painted screen, with little and with much history.
 
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use serde_json::json;
 
@@ -12,6 +12,9 @@ use super::report::Row;
 use super::stats::{Spread, median};
 use super::{Bench, Outcome, micros};
 
+/// Attaches to something; `None` where the peer is not installed.
+type Opening<'a> = Box<dyn Fn() -> Option<Outcome<Terminal>> + 'a>;
+
 pub fn measure(bench: &Bench) -> Outcome<Vec<Row>> {
     let long = bench.scale(100_000, 20_000);
     let program = |lines: u64| bench.program(&["page", &lines.to_string()]);
@@ -22,7 +25,7 @@ pub fn measure(bench: &Bench) -> Outcome<Vec<Row>> {
     let tmux = peers::find("tmux").map(|_| Tmux::launch(&program(long), long as u32)).transpose()?;
 
     let coven = |id: &str| Terminal::spawn(home.command(&["attach", id]));
-    let paths: [(&str, Box<dyn Fn() -> Option<Outcome<Terminal>> + '_>); 4] = [
+    let paths: [(&str, Opening<'_>); 4] = [
         ("dtach", Box::new(|| dtach.as_ref().map(Dtach::attach))),
         ("tmux", Box::new(|| tmux.as_ref().map(Tmux::attach))),
         ("coven, 10 lines", Box::new(|| Some(coven(&few.id)))),
@@ -36,12 +39,16 @@ pub fn measure(bench: &Bench) -> Outcome<Vec<Row>> {
     let mut medians: [Vec<f64>; 4] = Default::default();
     for _ in 0..bench.rounds {
         let mut times: [Vec<f64>; 4] = Default::default();
-        for _ in 0..bench.scale(12, 3) {
-            for ((_, attach), times) in paths.iter().zip(&mut times) {
+        for turn in 0..bench.scale(12, 4) {
+            for place in (0..paths.len()).map(|place| (place + turn) % paths.len()) {
                 let start = Instant::now();
-                let Some(client) = attach() else { continue };
-                client?.read_until(PAINTED)?;
-                times.push(micros(start.elapsed()) / 1e3);
+                let Some(client) = paths[place].1() else { continue };
+                let client = client?;
+                client.read_until(PAINTED)?;
+                times[place].push(micros(start.elapsed()) / 1e3);
+                drop(client);
+                // Let the server of this one notice before the next one's clock runs.
+                std::thread::sleep(Duration::from_millis(10));
             }
         }
         for (medians, times) in medians.iter_mut().zip(&times).filter(|(_, times)| !times.is_empty()) {
