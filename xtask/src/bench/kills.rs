@@ -24,7 +24,7 @@ pub fn measure(bench: &Bench) -> Outcome<Vec<Row>> {
 fn kill_and_start(home: &Coven) -> Outcome<()> {
     let pid = home.daemon_pid()?;
     kill_process(Pid::from_raw(pid as i32).ok_or("a daemon with pid 0")?, Signal::KILL)?;
-    super::eventually(PATIENCE, "the killed daemon to be gone", || Ok(proc::cpu(pid).is_err()))?;
+    super::eventually(PATIENCE, "the killed daemon to be gone", || Ok(proc::is_gone(pid)))?;
     home.start()
 }
 

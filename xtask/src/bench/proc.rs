@@ -26,6 +26,12 @@ pub fn settled_cpu(pid: u32) -> Outcome<Duration> {
     }
 }
 
+/// Gone, or dead and only waiting for its parent to notice.
+pub fn is_gone(pid: u32) -> bool {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    matches!(fields_after_name(&stat).next(), None | Some("" | "Z" | "X"))
+}
+
 pub fn parent(pid: u32) -> Outcome<u32> {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat"))?;
     let ppid = fields_after_name(&stat).nth(1).ok_or("/proc/<pid>/stat is too short")?;

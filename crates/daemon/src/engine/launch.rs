@@ -57,13 +57,20 @@ impl Engine {
         if let Some(long) = launch.argv.iter().find(|arg| arg.len() > MAX_PROMPT_BYTES) {
             return Err(BadText::PromptTooLong { bytes: long.len() }.into());
         }
+        let (id, holder) = match new.is_detached {
+            true => (SessionId::from_uuid(Uuid::new_v4()), None),
+            false => {
+                let (id, holder) = self.next_holder().await;
+                (id, Some(holder))
+            }
+        };
         let harness = new.harness.unwrap_or_else(|| "command".to_owned());
         let now = clock::now();
         let name = Path::new(launch.argv.first().map_or("", String::as_str))
             .file_name()
             .map_or_else(|| harness.clone(), |name| name.to_string_lossy().into_owned());
         let session = Session {
-            id: SessionId::from_uuid(Uuid::new_v4()),
+            id,
             title: title
                 .unwrap_or_else(|| Title::derived(prompt.as_str(), if harness == "command" { &name } else { &harness }))
                 .into_string(),
@@ -83,21 +90,25 @@ impl Engine {
             launch,
             metadata: Map::new(),
         };
-        if new.is_detached {
+        let Some(holder) = holder else {
             let tx = self.store.begin().await?;
             self.record_created(tx, &session).await?;
             return Ok(session);
-        }
-        // The holder's program starts while the record is written, and waits for its spec: no harness before the record.
-        let holder = self.prepare_holder(session.id);
+        };
+        // The holder's program is there and waits for its spec: no harness before the record.
         // On the disk together with `running`: until then nobody was told, and a power cut leaves no process behind.
-        let tx = self.store.begin_unsynced().await?;
-        if let Err(error) = self.record_created(tx, &session).await {
+        let recorded = match self.store.begin_unsynced().await {
+            Ok(tx) => self.record_created(tx, &session).await,
+            Err(error) => Err(error.into()),
+        };
+        if let Err(error) = recorded {
             holder.give_up();
             return Err(error);
         }
         fault::point("after_create");
-        self.launch(session, env, holder).await
+        let launched = self.launch(session, env, holder).await;
+        self.keep_holder_ready();
+        launched
     }
 
     async fn record_created(&self, mut tx: Box<dyn Tx>, session: &Session) -> Result<(), EngineError> {

@@ -31,6 +31,7 @@ use crate::events::Hub;
 use ballast::Ballast;
 use live::LiveSession;
 use model::Screens;
+use spawn::PreparedHolder;
 
 pub struct Engine {
     pub store: Arc<dyn Store>,
@@ -43,6 +44,8 @@ pub struct Engine {
     pub program: PathBuf,
     pub screens: Screens,
     ballast: Ballast,
+    /// A holder that waits for the next session, under the id it will have.
+    spare: Mutex<Option<(SessionId, PreparedHolder)>>,
     /// The soft limit of open files before the daemon raised its own.
     open_files: Option<u64>,
     committed: watch::Sender<u64>,
@@ -77,6 +80,7 @@ impl Engine {
             started_at: clock::now(),
             committed,
             live: Mutex::default(),
+            spare: Mutex::default(),
             stopping: watch::Sender::new(false),
             compressing: tokio::sync::Mutex::new(()),
             problems: Mutex::default(),
@@ -146,6 +150,9 @@ impl Engine {
 
     pub fn stop(&self) {
         self.stopping.send_replace(true);
+        if let Some((_, spare)) = self.spare.lock().unwrap_or_else(PoisonError::into_inner).take() {
+            spare.give_up();
+        }
     }
 
     /// Waits until the daemon is asked to stop.

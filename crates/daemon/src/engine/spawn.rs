@@ -5,11 +5,13 @@ use std::os::unix::fs::DirBuilderExt;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
+use std::sync::PoisonError;
 
 use coven_domain::SessionId;
 use coven_domain::session::ProcessIdentity;
 use coven_holder::{Ready, Spec};
 use tokio::task::{JoinHandle, spawn_blocking};
+use uuid::Uuid;
 
 use super::Engine;
 
@@ -20,6 +22,28 @@ pub(crate) struct PreparedHolder {
 }
 
 impl Engine {
+    /// An id for a new session and the holder that waits under it: the one that was kept ready, or a new one.
+    pub(crate) async fn next_holder(&self) -> (SessionId, PreparedHolder) {
+        let kept = self.spare.lock().unwrap_or_else(PoisonError::into_inner).take();
+        if let Some((id, holder)) = kept
+            && let Some(holder) = holder.if_alive().await
+        {
+            return (id, holder);
+        }
+        let id = SessionId::from_uuid(Uuid::new_v4());
+        (id, self.prepare_holder(id))
+    }
+
+    /// Keeps a holder ready for the next launch: loading a program takes longer than everything else in it. It has no
+    /// session until it is told one, and ends by itself when the daemon does.
+    pub(crate) fn keep_holder_ready(&self) {
+        let mut spare = self.spare.lock().unwrap_or_else(PoisonError::into_inner);
+        if spare.is_none() && !self.is_stopping() {
+            let id = SessionId::from_uuid(Uuid::new_v4());
+            *spare = Some((id, self.prepare_holder(id)));
+        }
+    }
+
     pub(crate) fn prepare_holder(&self, id: SessionId) -> PreparedHolder {
         let (program, dir) = (self.program.clone(), self.home.session_dir(id));
         let name = id.to_string();
@@ -28,6 +52,13 @@ impl Engine {
 }
 
 impl PreparedHolder {
+    /// Nobody ended it while it waited.
+    async fn if_alive(self) -> Option<Self> {
+        let mut child = self.child.await.ok()?.ok()?;
+        let is_alive = matches!(child.try_wait(), Ok(None));
+        is_alive.then(|| Self { child: tokio::spawn(async move { Ok(child) }), dir: self.dir })
+    }
+
     /// Tells it what to run and waits for its first word.
     pub async fn brief(self, spec: Spec) -> Result<(Child, ProcessIdentity), String> {
         let child = match self.child.await {
