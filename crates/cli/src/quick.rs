@@ -48,8 +48,28 @@ pub fn at_once(home: &Home, path: &str, patience: Duration) -> Result<Option<Ans
     // To a client of 1.0 a server sends the body in one piece and closes.
     let request = format!("GET {path} HTTP/1.0\r\nhost: localhost\r\n\r\n");
     let mut answer = Vec::with_capacity(64 << 10);
-    let exchange = stream.write_all(request.as_bytes()).and_then(|()| stream.read_to_end(&mut answer));
-    Ok(exchange.ok().and_then(|_| whole(answer)))
+    if stream.write_all(request.as_bytes()).is_err() {
+        return Ok(None);
+    }
+    let mut buffer = [0; 16 << 10];
+    loop {
+        match stream.read(&mut buffer) {
+            Ok(0) | Err(_) => return Ok(whole(answer)),
+            Ok(count) => answer.extend_from_slice(&buffer[..count]),
+        }
+        // As soon as all is there: the connection's end takes a while longer.
+        if is_whole(&answer) {
+            return Ok(whole(answer));
+        }
+    }
+}
+
+fn is_whole(answer: &[u8]) -> bool {
+    let Some(end) = answer.windows(4).position(|window| window == b"\r\n\r\n") else { return false };
+    let head = String::from_utf8_lossy(&answer[..end]).into_owned();
+    let length =
+        Answer { head, body: Vec::new() }.header("content-length").and_then(|length| length.parse::<usize>().ok());
+    length.is_some_and(|length| answer.len() >= end + 4 + length)
 }
 
 fn whole(mut answer: Vec<u8>) -> Option<Answer> {
