@@ -1,6 +1,6 @@
-//! Stamps the version with the commit it was built from, and links without position independence.
+//! Stamps the version with the commit it was built from, and links it at a fixed address, libraries included.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 fn main() {
@@ -12,15 +12,53 @@ fn main() {
     };
     println!("cargo:rustc-env=COVEN_VERSION={version}");
 
-    if std::env::var("CARGO_CFG_TARGET_OS").is_ok_and(|system| system == "linux") {
+    let target = |what: &str| std::env::var(format!("CARGO_CFG_TARGET_{what}")).unwrap_or_default();
+    if target("OS") == "linux" {
         // A fixed address needs no relocation at start: every holder shares its pages, and every command starts sooner.
         println!("cargo:rustc-link-arg-bins=-no-pie");
-        let features = std::env::var("CARGO_CFG_TARGET_FEATURE").unwrap_or_default();
-        if features.split(',').any(|feature| feature == "crt-static") {
-            // Or the two flags together would ask for neither.
+        let is_static = target("FEATURE").split(',').any(|feature| feature == "crt-static");
+        if is_static || (target("ENV") == "gnu" && link_libraries_in()) {
             println!("cargo:rustc-link-arg-bins=-static");
         }
     }
+}
+
+/// What the standard library uses if it is there: an archive's member comes along only when somebody asks for it. Without
+/// it a process in another folder is started by fork, and the daemon's tables are copied for each.
+const WANTED_BY_STD: &str = "posix_spawn_file_actions_addchdir_np";
+
+/// Lets the linker take the C libraries' archives wherever it is asked for the shared ones. The flag that does this
+/// by itself, `crt-static`, would hold for procedural macros too, and they cannot be built with it.
+fn link_libraries_in() -> bool {
+    const ASKED_FOR: [(&str, &[&str]); 7] = [
+        ("gcc_s", &["gcc_eh", "gcc", "c"]),
+        ("c", &["c", "gcc_eh", "gcc"]),
+        ("m", &["m"]),
+        ("pthread", &["pthread"]),
+        ("rt", &["rt"]),
+        ("dl", &["dl"]),
+        ("util", &["util"]),
+    ];
+    let out = PathBuf::from(std::env::var_os("OUT_DIR").expect("cargo sets it"));
+    for (name, archives) in ASKED_FOR {
+        let found: Option<Vec<String>> = archives.iter().map(|archive| archive_of(archive)).collect();
+        // Some systems ship no archive of their C library: then it is linked as usual.
+        let Some(found) = found else { return false };
+        let script = format!("GROUP ( {} )\n", found.join(" "));
+        std::fs::write(out.join(format!("lib{name}.so")), script).expect("the build's own folder is writable");
+    }
+    println!("cargo:rustc-link-search=native={}", out.display());
+    println!("cargo:rustc-link-arg-bins=-Wl,--undefined={WANTED_BY_STD}");
+    true
+}
+
+/// Where the C compiler keeps an archive.
+fn archive_of(name: &str) -> Option<String> {
+    let file = format!("lib{name}.a");
+    let output = Command::new("cc").arg(format!("-print-file-name={file}")).output().ok()?;
+    let path = String::from_utf8(output.stdout).ok()?.trim().to_owned();
+    // A name without a folder means that it has none.
+    Path::new(&path).is_absolute().then_some(path)
 }
 
 /// The short hash of the commit, if this is a checkout and git is there.
