@@ -1,10 +1,14 @@
 //! Wire types and the typed client of the daemon. The only JSON names.
 
+pub mod agent;
 pub mod client;
 pub mod error;
 pub mod event;
 pub mod harness;
 pub mod health;
+pub mod inbox;
+pub mod message;
+pub mod repo;
 pub mod session;
 pub mod state;
 

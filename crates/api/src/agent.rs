@@ -1,0 +1,121 @@
+//! The AGENT interface, `/api/sessions`: sessions over ACP in its own words, camelCase.
+
+use coven_domain::session::{AgentDialect, Session};
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
+use serde_json::{Map, Value};
+use utoipa::{IntoParams, ToSchema};
+
+use crate::repo::RepoRecord;
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct AgentSessionRecord {
+    pub id: String,
+    pub repo_id: Option<String>,
+    /// `active`, `completed`, `cancelled` or `error`.
+    pub status: String,
+    pub created_at: String,
+    pub updated_at: String,
+    pub harness: String,
+    pub title: String,
+    /// `reason` says why it ended: `idle_timeout`, `finished`, …
+    #[schema(value_type = Object)]
+    pub metadata: Map<String, Value>,
+}
+
+impl From<&Session> for AgentSessionRecord {
+    fn from(session: &Session) -> Self {
+        Self {
+            id: session.id.to_string(),
+            repo_id: session.repo_id.map(|id| id.to_string()),
+            status: AgentDialect::from(session.state).to_string(),
+            created_at: session.created_at.to_string(),
+            updated_at: session.updated_at.to_string(),
+            harness: session.harness.clone(),
+            title: session.title.clone(),
+            metadata: session.metadata.clone(),
+        }
+    }
+}
+
+/// A session with everything that was said in it, oldest first.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct AgentSessionDetail {
+    #[serde(flatten)]
+    pub session: AgentSessionRecord,
+    pub repo: Option<RepoRecord>,
+    pub messages: Vec<AgentMessageRecord>,
+}
+
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct AgentMessageRecord {
+    pub id: String,
+    pub session_id: String,
+    /// `user`, `agent` or `system`.
+    pub role: String,
+    /// By `type`: `text` (with `partial`), `thought`, `plan` (`steps`), `tool` (`tool`, `args`, `result`), `error`, `cancelled`, …
+    #[schema(value_type = Object)]
+    pub content: Box<RawValue>,
+    pub timestamp: String,
+}
+
+/// `POST /api/sessions`.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase", default, deny_unknown_fields)]
+pub struct CreateAgentSessionRequest {
+    pub repo_id: String,
+    /// The config's `agents.harness` if left out.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub harness: Option<String>,
+    /// A first prompt.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub text: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub title: Option<String>,
+}
+
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, IntoParams)]
+#[serde(rename_all = "camelCase", default, deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub struct ListAgentSessionsQuery {
+    pub repo_id: Option<String>,
+    /// One or several of `active`, `completed`, `cancelled`, `error`, separated by commas.
+    pub status: Option<String>,
+    /// 20 if left out; at most 1000.
+    pub limit: Option<usize>,
+    pub offset: Option<usize>,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct AgentSessionListResponse {
+    pub sessions: Vec<AgentSessionRecord>,
+    pub total: u64,
+    pub limit: usize,
+    pub offset: usize,
+}
+
+/// `POST /api/sessions/:id/prompt`.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, ToSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct PromptRequest {
+    pub text: String,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct PromptResponse {
+    pub ok: bool,
+    pub accepted: bool,
+    /// The id of the user's message.
+    pub message_id: String,
+}
+
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, IntoParams)]
+#[serde(default, deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub struct AgentMessagesQuery {
+    /// Only messages after this ISO 8601 time.
+    pub since: Option<String>,
+}
