@@ -84,6 +84,9 @@ pub struct CreateSessionRequest {
     /// `terminal` (default) or `acp`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub channel: Option<String>,
+    /// For `acp`: an earlier session, by its id or a unique prefix, whose agent is to go on with it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub resume: Option<String>,
     /// Write the record and launch nothing.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub detach: Option<bool>,

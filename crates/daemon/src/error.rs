@@ -2,10 +2,12 @@
 
 use coven_api::ErrorCode;
 use coven_domain::lifecycle::Refused;
+use coven_domain::permission::NoAnswer;
 use coven_domain::session::{NotNow, SessionState};
 use coven_domain::text::BadText;
-use coven_domain::{RepoId, SessionId};
+use coven_domain::{PermissionId, RepoId, SessionId};
 use coven_host::WorkDirError;
+use coven_host::git::GitError;
 use coven_store::StoreError;
 use serde_json::{Value, json};
 
@@ -31,6 +33,32 @@ pub enum EngineError {
     WorkDir(#[from] WorkDirError),
     #[error("no repository has the id {0}; see `coven repo list`")]
     RepoNotFound(RepoId),
+    #[error("the repository {} is outside the workspace {}; move it there or set AGENT_WORKSPACE_ROOT", path.display(), root.display())]
+    RepoOutsideRoot { path: std::path::PathBuf, root: std::path::PathBuf },
+    #[error("the repository is in use by {sessions} active session(s); end them first: {id}")]
+    RepoInUse { id: RepoId, sessions: u64 },
+    #[error("{0}")]
+    Git(#[from] GitError),
+    #[error("{active} of {limit} agent sessions are active; wait until one ends or cancel one, then try again")]
+    TooMany { active: u64, limit: u64 },
+    #[error("the harness {0:?} does not speak ACP; set its acpArgs in the config, or leave --acp out")]
+    NoAcp(String),
+    #[error("the session is on a terminal and takes no prompts; type into it with `coven input {0}`")]
+    NotAcp(SessionId),
+    #[error("the session speaks ACP and has no terminal; talk to it with `coven chat {0}`")]
+    NoTerminal(SessionId),
+    #[error("the earlier session cannot be gone on with: {why}: {id}")]
+    CannotResume { id: SessionId, why: String },
+    #[error("no turn is running; there is nothing to cancel: {0}")]
+    NoTurn(SessionId),
+    #[error("the agent has not opened its session yet; try again in a moment: {0}")]
+    NotOpenYet(SessionId),
+    #[error("nothing in the inbox has the id {0:?}; see `coven inbox`")]
+    QuestionNotFound(String),
+    #[error("{source}: {id}")]
+    NoAnswer { id: PermissionId, source: NoAnswer },
+    #[error("{what} cannot be read: {id}")]
+    Unreadable { id: SessionId, what: &'static str, source: serde_json::Error },
     #[error("{0}")]
     Invalid(String),
     #[error("the harness could not be launched: {reason}; the record is kept as {id}")]
@@ -74,11 +102,26 @@ impl EngineError {
             Self::WorkDir(WorkDirError::Missing(_)) => ErrorCode::CwdMissing,
             Self::WorkDir(WorkDirError::OutsideRoot { .. }) => ErrorCode::CwdOutsideRoot,
             Self::RepoNotFound(_) => ErrorCode::RepoNotFound,
+            Self::RepoOutsideRoot { .. } => ErrorCode::RepoOutsideRoot,
+            Self::RepoInUse { .. } => ErrorCode::RepoInUse,
+            Self::Git(GitError::NotARepository(_)) => ErrorCode::NotARepository,
+            Self::TooMany { .. } => ErrorCode::TooManySessions,
+            Self::QuestionNotFound(_) => ErrorCode::QuestionNotFound,
+            Self::NoAnswer { source: NoAnswer::AlreadyAnswered(_), .. } => ErrorCode::AlreadyAnswered,
+            Self::NoAnswer { source: NoAnswer::Cancelled, .. } => ErrorCode::AlreadyAnswered,
+            Self::NoAnswer { .. } | Self::NoAcp(_) => ErrorCode::InvalidRequest,
+            Self::NotAcp(_)
+            | Self::NoTerminal(_)
+            | Self::CannotResume { .. }
+            | Self::NoTurn(_)
+            | Self::NotOpenYet(_) => ErrorCode::SessionRefused,
             Self::Invalid(_) => ErrorCode::InvalidRequest,
             Self::LaunchFailed { .. } => ErrorCode::LaunchFailed,
             Self::Store(StoreError::Full) => ErrorCode::DiskFull,
             Self::Store(StoreError::Locked) | Self::Stopping => ErrorCode::Unavailable,
-            Self::Log { .. } | Self::Store(_) => ErrorCode::Internal,
+            Self::Log { .. } | Self::Store(_) | Self::Unreadable { .. } | Self::Git(GitError::NotRun(_)) => {
+                ErrorCode::Internal
+            }
         }
     }
 
@@ -90,6 +133,7 @@ impl EngineError {
             }
             Self::NotLive { id, state } => Some(json!({"id": id, "status": state})),
             Self::LaunchFailed { id, .. } => Some(json!({"id": id})),
+            Self::TooMany { active, limit } => Some(json!({"active": active, "limit": limit, "retry_after_seconds": 60})),
             _ => None,
         }
     }

@@ -12,7 +12,8 @@ use std::time::Duration;
 use axum::serve::Listener;
 use coven_host::config::{self, ConfigError};
 use coven_host::daemon_start::FirstWord;
-use coven_host::{Home, HomeError};
+use coven_host::agent_settings::BadVariable;
+use coven_host::{AgentSettings, Home, HomeError};
 use coven_store::{SqliteStore, Store, StoreError};
 use tokio::net::{TcpListener, UnixListener, UnixStream};
 use tokio::signal::unix::{SignalKind, signal};
@@ -22,7 +23,7 @@ use uuid::Uuid;
 use crate::engine::Engine;
 use crate::error::EngineError;
 use crate::events::{self, Hub};
-use crate::loops::{recovery, retention};
+use crate::loops::{idle, recovery, retention};
 use crate::surface::guard::Guard;
 use crate::surface::{App, router};
 
@@ -44,6 +45,8 @@ enum ServeError {
     Config(#[from] ConfigError),
     #[error("{0}")]
     Store(#[from] StoreError),
+    #[error("{0}")]
+    Variable(#[from] BadVariable),
     #[error("--listen {0:?} is not an address and port such as 127.0.0.1:7777")]
     BadListen(String),
     #[error("{0} is not a loopback address; set http.allowRemote in the config to listen there")]
@@ -59,7 +62,7 @@ enum ServeError {
 impl ServeError {
     const fn exit_code(&self) -> u8 {
         match self {
-            Self::Home(_) | Self::Config(_) | Self::BadListen(_) | Self::NotLoopback(_) => 2,
+            Self::Home(_) | Self::Config(_) | Self::Variable(_) | Self::BadListen(_) | Self::NotLoopback(_) => 2,
             Self::Store(StoreError::Locked) => 5,
             Self::Store(_) | Self::Listen { .. } | Self::Io { .. } | Self::Engine(_) => 1,
         }
@@ -128,6 +131,7 @@ async fn run(options: &ServeOptions) -> Result<(), ServeError> {
     home.create()?;
     let socket = home.socket()?;
     let config = config::load(&home)?;
+    let agents = AgentSettings::read(&home, &config, |name| std::env::var_os(name).filter(|it| !it.is_empty()))?;
     let _log = start_log(&home);
     let mut notices = Vec::new();
     if home.has_legacy_state() {
@@ -143,7 +147,7 @@ async fn run(options: &ServeOptions) -> Result<(), ServeError> {
     let tcp = listen_tcp(options, &config).await?;
     let token =
         write_token(&home.token_file()).map_err(|source| ServeError::Io { doing: "write the token", source })?;
-    let engine = Engine::new(store, home, config, hub, committed, program, open_files)
+    let engine = Engine::new(store, home, config, agents, hub, committed, program, open_files)
         .map_err(|source| ServeError::Io { doing: "start the screens' thread", source })?;
     let engine = Arc::new(engine);
     let unix = listen_unix(&socket)?;
@@ -151,6 +155,7 @@ async fn run(options: &ServeOptions) -> Result<(), ServeError> {
     let recovered = recovery::recover(&engine).await?;
     tracing::info!(?recovered, pid = std::process::id(), "the daemon is ready");
     let retention = tokio::spawn(retention::run(engine.clone()));
+    let idle = tokio::spawn(idle::run(engine.clone()));
     recovery::tidy_up(&engine).await?;
     let listen = tcp.as_ref().and_then(|tcp| tcp.local_addr().ok());
     let app = App::new(engine.clone(), listen.map(|address| address.to_string().into()));
@@ -175,6 +180,7 @@ async fn run(options: &ServeOptions) -> Result<(), ServeError> {
     .await;
     let _ = fs::remove_file(&socket);
     retention.abort();
+    idle.abort();
     pump.abort();
     Ok(())
 }

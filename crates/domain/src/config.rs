@@ -6,6 +6,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::harness::HarnessConfig;
+use crate::permission::PermissionsConfig;
 
 /// Settings of one coven home. Every key may be left out.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
@@ -18,6 +19,8 @@ pub struct Config {
     pub sessions: SessionsConfig,
     /// More harnesses, or changes to built-in ones, by id.
     pub harnesses: BTreeMap<String, HarnessConfig>,
+    pub agents: AgentsConfig,
+    pub permissions: PermissionsConfig,
     pub http: HttpConfig,
     pub scheduler: SchedulerConfig,
     pub questions: QuestionsConfig,
@@ -93,6 +96,29 @@ impl Default for SessionsConfig {
             rows: 24,
             cols: 80,
         }
+    }
+}
+
+/// Sessions over ACP.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
+pub struct AgentsConfig {
+    /// The harness of `POST /api/sessions` where the request names none.
+    pub harness: String,
+    /// So many may be active at once; `AGENT_MAX_SESSIONS` stands above it.
+    #[schemars(range(min = 1))]
+    pub max_sessions: u64,
+    /// Minutes without a prompt or an update until a session is ended; 0: never. `AGENT_SESSION_IDLE_TIMEOUT` stands above it.
+    #[schemars(range(min = 0.0))]
+    pub idle_timeout_minutes: f64,
+    /// Seconds an agent may take to answer until its session is open.
+    #[schemars(range(min = 0.1))]
+    pub handshake_seconds: f64,
+}
+
+impl Default for AgentsConfig {
+    fn default() -> Self {
+        Self { harness: "gemini".to_owned(), max_sessions: 5, idle_timeout_minutes: 30.0, handshake_seconds: 60.0 }
     }
 }
 
@@ -187,6 +213,8 @@ impl Config {
             ("store.workflowRetentionDays", store.workflow_retention_days),
             ("store.claimTimeoutMinutes", Some(store.claim_timeout_minutes)),
             ("sessions.killGraceSeconds", Some(self.sessions.kill_grace_seconds)),
+            ("agents.idleTimeoutMinutes", Some(self.agents.idle_timeout_minutes)),
+            ("agents.handshakeSeconds", Some(self.agents.handshake_seconds)),
             ("conversations.sessionExpiryDays", Some(self.conversations.session_expiry_days)),
         ] {
             if value.is_some_and(|period| !(0.0..=1e9).contains(&period)) {
@@ -217,6 +245,9 @@ impl Config {
                     format!("{address} is not a loopback address; set http.allowRemote to listen there"),
                 );
             }
+        }
+        if self.agents.max_sessions == 0 {
+            return bad("agents.maxSessions", "must be at least 1".to_owned());
         }
         if self.scheduler.max_concurrent_agents == 0 {
             return bad("scheduler.maxConcurrentAgents", "must be at least 1".to_owned());

@@ -49,6 +49,15 @@ pub struct HarnessConfig {
     /// Arguments that make it speak ACP on its standard streams.
     #[serde(default)]
     pub acp_args: Option<Vec<String>>,
+    /// The program that speaks ACP for it, where that is another one.
+    #[serde(default)]
+    pub acp_program: Option<String>,
+    /// The authentication method to use when the agent asks for one; the first that it offers if left out.
+    #[serde(default)]
+    pub acp_auth: Option<String>,
+    /// The flag that names the workspace; sent if the program's own help lists it.
+    #[serde(default)]
+    pub workspace_flag: Option<String>,
     /// Arguments that make it answer one prompt and end.
     #[serde(default)]
     pub print_args: Option<Vec<String>>,
@@ -123,6 +132,9 @@ pub struct Harness {
     pub identity: String,
     pub env: BTreeMap<String, String>,
     pub acp_args: Option<Vec<String>>,
+    pub acp_program: Option<String>,
+    pub acp_auth: Option<String>,
+    pub workspace_flag: Option<String>,
     pub print_args: Option<Vec<String>>,
     pub version_args: Vec<String>,
     pub grace_seconds: Option<f64>,
@@ -143,6 +155,9 @@ impl Harness {
             identity: config.identity.clone().unwrap_or_default(),
             env: config.env.clone(),
             acp_args: config.acp_args.clone(),
+            acp_program: config.acp_program.clone(),
+            acp_auth: config.acp_auth.clone(),
+            workspace_flag: config.workspace_flag.clone(),
             print_args: config.print_args.clone(),
             version_args: config.version_args.clone(),
             grace_seconds: config.grace_seconds,
@@ -196,6 +211,9 @@ pub fn builtin() -> Vec<Harness> {
         identity: id.to_owned(),
         env: BTreeMap::new(),
         acp_args: None,
+        acp_program: None,
+        acp_auth: None,
+        workspace_flag: None,
         print_args: None,
         version_args: version_args(),
         grace_seconds: None,
@@ -205,6 +223,9 @@ pub fn builtin() -> Vec<Harness> {
     };
     vec![
         Harness {
+            // Claude Code speaks ACP through an adapter of its own package: @agentclientprotocol/claude-agent-acp.
+            acp_program: Some("claude-agent-acp".to_owned()),
+            acp_args: Some(Vec::new()),
             print_args: Some(strings(&["-p"])),
             note: "one process; heeds SIGTERM, restores the screen and exits 143".to_owned(),
             ..agent("claude", "Claude Code", "@anthropic-ai/claude-code", &[], PromptStyle::AfterDashes)
@@ -213,6 +234,9 @@ pub fn builtin() -> Vec<Harness> {
             // By default the terminal is only a client of a daemon that Codex shares between sessions: killing the
             // terminal would not stop the turn, and commands would see another session's environment.
             args: strings(&["--disable", "daemon_auto_start"]),
+            // The adapter is a package of its own too: @agentclientprotocol/codex-acp.
+            acp_program: Some("codex-acp".to_owned()),
+            acp_args: Some(Vec::new()),
             print_args: Some(strings(&["exec"])),
             note: "its shared daemon is switched off, so that a session ends with its terminal".to_owned(),
             ..agent("codex", "Codex", "@openai/codex", &[], PromptStyle::AfterDashes)
@@ -221,6 +245,8 @@ pub fn builtin() -> Vec<Harness> {
             // Without this the launcher relaunches itself, and the parent ignores SIGTERM and SIGHUP.
             env: BTreeMap::from([("GEMINI_CLI_NO_RELAUNCH".to_owned(), "true".to_owned())]),
             acp_args: Some(strings(&["--acp"])),
+            // Today's releases refuse it; it is sent to one whose help lists it.
+            workspace_flag: Some("--workspace".to_owned()),
             print_args: Some(strings(&["-p"])),
             note: "started with GEMINI_CLI_NO_RELAUNCH=true, so that one process heeds SIGTERM".to_owned(),
             ..agent(

@@ -54,6 +54,7 @@ macro_rules! id {
 id!(SessionId);
 id!(RepoId);
 id!(MessageId);
+id!(PermissionId);
 id!(TaskId);
 id!(AgentId);
 id!(WorkflowId);

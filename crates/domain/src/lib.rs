@@ -8,6 +8,8 @@ pub mod event;
 pub mod harness;
 pub mod ids;
 pub mod lifecycle;
+pub mod message;
+pub mod permission;
 pub mod question_set;
 pub mod recovery;
 pub mod repo;
@@ -18,6 +20,6 @@ pub mod text;
 pub mod time;
 pub mod workflow;
 
-pub use ids::{AgentId, MessageId, QuestionId, RepoId, SessionId, TaskId, WorkflowId};
+pub use ids::{AgentId, MessageId, PermissionId, QuestionId, RepoId, SessionId, TaskId, WorkflowId};
 pub use lifecycle::{Lifecycle, Refused};
 pub use time::Timestamp;

@@ -10,4 +10,7 @@ pub struct Repo {
     pub name: String,
     pub path: String,
     pub created_at: Timestamp,
+    /// Taken off the list; sessions that were bound to it still show it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub removed_at: Option<Timestamp>,
 }

@@ -67,6 +67,9 @@ words! {
     pub enum EndIntent { Finish = "finish", IdleTimeout = "idle_timeout" }
 }
 
+/// `metadata.reason` of a session whose agent could not be talked to.
+const UNOPENED: &str = "open_failed";
+
 /// A process that can be told from another one that got its pid later.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ProcessIdentity {
@@ -209,6 +212,8 @@ impl Session {
         let fact = match self.end_intent.filter(|_| self.state == SessionState::Running) {
             Some(EndIntent::Finish) => SessionFact::Finished,
             Some(EndIntent::IdleTimeout) => SessionFact::IdledOut,
+            // However its process ended: nothing came of it.
+            None if self.is_unopened() => SessionFact::ExitedOtherwise,
             None => status.fact(),
         };
         self.state = self.state.after(fact)?;
@@ -225,6 +230,17 @@ impl Session {
         }
         self.touch(now);
         Ok(())
+    }
+
+    /// The agent runs and cannot be talked to: it is ended, and the session failed.
+    pub fn could_not_open(&mut self, reason: &str, now: Timestamp) {
+        self.metadata.insert("reason".into(), json!(UNOPENED));
+        self.metadata.insert("error".into(), json!(reason));
+        self.touch(now);
+    }
+
+    pub fn is_unopened(&self) -> bool {
+        self.metadata.get("reason").is_some_and(|reason| reason == UNOPENED)
     }
 
     pub fn killed(&mut self, now: Timestamp) -> Result<(), Refused<SessionState>> {

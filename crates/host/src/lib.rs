@@ -1,11 +1,14 @@
 //! What touches the operating system: the home, its config, programs on PATH, working folders, starting the daemon.
 
+pub mod agent_settings;
 pub mod clock;
 pub mod config;
 pub mod daemon_start;
+pub mod git;
 pub mod home;
 pub mod program;
 pub mod work_dir;
 
+pub use agent_settings::AgentSettings;
 pub use home::{Home, HomeError};
 pub use work_dir::{WorkDir, WorkDirError};

@@ -7,12 +7,17 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use async_trait::async_trait;
 use coven_domain::entry::Entry;
 use coven_domain::event::Event;
+use coven_domain::message::StoredMessage;
+use coven_domain::permission::Permission;
 use coven_domain::repo::Repo;
 use coven_domain::retention::Cutoffs;
-use coven_domain::session::Session;
-use coven_domain::{SessionId, Timestamp};
+use coven_domain::session::{Channel, Session};
+use coven_domain::{PermissionId, RepoId, SessionId, Timestamp};
 
-use crate::{Change, Keyframe, SessionPage, SessionQuery, StateSnapshot, Store, StoreError, SweepReport, Tx};
+use crate::{
+    Change, Conversation, Keyframe, MessageQuery, PermissionQuery, Progress, SessionPage, SessionQuery, StateSnapshot,
+    Store, StoreError, SweepReport, Tx,
+};
 
 /// Passes every call on, except the one whose number is up.
 pub struct Failing<S> {
@@ -108,6 +113,26 @@ impl<S: Store> Store for Failing<S> {
         self.inner.repos().await
     }
 
+    async fn repo(&self, id: RepoId) -> Result<Option<Repo>, StoreError> {
+        self.calls.next()?;
+        self.inner.repo(id).await
+    }
+
+    async fn messages(&self, id: SessionId, query: &MessageQuery) -> Result<Vec<StoredMessage>, StoreError> {
+        self.calls.next()?;
+        self.inner.messages(id, query).await
+    }
+
+    async fn conversation(&self, id: SessionId) -> Result<Option<Conversation>, StoreError> {
+        self.calls.next()?;
+        self.inner.conversation(id).await
+    }
+
+    async fn permissions(&self, query: &PermissionQuery) -> Result<Vec<Permission>, StoreError> {
+        self.calls.next()?;
+        self.inner.permissions(query).await
+    }
+
     async fn event_range(&self) -> Result<Range<u64>, StoreError> {
         self.calls.next()?;
         self.inner.event_range().await
@@ -141,6 +166,11 @@ struct FailingTx {
 }
 
 impl FailingTx {
+    fn reading(&mut self) -> Result<&mut Box<dyn Tx>, StoreError> {
+        self.calls.next()?;
+        self.inner.as_mut().ok_or(StoreError::Aborted)
+    }
+
     fn writing(&mut self) -> Result<&mut Box<dyn Tx>, StoreError> {
         if let Err(injected) = self.calls.next() {
             self.inner = None;
@@ -153,8 +183,7 @@ impl FailingTx {
 #[async_trait]
 impl Tx for FailingTx {
     async fn session(&mut self, id: SessionId) -> Result<Option<Session>, StoreError> {
-        self.calls.next()?;
-        self.inner.as_mut().ok_or(StoreError::Aborted)?.session(id).await
+        self.reading()?.session(id).await
     }
 
     async fn record(&mut self, change: Change, now: Timestamp) -> Result<(), StoreError> {
@@ -174,6 +203,34 @@ impl Tx for FailingTx {
         screen: &[u8],
     ) -> Result<(), StoreError> {
         self.writing()?.put_keyframe(id, offset, rows, cols, screen).await
+    }
+
+    async fn save_conversation(&mut self, id: SessionId, progress: &Progress<'_>) -> Result<(), StoreError> {
+        self.writing()?.save_conversation(id, progress).await
+    }
+
+    async fn permission(&mut self, id: PermissionId) -> Result<Option<Permission>, StoreError> {
+        self.reading()?.permission(id).await
+    }
+
+    async fn pending_permissions(&mut self, id: SessionId) -> Result<Vec<Permission>, StoreError> {
+        self.reading()?.pending_permissions(id).await
+    }
+
+    async fn active_sessions(&mut self, channel: Channel) -> Result<u64, StoreError> {
+        self.reading()?.active_sessions(channel).await
+    }
+
+    async fn repo(&mut self, id: RepoId) -> Result<Option<Repo>, StoreError> {
+        self.reading()?.repo(id).await
+    }
+
+    async fn repo_at(&mut self, path: &str) -> Result<Option<Repo>, StoreError> {
+        self.reading()?.repo_at(path).await
+    }
+
+    async fn active_sessions_of(&mut self, repo: RepoId) -> Result<u64, StoreError> {
+        self.reading()?.active_sessions_of(repo).await
     }
 
     async fn commit(mut self: Box<Self>) -> Result<u64, StoreError> {

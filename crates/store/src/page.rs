@@ -38,6 +38,24 @@ pub struct SessionPage {
     pub has_more: bool,
 }
 
+/// Which messages of a session: oldest first.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct MessageQuery {
+    /// Those with a larger number.
+    pub after: u64,
+    /// Those after this time.
+    pub since: Option<Timestamp>,
+    pub limit: Option<usize>,
+}
+
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct PermissionQuery {
+    pub include_settled: bool,
+    pub session: Option<SessionId>,
+    /// Whose id begins so: hex digits and dashes.
+    pub prefix: Option<String>,
+}
+
 #[derive(Debug, Clone, PartialEq)]
 pub struct StateSnapshot {
     /// The number of the last event whose change is in here.

@@ -5,12 +5,14 @@ use std::ops::Range;
 use async_trait::async_trait;
 use coven_domain::entry::Entry;
 use coven_domain::event::{Event, NewEvent};
+use coven_domain::message::{MessageChange, StoredMessage};
+use coven_domain::permission::Permission;
 use coven_domain::repo::Repo;
 use coven_domain::retention::Cutoffs;
-use coven_domain::session::Session;
-use coven_domain::{SessionId, Timestamp};
+use coven_domain::session::{Channel, Session};
+use coven_domain::{PermissionId, RepoId, SessionId, Timestamp};
 
-use crate::{SessionPage, SessionQuery, StateSnapshot, StoreError, SweepReport};
+use crate::{MessageQuery, PermissionQuery, SessionPage, SessionQuery, StateSnapshot, StoreError, SweepReport};
 
 /// A change of state. Recording it writes the row and its event; there is no other way to write a row.
 #[derive(Debug, Clone, PartialEq)]
@@ -24,17 +26,49 @@ pub enum Change {
     /// The row with its entries and keyframes goes.
     SessionSacrificed(SessionId),
     RepoAdded(Repo),
+    /// Taken off the list, or brought back; the event's kind says which.
+    RepoChanged {
+        repo: Repo,
+        event: &'static str,
+    },
+    /// Messages that came or grew; an event for each, and the session was active now.
+    MessagesChanged {
+        session: SessionId,
+        changes: Vec<MessageChange>,
+    },
+    /// A request for permission as it is from now on: `permission.requested`, `permission.answered`, …
+    PermissionChanged {
+        permission: Permission,
+        event: &'static str,
+    },
     /// Something happened that has no row of its own.
     Noted(NewEvent),
 }
 
-/// A message of an ACP session.
-#[derive(Debug, Clone, PartialEq)]
-pub struct NewMessage {
-    pub session: SessionId,
-    pub role: String,
-    pub content: String,
-    pub at: Timestamp,
+/// Where the daemon stands in an ACP session's streams.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Conversation {
+    /// The agent's output has been read up to this byte.
+    pub read_to: u64,
+    /// The byte of its input that the next line begins at.
+    pub written_to: u64,
+    /// The protocol's state, as JSON.
+    pub state: String,
+    /// Lines that its holder may not have yet, with where they begin, oldest first.
+    pub outbox: Vec<(u64, String)>,
+}
+
+/// How a conversation went on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Progress<'a> {
+    pub read_to: u64,
+    pub written_to: u64,
+    /// Lines that end at or before this byte are with the holder: they leave the outbox.
+    pub delivered_to: u64,
+    /// The protocol's state, if it changed.
+    pub state: Option<&'a str>,
+    /// New lines, with where they begin.
+    pub lines: &'a [(u64, String)],
 }
 
 /// An open write transaction: dropped without commit, nothing of it stays.
@@ -57,6 +91,22 @@ pub trait Tx: Send {
         cols: u16,
         screen: &[u8],
     ) -> Result<(), StoreError>;
+
+    /// Notes how far an ACP session's conversation has come.
+    async fn save_conversation(&mut self, id: SessionId, progress: &Progress<'_>) -> Result<(), StoreError>;
+
+    async fn permission(&mut self, id: PermissionId) -> Result<Option<Permission>, StoreError>;
+    /// The open requests of a session, oldest first.
+    async fn pending_permissions(&mut self, id: SessionId) -> Result<Vec<Permission>, StoreError>;
+
+    /// How many sessions of this channel are launching or running.
+    async fn active_sessions(&mut self, channel: Channel) -> Result<u64, StoreError>;
+
+    async fn repo(&mut self, id: RepoId) -> Result<Option<Repo>, StoreError>;
+    /// The repo at this path, even if it was taken off the list.
+    async fn repo_at(&mut self, path: &str) -> Result<Option<Repo>, StoreError>;
+    /// How many sessions that are launching or running are bound to the repo.
+    async fn active_sessions_of(&mut self, repo: RepoId) -> Result<u64, StoreError>;
 
     async fn commit(self: Box<Self>) -> Result<u64, StoreError>;
 }
@@ -94,7 +144,15 @@ pub trait Store: Send + Sync + 'static {
     /// The newest keyframe at or before `offset`.
     async fn keyframe_before(&self, id: SessionId, offset: u64) -> Result<Option<Keyframe>, StoreError>;
 
+    /// Those that were not taken off the list.
     async fn repos(&self) -> Result<Vec<Repo>, StoreError>;
+    /// One, even if it was taken off the list.
+    async fn repo(&self, id: RepoId) -> Result<Option<Repo>, StoreError>;
+
+    async fn messages(&self, id: SessionId, query: &MessageQuery) -> Result<Vec<StoredMessage>, StoreError>;
+    async fn conversation(&self, id: SessionId) -> Result<Option<Conversation>, StoreError>;
+    /// Oldest first.
+    async fn permissions(&self, query: &PermissionQuery) -> Result<Vec<Permission>, StoreError>;
 
     /// The numbers of the events that are kept: `first..end`; empty while there is none (then `end` is the next number).
     async fn event_range(&self) -> Result<Range<u64>, StoreError>;

@@ -1,7 +1,7 @@
 //! What must hold of a home whatever happened to it.
 
 use std::cell::RefCell;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::time::Instant;
 
 use coven_api::SessionRecord;
@@ -14,14 +14,17 @@ use crate::pattern::assert_bytes;
 use crate::process::{Found, Role};
 use crate::{DEADLINE, TestHome, journal, wait_until};
 
-/// No live row without its process, no process without its row, no gap or repeat in any log, ledger or feed. Needs a
-/// running daemon.
+/// No live row without its process, no process without its row, no gap or repeat in any log, ledger, conversation or
+/// feed. Needs a running daemon.
 #[track_caller]
 pub fn check_invariants(home: &TestHome) {
     let sessions = settled_sessions(home);
     check_processes(home, &sessions);
     for session in &sessions {
         check_session(home, session);
+        if session.channel == "acp" {
+            check_messages(home, session);
+        }
     }
     check_events(home);
 }
@@ -164,6 +167,26 @@ fn check_ledger(home: &TestHome, id: &str, records: &[Stamped]) {
     }
     for (index, entry) in ledger.iter().enumerate() {
         assert_eq!(entry.seq, index as u64 + 1, "{id}: the ledger's numbers have a gap");
+    }
+}
+
+/// Every message once, each with a time of its own; what is over has no loose ends.
+fn check_messages(home: &TestHome, session: &SessionRecord) {
+    let id = session.id.as_str();
+    let said = home.said(id);
+    let ids: HashSet<&str> = said.iter().map(|it| it.id.as_str()).collect();
+    assert_eq!(ids.len(), said.len(), "{id}: a message is there twice");
+    for pair in said.windows(2) {
+        assert!(pair[0].timestamp < pair[1].timestamp, "{id}: out of order: {pair:?}");
+    }
+    for it in &said {
+        assert_eq!(it.session_id, id);
+        assert!(["user", "agent", "system"].contains(&it.role.as_str()), "{id}: {it:?}");
+        let is_over = !["created", "running"].contains(&session.status.as_str());
+        assert!(!(is_over && it.content["partial"] == true), "{id} is over and a message is not finished: {it:?}");
+    }
+    if session.exit_code.is_some() {
+        assert_eq!(home.inbox(&format!("?session={id}")), [], "{id} is over and still asks for leave");
     }
 }
 

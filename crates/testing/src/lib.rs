@@ -4,6 +4,7 @@
 //! it and makes sure that nothing is left. [`TestTerminal`] is a real terminal with a `coven` in it.
 //! [`invariants::check_invariants`] says what must hold after whatever a test did.
 
+pub mod agents;
 pub mod events;
 pub mod home;
 pub mod http;

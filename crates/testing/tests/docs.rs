@@ -93,6 +93,7 @@ fn every_scenario_has_a_test_that_carries_its_number() {
     let store = [2, 3, 4, 8, 9, 10, 11, 12, 14, 17, 18];
     let wanted = (1..=31).map(|number| format!("life_{number:02}_"));
     let wanted = wanted.chain(store.map(|number| format!("store_{number:02}_")));
+    let wanted = wanted.chain((1..=31).map(|number| format!("agent_{number:02}_")));
     let sources = read_all(&Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/scenarios"));
 
     let missing: Vec<String> = wanted.filter(|name| !sources.contains(&format!("\nfn {name}"))).collect();

@@ -98,6 +98,7 @@ fn request(args: &Args) -> Result<CreateSessionRequest, Failure> {
         project_root: args.root.clone().map(|root| folder(Some(root))).transpose()?,
         title: args.title.clone(),
         repo_id: args.repo.clone(),
+        resume: None,
         channel: None,
         detach: args.detach.then_some(true),
         env: Some(environment()),

@@ -33,10 +33,14 @@ impl Engine {
     }
 }
 
-async fn tell(dir: &Path, requests: &[Request]) -> io::Result<()> {
+pub(super) async fn connect(dir: &Path) -> io::Result<UnixStream> {
     // Through the folder's descriptor: a socket's path may have 107 bytes only.
     let folder = File::open(dir)?;
-    let mut stream = UnixStream::connect(format!("/proc/self/fd/{}/{SOCKET}", folder.as_raw_fd())).await?;
+    UnixStream::connect(format!("/proc/self/fd/{}/{SOCKET}", folder.as_raw_fd())).await
+}
+
+pub(super) async fn tell(dir: &Path, requests: &[Request]) -> io::Result<()> {
+    let mut stream = connect(dir).await?;
     let mut frames = Request::Hello { version: VERSION }.encode();
     requests.iter().for_each(|request| frames.extend(request.encode()));
     frames.extend(Request::Sync.encode());

@@ -20,7 +20,14 @@ const DISK_FULL: &str = "the disk is full; free some space";
 
 impl Engine {
     /// Accepted means: the record says `killed` and the whole group has its signal; SIGKILL follows the grace period.
-    pub async fn kill_session(&self, id: SessionId) -> Result<Session, EngineError> {
+    /// An agent over ACP is told first.
+    pub async fn kill_session(self: &Arc<Self>, id: SessionId) -> Result<Session, EngineError> {
+        if self.conversation(id).is_some() {
+            must_be_live(&self.session(id).await?)?;
+            if let Err(error) = self.say_goodbye(id, Some("cancelled by request")).await {
+                tracing::info!(session = %id, %error, "an agent was not told that its session ends");
+            }
+        }
         let kill = || {
             self.change_session(id, "killed", |session, now| {
                 must_be_live(session)?;
@@ -71,6 +78,9 @@ impl Engine {
             })
             .await?;
         fault::point("after_finish");
+        if let Err(error) = self.say_goodbye(id, None).await {
+            tracing::info!(session = %id, %error, "an agent was not told that its session ends");
+        }
         self.send_end(&session, How::Finish).await;
         self.wait_for_end(id).await
     }
@@ -106,7 +116,7 @@ impl Engine {
         }
     }
 
-    pub async fn kill_all(&self) {
+    pub async fn kill_all(self: &Arc<Self>) {
         for live in self.live_sessions() {
             if let Err(error) = self.kill_session(live.id).await {
                 tracing::warn!(session = %live.id, %error, "could not be killed");

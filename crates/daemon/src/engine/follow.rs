@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use coven_domain::SessionId;
-use coven_domain::session::{ExitStatus, Session, SessionState};
+use coven_domain::session::{Channel, ExitStatus, Session, SessionState};
 use coven_holder::wire::{Decoder, Reply, Request, VERSION};
 use coven_host::clock;
 use coven_store::{Change, Keyframe};
@@ -37,7 +37,9 @@ impl Engine {
         let unreadable = |source| EngineError::Log { id, source };
         let stored = if is_new { 0 } else { self.store.last_entry(id).await? };
         let mut tail = Tail::open(&dir.join(coven_holder::JOURNAL), stored).map_err(unreadable)?;
-        let model = match self.config.sessions.screen_model {
+        let is_acp = session.channel == Channel::Acp;
+        let conversation = if is_acp { self.take_up(session).await? } else { None };
+        let model = match self.config.sessions.screen_model && !is_acp {
             false => None,
             true => {
                 let keyframe = if is_new { None } else { self.store.keyframe_before(id, u64::MAX).await? };
@@ -53,16 +55,26 @@ impl Engine {
         tail.read(model.as_deref()).map_err(unreadable)?;
         stream.set_nonblocking(true).map_err(unreadable)?;
         let stream = UnixStream::from_std(stream).map_err(unreadable)?;
-        let live = Arc::new(LiveSession::new(id, dir, tail, model));
+        let live = Arc::new(LiveSession::new(id, dir, tail, model, conversation));
         self.live_map().insert(id, live.clone());
+        if let Some(conversation) = &live.conversation {
+            self.converse(&live, conversation);
+        }
         let (engine, followed) = (self.clone(), live.clone());
         // Owned by the live session: it ends with its holder or with the daemon.
         tokio::spawn(async move {
             engine.follow(&followed, stream).await;
+            if let Some(conversation) = followed.conversation.as_ref().filter(|_| !engine.is_stopping()) {
+                // What is left of its output belongs to the transaction that ends the session.
+                conversation.close().await;
+            }
             if !engine.is_stopping() {
                 engine.settle_end(&followed).await;
                 engine.live_map().remove(&id);
                 followed.end();
+                if let Some(conversation) = &followed.conversation {
+                    conversation.tell_change();
+                }
                 engine.after_end(&followed).await;
             }
             if let Some(mut holder) = holder.filter(|_| !engine.is_stopping()) {
@@ -232,6 +244,9 @@ impl Engine {
         }
         tx.append_entries(id, &tail.pending).await?;
         if let Some(event) = end_of(&mut session, tail, orphaned, now)? {
+            if session.channel == Channel::Acp {
+                self.conclude(&mut tx, &session, tail.exit, &tail.stderr, now).await?;
+            }
             tx.record(Change::SessionChanged { session, event }, now).await?;
         }
         self.commit(tx).await?;
@@ -245,6 +260,9 @@ impl Engine {
             && session.state == SessionState::Orphaned
         {
             self.end_leftovers(&session).await;
+        }
+        if live.conversation.is_some() {
+            self.end_terminals(live.id).await;
         }
         let _ = self.store_ledger(live).await;
         self.tidy_later(live.id);

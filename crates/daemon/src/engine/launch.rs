@@ -42,17 +42,22 @@ pub struct NewSession {
     pub is_detached: bool,
     pub env: Option<BTreeMap<String, String>>,
     pub size: (Option<u16>, Option<u16>),
+    /// For the acp channel: an earlier session whose agent is to go on with it.
+    pub resume: Option<SessionId>,
 }
 
 impl Engine {
     pub async fn create_session(self: &Arc<Self>, new: NewSession) -> Result<Session, EngineError> {
+        if new.channel == Some(Channel::Acp) {
+            return self.create_agent_session(new).await;
+        }
+        if new.resume.is_some() {
+            return Err(EngineError::Invalid("resume: only sessions of the acp channel can be resumed".to_owned()));
+        }
         let prompt = Prompt::parse(&new.prompt)?;
         let title = new.title.as_deref().map(Title::parse).transpose()?;
         let folder = self.work_dir(&new).await?;
         let env = self.environment(new.env);
-        if new.channel == Some(Channel::Acp) {
-            return Err(EngineError::Invalid("the acp channel is not there yet; leave channel out".to_owned()));
-        }
         let launch = self.launch_plan(&new.harness, new.argv, &prompt, &env, new.size)?;
         if let Some(long) = launch.argv.iter().find(|arg| arg.len() > MAX_PROMPT_BYTES) {
             return Err(BadText::PromptTooLong { bytes: long.len() }.into());
@@ -153,7 +158,7 @@ impl Engine {
     }
 
     /// From `created` to `running`, or to `failed` with the reason.
-    async fn launch(
+    pub(super) async fn launch(
         self: &Arc<Self>,
         session: Session,
         env: BTreeMap<String, String>,
@@ -232,13 +237,19 @@ impl Engine {
     /// The record says why it failed, the ledger whatever the holder had noted down by then.
     async fn record_launch_failure(&self, id: SessionId, reason: &str) -> Result<(), EngineError> {
         let journal = self.home.session_dir(id).join(coven_holder::JOURNAL);
-        let noted = Tail::open(&journal, 0).and_then(|mut tail| tail.read(None).map(|()| tail.pending));
+        let noted = Tail::open(&journal, 0).and_then(|mut tail| tail.read(None).map(|()| tail));
         let now = clock::now();
         let mut tx = self.store.begin().await?;
         let mut session = tx.session(id).await?.ok_or_else(|| EngineError::SessionNotFound(id.to_string()))?;
         session.launch_failed(reason, now)?;
         // No journal: it failed before there was one.
-        tx.append_entries(id, &noted.unwrap_or_default()).await?;
+        if let Ok(noted) = &noted {
+            tx.append_entries(id, &noted.pending).await?;
+        }
+        if session.channel == Channel::Acp {
+            let stderr = noted.map(|noted| noted.stderr).unwrap_or_default();
+            self.conclude(&mut tx, &session, None, &stderr, now).await?;
+        }
         tx.record(Change::SessionChanged { session, event: "failed" }, now).await?;
         Ok(self.commit(tx).await?)
     }

@@ -10,12 +10,15 @@ use coven_domain::session::ExitStatus;
 use coven_holder::journal::{JournalReader, Record};
 use tokio::sync::{Mutex, Notify, watch};
 
+use super::acp::Conversation;
 use super::model::Model;
 
 pub struct LiveSession {
     pub id: SessionId,
     pub dir: PathBuf,
     pub model: Option<Arc<Model>>,
+    /// For sessions over ACP.
+    pub conversation: Option<Arc<Conversation>>,
     pub(crate) tail: Mutex<Tail>,
     /// The model has something to fetch: answers for the harness, keyframes for the store.
     pub(crate) model_moved: Notify,
@@ -37,7 +40,12 @@ pub(crate) struct Tail {
     pub launch_failure: Option<String>,
     /// pid and start time, as the holder wrote them down.
     pub started: Option<(u32, u64, String)>,
+    /// The end of what was written to standard error, for the message about a failure.
+    pub stderr: Vec<u8>,
 }
+
+/// So much of standard error is kept at hand.
+const STDERR_BYTES: usize = 16 << 10;
 
 impl Tail {
     pub fn open(journal: &std::path::Path, stored: u64) -> io::Result<Self> {
@@ -49,6 +57,7 @@ impl Tail {
             exit: None,
             launch_failure: None,
             started: None,
+            stderr: Vec::new(),
         })
     }
 
@@ -75,8 +84,12 @@ impl Tail {
                     Record::Input(_)
                     | Record::Kill { .. }
                     | Record::Truncated { .. }
-                    | Record::Note(_)
-                    | Record::Stderr(_) => {}
+                    | Record::Note(_) => {}
+                    Record::Stderr(bytes) => {
+                        self.stderr.extend_from_slice(bytes);
+                        let excess = self.stderr.len().saturating_sub(STDERR_BYTES);
+                        self.stderr.drain(..excess);
+                    }
                 }
                 if seq > self.stored {
                     self.pending.push(stamped.entry(seq));
@@ -108,11 +121,18 @@ impl Tail {
 }
 
 impl LiveSession {
-    pub(crate) fn new(id: SessionId, dir: PathBuf, tail: Tail, model: Option<Arc<Model>>) -> Self {
+    pub(crate) fn new(
+        id: SessionId,
+        dir: PathBuf,
+        tail: Tail,
+        model: Option<Arc<Model>>,
+        conversation: Option<Arc<Conversation>>,
+    ) -> Self {
         Self {
             id,
             dir,
             model,
+            conversation,
             tail: Mutex::new(tail),
             model_moved: Notify::new(),
             has_ended: watch::Sender::new(false),

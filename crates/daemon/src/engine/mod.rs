@@ -1,5 +1,6 @@
 //! The engine: one method per use case, one file per noun. Surfaces and loops call it; nothing else writes.
 
+pub mod acp;
 pub mod archive;
 mod ballast;
 mod control;
@@ -11,6 +12,7 @@ pub mod live;
 pub mod log_file;
 pub mod model;
 pub mod output;
+pub mod repo;
 pub mod session;
 mod spawn;
 
@@ -22,7 +24,7 @@ use coven_domain::config::Config;
 use coven_domain::harness::Harness;
 use coven_domain::session::Session;
 use coven_domain::{SessionId, Timestamp, harness};
-use coven_host::{Home, clock};
+use coven_host::{AgentSettings, Home, clock};
 use coven_store::{Change, Store, StoreError, Tx};
 use tokio::sync::watch;
 
@@ -38,6 +40,9 @@ pub struct Engine {
     pub home: Home,
     pub config: Config,
     pub harnesses: Vec<Harness>,
+    /// What holds for all sessions over ACP.
+    pub agents: AgentSettings,
+    asked: acp::Asked,
     pub hub: Arc<Hub>,
     pub started_at: Timestamp,
     /// The coven binary: holders and the demo agent are this program.
@@ -62,6 +67,7 @@ impl Engine {
         store: Arc<dyn Store>,
         home: Home,
         config: Config,
+        agents: AgentSettings,
         hub: Arc<Hub>,
         committed: watch::Sender<u64>,
         program: PathBuf,
@@ -74,6 +80,8 @@ impl Engine {
             store,
             home,
             config,
+            agents,
+            asked: acp::Asked::default(),
             hub,
             program,
             open_files,

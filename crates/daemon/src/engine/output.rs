@@ -134,6 +134,7 @@ impl Engine {
             tracing::error!(session = %id, %error, "the journal is damaged; what is readable counts");
         }
         self.record_end(id, &mut tail, orphaned).await?;
+        self.end_terminals(id).await;
         self.tidy_later(id);
         Ok(())
     }

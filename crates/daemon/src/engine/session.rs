@@ -1,7 +1,7 @@
 //! Sessions: finding them, listing them, typing into them.
 
 use coven_domain::SessionId;
-use coven_domain::session::Session;
+use coven_domain::session::{Channel, Session};
 use coven_holder::wire::{MAX_BODY, Request};
 use coven_store::{SessionPage, SessionQuery};
 
@@ -47,6 +47,7 @@ impl Engine {
     /// Forwards input; when this returns the holder has it and has noted it down.
     pub async fn send_input(&self, id: SessionId, bytes: Vec<u8>) -> Result<(), EngineError> {
         let session = self.session(id).await?;
+        must_have_terminal(&session)?;
         must_be_live(&session)?;
         let pieces: Vec<Request> = bytes.chunks(MAX_BODY).map(|piece| Request::Input(piece.to_vec())).collect();
         self.tell_holder(id, &pieces).await
@@ -54,7 +55,16 @@ impl Engine {
 
     pub async fn resize_session(&self, id: SessionId, rows: u16, cols: u16) -> Result<(), EngineError> {
         let session = self.session(id).await?;
+        must_have_terminal(&session)?;
         must_be_live(&session)?;
         self.tell_holder(id, &[Request::Resize { rows, cols }]).await
+    }
+}
+
+/// Refuses what only a terminal can do.
+pub(crate) fn must_have_terminal(session: &Session) -> Result<(), EngineError> {
+    match session.channel {
+        Channel::Terminal => Ok(()),
+        Channel::Acp => Err(EngineError::NoTerminal(session.id)),
     }
 }

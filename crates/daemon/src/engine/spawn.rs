@@ -45,8 +45,12 @@ impl Engine {
     }
 
     pub(crate) fn prepare_holder(&self, id: SessionId) -> PreparedHolder {
-        let (program, dir) = (self.program.clone(), self.home.session_dir(id));
-        let name = id.to_string();
+        self.prepare_holder_at(&id.to_string(), self.home.session_dir(id))
+    }
+
+    /// One that keeps its files in another folder than a session's own.
+    pub(crate) fn prepare_holder_at(&self, name: &str, dir: std::path::PathBuf) -> PreparedHolder {
+        let (program, name) = (self.program.clone(), name.to_owned());
         PreparedHolder { child: spawn_blocking(move || start(&program, &name)), dir }
     }
 }

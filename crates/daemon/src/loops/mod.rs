@@ -1,4 +1,5 @@
 //! What the daemon does by itself: clients of the engine that find candidates and call it.
 
+pub mod idle;
 pub mod recovery;
 pub mod retention;

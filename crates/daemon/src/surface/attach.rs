@@ -17,6 +17,7 @@ use super::App;
 use super::reply::{ApiError, Id, Params};
 use crate::engine::Engine;
 use crate::engine::ending::must_be_live;
+use crate::engine::session::must_have_terminal;
 use crate::error::EngineError;
 
 #[derive(Debug, Default, Deserialize, utoipa::IntoParams)]
@@ -45,7 +46,9 @@ pub async fn attach(
     upgrade: Result<WebSocketUpgrade, WebSocketUpgradeRejection>,
 ) -> Result<Response, ApiError> {
     let id = app.engine.find_session(&id).await?;
-    must_be_live(&app.engine.session(id).await?)?;
+    let session = app.engine.session(id).await?;
+    must_have_terminal(&session)?;
+    must_be_live(&session)?;
     let upgrade = upgrade.map_err(|rejection| {
         let problem = format!("this route speaks WebSocket: {}", rejection.body_text());
         ApiError::new(ErrorCode::InvalidRequest, problem)

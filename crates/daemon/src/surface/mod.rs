@@ -1,9 +1,13 @@
 //! The surfaces only translate: requests into engine calls, answers and errors into HTTP.
 
+pub mod agent;
 pub mod attach;
 pub mod guard;
+pub mod inbox;
+pub mod messages;
 mod pages;
 pub mod reply;
+pub mod repo;
 pub mod rest;
 pub mod sse;
 
@@ -61,6 +65,21 @@ fn documented() -> OpenApiRouter<App> {
         .routes(routes!(rest::log))
         .routes(routes!(rest::screen))
         .routes(routes!(attach::attach))
+        .routes(routes!(messages::list))
+        .routes(routes!(messages::prompt))
+        .routes(routes!(messages::cancel))
+        .routes(routes!(messages::mode))
+        .routes(routes!(messages::config_option))
+        .routes(routes!(messages::agent))
+        .routes(routes!(inbox::list))
+        .routes(routes!(inbox::show))
+        .routes(routes!(inbox::answer))
+        .routes(routes!(repo::list, repo::add))
+        .routes(routes!(repo::show, repo::remove))
+        .routes(routes!(agent::list, agent::create))
+        .routes(routes!(agent::show, agent::cancel))
+        .routes(routes!(agent::prompt))
+        .routes(routes!(agent::messages))
         .routes(routes!(rest::stop_daemon))
         .routes(routes!(rest::state))
         .routes(routes!(sse::events))

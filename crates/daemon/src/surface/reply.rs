@@ -4,7 +4,8 @@ use axum::Json;
 use axum::body::Bytes;
 use axum::extract::rejection::{BytesRejection, QueryRejection};
 use axum::extract::{FromRequest, FromRequestParts, Path, Query, Request};
-use axum::http::StatusCode;
+use axum::http::header::RETRY_AFTER;
+use axum::http::{HeaderValue, StatusCode};
 use axum::http::request::Parts;
 use axum::response::{IntoResponse, Response};
 use coven_api::error::ErrorDetail;
@@ -54,7 +55,11 @@ impl IntoResponse for ApiError {
     fn into_response(self) -> Response {
         let status = StatusCode::from_u16(self.code.status()).expect("the table has real statuses");
         let error = ErrorDetail { code: self.code.as_str().to_owned(), message: self.message, details: self.details };
-        (status, Json(ErrorBody { error })).into_response()
+        let mut response = (status, Json(ErrorBody { error })).into_response();
+        if self.code == ErrorCode::TooManySessions {
+            response.headers_mut().insert(RETRY_AFTER, HeaderValue::from_static("60"));
+        }
+        response
     }
 }
 

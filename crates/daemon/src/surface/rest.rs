@@ -24,10 +24,11 @@ use serde::Deserialize;
 use super::App;
 use super::reply::{ApiError, Body, Id, Params};
 use crate::engine::launch::NewSession;
+use crate::engine::session::must_have_terminal;
 
-type Answer<T> = Result<T, ApiError>;
+pub(super) type Answer<T> = Result<T, ApiError>;
 
-fn invalid(message: impl Into<String>) -> ApiError {
+pub(super) fn invalid(message: impl Into<String>) -> ApiError {
     ApiError::new(ErrorCode::InvalidRequest, message)
 }
 
@@ -123,7 +124,12 @@ pub async fn create_session(
 ) -> Answer<(StatusCode, Json<SessionRecord>)> {
     let channel = request.channel.as_deref().map(str::parse).transpose();
     let repo_id = request.repo_id.as_deref().map(str::parse).transpose();
+    let resume = match &request.resume {
+        Some(id) => Some(find(&app, id).await?),
+        None => None,
+    };
     let new = NewSession {
+        resume,
         harness: request.harness,
         argv: request.argv,
         prompt: request.prompt.unwrap_or_default(),
@@ -140,7 +146,7 @@ pub async fn create_session(
     Ok((StatusCode::CREATED, Json(SessionRecord::from(&session))))
 }
 
-async fn find(app: &App, text: &str) -> Answer<SessionId> {
+pub(super) async fn find(app: &App, text: &str) -> Answer<SessionId> {
     Ok(app.engine.find_session(text).await?)
 }
 
@@ -269,6 +275,7 @@ pub async fn log(State(app): State<App>, Id(id): Id, Params(query): Params<LogQu
 pub async fn screen(State(app): State<App>, Id(id): Id, Params(query): Params<ScreenQuery>) -> Answer<Response> {
     let id = find(&app, &id).await?;
     let session = app.engine.session(id).await?;
+    must_have_terminal(&session)?;
     let raw = |kind: &'static str, offset: u64, (rows, cols): (u16, u16), body: Vec<u8>| {
         let headers = [
             ("content-type", kind.to_owned()),

@@ -4,7 +4,9 @@ mod connection;
 mod entries;
 mod events;
 mod listing;
+mod messages;
 pub mod migrations;
+mod permissions;
 mod readers;
 mod repos;
 mod sessions;
@@ -19,17 +21,22 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use coven_domain::entry::Entry;
 use coven_domain::event::Event;
+use coven_domain::message::StoredMessage;
+use coven_domain::permission::Permission;
 use coven_domain::repo::Repo;
 use coven_domain::retention::Cutoffs;
 use coven_domain::session::Session;
-use coven_domain::{SessionId, Timestamp};
+use coven_domain::{RepoId, SessionId, Timestamp};
 use rusqlite::Connection;
 use tokio::sync::Mutex;
 
 use self::connection::{Lock, make_private, open_writer};
 use self::readers::Readers;
 use self::tx::{SqliteTx, Writer, Writing};
-use crate::{Keyframe, SessionPage, SessionQuery, StateSnapshot, Store, StoreError, SweepReport, Tx};
+use crate::{
+    Conversation, Keyframe, MessageQuery, PermissionQuery, SessionPage, SessionQuery, StateSnapshot, Store, StoreError,
+    SweepReport, Tx,
+};
 
 /// Reads of more rows than this run beside the runtime's own threads.
 const SHORT_READ_ROWS: usize = 256;
@@ -134,6 +141,26 @@ impl Store for SqliteStore {
 
     async fn repos(&self) -> Result<Vec<Repo>, StoreError> {
         self.read(repos::all).await
+    }
+
+    async fn repo(&self, id: RepoId) -> Result<Option<Repo>, StoreError> {
+        self.read(|connection| repos::by_id(connection, id)).await
+    }
+
+    async fn messages(&self, id: SessionId, query: &MessageQuery) -> Result<Vec<StoredMessage>, StoreError> {
+        if query.limit.is_some_and(|limit| limit <= SHORT_READ_ROWS) {
+            return self.read(|connection| messages::list(connection, id, query)).await;
+        }
+        let query = query.clone();
+        self.read_aside(move |connection| messages::list(connection, id, &query)).await
+    }
+
+    async fn conversation(&self, id: SessionId) -> Result<Option<Conversation>, StoreError> {
+        self.read(|connection| messages::conversation(connection, id)).await
+    }
+
+    async fn permissions(&self, query: &PermissionQuery) -> Result<Vec<Permission>, StoreError> {
+        self.read(|connection| permissions::list(connection, query)).await
     }
 
     async fn event_range(&self) -> Result<Range<u64>, StoreError> {

@@ -4,7 +4,7 @@ use coven_domain::session::{ProcessIdentity, Session};
 use coven_domain::{SessionId, Timestamp};
 use rusqlite::{Connection, OptionalExtension, Row, Rows, ToSql, params};
 
-use super::{count, entries, from_json, integer, parsed, to_json, unsigned};
+use super::{count, entries, from_json, integer, messages, parsed, to_json, unsigned};
 use crate::StoreError;
 
 /// A query for whole rows, in the order that [`from_row`] reads them.
@@ -116,9 +116,22 @@ pub(super) fn update(connection: &Connection, session: &Session) -> Result<(), S
 pub(super) fn delete(connection: &Connection, id: SessionId) -> Result<(), StoreError> {
     let key = key_of(connection, id)?.ok_or(StoreError::NotFound)?;
     entries::delete(connection, key)?;
-    connection.prepare_cached("DELETE FROM messages WHERE session_key = ?1")?.execute([key])?;
+    messages::delete(connection, key)?;
     connection.prepare_cached("DELETE FROM sessions WHERE key = ?1")?.execute([key])?;
     Ok(())
+}
+
+/// How many are launching or running: of this channel, or bound to this repo.
+pub(super) fn active(connection: &Connection, channel: Option<&str>, repo: Option<&str>) -> Result<u64, StoreError> {
+    let count = connection
+        .prepare_cached(
+            "SELECT count(*) FROM sessions INDEXED BY sessions_unsettled
+             WHERE (state = 'running' OR (state = 'created' AND launching_at IS NOT NULL)
+                     OR (state = 'killed' AND exit_code IS NULL))
+                 AND state <> 'killed' AND (?1 IS NULL OR channel = ?1) AND (?2 IS NULL OR repo_id = ?2)",
+        )?
+        .query_row(params![channel, repo], |row| row.get(0))?;
+    unsigned(count)
 }
 
 /// Hands over the columns in the order of [`select`].

@@ -2,16 +2,18 @@
 
 use async_trait::async_trait;
 use coven_domain::entry::Entry;
-use coven_domain::session::Session;
-use coven_domain::{SessionId, Timestamp};
+use coven_domain::permission::Permission;
+use coven_domain::repo::Repo;
+use coven_domain::session::{Channel, Session};
+use coven_domain::{PermissionId, RepoId, SessionId, Timestamp};
 use rusqlite::Connection;
 use serde_json::{Value, json};
 use tokio::sync::OwnedMutexGuard;
 
 use super::connection::Lock;
-use super::{aside, entries, events, repos, sessions, to_json};
+use super::{aside, entries, events, messages, permissions, repos, sessions, to_json};
 use crate::record::SessionRecord;
-use crate::{Change, StoreError, Tx};
+use crate::{Change, PermissionQuery, Progress, StoreError, Tx};
 
 /// The one connection that writes. It closes before the lock goes.
 pub(super) struct Writer {
@@ -136,6 +138,36 @@ impl Tx for SqliteTx {
         self.kept_or_given_up(put)
     }
 
+    async fn save_conversation(&mut self, id: SessionId, progress: &Progress<'_>) -> Result<(), StoreError> {
+        let saved = messages::save(self.connection()?, id, progress);
+        self.kept_or_given_up(saved)
+    }
+
+    async fn permission(&mut self, id: PermissionId) -> Result<Option<Permission>, StoreError> {
+        permissions::by_id(self.connection()?, id)
+    }
+
+    async fn pending_permissions(&mut self, id: SessionId) -> Result<Vec<Permission>, StoreError> {
+        let query = PermissionQuery { session: Some(id), ..PermissionQuery::default() };
+        permissions::list(self.connection()?, &query)
+    }
+
+    async fn active_sessions(&mut self, channel: Channel) -> Result<u64, StoreError> {
+        sessions::active(self.connection()?, Some(channel.as_str()), None)
+    }
+
+    async fn repo(&mut self, id: RepoId) -> Result<Option<Repo>, StoreError> {
+        repos::by_id(self.connection()?, id)
+    }
+
+    async fn repo_at(&mut self, path: &str) -> Result<Option<Repo>, StoreError> {
+        repos::at(self.connection()?, path)
+    }
+
+    async fn active_sessions_of(&mut self, repo: RepoId) -> Result<u64, StoreError> {
+        sessions::active(self.connection()?, None, Some(&repo.to_string()))
+    }
+
     async fn commit(mut self: Box<Self>) -> Result<u64, StoreError> {
         let newest = match self.newest_event {
             Some(number) => number,
@@ -163,6 +195,25 @@ fn write(connection: &Connection, change: &Change, now: Timestamp) -> Result<u64
             repos::insert(connection, repo)?;
             let payload = to_json(&json!({ "repo": repo }));
             events::append(connection, "repo.added", &repo.id.to_string(), now, &payload)
+        }
+        Change::RepoChanged { repo, event } => {
+            repos::update(connection, repo)?;
+            let payload = to_json(&json!({ "repo": repo }));
+            events::append(connection, &format!("repo.{event}"), &repo.id.to_string(), now, &payload)
+        }
+        Change::MessagesChanged { session, changes } => messages::change(connection, *session, changes, now),
+        Change::PermissionChanged { permission, event } => {
+            permissions::put(connection, permission)?;
+            let payload = to_json(&json!({ "permission": {
+                "id": permission.id,
+                "session_id": permission.session,
+                "status": permission.state,
+                "title": permission.title,
+                "options": permission.options,
+                "answer": permission.answer,
+                "answered_by": permission.answered_by,
+            } }));
+            events::append(connection, &format!("permission.{event}"), &permission.id.to_string(), now, &payload)
         }
         Change::Noted(event) => {
             events::append(connection, &event.kind, &event.subject, event.at, &to_json::<Value>(&event.payload))

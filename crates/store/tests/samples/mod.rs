@@ -23,7 +23,7 @@ pub fn id(nth: u32) -> SessionId {
 
 pub fn repo(nth: u32) -> Repo {
     let id: RepoId = format!("{nth:08x}-0000-4000-9000-{nth:012x}").parse().expect("an id");
-    Repo { id, name: format!("repo-{nth}"), path: format!("/src/repo-{nth}"), created_at: NOW }
+    Repo { id, name: format!("repo-{nth}"), path: format!("/src/repo-{nth}"), created_at: NOW, removed_at: None }
 }
 
 pub fn session(nth: u32) -> Session {

@@ -1,6 +1,7 @@
 //! What goes wrong on real machines: processes killed at any moment, disks full, files torn, agents that misbehave.
 //! After each fault `check_invariants` says what must still hold.
 
+mod acp;
 mod daemon_killed;
 mod disk;
 mod ending;

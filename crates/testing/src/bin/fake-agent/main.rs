@@ -1,6 +1,8 @@
-//! The scripted agent: obeys the commands in its prompt, separated by `;;`, on a terminal.
+//! The scripted agent: obeys the commands in its prompt, separated by `;;`, on a terminal and, with `--acp`, over ACP.
 //!
 //! Installed under a harness's name it is what that harness's identity check expects to see.
+
+mod acp;
 
 use std::io::{self, BufRead, Read, Write};
 use std::os::fd::AsFd;
@@ -27,6 +29,8 @@ fn main() -> ExitCode {
             println!("fake-agent 1.0.0");
             return ExitCode::SUCCESS;
         }
+        Some("--help") => return help(),
+        _ if words.iter().any(|word| word == "--acp") => return acp::run(&words),
         // Another user's try at a socket: prints what comes back.
         Some("--knock") => return knock(Path::new(&words[1])),
         // The prompt stands behind it, as agents want it.
@@ -43,6 +47,15 @@ fn main() -> ExitCode {
             ExitCode::from(74)
         }
     }
+}
+
+/// What it takes, as a harness's own help would say; a flag that is not listed here is refused.
+fn help() -> ExitCode {
+    println!("Usage: fake-agent [--acp] [-- SCRIPT]\n\n  --acp               speak ACP on the standard streams");
+    if acp::takes_workspace() {
+        println!("  --workspace <path>  the folder to work in");
+    }
+    ExitCode::SUCCESS
 }
 
 enum Stop {

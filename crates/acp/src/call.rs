@@ -1,0 +1,55 @@
+//! What an agent may ask of its client besides permission: files and terminals.
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+/// A request that is carried out by the daemon and answered later.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Call {
+    /// The agent's id of the request: a number, a string.
+    pub id: Value,
+    pub kind: CallKind,
+}
+
+impl Call {
+    /// Tells calls apart.
+    pub fn key(&self) -> String {
+        self.id.to_string()
+    }
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub enum CallKind {
+    Read {
+        path: String,
+        /// The first line wanted, from 1.
+        line: Option<u32>,
+        limit: Option<u32>,
+    },
+    Write {
+        path: String,
+        content: String,
+    },
+    CreateTerminal {
+        terminal: String,
+        command: String,
+        args: Vec<String>,
+        /// Not stored: values of environments never are.
+        #[serde(skip)]
+        env: Vec<(String, String)>,
+        cwd: Option<String>,
+        output_limit: Option<u64>,
+    },
+    TerminalOutput {
+        terminal: String,
+    },
+    WaitForExit {
+        terminal: String,
+    },
+    KillTerminal {
+        terminal: String,
+    },
+    ReleaseTerminal {
+        terminal: String,
+    },
+}

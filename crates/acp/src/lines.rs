@@ -1,0 +1,98 @@
+//! Cuts a byte stream into lines and knows where it stands.
+
+/// The longest line that is looked at; a longer one is skipped and told.
+const MAX_LINE: usize = 128 << 20;
+
+/// The part of a line that has come so far.
+#[derive(Debug, Default)]
+pub struct Lines {
+    partial: Vec<u8>,
+    is_skipping: bool,
+}
+
+/// What a piece of the stream held.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Taken<'a> {
+    Line(&'a [u8]),
+    /// A line ended that was too long to keep.
+    TooLong,
+}
+
+impl Lines {
+    /// Hands over every line that ends in `bytes`; gives how many bytes of the stream are done with. The rest is the
+    /// beginning of a line: whoever starts anew begins there.
+    pub fn feed(&mut self, bytes: &[u8], mut take: impl FnMut(Taken<'_>)) -> Progress {
+        let mut rest = bytes;
+        let mut consumed = 0;
+        while let Some(end) = rest.iter().position(|byte| *byte == b'\n') {
+            let (line, after) = (&rest[..end], &rest[end + 1..]);
+            if std::mem::take(&mut self.is_skipping) {
+                take(Taken::TooLong);
+            } else if self.partial.is_empty() {
+                take(Taken::Line(line));
+            } else {
+                self.partial.extend_from_slice(line);
+                let whole = std::mem::take(&mut self.partial);
+                take(Taken::Line(&whole));
+            }
+            consumed += end + 1;
+            rest = after;
+        }
+        if !self.is_skipping {
+            self.partial.extend_from_slice(rest);
+            if self.partial.len() > MAX_LINE {
+                self.partial = Vec::new();
+                self.is_skipping = true;
+            }
+        }
+        Progress { lines_end: (consumed > 0).then_some(consumed) }
+    }
+
+    /// What came of a line that has no end yet.
+    pub fn rest(&self) -> &[u8] {
+        &self.partial
+    }
+}
+
+/// Where the last whole line ended, counted from the beginning of what was fed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Progress {
+    pub lines_end: Option<usize>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_are_the_same_however_the_stream_is_cut() {
+        let text = b"one\n\ntwo and more\nthree";
+        for cut in 0..text.len() {
+            let (mut lines, mut found) = (Lines::default(), Vec::new());
+            for piece in [&text[..cut], &text[cut..]] {
+                lines.feed(piece, |taken| match taken {
+                    Taken::Line(line) => found.push(String::from_utf8_lossy(line).into_owned()),
+                    Taken::TooLong => panic!("nothing is too long here"),
+                });
+            }
+            assert_eq!(found, ["one", "", "two and more"], "cut at {cut}");
+            assert_eq!(lines.rest(), b"three");
+        }
+    }
+
+    #[test]
+    fn a_line_without_end_is_skipped_and_told_once() {
+        let (mut lines, mut told) = (Lines::default(), 0);
+        let piece = vec![b'x'; 1 << 20];
+        for _ in 0..130 {
+            lines.feed(&piece, |_| told += 1);
+        }
+        assert_eq!((told, lines.rest().len()), (0, 0));
+        let mut after = Vec::new();
+        lines.feed(b"x\nnext\n", |taken| match taken {
+            Taken::TooLong => told += 1,
+            Taken::Line(line) => after.push(line.to_vec()),
+        });
+        assert_eq!((told, after), (1, vec![b"next".to_vec()]));
+    }
+}

@@ -1,0 +1,224 @@
+//! The conversation: prompts and answers in, lines out, one turn at a time.
+
+use agent_client_protocol::JsonRpcMessage;
+use agent_client_protocol::v1::schema::{
+    CancelNotification, ContentBlock, PromptRequest, SetSessionConfigOptionRequest, SetSessionModeRequest, TextContent,
+};
+use coven_domain::MessageId;
+use coven_domain::message::{Message, Role, error_content, text_content};
+use serde_json::{Map, Value, json};
+
+use crate::state::{Open, Opening, Phase, Queued, Sent, State, Turn};
+use crate::step::{Step, TurnChange};
+use crate::wire::{self, Envelope, RpcError};
+
+pub struct Machine {
+    pub(crate) state: State,
+}
+
+impl Machine {
+    pub fn new(opening: Opening) -> Self {
+        Self { state: State { opening, ..State::default() } }
+    }
+
+    /// Goes on where a stored state stopped; `open_text` is what the pieces of the unfinished message say so far.
+    pub fn restore(mut state: State, open_text: String) -> Self {
+        if let Some(open) = &mut state.open {
+            open.text = open_text;
+        }
+        Self { state }
+    }
+
+    /// As if nothing had happened since.
+    pub fn back_to(state: State) -> Self {
+        Self { state }
+    }
+
+    pub fn state(&self) -> &State {
+        &self.state
+    }
+
+    /// The agent said something.
+    pub fn line(&mut self, line: &[u8], step: &mut Step) {
+        let line = line.trim_ascii();
+        if line.is_empty() {
+            return;
+        }
+        let envelope: Envelope<'_> = match serde_json::from_slice(line) {
+            Ok(envelope) => envelope,
+            // Noise on standard output; the log has it.
+            Err(error) => return step.oddities.push(format!("a line that is no message: {error}")),
+        };
+        match (&envelope.method, envelope.id) {
+            (Some(method), None) => self.notified(method, &envelope, step),
+            (Some(method), Some(id)) => {
+                let id = serde_json::from_str(id.get()).unwrap_or(Value::Null);
+                self.asked(method, id, &envelope, step);
+            }
+            (None, Some(id)) => self.answered(id.get(), &envelope, step),
+            (None, None) => step.oddities.push("a message with neither method nor id".to_owned()),
+        }
+    }
+
+    /// Somebody has something to say; it is sent as soon as the turn before it is over.
+    pub fn prompt(&mut self, text: &str, step: &mut Step) -> MessageId {
+        let id = step.say(Role::User, &json!({ "type": "text", "text": text }));
+        self.state.queue.push_back(Queued { text: text.to_owned() });
+        step.has_new_state = true;
+        self.next_turn(step);
+        id
+    }
+
+    pub(crate) fn next_turn(&mut self, step: &mut Step) {
+        if self.state.phase != Phase::Ready || self.state.turn.is_some() {
+            return;
+        }
+        let Some(session) = self.state.agent_session_id.clone() else { return };
+        let Some(queued) = self.state.queue.pop_front() else { return };
+        // What was still open was replayed history, or came after the last answer.
+        self.close_message(false, step);
+        self.state.tools.clear();
+        self.state.plan = None;
+        self.state.has_prompted = true;
+        self.state.stop_reason = None;
+        let block = ContentBlock::Text(TextContent::new(queued.text));
+        self.request(Sent::Prompt, &PromptRequest::new(session, vec![block]), step);
+        self.state.turn = Some(Turn { request: self.state.next_request, is_cancelled: false });
+        step.turns.push(TurnChange::Started);
+    }
+
+    /// Stops the turn that runs and forgets prompts that wait; false if there is nothing to stop.
+    pub fn cancel_turn(&mut self, step: &mut Step) -> bool {
+        let waiting = self.state.queue.len();
+        let Some(turn) = &mut self.state.turn else { return false };
+        turn.is_cancelled = true;
+        step.has_new_state = true;
+        self.state.queue.clear();
+        if waiting > 0 {
+            let reason = format!("prompts that were not sent: {waiting}");
+            step.say(Role::System, &json!({ "type": "cancelled", "reason": reason }));
+        }
+        self.tell_cancel(step);
+        true
+    }
+
+    /// The agent hears that nobody wants anything from it any more.
+    pub fn tell_cancel(&mut self, step: &mut Step) {
+        if let Some(session) = self.state.agent_session_id.clone() {
+            step.lines.push(wire::notification(&CancelNotification::new(session)));
+        }
+        // The protocol wants open requests for permission answered before the turn ends.
+        self.withdraw_asks(step);
+    }
+
+    pub fn set_mode(&mut self, mode: &str, step: &mut Step) -> bool {
+        let Some(session) = self.state.agent_session_id.clone() else { return false };
+        self.request(Sent::SetMode, &SetSessionModeRequest::new(session, mode.to_owned()), step);
+        true
+    }
+
+    pub fn set_config_option(&mut self, option: &str, value: &str, step: &mut Step) -> bool {
+        let Some(session) = self.state.agent_session_id.clone() else { return false };
+        let request = SetSessionConfigOptionRequest::new(session, option.to_owned(), value);
+        self.request(Sent::SetConfigOption, &request, step);
+        true
+    }
+
+    /// The session is over: nothing stays open.
+    pub fn end(&mut self, step: &mut Step) {
+        self.close_message(true, step);
+        for (id, _) in std::mem::take(&mut self.state.asks) {
+            step.withdrawn.push(id);
+        }
+        self.state.calls.clear();
+        self.state.queue.clear();
+        self.state.turn = None;
+        self.state.phase = Phase::Failed;
+        step.has_new_state = true;
+    }
+
+    pub(crate) fn request(&mut self, what: Sent, message: &impl JsonRpcMessage, step: &mut Step) {
+        self.state.next_request += 1;
+        let id = self.state.next_request;
+        self.state.in_flight.insert(id, what);
+        step.lines.push(wire::request(id, message));
+        step.has_new_state = true;
+    }
+
+    /// The agent answered one of our requests.
+    fn answered(&mut self, id: &str, envelope: &Envelope<'_>, step: &mut Step) {
+        let known = id.trim_matches('"').parse().ok().and_then(|id: u64| Some((id, self.state.in_flight.remove(&id)?)));
+        let Some((id, what)) = known else {
+            return step.oddities.push(format!("an answer to a request nobody made: {id:.64}"));
+        };
+        step.has_new_state = true;
+        let result = || match envelope.result {
+            Some(result) => serde_json::from_str(result.get()).unwrap_or(Value::Null),
+            None => Value::Null,
+        };
+        match (what, &envelope.error) {
+            (Sent::Prompt, error) => self.turn_ended(id, result(), error.as_ref(), step),
+            (Sent::Initialize, None) => self.initialized(&result(), step),
+            (Sent::Authenticate, None) => self.authenticated(step),
+            (Sent::NewSession | Sent::LoadSession | Sent::ResumeSession, None) => self.session_opened(&result(), step),
+            (
+                Sent::Initialize | Sent::Authenticate | Sent::NewSession | Sent::LoadSession | Sent::ResumeSession,
+                Some(error),
+            ) => self.opening_refused(what, error, step),
+            (Sent::SetConfigOption, None) => {
+                if let Some(options) = result().get("configOptions").filter(|options| !options.is_null()) {
+                    self.state.config_options = options.clone();
+                }
+            }
+            (Sent::SetMode, None) => {}
+            (Sent::SetMode | Sent::SetConfigOption, Some(error)) => {
+                step.say(Role::System, &error_of(&format!("the agent did not change it: {}", error.sentence()), error));
+            }
+        }
+    }
+
+    fn turn_ended(&mut self, request: u64, result: Value, error: Option<&RpcError>, step: &mut Step) {
+        if self.state.turn.is_none_or(|turn| turn.request != request) {
+            return;
+        }
+        let turn = self.state.turn.take();
+        self.close_message(false, step);
+        self.withdraw_asks(step);
+        let stop_reason = match error {
+            Some(_) if turn.is_some_and(|turn| turn.is_cancelled) => "cancelled".to_owned(),
+            Some(error) => {
+                step.say(Role::System, &error_of(&error.sentence(), error));
+                "error".to_owned()
+            }
+            None => result["stopReason"].as_str().unwrap_or("end_turn").to_owned(),
+        };
+        if !matches!(stop_reason.as_str(), "end_turn" | "error") {
+            step.say(Role::System, &json!({ "type": "turn", "stopReason": stop_reason }));
+        }
+        if let Some(usage) = result.get("usage").filter(|usage| !usage.is_null()) {
+            self.state.usage = usage.clone();
+        }
+        step.turns.push(TurnChange::Ended { stop_reason: stop_reason.clone() });
+        self.state.stop_reason = Some(stop_reason);
+        self.next_turn(step);
+    }
+
+    /// The text that was being written is whole now, or as whole as it gets.
+    pub(crate) fn close_message(&mut self, is_interrupted: bool, step: &mut Step) {
+        let Some(Open { id, role, kind, is_replayed, text, .. }) = self.state.open.take() else { return };
+        step.has_new_state = true;
+        let mut content = text_content(kind, &text, false, is_replayed);
+        if role == Role::User {
+            // As a user's own words are kept everywhere.
+            content.as_object_mut().expect("it was made as one").remove("partial");
+        }
+        if is_interrupted {
+            content["interrupted"] = Value::Bool(true);
+        }
+        step.put(Message::new(id, role, &content));
+    }
+}
+
+pub(crate) fn error_of(message: &str, error: &RpcError) -> Value {
+    error_content(message, Map::from_iter([("code".to_owned(), json!(error.code))]))
+}

@@ -1,0 +1,120 @@
+//! From nothing to an open session: initialize, authenticate where asked, then new, load or resume.
+
+use agent_client_protocol::schema::ProtocolVersion;
+use agent_client_protocol::v1::schema::{
+    AuthMethod, AuthenticateRequest, ClientCapabilities, FileSystemCapabilities, Implementation, InitializeRequest,
+    InitializeResponse, LoadSessionRequest, NewSessionRequest, ResumeSessionRequest,
+};
+use coven_domain::message::{Role, error_content};
+use serde_json::{Map, Value};
+
+use crate::machine::Machine;
+use crate::state::{Phase, Sent};
+use crate::step::Step;
+use crate::wire::RpcError;
+
+impl Machine {
+    /// The first words.
+    pub fn open(&mut self, step: &mut Step) {
+        let files = FileSystemCapabilities::new().read_text_file(true).write_text_file(true);
+        let can = ClientCapabilities::new().fs(files).terminal(true);
+        let who = Implementation::new("coven", self.state.opening.client_version.clone()).title("coven".to_owned());
+        let hello = InitializeRequest::new(ProtocolVersion::V1).client_capabilities(can).client_info(who);
+        self.request(Sent::Initialize, &hello, step);
+    }
+
+    pub(crate) fn initialized(&mut self, result: &Value, step: &mut Step) {
+        let parsed: InitializeResponse = match serde_json::from_value(result.clone()) {
+            Ok(parsed) => parsed,
+            Err(error) => return self.fail(&format!("the agent's answer to initialize makes no sense: {error}"), step),
+        };
+        if parsed.protocol_version != ProtocolVersion::V1 {
+            let version = &result["protocolVersion"];
+            return self.fail(&format!("the agent speaks version {version} of ACP and coven version 1"), step);
+        }
+        // Kept as they came: what this program does not know yet may interest another one.
+        self.state.agent = result["agentInfo"].clone();
+        self.state.capabilities = result["agentCapabilities"].clone();
+        self.state.auth_methods = result["authMethods"].clone();
+        self.begin_session(step);
+    }
+
+    fn begin_session(&mut self, step: &mut Step) {
+        let cwd = self.state.opening.cwd.clone();
+        let Some(id) = self.state.opening.resume.clone() else {
+            return self.request(Sent::NewSession, &NewSessionRequest::new(cwd), step);
+        };
+        let can = &self.state.capabilities;
+        if can["loadSession"] == true {
+            self.request(Sent::LoadSession, &LoadSessionRequest::new(id, cwd), step);
+        } else if can["sessionCapabilities"].get("resume").is_some_and(|resume| !resume.is_null()) {
+            self.request(Sent::ResumeSession, &ResumeSessionRequest::new(id, cwd), step);
+        } else {
+            self.fail("the agent can neither load nor resume a session; start a new one", step);
+        }
+    }
+
+    /// A session is open: what was asked meanwhile is sent now.
+    pub(crate) fn session_opened(&mut self, result: &Value, step: &mut Step) {
+        let id = result["sessionId"].as_str().map(str::to_owned);
+        let Some(id) = id.or_else(|| self.state.opening.resume.clone()) else {
+            return self.fail("the agent gave its session no id", step);
+        };
+        self.state.agent_session_id = Some(id);
+        for (place, name) in [(&mut self.state.modes, "modes"), (&mut self.state.config_options, "configOptions")] {
+            if let Some(value) = result.get(name).filter(|value| !value.is_null()) {
+                *place = value.clone();
+            }
+        }
+        self.state.phase = Phase::Ready;
+        self.next_turn(step);
+    }
+
+    pub(crate) fn opening_refused(&mut self, what: Sent, error: &RpcError, step: &mut Step) {
+        let is_auth = error.code == RpcError::AUTH_REQUIRED;
+        if is_auth && !self.state.has_authenticated && what != Sent::Authenticate {
+            self.state.has_authenticated = true;
+            if let Some(method) = self.auth_method() {
+                return self.request(Sent::Authenticate, &AuthenticateRequest::new(method), step);
+            }
+        }
+        let doing = match what {
+            Sent::Initialize => "initialize",
+            Sent::Authenticate => "authenticate",
+            Sent::LoadSession => "load the session",
+            Sent::ResumeSession => "resume the session",
+            Sent::NewSession | Sent::Prompt | Sent::SetMode | Sent::SetConfigOption => "open a session",
+        };
+        let mut reason = format!("the agent refused to {doing}: {}", error.sentence());
+        if is_auth || what == Sent::Authenticate {
+            reason.push_str("; log in with the agent's own program first");
+        }
+        self.fail(&reason, step);
+    }
+
+    /// The agent has checked who we are: ask again.
+    pub(crate) fn authenticated(&mut self, step: &mut Step) {
+        self.begin_session(step);
+    }
+
+    fn auth_method(&self) -> Option<String> {
+        if let Some(method) = &self.state.opening.auth_method {
+            return Some(method.clone());
+        }
+        let methods: Vec<AuthMethod> = serde_json::from_value(self.state.auth_methods.clone()).unwrap_or_default();
+        methods.iter().find_map(|method| match method {
+            AuthMethod::Agent(_) => Some(method.id().to_string()),
+            // It wants a terminal of its own to log in.
+            _ => None,
+        })
+    }
+
+    /// Nothing will come of this session.
+    pub fn fail(&mut self, reason: &str, step: &mut Step) {
+        self.state.phase = Phase::Failed;
+        self.state.queue.clear();
+        step.has_new_state = true;
+        step.say(Role::System, &error_content(reason, Map::new()));
+        step.failed = Some(reason.to_owned());
+    }
+}

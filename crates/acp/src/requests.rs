@@ -1,0 +1,131 @@
+//! What the agent asks of us: permission, files, terminals.
+
+use agent_client_protocol::JsonRpcMessage;
+use agent_client_protocol::v1::schema::{
+    AgentRequest, RequestPermissionOutcome, RequestPermissionRequest, RequestPermissionResponse,
+    SelectedPermissionOutcome,
+};
+use coven_domain::PermissionId;
+use coven_domain::permission::PermissionOption;
+use serde_json::{Map, Value, json};
+
+use crate::call::{Call, CallKind};
+use crate::machine::Machine;
+use crate::step::{Ask, Step};
+use crate::wire::{self, Envelope, RpcError};
+
+impl Machine {
+    pub(crate) fn asked(&mut self, method: &str, id: Value, envelope: &Envelope<'_>, step: &mut Step) {
+        let params = envelope.params_value();
+        let request = match AgentRequest::parse_message(method, &params) {
+            Ok(request) => request,
+            Err(error) => {
+                let error = RpcError::invalid_params(format!("{method}: {}", error.message));
+                return step.lines.push(wire::answer(&id, Err(error)));
+            }
+        };
+        let path = |path: &std::path::Path| path.to_string_lossy().into_owned();
+        let kind = match request {
+            AgentRequest::RequestPermissionRequest(request) => return self.ask(id, &request, &params, step),
+            AgentRequest::ReadTextFileRequest(it) => {
+                CallKind::Read { path: path(&it.path), line: it.line, limit: it.limit }
+            }
+            AgentRequest::WriteTextFileRequest(it) => CallKind::Write { path: path(&it.path), content: it.content },
+            AgentRequest::CreateTerminalRequest(it) => {
+                self.state.next_terminal += 1;
+                CallKind::CreateTerminal {
+                    terminal: format!("t{}", self.state.next_terminal),
+                    command: it.command,
+                    args: it.args,
+                    env: it.env.into_iter().map(|variable| (variable.name, variable.value)).collect(),
+                    cwd: it.cwd.as_deref().map(path),
+                    output_limit: it.output_byte_limit,
+                }
+            }
+            AgentRequest::TerminalOutputRequest(it) => {
+                CallKind::TerminalOutput { terminal: it.terminal_id.to_string() }
+            }
+            AgentRequest::WaitForTerminalExitRequest(it) => {
+                CallKind::WaitForExit { terminal: it.terminal_id.to_string() }
+            }
+            AgentRequest::KillTerminalRequest(it) => CallKind::KillTerminal { terminal: it.terminal_id.to_string() },
+            AgentRequest::ReleaseTerminalRequest(it) => {
+                CallKind::ReleaseTerminal { terminal: it.terminal_id.to_string() }
+            }
+            _ => return step.lines.push(wire::answer(&id, Err(RpcError::method_not_found(method)))),
+        };
+        let call = Call { id, kind };
+        self.state.calls.push(call.clone());
+        step.calls.push(call);
+        step.has_new_state = true;
+    }
+
+    fn ask(&mut self, id: Value, request: &RequestPermissionRequest, params: &Value, step: &mut Step) {
+        let fields: Map<String, Value> = params["toolCall"].as_object().cloned().unwrap_or_default();
+        // Some agents tell of the call only here, others told everything before and give no more than its id.
+        self.tool_told(&fields, step);
+        let tool = self.state.tools.get(&request.tool_call.tool_call_id.to_string());
+        let (title, tool_call) = match tool {
+            Some(tool) => (tool.title().unwrap_or("a tool call").to_owned(), tool.whole()),
+            None => ("a tool call".to_owned(), Value::Object(fields)),
+        };
+        let options = request
+            .options
+            .iter()
+            .map(|option| PermissionOption {
+                id: option.option_id.to_string(),
+                name: option.name.clone(),
+                kind: json!(option.kind).as_str().unwrap_or("other").to_owned(),
+            })
+            .collect();
+        let ask = Ask { id: step.permission_id(), title, options, tool_call };
+        self.state.asks.insert(ask.id, id);
+        step.asks.push(ask);
+        step.has_new_state = true;
+    }
+
+    /// The word of a human or a rule goes to the agent; false if it does not wait for it any more.
+    pub fn decide(&mut self, permission: PermissionId, option: Option<&str>, step: &mut Step) -> bool {
+        let Some(id) = self.state.asks.remove(&permission) else { return false };
+        let outcome = match option {
+            Some(option) => RequestPermissionOutcome::Selected(SelectedPermissionOutcome::new(option.to_owned())),
+            None => RequestPermissionOutcome::Cancelled,
+        };
+        step.lines.push(wire::answer(&id, Ok(json!(RequestPermissionResponse::new(outcome)))));
+        step.has_new_state = true;
+        true
+    }
+
+    pub(crate) fn withdraw_asks(&mut self, step: &mut Step) {
+        for permission in self.state.asks.keys().copied().collect::<Vec<_>>() {
+            self.decide(permission, None, step);
+            step.withdrawn.push(permission);
+        }
+    }
+
+    /// The agent takes one of its requests back.
+    pub(crate) fn withdraw(&mut self, request: &Value, step: &mut Step) {
+        let found = self.state.asks.iter().find(|(_, id)| *id == request).map(|(permission, _)| *permission);
+        if let Some(permission) = found {
+            self.state.asks.remove(&permission);
+            step.withdrawn.push(permission);
+            step.lines.push(wire::answer(request, Err(RpcError::new(-32800, "the request was cancelled"))));
+            step.has_new_state = true;
+        }
+    }
+
+    /// What came of a call.
+    pub fn reply(&mut self, call: &Call, outcome: Result<Value, RpcError>, step: &mut Step) {
+        let before = self.state.calls.len();
+        self.state.calls.retain(|known| known.id != call.id);
+        if self.state.calls.len() < before {
+            step.lines.push(wire::answer(&call.id, outcome));
+            step.has_new_state = true;
+        }
+    }
+
+    /// Calls that were taken and not answered, for a daemon that starts again.
+    pub fn open_calls(&self) -> Vec<Call> {
+        self.state.calls.clone()
+    }
+}

@@ -1,0 +1,160 @@
+//! What the agent tells while it works: each kind of update becomes a message or a part of the state.
+
+use agent_client_protocol::v1::schema::{ContentBlock, ContentChunk, SessionUpdate};
+use coven_domain::message::{Message, Piece, Role, TextKind};
+use serde::Deserialize;
+use serde_json::value::RawValue;
+use serde_json::{Map, Value, json};
+
+use crate::machine::Machine;
+use crate::state::{Open, Sent};
+use crate::step::Step;
+use crate::tool::Tool;
+use crate::wire::Envelope;
+
+#[derive(Deserialize)]
+struct Params<'a> {
+    #[serde(borrow)]
+    update: &'a RawValue,
+}
+
+impl Machine {
+    pub(crate) fn notified(&mut self, method: &str, envelope: &Envelope<'_>, step: &mut Step) {
+        match method {
+            "session/update" => {
+                let params = envelope.params.and_then(|params| serde_json::from_str::<Params<'_>>(params.get()).ok());
+                match params {
+                    Some(params) => self.updated(params.update.get(), step),
+                    None => step.oddities.push("an update without an update".to_owned()),
+                }
+            }
+            "$/cancel_request" => {
+                let params = envelope.params_value();
+                self.withdraw(&params["requestId"], step);
+            }
+            // Agents have notifications of their own; the log keeps them.
+            other => step.oddities.push(format!("a notification coven does not know: {other:.80}")),
+        }
+    }
+
+    fn updated(&mut self, raw: &str, step: &mut Step) {
+        let Ok(update) = serde_json::from_str::<SessionUpdate>(raw) else { return self.keep(raw, step) };
+        match update {
+            SessionUpdate::AgentMessageChunk(chunk) => self.spoken(Role::Agent, TextKind::Text, &chunk, raw, step),
+            SessionUpdate::AgentThoughtChunk(chunk) => self.spoken(Role::Agent, TextKind::Thought, &chunk, raw, step),
+            SessionUpdate::UserMessageChunk(chunk) => {
+                // Some agents echo each prompt; it is stored already.
+                if self.is_replaying() {
+                    self.spoken(Role::User, TextKind::Text, &chunk, raw, step);
+                }
+            }
+            SessionUpdate::ToolCall(_) | SessionUpdate::ToolCallUpdate(_) => {
+                let fields: Map<String, Value> = serde_json::from_str(raw).unwrap_or_default();
+                self.tool_told(&fields, step);
+            }
+            SessionUpdate::Plan(_) => {
+                let value: Value = serde_json::from_str(raw).unwrap_or_default();
+                self.planned(&value["entries"], step);
+            }
+            SessionUpdate::AvailableCommandsUpdate(_) => self.remember(raw, "availableCommands", step),
+            SessionUpdate::CurrentModeUpdate(mode) => {
+                self.state.modes["currentModeId"] = json!(mode.current_mode_id);
+                step.has_new_state = true;
+            }
+            SessionUpdate::ConfigOptionUpdate(_) => self.remember(raw, "configOptions", step),
+            SessionUpdate::SessionInfoUpdate(_) => self.remember(raw, "title", step),
+            SessionUpdate::UsageUpdate(_) => self.remember(raw, "", step),
+            _ => self.keep(raw, step),
+        }
+    }
+
+    /// History comes back before anything was asked: it is told apart from what is new.
+    fn is_replaying(&self) -> bool {
+        self.state.opening.resume.is_some() && !self.state.has_prompted
+    }
+
+    fn spoken(&mut self, role: Role, kind: TextKind, chunk: &ContentChunk, raw: &str, step: &mut Step) {
+        let ContentBlock::Text(text) = &chunk.content else {
+            // An image, a sound, a link: a message of its own.
+            self.close_message(false, step);
+            let value: Value = serde_json::from_str(raw).unwrap_or_default();
+            step.say(role, &json!({ "type": "content", "content": value["content"] }));
+            return;
+        };
+        let agent_id = chunk.message_id.as_ref().map(ToString::to_string);
+        let goes_on = self.state.open.as_ref().is_some_and(|open| {
+            (open.role, open.kind) == (role, kind) && (agent_id.is_none() || open.agent_id == agent_id)
+        });
+        if !goes_on {
+            self.close_message(false, step);
+            let (id, is_replayed) = (step.message_id(), self.is_replaying());
+            self.state.open = Some(Open { id, role, kind, is_replayed, agent_id, text: String::new() });
+            step.has_new_state = true;
+        }
+        let open = self.state.open.as_mut().expect("it was opened above");
+        open.text.push_str(&text.text);
+        let (whole, is_replayed) = (open.id, open.is_replayed);
+        step.grow(Piece { id: step.message_id(), whole, role, kind, text: text.text.clone(), is_replayed });
+    }
+
+    pub(crate) fn tool_told(&mut self, fields: &Map<String, Value>, step: &mut Step) {
+        let Some(id) = fields.get("toolCallId").and_then(Value::as_str) else {
+            return step.oddities.push("a tool call without an id".to_owned());
+        };
+        self.close_message(false, step);
+        let is_replayed = self.is_replaying();
+        let message = step.message_id();
+        // An update may be the first that is heard of a call.
+        let tool = self.state.tools.entry(id.to_owned()).or_insert_with(|| Tool::new(message, is_replayed));
+        if tool.learn(fields) {
+            step.put(tool.message());
+            step.has_new_state = true;
+        }
+    }
+
+    fn planned(&mut self, entries: &Value, step: &mut Step) {
+        self.close_message(false, step);
+        let id = *self.state.plan.get_or_insert_with(|| step.message_id());
+        let mut content = json!({ "type": "plan", "steps": entries });
+        if self.is_replaying() {
+            content["replayed"] = Value::Bool(true);
+        }
+        step.put(Message::new(id, Role::System, &content));
+        step.has_new_state = true;
+    }
+
+    /// Keeps what is about the session and not part of what was said.
+    fn remember(&mut self, raw: &str, name: &str, step: &mut Step) {
+        let mut value: Value = serde_json::from_str(raw).unwrap_or_default();
+        let told = if name.is_empty() { value.clone() } else { value[name].take() };
+        match name {
+            "availableCommands" => self.state.commands = told,
+            "configOptions" => self.state.config_options = told,
+            "title" => self.state.title = told.as_str().map(str::to_owned).or(self.state.title.take()),
+            _ => {
+                if let Some(usage) = value.as_object_mut() {
+                    usage.remove("sessionUpdate");
+                }
+                self.state.usage = value;
+            }
+        }
+        step.has_new_state = true;
+    }
+
+    /// A kind of update that is not known: as it came.
+    fn keep(&mut self, raw: &str, step: &mut Step) {
+        let update: Value = serde_json::from_str(raw).unwrap_or_default();
+        self.close_message(false, step);
+        step.say(Role::System, &json!({ "type": "update", "update": update }));
+    }
+
+    /// Whether the session is still being opened, with the request that is waited for.
+    pub fn waits_to_open(&self) -> bool {
+        self.state.in_flight.values().any(|sent| {
+            matches!(
+                sent,
+                Sent::Initialize | Sent::Authenticate | Sent::NewSession | Sent::LoadSession | Sent::ResumeSession
+            )
+        })
+    }
+}

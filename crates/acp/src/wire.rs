@@ -1,0 +1,101 @@
+//! JSON-RPC on the line: what a line is, and how ours are written.
+
+use std::borrow::Cow;
+
+use agent_client_protocol::JsonRpcMessage;
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
+use serde_json::{Value, json};
+
+/// A line of the agent, as far as it must be looked into to know what it is.
+#[derive(Debug, Deserialize)]
+pub struct Envelope<'a> {
+    #[serde(borrow, default)]
+    pub id: Option<&'a RawValue>,
+    #[serde(borrow, default)]
+    pub method: Option<Cow<'a, str>>,
+    #[serde(borrow, default)]
+    pub params: Option<&'a RawValue>,
+    #[serde(borrow, default)]
+    pub result: Option<&'a RawValue>,
+    #[serde(default)]
+    pub error: Option<RpcError>,
+}
+
+impl Envelope<'_> {
+    pub fn params_value(&self) -> Value {
+        self.params.and_then(|params| serde_json::from_str(params.get()).ok()).unwrap_or(Value::Null)
+    }
+}
+
+/// An error as JSON-RPC has it. Codes of agents are any number.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct RpcError {
+    #[serde(default)]
+    pub code: i64,
+    #[serde(default)]
+    pub message: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub data: Option<Value>,
+}
+
+impl RpcError {
+    pub const AUTH_REQUIRED: i64 = -32000;
+
+    pub fn new(code: i64, message: impl Into<String>) -> Self {
+        Self { code, message: message.into(), data: None }
+    }
+
+    pub fn method_not_found(method: &str) -> Self {
+        Self::new(-32601, format!("coven does not know the method {method}"))
+    }
+
+    pub fn invalid_params(message: impl Into<String>) -> Self {
+        Self::new(-32602, message)
+    }
+
+    pub fn internal(message: impl Into<String>) -> Self {
+        Self::new(-32603, message)
+    }
+
+    pub fn not_found(path: &str) -> Self {
+        // Agents look for these words to tell a missing file from a failure.
+        Self::new(-32002, format!("Resource not found: {path} does not exist (ENOENT)"))
+    }
+
+    /// In a sentence, with what the agent says about it.
+    pub fn sentence(&self) -> String {
+        match self.data.as_ref().and_then(detail) {
+            Some(detail) if !self.message.contains(&detail) => format!("{} ({detail})", self.message),
+            _ => self.message.clone(),
+        }
+    }
+}
+
+fn detail(data: &Value) -> Option<String> {
+    let text = match data {
+        Value::String(text) => text.clone(),
+        Value::Object(map) => ["details", "message", "error"].iter().find_map(|key| map.get(*key)?.as_str())?.to_owned(),
+        _ => return None,
+    };
+    Some(text.chars().take(2000).collect())
+}
+
+pub fn request(id: u64, message: &impl JsonRpcMessage) -> String {
+    let untyped = message.to_untyped_message().expect("the protocol's own types are JSON");
+    json!({ "jsonrpc": "2.0", "id": id, "method": untyped.method, "params": untyped.params }).to_string()
+}
+
+pub fn notification(message: &impl JsonRpcMessage) -> String {
+    let untyped = message.to_untyped_message().expect("the protocol's own types are JSON");
+    json!({ "jsonrpc": "2.0", "method": untyped.method, "params": untyped.params }).to_string()
+}
+
+/// The answer to a request of the agent's, under the id that it gave.
+pub fn answer(id: &Value, outcome: Result<Value, RpcError>) -> String {
+    match outcome {
+        Ok(result) => json!({ "jsonrpc": "2.0", "id": id, "result": result }),
+        Err(error) => json!({ "jsonrpc": "2.0", "id": id, "error": error }),
+    }
+    .to_string()
+}

@@ -1,0 +1,69 @@
+//! Carries out what an agent asks of its client, beside everything else, and answers it.
+
+use std::sync::Arc;
+
+use coven_acp::{Call, CallKind, RpcError};
+use serde_json::{Value, json};
+
+use super::super::Engine;
+use super::{Conversation, files, new_step};
+
+impl Engine {
+    pub(super) fn call(self: &Arc<Self>, conversation: &Arc<Conversation>, call: Call) {
+        let (engine, conversation) = (self.clone(), conversation.clone());
+        // Owned by the conversation: its answer counts only while that goes on.
+        tokio::spawn(async move {
+            let outcome = tokio::select! {
+                outcome = engine.carry_out_call(&conversation, &call.kind) => outcome,
+                () = engine.stopped() => return,
+            };
+            let mut talk = conversation.talk().await;
+            if talk.is_over {
+                return;
+            }
+            let mut step = new_step();
+            talk.machine.reply(&call, outcome, &mut step);
+            engine.settle_until_stored(&conversation, &mut talk, step).await;
+        });
+    }
+
+    /// Calls that an earlier daemon took and did not answer.
+    pub(super) async fn call_again(self: &Arc<Self>, conversation: &Arc<Conversation>) {
+        let open = conversation.talk().await.machine.open_calls();
+        for call in open {
+            self.call(conversation, call);
+        }
+    }
+
+    async fn carry_out_call(self: &Arc<Self>, conversation: &Conversation, kind: &CallKind) -> Result<Value, RpcError> {
+        let root = conversation.cwd.clone();
+        match kind {
+            CallKind::Read { path, line, limit } => {
+                let (path, line, limit) = (path.clone(), *line, *limit);
+                aside(move || files::read(&root, &path, line, limit)).await.map(|content| json!({ "content": content }))
+            }
+            CallKind::Write { path, content } => {
+                let (path, content) = (path.clone(), content.clone());
+                aside(move || files::write(&root, &path, &content)).await.map(|()| json!({}))
+            }
+            CallKind::CreateTerminal { terminal, command, args, env, cwd, output_limit } => {
+                let argv = std::iter::once(command.clone()).chain(args.iter().cloned()).collect();
+                let limit = *output_limit;
+                self.create_terminal(conversation, terminal, argv, env, cwd.as_deref(), limit)
+                    .await
+                    .map(|()| json!({ "terminalId": terminal }))
+            }
+            CallKind::TerminalOutput { terminal } => self.terminal_output(conversation.id, terminal).await,
+            CallKind::WaitForExit { terminal } => self.terminal_exit(conversation.id, terminal).await,
+            CallKind::KillTerminal { terminal } | CallKind::ReleaseTerminal { terminal } => {
+                self.kill_terminal(conversation.id, terminal).await.map(|()| json!({}))
+            }
+        }
+    }
+}
+
+async fn aside<T: Send + 'static>(
+    work: impl FnOnce() -> Result<T, RpcError> + Send + 'static,
+) -> Result<T, RpcError> {
+    tokio::task::spawn_blocking(work).await.unwrap_or_else(|error| Err(RpcError::internal(error.to_string())))
+}

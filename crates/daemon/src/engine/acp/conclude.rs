@@ -1,0 +1,104 @@
+//! The last words of a conversation, in the transaction that ends its session.
+
+use coven_domain::message::{MessageChange, Role};
+use coven_domain::session::{ExitStatus, Session, SessionState};
+use coven_domain::{MessageId, Timestamp};
+use coven_holder::log::LogReader;
+use coven_store::{Progress, Tx};
+use serde_json::{Map, Value, json};
+use uuid::Uuid;
+
+use super::super::Engine;
+use super::settle::write_step;
+use super::talk::take_in;
+use super::{Talk, new_step};
+use crate::error::EngineError;
+
+/// So much of what an agent wrote to standard error goes into the message about its end.
+const STDERR_BYTES: usize = 4096;
+
+impl Engine {
+    /// Reads what is left of the agent's output, closes what was open and says how it ended.
+    pub(crate) async fn conclude(
+        &self,
+        tx: &mut Box<dyn Tx>,
+        session: &Session,
+        exit: Option<ExitStatus>,
+        stderr: &[u8],
+        now: Timestamp,
+    ) -> Result<(), EngineError> {
+        let id = session.id;
+        let Some(stored) = self.store.conversation(id).await? else { return Ok(()) };
+        let machine = self.restore(id, &stored).await?;
+        let was_working = machine.state().is_turn_running();
+        let mut talk = Talk {
+            machine,
+            lines: coven_acp::Lines::default(),
+            fed_to: stored.read_to,
+            read_to: stored.read_to,
+            written_to: stored.written_to,
+            is_over: true,
+        };
+        let mut step = new_step();
+        let mut reader = LogReader::new(&self.home.session_dir(id));
+        let end = reader.range().map_or(stored.read_to, |range| range.end);
+        if let Err(error) = take_in(&mut talk, &mut reader, end, &mut step) {
+            tracing::error!(session = %id, %error, "the end of an agent's output cannot be read");
+        }
+        let was_working = was_working && talk.machine.state().is_turn_running();
+        talk.machine.end(&mut step);
+        // Nobody saw them, and nobody can answer them.
+        step.asks.clear();
+        if let Some(content) = last_words(session, exit, stderr, was_working) {
+            let id = MessageId::from_uuid(Uuid::new_v4());
+            let message = coven_domain::message::Message::new(id, Role::System, &content);
+            step.messages.push(MessageChange::Added(message));
+        }
+        write_step(tx, id, &step, &[], now).await?;
+        let state = serde_json::to_string(talk.machine.state()).expect("a state has text keys only");
+        let progress = Progress {
+            read_to: talk.read_to,
+            written_to: talk.written_to,
+            delivered_to: u64::MAX >> 1,
+            state: Some(&state),
+            lines: &[],
+        };
+        tx.save_conversation(id, &progress).await?;
+        let active = tx.active_sessions(session.channel).await?;
+        // The row is written after this: a session that was active until now still counts.
+        tracing::info!(session = %id, active = active.saturating_sub(1), "an agent session ended");
+        Ok(())
+    }
+}
+
+/// What a reader of the history should know about the end; a goodbye was said before.
+fn last_words(session: &Session, exit: Option<ExitStatus>, stderr: &[u8], was_working: bool) -> Option<Value> {
+    let during = if was_working { " while a prompt was running" } else { "" };
+    let message = match session.state {
+        SessionState::Failed if session.is_unopened() => return None,
+        SessionState::Failed if session.process.is_none() => {
+            let reason = session.metadata.get("error").and_then(Value::as_str).unwrap_or("for no reason it gave");
+            format!("the agent could not be launched: {reason}")
+        }
+        SessionState::Failed => match exit {
+            Some(ExitStatus::Code(code)) => format!("the agent exited with code {code}{during}"),
+            Some(ExitStatus::Signal(signal)) => format!("the agent was ended by signal {signal}{during}"),
+            None => format!("the agent is gone{during}"),
+        },
+        SessionState::Orphaned => format!("the agent is gone and nobody saw how it ended{during}"),
+        SessionState::Completed if session.metadata.get("reason").is_some_and(|reason| reason == "idle_timeout") => {
+            return Some(json!({ "type": "ended", "reason": "idle_timeout" }));
+        }
+        SessionState::Completed if was_working => "the agent ended while a prompt was running".to_owned(),
+        SessionState::Completed | SessionState::Killed | SessionState::Created | SessionState::Running => return None,
+    };
+    let mut more = Map::new();
+    if let Some(code) = session.exit_code {
+        more.insert("exitCode".to_owned(), json!(code));
+    }
+    if !stderr.is_empty() {
+        let from = stderr.len().saturating_sub(STDERR_BYTES);
+        more.insert("stderr".to_owned(), json!(String::from_utf8_lossy(&stderr[from..])));
+    }
+    Some(coven_domain::message::error_content(&message, more))
+}

@@ -1,0 +1,164 @@
+//! Creating a session over ACP: bound to a repository, counted inside the transaction that makes it.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use coven_acp::{Machine, Opening, Step};
+use coven_domain::SessionId;
+use coven_domain::harness::Harness;
+use coven_domain::repo::Repo;
+use coven_domain::session::{Channel, Launch, Session, SessionState};
+use coven_domain::text::{MAX_ACP_PROMPT_BYTES, Title};
+use coven_host::{WorkDir, clock};
+use coven_store::{Change, Progress};
+use serde_json::{Map, json};
+
+use super::super::Engine;
+use super::super::launch::NewSession;
+use super::settle::write_step;
+use super::{must_speak_acp, new_step};
+use crate::error::EngineError;
+use crate::fault;
+
+impl Engine {
+    pub(crate) async fn create_agent_session(self: &Arc<Self>, new: NewSession) -> Result<Session, EngineError> {
+        let invalid = |problem: &str| Err(EngineError::Invalid(problem.to_owned()));
+        if new.argv.is_some() {
+            return invalid("argv: a session over ACP needs a harness; add one to the config");
+        }
+        if new.is_detached {
+            return invalid("detach: a session over ACP is launched at once; leave detach out");
+        }
+        if new.prompt.len() > MAX_ACP_PROMPT_BYTES {
+            return invalid("prompt: it is too long");
+        }
+        let title = new.title.as_deref().map(Title::parse).transpose()?;
+        let earlier = self.earlier(new.resume).await?;
+        let harness = self.agent_harness(&new, earlier.as_ref().map(|(session, _)| session))?;
+        let repo = self.agent_repo(&new, earlier.as_ref().map(|(session, _)| session)).await?;
+        let folder = WorkDir::inside(Path::new(&repo.path), new.cwd.as_deref().unwrap_or(Path::new(&repo.path)))?;
+        let env = self.environment(new.env);
+        let argv = self.acp_argv(&harness, &env, &folder.root).await?;
+        let (id, holder) = self.next_holder().await;
+        let now = clock::now();
+        let mut metadata = Map::new();
+        if let Some((earlier, _)) = &earlier {
+            metadata.insert("resumed_from".to_owned(), json!(earlier.id));
+        }
+        let session = Session {
+            id,
+            title: title.unwrap_or_else(|| Title::derived(&new.prompt, &harness.id)).into_string(),
+            harness: harness.id.clone(),
+            channel: Channel::Acp,
+            state: SessionState::Created,
+            exit_code: None,
+            process: None,
+            project_root: folder.root.to_string_lossy().into_owned(),
+            cwd: folder.cwd.to_string_lossy().into_owned(),
+            repo_id: Some(repo.id),
+            created_at: now,
+            updated_at: now,
+            archived_at: None,
+            launching_at: Some(now),
+            end_intent: None,
+            launch: Launch {
+                argv,
+                identity: harness.identity.clone(),
+                typed: String::new(),
+                rows: self.config.sessions.rows,
+                cols: self.config.sessions.cols,
+                grace_seconds: harness.grace_seconds.unwrap_or(self.config.sessions.kill_grace_seconds),
+            },
+            metadata,
+        };
+        // For the audit: who works where.
+        tracing::info!(session = %id, harness = harness.id, repo = repo.path, "an agent is launched");
+        let mut machine = Machine::new(Opening {
+            cwd: session.cwd.clone(),
+            resume: earlier.map(|(_, agent_session)| agent_session),
+            auth_method: harness.acp_auth.clone(),
+            client_version: env!("CARGO_PKG_VERSION").to_owned(),
+        });
+        let mut step = new_step();
+        machine.open(&mut step);
+        if !new.prompt.trim().is_empty() {
+            machine.prompt(&new.prompt, &mut step);
+        }
+        if let Err(error) = self.record_agent_session(&session, &machine, &step).await {
+            holder.give_up();
+            return Err(error);
+        }
+        fault::point("after_create");
+        let launched = self.launch(session, env, holder).await;
+        self.keep_holder_ready();
+        launched
+    }
+
+    /// The record with the first words to the agent, if the limit leaves room for it.
+    async fn record_agent_session(&self, session: &Session, machine: &Machine, step: &Step) -> Result<(), EngineError> {
+        let (id, now, limit) = (session.id, session.created_at, self.agents.max_sessions);
+        let mut tx = self.store.begin_unsynced().await?;
+        let active = tx.active_sessions(Channel::Acp).await?;
+        if active >= limit {
+            return Err(EngineError::TooMany { active, limit });
+        }
+        tx.record(Change::SessionCreated(session.clone()), now).await?;
+        write_step(&mut tx, id, step, &[], now).await?;
+        let mut lines = Vec::new();
+        let mut written_to = 0;
+        for line in &step.lines {
+            let line = format!("{line}\n");
+            let begins_at = written_to;
+            written_to += line.len() as u64;
+            lines.push((begins_at, line));
+        }
+        let state = serde_json::to_string(machine.state()).expect("a state has text keys only");
+        let progress =
+            Progress { read_to: 0, written_to, delivered_to: 0, state: Some(&state), lines: &lines };
+        tx.save_conversation(id, &progress).await?;
+        self.commit(tx).await?;
+        tracing::info!(active = active + 1, limit, "active agent sessions");
+        Ok(())
+    }
+
+    /// The session to go on with, and its agent's own id of it.
+    async fn earlier(&self, resume: Option<SessionId>) -> Result<Option<(Session, String)>, EngineError> {
+        let Some(id) = resume else { return Ok(None) };
+        let session = self.session(id).await?;
+        must_speak_acp(&session)?;
+        let cannot = |why: &str| EngineError::CannotResume { id, why: why.to_owned() };
+        if matches!(session.state, SessionState::Created | SessionState::Running) {
+            return Err(cannot("it is still active; talk to it with `coven chat`"));
+        }
+        let (state, _) = self.agent_state(id).await?;
+        if state.capabilities["loadSession"] != true
+            && state.capabilities["sessionCapabilities"].get("resume").is_none_or(serde_json::Value::is_null)
+        {
+            return Err(cannot("its agent can neither load nor resume sessions"));
+        }
+        let agent_session = state.agent_session_id.ok_or_else(|| cannot("its agent never opened a session"))?;
+        Ok(Some((session, agent_session)))
+    }
+
+    fn agent_harness(&self, new: &NewSession, earlier: Option<&Session>) -> Result<Harness, EngineError> {
+        let id = new
+            .harness
+            .as_deref()
+            .or(earlier.map(|session| session.harness.as_str()))
+            .unwrap_or(&self.config.agents.harness);
+        let found = self.harnesses.iter().find(|harness| harness.id == id).cloned();
+        found.ok_or_else(|| {
+            let known: Vec<&str> = self.harnesses.iter().map(|harness| harness.id.as_str()).collect();
+            EngineError::UnknownHarness { id: id.chars().take(64).collect(), known: known.join(", ") }
+        })
+    }
+
+    /// The repository that is named, else the earlier session's, else the one that holds the working folder.
+    async fn agent_repo(&self, new: &NewSession, earlier: Option<&Session>) -> Result<Repo, EngineError> {
+        if let Some(id) = new.repo_id.or(earlier.and_then(|session| session.repo_id)) {
+            return self.usable_repo(id).await;
+        }
+        let folder: PathBuf = new.cwd.clone().unwrap_or_else(|| self.agents.workspace_root.clone());
+        Ok(self.add_repo(&folder, None).await?.0)
+    }
+}

@@ -1,0 +1,114 @@
+//! Requests for permission: listed, found, answered once.
+
+use std::sync::Arc;
+
+use coven_domain::SessionId;
+use coven_domain::permission::{AnsweredBy, Decision, NoAnswer, Permission};
+use coven_host::clock;
+use coven_store::{Change, PermissionQuery, Progress};
+
+use super::super::Engine;
+use super::new_step;
+use crate::error::EngineError;
+
+/// How somebody answers: with one of the agent's options, or with a word that stands for one.
+#[derive(Debug, Clone)]
+pub enum Answer {
+    Option(String),
+    Decision(Decision),
+}
+
+impl Engine {
+    pub async fn permissions(
+        &self,
+        session: Option<SessionId>,
+        include_settled: bool,
+    ) -> Result<Vec<Permission>, EngineError> {
+        Ok(self.store.permissions(&PermissionQuery { include_settled, session, prefix: None }).await?)
+    }
+
+    /// By its id or a prefix that only one has.
+    pub async fn find_permission(&self, text: &str) -> Result<Permission, EngineError> {
+        let unknown = || EngineError::QuestionNotFound(text.chars().take(64).collect());
+        let is_sound = !text.is_empty() && text.chars().all(|c| c.is_ascii_hexdigit() || c == '-');
+        if !is_sound {
+            return Err(unknown());
+        }
+        let query = PermissionQuery { include_settled: true, session: None, prefix: Some(text.to_lowercase()) };
+        let mut found = self.store.permissions(&query).await?;
+        match found.len() {
+            0 => Err(unknown()),
+            1 => Ok(found.remove(0)),
+            // Those that wait are meant before those that are history.
+            _ => {
+                found.retain(|permission| permission.answered_at.is_none());
+                match found.len() {
+                    1 => Ok(found.remove(0)),
+                    _ => Err(EngineError::Invalid(format!("several requests begin with {text:?}; give more of the id"))),
+                }
+            }
+        }
+    }
+
+    /// The first answer wins and goes to the agent; a second one is told so.
+    pub async fn answer_permission(
+        self: &Arc<Self>,
+        permission: &Permission,
+        answer: &Answer,
+    ) -> Result<Permission, EngineError> {
+        let no_answer = |source| EngineError::NoAnswer { id: permission.id, source };
+        let option = match answer {
+            Answer::Option(option) => option.clone(),
+            Answer::Decision(decision) => decision.among(&permission.options).map_err(no_answer)?.id.clone(),
+        };
+        let Some(conversation) = self.conversation(permission.session) else {
+            // Its session has ended; the row says whether somebody was faster.
+            let mut known = self.find_permission(&permission.id.to_string()).await?;
+            known.answered(&option, AnsweredBy::Human, clock::now()).map_err(no_answer)?;
+            return Err(no_answer(NoAnswer::Cancelled));
+        };
+        // Whoever holds the conversation decides: two answers at once come one after the other.
+        let mut talk = conversation.talk().await;
+        let now = clock::now();
+        let mut tx = self.store.begin_unsynced().await?;
+        let mut known = tx
+            .permission(permission.id)
+            .await?
+            .ok_or_else(|| EngineError::QuestionNotFound(permission.id.to_string()))?;
+        known.answered(&option, AnsweredBy::Human, now).map_err(no_answer)?;
+        let before = talk.machine.state().clone();
+        let mut step = new_step();
+        if talk.is_over || !talk.machine.decide(known.id, Some(&option), &mut step) {
+            return Err(no_answer(NoAnswer::Cancelled));
+        }
+        let stored = async {
+            tx.record(Change::PermissionChanged { permission: known.clone(), event: "answered" }, now).await?;
+            let lines: Vec<(u64, String)> = vec![(talk.written_to, format!("{}\n", step.lines[0]))];
+            let written_to = talk.written_to + lines[0].1.len() as u64;
+            let state = serde_json::to_string(talk.machine.state()).expect("a state has text keys only");
+            let progress = Progress {
+                read_to: talk.read_to,
+                written_to,
+                delivered_to: conversation.outbox.delivered_to(),
+                state: Some(&state),
+                lines: &lines,
+            };
+            tx.save_conversation(conversation.id, &progress).await?;
+            self.commit(tx).await?;
+            Ok::<_, coven_store::StoreError>((lines, written_to))
+        };
+        match stored.await {
+            Ok((lines, written_to)) => {
+                talk.written_to = written_to;
+                conversation.outbox.push(lines);
+                conversation.touch(now);
+                conversation.tell_change();
+                Ok(known)
+            }
+            Err(error) => {
+                talk.machine = coven_acp::Machine::back_to(before);
+                Err(error.into())
+            }
+        }
+    }
+}

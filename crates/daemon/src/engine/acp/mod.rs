@@ -1,0 +1,166 @@
+//! Conversations over ACP: the protocol's state, the agent's stream, what is on its way to it.
+
+mod call;
+mod conclude;
+mod create;
+mod files;
+mod inbox;
+mod outbox;
+mod prompt;
+mod settle;
+mod talk;
+mod terminals;
+mod workspace;
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, Ordering};
+
+use coven_acp::{Lines, Machine, State, Step};
+use coven_domain::message::StoredMessage;
+use coven_domain::permission::Rule;
+use coven_domain::session::Session;
+use coven_domain::{MessageId, SessionId, Timestamp};
+use coven_store::{Conversation as Stored, MessageQuery};
+use tokio::sync::{Mutex, MutexGuard, watch};
+use uuid::Uuid;
+
+pub use self::inbox::Answer;
+use self::outbox::Outbox;
+pub(crate) use self::prompt::must_speak_acp;
+pub(crate) use self::workspace::Asked;
+use super::Engine;
+use super::live::LiveSession;
+use crate::error::EngineError;
+
+/// A conversation that goes on.
+pub struct Conversation {
+    pub id: SessionId,
+    /// Where the agent may read and write.
+    cwd: std::path::PathBuf,
+    /// What is done with its requests for permission before anybody is asked.
+    rule: Rule,
+    talk: Mutex<Talk>,
+    outbox: Outbox,
+    /// Grows with everything that was stored.
+    changes: watch::Sender<u64>,
+    last_active: AtomicI64,
+}
+
+/// The protocol and its place in the streams. Whoever holds it may change them; what changed is stored before it is let go.
+struct Talk {
+    machine: Machine,
+    lines: Lines,
+    /// The agent's output was read up to here…
+    fed_to: u64,
+    /// …and up to here it is in whole lines that are dealt with.
+    read_to: u64,
+    written_to: u64,
+    is_over: bool,
+}
+
+pub(crate) fn new_step() -> Step {
+    Step::new(Uuid::new_v4)
+}
+
+impl Conversation {
+    async fn talk(&self) -> MutexGuard<'_, Talk> {
+        self.talk.lock().await
+    }
+
+    /// Nothing more is read or said; what is left is for the record's last transaction.
+    pub(crate) async fn close(&self) {
+        self.talk().await.is_over = true;
+        self.tell_change();
+    }
+
+    pub(crate) fn tell_change(&self) {
+        self.changes.send_modify(|count| *count += 1);
+    }
+
+    /// Told with everything that was stored.
+    pub fn changes(&self) -> watch::Receiver<u64> {
+        self.changes.subscribe()
+    }
+
+    fn touch(&self, now: Timestamp) {
+        self.last_active.fetch_max(now.as_millis(), Ordering::Relaxed);
+    }
+
+    /// When somebody last said something, unless it is the human's turn to.
+    pub async fn idle_since(&self) -> Option<Timestamp> {
+        let talk = self.talk().await;
+        let is_waiting = talk.is_over || talk.machine.state().waits_for_human();
+        (!is_waiting).then(|| Timestamp::from_millis(self.last_active.load(Ordering::Relaxed)))
+    }
+
+    pub async fn state(&self) -> State {
+        self.talk().await.machine.state().clone()
+    }
+}
+
+impl Engine {
+    /// Takes a stored conversation up where it stopped.
+    pub(crate) async fn take_up(&self, session: &Session) -> Result<Option<Arc<Conversation>>, EngineError> {
+        let Some(stored) = self.store.conversation(session.id).await? else { return Ok(None) };
+        let machine = self.restore(session.id, &stored).await?;
+        let repo = match session.repo_id {
+            Some(id) => self.store.repo(id).await?,
+            None => None,
+        };
+        let (name, path) = repo.map_or_else(Default::default, |repo| (repo.name, repo.path));
+        let conversation = Conversation {
+            id: session.id,
+            cwd: session.cwd.clone().into(),
+            rule: self.config.permissions.rule(&session.harness, &name, &path),
+            talk: Mutex::new(Talk {
+                machine,
+                lines: Lines::default(),
+                fed_to: stored.read_to,
+                read_to: stored.read_to,
+                written_to: stored.written_to,
+                is_over: false,
+            }),
+            outbox: Outbox::new(stored.outbox),
+            changes: watch::Sender::new(0),
+            last_active: AtomicI64::new(session.updated_at.as_millis()),
+        };
+        Ok(Some(Arc::new(conversation)))
+    }
+
+    /// The protocol as it was stored; the text of an unfinished message is in its pieces.
+    async fn restore(&self, id: SessionId, stored: &Stored) -> Result<Machine, EngineError> {
+        let state: State = serde_json::from_str(&stored.state)
+            .map_err(|error| EngineError::Unreadable { id, what: "the conversation's state", source: error })?;
+        let open_text = match state.open_message() {
+            Some(open) => text_of(&self.store.messages(id, &MessageQuery::default()).await?, open),
+            None => String::new(),
+        };
+        Ok(Machine::restore(state, open_text))
+    }
+
+    /// Reads, sends and works for a conversation until its session or the daemon ends.
+    pub(crate) fn converse(self: &Arc<Self>, live: &Arc<LiveSession>, conversation: &Arc<Conversation>) {
+        let (engine, listening, talking) = (self.clone(), live.clone(), conversation.clone());
+        // Both are owned by the live session and end with it.
+        tokio::spawn(async move { engine.listen(&listening, &talking).await });
+        let (engine, live, sending) = (self.clone(), live.clone(), conversation.clone());
+        tokio::spawn(async move { engine.deliver(&live, &sending).await });
+    }
+
+    pub(crate) fn conversation(&self, id: SessionId) -> Option<Arc<Conversation>> {
+        self.live_session(id)?.conversation.clone()
+    }
+}
+
+/// What the pieces of a message say together.
+fn text_of(messages: &[StoredMessage], whole: MessageId) -> String {
+    messages.iter().filter(|message| message.is_piece && message.whole == whole).map(piece_text).collect()
+}
+
+fn piece_text(message: &StoredMessage) -> String {
+    #[derive(serde::Deserialize)]
+    struct Text {
+        text: String,
+    }
+    serde_json::from_str::<Text>(&message.content).map(|content| content.text).unwrap_or_default()
+}

@@ -1,0 +1,149 @@
+//! Lines on their way to an agent: stored first, then sent, each byte once, whatever dies in between.
+
+use std::collections::VecDeque;
+use std::io;
+use std::path::Path;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use coven_holder::journal::{JournalReader, Record};
+use coven_holder::wire::{Decoder, MAX_BODY, Reply, Request, VERSION};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::sync::Notify;
+
+use super::super::{Engine, control};
+use super::super::live::LiveSession;
+use super::Conversation;
+
+const CONNECT_AGAIN: Duration = Duration::from_millis(100);
+
+/// The bytes of an agent's input that its holder may not have. The journal counts what it has.
+pub(super) struct Outbox {
+    waiting: Mutex<VecDeque<(u64, String)>>,
+    delivered_to: AtomicU64,
+    has_more: Notify,
+    has_delivered: Notify,
+}
+
+impl Outbox {
+    pub fn new(waiting: Vec<(u64, String)>) -> Self {
+        Self {
+            waiting: Mutex::new(waiting.into()),
+            delivered_to: AtomicU64::new(0),
+            has_more: Notify::new(),
+            has_delivered: Notify::new(),
+        }
+    }
+
+    fn waiting(&self) -> MutexGuard<'_, VecDeque<(u64, String)>> {
+        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub fn push(&self, lines: Vec<(u64, String)>) {
+        if !lines.is_empty() {
+            self.waiting().extend(lines);
+            self.has_more.notify_one();
+        }
+    }
+
+    pub fn delivered_to(&self) -> u64 {
+        self.delivered_to.load(Ordering::Relaxed)
+    }
+
+    fn deliver_to(&self, offset: u64) {
+        self.delivered_to.store(offset, Ordering::Relaxed);
+        self.waiting().retain(|(begins_at, line)| begins_at + line.len() as u64 > offset);
+        self.has_delivered.notify_waiters();
+    }
+
+    /// The next bytes to send and where they begin.
+    fn next(&self) -> Option<(u64, Vec<u8>)> {
+        let delivered = self.delivered_to();
+        let waiting = self.waiting();
+        let (begins_at, line) = waiting.front()?;
+        let done = usize::try_from(delivered.saturating_sub(*begins_at)).unwrap_or(0).min(line.len());
+        let piece = &line.as_bytes()[done..];
+        Some((begins_at + done as u64, piece[..piece.len().min(MAX_BODY)].to_vec()))
+    }
+
+    /// Waits until everything that was pushed is with the holder.
+    pub async fn emptied(&self) {
+        loop {
+            let delivered = self.has_delivered.notified();
+            if self.waiting().is_empty() {
+                return;
+            }
+            delivered.await;
+        }
+    }
+}
+
+impl Engine {
+    /// Sends what waits, in order, until the session or the daemon ends.
+    pub(super) async fn deliver(&self, live: &LiveSession, conversation: &Conversation) {
+        let (dir, outbox) = (self.home.session_dir(conversation.id), &conversation.outbox);
+        loop {
+            tokio::select! {
+                sent = send_all(&dir, outbox) => match sent {
+                    Ok(()) => return,
+                    Err(error) => tracing::debug!(session = %conversation.id, %error, "an agent's holder is not reached"),
+                },
+                () = live.ended() => return,
+                () = self.stopped() => return,
+            }
+            // A holder that is gone for good takes its session along.
+            if conversation.talk().await.is_over {
+                return;
+            }
+            tokio::time::sleep(CONNECT_AGAIN).await;
+        }
+    }
+}
+
+/// Until the holder says that the agent ended.
+async fn send_all(dir: &Path, outbox: &Outbox) -> io::Result<()> {
+    let mut stream = control::connect(dir).await?;
+    stream.write_all(&Request::Hello { version: VERSION }.encode()).await?;
+    // Whatever was sent over an earlier connection is in the journal, or was never taken.
+    outbox.deliver_to(input_bytes(dir)?);
+    let (mut decoder, mut buffer) = (Decoder::default(), [0; 1024]);
+    loop {
+        let Some((begins_at, piece)) = outbox.next() else {
+            outbox.has_more.notified().await;
+            continue;
+        };
+        let end = begins_at + piece.len() as u64;
+        stream.write_all(&[Request::Input(piece).encode(), Request::Sync.encode()].concat()).await?;
+        loop {
+            match decoder.reply().map_err(io::Error::other)? {
+                Some(Reply::Accepted) => break,
+                Some(Reply::Exited { .. }) => return Ok(()),
+                Some(Reply::Refused(why)) => return Err(io::Error::other(why)),
+                Some(Reply::Welcome(_) | Reply::Data { .. } | Reply::Progress { .. } | Reply::Resized { .. }) => {}
+                None => match stream.read(&mut buffer).await? {
+                    0 => return Err(io::ErrorKind::UnexpectedEof.into()),
+                    count => decoder.feed(&buffer[..count]),
+                },
+            }
+        }
+        outbox.deliver_to(end);
+    }
+}
+
+/// How many bytes of input the holder has noted down.
+fn input_bytes(dir: &Path) -> io::Result<u64> {
+    let mut journal = JournalReader::open(&dir.join(coven_holder::JOURNAL))?;
+    let mut total = 0;
+    loop {
+        let records = journal.read_more(1 << 20)?;
+        if records.is_empty() {
+            return Ok(total);
+        }
+        for (_, stamped) in records {
+            if let Record::Input(bytes) = stamped.record {
+                total += bytes.len() as u64;
+            }
+        }
+    }
+}

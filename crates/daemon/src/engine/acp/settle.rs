@@ -1,0 +1,193 @@
+//! Stores what a step brought, in one transaction, and then does it.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use coven_acp::{Step, TurnChange};
+use coven_domain::event::NewEvent;
+use coven_domain::permission::{AnsweredBy, Decision, Permission, PermissionState, Rule};
+use coven_domain::{SessionId, Timestamp};
+use coven_host::clock;
+use coven_store::{Change, Progress, StoreError, Tx};
+use serde_json::json;
+
+use super::super::Engine;
+use super::{Conversation, Talk};
+use crate::error::EngineError;
+use crate::fault;
+
+const STORE_RETRY: Duration = Duration::from_secs(1);
+
+impl Engine {
+    /// What an agent said cannot be taken back: tried until the store takes it, or the daemon stops.
+    pub(super) async fn settle_until_stored(
+        self: &Arc<Self>,
+        conversation: &Arc<Conversation>,
+        talk: &mut Talk,
+        step: Step,
+    ) {
+        let mut step = step;
+        let permissions = self.decide_by_rule(conversation, talk, &mut step);
+        loop {
+            match self.store_step(conversation, talk, &step, &permissions).await {
+                Ok(()) => break,
+                Err(error) => tracing::error!(session = %conversation.id, %error, "a conversation cannot be stored"),
+            }
+            tokio::select! {
+                () = tokio::time::sleep(STORE_RETRY) => {}
+                () = self.stopped() => return,
+            }
+        }
+        self.carry_out(conversation, step);
+    }
+
+    /// What somebody asked for is done whole or not at all.
+    pub(super) async fn settle(
+        self: &Arc<Self>,
+        conversation: &Arc<Conversation>,
+        talk: &mut Talk,
+        before: coven_acp::State,
+        mut step: Step,
+    ) -> Result<(), EngineError> {
+        let permissions = self.decide_by_rule(conversation, talk, &mut step);
+        if let Err(error) = self.store_step(conversation, talk, &step, &permissions).await {
+            talk.machine = coven_acp::Machine::back_to(before);
+            return Err(error.into());
+        }
+        conversation.touch(clock::now());
+        self.carry_out(conversation, step);
+        Ok(())
+    }
+
+    /// Requests for permission become rows; where a rule has the answer it is given at once.
+    fn decide_by_rule(&self, conversation: &Conversation, talk: &mut Talk, step: &mut Step) -> Vec<Permission> {
+        let now = clock::now();
+        let asks = std::mem::take(&mut step.asks);
+        asks.into_iter()
+            .map(|ask| {
+                let mut permission = Permission {
+                    id: ask.id,
+                    session: conversation.id,
+                    state: PermissionState::Pending,
+                    title: ask.title,
+                    options: ask.options,
+                    tool_call: ask.tool_call,
+                    answer: None,
+                    answered_by: None,
+                    created_at: now,
+                    answered_at: None,
+                };
+                let decision = match conversation.rule {
+                    Rule::Ask => return permission,
+                    Rule::Allow => Decision::Allow,
+                    Rule::Deny => Decision::Deny,
+                };
+                let option = decision.among(&permission.options).map(|option| option.id.clone()).ok();
+                if talk.machine.decide(permission.id, option.as_deref(), step) {
+                    match &option {
+                        Some(option) => permission
+                            .answered(option, AnsweredBy::Rule, now)
+                            .expect("it is pending and the option is one of its own"),
+                        None => drop(permission.cancelled(AnsweredBy::Rule, now)),
+                    }
+                }
+                permission
+            })
+            .collect()
+    }
+
+    async fn store_step(
+        &self,
+        conversation: &Conversation,
+        talk: &mut Talk,
+        step: &Step,
+        permissions: &[Permission],
+    ) -> Result<(), StoreError> {
+        let (id, now) = (conversation.id, clock::now());
+        let mut tx = self.store.begin_unsynced().await?;
+        write_step(&mut tx, id, step, permissions, now).await?;
+        let mut written_to = talk.written_to;
+        let lines: Vec<(u64, String)> = step
+            .lines
+            .iter()
+            .map(|line| {
+                let (begins_at, line) = (written_to, format!("{line}\n"));
+                written_to += line.len() as u64;
+                (begins_at, line)
+            })
+            .collect();
+        let state = step
+            .has_new_state
+            .then(|| serde_json::to_string(talk.machine.state()).expect("a state has text keys only"));
+        let progress = Progress {
+            read_to: talk.read_to,
+            written_to,
+            delivered_to: conversation.outbox.delivered_to(),
+            state: state.as_deref(),
+            lines: &lines,
+        };
+        tx.save_conversation(id, &progress).await?;
+        self.commit(tx).await?;
+        if step.turns.contains(&TurnChange::Started) {
+            fault::point("after_prompt");
+        }
+        talk.written_to = written_to;
+        conversation.outbox.push(lines);
+        conversation.tell_change();
+        Ok(())
+    }
+
+    /// Only what is stored is done.
+    fn carry_out(self: &Arc<Self>, conversation: &Arc<Conversation>, step: Step) {
+        for call in step.calls {
+            self.call(conversation, call);
+        }
+        if let Some(reason) = step.failed {
+            let (engine, conversation) = (self.clone(), conversation.clone());
+            // Ends with the session it ends.
+            tokio::spawn(async move {
+                // Its standard error may say more; it is in the journal by now.
+                engine.end_unopened(&conversation, &reason).await;
+            });
+        }
+    }
+}
+
+/// Messages, turns and requests for permission with their events.
+pub(super) async fn write_step(
+    tx: &mut Box<dyn Tx>,
+    id: SessionId,
+    step: &Step,
+    permissions: &[Permission],
+    now: Timestamp,
+) -> Result<(), StoreError> {
+    if !step.messages.is_empty() {
+        tx.record(Change::MessagesChanged { session: id, changes: step.messages.clone() }, now).await?;
+    }
+    for permission in permissions {
+        let event = match permission.state {
+            PermissionState::Pending => "requested",
+            PermissionState::Answered => "answered",
+            PermissionState::Cancelled => "cancelled",
+        };
+        tx.record(Change::PermissionChanged { permission: permission.clone(), event }, now).await?;
+    }
+    for withdrawn in &step.withdrawn {
+        if let Some(mut permission) = tx.permission(*withdrawn).await?
+            && permission.cancelled(AnsweredBy::Session, now)
+        {
+            tx.record(Change::PermissionChanged { permission, event: "cancelled" }, now).await?;
+        }
+    }
+    for turn in &step.turns {
+        let (kind, payload) = match turn {
+            TurnChange::Started => ("turn.started", json!({ "session_id": id })),
+            TurnChange::Ended { stop_reason } => {
+                ("turn.ended", json!({ "session_id": id, "stop_reason": stop_reason }))
+            }
+        };
+        let event = NewEvent { kind: kind.to_owned(), subject: id.to_string(), at: now, payload };
+        tx.record(Change::Noted(event), now).await?;
+    }
+    Ok(())
+}

@@ -1,0 +1,169 @@
+//! Listens to an agent: its log from where it was read last, line by line, stored in batches.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use coven_acp::{Step, Taken};
+use coven_domain::session::EndIntent;
+use coven_holder::log::LogReader;
+use coven_holder::wire::How;
+use tokio::time::{Instant, sleep_until};
+
+use super::super::Engine;
+use super::super::live::LiveSession;
+use super::{Conversation, Talk, new_step};
+
+/// What streams in is stored this often: a reader sees it at once, and a thousand chunks a second are a few writes.
+const PACE: Duration = Duration::from_millis(40);
+const READ_BYTES: usize = 256 << 10;
+/// More than this is taken in several steps, so that others get their turn.
+const STEP_BYTES: u64 = 8 << 20;
+
+impl Engine {
+    pub(super) async fn listen(self: &Arc<Self>, live: &Arc<LiveSession>, conversation: &Arc<Conversation>) {
+        let mut progress = live.progress();
+        let mut reader = LogReader::new(&live.dir);
+        let deadline = Instant::now() + self.agents.handshake;
+        self.call_again(conversation).await;
+        loop {
+            let end = *progress.borrow_and_update();
+            let stored_at = Instant::now();
+            let is_behind = match self.read_on(live, conversation, &mut reader, end).await {
+                Some(is_behind) => is_behind,
+                None => return,
+            };
+            if is_behind {
+                continue;
+            }
+            let opens = conversation.talk().await.machine.waits_to_open();
+            tokio::select! {
+                changed = progress.changed() => {
+                    if changed.is_err() {
+                        return;
+                    }
+                    sleep_until(stored_at + PACE).await;
+                }
+                () = sleep_until(deadline), if opens => self.open_in_vain(conversation).await,
+                () = live.ended() => return,
+                () = self.stopped() => return,
+            }
+        }
+    }
+
+    /// Reads up to `end` at most; whether there is more, or nothing if the conversation is over.
+    async fn read_on(
+        self: &Arc<Self>,
+        live: &LiveSession,
+        conversation: &Arc<Conversation>,
+        reader: &mut LogReader,
+        end: u64,
+    ) -> Option<bool> {
+        let mut talk = conversation.talk().await;
+        if talk.is_over {
+            return None;
+        }
+        let until = end.min(talk.fed_to + STEP_BYTES);
+        let mut step = new_step();
+        let before = talk.read_to;
+        let mut read = || take_in(&mut talk, reader, until, &mut step);
+        // Parsing megabytes must not hold up the runtime's own threads.
+        let taken = match until.saturating_sub(before) > READ_BYTES as u64 {
+            true => tokio::task::block_in_place(read),
+            false => read(),
+        };
+        if let Err(error) = taken {
+            tracing::error!(session = %live.id, %error, "an agent's output cannot be read");
+            return None;
+        }
+        for oddity in &step.oddities {
+            tracing::debug!(session = %live.id, oddity, "from the agent");
+        }
+        if talk.read_to > before || !step.is_empty() {
+            conversation.touch(coven_host::clock::now());
+            self.settle_until_stored(conversation, &mut talk, step).await;
+        }
+        Some(talk.fed_to < end)
+    }
+
+    /// The agent did not open a session in time.
+    async fn open_in_vain(self: &Arc<Self>, conversation: &Arc<Conversation>) {
+        let mut talk = conversation.talk().await;
+        if talk.is_over || !talk.machine.waits_to_open() {
+            return;
+        }
+        let mut step = new_step();
+        let seconds = self.agents.handshake.as_secs_f64();
+        let reason = format!(
+            "the agent did not open a session within {seconds} seconds; see its standard error with `coven show`, \
+             or raise agents.handshakeSeconds"
+        );
+        talk.machine.fail(&reason, &mut step);
+        self.settle_until_stored(conversation, &mut talk, step).await;
+        // It was given up: nothing is waited for any more.
+        talk.is_over = true;
+    }
+
+    /// Ends a session whose agent cannot be talked to.
+    pub(super) async fn end_unopened(self: &Arc<Self>, conversation: &Conversation, reason: &str) {
+        let id = conversation.id;
+        tracing::warn!(session = %id, reason, "a session could not be opened");
+        let reason = reason.to_owned();
+        let changed = self
+            .change_session(id, "refused", move |session, now| {
+                session.could_not_open(&reason, now);
+                Ok::<(), crate::error::EngineError>(())
+            })
+            .await;
+        match changed {
+            Ok(session) => self.send_end(&session, How::Kill).await,
+            Err(error) => tracing::error!(session = %id, %error, "a session that could not be opened goes on"),
+        }
+    }
+
+    /// Tells the agent that nobody wants anything any more, then ends its session as idle.
+    pub async fn idle_out(self: &Arc<Self>, id: coven_domain::SessionId) -> Result<(), crate::error::EngineError> {
+        self.say_goodbye(id, None).await?;
+        let session = self
+            .change_session(id, "idled_out", |session, now| {
+                super::super::ending::must_be_live(session)?;
+                session.asked_to_end(EndIntent::IdleTimeout, now);
+                Ok::<(), crate::error::EngineError>(())
+            })
+            .await?;
+        self.send_end(&session, How::Finish).await;
+        Ok(())
+    }
+}
+
+/// Feeds the machine with what the log has up to `until`.
+pub(super) fn take_in(talk: &mut Talk, reader: &mut LogReader, until: u64, step: &mut Step) -> std::io::Result<()> {
+    let mut buffer = vec![0; READ_BYTES];
+    while talk.fed_to < until {
+        let wanted = usize::try_from(until - talk.fed_to).unwrap_or(READ_BYTES).min(READ_BYTES);
+        let count = match reader.read_at(talk.fed_to, &mut buffer[..wanted]) {
+            Ok(0) => {
+                // Past its bound the log has lost its beginning: go on with what is there.
+                let first = reader.range()?.start;
+                if first <= talk.fed_to {
+                    return Ok(());
+                }
+                step.oddities.push(format!("{} bytes of the log are gone", first - talk.fed_to));
+                (talk.fed_to, talk.read_to) = (first, first);
+                talk.lines = coven_acp::Lines::default();
+                continue;
+            }
+            Ok(count) => count,
+            Err(error) => return Err(error),
+        };
+        let machine = &mut talk.machine;
+        let fed = talk.lines.feed(&buffer[..count], |taken| match taken {
+            Taken::Line(line) => machine.line(line, step),
+            Taken::TooLong => step.oddities.push("a line that is too long was left out".to_owned()),
+        });
+        if let Some(end) = fed.lines_end {
+            talk.read_to = talk.fed_to + end as u64;
+        }
+        talk.fed_to += count as u64;
+    }
+    Ok(())
+}

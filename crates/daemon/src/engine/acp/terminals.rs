@@ -1,0 +1,219 @@
+//! Terminals that an agent opens: each has a holder of its own, so that it outlives the daemon like any session.
+
+use std::collections::BTreeMap;
+use std::ffi::OsStr;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use coven_acp::RpcError;
+use coven_domain::SessionId;
+use coven_domain::session::ExitStatus;
+use coven_holder::journal::{JournalReader, Record};
+use coven_holder::log::LogReader;
+use coven_holder::wire::{Decoder, How, Reply, Request, VERSION};
+use coven_holder::{SOCKET, Spec, Stage};
+use coven_host::program;
+use serde_json::{Value, json};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+
+use super::super::spawn::reap;
+use super::super::{Engine, control};
+use super::{Conversation, files};
+
+/// What is kept of a terminal's output; an agent may ask for less.
+const KEPT_BYTES: u64 = 16 << 20;
+const SHOWN_BYTES: u64 = 1 << 20;
+const GRACE_MS: u32 = 2000;
+const LIMIT_FILE: &str = "output-limit";
+
+impl Engine {
+    fn terminal_dir(&self, id: SessionId, terminal: &str) -> Result<PathBuf, RpcError> {
+        let is_ours = terminal.strip_prefix('t').is_some_and(|digits| {
+            !digits.is_empty() && digits.len() < 20 && digits.bytes().all(|byte| byte.is_ascii_digit())
+        });
+        match is_ours {
+            true => Ok(self.home.session_dir(id).join("terminals").join(terminal)),
+            false => Err(RpcError::invalid_params(format!("there is no terminal {terminal:?}"))),
+        }
+    }
+
+    fn known_terminal(&self, id: SessionId, terminal: &str) -> Result<PathBuf, RpcError> {
+        let dir = self.terminal_dir(id, terminal)?;
+        match dir.join(coven_holder::JOURNAL).exists() {
+            true => Ok(dir),
+            false => Err(RpcError::invalid_params(format!("there is no terminal {terminal:?}"))),
+        }
+    }
+
+    pub(super) async fn create_terminal(
+        self: &Arc<Self>,
+        conversation: &Conversation,
+        terminal: &str,
+        mut argv: Vec<String>,
+        env: &[(String, String)],
+        cwd: Option<&str>,
+        output_limit: Option<u64>,
+    ) -> Result<(), RpcError> {
+        let dir = self.terminal_dir(conversation.id, terminal)?;
+        if dir.exists() {
+            // An earlier daemon started it and was stopped before it could say so.
+            return Ok(());
+        }
+        let cwd = match cwd {
+            Some(cwd) => files::inside(&conversation.cwd, cwd)?,
+            None => conversation.cwd.clone(),
+        };
+        if !cwd.is_dir() {
+            return Err(RpcError::invalid_params(format!("{} is not a folder", cwd.display())));
+        }
+        let mut variables = self.agents_environment(conversation.id).await;
+        variables.extend(env.iter().filter(|(name, _)| !name.starts_with("LD_")).cloned());
+        // Many agents send a whole command line instead of a program: then a shell knows what it means.
+        let path = variables.get("PATH").map(OsStr::new);
+        match program::find(&argv[0], path) {
+            Some(found) => argv[0] = found.to_string_lossy().into_owned(),
+            None if argv.len() == 1 => argv = vec!["/bin/sh".to_owned(), "-c".to_owned(), argv.remove(0)],
+            None => return Err(RpcError::not_found(&argv[0])),
+        }
+        std::fs::create_dir_all(dir.parent().expect("it lies in the session's folder"))
+            .map_err(|error| RpcError::internal(format!("the terminal's folder cannot be made: {error}")))?;
+        let spec = Spec {
+            dir: dir.clone(),
+            stage: Stage::Terminal,
+            argv,
+            env: variables.into_iter().collect(),
+            cwd,
+            rows: 40,
+            cols: 120,
+            typed: String::new(),
+            max_output_bytes: KEPT_BYTES,
+            open_files: None,
+            segment_bytes: KEPT_BYTES / 8,
+        };
+        let holder = self.prepare_holder_at(&format!("{}/{terminal}", conversation.id), dir.clone());
+        let (holder, _) = holder.brief(spec).await.map_err(RpcError::internal)?;
+        let limit = output_limit.unwrap_or(SHOWN_BYTES).min(KEPT_BYTES);
+        let _ = std::fs::write(dir.join(LIMIT_FILE), limit.to_string());
+        reap(holder);
+        Ok(())
+    }
+
+    /// The environment that the agent itself was started with: it is written down nowhere else.
+    async fn agents_environment(&self, id: SessionId) -> BTreeMap<String, String> {
+        let pid = self.session(id).await.ok().and_then(|session| session.process).map(|process| process.pid);
+        let bytes = pid.and_then(|pid| std::fs::read(format!("/proc/{pid}/environ")).ok()).unwrap_or_default();
+        bytes
+            .split(|byte| *byte == 0)
+            .filter_map(|pair| {
+                let (name, value) = std::str::from_utf8(pair).ok()?.split_once('=')?;
+                Some((name.to_owned(), value.to_owned()))
+            })
+            .collect()
+    }
+
+    pub(super) async fn terminal_output(&self, id: SessionId, terminal: &str) -> Result<Value, RpcError> {
+        let dir = self.known_terminal(id, terminal)?;
+        let read = move || -> std::io::Result<Value> {
+            let limit = std::fs::read_to_string(dir.join(LIMIT_FILE)).ok().and_then(|text| text.parse().ok());
+            let mut reader = LogReader::new(&dir);
+            let range = reader.range()?;
+            let from = range.end.saturating_sub(limit.unwrap_or(SHOWN_BYTES)).max(range.start);
+            let mut bytes = vec![0; usize::try_from(range.end - from).unwrap_or(0)];
+            let mut filled = 0;
+            while filled < bytes.len() {
+                match reader.read_at(from + filled as u64, &mut bytes[filled..])? {
+                    0 => break,
+                    count => filled += count,
+                }
+            }
+            // A character that was cut in two at the front is left out.
+            let cut = if from > 0 { bytes.iter().take(4).take_while(|byte| **byte & 0xc0 == 0x80).count() } else { 0 };
+            let text = String::from_utf8_lossy(&bytes[cut..filled]).replace("\r\n", "\n");
+            let mut answer = json!({ "output": text, "truncated": from > 0 });
+            if let Some(status) = exit_of(&dir) {
+                answer["exitStatus"] = exit_json(status);
+            }
+            Ok(answer)
+        };
+        let output = tokio::task::spawn_blocking(read).await;
+        match output {
+            Ok(Ok(output)) => Ok(output),
+            Ok(Err(error)) => Err(RpcError::internal(error.to_string())),
+            Err(error) => Err(RpcError::internal(error.to_string())),
+        }
+    }
+
+    pub(super) async fn terminal_exit(&self, id: SessionId, terminal: &str) -> Result<Value, RpcError> {
+        let dir = self.known_terminal(id, terminal)?;
+        let told = wait_for_exit(&dir).await.or_else(|| exit_of(&dir));
+        // Its holder is gone without a word: it was killed, and its program with it.
+        Ok(exit_json(told.unwrap_or(ExitStatus::Signal(9))))
+    }
+
+    pub(super) async fn kill_terminal(&self, id: SessionId, terminal: &str) -> Result<(), RpcError> {
+        end_terminal(&self.known_terminal(id, terminal)?).await;
+        Ok(())
+    }
+
+    /// The agent is gone: nothing it started in a terminal stays.
+    pub(crate) async fn end_terminals(&self, id: SessionId) {
+        let Ok(entries) = std::fs::read_dir(self.home.session_dir(id).join("terminals")) else { return };
+        for dir in entries.flatten().map(|entry| entry.path()) {
+            end_terminal(&dir).await;
+        }
+    }
+}
+
+async fn end_terminal(dir: &Path) {
+    if dir.join(SOCKET).exists() {
+        let end = Request::End { how: How::Kill, grace_ms: GRACE_MS };
+        if let Err(error) = control::tell(dir, &[end]).await {
+            tracing::debug!(dir = %dir.display(), %error, "a terminal had ended by itself");
+        }
+    }
+}
+
+/// Until the holder tells; nothing if it is not there.
+async fn wait_for_exit(dir: &Path) -> Option<ExitStatus> {
+    let mut stream = control::connect(dir).await.ok()?;
+    let hello = [Request::Hello { version: VERSION }.encode(), Request::Watch.encode()].concat();
+    stream.write_all(&hello).await.ok()?;
+    let (mut decoder, mut buffer) = (Decoder::default(), [0; 1024]);
+    loop {
+        while let Some(reply) = decoder.reply().ok()? {
+            if let Reply::Exited { status, .. } = reply {
+                return Some(status);
+            }
+        }
+        match stream.read(&mut buffer).await.ok()? {
+            0 => return None,
+            count => decoder.feed(&buffer[..count]),
+        }
+    }
+}
+
+fn exit_of(dir: &Path) -> Option<ExitStatus> {
+    let mut journal = JournalReader::open(&dir.join(coven_holder::JOURNAL)).ok()?;
+    let mut exit = None;
+    loop {
+        let records = journal.read_more(1 << 20).ok()?;
+        if records.is_empty() {
+            return exit;
+        }
+        exit = records.iter().find_map(|(_, stamped)| match stamped.record {
+            Record::Exit(status) => Some(status),
+            _ => None,
+        });
+    }
+}
+
+fn exit_json(status: ExitStatus) -> Value {
+    match status {
+        ExitStatus::Code(code) => json!({ "exitCode": code, "signal": null }),
+        ExitStatus::Signal(signal) => {
+            let name = rustix::process::Signal::from_named_raw(signal)
+                .map_or_else(|| signal.to_string(), |signal| format!("{signal:?}"));
+            json!({ "exitCode": null, "signal": name })
+        }
+    }
+}

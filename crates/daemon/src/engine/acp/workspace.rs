@@ -1,0 +1,90 @@
+//! How an agent is started over ACP: its argv, and the flag that names its workspace where it has one.
+
+use std::collections::HashMap;
+use std::ffi::OsStr;
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, SystemTime};
+
+use coven_domain::harness::{Harness, Program};
+use coven_host::program;
+use tokio::process::Command;
+
+use super::super::Engine;
+use crate::error::EngineError;
+
+/// How long a program may take to print its help.
+const HELP_LIMIT: Duration = Duration::from_secs(20);
+
+/// Which program files list their workspace flag; asked once for each.
+#[derive(Default)]
+pub(crate) struct Asked(Mutex<HashMap<(PathBuf, SystemTime, u64), bool>>);
+
+impl Engine {
+    /// Program and arguments for a session over ACP in this folder.
+    pub(crate) async fn acp_argv(
+        &self,
+        harness: &Harness,
+        env: &std::collections::BTreeMap<String, String>,
+        cwd: &Path,
+    ) -> Result<Vec<String>, EngineError> {
+        let Some(args) = &harness.acp_args else { return Err(EngineError::NoAcp(harness.id.clone())) };
+        let path = env.get("PATH").map(OsStr::new);
+        let mut argv = match &harness.acp_program {
+            Some(name) => {
+                let found = program::find(name, path).ok_or_else(|| EngineError::NotInstalled {
+                    id: harness.id.clone(),
+                    program: name.clone(),
+                    hint: format!("{} speaks ACP through it; install its package", harness.label),
+                })?;
+                vec![found.to_string_lossy().into_owned()]
+            }
+            None => self.harness_program(harness, env).ok_or_else(|| EngineError::NotInstalled {
+                id: harness.id.clone(),
+                program: match &harness.program {
+                    Program::Named(name) => name.clone(),
+                    Program::UserShell => "SHELL".to_owned(),
+                    Program::Coven(_) => "coven".to_owned(),
+                },
+                hint: harness.install_hint.clone(),
+            })?,
+        };
+        let program = PathBuf::from(&argv[0]);
+        argv.extend(args.iter().cloned());
+        if let Some(flag) = &harness.workspace_flag
+            && self.lists(&program, flag, env).await
+        {
+            argv.extend([flag.clone(), cwd.to_string_lossy().into_owned()]);
+        }
+        Ok(argv)
+    }
+
+    /// Whether the program's own help lists the flag.
+    async fn lists(&self, program: &Path, flag: &str, env: &std::collections::BTreeMap<String, String>) -> bool {
+        let Ok(metadata) = std::fs::metadata(program) else { return false };
+        let key = (program.to_owned(), metadata.modified().unwrap_or(SystemTime::UNIX_EPOCH), metadata.len());
+        if let Some(known) = self.asked.0.lock().unwrap_or_else(PoisonError::into_inner).get(&key) {
+            return *known;
+        }
+        let output = Command::new(program)
+            .arg("--help")
+            .env_clear()
+            .envs(env)
+            .stdin(Stdio::null())
+            .stderr(Stdio::piped())
+            .kill_on_drop(true)
+            .output();
+        let lists = match tokio::time::timeout(HELP_LIMIT, output).await {
+            Ok(Ok(output)) => {
+                let text = [output.stdout, output.stderr].concat();
+                String::from_utf8_lossy(&text)
+                    .split(|c: char| c.is_whitespace() || matches!(c, '=' | ',' | '[' | ']' | '<' | '('))
+                    .any(|word| word == flag)
+            }
+            Ok(Err(_)) | Err(_) => false,
+        };
+        self.asked.0.lock().unwrap_or_else(PoisonError::into_inner).insert(key, lists);
+        lists
+    }
+}

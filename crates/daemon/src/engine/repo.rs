@@ -1,0 +1,113 @@
+//! Repositories that sessions are bound to: added, listed, taken off the list.
+
+use std::path::Path;
+
+use coven_domain::RepoId;
+use coven_domain::repo::Repo;
+use coven_domain::text::Title;
+use coven_host::git::{self, GitError};
+use coven_host::{WorkDirError, clock};
+use coven_store::Change;
+use uuid::Uuid;
+
+use super::Engine;
+use crate::error::EngineError;
+
+impl Engine {
+    /// Registers the Git repository that holds `path`; one that is registered already is given back. The second value
+    /// says whether it is new.
+    pub async fn add_repo(&self, path: &Path, name: Option<&str>) -> Result<(Repo, bool), EngineError> {
+        if !path.is_absolute() {
+            return Err(EngineError::Invalid(format!("path: {} is not absolute; give the whole path", path.display())));
+        }
+        let name = name.map(Title::parse).transpose()?.map(Title::into_string);
+        let asked = path.to_owned();
+        let top = tokio::task::spawn_blocking(move || -> Result<_, EngineError> {
+            let real = std::fs::canonicalize(&asked).map_err(|_| WorkDirError::Missing(asked.clone()))?;
+            Ok(git::top_of(&real)?)
+        })
+        .await
+        .expect("looking does not panic")?;
+        self.must_be_in_workspace(path, &top)?;
+        let name = name.unwrap_or_else(|| {
+            top.file_name().map_or_else(|| "repo".to_owned(), |name| name.to_string_lossy().into_owned())
+        });
+        let now = clock::now();
+        let Some(text) = top.to_str() else {
+            return Err(EngineError::Invalid(format!("path: {} is not UTF-8; rename the folder", top.display())));
+        };
+        let mut tx = self.store.begin().await?;
+        if let Some(mut repo) = tx.repo_at(text).await? {
+            if repo.removed_at.take().is_some() {
+                repo.name = name;
+                tx.record(Change::RepoChanged { repo: repo.clone(), event: "added" }, now).await?;
+                self.commit(tx).await?;
+                return Ok((repo, true));
+            }
+            return Ok((repo, false));
+        }
+        let id = RepoId::from_uuid(Uuid::new_v4());
+        let repo = Repo { id, name, path: text.to_owned(), created_at: now, removed_at: None };
+        tx.record(Change::RepoAdded(repo.clone()), now).await?;
+        self.commit(tx).await?;
+        Ok((repo, true))
+    }
+
+    /// Inside the workspace, links and dots resolved; a try to leave it is logged with what was asked for.
+    fn must_be_in_workspace(&self, asked: &Path, real: &Path) -> Result<(), EngineError> {
+        let root = &self.agents.workspace_root;
+        if real.starts_with(root) {
+            return Ok(());
+        }
+        tracing::warn!(
+            asked = %asked.display(), path = %real.display(), root = %root.display(),
+            "a repository outside the workspace was asked for"
+        );
+        Err(EngineError::RepoOutsideRoot { path: real.to_owned(), root: root.clone() })
+    }
+
+    pub async fn repos(&self) -> Result<Vec<Repo>, EngineError> {
+        Ok(self.store.repos().await?)
+    }
+
+    /// One that is on the list.
+    pub async fn repo(&self, id: RepoId) -> Result<Repo, EngineError> {
+        let repo = self.store.repo(id).await?.filter(|repo| repo.removed_at.is_none());
+        repo.ok_or(EngineError::RepoNotFound(id))
+    }
+
+    /// The repo a session may be bound to now: on the list, there, still a repository inside the workspace.
+    pub(crate) async fn usable_repo(&self, id: RepoId) -> Result<Repo, EngineError> {
+        let repo = self.repo(id).await?;
+        let path = Path::new(&repo.path).to_owned();
+        let asked = path.clone();
+        let top = tokio::task::spawn_blocking(move || -> Result<_, EngineError> {
+            let real = std::fs::canonicalize(&asked).map_err(|_| WorkDirError::Missing(asked.clone()))?;
+            Ok(git::top_of(&real)?)
+        })
+        .await
+        .expect("looking does not panic")?;
+        self.must_be_in_workspace(&path, &top)?;
+        match top == path {
+            true => Ok(repo),
+            // A link was put in its place, or it became a folder of another repository.
+            false => Err(GitError::NotARepository(path).into()),
+        }
+    }
+
+    /// Takes it off the list; refused while a session works in it. Nothing on the disk changes.
+    pub async fn remove_repo(&self, id: RepoId) -> Result<Repo, EngineError> {
+        let now = clock::now();
+        let mut tx = self.store.begin().await?;
+        let repo = tx.repo(id).await?.filter(|repo| repo.removed_at.is_none());
+        let mut repo = repo.ok_or(EngineError::RepoNotFound(id))?;
+        let sessions = tx.active_sessions_of(id).await?;
+        if sessions > 0 {
+            return Err(EngineError::RepoInUse { id, sessions });
+        }
+        repo.removed_at = Some(now);
+        tx.record(Change::RepoChanged { repo: repo.clone(), event: "removed" }, now).await?;
+        self.commit(tx).await?;
+        Ok(repo)
+    }
+}

@@ -1,0 +1,88 @@
+//! The conversation view of an ACP session: messages, and how they change while they are written.
+
+use serde_json::{Map, Value, json};
+
+use crate::words;
+use crate::{MessageId, Timestamp};
+
+words! {
+    /// Who speaks.
+    pub enum Role { User = "user", Agent = "agent", System = "system" }
+}
+
+/// A message as it is from now on. Its content is JSON text with a `type`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Message {
+    pub id: MessageId,
+    pub role: Role,
+    pub content: String,
+}
+
+impl Message {
+    pub fn new(id: MessageId, role: Role, content: &Value) -> Self {
+        Self { id, role, content: content.to_string() }
+    }
+}
+
+words! {
+    /// What a streamed text is.
+    pub enum TextKind { Text = "text", Thought = "thought" }
+}
+
+/// One change of a session's messages.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum MessageChange {
+    /// A message nobody has seen yet.
+    Added(Message),
+    /// It takes the place of whatever was there under its id: an earlier version, or its pieces.
+    Put(Message),
+    /// More of a message that is still being written.
+    Piece(Piece),
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Piece {
+    pub id: MessageId,
+    /// The message it is a piece of.
+    pub whole: MessageId,
+    pub role: Role,
+    pub kind: TextKind,
+    pub text: String,
+    pub is_replayed: bool,
+}
+
+impl Piece {
+    pub fn content(&self) -> Value {
+        text_content(self.kind, &self.text, true, self.is_replayed)
+    }
+}
+
+/// `{"type":"text","text":…,"partial":…}`.
+pub fn text_content(kind: TextKind, text: &str, is_partial: bool, is_replayed: bool) -> Value {
+    let mut content = json!({ "type": kind.as_str(), "text": text, "partial": is_partial });
+    if is_replayed {
+        content["replayed"] = Value::Bool(true);
+    }
+    content
+}
+
+/// What the system has to say about an end or a failure, with whatever else is known.
+pub fn error_content(message: &str, more: Map<String, Value>) -> Value {
+    let mut content = Map::from_iter([("type".to_owned(), json!("error")), ("message".to_owned(), json!(message))]);
+    content.extend(more);
+    Value::Object(content)
+}
+
+/// A message as the store gives it back.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct StoredMessage {
+    /// Grows with every change of the session's messages.
+    pub number: u64,
+    pub id: MessageId,
+    /// The message that this is, or is a piece of.
+    pub whole: MessageId,
+    pub role: Role,
+    pub at: Timestamp,
+    pub content: String,
+    pub is_piece: bool,
+}

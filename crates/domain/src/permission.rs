@@ -1,0 +1,209 @@
+//! An agent's request for permission: what it wants, the options it offers, and who decided.
+
+use std::collections::BTreeMap;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::words;
+use crate::{PermissionId, SessionId, Timestamp};
+
+words! {
+    /// Where a request stands. The first answer wins; a session that ends or a turn that is cancelled takes it along.
+    pub enum PermissionState { Pending = "pending", Answered = "answered", Cancelled = "cancelled" }
+}
+
+words! {
+    pub enum AnsweredBy { Human = "human", Rule = "rule", Session = "session" }
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PermissionOption {
+    pub id: String,
+    pub name: String,
+    /// `allow_once`, `allow_always`, `reject_once`, `reject_always`, or what the agent says.
+    pub kind: String,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+pub struct Permission {
+    pub id: PermissionId,
+    pub session: SessionId,
+    pub state: PermissionState,
+    /// What is asked, in one line.
+    pub title: String,
+    pub options: Vec<PermissionOption>,
+    /// The tool call as the agent told it.
+    pub tool_call: Value,
+    pub answer: Option<String>,
+    pub answered_by: Option<AnsweredBy>,
+    pub created_at: Timestamp,
+    pub answered_at: Option<Timestamp>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum NoAnswer {
+    #[error("it was already answered: {0}")]
+    AlreadyAnswered(String),
+    #[error("it was withdrawn: the turn was cancelled or the session ended")]
+    Cancelled,
+    #[error("there is no option {asked:?}; there are: {known}")]
+    UnknownOption { asked: String, known: String },
+    #[error("the agent offers no way to {0} this")]
+    NoSuchOption(Decision),
+}
+
+impl Permission {
+    /// Takes an answer; the first one wins.
+    pub fn answered(&mut self, option: &str, by: AnsweredBy, now: Timestamp) -> Result<(), NoAnswer> {
+        match self.state {
+            PermissionState::Pending => {}
+            PermissionState::Answered => {
+                return Err(NoAnswer::AlreadyAnswered(self.answer.clone().unwrap_or_default()));
+            }
+            PermissionState::Cancelled => return Err(NoAnswer::Cancelled),
+        }
+        if !self.options.iter().any(|known| known.id == option) {
+            let known: Vec<&str> = self.options.iter().map(|known| known.id.as_str()).collect();
+            return Err(NoAnswer::UnknownOption { asked: option.to_owned(), known: known.join(", ") });
+        }
+        self.state = PermissionState::Answered;
+        self.answer = Some(option.to_owned());
+        self.answered_by = Some(by);
+        self.answered_at = Some(now);
+        Ok(())
+    }
+
+    /// Nobody waits for the answer any more.
+    pub fn cancelled(&mut self, by: AnsweredBy, now: Timestamp) -> bool {
+        let was_pending = self.state == PermissionState::Pending;
+        if was_pending {
+            self.state = PermissionState::Cancelled;
+            self.answered_by = Some(by);
+            self.answered_at = Some(now);
+        }
+        was_pending
+    }
+}
+
+words! {
+    /// A human's or a rule's word, whatever the agent's options are called.
+    pub enum Decision { Allow = "allow", Deny = "deny" }
+}
+
+impl Decision {
+    /// The option that means it and binds least: once before always.
+    pub fn among(self, options: &[PermissionOption]) -> Result<&PermissionOption, NoAnswer> {
+        let kinds: [&str; 2] = match self {
+            Self::Allow => ["allow_once", "allow_always"],
+            Self::Deny => ["reject_once", "reject_always"],
+        };
+        kinds
+            .iter()
+            .find_map(|kind| options.iter().find(|option| option.kind == *kind))
+            .ok_or(NoAnswer::NoSuchOption(self))
+    }
+}
+
+/// What to do with a request before anybody is asked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub enum Rule {
+    Allow,
+    #[default]
+    Ask,
+    Deny,
+}
+
+/// Rules for agents' requests for permission.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
+pub struct PermissionsConfig {
+    /// Where no other rule holds.
+    pub default: Rule,
+    /// By harness id.
+    pub harnesses: BTreeMap<String, Rule>,
+    /// By the repo's name or path.
+    pub repos: BTreeMap<String, Rule>,
+}
+
+impl PermissionsConfig {
+    /// The rule for a request. Where a harness's and a repo's rule both hold, the stricter one does.
+    pub fn rule(&self, harness: &str, repo_name: &str, repo_path: &str) -> Rule {
+        let repo = self.repos.get(repo_path).or_else(|| self.repos.get(repo_name));
+        self.harnesses.get(harness).into_iter().chain(repo).max().copied().unwrap_or(self.default)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn option(id: &str, kind: &str) -> PermissionOption {
+        PermissionOption { id: id.to_owned(), name: id.to_owned(), kind: kind.to_owned() }
+    }
+
+    fn request() -> Permission {
+        Permission {
+            id: PermissionId::from_uuid(uuid::Uuid::from_u128(1)),
+            session: SessionId::from_uuid(uuid::Uuid::from_u128(2)),
+            state: PermissionState::Pending,
+            title: "touch x".to_owned(),
+            // Always stands first, as some agents have it.
+            options: vec![option("aa", "allow_always"), option("a", "allow_once"), option("r", "reject_once")],
+            tool_call: Value::Null,
+            answer: None,
+            answered_by: None,
+            created_at: Timestamp::from_millis(1),
+            answered_at: None,
+        }
+    }
+
+    #[test]
+    fn the_first_answer_wins() {
+        let mut it = request();
+        it.answered("a", AnsweredBy::Human, Timestamp::from_millis(2)).expect("an open request");
+        let second = it.answered("r", AnsweredBy::Human, Timestamp::from_millis(3));
+        assert_eq!(second, Err(NoAnswer::AlreadyAnswered("a".to_owned())));
+        assert_eq!((it.answer.as_deref(), it.answered_at), (Some("a"), Some(Timestamp::from_millis(2))));
+        assert!(!it.cancelled(AnsweredBy::Session, Timestamp::from_millis(4)), "what is answered stays answered");
+    }
+
+    #[test]
+    fn an_option_that_is_not_there_is_refused_and_changes_nothing() {
+        let mut it = request();
+        let refused = it.answered("yes", AnsweredBy::Human, Timestamp::from_millis(2)).expect_err("no such option");
+        assert_eq!(refused.to_string(), "there is no option \"yes\"; there are: aa, a, r");
+        assert_eq!(it, request());
+    }
+
+    #[test]
+    fn a_withdrawn_request_takes_no_answer() {
+        let mut it = request();
+        assert!(it.cancelled(AnsweredBy::Session, Timestamp::from_millis(2)));
+        assert_eq!(it.answered("a", AnsweredBy::Human, Timestamp::from_millis(3)), Err(NoAnswer::Cancelled));
+    }
+
+    #[test]
+    fn allow_means_once_wherever_the_option_stands() {
+        let it = request();
+        assert_eq!(Decision::Allow.among(&it.options).map(|option| option.id.as_str()), Ok("a"));
+        assert_eq!(Decision::Deny.among(&it.options).map(|option| option.id.as_str()), Ok("r"));
+        assert_eq!(Decision::Deny.among(&it.options[..1]), Err(NoAnswer::NoSuchOption(Decision::Deny)));
+    }
+
+    #[test]
+    fn the_stricter_of_two_rules_holds() {
+        let rules: PermissionsConfig = serde_json::from_value(serde_json::json!({
+            "harnesses": { "goose": "allow", "kimi": "ask" },
+            "repos": { "secret": "deny", "/play": "allow" }
+        }))
+        .expect("rules");
+        assert_eq!(rules.rule("goose", "x", "/x"), Rule::Allow);
+        assert_eq!(rules.rule("goose", "secret", "/s"), Rule::Deny);
+        assert_eq!(rules.rule("kimi", "play", "/play"), Rule::Ask);
+        assert_eq!(rules.rule("pi", "play", "/play"), Rule::Allow);
+        assert_eq!(rules.rule("pi", "x", "/x"), Rule::Ask);
+    }
+}

@@ -1,0 +1,183 @@
+//! Messages of ACP sessions, and where the daemon stands in their streams.
+
+use coven_domain::message::{MessageChange, Role, StoredMessage};
+use coven_domain::{MessageId, SessionId, Timestamp};
+use rusqlite::{Connection, OptionalExtension, Row, params};
+use serde_json::json;
+use serde_json::value::RawValue;
+
+use super::{count, events, integer, parsed, sessions, to_json, unsigned};
+use crate::{Conversation, MessageQuery, Progress, StoreError};
+
+/// An event carries a message's content up to this many bytes; beyond it only where to find it.
+const EVENT_CONTENT_BYTES: usize = 64 << 10;
+
+/// Writes the changes with an event for each and touches the session; gives the last event's number.
+pub(super) fn change(
+    connection: &Connection,
+    id: SessionId,
+    changes: &[MessageChange],
+    now: Timestamp,
+) -> Result<u64, StoreError> {
+    let key = sessions::key_of(connection, id)?.ok_or(StoreError::NotFound)?;
+    let (mut number, last_at) = last(connection, key)?;
+    // Every message has a time of its own, so that "after this time" leaves none out.
+    let mut at = now.not_before(Timestamp::from_millis(last_at.as_millis() + 1));
+    let mut newest = events::newest(connection)?;
+    for change in changes {
+        number += 1;
+        let (message, whole, role, content, is_piece) = match change {
+            MessageChange::Added(message) | MessageChange::Put(message) => {
+                (message.id, message.id, message.role, message.content.clone(), false)
+            }
+            MessageChange::Piece(piece) => (piece.id, piece.whole, piece.role, piece.content().to_string(), true),
+        };
+        if let MessageChange::Put(message) = change {
+            connection.prepare_cached("DELETE FROM messages WHERE whole = ?1")?.execute([message.id.to_string()])?;
+        }
+        connection
+            .prepare_cached(
+                "INSERT INTO messages (session_key, number, id, whole, role, content, at, is_piece)
+                 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)",
+            )?
+            .execute(params![
+                key,
+                integer(number),
+                message.to_string(),
+                whole.to_string(),
+                role.as_str(),
+                content,
+                at.as_millis(),
+                is_piece
+            ])?;
+        let stored = StoredMessage { number, id: message, whole, role, at, content, is_piece };
+        newest = note(connection, id, &stored)?;
+        at = Timestamp::from_millis(at.as_millis() + 1);
+    }
+    connection
+        .prepare_cached("UPDATE sessions SET updated_at = max(updated_at, ?2) WHERE key = ?1")?
+        .execute(params![key, now.as_millis()])?;
+    Ok(newest)
+}
+
+fn note(connection: &Connection, session: SessionId, message: &StoredMessage) -> Result<u64, StoreError> {
+    let kind = if message.is_piece { "message.chunk" } else { "message.added" };
+    let content = match message.content.len() <= EVENT_CONTENT_BYTES {
+        true => Some(RawValue::from_string(message.content.clone()).map_err(|error| {
+            StoreError::corrupt(format!("a message's content is no JSON: {error}"))
+        })?),
+        false => None,
+    };
+    let payload = to_json(&json!({
+        "session_id": session,
+        "message": {
+            "number": message.number,
+            "id": message.id,
+            "message_id": message.whole,
+            "role": message.role,
+            "at": message.at.to_string(),
+        },
+    }));
+    // The content goes in as the text it is.
+    let payload = match content {
+        Some(content) => format!("{},\"content\":{content}}}}}", &payload[..payload.len() - 2]),
+        None => payload,
+    };
+    events::append(connection, kind, &session.to_string(), message.at, &payload)
+}
+
+/// The newest number and time of a session's messages.
+fn last(connection: &Connection, key: i64) -> Result<(u64, Timestamp), StoreError> {
+    let found = connection
+        .prepare_cached("SELECT number, at FROM messages WHERE session_key = ?1 ORDER BY number DESC LIMIT 1")?
+        .query_row([key], |row| Ok((row.get::<_, i64>(0)?, row.get::<_, i64>(1)?)))
+        .optional()?;
+    match found {
+        Some((number, at)) => Ok((unsigned(number)?, Timestamp::from_millis(at))),
+        None => Ok((0, Timestamp::from_millis(0))),
+    }
+}
+
+pub(super) fn list(
+    connection: &Connection,
+    id: SessionId,
+    query: &MessageQuery,
+) -> Result<Vec<StoredMessage>, StoreError> {
+    let Some(key) = sessions::key_of(connection, id)? else { return Ok(Vec::new()) };
+    let mut statement = connection.prepare_cached(
+        "SELECT number, id, whole, role, at, content, is_piece FROM messages
+         WHERE session_key = ?1 AND number > ?2 AND at > ?3 ORDER BY number LIMIT ?4",
+    )?;
+    let since = query.since.map_or(-1, Timestamp::as_millis);
+    let limit = query.limit.map_or(-1, count);
+    let mut rows = statement.query(params![key, integer(query.after), since, limit])?;
+    let mut messages = Vec::new();
+    while let Some(row) = rows.next()? {
+        messages.push(from_row(row)?);
+    }
+    Ok(messages)
+}
+
+fn from_row(row: &Row<'_>) -> Result<StoredMessage, StoreError> {
+    Ok(StoredMessage {
+        number: unsigned(row.get(0)?)?,
+        id: parsed::<MessageId>(row.get_ref(1)?.as_str()?)?,
+        whole: parsed(row.get_ref(2)?.as_str()?)?,
+        role: parsed::<Role>(row.get_ref(3)?.as_str()?)?,
+        at: Timestamp::from_millis(row.get(4)?),
+        content: row.get(5)?,
+        is_piece: row.get(6)?,
+    })
+}
+
+pub(super) fn conversation(connection: &Connection, id: SessionId) -> Result<Option<Conversation>, StoreError> {
+    let Some(key) = sessions::key_of(connection, id)? else { return Ok(None) };
+    let found = connection
+        .prepare_cached("SELECT read_to, written_to, state FROM conversations WHERE session_key = ?1")?
+        .query_row([key], |row| Ok((row.get::<_, i64>(0)?, row.get::<_, i64>(1)?, row.get(2)?)))
+        .optional()?;
+    let Some((read_to, written_to, state)) = found else { return Ok(None) };
+    let mut statement =
+        connection.prepare_cached("SELECT offset, line FROM outbox WHERE session_key = ?1 ORDER BY offset")?;
+    let mut rows = statement.query([key])?;
+    let mut outbox = Vec::new();
+    while let Some(row) = rows.next()? {
+        outbox.push((unsigned(row.get(0)?)?, row.get(1)?));
+    }
+    Ok(Some(Conversation { read_to: unsigned(read_to)?, written_to: unsigned(written_to)?, state, outbox }))
+}
+
+pub(super) fn save(connection: &Connection, id: SessionId, progress: &Progress<'_>) -> Result<(), StoreError> {
+    let key = sessions::key_of(connection, id)?.ok_or(StoreError::NotFound)?;
+    match progress.state {
+        Some(state) => connection
+            .prepare_cached(
+                "INSERT INTO conversations (session_key, read_to, written_to, state) VALUES (?1, ?2, ?3, ?4)
+                 ON CONFLICT DO UPDATE SET read_to = ?2, written_to = ?3, state = ?4",
+            )?
+            .execute(params![key, integer(progress.read_to), integer(progress.written_to), state])?,
+        None => connection
+            .prepare_cached("UPDATE conversations SET read_to = ?2, written_to = ?3 WHERE session_key = ?1")?
+            .execute(params![key, integer(progress.read_to), integer(progress.written_to)])?,
+    };
+    if progress.delivered_to > 0 {
+        // Only what ends before it: a line that is half delivered is still needed.
+        connection
+            .prepare_cached("DELETE FROM outbox WHERE session_key = ?1 AND offset + length(CAST(line AS BLOB)) <= ?2")?
+            .execute(params![key, integer(progress.delivered_to)])?;
+    }
+    for (offset, line) in progress.lines {
+        connection
+            .prepare_cached("INSERT INTO outbox (session_key, offset, line) VALUES (?1, ?2, ?3)")?
+            .execute(params![key, integer(*offset), line])?;
+    }
+    Ok(())
+}
+
+/// All that belongs to the conversation of a session that goes.
+pub(super) fn delete(connection: &Connection, key: i64) -> Result<(), StoreError> {
+    for table in ["messages", "conversations", "outbox", "permissions"] {
+        connection.prepare_cached(&format!("DELETE FROM {table} WHERE session_key = ?1"))?.execute([key])?;
+    }
+    Ok(())
+}

@@ -1,0 +1,81 @@
+//! Rows of `permissions`.
+
+use coven_domain::permission::Permission;
+use coven_domain::{PermissionId, SessionId, Timestamp};
+use rusqlite::{Connection, Row, params};
+
+use super::{from_json, parsed, sessions, to_json};
+use crate::{PermissionQuery, StoreError};
+
+macro_rules! select {
+    ($rest:literal) => {
+        concat!(
+            "SELECT permissions.id, sessions.id, permissions.state, permissions.title, options, tool_call, answer, \
+             answered_by, permissions.created_at, answered_at \
+             FROM permissions JOIN sessions ON sessions.key = permissions.session_key ",
+            $rest
+        )
+    };
+}
+
+pub(super) fn put(connection: &Connection, permission: &Permission) -> Result<(), StoreError> {
+    let key = sessions::key_of(connection, permission.session)?.ok_or(StoreError::NotFound)?;
+    connection
+        .prepare_cached(
+            "INSERT OR REPLACE INTO permissions
+             (id, session_key, state, title, options, tool_call, answer, answered_by, created_at, answered_at)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)",
+        )?
+        .execute(params![
+            permission.id.to_string(),
+            key,
+            permission.state.as_str(),
+            permission.title,
+            to_json(&permission.options),
+            to_json(&permission.tool_call),
+            permission.answer,
+            permission.answered_by.map(coven_domain::permission::AnsweredBy::as_str),
+            permission.created_at.as_millis(),
+            permission.answered_at.map(Timestamp::as_millis),
+        ])?;
+    Ok(())
+}
+
+pub(super) fn by_id(connection: &Connection, id: PermissionId) -> Result<Option<Permission>, StoreError> {
+    let mut statement = connection.prepare_cached(select!("WHERE permissions.id = ?1"))?;
+    let mut rows = statement.query([id.to_string()])?;
+    rows.next()?.map(from_row).transpose()
+}
+
+/// Oldest first.
+pub(super) fn list(connection: &Connection, query: &PermissionQuery) -> Result<Vec<Permission>, StoreError> {
+    let mut statement = connection.prepare_cached(select!(
+        "WHERE (?1 OR permissions.state = 'pending') AND (?2 IS NULL OR sessions.id = ?2) \
+             AND (?3 IS NULL OR permissions.id LIKE ?3) \
+         ORDER BY permissions.created_at, permissions.rowid"
+    ))?;
+    let session = query.session.map(|id: SessionId| id.to_string());
+    // The engine lets only hex digits and dashes through.
+    let prefix = query.prefix.as_ref().map(|prefix| format!("{prefix}%"));
+    let mut rows = statement.query(params![query.include_settled, session, prefix])?;
+    let mut permissions = Vec::new();
+    while let Some(row) = rows.next()? {
+        permissions.push(from_row(row)?);
+    }
+    Ok(permissions)
+}
+
+fn from_row(row: &Row<'_>) -> Result<Permission, StoreError> {
+    Ok(Permission {
+        id: parsed(row.get_ref(0)?.as_str()?)?,
+        session: parsed(row.get_ref(1)?.as_str()?)?,
+        state: parsed(row.get_ref(2)?.as_str()?)?,
+        title: row.get(3)?,
+        options: from_json(row.get_ref(4)?.as_str()?)?,
+        tool_call: from_json(row.get_ref(5)?.as_str()?)?,
+        answer: row.get(6)?,
+        answered_by: row.get_ref(7)?.as_str_or_null()?.map(parsed).transpose()?,
+        created_at: Timestamp::from_millis(row.get(8)?),
+        answered_at: row.get::<_, Option<i64>>(9)?.map(Timestamp::from_millis),
+    })
+}

@@ -1,0 +1,72 @@
+//! Agents over ACP that misbehave, differ from each other, or lose their daemon. Another session works on meanwhile.
+
+mod daemon_killed;
+mod flooding;
+mod misbehaving;
+mod opening;
+mod variance;
+
+use coven_api::repo::RepoRecord;
+use coven_testing::agents::{Said, behaving};
+use coven_testing::{TestHome, check_invariants};
+use serde_json::{Map, Value, json};
+
+/// A home with a session that has nothing to do with what goes wrong.
+struct Scene {
+    home: TestHome,
+    repo: RepoRecord,
+    bystander: String,
+}
+
+impl Scene {
+    /// With harnesses whose agents have the traits they are named after, joined by dots.
+    fn new(traits: &[&str]) -> Self {
+        Self::with(traits, json!({}))
+    }
+
+    /// The same with settings for agents.
+    fn with(traits: &[&str], agents: Value) -> Self {
+        let harness = |it: &&str| ((*it).to_owned(), behaving(&it.replace('.', ",")));
+        let harnesses: Map<String, Value> = traits.iter().map(harness).collect();
+        let mut settings = json!({ "maxSessions": 20 });
+        settings.as_object_mut().expect("an object").extend(agents.as_object().cloned().unwrap_or_default());
+        let home = TestHome::started_with_agent(json!({ "harnesses": harnesses, "agents": settings }));
+        let repo = home.make_repo("app");
+        let bystander = home.open(&repo).id;
+        home.turn(&bystander, "say hello");
+        Self { home, repo, bystander }
+    }
+
+    fn open(&self) -> String {
+        self.home.open(&self.repo).id
+    }
+
+    fn open_as(&self, harness: &str) -> String {
+        self.home.open_as(&self.repo, harness).id
+    }
+
+    /// The daemon and the other session are as if nothing had happened.
+    #[track_caller]
+    fn is_sound(&self) {
+        let before = self.home.said(&self.bystander).len();
+        let said = self.home.turn(&self.bystander, "say still here");
+        assert_eq!(said.len(), before + 2, "{said:?}");
+        assert_eq!(said.last().expect("words").text(), "still here");
+        check_invariants(&self.home);
+    }
+
+    /// What the system said of this type.
+    #[track_caller]
+    fn of_system(&self, id: &str, kind: &str) -> Vec<Said> {
+        let said = self.home.said(id);
+        said.into_iter().filter(|it| it.role == "system" && it.kind() == kind).collect()
+    }
+
+    /// The one error message of a session.
+    #[track_caller]
+    fn error_of(&self, id: &str) -> String {
+        let errors = self.of_system(id, "error");
+        assert_eq!(errors.len(), 1, "{errors:?}");
+        errors[0].content["message"].as_str().expect("words").to_owned()
+    }
+}

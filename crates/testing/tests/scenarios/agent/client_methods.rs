@@ -1,0 +1,95 @@
+//! What an agent does through coven: files and terminals, inside its repository; and what it tells of itself.
+
+use std::fs;
+
+use coven_testing::sessions::path;
+use coven_testing::{TestHome, check_invariants, wait_until};
+use serde_json::json;
+
+fn opened() -> (TestHome, String, String) {
+    let home = TestHome::started_with_agent(json!({}));
+    let repo = home.make_repo("app");
+    let id = home.open(&repo).id;
+    (home, id, repo.path)
+}
+
+#[test]
+fn an_agent_reads_and_writes_files_of_its_repository() {
+    let (home, id, folder) = opened();
+
+    home.turn(
+        &id,
+        &format!("write {folder}/notes.txt some words ;; read {folder}/notes.txt ;; read {folder}/gone.txt"),
+    );
+
+    let said = home.agent_text(&id);
+    assert!(said.contains("read:some words"), "{said}");
+    assert_eq!(fs::read_to_string(format!("{folder}/notes.txt")).expect("text"), "some words");
+    // The words that agents look for to tell a missing file from a failure.
+    let missing = said.split("read error").nth(1).expect("an error").to_owned();
+    assert!(["Resource not found", "ENOENT", "does not exist"].iter().any(|it| missing.contains(it)), "{missing}");
+}
+
+#[test]
+fn an_agent_runs_commands_in_terminals_of_its_repository() {
+    let (home, id, folder) = opened();
+
+    home.turn(&id, "shell pwd; echo to-stderr >&2; exit 3");
+    home.turn(&id, "terminal_kill sleep 1000");
+    home.turn(&id, "terminal no-such-program-anywhere");
+
+    let said = home.agent_text(&id);
+    assert!(said.contains("terminal:exit=3"), "{said}");
+    assert!(said.contains(&folder) && said.contains("to-stderr"), "{said}");
+    assert_eq!(said.matches("terminal:exit=").count() + said.matches("terminal error").count(), 3, "{said}");
+    wait_until("no command is left", || home.harness_processes(&id).len() == 1);
+    check_invariants(&home);
+}
+
+#[test]
+fn terminals_end_with_their_session() {
+    let (home, id, _) = opened();
+    home.prompt(&id, "terminal sleep 1000");
+    wait_until("the command runs", || home.harness_processes(&id).len() == 2);
+
+    home.cancel_session(&id);
+    home.wait_for_end(&id);
+
+    wait_until("nobody is left", || home.harness_processes(&id).is_empty());
+    check_invariants(&home);
+}
+
+#[test]
+fn mode_and_options_are_changed_and_told() {
+    let (home, id, _) = opened();
+    let state = home.wait_for_rest(&id);
+    assert_eq!(state.modes["currentModeId"], "ask");
+    assert!(state.agent_session_id.as_deref().is_some_and(|it| it.starts_with("fake-")), "{state:?}");
+    assert_eq!(state.agent["version"], "1.0.0");
+
+    assert_eq!(home.post(&path(&id, "/mode"), &json!({ "mode_id": "code" })).status, 202);
+    let model = json!({ "config_id": "model", "value": "large" });
+    assert_eq!(home.post(&path(&id, "/config"), &model).status, 202);
+    home.turn(&id, "settings ;; usage 1234 ;; title A better title ;; commands web,test");
+
+    assert!(home.agent_text(&id).contains("mode=code model=large"), "{}", home.agent_text(&id));
+    let state = home.agent_state(&id);
+    assert_eq!(state.modes["currentModeId"], "code");
+    assert_eq!(state.config_options[0]["currentValue"], "large");
+    assert_eq!((&state.usage["used"], &state.usage["size"]), (&json!(1234), &json!(200_000)));
+    assert_eq!(state.title.as_deref(), Some("A better title"));
+    assert_eq!(state.commands[1]["name"], "test");
+    home.turn(&id, "mode ask");
+    assert_eq!(home.agent_state(&id).modes["currentModeId"], "ask");
+}
+
+#[test]
+fn an_acp_session_is_no_terminal() {
+    let (home, id, _) = opened();
+    home.wait_for_rest(&id);
+
+    home.post(&path(&id, "/input"), &json!({ "data": "x" })).refused(409, "session_refused");
+    home.get(&path(&id, "/screen")).refused(409, "session_refused");
+
+    assert_eq!(home.turn(&id, "say fine").len(), 2);
+}

@@ -1,0 +1,200 @@
+//! AGENT-18 to AGENT-23: the endpoints of `/api/sessions`.
+
+use std::fs;
+
+use coven_api::agent::AgentSessionRecord;
+use coven_testing::agents::{Said, agent, agent_path, user};
+use coven_testing::{TestHome, check_invariants, process, wait_until};
+use serde_json::{Value, json};
+
+use super::{is_iso_time, is_uuid};
+
+const NOBODY: &str = "3f2504e0-4f89-41d3-9a0c-0305e82c3301";
+
+fn keys(value: &Value) -> Vec<&str> {
+    let mut keys: Vec<&str> = value.as_object().expect("an object").keys().map(String::as_str).collect();
+    keys.sort_unstable();
+    keys
+}
+
+#[test]
+fn agent_18_create_answers_201_with_the_session() {
+    let home = TestHome::started_with_agent(json!({}));
+    let repo = home.make_repo("app");
+
+    let answer = home.post("/api/sessions", &json!({ "repoId": repo.id }));
+
+    assert_eq!(answer.status, 201);
+    let session: Value = answer.json();
+    assert!(session["id"].as_str().is_some_and(is_uuid), "{session}");
+    assert_eq!((&session["repoId"], &session["status"]), (&json!(repo.id), &json!("active")));
+    assert!(session["createdAt"].as_str().is_some_and(is_iso_time), "{session}");
+    assert_eq!(session["harness"], "gemini");
+    assert_eq!(home.agent_sessions("").total, 1);
+    check_invariants(&home);
+}
+
+#[test]
+fn agent_18_create_takes_a_first_prompt_and_a_title_and_refuses_what_it_does_not_know() {
+    let home = TestHome::started_with_agent(json!({}));
+    let repo = home.make_repo("app");
+
+    let request = json!({ "repoId": repo.id, "text": "say hello", "title": "A greeting" });
+    let session = home.open_with(request);
+    home.wait_for_text(&session.id, "hello");
+    home.wait_for_rest(&session.id);
+
+    assert_eq!(session.title, "A greeting");
+    assert_eq!(home.plainly(&session.id), [user("say hello"), agent("hello")]);
+    let refused = |request: Value, code: &str| home.post("/api/sessions", &request).refused(400, code);
+    refused(json!({ "repoId": repo.id, "harness": "hal9000" }), "unknown_harness");
+    let message = refused(json!({ "repoId": repo.id, "colour": "red" }), "invalid_request");
+    assert!(message.contains("colour"), "{message}");
+    refused(json!({ "repoId": 7 }), "invalid_request");
+    assert_eq!(home.agent_sessions("").total, 1);
+}
+
+#[test]
+fn agent_19_list_answers_200_with_sessions_total_limit_and_offset() {
+    let home = TestHome::started_with_agent(json!({}));
+    let repo = home.make_repo("app");
+    let ended = home.open(&repo).id;
+    home.cancel_session(&ended);
+    home.wait_for_end(&ended);
+    let id = home.open(&repo).id;
+    home.wait_for_rest(&id);
+
+    let list: Value = home.read(&format!("/api/sessions?repoId={}&status=active&limit=10&offset=0", repo.id));
+
+    assert_eq!(keys(&list), ["limit", "offset", "sessions", "total"]);
+    assert_eq!((&list["total"], &list["limit"], &list["offset"]), (&json!(1), &json!(10), &json!(0)));
+    let sessions: Vec<AgentSessionRecord> = serde_json::from_value(list["sessions"].clone()).expect("sessions");
+    assert_eq!(sessions, [home.agent_session(&id)]);
+    for bad in ["?limit=many", "?offset=-1", "?colour=red"] {
+        home.get(&format!("/api/sessions{bad}")).refused(400, "invalid_request");
+    }
+}
+
+#[test]
+fn agent_20_get_answers_200_with_everything_or_404() {
+    let home = TestHome::started_with_agent(json!({}));
+    let repo = home.make_repo("app");
+    let id = home.open(&repo).id;
+    home.turn(&id, "say hello");
+
+    let detail: Value = home.read(&agent_path(&id, ""));
+
+    assert_eq!(
+        keys(&detail),
+        ["createdAt", "harness", "id", "messages", "metadata", "repo", "repoId", "status", "title", "updatedAt"]
+    );
+    let messages: Vec<Said> = serde_json::from_value(detail["messages"].clone()).expect("messages");
+    assert_eq!(messages.iter().map(Said::plain).collect::<Vec<_>>(), [user("say hello"), agent("hello")]);
+    home.get(&agent_path(NOBODY, "")).refused(404, "session_not_found");
+    home.get(&agent_path(NOBODY, "/messages")).refused(404, "session_not_found");
+}
+
+#[test]
+fn agent_21_prompt_answers_202_at_once_and_the_agent_gets_it() {
+    let mut home = TestHome::with_agent(json!({}));
+    let gate = home.project().join("gate");
+    home.env.push(("FAKE_ACP_GATE".to_owned(), gate.display().to_string()));
+    home.start();
+    let repo = home.make_repo("app");
+    let id = home.open(&repo).id;
+
+    // Its agent has not said a word yet: whoever waited for it would wait for ever.
+    let answer = home.post(&agent_path(&id, "/prompt"), &json!({ "text": "say hello" }));
+
+    assert_eq!(answer.status, 202);
+    let body: Value = answer.json();
+    assert_eq!(body, json!({ "ok": true, "accepted": true, "messageId": body["messageId"] }));
+    let said = home.said(&id);
+    assert_eq!(said.iter().map(Said::plain).collect::<Vec<_>>(), [user("say hello")]);
+    assert_eq!(body["messageId"], json!(said[0].id));
+    assert_eq!(home.agent_state(&id).activity, "opening");
+    fs::write(&gate, "").expect("room on disk");
+    home.wait_for_text(&id, "hello");
+    assert_eq!(home.received_prompts(&id), ["say hello"]);
+}
+
+#[test]
+fn agent_21_a_prompt_while_a_turn_runs_waits_for_its_turn() {
+    let home = TestHome::started_with_agent(json!({}));
+    let repo = home.make_repo("app");
+    let id = home.open(&repo).id;
+    let gate = home.project().join("gate");
+
+    home.prompt(&id, &format!("say one ;; until {}", gate.display()));
+    home.wait_for_text(&id, "one");
+    home.prompt(&id, "say two");
+    home.prompt(&id, "say three");
+    let state = home.agent_state(&id);
+    assert_eq!((state.activity.as_str(), state.queued), ("working", 2));
+    fs::write(&gate, "").expect("room on disk");
+    home.wait_for_rest(&id);
+
+    assert_eq!(home.agent_text(&id), "onetwothree");
+    assert_eq!(home.received_prompts(&id).len(), 3);
+    check_invariants(&home);
+}
+
+#[test]
+fn agent_21_a_prompt_that_cannot_be_is_refused() {
+    let home = TestHome::started_with_agent(json!({}));
+    let repo = home.make_repo("app");
+    let id = home.open(&repo).id;
+
+    home.post(&agent_path(NOBODY, "/prompt"), &json!({ "text": "x" })).refused(404, "session_not_found");
+    for bad in [json!({}), json!({ "text": "" }), json!({ "text": 7 }), json!({ "text": "x", "colour": "red" })] {
+        assert_eq!(home.post(&agent_path(&id, "/prompt"), &bad).status, 400, "{bad}");
+    }
+    assert_eq!(home.said(&id), []);
+    home.cancel_session(&id);
+    home.wait_for_end(&id);
+    home.post(&agent_path(&id, "/prompt"), &json!({ "text": "x" })).refused(409, "session_not_live");
+}
+
+#[test]
+fn agent_22_messages_answers_200_with_an_array_all_or_since_a_time() {
+    let home = TestHome::started_with_agent(json!({}));
+    let repo = home.make_repo("app");
+    let id = home.open(&repo).id;
+    home.turn(&id, "say one");
+    let all = home.turn(&id, "say two");
+    assert_eq!(all.len(), 4);
+
+    for (index, message) in all.iter().enumerate() {
+        let later: Vec<Said> = home.read(&agent_path(&id, &format!("/messages?since={}", message.timestamp)));
+        assert_eq!(later, all[index + 1..], "after {}", message.timestamp);
+    }
+    let early: Vec<Said> = home.read(&agent_path(&id, "/messages?since=2020-01-01T00:00:00Z"));
+    assert_eq!(early, all);
+    let late: Vec<Said> = home.read(&agent_path(&id, "/messages?since=2999-01-01T00:00:00Z"));
+    assert_eq!(late, []);
+    let message = home.get(&agent_path(&id, "/messages?since=yesterday")).refused(400, "invalid_request");
+    assert!(message.contains("since"), "{message}");
+}
+
+#[test]
+fn agent_23_delete_tells_the_agent_ends_it_and_answers_with_the_session() {
+    let home = TestHome::started_with_agent(json!({}));
+    let repo = home.make_repo("app");
+    let id = home.open(&repo).id;
+    home.prompt(&id, "say working ;; hang");
+    home.wait_for_text(&id, "working");
+    let pid = home.session(&id).pid.expect("it runs");
+
+    let answer = home.cancel_session(&id);
+
+    assert_eq!(answer.status, 200);
+    let session: AgentSessionRecord = answer.json();
+    assert_eq!((session.id.as_str(), session.status.as_str()), (id.as_str(), "cancelled"));
+    home.wait_for_end(&id);
+    wait_until("its process is gone", || !process::is_alive(pid));
+    assert_eq!(home.received_methods(&id).last().map(String::as_str), Some("session/cancel"));
+    assert_eq!(home.agent_session(&id).status, "cancelled");
+    home.cancel_session(&id).refused(409, "session_not_live");
+    home.cancel_session(NOBODY).refused(404, "session_not_found");
+    check_invariants(&home);
+}

@@ -1,0 +1,125 @@
+//! AGENT-26 to AGENT-28: a session that nobody uses ends.
+
+use coven_testing::agents::{agent, counted};
+use coven_testing::{TestHome, check_invariants, wait_until};
+use serde_json::{Value, json};
+
+/// A home whose sessions end after `minutes` without a word.
+fn home_with_timeout(minutes: &str) -> TestHome {
+    let mut home = TestHome::with_agent(json!({}));
+    home.env.push(("AGENT_SESSION_IDLE_TIMEOUT".to_owned(), minutes.to_owned()));
+    home.start();
+    home
+}
+
+#[test]
+fn agent_26_a_session_without_activity_is_cancelled_at_its_agent_and_completed() {
+    let home = home_with_timeout("0.04");
+    let repo = home.make_repo("app");
+    // Whoever waits for a human is not idle.
+    let waiting = home.open(&repo).id;
+    home.prompt(&waiting, "permit touch x");
+    home.wait_for_request(&waiting);
+    let id = home.open(&repo).id;
+    home.prompt(&id, "say working ;; hang");
+    home.wait_for_text(&id, "working");
+
+    let ended = home.wait_for_agent_status(&id, "completed");
+
+    assert_eq!(ended.metadata["reason"], "idle_timeout");
+    home.wait_for_end(&id);
+    wait_until("its processes are gone", || home.harness_processes(&id).is_empty());
+    assert!(home.received_methods(&id).contains(&"session/cancel".to_owned()), "{:?}", home.received_methods(&id));
+    assert_eq!(home.agent_session(&waiting).status, "active");
+    // An answer sets it going again; then nobody uses it either.
+    let request = home.wait_for_request(&waiting);
+    assert_eq!(home.answer_request(&request.id, &json!({ "decision": "allow" })).status, 200);
+    home.wait_for_text(&waiting, "chose:o1-allow_once");
+    assert_eq!(home.wait_for_agent_status(&waiting, "completed").metadata["reason"], "idle_timeout");
+    check_invariants(&home);
+}
+
+#[test]
+fn agent_26_a_session_without_a_turn_ends_too_and_a_restart_does_not_save_it() {
+    let home = home_with_timeout("0.03");
+    let repo = home.make_repo("app");
+    let id = home.open(&repo).id;
+    home.turn(&id, "say hello");
+
+    home.kill_daemon();
+    home.start();
+
+    let ended = home.wait_for_agent_status(&id, "completed");
+    assert_eq!(ended.metadata["reason"], "idle_timeout");
+    check_invariants(&home);
+}
+
+#[test]
+fn agent_27_prompts_and_updates_keep_a_session_active() {
+    let home = home_with_timeout("0.025");
+    let repo = home.make_repo("app");
+    let id = home.open(&repo).id;
+    let before = home.agent_session(&id).updated_at;
+
+    // Twice the timeout and more, with never half of it between two words.
+    let said = home.turn(&id, "pace 40 10");
+
+    let after = home.agent_session(&id);
+    assert_eq!(said.last().expect("words").plain(), agent(&counted(40)));
+    assert_eq!(after.status, "active");
+    assert!(after.updated_at > before, "{before} {after:?}");
+    home.turn(&id, "say again");
+    let later = home.agent_session(&id);
+    assert_eq!(later.status, "active");
+    assert!(later.updated_at > after.updated_at);
+    home.wait_for_agent_status(&id, "completed");
+    check_invariants(&home);
+}
+
+#[test]
+fn agent_28_the_timeout_is_read_at_start_with_thirty_minutes_by_default() {
+    let home = TestHome::new();
+    let shown: Value = home.json(&["config", "show"]);
+    assert_eq!(shown["agents"]["idleTimeoutMinutes"], 30.0);
+
+    let mut home = TestHome::with_agent(json!({}));
+    for bad in ["half an hour", "-1", "NaN", "inf"] {
+        home.env = vec![("AGENT_SESSION_IDLE_TIMEOUT".to_owned(), bad.to_owned())];
+        let message = home.coven(&["daemon", "start"]).refused(2);
+        assert!(message.contains("AGENT_SESSION_IDLE_TIMEOUT"), "{bad}: {message}");
+    }
+}
+
+#[test]
+fn agent_28_the_timeout_holds_for_every_session() {
+    let traits = json!({ "harnesses": { "stringy": coven_testing::agents::behaving("string_ids") } });
+    let mut home = TestHome::with_agent(traits);
+    home.env.push(("AGENT_SESSION_IDLE_TIMEOUT".to_owned(), "0.01".to_owned()));
+    home.start();
+    let repo = home.make_repo("app");
+
+    let ids = [home.open(&repo).id, home.open_as(&repo, "stringy").id, home.open(&repo).id];
+
+    for id in &ids {
+        assert_eq!(home.wait_for_agent_status(id, "completed").metadata["reason"], "idle_timeout");
+    }
+    check_invariants(&home);
+}
+
+#[test]
+fn agent_28_the_environment_stands_above_the_config_and_0_means_never() {
+    let mut home = TestHome::with_agent(json!({ "agents": { "idleTimeoutMinutes": 0.01 } }));
+    home.env.push(("AGENT_SESSION_IDLE_TIMEOUT".to_owned(), "0".to_owned()));
+    home.start();
+    let repo = home.make_repo("app");
+    let (quiet, busy) = (home.open(&repo).id, home.open(&repo).id);
+
+    // Twice what the config says goes by.
+    home.turn(&busy, "pace 13 10");
+
+    assert_eq!(home.agent_session(&quiet).status, "active");
+    home.stop();
+    home.env.pop();
+    home.start();
+    home.wait_for_agent_status(&quiet, "completed");
+}

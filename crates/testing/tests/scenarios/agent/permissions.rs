@@ -1,0 +1,162 @@
+//! Agents ask for leave: the inbox, its answers, and rules that answer by themselves.
+
+use std::thread;
+
+use coven_api::inbox::{InboxItem, InboxOption};
+use coven_testing::agents::behaving;
+use coven_testing::{EventFeed, TestHome, check_invariants};
+use serde_json::{Value, json};
+
+const NOBODY: &str = "3f2504e0-4f89-41d3-9a0c-0305e82c3301";
+
+fn option(id: &str, kind: &str) -> InboxOption {
+    InboxOption { id: id.to_owned(), name: kind.to_owned(), kind: kind.to_owned() }
+}
+
+#[test]
+fn a_request_for_leave_waits_in_the_inbox_and_the_answer_reaches_the_agent() {
+    let home = TestHome::started_with_agent(json!({}));
+    let repo = home.make_repo("app");
+    let id = home.open(&repo).id;
+    let mut feed = EventFeed::open(&home);
+
+    home.prompt(&id, "permit touch x");
+    let asked = home.wait_for_request(&id);
+
+    assert_eq!((asked.kind.as_str(), asked.status.as_str()), ("permission", "pending"));
+    assert_eq!((asked.session_id.as_deref(), asked.harness.as_deref()), (Some(id.as_str()), Some("gemini")));
+    assert_eq!((asked.repo_id.as_deref(), asked.title.as_str()), (Some(repo.id.as_str()), "touch x"));
+    assert_eq!((&asked.answer, &asked.answered_at, &asked.answered_by), (&None, &None, &None));
+    let options = [
+        option("o0-allow_always", "allow_always"),
+        option("o1-allow_once", "allow_once"),
+        option("o2-reject_once", "reject_once"),
+    ];
+    assert_eq!(asked.options, options);
+    assert_eq!(asked.detail["rawInput"], json!({ "command": "touch x" }));
+    assert_eq!(home.agent_state(&id).activity, "waiting");
+    assert_eq!(home.read::<InboxItem>(&format!("/api/v1/inbox/{}", &asked.id[..8])), asked, "by a prefix");
+    feed.next_of("permission.requested");
+
+    let answer = home.answer_request(&asked.id, &json!({ "option": "o0-allow_always" }));
+
+    let answered: InboxItem = answer.json();
+    assert_eq!((answer.status, answered.status.as_str()), (200, "answered"));
+    assert_eq!((answered.answer.as_deref(), answered.answered_by.as_deref()), (Some("o0-allow_always"), Some("human")));
+    feed.next_of("permission.answered");
+    home.wait_for_text(&id, "chose:o0-allow_always");
+    assert_eq!(home.inbox(""), []);
+    assert_eq!(home.inbox("?all=true"), [answered]);
+    check_invariants(&home);
+}
+
+#[test]
+fn the_first_answer_wins_and_what_is_no_answer_changes_nothing() {
+    let home = TestHome::started_with_agent(json!({}));
+    let repo = home.make_repo("app");
+    let id = home.open(&repo).id;
+    home.prompt(&id, "permit touch x");
+    let asked = home.wait_for_request(&id);
+
+    home.answer_request(NOBODY, &json!({ "decision": "allow" })).refused(404, "question_not_found");
+    for bad in [json!({}), json!({ "option": "o9" }), json!({ "decision": "perhaps" }), json!({ "colour": "red" })] {
+        home.answer_request(&asked.id, &bad).refused(400, "invalid_request");
+    }
+    assert_eq!(home.inbox(""), std::slice::from_ref(&asked));
+    let statuses: Vec<u16> = thread::scope(|scope| {
+        let answer = |decision: &'static str| {
+            let (home, id) = (&home, &asked.id);
+            scope.spawn(move || home.answer_request(id, &json!({ "decision": decision })).status)
+        };
+        let threads: Vec<_> = ["allow", "deny"].into_iter().cycle().take(10).map(answer).collect();
+        threads.into_iter().map(|it| it.join().expect("an answer")).collect()
+    });
+
+    assert_eq!(statuses.iter().filter(|status| **status == 200).count(), 1, "{statuses:?}");
+    assert_eq!(statuses.iter().filter(|status| **status == 409).count(), 9, "{statuses:?}");
+    home.wait_for_rest(&id);
+    let answered = home.inbox("?all=true").pop().expect("the request");
+    assert_eq!(home.agent_text(&id), format!("chose:{}", answered.answer.expect("an answer")));
+    home.answer_request(&asked.id, &json!({ "decision": "allow" })).refused(409, "already_answered");
+    check_invariants(&home);
+}
+
+#[test]
+fn the_command_line_lists_and_answers() {
+    let home = TestHome::started_with_agent(json!({}));
+    let repo = home.make_repo("app");
+    let id = home.open(&repo).id;
+    home.prompt(&id, "permit touch x");
+    let asked = home.wait_for_request(&id);
+
+    let listed: Value = home.json(&["inbox", "--json"]);
+    assert!(listed.to_string().contains(&asked.id), "{listed}");
+    assert!(home.coven(&["inbox"]).done().contains("touch x"));
+    home.coven(&["inbox", "answer", &asked.id[..8], "deny"]).done();
+
+    home.wait_for_text(&id, "chose:o2-reject_once");
+    let message = home.coven(&["inbox", "answer", &asked.id, "allow"]).refused(4);
+    assert!(message.contains("already answered"), "{message}");
+    home.coven(&["inbox", "answer", NOBODY, "allow"]).refused(3);
+}
+
+#[test]
+fn rules_answer_by_themselves_and_the_stricter_holds() {
+    let home = TestHome::started_with_agent(json!({
+        "agents": { "maxSessions": 20 },
+        "harnesses": { "trusted": behaving(""), "banned": behaving("") },
+        "permissions": {
+            "harnesses": { "trusted": "allow", "banned": "deny" },
+            "repos": { "secret": "deny", "careful": "ask" },
+        },
+    }));
+    let chosen = |harness: &str, repo: &str, script: &str| {
+        let id = home.open_as(&home.make_repo(repo), harness).id;
+        home.prompt(&id, script);
+        home.wait_for_text(&id, "chose:");
+        home.wait_for_rest(&id);
+        assert_eq!(home.inbox(""), []);
+        home.agent_text(&id)
+    };
+
+    assert_eq!(chosen("trusted", "app", "permit x"), "chose:o1-allow_once");
+    assert_eq!(chosen("trusted", "app", "permit_of reject_once,allow_always x"), "chose:o1-allow_always");
+    assert_eq!(chosen("trusted", "secret", "permit x"), "chose:o2-reject_once");
+    assert_eq!(chosen("gemini", "secret", "permit_of allow_once,reject_always x"), "chose:o1-reject_always");
+    assert_eq!(chosen("banned", "app", "permit_of allow_once x"), "chose:cancelled");
+    let by_rule = home.inbox("?all=true");
+    assert!(by_rule.iter().all(|it| it.answered_by.as_deref() == Some("rule")), "{by_rule:?}");
+    // Trusted elsewhere, asked here.
+    let id = home.open_as(&home.make_repo("careful"), "trusted").id;
+    home.prompt(&id, "permit x");
+    assert_eq!(home.wait_for_request(&id).status, "pending");
+}
+
+#[test]
+fn cancelling_the_turn_takes_the_request_and_the_queue_back_and_leaves_the_session() {
+    let home = TestHome::started_with_agent(json!({}));
+    let repo = home.make_repo("app");
+    let id = home.open(&repo).id;
+    let cancel = || home.act(&id, "cancel");
+    home.wait_for_rest(&id);
+    cancel().refused(409, "session_refused");
+    home.prompt(&id, "permit touch x");
+    let asked = home.wait_for_request(&id);
+    home.prompt(&id, "say never");
+
+    assert_eq!(cancel().status, 202);
+
+    let state = home.wait_for_rest(&id);
+    assert_eq!(state.stop_reason.as_deref(), Some("cancelled"));
+    assert_eq!(
+        home.inbox("?all=true").pop().map(|it| (it.id, it.status)),
+        Some((asked.id.clone(), "cancelled".to_owned()))
+    );
+    let late = home.answer_request(&asked.id, &json!({ "decision": "allow" }));
+    assert_eq!(late.status, 409);
+    let turn = json!({ "type": "turn", "stopReason": "cancelled" });
+    assert!(home.said(&id).iter().any(|it| it.role == "system" && it.content == turn), "{:?}", home.said(&id));
+    home.turn(&id, "say still here");
+    assert_eq!(home.received_prompts(&id), ["permit touch x", "say still here"]);
+    check_invariants(&home);
+}

@@ -1,0 +1,65 @@
+//! An agent's session is a session like any other: listed, followed, put away, exported, sacrificed.
+
+use coven_api::SessionRecord;
+use coven_testing::sessions::path;
+use coven_testing::{EventFeed, TestHome, check_invariants};
+use serde_json::json;
+
+#[test]
+fn it_is_in_every_list_and_in_the_feed() {
+    let home = TestHome::started_with_agent(json!({}));
+    let repo = home.make_repo("app");
+    let mut feed = EventFeed::open(&home);
+
+    let id = home.open(&repo).id;
+
+    assert_eq!(feed.next_of("session.created").subject, id);
+    let session = home.session(&id);
+    assert_eq!((session.channel.as_str(), session.repo_id.as_deref()), ("acp", Some(repo.id.as_str())));
+    assert_eq!((session.harness.as_str(), session.cwd.as_str()), ("gemini", repo.path.as_str()));
+    let listed: Vec<SessionRecord> = home.json(&["sessions", "--json"]);
+    assert_eq!(listed.iter().map(|it| it.id.as_str()).collect::<Vec<_>>(), [id.as_str()]);
+    assert_eq!(home.sessions().len(), 1);
+}
+
+#[test]
+fn a_session_made_in_v1_is_bound_to_the_repository_of_its_folder() {
+    let home = TestHome::started_with_agent(json!({}));
+    let folder = home.init_repo(&home.project().join("app"));
+    std::fs::create_dir(folder.join("src")).expect("a folder");
+
+    let request = json!({ "harness": "gemini", "channel": "acp", "cwd": folder.join("src"), "prompt": "say hello" });
+    let session = home.launch_with(request);
+    home.wait_for_text(&session.id, "hello");
+
+    let repos: coven_api::repo::RepoListResponse = home.read("/api/repos");
+    assert_eq!(repos.repos.len(), 1);
+    assert_eq!(
+        (&session.repo_id, &repos.repos[0].path),
+        (&Some(repos.repos[0].id.clone()), &folder.display().to_string())
+    );
+    assert_eq!(home.agent_session(&session.id).status, "active");
+    let request = json!({ "harness": "gemini", "channel": "acp", "cwd": home.project() });
+    home.post("/api/v1/sessions", &request).refused(400, "not_a_repository");
+}
+
+#[test]
+fn one_that_ended_can_be_archived_summoned_exported_and_sacrificed() {
+    let home = TestHome::started_with_agent(json!({}));
+    let repo = home.make_repo("app");
+    let id = home.open(&repo).id;
+    home.turn(&id, "say hello");
+    home.act(&id, "archive").refused(409, "session_running");
+    home.cancel_session(&id);
+    home.wait_for_end(&id);
+
+    assert_eq!(home.act(&id, "archive").status, 200);
+    assert_eq!(home.act(&id, "summon").status, 200);
+    assert!(home.coven(&["export", &id, "--format", "jsonl"]).done().contains("hello"));
+    assert_eq!(home.said(&id).iter().filter(|it| it.text() == "hello").count(), 1);
+    assert_eq!(home.sacrifice(&id).status, 200);
+
+    home.get(&path(&id, "/messages")).refused(404, "session_not_found");
+    assert_eq!(home.agent_sessions("").total, 0);
+    check_invariants(&home);
+}

@@ -1,0 +1,116 @@
+//! Live: messages as they come, over the session's own stream and the feed of events.
+
+use std::fs;
+
+use coven_api::SessionRecord;
+use coven_api::message::{AgentStateRecord, MessageRecord, MessagesResponse};
+use coven_testing::agents::counted;
+use coven_testing::sessions::path;
+use coven_testing::{EventFeed, TestHome};
+use serde_json::json;
+
+const STREAM: &[(&str, &str)] = &[("accept", "text/event-stream")];
+
+#[test]
+fn a_subscriber_sees_the_pieces_then_the_whole_and_the_end() {
+    let home = TestHome::started_with_agent(json!({}));
+    let repo = home.make_repo("app");
+    let id = home.open(&repo).id;
+    home.wait_for_rest(&id);
+    let gate = home.project().join("gate");
+    let mut stream = EventFeed::subscribe(&home, &path(&id, "/messages"), STREAM);
+    let first = stream.next_message();
+    assert_eq!(first.event, "state");
+    assert_eq!(serde_json::from_str::<AgentStateRecord>(&first.data).expect("a state").activity, "idle");
+
+    home.prompt(&id, &format!("say one ;; until {} ;; say two", gate.display()));
+    let mut messages: Vec<MessageRecord> = Vec::new();
+    let mut take_until = |stream: &mut EventFeed, is_last: &dyn Fn(&MessageRecord) -> bool| loop {
+        let event = stream.next_message();
+        if event.event == "message" {
+            let message: MessageRecord = serde_json::from_str(&event.data).expect("a message");
+            assert_eq!(event.id, Some(message.number));
+            let is_over = is_last(&message);
+            messages.push(message);
+            if is_over {
+                return messages.clone();
+            }
+        }
+    };
+    take_until(&mut stream, &|it| it.content["text"] == "one");
+    fs::write(&gate, "").expect("room on disk");
+    let seen = take_until(&mut stream, &|it| it.content["partial"] == false);
+
+    assert_eq!(seen[0].role, "user");
+    assert!(seen.windows(2).all(|pair| pair[0].number < pair[1].number));
+    let whole = seen.last().expect("a message");
+    assert_eq!(whole.content, json!({ "type": "text", "text": "onetwo", "partial": false }));
+    let pieces: Vec<&MessageRecord> = seen.iter().filter(|it| it.content["partial"] == true).collect();
+    assert!(pieces.iter().all(|it| it.message_id == whole.message_id), "{seen:?}");
+    let text: String = pieces.iter().filter_map(|it| it.content["text"].as_str()).collect();
+    assert!("onetwo".starts_with(&text) && text.starts_with("one"), "{text}");
+
+    home.cancel_session(&id);
+    let end = loop {
+        let event = stream.next_message();
+        if event.event == "end" {
+            break serde_json::from_str::<SessionRecord>(&event.data).expect("a session");
+        }
+    };
+    assert_eq!((end.id, end.status.as_str()), (id, "killed"));
+}
+
+#[test]
+fn history_is_folded_and_paged_and_a_stream_begins_after_what_was_seen() {
+    let home = TestHome::started_with_agent(json!({}));
+    let repo = home.make_repo("app");
+    let id = home.open(&repo).id;
+    home.turn(&id, "chunks 500");
+    home.turn(&id, "say two");
+
+    let page: MessagesResponse = home.read(&path(&id, "/messages?limit=2"));
+    let rest: MessagesResponse = home.read(&path(&id, &format!("/messages?after={}", page.next)));
+
+    let texts: Vec<&str> =
+        page.messages.iter().chain(&rest.messages).filter_map(|it| it.content["text"].as_str()).collect();
+    assert_eq!(texts, ["chunks 500", &counted(500), "say two", "two"]);
+    assert_eq!(page.messages.len(), 2);
+    let last = page.next.to_string();
+    let mut stream =
+        EventFeed::subscribe(&home, &path(&id, "/messages"), &[STREAM[0], ("last-event-id", last.as_str())]);
+    let first = loop {
+        let event = stream.next_message();
+        if event.event == "message" {
+            break event;
+        }
+    };
+    assert_eq!(serde_json::from_str::<MessageRecord>(&first.data).expect("a message"), rest.messages[0]);
+}
+
+#[test]
+fn the_feed_tells_of_turns_and_messages() {
+    let home = TestHome::started_with_agent(json!({}));
+    let repo = home.make_repo("app");
+    let id = home.open(&repo).id;
+    home.wait_for_rest(&id);
+    let mut feed = EventFeed::open(&home);
+
+    home.prompt(&id, "say hello ;; stop max_tokens");
+
+    let begun = feed.next_of("turn.started");
+    assert_eq!(begun.payload["session_id"], json!(id));
+    loop {
+        let added = feed.next_of("message.added");
+        if added.payload["message"]["role"] == "agent" {
+            let content = json!({ "type": "text", "text": "hello", "partial": false });
+            assert_eq!(added.payload["message"]["content"], content);
+            break;
+        }
+    }
+    let ended = feed.next_of("turn.ended");
+    assert_eq!(ended.payload, json!({ "session_id": id, "stop_reason": "max_tokens" }));
+    home.wait_for_rest(&id);
+    let said = home.said(&id);
+    let turn = json!({ "type": "turn", "stopReason": "max_tokens" });
+    assert!(said.iter().any(|it| it.role == "system" && it.content == turn), "{said:?}");
+}
