@@ -62,11 +62,19 @@ impl Machine {
 
     /// Somebody has something to say; it is sent as soon as the turn before it is over.
     pub fn prompt(&mut self, text: &str, step: &mut Step) -> MessageId {
-        let id = step.say(Role::User, &json!({ "type": "text", "text": text }));
-        self.state.queue.push_back(Queued { text: text.to_owned() });
+        let waits = self.state.phase != Phase::Ready || self.state.turn.is_some();
+        if !waits {
+            // Whatever is still open was said before this.
+            self.close_message(false, step);
+        }
+        let message = step.say(Role::User, &user_content(text));
         step.has_new_state = true;
-        self.next_turn(step);
-        id
+        let queued = Queued { message, text: text.to_owned() };
+        match self.state.agent_session_id.clone().filter(|_| !waits) {
+            Some(session) => self.begin_turn(session, queued, step),
+            None => self.state.queue.push_back(queued),
+        }
+        message
     }
 
     pub(crate) fn next_turn(&mut self, step: &mut Step) {
@@ -75,8 +83,13 @@ impl Machine {
         }
         let Some(session) = self.state.agent_session_id.clone() else { return };
         let Some(queued) = self.state.queue.pop_front() else { return };
-        // What was still open was replayed history, or came after the last answer.
         self.close_message(false, step);
+        // It was said a while ago and comes up now: history tells it where it belongs, before its answer.
+        step.put(Message::new(queued.message, Role::User, &user_content(&queued.text)));
+        self.begin_turn(session, queued, step);
+    }
+
+    fn begin_turn(&mut self, session: String, queued: Queued, step: &mut Step) {
         self.state.tools.clear();
         self.state.plan = None;
         self.state.has_prompted = true;
@@ -113,7 +126,7 @@ impl Machine {
 
     pub fn set_mode(&mut self, mode: &str, step: &mut Step) -> bool {
         let Some(session) = self.state.agent_session_id.clone() else { return false };
-        self.request(Sent::SetMode, &SetSessionModeRequest::new(session, mode.to_owned()), step);
+        self.request(Sent::SetMode(mode.to_owned()), &SetSessionModeRequest::new(session, mode.to_owned()), step);
         true
     }
 
@@ -156,7 +169,7 @@ impl Machine {
             Some(result) => serde_json::from_str(result.get()).unwrap_or(Value::Null),
             None => Value::Null,
         };
-        match (what, &envelope.error) {
+        match (&what, &envelope.error) {
             (Sent::Prompt, error) => self.turn_ended(id, result(), error.as_ref(), step),
             (Sent::Initialize, None) => self.initialized(&result(), step),
             (Sent::Authenticate, None) => self.authenticated(step),
@@ -164,14 +177,19 @@ impl Machine {
             (
                 Sent::Initialize | Sent::Authenticate | Sent::NewSession | Sent::LoadSession | Sent::ResumeSession,
                 Some(error),
-            ) => self.opening_refused(what, error, step),
+            ) => self.opening_refused(&what, error, step),
             (Sent::SetConfigOption, None) => {
                 if let Some(options) = result().get("configOptions").filter(|options| !options.is_null()) {
                     self.state.config_options = options.clone();
                 }
             }
-            (Sent::SetMode, None) => {}
-            (Sent::SetMode | Sent::SetConfigOption, Some(error)) => {
+            (Sent::SetMode(mode), None) => {
+                // Not every agent tells what it was asked for.
+                if let Some(modes) = self.state.modes.as_object_mut() {
+                    modes.insert("currentModeId".to_owned(), json!(mode));
+                }
+            }
+            (Sent::SetMode(_) | Sent::SetConfigOption, Some(error)) => {
                 step.say(Role::System, &error_of(&format!("the agent did not change it: {}", error.sentence()), error));
             }
         }
@@ -217,6 +235,10 @@ impl Machine {
         }
         step.put(Message::new(id, role, &content));
     }
+}
+
+fn user_content(text: &str) -> Value {
+    json!({ "type": "text", "text": text })
 }
 
 pub(crate) fn error_of(message: &str, error: &RpcError) -> Value {

@@ -70,9 +70,9 @@ impl Machine {
         self.next_turn(step);
     }
 
-    pub(crate) fn opening_refused(&mut self, what: Sent, error: &RpcError, step: &mut Step) {
+    pub(crate) fn opening_refused(&mut self, what: &Sent, error: &RpcError, step: &mut Step) {
         let is_auth = error.code == RpcError::AUTH_REQUIRED;
-        if is_auth && !self.state.has_authenticated && what != Sent::Authenticate {
+        if is_auth && !self.state.has_authenticated && *what != Sent::Authenticate {
             self.state.has_authenticated = true;
             if let Some(method) = self.auth_method() {
                 return self.request(Sent::Authenticate, &AuthenticateRequest::new(method), step);
@@ -83,10 +83,10 @@ impl Machine {
             Sent::Authenticate => "authenticate",
             Sent::LoadSession => "load the session",
             Sent::ResumeSession => "resume the session",
-            Sent::NewSession | Sent::Prompt | Sent::SetMode | Sent::SetConfigOption => "open a session",
+            Sent::NewSession | Sent::Prompt | Sent::SetMode(_) | Sent::SetConfigOption => "open a session",
         };
         let mut reason = format!("the agent refused to {doing}: {}", error.sentence());
-        if is_auth || what == Sent::Authenticate {
+        if is_auth || *what == Sent::Authenticate {
             reason.push_str("; log in with the agent's own program first");
         }
         self.fail(&reason, step);

@@ -20,7 +20,10 @@ impl Machine {
         let request = match AgentRequest::parse_message(method, &params) {
             Ok(request) => request,
             Err(error) => {
-                let error = RpcError::invalid_params(format!("{method}: {}", error.message));
+                let error = match i32::from(error.code) {
+                    -32601 => RpcError::method_not_found(method),
+                    _ => RpcError::invalid_params(format!("{method}: {}", error.message)),
+                };
                 return step.lines.push(wire::answer(&id, Err(error)));
             }
         };

@@ -30,7 +30,7 @@ pub enum Phase {
 }
 
 /// A request of ours that the agent has not answered.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Sent {
     Initialize,
     Authenticate,
@@ -38,12 +38,14 @@ pub enum Sent {
     LoadSession,
     ResumeSession,
     Prompt,
-    SetMode,
+    /// With the mode that was asked for.
+    SetMode(String),
     SetConfigOption,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Queued {
+    pub message: MessageId,
     pub text: String,
 }
 

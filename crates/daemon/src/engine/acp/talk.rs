@@ -94,8 +94,9 @@ impl Engine {
         let mut step = new_step();
         let seconds = self.agents.handshake.as_secs_f64();
         let reason = format!(
-            "the agent did not open a session within {seconds} seconds; see its standard error with `coven show`, \
-             or raise agents.handshakeSeconds"
+            "the agent did not answer: no session was open after {seconds} seconds; see what it wrote to standard error \
+             with `coven show {}`, or raise agents.handshakeSeconds",
+            conversation.id
         );
         talk.machine.fail(&reason, &mut step);
         self.settle_until_stored(conversation, &mut talk, step).await;
