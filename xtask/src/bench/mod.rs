@@ -1,5 +1,7 @@
 //! `cargo xtask bench`: every figure of the project, each as a ratio to a base taken in the same round.
 
+mod acp_agent;
+mod agents;
 mod attach;
 mod capture;
 mod cold_start;
@@ -68,6 +70,7 @@ enum Figure {
     Fanout,
     Sacrifice,
     Kills,
+    Agents,
 }
 
 /// What every figure needs to know.
@@ -181,6 +184,7 @@ impl Figure {
             Figure::Fanout => fanout::measure(bench),
             Figure::Sacrifice => sacrifice::measure(bench),
             Figure::Kills => kills::measure(bench),
+            Figure::Agents => agents::measure(bench),
         }
     }
 }

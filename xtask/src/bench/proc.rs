@@ -45,6 +45,13 @@ pub fn pss_kib(pid: u32) -> Outcome<f64> {
     Ok(line.trim().trim_end_matches("kB").trim().parse()?)
 }
 
+/// The memory of the process that is in use, in KiB.
+pub fn rss_kib(pid: u32) -> Outcome<f64> {
+    let status = fs::read_to_string(format!("/proc/{pid}/status"))?;
+    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).ok_or("status has no VmRSS line")?;
+    Ok(line.trim().trim_end_matches("kB").trim().parse()?)
+}
+
 pub fn load() -> String {
     let text = fs::read_to_string("/proc/loadavg").unwrap_or_default();
     text.split(' ').take(3).collect::<Vec<_>>().join(" ")

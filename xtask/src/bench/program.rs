@@ -33,6 +33,9 @@ pub enum Program {
     /// Print lines of history, paint a screen, paint it again on every Ctrl+L.
     #[command(hide = true)]
     Page { lines: u64 },
+    /// Speak ACP on standard input and output.
+    #[command(hide = true)]
+    AcpAgent,
 }
 
 impl Program {
@@ -42,6 +45,7 @@ impl Program {
             Program::Drain { argv } => drain(&argv),
             Program::Echo => echo(),
             Program::Page { lines } => page(lines),
+            Program::AcpAgent => super::acp_agent::run(),
         };
         match outcome {
             Ok(()) => ExitCode::SUCCESS,

@@ -1,0 +1,244 @@
+//! Sessions over ACP: taking prompts, streaming, reading history, and what a thousand of them leave behind.
+
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+use rusqlite::OpenFlags;
+use serde_json::{Value, json};
+
+use super::acp_agent::chunk_text;
+use super::coven::Coven;
+use super::http::Connection;
+use super::report::Row;
+use super::stats::{Spread, median};
+use super::{Bench, Outcome, eventually, micros, proc};
+
+const PATIENCE: Duration = Duration::from_secs(120);
+
+pub fn measure(bench: &Bench) -> Outcome<Vec<Row>> {
+    let mut rows = prompts(bench)?;
+    rows.extend(streaming(bench)?);
+    rows.extend(reading(bench)?);
+    rows.extend(growth(bench)?);
+    Ok(rows)
+}
+
+/// A home with a repository and the bench's own agent.
+struct Place {
+    home: Coven,
+    repo: String,
+}
+
+impl Place {
+    fn new(bench: &Bench) -> Outcome<Self> {
+        let home = Coven::new(bench, json!({}))?;
+        let this = bench.this.to_string_lossy();
+        let config = json!({
+            "agents": { "maxSessions": 1000, "harness": "bench" },
+            "harnesses": { "bench": { "program": this, "acpArgs": ["acp-agent"] } },
+        });
+        fs::write(home.home().join("config.json"), config.to_string())?;
+        let folder = home.home().parent().ok_or("a home lies in a folder")?.join("repo");
+        let made = Command::new("git").args(["init", "-q"]).arg(&folder).status()?;
+        if !made.success() {
+            return Err("git could not make a repository".into());
+        }
+        home.start()?;
+        let repo = home.connect()?.post("/api/repos", &json!({ "path": folder }))?;
+        let repo = repo["id"].as_str().ok_or("a repo without an id")?.to_owned();
+        Ok(Self { home, repo })
+    }
+
+    fn open(&self, connection: &mut Connection) -> Outcome<String> {
+        let session = connection.post("/api/sessions", &json!({ "repoId": self.repo }))?;
+        Ok(session["id"].as_str().ok_or("a session without an id")?.to_owned())
+    }
+}
+
+fn prompt(connection: &mut Connection, id: &str, text: &str) -> Outcome<()> {
+    connection.post(&format!("/api/sessions/{id}/prompt"), &json!({ "text": text })).map(drop)
+}
+
+fn rest(connection: &mut Connection, id: &str) -> Outcome<()> {
+    eventually(PATIENCE, "the agent to be idle", || {
+        let state = connection.get_json(&format!("/api/v1/sessions/{id}/agent"))?;
+        Ok(state["activity"] == "idle" && state["queued"] == 0)
+    })
+}
+
+/// A prompt that is taken, beside a question for the daemon's health.
+fn prompts(bench: &Bench) -> Outcome<Vec<Row>> {
+    let place = Place::new(bench)?;
+    let mut connection = place.home.connect()?;
+    let id = place.open(&mut connection)?;
+    rest(&mut connection, &id)?;
+    let (mut taken, mut health) = (Vec::new(), Vec::new());
+    for _ in 0..bench.rounds {
+        let mut times: [Vec<f64>; 2] = Default::default();
+        for _ in 0..bench.scale(200, 20) {
+            let start = Instant::now();
+            connection.get("/api/v1/health")?;
+            times[0].push(micros(start.elapsed()));
+            let start = Instant::now();
+            prompt(&mut connection, &id, "ok")?;
+            times[1].push(micros(start.elapsed()));
+            rest(&mut connection, &id)?;
+        }
+        health.push(median(&times[0]));
+        taken.push(median(&times[1]));
+    }
+    Ok(vec![
+        Row::anchor("agents: a health request, p50 in µs", Spread::of(&health)),
+        Row::anchor("agents: a prompt until it is accepted, p50 in µs", Spread::of(&taken)),
+        Row::at_most("agents: prompt accepted / health request", Spread::ratio(&taken, &health), 4.0),
+    ])
+}
+
+/// Twenty agents that stream at once, while somebody reads the list.
+fn streaming(bench: &Bench) -> Outcome<Vec<Row>> {
+    const AGENTS: usize = 20;
+    const RATE: u64 = 1000;
+    const BYTES: usize = 24;
+    let seconds: u64 = bench.scale(30, 3);
+    let place = Place::new(bench)?;
+    let mut connection = place.home.connect()?;
+    let ids: Vec<String> = (0..AGENTS).map(|_| place.open(&mut connection)).collect::<Outcome<_>>()?;
+    for id in &ids {
+        rest(&mut connection, id)?;
+    }
+    let list = "/api/v1/sessions?limit=20";
+    let idle = p99(&mut connection, list, Duration::from_secs(bench.scale(5, 1)))?;
+    let pid = place.home.daemon_pid()?;
+    let before = (proc::cpu(pid)?, Instant::now());
+    for id in &ids {
+        prompt(&mut connection, id, &format!("chunks {} {RATE} {BYTES}", RATE * seconds))?;
+    }
+    let busy = p99(&mut connection, list, Duration::from_secs(seconds))?;
+    for id in &ids {
+        rest(&mut connection, id)?;
+    }
+    let cores = (proc::cpu(pid)? - before.0).as_secs_f64() / before.1.elapsed().as_secs_f64();
+    let expected: String = (0..RATE * seconds).map(|number| chunk_text(number, BYTES)).collect();
+    let mut wrong = 0;
+    for id in &ids {
+        let messages = connection.get_json(&format!("/api/sessions/{id}/messages"))?;
+        let texts: Vec<&Value> = messages.as_array().ok_or("no messages")?.iter().map(|it| &it["content"]).collect();
+        let is_right = texts.len() == 2 && texts[1]["text"] == expected.as_str() && texts[1]["partial"] == false;
+        wrong += usize::from(!is_right);
+    }
+    let what = format!("agents: {AGENTS} stream {RATE} chunks/s for {seconds} s");
+    Ok(vec![
+        Row::judged(format!("{what}: answers that are not whole and in order"), wrong.to_string(), "0", wrong == 0),
+        Row::judged(format!("{what}: daemon, cores"), format!("{cores:.2}"), "≤ 1.00", cores <= 1.0),
+        Row::anchor("agents: list page of an idle daemon, p99 in µs", format!("{idle:.0}")),
+        Row::anchor("agents: list page meanwhile, p99 in µs", format!("{busy:.0}")),
+        Row::judged(
+            "agents: list page meanwhile / idle, p99",
+            format!("{:.1}", busy / idle),
+            "≤ 10.00",
+            busy / idle <= 10.0,
+        ),
+    ])
+}
+
+/// A request every few milliseconds; the time that all but one in a hundred stay under.
+fn p99(connection: &mut Connection, path: &str, during: Duration) -> Outcome<f64> {
+    let (start, mut times) = (Instant::now(), Vec::new());
+    while start.elapsed() < during {
+        let asked = Instant::now();
+        connection.get(path)?;
+        times.push(micros(asked.elapsed()));
+        std::thread::sleep(Duration::from_millis(2));
+    }
+    times.sort_by(f64::total_cmp);
+    Ok(times[times.len() * 99 / 100])
+}
+
+/// A long history against its rows read bare, and one of many chunks against one of few.
+fn reading(bench: &Bench) -> Outcome<Vec<Row>> {
+    let place = Place::new(bench)?;
+    let mut connection = place.home.connect()?;
+    let count: u64 = bench.scale(10_000, 1_000);
+    let chunks: u64 = bench.scale(100_000, 10_000);
+    let made = |connection: &mut Connection, text: String| -> Outcome<String> {
+        let id = place.open(connection)?;
+        prompt(connection, &id, &text)?;
+        rest(connection, &id)?;
+        Ok(id)
+    };
+    let long = made(&mut connection, format!("talk {count}"))?;
+    // The same text, cut into pieces of different length.
+    let total = 24 * chunks;
+    let many = made(&mut connection, format!("chunks {chunks} 0 24"))?;
+    let few = made(&mut connection, format!("chunks 100 0 {}", total / 100))?;
+    let db = place.home.home().join("coven.db");
+    let path = |id: &str| format!("/api/sessions/{id}/messages");
+    let read = connection.get_json(&path(&long))?.as_array().map_or(0, Vec::len) as u64;
+    if read != count + 1 {
+        return Err(format!("{read} messages were read back of {}", count + 1).into());
+    }
+    let mut medians: [Vec<f64>; 4] = Default::default();
+    for _ in 0..bench.rounds {
+        let mut times: [Vec<f64>; 4] = Default::default();
+        for _ in 0..bench.scale(15, 3) {
+            for (place, id) in [(0, &long), (2, &many), (3, &few)] {
+                let start = Instant::now();
+                connection.get(&path(id))?;
+                times[place].push(micros(start.elapsed()));
+            }
+            let start = Instant::now();
+            bare(&db, &long)?;
+            times[1].push(micros(start.elapsed()));
+        }
+        for (medians, times) in medians.iter_mut().zip(&times) {
+            medians.push(median(times));
+        }
+    }
+    let [long, bare, many, few] = medians;
+    Ok(vec![
+        Row::anchor(format!("agents: reading {count} messages, µs"), Spread::of(&long)),
+        Row::anchor("agents: selecting the same rows bare, µs", Spread::of(&bare)),
+        Row::at_most("agents: reading / bare select", Spread::ratio(&long, &bare), 4.0),
+        Row::anchor(format!("agents: history of {chunks} chunks, µs"), Spread::of(&many)),
+        Row::at_most(format!("agents: history of {chunks} chunks / of 100 chunks"), Spread::ratio(&many, &few), 1.5),
+    ])
+}
+
+fn bare(db: &Path, id: &str) -> Outcome<usize> {
+    let db = rusqlite::Connection::open_with_flags(db, OpenFlags::SQLITE_OPEN_READ_ONLY)?;
+    let mut rows = db.prepare("SELECT id, sessionId, role, content, timestamp FROM AgentMessage WHERE sessionId = ?")?;
+    let rows = rows.query_map([id], |row| {
+        let texts: [String; 5] = [row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?, row.get(4)?];
+        Ok(texts.iter().map(String::len).sum::<usize>())
+    })?;
+    Ok(rows.collect::<Result<Vec<_>, _>>()?.len())
+}
+
+/// What the daemon keeps of sessions that are over.
+fn growth(bench: &Bench) -> Outcome<Vec<Row>> {
+    let place = Place::new(bench)?;
+    let mut connection = place.home.connect()?;
+    let mut open_and_close = |count: usize| -> Outcome<()> {
+        for _ in 0..count {
+            let id = place.open(&mut connection)?;
+            connection.delete(&format!("/api/sessions/{id}"))?;
+            connection.get(&format!("/api/v1/sessions/{id}/wait"))?;
+        }
+        Ok(())
+    };
+    // What is allocated once, and caches that fill up, are no growth.
+    open_and_close(bench.scale(200, 20))?;
+    let pid = place.home.daemon_pid()?;
+    let before = proc::rss_kib(pid)?;
+    let count = bench.scale(1000, 50);
+    open_and_close(count)?;
+    let grown = (proc::rss_kib(pid)? - before) / 1024.0;
+    Ok(vec![Row::judged(
+        format!("agents: {count} sessions opened and closed, daemon's RSS in MiB more"),
+        format!("{grown:.1}"),
+        "≤ 5.00",
+        grown <= 5.0,
+    )])
+}
