@@ -48,7 +48,8 @@ impl Tool {
         let result = match (content, raw_output) {
             (None, None) if !is_over => Value::Null,
             _ => {
-                let mut result = Map::from_iter([("content".to_owned(), content.cloned().unwrap_or_else(|| json!([])))]);
+                let mut result =
+                    Map::from_iter([("content".to_owned(), content.cloned().unwrap_or_else(|| json!([])))]);
                 result.extend(raw_output.map(|output| ("rawOutput".to_owned(), output.clone())));
                 Value::Object(result)
             }

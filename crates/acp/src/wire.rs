@@ -75,7 +75,9 @@ impl RpcError {
 fn detail(data: &Value) -> Option<String> {
     let text = match data {
         Value::String(text) => text.clone(),
-        Value::Object(map) => ["details", "message", "error"].iter().find_map(|key| map.get(*key)?.as_str())?.to_owned(),
+        Value::Object(map) => {
+            ["details", "message", "error"].iter().find_map(|key| map.get(*key)?.as_str())?.to_owned()
+        }
         _ => return None,
     };
     Some(text.chars().take(2000).collect())

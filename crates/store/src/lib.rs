@@ -9,7 +9,9 @@ mod traits;
 
 pub use error::StoreError;
 pub use failing::Failing;
-pub use page::{MessageQuery, Order, PermissionQuery, SessionFilter, SessionPage, SessionQuery, StateSnapshot, SweepReport};
+pub use page::{
+    MessageQuery, Order, PermissionQuery, SessionFilter, SessionPage, SessionQuery, StateSnapshot, SweepReport,
+};
 pub use record::SessionRecord;
 pub use sqlite::{SqliteStore, migrations};
 pub use traits::{Change, Conversation, Keyframe, Progress, Store, Tx};

@@ -3,10 +3,10 @@
 use coven_domain::message::{MessageChange, Role, StoredMessage};
 use coven_domain::{MessageId, SessionId, Timestamp};
 use rusqlite::{Connection, OptionalExtension, Row, params};
-use serde_json::json;
+use serde::Serialize;
 use serde_json::value::RawValue;
 
-use super::{count, events, integer, parsed, sessions, to_json, unsigned};
+use super::{count, events, from_json, integer, parsed, sessions, to_json, unsigned};
 use crate::{Conversation, MessageQuery, Progress, StoreError};
 
 /// An event carries a message's content up to this many bytes; beyond it only where to find it.
@@ -60,29 +60,39 @@ pub(super) fn change(
     Ok(newest)
 }
 
+#[derive(Serialize)]
+struct Payload<'a> {
+    session_id: SessionId,
+    message: Told<'a>,
+}
+
+/// A message in an event: what a reader of messages would see.
+#[derive(Serialize)]
+struct Told<'a> {
+    number: u64,
+    id: MessageId,
+    message_id: MessageId,
+    role: Role,
+    at: Timestamp,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    content: Option<&'a RawValue>,
+}
+
 fn note(connection: &Connection, session: SessionId, message: &StoredMessage) -> Result<u64, StoreError> {
     let kind = if message.is_piece { "message.chunk" } else { "message.added" };
-    let content = match message.content.len() <= EVENT_CONTENT_BYTES {
-        true => Some(RawValue::from_string(message.content.clone()).map_err(|error| {
-            StoreError::corrupt(format!("a message's content is no JSON: {error}"))
-        })?),
-        false => None,
-    };
-    let payload = to_json(&json!({
-        "session_id": session,
-        "message": {
-            "number": message.number,
-            "id": message.id,
-            "message_id": message.whole,
-            "role": message.role,
-            "at": message.at.to_string(),
+    // Too long for a feed: whoever wants it reads the message.
+    let content = Some(message.content.as_str()).filter(|content| content.len() <= EVENT_CONTENT_BYTES);
+    let payload = to_json(&Payload {
+        session_id: session,
+        message: Told {
+            number: message.number,
+            id: message.id,
+            message_id: message.whole,
+            role: message.role,
+            at: message.at,
+            content: content.map(from_json).transpose()?,
         },
-    }));
-    // The content goes in as the text it is.
-    let payload = match content {
-        Some(content) => format!("{},\"content\":{content}}}}}", &payload[..payload.len() - 2]),
-        None => payload,
-    };
+    });
     events::append(connection, kind, &session.to_string(), message.at, &payload)
 }
 

@@ -215,7 +215,7 @@ where
     text.parse().map_err(|problem| StoreError::corrupt(format!("{text:?}: {problem}")))
 }
 
-fn from_json<T: serde::de::DeserializeOwned>(text: &str) -> Result<T, StoreError> {
+fn from_json<'a, T: serde::Deserialize<'a>>(text: &'a str) -> Result<T, StoreError> {
     serde_json::from_str(text).map_err(|problem| StoreError::corrupt(format!("JSON: {problem}")))
 }
 

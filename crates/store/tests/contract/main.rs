@@ -1,9 +1,12 @@
 //! What every store must do, whatever it is made of. Each rule runs against each backend.
 
+mod conversations;
+#[path = "../samples/mod.rs"]
 mod samples;
 
 use std::sync::Arc;
 
+use conversations::*;
 use coven_domain::event::NewEvent;
 use coven_domain::retention::Cutoffs;
 use coven_domain::session::{EndIntent, ProcessIdentity, Session, SessionState};
@@ -53,6 +56,13 @@ every_store!(
     writers_take_turns,
     store_17_old_events_go_and_an_event_says_so,
     store_18_null_keeps_for_ever_and_zero_means_at_once,
+    a_finished_message_takes_the_place_of_its_pieces,
+    every_message_has_a_time_of_its_own,
+    a_conversation_is_taken_up_where_it_was_saved,
+    permissions_wait_oldest_first_until_they_are_settled,
+    a_sacrificed_conversation_leaves_nothing,
+    active_sessions_are_counted_by_channel_and_repo,
+    a_removed_repo_is_off_the_list_and_still_known,
 );
 
 async fn a_session_comes_back_as_it_was_stored(store: Arc<dyn Store>) {

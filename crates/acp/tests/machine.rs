@@ -1,0 +1,339 @@
+//! The conversation as a pure machine: what comes out, and that it can be stopped and taken up at every line.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use coven_acp::{Activity, Machine, Opening, State, Step, TurnChange};
+use coven_domain::MessageId;
+use coven_domain::message::{MessageChange, Role};
+use serde_json::{Value, json};
+use uuid::Uuid;
+
+fn new_id() -> Uuid {
+    static NEXT: AtomicU64 = AtomicU64::new(1);
+    Uuid::from_u128(u128::from(NEXT.fetch_add(1, Ordering::Relaxed)))
+}
+
+fn opening() -> Opening {
+    Opening { cwd: "/repo".into(), client_version: "1".into(), ..Opening::default() }
+}
+
+/// A machine with everything it said, and the messages as a store would have them.
+struct Bench {
+    machine: Machine,
+    sent: Vec<Value>,
+    /// Each with its pieces or as a whole, in order.
+    messages: Vec<(MessageId, Role, Value, bool)>,
+    turns: Vec<TurnChange>,
+    failed: Option<String>,
+    asked: Vec<coven_acp::Ask>,
+    calls: Vec<coven_acp::Call>,
+}
+
+impl Bench {
+    fn new(opening: Opening) -> Self {
+        let mut bench = Self {
+            machine: Machine::new(opening),
+            sent: Vec::new(),
+            messages: Vec::new(),
+            turns: Vec::new(),
+            failed: None,
+            asked: Vec::new(),
+            calls: Vec::new(),
+        };
+        bench.with(|machine, step| machine.open(step));
+        bench
+    }
+
+    fn with<T>(&mut self, act: impl FnOnce(&mut Machine, &mut Step) -> T) -> T {
+        let mut step = Step::new(new_id);
+        let result = act(&mut self.machine, &mut step);
+        self.sent.extend(step.lines.iter().map(|line| serde_json::from_str(line).expect("our own line")));
+        for change in step.messages {
+            match change {
+                MessageChange::Added(it) => {
+                    self.messages.push((it.id, it.role, serde_json::from_str(&it.content).expect("JSON"), false));
+                }
+                MessageChange::Put(it) => {
+                    self.messages.retain(|(id, ..)| *id != it.id);
+                    self.messages.push((it.id, it.role, serde_json::from_str(&it.content).expect("JSON"), false));
+                }
+                MessageChange::Piece(it) => self.messages.push((it.whole, it.role, it.content(), true)),
+            }
+        }
+        self.turns.extend(step.turns);
+        self.failed = self.failed.take().or(step.failed);
+        self.asked.extend(step.asks);
+        self.calls.extend(step.calls);
+        result
+    }
+
+    fn hear(&mut self, line: &Value) {
+        let line = line.to_string();
+        self.with(|machine, step| machine.line(line.as_bytes(), step));
+    }
+
+    fn update(&mut self, update: Value) {
+        self.hear(
+            &json!({ "jsonrpc": "2.0", "method": "session/update", "params": { "sessionId": "s", "update": update } }),
+        );
+    }
+
+    fn opened() -> Self {
+        let mut bench = Self::new(opening());
+        bench.hear(
+            &json!({ "id": 1, "result": { "protocolVersion": 1, "agentCapabilities": { "loadSession": true } } }),
+        );
+        bench.hear(&json!({ "id": 2, "result": { "sessionId": "s" } }));
+        bench
+    }
+
+    /// Stops and is taken up again, as by another daemon.
+    fn restart(&mut self) {
+        let stored = serde_json::to_string(self.machine.state()).expect("a state is JSON");
+        let state: State = serde_json::from_str(&stored).expect("its own JSON");
+        let text = match state.open_message() {
+            Some(open) => self
+                .messages
+                .iter()
+                .filter(|(id, _, _, piece)| *id == open && *piece)
+                .map(|it| it.2["text"].as_str().expect("text"))
+                .collect(),
+            None => String::new(),
+        };
+        self.machine = Machine::restore(state, text);
+    }
+
+    fn contents(&self) -> Vec<Value> {
+        self.messages.iter().map(|(_, role, content, _)| json!([role, content])).collect()
+    }
+}
+
+fn text(text: &str) -> Value {
+    json!({ "sessionUpdate": "agent_message_chunk", "content": { "type": "text", "text": text } })
+}
+
+/// One of everything that agents send.
+fn script() -> Vec<Value> {
+    let update =
+        |update: Value| json!({ "method": "session/update", "params": { "sessionId": "s", "update": update } });
+    vec![
+        json!({ "id": 1, "result": { "protocolVersion": 1, "agentCapabilities": { "loadSession": true }, "agentInfo": { "name": "a", "version": "2" } } }),
+        json!({ "id": 2, "result": { "sessionId": "s", "modes": { "currentModeId": "ask", "availableModes": [] } } }),
+        update(
+            json!({ "sessionUpdate": "available_commands_update", "availableCommands": [{ "name": "x", "description": "y" }] }),
+        ),
+        update(json!({ "sessionUpdate": "agent_thought_chunk", "content": { "type": "text", "text": "hm" } })),
+        update(text("one ")),
+        update(text("two")),
+        update(
+            json!({ "sessionUpdate": "plan", "entries": [{ "content": "a", "priority": "high", "status": "pending" }] }),
+        ),
+        update(
+            json!({ "sessionUpdate": "tool_call", "toolCallId": "c", "title": "touch x", "kind": "execute", "status": "pending", "rawInput": { "command": "touch x" } }),
+        ),
+        json!({ "id": "q-1", "method": "session/request_permission", "params": { "sessionId": "s", "toolCall": { "toolCallId": "c" },
+            "options": [{ "optionId": "y", "name": "Yes", "kind": "allow_once" }, { "optionId": "n", "name": "No", "kind": "reject_once" }] } }),
+        update(
+            json!({ "sessionUpdate": "tool_call_update", "toolCallId": "c", "status": "completed", "content": [{ "type": "content", "content": { "type": "text", "text": "ok" } }] }),
+        ),
+        json!({ "id": 7, "method": "fs/read_text_file", "params": { "sessionId": "s", "path": "/repo/a" } }),
+        json!({ "id": 8, "method": "craft/unknown", "params": {} }),
+        update(
+            json!({ "sessionUpdate": "plan", "entries": [{ "content": "a", "priority": "high", "status": "completed" }] }),
+        ),
+        update(json!({ "sessionUpdate": "something_new", "x": 1 })),
+        update(json!({ "sessionUpdate": "usage_update", "used": 5, "size": 10 })),
+        update(text("three")),
+        json!({ "id": 3, "result": { "stopReason": "end_turn" } }),
+        update(text("late")),
+        json!({ "id": 4, "error": { "code": 400, "message": "no model" } }),
+    ]
+}
+
+fn run(restart_at: Option<usize>) -> Bench {
+    let mut bench = Bench::new(opening());
+    bench.with(|machine, step| machine.prompt("first", step));
+    bench.with(|machine, step| machine.prompt("second", step));
+    for (number, line) in script().into_iter().enumerate() {
+        if restart_at == Some(number) {
+            bench.restart();
+        }
+        bench.hear(&line);
+        if let Some(ask) = bench.asked.pop() {
+            assert_eq!((ask.title.as_str(), &ask.tool_call["rawInput"]["command"]), ("touch x", &json!("touch x")));
+            assert!(bench.with(|machine, step| machine.decide(ask.id, Some("y"), step)));
+        }
+        if let Some(call) = bench.calls.pop() {
+            bench.with(|machine, step| machine.reply(&call, Ok(json!({ "content": "text" })), step));
+        }
+    }
+    bench
+}
+
+#[test]
+fn a_whole_conversation_becomes_messages_in_the_order_they_were_said() {
+    let bench = run(None);
+    let system = |content: Value| json!(["system", content]);
+    let expected = vec![
+        json!(["user", { "type": "text", "text": "first" }]),
+        json!(["agent", { "type": "thought", "text": "hm", "partial": false }]),
+        json!(["agent", { "type": "text", "text": "one two", "partial": false }]),
+        system(
+            json!({ "type": "tool", "tool": "touch x", "args": { "command": "touch x" }, "status": "completed", "kind": "execute", "toolCallId": "c",
+            "result": { "content": [{ "type": "content", "content": { "type": "text", "text": "ok" } }] } }),
+        ),
+        system(json!({ "type": "plan", "steps": [{ "content": "a", "priority": "high", "status": "completed" }] })),
+        system(json!({ "type": "update", "update": { "sessionUpdate": "something_new", "x": 1 } })),
+        json!(["agent", { "type": "text", "text": "three", "partial": false }]),
+        json!(["user", { "type": "text", "text": "second" }]),
+        json!(["agent", { "type": "text", "text": "late", "partial": false }]),
+        system(json!({ "type": "error", "message": "no model", "code": 400 })),
+    ];
+    assert_eq!(bench.contents(), expected);
+    let ended = |reason: &str| TurnChange::Ended { stop_reason: reason.to_owned() };
+    assert_eq!(bench.turns, [TurnChange::Started, ended("end_turn"), TurnChange::Started, ended("error")]);
+    assert_eq!(bench.machine.state().activity(), Activity::Idle);
+    assert_eq!(bench.machine.state().usage, json!({ "used": 5, "size": 10 }));
+}
+
+#[test]
+fn everything_that_is_sent_is_what_the_protocol_asks_for() {
+    let bench = run(None);
+    let sent: Vec<Value> = bench
+        .sent
+        .iter()
+        .map(|line| match line["method"].as_str() {
+            Some(method) => json!([method, line["id"]]),
+            None => json!([line["id"], line.get("result"), line["error"]["code"]]),
+        })
+        .collect();
+    assert_eq!(
+        sent,
+        [
+            json!(["initialize", 1]),
+            json!(["session/new", 2]),
+            json!(["session/prompt", 3]),
+            json!(["q-1", { "outcome": { "outcome": "selected", "optionId": "y" } }, null]),
+            json!([7, { "content": "text" }, null]),
+            json!([8, null, -32601]),
+            json!(["session/prompt", 4]),
+        ]
+    );
+    assert_eq!(
+        bench.sent[0]["params"]["clientCapabilities"]["fs"],
+        json!({ "readTextFile": true, "writeTextFile": true })
+    );
+    assert_eq!(bench.sent[1]["params"], json!({ "cwd": "/repo", "mcpServers": [] }));
+    assert_eq!(bench.sent[2]["params"], json!({ "sessionId": "s", "prompt": [{ "type": "text", "text": "first" }] }));
+}
+
+#[test]
+fn a_conversation_taken_up_at_any_line_goes_on_as_if_nothing_had_happened() {
+    let whole = run(None);
+    for cut in 0..script().len() {
+        let cut_off = run(Some(cut));
+        assert_eq!(cut_off.contents(), whole.contents(), "cut before line {cut}");
+        assert_eq!(cut_off.sent, whole.sent, "cut before line {cut}");
+        assert_eq!(cut_off.turns, whole.turns, "cut before line {cut}");
+    }
+}
+
+#[test]
+fn a_cancelled_turn_answers_open_requests_and_drops_what_waited() {
+    let mut bench = Bench::opened();
+    bench.with(|machine, step| machine.prompt("go", step));
+    bench.with(|machine, step| machine.prompt("later", step));
+    bench.hear(&json!({ "id": 0, "method": "session/request_permission", "params": { "sessionId": "s", "toolCall": { "toolCallId": "c" }, "options": [] } }));
+    assert_eq!(bench.machine.state().activity(), Activity::Waiting);
+
+    assert!(bench.with(|machine, step| machine.cancel_turn(step)));
+
+    let last: Vec<&Value> = bench.sent.iter().rev().take(2).collect();
+    assert_eq!(last[1]["method"], "session/cancel");
+    assert_eq!(last[0], &json!({ "jsonrpc": "2.0", "id": 0, "result": { "outcome": { "outcome": "cancelled" } } }));
+    // Some agents say `end_turn` after a cancel, others give an error.
+    bench.hear(&json!({ "id": 3, "error": { "code": -32800, "message": "cancelled" } }));
+    assert_eq!(bench.machine.state().stop_reason.as_deref(), Some("cancelled"));
+    assert_eq!((bench.machine.state().queued(), bench.machine.state().activity()), (0, Activity::Idle));
+    assert!(!bench.with(|machine, step| machine.cancel_turn(step)), "nothing is left to cancel");
+}
+
+#[test]
+fn an_agent_that_wants_authentication_gets_it_once() {
+    let mut bench = Bench::new(opening());
+    let methods = json!([{ "id": "login", "name": "Log in", "type": "terminal" }, { "id": "key", "name": "Key" }]);
+    bench.hear(&json!({ "id": 1, "result": { "protocolVersion": 1, "authMethods": methods } }));
+    let required = |id: u64| json!({ "id": id, "error": { "code": -32000, "message": "Authentication required" } });
+    bench.hear(&required(2));
+    assert_eq!(bench.sent[2]["params"], json!({ "methodId": "key" }));
+    bench.hear(&json!({ "id": 3, "result": {} }));
+    assert_eq!(bench.sent[3]["method"], "session/new");
+    bench.hear(&required(4));
+    let failed = bench.failed.expect("it is not asked for ever");
+    assert!(failed.contains("Authentication required") && failed.contains("log in"), "{failed}");
+    assert_eq!(bench.sent.len(), 4);
+}
+
+#[test]
+fn a_session_is_loaded_or_resumed_as_the_agent_can_and_history_is_told_apart() {
+    let resume = || Opening { resume: Some("old".into()), ..opening() };
+    let with = |capabilities: Value| {
+        let mut bench = Bench::new(resume());
+        bench.hear(&json!({ "id": 1, "result": { "protocolVersion": 1, "agentCapabilities": capabilities } }));
+        bench
+    };
+    let resumed = with(json!({ "sessionCapabilities": { "resume": {} } }));
+    assert_eq!(resumed.sent[1]["method"], "session/resume");
+    assert!(with(json!({})).failed.expect("it cannot").contains("neither load nor resume"));
+
+    let mut loaded = with(json!({ "loadSession": true }));
+    assert_eq!(loaded.sent[1]["method"], "session/load");
+    loaded.update(json!({ "sessionUpdate": "user_message_chunk", "content": { "type": "text", "text": "hi" } }));
+    loaded.hear(&json!({ "id": 2, "result": {} }));
+    // Some agents go on replaying after the answer.
+    loaded.update(text("ho"));
+    loaded.with(|machine, step| machine.prompt("new", step));
+    // Others echo each prompt: it is there already.
+    loaded.update(json!({ "sessionUpdate": "user_message_chunk", "content": { "type": "text", "text": "new" } }));
+    loaded.update(text("yes"));
+    loaded.hear(&json!({ "id": 3, "result": { "stopReason": "end_turn" } }));
+    assert_eq!(
+        loaded.contents(),
+        [
+            json!(["user", { "type": "text", "text": "hi", "replayed": true }]),
+            json!(["agent", { "type": "text", "text": "ho", "partial": false, "replayed": true }]),
+            json!(["user", { "type": "text", "text": "new" }]),
+            json!(["agent", { "type": "text", "text": "yes", "partial": false }]),
+        ]
+    );
+}
+
+#[test]
+fn what_makes_no_sense_is_passed_over() {
+    let mut bench = Bench::opened();
+    let before = bench.machine.state().clone();
+    for line in [
+        "",
+        "   ",
+        "not json",
+        "[]",
+        "{}",
+        "null",
+        "7",
+        r#"{"id":99,"result":{}}"#,
+        r#"{"id":"x","result":1}"#,
+        r#"{"method":"session/update"}"#,
+        r#"{"method":"session/update","params":{"update":7}}"#,
+        r#"{"method":"_auth/status_update","params":{}}"#,
+    ] {
+        bench.with(|machine, step| machine.line(line.as_bytes(), step));
+    }
+    let mut after = bench.machine.state().clone();
+    assert_eq!(after.activity(), before.activity());
+    after.usage = before.usage.clone();
+    assert_eq!(after, before);
+    assert_eq!(bench.failed, None);
+    // A request that nobody can make sense of is still answered.
+    bench.hear(&json!({ "id": 5, "method": "fs/read_text_file", "params": { "nothing": true } }));
+    assert_eq!(bench.sent.last().expect("an answer")["error"]["code"], -32602);
+}

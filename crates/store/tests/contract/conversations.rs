@@ -1,0 +1,186 @@
+//! Rules about conversations over ACP: messages, where the streams stand, permissions, repos.
+
+use std::sync::Arc;
+
+use coven_domain::message::{Message, MessageChange, Piece, Role, TextKind};
+use coven_domain::permission::{AnsweredBy, Permission, PermissionOption, PermissionState};
+use coven_domain::session::{Channel, Session, SessionState};
+use coven_domain::{MessageId, PermissionId};
+use coven_store::{Change, Conversation, MessageQuery, PermissionQuery, Progress, Store, StoreError};
+use serde_json::json;
+
+use super::samples::*;
+
+fn message_id(nth: u32) -> MessageId {
+    format!("{nth:08x}-0000-4000-a000-{nth:012x}").parse().expect("an id")
+}
+
+fn message(nth: u32, text: &str) -> Message {
+    Message::new(message_id(nth), Role::Agent, &json!({ "type": "text", "text": text, "partial": false }))
+}
+
+fn piece(nth: u32, whole: u32, text: &str) -> MessageChange {
+    MessageChange::Piece(Piece {
+        id: message_id(nth),
+        whole: message_id(whole),
+        role: Role::Agent,
+        kind: TextKind::Text,
+        text: text.to_owned(),
+        is_replayed: false,
+    })
+}
+
+async fn change(store: &dyn Store, changes: Vec<MessageChange>) {
+    record(store, Change::MessagesChanged { session: id(1), changes }).await.expect("messages");
+}
+
+/// Number, text and whether it is a piece.
+async fn texts(store: &dyn Store, query: MessageQuery) -> Vec<(u64, String, bool)> {
+    let messages = store.messages(id(1), &query).await.expect("a read");
+    let text = |content: &str| {
+        serde_json::from_str::<serde_json::Value>(content).expect("JSON")["text"].as_str().expect("text").to_owned()
+    };
+    messages.iter().map(|it| (it.number, text(&it.content), it.is_piece)).collect()
+}
+
+pub async fn a_finished_message_takes_the_place_of_its_pieces(store: Arc<dyn Store>) {
+    create(&*store, [running(1)]).await;
+    change(&*store, vec![MessageChange::Added(message(1, "before")), piece(2, 9, "on"), piece(3, 9, "e")]).await;
+    let all = MessageQuery::default;
+    let growing = [(1, "before".to_owned(), false), (2, "on".to_owned(), true), (3, "e".to_owned(), true)];
+    assert_eq!(texts(&*store, all()).await, growing);
+
+    change(&*store, vec![MessageChange::Put(message(9, "one"))]).await;
+    change(&*store, vec![MessageChange::Put(message(9, "once more"))]).await;
+
+    assert_eq!(texts(&*store, all()).await, [(1, "before".to_owned(), false), (5, "once more".to_owned(), false)]);
+    let after = MessageQuery { after: 1, ..all() };
+    assert_eq!(texts(&*store, after).await, [(5, "once more".to_owned(), false)]);
+    let kinds: Vec<String> =
+        store.events_after(1, 10).await.expect("a read").iter().map(|it| it.event.kind.clone()).collect();
+    assert_eq!(kinds, ["message.added", "message.chunk", "message.chunk", "message.added", "message.added"]);
+}
+
+pub async fn every_message_has_a_time_of_its_own(store: Arc<dyn Store>) {
+    create(&*store, [running(1)]).await;
+    change(&*store, vec![MessageChange::Added(message(1, "a")), MessageChange::Added(message(2, "b"))]).await;
+    change(&*store, vec![MessageChange::Added(message(3, "c"))]).await;
+
+    let messages = store.messages(id(1), &MessageQuery::default()).await.expect("a read");
+    let times: Vec<_> = messages.iter().map(|it| it.at).collect();
+    assert_eq!(times, [NOW, at(1), at(2)]);
+    let since = MessageQuery { since: Some(at(1)), ..MessageQuery::default() };
+    assert_eq!(texts(&*store, since).await, [(3, "c".to_owned(), false)]);
+    // The session was active.
+    assert_eq!(store.session(id(1)).await.expect("a read").expect("it is there").updated_at, at(1));
+}
+
+pub async fn a_conversation_is_taken_up_where_it_was_saved(store: Arc<dyn Store>) {
+    create(&*store, [running(1)]).await;
+    assert_eq!(store.conversation(id(1)).await.expect("a read"), None);
+    let lines = [(0, "one\n".to_owned()), (4, "zwölf\n".to_owned())];
+    let first = Progress { read_to: 7, written_to: 11, delivered_to: 0, state: Some("{}"), lines: &lines };
+    save(&*store, &first).await.expect("a place");
+    // Half of the second line is delivered: it stays.
+    let second = Progress { read_to: 9, written_to: 11, delivered_to: 6, state: None, lines: &[] };
+    save(&*store, &second).await.expect("a place");
+
+    let kept = Conversation { read_to: 9, written_to: 11, state: "{}".to_owned(), outbox: vec![lines[1].clone()] };
+    assert_eq!(store.conversation(id(1)).await.expect("a read"), Some(kept));
+    let last = Progress { delivered_to: 11, ..second };
+    save(&*store, &last).await.expect("a place");
+    assert_eq!(store.conversation(id(1)).await.expect("a read").expect("it is there").outbox, []);
+}
+
+async fn save(store: &dyn Store, progress: &Progress<'_>) -> Result<(), StoreError> {
+    let mut tx = store.begin_unsynced().await?;
+    tx.save_conversation(id(1), progress).await?;
+    tx.commit().await.map(drop)
+}
+
+fn permission(nth: u32) -> Permission {
+    let id: PermissionId = format!("{nth:08x}-0000-4000-b000-{nth:012x}").parse().expect("an id");
+    Permission {
+        id,
+        session: super::samples::id(1),
+        state: PermissionState::Pending,
+        title: "touch x".into(),
+        options: vec![PermissionOption { id: "y".into(), name: "Yes".into(), kind: "allow_once".into() }],
+        tool_call: json!({ "toolCallId": "c" }),
+        answer: None,
+        answered_by: None,
+        created_at: at(i64::from(nth)),
+        answered_at: None,
+    }
+}
+
+pub async fn permissions_wait_oldest_first_until_they_are_settled(store: Arc<dyn Store>) {
+    create(&*store, [running(1), running(2)]).await;
+    for nth in [2, 1] {
+        let change = Change::PermissionChanged { permission: permission(nth), event: "requested" };
+        record(&*store, change).await.expect("a request");
+    }
+    let pending = store.permissions(&PermissionQuery::default()).await.expect("a read");
+    assert_eq!(pending, [permission(1), permission(2)]);
+
+    let mut answered = permission(1);
+    answered.answered("y", AnsweredBy::Human, at(9)).expect("it waits");
+    let change = Change::PermissionChanged { permission: answered.clone(), event: "answered" };
+    record(&*store, change).await.expect("an answer");
+
+    let left = store.permissions(&PermissionQuery::default()).await.expect("a read");
+    assert_eq!(left, [permission(2)]);
+    let every = PermissionQuery { include_settled: true, session: Some(id(1)), prefix: Some("00000001".into()) };
+    assert_eq!(store.permissions(&every).await.expect("a read"), [answered.clone()]);
+    let others = PermissionQuery { include_settled: true, session: Some(id(2)), prefix: None };
+    assert_eq!(store.permissions(&others).await.expect("a read"), []);
+    let mut tx = store.begin().await.expect("the writer's turn");
+    assert_eq!(tx.permission(answered.id).await.expect("a read"), Some(answered));
+    assert_eq!(tx.pending_permissions(id(1)).await.expect("a read"), [permission(2)]);
+}
+
+pub async fn a_sacrificed_conversation_leaves_nothing(store: Arc<dyn Store>) {
+    let over = Session { state: SessionState::Completed, ..running(1) };
+    create(&*store, [over]).await;
+    change(&*store, vec![MessageChange::Added(message(1, "a"))]).await;
+    let lines = [(0, "one\n".to_owned())];
+    let place = Progress { read_to: 0, written_to: 4, delivered_to: 0, state: Some("{}"), lines: &lines };
+    save(&*store, &place).await.expect("a place");
+    let change = Change::PermissionChanged { permission: permission(1), event: "requested" };
+    record(&*store, change).await.expect("a request");
+
+    record(&*store, Change::SessionSacrificed(id(1))).await.expect("a sacrifice");
+
+    assert_eq!(store.messages(id(1), &MessageQuery::default()).await.expect("a read"), []);
+    assert_eq!(store.conversation(id(1)).await.expect("a read"), None);
+    assert_eq!(store.permissions(&PermissionQuery::default()).await.expect("a read"), []);
+}
+
+pub async fn active_sessions_are_counted_by_channel_and_repo(store: Arc<dyn Store>) {
+    record(&*store, Change::RepoAdded(repo(1))).await.expect("a repo");
+    let acp = |session: Session| Session { channel: Channel::Acp, repo_id: Some(repo(1).id), ..session };
+    let launching = Session { launching_at: Some(NOW), ..session(2) };
+    let killed = Session { state: SessionState::Killed, ..running(3) };
+    let over = Session { state: SessionState::Failed, exit_code: Some(1), ..running(4) };
+    create(&*store, [acp(running(1)), acp(launching), acp(killed), acp(over), acp(session(5)), running(6)]).await;
+
+    let mut tx = store.begin().await.expect("the writer's turn");
+    assert_eq!(tx.active_sessions(Channel::Acp).await.expect("a count"), 2);
+    assert_eq!(tx.active_sessions(Channel::Terminal).await.expect("a count"), 1);
+    assert_eq!(tx.active_sessions_of(repo(1).id).await.expect("a count"), 2);
+    assert_eq!(tx.active_sessions_of(repo(2).id).await.expect("a count"), 0);
+}
+
+pub async fn a_removed_repo_is_off_the_list_and_still_known(store: Arc<dyn Store>) {
+    for nth in [1, 2] {
+        record(&*store, Change::RepoAdded(repo(nth))).await.expect("a repo");
+    }
+    let gone = coven_domain::repo::Repo { removed_at: Some(at(5)), ..repo(1) };
+    record(&*store, Change::RepoChanged { repo: gone.clone(), event: "removed" }).await.expect("a removal");
+
+    assert_eq!(store.repos().await.expect("a read"), [repo(2)]);
+    assert_eq!(store.repo(repo(1).id).await.expect("a read"), Some(gone.clone()));
+    let mut tx = store.begin().await.expect("the writer's turn");
+    assert_eq!(tx.repo_at("/src/repo-1").await.expect("a read"), Some(gone));
+    assert_eq!(tx.repo(repo(9).id).await.expect("a read"), None);
+}
