@@ -20,7 +20,7 @@ pub enum ClientError {
     #[error("the daemon does not answer on {}", socket.display())]
     Unreachable { socket: PathBuf, source: std::io::Error },
     #[error("{message}")]
-    Api { status: u16, code: String, message: String, details: Option<serde_json::Value> },
+    Api { status: u16, code: String, message: String, details: Option<Box<serde_json::Value>> },
     #[error("the connection to the daemon broke")]
     Broken(#[from] hyper::Error),
     #[error("the daemon sent something this coven does not understand; restart it with `coven daemon restart`")]
@@ -110,7 +110,7 @@ impl Client {
                 status: status.as_u16(),
                 code: error.code,
                 message: error.message,
-                details: error.details,
+                details: error.details.map(Box::new),
             },
             Err(_) => ClientError::Api {
                 status: status.as_u16(),

@@ -13,6 +13,7 @@ const EXAMPLES: &str = "\
 First steps:
   coven run demo                     a scripted agent, to see how it works
   coven run claude \"fix the tests\"   an agent in this folder; Ctrl-\\ leaves it running
+  coven run goose --acp              a conversation with an agent; `coven chat` comes back to it
   coven sessions                     browse what runs and what ran
 
 Exit codes: 0 done, 1 failed, 2 wrong usage or bad config, 3 not found, 4 refused by state,
@@ -36,8 +37,8 @@ macro_rules! verbs {
 }
 
 verbs! {
-    run, attach, sessions, show, input, screen, replay, export, wait, start, finish, kill, archive, summon, sacrifice,
-    harness, events, state, daemon, init, doctor, config, db, completions, man,
+    run, attach, chat, prompt, inbox, sessions, show, input, screen, replay, export, wait, start, finish, kill, archive,
+    summon, sacrifice, repo, harness, events, state, daemon, init, doctor, config, db, completions, man,
 }
 
 /// Which home a command was asked to use.

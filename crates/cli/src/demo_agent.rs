@@ -84,10 +84,11 @@ impl Demo {
             self.work(step)?;
         }
         let answer = self.ask("Shall I build it and run the tests?")?;
-        for step in after {
+        let goes_on = !matches!(answer.to_lowercase().as_str(), "n" | "no");
+        for step in after.iter().filter(|_| goes_on) {
             self.work(step)?;
         }
-        self.sum_up(&answer)
+        self.sum_up(&answer, goes_on)
     }
 
     fn show_task(&self, prompt: &str) -> io::Result<()> {
@@ -139,19 +140,23 @@ impl Demo {
             Answer::Line(_) => DEFAULT_ANSWER.to_owned(),
             Answer::Closed | Answer::Late => {
                 self.say(&format!("\x1b[2m(no answer, taking {DEFAULT_ANSWER})\x1b[0m"))?;
-                DEFAULT_ANSWER.to_owned()
+                format!("none, so {DEFAULT_ANSWER}")
             }
         };
         self.say("")?;
         Ok(answer)
     }
 
-    fn sum_up(&self, answer: &str) -> io::Result<()> {
+    fn sum_up(&self, answer: &str, has_built: bool) -> io::Result<()> {
         let shown: String = answer.chars().filter(|c| !c.is_control()).collect();
         let shown = if shown.width() > 40 { cut(&shown, 40) } else { shown };
         self.say("")?;
         self.say("\x1b[1;32mDone\x1b[0m")?;
-        self.say(&format!("  {} steps, 2 tests passed, your answer: {shown}", STEPS.len()))?;
+        let work = match has_built {
+            true => format!("{} steps, 2 tests passed", STEPS.len()),
+            false => "nothing was built and no test was run".to_owned(),
+        };
+        self.say(&format!("  {work}, your answer: {shown}"))?;
         self.say(&format!("  took {:.0} s; see it again with `coven replay`", self.started_at.elapsed().as_secs_f64()))
     }
 

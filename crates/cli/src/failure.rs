@@ -16,6 +16,8 @@ use crate::{output, verb};
 
 /// Wrong usage or a bad config.
 pub const USAGE: u8 = 2;
+/// There is nothing of that name.
+pub const MISSING: u8 = 3;
 /// Refused by the state of the thing.
 pub const REFUSED: u8 = 4;
 /// The daemon cannot be reached, or the store is locked.
@@ -39,6 +41,8 @@ pub enum Failure {
     Usage { what: String, hint: String },
     #[error("{what}")]
     Refused { what: String, hint: String },
+    #[error("{what}")]
+    Missing { what: String, hint: String },
     #[error("{what}")]
     OutOfReach { what: String, hint: String },
     #[error("{what}")]
@@ -64,6 +68,10 @@ impl Failure {
         Self::Refused { what: what.into(), hint: hint.into() }
     }
 
+    pub fn missing(what: impl Into<String>, hint: impl Into<String>) -> Self {
+        Self::Missing { what: what.into(), hint: hint.into() }
+    }
+
     pub fn failed(what: impl Into<String>, hint: impl Into<String>) -> Self {
         Self::Failed { what: what.into(), hint: hint.into() }
     }
@@ -76,6 +84,7 @@ impl Failure {
         match self {
             Self::Client(error) => error.exit_code(),
             Self::Home(_) | Self::Config(_) | Self::Usage { .. } => USAGE,
+            Self::Missing { .. } => MISSING,
             Self::Refused { .. } => REFUSED,
             Self::Start(error) => error.exit_code(),
             Self::OutOfReach { .. } | Self::Store(StoreError::Locked) => OUT_OF_REACH,
@@ -96,6 +105,7 @@ impl Failure {
             Self::Client(error) => client_hint(error).to_owned(),
             Self::Store(error) => verb::db::hint(error).to_owned(),
             Self::Usage { hint, .. }
+            | Self::Missing { hint, .. }
             | Self::Refused { hint, .. }
             | Self::OutOfReach { hint, .. }
             | Self::Failed { hint, .. } => hint.clone(),
@@ -143,6 +153,13 @@ fn client_hint(error: &ClientError) -> &'static str {
             Some(ErrorCode::AmbiguousId) => "Give more of the id",
             Some(ErrorCode::SessionNotLive) => "Look at it with `coven attach <id>`",
             Some(ErrorCode::UnknownHarness) => "List them with `coven harness list`",
+            Some(ErrorCode::RepoNotFound) => "List them with `coven repo list`",
+            Some(ErrorCode::RepoInUse) => "End its sessions first; `coven sessions` lists them",
+            Some(ErrorCode::QuestionNotFound) => "List what waits with `coven inbox`, and all with `coven inbox --all`",
+            Some(ErrorCode::AlreadyAnswered) => "See how with `coven inbox --all`",
+            Some(ErrorCode::TooManySessions) => {
+                "End one with `coven finish <id>`, or raise agents.maxSessions in the config"
+            }
             Some(ErrorCode::Internal) => "The daemon's log says more: `coven daemon logs`",
             _ => "",
         },

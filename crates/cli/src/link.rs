@@ -81,7 +81,7 @@ impl Link {
             true => Ok(serde_json::from_slice(&body).map_err(ClientError::from)?),
             false => {
                 let ErrorBody { error } = serde_json::from_slice(&body).map_err(ClientError::from)?;
-                let (status, details) = (status.as_u16(), error.details);
+                let (status, details) = (status.as_u16(), error.details.map(Box::new));
                 Err(ClientError::Api { status, code: error.code, message: error.message, details }.into())
             }
         }

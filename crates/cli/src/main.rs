@@ -1,6 +1,7 @@
 //! The `coven` binary: hidden subcommands go straight to their part, everything else to the command line.
 
 mod attach;
+mod chat;
 mod command_line;
 mod demo_agent;
 mod export;

@@ -7,6 +7,16 @@ pub fn session(id: &str, rest: &str) -> String {
     format!("/api/v1/sessions/{}{rest}", escaped(id))
 }
 
+/// `/api/v1/inbox/{id}` and what follows it, e.g. `/answer`.
+pub fn question(id: &str, rest: &str) -> String {
+    format!("/api/v1/inbox/{}{rest}", escaped(id))
+}
+
+/// `/api/repos/{id}`.
+pub fn repo(id: &str) -> String {
+    format!("/api/repos/{}", escaped(id))
+}
+
 /// The harnesses as the caller's shell would find them.
 pub fn harnesses(with_versions: bool) -> String {
     let path = std::env::var("PATH").ok();

@@ -1,5 +1,12 @@
 //! Server-sent events out of a stream of bytes.
 
+use std::collections::VecDeque;
+
+use coven_api::{Client, ClientError};
+use http_body_util::BodyExt;
+use hyper::Method;
+use hyper::body::Incoming;
+
 /// One event as it was sent.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct SseEvent {
@@ -49,6 +56,50 @@ impl Sse {
             _ => {}
         }
         None
+    }
+}
+
+/// The events of an answer, read as they come.
+pub struct EventStream {
+    body: Incoming,
+    sse: Sse,
+    waiting: VecDeque<SseEvent>,
+}
+
+impl EventStream {
+    pub async fn open(client: &mut Client, path: &str) -> Result<Self, ClientError> {
+        let response = client.send(Method::GET, path, &[("accept", "text/event-stream")], None).await?;
+        let response = match response.status().is_success() {
+            true => response,
+            // The same question again, for the error's words: those need the body of this answer to be read first.
+            false => {
+                response.collect().await?;
+                client.call(Method::GET, path, None).await?
+            }
+        };
+        Ok(Self { body: response.into_body(), sse: Sse::default(), waiting: VecDeque::new() })
+    }
+
+    /// The events that came together, perhaps none; nothing at the end.
+    pub async fn some(&mut self) -> Result<Option<Vec<SseEvent>>, ClientError> {
+        match self.body.frame().await {
+            None => Ok(None),
+            Some(frame) => {
+                let events = frame?.into_data().map_or_else(|_| Vec::new(), |bytes| self.sse.feed(&bytes));
+                Ok(Some(self.waiting.drain(..).chain(events).collect()))
+            }
+        }
+    }
+
+    /// The next event; nothing at the end.
+    pub async fn next(&mut self) -> Result<Option<SseEvent>, ClientError> {
+        while self.waiting.is_empty() {
+            match self.some().await? {
+                Some(events) => self.waiting.extend(events),
+                None => return Ok(None),
+            }
+        }
+        Ok(self.waiting.pop_front())
     }
 }
 

@@ -5,6 +5,8 @@ use std::time::Duration;
 use coven_api::SessionRecord;
 use coven_domain::Timestamp;
 
+use crate::tui::text::clean;
+
 /// Enough of an id for a person to tell sessions apart.
 pub fn short_id(id: &str) -> &str {
     id.get(..8).unwrap_or(id)
@@ -56,6 +58,17 @@ pub fn plain(text: &str) -> String {
     text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect()
 }
 
+/// Text from outside with its lines and tabs; every other control character would act on the reader's terminal.
+pub fn readable(text: &str) -> String {
+    let text = text.replace('\r', "");
+    text.split_inclusive(['\n', '\t'])
+        .map(|piece| match piece.char_indices().next_back() {
+            Some((at, end @ ('\n' | '\t'))) => format!("{}{end}", clean(&piece[..at])),
+            _ => clean(piece).into_owned(),
+        })
+        .collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -74,6 +87,11 @@ mod tests {
     fn sizes_are_told_in_their_largest_unit() {
         assert_eq!((size(0), size(1023), size(1024)), ("0 B".into(), "1023 B".into(), "1.0 KiB".into()));
         assert_eq!(size(3 << 30), "3.0 GiB");
+    }
+
+    #[test]
+    fn lines_and_tabs_stay_and_nothing_else_acts_on_a_terminal() {
+        assert_eq!(readable("a\tb\r\n\x1b[2Jc\n"), "a\tb\n␛[2Jc\n");
     }
 
     #[test]

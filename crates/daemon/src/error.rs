@@ -133,7 +133,9 @@ impl EngineError {
             }
             Self::NotLive { id, state } => Some(json!({"id": id, "status": state})),
             Self::LaunchFailed { id, .. } => Some(json!({"id": id})),
-            Self::TooMany { active, limit } => Some(json!({"active": active, "limit": limit, "retry_after_seconds": 60})),
+            Self::TooMany { active, limit } => {
+                Some(json!({"active": active, "limit": limit, "retry_after_seconds": 60}))
+            }
             _ => None,
         }
     }

@@ -10,9 +10,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::serve::Listener;
+use coven_host::agent_settings::BadVariable;
 use coven_host::config::{self, ConfigError};
 use coven_host::daemon_start::FirstWord;
-use coven_host::agent_settings::BadVariable;
 use coven_host::{AgentSettings, Home, HomeError};
 use coven_store::{SqliteStore, Store, StoreError};
 use tokio::net::{TcpListener, UnixListener, UnixStream};
@@ -20,7 +20,7 @@ use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::watch;
 use uuid::Uuid;
 
-use crate::engine::Engine;
+use crate::engine::{Engine, Parts};
 use crate::error::EngineError;
 use crate::events::{self, Hub};
 use crate::loops::{idle, recovery, retention};
@@ -147,7 +147,7 @@ async fn run(options: &ServeOptions) -> Result<(), ServeError> {
     let tcp = listen_tcp(options, &config).await?;
     let token =
         write_token(&home.token_file()).map_err(|source| ServeError::Io { doing: "write the token", source })?;
-    let engine = Engine::new(store, home, config, agents, hub, committed, program, open_files)
+    let engine = Engine::new(Parts { store, home, config, agents, hub, committed, program, open_files })
         .map_err(|source| ServeError::Io { doing: "start the screens' thread", source })?;
     let engine = Arc::new(engine);
     let unix = listen_unix(&socket)?;

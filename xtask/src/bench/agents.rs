@@ -208,7 +208,8 @@ fn reading(bench: &Bench) -> Outcome<Vec<Row>> {
 
 fn bare(db: &Path, id: &str) -> Outcome<usize> {
     let db = rusqlite::Connection::open_with_flags(db, OpenFlags::SQLITE_OPEN_READ_ONLY)?;
-    let mut rows = db.prepare("SELECT id, sessionId, role, content, timestamp FROM AgentMessage WHERE sessionId = ?")?;
+    let mut rows =
+        db.prepare("SELECT id, sessionId, role, content, timestamp FROM AgentMessage WHERE sessionId = ?")?;
     let rows = rows.query_map([id], |row| {
         let texts: [String; 5] = [row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?, row.get(4)?];
         Ok(texts.iter().map(String::len).sum::<usize>())

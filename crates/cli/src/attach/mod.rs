@@ -23,6 +23,9 @@ use self::detach::DetachScanner;
 use self::signals::Signals;
 use self::terminal::RawMode;
 use self::viewer::{Ending, Keyboard, Viewer};
+use crate::chat;
+use crate::chat::past::Extent;
+use crate::chat::transcript::Detail;
 use crate::failure::Failure;
 use crate::link::{self, Link};
 use crate::{output, wording};
@@ -87,6 +90,15 @@ impl Origin {
     }
 }
 
+/// What there is to look at.
+enum Found {
+    Live(Target),
+    /// It has ended; its log was shown.
+    Shown,
+    /// A session without a terminal: what is said in it can be followed.
+    Conversation(String),
+}
+
 /// Attaches to a live session, or shows the log of one that has ended.
 pub fn open(home: &Home, id: &str, options: Options) -> Result<Outcome, Failure> {
     let keys = detach_keys(home)?;
@@ -96,7 +108,14 @@ pub fn open(home: &Home, id: &str, options: Options) -> Result<Outcome, Failure>
     }
     let runtime = link::runtime()?;
     let mut link = runtime.block_on(Link::open(home))?;
-    let Some(target) = runtime.block_on(find(home, &mut link, id, options))? else { return Ok(Outcome::Shown) };
+    let target = match runtime.block_on(find(home, &mut link, id, options))? {
+        Found::Live(target) => target,
+        Found::Shown => return Ok(Outcome::Shown),
+        Found::Conversation(id) => {
+            drop((link, runtime));
+            return converse(home, &id, options);
+        }
+    };
     let folder = home.session_dir(target.id.parse().map_err(|_| strange_id(&target.id))?);
     let holder = match HolderClient::connect(&folder) {
         Ok(holder) => holder,
@@ -169,6 +188,11 @@ fn strange_id(id: &str) -> Failure {
     Failure::failed(format!("the daemon gave the id {id:?}"), "Restart it with `coven daemon restart`")
 }
 
+/// The keys that leave, as the config has them.
+pub fn leave_keys(home: &Home) -> String {
+    coven_host::config::load(home).map_or_else(|_| "ctrl-\\".to_owned(), |config| config.sessions.detach_keys)
+}
+
 fn detach_keys(home: &Home) -> Result<DetachKeys, Failure> {
     let config = coven_host::config::load(home)?;
     let keys = DetachKeys::parse(&config.sessions.detach_keys);
@@ -176,10 +200,10 @@ fn detach_keys(home: &Home) -> Result<DetachKeys, Failure> {
 }
 
 /// The live session to watch; for one that is not live the log is shown and nothing is left to do.
-async fn find(home: &Home, link: &mut Link, id: &str, options: Options) -> Result<Option<Target>, Failure> {
+async fn find(home: &Home, link: &mut Link, id: &str, options: Options) -> Result<Found, Failure> {
     let mut from = match options.start {
         Start::Beginning => {
-            return Ok(Some(Target { id: id.to_owned(), painted: Vec::new(), from: Origin::Byte(0) }));
+            return Ok(Found::Live(Target { id: id.to_owned(), painted: Vec::new(), from: Origin::Byte(0) }));
         }
         Start::Screen => Origin::Byte(0),
         Start::Now => Origin::End(0),
@@ -188,7 +212,7 @@ async fn find(home: &Home, link: &mut Link, id: &str, options: Options) -> Resul
         match tokio::time::timeout(PAINTS_WITHIN, screen::fetch(link, id)).await {
             Ok(Ok(screen)) if screen.status == "running" => {
                 let painted = below_what_was(screen.ansi);
-                return Ok(Some(Target { id: screen.id, painted, from: Origin::Byte(screen.offset) }));
+                return Ok(Found::Live(Target { id: screen.id, painted, from: Origin::Byte(screen.offset) }));
             }
             // It has ended, or has no screen: its record says what there is.
             Ok(Ok(_)) => {}
@@ -203,12 +227,26 @@ async fn find(home: &Home, link: &mut Link, id: &str, options: Options) -> Resul
     }
     let record = link.session(id).await?;
     match record.status.as_str() {
-        "running" => Ok(Some(Target { id: record.id, painted: Vec::new(), from })),
+        _ if record.channel == "acp" => Ok(Found::Conversation(record.id)),
+        "running" => Ok(Found::Live(Target { id: record.id, painted: Vec::new(), from })),
         _ => {
             show_ended(link, &record, 0).await?;
-            Ok(None)
+            Ok(Found::Shown)
         }
     }
+}
+
+fn converse(home: &Home, id: &str, options: Options) -> Result<Outcome, Failure> {
+    let extent = match options.start {
+        Start::Now => Extent::Nothing,
+        Start::Screen | Start::Beginning => Extent::Recent,
+    };
+    let options = chat::Options { extent, detail: Detail::default(), is_read_only: options.is_read_only };
+    Ok(match chat::open(home, id, options)? {
+        chat::Ending::Left => Outcome::Detached,
+        chat::Ending::Over(_) => Outcome::Shown,
+        chat::Ending::Signalled(signal) => Outcome::Signalled(signal),
+    })
 }
 
 /// What the terminal shows is moved into its history before a screen is painted over it.

@@ -1,10 +1,13 @@
 //! A session's recording in other forms, converted while it streams by.
 
 mod asciicast;
+mod conversation;
 mod progress;
 mod target;
 
+use std::ffi::OsStr;
 use std::io::{self, Write};
+use std::path::Path;
 
 use coven_api::session::EntryRecord;
 use coven_api::{ClientError, SessionRecord};
@@ -28,8 +31,20 @@ pub enum Format {
     Asciicast,
     /// A page with colours
     Html,
-    /// The entries of the ledger, one per line
+    /// The entries of the ledger, or the messages of a conversation, one per line
     Jsonl,
+}
+
+impl Format {
+    /// What a file of this name holds.
+    pub fn of(file: Option<&Path>) -> Self {
+        match file.and_then(Path::extension).and_then(OsStr::to_str) {
+            Some("cast") => Self::Asciicast,
+            Some("html" | "htm") => Self::Html,
+            Some("jsonl" | "ndjson" | "json") => Self::Jsonl,
+            _ => Self::Text,
+        }
+    }
 }
 
 /// One converter; takes entries in order.
@@ -92,6 +107,9 @@ pub async fn export(
 ) -> Result<(), Failure> {
     let record = link.session(id).await?;
     let mut progress = Progress::new();
+    if record.channel == "acp" {
+        return conversation::export(link, &record, format, target).await;
+    }
     if format == Format::Jsonl {
         return entries(link, &record.id, target, &mut progress).await;
     }

@@ -8,17 +8,14 @@ use coven_api::event::EventRecord;
 use coven_api::health::HealthResponse;
 use coven_api::session::SessionListResponse;
 use coven_api::{Client, ClientError, ErrorCode, SessionRecord};
-use http_body_util::BodyExt;
-use hyper::Method;
-use hyper::body::Incoming;
 use tokio::sync::mpsc::Sender;
 use tokio::sync::watch;
 use tokio::time::{sleep, timeout};
 
 use super::report::Report;
 use super::request::sentence;
-use super::sse::{EventReader, StreamEvent};
 use crate::route;
+use crate::sse::{EventStream, SseEvent};
 
 const PAGE: usize = 1000;
 /// When so many sessions changed at once, reading pages is cheaper than reading each.
@@ -75,23 +72,22 @@ async fn follow_once(
     let health: HealthResponse = in_time(asking.get("/api/v1/health")).await?;
     // The stream begins before the list is read: what changes meanwhile is told, so nothing falls in between.
     let mut streaming = Client::connect(socket).await?;
-    let mut stream = in_time(events_after(&mut streaming, health.last_event)).await?;
+    let path = format!("/events?since={}", health.last_event);
+    let mut stream = in_time(EventStream::open(&mut streaming, &path)).await?;
     tell(reports, Report::Connected).await?;
     *pause = FIRST_PAUSE;
-    let mut reader = EventReader::default();
     loop {
         let all = *include_archived.borrow_and_update();
         read_list(&mut asking, all, reports).await?;
         loop {
-            let frame = tokio::select! {
-                frame = stream.frame() => frame.ok_or(Stop::StreamEnded)??,
+            let events = tokio::select! {
+                events = stream.some() => events?.ok_or(Stop::StreamEnded)?,
                 changed = include_archived.changed() => match changed {
                     Ok(()) => break,
                     Err(_) => return Ok(()),
                 },
             };
-            let Ok(bytes) = frame.into_data() else { continue };
-            match changes(&reader.push(&bytes)) {
+            match changes(&events) {
                 Changes::These(ids) => read_each(&mut asking, &ids, reports).await?,
                 Changes::Many => break,
             }
@@ -105,16 +101,6 @@ async fn in_time<T>(asked: impl Future<Output = Result<T, ClientError>>) -> Resu
 
 async fn tell(reports: &Sender<Report>, report: Report) -> Result<(), Stop> {
     reports.send(report).await.map_err(|_| Stop::NobodyListens)
-}
-
-async fn events_after(client: &mut Client, number: u64) -> Result<Incoming, ClientError> {
-    let path = format!("/events?since={number}");
-    let response = client.send(Method::GET, &path, &[("accept", "text/event-stream")], None).await?;
-    if response.status().is_success() {
-        return Ok(response.into_body());
-    }
-    // The same question again, for the error's words.
-    client.call(Method::GET, &path, None).await.map(hyper::Response::into_body)
 }
 
 async fn read_list(client: &mut Client, all: bool, reports: &Sender<Report>) -> Result<(), Stop> {
@@ -152,7 +138,7 @@ enum Changes {
     Many,
 }
 
-fn changes(events: &[StreamEvent]) -> Changes {
+fn changes(events: &[SseEvent]) -> Changes {
     let mut ids = BTreeSet::new();
     for event in events {
         match event.kind.as_str() {
@@ -176,9 +162,9 @@ mod tests {
     use super::*;
     use serde_json::json;
 
-    fn event(kind: &str, subject: &str) -> StreamEvent {
+    fn event(kind: &str, subject: &str) -> SseEvent {
         let data = json!({"number": 1, "kind": kind, "subject": subject, "at": "", "payload": {}}).to_string();
-        StreamEvent { kind: kind.to_owned(), data }
+        SseEvent { id: None, kind: kind.to_owned(), data }
     }
 
     #[test]
@@ -192,7 +178,7 @@ mod tests {
         assert_eq!(changes(&[event("session.killed", "a"), event("gap", "")]), Changes::Many);
         let flood: Vec<_> = (0..=MANY).map(|n| event("session.created", &n.to_string())).collect();
         assert_eq!(changes(&flood), Changes::Many);
-        let strange = StreamEvent { kind: "session.killed".into(), data: "?".into() };
+        let strange = SseEvent { id: None, kind: "session.killed".into(), data: "?".into() };
         assert_eq!(changes(&[strange]), Changes::Many);
     }
 }

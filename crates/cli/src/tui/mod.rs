@@ -9,7 +9,7 @@ mod feed_tests;
 #[cfg(test)]
 mod fixtures;
 mod follow;
-mod input;
+pub mod input;
 mod layout;
 mod line;
 mod list;
@@ -19,12 +19,13 @@ mod report;
 mod request;
 #[cfg(test)]
 mod scripted_daemon;
-mod sse;
+#[cfg(test)]
+pub use scripted_daemon::read_request;
 mod state;
 mod terminal;
 #[cfg(test)]
 mod tests;
-mod text;
+pub mod text;
 mod view;
 mod watching;
 

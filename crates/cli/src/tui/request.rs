@@ -3,8 +3,9 @@
 use std::path::Path;
 use std::time::Duration;
 
+use coven_api::agent::PromptRequest;
 use coven_api::session::{InputRequest, StartSessionRequest};
-use coven_api::{Client, ClientError, SessionRecord};
+use coven_api::{Client, ClientError, ErrorCode, SessionRecord};
 use serde_json::{Value, json};
 use tokio::sync::Mutex;
 use tokio::time::timeout;
@@ -40,7 +41,14 @@ async fn send(socket: &Path, request: &Request) -> Result<(), ClientError> {
     match &request.what {
         What::Input(line) => {
             let input = InputRequest::of(format!("{line}\r").as_bytes());
-            client.post::<Value>(&path("/input"), &input).await.map(drop)
+            match client.post::<Value>(&path("/input"), &input).await {
+                // A line to a session without a terminal is a prompt.
+                Err(error) if error.is(ErrorCode::SessionRefused) => {
+                    let prompt = PromptRequest { text: line.clone() };
+                    client.post::<Value>(&path("/prompt"), &prompt).await.map(drop)
+                }
+                answer => answer.map(drop),
+            }
         }
         What::Start { rows, cols } => {
             let start = StartSessionRequest { env: Some(environment()), rows: Some(*rows), cols: Some(*cols) };

@@ -135,7 +135,8 @@ impl State {
     }
 }
 
-fn read_request(reader: &mut impl BufRead) -> Option<(String, String, Value)> {
+/// Method, target and JSON body of the next request.
+pub fn read_request(reader: &mut impl BufRead) -> Option<(String, String, Value)> {
     let mut first = String::new();
     reader.read_line(&mut first).ok().filter(|read| *read > 0)?;
     let mut words = first.split_whitespace().map(str::to_owned);

@@ -2,7 +2,7 @@
 
 use std::process::ExitCode;
 
-use super::SessionArg;
+use super::NewestArg;
 use crate::attach::{self, Options, Outcome, Start};
 use crate::command_line::Place;
 use crate::failure::Failure;
@@ -10,13 +10,15 @@ use crate::failure::Failure;
 /// Opens a terminal on a session; shows the log of one that has ended
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
+  coven attach                        the newest that runs
   coven attach 1a2b                   Ctrl-\\ leaves it running (config: sessions.detachKeys)
   coven attach 1a2b --read-only       watches; Ctrl-C leaves too
+  coven attach 5c6d                   a session of `run --acp` opens as a conversation (see `coven chat`)
   coven attach 1a2b > output          everything it wrote and writes, byte for byte, until it ends
   echo make | coven attach 1a2b       types what comes through the pipe")]
 pub struct Args {
     #[command(flatten)]
-    session: SessionArg,
+    session: NewestArg,
     /// Watch only: keys and the size of this terminal stay here
     #[arg(long)]
     read_only: bool,
@@ -28,7 +30,8 @@ pub struct Args {
 pub fn run(args: Args, place: &Place) -> Result<ExitCode, Failure> {
     let home = place.home()?;
     let start = if args.no_replay { Start::Now } else { Start::Screen };
-    let outcome = attach::open(&home, &args.session.id, Options { start, is_read_only: args.read_only })?;
+    let id = args.session.find(&home, "status=running")?;
+    let outcome = attach::open(&home, &id, Options { start, is_read_only: args.read_only })?;
     Ok(exit_code(outcome))
 }
 

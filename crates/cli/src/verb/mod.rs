@@ -2,6 +2,7 @@
 
 pub mod archive;
 pub mod attach;
+pub mod chat;
 pub mod completions;
 pub mod config;
 pub mod daemon;
@@ -12,11 +13,14 @@ pub mod events;
 pub mod export;
 pub mod finish;
 pub mod harness;
+pub mod inbox;
 pub mod init;
 pub mod input;
 pub mod kill;
 pub mod man;
+pub mod prompt;
 pub mod replay;
+pub mod repo;
 pub mod run;
 pub mod sacrifice;
 pub mod screen;
@@ -29,13 +33,16 @@ pub mod summon;
 pub mod wait;
 
 use std::collections::BTreeMap;
+use std::path::PathBuf;
 
 use bytes::Bytes;
 use clap::builder::NonEmptyStringValueParser;
+use coven_api::session::SessionListResponse;
 use coven_api::{ClientError, SessionRecord};
+use coven_host::home::Home;
 
 use crate::failure::Failure;
-use crate::{output, wording};
+use crate::{output, quick, wording};
 
 /// The session a verb is about.
 #[derive(Debug, clap::Args)]
@@ -45,11 +52,43 @@ pub struct SessionArg {
     pub id: String,
 }
 
+/// The session a verb is about, or the newest that fits if none is named.
+#[derive(Debug, clap::Args)]
+pub struct NewestArg {
+    /// The session: its id, or any beginning of it that no other session has [default: the newest]
+    #[arg(value_name = "ID", value_parser = NonEmptyStringValueParser::new())]
+    id: Option<String>,
+}
+
+impl NewestArg {
+    /// `which` is the filter of the list, e.g. `status=running`.
+    fn find(self, home: &Home, which: &str) -> Result<String, Failure> {
+        if let Some(id) = self.id {
+            return Ok(id);
+        }
+        let list = quick::get(home, &format!("/api/v1/sessions?limit=1&{which}"))?;
+        let list: SessionListResponse = serde_json::from_slice(&list).map_err(ClientError::from)?;
+        let newest = list.sessions.into_iter().next().map(|record| record.id);
+        newest.ok_or_else(|| Failure::missing("there is no session to take", "Start one with `coven run`"))
+    }
+}
+
 /// The environment of this shell, for the harness. What is not text cannot be sent and stays here.
 fn environment() -> BTreeMap<String, String> {
     std::env::vars_os()
         .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
         .collect()
+}
+
+/// A folder as the daemon, which works elsewhere, can find it; it checks what is there.
+fn folder(given: Option<PathBuf>) -> Result<String, Failure> {
+    let given = given.unwrap_or_else(|| PathBuf::from("."));
+    let whole = std::env::current_dir()
+        .map(|here| if given.as_os_str() == "." { here } else { here.join(&given) })
+        .map_err(|source| Failure::File { path: given.clone(), source })?;
+    whole.into_os_string().into_string().map_err(|path| {
+        Failure::usage(format!("{} is not UTF-8", path.display()), "Rename the folder, or work in another one")
+    })
 }
 
 /// Prints what became of a session: the record as it came, or a line for people.

@@ -4,8 +4,10 @@ use std::process::ExitCode;
 
 use coven_host::home::Home;
 
-use super::SessionArg;
+use super::NewestArg;
 use super::attach::signal_code;
+use crate::chat::plain;
+use crate::chat::way::Way;
 use crate::command_line::Place;
 use crate::failure::Failure;
 use crate::link::{Link, runtime};
@@ -15,14 +17,17 @@ use crate::{output, route};
 /// Plays a session again in its original timing; into a pipe or file, writes its log and nothing else
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
+  coven replay                          the newest
   coven replay 1a2b --speed 4
   coven replay 1a2b > output            every byte the session wrote
   coven replay 1a2b --from 1048576      from that byte on
 
+A session of `run --acp` is shown as the conversation it was; into a pipe, as the bytes of the protocol.
+
 Keys: space pauses, the arrows jump 5 seconds, + and - change the speed, q quits.")]
 pub struct Args {
     #[command(flatten)]
-    session: SessionArg,
+    session: NewestArg,
     /// How much faster than it was, or max
     #[arg(long, default_value = "1", value_name = "N|max")]
     speed: Speed,
@@ -33,9 +38,10 @@ pub struct Args {
 
 pub fn run(args: Args, place: &Place) -> Result<ExitCode, Failure> {
     let home = place.home()?;
+    let id = args.session.find(&home, "status=running,completed,failed,killed,orphaned")?;
     let signal = match output::is_terminal() {
-        true => on_terminal(&home, &args.session.id, args.speed, args.from)?,
-        false => into_pipe(&home, &args.session.id, args.from).map(|()| None)?,
+        true => on_terminal(&home, &id, args.speed, args.from)?,
+        false => into_pipe(&home, &id, args.from).map(|()| None)?,
     };
     Ok(signal.map_or(ExitCode::SUCCESS, signal_code))
 }
@@ -48,8 +54,13 @@ pub fn play(home: &Home, id: &str) -> Result<(), Failure> {
 fn on_terminal(home: &Home, id: &str, speed: Speed, from: u64) -> Result<Option<i32>, Failure> {
     let runtime = runtime()?;
     let mut link = runtime.block_on(Link::open(home))?;
-    let id = runtime.block_on(link.session(id))?.id;
-    replay::play(replay::Tape::new(runtime, link, id), speed, from)
+    let record = runtime.block_on(link.session(id))?;
+    if record.channel == "acp" {
+        // What the agent wrote is a protocol; what was said is what a person wants to see.
+        plain::print_transcript(&Way::to(home)?, &record)?;
+        return Ok(None);
+    }
+    replay::play(replay::Tape::new(runtime, link, record.id), speed, from)
 }
 
 fn into_pipe(home: &Home, id: &str, from: u64) -> Result<(), Failure> {

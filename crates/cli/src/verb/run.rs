@@ -6,11 +6,15 @@ use std::process::ExitCode;
 
 use coven_api::session::CreateSessionRequest;
 use coven_api::{ClientError, SessionRecord};
+use coven_host::home::Home;
 use hyper::Method;
 
 use super::attach::signal_code;
-use super::{environment, print_record};
+use super::{environment, folder, print_record};
 use crate::attach::{self, Options, Outcome, Start};
+use crate::chat::past::Extent;
+use crate::chat::transcript::Detail;
+use crate::chat::{self, Ending};
 use crate::command_line::Place;
 use crate::failure::Failure;
 use crate::link::{Link, block_on};
@@ -25,11 +29,13 @@ use crate::output;
   coven run gemini - < prompt.md                the prompt comes on standard input
   coven run -- cargo watch -x test              any command, as it stands
   coven run claude --detach                     writes the record only; `coven start` launches it
+  coven run goose --acp fix the tests           a conversation instead of a terminal (see `coven chat`)
+  coven run goose --acp --resume 1a2b           goes on with an earlier conversation
 
 An attached run ends with the harness's exit code. `coven harness list` shows the harnesses.")]
 pub struct Args {
     /// The harness: claude, codex, gemini, opencode, copilot, shell, demo, or one of the config
-    #[arg(required_unless_present = "argv")]
+    #[arg(required_unless_present_any = ["argv", "resume"])]
     harness: Option<String>,
     /// What to ask it; `-` reads standard input
     prompt: Vec<String>,
@@ -42,9 +48,15 @@ pub struct Args {
     /// One line that names the session [default: the beginning of the prompt]
     #[arg(long)]
     title: Option<String>,
-    /// The repository the session is bound to
+    /// The repository the session is bound to; with --acp its name or path will do
     #[arg(long, value_name = "ID")]
     repo: Option<String>,
+    /// Talk to the agent over the Agent Client Protocol, in a Git repository
+    #[arg(long)]
+    acp: bool,
+    /// Go on with the conversation of an earlier session
+    #[arg(long, value_name = "ID", requires = "acp")]
+    resume: Option<String>,
     /// The folder that the working folder must lie in
     #[arg(long, value_name = "DIR")]
     root: Option<PathBuf>,
@@ -61,7 +73,10 @@ pub struct Args {
 
 pub fn run(args: Args, place: &Place) -> Result<ExitCode, Failure> {
     let home = place.home()?;
-    let request = request(&args)?;
+    let mut request = request(&args)?;
+    if args.acp {
+        block_on(complete(&home, &mut request))?;
+    }
     let returns_at_once = args.detach || args.background || args.json;
     let body = serde_json::to_vec(&request).map_err(ClientError::from)?;
     let answer = block_on(async {
@@ -74,6 +89,12 @@ pub fn run(args: Args, place: &Place) -> Result<ExitCode, Failure> {
         return Ok(ExitCode::SUCCESS);
     }
     let record: SessionRecord = serde_json::from_slice(&answer).map_err(ClientError::from)?;
+    if args.acp {
+        return converse(&home, &record.id);
+    }
+    if output::is_terminal() {
+        output::note(format_args!("[attached; {} leaves it running]", attach::leave_keys(&home)));
+    }
     let options = Options { start: Start::Beginning, is_read_only: false };
     match attach::open(&home, &record.id, options)? {
         Outcome::Detached => Ok(ExitCode::SUCCESS),
@@ -84,12 +105,51 @@ pub fn run(args: Args, place: &Place) -> Result<ExitCode, Failure> {
     }
 }
 
+/// Fills in what people leave to us: the repository's id, and the harness of an earlier session.
+async fn complete(home: &Home, request: &mut CreateSessionRequest) -> Result<(), Failure> {
+    if request.repo_id.is_none() && request.harness.is_some() {
+        return Ok(());
+    }
+    let mut link = Link::open(home).await?;
+    if let Some(wanted) = &request.repo_id {
+        let repo = super::repo::find(&mut link, wanted).await?;
+        (request.repo_id, request.cwd) = (Some(repo.id), None);
+    }
+    match (&request.harness, &request.resume) {
+        (None, Some(earlier)) => {
+            let earlier = link.session(earlier).await?;
+            request.harness = Some(earlier.harness);
+            // Where the conversation was, not where it is gone on with.
+            if request.repo_id.is_none() {
+                (request.repo_id, request.cwd) = (earlier.repo_id, Some(earlier.cwd));
+            }
+            Ok(())
+        }
+        (None, None) => Err(Failure::usage("--acp needs a harness", "List them with `coven harness list`")),
+        (Some(_), _) => Ok(()),
+    }
+}
+
+/// The conversation, from its first message.
+fn converse(home: &Home, id: &str) -> Result<ExitCode, Failure> {
+    let options = chat::Options { extent: Extent::Recent, detail: Detail::default(), is_read_only: false };
+    Ok(match chat::open(home, id, options)? {
+        Ending::Left => ExitCode::SUCCESS,
+        Ending::Over(record) if record.status == "completed" => ExitCode::SUCCESS,
+        Ending::Over(_) => ExitCode::FAILURE,
+        Ending::Signalled(signal) => signal_code(signal),
+    })
+}
+
 fn request(args: &Args) -> Result<CreateSessionRequest, Failure> {
     let (prompt, argv) = match &args.harness {
         Some(_) => (prompt(&args.prompt, &args.argv)?, None),
+        // The earlier session knows its harness; what stands behind dashes is the prompt.
+        None if args.resume.is_some() => (prompt(&[], &args.argv)?, None),
         None => (None, Some(args.argv.clone())),
     };
-    let (rows, cols) = output::terminal_size().unzip();
+    // An agent that is talked to has no terminal.
+    let (rows, cols) = output::terminal_size().filter(|_| !args.acp).unzip();
     Ok(CreateSessionRequest {
         harness: args.harness.clone(),
         argv,
@@ -98,8 +158,8 @@ fn request(args: &Args) -> Result<CreateSessionRequest, Failure> {
         project_root: args.root.clone().map(|root| folder(Some(root))).transpose()?,
         title: args.title.clone(),
         repo_id: args.repo.clone(),
-        resume: None,
-        channel: None,
+        channel: args.acp.then(|| "acp".to_owned()),
+        resume: args.resume.clone(),
         detach: args.detach.then_some(true),
         env: Some(environment()),
         rows,
@@ -117,17 +177,6 @@ fn prompt(words: &[String], behind_dashes: &[String]) -> Result<Option<String>, 
         }
         _ => Ok(Some([words, behind_dashes].concat().join(" "))),
     }
-}
-
-/// A folder as the daemon, which works elsewhere, can find it; it checks what is there.
-fn folder(given: Option<PathBuf>) -> Result<String, Failure> {
-    let given = given.unwrap_or_else(|| PathBuf::from("."));
-    let whole = std::env::current_dir()
-        .map(|here| if given.as_os_str() == "." { here } else { here.join(&given) })
-        .map_err(|source| Failure::File { path: given.clone(), source })?;
-    whole.into_os_string().into_string().map_err(|path| {
-        Failure::usage(format!("{} is not UTF-8", path.display()), "Rename the folder, or work in another one")
-    })
 }
 
 #[cfg(test)]
@@ -177,6 +226,17 @@ mod tests {
         assert!(parse(&[]).is_err());
         assert!(parse(&["demo", "--detach", "--background"]).is_err());
         assert!(parse(&["demo", "--no-such-flag"]).is_err());
+    }
+
+    #[test]
+    fn a_conversation_is_asked_for_by_its_channel() {
+        let request = parse(&["goose", "--acp", "fix", "it", "--resume", "1a2b"]).expect("a good line");
+        assert_eq!((request.channel.as_deref(), request.resume.as_deref()), (Some("acp"), Some("1a2b")));
+        assert_eq!((request.prompt.as_deref(), request.rows), (Some("fix it"), None));
+        assert!(parse(&["goose", "--resume", "1a2b"]).is_err(), "a terminal cannot be gone on with");
+        let resumed = parse(&["--acp", "--resume", "1a2b", "--", "go", "on"]).expect("its harness is known");
+        assert_eq!((resumed.harness, resumed.argv, resumed.prompt.as_deref()), (None, None, Some("go on")));
+        assert_eq!(parse(&["goose"]).expect("a good line").channel, None);
     }
 
     #[test]

@@ -62,17 +62,22 @@ pub struct Engine {
     problems: Mutex<Vec<String>>,
 }
 
+/// What an engine is made of.
+pub struct Parts {
+    pub store: Arc<dyn Store>,
+    pub home: Home,
+    pub config: Config,
+    pub agents: AgentSettings,
+    pub hub: Arc<Hub>,
+    /// Told the newest event number with every commit.
+    pub committed: watch::Sender<u64>,
+    pub program: PathBuf,
+    pub open_files: Option<u64>,
+}
+
 impl Engine {
-    pub fn new(
-        store: Arc<dyn Store>,
-        home: Home,
-        config: Config,
-        agents: AgentSettings,
-        hub: Arc<Hub>,
-        committed: watch::Sender<u64>,
-        program: PathBuf,
-        open_files: Option<u64>,
-    ) -> std::io::Result<Self> {
+    pub fn new(parts: Parts) -> std::io::Result<Self> {
+        let Parts { store, home, config, agents, hub, committed, program, open_files } = parts;
         Ok(Self {
             harnesses: harness::all(&config.harnesses),
             screens: Screens::start()?,

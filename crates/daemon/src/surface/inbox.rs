@@ -34,11 +34,7 @@ pub async fn show(State(app): State<App>, Id(id): Id) -> Answer<Json<InboxItem>>
 
 /// Answers; the first answer wins.
 #[utoipa::path(post, path = "/api/v1/inbox/{id}/answer", params(("id" = String, Path)), request_body = AnswerRequest, responses((status = 200, body = InboxItem), (status = 404, body = ErrorBody), (status = 409, description = "already answered", body = ErrorBody)))]
-pub async fn answer(
-    State(app): State<App>,
-    Id(id): Id,
-    Body(request): Body<AnswerRequest>,
-) -> Answer<Json<InboxItem>> {
+pub async fn answer(State(app): State<App>, Id(id): Id, Body(request): Body<AnswerRequest>) -> Answer<Json<InboxItem>> {
     let given = match (request.option, request.decision) {
         (Some(option), None) => Given::Option(option),
         (None, Some(word)) => {

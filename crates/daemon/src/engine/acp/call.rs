@@ -62,8 +62,6 @@ impl Engine {
     }
 }
 
-async fn aside<T: Send + 'static>(
-    work: impl FnOnce() -> Result<T, RpcError> + Send + 'static,
-) -> Result<T, RpcError> {
+async fn aside<T: Send + 'static>(work: impl FnOnce() -> Result<T, RpcError> + Send + 'static) -> Result<T, RpcError> {
     tokio::task::spawn_blocking(work).await.unwrap_or_else(|error| Err(RpcError::internal(error.to_string())))
 }

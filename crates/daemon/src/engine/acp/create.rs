@@ -113,8 +113,7 @@ impl Engine {
             lines.push((begins_at, line));
         }
         let state = serde_json::to_string(machine.state()).expect("a state has text keys only");
-        let progress =
-            Progress { read_to: 0, written_to, delivered_to: 0, state: Some(&state), lines: &lines };
+        let progress = Progress { read_to: 0, written_to, delivered_to: 0, state: Some(&state), lines: &lines };
         tx.save_conversation(id, &progress).await?;
         self.commit(tx).await?;
         tracing::info!(active = active + 1, limit, "active agent sessions");

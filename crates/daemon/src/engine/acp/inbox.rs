@@ -44,7 +44,9 @@ impl Engine {
                 found.retain(|permission| permission.answered_at.is_none());
                 match found.len() {
                     1 => Ok(found.remove(0)),
-                    _ => Err(EngineError::Invalid(format!("several requests begin with {text:?}; give more of the id"))),
+                    _ => {
+                        Err(EngineError::Invalid(format!("several requests begin with {text:?}; give more of the id")))
+                    }
                 }
             }
         }

@@ -129,8 +129,11 @@ impl Engine {
 
     /// The protocol as it was stored; the text of an unfinished message is in its pieces.
     async fn restore(&self, id: SessionId, stored: &Stored) -> Result<Machine, EngineError> {
-        let state: State = serde_json::from_str(&stored.state)
-            .map_err(|error| EngineError::Unreadable { id, what: "the conversation's state", source: error })?;
+        let state: State = serde_json::from_str(&stored.state).map_err(|error| EngineError::Unreadable {
+            id,
+            what: "the conversation's state",
+            source: error,
+        })?;
         let open_text = match state.open_message() {
             Some(open) => text_of(&self.store.messages(id, &MessageQuery::default()).await?, open),
             None => String::new(),

@@ -12,8 +12,8 @@ use coven_holder::wire::{Decoder, MAX_BODY, Reply, Request, VERSION};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::sync::Notify;
 
-use super::super::{Engine, control};
 use super::super::live::LiveSession;
+use super::super::{Engine, control};
 use super::Conversation;
 
 const CONNECT_AGAIN: Duration = Duration::from_millis(100);

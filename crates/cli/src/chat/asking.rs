@@ -1,0 +1,59 @@
+//! Looks at the inbox while the agent waits for an answer.
+
+use std::collections::HashSet;
+use std::time::Duration;
+
+use coven_api::inbox::{InboxItem, InboxResponse};
+use tokio::sync::watch;
+use tokio::time::timeout;
+
+use super::feed::Reports;
+use super::report::Report;
+use super::way::Way;
+use crate::failure::Failure;
+use crate::route;
+
+/// Another question may come, or one be answered elsewhere, while the agent waits all the time.
+const BETWEEN_LOOKS: Duration = Duration::from_millis(400);
+
+/// Runs until the chat is left.
+pub async fn watch(way: &Way, id: &str, mut asks: watch::Receiver<bool>, reports: &Reports) {
+    let mut shown: Vec<InboxItem> = Vec::new();
+    loop {
+        let is_asking = *asks.borrow_and_update();
+        if is_asking || !shown.is_empty() {
+            // When the daemon is away the next look finds it again.
+            if let Ok((pending, settled)) = look(way, id, &shown).await
+                && (pending != shown || !settled.is_empty())
+            {
+                shown.clone_from(&pending);
+                if !reports.send(Report::Questions { pending, settled }).await {
+                    return;
+                }
+            }
+        }
+        let next = async {
+            match is_asking || !shown.is_empty() {
+                true => timeout(BETWEEN_LOOKS, asks.changed()).await.unwrap_or(Ok(())),
+                false => asks.changed().await,
+            }
+        };
+        if next.await.is_err() {
+            return;
+        }
+    }
+}
+
+/// What waits now, and what became of those that waited before.
+async fn look(way: &Way, id: &str, before: &[InboxItem]) -> Result<(Vec<InboxItem>, Vec<InboxItem>), Failure> {
+    let mut client = way.open().await?;
+    let query = route::query(&[("session", Some(id.to_owned()))]);
+    let inbox: InboxResponse = client.get(&format!("/api/v1/inbox{query}")).await?;
+    let pending: Vec<InboxItem> = inbox.items.into_iter().filter(|item| item.status == "pending").collect();
+    let ids: HashSet<&str> = pending.iter().map(|item| item.id.as_str()).collect();
+    let mut settled = Vec::new();
+    for item in before.iter().filter(|item| !ids.contains(item.id.as_str())) {
+        settled.push(client.get(&route::question(&item.id, "")).await?);
+    }
+    Ok((pending, settled))
+}

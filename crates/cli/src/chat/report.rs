@@ -1,0 +1,59 @@
+//! What the feed tells the screen, and what the screen asks of it.
+
+use coven_api::SessionRecord;
+use coven_api::inbox::InboxItem;
+use coven_api::message::{AgentStateRecord, MessageRecord};
+
+#[derive(Debug, Clone, PartialEq)]
+pub enum Report {
+    Connected,
+    Message(Box<MessageRecord>),
+    State(Box<AgentStateRecord>),
+    /// The questions that wait for an answer, and those that did and do no more.
+    Questions {
+        pending: Vec<InboxItem>,
+        settled: Vec<InboxItem>,
+    },
+    /// The session is over; nothing more comes.
+    Ended(Box<SessionRecord>),
+    /// The daemon is away; it is looked for.
+    Lost(String),
+    /// It will not come back: the session is gone, or is none that can be followed.
+    Refused(String),
+    Answered {
+        request: Request,
+        answer: Result<Answer, String>,
+    },
+}
+
+#[derive(Debug, Clone, PartialEq)]
+pub enum Request {
+    Prompt(String),
+    Cancel,
+    Mode(String),
+    Config {
+        id: String,
+        value: String,
+    },
+    /// An answer to a question of the inbox.
+    Answer {
+        question: String,
+        answer: Chosen,
+    },
+}
+
+/// How a question is answered.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Chosen {
+    Option(String),
+    Allow,
+    Deny,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+pub enum Answer {
+    Done,
+    /// The id of the message that the prompt became.
+    Accepted(String),
+    Settled(Box<InboxItem>),
+}

@@ -1,0 +1,91 @@
+//! Does what was asked for: one request to the daemon, one sentence if it failed.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use coven_api::agent::{PromptRequest, PromptResponse};
+use coven_api::inbox::{AnswerRequest, InboxItem};
+use coven_api::message::{ConfigOptionRequest, ModeRequest};
+use coven_api::{Client, ClientError, ErrorCode};
+use serde_json::{Value, json};
+use tokio::time::timeout;
+
+use super::past;
+use super::report::{Answer, Chosen, Request};
+use super::way::{Way, is_away};
+use crate::failure::Failure;
+use crate::route;
+
+const DEADLINE: Duration = Duration::from_secs(60);
+/// A daemon that goes away so often while one prompt is sent has another problem.
+const TRIES: usize = 3;
+
+pub async fn perform(way: &Way, id: &str, request: &Request, seen: &AtomicU64) -> Result<Answer, String> {
+    match timeout(DEADLINE, send(way, id, request, seen)).await {
+        Ok(answer) => answer.map_err(|failure| failure.sentence()),
+        Err(_) => Err("the daemon does not answer; see `coven daemon status`, then try again".to_owned()),
+    }
+}
+
+async fn send(way: &Way, id: &str, request: &Request, seen: &AtomicU64) -> Result<Answer, Failure> {
+    let path = |verb: &str| route::session(id, verb);
+    match request {
+        Request::Prompt(text) => prompt(way, id, text, seen.load(Ordering::Relaxed)).await.map(Answer::Accepted),
+        Request::Cancel => match way.open().await?.post::<Value>(&path("/cancel"), &json!({})).await {
+            // The turn was over before it could be cancelled.
+            Err(error) if error.is(ErrorCode::SessionRefused) => Ok(Answer::Done),
+            answer => Ok(answer.map(|_| Answer::Done)?),
+        },
+        Request::Mode(mode) => {
+            let body = ModeRequest { mode_id: mode.clone() };
+            Ok(way.open().await?.post::<Value>(&path("/mode"), &body).await.map(|_| Answer::Done)?)
+        }
+        Request::Config { id, value } => {
+            let body = ConfigOptionRequest { config_id: id.clone(), value: value.clone() };
+            Ok(way.open().await?.post::<Value>(&path("/config"), &body).await.map(|_| Answer::Done)?)
+        }
+        Request::Answer { question, answer } => {
+            let item = self::answer(&mut way.open().await?, question, answer).await?;
+            Ok(Answer::Settled(Box::new(item)))
+        }
+    }
+}
+
+pub async fn answer(client: &mut Client, question: &str, chosen: &Chosen) -> Result<InboxItem, ClientError> {
+    let body = match chosen {
+        Chosen::Option(id) => AnswerRequest { option: Some(id.clone()), decision: None },
+        Chosen::Allow => AnswerRequest { option: None, decision: Some("allow".to_owned()) },
+        Chosen::Deny => AnswerRequest { option: None, decision: Some("deny".to_owned()) },
+    };
+    client.post(&route::question(question, "/answer"), &body).await
+}
+
+/// Sends a prompt once, also when the daemon goes away meanwhile: what it wrote down says whether it had arrived.
+pub async fn prompt(way: &Way, id: &str, text: &str, after: u64) -> Result<String, Failure> {
+    let body = PromptRequest { text: text.to_owned() };
+    let mut tries = 0;
+    loop {
+        tries += 1;
+        let mut client = way.open().await?;
+        match client.post::<PromptResponse>(&route::session(id, "/prompt"), &body).await {
+            Ok(accepted) => return Ok(accepted.message_id),
+            Err(error) => {
+                let failure = Failure::from(error);
+                if !is_away(&failure) || tries == TRIES {
+                    return Err(failure);
+                }
+            }
+        }
+        let mut found = None;
+        past::read(&mut way.open().await?, id, after, |message| {
+            if message.role == "user" && message.content["text"] == *text {
+                found = Some(message.message_id);
+            }
+            Ok(())
+        })
+        .await?;
+        if let Some(message_id) = found {
+            return Ok(message_id);
+        }
+    }
+}

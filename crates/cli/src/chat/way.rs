@@ -1,0 +1,47 @@
+//! The way to the daemon for something that outlives it: looks for it again, and starts it if it must.
+
+use std::path::PathBuf;
+
+use coven_api::{Client, ClientError};
+use coven_host::daemon_start;
+use coven_host::home::Home;
+
+use crate::failure::Failure;
+
+#[derive(Debug, Clone)]
+pub struct Way {
+    socket: PathBuf,
+    /// Whose daemon is started if none answers; nothing if that is not ours to do.
+    home: Option<Home>,
+}
+
+impl Way {
+    pub fn to(home: &Home) -> Result<Self, Failure> {
+        Ok(Self { socket: home.socket()?, home: Some(home.clone()) })
+    }
+
+    /// To a daemon that somebody else starts.
+    #[cfg(test)]
+    pub fn to_socket(socket: &std::path::Path) -> Self {
+        Self { socket: socket.to_owned(), home: None }
+    }
+
+    /// Connects; starts the daemon if it does not run.
+    pub async fn open(&self) -> Result<Client, Failure> {
+        match (Client::connect(&self.socket).await, &self.home) {
+            (Err(ClientError::Unreachable { .. }), Some(home)) => {
+                let home = home.clone();
+                // Starting waits for the daemon's first word: others of this thread go on meanwhile.
+                let starting = tokio::task::spawn_blocking(move || daemon_start::ensure_running(&home, &[]));
+                let started = starting.await.map_err(|error| Failure::Runtime(std::io::Error::other(error)))??;
+                Ok(Client::connect(&started.socket).await?)
+            }
+            (client, _) => Ok(client?),
+        }
+    }
+}
+
+/// Whether it is worth looking for the daemon again.
+pub fn is_away(failure: &Failure) -> bool {
+    matches!(failure, Failure::Client(ClientError::Unreachable { .. } | ClientError::Broken(_)))
+}

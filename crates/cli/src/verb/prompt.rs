@@ -1,0 +1,114 @@
+//! `coven prompt`: asks an agent for something, from a script.
+
+use std::io::Read;
+use std::process::ExitCode;
+
+use coven_api::agent::{PromptRequest, PromptResponse};
+use serde_json::json;
+
+use super::SessionArg;
+use crate::chat::turn::Turn;
+use crate::chat::way::Way;
+use crate::command_line::Place;
+use crate::failure::{self, Failure};
+use crate::link::{Link, block_on};
+use crate::{output, route, wording};
+
+/// Sends a prompt to an agent that was started with `run --acp`
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:
+  coven prompt 1a2b fix the failing tests      words are joined to one prompt
+  coven prompt 1a2b --wait \"what is left?\"     prints the answer, ends with the turn
+  git diff | coven prompt 1a2b --wait -        the prompt comes on standard input
+
+While a turn runs the prompt waits for its end. With --wait it exits with 0 if the agent said all it had to say,
+and with 1 if the turn was cancelled, refused or failed.")]
+pub struct Args {
+    #[command(flatten)]
+    session: SessionArg,
+    /// What to ask for; `-` reads standard input
+    #[arg(required = true)]
+    text: Vec<String>,
+    /// Stay until the turn ends and print the answer
+    #[arg(long)]
+    wait: bool,
+    /// Print the daemon's answer; with --wait, the text and how the turn ended
+    #[arg(long)]
+    json: bool,
+}
+
+pub fn run(args: Args, place: &Place) -> Result<ExitCode, Failure> {
+    let home = place.home()?;
+    let text = text(&args.text)?;
+    if args.wait {
+        let record = block_on(async { Link::open(&home).await?.session(&args.session.id).await })?;
+        return wait(Way::to(&home)?, record.id, &text, args.json);
+    }
+    block_on(async {
+        let mut link = Link::open(&home).await?;
+        let body = PromptRequest { text };
+        let accepted: PromptResponse = link.post(&route::session(&args.session.id, "/prompt"), &body).await?;
+        match args.json {
+            true => output::line(format_args!("{}", json!(accepted)))?,
+            false => {
+                let short = wording::short_id(&args.session.id);
+                output::line(format_args!("accepted; `coven chat {short}` shows the answer"))?;
+            }
+        }
+        Ok(ExitCode::SUCCESS)
+    })
+}
+
+fn text(words: &[String]) -> Result<String, Failure> {
+    let text = match words {
+        [dash] if dash == "-" => {
+            let mut text = String::new();
+            std::io::stdin().lock().read_to_string(&mut text).map_err(Failure::Input)?;
+            text
+        }
+        words => words.join(" "),
+    };
+    match text.trim() {
+        "" => {
+            Err(Failure::usage("there is nothing to ask for", "Give some text, or `-` and something on standard input"))
+        }
+        _ => Ok(text),
+    }
+}
+
+fn wait(way: Way, id: String, text: &str, as_json: bool) -> Result<ExitCode, Failure> {
+    let turn = Turn::begin(way, id, text)?;
+    let message_id = turn.message_id.clone();
+    let is_terminal = output::is_terminal();
+    let mut answer = String::new();
+    let stop_reason = turn.answer(|piece| match (as_json, is_terminal) {
+        (true, _) => {
+            answer.push_str(piece);
+            Ok(())
+        }
+        (false, true) => output::bytes(wording::readable(piece).as_bytes()),
+        (false, false) => output::bytes(piece.as_bytes()),
+    })?;
+    if as_json {
+        let answer = json!({"messageId": message_id, "stopReason": stop_reason, "text": answer.trim_end()});
+        output::line(format_args!("{answer}"))?;
+    }
+    if stop_reason == "end_turn" {
+        return Ok(ExitCode::SUCCESS);
+    }
+    let why = if stop_reason.is_empty() { "for an unknown reason" } else { &stop_reason };
+    failure::say(&format!("the turn ended: {}.", wording::plain(why).replace('_', " ")));
+    Ok(ExitCode::FAILURE)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_are_one_prompt_and_nothing_is_none() {
+        let words = |words: &[&str]| text(&words.iter().map(|word| (*word).to_owned()).collect::<Vec<_>>());
+        assert_eq!(words(&["fix", "the tests"]).expect("some text"), "fix the tests");
+        assert!(words(&[" ", ""]).is_err());
+    }
+}
