@@ -91,6 +91,7 @@ impl Machine {
 
     fn begin_turn(&mut self, session: String, queued: Queued, step: &mut Step) {
         self.state.tools.clear();
+        self.state.terminals.clear();
         self.state.plan = None;
         self.state.has_prompted = true;
         self.state.stop_reason = None;
@@ -140,6 +141,7 @@ impl Machine {
     /// The session is over: nothing stays open.
     pub fn end(&mut self, step: &mut Step) {
         self.close_message(true, step);
+        self.give_up_tools(step);
         for (id, _) in std::mem::take(&mut self.state.asks) {
             step.withdrawn.push(id);
         }
@@ -201,6 +203,7 @@ impl Machine {
         }
         let turn = self.state.turn.take();
         self.close_message(false, step);
+        self.give_up_tools(step);
         self.withdraw_asks(step);
         let stop_reason = match error {
             Some(_) if turn.is_some_and(|turn| turn.is_cancelled) => "cancelled".to_owned(),

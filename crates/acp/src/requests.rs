@@ -69,7 +69,7 @@ impl Machine {
         self.tool_told(&fields, step);
         let tool = self.state.tools.get(&request.tool_call.tool_call_id.to_string());
         let (title, tool_call) = match tool {
-            Some(tool) => (tool.title().unwrap_or("a tool call").to_owned(), tool.whole()),
+            Some(tool) => (tool.question(), tool.whole()),
             None => ("a tool call".to_owned(), Value::Object(fields)),
         };
         let options = request

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::call::Call;
-use crate::tool::Tool;
+use crate::tool::{Shown, Tool};
 
 /// How the session is to be opened.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -105,6 +105,8 @@ pub struct State {
     pub(crate) open: Option<Open>,
     /// Tool calls of this turn, by the agent's id.
     pub(crate) tools: BTreeMap<String, Tool>,
+    /// What terminals of this turn showed, by id: ours, and those that an agent only tells of.
+    pub(crate) terminals: BTreeMap<String, Shown>,
     pub(crate) plan: Option<MessageId>,
     /// Requests for permission that wait, with the agent's id of each.
     pub(crate) asks: BTreeMap<PermissionId, Value>,

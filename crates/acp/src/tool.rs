@@ -1,9 +1,33 @@
 //! A tool call: told in pieces, kept as one message.
 
+use std::collections::BTreeMap;
+
 use coven_domain::MessageId;
 use coven_domain::message::{Message, Role};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
+
+/// So much of a terminal's output goes into the message of its tool call; the end tells most.
+const SHOWN_BYTES: usize = 256 << 10;
+
+/// What a terminal showed.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+pub struct Shown {
+    pub output: String,
+    pub is_truncated: bool,
+    pub exit_status: Option<Value>,
+}
+
+impl Shown {
+    pub fn push(&mut self, text: &str) {
+        self.output.push_str(text);
+        if self.output.len() > SHOWN_BYTES {
+            let from = self.output.ceil_char_boundary(self.output.len() - SHOWN_BYTES);
+            self.output.drain(..from);
+            self.is_truncated = true;
+        }
+    }
+}
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Tool {
@@ -21,10 +45,26 @@ impl Tool {
     /// Takes an update; true if it said anything new.
     pub fn learn(&mut self, update: &Map<String, Value>) -> bool {
         let mut has_news = false;
-        for (name, value) in update.iter().filter(|(name, value)| *name != "sessionUpdate" && !value.is_null()) {
+        let is_kept = |name: &str| !matches!(name, "sessionUpdate" | "_meta");
+        for (name, value) in update.iter().filter(|(name, value)| is_kept(name) && !value.is_null()) {
             has_news |= self.fields.insert(name.clone(), value.clone()).as_ref() != Some(value);
         }
         has_news
+    }
+
+    /// It will hear no more: the turn is over, and nobody said how it ended.
+    pub fn give_up(&mut self) -> bool {
+        let is_open = !matches!(self.text("status"), Some("completed" | "failed" | "cancelled"));
+        if is_open {
+            self.fields.insert("status".to_owned(), json!("cancelled"));
+        }
+        is_open
+    }
+
+    /// The terminals that its content points at.
+    pub fn terminals(&self) -> impl Iterator<Item = &str> {
+        let content = self.fields.get("content").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
+        content.iter().filter(|item| item["type"] == "terminal").filter_map(|item| item["terminalId"].as_str())
     }
 
     /// The tool call with everything that is known, as the agent would tell it.
@@ -40,7 +80,20 @@ impl Tool {
         self.text("title").or_else(|| self.text("name"))
     }
 
-    pub fn message(&self) -> Message {
+    /// What is asked for, in a line: the title, and the command where the title does not tell it.
+    pub fn question(&self) -> String {
+        const CHARS: usize = 200;
+        let title = self.title().unwrap_or("a tool call");
+        let command = self.fields.get("rawInput").and_then(|input| input["command"].as_str());
+        let whole = match command {
+            Some(command) if !title.contains(command) => format!("{title}: {command}"),
+            _ => title.to_owned(),
+        };
+        let line: String = whole.chars().map(|c| if c.is_control() { ' ' } else { c }).take(CHARS).collect();
+        if whole.chars().count() > CHARS { format!("{line}…") } else { line }
+    }
+
+    pub fn message(&self, shown: &BTreeMap<String, Shown>) -> Message {
         let id = self.text("toolCallId").unwrap_or("tool");
         let status = self.text("status").unwrap_or("pending");
         let (content, raw_output) = (self.fields.get("content"), self.fields.get("rawOutput"));
@@ -51,6 +104,17 @@ impl Tool {
                 let mut result =
                     Map::from_iter([("content".to_owned(), content.cloned().unwrap_or_else(|| json!([])))]);
                 result.extend(raw_output.map(|output| ("rawOutput".to_owned(), output.clone())));
+                let terminals: Vec<Value> = self
+                    .terminals()
+                    .filter_map(|id| Some((id, shown.get(id)?)))
+                    .map(|(id, shown)| {
+                        json!({ "terminalId": id, "output": shown.output, "truncated": shown.is_truncated,
+                            "exitStatus": shown.exit_status })
+                    })
+                    .collect();
+                if !terminals.is_empty() {
+                    result.insert("terminals".to_owned(), Value::Array(terminals));
+                }
                 Value::Object(result)
             }
         };

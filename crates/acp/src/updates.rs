@@ -1,5 +1,7 @@
 //! What the agent tells while it works: each kind of update becomes a message or a part of the state.
 
+use std::collections::BTreeMap;
+
 use agent_client_protocol::v1::schema::{ContentBlock, ContentChunk, SessionUpdate};
 use coven_domain::message::{Message, Piece, Role, TextKind};
 use serde::Deserialize;
@@ -9,7 +11,7 @@ use serde_json::{Map, Value, json};
 use crate::machine::Machine;
 use crate::state::{Open, Sent};
 use crate::step::Step;
-use crate::tool::Tool;
+use crate::tool::{Shown, Tool};
 use crate::wire::Envelope;
 
 #[derive(Deserialize)]
@@ -81,10 +83,16 @@ impl Machine {
             step.say(role, &json!({ "type": "content", "content": value["content"] }));
             return;
         };
+        if text.text.is_empty() {
+            return;
+        }
         let agent_id = chunk.message_id.as_ref().map(ToString::to_string);
-        let goes_on = self.state.open.as_ref().is_some_and(|open| {
-            (open.role, open.kind) == (role, kind) && (agent_id.is_none() || open.agent_id == agent_id)
-        });
+        // What a user said comes back whole: two pieces without an id are two prompts.
+        let goes_on = role != Role::User || agent_id.is_some();
+        let goes_on = goes_on
+            && self.state.open.as_ref().is_some_and(|open| {
+                (open.role, open.kind) == (role, kind) && (agent_id.is_none() || open.agent_id == agent_id)
+            });
         if !goes_on {
             self.close_message(false, step);
             let (id, is_replayed) = (step.message_id(), self.is_replaying());
@@ -106,9 +114,36 @@ impl Machine {
         let message = step.message_id();
         // An update may be the first that is heard of a call.
         let tool = self.state.tools.entry(id.to_owned()).or_insert_with(|| Tool::new(message, is_replayed));
-        if tool.learn(fields) {
-            step.put(tool.message());
+        let has_news = tool.learn(fields);
+        // Some agents run commands in terminals of their own and tell what those show beside the protocol.
+        let shown = fields.get("_meta").is_some_and(|meta| told_aside(meta, &mut self.state.terminals));
+        if has_news || shown {
+            step.put(tool.message(&self.state.terminals));
             step.has_new_state = true;
+        }
+    }
+
+    /// What a terminal of ours has shown so far: it belongs to the tool call that points at it.
+    pub fn terminal_shown(&mut self, terminal: &str, output: &Value, step: &mut Step) {
+        let mut shown = Shown::default();
+        shown.push(output["output"].as_str().unwrap_or_default());
+        shown.is_truncated |= output["truncated"] == true;
+        shown.exit_status = output.get("exitStatus").filter(|status| !status.is_null()).cloned();
+        self.state.terminals.insert(terminal.to_owned(), shown);
+        step.has_new_state = true;
+        for tool in self.state.tools.values() {
+            if tool.terminals().any(|id| id == terminal) {
+                step.put(tool.message(&self.state.terminals));
+            }
+        }
+    }
+
+    /// The turn is over: no tool call stays open for ever.
+    pub(crate) fn give_up_tools(&mut self, step: &mut Step) {
+        for tool in self.state.tools.values_mut() {
+            if tool.give_up() {
+                step.put(tool.message(&self.state.terminals));
+            }
         }
     }
 
@@ -157,4 +192,22 @@ impl Machine {
             )
         })
     }
+}
+
+/// Output and exit of a terminal that the client never made, as several agents put them into `_meta`.
+fn told_aside(meta: &Value, terminals: &mut BTreeMap<String, Shown>) -> bool {
+    let mut has_news = false;
+    for name in ["terminal_output", "terminal_output_delta", "terminal_exit"] {
+        let told = &meta[name];
+        let Some(id) = told["terminal_id"].as_str() else { continue };
+        let shown = terminals.entry(id.to_owned()).or_default();
+        has_news = true;
+        match name {
+            "terminal_exit" => {
+                shown.exit_status = Some(json!({ "exitCode": told["exit_code"], "signal": told["signal"] }));
+            }
+            _ => shown.push(told["data"].as_str().unwrap_or_default()),
+        }
+    }
+    has_news
 }

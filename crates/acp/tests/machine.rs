@@ -337,3 +337,74 @@ fn what_makes_no_sense_is_passed_over() {
     bench.hear(&json!({ "id": 5, "method": "fs/read_text_file", "params": { "nothing": true } }));
     assert_eq!(bench.sent.last().expect("an answer")["error"]["code"], -32602);
 }
+
+#[test]
+fn a_tool_call_tells_what_its_terminal_showed_whoever_made_it() {
+    let mut bench = Bench::opened();
+    bench.with(|machine, step| machine.prompt("go", step));
+    // Given one terminal of ours and one that the agent only tells of.
+    bench.hear(&json!({ "id": 1, "method": "terminal/create", "params": { "sessionId": "s", "command": "ls" } }));
+    let call = bench.calls.pop().expect("a terminal");
+    bench.with(|machine, step| machine.reply(&call, Ok(json!({ "terminalId": "t1" })), step));
+    let ours = json!({ "sessionUpdate": "tool_call", "toolCallId": "a", "title": "ls", "content": [{ "type": "terminal", "terminalId": "t1" }] });
+    bench.update(ours);
+    bench.update(json!({ "sessionUpdate": "tool_call", "toolCallId": "b", "title": "pwd", "content": [{ "type": "terminal", "terminalId": "x" }] }));
+
+    let shown = json!({ "output": "a.txt\n", "truncated": false, "exitStatus": { "exitCode": 0, "signal": null } });
+    bench.with(|machine, step| machine.terminal_shown("t1", &shown, step));
+    for meta in [
+        json!({ "terminal_output": { "terminal_id": "x", "data": "/re" } }),
+        json!({ "terminal_output_delta": { "terminal_id": "x", "data": "po\n" } }),
+        json!({ "terminal_exit": { "terminal_id": "x", "exit_code": 3, "signal": null } }),
+    ] {
+        bench.update(json!({ "sessionUpdate": "tool_call_update", "toolCallId": "b", "_meta": meta }));
+    }
+
+    let shown: Vec<Value> = bench.contents().iter().skip(1).map(|it| it[1]["result"]["terminals"].clone()).collect();
+    let exited = |code: u32| json!({ "exitCode": code, "signal": null });
+    assert_eq!(
+        shown[0],
+        json!([{ "terminalId": "t1", "output": "a.txt\n", "truncated": false, "exitStatus": exited(0) }])
+    );
+    assert_eq!(
+        shown[1],
+        json!([{ "terminalId": "x", "output": "/repo\n", "truncated": false, "exitStatus": exited(3) }])
+    );
+}
+
+#[test]
+fn no_tool_call_stays_open_after_its_turn_but_a_late_word_counts() {
+    let mut bench = Bench::opened();
+    bench.with(|machine, step| machine.prompt("go", step));
+    bench.update(json!({ "sessionUpdate": "tool_call", "toolCallId": "a", "title": "ls", "status": "in_progress" }));
+    bench.hear(&json!({ "id": 3, "result": { "stopReason": "cancelled" } }));
+    let status = |bench: &Bench| {
+        bench.contents().iter().find(|it| it[1]["type"] == "tool").expect("a tool")[1]["status"].clone()
+    };
+    assert_eq!(status(&bench), "cancelled");
+    bench.update(json!({ "sessionUpdate": "tool_call_update", "toolCallId": "a", "status": "completed" }));
+    assert_eq!(status(&bench), "completed");
+}
+
+#[test]
+fn a_request_for_permission_tells_the_command_even_if_its_title_does_not() {
+    let mut bench = Bench::opened();
+    bench.with(|machine, step| machine.prompt("go", step));
+    bench.hear(&json!({ "id": 0, "method": "session/request_permission", "params": { "sessionId": "s", "options": [],
+        "toolCall": { "toolCallId": "c", "title": "Bash", "rawInput": { "command": "touch\nx" } } } }));
+    assert_eq!(bench.asked[0].title, "Bash: touch x");
+}
+
+#[test]
+fn empty_pieces_make_no_message_and_prompts_that_come_back_stay_apart() {
+    let mut bench = Bench::new(Opening { resume: Some("old".into()), ..opening() });
+    bench.hear(&json!({ "id": 1, "result": { "protocolVersion": 1, "agentCapabilities": { "loadSession": true } } }));
+    for said in ["one", "two"] {
+        bench.update(json!({ "sessionUpdate": "user_message_chunk", "content": { "type": "text", "text": said } }));
+    }
+    bench.update(text(""));
+    bench.hear(&json!({ "id": 2, "result": {} }));
+    bench.with(|machine, step| machine.end(step));
+    let texts: Vec<Value> = bench.contents().iter().map(|it| it[1]["text"].clone()).collect();
+    assert_eq!(texts, ["one", "two"]);
+}

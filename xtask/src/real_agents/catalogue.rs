@@ -1,17 +1,17 @@
-//! The agents that can be tried, as data.
+//! The agents that can be tried in a terminal, as data.
 
 use coven_domain::harness::{HarnessConfig, PromptStyle};
 use serde_json::json;
 
 use super::Outcome;
+use super::choice::{self, Candidate};
+use super::install::Package;
 use super::settings::{self, Settings, Surroundings};
 
 pub struct Agent {
-    /// Its id as a harness, and its folder in the cache.
+    /// Its id as a harness.
     pub name: &'static str,
-    pub source: Source,
-    /// The version to install where the newest one is not wanted.
-    pub version: Option<String>,
+    pub package: Package,
     /// The program, below the folder it is installed in.
     pub program: &'static str,
     pub kind: Kind,
@@ -20,12 +20,6 @@ pub struct Agent {
     pub settings: fn(&Surroundings) -> Settings,
     /// What it cannot do, whatever coven does.
     pub limit: Option<&'static str>,
-}
-
-/// The package that brings it.
-pub enum Source {
-    Npm(&'static str),
-    Pip(&'static str),
 }
 
 /// Where coven knows it from.
@@ -58,15 +52,6 @@ impl Agent {
         }
     }
 
-    /// What the installer is asked for.
-    pub fn spec(&self) -> String {
-        match (&self.source, &self.version) {
-            (Source::Npm(package) | Source::Pip(package), None) => (*package).to_owned(),
-            (Source::Npm(package), Some(version)) => format!("{package}@{version}"),
-            (Source::Pip(package), Some(version)) => format!("{package}=={version}"),
-        }
-    }
-
     fn builtin(
         name: &'static str,
         package: &'static str,
@@ -75,8 +60,7 @@ impl Agent {
     ) -> Self {
         Self {
             name,
-            source: Source::Npm(package),
-            version: None,
+            package: Package::npm(name, package),
             program,
             kind: Kind::Builtin,
             first_prompt: FirstPrompt::Argument,
@@ -132,13 +116,12 @@ fn all() -> Vec<Agent> {
         },
         Agent {
             kind: Kind::Configured { args: &[], prompt: PromptStyle::AfterDashes },
-            // 1.x names a dependency that the registry does not have.
-            version: Some("0.87.1".to_owned()),
+            package: pi_package(),
             limit: Some("its command line is only `pi`, which says little as an identity"),
             ..Agent::builtin("pi", "@earendil-works/pi-coding-agent", "node_modules/.bin/pi", settings::pi)
         },
         Agent {
-            source: Source::Pip("mistral-vibe"),
+            package: Package::pip("vibe", "mistral-vibe"),
             kind: Kind::Configured { args: &["--trust"], prompt: PromptStyle::AfterDashes },
             limit: Some("its server has a process group of its own, in the same session"),
             ..Agent::builtin("vibe", "", "bin/vibe", settings::vibe)
@@ -146,24 +129,24 @@ fn all() -> Vec<Agent> {
     ]
 }
 
-/// The agents with these names, in this order; all of them if there are none.
-pub fn choose(names: &[String]) -> Outcome<Vec<Agent>> {
-    if names.is_empty() {
-        return Ok(all());
-    }
-    names.iter().map(|name| find(name)).collect()
+/// Both pi and its ACP adapter need it.
+pub fn pi_package() -> Package {
+    // 1.x names a dependency that the registry does not have.
+    Package { version: Some("0.87.1".to_owned()), ..Package::npm("pi", "@earendil-works/pi-coding-agent") }
 }
 
-fn find(wanted: &str) -> Outcome<Agent> {
-    let (name, version) = match wanted.split_once('@') {
-        Some((name, version)) => (name, Some(version.to_owned())),
-        None => (wanted, None),
-    };
-    let known = all();
-    let names: Vec<&str> = known.iter().map(|agent| agent.name).collect();
-    let unknown = format!("no agent is called {name:?}; known are {}", names.join(", "));
-    let agent = known.into_iter().find(|agent| agent.name == name).ok_or(unknown)?;
-    Ok(Agent { version: version.or(agent.version), ..agent })
+impl Candidate for Agent {
+    fn name(&self) -> &'static str {
+        self.name
+    }
+
+    fn package(&mut self) -> &mut Package {
+        &mut self.package
+    }
+}
+
+pub fn choose(names: &[String]) -> Outcome<Vec<Agent>> {
+    choice::choose(all, names)
 }
 
 #[cfg(test)]
@@ -173,7 +156,7 @@ mod tests {
     #[test]
     fn a_version_may_follow_the_name() {
         let agents = choose(&["claude@2.0.76".to_owned(), "pi".to_owned()]).expect("both are known");
-        let specs: Vec<String> = agents.iter().map(Agent::spec).collect();
+        let specs: Vec<String> = agents.iter().map(|agent| agent.package.spec()).collect();
         assert_eq!(specs, ["@anthropic-ai/claude-code@2.0.76", "@earendil-works/pi-coding-agent@0.87.1"]);
     }
 

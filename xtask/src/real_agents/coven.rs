@@ -4,13 +4,14 @@ use std::ffi::OsString;
 use std::fs;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
+use std::sync::atomic::Ordering;
 
 use coven_api::harness::HarnessRecord;
 use coven_api::session::SessionRecord;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-use super::Outcome;
+use super::{IS_INTERRUPTED, Outcome};
 
 pub struct Coven {
     pub program: PathBuf,
@@ -56,6 +57,15 @@ impl Coven {
         Ok(u32::try_from(pid)?)
     }
 
+    pub fn start(&self) -> Outcome<()> {
+        self.call(&["daemon", "start"]).map(drop)
+    }
+
+    /// What the agent wrote, byte for byte.
+    pub fn replay(&self, id: &str) -> Outcome<String> {
+        self.call(&["replay", id])
+    }
+
     pub fn stop(&self) -> Outcome<()> {
         self.call(&["daemon", "stop", "--kill-sessions"]).map(drop)
     }
@@ -85,6 +95,9 @@ impl Coven {
     }
 
     fn call(&self, args: &[&str]) -> Outcome<String> {
+        if IS_INTERRUPTED.load(Ordering::SeqCst) {
+            return Err("interrupted".into());
+        }
         let output = Command::new(&self.program)
             .arg("--home")
             .arg(&self.home)

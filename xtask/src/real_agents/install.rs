@@ -5,13 +5,65 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use super::Outcome;
-use super::catalogue::{Agent, Source};
 
 /// Several agents do not start on the Node of a long-term distribution.
 const NODE: &str = "node@24";
 
 /// The same with Python: the first of these that is new enough is taken.
 const PYTHONS: [&str; 4] = ["python3", "python3.12", "python3.13", "python3.14"];
+
+/// What an installer brings.
+pub struct Package {
+    /// Its folder in the cache.
+    pub folder: &'static str,
+    pub source: Source,
+    /// The version to install where the newest one is not wanted.
+    pub version: Option<String>,
+}
+
+#[derive(Clone, Copy)]
+pub enum Source {
+    Npm(&'static str),
+    Pip(&'static str),
+}
+
+impl Package {
+    pub fn npm(folder: &'static str, name: &'static str) -> Self {
+        Self { folder, source: Source::Npm(name), version: None }
+    }
+
+    pub fn pip(folder: &'static str, name: &'static str) -> Self {
+        Self { folder, source: Source::Pip(name), version: None }
+    }
+
+    /// What the installer is asked for.
+    pub fn spec(&self) -> String {
+        match (self.source, &self.version) {
+            (Source::Npm(name) | Source::Pip(name), None) => name.to_owned(),
+            (Source::Npm(name), Some(version)) => format!("{name}@{version}"),
+            (Source::Pip(name), Some(version)) => format!("{name}=={version}"),
+        }
+    }
+
+    /// Installs it unless it is there; gives the folders that must come first in PATH.
+    fn ensure(&self, cache: &Path) -> Outcome<Vec<PathBuf>> {
+        let folder = cache.join(self.folder);
+        match self.source {
+            Source::Npm(_) => {
+                let node = cache.join("node");
+                let node_bin = node.join("node_modules/node/bin");
+                once(NODE, &node, |folder| npm_install(NODE, folder, None))?;
+                // npm takes an older version of a package if the newest does not want the Node that npm runs on.
+                once(&self.spec(), &folder, |folder| npm_install(&self.spec(), folder, Some(&node_bin)))?;
+                Ok(vec![node_bin, folder.join("node_modules/.bin")])
+            }
+            Source::Pip(_) => {
+                once(&self.spec(), &folder, |folder| pip_install(&self.spec(), folder))?;
+                Ok(vec![folder.join("bin")])
+            }
+        }
+    }
+}
 
 pub struct Installed {
     pub program: PathBuf,
@@ -20,30 +72,23 @@ pub struct Installed {
 }
 
 impl Installed {
-    pub fn ensure(agent: &Agent, cache: &Path) -> Outcome<Self> {
-        let folder = cache.join(agent.name);
-        let path = match agent.source {
-            Source::Npm(_) => {
-                let node = cache.join("node");
-                once(NODE, &node, npm_install)?;
-                once(&agent.spec(), &folder, npm_install)?;
-                vec![node.join("node_modules/node/bin"), folder.join("node_modules/.bin")]
-            }
-            Source::Pip(_) => {
-                once(&agent.spec(), &folder, pip_install)?;
-                vec![folder.join("bin")]
-            }
-        };
-        let program = folder.join(agent.program);
+    /// The program lies in the first package's folder; the others are what it calls.
+    pub fn ensure(packages: &[Package], program: &str, cache: &Path) -> Outcome<Self> {
+        let first = packages.first().ok_or("it has no package")?;
+        let mut path = Vec::new();
+        for package in packages {
+            path.extend(package.ensure(cache)?);
+        }
+        let program = cache.join(first.folder).join(program);
         if !program.exists() {
-            return Err(format!("{} brought no {}", agent.spec(), agent.program).into());
+            return Err(format!("{} brought no {}", first.spec(), program.display()).into());
         }
         Ok(Self { program, path })
     }
 }
 
 /// Installs `spec` into `folder` unless it is there.
-fn once(spec: &str, folder: &Path, install: fn(&str, &Path) -> Outcome<()>) -> Outcome<()> {
+fn once(spec: &str, folder: &Path, install: impl FnOnce(&Path) -> Outcome<()>) -> Outcome<()> {
     // Written last, so that an interrupted install is not taken for a whole one.
     let mark = folder.join("installed");
     if fs::read_to_string(&mark).is_ok_and(|installed| installed == spec) {
@@ -54,12 +99,17 @@ fn once(spec: &str, folder: &Path, install: fn(&str, &Path) -> Outcome<()>) -> O
     if mark.exists() {
         fs::remove_file(&mark)?;
     }
-    install(spec, folder)?;
+    install(folder)?;
     Ok(fs::write(&mark, spec)?)
 }
 
-fn npm_install(spec: &str, folder: &Path) -> Outcome<()> {
+fn npm_install(spec: &str, folder: &Path, node: Option<&Path>) -> Outcome<()> {
     let mut npm = Command::new("npm");
+    if let Some(node) = node {
+        let caller_path = std::env::var_os("PATH").unwrap_or_default();
+        let path = [node.to_owned()].into_iter().chain(std::env::split_paths(&caller_path));
+        npm.env("PATH", std::env::join_paths(path)?);
+    }
     succeed(npm.args(["install", "--no-audit", "--no-fund", "--prefix"]).arg(folder).arg(spec))
 }
 

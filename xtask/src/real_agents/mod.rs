@@ -1,31 +1,45 @@
 //! `cargo xtask real-agents`: real agent programs, run through coven against a stub model, one line of a table each.
 
+mod acp;
 mod catalogue;
+mod choice;
 mod coven;
+mod death;
 mod install;
 mod process_table;
 mod report;
 mod settings;
 mod stage;
 mod stub;
+mod terminal_row;
 mod trial;
 
 use std::error::Error;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use clap::{Args, ValueEnum};
 
+use serde::Serialize;
+
 use catalogue::Agent;
 use install::Installed;
 use report::Row;
+use stage::Cast;
+use terminal_row::TerminalRow;
 
 type Outcome<T> = Result<T, Box<dyn Error + Send + Sync>>;
 
 /// So many agents must pass; all of them if fewer were asked for.
-const MUST_PASS: usize = 6;
+const MUST_PASS_IN_A_TERMINAL: usize = 6;
+/// The same over ACP, where everyone that is installed must pass besides.
+const MUST_PASS_OVER_ACP: usize = 8;
+
+/// Set once the run is given up, so that a trial that still goes on starts nothing more.
+static IS_INTERRUPTED: AtomicBool = AtomicBool::new(false);
 
 #[derive(Debug, Args)]
 pub struct RealAgentsArgs {
@@ -80,9 +94,8 @@ pub fn run(args: RealAgentsArgs) -> ExitCode {
 
 /// Agents live in sessions of their own and would outlive a Ctrl-C.
 fn interruptible(args: RealAgentsArgs) -> Outcome<ExitCode> {
-    match args.channel {
-        Channel::Terminal => {}
-        Channel::Acp | Channel::Print => return Err("this channel is not built yet; use --channel terminal".into()),
+    if args.channel == Channel::Print {
+        return Err("this channel is not built yet; use --channel terminal or --channel acp".into());
     }
     let folder = tempfile::Builder::new().prefix("cvr").tempdir()?;
     // Agents compare the working folder with paths in their settings, so it must have no links in it.
@@ -96,6 +109,7 @@ fn interruptible(args: RealAgentsArgs) -> Outcome<ExitCode> {
             _ = tokio::signal::ctrl_c() => Err("interrupted".into()),
         }
     });
+    IS_INTERRUPTED.store(true, Ordering::SeqCst);
     process_table::sweep(&root);
     if is_kept {
         eprintln!("kept: {}", folder.keep().display());
@@ -106,35 +120,57 @@ fn interruptible(args: RealAgentsArgs) -> Outcome<ExitCode> {
 }
 
 fn all_trials(args: RealAgentsArgs, root: PathBuf) -> Outcome<ExitCode> {
-    let chosen = catalogue::choose(&args.agents)?;
-    let bench = Bench {
-        coven: coven_binary(args.coven)?,
-        stub: args.stub.unwrap_or_else(|| project_root().join("../shared/stub-model/stub_model.py")),
-        cache: args.cache.map_or_else(default_cache, Ok)?,
-        root,
-    };
-    if !bench.stub.is_file() {
-        return Err(format!("no stub model at {}; name it with --stub", bench.stub.display()).into());
+    let is_json = args.json;
+    match args.channel {
+        Channel::Terminal => {
+            let agents = catalogue::choose(&args.agents)?;
+            let bench = Bench::new(args, root)?;
+            let rows = agents.iter().map(|agent| terminal_trial(agent, &bench)).collect::<Outcome<Vec<_>>>()?;
+            verdict(&rows, MUST_PASS_IN_A_TERMINAL, is_json)
+        }
+        Channel::Acp => {
+            let agents = acp::choose(&args.agents)?;
+            let bench = Bench::new(args, root)?;
+            let rows = agents.iter().map(|agent| acp::one_trial(agent, &bench)).collect::<Outcome<Vec<_>>>()?;
+            let tried = rows.iter().filter(|row| row.was_tried()).count();
+            verdict(&rows, tried.max(MUST_PASS_OVER_ACP), is_json)
+        }
+        Channel::Print => Err("this channel is not built yet".into()),
     }
-    let must_pass = MUST_PASS.min(chosen.len());
-    let rows: Vec<Row> = chosen.iter().map(|agent| one_trial(agent, &bench)).collect();
+}
+
+fn verdict<R: Row + Serialize>(rows: &[R], must_pass: usize, is_json: bool) -> Outcome<ExitCode> {
+    let must_pass = must_pass.min(rows.len());
     let passed = rows.iter().filter(|row| row.has_passed()).count();
-    if args.json {
+    if is_json {
         println!("{}", serde_json::to_string_pretty(&rows)?);
     } else {
-        print!("{}", report::table(&rows));
+        print!("{}", report::table(rows));
         println!("{passed} of {} agents passed, {must_pass} must", rows.len());
     }
     Ok(if passed < must_pass { ExitCode::FAILURE } else { ExitCode::SUCCESS })
 }
 
-/// An agent that cannot be installed or whose stage cannot be set is a row too: the others go on.
-fn one_trial(agent: &Agent, bench: &Bench) -> Row {
+/// An agent that cannot be installed is a row too: the others go on.
+fn terminal_trial(agent: &Agent, bench: &Bench) -> Outcome<TerminalRow> {
     eprintln!("{}", agent.name);
-    let prepared = Installed::ensure(agent, &bench.cache).and_then(|installed| stage::set(agent, installed, bench));
-    match prepared {
-        Ok(stage) => trial::run(agent, stage),
-        Err(error) => Row::not_started(agent, error.to_string()),
+    let installed = match Installed::ensure(std::slice::from_ref(&agent.package), agent.program, &bench.cache) {
+        Ok(installed) => installed,
+        Err(error) => return Ok(TerminalRow::not_installed(agent, error.to_string())),
+    };
+    let harness = agent.harness_config(&installed.program.to_string_lossy());
+    let stage = stage::set(Cast { name: agent.name, settings: agent.settings, harness }, installed, bench)?;
+    Ok(trial::run(agent, stage))
+}
+
+impl Bench {
+    fn new(args: RealAgentsArgs, root: PathBuf) -> Outcome<Self> {
+        let stub = args.stub.unwrap_or_else(|| project_root().join("../shared/stub-model/stub_model.py"));
+        if !stub.is_file() {
+            return Err(format!("no stub model at {}; name it with --stub", stub.display()).into());
+        }
+        let cache = args.cache.map_or_else(default_cache, Ok)?;
+        Ok(Self { coven: coven_binary(args.coven)?, stub, cache, root })
     }
 }
 
@@ -154,6 +190,7 @@ fn coven_binary(given: Option<PathBuf>) -> Outcome<PathBuf> {
     if let Some(path) = given {
         return path.canonicalize().map_err(|error| format!("{}: {error}", path.display()).into());
     }
+    eprintln!("building coven (release)");
     let status = Command::new(env!("CARGO"))
         .args(["build", "--quiet", "--release", "--bin", "coven"])
         .current_dir(project_root())
@@ -177,4 +214,8 @@ fn eventually<T>(within: Duration, mut ask: impl FnMut() -> Option<T>) -> Option
         }
         sleep(Duration::from_millis(100));
     }
+}
+
+fn seconds(since: Instant) -> String {
+    format!("{:.1} s", since.elapsed().as_secs_f64())
 }

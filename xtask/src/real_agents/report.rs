@@ -5,13 +5,16 @@ use std::fmt::Write as _;
 use serde::Serialize;
 
 use super::Outcome;
-use super::catalogue::Agent;
 
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(rename_all = "snake_case", tag = "outcome", content = "note")]
 pub enum Check {
     Passed(String),
+    /// The agent does not do it, whoever asks.
+    Limit(String),
     Failed(String),
+    /// The agent is not there to be tried: why.
+    NotInstalled(String),
     /// An earlier step did not get so far.
     NotReached,
 }
@@ -27,96 +30,64 @@ impl From<Outcome<String>> for Check {
 
 impl Check {
     pub fn has_passed(&self) -> bool {
-        matches!(self, Self::Passed(_))
+        matches!(self, Self::Passed(_) | Self::Limit(_))
     }
 
     fn cell(&self) -> &str {
         match self {
-            Self::Passed(note) => note,
+            Self::Passed(note) | Self::Limit(note) => note,
             Self::Failed(_) => "NO",
+            Self::NotInstalled(_) => "not installed",
             Self::NotReached => "-",
         }
     }
 }
 
-#[derive(Debug, Serialize)]
-pub struct Row {
-    pub agent: &'static str,
-    pub version: Check,
-    pub launched: Check,
-    pub screen_shows: Check,
-    pub input_works: Check,
-    pub survives: Check,
-    pub identity: Check,
-    pub kill: Check,
-    pub limit: Option<&'static str>,
-    /// What was on the screen when something failed.
-    pub last_screen: Option<String>,
-}
+/// One agent's line.
+pub trait Row {
+    fn agent(&self) -> &'static str;
+    fn checks(&self) -> Vec<(&'static str, &Check)>;
+    /// What it cannot do, whatever coven does.
+    fn notes(&self) -> Option<&'static str>;
+    /// What was seen last when something failed.
+    fn evidence(&self) -> Option<&str>;
 
-impl Row {
-    pub fn new(agent: &Agent) -> Self {
-        Self {
-            agent: agent.name,
-            version: Check::NotReached,
-            launched: Check::NotReached,
-            screen_shows: Check::NotReached,
-            input_works: Check::NotReached,
-            survives: Check::NotReached,
-            identity: Check::NotReached,
-            kill: Check::NotReached,
-            limit: agent.limit,
-            last_screen: None,
-        }
+    fn has_passed(&self) -> bool {
+        self.was_tried() && !self.checks().iter().any(|(_, check)| matches!(check, Check::Failed(_)))
     }
 
-    pub fn not_started(agent: &Agent, reason: String) -> Self {
-        Self { launched: Check::Failed(reason), ..Self::new(agent) }
-    }
-
-    pub fn has_passed(&self) -> bool {
-        self.checks().iter().all(|(_, check)| check.has_passed())
-    }
-
-    fn checks(&self) -> [(&'static str, &Check); 7] {
-        [
-            ("version", &self.version),
-            ("launched", &self.launched),
-            ("screen shows", &self.screen_shows),
-            ("input works", &self.input_works),
-            ("survives kill -9 of the daemon", &self.survives),
-            ("identity seen", &self.identity),
-            ("kill", &self.kill),
-        ]
+    fn was_tried(&self) -> bool {
+        !self.checks().iter().any(|(_, check)| matches!(check, Check::NotInstalled(_)))
     }
 }
 
-/// The table, then what failed and how, then what each agent cannot do.
-pub fn table(rows: &[Row]) -> String {
+/// The table, then what failed and how.
+pub fn table(rows: &[impl Row]) -> String {
     let mut lines: Vec<Vec<String>> = Vec::new();
     if let Some(first) = rows.first() {
-        let names = first.checks().map(|(name, _)| name);
-        lines.push(["agent"].into_iter().chain(names).chain(["verdict"]).map(str::to_owned).collect());
+        let names = first.checks().into_iter().map(|(name, _)| name);
+        lines.push(["agent"].into_iter().chain(names).chain(["verdict", "notes"]).map(str::to_owned).collect());
     }
     for row in rows {
-        let cells = row.checks().map(|(_, check)| check.cell().to_owned());
-        let verdict = if row.has_passed() { "pass" } else { "FAIL" };
-        lines.push([row.agent.to_owned()].into_iter().chain(cells).chain([verdict.to_owned()]).collect());
+        let checks = row.checks();
+        let cells = checks.iter().map(|(_, check)| check.cell());
+        let verdict = match (row.was_tried(), row.has_passed()) {
+            (false, _) => "-",
+            (true, true) => "pass",
+            (true, false) => "FAIL",
+        };
+        let notes = row.notes().unwrap_or_default();
+        lines.push([row.agent()].into_iter().chain(cells).chain([verdict, notes]).map(str::to_owned).collect());
     }
     let mut text = aligned(&lines);
     for row in rows {
         for (name, check) in row.checks() {
-            if let Check::Failed(reason) = check {
-                let _ = writeln!(text, "{}: {name}: {reason}", row.agent);
+            if let Check::Failed(reason) | Check::NotInstalled(reason) = check {
+                let _ = writeln!(text, "{}: {name}: {reason}", row.agent());
             }
         }
-        if let Some(screen) = &row.last_screen {
-            let _ = writeln!(text, "{}: last screen:\n{}", row.agent, screen.trim_end());
-        }
-    }
-    for row in rows {
-        if let Some(limit) = row.limit {
-            let _ = writeln!(text, "{}: limit: {limit}", row.agent);
+        if let Some(evidence) = row.evidence() {
+            let _ = writeln!(text, "{}: seen last:\n{}", row.agent(), evidence.trim_end());
         }
     }
     text

@@ -218,3 +218,8 @@ alias = "stub"
         files: vec![(".vibe/config.toml", config)],
     }
 }
+
+/// It has no settings that would let it open a session over ACP.
+pub fn cline(_: &Surroundings) -> Settings {
+    Settings::default()
+}

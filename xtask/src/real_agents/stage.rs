@@ -5,11 +5,11 @@ use std::path::Path;
 use std::process::Command;
 
 use coven_domain::config::Config;
+use coven_domain::harness::HarnessConfig;
 
-use super::catalogue::Agent;
 use super::coven::Coven;
 use super::install::Installed;
-use super::settings::Surroundings;
+use super::settings::{Settings, Surroundings};
 use super::stub::Stub;
 use super::{Bench, Outcome};
 
@@ -19,8 +19,17 @@ pub struct Stage {
     _stub: Stub,
 }
 
-pub fn set(agent: &Agent, installed: Installed, bench: &Bench) -> Outcome<Stage> {
-    let folder = bench.root.join(agent.name);
+/// What a stage must know of an agent.
+pub struct Cast {
+    /// Its id as a harness.
+    pub name: &'static str,
+    pub settings: fn(&Surroundings) -> Settings,
+    /// Its entry in the config file, where it needs one.
+    pub harness: Option<HarnessConfig>,
+}
+
+pub fn set(cast: Cast, installed: Installed, bench: &Bench) -> Outcome<Stage> {
+    let folder = bench.root.join(cast.name);
     let (home, project, scratch) = (folder.join("home"), folder.join("project"), folder.join("tmp"));
     let coven_home = project.join(".coven");
     fs::create_dir_all(&home)?;
@@ -29,14 +38,20 @@ pub fn set(agent: &Agent, installed: Installed, bench: &Bench) -> Outcome<Stage>
     make_repository(&project)?;
 
     let stub = Stub::start(&bench.stub, &folder)?;
-    let settings = (agent.settings)(&Surroundings { project: &project, model_url: &stub.url });
+    let settings = (cast.settings)(&Surroundings { project: &project, model_url: &stub.url });
     for (name, content) in &settings.files {
         write(&home.join(name), content)?;
     }
     let mut config = Config::default();
-    if let Some(harness) = agent.harness_config(&installed.program.to_string_lossy()) {
-        config.harnesses.insert(agent.name.to_owned(), harness);
-    }
+    // What has an entry gets its variables from there, a built-in harness from the environment: both ways must work.
+    let outer_env = match cast.harness {
+        None => settings.env,
+        Some(mut harness) => {
+            harness.env.extend(settings.env.into_iter().map(|(name, value)| (name.to_owned(), value)));
+            config.harnesses.insert(cast.name.to_owned(), harness);
+            Vec::new()
+        }
+    };
     write(&coven_home.join("config.json"), &serde_json::to_string_pretty(&config)?)?;
 
     // Nothing of the caller's environment but where programs are: what an agent finds there differs between machines.
@@ -50,7 +65,7 @@ pub fn set(agent: &Agent, installed: Installed, bench: &Bench) -> Outcome<Stage>
         ("TERM", "xterm-256color".into()),
         ("SHELL", "/bin/sh".into()),
     ];
-    env.extend(settings.env.into_iter().map(|(name, value)| (name, value.into())));
+    env.extend(outer_env.into_iter().map(|(name, value)| (name, value.into())));
     Ok(Stage { coven: Coven { program: bench.coven.clone(), home: coven_home, project, env }, _stub: stub })
 }
 

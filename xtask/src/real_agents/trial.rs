@@ -6,14 +6,13 @@ use std::time::{Duration, Instant};
 use super::catalogue::{Agent, FirstPrompt};
 use super::coven::Coven;
 use super::process_table::{self, Process};
-use super::report::{Check, Row};
+use super::report::Check;
 use super::stage::Stage;
-use super::{Outcome, eventually};
+use super::terminal_row::TerminalRow;
+use super::{Outcome, death, eventually, seconds};
 
 /// Some agents need most of a minute to start on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(180);
-/// Longer than any grace period.
-const DEATH: Duration = Duration::from_secs(20);
 /// Enter right behind the text is taken for part of a paste.
 const PASTE: Duration = Duration::from_millis(500);
 /// What a shell or an argument parser on the way would trip over; the model reads only the line behind it.
@@ -26,9 +25,9 @@ struct Trial<'a> {
     leader: Process,
 }
 
-pub fn run(agent: &Agent, stage: Stage) -> Row {
+pub fn run(agent: &Agent, stage: Stage) -> TerminalRow {
     let coven = &stage.coven;
-    let mut row = Row { version: version(agent, coven).into(), ..Row::new(agent) };
+    let mut row = TerminalRow { version: version(agent, coven).into(), ..TerminalRow::new(agent) };
     match launch(agent, coven) {
         Err(error) => row.launched = Check::Failed(error.to_string()),
         Ok((trial, took)) => {
@@ -68,7 +67,7 @@ fn first_prompt(agent: &Agent) -> String {
 
 impl Trial<'_> {
     /// Each check needs the one before it, but for the last two.
-    fn checks(&self, row: &mut Row) {
+    fn checks(&self, row: &mut TerminalRow) {
         row.screen_shows = self.first_answer().into();
         if row.screen_shows.has_passed() {
             row.input_works = self.second_answer().into();
@@ -79,7 +78,7 @@ impl Trial<'_> {
         let has_trouble = ![&row.screen_shows, &row.input_works, &row.survives].iter().all(|check| check.has_passed());
         row.last_screen = if has_trouble { self.coven.screen(&self.id).ok() } else { None };
         row.identity = self.is_recognised().into();
-        row.kill = self.dies_whole().into();
+        row.kill = death::dies_whole(self.coven, &self.id, self.leader).into();
     }
 
     fn first_answer(&self) -> Outcome<String> {
@@ -110,12 +109,7 @@ impl Trial<'_> {
     fn survives_the_daemon(&self) -> Outcome<String> {
         self.enter("slow 24 250")?;
         self.wait_for(|screen| screen.contains("chunk 2"))?;
-        let daemon = process_table::find(self.coven.daemon_pid()?).ok_or("the daemon has no process")?;
-        let length = self.coven.log_length(&self.id)?;
-        process_table::kill(daemon.pid);
-        eventually(DEATH, || (!process_table::is_alive(daemon)).then_some(())).ok_or("the daemon lives on")?;
-        eventually(DEATH, || self.coven.log_length(&self.id).is_ok_and(|now| now > length).then_some(()))
-            .ok_or("without a daemon the log does not grow")?;
+        let daemon = death::kill_daemon(self.coven, &self.id)?;
 
         let session = self.coven.session(&self.id)?;
         if session.status != "running" || session.pid != Some(self.leader.pid) {
@@ -144,33 +138,6 @@ impl Trial<'_> {
         Ok(format!("{expected} in …{name} ({})", seen.comm))
     }
 
-    fn dies_whole(&self) -> Outcome<String> {
-        let mut family = process_table::family(self.leader.pid, &self.id);
-        let count = family.len();
-        // The holder must go too.
-        family.extend(process_table::parent(self.leader.pid));
-        let started = Instant::now();
-        self.coven.kill(&self.id)?;
-        let gone = eventually(DEATH, || {
-            // A child may have been born between the look and the signal.
-            family.extend(process_table::family(self.leader.pid, &self.id));
-            family.retain(|process| process_table::is_alive(*process));
-            family.is_empty().then_some(())
-        });
-        let took = seconds(started);
-        if gone.is_none() {
-            let names = family.iter().filter_map(|process| process_table::identity(process.pid));
-            let names: Vec<String> = names.map(|identity| identity.cmdline).collect();
-            return Err(format!("still there: {}", names.join(" | ")).into());
-        }
-        let killed =
-            eventually(DEATH, || self.coven.session(&self.id).ok().filter(|session| session.status == "killed"));
-        match killed {
-            Some(_) => Ok(format!("{count} gone in {took}")),
-            None => Err("all gone, but the session is not killed".into()),
-        }
-    }
-
     /// Types a prompt as a person would: the text, a moment, Enter.
     fn enter(&self, prompt: &str) -> Outcome<()> {
         self.coven.input(&self.id, prompt)?;
@@ -196,8 +163,4 @@ impl Trial<'_> {
         });
         seen.ok_or_else(|| trouble.into())
     }
-}
-
-fn seconds(since: Instant) -> String {
-    format!("{:.1} s", since.elapsed().as_secs_f64())
 }

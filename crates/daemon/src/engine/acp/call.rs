@@ -13,8 +13,13 @@ impl Engine {
         let (engine, conversation) = (self.clone(), conversation.clone());
         // Owned by the conversation: its answer counts only while that goes on.
         tokio::spawn(async move {
-            let outcome = tokio::select! {
-                outcome = engine.carry_out_call(&conversation, &call.kind) => outcome,
+            let (outcome, shown) = tokio::select! {
+                done = async {
+                    // What it showed belongs to the history; after a release nobody can ask for it.
+                    let before = engine.shown(&conversation, &call.kind, When::Before).await;
+                    let outcome = engine.carry_out_call(&conversation, &call.kind).await;
+                    (outcome, before.or(engine.shown(&conversation, &call.kind, When::After).await))
+                } => done,
                 () = engine.stopped() => return,
             };
             let mut talk = conversation.talk().await;
@@ -22,6 +27,9 @@ impl Engine {
                 return;
             }
             let mut step = new_step();
+            if let Some((terminal, output)) = shown {
+                talk.machine.terminal_shown(&terminal, &output, &mut step);
+            }
             talk.machine.reply(&call, outcome, &mut step);
             engine.settle_until_stored(&conversation, &mut talk, step).await;
         });
@@ -33,6 +41,16 @@ impl Engine {
         for call in open {
             self.call(conversation, call);
         }
+    }
+
+    /// What the terminal shows that a call is about, where that is worth keeping.
+    async fn shown(&self, conversation: &Conversation, kind: &CallKind, when: When) -> Option<(String, Value)> {
+        let terminal = match (kind, when) {
+            (CallKind::ReleaseTerminal { terminal }, When::Before)
+            | (CallKind::WaitForExit { terminal } | CallKind::KillTerminal { terminal }, When::After) => terminal,
+            _ => return None,
+        };
+        Some((terminal.clone(), self.terminal_output(conversation.id, terminal).await.ok()?))
     }
 
     async fn carry_out_call(self: &Arc<Self>, conversation: &Conversation, kind: &CallKind) -> Result<Value, RpcError> {
@@ -60,6 +78,12 @@ impl Engine {
             }
         }
     }
+}
+
+#[derive(Debug, Clone, Copy)]
+enum When {
+    Before,
+    After,
 }
 
 async fn aside<T: Send + 'static>(work: impl FnOnce() -> Result<T, RpcError> + Send + 'static) -> Result<T, RpcError> {

@@ -1,0 +1,47 @@
+//! The daemon's REST interface over its socket, each call with a bound on its time.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use coven_api::client::{Client, ClientError};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use tokio::runtime::Runtime;
+use tokio::time::timeout;
+
+use super::super::Outcome;
+
+/// No call waits for an agent, so none may take long.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+pub struct Rest {
+    socket: PathBuf,
+    runtime: Runtime,
+}
+
+impl Rest {
+    pub fn new(socket: PathBuf) -> Outcome<Self> {
+        Ok(Self { socket, runtime: tokio::runtime::Builder::new_current_thread().enable_all().build()? })
+    }
+
+    pub fn get<T: DeserializeOwned>(&self, path: &str) -> Outcome<T> {
+        let call = async { Client::connect(&self.socket).await?.get(path).await };
+        self.bounded(&format!("GET {path}"), call)
+    }
+
+    pub fn post<T: DeserializeOwned>(&self, path: &str, body: &impl Serialize) -> Outcome<T> {
+        let call = async { Client::connect(&self.socket).await?.post(path, body).await };
+        self.bounded(&format!("POST {path}"), call)
+    }
+
+    fn bounded<T>(&self, name: &str, call: impl Future<Output = Result<T, ClientError>>) -> Outcome<T> {
+        match self.runtime.block_on(async { timeout(PATIENCE, call).await }) {
+            Err(_) => Err(format!("{name}: no answer in {} s", PATIENCE.as_secs()).into()),
+            Ok(Err(ClientError::Api { status, code, message, .. })) => {
+                Err(format!("{name}: {status} {code}: {message}").into())
+            }
+            Ok(Err(error)) => Err(format!("{name}: {error}").into()),
+            Ok(Ok(answer)) => Ok(answer),
+        }
+    }
+}

@@ -1,0 +1,33 @@
+//! Picks agents by name from a catalogue.
+
+use super::Outcome;
+use super::install::Package;
+
+/// An entry of a catalogue.
+pub trait Candidate {
+    fn name(&self) -> &'static str;
+    /// The package whose version a caller may choose.
+    fn package(&mut self) -> &mut Package;
+}
+
+/// The entries with these names, in this order, each as NAME or NAME@VERSION; all of them if there are none.
+pub fn choose<T: Candidate>(catalogue: fn() -> Vec<T>, names: &[String]) -> Outcome<Vec<T>> {
+    if names.is_empty() {
+        return Ok(catalogue());
+    }
+    names.iter().map(|name| find(catalogue(), name)).collect()
+}
+
+fn find<T: Candidate>(known: Vec<T>, wanted: &str) -> Outcome<T> {
+    let (name, version) = match wanted.split_once('@') {
+        Some((name, version)) => (name, Some(version.to_owned())),
+        None => (wanted, None),
+    };
+    let names: Vec<&str> = known.iter().map(Candidate::name).collect();
+    let unknown = format!("no agent is called {name:?}; known are {}", names.join(", "));
+    let mut entry = known.into_iter().find(|entry| entry.name() == name).ok_or(unknown)?;
+    if version.is_some() {
+        entry.package().version = version;
+    }
+    Ok(entry)
+}
