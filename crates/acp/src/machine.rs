@@ -1,5 +1,7 @@
 //! The conversation: prompts and answers in, lines out, one turn at a time.
 
+use std::sync::Arc;
+
 use agent_client_protocol::JsonRpcMessage;
 use agent_client_protocol::v1::schema::{
     CancelNotification, ContentBlock, PromptRequest, SetSessionConfigOptionRequest, SetSessionModeRequest, TextContent,
@@ -21,10 +23,16 @@ impl Machine {
         Self { state: State { opening, ..State::default() } }
     }
 
-    /// Goes on where a stored state stopped; `open_text` is what the pieces of the unfinished message say so far.
-    pub fn restore(mut state: State, open_text: String) -> Self {
+    /// Goes on where a stored state stopped. What is in messages is not stored twice: `open_text` is what the pieces of
+    /// the unfinished one say, `content` gives that of a tool call's message.
+    pub fn restore(mut state: State, open_text: String, content: impl Fn(MessageId) -> Option<Value>) -> Self {
         if let Some(open) = &mut state.open {
-            open.text = open_text;
+            open.text = Arc::new(open_text);
+        }
+        for tool in state.tools.values_mut() {
+            if let Some(content) = content(tool.message) {
+                tool.recall(&content, &mut state.terminals);
+            }
         }
         Self { state }
     }
@@ -78,7 +86,7 @@ impl Machine {
     }
 
     pub(crate) fn next_turn(&mut self, step: &mut Step) {
-        if self.state.phase != Phase::Ready || self.state.turn.is_some() {
+        if self.state.phase != Phase::Ready || self.state.turn.is_some() || self.state.is_ending {
             return;
         }
         let Some(session) = self.state.agent_session_id.clone() else { return };
@@ -103,21 +111,36 @@ impl Machine {
 
     /// Stops the turn that runs and forgets prompts that wait; false if there is nothing to stop.
     pub fn cancel_turn(&mut self, step: &mut Step) -> bool {
-        let waiting = self.state.queue.len();
         let Some(turn) = &mut self.state.turn else { return false };
         turn.is_cancelled = true;
         step.has_new_state = true;
+        self.drop_queue(step);
+        self.tell_cancel(step);
+        true
+    }
+
+    fn drop_queue(&mut self, step: &mut Step) {
+        let waiting = self.state.queue.len();
         self.state.queue.clear();
         if waiting > 0 {
             let reason = format!("prompts that were not sent: {waiting}");
             step.say(Role::System, &json!({ "type": "cancelled", "reason": reason }));
         }
+    }
+
+    /// The session is about to end: the agent hears it, and nothing new is begun. `reason` is kept for readers.
+    pub fn say_goodbye(&mut self, reason: Option<&str>, step: &mut Step) {
+        self.state.is_ending = true;
+        step.has_new_state = true;
+        self.drop_queue(step);
         self.tell_cancel(step);
-        true
+        if let Some(reason) = reason {
+            step.say(Role::System, &json!({ "type": "cancelled", "reason": reason }));
+        }
     }
 
     /// The agent hears that nobody wants anything from it any more.
-    pub fn tell_cancel(&mut self, step: &mut Step) {
+    fn tell_cancel(&mut self, step: &mut Step) {
         if let Some(session) = self.state.agent_session_id.clone() {
             step.lines.push(wire::notification(&CancelNotification::new(session)));
         }
@@ -138,6 +161,11 @@ impl Machine {
         true
     }
 
+    /// Whatever comes now is the last of it: no turn is begun any more.
+    pub fn begin_end(&mut self) {
+        self.state.is_ending = true;
+    }
+
     /// The session is over: nothing stays open.
     pub fn end(&mut self, step: &mut Step) {
         self.close_message(true, step);
@@ -146,8 +174,10 @@ impl Machine {
             step.withdrawn.push(id);
         }
         self.state.calls.clear();
-        self.state.queue.clear();
-        self.state.turn = None;
+        self.drop_queue(step);
+        if self.state.turn.take().is_some() {
+            step.turns.push(TurnChange::Ended { stop_reason: "session_over".to_owned() });
+        }
         self.state.phase = Phase::Failed;
         step.has_new_state = true;
     }
@@ -171,7 +201,8 @@ impl Machine {
             Some(result) => serde_json::from_str(result.get()).unwrap_or(Value::Null),
             None => Value::Null,
         };
-        match (&what, &envelope.error) {
+        let error = envelope.error();
+        match (&what, &error) {
             (Sent::Prompt, error) => self.turn_ended(id, result(), error.as_ref(), step),
             (Sent::Initialize, None) => self.initialized(&result(), step),
             (Sent::Authenticate, None) => self.authenticated(step),
@@ -187,9 +218,7 @@ impl Machine {
             }
             (Sent::SetMode(mode), None) => {
                 // Not every agent tells what it was asked for.
-                if let Some(modes) = self.state.modes.as_object_mut() {
-                    modes.insert("currentModeId".to_owned(), json!(mode));
-                }
+                self.set_current_mode(json!(mode));
             }
             (Sent::SetMode(_) | Sent::SetConfigOption, Some(error)) => {
                 step.say(Role::System, &error_of(&format!("the agent did not change it: {}", error.sentence()), error));

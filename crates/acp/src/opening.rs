@@ -113,6 +113,7 @@ impl Machine {
     pub fn fail(&mut self, reason: &str, step: &mut Step) {
         self.state.phase = Phase::Failed;
         self.state.queue.clear();
+        self.state.failure = Some(reason.to_owned());
         step.has_new_state = true;
         step.say(Role::System, &error_content(reason, Map::new()));
         step.failed = Some(reason.to_owned());

@@ -14,6 +14,10 @@ use crate::machine::Machine;
 use crate::step::{Ask, Step};
 use crate::wire::{self, Envelope, RpcError};
 
+/// So many requests of an agent may wait at once, and so many for a human.
+const MOST_CALLS: usize = 1000;
+const MOST_ASKS: usize = 100;
+
 impl Machine {
     pub(crate) fn asked(&mut self, method: &str, id: Value, envelope: &Envelope<'_>, step: &mut Step) {
         let params = envelope.params_value();
@@ -57,6 +61,10 @@ impl Machine {
             }
             _ => return step.lines.push(wire::answer(&id, Err(RpcError::method_not_found(method)))),
         };
+        if self.state.calls.len() >= MOST_CALLS {
+            let error = RpcError::internal("too many requests are waiting; wait for their answers first");
+            return step.lines.push(wire::answer(&id, Err(error)));
+        }
         let call = Call { id, kind };
         self.state.calls.push(call.clone());
         step.calls.push(call);
@@ -64,6 +72,11 @@ impl Machine {
     }
 
     fn ask(&mut self, id: Value, request: &RequestPermissionRequest, params: &Value, step: &mut Step) {
+        if self.state.asks.len() >= MOST_ASKS {
+            let cancelled = RequestPermissionResponse::new(RequestPermissionOutcome::Cancelled);
+            step.oddities.push("more requests for permission than anybody could answer".to_owned());
+            return step.lines.push(wire::answer(&id, Ok(json!(cancelled))));
+        }
         let fields: Map<String, Value> = params["toolCall"].as_object().cloned().unwrap_or_default();
         // Some agents tell of the call only here, others told everything before and give no more than its id.
         self.tool_told(&fields, step);

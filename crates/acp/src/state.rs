@@ -1,6 +1,7 @@
 //! Everything a conversation must remember, as one value that is stored.
 
 use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
 
 use coven_domain::message::{Role, TextKind};
 use coven_domain::{MessageId, PermissionId};
@@ -65,8 +66,9 @@ pub struct Open {
     pub is_replayed: bool,
     /// The agent's own id of the message, where it gives one.
     pub agent_id: Option<String>,
+    /// Shared with whoever may have to go back to an earlier state.
     #[serde(skip)]
-    pub text: String,
+    pub text: Arc<String>,
 }
 
 /// What the agent is doing.
@@ -100,12 +102,17 @@ pub struct State {
     pub(crate) in_flight: BTreeMap<u64, Sent>,
     pub(crate) has_authenticated: bool,
     pub(crate) has_prompted: bool,
+    /// The session is about to end: nothing new is begun.
+    pub(crate) is_ending: bool,
+    /// Why no session could be opened.
+    pub(crate) failure: Option<String>,
     pub(crate) queue: VecDeque<Queued>,
     pub(crate) turn: Option<Turn>,
     pub(crate) open: Option<Open>,
     /// Tool calls of this turn, by the agent's id.
     pub(crate) tools: BTreeMap<String, Tool>,
     /// What terminals of this turn showed, by id: ours, and those that an agent only tells of.
+    #[serde(skip)]
     pub(crate) terminals: BTreeMap<String, Shown>,
     pub(crate) plan: Option<MessageId>,
     /// Requests for permission that wait, with the agent's id of each.
@@ -147,6 +154,21 @@ impl State {
 
     pub fn is_turn_running(&self) -> bool {
         self.turn.is_some()
+    }
+
+    /// It takes no more prompts.
+    pub fn is_ending(&self) -> bool {
+        self.is_ending || self.phase == Phase::Failed
+    }
+
+    /// Why no session could be opened, if that is so.
+    pub fn failure(&self) -> Option<&str> {
+        self.failure.as_deref()
+    }
+
+    /// The messages of the tool calls that may still change.
+    pub fn tool_messages(&self) -> impl Iterator<Item = MessageId> {
+        self.tools.values().map(|tool| tool.message)
     }
 
     /// The message that is being written, if there is one.

@@ -1,5 +1,7 @@
 //! What a step of the conversation brings: everything that must be stored, sent and done, in order.
 
+use std::collections::HashMap;
+
 use coven_domain::message::{Message, MessageChange, Piece, Role};
 use coven_domain::permission::PermissionOption;
 use coven_domain::{MessageId, PermissionId};
@@ -27,6 +29,8 @@ pub enum TurnChange {
 #[derive(Debug)]
 pub struct Step {
     pub messages: Vec<MessageChange>,
+    /// Where versions and pieces of a message stand in it.
+    places: HashMap<MessageId, Vec<usize>>,
     /// Lines for the agent, without their ends.
     pub lines: Vec<String>,
     pub asks: Vec<Ask>,
@@ -48,6 +52,7 @@ impl Step {
     pub fn new(new_id: fn() -> Uuid) -> Self {
         Self {
             messages: Vec::new(),
+            places: HashMap::new(),
             lines: Vec::new(),
             asks: Vec::new(),
             withdrawn: Vec::new(),
@@ -86,14 +91,16 @@ impl Step {
         id
     }
 
+    /// Earlier versions of the same step need not be stored at all: it takes the place of the last of them.
     pub(crate) fn put(&mut self, message: Message) {
-        // Earlier versions of the same step need not be stored at all.
-        self.messages.retain(|change| match change {
-            MessageChange::Put(known) => known.id != message.id,
-            MessageChange::Piece(piece) => piece.whole != message.id,
-            MessageChange::Added(_) => true,
-        });
-        self.messages.push(MessageChange::Put(message));
+        let id = message.id;
+        match self.places.get(&id).and_then(|places| places.last()) {
+            Some(&place) => self.messages[place] = MessageChange::Put(message),
+            None => {
+                self.places.insert(id, vec![self.messages.len()]);
+                self.messages.push(MessageChange::Put(message));
+            }
+        }
     }
 
     /// Text that follows text of the same message becomes one piece.
@@ -104,6 +111,7 @@ impl Step {
             last.text.push_str(&piece.text);
             return;
         }
+        self.places.entry(piece.whole).or_default().push(self.messages.len());
         self.messages.push(MessageChange::Piece(piece));
     }
 }

@@ -33,7 +33,8 @@ impl Shown {
 pub struct Tool {
     pub message: MessageId,
     is_replayed: bool,
-    /// Everything the agent has told about it, later words over earlier ones.
+    /// Everything the agent has told about it, later words over earlier ones. Its message has it, so it is not stored twice.
+    #[serde(skip)]
     fields: Map<String, Value>,
 }
 
@@ -52,9 +53,38 @@ impl Tool {
         has_news
     }
 
+    /// Takes back what its message has kept.
+    pub fn recall(&mut self, content: &Value, terminals: &mut BTreeMap<String, Shown>) {
+        let result = &content["result"];
+        for (name, value) in [
+            ("toolCallId", &content["toolCallId"]),
+            ("title", &content["tool"]),
+            ("kind", &content["kind"]),
+            ("status", &content["status"]),
+            ("rawInput", &content["args"]),
+            ("locations", &content["locations"]),
+            ("content", &result["content"]),
+            ("rawOutput", &result["rawOutput"]),
+        ] {
+            if !value.is_null() {
+                self.fields.insert(name.to_owned(), value.clone());
+            }
+        }
+        for shown in result["terminals"].as_array().into_iter().flatten() {
+            let Some(id) = shown["terminalId"].as_str() else { continue };
+            let exit_status = Some(shown["exitStatus"].clone()).filter(|status| !status.is_null());
+            let output = shown["output"].as_str().unwrap_or_default().to_owned();
+            terminals.insert(id.to_owned(), Shown { output, is_truncated: shown["truncated"] == true, exit_status });
+        }
+    }
+
+    pub fn is_open(&self) -> bool {
+        !matches!(self.text("status"), Some("completed" | "failed" | "cancelled"))
+    }
+
     /// It will hear no more: the turn is over, and nobody said how it ended.
     pub fn give_up(&mut self) -> bool {
-        let is_open = !matches!(self.text("status"), Some("completed" | "failed" | "cancelled"));
+        let is_open = self.is_open();
         if is_open {
             self.fields.insert("status".to_owned(), json!("cancelled"));
         }

@@ -1,6 +1,7 @@
 //! What the agent tells while it works: each kind of update becomes a message or a part of the state.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use agent_client_protocol::v1::schema::{ContentBlock, ContentChunk, SessionUpdate};
 use coven_domain::message::{Message, Piece, Role, TextKind};
@@ -13,6 +14,9 @@ use crate::state::{Open, Sent};
 use crate::step::Step;
 use crate::tool::{Shown, Tool};
 use crate::wire::Envelope;
+
+/// So many tool calls of a turn are remembered for later updates.
+const MOST_TOOLS: usize = 512;
 
 #[derive(Deserialize)]
 struct Params<'a> {
@@ -60,7 +64,7 @@ impl Machine {
             }
             SessionUpdate::AvailableCommandsUpdate(_) => self.remember(raw, "availableCommands", step),
             SessionUpdate::CurrentModeUpdate(mode) => {
-                self.state.modes["currentModeId"] = json!(mode.current_mode_id);
+                self.set_current_mode(json!(mode.current_mode_id));
                 step.has_new_state = true;
             }
             SessionUpdate::ConfigOptionUpdate(_) => self.remember(raw, "configOptions", step),
@@ -96,11 +100,11 @@ impl Machine {
         if !goes_on {
             self.close_message(false, step);
             let (id, is_replayed) = (step.message_id(), self.is_replaying());
-            self.state.open = Some(Open { id, role, kind, is_replayed, agent_id, text: String::new() });
+            self.state.open = Some(Open { id, role, kind, is_replayed, agent_id, text: Arc::default() });
             step.has_new_state = true;
         }
         let open = self.state.open.as_mut().expect("it was opened above");
-        open.text.push_str(&text.text);
+        Arc::make_mut(&mut open.text).push_str(&text.text);
         let (whole, is_replayed) = (open.id, open.is_replayed);
         step.grow(Piece { id: step.message_id(), whole, role, kind, text: text.text.clone(), is_replayed });
     }
@@ -112,6 +116,10 @@ impl Machine {
         self.close_message(false, step);
         let is_replayed = self.is_replaying();
         let message = step.message_id();
+        if self.state.tools.len() >= MOST_TOOLS && !self.state.tools.contains_key(id) {
+            // An agent that never comes to an end: those that are done need not be remembered.
+            self.state.tools.retain(|_, tool| tool.is_open());
+        }
         // An update may be the first that is heard of a call.
         let tool = self.state.tools.entry(id.to_owned()).or_insert_with(|| Tool::new(message, is_replayed));
         let has_news = tool.learn(fields);
@@ -144,6 +152,14 @@ impl Machine {
             if tool.give_up() {
                 step.put(tool.message(&self.state.terminals));
             }
+        }
+    }
+
+    pub(crate) fn set_current_mode(&mut self, mode: Value) {
+        match self.state.modes.as_object_mut() {
+            Some(modes) => drop(modes.insert("currentModeId".to_owned(), mode)),
+            // What was there made no sense.
+            None => self.state.modes = json!({ "currentModeId": mode }),
         }
     }
 

@@ -19,10 +19,21 @@ pub struct Envelope<'a> {
     #[serde(borrow, default)]
     pub result: Option<&'a RawValue>,
     #[serde(default)]
-    pub error: Option<RpcError>,
+    error: Option<Value>,
 }
 
 impl Envelope<'_> {
+    /// The error of an answer, whatever shape the agent gave it.
+    pub fn error(&self) -> Option<RpcError> {
+        let error = self.error.as_ref().filter(|error| !error.is_null())?;
+        let message = match error {
+            Value::String(text) => text.clone(),
+            other => other["message"].as_str().map_or_else(|| other.to_string(), str::to_owned),
+        };
+        let code = error["code"].as_i64().or_else(|| error["code"].as_str()?.parse().ok()).unwrap_or(-32603);
+        Some(RpcError { code, message, data: error.get("data").cloned() })
+    }
+
     pub fn params_value(&self) -> Value {
         self.params.and_then(|params| serde_json::from_str(params.get()).ok()).unwrap_or(Value::Null)
     }

@@ -100,7 +100,9 @@ impl Bench {
                 .collect(),
             None => String::new(),
         };
-        self.machine = Machine::restore(state, text);
+        let messages = self.messages.clone();
+        let content = |id| messages.iter().find(|(known, ..)| *known == id).map(|it| it.2.clone());
+        self.machine = Machine::restore(state, text, content);
     }
 
     fn contents(&self) -> Vec<Value> {

@@ -49,6 +49,8 @@ pub enum EngineError {
     NoTerminal(SessionId),
     #[error("the earlier session cannot be gone on with: {why}: {id}")]
     CannotResume { id: SessionId, why: String },
+    #[error("the conversation is busy and cannot be changed now; try again in a moment: {0}")]
+    Busy(SessionId),
     #[error("no turn is running; there is nothing to cancel: {0}")]
     NoTurn(SessionId),
     #[error("the agent has not opened its session yet; try again in a moment: {0}")]
@@ -114,6 +116,7 @@ impl EngineError {
             | Self::NoTerminal(_)
             | Self::CannotResume { .. }
             | Self::NoTurn(_)
+            | Self::Busy(_)
             | Self::NotOpenYet(_) => ErrorCode::SessionRefused,
             Self::Invalid(_) => ErrorCode::InvalidRequest,
             Self::LaunchFailed { .. } => ErrorCode::LaunchFailed,

@@ -133,6 +133,8 @@ async fn run(options: &ServeOptions) -> Result<(), ServeError> {
     let config = config::load(&home)?;
     let agents = AgentSettings::read(&home, &config, |name| std::env::var_os(name).filter(|it| !it.is_empty()))?;
     let _log = start_log(&home);
+    // A task that panics ends alone; why must not be lost with it.
+    std::panic::set_hook(Box::new(|panic| tracing::error!(%panic, "a bug: something panicked")));
     let mut notices = Vec::new();
     if home.has_legacy_state() {
         notices.push("Run `coven migrate` to migrate existing state".to_owned());

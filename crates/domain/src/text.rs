@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 /// The longest prompt that fits one argument of a program on Linux (a page table limit of 128 KiB, with its NUL).
 pub const MAX_PROMPT_BYTES: usize = 131_071;
 /// The longest prompt that is sent over ACP: it passes no argument list, but it is kept whole several times.
-pub const MAX_ACP_PROMPT_BYTES: usize = 16 << 20;
+pub const MAX_ACP_PROMPT_BYTES: usize = 3 << 20;
 const MAX_TITLE_CHARS: usize = 200;
 const DERIVED_TITLE_CHARS: usize = 80;
 

@@ -20,6 +20,7 @@ use crate::recorder::Recorder;
 use crate::signals::Signals;
 use crate::spec::Spec;
 use crate::stage::{Harness, as_pid};
+use crate::stderr::Stderr;
 use crate::typed::Typed;
 use crate::viewer::Viewer;
 use crate::wire::{How, MAX_BODY, MAX_DATA, Reply, Request, VERSION, Welcome};
@@ -53,6 +54,9 @@ pub struct Holder {
     held: Range<usize>,
     typed: Typed,
     first_words: Option<FirstWords>,
+    /// How many bytes of input were ever taken and noted down.
+    input_end: u64,
+    stderr: Stderr,
     is_input_closing: bool,
     /// The terminal has no other end right now, or the pipe is closed.
     is_output_closed: bool,
@@ -86,6 +90,8 @@ impl Holder {
             held: 0..0,
             typed: Typed::default(),
             first_words: None,
+            input_end: 0,
+            stderr: Stderr::default(),
             is_input_closing: false,
             is_output_closed: false,
             reopen_at: None,
@@ -288,7 +294,7 @@ impl Holder {
                 0
             }
             Ok(count) => {
-                self.recorder.note(Record::Stderr(buffer[..count].to_vec()));
+                self.stderr.take(&buffer[..count], &mut self.recorder);
                 count
             }
         }
@@ -356,6 +362,7 @@ impl Holder {
         if self.ending.take().is_some() && self.left != Left::Nobody {
             self.recorder.note(Record::Note("processes of the session are still there after the kill".to_owned()));
         }
+        self.stderr.end(&mut self.recorder);
         if self.recorder.finish(status) {
             self.is_exit_noted = true;
             self.linger_until = Some(now + LINGER);
@@ -455,7 +462,8 @@ impl Holder {
             match self.viewers[index].next_request() {
                 Ok(Some(request)) => {
                     // Only those who type wait for a harness that does not read: anybody may still end it.
-                    if matches!(request, Request::Input(_)) && !self.wants_input() {
+                    let is_input = matches!(request, Request::Input(_) | Request::InputAt { .. });
+                    if is_input && !self.wants_input() {
                         return self.viewers[index].pause(request);
                     }
                     self.handle(index, request);
@@ -492,6 +500,7 @@ impl Holder {
                 viewer.tell_progress((self.recorder.end(), self.recorder.records()));
             }
             Request::Input(bytes) => self.take_input(bytes, true),
+            Request::InputAt { offset, bytes } => self.take_input_at(index, offset, bytes),
             Request::Answer(bytes) => {
                 // An attached terminal answers by itself, and an answer that waits for a reader is worth nothing.
                 if self.wants_input() && !self.viewers.iter().any(Viewer::is_following) {
@@ -514,6 +523,16 @@ impl Holder {
         }
     }
 
+    /// Input that tells where it belongs: what was taken before is not taken again, whoever sends it.
+    fn take_input_at(&mut self, index: usize, offset: u64, mut bytes: Vec<u8>) {
+        let Some(known) = self.input_end.checked_sub(offset) else {
+            return self.viewers[index].refuse(format!("input from byte {offset}; byte {} comes next", self.input_end));
+        };
+        let known = usize::try_from(known).unwrap_or(usize::MAX).min(bytes.len());
+        bytes.drain(..known);
+        self.take_input(bytes, true);
+    }
+
     fn take_input(&mut self, bytes: Vec<u8>, is_noted: bool) {
         if self.exit.is_some() || self.harness.input.is_none() || self.is_input_closing || bytes.is_empty() {
             return;
@@ -522,6 +541,7 @@ impl Holder {
         self.typed.push(&bytes);
         self.write_input();
         if is_noted {
+            self.input_end += bytes.len() as u64;
             self.recorder.note(Record::Input(bytes));
         }
     }

@@ -14,6 +14,7 @@ mod run;
 mod signals;
 pub mod spec;
 mod stage;
+mod stderr;
 mod syncer;
 mod typed;
 mod viewer;

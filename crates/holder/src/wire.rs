@@ -31,6 +31,12 @@ pub enum Request {
     Watch,
     /// Write to the harness and note it down.
     Input(Vec<u8>),
+    /// The same for one who counts: these bytes begin at `offset` of all that was ever typed; what was taken before is
+    /// left out.
+    InputAt {
+        offset: u64,
+        bytes: Vec<u8>,
+    },
     /// A terminal's answer to the harness's own question: written, not noted.
     Answer(Vec<u8>),
     Resize {
@@ -126,6 +132,7 @@ impl Request {
             Self::Hello { version } => frame(1, &[&version.to_le_bytes()]),
             Self::Follow { from } => frame(2, &[&from.to_le_bytes()]),
             Self::Input(bytes) => frame(3, &[bytes]),
+            Self::InputAt { offset, bytes } => frame(11, &[&offset.to_le_bytes(), bytes]),
             Self::Resize { rows, cols } => frame(4, &[&rows.to_le_bytes(), &cols.to_le_bytes()]),
             Self::Signal(signal) => frame(5, &[&signal.to_le_bytes()]),
             Self::End { how, grace_ms } => {
@@ -148,6 +155,7 @@ impl Request {
             1 => Self::Hello { version: fields.u16()? },
             2 => Self::Follow { from: fields.u64()? },
             3 => Self::Input(fields.rest()),
+            11 => Self::InputAt { offset: fields.u64()?, bytes: fields.rest() },
             4 => Self::Resize { rows: fields.u16()?, cols: fields.u16()? },
             5 => Self::Signal(fields.i32()?),
             6 => Self::End {
@@ -346,6 +354,7 @@ mod tests {
             Request::Follow { from: u64::MAX },
             Request::Watch,
             Request::Input(vec![0, 255, 10]),
+            Request::InputAt { offset: 7, bytes: vec![1, 2] },
             Request::Answer(b"\x1b[?1;2c".to_vec()),
             Request::Resize { rows: 24, cols: 80 },
             Request::Signal(2),

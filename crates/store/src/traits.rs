@@ -65,6 +65,8 @@ pub struct Progress<'a> {
     pub written_to: u64,
     /// Lines that end at or before this byte are with the holder: they leave the outbox.
     pub delivered_to: u64,
+    /// When somebody said something, if that is why it went on.
+    pub active_at: Option<Timestamp>,
     /// The protocol's state, if it changed.
     pub state: Option<&'a str>,
     /// New lines, with where they begin.

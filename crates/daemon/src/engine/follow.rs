@@ -14,8 +14,10 @@ use tokio::net::UnixStream;
 use tokio::time::{Instant, sleep, sleep_until};
 
 use super::Engine;
+use super::acp::LastWords;
 use super::live::{LiveSession, Tail};
 use super::model::Model;
+use super::spawn::reap;
 use crate::error::EngineError;
 use crate::fault;
 
@@ -77,8 +79,8 @@ impl Engine {
                 }
                 engine.after_end(&followed).await;
             }
-            if let Some(mut holder) = holder.filter(|_| !engine.is_stopping()) {
-                let _ = tokio::task::spawn_blocking(move || holder.wait()).await;
+            if let Some(holder) = holder.filter(|_| !engine.is_stopping()) {
+                reap(holder);
             }
         });
         Ok(live)
@@ -237,15 +239,22 @@ impl Engine {
     pub(crate) async fn record_end(&self, id: SessionId, tail: &mut Tail, orphaned: &str) -> Result<(), EngineError> {
         fault::point("before_end");
         let now = clock::now();
+        // What is left of an agent's output is read before the writer is taken: there may be much of it.
+        let mut last_words = self.last_words(id).await?;
         let mut tx = self.store.begin().await?;
         let Some(mut session) = tx.session(id).await? else { return Ok(()) };
+        if let Some(reason) = last_words.as_mut().and_then(LastWords::take_failure)
+            && session.state == SessionState::Running
+        {
+            session.could_not_open(&reason, now);
+        }
         if tail.exit.is_none() && orphaned == HOLDER_GONE {
             tail.claim_rest(&self.home.session_dir(id), now);
         }
         tx.append_entries(id, &tail.pending).await?;
         if let Some(event) = end_of(&mut session, tail, orphaned, now)? {
-            if session.channel == Channel::Acp {
-                self.conclude(&mut tx, &session, tail.exit, &tail.stderr, now).await?;
+            if let Some(last_words) = last_words {
+                last_words.write(&mut tx, &session, tail.exit, &tail.stderr, now).await?;
             }
             tx.record(Change::SessionChanged { session, event }, now).await?;
         }

@@ -235,10 +235,11 @@ impl Engine {
     }
 
     /// The record says why it failed, the ledger whatever the holder had noted down by then.
-    async fn record_launch_failure(&self, id: SessionId, reason: &str) -> Result<(), EngineError> {
+    pub(crate) async fn record_launch_failure(&self, id: SessionId, reason: &str) -> Result<(), EngineError> {
         let journal = self.home.session_dir(id).join(coven_holder::JOURNAL);
         let noted = Tail::open(&journal, 0).and_then(|mut tail| tail.read(None).map(|()| tail));
         let now = clock::now();
+        let last_words = self.last_words(id).await?;
         let mut tx = self.store.begin().await?;
         let mut session = tx.session(id).await?.ok_or_else(|| EngineError::SessionNotFound(id.to_string()))?;
         session.launch_failed(reason, now)?;
@@ -246,9 +247,9 @@ impl Engine {
         if let Ok(noted) = &noted {
             tx.append_entries(id, &noted.pending).await?;
         }
-        if session.channel == Channel::Acp {
+        if let Some(last_words) = last_words {
             let stderr = noted.map(|noted| noted.stderr).unwrap_or_default();
-            self.conclude(&mut tx, &session, None, &stderr, now).await?;
+            last_words.write(&mut tx, &session, None, &stderr, now).await?;
         }
         tx.record(Change::SessionChanged { session, event: "failed" }, now).await?;
         Ok(self.commit(tx).await?)

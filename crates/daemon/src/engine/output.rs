@@ -11,6 +11,7 @@ use super::Engine;
 use super::live::Tail;
 use super::log_file::LogFile;
 use super::model::Model;
+use super::session::must_have_terminal;
 use crate::error::EngineError;
 
 /// A model that is at most this far behind is brought up to date for whoever looks; else it is shown as it is.
@@ -153,6 +154,9 @@ impl Engine {
         let (true, Ok(Some(session))) = (self.config.sessions.screen_model, self.store.session(id).await) else {
             return;
         };
+        if must_have_terminal(&session).is_err() {
+            return;
+        }
         let Ok(keyframe) = self.store.keyframe_before(id, u64::MAX).await else { return };
         let (rows, cols) = (session.launch.rows, session.launch.cols);
         let start = keyframe.unwrap_or(Keyframe { offset: 0, rows, cols, screen: Vec::new() });

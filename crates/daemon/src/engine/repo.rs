@@ -1,6 +1,6 @@
 //! Repositories that sessions are bound to: added, listed, taken off the list.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use coven_domain::RepoId;
 use coven_domain::repo::Repo;
@@ -21,14 +21,7 @@ impl Engine {
             return Err(EngineError::Invalid(format!("path: {} is not absolute; give the whole path", path.display())));
         }
         let name = name.map(Title::parse).transpose()?.map(Title::into_string);
-        let asked = path.to_owned();
-        let top = tokio::task::spawn_blocking(move || -> Result<_, EngineError> {
-            let real = std::fs::canonicalize(&asked).map_err(|_| WorkDirError::Missing(asked.clone()))?;
-            Ok(git::top_of(&real)?)
-        })
-        .await
-        .expect("looking does not panic")?;
-        self.must_be_in_workspace(path, &top)?;
+        let top = self.top_of(path).await?;
         let name = name.unwrap_or_else(|| {
             top.file_name().map_or_else(|| "repo".to_owned(), |name| name.to_string_lossy().into_owned())
         });
@@ -51,6 +44,15 @@ impl Engine {
         tx.record(Change::RepoAdded(repo.clone()), now).await?;
         self.commit(tx).await?;
         Ok((repo, true))
+    }
+
+    /// The top folder of the repository that holds a path, both inside the workspace.
+    async fn top_of(&self, asked: &Path) -> Result<PathBuf, EngineError> {
+        let real = std::fs::canonicalize(asked).map_err(|_| WorkDirError::Missing(asked.to_owned()))?;
+        self.must_be_in_workspace(asked, &real)?;
+        let top = tokio::task::spawn_blocking(move || git::top_of(&real)).await.expect("looking does not panic")?;
+        self.must_be_in_workspace(asked, &top)?;
+        Ok(top)
     }
 
     /// Inside the workspace, links and dots resolved; a try to leave it is logged with what was asked for.
@@ -80,14 +82,7 @@ impl Engine {
     pub(crate) async fn usable_repo(&self, id: RepoId) -> Result<Repo, EngineError> {
         let repo = self.repo(id).await?;
         let path = Path::new(&repo.path).to_owned();
-        let asked = path.clone();
-        let top = tokio::task::spawn_blocking(move || -> Result<_, EngineError> {
-            let real = std::fs::canonicalize(&asked).map_err(|_| WorkDirError::Missing(asked.clone()))?;
-            Ok(git::top_of(&real)?)
-        })
-        .await
-        .expect("looking does not panic")?;
-        self.must_be_in_workspace(&path, &top)?;
+        let top = self.top_of(&path).await?;
         match top == path {
             true => Ok(repo),
             // A link was put in its place, or it became a folder of another repository.

@@ -5,7 +5,8 @@ use std::os::unix::fs::DirBuilderExt;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
-use std::sync::PoisonError;
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
 
 use coven_domain::SessionId;
 use coven_domain::session::ProcessIdentity;
@@ -87,10 +88,30 @@ impl PreparedHolder {
     }
 }
 
-/// Collects a holder that has ended or is about to.
+/// Children that nobody waits for, and whether somebody collects them.
+static ENDING: Mutex<(Vec<Child>, bool)> = Mutex::new((Vec::new(), false));
+const COLLECT: Duration = Duration::from_millis(200);
+
+/// Collects a holder once it has ended, whenever that is: one task for all of them, and no thread.
 pub(crate) fn reap(mut holder: Child) {
     drop(holder.stdin.take());
-    spawn_blocking(move || holder.wait());
+    let mut ending = ENDING.lock().unwrap_or_else(PoisonError::into_inner);
+    ending.0.push(holder);
+    if std::mem::replace(&mut ending.1, true) {
+        return;
+    }
+    // Ends when there is nobody left to collect, or with the daemon.
+    tokio::spawn(async {
+        loop {
+            tokio::time::sleep(COLLECT).await;
+            let mut ending = ENDING.lock().unwrap_or_else(PoisonError::into_inner);
+            ending.0.retain_mut(|child| matches!(child.try_wait(), Ok(None)));
+            if ending.0.is_empty() {
+                ending.1 = false;
+                return;
+            }
+        }
+    });
 }
 
 fn start(program: &Path, name: &str) -> io::Result<Child> {

@@ -27,7 +27,7 @@ pub async fn run(engine: Arc<Engine>) {
 pub async fn tick(engine: &Arc<Engine>, timeout: Duration, now: Timestamp) {
     for live in engine.live_sessions() {
         let Some(conversation) = &live.conversation else { continue };
-        let Some(since) = conversation.idle_since().await else { continue };
+        let Some(since) = conversation.idle_since() else { continue };
         if now.since(since) < timeout {
             continue;
         }

@@ -222,9 +222,7 @@ impl Engine {
         let session = self.session(id).await?;
         let reason = "the daemon stopped before the harness was launched";
         match session.state {
-            SessionState::Created => {
-                self.change_session(id, "failed", |session, now| session.launch_failed(reason, now)).await?;
-            }
+            SessionState::Created => self.record_launch_failure(id, reason).await?,
             SessionState::Running => {
                 self.change_session(id, "orphaned", |session, now| session.orphaned("its log is gone", now)).await?;
             }

@@ -100,7 +100,7 @@ pub async fn prompt(
     Id(id): Id,
     Body(request): Body<PromptRequest>,
 ) -> Answer<(StatusCode, Json<PromptResponse>)> {
-    let id = find(&app, &id).await?;
+    let (id, _) = find_agent(&app, &id).await?;
     let message = app.engine.prompt(id, &request.text).await?;
     let response = PromptResponse { ok: true, accepted: true, message_id: message.to_string() };
     Ok((StatusCode::ACCEPTED, Json(response)))

@@ -5,11 +5,12 @@ use std::time::Duration;
 
 use axum::Json;
 use axum::body::Body as HttpBody;
-use axum::extract::State;
+use axum::extract::State as Shared;
 use axum::http::header::{ACCEPT, CACHE_CONTROL, CONTENT_TYPE};
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
+use coven_acp::State;
 use coven_api::agent::{PromptRequest, PromptResponse};
 use coven_api::message::{
     AgentStateRecord, ConfigOptionRequest, MessageRecord, MessagesQuery, MessagesResponse, ModeRequest,
@@ -30,11 +31,12 @@ use crate::engine::acp::must_speak_acp;
 
 const HEARTBEAT: Duration = Duration::from_secs(15);
 const PAGE: usize = 200;
+const LOOK_AGAIN: Duration = Duration::from_millis(200);
 
 /// Messages after a number; with `Accept: text/event-stream` they go on as they come, with what the agent is doing.
 #[utoipa::path(get, path = "/api/v1/sessions/{id}/messages", params(("id" = String, Path), MessagesQuery), responses((status = 200, body = MessagesResponse), (status = 404, body = ErrorBody), (status = 409, body = ErrorBody)))]
 pub async fn list(
-    State(app): State<App>,
+    Shared(app): Shared<App>,
     Id(id): Id,
     headers: HeaderMap,
     Params(query): Params<MessagesQuery>,
@@ -60,7 +62,7 @@ pub async fn list(
 /// Takes a prompt; its answer comes as messages.
 #[utoipa::path(post, path = "/api/v1/sessions/{id}/prompt", params(("id" = String, Path)), request_body = PromptRequest, responses((status = 202, body = PromptResponse), (status = 404, body = ErrorBody), (status = 409, body = ErrorBody)))]
 pub async fn prompt(
-    State(app): State<App>,
+    Shared(app): Shared<App>,
     Id(id): Id,
     Body(request): Body<PromptRequest>,
 ) -> Answer<(StatusCode, Json<PromptResponse>)> {
@@ -72,7 +74,7 @@ pub async fn prompt(
 
 /// Cancels the turn that runs; the session goes on.
 #[utoipa::path(post, path = "/api/v1/sessions/{id}/cancel", params(("id" = String, Path)), responses((status = 202, body = AcceptedResponse), (status = 409, body = ErrorBody)))]
-pub async fn cancel(State(app): State<App>, Id(id): Id) -> Answer<(StatusCode, Json<AcceptedResponse>)> {
+pub async fn cancel(Shared(app): Shared<App>, Id(id): Id) -> Answer<(StatusCode, Json<AcceptedResponse>)> {
     app.engine.cancel_turn(find(&app, &id).await?).await?;
     Ok((StatusCode::ACCEPTED, Json(AcceptedResponse::ACCEPTED)))
 }
@@ -80,7 +82,7 @@ pub async fn cancel(State(app): State<App>, Id(id): Id) -> Answer<(StatusCode, J
 /// Asks the agent to change its mode.
 #[utoipa::path(post, path = "/api/v1/sessions/{id}/mode", params(("id" = String, Path)), request_body = ModeRequest, responses((status = 202, body = AcceptedResponse), (status = 409, body = ErrorBody)))]
 pub async fn mode(
-    State(app): State<App>,
+    Shared(app): Shared<App>,
     Id(id): Id,
     Body(request): Body<ModeRequest>,
 ) -> Answer<(StatusCode, Json<AcceptedResponse>)> {
@@ -91,7 +93,7 @@ pub async fn mode(
 /// Asks the agent to change one of its options.
 #[utoipa::path(post, path = "/api/v1/sessions/{id}/config", params(("id" = String, Path)), request_body = ConfigOptionRequest, responses((status = 202, body = AcceptedResponse), (status = 409, body = ErrorBody)))]
 pub async fn config_option(
-    State(app): State<App>,
+    Shared(app): Shared<App>,
     Id(id): Id,
     Body(request): Body<ConfigOptionRequest>,
 ) -> Answer<(StatusCode, Json<AcceptedResponse>)> {
@@ -101,26 +103,29 @@ pub async fn config_option(
 
 /// What is known of the agent, and what it is doing.
 #[utoipa::path(get, path = "/api/v1/sessions/{id}/agent", params(("id" = String, Path)), responses((status = 200, body = AgentStateRecord), (status = 409, body = ErrorBody)))]
-pub async fn agent(State(app): State<App>, Id(id): Id) -> Answer<Json<AgentStateRecord>> {
+pub async fn agent(Shared(app): Shared<App>, Id(id): Id) -> Answer<Json<AgentStateRecord>> {
     Ok(Json(state(&app, find(&app, &id).await?).await?))
 }
 
 async fn state(app: &App, id: SessionId) -> Answer<AgentStateRecord> {
-    let (state, is_live) = app.engine.agent_state(id).await?;
-    let activity = if is_live { state.activity().as_str() } else { "ended" };
-    Ok(AgentStateRecord {
-        activity: activity.to_owned(),
+    let look = |state: &State| AgentStateRecord {
+        activity: state.activity().as_str().to_owned(),
         queued: state.queued(),
-        agent_session_id: state.agent_session_id,
-        agent: state.agent,
-        capabilities: state.capabilities,
-        modes: state.modes,
-        config_options: state.config_options,
-        commands: state.commands,
-        usage: state.usage,
-        title: state.title,
-        stop_reason: state.stop_reason,
-    })
+        agent_session_id: state.agent_session_id.clone(),
+        agent: state.agent.clone(),
+        capabilities: state.capabilities.clone(),
+        modes: state.modes.clone(),
+        config_options: state.config_options.clone(),
+        commands: state.commands.clone(),
+        usage: state.usage.clone(),
+        title: state.title.clone(),
+        stop_reason: state.stop_reason.clone(),
+    };
+    let (mut state, is_live) = app.engine.agent_state(id, look).await?;
+    if !is_live {
+        "ended".clone_into(&mut state.activity);
+    }
+    Ok(state)
 }
 
 fn record(message: StoredMessage) -> MessageRecord {
@@ -162,17 +167,24 @@ fn follow(app: App, id: SessionId, after: u64) -> impl Stream<Item = Result<Byte
             };
             let Ok(mut bytes) = follower.next().await else { return None };
             if bytes.is_empty() && !is_live {
-                follower.is_done = true;
                 let session = follower.app.engine.session(follower.id).await.ok()?;
-                event("end", None, &SessionRecord::from(&session), &mut bytes);
+                if session.is_over() || session.is_detached() {
+                    follower.is_done = true;
+                    event("end", None, &SessionRecord::from(&session), &mut bytes);
+                }
             }
             if !bytes.is_empty() {
                 return Some((Ok(Bytes::from(bytes)), (follower, changes)));
             }
-            let changes = changes.as_mut()?;
+            let Some(waiting) = changes.as_mut().filter(|_| is_live) else {
+                // Its holder is silent, or it is about to be launched: it is looked at again.
+                tokio::time::sleep(LOOK_AGAIN).await;
+                changes = follower.app.engine.conversation(follower.id).map(|it| it.changes());
+                continue;
+            };
             tokio::select! {
                 // The conversation is gone with its session: what is left is in the store.
-                changed = changes.changed() => if changed.is_err() { continue },
+                changed = waiting.changed() => if changed.is_err() { continue },
                 () = tokio::time::sleep(HEARTBEAT) => {
                     bytes.extend_from_slice(b": still here\n\n");
                 }

@@ -170,6 +170,11 @@ pub(super) fn save(connection: &Connection, id: SessionId, progress: &Progress<'
             .prepare_cached("UPDATE conversations SET read_to = ?2, written_to = ?3 WHERE session_key = ?1")?
             .execute(params![key, integer(progress.read_to), integer(progress.written_to)])?,
     };
+    if let Some(at) = progress.active_at {
+        connection
+            .prepare_cached("UPDATE sessions SET updated_at = max(updated_at, ?2) WHERE key = ?1")?
+            .execute(params![key, at.as_millis()])?;
+    }
     if progress.delivered_to > 0 {
         // Only what ends before it: a line that is half delivered is still needed.
         connection

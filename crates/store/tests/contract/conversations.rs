@@ -79,10 +79,11 @@ pub async fn a_conversation_is_taken_up_where_it_was_saved(store: Arc<dyn Store>
     create(&*store, [running(1)]).await;
     assert_eq!(store.conversation(id(1)).await.expect("a read"), None);
     let lines = [(0, "one\n".to_owned()), (4, "zwölf\n".to_owned())];
-    let first = Progress { read_to: 7, written_to: 11, delivered_to: 0, state: Some("{}"), lines: &lines };
+    let first =
+        Progress { read_to: 7, written_to: 11, delivered_to: 0, active_at: None, state: Some("{}"), lines: &lines };
     save(&*store, &first).await.expect("a place");
     // Half of the second line is delivered: it stays.
-    let second = Progress { read_to: 9, written_to: 11, delivered_to: 6, state: None, lines: &[] };
+    let second = Progress { read_to: 9, written_to: 11, delivered_to: 6, active_at: None, state: None, lines: &[] };
     save(&*store, &second).await.expect("a place");
 
     let kept = Conversation { read_to: 9, written_to: 11, state: "{}".to_owned(), outbox: vec![lines[1].clone()] };
@@ -144,7 +145,8 @@ pub async fn a_sacrificed_conversation_leaves_nothing(store: Arc<dyn Store>) {
     create(&*store, [over]).await;
     change(&*store, vec![MessageChange::Added(message(1, "a"))]).await;
     let lines = [(0, "one\n".to_owned())];
-    let place = Progress { read_to: 0, written_to: 4, delivered_to: 0, state: Some("{}"), lines: &lines };
+    let place =
+        Progress { read_to: 0, written_to: 4, delivered_to: 0, active_at: None, state: Some("{}"), lines: &lines };
     save(&*store, &place).await.expect("a place");
     let change = Change::PermissionChanged { permission: permission(1), event: "requested" };
     record(&*store, change).await.expect("a request");

@@ -15,6 +15,12 @@ impl Engine {
         tokio::spawn(async move {
             let (outcome, shown) = tokio::select! {
                 done = async {
+                    // Waiting costs nothing; everything else takes its turn, and only while answers find room.
+                    let _turn = match call.kind {
+                        CallKind::WaitForExit { .. } => None,
+                        _ => conversation.calls.acquire().await.ok(),
+                    };
+                    conversation.outbox.has_room().await;
                     // What it showed belongs to the history; after a release nobody can ask for it.
                     let before = engine.shown(&conversation, &call.kind, When::Before).await;
                     let outcome = engine.carry_out_call(&conversation, &call.kind).await;
@@ -54,7 +60,7 @@ impl Engine {
     }
 
     async fn carry_out_call(self: &Arc<Self>, conversation: &Conversation, kind: &CallKind) -> Result<Value, RpcError> {
-        let root = conversation.cwd.clone();
+        let root = conversation.root.clone();
         match kind {
             CallKind::Read { path, line, limit } => {
                 let (path, line, limit) = (path.clone(), *line, *limit);
@@ -73,8 +79,11 @@ impl Engine {
             }
             CallKind::TerminalOutput { terminal } => self.terminal_output(conversation.id, terminal).await,
             CallKind::WaitForExit { terminal } => self.terminal_exit(conversation.id, terminal).await,
-            CallKind::KillTerminal { terminal } | CallKind::ReleaseTerminal { terminal } => {
+            CallKind::KillTerminal { terminal } => {
                 self.kill_terminal(conversation.id, terminal).await.map(|()| json!({}))
+            }
+            CallKind::ReleaseTerminal { terminal } => {
+                self.release_terminal(conversation.id, terminal).await.map(|()| json!({}))
             }
         }
     }

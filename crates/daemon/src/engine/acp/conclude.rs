@@ -1,8 +1,9 @@
 //! The last words of a conversation, in the transaction that ends its session.
 
-use coven_domain::message::{MessageChange, Role};
+use coven_acp::Step;
+use coven_domain::message::{Message, MessageChange, Role};
 use coven_domain::session::{ExitStatus, Session, SessionState};
-use coven_domain::{MessageId, Timestamp};
+use coven_domain::{MessageId, SessionId, Timestamp};
 use coven_holder::log::LogReader;
 use coven_store::{Progress, Tx};
 use serde_json::{Map, Value, json};
@@ -16,21 +17,23 @@ use crate::error::EngineError;
 
 /// So much of what an agent wrote to standard error goes into the message about its end.
 const STDERR_BYTES: usize = 4096;
+/// More than this is read beside the runtime's own threads.
+const MUCH: u64 = 256 << 10;
+
+/// A conversation read to its end, to be written with its session's.
+pub(crate) struct LastWords {
+    talk: Talk,
+    step: Step,
+    was_working: bool,
+}
 
 impl Engine {
-    /// Reads what is left of the agent's output, closes what was open and says how it ended.
-    pub(crate) async fn conclude(
-        &self,
-        tx: &mut Box<dyn Tx>,
-        session: &Session,
-        exit: Option<ExitStatus>,
-        stderr: &[u8],
-        now: Timestamp,
-    ) -> Result<(), EngineError> {
-        let id = session.id;
-        let Some(stored) = self.store.conversation(id).await? else { return Ok(()) };
-        let machine = self.restore(id, &stored).await?;
+    /// Reads what is left of an agent's output; nothing for a session on a terminal.
+    pub(crate) async fn last_words(&self, id: SessionId) -> Result<Option<LastWords>, EngineError> {
+        let Some(stored) = self.store.conversation(id).await? else { return Ok(None) };
+        let mut machine = self.restore(id, &stored).await?;
         let was_working = machine.state().is_turn_running();
+        machine.begin_end();
         let mut talk = Talk {
             machine,
             lines: coven_acp::Lines::default(),
@@ -42,24 +45,50 @@ impl Engine {
         let mut step = new_step();
         let mut reader = LogReader::new(&self.home.session_dir(id));
         let end = reader.range().map_or(stored.read_to, |range| range.end);
-        if let Err(error) = take_in(&mut talk, &mut reader, end, &mut step) {
+        let mut read = || take_in(&mut talk, &mut reader, end, &mut step);
+        let taken = match end.saturating_sub(stored.read_to) > MUCH {
+            true => tokio::task::block_in_place(read),
+            false => read(),
+        };
+        if let Err(error) = taken {
             tracing::error!(session = %id, %error, "the end of an agent's output cannot be read");
         }
         let was_working = was_working && talk.machine.state().is_turn_running();
         talk.machine.end(&mut step);
         // Nobody saw them, and nobody can answer them.
         step.asks.clear();
-        if let Some(content) = last_words(session, exit, stderr, was_working) {
+        Ok(Some(LastWords { talk, step, was_working }))
+    }
+}
+
+impl LastWords {
+    /// Why no session was ever open, if the agent's last words say so.
+    pub(crate) fn take_failure(&mut self) -> Option<String> {
+        self.step.failed.take()
+    }
+
+    /// Closes what was open and says how it ended.
+    pub(crate) async fn write(
+        mut self,
+        tx: &mut Box<dyn Tx>,
+        session: &Session,
+        exit: Option<ExitStatus>,
+        stderr: &[u8],
+        now: Timestamp,
+    ) -> Result<(), EngineError> {
+        let id = session.id;
+        if let Some(content) = last_words(session, exit, stderr, self.was_working) {
             let id = MessageId::from_uuid(Uuid::new_v4());
-            let message = coven_domain::message::Message::new(id, Role::System, &content);
-            step.messages.push(MessageChange::Added(message));
+            let message = Message::new(id, Role::System, &content);
+            self.step.messages.push(MessageChange::Added(message));
         }
-        write_step(tx, id, &step, &[], now).await?;
-        let state = serde_json::to_string(talk.machine.state()).expect("a state has text keys only");
+        write_step(tx, id, &self.step, &[], now).await?;
+        let state = serde_json::to_string(self.talk.machine.state()).expect("a state has text keys only");
         let progress = Progress {
-            read_to: talk.read_to,
-            written_to: talk.written_to,
+            read_to: self.talk.read_to,
+            written_to: self.talk.written_to,
             delivered_to: u64::MAX >> 1,
+            active_at: None,
             state: Some(&state),
             lines: &[],
         };

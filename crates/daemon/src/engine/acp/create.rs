@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use coven_acp::{Machine, Opening, Step};
+use coven_acp::{Machine, Opening, State, Step};
 use coven_domain::SessionId;
 use coven_domain::harness::Harness;
 use coven_domain::repo::Repo;
@@ -102,6 +102,12 @@ impl Engine {
         if active >= limit {
             return Err(EngineError::TooMany { active, limit });
         }
+        if let Some(repo) = session.repo_id
+            && tx.repo(repo).await?.is_none_or(|repo| repo.removed_at.is_some())
+        {
+            // It was taken off the list while its agent was being looked at.
+            return Err(EngineError::RepoNotFound(repo));
+        }
         tx.record(Change::SessionCreated(session.clone()), now).await?;
         write_step(&mut tx, id, step, &[], now).await?;
         let mut lines = Vec::new();
@@ -113,7 +119,8 @@ impl Engine {
             lines.push((begins_at, line));
         }
         let state = serde_json::to_string(machine.state()).expect("a state has text keys only");
-        let progress = Progress { read_to: 0, written_to, delivered_to: 0, state: Some(&state), lines: &lines };
+        let progress =
+            Progress { read_to: 0, written_to, delivered_to: 0, active_at: None, state: Some(&state), lines: &lines };
         tx.save_conversation(id, &progress).await?;
         self.commit(tx).await?;
         tracing::info!(active = active + 1, limit, "active agent sessions");
@@ -129,7 +136,7 @@ impl Engine {
         if matches!(session.state, SessionState::Created | SessionState::Running) {
             return Err(cannot("it is still active; talk to it with `coven chat`"));
         }
-        let (state, _) = self.agent_state(id).await?;
+        let (state, _) = self.agent_state(id, State::clone).await?;
         if state.capabilities["loadSession"] != true
             && state.capabilities["sessionCapabilities"].get("resume").is_none_or(serde_json::Value::is_null)
         {

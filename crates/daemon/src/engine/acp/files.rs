@@ -6,7 +6,7 @@ use std::path::{Component, Path, PathBuf};
 use coven_acp::RpcError;
 
 /// The largest file that is handed over.
-const MAX_BYTES: u64 = 64 << 20;
+const MAX_BYTES: u64 = 8 << 20;
 
 pub(super) fn read(root: &Path, path: &str, line: Option<u32>, limit: Option<u32>) -> Result<String, RpcError> {
     let file = inside(root, path)?;

@@ -21,9 +21,10 @@ use coven_domain::permission::Rule;
 use coven_domain::session::Session;
 use coven_domain::{MessageId, SessionId, Timestamp};
 use coven_store::{Conversation as Stored, MessageQuery};
-use tokio::sync::{Mutex, MutexGuard, watch};
+use tokio::sync::{Mutex, MutexGuard, Semaphore, watch};
 use uuid::Uuid;
 
+pub(crate) use self::conclude::LastWords;
 pub use self::inbox::Answer;
 use self::outbox::Outbox;
 pub(crate) use self::prompt::must_speak_acp;
@@ -36,6 +37,7 @@ use crate::error::EngineError;
 pub struct Conversation {
     pub id: SessionId,
     /// Where the agent may read and write.
+    root: std::path::PathBuf,
     cwd: std::path::PathBuf,
     /// What is done with its requests for permission before anybody is asked.
     rule: Rule,
@@ -44,7 +46,13 @@ pub struct Conversation {
     /// Grows with everything that was stored.
     changes: watch::Sender<u64>,
     last_active: AtomicI64,
+    /// Files and terminals that are worked on at once.
+    calls: Semaphore,
 }
+
+const CALLS_AT_ONCE: usize = 8;
+/// How long somebody waits for a conversation that is busy storing or reading.
+const PATIENCE: std::time::Duration = std::time::Duration::from_secs(5);
 
 /// The protocol and its place in the streams. Whoever holds it may change them; what changed is stored before it is let go.
 struct Talk {
@@ -86,15 +94,17 @@ impl Conversation {
         self.last_active.fetch_max(now.as_millis(), Ordering::Relaxed);
     }
 
-    /// When somebody last said something, unless it is the human's turn to.
-    pub async fn idle_since(&self) -> Option<Timestamp> {
-        let talk = self.talk().await;
+    /// When somebody last said something, unless it is the human's turn to. One that is busy is not idle.
+    pub fn idle_since(&self) -> Option<Timestamp> {
+        let talk = self.talk.try_lock().ok()?;
         let is_waiting = talk.is_over || talk.machine.state().waits_for_human();
         (!is_waiting).then(|| Timestamp::from_millis(self.last_active.load(Ordering::Relaxed)))
     }
 
-    pub async fn state(&self) -> State {
-        self.talk().await.machine.state().clone()
+    /// What `look` makes of the state; nothing if it cannot be seen in time.
+    pub(crate) async fn look<T>(&self, look: impl FnOnce(&State) -> T) -> Option<T> {
+        let talk = tokio::time::timeout(PATIENCE, self.talk()).await.ok()?;
+        Some(look(talk.machine.state()))
     }
 }
 
@@ -110,6 +120,7 @@ impl Engine {
         let (name, path) = repo.map_or_else(Default::default, |repo| (repo.name, repo.path));
         let conversation = Conversation {
             id: session.id,
+            root: session.project_root.clone().into(),
             cwd: session.cwd.clone().into(),
             rule: self.config.permissions.rule(&session.harness, &name, &path),
             talk: Mutex::new(Talk {
@@ -122,7 +133,9 @@ impl Engine {
             }),
             outbox: Outbox::new(stored.outbox),
             changes: watch::Sender::new(0),
-            last_active: AtomicI64::new(session.updated_at.as_millis()),
+            // While no daemon was there nobody could say anything: that time does not count.
+            last_active: AtomicI64::new(coven_host::clock::now().as_millis()),
+            calls: Semaphore::new(CALLS_AT_ONCE),
         };
         Ok(Some(Arc::new(conversation)))
     }
@@ -134,11 +147,16 @@ impl Engine {
             what: "the conversation's state",
             source: error,
         })?;
-        let open_text = match state.open_message() {
-            Some(open) => text_of(&self.store.messages(id, &MessageQuery::default()).await?, open),
-            None => String::new(),
+        let needs_messages = state.open_message().is_some() || state.tool_messages().next().is_some();
+        let messages = match needs_messages {
+            true => self.store.messages(id, &MessageQuery::default()).await?,
+            false => Vec::new(),
         };
-        Ok(Machine::restore(state, open_text))
+        let open_text = state.open_message().map(|open| text_of(&messages, open)).unwrap_or_default();
+        Ok(Machine::restore(state, open_text, |wanted| {
+            let found = messages.iter().rev().find(|message| message.id == wanted)?;
+            serde_json::from_str(&found.content).ok()
+        }))
     }
 
     /// Reads, sends and works for a conversation until its session or the daemon ends.

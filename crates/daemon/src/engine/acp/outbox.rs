@@ -16,6 +16,10 @@ use super::super::live::LiveSession;
 use super::super::{Engine, control};
 use super::Conversation;
 
+/// With its offset it fills a frame.
+const PIECE: usize = MAX_BODY - 8;
+/// Past this much that an agent has not read, nothing more is done for it.
+const MOST_WAITING: usize = 16 << 20;
 const CONNECT_AGAIN: Duration = Duration::from_millis(100);
 
 /// The bytes of an agent's input that its holder may not have. The journal counts what it has.
@@ -64,7 +68,18 @@ impl Outbox {
         let (begins_at, line) = waiting.front()?;
         let done = usize::try_from(delivered.saturating_sub(*begins_at)).unwrap_or(0).min(line.len());
         let piece = &line.as_bytes()[done..];
-        Some((begins_at + done as u64, piece[..piece.len().min(MAX_BODY)].to_vec()))
+        Some((begins_at + done as u64, piece[..piece.len().min(PIECE)].to_vec()))
+    }
+
+    /// Waits until an agent that does not read has taken some of what it asked for.
+    pub async fn has_room(&self) {
+        loop {
+            let delivered = self.has_delivered.notified();
+            if self.waiting().iter().map(|(_, line)| line.len()).sum::<usize>() < MOST_WAITING {
+                return;
+            }
+            delivered.await;
+        }
     }
 
     /// Waits until everything that was pushed is with the holder.
@@ -114,7 +129,11 @@ async fn send_all(dir: &Path, outbox: &Outbox) -> io::Result<()> {
             continue;
         };
         let end = begins_at + piece.len() as u64;
-        stream.write_all(&[Request::Input(piece).encode(), Request::Sync.encode()].concat()).await?;
+        stream
+            .write_all(
+                &[Request::InputAt { offset: begins_at, bytes: piece }.encode(), Request::Sync.encode()].concat(),
+            )
+            .await?;
         loop {
             match decoder.reply().map_err(io::Error::other)? {
                 Some(Reply::Accepted) => break,

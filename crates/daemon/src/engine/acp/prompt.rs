@@ -4,24 +4,23 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use coven_acp::{State, Step};
-use coven_domain::message::{Message, MessageChange, Role, StoredMessage};
+use coven_domain::message::StoredMessage;
 use coven_domain::session::{Channel, Session};
 use coven_domain::text::MAX_ACP_PROMPT_BYTES;
 use coven_domain::{MessageId, SessionId};
 use coven_store::MessageQuery;
-use serde_json::{Value, json};
-use uuid::Uuid;
+use serde_json::Value;
 
 use super::super::Engine;
 use super::super::ending::must_be_live;
-use super::{Conversation, Talk, new_step, piece_text};
+use super::{Conversation, PATIENCE, Talk, new_step, piece_text};
 use crate::error::EngineError;
 
 /// How long a goodbye may take to reach the agent before its process is ended.
 const GOODBYE_LIMIT: Duration = Duration::from_millis(500);
 
 impl Engine {
-    /// Stores the prompt and lets it follow its way; when this returns no crash can lose it.
+    /// Stores the prompt and lets it follow its way: when this returns, a killed daemon does not lose it.
     pub async fn prompt(self: &Arc<Self>, id: SessionId, text: &str) -> Result<MessageId, EngineError> {
         if text.trim().is_empty() {
             return Err(EngineError::Invalid("text: the prompt is empty".to_owned()));
@@ -30,7 +29,11 @@ impl Engine {
             return Err(EngineError::Invalid(format!("text: the prompt is longer than {MAX_ACP_PROMPT_BYTES} bytes")));
         }
         let conversation = self.live_conversation(id).await?;
-        self.change(&conversation, |talk, step| Ok(talk.machine.prompt(text, step))).await
+        self.change(&conversation, |talk, step| match talk.machine.state().is_ending() {
+            true => Err(EngineError::NotLive { id, state: "ending".to_owned() }),
+            false => Ok(talk.machine.prompt(text, step)),
+        })
+        .await
     }
 
     /// Stops the turn that runs; the session goes on.
@@ -72,7 +75,8 @@ impl Engine {
         conversation: &Arc<Conversation>,
         decide: impl FnOnce(&mut Talk, &mut Step) -> Result<T, EngineError>,
     ) -> Result<T, EngineError> {
-        let mut talk = conversation.talk().await;
+        let waited = tokio::time::timeout(PATIENCE, conversation.talk()).await;
+        let mut talk = waited.map_err(|_| EngineError::Busy(conversation.id))?;
         if talk.is_over {
             let session = self.session(conversation.id).await?;
             must_be_live(&session)?;
@@ -95,37 +99,36 @@ impl Engine {
         Err(EngineError::HolderGone(id))
     }
 
-    /// The agent hears that its session is about to end; `reason` is kept for readers.
+    /// The agent hears that its session is about to end; `reason` is kept for readers. Bounded: an end never waits for a
+    /// conversation that cannot be stored.
     pub(crate) async fn say_goodbye(self: &Arc<Self>, id: SessionId, reason: Option<&str>) -> Result<(), EngineError> {
         let Some(conversation) = self.conversation(id) else { return Ok(()) };
-        self.change(&conversation, |talk, step| {
-            talk.machine.tell_cancel(step);
-            if let Some(reason) = reason {
-                let message = Message::new(
-                    MessageId::from_uuid(Uuid::new_v4()),
-                    Role::System,
-                    &json!({ "type": "cancelled", "reason": reason }),
-                );
-                step.messages.push(MessageChange::Added(message));
-            }
+        let said = self.change(&conversation, |talk, step| {
+            talk.machine.say_goodbye(reason, step);
             Ok(())
-        })
-        .await?;
+        });
+        match tokio::time::timeout(GOODBYE_LIMIT, said).await {
+            Ok(said) => said?,
+            Err(_) => return Err(EngineError::Busy(id)),
+        }
         // An agent that reads nothing is ended all the same.
         let _ = tokio::time::timeout(GOODBYE_LIMIT, conversation.outbox.emptied()).await;
         Ok(())
     }
 
-    /// What is known of the agent, live or as it was at the end.
-    pub async fn agent_state(&self, id: SessionId) -> Result<(State, bool), EngineError> {
-        if let Some(conversation) = self.conversation(id) {
-            return Ok((conversation.state().await, true));
+    /// What `look` makes of what is known of the agent, live or as it was stored last; whether it is live.
+    pub async fn agent_state<T>(&self, id: SessionId, look: impl Fn(&State) -> T) -> Result<(T, bool), EngineError> {
+        let conversation = self.conversation(id);
+        if let Some(conversation) = &conversation
+            && let Some(seen) = conversation.look(&look).await
+        {
+            return Ok((seen, true));
         }
         let session = self.session(id).await?;
         must_speak_acp(&session)?;
         let stored = self.store.conversation(id).await?;
-        let state = stored.and_then(|stored| serde_json::from_str(&stored.state).ok()).unwrap_or_default();
-        Ok((state, false))
+        let state: State = stored.and_then(|stored| serde_json::from_str(&stored.state).ok()).unwrap_or_default();
+        Ok((look(&state), conversation.is_some()))
     }
 
     pub async fn messages(&self, id: SessionId, query: &MessageQuery) -> Result<Vec<StoredMessage>, EngineError> {
@@ -148,19 +151,36 @@ pub(crate) fn must_speak_acp(session: &Session) -> Result<(), EngineError> {
 
 fn folded(messages: Vec<StoredMessage>) -> Vec<StoredMessage> {
     let mut folded: Vec<StoredMessage> = Vec::with_capacity(messages.len());
-    let mut text = String::new();
-    let mut messages = messages.into_iter().peekable();
-    while let Some(mut message) = messages.next() {
-        if message.is_piece {
-            text.push_str(&piece_text(&message));
-            if messages.peek().is_some_and(|next| next.is_piece && next.whole == message.whole) {
-                continue;
-            }
-            let mut content: Value = serde_json::from_str(&message.content).unwrap_or_default();
-            content["text"] = Value::String(std::mem::take(&mut text));
-            (message.content, message.id) = (content.to_string(), message.whole);
+    // Where the message that is being written stands, and what it says so far.
+    let mut growing: Option<(usize, String)> = None;
+    for mut message in messages {
+        if !message.is_piece {
+            folded.push(message);
+            continue;
         }
-        folded.push(message);
+        let text = piece_text(&message);
+        match &mut growing {
+            Some((place, whole)) if folded[*place].whole == message.whole => {
+                whole.push_str(&text);
+                (folded[*place].number, folded[*place].at) = (message.number, message.at);
+            }
+            _ => {
+                finish(growing.take(), &mut folded);
+                message.id = message.whole;
+                growing = Some((folded.len(), text));
+                folded.push(message);
+            }
+        }
     }
+    finish(growing, &mut folded);
     folded
+}
+
+fn finish(growing: Option<(usize, String)>, folded: &mut [StoredMessage]) {
+    let Some((place, text)) = growing else { return };
+    let mut content: Value = serde_json::from_str(&folded[place].content).unwrap_or_default();
+    if let Some(content) = content.as_object_mut() {
+        content.insert("text".to_owned(), Value::String(text));
+    }
+    folded[place].content = content.to_string();
 }

@@ -123,6 +123,7 @@ impl Engine {
             read_to: talk.read_to,
             written_to,
             delivered_to: conversation.outbox.delivered_to(),
+            active_at: Some(now),
             state: state.as_deref(),
             lines: &lines,
         };

@@ -1,5 +1,6 @@
 //! Listens to an agent: its log from where it was read last, line by line, stored in batches.
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -18,22 +19,38 @@ const PACE: Duration = Duration::from_millis(40);
 const READ_BYTES: usize = 256 << 10;
 /// More than this is taken in several steps, so that others get their turn.
 const STEP_BYTES: u64 = 8 << 20;
+/// How long to wait before a log that could not be read is tried again.
+const READ_AGAIN: Duration = Duration::from_secs(1);
+
+/// How far a reading came.
+enum Read {
+    Behind,
+    UpToDate,
+    Failed,
+    Over,
+}
 
 impl Engine {
     pub(super) async fn listen(self: &Arc<Self>, live: &Arc<LiveSession>, conversation: &Arc<Conversation>) {
         let mut progress = live.progress();
         let mut reader = LogReader::new(&live.dir);
         let deadline = Instant::now() + self.agents.handshake;
+        if let Some(Some(reason)) = conversation.look(|state| state.failure().map(str::to_owned)).await {
+            // An earlier daemon found out and was stopped before it could end it.
+            self.end_unopened(conversation, &reason).await;
+        }
         self.call_again(conversation).await;
         loop {
             let end = *progress.borrow_and_update();
             let stored_at = Instant::now();
-            let is_behind = match self.read_on(live, conversation, &mut reader, end).await {
-                Some(is_behind) => is_behind,
-                None => return,
-            };
-            if is_behind {
-                continue;
+            match self.read_on(live, conversation, &mut reader, end).await {
+                Read::Behind => continue,
+                Read::UpToDate => {}
+                Read::Failed => {
+                    tokio::time::sleep(READ_AGAIN).await;
+                    continue;
+                }
+                Read::Over => return,
             }
             let opens = conversation.talk().await.machine.waits_to_open();
             tokio::select! {
@@ -50,17 +67,17 @@ impl Engine {
         }
     }
 
-    /// Reads up to `end` at most; whether there is more, or nothing if the conversation is over.
+    /// Reads up to `end` at most.
     async fn read_on(
         self: &Arc<Self>,
         live: &LiveSession,
         conversation: &Arc<Conversation>,
         reader: &mut LogReader,
         end: u64,
-    ) -> Option<bool> {
+    ) -> Read {
         let mut talk = conversation.talk().await;
         if talk.is_over {
-            return None;
+            return Read::Over;
         }
         let until = end.min(talk.fed_to + STEP_BYTES);
         let mut step = new_step();
@@ -72,8 +89,8 @@ impl Engine {
             false => read(),
         };
         if let Err(error) = taken {
-            tracing::error!(session = %live.id, %error, "an agent's output cannot be read");
-            return None;
+            tracing::error!(session = %live.id, %error, "an agent's output cannot be read; trying again");
+            return Read::Failed;
         }
         for oddity in &step.oddities {
             tracing::debug!(session = %live.id, oddity, "from the agent");
@@ -82,7 +99,7 @@ impl Engine {
             conversation.touch(coven_host::clock::now());
             self.settle_until_stored(conversation, &mut talk, step).await;
         }
-        Some(talk.fed_to < end)
+        if talk.fed_to < end { Read::Behind } else { Read::UpToDate }
     }
 
     /// The agent did not open a session in time.
@@ -107,10 +124,12 @@ impl Engine {
     /// Ends a session whose agent cannot be talked to.
     pub(super) async fn end_unopened(self: &Arc<Self>, conversation: &Conversation, reason: &str) {
         let id = conversation.id;
-        tracing::warn!(session = %id, reason, "a session could not be opened");
+        // Why is in the record and the messages; an agent's words may hold what no log should.
+        tracing::warn!(session = %id, "a session could not be opened; it is ended");
         let reason = reason.to_owned();
         let changed = self
             .change_session(id, "refused", move |session, now| {
+                super::super::ending::must_be_live(session)?;
                 session.could_not_open(&reason, now);
                 Ok::<(), crate::error::EngineError>(())
             })
@@ -123,7 +142,6 @@ impl Engine {
 
     /// Tells the agent that nobody wants anything any more, then ends its session as idle.
     pub async fn idle_out(self: &Arc<Self>, id: coven_domain::SessionId) -> Result<(), crate::error::EngineError> {
-        self.say_goodbye(id, None).await?;
         let session = self
             .change_session(id, "idled_out", |session, now| {
                 super::super::ending::must_be_live(session)?;
@@ -131,6 +149,9 @@ impl Engine {
                 Ok::<(), crate::error::EngineError>(())
             })
             .await?;
+        if let Err(error) = self.say_goodbye(id, None).await {
+            tracing::info!(session = %id, %error, "an agent was not told that its session ends");
+        }
         self.send_end(&session, How::Finish).await;
         Ok(())
     }
@@ -158,7 +179,13 @@ pub(super) fn take_in(talk: &mut Talk, reader: &mut LogReader, until: u64, step:
         };
         let machine = &mut talk.machine;
         let fed = talk.lines.feed(&buffer[..count], |taken| match taken {
-            Taken::Line(line) => machine.line(line, step),
+            Taken::Line(line) => {
+                // Whatever an agent says must not end more than its own line.
+                let heard = catch_unwind(AssertUnwindSafe(|| machine.line(line, step)));
+                if heard.is_err() {
+                    step.oddities.push("a line that could not be dealt with".to_owned());
+                }
+            }
             Taken::TooLong => step.oddities.push("a line that is too long was left out".to_owned()),
         });
         if let Some(end) = fed.lines_end {

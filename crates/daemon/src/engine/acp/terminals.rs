@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
 use coven_acp::RpcError;
 use coven_domain::SessionId;
@@ -25,6 +26,11 @@ const KEPT_BYTES: u64 = 16 << 20;
 const SHOWN_BYTES: u64 = 1 << 20;
 const GRACE_MS: u32 = 2000;
 const LIMIT_FILE: &str = "output-limit";
+/// Marks one that its agent has let go; what it showed stays with the session.
+const RELEASED: &str = "released";
+/// So many may run for one agent.
+const MOST_TERMINALS: usize = 32;
+const ASK_AGAIN: Duration = Duration::from_millis(500);
 
 impl Engine {
     fn terminal_dir(&self, id: SessionId, terminal: &str) -> Result<PathBuf, RpcError> {
@@ -39,7 +45,7 @@ impl Engine {
 
     fn known_terminal(&self, id: SessionId, terminal: &str) -> Result<PathBuf, RpcError> {
         let dir = self.terminal_dir(id, terminal)?;
-        match dir.join(coven_holder::JOURNAL).exists() {
+        match dir.join(coven_holder::JOURNAL).exists() && !dir.join(RELEASED).exists() {
             true => Ok(dir),
             false => Err(RpcError::invalid_params(format!("there is no terminal {terminal:?}"))),
         }
@@ -55,12 +61,17 @@ impl Engine {
         output_limit: Option<u64>,
     ) -> Result<(), RpcError> {
         let dir = self.terminal_dir(conversation.id, terminal)?;
-        if dir.exists() {
+        if dir.join(coven_holder::JOURNAL).exists() {
             // An earlier daemon started it and was stopped before it could say so.
             return Ok(());
         }
+        if self.living_terminals(conversation.id) >= MOST_TERMINALS {
+            let error = format!("{MOST_TERMINALS} terminals are open; release some first");
+            return Err(RpcError::internal(error));
+        }
+        let _ = std::fs::remove_dir_all(&dir);
         let cwd = match cwd {
-            Some(cwd) => files::inside(&conversation.cwd, cwd)?,
+            Some(cwd) => files::inside(&conversation.root, cwd)?,
             None => conversation.cwd.clone(),
         };
         if !cwd.is_dir() {
@@ -96,6 +107,11 @@ impl Engine {
         let _ = std::fs::write(dir.join(LIMIT_FILE), limit.to_string());
         reap(holder);
         Ok(())
+    }
+
+    fn living_terminals(&self, id: SessionId) -> usize {
+        let Ok(entries) = std::fs::read_dir(self.home.session_dir(id).join("terminals")) else { return 0 };
+        entries.flatten().filter(|entry| entry.path().join(SOCKET).exists()).count()
     }
 
     /// The environment that the agent itself was started with: it is written down nowhere else.
@@ -145,13 +161,29 @@ impl Engine {
 
     pub(super) async fn terminal_exit(&self, id: SessionId, terminal: &str) -> Result<Value, RpcError> {
         let dir = self.known_terminal(id, terminal)?;
-        let told = wait_for_exit(&dir).await.or_else(|| exit_of(&dir));
-        // Its holder is gone without a word: it was killed, and its program with it.
-        Ok(exit_json(told.unwrap_or(ExitStatus::Signal(9))))
+        loop {
+            if let Some(status) = wait_for_exit(&dir).await.or_else(|| exit_of(&dir)) {
+                return Ok(exit_json(status));
+            }
+            if !dir.join(SOCKET).exists() {
+                // Its holder is gone without a word: it was killed, and its program with it.
+                return Ok(exit_json(exit_of(&dir).unwrap_or(ExitStatus::Signal(9))));
+            }
+            // It lives and has no time for one more viewer.
+            tokio::time::sleep(ASK_AGAIN).await;
+        }
     }
 
     pub(super) async fn kill_terminal(&self, id: SessionId, terminal: &str) -> Result<(), RpcError> {
         end_terminal(&self.known_terminal(id, terminal)?).await;
+        Ok(())
+    }
+
+    /// Ends it if it runs; its id means nothing any more.
+    pub(super) async fn release_terminal(&self, id: SessionId, terminal: &str) -> Result<(), RpcError> {
+        let dir = self.known_terminal(id, terminal)?;
+        end_terminal(&dir).await;
+        let _ = std::fs::write(dir.join(RELEASED), "");
         Ok(())
     }
 
@@ -211,9 +243,26 @@ fn exit_json(status: ExitStatus) -> Value {
     match status {
         ExitStatus::Code(code) => json!({ "exitCode": code, "signal": null }),
         ExitStatus::Signal(signal) => {
-            let name = rustix::process::Signal::from_named_raw(signal)
-                .map_or_else(|| signal.to_string(), |signal| format!("{signal:?}"));
-            json!({ "exitCode": null, "signal": name })
+            json!({ "exitCode": null, "signal": signal_name(signal) })
         }
     }
+}
+
+/// As people and programs write it.
+fn signal_name(signal: i32) -> String {
+    let name = match signal {
+        1 => "SIGHUP",
+        2 => "SIGINT",
+        3 => "SIGQUIT",
+        4 => "SIGILL",
+        6 => "SIGABRT",
+        8 => "SIGFPE",
+        9 => "SIGKILL",
+        11 => "SIGSEGV",
+        13 => "SIGPIPE",
+        14 => "SIGALRM",
+        15 => "SIGTERM",
+        other => return format!("SIG{other}"),
+    };
+    name.to_owned()
 }

@@ -3,7 +3,7 @@
 use std::sync::Barrier;
 use std::thread;
 
-use coven_testing::{TestHome, check_invariants};
+use coven_testing::{TestHome, check_invariants, wait_until};
 use serde_json::json;
 
 #[test]
@@ -95,6 +95,6 @@ fn agent_25_a_session_that_ends_in_any_way_makes_room() {
 
     let last = home.open(&repo);
     assert_eq!(last.status, "active");
-    assert!(home.own_log().contains("active"), "the change of the count is logged");
+    wait_until("the change of the count is logged", || home.own_log().contains("active"));
     check_invariants(&home);
 }

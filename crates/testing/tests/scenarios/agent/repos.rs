@@ -4,7 +4,7 @@ use std::fs;
 use std::os::unix::fs::symlink;
 
 use coven_api::repo::{RepoListResponse, RepoRecord};
-use coven_testing::{TestHome, check_invariants};
+use coven_testing::{TestHome, check_invariants, wait_until};
 use hyper::Method;
 use serde_json::json;
 
@@ -97,7 +97,7 @@ fn agent_12_the_workspace_is_passed_to_an_agent_that_takes_it() {
         assert_eq!(said.contains(&flag), takes_it, "{said}");
         // Whoever does not take the flag is told by its folder and by the protocol.
         assert_eq!(said.matches(&format!("cwd={}", repo.path)).count(), 2, "{said}");
-        assert!(home.own_log().contains(&repo.path), "the repository's path is logged");
+        wait_until("the repository's path is logged", || home.own_log().contains(&repo.path));
     }
 }
 
@@ -144,7 +144,7 @@ fn agent_13_a_path_that_leaves_the_root_is_refused_and_logged() {
     for escape in ["/../outside", "/app/../../outside", "/link", "/./app/.././../outside/."] {
         let asked = format!("{project}{escape}");
         home.post("/api/repos", &json!({ "path": asked })).refused(400, "repo_outside_root");
-        assert!(home.own_log().contains(&asked), "{asked} is not in the log");
+        wait_until(&format!("{asked} is in the log"), || home.own_log().contains(&asked));
     }
     home.post("/api/repos", &json!({ "path": outside })).refused(400, "repo_outside_root");
     home.post("/api/repos", &json!({ "path": "app" })).refused(400, "invalid_request");
