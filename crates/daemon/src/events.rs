@@ -11,7 +11,7 @@ use coven_store::{Store, StoreError};
 use tokio::sync::watch;
 
 /// How much of the feed is kept ready; who is further behind reads from the store.
-const RING_BYTES: usize = 8 << 20;
+const RING_BYTES: usize = 4 << 20;
 /// The most a subscriber is sent at once.
 pub const CHUNK_BYTES: usize = 64 << 10;
 const PAGE: usize = 1000;

@@ -77,7 +77,12 @@ pub fn serve(options: &ServeOptions) -> ExitCode {
         Ok(runtime) => runtime,
         Err(error) => return fail(&ServeError::Io { doing: "start the runtime", source: error }),
     };
-    let outcome = runtime.block_on(run(options));
+    let background = match tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build() {
+        Ok(background) => background,
+        Err(error) => return fail(&ServeError::Io { doing: "start the runtime", source: error }),
+    };
+    let outcome = runtime.block_on(run(options, background.handle().clone()));
+    background.shutdown_timeout(Duration::from_millis(200));
     // What still reads a log or compresses one is cut off; every file it left is whole.
     runtime.shutdown_timeout(Duration::from_millis(200));
     match outcome {
@@ -125,7 +130,7 @@ fn raise_open_files() -> Option<u64> {
     before.current
 }
 
-async fn run(options: &ServeOptions) -> Result<(), ServeError> {
+async fn run(options: &ServeOptions, background: tokio::runtime::Handle) -> Result<(), ServeError> {
     let open_files = raise_open_files();
     let home = Home::at(&options.home)?;
     home.create()?;
@@ -149,7 +154,7 @@ async fn run(options: &ServeOptions) -> Result<(), ServeError> {
     let tcp = listen_tcp(options, &config).await?;
     let token =
         write_token(&home.token_file()).map_err(|source| ServeError::Io { doing: "write the token", source })?;
-    let engine = Engine::new(Parts { store, home, config, agents, hub, committed, program, open_files })
+    let engine = Engine::new(Parts { store, home, config, agents, hub, committed, program, open_files, background })
         .map_err(|source| ServeError::Io { doing: "start the screens' thread", source })?;
     let engine = Arc::new(engine);
     let unix = listen_unix(&socket)?;

@@ -56,7 +56,10 @@ impl Engine {
         };
         tail.read(model.as_deref()).map_err(unreadable)?;
         stream.set_nonblocking(true).map_err(unreadable)?;
-        let stream = UnixStream::from_std(stream).map_err(unreadable)?;
+        let stream = {
+            let _there = self.background.enter();
+            UnixStream::from_std(stream).map_err(unreadable)?
+        };
         let live = Arc::new(LiveSession::new(id, dir, tail, model, conversation));
         self.live_map().insert(id, live.clone());
         if let Some(conversation) = &live.conversation {
@@ -64,7 +67,7 @@ impl Engine {
         }
         let (engine, followed) = (self.clone(), live.clone());
         // Owned by the live session: it ends with its holder or with the daemon.
-        tokio::spawn(async move {
+        self.background.spawn(async move {
             engine.follow(&followed, stream).await;
             if let Some(conversation) = followed.conversation.as_ref().filter(|_| !engine.is_stopping()) {
                 // What is left of its output belongs to the transaction that ends the session.

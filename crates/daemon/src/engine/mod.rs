@@ -26,6 +26,7 @@ use coven_domain::session::Session;
 use coven_domain::{SessionId, Timestamp, harness};
 use coven_host::{AgentSettings, Home, clock};
 use coven_store::{Change, Store, StoreError, Tx};
+use tokio::runtime::Handle;
 use tokio::sync::watch;
 
 use crate::error::EngineError;
@@ -53,6 +54,8 @@ pub struct Engine {
     spare: Mutex<Option<(SessionId, PreparedHolder)>>,
     /// The soft limit of open files before the daemon raised its own.
     open_files: Option<u64>,
+    /// Where sessions are followed: what streams in must not stand before somebody's request.
+    background: Handle,
     committed: watch::Sender<u64>,
     live: Mutex<HashMap<SessionId, Arc<LiveSession>>>,
     stopping: watch::Sender<bool>,
@@ -73,11 +76,12 @@ pub struct Parts {
     pub committed: watch::Sender<u64>,
     pub program: PathBuf,
     pub open_files: Option<u64>,
+    pub background: Handle,
 }
 
 impl Engine {
     pub fn new(parts: Parts) -> std::io::Result<Self> {
-        let Parts { store, home, config, agents, hub, committed, program, open_files } = parts;
+        let Parts { store, home, config, agents, hub, committed, program, open_files, background } = parts;
         Ok(Self {
             harnesses: harness::all(&config.harnesses),
             screens: Screens::start()?,
@@ -90,6 +94,7 @@ impl Engine {
             hub,
             program,
             open_files,
+            background,
             started_at: clock::now(),
             committed,
             live: Mutex::default(),

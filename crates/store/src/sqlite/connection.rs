@@ -10,6 +10,8 @@ use rusqlite::{Connection, OpenFlags};
 use super::migrations;
 use crate::StoreError;
 
+/// A connection's own pages, in KiB as SQLite wants it: the kernel has the file in memory anyway.
+const CACHE: i64 = -512;
 const PRIVATE: u32 = 0o600;
 /// Only another program's short look at the file can be in the way: our own writers take turns.
 const BUSY_TIMEOUT: Duration = Duration::from_millis(250);
@@ -76,6 +78,7 @@ pub(super) fn open_writer(path: &Path) -> Result<Connection, StoreError> {
     // A commit survives a power cut.
     connection.pragma_update(None, "synchronous", "FULL")?;
     connection.pragma_update(None, "foreign_keys", true)?;
+    connection.pragma_update(None, "cache_size", CACHE)?;
     connection.set_prepared_statement_cache_capacity(CACHED_STATEMENTS);
     Ok(connection)
 }
@@ -85,5 +88,6 @@ pub(super) fn open_reader(path: &Path) -> Result<Connection, StoreError> {
         Connection::open_with_flags(path, OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX)?;
     connection.busy_timeout(BUSY_TIMEOUT)?;
     connection.set_prepared_statement_cache_capacity(CACHED_STATEMENTS);
+    connection.pragma_update(None, "cache_size", CACHE)?;
     Ok(connection)
 }

@@ -163,9 +163,9 @@ impl Engine {
     pub(crate) fn converse(self: &Arc<Self>, live: &Arc<LiveSession>, conversation: &Arc<Conversation>) {
         let (engine, listening, talking) = (self.clone(), live.clone(), conversation.clone());
         // Both are owned by the live session and end with it.
-        tokio::spawn(async move { engine.listen(&listening, &talking).await });
+        self.background.spawn(async move { engine.listen(&listening, &talking).await });
         let (engine, live, sending) = (self.clone(), live.clone(), conversation.clone());
-        tokio::spawn(async move { engine.deliver(&live, &sending).await });
+        self.background.spawn(async move { engine.deliver(&live, &sending).await });
     }
 
     pub(crate) fn conversation(&self, id: SessionId) -> Option<Arc<Conversation>> {
