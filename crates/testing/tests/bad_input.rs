@@ -299,7 +299,7 @@ fn wrong_usage_of_the_command_line_is_exit_code_two() {
         &["sessions", "--limit", "many"],
         &["sessions", "--json", "--plain"],
         &["sessions", "--json", "--status", "tired"],
-        &["attach"],
+        &["kill"],
         &["attach", ""],
         &["replay", "x", "--speed", "never"],
         &["export", "x", "--format", "pdf"],
@@ -313,6 +313,15 @@ fn wrong_usage_of_the_command_line_is_exit_code_two() {
         assert_eq!(ran.code, expected, "{args:?}: {}", ran.stderr);
         assert!(!ran.stderr.is_empty() && ran.stdout.is_empty(), "{args:?}: {ran:?}");
         assert_eq!((home.sessions(), home.health().last_event), before);
+    }
+}
+
+#[test]
+fn the_newest_session_of_none_is_exit_code_three() {
+    let home = TestHome::started();
+    for verb in ["attach", "replay", "chat"] {
+        let message = home.coven(&[verb]).refused(3);
+        assert!(message.contains("coven run"), "{verb}: {message}");
     }
 }
 
