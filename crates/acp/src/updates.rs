@@ -119,6 +119,12 @@ impl Machine {
         if self.state.tools.len() >= MOST_TOOLS && !self.state.tools.contains_key(id) {
             // An agent that never comes to an end: those that are done need not be remembered.
             self.state.tools.retain(|_, tool| tool.is_open());
+            while self.state.tools.len() >= MOST_TOOLS / 2
+                && let Some((_, mut tool)) = self.state.tools.pop_first()
+            {
+                tool.give_up();
+                step.put(tool.message(&self.state.terminals));
+            }
         }
         // An update may be the first that is heard of a call.
         let tool = self.state.tools.entry(id.to_owned()).or_insert_with(|| Tool::new(message, is_replayed));

@@ -230,12 +230,18 @@ impl TestHome {
         self.post(&format!("/api/v1/inbox/{id}/answer"), answer)
     }
 
-    /// Every line that the session's agent has received, as it wrote them down itself.
+    /// Every byte that the session's agent has received, as it wrote them down itself.
     #[track_caller]
-    pub fn received(&self, id: &str) -> Vec<Value> {
+    pub fn received_text(&self, id: &str) -> String {
         let pid = self.session(id).pid.expect("it was started");
         let file = self.user().join(format!(".fake-agent/received/{pid}.jsonl"));
-        let text = fs::read_to_string(file).unwrap_or_default();
+        fs::read_to_string(file).unwrap_or_default()
+    }
+
+    /// Every line that it has received.
+    #[track_caller]
+    pub fn received(&self, id: &str) -> Vec<Value> {
+        let text = self.received_text(id);
         // The last line may be on its way.
         text.lines().filter_map(|line| serde_json::from_str(line).ok()).collect()
     }

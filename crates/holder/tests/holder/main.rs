@@ -5,6 +5,7 @@ mod bounds;
 mod bytes;
 mod ending;
 mod launch;
+mod offsets;
 mod pipes;
 mod player;
 mod quiet;

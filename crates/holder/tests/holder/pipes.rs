@@ -1,6 +1,7 @@
 //! The stage without a terminal.
 
 use coven_domain::session::ExitStatus;
+use coven_holder::JOURNAL;
 use coven_holder::journal::Record;
 use coven_holder::wire::{MAX_BODY, Request};
 
@@ -31,6 +32,35 @@ fn a_flood_on_both_is_kept_exactly() {
     assert!(holder.log() == vec![b'z'; COUNT]);
     assert!(stderr(&holder) == vec![0; 3_000_000]);
     assert_eq!(viewer.got().1.len(), COUNT);
+    holder.check_files();
+}
+
+#[test]
+fn of_a_flood_on_standard_error_the_beginning_and_the_end_are_kept() {
+    const FLOOD: usize = 20_000_000;
+    let script = format!(
+        "echo first words >&2; head -c {FLOOD} /dev/zero | tr '\\0' e >&2; echo last words >&2; echo out; exit 3"
+    );
+    let mut holder = Given::shell(&script).on_pipes().start();
+    assert_eq!(holder.ends(), ExitStatus::Code(3));
+    let kept = stderr(&holder);
+    assert!(kept.starts_with(b"first words\ne") && kept.ends_with(b"elast words\n"), "{} bytes", kept.len());
+    assert!(kept.len() < 5 << 20, "{} bytes are kept", kept.len());
+    let left_out = |record| if let Record::Note(text) = record { text.split(' ').next()?.parse().ok() } else { None };
+    let left_out: Vec<usize> = holder.records().into_iter().filter_map(|it| left_out(it.record)).collect();
+    assert_eq!(left_out, ["first words\nlast words\n".len() + FLOOD - kept.len()], "how much is missing is told");
+    let journal = std::fs::metadata(holder.dir().join(JOURNAL)).expect("a journal").len();
+    assert!(journal < 6 << 20, "{journal} bytes of journal");
+    assert_eq!(holder.log(), b"out\n");
+    holder.check_files();
+}
+
+#[test]
+fn a_little_more_on_standard_error_than_its_beginning_is_kept_whole() {
+    const COUNT: usize = (4 << 20) + 50_000;
+    let mut holder = Given::shell(&format!("head -c {COUNT} /dev/zero >&2")).on_pipes().start();
+    assert_eq!(holder.ends(), ExitStatus::Code(0));
+    assert_eq!(stderr(&holder).len(), COUNT);
     holder.check_files();
 }
 

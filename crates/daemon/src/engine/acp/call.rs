@@ -13,22 +13,30 @@ impl Engine {
         let (engine, conversation) = (self.clone(), conversation.clone());
         // Owned by the conversation: its answer counts only while that goes on.
         tokio::spawn(async move {
+            // Waiting costs nothing; everything else takes its turn until its answer is stored, and only while answers
+            // find room.
+            let _turn = match call.kind {
+                CallKind::WaitForExit { .. } => None,
+                _ => tokio::select! {
+                    turn = conversation.calls.acquire() => turn.ok(),
+                    () = conversation.ending() => return,
+                },
+            };
             let (outcome, shown) = tokio::select! {
                 done = async {
-                    // Waiting costs nothing; everything else takes its turn, and only while answers find room.
-                    let _turn = match call.kind {
-                        CallKind::WaitForExit { .. } => None,
-                        _ => conversation.calls.acquire().await.ok(),
-                    };
                     conversation.outbox.has_room().await;
                     // What it showed belongs to the history; after a release nobody can ask for it.
                     let before = engine.shown(&conversation, &call.kind, When::Before).await;
                     let outcome = engine.carry_out_call(&conversation, &call.kind).await;
                     (outcome, before.or(engine.shown(&conversation, &call.kind, When::After).await))
                 } => done,
+                () = conversation.ending() => return,
                 () = engine.stopped() => return,
             };
-            let mut talk = conversation.talk().await;
+            let mut talk = tokio::select! {
+                talk = conversation.talk() => talk,
+                () = conversation.ending() => return,
+            };
             if talk.is_over {
                 return;
             }

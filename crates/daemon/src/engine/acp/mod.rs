@@ -48,9 +48,11 @@ pub struct Conversation {
     last_active: AtomicI64,
     /// Files and terminals that are worked on at once.
     calls: Semaphore,
+    /// The session is about to end: nobody needs what is still being worked on.
+    ending: watch::Sender<bool>,
 }
 
-const CALLS_AT_ONCE: usize = 8;
+const CALLS_AT_ONCE: usize = 4;
 /// How long somebody waits for a conversation that is busy storing or reading.
 const PATIENCE: std::time::Duration = std::time::Duration::from_secs(5);
 
@@ -77,8 +79,18 @@ impl Conversation {
 
     /// Nothing more is read or said; what is left is for the record's last transaction.
     pub(crate) async fn close(&self) {
+        self.begin_end();
         self.talk().await.is_over = true;
         self.tell_change();
+    }
+
+    /// Work for the agent is given up before anybody waits for its turn.
+    pub(crate) fn begin_end(&self) {
+        self.ending.send_replace(true);
+    }
+
+    async fn ending(&self) {
+        let _ = self.ending.subscribe().wait_for(|ending| *ending).await;
     }
 
     pub(crate) fn tell_change(&self) {
@@ -136,6 +148,7 @@ impl Engine {
             // While no daemon was there nobody could say anything: that time does not count.
             last_active: AtomicI64::new(coven_host::clock::now().as_millis()),
             calls: Semaphore::new(CALLS_AT_ONCE),
+            ending: watch::Sender::new(false),
         };
         Ok(Some(Arc::new(conversation)))
     }

@@ -103,6 +103,7 @@ impl Engine {
     /// conversation that cannot be stored.
     pub(crate) async fn say_goodbye(self: &Arc<Self>, id: SessionId, reason: Option<&str>) -> Result<(), EngineError> {
         let Some(conversation) = self.conversation(id) else { return Ok(()) };
+        conversation.begin_end();
         let said = self.change(&conversation, |talk, step| {
             talk.machine.say_goodbye(reason, step);
             Ok(())

@@ -1,28 +1,11 @@
 //! `kill -9` of the daemon at every point of a conversation: nothing is lost, nothing said twice, the order is kept.
 
-use std::fs;
-use std::path::PathBuf;
-
 use coven_testing::agents::{agent, agent_path, counted, numbers, user};
 use coven_testing::{TestHome, check_invariants, wait_until};
 use hyper::Method;
 use serde_json::{Value, json};
 
-use super::Scene;
-
-/// A file that scripts wait for.
-fn gate(scene: &Scene, name: &str) -> PathBuf {
-    scene.home.project().join(name)
-}
-
-fn let_through(gate: &PathBuf) {
-    fs::write(gate, "").expect("room on disk");
-}
-
-fn kill_and_start(home: &TestHome) {
-    home.kill_daemon();
-    home.start();
-}
+use super::{Scene, gate, kill_and_start, let_through};
 
 #[test]
 fn killed_in_mid_stream_again_and_again() {

@@ -1,14 +1,26 @@
 //! Agents over ACP that misbehave, differ from each other, or lose their daemon. Another session works on meanwhile.
 
+mod bounds;
 mod daemon_killed;
+mod delivery;
+mod ending;
 mod flooding;
+mod following;
+mod hostile;
 mod misbehaving;
 mod opening;
+mod repos;
+mod terminals;
 mod variance;
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
 
 use coven_api::repo::RepoRecord;
 use coven_testing::agents::{Said, behaving};
 use coven_testing::{TestHome, check_invariants};
+use rusqlite::{Connection, OpenFlags};
 use serde_json::{Map, Value, json};
 
 /// A home with a session that has nothing to do with what goes wrong.
@@ -69,4 +81,50 @@ impl Scene {
         assert_eq!(errors.len(), 1, "{errors:?}");
         errors[0].content["message"].as_str().expect("words").to_owned()
     }
+
+    /// The kinds of a session's turn events, with how each turn ended.
+    #[track_caller]
+    fn turns(&self, id: &str) -> Vec<String> {
+        let (mut all, mut since) = (Vec::new(), 0);
+        loop {
+            let page = self.home.events_since(&since.to_string());
+            if page.events.is_empty() {
+                return all;
+            }
+            let of_session = page.events.iter().filter(|it| it.payload["session_id"] == id);
+            all.extend(of_session.filter_map(|it| match it.kind.as_str() {
+                "turn.started" => Some("started".to_owned()),
+                "turn.ended" => Some(it.payload["stop_reason"].as_str().unwrap_or_default().to_owned()),
+                _ => None,
+            }));
+            since = page.next;
+        }
+    }
+
+    /// The store as any other program sees it.
+    fn database(&self) -> Connection {
+        let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+        Connection::open_with_flags(self.home.path().join("coven.db"), flags).expect("a database")
+    }
+}
+
+/// A file that scripts wait for.
+fn gate(scene: &Scene, name: &str) -> PathBuf {
+    scene.home.project().join(name)
+}
+
+fn let_through(gate: &Path) {
+    fs::write(gate, "").expect("room on disk");
+}
+
+fn kill_and_start(home: &TestHome) {
+    home.kill_daemon();
+    home.start();
+}
+
+/// What the agent tells of many answers: each, and how often it came.
+#[track_caller]
+fn answers(text: &str, what: &str) -> BTreeMap<String, usize> {
+    let (_, told) = text.split_once(&format!("{what}:")).unwrap_or_else(|| panic!("no {what} in {text}"));
+    serde_json::from_str(told).unwrap_or_else(|error| panic!("{error}: {told}"))
 }

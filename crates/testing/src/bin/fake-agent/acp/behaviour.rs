@@ -39,6 +39,12 @@ pub enum Trait {
     GarbageFirst,
     /// Sends each prompt back as a message of the user's.
     EchoPrompt,
+    /// Opens no session, and stays.
+    RefuseNew,
+    /// Opens no session and leaves, as if all were well.
+    RefuseAndExit,
+    /// Its modes are a list where an object belongs.
+    ModesList,
 }
 
 const NAMES: &[(&str, Trait)] = &[
@@ -60,6 +66,9 @@ const NAMES: &[(&str, Trait)] = &[
     ("wrong_version", Trait::WrongVersion),
     ("garbage_first", Trait::GarbageFirst),
     ("echo_prompt", Trait::EchoPrompt),
+    ("refuse_new", Trait::RefuseNew),
+    ("refuse_and_exit", Trait::RefuseAndExit),
+    ("modes_list", Trait::ModesList),
 ];
 
 #[derive(Debug)]
@@ -82,6 +91,10 @@ impl Behaviour {
 
     pub fn asks_for_auth(&self) -> bool {
         self.has(Trait::Auth) || self.has(Trait::AuthNever)
+    }
+
+    pub fn refuses_sessions(&self) -> bool {
+        self.has(Trait::RefuseNew) || self.has(Trait::RefuseAndExit)
     }
 
     pub fn can_load(&self) -> bool {

@@ -122,12 +122,12 @@ impl Turn {
         Ok(format!("exit={} signal={} output={output:?}", exit["exitCode"], exit["signal"]))
     }
 
-    fn ask(&self, method: &str, mut params: Value) -> Result<Value, Failure> {
+    pub fn ask(&self, method: &str, mut params: Value) -> Result<Value, Failure> {
         params["sessionId"] = json!(self.session);
         self.agent.wire.ask(method, params)
     }
 
-    fn tell(&self, what: &str, result: Result<String, Failure>) {
+    pub fn tell(&self, what: &str, result: Result<String, Failure>) {
         match result {
             Ok(text) => self.say(&format!("{what}:{text}")),
             Err(Failure { code, message }) => self.say(&format!("{what} error {code}: {message}")),

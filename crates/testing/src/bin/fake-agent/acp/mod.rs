@@ -5,6 +5,7 @@
 
 mod behaviour;
 mod client;
+mod excess;
 mod memory;
 mod script;
 mod session;
@@ -76,7 +77,12 @@ fn take(agent: &Arc<Agent>, message: Value) {
         (Some("session/prompt"), Some(id)) => {
             let (agent, id) = (agent.clone(), id.clone());
             match agent.open_turn(&params) {
-                Ok(turn) => drop(std::thread::spawn(move || script::run(&turn, &id))),
+                Ok(turn) => {
+                    let deaf_until = script::deafness(&turn.text);
+                    drop(std::thread::spawn(move || script::run(&turn, &id)));
+                    // Here, on the one thread that reads: nothing more is taken.
+                    deaf_until.iter().for_each(|gate| super::wait_for_file(gate));
+                }
                 Err(failure) => agent.wire.answer(&id, Err(failure)),
             }
         }
@@ -87,6 +93,9 @@ fn take(agent: &Arc<Agent>, message: Value) {
             }
             let answer = answer(agent, method, &params);
             agent.wire.answer(id, answer);
+            if method == "session/new" && agent.behaviour.has(Trait::RefuseAndExit) {
+                end(0, "");
+            }
         }
         (Some("session/cancel"), None) => agent.cancel(&params),
         // A notification that it does not know is none of its business.

@@ -1,6 +1,6 @@
 //! A turn: obeys the commands in the prompt, one after the other, and answers it.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
@@ -8,12 +8,11 @@ use serde_json::{Value, json};
 
 use super::behaviour::Trait;
 use super::session::Turn;
-use super::wire::Failure;
 
 /// How a turn is answered, and what comes behind the answer.
 struct Outcome {
     stop_reason: String,
-    failure: Option<Failure>,
+    error: Option<Value>,
     late: bool,
 }
 
@@ -26,13 +25,10 @@ pub fn run(turn: &Turn, id: &Value) {
     };
     // The next prompt may come with the answer.
     turn.agent.close_turn(&turn.session);
-    turn.agent.wire.answer(
-        id,
-        match outcome.failure {
-            Some(failure) => Err(failure),
-            None => Ok(json!({ "stopReason": stop_reason })),
-        },
-    );
+    match outcome.error {
+        Some(error) => turn.agent.wire.fail(id, &error),
+        None => turn.agent.wire.answer(id, Ok(json!({ "stopReason": stop_reason }))),
+    }
     if outcome.late {
         turn.update(chunk("agent_message_chunk", "late"));
     }
@@ -42,15 +38,24 @@ pub fn chunk(kind: &str, text: &str) -> Value {
     json!({ "sessionUpdate": kind, "content": { "type": "text", "text": text } })
 }
 
+fn commands(text: &str) -> impl Iterator<Item = &str> {
+    text.split(";;").map(str::trim).filter(|command| !command.is_empty())
+}
+
+/// `deaf PATH`: nothing is read until the file is there.
+pub fn deafness(text: &str) -> Option<PathBuf> {
+    commands(text).find_map(|command| command.strip_prefix("deaf ")).map(PathBuf::from)
+}
+
 impl Turn {
     fn obey_all(&self) -> Outcome {
-        let mut outcome = Outcome { stop_reason: "end_turn".to_owned(), failure: None, late: false };
+        let mut outcome = Outcome { stop_reason: "end_turn".to_owned(), error: None, late: false };
         self.agent.memory.remember(&self.session, &chunk("user_message_chunk", &self.text));
         if self.agent.behaviour.has(Trait::EchoPrompt) {
             self.agent.wire.update(&self.session, chunk("user_message_chunk", &self.text));
         }
-        for command in self.text.split(";;").map(str::trim).filter(|command| !command.is_empty()) {
-            if self.cancel.is_set() || outcome.failure.is_some() {
+        for command in commands(&self.text) {
+            if self.cancel.is_set() || outcome.error.is_some() {
                 break;
             }
             let (verb, rest) = command.split_once(' ').unwrap_or((command, ""));
@@ -59,8 +64,10 @@ impl Turn {
                 "late_update" => outcome.late = true,
                 "error" => {
                     let (code, message) = rest.split_once(' ').unwrap_or((rest, "it went wrong"));
-                    outcome.failure = Some(Failure::new(code.parse().unwrap_or(-32603), message));
+                    outcome.error = Some(json!({ "code": code.parse().unwrap_or(-32603), "message": message }));
                 }
+                // Any JSON where the error's object belongs; else a text.
+                "error_odd" => outcome.error = Some(serde_json::from_str(rest).unwrap_or_else(|_| json!(rest))),
                 _ => self.obey(verb, rest, command),
             }
         }
@@ -120,6 +127,15 @@ impl Turn {
             "touch" => drop(std::fs::write(rest, "")),
             "hang" => self.cancel.wait(),
             "fork_child" => self.fork_child(rest == "holding"),
+            // Done by whoever reads, since the prompt came in.
+            "deaf" => {}
+            "terminals" => self.terminals(rest),
+            "waits" => self.waits(rest),
+            "released" => self.released(rest),
+            "reads" => self.reads(rest),
+            "tools" => self.tools(first, numbers.get(1).copied().unwrap_or(0)),
+            "tools_done" => self.tools_done(first),
+            "stderr_flood" => self.stderr_flood(first),
             _ => self.misbehave(verb, rest, command),
         }
     }

@@ -100,6 +100,9 @@ impl Agent {
     }
 
     pub fn new_session(&self, params: &Value) -> Result<Value, Failure> {
+        if self.behaviour.refuses_sessions() {
+            return Err(Failure::new(-32603, "no session today: the quota is used up"));
+        }
         self.open()?;
         let id = format!("fake-{}", uuid::Uuid::new_v4());
         self.memory.begin(&id);
@@ -123,14 +126,14 @@ impl Agent {
     fn entered(&self, id: &str, params: &Value) -> Value {
         let cwd = params["cwd"].as_str().unwrap_or_default().to_owned();
         let session = Session { cwd, mode: "ask".to_owned(), model: "small".to_owned(), turn: None };
-        let result = json!({
-            "sessionId": id,
-            "modes": {
+        let modes = match self.behaviour.has(Trait::ModesList) {
+            true => json!([]),
+            false => json!({
                 "currentModeId": session.mode,
                 "availableModes": [{ "id": "ask", "name": "Ask first" }, { "id": "code", "name": "Write code" }],
-            },
-            "configOptions": config_options(&session),
-        });
+            }),
+        };
+        let result = json!({ "sessionId": id, "modes": modes, "configOptions": config_options(&session) });
         locked(&self.state).sessions.insert(id.to_owned(), session);
         result
     }

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 use std::io::{self, BufWriter, Write};
-use std::sync::mpsc::{self, Sender};
+use std::sync::mpsc::{self, Receiver, Sender};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use serde_json::{Value, json};
@@ -81,16 +81,19 @@ impl Wire {
     }
 
     pub fn answer(&self, id: &Value, answer: Result<Value, Failure>) {
-        self.send(&match answer {
-            Ok(result) => json!({ "jsonrpc": "2.0", "id": id, "result": result }),
-            Err(Failure { code, message }) => {
-                json!({ "jsonrpc": "2.0", "id": id, "error": { "code": code, "message": message } })
-            }
-        });
+        match answer {
+            Ok(result) => self.send(&json!({ "jsonrpc": "2.0", "id": id, "result": result })),
+            Err(Failure { code, message }) => self.fail(id, &json!({ "code": code, "message": message })),
+        }
     }
 
-    /// Asks the client and waits for its answer, however long that takes.
-    pub fn ask(&self, method: &str, params: Value) -> Result<Value, Failure> {
+    /// An error as it is, whatever its shape.
+    pub fn fail(&self, id: &Value, error: &Value) {
+        self.send(&json!({ "jsonrpc": "2.0", "id": id, "error": error }));
+    }
+
+    /// Asks the client; its answer comes when it comes.
+    pub fn begin(&self, method: &str, params: Value) -> Receiver<Value> {
         let (sender, receiver) = mpsc::channel();
         let id = {
             let mut waiting = locked(&self.waiting);
@@ -101,14 +104,12 @@ impl Wire {
             id
         };
         self.send(&json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params }));
-        let answer = receiver.recv().map_err(|_| Failure::new(-32603, "it was not answered"))?;
-        match answer.get("error") {
-            Some(error) => Err(Failure::new(
-                error["code"].as_i64().unwrap_or_default(),
-                error["message"].as_str().unwrap_or_default(),
-            )),
-            None => Ok(answer.get("result").cloned().unwrap_or(Value::Null)),
-        }
+        receiver
+    }
+
+    /// Asks the client and waits for its answer, however long that takes.
+    pub fn ask(&self, method: &str, params: Value) -> Result<Value, Failure> {
+        outcome(&self.begin(method, params))
     }
 
     /// The client's answer to something that was asked.
@@ -117,6 +118,17 @@ impl Wire {
         if let Some(sender) = locked(&self.waiting).by_id.remove(&id) {
             let _ = sender.send(message.clone());
         }
+    }
+}
+
+/// Waits for the answer to something that was asked.
+pub fn outcome(answer: &Receiver<Value>) -> Result<Value, Failure> {
+    let answer = answer.recv().map_err(|_| Failure::new(-32603, "it was not answered"))?;
+    match answer.get("error") {
+        Some(error) => {
+            Err(Failure::new(error["code"].as_i64().unwrap_or_default(), error["message"].as_str().unwrap_or_default()))
+        }
+        None => Ok(answer.get("result").cloned().unwrap_or(Value::Null)),
     }
 }
 
