@@ -21,6 +21,6 @@ pub mod text;
 pub mod time;
 pub mod workflow;
 
-pub use ids::{AgentId, MessageId, PermissionId, QuestionId, RepoId, SessionId, TaskId, WorkflowId};
+pub use ids::{AgentId, MessageId, PermissionId, QuestionId, QuestionSetId, RepoId, SessionId, TaskId, WorkflowId};
 pub use lifecycle::{Lifecycle, Refused};
 pub use time::Timestamp;

@@ -1,6 +1,14 @@
 //! Questions to a human: what is asked, what is answered, and the text an agent gets. Field names are those of the files.
 
+mod checks;
+mod format;
+
 use serde::{Deserialize, Serialize};
+
+pub use checks::{BadAnswers, BadQuestions, check_answers, check_questions, check_stored_answers};
+pub use format::{
+    ELABORATE_REQUEST, REPHRASE_REQUEST, SESSION_REJECTED, elaboration, format_answers, format_rejection, header,
+};
 
 /// One of the answers to choose from.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -41,4 +49,13 @@ pub struct Answer {
     pub custom_text: Option<String>,
     #[serde(default)]
     pub timestamp: String,
+}
+
+impl Answer {
+    /// The labels it chooses, whichever field they stand in. A list beside a single label wins: it says more.
+    pub fn selected(&self) -> impl Iterator<Item = &str> {
+        let listed = self.selected_options.as_deref();
+        let single = self.selected_option.as_deref().filter(|_| listed.is_none());
+        listed.unwrap_or_default().iter().map(String::as_str).chain(single)
+    }
 }

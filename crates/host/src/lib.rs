@@ -1,4 +1,5 @@
-//! What touches the operating system: the home, its config, programs on PATH, working folders, starting the daemon.
+//! What touches the operating system: the home, its config, programs on PATH, working folders, starting the daemon,
+//! questions to a human.
 
 pub mod agent_settings;
 pub mod clock;
@@ -7,6 +8,7 @@ pub mod daemon_start;
 pub mod git;
 pub mod home;
 pub mod program;
+pub mod questions;
 pub mod work_dir;
 
 pub use agent_settings::AgentSettings;

@@ -188,5 +188,7 @@ fn the_time_without_a_daemon_is_not_held_against_those_who_worked() {
         assert_eq!(scene.home.cancel_session(id).status, 200);
         scene.home.wait_for_end(id);
     }
+    // The one that did nothing is idle all the same.
+    scene.home.wait_for_agent_status(&scene.bystander, "completed");
     check_invariants(&scene.home);
 }

@@ -1,0 +1,146 @@
+//! Ends a question set: answered, rejected, timed out or abandoned. Under one lock per set, so the first one wins.
+
+use std::io;
+
+use coven_domain::lifecycle::Lifecycle;
+use coven_domain::question::{Answer, check_answers, check_stored_answers};
+use coven_domain::question_set::{QuestionSetFact, QuestionSetState};
+use coven_domain::{QuestionSetId, Timestamp};
+
+use super::create::set_some;
+use super::fields::Fields;
+use super::lock::{self, Lock};
+use super::set::{self, QuestionSet, RequestFile, StatusFile};
+use super::{ANSWERS, QuestionError, QuestionFolder, REQUEST, STATUS, atomic};
+
+impl QuestionFolder {
+    /// Gives the answers, once they are found to fit.
+    pub fn answer(&self, id: &QuestionSetId, mut answers: Vec<Answer>, now: Timestamp) -> Result<(), QuestionError> {
+        let _lock = self.hold(id)?;
+        let set = self.read(id)?;
+        may(&set, QuestionSetFact::Answered)?;
+        check_answers(&set.questions, &answers)?;
+        for answer in answers.iter_mut().filter(|answer| answer.timestamp.is_empty()) {
+            answer.timestamp = now.to_string();
+        }
+        let mut fields = Fields::default();
+        fields.set("sessionId", id);
+        fields.set("timestamp", now);
+        fields.set("answers", &answers);
+        set_some(&mut fields, "callId", set.call_id.as_ref());
+        // The answers first: who waits for them looks for that file.
+        atomic::write(&self.dir(id).join(ANSWERS), &fields.to_text())?;
+        self.change_status(id, QuestionSetState::Completed, now, |_| {})
+    }
+
+    /// Declines to answer, with or without a reason.
+    pub fn reject(&self, id: &QuestionSetId, reason: Option<&str>, now: Timestamp) -> Result<(), QuestionError> {
+        let _lock = self.hold(id)?;
+        may(&self.read(id)?, QuestionSetFact::Rejected)?;
+        let reason = reason.map(str::trim).filter(|reason| !reason.is_empty());
+        self.change_status(id, QuestionSetState::Rejected, now, |fields| fields.set("rejectionReason", reason))
+    }
+
+    /// Ends a pending set without a human: timed out or abandoned. Completed writes down that answers are there where
+    /// whoever gave them died before it could. False: somebody was faster, and nothing was changed.
+    pub fn settle(&self, id: &QuestionSetId, state: QuestionSetState, now: Timestamp) -> Result<bool, QuestionError> {
+        self.settle_because(id, state, None, now)
+    }
+
+    /// As `settle`, with the reason for people to read.
+    pub fn abandon(&self, id: &QuestionSetId, why: &str, now: Timestamp) -> Result<bool, QuestionError> {
+        self.settle_because(id, QuestionSetState::Abandoned, Some(why), now)
+    }
+
+    fn settle_because(
+        &self,
+        id: &QuestionSetId,
+        state: QuestionSetState,
+        why: Option<&str>,
+        now: Timestamp,
+    ) -> Result<bool, QuestionError> {
+        let _lock = self.hold(id)?;
+        let dir = self.dir(id);
+        let status: StatusFile = set::with_attempts(|| set::required(&dir, id, STATUS))?;
+        let are_answered = || {
+            // Malformed ones are none.
+            set::answers(&dir, id).ok().flatten().is_some_and(|given| given.are_for(status.call_id.as_deref()))
+        };
+        let is_open = status.status == QuestionSetState::Pending;
+        let is_due = match state {
+            QuestionSetState::Completed => is_open && are_answered(),
+            QuestionSetState::TimedOut | QuestionSetState::Abandoned => is_open && !are_answered(),
+            QuestionSetState::Pending | QuestionSetState::Rejected => false,
+        };
+        if is_due {
+            self.change_status(id, state, now, |fields| set_some(fields, "abandonReason", why))?;
+        }
+        Ok(is_due)
+    }
+
+    /// Abandons a set whose answers make no sense, if they still do not. A tool that does not check what it writes calls
+    /// such a set completed.
+    pub(super) fn give_up_on_answers(&self, id: &QuestionSetId, now: Timestamp) -> Result<bool, QuestionError> {
+        let _lock = self.hold(id)?;
+        let dir = self.dir(id);
+        let request: RequestFile = set::required(&dir, id, REQUEST)?;
+        let status: StatusFile = set::required(&dir, id, STATUS)?;
+        let why = match set::answers(&dir, id) {
+            Ok(None) => return Ok(false),
+            Ok(Some(given)) => match check_stored_answers(&request.questions, &given.answers) {
+                Ok(()) => return Ok(false),
+                Err(bad) => bad.to_string(),
+            },
+            Err(QuestionError::Malformed { problem, .. }) => format!("{ANSWERS} is malformed: {problem}"),
+            Err(error) => return Err(error),
+        };
+        let is_due = matches!(status.status, QuestionSetState::Pending | QuestionSetState::Completed);
+        if is_due {
+            self.change_status(id, QuestionSetState::Abandoned, now, |fields| fields.set("abandonReason", why))?;
+        }
+        Ok(is_due)
+    }
+
+    /// Notes when somebody fetched the answers.
+    pub fn mark_read(&self, id: &QuestionSetId, now: Timestamp) -> Result<(), QuestionError> {
+        let _lock = self.hold(id)?;
+        if self.read(id)?.answers.is_none() {
+            return Err(QuestionError::NoAnswers { id: *id });
+        }
+        let dir = self.dir(id);
+        let mut fields: Fields = set::required(&dir, id, ANSWERS)?;
+        fields.set("lastReadAt", now);
+        Ok(atomic::write(&dir.join(ANSWERS), &fields.to_text())?)
+    }
+
+    fn change_status(
+        &self,
+        id: &QuestionSetId,
+        state: QuestionSetState,
+        now: Timestamp,
+        more: impl FnOnce(&mut Fields),
+    ) -> Result<(), QuestionError> {
+        let dir = self.dir(id);
+        let mut fields: Fields = set::required(&dir, id, STATUS)?;
+        fields.set("lastModified", now);
+        fields.set("status", state);
+        more(&mut fields);
+        Ok(atomic::write(&dir.join(STATUS), &fields.to_text())?)
+    }
+
+    fn hold(&self, id: &QuestionSetId) -> Result<Lock, QuestionError> {
+        lock::acquire(&self.dir(id).join(STATUS)).map_err(|error| match error {
+            QuestionError::Unwritable { source, .. } if source.kind() == io::ErrorKind::NotFound => {
+                QuestionError::NotFound { id: id.to_string() }
+            }
+            error => error,
+        })
+    }
+}
+
+fn may(set: &QuestionSet, fact: QuestionSetFact) -> Result<(), QuestionError> {
+    match set.state.after(fact) {
+        Ok(_) => Ok(()),
+        Err(refused) => Err(QuestionError::AlreadyFinished { id: set.id, state: refused.state }),
+    }
+}
