@@ -15,6 +15,7 @@ First steps:
   coven run claude \"fix the tests\"   an agent in this folder; Ctrl-\\ leaves it running
   coven run goose --acp              a conversation with an agent; `coven chat` comes back to it
   coven sessions                     browse what runs and what ran
+  coven answer                       answer what agents ask
 
 Exit codes: 0 done, 1 failed, 2 wrong usage or bad config, 3 not found, 4 refused by state,
 5 daemon or store out of reach; an attached `run` passes the harness's exit code through.";
@@ -37,7 +38,7 @@ macro_rules! verbs {
 }
 
 verbs! {
-    run, attach, chat, prompt, inbox, sessions, show, input, screen, replay, export, wait, start, finish, kill, archive,
+    run, attach, chat, prompt, inbox, ask, answer, questions, sessions, show, input, screen, replay, export, wait, start, finish, kill, archive,
     summon, sacrifice, repo, harness, events, state, daemon, init, doctor, config, db, completions, man,
 }
 

@@ -10,6 +10,7 @@ use coven_holder::client::HolderError;
 use coven_host::config::ConfigError;
 use coven_host::daemon_start::StartError;
 use coven_host::home::HomeError;
+use coven_host::questions::QuestionError;
 use coven_store::StoreError;
 
 use crate::{output, verb};
@@ -37,6 +38,8 @@ pub enum Failure {
     Store(#[from] StoreError),
     #[error(transparent)]
     Holder(#[from] HolderError),
+    #[error(transparent)]
+    Questions(#[from] QuestionError),
     #[error("{what}")]
     Usage { what: String, hint: String },
     #[error("{what}")]
@@ -87,6 +90,7 @@ impl Failure {
             Self::Missing { .. } => MISSING,
             Self::Refused { .. } => REFUSED,
             Self::Start(error) => error.exit_code(),
+            Self::Questions(error) => question_code(error),
             Self::OutOfReach { .. } | Self::Store(StoreError::Locked) => OUT_OF_REACH,
             Self::Store(_)
             | Self::Holder(_)
@@ -104,6 +108,7 @@ impl Failure {
         match self {
             Self::Client(error) => client_hint(error).to_owned(),
             Self::Store(error) => verb::db::hint(error).to_owned(),
+            Self::Questions(error) => question_hint(error).to_owned(),
             Self::Usage { hint, .. }
             | Self::Missing { hint, .. }
             | Self::Refused { hint, .. }
@@ -136,6 +141,34 @@ impl Failure {
             "" => format!("{what}."),
             hint => format!("{what}. {hint}."),
         }
+    }
+}
+
+fn question_code(error: &QuestionError) -> u8 {
+    match error {
+        QuestionError::BadQuestions(_) | QuestionError::BadAnswers(_) | QuestionError::Ambiguous { .. } => USAGE,
+        QuestionError::NotFound { .. } => MISSING,
+        QuestionError::AlreadyFinished { .. } | QuestionError::Full { .. } | QuestionError::NoAnswers { .. } => REFUSED,
+        QuestionError::Missing { .. }
+        | QuestionError::Malformed { .. }
+        | QuestionError::Contradiction { .. }
+        | QuestionError::Lock { .. }
+        | QuestionError::AtomicWrite(_)
+        | QuestionError::Unreadable { .. }
+        | QuestionError::Unwritable { .. }
+        | QuestionError::Watch { .. } => 1,
+    }
+}
+
+fn question_hint(error: &QuestionError) -> &'static str {
+    match error {
+        QuestionError::NotFound { .. } => "List the sets with `coven questions list --all`",
+        QuestionError::AlreadyFinished { .. } => "See how with `coven questions history`",
+        QuestionError::Lock { .. } => "Another program is writing it; try again in a moment",
+        QuestionError::Missing { .. } | QuestionError::Malformed { .. } | QuestionError::Contradiction { .. } => {
+            "Take it away with `coven questions dismiss`"
+        }
+        _ => "",
     }
 }
 
@@ -217,5 +250,7 @@ mod tests {
         assert_eq!(api(ErrorCode::UnknownHarness, "x").exit_code(), USAGE);
         assert_eq!(api(ErrorCode::SessionRunning, "x").exit_code(), REFUSED);
         assert_eq!(Failure::failed("no", "").exit_code(), 1);
+        assert_eq!(Failure::from(QuestionError::NotFound { id: "x".into() }).exit_code(), MISSING);
+        assert_eq!(Failure::from(QuestionError::Full { max: 1 }).exit_code(), REFUSED);
     }
 }

@@ -1,5 +1,6 @@
 //! The `coven` binary: hidden subcommands go straight to their part, everything else to the command line.
 
+mod answer;
 mod attach;
 mod chat;
 mod command_line;

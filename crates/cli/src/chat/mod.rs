@@ -8,7 +8,7 @@ mod command;
 mod content;
 mod control;
 mod diff;
-mod editor;
+pub mod editor;
 #[cfg(test)]
 mod editor_tests;
 mod feed;
@@ -39,7 +39,7 @@ mod transcript_tests;
 pub mod turn;
 mod view;
 pub mod way;
-mod wrap;
+pub mod wrap;
 
 use std::io::{self, IsTerminal};
 use std::time::{Duration, Instant};

@@ -22,11 +22,11 @@ mod scripted_daemon;
 #[cfg(test)]
 pub use scripted_daemon::read_request;
 mod state;
-mod terminal;
+pub mod terminal;
 #[cfg(test)]
 mod tests;
 pub mod text;
-mod view;
+pub mod view;
 mod watching;
 
 use std::path::PathBuf;

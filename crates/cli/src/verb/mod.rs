@@ -1,6 +1,10 @@
 //! The verbs of the command line, one file each.
 
+pub mod answer;
+mod answer_flags;
 pub mod archive;
+pub mod ask;
+mod ask_input;
 pub mod attach;
 pub mod chat;
 pub mod completions;
@@ -19,6 +23,8 @@ pub mod input;
 pub mod kill;
 pub mod man;
 pub mod prompt;
+pub mod questions;
+mod questions_text;
 pub mod replay;
 pub mod repo;
 pub mod run;

@@ -2,6 +2,8 @@
 //! built binary.
 
 mod agent;
+mod answer_screen;
+mod ask_verbs;
 mod life;
 mod store;
 mod verbs;

@@ -57,7 +57,7 @@ fn name(app: &App, id: &str) -> String {
 }
 
 /// A frame in the middle of the screen with these sentences in it; returns its inside, whose last row is the caller's.
-fn boxed(frame: &mut Frame<'_>, border: Style, title: &str, sentences: &[&str], extra: u16) -> Rect {
+pub fn boxed(frame: &mut Frame<'_>, border: Style, title: &str, sentences: &[&str], extra: u16) -> Rect {
     let screen = frame.area();
     let width = WIDTH.min(screen.width);
     let columns = usize::from(width.saturating_sub(4));

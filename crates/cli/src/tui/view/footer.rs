@@ -35,7 +35,7 @@ fn owned((key, word): (&str, &str)) -> (String, String) {
 }
 
 /// As many keys as fit. What is always there has its place at the right; what finds none is in the help.
-fn keys(left: &[(String, String)], right: &[(String, String)], columns: usize, theme: Theme) -> Line<'static> {
+pub fn keys(left: &[(String, String)], right: &[(String, String)], columns: usize, theme: Theme) -> Line<'static> {
     let size = |(key, word): &(String, String)| text::width(key) + text::width(word) + 3;
     let mut room = columns.saturating_sub(1);
     let mut kept_right: Vec<_> = right.iter().rev().take_while(|hint| take(&mut room, size(hint))).collect();

@@ -1,8 +1,8 @@
 //! Draws the browser's state. Nothing here changes it.
 
 mod details;
-mod dialog;
-mod footer;
+pub mod dialog;
+pub mod footer;
 mod header;
 pub mod help;
 mod rows;

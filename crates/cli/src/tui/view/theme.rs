@@ -54,6 +54,25 @@ impl Theme {
         Style::new().add_modifier(Modifier::REVERSED)
     }
 
+    /// Something that is decided.
+    pub fn good(self) -> Style {
+        self.color(Color::Green).add_modifier(Modifier::BOLD)
+    }
+
+    pub fn recommended(self) -> Style {
+        self.color(Color::Yellow)
+    }
+
+    /// Code between words.
+    pub fn code(self) -> Style {
+        self.color(Color::Yellow)
+    }
+
+    /// What the user typed before.
+    pub fn typed(self) -> Style {
+        Style::new().add_modifier(Modifier::ITALIC)
+    }
+
     pub fn problem(self) -> Style {
         self.color(Color::Red).add_modifier(Modifier::BOLD)
     }

@@ -1,0 +1,215 @@
+//! The answers of a command line: each `--option` and `--text` belongs to the `--question` before it.
+
+use clap::{Arg, ArgMatches, Args, Command, FromArgMatches, value_parser};
+use coven_domain::question::{Answer, Choice, Question};
+
+use crate::failure::Failure;
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Piece {
+    /// What follows is about this question, counted from 1.
+    Question(usize),
+    Option(String),
+    Text(String),
+}
+
+/// The flags in the order they were given.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Pieces(Vec<Piece>);
+
+impl Args for Pieces {
+    fn augment_args(command: Command) -> Command {
+        let option = Arg::new("option")
+            .long("option")
+            .value_name("LABEL")
+            .action(clap::ArgAction::Append)
+            .help("Choose this option; give several for a multiple choice");
+        let text = Arg::new("text")
+            .long("text")
+            .value_name("TEXT")
+            .action(clap::ArgAction::Append)
+            .help("Answer in your own words");
+        let question = Arg::new("question")
+            .long("question")
+            .value_name("N")
+            .action(clap::ArgAction::Append)
+            .value_parser(value_parser!(usize))
+            .help("Which question the flags after this one answer, counted from 1 [default: the only one]");
+        command.args([option, text, question])
+    }
+
+    fn augment_args_for_update(command: Command) -> Command {
+        Self::augment_args(command)
+    }
+}
+
+impl FromArgMatches for Pieces {
+    fn from_arg_matches(matches: &ArgMatches) -> Result<Self, clap::Error> {
+        let mut placed: Vec<(usize, Piece)> = Vec::new();
+        let places = |name: &str| matches.indices_of(name).into_iter().flatten();
+        let texts = |name: &str| matches.get_many::<String>(name).into_iter().flatten().cloned();
+        placed.extend(places("option").zip(texts("option").map(Piece::Option)));
+        placed.extend(places("text").zip(texts("text").map(Piece::Text)));
+        let numbers = matches.get_many::<usize>("question").into_iter().flatten().copied();
+        placed.extend(places("question").zip(numbers.map(Piece::Question)));
+        placed.sort_by_key(|(place, _)| *place);
+        Ok(Self(placed.into_iter().map(|(_, piece)| piece).collect()))
+    }
+
+    fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), clap::Error> {
+        *self = Self::from_arg_matches(matches)?;
+        Ok(())
+    }
+}
+
+impl Pieces {
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// The answers to these questions. Their times are set when they are written.
+    pub fn answers(&self, questions: &[Question]) -> Result<Vec<Answer>, Failure> {
+        let mut chosen: Vec<(Vec<String>, Option<String>)> = vec![Default::default(); questions.len()];
+        let mut at = (questions.len() == 1).then_some(0);
+        for piece in &self.0 {
+            if let Piece::Question(number) = piece {
+                at = Some(number.checked_sub(1).filter(|place| *place < questions.len()).ok_or_else(|| {
+                    let count = questions.len();
+                    Failure::usage(format!("there is no question {number}"), format!("The set has {count}"))
+                })?);
+                continue;
+            }
+            let Some(place) = at else {
+                return Err(Failure::usage(
+                    format!("the set has {} questions", questions.len()),
+                    "Say which one an answer is for: --question 1 --option A --question 2 --option B",
+                ));
+            };
+            match piece {
+                Piece::Option(given) => {
+                    let label =
+                        find(&questions[place].options, given).ok_or_else(|| unknown(place, questions, given))?;
+                    chosen[place].0.push(label.to_owned());
+                }
+                Piece::Text(text) if chosen[place].1.is_some() || text.trim().is_empty() => {
+                    return Err(Failure::usage(
+                        format!("question {} needs one text that says something", place + 1),
+                        "Give --text once for each question",
+                    ));
+                }
+                Piece::Text(text) => chosen[place].1 = Some(text.clone()),
+                Piece::Question(_) => {}
+            }
+        }
+        let answers = questions.iter().zip(chosen).enumerate();
+        answers.map(|(place, (question, chosen))| answer(place, question, chosen)).collect()
+    }
+}
+
+fn answer(
+    question_index: usize,
+    question: &Question,
+    (mut labels, custom_text): (Vec<String>, Option<String>),
+) -> Result<Answer, Failure> {
+    let number = question_index + 1;
+    if labels.is_empty() && custom_text.is_none() {
+        return Err(Failure::usage(
+            format!("question {number} has no answer"),
+            format!("Add --question {number} --option LABEL, or --text; every question needs one"),
+        ));
+    }
+    let mut answer = Answer { question_index, custom_text, ..Answer::default() };
+    if question.multi_select {
+        answer.selected_options = (!labels.is_empty()).then_some(labels);
+    } else if labels.len() > 1 || (labels.len() == 1 && answer.custom_text.is_some()) {
+        return Err(Failure::usage(
+            format!("question {number} is a single choice"),
+            "Give one --option, or one --text instead",
+        ));
+    } else {
+        answer.selected_option = labels.pop();
+    }
+    Ok(answer)
+}
+
+/// The label that was meant: itself, or the only one that differs in case or by the mark of a recommendation.
+fn find<'a>(options: &'a [Choice], given: &str) -> Option<&'a str> {
+    if let Some(exact) = options.iter().find(|option| option.label == given) {
+        return Some(&exact.label);
+    }
+    let bare = |label: &str| {
+        let label = label.to_lowercase();
+        let marks = ["(recommended)", "[recommended]", "(추천)", "[추천]"];
+        marks.iter().fold(label, |label, mark| label.replace(mark, "")).trim().to_owned()
+    };
+    let mut meant = options.iter().filter(|option| bare(&option.label) == bare(given));
+    match (meant.next(), meant.next()) {
+        (Some(only), None) => Some(&only.label),
+        _ => None,
+    }
+}
+
+fn unknown(place: usize, questions: &[Question], given: &str) -> Failure {
+    let labels: Vec<String> = questions[place].options.iter().map(|option| format!("{:?}", option.label)).collect();
+    Failure::usage(format!("question {} has no option {given:?}", place + 1), format!("It has {}", labels.join(", ")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn question(multi_select: bool) -> Question {
+        let option = |label: &str| Choice { label: label.into(), description: None };
+        let options = vec![option("SQLite (Recommended)"), option("B"), option("b")];
+        Question { options, prompt: "Which?".into(), title: "W".into(), multi_select }
+    }
+
+    fn pieces(line: &[&str]) -> Pieces {
+        let command = Pieces::augment_args(Command::new("answer").no_binary_name(true));
+        let matches = command.try_get_matches_from(line).expect("a good line");
+        Pieces::from_arg_matches(&matches).expect("always")
+    }
+
+    fn refusal(line: &[&str], questions: &[Question]) -> String {
+        pieces(line).answers(questions).expect_err("refused").sentence()
+    }
+
+    #[test]
+    fn flags_belong_to_the_question_before_them() {
+        let questions = [question(false), question(true)];
+        let line =
+            ["--question", "2", "--option", "B", "--text", "mine", "--option", "b", "--question", "1", "--option", "b"];
+        let answers = pieces(&line).answers(&questions).expect("good answers");
+        let first = Answer { selected_option: Some("b".into()), ..Answer::default() };
+        let second = Answer {
+            question_index: 1,
+            selected_options: Some(vec!["B".into(), "b".into()]),
+            custom_text: Some("mine".into()),
+            ..Answer::default()
+        };
+        assert_eq!(answers, [first, second]);
+    }
+
+    #[test]
+    fn a_label_may_be_given_without_its_mark() {
+        let answers = pieces(&["--option", "sqlite"]).answers(&[question(false)]).expect("good answers");
+        assert_eq!(answers[0].selected_option.as_deref(), Some("SQLite (Recommended)"));
+    }
+
+    #[test]
+    fn what_is_wrong_is_refused_with_the_reason() {
+        let single = [question(false)];
+        assert_eq!(
+            refusal(&["--option", "ZZZ"], &single),
+            "question 1 has no option \"ZZZ\". It has \"SQLite (Recommended)\", \"B\", \"b\"."
+        );
+        assert!(refusal(&["--option", "B", "--option", "b"], &single).contains("is a single choice"));
+        assert!(refusal(&["--option", "B", "--text", "x"], &single).contains("is a single choice"));
+        assert!(refusal(&["--text", " "], &single).contains("says something"));
+        assert!(refusal(&["--question", "2", "--option", "B"], &single).contains("no question 2"));
+        assert!(refusal(&["--question", "0", "--option", "B"], &single).contains("no question 0"));
+        let both = [question(false), question(true)];
+        assert!(refusal(&["--option", "B"], &both).contains("the set has 2 questions"));
+        assert!(refusal(&["--question", "1", "--option", "B"], &both).contains("question 2 has no answer"));
+    }
+}

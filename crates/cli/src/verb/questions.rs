@@ -1,0 +1,231 @@
+//! `coven questions`: the question sets of this user, whoever asked them.
+
+use std::io::{self, BufRead, IsTerminal, Write};
+use std::process::ExitCode;
+
+use clap::Subcommand;
+use clap::builder::NonEmptyStringValueParser;
+use coven_domain::question::{format_answers, format_rejection, header};
+use coven_domain::question_set::QuestionSetState;
+use coven_host::clock;
+use coven_host::questions::{Listed, QuestionError, QuestionFolder, QuestionSet};
+use serde_json::Value;
+
+use super::ask::{ABANDONED, REJECTED, TIMED_OUT};
+use super::questions_text::{details, history_table, list_table, listed_record, mentions, pretty, record};
+use crate::command_line::Place;
+use crate::failure::{Failure, REFUSED};
+use crate::{output, wording};
+
+/// Lists the questions of agents, shows them, takes them away, and gives their answers
+#[derive(Debug, clap::Args)]
+#[command(
+    args_conflicts_with_subcommands = true,
+    after_help = "Examples:
+  coven questions                        what waits for an answer, the oldest first
+  coven questions list --all --json | jq -r '.[].status'
+  coven questions show 1a2b
+  coven questions answers 1a2b           as the agent gets them
+  coven questions history --search database
+  coven questions dismiss 1a2b           into the archive; whoever waits for it is told
+
+Answer them with `coven answer`. Needs no daemon and no home: the sets are folders below AUQ_SESSION_DIR, else below
+$XDG_DATA_HOME/auq/sessions."
+)]
+pub struct Args {
+    #[command(subcommand)]
+    verb: Option<Verb>,
+    #[command(flatten)]
+    list: List,
+}
+
+#[derive(Debug, clap::Args)]
+struct List {
+    /// What is finished or broken too
+    #[arg(long)]
+    all: bool,
+    /// Print the records
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Debug, clap::Args)]
+struct Set {
+    /// The set: its id, or any beginning of it that no other set has
+    #[arg(value_name = "ID", value_parser = NonEmptyStringValueParser::new())]
+    id: String,
+}
+
+#[derive(Debug, Subcommand)]
+enum Verb {
+    /// Lists the sets that wait for an answer, the oldest first
+    List(List),
+    /// Shows one set: its questions, options and answers
+    Show {
+        #[command(flatten)]
+        set: Set,
+        /// Print the record
+        #[arg(long)]
+        json: bool,
+    },
+    /// Takes a set away, into the archive
+    Dismiss {
+        #[command(flatten)]
+        set: Set,
+        /// Do not ask, although it waits for an answer
+        #[arg(long)]
+        yes: bool,
+    },
+    /// Lists the sets that are finished, the newest first
+    History {
+        /// Only sets with these words in questions, options or answers
+        #[arg(long, value_name = "WORDS")]
+        search: Option<String>,
+        /// At most so many
+        #[arg(long, value_name = "N", default_value_t = 20)]
+        limit: usize,
+        /// Print the records
+        #[arg(long)]
+        json: bool,
+    },
+    /// Prints the answers as the agent gets them, and marks them as read
+    #[command(after_help = "Exits with 0 if there are answers, 4 while it waits for them, 10 if it was rejected,
+11 if it timed out, 12 if it was abandoned.")]
+    Answers {
+        #[command(flatten)]
+        set: Set,
+        /// Print the record
+        #[arg(long)]
+        json: bool,
+    },
+}
+
+pub fn run(args: Args, _place: &Place) -> Result<ExitCode, Failure> {
+    let folder = QuestionFolder::locate();
+    match args.verb.unwrap_or(Verb::List(args.list)) {
+        Verb::List(how) => list(&folder, &how)?,
+        Verb::Show { set, json } => {
+            let set = folder.read(&folder.find(&set.id)?)?;
+            match json {
+                true => output::bytes(pretty(&record(&set)).as_bytes())?,
+                false => output::bytes(details(&set, clock::now()).as_bytes())?,
+            }
+        }
+        Verb::Dismiss { set, yes } => dismiss(&folder, &set.id, yes)?,
+        Verb::History { search, limit, json } => history(&folder, search.as_deref(), limit, json)?,
+        Verb::Answers { set, json } => return answers(&folder, &set.id, json),
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn list(folder: &QuestionFolder, how: &List) -> Result<(), Failure> {
+    let mut listed = folder.list()?;
+    let count = listed.len();
+    let is_waiting = |listed: &Listed| matches!(listed, Listed::Sound(set) if set.state == QuestionSetState::Pending);
+    let broken = listed.iter().filter(|listed| matches!(listed, Listed::Broken { .. })).count();
+    listed.retain(|listed| how.all || is_waiting(listed));
+    if broken > 0 && !how.all {
+        output::note(format_args!("{broken} broken, left out; --all shows why"));
+    }
+    if how.json {
+        let records: Vec<Value> = listed.iter().map(listed_record).collect();
+        return output::bytes(pretty(&Value::Array(records)).as_bytes());
+    }
+    if listed.is_empty() {
+        let hint = if count > broken && !how.all { "; `coven questions history` has what is finished" } else { "" };
+        output::note(format_args!("no questions wait{hint}"));
+        return Ok(());
+    }
+    print_table(&list_table(&listed, clock::now()))
+}
+
+fn history(folder: &QuestionFolder, search: Option<&str>, limit: usize, as_json: bool) -> Result<(), Failure> {
+    let finished = |listed| match listed {
+        Listed::Sound(set) if set.state != QuestionSetState::Pending => Some(set),
+        Listed::Sound(_) | Listed::Broken { .. } => None,
+    };
+    let mut sets: Vec<QuestionSet> = folder.list()?.into_iter().filter_map(finished).collect();
+    sets.retain(|set| search.is_none_or(|words| mentions(set, words)));
+    sets.sort_by_key(|set| std::cmp::Reverse((set.modified_at, set.id)));
+    sets.truncate(limit);
+    if as_json {
+        return output::bytes(pretty(&Value::Array(sets.iter().map(record).collect())).as_bytes());
+    }
+    if sets.is_empty() {
+        output::note(format_args!(
+            "nothing is finished{}",
+            if search.is_some() { " with these words in it" } else { "" }
+        ));
+        return Ok(());
+    }
+    print_table(&history_table(&sets, clock::now()))
+}
+
+fn print_table(table: &crate::table::Table) -> Result<(), Failure> {
+    let width = output::terminal_size().map(|(_, cols)| usize::from(cols));
+    output::bytes(table.text(width).as_bytes())
+}
+
+fn dismiss(folder: &QuestionFolder, prefix: &str, is_meant: bool) -> Result<(), Failure> {
+    let id = folder.find(prefix)?;
+    // A broken set cannot be read, and nobody waits for it.
+    let is_waiting = folder.read(&id).is_ok_and(|set| set.state == QuestionSetState::Pending);
+    if is_waiting && !is_meant {
+        if !(io::stdin().is_terminal() && io::stderr().is_terminal()) {
+            let what = format!("the set waits for an answer and dismissing it was not confirmed: {id}");
+            return Err(Failure::usage(what, "Add --yes if it is meant"));
+        }
+        confirm(&format!("It waits for an answer. Dismiss it all the same ({id})? [y/N] "))?;
+    }
+    folder.dismiss(&id)?;
+    output::line(format_args!("dismissed, kept in {}: {id}", folder.archive().display()))
+}
+
+fn confirm(question: &str) -> Result<(), Failure> {
+    let mut err = io::stderr().lock();
+    err.write_all(question.as_bytes()).and_then(|()| err.flush()).map_err(Failure::Output)?;
+    let mut answer = String::new();
+    io::stdin().lock().read_line(&mut answer).map_err(Failure::Input)?;
+    match answer.trim() {
+        "y" | "Y" | "yes" => Ok(()),
+        _ => Err(Failure::refused("nothing was dismissed", "Type y to dismiss it")),
+    }
+}
+
+fn answers(folder: &QuestionFolder, prefix: &str, as_json: bool) -> Result<ExitCode, Failure> {
+    let id = folder.find(prefix)?;
+    let set = folder.read(&id)?;
+    let word = set.state.as_str();
+    let (code, text) = match (set.state, &set.answers) {
+        (QuestionSetState::Completed, Some(given)) => {
+            let answers = format_answers(&set.questions, &given.answers);
+            (0, format!("{}\n\n{answers}", header(&id, Some(set.questions.len()), None)))
+        }
+        (QuestionSetState::Rejected, _) => {
+            let rejection = format_rejection(set.rejection_reason.as_deref());
+            (REJECTED, format!("{}\n\n{}", header(&id, None, Some(word)), rejection.trim_end()))
+        }
+        (QuestionSetState::Pending, _) | (QuestionSetState::Completed, None) => {
+            (REFUSED, format!("{}\n\nNo answers yet.", header(&id, None, Some(word))))
+        }
+        (QuestionSetState::TimedOut, _) => {
+            (TIMED_OUT, format!("{}\n\nSession status: {word}", header(&id, None, Some(word))))
+        }
+        (QuestionSetState::Abandoned, _) => {
+            (ABANDONED, format!("{}\n\nSession status: {word}", header(&id, None, Some(word))))
+        }
+    };
+    match as_json {
+        true => output::bytes(pretty(&record(&set)).as_bytes())?,
+        false if output::is_terminal() => output::line(format_args!("{}", wording::readable(&text)))?,
+        false => output::line(format_args!("{text}"))?,
+    }
+    if code == 0 {
+        match folder.mark_read(&id, clock::now()) {
+            // Somebody dismissed it since: it has been read all the same.
+            Ok(()) | Err(QuestionError::NotFound { .. } | QuestionError::NoAnswers { .. }) => {}
+            Err(error) => return Err(error.into()),
+        }
+    }
+    Ok(ExitCode::from(code))
+}
