@@ -40,7 +40,7 @@ fn signal(child: &Child, signal: Signal) {
 }
 
 #[test]
-fn an_asker_gets_the_answers_in_the_exact_format() {
+fn ask_25_ask_26_ask_27_an_asker_gets_the_answers_in_the_exact_format() {
     let home = TestHome::new();
     let asker = ask(&home, &[TWO]);
     let id = waiting(&home);
@@ -154,7 +154,37 @@ fn an_asker_need_not_wait() {
 }
 
 #[test]
-fn a_wrong_answer_is_refused_with_the_reason_and_the_set_stays_open() {
+fn ask_28_none_of_several_is_an_answer_and_said_so() {
+    let home = TestHome::new();
+    let asker = ask(&home, &[TWO]);
+    let id = waiting(&home);
+
+    let none = r#"{"0":{"selectedOption":"PostgreSQL"},"1":{"selectedOptions":[]}}"#;
+    home.coven(&["answer", &id, "--answers", none]).done();
+
+    assert!(end(asker).stdout.ends_with("2. Which features?\n→ (No selection)\n"));
+}
+
+#[test]
+fn ask_13_a_lock_that_a_dead_process_left_behind_holds_nobody_up() {
+    let home = TestHome::new();
+    let mut asker = ask(&home, &[TWO]);
+    let id = waiting(&home);
+    let dead = asker.id();
+    signal(&asker, Signal::KILL);
+    asker.wait().expect("our child");
+    let set = home.user().join(".local/share/auq/sessions").join(&id);
+    let lock = set.join("status.json.lock");
+    fs::write(&lock, dead.to_string()).expect("room on disk");
+
+    home.coven(&["answer", &id, "--reject", "--reason", "nobody asks any more"]).done();
+
+    assert_eq!(status(&home, &id), "rejected");
+    assert!(!lock.exists());
+}
+
+#[test]
+fn ask_29_a_wrong_answer_is_refused_with_the_reason_and_the_set_stays_open() {
     let home = TestHome::new();
     let id = home.coven(&["ask", TWO, "--no-wait"]).done().trim().to_owned();
     for (answers, reason) in [

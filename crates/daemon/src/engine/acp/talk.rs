@@ -88,18 +88,22 @@ impl Engine {
             true => tokio::task::block_in_place(read),
             false => read(),
         };
-        if let Err(error) = taken {
-            tracing::error!(session = %live.id, %error, "an agent's output cannot be read; trying again");
-            return Read::Failed;
-        }
         for oddity in &step.oddities {
             tracing::debug!(session = %live.id, oddity, "from the agent");
         }
         if talk.read_to > before || !step.is_empty() {
             conversation.touch(coven_host::clock::now());
+            // Also what came before a piece that cannot be read: the cursor stands behind it.
             self.settle_until_stored(conversation, &mut talk, step).await;
         }
-        if talk.fed_to < end { Read::Behind } else { Read::UpToDate }
+        match taken {
+            Err(error) => {
+                tracing::error!(session = %live.id, %error, "an agent's output cannot be read; trying again");
+                Read::Failed
+            }
+            Ok(()) if talk.fed_to < end => Read::Behind,
+            Ok(()) => Read::UpToDate,
+        }
     }
 
     /// The agent did not open a session in time.
