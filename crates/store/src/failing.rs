@@ -213,10 +213,6 @@ impl Tx for FailingTx {
         self.reading()?.permission(id).await
     }
 
-    async fn pending_permissions(&mut self, id: SessionId) -> Result<Vec<Permission>, StoreError> {
-        self.reading()?.pending_permissions(id).await
-    }
-
     async fn active_sessions(&mut self, channel: Channel) -> Result<u64, StoreError> {
         self.reading()?.active_sessions(channel).await
     }

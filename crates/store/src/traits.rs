@@ -98,8 +98,6 @@ pub trait Tx: Send {
     async fn save_conversation(&mut self, id: SessionId, progress: &Progress<'_>) -> Result<(), StoreError>;
 
     async fn permission(&mut self, id: PermissionId) -> Result<Option<Permission>, StoreError>;
-    /// The open requests of a session, oldest first.
-    async fn pending_permissions(&mut self, id: SessionId) -> Result<Vec<Permission>, StoreError>;
 
     /// How many sessions of this channel are launching or running.
     async fn active_sessions(&mut self, channel: Channel) -> Result<u64, StoreError>;

@@ -13,7 +13,7 @@ use tokio::sync::OwnedMutexGuard;
 use super::connection::Lock;
 use super::{aside, entries, events, messages, permissions, repos, sessions, to_json};
 use crate::record::SessionRecord;
-use crate::{Change, PermissionQuery, Progress, StoreError, Tx};
+use crate::{Change, Progress, StoreError, Tx};
 
 /// The one connection that writes. It closes before the lock goes.
 pub(super) struct Writer {
@@ -145,11 +145,6 @@ impl Tx for SqliteTx {
 
     async fn permission(&mut self, id: PermissionId) -> Result<Option<Permission>, StoreError> {
         permissions::by_id(self.connection()?, id)
-    }
-
-    async fn pending_permissions(&mut self, id: SessionId) -> Result<Vec<Permission>, StoreError> {
-        let query = PermissionQuery { session: Some(id), ..PermissionQuery::default() };
-        permissions::list(self.connection()?, &query)
     }
 
     async fn active_sessions(&mut self, channel: Channel) -> Result<u64, StoreError> {

@@ -15,6 +15,7 @@ use serde_json::{Map, json};
 
 use super::super::Engine;
 use super::super::launch::NewSession;
+use super::outbox::placed;
 use super::settle::write_step;
 use super::{must_speak_acp, new_step};
 use crate::error::EngineError;
@@ -110,14 +111,7 @@ impl Engine {
         }
         tx.record(Change::SessionCreated(session.clone()), now).await?;
         write_step(&mut tx, id, step, &[], now).await?;
-        let mut lines = Vec::new();
-        let mut written_to = 0;
-        for line in &step.lines {
-            let line = format!("{line}\n");
-            let begins_at = written_to;
-            written_to += line.len() as u64;
-            lines.push((begins_at, line));
-        }
+        let (lines, written_to) = placed(&step.lines, 0);
         let state = serde_json::to_string(machine.state()).expect("a state has text keys only");
         let progress =
             Progress { read_to: 0, written_to, delivered_to: 0, active_at: None, state: Some(&state), lines: &lines };

@@ -5,10 +5,10 @@ use std::sync::Arc;
 use coven_domain::SessionId;
 use coven_domain::permission::{AnsweredBy, Decision, NoAnswer, Permission};
 use coven_host::clock;
-use coven_store::{Change, PermissionQuery, Progress};
+use coven_store::PermissionQuery;
 
 use super::super::Engine;
-use super::new_step;
+use super::{PATIENCE, new_step};
 use crate::error::EngineError;
 
 /// How somebody answers: with one of the agent's options, or with a word that stands for one.
@@ -70,48 +70,16 @@ impl Engine {
             return Err(no_answer(NoAnswer::Cancelled));
         };
         // Whoever holds the conversation decides: two answers at once come one after the other.
-        let mut talk = conversation.talk().await;
-        let now = clock::now();
-        let mut tx = self.store.begin_unsynced().await?;
-        let mut known = tx
-            .permission(permission.id)
-            .await?
-            .ok_or_else(|| EngineError::QuestionNotFound(permission.id.to_string()))?;
-        known.answered(&option, AnsweredBy::Human, now).map_err(no_answer)?;
+        let waited = tokio::time::timeout(PATIENCE, conversation.talk()).await;
+        let mut talk = waited.map_err(|_| EngineError::Busy(conversation.id))?;
+        let mut known = self.find_permission(&permission.id.to_string()).await?;
+        known.answered(&option, AnsweredBy::Human, clock::now()).map_err(no_answer)?;
         let before = talk.machine.state().clone();
         let mut step = new_step();
         if talk.is_over || !talk.machine.decide(known.id, Some(&option), &mut step) {
             return Err(no_answer(NoAnswer::Cancelled));
         }
-        let stored = async {
-            tx.record(Change::PermissionChanged { permission: known.clone(), event: "answered" }, now).await?;
-            let lines: Vec<(u64, String)> = vec![(talk.written_to, format!("{}\n", step.lines[0]))];
-            let written_to = talk.written_to + lines[0].1.len() as u64;
-            let state = serde_json::to_string(talk.machine.state()).expect("a state has text keys only");
-            let progress = Progress {
-                read_to: talk.read_to,
-                written_to,
-                delivered_to: conversation.outbox.delivered_to(),
-                active_at: Some(now),
-                state: Some(&state),
-                lines: &lines,
-            };
-            tx.save_conversation(conversation.id, &progress).await?;
-            self.commit(tx).await?;
-            Ok::<_, coven_store::StoreError>((lines, written_to))
-        };
-        match stored.await {
-            Ok((lines, written_to)) => {
-                talk.written_to = written_to;
-                conversation.outbox.push(lines);
-                conversation.touch(now);
-                conversation.tell_change();
-                Ok(known)
-            }
-            Err(error) => {
-                talk.machine = coven_acp::Machine::back_to(before);
-                Err(error.into())
-            }
-        }
+        self.settle(&conversation, &mut talk, before, step, Some(known.clone())).await?;
+        Ok(known)
     }
 }

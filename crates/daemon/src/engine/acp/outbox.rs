@@ -22,6 +22,19 @@ const PIECE: usize = MAX_BODY - 8;
 const MOST_WAITING: usize = 16 << 20;
 const CONNECT_AGAIN: Duration = Duration::from_millis(100);
 
+/// Lines with the byte of the agent's input that each begins at, and where the next one will.
+pub(super) fn placed(lines: &[String], mut from: u64) -> (Vec<(u64, String)>, u64) {
+    let placed = lines
+        .iter()
+        .map(|line| {
+            let (begins_at, line) = (from, format!("{line}\n"));
+            from += line.len() as u64;
+            (begins_at, line)
+        })
+        .collect();
+    (placed, from)
+}
+
 /// The bytes of an agent's input that its holder may not have. The journal counts what it has.
 pub(super) struct Outbox {
     waiting: Mutex<VecDeque<(u64, String)>>,

@@ -85,7 +85,7 @@ impl Engine {
         let before = talk.machine.state().clone();
         let mut step = new_step();
         let decided = decide(&mut talk, &mut step)?;
-        self.settle(conversation, &mut talk, before, step).await?;
+        self.settle(conversation, &mut talk, before, step, None).await?;
         Ok(decided)
     }
 

@@ -12,6 +12,7 @@ use coven_store::{Change, Progress, StoreError, Tx};
 use serde_json::json;
 
 use super::super::Engine;
+use super::outbox::placed;
 use super::{Conversation, Talk};
 use crate::error::EngineError;
 use crate::fault;
@@ -48,8 +49,10 @@ impl Engine {
         talk: &mut Talk,
         before: coven_acp::State,
         mut step: Step,
+        answered: Option<Permission>,
     ) -> Result<(), EngineError> {
-        let permissions = self.decide_by_rule(conversation, talk, &mut step);
+        let mut permissions = self.decide_by_rule(conversation, talk, &mut step);
+        permissions.extend(answered);
         if let Err(error) = self.store_step(conversation, talk, &step, &permissions).await {
             talk.machine = coven_acp::Machine::back_to(before);
             return Err(error.into());
@@ -106,16 +109,7 @@ impl Engine {
         let (id, now) = (conversation.id, clock::now());
         let mut tx = self.store.begin_unsynced().await?;
         write_step(&mut tx, id, step, permissions, now).await?;
-        let mut written_to = talk.written_to;
-        let lines: Vec<(u64, String)> = step
-            .lines
-            .iter()
-            .map(|line| {
-                let (begins_at, line) = (written_to, format!("{line}\n"));
-                written_to += line.len() as u64;
-                (begins_at, line)
-            })
-            .collect();
+        let (lines, written_to) = placed(&step.lines, talk.written_to);
         let state = step
             .has_new_state
             .then(|| serde_json::to_string(talk.machine.state()).expect("a state has text keys only"));
