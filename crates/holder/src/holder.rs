@@ -16,6 +16,7 @@ use crate::SOCKET;
 use crate::ending::{Ending, Left, signal_group};
 use crate::first_words::FirstWords;
 use crate::journal::Record;
+use crate::pipe_rest::PipeRest;
 use crate::recorder::Recorder;
 use crate::signals::Signals;
 use crate::spec::Spec;
@@ -60,6 +61,7 @@ pub struct Holder {
     is_input_closing: bool,
     /// The terminal has no other end right now, or the pipe is closed.
     is_output_closed: bool,
+    pipe_rest: PipeRest,
     reopen_at: Option<Instant>,
     ending: Option<Ending>,
     left: Left,
@@ -94,6 +96,7 @@ impl Holder {
             stderr: Stderr::default(),
             is_input_closing: false,
             is_output_closed: false,
+            pipe_rest: PipeRest::default(),
             reopen_at: None,
             ending: None,
             left: Left::Harness,
@@ -163,7 +166,11 @@ impl Holder {
     // --- waiting -----------------------------------------------------------------------------------------------
 
     fn wants_output(&self) -> bool {
-        self.held.is_empty() && !self.is_output_closed && !self.is_exit_noted && self.recorder.wants_output()
+        self.held.is_empty()
+            && self.pipe_rest.is_over()
+            && !self.is_output_closed
+            && !self.is_exit_noted
+            && self.recorder.wants_output()
     }
 
     fn wants_stderr(&self) -> bool {
@@ -223,6 +230,7 @@ impl Holder {
         [
             self.recorder.next_deadline(),
             self.first_words.as_ref().map(FirstWords::next_deadline),
+            self.pipe_rest.until(),
             self.reopen_at,
             self.accept_at,
             self.ending.as_ref().filter(|_| !self.is_exit_noted).map(|it| it.next_deadline(self.left)),
@@ -262,6 +270,9 @@ impl Holder {
             }
         }
         self.held = 0..filled;
+        if !self.harness.is_terminal {
+            self.pipe_rest.read(filled, Instant::now());
+        }
         if let Some(words) = self.first_words.as_mut().filter(|_| filled > 0) {
             words.heard(Instant::now());
         }
@@ -316,6 +327,7 @@ impl Holder {
                 self.first_words = None;
             }
         }
+        self.pipe_rest.tick(now);
         self.accept_at = self.accept_at.filter(|at| now < *at);
         let is_ended = match &mut self.ending {
             Some(ending) if !self.is_exit_noted => ending.step(self.left, now),

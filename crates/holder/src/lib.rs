@@ -9,6 +9,7 @@ mod holder;
 pub mod journal;
 pub mod log;
 pub mod process;
+mod pipe_rest;
 mod recorder;
 mod run;
 mod signals;

@@ -23,6 +23,8 @@ use crate::fault;
 
 /// Entries go to the store this long after they were written down: the journal has them already.
 const LEDGER_DELAY: Duration = Duration::from_millis(100);
+/// The same where no screen is kept: who wants to read the ledger has it brought up to date.
+const UNSEEN_LEDGER_DELAY: Duration = Duration::from_secs(1);
 const STORE_RETRY: Duration = Duration::from_secs(1);
 pub(crate) const HOLDER_GONE: &str = "the session's holder ended without an exit status";
 
@@ -93,6 +95,7 @@ impl Engine {
     async fn follow(self: &Arc<Self>, live: &Arc<LiveSession>, mut stream: UnixStream) {
         let (mut decoder, mut buffer) = (Decoder::default(), vec![0; 4096].into_boxed_slice());
         let mut store_at: Option<Instant> = None;
+        let delay = if live.model.is_some() { LEDGER_DELAY } else { UNSEEN_LEDGER_DELAY };
         let hello = [Request::Hello { version: VERSION }.encode(), Request::Watch.encode()].concat();
         if stream.write_all(&hello).await.is_err() {
             return;
@@ -127,8 +130,10 @@ impl Engine {
                             }
                         }
                         if has_moved {
-                            self.journal_moved(live).await;
-                            store_at.get_or_insert_with(|| Instant::now() + LEDGER_DELAY);
+                            if live.model.is_some() {
+                                self.journal_moved(live).await;
+                            }
+                            store_at.get_or_insert_with(|| Instant::now() + delay);
                         }
                     }
                 },
@@ -137,16 +142,18 @@ impl Engine {
                     if !replies.is_empty() {
                         let _ = stream.write_all(&Request::Answer(replies).encode()).await;
                     }
-                    store_at.get_or_insert_with(|| Instant::now() + LEDGER_DELAY);
+                    store_at.get_or_insert_with(|| Instant::now() + delay);
                 }
                 () = sleep_until(store_at.unwrap_or_else(Instant::now)), if store_at.is_some() => {
                     store_at = None;
+                    self.journal_moved(live).await;
                     if let Err(error) = self.store_ledger(live).await {
                         tracing::warn!(session = %live.id, %error, "the ledger could not be written; trying again");
                         store_at = Some(Instant::now() + STORE_RETRY);
                     }
                 }
                 () = self.stopped() => {
+                    self.journal_moved(live).await;
                     let _ = self.store_ledger(live).await;
                     return;
                 }

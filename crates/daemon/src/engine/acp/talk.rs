@@ -16,6 +16,9 @@ use super::{Conversation, Talk, new_step};
 
 /// What streams in is stored this often: a reader sees it at once, and a thousand chunks a second are a few writes.
 const PACE: Duration = Duration::from_millis(40);
+/// One conversation may keep the daemon busy for this part of the time: where many stream at once each is stored less often.
+const SHARE: u32 = 32;
+const SLOWEST_PACE: Duration = Duration::from_millis(200);
 const READ_BYTES: usize = 256 << 10;
 /// More than this is taken in several steps, so that others get their turn.
 const STEP_BYTES: u64 = 8 << 20;
@@ -52,13 +55,14 @@ impl Engine {
                 }
                 Read::Over => return,
             }
+            let pace = (stored_at.elapsed() * SHARE).clamp(PACE, SLOWEST_PACE);
             let opens = conversation.talk().await.machine.waits_to_open();
             tokio::select! {
                 changed = progress.changed() => {
                     if changed.is_err() {
                         return;
                     }
-                    sleep_until(stored_at + PACE).await;
+                    sleep_until(stored_at + pace).await;
                 }
                 () = sleep_until(deadline), if opens => self.open_in_vain(conversation).await,
                 () = live.ended() => return,
