@@ -9,6 +9,7 @@ pub mod health;
 pub mod inbox;
 pub mod message;
 pub mod repo;
+pub mod route;
 pub mod session;
 pub mod state;
 

@@ -7,6 +7,7 @@ use std::process::ExitCode;
 
 use coven_api::{ClientError, ErrorCode};
 use coven_holder::client::HolderError;
+use coven_host::agent_mcp::InstallError;
 use coven_host::config::ConfigError;
 use coven_host::daemon_start::StartError;
 use coven_host::home::HomeError;
@@ -40,6 +41,10 @@ pub enum Failure {
     Holder(#[from] HolderError),
     #[error(transparent)]
     Questions(#[from] QuestionError),
+    #[error(transparent)]
+    Install(#[from] InstallError),
+    #[error(transparent)]
+    Mcp(#[from] coven_mcp::ServeError),
     #[error("{what}")]
     Usage { what: String, hint: String },
     #[error("{what}")]
@@ -87,6 +92,8 @@ impl Failure {
         match self {
             Self::Client(error) => error.exit_code(),
             Self::Home(_) | Self::Config(_) | Self::Usage { .. } => USAGE,
+            Self::Install(InstallError::NoHome | InstallError::Malformed { .. }) => USAGE,
+            Self::Install(InstallError::Moved { .. }) => REFUSED,
             Self::Missing { .. } => MISSING,
             Self::Refused { .. } => REFUSED,
             Self::Start(error) => error.exit_code(),
@@ -94,6 +101,8 @@ impl Failure {
             Self::OutOfReach { .. } | Self::Store(StoreError::Locked) => OUT_OF_REACH,
             Self::Store(_)
             | Self::Holder(_)
+            | Self::Install(_)
+            | Self::Mcp(_)
             | Self::Failed { .. }
             | Self::Output(_)
             | Self::Input(_)
@@ -117,7 +126,9 @@ impl Failure {
             Self::Holder(_) => "See how the session ended with `coven show <id>`".to_owned(),
             Self::Terminal(_) => "Run it in a terminal, or redirect its output".to_owned(),
             Self::Runtime(_) => "Free some file descriptors and try again".to_owned(),
-            Self::Home(_) | Self::Config(_) | Self::Start(_) => String::new(),
+            Self::Install(InstallError::Malformed { .. }) => "Mend it and try again".to_owned(),
+            Self::Install(InstallError::Moved { .. }) => "Try again".to_owned(),
+            Self::Home(_) | Self::Config(_) | Self::Start(_) | Self::Install(_) | Self::Mcp(_) => String::new(),
             Self::Output(_) | Self::Input(_) | Self::File { .. } => String::new(),
         }
     }

@@ -12,7 +12,6 @@ mod link;
 mod output;
 mod quick;
 mod replay;
-mod route;
 mod sse;
 mod table;
 mod tui;
@@ -21,6 +20,8 @@ mod wording;
 
 use std::ffi::OsString;
 use std::process::ExitCode;
+
+use coven_api::route;
 
 /// The release, with the commit it was built from.
 pub const VERSION: &str = env!("COVEN_VERSION");

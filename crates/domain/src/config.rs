@@ -24,6 +24,7 @@ pub struct Config {
     pub http: HttpConfig,
     pub scheduler: SchedulerConfig,
     pub questions: QuestionsConfig,
+    pub mcp: McpConfig,
     pub conversations: ConversationsConfig,
 }
 
@@ -177,6 +178,14 @@ impl Default for QuestionsConfig {
     fn default() -> Self {
         Self { session_timeout: 0, retention_period: 604_800_000, max_sessions: 100 }
     }
+}
+
+/// The tools that `coven mcp` gives to agents.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
+pub struct McpConfig {
+    /// Agents may start sessions and type into them; without it they may only look.
+    pub allow_control: bool,
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]

@@ -1,6 +1,7 @@
 //! What touches the operating system: the home, its config, programs on PATH, working folders, starting the daemon,
 //! questions to a human.
 
+pub mod agent_mcp;
 pub mod agent_settings;
 pub mod clock;
 pub mod config;

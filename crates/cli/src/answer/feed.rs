@@ -133,7 +133,7 @@ impl Desk {
     fn run(mut self, mut woken: UnixStream, wanted: &Receiver<Request>) -> Result<(), Left> {
         // Watched before it is read, so that nothing happens in between.
         let mut watch = self.folder.watch().ok();
-        self.abandon_orphans();
+        self.folder.abandon_orphans(clock::now());
         self.look_at_all(true)?;
         loop {
             let woken_by = wait(&woken, watch.as_ref());
@@ -154,17 +154,12 @@ impl Desk {
                 }
                 (Woken::Time | Woken::Folder, _) => {
                     watch = self.folder.watch().ok();
-                    self.abandon_orphans();
+                    self.folder.abandon_orphans(clock::now());
                     self.look_at_all(false)?;
                 }
                 (Woken::Screen, _) => {}
             }
         }
-    }
-
-    /// Nobody should answer a question whose asker has died. What is finished stays as long as it stays.
-    fn abandon_orphans(&self) {
-        self.folder.clean_up(Duration::MAX, clock::now());
     }
 
     fn tell(&self, report: Report) -> Result<(), Left> {

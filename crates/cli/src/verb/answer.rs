@@ -60,6 +60,7 @@ pub fn run(args: Args, _place: &Place) -> Result<ExitCode, Failure> {
             "Give --option, --text, --answers or --reject; `coven answer` without an id opens the screen",
         ));
     }
+    folder.abandon_orphans(clock::now());
     let id = folder.find(prefix)?;
     let (status, what_happened) = if args.reject {
         folder.reject(&id, args.reason.as_deref(), clock::now())?;

@@ -22,6 +22,7 @@ pub mod init;
 pub mod input;
 pub mod kill;
 pub mod man;
+pub mod mcp;
 pub mod prompt;
 pub mod questions;
 mod questions_text;

@@ -102,6 +102,7 @@ enum Verb {
 
 pub fn run(args: Args, _place: &Place) -> Result<ExitCode, Failure> {
     let folder = QuestionFolder::locate();
+    folder.abandon_orphans(clock::now());
     match args.verb.unwrap_or(Verb::List(args.list)) {
         Verb::List(how) => list(&folder, &how)?,
         Verb::Show { set, json } => {

@@ -44,6 +44,11 @@ impl QuestionFolder {
         done
     }
 
+    /// Nobody should answer a question whose asker has died. What is finished stays as long as it stays.
+    pub fn abandon_orphans(&self, now: Timestamp) {
+        self.clean_up(Duration::MAX, now);
+    }
+
     fn clean_up_one(&self, id: &QuestionSetId, cutoff: Timestamp, now: Timestamp) -> Result<Cleaned, QuestionError> {
         let set = match self.read_once(id) {
             Ok(set) => set,

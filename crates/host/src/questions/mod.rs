@@ -28,7 +28,7 @@ pub use cleanup::CleanedUp;
 pub use create::{Limits, NewQuestionSet};
 pub use error::QuestionError;
 pub use set::{Answers, Listed, QuestionSet};
-pub use wait::Waited;
+pub use wait::{Waited, Waiter};
 pub use watch::FolderWatch;
 
 const REQUEST: &str = "request.json";

@@ -2,7 +2,7 @@
 
 use std::fs;
 use std::os::unix::fs::MetadataExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use coven_domain::QuestionSetId;
@@ -40,7 +40,7 @@ impl QuestionFolder {
         call_id: Option<&str>,
         timeout: Option<Duration>,
     ) -> Result<Waited, QuestionError> {
-        let waiter = Waiter::new(self, id, call_id);
+        let mut waiter = self.waiter(id, call_id);
         if let Some(ended) = waiter.wait(timeout)? {
             return Ok(ended);
         }
@@ -60,40 +60,55 @@ impl QuestionFolder {
         call_id: Option<&str>,
         at_most: Duration,
     ) -> Result<Option<Waited>, QuestionError> {
-        Waiter::new(self, id, call_id).wait(Some(at_most))
+        self.waiter(id, call_id).wait(Some(at_most))
     }
 
     /// One look: how the set has ended, none if it has not.
     pub fn outcome(&self, id: &QuestionSetId, call_id: Option<&str>) -> Result<Option<Waited>, QuestionError> {
-        Waiter::new(self, id, call_id).look()
+        self.waiter(id, call_id).look()
+    }
+
+    /// For who waits by other means than a thread: look, wait for a `FolderWatch` to tell of the set or for
+    /// `Waiter::pause`, look again.
+    pub fn waiter(&self, id: &QuestionSetId, call_id: Option<&str>) -> Waiter {
+        let dir = self.dir(id);
+        let request: Option<RequestFile> = set::required(&dir, id, REQUEST).ok();
+        let questions = request.map(|request| request.questions);
+        let seen = stamp(&dir);
+        Waiter { folder: self.clone(), id: *id, call_id: call_id.map(str::to_owned), dir, questions, seen }
     }
 }
 
-struct Waiter<'a> {
-    folder: &'a QuestionFolder,
-    id: &'a QuestionSetId,
-    call_id: Option<&'a str>,
+/// Looks at one set until it has ended.
+#[derive(Debug)]
+pub struct Waiter {
+    folder: QuestionFolder,
+    id: QuestionSetId,
+    call_id: Option<String>,
     dir: PathBuf,
     /// Read ahead where it can be: they never change, and the answers should not have to wait for them.
     questions: Option<Vec<Question>>,
+    seen: Stamp,
 }
 
-impl<'a> Waiter<'a> {
-    fn new(folder: &'a QuestionFolder, id: &'a QuestionSetId, call_id: Option<&'a str>) -> Self {
-        let dir = folder.dir(id);
-        let request: Option<RequestFile> = set::required(&dir, id, REQUEST).ok();
-        Self { folder, id, call_id, dir, questions: request.map(|request| request.questions) }
+impl Waiter {
+    /// How long to wait for the kernel to tell before looking anyway.
+    pub const fn pause(is_watched: bool) -> Duration {
+        if is_watched { SELDOM } else { POLL }
     }
 
-    fn wait(&self, timeout: Option<Duration>) -> Result<Option<Waited>, QuestionError> {
+    fn wait(&mut self, timeout: Option<Duration>) -> Result<Option<Waited>, QuestionError> {
         // Watched before the first look: what happens in between is not missed.
         self.wait_with(SetWatch::new(&self.dir).ok(), timeout)
     }
 
-    fn wait_with(&self, watch: Option<SetWatch>, timeout: Option<Duration>) -> Result<Option<Waited>, QuestionError> {
+    fn wait_with(
+        &mut self,
+        watch: Option<SetWatch>,
+        timeout: Option<Duration>,
+    ) -> Result<Option<Waited>, QuestionError> {
         let until = timeout.and_then(|timeout| Instant::now().checked_add(timeout));
-        let between = if watch.is_some() { SELDOM } else { POLL };
-        let mut seen = self.stamp();
+        let between = Self::pause(watch.is_some());
         if let Some(ended) = self.look()? {
             return Ok(Some(ended));
         }
@@ -110,7 +125,7 @@ impl<'a> Waiter<'a> {
                     false
                 }
             };
-            if (is_told || self.has_changed(&mut seen))
+            if (is_told || self.has_changed())
                 && let Some(ended) = self.look()?
             {
                 return Ok(Some(ended));
@@ -118,11 +133,12 @@ impl<'a> Waiter<'a> {
         }
     }
 
-    fn look(&self) -> Result<Option<Waited>, QuestionError> {
+    /// How the set has ended, none if it has not.
+    pub fn look(&self) -> Result<Option<Waited>, QuestionError> {
         match set::with_attempts(|| self.look_once()) {
             Err(QuestionError::NotFound { .. }) => Ok(Some(Waited::Gone)),
             Err(QuestionError::Malformed { file: ANSWERS, .. } | QuestionError::BadAnswers(_)) => {
-                match self.folder.give_up_on_answers(self.id, clock::now()) {
+                match self.folder.give_up_on_answers(&self.id, clock::now()) {
                     Ok(true) => Ok(Some(Waited::Abandoned)),
                     // Somebody ended it or brought better ones.
                     Ok(false) => self.ended_otherwise(),
@@ -151,7 +167,7 @@ impl<'a> Waiter<'a> {
     }
 
     fn by_status(&self) -> Result<Option<Waited>, QuestionError> {
-        let status: StatusFile = set::required(&self.dir, self.id, STATUS)?;
+        let status: StatusFile = set::required(&self.dir, &self.id, STATUS)?;
         match status.status {
             QuestionSetState::Pending => Ok(None),
             QuestionSetState::Rejected => Ok(Some(Waited::Rejected(status.rejection_reason))),
@@ -159,36 +175,37 @@ impl<'a> Waiter<'a> {
             QuestionSetState::Abandoned => Ok(Some(Waited::Abandoned)),
             // They were written between the two looks, else they are not for this call.
             QuestionSetState::Completed => self.answered()?.map(Some).ok_or_else(|| QuestionError::Contradiction {
-                id: *self.id,
+                id: self.id,
                 problem: format!("completed, but no {ANSWERS} for this call"),
             }),
         }
     }
 
     fn answered(&self) -> Result<Option<Waited>, QuestionError> {
-        let given = set::answers(&self.dir, self.id)?.filter(|given| given.are_for(self.call_id));
+        let given = set::answers(&self.dir, &self.id)?.filter(|given| given.are_for(self.call_id.as_deref()));
         let Some(AnswersFile { answers, .. }) = given else { return Ok(None) };
         match &self.questions {
             Some(questions) => check_stored_answers(questions, &answers)?,
             None => {
-                let request: RequestFile = set::required(&self.dir, self.id, REQUEST)?;
+                let request: RequestFile = set::required(&self.dir, &self.id, REQUEST)?;
                 check_stored_answers(&request.questions, &answers)?;
             }
         }
         Ok(Some(Waited::Answered(answers)))
     }
 
-    fn has_changed(&self, seen: &mut Stamp) -> bool {
-        let now = self.stamp();
-        std::mem::replace(seen, now) != now
+    /// Whether a look is worth it. Cheap.
+    pub fn has_changed(&mut self) -> bool {
+        let now = stamp(&self.dir);
+        std::mem::replace(&mut self.seen, now) != now
     }
+}
 
-    fn stamp(&self) -> Stamp {
-        [ANSWERS, STATUS].map(|file| {
-            let there = fs::metadata(self.dir.join(file)).ok()?;
-            Some((there.ino(), there.size(), there.mtime(), there.mtime_nsec()))
-        })
-    }
+fn stamp(dir: &Path) -> Stamp {
+    [ANSWERS, STATUS].map(|file| {
+        let there = fs::metadata(dir.join(file)).ok()?;
+        Some((there.ino(), there.size(), there.mtime(), there.mtime_nsec()))
+    })
 }
 
 /// What changes when one of the two files that matter is replaced or written to: inode, size and time of each.
@@ -209,7 +226,7 @@ mod tests {
         let question = Question { options, prompt: "Which?".into(), title: "Choice".into(), multi_select: false };
         let new = NewQuestionSet { questions: vec![question], ..NewQuestionSet::default() };
         let id = folder.create(&new, &Limits { max_sessions: 1 }, clock::now()).expect("asked");
-        let waiter = Waiter::new(&folder, &id, None);
+        let mut waiter = folder.waiter(&id, None);
         assert_eq!(waiter.wait_with(None, Some(POLL * 2)).expect("a sound set"), None, "nobody answers");
         let answer = Answer { selected_option: Some("A".into()), ..Answer::default() };
         let waited = std::thread::scope(|scope| {

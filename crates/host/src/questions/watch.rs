@@ -53,8 +53,8 @@ impl SetWatch {
 pub struct FolderWatch {
     inotify: OwnedFd,
     folder: QuestionFolder,
-    /// The watch of the folder itself.
-    root: i32,
+    /// The watch of the folder itself, unless only some sets are of interest.
+    root: Option<i32>,
     sets: HashMap<i32, QuestionSetId>,
     is_blind: bool,
 }
@@ -63,15 +63,25 @@ impl QuestionFolder {
     /// Watches the folder, which is made if it is missing, and every set in it.
     pub fn watch(&self) -> Result<FolderWatch, QuestionError> {
         make_private(&self.path)?;
-        let failed = |error: Errno| QuestionError::Watch { path: self.path.clone(), source: error.into() };
-        let inotify = inotify::init(CreateFlags::CLOEXEC | CreateFlags::NONBLOCK).map_err(failed)?;
+        let mut watch = self.watch_some()?;
         let comings_and_goings = WatchFlags::CREATE | WatchFlags::MOVE | WatchFlags::DELETE | WatchFlags::ONLYDIR;
-        let root = inotify::add_watch(&inotify, &self.path, comings_and_goings).map_err(failed)?;
-        let mut watch = FolderWatch { inotify, folder: self.clone(), root, sets: HashMap::new(), is_blind: false };
+        let root = inotify::add_watch(&watch.inotify, &self.path, comings_and_goings);
+        watch.root = Some(root.map_err(|error| self.cannot_watch(error))?);
         for id in self.ids()? {
             watch.add(id);
         }
         Ok(watch)
+    }
+
+    /// Watches the sets that are added to it.
+    pub fn watch_some(&self) -> Result<FolderWatch, QuestionError> {
+        let inotify = inotify::init(CreateFlags::CLOEXEC | CreateFlags::NONBLOCK);
+        let inotify = inotify.map_err(|error| self.cannot_watch(error))?;
+        Ok(FolderWatch { inotify, folder: self.clone(), root: None, sets: HashMap::new(), is_blind: false })
+    }
+
+    fn cannot_watch(&self, error: Errno) -> QuestionError {
+        QuestionError::Watch { path: self.path.clone(), source: error.into() }
     }
 }
 
@@ -85,13 +95,14 @@ impl FolderWatch {
         read_events(&self.inotify, |watch, events, name| {
             if events.contains(ReadFlags::QUEUE_OVERFLOW) {
                 has_overflown = true;
-            } else if watch == self.root {
+            } else if Some(watch) == self.root {
                 let id = name.and_then(|name| id_of(name.to_str().ok()?));
                 changed.extend(id);
                 came.extend(id.filter(|_| events.intersects(ReadFlags::CREATE | ReadFlags::MOVED_TO)));
             } else if events.contains(ReadFlags::IGNORED) {
+                changed.extend(self.sets.get(&watch));
                 gone.push(watch);
-            } else if name.is_some_and(matters) {
+            } else if name.map_or(events.contains(ReadFlags::MOVE_SELF), matters) {
                 changed.extend(self.sets.get(&watch));
             }
         });
@@ -104,7 +115,8 @@ impl FolderWatch {
         if has_overflown {
             // What was lost is not known: everything may have changed.
             changed.extend(self.sets.values());
-            for id in self.folder.ids().unwrap_or_default() {
+            let all = self.root.and_then(|_| self.folder.ids().ok());
+            for id in all.unwrap_or_default() {
                 self.add(id);
                 changed.insert(id);
             }
@@ -117,14 +129,25 @@ impl FolderWatch {
         self.is_blind
     }
 
-    fn add(&mut self, id: QuestionSetId) {
-        match inotify::add_watch(&self.inotify, self.folder.dir(&id), WHOLE_FILES) {
+    /// Tells of this set from now on.
+    pub fn add(&mut self, id: QuestionSetId) {
+        match inotify::add_watch(&self.inotify, self.folder.dir(&id), WHOLE_FILES | WatchFlags::MOVE_SELF) {
             Ok(watch) => {
                 self.sets.insert(watch, id);
             }
             // Gone already, or no folder at all.
             Err(Errno::NOENT | Errno::NOTDIR) => {}
             Err(_) => self.is_blind = true,
+        }
+    }
+
+    /// Tells no more of this set.
+    pub fn remove(&mut self, id: QuestionSetId) {
+        let found = self.sets.iter().find(|(_, known)| **known == id).map(|(watch, _)| *watch);
+        if let Some(watch) = found {
+            self.sets.remove(&watch);
+            // Fails where the folder has gone, and with it the watch.
+            let _ = inotify::remove_watch(&self.inotify, watch);
         }
     }
 }

@@ -1,0 +1,182 @@
+//! `coven mcp`: the server by which an agent asks its human and uses coven, and its entry in the agents' settings.
+
+use std::io::{self, BufRead, IsTerminal};
+use std::path::Path;
+use std::process::ExitCode;
+
+use clap::Subcommand;
+use coven_domain::config::Config;
+use coven_host::agent_mcp::{Agent, Plan};
+use coven_host::questions::QuestionFolder;
+use coven_host::{HomeError, config, program};
+use serde_json::json;
+
+use crate::command_line::Place;
+use crate::failure::Failure;
+use crate::{VERSION, output, wording};
+
+/// Serves MCP on standard input and output, so that an agent can ask you and see its neighbours
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:
+  coven mcp install claude           shows what it would write, and asks
+  coven mcp install codex --yes      writes it
+  coven mcp uninstall claude         takes it out again
+  coven mcp                          the server itself; agents start it
+
+Tools: ask_user_questions and get_answered_questions (answer with `coven answer`), list_sessions and read_session;
+with mcp.allowControl in the config also start_session and send_input.
+When the agent goes, cancels or is killed, what it asked is abandoned; nothing stays pending.")]
+pub struct Args {
+    #[command(subcommand)]
+    verb: Option<Verb>,
+}
+
+#[derive(Debug, Subcommand)]
+enum Verb {
+    /// Writes the server into an agent's own settings
+    #[command(after_help = "Examples:
+  coven mcp install claude
+  coven mcp install codex --print    only shows it")]
+    Install(Target),
+    /// Takes the server out of an agent's settings
+    #[command(after_help = "Examples:
+  coven mcp uninstall claude")]
+    Uninstall(Target),
+}
+
+#[derive(Debug, clap::Args)]
+struct Target {
+    /// claude, codex, copilot, cursor, gemini, opencode or qwen
+    #[arg(value_parser = agent)]
+    agent: Agent,
+    /// Write without asking
+    #[arg(long, short, conflicts_with = "print")]
+    yes: bool,
+    /// Only show what would be written
+    #[arg(long)]
+    print: bool,
+    /// Print what was done, or would be
+    #[arg(long)]
+    json: bool,
+}
+
+fn agent(name: &str) -> Result<Agent, String> {
+    Agent::of(name).ok_or_else(|| {
+        let known: Vec<&str> = Agent::ALL.iter().map(|agent| agent.as_str()).collect();
+        format!("the known ones are {}; any other is told to start `coven mcp`", known.join(", "))
+    })
+}
+
+pub fn run(args: Args, place: &Place) -> Result<ExitCode, Failure> {
+    match args.verb {
+        None => serve(place),
+        Some(Verb::Install(target)) => {
+            let path = target.agent.settings()?;
+            change(&target, &target.agent.install(&path, &this_program())?, "installed")
+        }
+        Some(Verb::Uninstall(target)) => {
+            let path = target.agent.settings()?;
+            change(&target, &target.agent.uninstall(&path)?, "uninstalled")
+        }
+    }
+}
+
+fn serve(place: &Place) -> Result<ExitCode, Failure> {
+    if io::stdin().is_terminal() {
+        return Err(Failure::usage(
+            "an MCP server is started by an agent and talks to it, not to a person",
+            "Tell your agent of it with `coven mcp install <agent>`",
+        ));
+    }
+    let (home, config) = match place.home() {
+        Ok(home) => {
+            let config = config::load(&home)?;
+            (Some(home), config)
+        }
+        // Asking needs none.
+        Err(Failure::Home(HomeError::Nowhere)) => (None, Config::default()),
+        Err(failure) => return Err(failure),
+    };
+    coven_mcp::serve(coven_mcp::Options {
+        folder: QuestionFolder::locate(),
+        questions: config.questions,
+        home,
+        may_control: config.mcp.allow_control,
+        session: std::env::var("COVEN_SESSION_ID").ok().filter(|id| !id.is_empty()),
+        progress_every: coven_mcp::PROGRESS_EVERY,
+        version: VERSION,
+    })?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// What agents start: the plain name where that finds this program, else the whole path.
+fn this_program() -> String {
+    let this = std::env::current_exe().unwrap_or_else(|_| "coven".into());
+    let is_this = |found: &Path| found.canonicalize().ok() == this.canonicalize().ok();
+    match program::find("coven", std::env::var_os("PATH").as_deref()) {
+        Some(found) if is_this(&found) => "coven".to_owned(),
+        _ => this.to_string_lossy().into_owned(),
+    }
+}
+
+fn change(target: &Target, plan: &Plan, done: &str) -> Result<ExitCode, Failure> {
+    let is_done = plan.is_done();
+    if !target.json {
+        show(plan, is_done, done)?;
+    }
+    let may_write = !is_done && !target.print && (target.yes || asked(target, plan)?);
+    if may_write {
+        plan.write()?;
+    }
+    let outcome = match (is_done, may_write) {
+        (true, _) => "unchanged",
+        (false, true) => done,
+        (false, false) => "not written",
+    };
+    match (target.json, may_write) {
+        (true, _) => output::line(format_args!(
+            "{}",
+            json!({"agent": target.agent.as_str(), "file": plan.path, "entry": plan.entry, "replaced": plan.replaced, "outcome": outcome})
+        ))?,
+        (false, true) if plan.entry.is_some() => {
+            let name = target.agent.as_str();
+            output::line(format_args!("written; restart {name}. `coven mcp uninstall {name}` takes it out again"))?;
+        }
+        (false, true) => output::line(format_args!("taken out"))?,
+        (false, false) if !is_done => output::line(format_args!("nothing was written"))?,
+        (false, false) => {}
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn show(plan: &Plan, is_done: bool, done: &str) -> Result<(), Failure> {
+    let file = plan.path.display();
+    match (is_done, &plan.entry) {
+        (true, _) => return output::line(format_args!("{file}: already {done}")),
+        (false, Some(entry)) => output::line(format_args!("{file} gets:\n\n{}\n", indented(entry)))?,
+        (false, None) => output::line(format_args!("{file} loses its entry for coven:"))?,
+    }
+    match &plan.replaced {
+        Some(old) if plan.entry.is_some() => output::line(format_args!("instead of:\n\n{}\n", indented(old))),
+        Some(old) => output::line(format_args!("\n{}\n", indented(old))),
+        None => Ok(()),
+    }
+}
+
+fn indented(text: &str) -> String {
+    let lines: Vec<String> = wording::readable(text).lines().map(|line| format!("    {line}")).collect();
+    lines.join("\n")
+}
+
+fn asked(target: &Target, plan: &Plan) -> Result<bool, Failure> {
+    if !io::stdin().is_terminal() || target.json {
+        return Err(Failure::usage(
+            format!("{} was not written: nobody can be asked", plan.path.display()),
+            "Give --yes to write it, or --print to see it only",
+        ));
+    }
+    output::bytes(b"Write it? [y/N] ")?;
+    let mut line = String::new();
+    io::stdin().lock().read_line(&mut line).map_err(Failure::Input)?;
+    Ok(matches!(line.trim(), "y" | "Y" | "yes"))
+}

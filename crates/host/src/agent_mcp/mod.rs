@@ -1,0 +1,282 @@
+//! The entry for `coven mcp` in the settings of other agents: which file, which form, written and taken out again without
+//! touching anything else in there.
+
+mod json;
+mod toml;
+
+use std::ffi::OsString;
+use std::io::Write;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::{fs, io};
+
+use serde_json::{Value, json};
+
+/// The name that the server has in every agent's settings.
+pub const SERVER: &str = "coven";
+/// A human may take long: where an agent has a limit for a call, it gets a day.
+const DAY_SECONDS: u64 = 24 * 60 * 60;
+
+/// An agent that can be told of MCP servers in a file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Agent {
+    Claude,
+    Codex,
+    Copilot,
+    Cursor,
+    Gemini,
+    Opencode,
+    Qwen,
+}
+
+#[derive(Debug, thiserror::Error)]
+pub enum InstallError {
+    #[error("there is no home folder; set HOME")]
+    NoHome,
+    #[error("{} could not be read", path.display())]
+    Unreadable { path: PathBuf, source: io::Error },
+    #[error("{} could not be written", path.display())]
+    Unwritable { path: PathBuf, source: io::Error },
+    #[error("{} is not understood, so it was not changed: {problem}", path.display())]
+    Malformed { path: PathBuf, problem: String },
+    #[error("{} was changed by somebody else meanwhile, so it was left alone", path.display())]
+    Moved { path: PathBuf },
+}
+
+/// What would become of an agent's settings.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Plan {
+    pub path: PathBuf,
+    /// Our part of the file, as it will stand there; none when it is taken out.
+    pub entry: Option<String>,
+    /// What stood there under our name and was something else.
+    pub replaced: Option<String>,
+    before: Option<String>,
+    after: String,
+}
+
+impl Plan {
+    /// The file says it already.
+    pub fn is_done(&self) -> bool {
+        self.before.as_deref().unwrap_or_default() == self.after
+    }
+}
+
+impl Agent {
+    pub const ALL: [Self; 7] =
+        [Self::Claude, Self::Codex, Self::Copilot, Self::Cursor, Self::Gemini, Self::Opencode, Self::Qwen];
+
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Claude => "claude",
+            Self::Codex => "codex",
+            Self::Copilot => "copilot",
+            Self::Cursor => "cursor",
+            Self::Gemini => "gemini",
+            Self::Opencode => "opencode",
+            Self::Qwen => "qwen",
+        }
+    }
+
+    pub fn of(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|agent| agent.as_str() == name)
+    }
+
+    /// The file that this user's agent reads.
+    pub fn settings(self) -> Result<PathBuf, InstallError> {
+        self.located(|name| std::env::var_os(name), std::env::home_dir())
+    }
+
+    fn located(self, var: impl Fn(&str) -> Option<OsString>, home: Option<PathBuf>) -> Result<PathBuf, InstallError> {
+        let home = home.filter(|home| !home.as_os_str().is_empty());
+        let named = |name| var(name).filter(|value| !value.is_empty()).map(PathBuf::from);
+        let at_home = |folder: &str| home.as_ref().map(|home| home.join(folder)).ok_or(InstallError::NoHome);
+        Ok(match self {
+            Self::Claude => match named("CLAUDE_CONFIG_DIR") {
+                Some(folder) => folder.join(".claude.json"),
+                None => at_home(".claude.json")?,
+            },
+            Self::Codex => named("CODEX_HOME").map_or_else(|| at_home(".codex"), Ok)?.join("config.toml"),
+            Self::Copilot => named("COPILOT_HOME").map_or_else(|| at_home(".copilot"), Ok)?.join("mcp-config.json"),
+            Self::Cursor => at_home(".cursor")?.join("mcp.json"),
+            Self::Gemini => at_home(".gemini")?.join("settings.json"),
+            Self::Opencode => {
+                let folder = named("XDG_CONFIG_HOME").map_or_else(|| at_home(".config"), Ok)?.join("opencode");
+                let commented = folder.join("opencode.jsonc");
+                if commented.exists() { commented } else { folder.join("opencode.json") }
+            }
+            Self::Qwen => at_home(".qwen")?.join("settings.json"),
+        })
+    }
+
+    /// The entry, for a server that is started with this program.
+    fn entry(self, program: &str) -> Value {
+        match self {
+            Self::Claude => json!({"type": "stdio", "command": program, "args": ["mcp"], "env": {}}),
+            Self::Codex => json!({
+                "command": program,
+                "args": ["mcp"],
+                // It passes on only what it is told to.
+                "env_vars": ["COVEN_HOME", "COVEN_SESSION_ID", "AUQ_SESSION_DIR", "XDG_DATA_HOME"],
+                "tool_timeout_sec": DAY_SECONDS,
+            }),
+            Self::Copilot => json!({"type": "local", "command": program, "args": ["mcp"], "tools": ["*"]}),
+            Self::Cursor => json!({"command": program, "args": ["mcp"]}),
+            Self::Gemini | Self::Qwen => {
+                json!({"command": program, "args": ["mcp"], "timeout": DAY_SECONDS * 1000})
+            }
+            Self::Opencode => {
+                json!({"type": "local", "command": [program, "mcp"], "enabled": true, "timeout": DAY_SECONDS * 1000})
+            }
+        }
+    }
+
+    /// What adding the entry would do to `path`. Writes nothing.
+    pub fn install(self, path: &Path, program: &str) -> Result<Plan, InstallError> {
+        self.plan(path, Some(self.entry(program)))
+    }
+
+    /// What taking the entry out would do. Writes nothing.
+    pub fn uninstall(self, path: &Path) -> Result<Plan, InstallError> {
+        self.plan(path, None)
+    }
+
+    fn plan(self, path: &Path, entry: Option<Value>) -> Result<Plan, InstallError> {
+        let before = read(path)?;
+        let text = before.as_deref().unwrap_or_default();
+        let edited = match (before.is_none() && entry.is_none(), self) {
+            (true, _) => Ok(Edited::default()),
+            (false, Self::Codex) => toml::edit(text, "mcp_servers", SERVER, entry.as_ref()),
+            (false, Self::Opencode) => json::edit(text, &json::opencode_place(text), SERVER, entry.as_ref()),
+            (false, _) => json::edit(text, &["mcpServers"], SERVER, entry.as_ref()),
+        };
+        let edited = edited.map_err(|problem| InstallError::Malformed { path: path.to_owned(), problem })?;
+        Ok(Plan { path: path.to_owned(), entry: edited.entry, replaced: edited.replaced, before, after: edited.text })
+    }
+}
+
+/// A file's text with our entry put in or taken out.
+#[derive(Debug, Default)]
+struct Edited {
+    text: String,
+    entry: Option<String>,
+    replaced: Option<String>,
+}
+
+impl Plan {
+    /// Carries it out, unless the file is no longer the one that was planned with.
+    pub fn write(&self) -> Result<(), InstallError> {
+        if self.is_done() {
+            return Ok(());
+        }
+        if read(&self.path)? != self.before {
+            return Err(InstallError::Moved { path: self.path.clone() });
+        }
+        replace(&self.path, &self.after).map_err(|source| InstallError::Unwritable { path: self.path.clone(), source })
+    }
+}
+
+fn read(path: &Path) -> Result<Option<String>, InstallError> {
+    match fs::read_to_string(path) {
+        Ok(text) => Ok(Some(text)),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(source) => Err(InstallError::Unreadable { path: path.to_owned(), source }),
+    }
+}
+
+/// The whole file at once, with the rights it had; a link stays a link.
+fn replace(path: &Path, text: &str) -> io::Result<()> {
+    let path = match fs::canonicalize(path) {
+        Ok(path) => path,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => path.to_owned(),
+        Err(error) => return Err(error),
+    };
+    let folder = path.parent().unwrap_or(Path::new("."));
+    fs::create_dir_all(folder)?;
+    let mode = fs::metadata(&path).map_or(0o600, |there| there.permissions().mode());
+    let mut file = tempfile::NamedTempFile::new_in(folder)?;
+    file.write_all(text.as_bytes())?;
+    file.as_file().set_permissions(fs::Permissions::from_mode(mode))?;
+    file.as_file().sync_all()?;
+    file.persist(&path).map_err(|error| error.error)?;
+    fs::File::open(folder)?.sync_all()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn located(agent: Agent, vars: &[(&str, &str)]) -> String {
+        let var = |name: &str| vars.iter().find(|(key, _)| *key == name).map(|(_, value)| OsString::from(value));
+        agent.located(var, Some("/home/ann".into())).expect("a home").display().to_string()
+    }
+
+    #[test]
+    fn every_agent_has_its_file_and_says_where_it_is_moved_to() {
+        assert_eq!(located(Agent::Claude, &[]), "/home/ann/.claude.json");
+        assert_eq!(located(Agent::Claude, &[("CLAUDE_CONFIG_DIR", "/c")]), "/c/.claude.json");
+        assert_eq!(located(Agent::Codex, &[]), "/home/ann/.codex/config.toml");
+        assert_eq!(located(Agent::Codex, &[("CODEX_HOME", "/x")]), "/x/config.toml");
+        assert_eq!(located(Agent::Opencode, &[("XDG_CONFIG_HOME", "/x")]), "/x/opencode/opencode.json");
+        assert_eq!(located(Agent::Copilot, &[]), "/home/ann/.copilot/mcp-config.json");
+        for agent in Agent::ALL {
+            assert_eq!(Agent::of(agent.as_str()), Some(agent));
+        }
+    }
+
+    #[test]
+    fn what_is_put_in_can_be_taken_out_again_and_nothing_else_changes() {
+        let folder = tempfile::tempdir().expect("a folder");
+        for agent in Agent::ALL {
+            let path = folder.path().join(agent.as_str());
+            let plan = agent.install(&path, "coven").expect("a new file");
+            assert!(!plan.is_done() && !path.exists(), "a plan writes nothing");
+            plan.write().expect("room");
+            assert!(agent.install(&path, "coven").expect("ours").is_done(), "{agent:?}: twice is once");
+            let other = agent.install(&path, "/opt/coven").expect("ours");
+            assert!(other.replaced.is_some(), "{agent:?}");
+            agent.uninstall(&path).expect("ours").write().expect("room");
+            assert!(agent.uninstall(&path).expect("ours").is_done(), "{agent:?}");
+            let text = fs::read_to_string(&path).expect("a file");
+            assert!(!text.contains("coven"), "{agent:?}: {text}");
+        }
+    }
+
+    #[test]
+    fn a_file_that_changed_meanwhile_is_left_alone() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("settings.json");
+        let plan = Agent::Gemini.install(&path, "coven").expect("a new file");
+        fs::write(&path, "{}").expect("room");
+        assert!(matches!(plan.write(), Err(InstallError::Moved { .. })));
+        assert_eq!(fs::read_to_string(&path).expect("a file"), "{}");
+    }
+
+    #[test]
+    fn a_file_that_is_not_understood_is_left_alone() {
+        let folder = tempfile::tempdir().expect("a folder");
+        for (agent, text) in [
+            (Agent::Claude, "{\"a\": "),
+            (Agent::Claude, "[]"),
+            (Agent::Codex, "= 3"),
+            (Agent::Codex, "mcp_servers = 3"),
+        ] {
+            let path = folder.path().join("settings");
+            fs::write(&path, text).expect("room");
+            assert!(matches!(agent.install(&path, "coven"), Err(InstallError::Malformed { .. })), "{text}");
+        }
+    }
+
+    #[test]
+    fn rights_and_links_stay_as_they_were() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let (path, link) = (folder.path().join("real.json"), folder.path().join("link.json"));
+        fs::write(&path, "{}\n").expect("room");
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o640)).expect("ours");
+        std::os::unix::fs::symlink(&path, &link).expect("room");
+        Agent::Cursor.install(&link, "coven").expect("sound").write().expect("room");
+        assert!(fs::symlink_metadata(&link).expect("there").is_symlink());
+        assert_eq!(fs::metadata(&path).expect("there").permissions().mode() & 0o777, 0o640);
+        assert!(fs::read_to_string(&path).expect("a file").contains("coven"));
+    }
+}

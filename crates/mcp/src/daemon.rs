@@ -1,0 +1,37 @@
+//! The way to the daemon, which is started if it does not run.
+
+use coven_api::{Client, ClientError};
+use coven_host::daemon_start::{self, StartError};
+
+use crate::server::Server;
+
+#[derive(Debug, thiserror::Error)]
+pub enum DaemonError {
+    #[error("there is no home for coven's sessions; set COVEN_HOME or HOME")]
+    NoHome,
+    #[error(transparent)]
+    Home(#[from] coven_host::HomeError),
+    #[error(transparent)]
+    Start(#[from] StartError),
+    #[error(transparent)]
+    Client(#[from] ClientError),
+    #[error("{0}")]
+    Refused(String),
+}
+
+impl Server {
+    pub async fn daemon(&self) -> Result<Client, DaemonError> {
+        let home = self.options.home.as_ref().ok_or(DaemonError::NoHome)?;
+        match Client::connect(&home.socket()?).await {
+            Err(ClientError::Unreachable { .. }) => {
+                let home = home.clone();
+                // Starting takes a moment, and others wait for answers meanwhile.
+                let started = tokio::task::spawn_blocking(move || daemon_start::ensure_running(&home, &[]));
+                let started = started.await.expect("starting does not panic")?;
+                started.notices.iter().for_each(|notice| eprintln!("coven mcp: {notice}"));
+                Ok(Client::connect(&started.socket).await?)
+            }
+            connected => Ok(connected?),
+        }
+    }
+}

@@ -1,0 +1,63 @@
+//! `get_answered_questions`: what has become of questions that nobody waited for.
+
+use coven_domain::QuestionSetId;
+use coven_host::clock;
+use coven_host::questions::{QuestionError, Waited};
+use rmcp::RoleServer;
+use rmcp::model::CallToolResult;
+use rmcp::service::RequestContext;
+
+use crate::progress::Progress;
+use crate::reply;
+use crate::server::Server;
+use crate::tool::FetchArguments;
+
+impl Server {
+    pub async fn fetch(&self, arguments: FetchArguments, context: &RequestContext<RoleServer>) -> CallToolResult {
+        match self.fetched(&arguments, context).await {
+            Ok(result) => result,
+            Err(error) => reply::error(error.to_string()),
+        }
+    }
+
+    async fn fetched(
+        &self,
+        arguments: &FetchArguments,
+        context: &RequestContext<RoleServer>,
+    ) -> Result<CallToolResult, QuestionError> {
+        let folder = self.asked.folder();
+        let id = folder.find(&arguments.session_id)?;
+        let set = folder.read(&id)?;
+        if arguments.blocking && set.answers.is_none() {
+            let waited = self.waited(&id, context).await?;
+            let Some(waited) = waited else { return Ok(reply::standing(&folder.read(&id)?)) };
+            if let Waited::Answered(_) = waited {
+                folder.mark_read(&id, clock::now())?;
+            }
+            return Ok(reply::ended(&id, &set.questions, &waited));
+        }
+        if set.answers.is_some() {
+            folder.mark_read(&id, clock::now())?;
+        }
+        Ok(reply::standing(&set))
+    }
+
+    /// None if the client took the question back: the set stays as it is, others may wait for it.
+    async fn waited(
+        &self,
+        id: &QuestionSetId,
+        context: &RequestContext<RoleServer>,
+    ) -> Result<Option<Waited>, QuestionError> {
+        let mut progress = Progress::new(context, self.options.progress_every);
+        let ended = self.asked.ended(id, None);
+        tokio::pin!(ended);
+        loop {
+            tokio::select! {
+                biased;
+                waited = &mut ended => return waited.map(Some),
+                () = context.ct.cancelled() => return Ok(None),
+                () = progress.next() => {}
+            }
+        }
+    }
+}

@@ -1,0 +1,93 @@
+//! `coven mcp`: lets an agent ask its human and use coven, over MCP on standard input and output.
+//!
+//! One thread does everything. What touches a question set is done without giving way, so a set that exists is one that
+//! the server knows of, and ends it when the client goes.
+
+mod ask;
+mod asked;
+mod daemon;
+mod elicit;
+mod fetch;
+mod progress;
+mod reply;
+mod server;
+mod session_tools;
+mod stdio;
+mod tool;
+
+use std::time::Duration;
+
+use coven_domain::config::QuestionsConfig;
+use coven_host::home::Home;
+use coven_host::questions::QuestionFolder;
+use rmcp::RoleServer;
+use rmcp::ServiceExt;
+use rmcp::service::ServerInitializeError;
+use rmcp::transport::IntoTransport;
+
+use crate::server::Server;
+
+/// Between two signs of life while a human thinks. Clients give up after a minute of silence, some after less.
+pub const PROGRESS_EVERY: Duration = Duration::from_secs(10);
+
+#[derive(Debug, Clone)]
+pub struct Options {
+    pub folder: QuestionFolder,
+    pub questions: QuestionsConfig,
+    /// Where the daemon is, for the tools about sessions; without one they say so.
+    pub home: Option<Home>,
+    /// Agents may start sessions and type into them.
+    pub may_control: bool,
+    /// The session of coven that the asking agent runs in.
+    pub session: Option<String>,
+    pub progress_every: Duration,
+    pub version: &'static str,
+}
+
+#[derive(Debug, thiserror::Error)]
+pub enum ServeError {
+    #[error("the MCP server could not be started")]
+    Runtime(#[source] std::io::Error),
+    #[error("the client does not speak MCP: {0}")]
+    NoMcp(String),
+}
+
+/// Serves on standard input and output until the client goes or a signal asks for the end. Nothing that was asked is left
+/// pending.
+pub fn serve(options: Options) -> Result<(), ServeError> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(ServeError::Runtime)?;
+    let ended = runtime.block_on(async {
+        let left = stdio::left().map_err(ServeError::Runtime)?;
+        serve_on(options, rmcp::transport::stdio(), left).await
+    });
+    // A read of standard input cannot be taken back, and nobody waits for it.
+    runtime.shutdown_background();
+    ended
+}
+
+/// The same on any transport; `left` ends it.
+pub async fn serve_on<T, E, A>(options: Options, transport: T, left: impl Future<Output = ()>) -> Result<(), ServeError>
+where
+    T: IntoTransport<RoleServer, E, A>,
+    E: std::error::Error + Send + Sync + 'static,
+{
+    let server = Server::new(options);
+    let asked = server.asked.clone();
+    let served = async {
+        match server.serve(transport).await {
+            Ok(running) => {
+                // Whatever the reason, the client is no longer there.
+                let _ = running.waiting().await;
+                Ok(())
+            }
+            Err(ServerInitializeError::ConnectionClosed(_) | ServerInitializeError::Cancelled) => Ok(()),
+            Err(error) => Err(ServeError::NoMcp(error.to_string())),
+        }
+    };
+    let ended = tokio::select! {
+        ended = served => ended,
+        () = left => Ok(()),
+    };
+    asked.abandon_all();
+    ended
+}

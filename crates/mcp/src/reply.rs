@@ -1,0 +1,124 @@
+//! What a call gives back: the text in its exact format, and the same as data.
+
+use coven_domain::QuestionSetId;
+use coven_domain::question::{Answer, Question, format_answers, format_rejection, header};
+use coven_host::questions::{QuestionSet, Waited};
+use rmcp::model::{CallToolResult, ContentBlock};
+use schemars::JsonSchema;
+use serde::Serialize;
+use serde_json::Value;
+
+/// How a question set stands, as data.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Outcome {
+    /// The question set's id.
+    pub session_id: String,
+    /// pending, completed, rejected, timed_out, abandoned or dismissed.
+    pub status: String,
+    /// What was chosen, by question.
+    pub answers: Vec<GivenAnswer>,
+    /// Why the human did not want to answer.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "String")]
+    pub rejection_reason: Option<String>,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct GivenAnswer {
+    /// Counts from 0.
+    pub question_index: usize,
+    /// The labels that were chosen.
+    pub selected: Vec<String>,
+    /// What the human wrote.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "String")]
+    pub custom_text: Option<String>,
+}
+
+impl From<&Answer> for GivenAnswer {
+    fn from(answer: &Answer) -> Self {
+        Self {
+            question_index: answer.question_index,
+            selected: answer.selected().map(str::to_owned).collect(),
+            custom_text: answer.custom_text.clone(),
+        }
+    }
+}
+
+impl Outcome {
+    fn new(id: &QuestionSetId, status: &str) -> Self {
+        let (session_id, status) = (id.to_string(), status.to_owned());
+        Self { session_id, status, answers: Vec::new(), rejection_reason: None }
+    }
+}
+
+/// The answer to a call that waited.
+pub fn ended(id: &QuestionSetId, questions: &[Question], waited: &Waited) -> CallToolResult {
+    let head = header(id, Some(questions.len()), None);
+    match waited {
+        Waited::Answered(answers) => {
+            let data =
+                Outcome { answers: answers.iter().map(GivenAnswer::from).collect(), ..Outcome::new(id, "completed") };
+            told(format!("{head}\n\n{}", format_answers(questions, answers)), data)
+        }
+        Waited::Rejected(reason) => {
+            let data = Outcome { rejection_reason: reason.clone(), ..Outcome::new(id, "rejected") };
+            told(format!("{head}\n\n{}", format_rejection(reason.as_deref())), data)
+        }
+        Waited::TimedOut => failed(id, "timed_out", "Nobody answered in time."),
+        Waited::Abandoned => failed(id, "abandoned", "The question set was abandoned."),
+        Waited::Gone => failed(id, "dismissed", "The question set was dismissed."),
+    }
+}
+
+/// The answer to a call that does not wait.
+pub fn submitted(id: &QuestionSetId, questions: usize) -> CallToolResult {
+    let short = short(id);
+    let text = format!(
+        "{}\n\nQuestions submitted successfully.\nUse get_answered_questions(session_id=\"{short}\") or \
+         `coven questions answers {short}` to retrieve answers.",
+        header(id, Some(questions), Some("pending"))
+    );
+    told(text, Outcome::new(id, "pending"))
+}
+
+/// How a set stands that nobody waited for.
+pub fn standing(set: &QuestionSet) -> CallToolResult {
+    let (id, status) = (&set.id, set.state.to_string());
+    let head = header(id, None, Some(&status));
+    let data = Outcome { rejection_reason: set.rejection_reason.clone(), ..Outcome::new(id, &status) };
+    match (status.as_str(), &set.answers) {
+        (_, Some(given)) => ended(id, &set.questions, &Waited::Answered(given.answers.clone())),
+        ("pending", None) => told(format!("{head}\n\nNo answers yet."), data),
+        ("rejected", None) => {
+            let reason = set.rejection_reason.as_ref().map(|reason| format!(" Reason: \"{reason}\""));
+            told(format!("{head}\n\nUser rejected this question set.{}", reason.unwrap_or_default()), data)
+        }
+        (_, None) => told(format!("{head}\n\nSession is no longer active."), data),
+    }
+}
+
+/// Anything that went wrong, told as an error.
+pub fn error(text: impl Into<String>) -> CallToolResult {
+    CallToolResult::error(vec![ContentBlock::text(text)])
+}
+
+/// Text with its data.
+pub fn told(text: String, data: impl Serialize) -> CallToolResult {
+    let mut result = CallToolResult::success(vec![ContentBlock::text(text)]);
+    result.structured_content = Some(serde_json::to_value(data).unwrap_or(Value::Null));
+    result
+}
+
+fn failed(id: &QuestionSetId, status: &str, text: &str) -> CallToolResult {
+    let text = format!("{}\n\n{text}", header(id, None, Some(status)));
+    let mut result = told(text, Outcome::new(id, status));
+    result.is_error = Some(true);
+    result
+}
+
+fn short(id: &QuestionSetId) -> String {
+    id.to_string().chars().take(8).collect()
+}

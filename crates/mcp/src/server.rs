@@ -1,0 +1,85 @@
+//! What the protocol asks of a server; every call goes to the file of its tool.
+
+use std::sync::Arc;
+
+use rmcp::model::{
+    CallToolRequestParams, CallToolResponse, Implementation, ListToolsResult, PaginatedRequestParams,
+    ServerCapabilities, ServerConfig, Tool,
+};
+use rmcp::service::RequestContext;
+use rmcp::{ErrorData, RoleServer, ServerHandler};
+
+use crate::asked::{Asked, Waking};
+use crate::tool::{ToolName, arguments};
+use crate::{Options, reply};
+
+pub struct Server {
+    pub options: Options,
+    pub asked: Arc<Asked>,
+    /// Lives as long as the server.
+    _waking: Option<Waking>,
+}
+
+const INSTRUCTIONS: &str = "Ask the human with ask_user_questions whenever a decision is theirs to make; they answer in \
+                            coven, often from another terminal, and may take long. The tools about sessions show the \
+                            other coding agents that run here.";
+
+impl Server {
+    /// Must be called in a runtime.
+    pub fn new(options: Options) -> Self {
+        let asked = Asked::new(options.folder.clone());
+        let _waking = asked.wake();
+        Self { options, asked, _waking }
+    }
+
+    fn tools(&self) -> impl Iterator<Item = ToolName> {
+        ToolName::ALL.into_iter().filter(|tool| self.options.may_control || !tool.is_control())
+    }
+}
+
+impl ServerHandler for Server {
+    fn get_info(&self) -> ServerConfig {
+        ServerConfig::new(ServerCapabilities::builder().enable_tools().build())
+            .with_server_info(Implementation::new("coven", self.options.version).with_title("coven"))
+            .with_instructions(INSTRUCTIONS)
+    }
+
+    async fn list_tools(
+        &self,
+        _request: Option<PaginatedRequestParams>,
+        _context: RequestContext<RoleServer>,
+    ) -> Result<ListToolsResult, ErrorData> {
+        Ok(ListToolsResult::with_all_items(self.tools().map(ToolName::describe).collect()))
+    }
+
+    fn get_tool(&self, name: &str) -> Option<Tool> {
+        self.tools().find(|tool| tool.as_str() == name).map(ToolName::describe)
+    }
+
+    async fn call_tool(
+        &self,
+        request: CallToolRequestParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<CallToolResponse, ErrorData> {
+        let Some(tool) = ToolName::of(&request.name) else {
+            return Err(ErrorData::invalid_params(format!("Unknown tool: {}", request.name), None));
+        };
+        if tool.is_control() && !self.options.may_control {
+            let text = format!("{} is not allowed here; set mcp.allowControl in coven's config to true", tool.as_str());
+            return Ok(reply::error(text).into());
+        }
+        let given = request.arguments;
+        let result = match tool {
+            ToolName::AskUserQuestions => match request.request_state {
+                Some(state) => return self.go_on(&state, request.input_responses.unwrap_or_default(), &context).await,
+                None => return self.ask(arguments(given)?, &context).await,
+            },
+            ToolName::GetAnsweredQuestions => self.fetch(arguments(given)?, &context).await,
+            ToolName::ListSessions => self.list_sessions(arguments(given)?).await,
+            ToolName::ReadSession => self.read_session(arguments(given)?).await,
+            ToolName::StartSession => self.start_session(arguments(given)?).await,
+            ToolName::SendInput => self.send_input(arguments(given)?).await,
+        };
+        Ok(result.into())
+    }
+}
