@@ -108,10 +108,7 @@ impl Server {
             tokio::select! {
                 biased;
                 waited = &mut ended => break waited,
-                () = context.ct.cancelled() => {
-                    self.asked.abandon(id);
-                    break Ok(Waited::Abandoned);
-                }
+                () = context.ct.cancelled() => break Ok(Waited::Abandoned),
                 said = said_in(&mut form) => {
                     form = None;
                     if let Some(said) = said {
@@ -122,7 +119,11 @@ impl Server {
                 () = progress.next() => {}
             }
         };
-        self.asked.disown(id);
+        match &waited {
+            Ok(Waited::Answered(_) | Waited::Rejected(_) | Waited::TimedOut | Waited::Gone) => self.asked.disown(id),
+            // Somebody else may have given it up already, which is as good.
+            Ok(Waited::Abandoned) | Err(_) => self.asked.abandon(id),
+        }
         if let Some(form) = form {
             // Fails where the client has gone.
             let _ = form.cancel(Some("the questions were answered elsewhere".to_owned())).await;

@@ -10,12 +10,14 @@ use coven_host::clock;
 use coven_host::questions::{FolderWatch, QuestionError, QuestionFolder, Waited, Waiter};
 use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
-use tokio::sync::Notify;
+use tokio::sync::{Notify, watch};
 use tokio::task::JoinHandle;
 
 pub struct Asked {
     folder: QuestionFolder,
     state: Mutex<State>,
+    /// Nobody reads our answers any more.
+    is_left: watch::Sender<bool>,
     /// Tells which sets changed; none where the kernel gives no watch.
     watched: Option<Arc<Watched>>,
 }
@@ -63,7 +65,7 @@ impl Asked {
     /// Must be called in a runtime.
     pub fn new(folder: QuestionFolder) -> Arc<Self> {
         let watched = Watched::new(&folder).map(Arc::new);
-        Arc::new(Self { folder, state: Mutex::default(), watched })
+        Arc::new(Self { folder, state: Mutex::default(), is_left: watch::Sender::new(false), watched })
     }
 
     /// Wakes those who wait for what changed.
@@ -84,9 +86,12 @@ impl Asked {
         &self.folder
     }
 
-    /// This set is abandoned when the client goes before it has ended.
+    /// This set is abandoned when the client goes before it has ended; at once, if it has gone.
     pub fn own(&self, id: QuestionSetId) {
         self.lock().owned.push(id);
+        if *self.is_left.borrow() {
+            self.abandon(&id);
+        }
     }
 
     /// Whether a call of this client asked it.
@@ -98,7 +103,7 @@ impl Asked {
         self.lock().owned.retain(|owned| owned != id);
     }
 
-    /// Waits until the set has ended.
+    /// Waits until the set has ended, or the client has gone, which ends what it owns.
     pub async fn ended(&self, id: &QuestionSetId, call_id: Option<&str>) -> Result<Waited, QuestionError> {
         // Watched before the first look: what happens in between is not missed.
         let wait = Wait::begin(self, *id);
@@ -112,13 +117,25 @@ impl Asked {
             }
             is_worth_it = tokio::select! {
                 () = changed => true,
+                () = self.left() => return Ok(Waited::Abandoned),
                 () = tokio::time::sleep(pause) => waiter.has_changed(),
             };
         }
     }
 
-    /// The client is gone: whatever it waited for is given up.
+    /// The client has gone.
+    pub fn leave(&self) {
+        self.is_left.send_replace(true);
+    }
+
+    pub async fn left(&self) {
+        // The sender is ours and lives as long.
+        let _ = self.is_left.subscribe().wait_for(|is_left| *is_left).await;
+    }
+
+    /// Whatever the client waited for is given up.
     pub fn abandon_all(&self) {
+        self.leave();
         let owned = std::mem::take(&mut self.lock().owned);
         for id in owned {
             self.abandon(&id);

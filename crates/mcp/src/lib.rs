@@ -20,12 +20,13 @@ use std::time::Duration;
 use coven_domain::config::QuestionsConfig;
 use coven_host::home::Home;
 use coven_host::questions::QuestionFolder;
-use rmcp::RoleServer;
+
 use rmcp::ServiceExt;
 use rmcp::service::ServerInitializeError;
-use rmcp::transport::IntoTransport;
+use tokio::io::{AsyncRead, AsyncWrite};
 
 use crate::server::Server;
+use crate::stdio::Input;
 
 /// Between two signs of life while a human thinks. Clients give up after a minute of silence, some after less.
 pub const PROGRESS_EVERY: Duration = Duration::from_secs(10);
@@ -65,16 +66,21 @@ pub fn serve(options: Options) -> Result<(), ServeError> {
     ended
 }
 
-/// The same on any transport; `left` ends it.
-pub async fn serve_on<T, E, A>(options: Options, transport: T, left: impl Future<Output = ()>) -> Result<(), ServeError>
+/// The same on any streams; `left` ends it.
+pub async fn serve_on<R, W>(
+    options: Options,
+    (input, output): (R, W),
+    left: impl Future<Output = ()>,
+) -> Result<(), ServeError>
 where
-    T: IntoTransport<RoleServer, E, A>,
-    E: std::error::Error + Send + Sync + 'static,
+    R: AsyncRead + Send + Unpin + 'static,
+    W: AsyncWrite + Send + Unpin + 'static,
 {
     let server = Server::new(options);
     let asked = server.asked.clone();
+    let input = Input::new(input, asked.clone());
     let served = async {
-        match server.serve(transport).await {
+        match server.serve((input, output)).await {
             Ok(running) => {
                 // Whatever the reason, the client is no longer there.
                 let _ = running.waiting().await;
@@ -84,8 +90,15 @@ where
             Err(error) => Err(ServeError::NoMcp(error.to_string())),
         }
     };
+    let gives_up = async {
+        asked.left().await;
+        asked.abandon_all();
+        // What is quick is still answered: the client may have closed only its own end.
+        std::future::pending::<()>().await;
+    };
     let ended = tokio::select! {
         ended = served => ended,
+        () = gives_up => Ok(()),
         () = left => Ok(()),
     };
     asked.abandon_all();

@@ -2,10 +2,48 @@
 
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
 
-use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
+use tokio::io::{AsyncRead, Interest, ReadBuf};
 use tokio::signal::unix::{Signal, SignalKind, signal};
+
+use crate::asked::Asked;
+
+/// Input whose end is told at once. The SDK would first wait some seconds for the answers to what was asked, which is what
+/// nobody will give.
+pub struct Input<R> {
+    input: R,
+    asked: Arc<Asked>,
+}
+
+impl<R> Input<R> {
+    pub const fn new(input: R, asked: Arc<Asked>) -> Self {
+        Self { input, asked }
+    }
+}
+
+impl<R: AsyncRead + Unpin> AsyncRead for Input<R> {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        let (before, has_room) = (buffer.filled().len(), buffer.remaining() > 0);
+        let polled = Pin::new(&mut self.input).poll_read(context, buffer);
+        let is_end = match &polled {
+            Poll::Ready(Ok(())) => has_room && buffer.filled().len() == before,
+            Poll::Ready(Err(_)) => true,
+            Poll::Pending => false,
+        };
+        if is_end {
+            self.asked.leave();
+        }
+        polled
+    }
+}
 
 /// Ends with a signal, or when the reader of our output has gone. The end of our input is the transport's to see: a client
 /// that was killed may have left that open in a child of its own.

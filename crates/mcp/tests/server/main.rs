@@ -1,0 +1,204 @@
+//! The server against the SDK's own client, in one process.
+
+mod forms;
+mod stand;
+
+use std::time::Duration;
+
+use coven_domain::question_set::QuestionSetState;
+use coven_host::clock;
+use serde_json::json;
+use stand::{Connected, Stand, begin, call, data, end, next, one_question, soon, text};
+
+#[tokio::test]
+async fn ask_20_the_asker_gets_text_and_data() {
+    let stand = Stand::new();
+    let Connected { client, mut heard, .. } = stand.connect(false).await;
+    let asked = begin(&client, "ask_user_questions", one_question()).await;
+    next(&mut heard.progress).await;
+    let id = stand.pending();
+    stand.answer(&id, "B");
+    let result = end(asked).await;
+    let short = &id.to_string()[..8];
+    let expected = format!("[Session: {short} | Questions: 1]\n\nHere are the user's answers:\n\n1. Which?\n→ B");
+    assert_eq!(text(&result), expected);
+    assert_eq!(result.is_error, Some(false));
+    let answers = json!([{"questionIndex": 0, "selected": ["B"]}]);
+    assert_eq!(*data(&result), json!({"sessionId": id.to_string(), "status": "completed", "answers": answers}));
+}
+
+#[tokio::test]
+async fn ask_22_a_rejection_is_an_answer_and_no_error() {
+    let stand = Stand::new();
+    let Connected { client, mut heard, .. } = stand.connect(false).await;
+    let asked = begin(&client, "ask_user_questions", one_question()).await;
+    next(&mut heard.progress).await;
+    stand.options.folder.reject(&stand.pending(), Some("too vague"), clock::now()).expect("pending");
+    let result = end(asked).await;
+    assert!(text(&result).contains("User rejected this question set.\n\nRejection reason: \"too vague\""));
+    assert_eq!((result.is_error, &data(&result)["rejectionReason"]), (Some(false), &json!("too vague")));
+}
+
+#[tokio::test]
+async fn signs_of_life_come_while_the_human_thinks() {
+    let mut stand = Stand::new();
+    stand.options.progress_every = Duration::from_millis(20);
+    let Connected { client, mut heard, .. } = stand.connect(false).await;
+    let asked = begin(&client, "ask_user_questions", one_question()).await;
+    let mut last = 0.0;
+    for _ in 0..5 {
+        let sign = next(&mut heard.progress).await;
+        assert_eq!(sign.progress_token, asked.progress_token);
+        assert!(sign.progress > last, "they rise");
+        last = sign.progress;
+    }
+    stand.answer(&stand.pending(), "A");
+    end(asked).await;
+}
+
+#[tokio::test]
+async fn ask_08_a_call_that_is_cancelled_abandons_its_set() {
+    let stand = Stand::new();
+    let Connected { client, mut heard, .. } = stand.connect(false).await;
+    let asked = begin(&client, "ask_user_questions", one_question()).await;
+    next(&mut heard.progress).await;
+    let id = stand.pending();
+    asked.cancel(Some("never mind".to_owned())).await.expect("a server");
+    let ended = stand.options.folder.clone();
+    let waited = tokio::task::spawn_blocking(move || ended.wait(&id, None, Some(Duration::from_secs(20))));
+    waited.await.expect("no panic").expect("a sound set");
+    assert_eq!(stand.state(&id), QuestionSetState::Abandoned);
+    // The server goes on.
+    assert!(
+        text(&call(&client, "get_answered_questions", json!({"session_id": id.to_string()})).await)
+            .contains("abandoned")
+    );
+}
+
+#[tokio::test]
+async fn ask_08_a_client_that_goes_leaves_nothing_pending() {
+    let stand = Stand::new();
+    let Connected { mut client, mut heard, server } = stand.connect(false).await;
+    let _calls = [
+        begin(&client, "ask_user_questions", one_question()).await,
+        begin(&client, "ask_user_questions", one_question()).await,
+    ];
+    next(&mut heard.progress).await;
+    next(&mut heard.progress).await;
+    client.close().await.expect("no panic");
+    soon(server).await.expect("no panic").expect("a client that spoke MCP");
+    let states: Vec<_> = stand.options.folder.list().expect("a folder");
+    assert_eq!(states.len(), 2);
+    for listed in states {
+        let coven_host::questions::Listed::Sound(set) = listed else { panic!("a broken set: {listed:?}") };
+        assert_eq!(set.state, QuestionSetState::Abandoned);
+    }
+}
+
+#[tokio::test]
+async fn ask_07_the_configured_patience_ends_the_wait() {
+    let mut stand = Stand::new();
+    stand.options.questions.session_timeout = 1;
+    let Connected { client, heard: _heard, .. } = stand.connect(false).await;
+    let result = call(&client, "ask_user_questions", one_question()).await;
+    assert_eq!(result.is_error, Some(true));
+    assert_eq!(data(&result)["status"], "timed_out");
+}
+
+#[tokio::test]
+async fn who_does_not_wait_fetches_the_answers_later() {
+    let stand = Stand::new();
+    let Connected { client, mut heard, .. } = stand.connect(false).await;
+    let mut arguments = one_question();
+    arguments["nonBlocking"] = json!(true);
+    let result = call(&client, "ask_user_questions", arguments).await;
+    let id = data(&result)["sessionId"].as_str().expect("an id").to_owned();
+    let short = &id[..8];
+    assert_eq!(
+        text(&result),
+        format!(
+            "[Session: {short} | Questions: 1 | Status: pending]\n\nQuestions submitted successfully.\n\
+             Use get_answered_questions(session_id=\"{short}\") or `coven questions answers {short}` to retrieve answers."
+        )
+    );
+    let none_yet = call(&client, "get_answered_questions", json!({"session_id": short})).await;
+    assert_eq!(text(&none_yet), format!("[Session: {short} | Status: pending]\n\nNo answers yet."));
+    let waits = begin(&client, "get_answered_questions", json!({"session_id": short, "blocking": true})).await;
+    next(&mut heard.progress).await;
+    stand.answer(&stand.pending(), "A");
+    assert!(text(&end(waits).await).ends_with("1. Which?\n→ A"));
+    let set = stand.options.folder.read(&id.parse().expect("an id")).expect("a sound set");
+    assert!(set.answers.expect("answered").last_read_at.is_some(), "it is known that they were fetched");
+    let missing = call(&client, "get_answered_questions", json!({"session_id": "deadbeef"})).await;
+    assert_eq!((missing.is_error, text(&missing)), (Some(true), "Session not found: deadbeef"));
+}
+
+#[tokio::test]
+async fn taking_back_a_fetch_leaves_the_questions_open() {
+    let stand = Stand::new();
+    let Connected { client, mut heard, .. } = stand.connect(false).await;
+    let mut arguments = one_question();
+    arguments["nonBlocking"] = json!(true);
+    call(&client, "ask_user_questions", arguments).await;
+    let id = stand.pending();
+    let waits = begin(&client, "get_answered_questions", json!({"session_id": id.to_string(), "blocking": true})).await;
+    next(&mut heard.progress).await;
+    waits.cancel(None).await.expect("a server");
+    call(&client, "get_answered_questions", json!({"session_id": id.to_string()})).await;
+    assert_eq!(stand.state(&id), QuestionSetState::Pending);
+}
+
+#[tokio::test]
+async fn ask_03_what_cannot_be_asked_is_told_as_an_error() {
+    let stand = Stand::new();
+    let Connected { client, heard: _heard, .. } = stand.connect(false).await;
+    let none = call(&client, "ask_user_questions", json!({"questions": []})).await;
+    assert_eq!((none.is_error, text(&none)), (Some(true), "At least one question is required to create a session"));
+    let Err(error) = soon(begin(&client, "ask_user_questions", json!({"questions": 7})).await.await_response()).await
+    else {
+        panic!("seven is no list of questions")
+    };
+    assert!(error.to_string().contains("questions: invalid type"), "{error}");
+    assert!(!stand.options.folder.path().exists(), "nothing was made");
+}
+
+#[tokio::test]
+async fn a_hundred_calls_wait_at_once_and_each_gets_its_own_answer() {
+    let stand = Stand::new();
+    let Connected { client, mut heard, .. } = stand.connect(false).await;
+    let mut calls = Vec::new();
+    for number in 0..100 {
+        let mut arguments = one_question();
+        arguments["questions"][0]["prompt"] = json!(format!("Number {number}?"));
+        calls.push(begin(&client, "ask_user_questions", arguments).await);
+        next(&mut heard.progress).await;
+    }
+    for listed in stand.options.folder.list().expect("a folder").into_iter().rev() {
+        let coven_host::questions::Listed::Sound(set) = listed else { panic!("a broken set: {listed:?}") };
+        let is_even = set.questions[0].prompt.bytes().rev().nth(1).is_some_and(|digit| digit % 2 == 0);
+        stand.answer(&set.id, if is_even { "A" } else { "B" });
+    }
+    for (number, call) in calls.into_iter().enumerate() {
+        let result = end(call).await;
+        let letter = if number % 2 == 0 { "A" } else { "B" };
+        assert!(text(&result).ends_with(&format!("1. Number {number}?\n→ {letter}")), "{}", text(&result));
+    }
+}
+
+#[tokio::test]
+async fn tools_about_sessions_only_look_unless_they_are_allowed_more() {
+    let mut stand = Stand::new();
+    let names =
+        |tools: Vec<rmcp::model::Tool>| tools.into_iter().map(|tool| tool.name.into_owned()).collect::<Vec<_>>();
+    let connected = stand.connect(false).await;
+    let looks = ["ask_user_questions", "get_answered_questions", "list_sessions", "read_session"];
+    assert_eq!(names(connected.client.list_all_tools().await.expect("tools")), looks);
+    let refused = call(&connected.client, "start_session", json!({"harness": "demo"})).await;
+    assert!(refused.is_error == Some(true) && text(&refused).contains("mcp.allowControl"));
+    stand.options.may_control = true;
+    let connected = stand.connect(false).await;
+    let tools = names(connected.client.list_all_tools().await.expect("tools"));
+    assert_eq!(tools[4..], ["start_session", "send_input"]);
+    let homeless = call(&connected.client, "list_sessions", json!({})).await;
+    assert!(homeless.is_error == Some(true) && text(&homeless).contains("COVEN_HOME"), "{homeless:?}");
+}
