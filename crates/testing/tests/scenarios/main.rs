@@ -5,5 +5,6 @@ mod agent;
 mod answer_screen;
 mod ask_verbs;
 mod life;
+mod mcp;
 mod store;
 mod verbs;

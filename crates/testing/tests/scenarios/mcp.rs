@@ -1,0 +1,234 @@
+//! `coven mcp` as an agent's process starts it, spoken to in plain lines, and its entry in the agents' settings.
+
+use std::fs;
+use std::io::{BufRead, BufReader, Write};
+use std::process::{Child, ChildStdin, ChildStdout, ExitStatus, Stdio};
+
+use coven_testing::{TestHome, TestTerminal, eventually, wait_until};
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::{Value, json};
+
+/// A server and the pipes to it.
+struct Server {
+    child: Child,
+    input: Option<ChildStdin>,
+    output: Option<BufReader<ChildStdout>>,
+    calls: u64,
+}
+
+impl Server {
+    fn start(home: &TestHome) -> Self {
+        let mut command = home.command(&["mcp"]);
+        let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().expect("coven runs");
+        let (input, output) = (child.stdin.take(), child.stdout.take().map(BufReader::new));
+        let mut server = Self { child, input, output, calls: 0 };
+        let hello =
+            json!({"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "t", "version": "0"}});
+        server.send(&json!({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": hello}));
+        assert_eq!(server.line()["result"]["serverInfo"]["name"], "coven");
+        server.send(&json!({"jsonrpc": "2.0", "method": "notifications/initialized"}));
+        server
+    }
+
+    fn send(&mut self, message: &Value) {
+        writeln!(self.input.as_mut().expect("open"), "{message}").expect("it reads");
+    }
+
+    fn line(&mut self) -> Value {
+        let mut line = String::new();
+        self.output.as_mut().expect("open").read_line(&mut line).expect("it writes");
+        serde_json::from_str(&line).unwrap_or_else(|error| panic!("{error}: {line:?}"))
+    }
+
+    fn begin(&mut self, tool: &str, arguments: &Value) {
+        self.calls += 1;
+        let params = json!({"name": tool, "arguments": arguments});
+        let id = self.calls;
+        self.send(&json!({"jsonrpc": "2.0", "id": id, "method": "tools/call", "params": params}));
+    }
+
+    fn end(&mut self) -> Value {
+        let mut answer = self.line();
+        assert_eq!(answer["id"], self.calls, "{answer}");
+        answer["result"].take()
+    }
+
+    /// The text of a call that must succeed.
+    fn text(&mut self, tool: &str, arguments: &Value) -> String {
+        self.begin(tool, arguments);
+        let result = self.end();
+        assert_eq!(result["isError"], false, "{result}");
+        result["content"][0]["text"].as_str().expect("text").to_owned()
+    }
+
+    fn signal(&self, signal: Signal) {
+        let pid = Pid::from_raw(i32::try_from(self.child.id()).expect("a pid")).expect("a pid");
+        kill_process(pid, signal).expect("our child");
+    }
+
+    fn wait(&mut self) -> ExitStatus {
+        self.child.wait().expect("our child")
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+fn question() -> Value {
+    json!({"questions": [{"prompt": "Which?", "title": "T", "options": [{"label": "A"}, {"label": "B"}], "multiSelect": false}]})
+}
+
+/// The only set that waits, as soon as it does.
+fn waiting(home: &TestHome) -> String {
+    eventually("a set waits", || {
+        let sets: Vec<Value> = home.json(&["questions", "list", "--json"]);
+        sets.first().map(|set| set["id"].as_str().expect("an id").to_owned())
+    })
+}
+
+fn status(home: &TestHome, id: &str) -> Value {
+    let mut set: Value = home.json(&["questions", "show", id, "--json"]);
+    set["status"].take()
+}
+
+#[test]
+fn an_agent_in_a_session_asks_and_gets_the_answer() {
+    let mut home = TestHome::new();
+    home.env.push(("COVEN_SESSION_ID".to_owned(), "0c7e49a2-1111-4222-8333-444455556666".to_owned()));
+    let mut server = Server::start(&home);
+    server.begin("ask_user_questions", &question());
+    let id = waiting(&home);
+    let set: Value = home.json(&["questions", "show", &id, "--json"]);
+    assert_eq!(set["covenSessionId"], "0c7e49a2-1111-4222-8333-444455556666");
+    home.coven(&["answer", &id[..8], "--option", "B"]).done();
+    let text = format!("[Session: {} | Questions: 1]\n\nHere are the user's answers:\n\n1. Which?\n→ B", &id[..8]);
+    assert_eq!(server.end()["content"], json!([{"type": "text", "text": text}]));
+}
+
+#[test]
+fn ask_08_however_the_client_goes_nothing_stays_pending() {
+    let home = TestHome::new();
+    let ways: [(&str, fn(&mut Server)); 6] = [
+        ("end of input", |server| drop(server.input.take())),
+        ("output unread", |server| drop(server.output.take())),
+        ("killed: both ends", |server| drop((server.input.take(), server.output.take()))),
+        ("SIGTERM", |server| server.signal(Signal::TERM)),
+        ("SIGINT", |server| server.signal(Signal::INT)),
+        ("SIGHUP", |server| server.signal(Signal::HUP)),
+    ];
+    for (how, go) in ways {
+        let mut server = Server::start(&home);
+        server.begin("ask_user_questions", &question());
+        let id = waiting(&home);
+        go(&mut server);
+        assert!(server.wait().success(), "{how}");
+        let stored = fs::read_to_string(home.user().join(format!(".local/share/auq/sessions/{id}/status.json")));
+        assert!(stored.expect("a file").contains("\"abandoned\""), "{how}: before anybody else looked");
+    }
+}
+
+#[test]
+fn ask_08_what_a_killed_server_leaves_is_abandoned_by_the_next_who_looks() {
+    let home = TestHome::new();
+    let mut server = Server::start(&home);
+    server.begin("ask_user_questions", &question());
+    let id = waiting(&home);
+    server.signal(Signal::KILL);
+    server.wait();
+    assert_eq!(home.json::<Value>(&["questions", "list", "--json"]), json!([]));
+    assert_eq!(status(&home, &id), "abandoned");
+    let refusal = home.coven(&["answer", &id, "--option", "A"]).refused(4);
+    assert!(refusal.contains("abandoned"), "{refusal}");
+}
+
+#[test]
+fn input_that_ends_at_once_leaves_nothing_pending_either() {
+    let home = TestHome::new();
+    let lines = [
+        json!({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "t", "version": "0"}}}),
+        json!({"jsonrpc": "2.0", "method": "notifications/initialized"}),
+        json!({"jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": {"name": "ask_user_questions", "arguments": question()}}),
+    ];
+    let input: String = lines.iter().map(|line| format!("{line}\n")).collect();
+    for _ in 0..20 {
+        home.coven_with_input(&["mcp"], input.as_bytes()).done();
+    }
+    let sets: Vec<Value> = home.json(&["questions", "list", "--all", "--json"]);
+    assert!(sets.iter().all(|set| set["status"] == "abandoned"), "{sets:?}");
+}
+
+#[test]
+fn garbage_is_no_reason_to_hang() {
+    let home = TestHome::new();
+    for input in ["", "not json\n", "{}\n", "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"tools/call\"}\n"] {
+        let ran = home.coven_with_input(&["mcp"], input.as_bytes());
+        assert!(ran.code <= 1, "{input:?}: {ran:?}");
+    }
+}
+
+#[test]
+fn an_agent_sees_its_neighbours_and_drives_them_only_where_it_may() {
+    let home = TestHome::started();
+    let id: Value = home.json(&["run", "claude", "ask hello ;; hang", "--json", "--title", "Neighbour"]);
+    let id = id["id"].as_str().expect("an id");
+    let mut server = Server::start(&home);
+    let listed = server.text("list_sessions", &json!({"status": "running"}));
+    assert!(listed.starts_with("1 of 1 sessions") && listed.contains("Neighbour"), "{listed}");
+    wait_until("its screen is seen", || {
+        server.text("read_session", &json!({"session_id": &id[..8]})).contains("hello")
+    });
+    server.begin("send_input", &json!({"session_id": id, "text": "x"}));
+    assert!(server.end()["content"][0]["text"].as_str().expect("text").contains("mcp.allowControl"));
+
+    home.configure(json!({"mcp": {"allowControl": true}, "sessions": {"killGraceSeconds": 2.0}}));
+    let mut server = Server::start(&home);
+    server.text("send_input", &json!({"session_id": id, "text": "typed"}));
+    wait_until("it arrived", || server.text("read_session", &json!({"session_id": id})).contains("answer:typed"));
+    let started =
+        server.text("start_session", &json!({"harness": "claude", "prompt": "say second ;; hang", "title": "Second"}));
+    assert!(started.starts_with("started: ") && started.ends_with("Second"), "{started}");
+    server.begin("read_session", &json!({"session_id": "deadbeef"}));
+    let missing = server.end();
+    assert!(missing["isError"] == true && missing["content"][0]["text"].as_str().expect("text").contains("deadbeef"));
+}
+
+#[test]
+fn a_terminal_is_told_what_the_server_is_for() {
+    let home = TestHome::new();
+    let mut terminal = TestTerminal::open(&home, &["mcp"]);
+    terminal.shows("coven mcp install <agent>");
+    assert_eq!(terminal.wait(), 2);
+}
+
+#[test]
+fn the_server_is_put_into_an_agents_settings_and_taken_out_again() {
+    let home = TestHome::new();
+    let file = home.user().join(".gemini/settings.json");
+    let shown = home.coven(&["mcp", "install", "gemini", "--print"]).done();
+    assert!(shown.contains("settings.json gets:") && shown.contains("\"mcpServers\""), "{shown}");
+    let refusal = home.coven(&["mcp", "install", "gemini"]).refused(2);
+    assert!(refusal.contains("--yes") && !file.exists(), "nobody could be asked: {refusal}");
+
+    fs::create_dir_all(file.parent().expect("a folder")).expect("room on disk");
+    let before = "{\n  // mine\n  \"theme\": \"dark\"\n}\n";
+    fs::write(&file, before).expect("room on disk");
+    home.coven(&["mcp", "install", "gemini", "--yes"]).done();
+    let text = fs::read_to_string(&file).expect("a file");
+    assert!(text.contains("// mine") && text.contains("\"coven\""), "{text}");
+    assert!(home.coven(&["mcp", "install", "gemini", "--yes"]).done().contains("already installed"));
+    let out: Value = home.json(&["mcp", "uninstall", "gemini", "--yes", "--json"]);
+    assert_eq!((&out["outcome"], &out["agent"]), (&json!("uninstalled"), &json!("gemini")));
+    let text = fs::read_to_string(&file).expect("a file");
+    assert!(!text.contains("coven") && text.contains("// mine") && text.contains("dark"), "{text}");
+
+    fs::write(&file, "{ broken").expect("room on disk");
+    let refusal = home.coven(&["mcp", "install", "gemini", "--yes"]).refused(2);
+    assert!(refusal.contains("settings.json"), "{refusal}");
+    assert_eq!(fs::read_to_string(&file).expect("a file"), "{ broken");
+    let unknown = home.coven(&["mcp", "install", "emacs"]);
+    assert!(unknown.code == 2 && unknown.stderr.contains("claude, codex"), "{unknown:?}");
+}
