@@ -1,5 +1,6 @@
 //! Many processes that ask and answer at once: every answer reaches the one who asked, once.
 
+use std::collections::HashSet;
 use std::os::fd::AsFd;
 use std::time::Duration;
 
@@ -12,9 +13,9 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use crate::stand::{Stand, new_set, said_by};
 
-const ASKERS: usize = 8;
-const SETS: usize = 12;
-const ANSWERERS: usize = 4;
+const ASKERS: usize = 40;
+const SETS: usize = 25;
+const ANSWERERS: usize = 10;
 const LIMITS: Limits = Limits { max_sessions: 1000 };
 const DEADLINE: Duration = Duration::from_secs(60);
 
@@ -36,31 +37,36 @@ pub fn ask(folder: &QuestionFolder, sets: usize) -> Result<String, QuestionError
 /// Answers whatever is pending until so many sets are finished, and says how many were its own.
 pub fn answer(folder: &QuestionFolder, sets: usize) -> Result<String, QuestionError> {
     let mut watch = folder.watch()?;
-    let mut won = 0;
+    let (mut won, mut finished) = (0, HashSet::new());
     let until = std::time::Instant::now() + DEADLINE;
+    let mut changed = all(folder)?;
     loop {
-        let listed = folder.list()?;
-        let mut finished = 0;
-        for set in listed {
-            match set {
-                Listed::Sound(set) if set.state == QuestionSetState::Pending => {
-                    match folder.answer(&set.id, vec![for_set(&set.id, "")], clock::now()) {
-                        Ok(()) => won += 1,
-                        Err(QuestionError::AlreadyFinished { .. }) => {}
-                        Err(error) => return Err(error),
-                    }
+        for id in changed {
+            if folder.read(&id)?.state == QuestionSetState::Pending {
+                match folder.answer(&id, vec![for_set(&id, "")], clock::now()) {
+                    Ok(()) => won += 1,
+                    Err(QuestionError::AlreadyFinished { .. }) => {}
+                    Err(error) => return Err(error),
                 }
-                Listed::Sound(_) => finished += 1,
-                Listed::Broken { why, .. } => return Err(why),
             }
+            finished.insert(id);
         }
-        if finished == sets || std::time::Instant::now() > until {
+        if finished.len() == sets || std::time::Instant::now() > until {
             return Ok(won.to_string());
         }
-        let a_while = Timespec { tv_sec: 1, tv_nsec: 0 };
-        let _ = poll(&mut [PollFd::new(&watch.as_fd(), PollFlags::IN)], Some(&a_while));
-        watch.drain();
+        let a_while = Timespec { tv_sec: 5, tv_nsec: 0 };
+        let is_told =
+            poll(&mut [PollFd::new(&watch.as_fd(), PollFlags::IN)], Some(&a_while)).is_ok_and(|told| told > 0);
+        changed = if is_told { watch.drain() } else { all(folder)? };
     }
+}
+
+fn all(folder: &QuestionFolder) -> Result<Vec<QuestionSetId>, QuestionError> {
+    let ids = folder.list()?.into_iter().map(|listed| match listed {
+        Listed::Sound(set) => Ok(set.id),
+        Listed::Broken { why, .. } => Err(why),
+    });
+    ids.collect()
 }
 
 fn for_set(id: &QuestionSetId, timestamp: &str) -> Answer {
