@@ -22,6 +22,7 @@ mod peers;
 mod proc;
 mod program;
 mod pty;
+mod questions;
 mod report;
 mod sacrifice;
 mod stats;
@@ -71,6 +72,7 @@ enum Figure {
     Sacrifice,
     Kills,
     Agents,
+    Questions,
 }
 
 /// What every figure needs to know.
@@ -185,6 +187,7 @@ impl Figure {
             Figure::Sacrifice => sacrifice::measure(bench),
             Figure::Kills => kills::measure(bench),
             Figure::Agents => agents::measure(bench),
+            Figure::Questions => questions::measure(bench),
         }
     }
 }

@@ -13,6 +13,16 @@ pub fn cpu(pid: u32) -> Outcome<Duration> {
     Ok(Duration::from_secs_f64(ticks as f64 / rustix::param::clock_ticks_per_second() as f64))
 }
 
+/// CPU time to the nanosecond, of the threads that live.
+pub fn precise_cpu(pid: u32) -> Outcome<Duration> {
+    let mut nanos = 0;
+    for thread in fs::read_dir(format!("/proc/{pid}/task"))? {
+        let stat = fs::read_to_string(thread?.path().join("schedstat"))?;
+        nanos += stat.split(' ').next().ok_or("schedstat is empty")?.parse::<u64>()?;
+    }
+    Ok(Duration::from_nanos(nanos))
+}
+
 /// CPU time once the process has nothing left to do with what it was given.
 pub fn settled_cpu(pid: u32) -> Outcome<Duration> {
     let mut last = cpu(pid)?;

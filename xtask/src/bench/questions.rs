@@ -1,0 +1,216 @@
+//! Questions to a human: how soon an answer is seen, what a server costs to start, and what waiting costs.
+
+use std::fs;
+use std::io::{BufRead, BufReader, Write};
+use std::mem::MaybeUninit;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use coven_domain::question::{Choice, Question};
+use coven_host::clock;
+use coven_host::questions::{Limits, NewQuestionSet, QuestionFolder, Waited};
+use rustix::event::{PollFd, PollFlags, poll};
+use rustix::fs::inotify::{self, CreateFlags, Reader, WatchFlags};
+use serde_json::{Value, json};
+
+use super::report::Row;
+use super::stats::{Spread, median};
+use super::{Bench, Outcome, micros, proc};
+
+/// Long enough for a waiter to be waiting.
+const SETTLED: Duration = Duration::from_millis(3);
+/// What the tool that made the format does.
+const POLL: Duration = Duration::from_millis(200);
+
+pub fn measure(bench: &Bench) -> Outcome<Vec<Row>> {
+    let mut rows = seen(bench)?;
+    rows.extend(server(bench)?);
+    rows.extend(waiting(bench)?);
+    Ok(rows)
+}
+
+/// A new set with its answers lying ready beside their place.
+struct Asked {
+    folder: QuestionFolder,
+    dir: PathBuf,
+    id: coven_domain::QuestionSetId,
+}
+
+impl Asked {
+    fn new(folder: &QuestionFolder) -> Outcome<Self> {
+        let options = ["A", "B"].map(|label| Choice { description: None, label: label.into() }).to_vec();
+        let question = Question { options, prompt: "Which?".into(), title: "Choice".into(), multi_select: false };
+        let new = NewQuestionSet { questions: vec![question], ..NewQuestionSet::default() };
+        let id = folder.create(&new, &Limits { max_sessions: u32::MAX }, clock::now())?;
+        let dir = folder.path().join(id.to_string());
+        let at = clock::now();
+        let answers = json!({"sessionId": id, "timestamp": at, "answers": [{"questionIndex": 0, "selectedOption": "A", "timestamp": at}]});
+        fs::write(dir.join("ready.tmp"), answers.to_string())?;
+        Ok(Self { folder: folder.clone(), dir, id })
+    }
+
+    /// From the rename of the answers until `wait` returns, in µs.
+    fn until_seen(&self, pause: Duration, wait: impl FnOnce(&Self) -> Outcome<()> + Send) -> Outcome<f64> {
+        std::thread::scope(|scope| {
+            let waits = scope.spawn(|| wait(self).map(|()| Instant::now()));
+            std::thread::sleep(pause);
+            let written = Instant::now();
+            fs::rename(self.dir.join("ready.tmp"), self.dir.join("answers.json"))?;
+            let seen = waits.join().map_err(|_| "the waiter panicked")??;
+            Ok(micros(seen.duration_since(written)))
+        })
+    }
+}
+
+fn by_coven(asked: &Asked) -> Outcome<()> {
+    match asked.folder.wait(&asked.id, None, None)? {
+        Waited::Answered(_) => Ok(()),
+        other => Err(format!("waited for answers and got {other:?}").into()),
+    }
+}
+
+fn by_inotify(asked: &Asked) -> Outcome<()> {
+    let watch = inotify::init(CreateFlags::CLOEXEC)?;
+    inotify::add_watch(&watch, &asked.dir, WatchFlags::MOVED_TO)?;
+    poll(&mut [PollFd::new(&watch, PollFlags::IN)], None)?;
+    let mut buffer = [MaybeUninit::uninit(); 4096];
+    Reader::new(&watch, &mut buffer).next()?;
+    Ok(())
+}
+
+fn by_polling(asked: &Asked) -> Outcome<()> {
+    while !asked.dir.join("answers.json").exists() {
+        std::thread::sleep(POLL);
+    }
+    Ok(())
+}
+
+fn seen(bench: &Bench) -> Outcome<Vec<Row>> {
+    let root = tempfile::tempdir()?;
+    let folder = QuestionFolder::at(root.path().join("sessions"));
+    let mut medians: [Vec<f64>; 3] = Default::default();
+    for _ in 0..bench.rounds {
+        let mut times: [Vec<f64>; 3] = Default::default();
+        for number in 0..bench.scale(60, 5) {
+            times[0].push(Asked::new(&folder)?.until_seen(SETTLED, by_inotify)?);
+            times[1].push(Asked::new(&folder)?.until_seen(SETTLED, by_coven)?);
+            if number % 10 == 0 {
+                // At any moment of its pause.
+                let pause = POLL.mul_f64(1.0 + f64::from(number) / 61.0);
+                times[2].push(Asked::new(&folder)?.until_seen(pause, by_polling)?);
+            }
+        }
+        for (medians, times) in medians.iter_mut().zip(&times) {
+            medians.push(median(times));
+        }
+        fs::remove_dir_all(folder.path())?;
+    }
+    let [raw, ours, polled] = medians;
+    Ok(vec![
+        Row::anchor("questions: answers in place until a bare inotify tells, p50 in µs", Spread::of(&raw)),
+        Row::anchor("questions: until coven's waiter has read and checked them, p50 in µs", Spread::of(&ours)),
+        Row::anchor("questions: until a poll every 200 ms sees them, p50 in µs", Spread::of(&polled)),
+        Row::at_most("questions: coven's waiter / bare inotify", Spread::ratio(&ours, &raw), 1.5),
+        Row::anchor("questions: poll / coven's waiter", Spread::ratio(&polled, &ours)),
+    ])
+}
+
+/// A `coven mcp` that has been greeted.
+struct Server {
+    child: Child,
+    output: BufReader<std::process::ChildStdout>,
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+impl Server {
+    fn start(bench: &Bench, root: &Path) -> Outcome<Self> {
+        let mut command = Command::new(&bench.coven);
+        command.arg("mcp").env("COVEN_HOME", root.join("home")).env("AUQ_SESSION_DIR", root.join("sessions"));
+        let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn()?;
+        let output = BufReader::new(child.stdout.take().ok_or("no output")?);
+        let mut server = Self { child, output };
+        let hello = json!({"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "bench", "version": "0"}});
+        server.send(&json!({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": hello}))?;
+        server.line()?;
+        Ok(server)
+    }
+
+    fn send(&mut self, message: &Value) -> Outcome<()> {
+        Ok(writeln!(self.child.stdin.as_mut().ok_or("no input")?, "{message}")?)
+    }
+
+    fn line(&mut self) -> Outcome<Value> {
+        let mut line = String::new();
+        self.output.read_line(&mut line)?;
+        Ok(serde_json::from_str(&line)?)
+    }
+}
+
+fn server(bench: &Bench) -> Outcome<Vec<Row>> {
+    let root = tempfile::tempdir()?;
+    let mut medians: [Vec<f64>; 2] = Default::default();
+    let mut memory = Vec::new();
+    for _ in 0..bench.rounds {
+        let mut times: [Vec<f64>; 2] = Default::default();
+        for _ in 0..bench.scale(50, 5) {
+            let start = Instant::now();
+            let status = Command::new("/bin/true").stdin(Stdio::null()).status()?;
+            times[0].push(micros(start.elapsed()));
+            if !status.success() {
+                return Err("/bin/true failed".into());
+            }
+            let start = Instant::now();
+            let server = Server::start(bench, root.path())?;
+            times[1].push(micros(start.elapsed()));
+            memory.push(proc::rss_kib(server.child.id())? / 1024.0);
+        }
+        for (medians, times) in medians.iter_mut().zip(&times) {
+            medians.push(median(times));
+        }
+    }
+    let [base, greeted] = medians;
+    let memory = Spread::of(&memory);
+    Ok(vec![
+        Row::anchor("mcp: /bin/true, µs", Spread::of(&base)),
+        Row::anchor("mcp: start until initialize is answered, µs", Spread::of(&greeted)),
+        Row::at_most("mcp: start until initialize is answered / true", Spread::ratio(&greeted, &base), 10.0),
+        Row::at_most("mcp: memory when initialize is answered, MiB", memory, 15.0 * 1e6 / f64::from(1 << 20)),
+    ])
+}
+
+/// Many calls that wait for humans.
+fn waiting(bench: &Bench) -> Outcome<Vec<Row>> {
+    const CALLS: u64 = 100;
+    let root = tempfile::tempdir()?;
+    let mut server = Server::start(bench, root.path())?;
+    server.send(&json!({"jsonrpc": "2.0", "method": "notifications/initialized"}))?;
+    let question = json!({"prompt": "Which?", "title": "T", "options": [{"label": "A"}, {"label": "B"}]});
+    for id in 2..CALLS + 2 {
+        // With a token, so that signs of life are part of the cost.
+        let params = json!({"name": "ask_user_questions", "arguments": {"questions": [question]}, "_meta": {"progressToken": id}});
+        server.send(&json!({"jsonrpc": "2.0", "id": id, "method": "tools/call", "params": params}))?;
+        server.line()?;
+    }
+    let pid = server.child.id();
+    proc::settled_cpu(pid)?;
+    let (before, start) = (proc::precise_cpu(pid)?, Instant::now());
+    std::thread::sleep(Duration::from_secs(bench.scale(30, 3)));
+    let share = (proc::precise_cpu(pid)? - before).as_secs_f64() / start.elapsed().as_secs_f64() * 100.0;
+    let memory = proc::rss_kib(pid)? / 1024.0;
+    Ok(vec![
+        Row::judged(
+            format!("mcp: {CALLS} calls that wait, with a sign of life each 10 s, CPU in %"),
+            format!("{share:.3}"),
+            "≤ 0.100",
+            share <= 0.1,
+        ),
+        Row::anchor(format!("mcp: memory with {CALLS} calls that wait, MiB"), format!("{memory:.1}")),
+    ])
+}
