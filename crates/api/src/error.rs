@@ -73,6 +73,7 @@ codes! {
     SessionRefused = "session_refused", 409, 4;
     RepoInUse = "repo_in_use", 409, 4;
     AlreadyAnswered = "already_answered", 409, 4;
+    QuestionBroken = "question_broken", 409, 4;
     BodyTooLarge = "body_too_large", 413, 2;
     TooManySessions = "too_many_sessions", 429, 4;
     JsonTooDeep = "json_too_deep", 400, 2;

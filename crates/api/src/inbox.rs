@@ -1,5 +1,6 @@
 //! The inbox: everything that waits for a human, in one list with one way to answer.
 
+use coven_domain::question::Answer;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use utoipa::{IntoParams, ToSchema};
@@ -7,9 +8,10 @@ use utoipa::{IntoParams, ToSchema};
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct InboxItem {
     pub id: String,
-    /// `permission`; others as they come.
+    /// `permission`: an agent wants to do something; `question_set`: somebody asks. Others as they come.
     pub kind: String,
-    /// `pending`, `answered` or `cancelled`.
+    /// `pending`, `answered`; of a permission also `cancelled`; of a question set also `rejected`, `timed_out`, `abandoned`, or
+    /// `broken` if its files cannot be read.
     pub status: String,
     pub session_id: Option<String>,
     pub harness: Option<String>,
@@ -20,10 +22,12 @@ pub struct InboxItem {
     pub answered_at: Option<String>,
     /// `rule`, `human`, `session`: who answered.
     pub answered_by: Option<String>,
-    /// The answer's id among `options`.
+    /// A permission's answer: its id among `options`.
     pub answer: Option<String>,
+    /// What a permission may be answered with.
     pub options: Vec<InboxOption>,
-    /// What the agent wants to do, as it told it: for a permission the tool call.
+    /// Of a permission the tool call as the agent told it. Of a question set its `questions` with their options, `answers` when
+    /// there are, `rejectionReason`, `abandonReason`, `workingDirectory`, in the names of its files; `error` if it is broken.
     #[schema(value_type = Object)]
     pub detail: Value,
 }
@@ -51,7 +55,8 @@ pub struct InboxResponse {
     pub items: Vec<InboxItem>,
 }
 
-/// `POST /api/v1/inbox/:id/answer`: an option by its id, or `allow` / `deny` for the first option that means it.
+/// `POST /api/v1/inbox/:id/answer`, one of these. A permission takes an option by its id, or `allow` / `deny` for the first
+/// option that means it; a question set takes answers to all its questions, or is rejected.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct AnswerRequest {
@@ -60,4 +65,18 @@ pub struct AnswerRequest {
     /// `allow` or `deny`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub decision: Option<String>,
+    /// `{"questionIndex":0,"selectedOption":"A"}` each; `selectedOptions` for a multiple choice, `customText` for own words.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<Vec<Object>>)]
+    pub answers: Option<Vec<Answer>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reject: Option<Rejection>,
+}
+
+/// Nobody will answer.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, ToSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct Rejection {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
 }

@@ -200,6 +200,7 @@ fn client_hint(error: &ClientError) -> &'static str {
             Some(ErrorCode::RepoNotFound) => "List them with `coven repo list`",
             Some(ErrorCode::RepoInUse) => "End its sessions first; `coven sessions` lists them",
             Some(ErrorCode::QuestionNotFound) => "List what waits with `coven inbox`, and all with `coven inbox --all`",
+            Some(ErrorCode::QuestionBroken) => "Take it away with `coven questions dismiss`",
             Some(ErrorCode::AlreadyAnswered) => "See how with `coven inbox --all`",
             Some(ErrorCode::TooManySessions) => {
                 "End one with `coven finish <id>`, or raise agents.maxSessions in the config"

@@ -1,6 +1,7 @@
 //! The `coven` binary: hidden subcommands go straight to their part, everything else to the command line.
 
 mod answer;
+mod arrivals;
 mod attach;
 mod chat;
 mod command_line;

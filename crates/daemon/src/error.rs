@@ -8,6 +8,7 @@ use coven_domain::text::BadText;
 use coven_domain::{PermissionId, RepoId, SessionId};
 use coven_host::WorkDirError;
 use coven_host::git::GitError;
+use coven_host::questions::QuestionError;
 use coven_store::StoreError;
 use serde_json::{Value, json};
 
@@ -57,6 +58,10 @@ pub enum EngineError {
     NotOpenYet(SessionId),
     #[error("nothing in the inbox has the id {0:?}; see `coven inbox`")]
     QuestionNotFound(String),
+    #[error("several things in the inbox begin with {prefix:?}; give more of the id: {}", candidates.join(", "))]
+    AmbiguousItem { prefix: String, candidates: Vec<String> },
+    #[error("{0}")]
+    Questions(#[from] QuestionError),
     #[error("{source}: {id}")]
     NoAnswer { id: PermissionId, source: NoAnswer },
     #[error("{what} cannot be read: {id}")]
@@ -92,7 +97,7 @@ impl EngineError {
     pub fn code(&self) -> ErrorCode {
         match self {
             Self::SessionNotFound(_) => ErrorCode::SessionNotFound,
-            Self::AmbiguousId { .. } => ErrorCode::AmbiguousId,
+            Self::AmbiguousId { .. } | Self::AmbiguousItem { .. } => ErrorCode::AmbiguousId,
             Self::NotLive { .. } | Self::HolderGone(_) => ErrorCode::SessionNotLive,
             Self::NotNow { source: NotNow::Running | NotNow::Launching, .. } => ErrorCode::SessionRunning,
             Self::NotNow { .. } | Self::Refused(_) | Self::HolderBusy(_) => ErrorCode::SessionRefused,
@@ -109,6 +114,7 @@ impl EngineError {
             Self::Git(GitError::NotARepository(_)) => ErrorCode::NotARepository,
             Self::TooMany { .. } => ErrorCode::TooManySessions,
             Self::QuestionNotFound(_) => ErrorCode::QuestionNotFound,
+            Self::Questions(error) => question_code(error),
             Self::NoAnswer { source: NoAnswer::AlreadyAnswered(_), .. } => ErrorCode::AlreadyAnswered,
             Self::NoAnswer { source: NoAnswer::Cancelled, .. } => ErrorCode::AlreadyAnswered,
             Self::NoAnswer { .. } | Self::NoAcp(_) => ErrorCode::InvalidRequest,
@@ -134,6 +140,7 @@ impl EngineError {
             Self::AmbiguousId { candidates, .. } => {
                 Some(json!({"candidates": candidates.iter().map(ToString::to_string).collect::<Vec<_>>()}))
             }
+            Self::AmbiguousItem { candidates, .. } => Some(json!({"candidates": candidates})),
             Self::NotLive { id, state } => Some(json!({"id": id, "status": state})),
             Self::LaunchFailed { id, .. } => Some(json!({"id": id})),
             Self::TooMany { active, limit } => {
@@ -142,4 +149,29 @@ impl EngineError {
             _ => None,
         }
     }
+}
+
+fn question_code(error: &QuestionError) -> ErrorCode {
+    match error {
+        QuestionError::BadQuestions(_) | QuestionError::BadAnswers(_) => ErrorCode::InvalidRequest,
+        QuestionError::NotFound { .. } => ErrorCode::QuestionNotFound,
+        QuestionError::Ambiguous { .. } => ErrorCode::AmbiguousId,
+        QuestionError::AlreadyFinished { .. } => ErrorCode::AlreadyAnswered,
+        QuestionError::Missing { .. }
+        | QuestionError::Malformed { .. }
+        | QuestionError::Contradiction { .. }
+        | QuestionError::NoAnswers { .. } => ErrorCode::QuestionBroken,
+        // Somebody else is writing it.
+        QuestionError::Lock { .. } | QuestionError::Full { .. } => ErrorCode::Unavailable,
+        QuestionError::AtomicWrite(failed) if is_full(&failed.source) => ErrorCode::DiskFull,
+        QuestionError::Unwritable { source, .. } if is_full(source) => ErrorCode::DiskFull,
+        QuestionError::AtomicWrite(_)
+        | QuestionError::Unreadable { .. }
+        | QuestionError::Unwritable { .. }
+        | QuestionError::Watch { .. } => ErrorCode::Internal,
+    }
+}
+
+fn is_full(error: &std::io::Error) -> bool {
+    error.kind() == std::io::ErrorKind::StorageFull
 }

@@ -13,17 +13,19 @@ use axum::serve::Listener;
 use coven_host::agent_settings::BadVariable;
 use coven_host::config::{self, ConfigError};
 use coven_host::daemon_start::FirstWord;
+use coven_host::questions::QuestionFolder;
 use coven_host::{AgentSettings, Home, HomeError};
 use coven_store::{SqliteStore, Store, StoreError};
 use tokio::net::{TcpListener, UnixListener, UnixStream};
 use tokio::signal::unix::{SignalKind, signal};
-use tokio::sync::watch;
+use tokio::sync::{mpsc, watch};
 use uuid::Uuid;
 
+use crate::engine::arrival::ARRIVALS;
 use crate::engine::{Engine, Parts};
 use crate::error::EngineError;
 use crate::events::{self, Hub};
-use crate::loops::{idle, recovery, retention};
+use crate::loops::{idle, notify, question_sets, recovery, retention};
 use crate::surface::guard::Guard;
 use crate::surface::{App, router};
 
@@ -154,8 +156,11 @@ async fn run(options: &ServeOptions, background: tokio::runtime::Handle) -> Resu
     let tcp = listen_tcp(options, &config).await?;
     let token =
         write_token(&home.token_file()).map_err(|source| ServeError::Io { doing: "write the token", source })?;
-    let engine = Engine::new(Parts { store, home, config, agents, hub, committed, program, open_files, background })
-        .map_err(|source| ServeError::Io { doing: "start the screens' thread", source })?;
+    let (arrivals, arrived) = mpsc::channel(ARRIVALS);
+    let questions = QuestionFolder::locate();
+    let parts =
+        Parts { store, home, config, agents, questions, arrivals, hub, committed, program, open_files, background };
+    let engine = Engine::new(parts).map_err(|source| ServeError::Io { doing: "start the screens' thread", source })?;
     let engine = Arc::new(engine);
     let unix = listen_unix(&socket)?;
 
@@ -163,6 +168,8 @@ async fn run(options: &ServeOptions, background: tokio::runtime::Handle) -> Resu
     tracing::info!(?recovered, pid = std::process::id(), "the daemon is ready");
     let retention = tokio::spawn(retention::run(engine.clone()));
     let idle = tokio::spawn(idle::run(engine.clone()));
+    let question_sets = tokio::spawn(question_sets::run(engine.clone()));
+    let notifying = tokio::spawn(notify::run(engine.clone(), arrived));
     recovery::tidy_up(&engine).await?;
     let listen = tcp.as_ref().and_then(|tcp| tcp.local_addr().ok());
     let app = App::new(engine.clone(), listen.map(|address| address.to_string().into()));
@@ -188,6 +195,8 @@ async fn run(options: &ServeOptions, background: tokio::runtime::Handle) -> Resu
     let _ = fs::remove_file(&socket);
     retention.abort();
     idle.abort();
+    question_sets.abort();
+    notifying.abort();
     pump.abort();
     Ok(())
 }

@@ -26,6 +26,7 @@ pub struct Config {
     pub questions: QuestionsConfig,
     pub mcp: McpConfig,
     pub conversations: ConversationsConfig,
+    pub notifications: NotificationsConfig,
 }
 
 /// How long things are kept. Fractions are fine, 0 means "at once", null means "never".
@@ -199,6 +200,22 @@ pub struct ConversationsConfig {
 impl Default for ConversationsConfig {
     fn default() -> Self {
         Self { session_expiry_days: 30.0, max_tokens: 100_000 }
+    }
+}
+
+/// How a person is told that something new waits in the inbox.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
+pub struct NotificationsConfig {
+    /// Show a desktop notification, by the program `notify-send`.
+    pub desktop: bool,
+    /// Ring the terminal's bell in the browser, the chat, the answering screen and `inbox --follow`.
+    pub bell: bool,
+}
+
+impl Default for NotificationsConfig {
+    fn default() -> Self {
+        Self { desktop: true, bell: true }
     }
 }
 

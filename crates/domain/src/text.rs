@@ -86,6 +86,22 @@ impl Prompt {
     }
 }
 
+/// The text on one line of at most so many characters: blanks, line ends and control characters become one blank each.
+pub fn one_line(text: &str, most_chars: usize) -> String {
+    let mut line = String::new();
+    let words = text.split(|c: char| c.is_whitespace() || c.is_control()).filter(|word| !word.is_empty());
+    for word in words {
+        if !line.is_empty() {
+            line.push(' ');
+        }
+        line.push_str(word);
+    }
+    match line.char_indices().nth(most_chars) {
+        None => line,
+        Some(_) => line.chars().take(most_chars.saturating_sub(1)).chain(['…']).collect(),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -9,6 +9,7 @@ use coven_domain::entry::Entry;
 use coven_domain::event::Event;
 use coven_domain::message::StoredMessage;
 use coven_domain::permission::Permission;
+use coven_domain::question_set::QuestionSetSummary;
 use coven_domain::repo::Repo;
 use coven_domain::retention::Cutoffs;
 use coven_domain::session::{Channel, Session};
@@ -131,6 +132,11 @@ impl<S: Store> Store for Failing<S> {
     async fn permissions(&self, query: &PermissionQuery) -> Result<Vec<Permission>, StoreError> {
         self.calls.next()?;
         self.inner.permissions(query).await
+    }
+
+    async fn question_sets(&self) -> Result<Vec<QuestionSetSummary>, StoreError> {
+        self.calls.next()?;
+        self.inner.question_sets().await
     }
 
     async fn event_range(&self) -> Result<Range<u64>, StoreError> {

@@ -7,10 +7,11 @@ use coven_domain::entry::Entry;
 use coven_domain::event::{Event, NewEvent};
 use coven_domain::message::{MessageChange, StoredMessage};
 use coven_domain::permission::Permission;
+use coven_domain::question_set::QuestionSetSummary;
 use coven_domain::repo::Repo;
 use coven_domain::retention::Cutoffs;
 use coven_domain::session::{Channel, Session};
-use coven_domain::{PermissionId, RepoId, SessionId, Timestamp};
+use coven_domain::{PermissionId, QuestionSetId, RepoId, SessionId, Timestamp};
 
 use crate::{MessageQuery, PermissionQuery, SessionPage, SessionQuery, StateSnapshot, StoreError, SweepReport};
 
@@ -41,6 +42,13 @@ pub enum Change {
         permission: Permission,
         event: &'static str,
     },
+    /// What is known of a question set from now on: `question_set.asked`, `question_set.completed`, …
+    QuestionSetChanged {
+        set: QuestionSetSummary,
+        event: &'static str,
+    },
+    /// Its folder is gone, and the row goes too: `question_set.dismissed`.
+    QuestionSetRemoved(QuestionSetId),
     /// Something happened that has no row of its own.
     Noted(NewEvent),
 }
@@ -153,6 +161,9 @@ pub trait Store: Send + Sync + 'static {
     async fn conversation(&self, id: SessionId) -> Result<Option<Conversation>, StoreError>;
     /// Oldest first.
     async fn permissions(&self, query: &PermissionQuery) -> Result<Vec<Permission>, StoreError>;
+
+    /// What was last told of each question set, oldest first.
+    async fn question_sets(&self) -> Result<Vec<QuestionSetSummary>, StoreError>;
 
     /// The numbers of the events that are kept: `first..end`; empty while there is none (then `end` is the next number).
     async fn event_range(&self) -> Result<Range<u64>, StoreError>;

@@ -23,7 +23,6 @@ mod tabs;
 mod tests;
 mod view;
 
-use std::io::{self, Write, stdout};
 use std::time::Duration;
 
 use coven_host::clock::now;
@@ -35,6 +34,7 @@ use signal_hook::low_level::{emulate_default_handler, raise};
 use self::draft::Drafts;
 use self::feed::{Feed, Request, Wanted};
 use self::state::{App, Effect, Message, Report};
+use crate::arrivals;
 use crate::failure::Failure;
 use crate::tui::input::Input;
 use crate::tui::terminal::Terminal;
@@ -45,14 +45,14 @@ const REST: Duration = Duration::from_secs(1);
 
 /// Shows the sets that wait until the user leaves; how many still wait then. The terminal is as it was before, however
 /// this ends: also when a signal ends the program.
-pub fn open(folder: QuestionFolder) -> Result<usize, Failure> {
+pub fn open(folder: QuestionFolder, rings: bool) -> Result<usize, Failure> {
     let drafts = Drafts::locate();
     let (feed, bell) = Feed::start(folder, drafts.clone()).map_err(Failure::Runtime)?;
     // Before the terminal is changed, so that no signal finds it changed and unguarded.
     let mut input = Input::listen().map_err(Failure::Terminal)?.with_bell(bell);
     let mut terminal = Terminal::take().map_err(Failure::Terminal)?;
     let size = terminal.size().map_err(Failure::Terminal)?;
-    let mut screen = Screen { app: App::new(size, now()), drafts, feed };
+    let mut screen = Screen { app: App::new(size, now()), drafts, feed, rings };
     let end = screen.run(&mut terminal, &mut input);
     drop(terminal);
     let waiting = screen.close();
@@ -75,6 +75,8 @@ struct Screen {
     app: App,
     drafts: Drafts,
     feed: Feed,
+    /// Whether the bell rings for new sets.
+    rings: bool,
 }
 
 impl Screen {
@@ -116,7 +118,8 @@ impl Screen {
                 }
             }
             Effect::DropDraft(id) => self.drafts.remove(&id),
-            Effect::Bell => ring().map_err(Failure::Terminal)?,
+            Effect::Bell if self.rings => arrivals::ring().map_err(Failure::Terminal)?,
+            Effect::Bell => {}
             Effect::Redraw => terminal.forget().map_err(Failure::Terminal)?,
             Effect::Suspend => {
                 terminal.lend();
@@ -139,7 +142,7 @@ impl Screen {
 
     /// Lets answers that are under way arrive; how many sets still wait.
     fn close(self) -> usize {
-        let Self { mut app, drafts, feed } = self;
+        let Self { mut app, drafts, feed, rings: _ } = self;
         for report in feed.close() {
             for effect in app.update(Message::Report(report), now()) {
                 if let Effect::DropDraft(id) = effect {
@@ -159,11 +162,6 @@ fn message(event: Event) -> Option<Message> {
         Event::Resize(width, height) => Some(Message::Resized(Size { width, height })),
         Event::FocusGained | Event::FocusLost => None,
     }
-}
-
-fn ring() -> io::Result<()> {
-    let mut out = stdout();
-    out.write_all(b"\x07").and_then(|()| out.flush())
 }
 
 fn feed_ended() -> Failure {

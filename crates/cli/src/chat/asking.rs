@@ -49,11 +49,16 @@ async fn look(way: &Way, id: &str, before: &[InboxItem]) -> Result<(Vec<InboxIte
     let mut client = way.open().await?;
     let query = route::query(&[("session", Some(id.to_owned()))]);
     let inbox: InboxResponse = client.get(&format!("/api/v1/inbox{query}")).await?;
-    let pending: Vec<InboxItem> = inbox.items.into_iter().filter(|item| item.status == "pending").collect();
+    let pending: Vec<InboxItem> = inbox.items.into_iter().filter(is_shown).collect();
     let ids: HashSet<&str> = pending.iter().map(|item| item.id.as_str()).collect();
     let mut settled = Vec::new();
     for item in before.iter().filter(|item| !ids.contains(item.id.as_str())) {
         settled.push(client.get(&route::question(&item.id, "")).await?);
     }
     Ok((pending, settled))
+}
+
+/// One key answers a request for permission; question sets have a screen of their own.
+fn is_shown(item: &InboxItem) -> bool {
+    item.status == "pending" && item.kind == "permission"
 }

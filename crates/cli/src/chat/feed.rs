@@ -12,7 +12,7 @@ use tokio::time::timeout;
 
 use super::report::{Report, Request};
 use super::way::Way;
-use super::{asking, follow, request};
+use super::{asking, follow, request, waiting};
 
 /// Reports the screen has not taken yet. When it is full the feed waits, and the daemon's stream with it.
 const REPORTS: usize = 256;
@@ -49,8 +49,9 @@ impl Reports {
 }
 
 impl Feed {
-    /// Follows the session from the message after `after`. Returns what becomes readable with every report.
-    pub fn start(way: Way, id: String, after: u64) -> io::Result<(Self, UnixStream)> {
+    /// Follows the session from the message after `after`, and the inbox, if it is wanted, from the event after
+    /// `since`. Returns what becomes readable with every report.
+    pub fn start(way: Way, id: String, after: u64, since: Option<u64>) -> io::Result<(Self, UnixStream)> {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
         let (wake, bell) = UnixStream::pair()?;
         wake.set_nonblocking(true)?;
@@ -66,6 +67,11 @@ impl Feed {
                     tokio::join!(
                         follow::follow(&way, &id, &seen, &asks, &reports),
                         asking::watch(&way, &id, asked, &reports),
+                        async {
+                            if let Some(since) = since {
+                                waiting::watch(&way, since, &reports).await;
+                            }
+                        },
                     );
                     std::future::pending().await
                 };

@@ -1,5 +1,6 @@
 //! The feed against a scripted daemon on a real socket.
 
+use coven_api::inbox::InboxItem;
 use serde_json::json;
 
 use super::feed::Feed;
@@ -24,7 +25,7 @@ impl Rig {
         let folder = tempfile::tempdir().expect("a folder for the socket");
         let socket = folder.path().join("coven.sock");
         let daemon = ScriptedDaemon::start(&socket, messages);
-        let (feed, _) = Feed::start(Way::to_socket(&socket), SESSION.to_owned(), 0).expect("threads are left");
+        let (feed, _) = Feed::start(Way::to_socket(&socket), SESSION.to_owned(), 0, Some(0)).expect("threads are left");
         Self { folder, daemon, feed }
     }
 
@@ -123,6 +124,22 @@ fn questions_are_found_while_the_agent_waits_and_told_when_they_are_settled() {
     // when the same is answered again, then it is refused
     let again = rig.ask(Request::Answer { question: "q1".into(), answer: Chosen::Allow });
     assert!(again.is_err_and(|why| why.starts_with("it was answered already")));
+}
+
+#[test]
+fn what_newly_waits_is_told_whoever_asks_and_question_sets_are_not_asked_here() {
+    let mut rig = Rig::new(Vec::new());
+    let set = InboxItem { kind: "question_set".into(), ..question("s1", "Which?") };
+    let settled = InboxItem { status: "answered".into(), ..question("q0", "touch w") };
+    rig.daemon.set_inbox(vec![settled, set.clone(), question("q1", "touch x")]);
+    rig.daemon.emit("permission.requested", "gone");
+    rig.daemon.emit("permission.requested", "q0");
+    rig.daemon.emit("question_set.asked", "s1");
+    let told = rig.wait_for(|report| matches!(report, Report::Waits(_)));
+    assert_eq!(told, Report::Waits(Box::new(set)), "what is gone or answered does not wait");
+    rig.daemon.set_state(state("waiting", 0));
+    let asked = rig.wait_for(|report| matches!(report, Report::Questions { .. }));
+    assert_eq!(asked, Report::Questions { pending: vec![question("q1", "touch x")], settled: Vec::new() });
 }
 
 #[test]

@@ -38,6 +38,7 @@ pub mod transcript;
 mod transcript_tests;
 pub mod turn;
 mod view;
+mod waiting;
 pub mod way;
 pub mod wrap;
 
@@ -45,6 +46,7 @@ use std::io::{self, IsTerminal};
 use std::time::{Duration, Instant};
 
 use coven_api::SessionRecord;
+use coven_api::health::HealthResponse;
 use coven_host::home::Home;
 use crossterm::event::Event;
 use signal_hook::low_level::raise;
@@ -52,7 +54,6 @@ use signal_hook::low_level::raise;
 use self::feed::Feed;
 use self::painter::Painter;
 use self::past::{Extent, Past};
-pub use self::report::Chosen;
 use self::report::Report;
 use self::row::{Row, Style};
 use self::state::{App, Effect, Leaving, Message};
@@ -62,7 +63,7 @@ use self::way::Way;
 use crate::attach::terminal::Sink;
 use crate::failure::Failure;
 use crate::tui::input::Input;
-use crate::{link, output, wording};
+use crate::{arrivals, link, output, wording};
 
 /// How long the screen waits when nothing moves on it.
 const REST: Duration = Duration::from_secs(1);
@@ -113,9 +114,11 @@ pub fn open(home: &Home, id: &str, options: Options) -> Result<Ending, Failure> 
         return Ok(Ending::Left);
     }
     let (rows, columns) = output::terminal_size().unwrap_or((24, 80));
-    let past = runtime.block_on(async {
+    let (since, past) = runtime.block_on(async {
         let mut client = way.open().await?;
-        Past::read(&mut client, &record.id, options.extent, Some(usize::from(columns)), options.detail).await
+        let health: HealthResponse = client.get("/api/v1/health").await?;
+        let past = Past::read(&mut client, &record.id, options.extent, Some(usize::from(columns)), options.detail);
+        Ok::<_, Failure>((health.last_event, past.await?))
     })?;
     drop(runtime);
     let mut shown = vec![header(&record).cut(usize::from(columns)), Row::default()];
@@ -129,13 +132,14 @@ pub fn open(home: &Home, id: &str, options: Options) -> Result<Ending, Failure> 
         say_over(&record);
         return Ok(Ending::Over(Box::new(record)));
     }
-    let (feed, bell) = Feed::start(way, record.id.clone(), past.after).map_err(Failure::Runtime)?;
+    let (feed, bell) = Feed::start(way, record.id.clone(), past.after, Some(since)).map_err(Failure::Runtime)?;
     // Before the terminal is changed, so that no signal finds it changed and unguarded.
     let input = Input::listen().map_err(Failure::Terminal)?.with_bell(bell);
     let terminal = Terminal::take().map_err(Failure::Terminal)?;
     let painter = Painter::new(usize::from(columns), has_colour());
+    let rings = arrivals::rings(home);
     let mut chat =
-        Chat { app, feed, input, terminal, painter, sink: Sink::stdout(), printed: shown, has_retaken: false };
+        Chat { app, feed, input, terminal, painter, sink: Sink::stdout(), printed: shown, rings, has_retaken: false };
     let ending = chat.run();
     let Chat { app, feed, terminal, mut painter, .. } = chat;
     // The last picture may not have been written whole; what is below it goes all the same.
@@ -154,6 +158,8 @@ struct Chat {
     sink: Sink,
     /// Rows that wait to be written into the history.
     printed: Vec<Row>,
+    /// Whether the bell rings when something new waits.
+    rings: bool,
     /// The terminal was taken again after we stopped ourselves; the signal that tells so is still to come.
     has_retaken: bool,
 }
@@ -232,6 +238,8 @@ impl Chat {
                 }
             }
             Effect::Leave(leaving) => return Ok(Some(leaving)),
+            Effect::Bell if self.rings => self.sink.write(b"\x07").map_err(Failure::Output)?,
+            Effect::Bell => {}
             Effect::Redraw => {
                 self.painter.forget();
                 self.sink.write(b"\x1b[H\x1b[2J").map_err(Failure::Output)?;

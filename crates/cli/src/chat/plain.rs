@@ -41,7 +41,7 @@ pub fn show(way: &Way, record: &SessionRecord, extent: Extent, detail: Detail, f
 
 /// Until nothing is under way; returns the number of the last message.
 fn follow(way: &Way, record: &SessionRecord, after: u64, transcript: &mut Transcript) -> Result<u64, Failure> {
-    let (mut feed, _bell) = Feed::start(way.clone(), record.id.clone(), after).map_err(Failure::Runtime)?;
+    let (mut feed, _bell) = Feed::start(way.clone(), record.id.clone(), after, None).map_err(Failure::Runtime)?;
     let mut seen = after;
     let mut away = Away::default();
     loop {
@@ -52,7 +52,7 @@ fn follow(way: &Way, record: &SessionRecord, after: u64, transcript: &mut Transc
                 print(&transcript.take(&message))?;
             }
             Report::State(state) if is_idle(&state) => return Ok(seen),
-            Report::State(_) | Report::Answered { .. } => {}
+            Report::State(_) | Report::Answered { .. } | Report::Waits(_) => {}
             Report::Questions { pending, .. } => pending.iter().for_each(say_question),
             Report::Ended(_) => return Ok(seen),
             Report::Refused(why) => return Err(Failure::failed(why, "")),

@@ -14,6 +14,8 @@ pub enum Report {
         pending: Vec<InboxItem>,
         settled: Vec<InboxItem>,
     },
+    /// Something new waits in the inbox, of this session or another.
+    Waits(Box<InboxItem>),
     /// The session is over; nothing more comes.
     Ended(Box<SessionRecord>),
     /// The daemon is away; it is looked for.

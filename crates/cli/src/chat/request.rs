@@ -53,9 +53,9 @@ async fn send(way: &Way, id: &str, request: &Request, seen: &AtomicU64) -> Resul
 
 pub async fn answer(client: &mut Client, question: &str, chosen: &Chosen) -> Result<InboxItem, ClientError> {
     let body = match chosen {
-        Chosen::Option(id) => AnswerRequest { option: Some(id.clone()), decision: None },
-        Chosen::Allow => AnswerRequest { option: None, decision: Some("allow".to_owned()) },
-        Chosen::Deny => AnswerRequest { option: None, decision: Some("deny".to_owned()) },
+        Chosen::Option(id) => AnswerRequest { option: Some(id.clone()), ..AnswerRequest::default() },
+        Chosen::Allow => AnswerRequest { decision: Some("allow".to_owned()), ..AnswerRequest::default() },
+        Chosen::Deny => AnswerRequest { decision: Some("deny".to_owned()), ..AnswerRequest::default() },
     };
     client.post(&route::question(question, "/answer"), &body).await
 }

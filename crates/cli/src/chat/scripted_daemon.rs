@@ -21,6 +21,10 @@ struct State {
     inbox: Vec<InboxItem>,
     /// Open message streams; dropping one ends it.
     streams: Vec<UnixStream>,
+    /// Open event streams.
+    feeds: Vec<UnixStream>,
+    /// Every event; a new stream begins with all of them.
+    events: String,
     /// Everything that was asked with a method other than GET.
     asked: Vec<(String, Value)>,
     /// Prompts are written down and the connection breaks before the answer.
@@ -84,6 +88,17 @@ impl ScriptedDaemon {
         self.lock().breaks_after_prompt = true;
     }
 
+    /// An event of anything.
+    pub fn emit(&self, kind: &str, subject: &str) {
+        let mut state = self.lock();
+        let data = json!({"number": 1, "kind": kind, "subject": subject, "at": "", "payload": {}});
+        let event = event(kind, Some(1), &data);
+        state.events.push_str(&event);
+        for feed in &mut state.feeds {
+            feed.write_all(chunk(&event).as_bytes()).expect("the chat listens");
+        }
+    }
+
     pub fn end(&self) {
         let mut record = fixtures::session(SESSION);
         record.status = "completed".to_owned();
@@ -99,7 +114,8 @@ impl ScriptedDaemon {
         let mut state = self.lock();
         state.is_gone = true;
         std::fs::remove_file(&self.socket).expect("the socket was there");
-        for stream in state.streams.drain(..) {
+        let streams: Vec<UnixStream> = state.streams.drain(..).collect();
+        for stream in streams.into_iter().chain(state.feeds.drain(..)) {
             stream.shutdown(std::net::Shutdown::Both).expect("the stream was open");
         }
         state.messages.clone()
@@ -121,6 +137,13 @@ impl ScriptedDaemon {
                 let head = "HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n";
                 stream.write_all(format!("{head}{}", chunk(&first)).as_bytes()).expect("the chat listens");
                 state.streams.push(stream);
+                return;
+            }
+            if target.starts_with("/events") {
+                let head = "HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n";
+                let first = format!(": hello\n\n{}", state.events);
+                stream.write_all(format!("{head}{}", chunk(&first)).as_bytes()).expect("the chat listens");
+                state.feeds.push(stream);
                 return;
             }
             if method != "GET" {

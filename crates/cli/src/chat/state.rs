@@ -3,6 +3,7 @@
 use std::time::{Duration, Instant};
 
 use coven_api::SessionRecord;
+use coven_api::inbox::InboxItem;
 use coven_api::message::{AgentStateRecord, MessageRecord};
 use crossterm::event::KeyEvent;
 
@@ -31,6 +32,8 @@ pub enum Effect {
     Print(Vec<Row>),
     Ask(Request),
     Leave(Leaving),
+    /// Ring for something new.
+    Bell,
     /// Draw everything on a clear screen.
     Redraw,
     Suspend,
@@ -139,6 +142,11 @@ impl App {
                 let notes = self.questions.update(pending, settled, self.now);
                 self.notes(notes)
             }
+            Report::Waits(item) => {
+                let mut effects = vec![Effect::Bell];
+                effects.extend(self.notes(self.elsewhere(&item).into_iter().collect()));
+                effects
+            }
             Report::Ended(record) => {
                 let mut rows = self.release_all();
                 rows.extend(self.transcript.end_turn());
@@ -146,6 +154,22 @@ impl App {
             }
             Report::Refused(why) => vec![Effect::Leave(Leaving::Refused(why))],
             Report::Answered { request, answer } => self.answered(request, answer),
+        }
+    }
+
+    /// What to say about something that waits and is not asked in this chat itself.
+    fn elsewhere(&self, item: &InboxItem) -> Option<String> {
+        let (title, short) = (wording::plain(&item.title), wording::short_id(&item.id));
+        let is_ours = item.session_id.as_deref() == Some(self.record.id.as_str());
+        let asker = match (is_ours, item.harness.as_deref()) {
+            (true, _) => "the agent",
+            (false, Some(harness)) => harness,
+            (false, None) => "somebody",
+        };
+        match item.kind.as_str() {
+            "permission" if is_ours => None,
+            "question_set" => Some(format!("{asker} asks: {title} — coven answer ({short})")),
+            _ => Some(format!("{asker} asks: {title} — coven inbox show {short}")),
         }
     }
 

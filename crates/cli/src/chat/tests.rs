@@ -2,6 +2,7 @@
 
 use std::time::{Duration, Instant};
 
+use coven_api::inbox::InboxItem;
 use coven_api::message::{AgentStateRecord, MessageRecord};
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use serde_json::json;
@@ -312,4 +313,19 @@ fn the_rows_below_fit_every_terminal() {
         assert!(cursor.0 < drawn.len() && (columns < 4 || cursor.1 < columns), "{cursor:?} in {columns}x{rows}");
         assert!(columns < 4 || drawn.iter().all(|row| row.width() <= columns), "{columns}x{rows}");
     }
+}
+
+#[test]
+fn what_newly_waits_rings_and_is_named_unless_it_is_asked_here() {
+    let mut rig = Rig::new();
+    let ours = rig.app.record.id.clone();
+    let permission = InboxItem { session_id: Some(ours.clone()), ..question("q1", "touch x") };
+    let set = InboxItem { kind: "question_set".into(), session_id: Some(ours), ..question("s1", "Which\u{7}?") };
+    let waits = |item: InboxItem| Message::Report(Report::Waits(Box::new(item)));
+    assert_eq!(rig.update(waits(permission)), [Effect::Bell]);
+    let effects = rig.update(waits(set));
+    assert_eq!(effects[0], Effect::Bell);
+    assert_eq!(printed(effects), ["· the agent asks: Which ? — coven answer (s1)"]);
+    let effects = rig.update(waits(question("q2", "touch y")));
+    assert_eq!(printed(effects), ["· goose asks: touch y — coven inbox show q2"]);
 }

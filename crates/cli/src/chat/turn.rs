@@ -38,7 +38,8 @@ impl Turn {
 
     /// Hands over the answer's text as it comes; returns how the turn ended.
     pub fn answer(mut self, mut out: impl FnMut(&str) -> Result<(), Failure>) -> Result<String, Failure> {
-        let (mut feed, _bell) = Feed::start(self.way.clone(), self.id.clone(), self.after).map_err(Failure::Runtime)?;
+        let (mut feed, _bell) =
+            Feed::start(self.way.clone(), self.id.clone(), self.after, None).map_err(Failure::Runtime)?;
         let mut text = AnswerText::default();
         let mut away = Away::default();
         let stop_reason = loop {
@@ -57,7 +58,7 @@ impl Turn {
                 Report::Questions { pending, .. } => pending.iter().for_each(say_question),
                 Report::Ended(record) => break format!("the session is over: {}", wording::status(&record)),
                 Report::Refused(why) => return Err(Failure::refused(why, "")),
-                Report::Answered { .. } => {}
+                Report::Answered { .. } | Report::Waits(_) => {}
             }
         };
         drop(feed);

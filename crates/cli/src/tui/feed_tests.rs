@@ -1,7 +1,7 @@
 //! The feed against a scripted daemon on a real socket.
 
 use super::feed::Feed;
-use super::fixtures::{completed, record};
+use super::fixtures::{completed, record, waiting};
 use super::report::{Report, Request, Watched, What};
 use super::scripted_daemon::ScriptedDaemon;
 
@@ -117,4 +117,13 @@ fn lines_arrive_in_the_order_they_were_typed_even_when_the_browser_is_left_at_on
     let sent: Vec<&str> = asked.iter().filter_map(|(_, body)| body["data"].as_str()).collect();
     assert_eq!(sent, lines.iter().map(|line| format!("{line}\r")).collect::<Vec<_>>());
     assert_eq!(asked[0].0, "POST /api/v1/sessions/s0/input");
+}
+
+#[test]
+fn what_newly_waits_is_told_and_what_is_gone_already_is_not() {
+    let mut rig = Rig::new(1, 10);
+    rig.read();
+    rig.daemon.emit("question_set.asked", "gone");
+    rig.daemon.emit("question_set.asked", "q1");
+    assert_eq!(rig.feed.next(), Report::Waits(Box::new(waiting("q1"))));
 }

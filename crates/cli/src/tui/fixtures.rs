@@ -1,6 +1,7 @@
 //! Sessions for the browser's tests.
 
 use coven_api::SessionRecord;
+use coven_api::inbox::InboxItem;
 use coven_domain::Timestamp;
 use crossterm::event::{KeyCode, KeyEvent};
 use ratatui::layout::Size;
@@ -38,6 +39,25 @@ pub fn completed(id: &str, second: i64) -> SessionRecord {
         exit_code: Some(0),
         actions: ["replay", "archive", "export", "sacrifice"].map(str::to_owned).to_vec(),
         ..record(id, second)
+    }
+}
+
+/// A question set that waits in the inbox.
+pub fn waiting(id: &str) -> InboxItem {
+    InboxItem {
+        id: id.to_owned(),
+        kind: "question_set".to_owned(),
+        status: "pending".to_owned(),
+        session_id: None,
+        harness: None,
+        repo_id: None,
+        title: "Which\x1b[2J?".to_owned(),
+        created_at: Timestamp::from_millis(0).to_string(),
+        answered_at: None,
+        answered_by: None,
+        answer: None,
+        options: Vec::new(),
+        detail: serde_json::json!({"questions": []}),
     }
 }
 

@@ -14,6 +14,7 @@ use tokio::time::{sleep, timeout};
 
 use super::report::Report;
 use super::request::sentence;
+use crate::arrivals::newly_waiting;
 use crate::route;
 use crate::sse::{EventStream, SseEvent};
 
@@ -87,6 +88,11 @@ async fn follow_once(
                     Err(_) => return Ok(()),
                 },
             };
+            for event in &events {
+                if let Some(item) = in_time(newly_waiting(&mut asking, event)).await? {
+                    tell(reports, Report::Waits(Box::new(item))).await?;
+                }
+            }
             match changes(&events) {
                 Changes::These(ids) => read_each(&mut asking, &ids, reports).await?,
                 Changes::Many => break,

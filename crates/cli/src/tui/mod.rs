@@ -42,6 +42,7 @@ use self::report::Report;
 use self::state::{App, Effect, Message};
 use self::terminal::Terminal;
 use self::view::Theme;
+use crate::arrivals;
 use crate::failure::Failure;
 
 /// How long a report of the daemon may wait for the screen; keys are handled at once.
@@ -59,6 +60,8 @@ pub struct BrowseOptions {
     pub selected: Option<String>,
     /// What was typed after `/`.
     pub filter: String,
+    /// Whether the bell rings when something new waits in the inbox.
+    pub rings: bool,
 }
 
 /// What the user wants done once the screen is the caller's again. Ids are whole.
@@ -82,7 +85,7 @@ pub fn browse(options: &mut BrowseOptions) -> Result<Outcome, Failure> {
     let mut terminal = Terminal::take().map_err(Failure::Terminal)?;
     let size = terminal.size().map_err(Failure::Terminal)?;
     let mut app = App::new(options, size, now());
-    let end = run(&mut app, &mut terminal, &mut input, &mut feed);
+    let end = run(&mut app, &mut terminal, &mut input, &mut feed, options.rings);
     drop(terminal);
     app.remember(options);
     match end? {
@@ -100,7 +103,13 @@ enum End {
     Signalled(i32),
 }
 
-fn run(app: &mut App, terminal: &mut Terminal, input: &mut Input, feed: &mut Feed) -> Result<End, Failure> {
+fn run(
+    app: &mut App,
+    terminal: &mut Terminal,
+    input: &mut Input,
+    feed: &mut Feed,
+    rings: bool,
+) -> Result<End, Failure> {
     let theme = Theme::of(std::env::var_os("NO_COLOR").as_deref());
     loop {
         terminal.draw(|frame| view::draw(frame, app, theme)).map_err(Failure::Terminal)?;
@@ -131,6 +140,8 @@ fn run(app: &mut App, terminal: &mut Terminal, input: &mut Input, feed: &mut Fee
                     Effect::Ask(request) => ask(app, feed, request),
                     Effect::Watch(watched) => feed.watch(watched),
                     Effect::Read { include_archived } => feed.read(include_archived),
+                    Effect::Bell if rings => arrivals::ring().map_err(Failure::Terminal)?,
+                    Effect::Bell => {}
                     Effect::Redraw => terminal.forget().map_err(Failure::Terminal)?,
                     Effect::Suspend => {
                         terminal.lend();

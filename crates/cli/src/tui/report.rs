@@ -1,6 +1,7 @@
 //! What passes between the browser and its connection to the daemon.
 
 use coven_api::SessionRecord;
+use coven_api::inbox::InboxItem;
 
 use super::preview::Picture;
 
@@ -20,6 +21,8 @@ pub enum Report {
     ReadingEnded,
     Changed(Box<SessionRecord>),
     Gone(String),
+    /// Something new waits in the inbox.
+    Waits(Box<InboxItem>),
     /// The screen of a session, or why there is none.
     Screen {
         id: String,

@@ -112,6 +112,10 @@ impl State {
                     "sessions_live": 0, "sessions_total": 0, "last_event": 0, "problems": []}),
             ),
             "/api/v1/sessions" => (200, self.list(query)),
+            "/api/v1/inbox/q1" => (200, json!(super::fixtures::waiting("q1"))),
+            _ if path.starts_with("/api/v1/inbox/") => {
+                (404, json!({"error": {"code": "question_not_found", "message": "no such question"}}))
+            }
             _ if path.ends_with("/screen") => (
                 200,
                 json!({"offset": 1, "rows": 24, "cols": 80, "title": null, "text": "", "spans": [[{"text": id}]]}),

@@ -13,7 +13,7 @@ use super::list::SessionList;
 use super::preview::Picture;
 use super::report::{Report, Request, Watched, What};
 use super::{BrowseOptions, Outcome, text};
-use crate::wording::short_id;
+use crate::wording::{plain, short_id};
 
 /// How long good news stays; a problem stays until it is dismissed or something else is done.
 const NEWS_MILLIS: i64 = 6_000;
@@ -38,6 +38,8 @@ pub enum Effect {
     Read {
         include_archived: bool,
     },
+    /// Ring for something new.
+    Bell,
     /// Draw everything again, for a terminal that something else has written on.
     Redraw,
     /// Stop until the shell continues us.
@@ -141,9 +143,11 @@ impl App {
             }
             Message::Clock(now) => self.clock(now),
             Message::Reports(reports) => {
+                // One ring for all that came together.
+                let rings = reports.iter().any(|report| matches!(report, Report::Waits(_)));
                 reports.into_iter().for_each(|report| self.report(report));
                 self.list.settle();
-                Vec::new()
+                rings.then_some(Effect::Bell).into_iter().collect()
             }
         };
         self.keep_selection_in_view();
@@ -181,6 +185,10 @@ impl App {
             }
             Report::Changed(record) => self.list.changed(*record),
             Report::Gone(id) => self.list.gone(&id),
+            Report::Waits(item) => {
+                let asker = item.harness.as_deref().unwrap_or("an agent");
+                self.news(format!("{asker} asks: {}; `coven inbox` has it", plain(&item.title)));
+            }
             Report::Screen { id, screen } => self.seen(id, screen),
             Report::Answered { request, answer } => self.answered(request, answer),
         }

@@ -4,7 +4,7 @@ use coven_domain::Timestamp;
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers, MouseButton, MouseEvent, MouseEventKind};
 use ratatui::layout::Size;
 
-use super::fixtures::{app_with, completed, ids, press, record, type_text};
+use super::fixtures::{app_with, completed, ids, press, record, type_text, waiting};
 use super::offer::OFFERS;
 use super::report::{Report, Request, Watched, What};
 use super::state::{App, Effect, Link, Message, Mode, Tone};
@@ -322,4 +322,13 @@ fn the_browser_opens_where_it_was_left() {
     let page = Report::Page { sessions: vec![record("b", 2), record("a", 1)], total: 2 };
     again.update(Message::Reports(vec![Report::ReadingStarted, page, Report::ReadingEnded]));
     assert_eq!(again.selected().map(|record| record.id.as_str()), Some("a"));
+}
+
+#[test]
+fn what_newly_waits_rings_once_for_all_that_came_together_and_is_named() {
+    let mut app = app_with(vec![record("a", 1)]);
+    let waits = |id: &str| Report::Waits(Box::new(waiting(id)));
+    assert_eq!(app.update(Message::Reports(vec![waits("q1"), waits("q2")])), [Effect::Bell]);
+    let notice = app.notice.as_ref().map(|notice| (notice.tone, notice.text.as_str()));
+    assert_eq!(notice, Some((Tone::News, "an agent asks: Which [2J?; `coven inbox` has it")));
 }

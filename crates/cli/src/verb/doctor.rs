@@ -55,6 +55,7 @@ pub fn run(args: Args, place: &Place) -> Result<ExitCode, Failure> {
             finding("git", Verdict::Note, "not found; sessions work, repositories and worktrees do not: install git")
         }
     });
+    findings.extend(desktop(place));
     if args.json {
         output::line(format_args!("{}", serde_json::to_string(&findings).expect("plain data")))?;
     } else {
@@ -63,6 +64,23 @@ pub fn run(args: Args, place: &Place) -> Result<ExitCode, Failure> {
     }
     let is_sound = findings.iter().all(|finding| finding.verdict != Verdict::Wrong);
     Ok(if is_sound { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+/// What shows that something waits, where that is wanted.
+fn desktop(place: &Place) -> Option<Finding> {
+    let config = config::load(&place.home().ok()?).ok()?;
+    if !config.notifications.desktop {
+        return None;
+    }
+    Some(match program::find("notify-send", std::env::var_os("PATH").as_deref()) {
+        Some(path) => finding("desktop", Verdict::Ok, path.display().to_string()),
+        None => finding(
+            "desktop",
+            Verdict::Note,
+            "notify-send not found; nothing is shown when something waits: install libnotify, or set \
+             notifications.desktop to false",
+        ),
+    })
 }
 
 fn mark(verdict: Verdict) -> &'static str {

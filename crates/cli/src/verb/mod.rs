@@ -2,6 +2,7 @@
 
 pub mod answer;
 mod answer_flags;
+mod answer_reply;
 pub mod archive;
 pub mod ask;
 mod ask_input;
@@ -18,6 +19,8 @@ pub mod export;
 pub mod finish;
 pub mod harness;
 pub mod inbox;
+mod inbox_follow;
+mod inbox_text;
 pub mod init;
 pub mod input;
 pub mod kill;

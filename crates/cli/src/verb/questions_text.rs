@@ -78,7 +78,7 @@ fn titles(set: &QuestionSet) -> String {
 }
 
 /// What came of it, on one line.
-fn outcome(set: &QuestionSet) -> String {
+pub fn outcome(set: &QuestionSet) -> String {
     let reason = set.rejection_reason.clone().or_else(|| set.abandon_reason.clone());
     let Some(given) = &set.answers else { return reason.unwrap_or_else(|| "-".to_owned()) };
     let answers = given.answers.iter().map(|answer| {
@@ -120,6 +120,16 @@ pub fn details(set: &QuestionSet, now: Timestamp) -> String {
     lines.extend(set.rejection_reason.clone().map(|reason| ("reason", reason)));
     lines.extend(set.abandon_reason.clone().map(|reason| ("reason", reason)));
     let mut text: String = lines.iter().map(|(name, value)| format!("{name:<10}{}\n", wording::plain(value))).collect();
+    text.push_str(&questions_and_answers(set));
+    if set.state == QuestionSetState::Pending {
+        text.push_str(&format!("\ncoven answer {} --option LABEL | --text TEXT | --reject\n", set.id.short()));
+    }
+    text
+}
+
+/// What is asked, with its options, and what was answered.
+pub fn questions_and_answers(set: &QuestionSet) -> String {
+    let mut text = String::new();
     for (place, question) in set.questions.iter().enumerate() {
         let kind = if question.multi_select { "multiple choice" } else { "single choice" };
         let title = wording::plain(&question.title);
@@ -134,9 +144,6 @@ pub fn details(set: &QuestionSet, now: Timestamp) -> String {
     }
     if let Some(given) = &set.answers {
         text.push_str(&format!("\n{}\n", wording::readable(&format_answers(&set.questions, &given.answers))));
-    }
-    if set.state == QuestionSetState::Pending {
-        text.push_str(&format!("\ncoven answer {} --option LABEL | --text TEXT | --reject\n", set.id.short()));
     }
     text
 }

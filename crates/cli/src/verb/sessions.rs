@@ -18,7 +18,7 @@ use crate::link::{Link, block_on};
 use crate::table::Table;
 use crate::tui::{self, BrowseOptions};
 use crate::verb::{attach as attach_verb, replay, summon};
-use crate::{output, quick, route, wording};
+use crate::{arrivals, output, quick, route, wording};
 
 /// The largest page the daemon gives.
 const PAGE: usize = 1000;
@@ -139,7 +139,12 @@ fn table(pages: &[Vec<u8>]) -> Result<String, Failure> {
 fn browse(home: &Home, include_archived: bool) -> Result<ExitCode, Failure> {
     // The browser connects by itself; this starts the daemon if it must, and says so if it cannot.
     block_on(Link::open(home))?;
-    let mut options = BrowseOptions { socket: home.socket()?, include_archived, ..BrowseOptions::default() };
+    let mut options = BrowseOptions {
+        socket: home.socket()?,
+        include_archived,
+        rings: arrivals::rings(home),
+        ..BrowseOptions::default()
+    };
     loop {
         match tui::browse(&mut options)? {
             tui::Outcome::Quit => return Ok(ExitCode::SUCCESS),

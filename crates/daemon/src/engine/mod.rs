@@ -2,16 +2,19 @@
 
 pub mod acp;
 pub mod archive;
+pub mod arrival;
 mod ballast;
 mod control;
 pub mod describe;
 pub mod ending;
 pub mod follow;
+pub mod inbox;
 pub mod launch;
 pub mod live;
 pub mod log_file;
 pub mod model;
 pub mod output;
+pub mod question_set;
 pub mod repo;
 pub mod session;
 mod spawn;
@@ -24,16 +27,19 @@ use coven_domain::config::Config;
 use coven_domain::harness::Harness;
 use coven_domain::session::Session;
 use coven_domain::{SessionId, Timestamp, harness};
+use coven_host::questions::QuestionFolder;
 use coven_host::{AgentSettings, Home, clock};
 use coven_store::{Change, Store, StoreError, Tx};
 use tokio::runtime::Handle;
-use tokio::sync::watch;
+use tokio::sync::{mpsc, watch};
 
 use crate::error::EngineError;
 use crate::events::Hub;
+use arrival::Arrival;
 use ballast::Ballast;
 use live::LiveSession;
 use model::Screens;
+use question_set::QuestionSets;
 use spawn::PreparedHolder;
 
 pub struct Engine {
@@ -44,6 +50,9 @@ pub struct Engine {
     /// What holds for all sessions over ACP.
     pub agents: AgentSettings,
     asked: acp::Asked,
+    question_sets: QuestionSets,
+    /// What newly waits for a human.
+    arrivals: mpsc::Sender<Arrival>,
     pub hub: Arc<Hub>,
     pub started_at: Timestamp,
     /// The coven binary: holders and the demo agent are this program.
@@ -71,6 +80,9 @@ pub struct Parts {
     pub home: Home,
     pub config: Config,
     pub agents: AgentSettings,
+    /// Where this user's question sets are.
+    pub questions: QuestionFolder,
+    pub arrivals: mpsc::Sender<Arrival>,
     pub hub: Arc<Hub>,
     /// Told the newest event number with every commit.
     pub committed: watch::Sender<u64>,
@@ -81,7 +93,8 @@ pub struct Parts {
 
 impl Engine {
     pub fn new(parts: Parts) -> std::io::Result<Self> {
-        let Parts { store, home, config, agents, hub, committed, program, open_files, background } = parts;
+        let Parts { store, home, config, agents, questions, arrivals, hub, committed, program, open_files, background } =
+            parts;
         Ok(Self {
             harnesses: harness::all(&config.harnesses),
             screens: Screens::start()?,
@@ -91,6 +104,8 @@ impl Engine {
             config,
             agents,
             asked: acp::Asked::default(),
+            question_sets: QuestionSets::of(questions),
+            arrivals,
             hub,
             program,
             open_files,

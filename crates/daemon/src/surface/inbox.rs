@@ -5,11 +5,17 @@ use axum::extract::State;
 use coven_api::ErrorBody;
 use coven_api::inbox::{AnswerRequest, InboxItem, InboxOption, InboxQuery, InboxResponse};
 use coven_domain::permission::{Decision, Permission};
+use coven_domain::question_set::{QuestionSetState, title_of};
+use coven_domain::{SessionId, Timestamp};
+use coven_host::questions::{Listed, QuestionSet};
+use serde_json::{Map, Value, json};
 
 use super::App;
 use super::reply::{Body, Id, Params};
 use super::rest::{Answer, find, invalid};
 use crate::engine::acp::Answer as Given;
+use crate::engine::inbox::{Item, Reply};
+use crate::engine::question_set::Ending;
 
 /// What waits, oldest first.
 #[utoipa::path(get, path = "/api/v1/inbox", params(InboxQuery), responses((status = 200, body = InboxResponse)))]
@@ -18,38 +24,58 @@ pub async fn list(State(app): State<App>, Params(query): Params<InboxQuery>) -> 
         Some(id) => Some(find(&app, id).await?),
         None => None,
     };
-    let permissions = app.engine.permissions(session, query.all.unwrap_or(false)).await?;
-    let mut items = Vec::with_capacity(permissions.len());
-    for permission in permissions {
-        items.push(item(&app, permission).await?);
+    let found = app.engine.inbox(session, query.all.unwrap_or(false)).await?;
+    let mut items = Vec::with_capacity(found.len());
+    for item in found {
+        items.push(record(&app, item).await?);
     }
     Ok(Json(InboxResponse { items }))
 }
 
 #[utoipa::path(get, path = "/api/v1/inbox/{id}", params(("id" = String, Path)), responses((status = 200, body = InboxItem), (status = 404, body = ErrorBody)))]
 pub async fn show(State(app): State<App>, Id(id): Id) -> Answer<Json<InboxItem>> {
-    let permission = app.engine.find_permission(&id).await?;
-    Ok(Json(item(&app, permission).await?))
+    let item = app.engine.inbox_item(&id).await?;
+    Ok(Json(record(&app, item).await?))
 }
 
 /// Answers; the first answer wins.
-#[utoipa::path(post, path = "/api/v1/inbox/{id}/answer", params(("id" = String, Path)), request_body = AnswerRequest, responses((status = 200, body = InboxItem), (status = 404, body = ErrorBody), (status = 409, description = "already answered", body = ErrorBody)))]
+#[utoipa::path(post, path = "/api/v1/inbox/{id}/answer", params(("id" = String, Path)), request_body = AnswerRequest, responses((status = 200, body = InboxItem), (status = 400, description = "no answer to this, with the reason", body = ErrorBody), (status = 404, body = ErrorBody), (status = 409, description = "already answered, or broken", body = ErrorBody)))]
 pub async fn answer(State(app): State<App>, Id(id): Id, Body(request): Body<AnswerRequest>) -> Answer<Json<InboxItem>> {
-    let given = match (request.option, request.decision) {
-        (Some(option), None) => Given::Option(option),
-        (None, Some(word)) => {
-            let decision: Decision = word.parse().map_err(|error| invalid(format!("decision: {error}")))?;
-            Given::Decision(decision)
-        }
-        (None, None) | (Some(_), Some(_)) => return Err(invalid("give either option or decision")),
-    };
-    let permission = app.engine.find_permission(&id).await?;
-    let answered = app.engine.answer_permission(&permission, &given).await?;
-    Ok(Json(item(&app, answered).await?))
+    let item = app.engine.answer_in_inbox(&id, reply(request)?).await?;
+    Ok(Json(record(&app, item).await?))
 }
 
-async fn item(app: &App, permission: Permission) -> Answer<InboxItem> {
-    let session = app.engine.session(permission.session).await?;
+fn reply(request: AnswerRequest) -> Answer<Reply> {
+    match request {
+        AnswerRequest { option: Some(option), decision: None, answers: None, reject: None } => {
+            Ok(Reply::ToPermission(Given::Option(option)))
+        }
+        AnswerRequest { option: None, decision: Some(word), answers: None, reject: None } => {
+            let decision: Decision = word.parse().map_err(|error| invalid(format!("decision: {error}")))?;
+            Ok(Reply::ToPermission(Given::Decision(decision)))
+        }
+        AnswerRequest { option: None, decision: None, answers: Some(answers), reject: None } => {
+            Ok(Reply::ToQuestions(Ending::Answers(answers)))
+        }
+        AnswerRequest { option: None, decision: None, answers: None, reject: Some(rejection) } => {
+            Ok(Reply::ToQuestions(Ending::Rejection(rejection.reason)))
+        }
+        _ => Err(invalid("give one of option, decision, answers, reject")),
+    }
+}
+
+async fn record(app: &App, item: Item) -> Answer<InboxItem> {
+    match item {
+        Item::Permission(permission) => of_permission(app, permission).await,
+        Item::QuestionSet { set: Listed::Sound(set), .. } => of_question_set(app, set).await,
+        Item::QuestionSet { set: Listed::Broken { id, why }, at } => {
+            Ok(of_broken(id.to_string(), &why.to_string(), at))
+        }
+    }
+}
+
+async fn of_permission(app: &App, permission: Permission) -> Answer<InboxItem> {
+    let (harness, repo_id) = harness_and_repo(app, Some(permission.session)).await?;
     let options = permission.options.iter().map(|option| InboxOption {
         id: option.id.clone(),
         name: option.name.clone(),
@@ -60,8 +86,8 @@ async fn item(app: &App, permission: Permission) -> Answer<InboxItem> {
         kind: "permission".to_owned(),
         status: permission.state.to_string(),
         session_id: Some(permission.session.to_string()),
-        harness: Some(session.harness),
-        repo_id: session.repo_id.map(|id| id.to_string()),
+        harness,
+        repo_id,
         title: permission.title,
         created_at: permission.created_at.to_string(),
         answered_at: permission.answered_at.map(|at| at.to_string()),
@@ -70,4 +96,73 @@ async fn item(app: &App, permission: Permission) -> Answer<InboxItem> {
         options: options.collect(),
         detail: permission.tool_call,
     })
+}
+
+async fn of_question_set(app: &App, set: QuestionSet) -> Answer<InboxItem> {
+    let session = set.asking_session();
+    let (harness, repo_id) = harness_and_repo(app, session).await?;
+    let (status, answered_by) = match set.state {
+        QuestionSetState::Pending => ("pending", None),
+        QuestionSetState::Completed => ("answered", Some("human")),
+        QuestionSetState::Rejected => ("rejected", Some("human")),
+        QuestionSetState::TimedOut => ("timed_out", None),
+        QuestionSetState::Abandoned => ("abandoned", None),
+    };
+    let ended_at = set.answers.as_ref().map_or(set.modified_at, |given| given.timestamp);
+    Ok(InboxItem {
+        id: set.id.to_string(),
+        kind: "question_set".to_owned(),
+        status: status.to_owned(),
+        session_id: session.map(|id| id.to_string()),
+        harness,
+        repo_id,
+        title: title_of(&set.questions),
+        created_at: set.created_at.to_string(),
+        answered_at: (set.state != QuestionSetState::Pending).then(|| ended_at.to_string()),
+        answered_by: answered_by.map(str::to_owned),
+        answer: None,
+        options: Vec::new(),
+        detail: detail(&set),
+    })
+}
+
+/// What the files have of it, in their names; what they do not have is left out.
+fn detail(set: &QuestionSet) -> Value {
+    let mut detail = Map::new();
+    detail.insert("questions".to_owned(), json!(set.questions));
+    let texts = [
+        ("workingDirectory", &set.working_directory),
+        ("rejectionReason", &set.rejection_reason),
+        ("abandonReason", &set.abandon_reason),
+    ];
+    detail.extend(texts.into_iter().filter_map(|(name, text)| Some((name.to_owned(), json!(text.as_ref()?)))));
+    if let Some(given) = &set.answers {
+        detail.insert("answers".to_owned(), json!(given.answers));
+    }
+    Value::Object(detail)
+}
+
+fn of_broken(id: String, why: &str, touched_at: Timestamp) -> InboxItem {
+    InboxItem {
+        id,
+        kind: "question_set".to_owned(),
+        status: "broken".to_owned(),
+        session_id: None,
+        harness: None,
+        repo_id: None,
+        title: coven_domain::text::one_line(why, 200),
+        created_at: touched_at.to_string(),
+        answered_at: None,
+        answered_by: None,
+        answer: None,
+        options: Vec::new(),
+        detail: json!({ "error": why }),
+    }
+}
+
+/// Of the session that asks, where this home knows it.
+async fn harness_and_repo(app: &App, session: Option<SessionId>) -> Answer<(Option<String>, Option<String>)> {
+    let Some(id) = session else { return Ok((None, None)) };
+    let session = app.engine.store.session(id).await.map_err(crate::error::EngineError::from)?;
+    Ok(session.map_or((None, None), |it| (Some(it.harness), it.repo_id.map(|id| id.to_string()))))
 }

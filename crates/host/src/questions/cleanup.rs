@@ -16,6 +16,8 @@ const GOING: &str = ".gone-";
 /// Nobody takes that long to make or remove a folder: who began it is dead.
 const LEFT_BEHIND: Duration = Duration::from_secs(600);
 
+const ASKER_GONE: &str = "the process that asked is gone";
+
 /// What a clean-up did. Failures are for the log: they stopped nothing.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct CleanedUp {
@@ -58,7 +60,7 @@ impl QuestionFolder {
         };
         match set.state {
             QuestionSetState::Pending if self.is_orphaned(id) => {
-                let is_abandoned = self.abandon(id, "the process that asked is gone", now)?;
+                let is_abandoned = self.abandon(id, ASKER_GONE, now)?;
                 Ok(if is_abandoned { Cleaned::Abandoned } else { Cleaned::Nothing })
             }
             QuestionSetState::Pending => Ok(Cleaned::Nothing),
@@ -69,6 +71,19 @@ impl QuestionFolder {
                 Ok(Cleaned::Nothing)
             }
         }
+    }
+
+    /// Abandons the set if it waits and its asker has died; whether it did.
+    pub fn abandon_if_orphaned(&self, id: &QuestionSetId, now: Timestamp) -> Result<bool, QuestionError> {
+        match self.is_orphaned(id) {
+            true => self.abandon(id, ASKER_GONE, now),
+            false => Ok(false),
+        }
+    }
+
+    /// When the set's folder was last changed.
+    pub fn touched_at(&self, id: &QuestionSetId) -> Option<Timestamp> {
+        touched_at(&self.dir(id))
     }
 
     fn is_orphaned(&self, id: &QuestionSetId) -> bool {

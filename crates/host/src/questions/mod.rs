@@ -106,7 +106,7 @@ impl QuestionFolder {
     }
 
     /// Every folder that is named like a set; what else lies around is nobody's question.
-    fn ids(&self) -> Result<Vec<QuestionSetId>, QuestionError> {
+    pub fn ids(&self) -> Result<Vec<QuestionSetId>, QuestionError> {
         let unreadable = |source| QuestionError::Unreadable { path: self.path.clone(), source };
         let entries = match fs::read_dir(&self.path) {
             Ok(entries) => entries,

@@ -5,8 +5,8 @@ use std::time::{Duration, SystemTime};
 use std::{fs, io, thread};
 
 use coven_domain::question::{Answer, Question, check_stored_answers};
-use coven_domain::question_set::QuestionSetState;
-use coven_domain::{QuestionSetId, Timestamp};
+use coven_domain::question_set::{QuestionSetState, QuestionSetSummary, title_of};
+use coven_domain::{QuestionSetId, SessionId, Timestamp};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 
@@ -41,6 +41,26 @@ pub struct Answers {
     pub answers: Vec<Answer>,
     pub timestamp: Timestamp,
     pub last_read_at: Option<Timestamp>,
+}
+
+impl QuestionSet {
+    /// What a home's store remembers of it.
+    pub fn summary(&self) -> QuestionSetSummary {
+        QuestionSetSummary {
+            id: self.id,
+            state: self.state,
+            session: self.asking_session(),
+            title: title_of(&self.questions),
+            question_count: u32::try_from(self.questions.len()).unwrap_or(u32::MAX),
+            created_at: self.created_at,
+            modified_at: self.modified_at,
+        }
+    }
+
+    /// The session of coven that asked; none if what stands there is no id of one.
+    pub fn asking_session(&self) -> Option<SessionId> {
+        self.session.as_deref()?.parse().ok()
+    }
 }
 
 /// One entry of the folder.
@@ -112,9 +132,14 @@ impl QuestionFolder {
 
     /// Every set, oldest first; broken ones at the end, with the reason.
     pub fn list(&self) -> Result<Vec<Listed>, QuestionError> {
+        self.list_those(|_| true)
+    }
+
+    /// The sets that are wanted; the files of the others are not touched.
+    pub fn list_those(&self, is_wanted: impl Fn(&QuestionSetId) -> bool) -> Result<Vec<Listed>, QuestionError> {
         let mut sound = Vec::new();
         let mut broken = Vec::new();
-        for id in self.ids()? {
+        for id in self.ids()?.into_iter().filter(is_wanted) {
             let found = match self.read_once(&id) {
                 // Only what is in the making gets more chances: a folder full of old ruins must not take minutes.
                 Err(_) if self.is_in_the_making(&id) => self.read(&id),
@@ -142,7 +167,8 @@ impl QuestionFolder {
         Ok(())
     }
 
-    pub(super) fn read_once(&self, id: &QuestionSetId) -> Result<QuestionSet, QuestionError> {
+    /// One look, without more chances: for who looks again as soon as something changes.
+    pub fn read_once(&self, id: &QuestionSetId) -> Result<QuestionSet, QuestionError> {
         let dir = self.dir(id);
         let request: RequestFile = required(&dir, id, REQUEST)?;
         // The status before the answers: they are written the other way round, so nothing finished looks half done.

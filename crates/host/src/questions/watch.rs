@@ -57,6 +57,7 @@ pub struct FolderWatch {
     root: Option<i32>,
     sets: HashMap<i32, QuestionSetId>,
     is_blind: bool,
+    is_gone: bool,
 }
 
 impl QuestionFolder {
@@ -64,7 +65,8 @@ impl QuestionFolder {
     pub fn watch(&self) -> Result<FolderWatch, QuestionError> {
         make_private(&self.path)?;
         let mut watch = self.watch_some()?;
-        let comings_and_goings = WatchFlags::CREATE | WatchFlags::MOVE | WatchFlags::DELETE | WatchFlags::ONLYDIR;
+        let comings_and_goings =
+            WatchFlags::CREATE | WatchFlags::MOVE | WatchFlags::DELETE | WatchFlags::MOVE_SELF | WatchFlags::ONLYDIR;
         let root = inotify::add_watch(&watch.inotify, &self.path, comings_and_goings);
         watch.root = Some(root.map_err(|error| self.cannot_watch(error))?);
         for id in self.ids()? {
@@ -77,7 +79,14 @@ impl QuestionFolder {
     pub fn watch_some(&self) -> Result<FolderWatch, QuestionError> {
         let inotify = inotify::init(CreateFlags::CLOEXEC | CreateFlags::NONBLOCK);
         let inotify = inotify.map_err(|error| self.cannot_watch(error))?;
-        Ok(FolderWatch { inotify, folder: self.clone(), root: None, sets: HashMap::new(), is_blind: false })
+        Ok(FolderWatch {
+            inotify,
+            folder: self.clone(),
+            root: None,
+            sets: HashMap::new(),
+            is_blind: false,
+            is_gone: false,
+        })
     }
 
     fn cannot_watch(&self, error: Errno) -> QuestionError {
@@ -92,9 +101,12 @@ impl FolderWatch {
         let mut came = Vec::new();
         let mut gone = Vec::new();
         let mut has_overflown = false;
+        let mut is_gone = false;
         read_events(&self.inotify, |watch, events, name| {
             if events.contains(ReadFlags::QUEUE_OVERFLOW) {
                 has_overflown = true;
+            } else if Some(watch) == self.root && events.intersects(ReadFlags::IGNORED | ReadFlags::MOVE_SELF) {
+                is_gone = true;
             } else if Some(watch) == self.root {
                 let id = name.and_then(|name| id_of(name.to_str().ok()?));
                 changed.extend(id);
@@ -106,6 +118,7 @@ impl FolderWatch {
                 changed.extend(self.sets.get(&watch));
             }
         });
+        self.is_gone |= is_gone;
         for watch in gone {
             self.sets.remove(&watch);
         }
@@ -127,6 +140,11 @@ impl FolderWatch {
     /// The kernel had no watch left for some set: look at the whole folder now and then.
     pub const fn is_blind(&self) -> bool {
         self.is_blind
+    }
+
+    /// The folder was removed or moved away: only a new watch sees what comes in its place.
+    pub const fn is_gone(&self) -> bool {
+        self.is_gone
     }
 
     /// Tells of this set from now on.

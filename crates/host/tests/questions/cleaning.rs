@@ -169,6 +169,21 @@ fn a_set_whose_asker_died_while_waiting_is_abandoned() {
 }
 
 #[test]
+fn one_set_is_abandoned_if_its_asker_died_and_only_then() {
+    let stand = Stand::new();
+    let waits = stand.ask_for_call("mine");
+    let died: QuestionSetId = {
+        let child = stand.other("ask-and-die", None).spawn().expect("own binary");
+        said_by(child).parse().expect("an id")
+    };
+    let abandoned = |id| stand.folder.abandon_if_orphaned(id, NOW).expect("a sound set");
+    assert_eq!((abandoned(&waits), abandoned(&died)), (false, true));
+    assert_eq!(stand.read(&died).abandon_reason.as_deref(), Some("the process that asked is gone"));
+    assert!(!abandoned(&died), "it is over already");
+    assert_eq!(stand.read(&waits).state, QuestionSetState::Pending);
+}
+
+#[test]
 fn a_dismissed_set_goes_to_the_archive_and_is_not_pending_there() {
     let stand = Stand::new();
     let id = stand.ask();

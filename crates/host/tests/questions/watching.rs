@@ -72,3 +72,25 @@ fn more_changes_than_the_kernel_keeps_mean_that_everything_is_looked_at() {
     assert_eq!(changed, ids);
     assert_eq!(watch.drain(), []);
 }
+
+#[test]
+fn a_folder_that_goes_away_is_told_and_the_one_in_its_place_is_watched_anew() {
+    let stand = Stand::new();
+    let lost = stand.ask();
+    let mut watch = stand.folder.watch().expect("the kernel has watches");
+    assert!(!watch.is_gone());
+
+    std::fs::remove_dir_all(stand.folder.path()).expect("ours");
+
+    assert!(is_told(&watch));
+    assert_eq!(watch.drain(), [lost]);
+    assert!(watch.is_gone());
+    let mut watch = stand.folder.watch().expect("it is made again");
+    let new = stand.ask();
+    assert!(is_told(&watch));
+    assert_eq!(watch.drain(), [new]);
+    std::fs::rename(stand.folder.path(), stand.folder.path().with_extension("moved")).expect("ours");
+    assert!(is_told(&watch));
+    watch.drain();
+    assert!(watch.is_gone(), "moved away is gone too");
+}

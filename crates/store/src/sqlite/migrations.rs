@@ -29,8 +29,12 @@ macro_rules! migration {
 }
 
 /// Only ever added to: a step that was released never changes.
-const MIGRATIONS: &[Migration] =
-    &[migration!(1, "0001_sessions"), migration!(2, "0002_tasks"), migration!(3, "0003_agents_over_acp")];
+const MIGRATIONS: &[Migration] = &[
+    migration!(1, "0001_sessions"),
+    migration!(2, "0002_tasks"),
+    migration!(3, "0003_agents_over_acp"),
+    migration!(4, "0004_question_sets"),
+];
 
 /// The newest schema this program knows.
 pub const KNOWN_VERSION: u32 = MIGRATIONS[MIGRATIONS.len() - 1].version;

@@ -7,6 +7,7 @@ mod listing;
 mod messages;
 pub mod migrations;
 mod permissions;
+mod question_sets;
 mod readers;
 mod repos;
 mod sessions;
@@ -23,6 +24,7 @@ use coven_domain::entry::Entry;
 use coven_domain::event::Event;
 use coven_domain::message::StoredMessage;
 use coven_domain::permission::Permission;
+use coven_domain::question_set::QuestionSetSummary;
 use coven_domain::repo::Repo;
 use coven_domain::retention::Cutoffs;
 use coven_domain::session::Session;
@@ -161,6 +163,10 @@ impl Store for SqliteStore {
 
     async fn permissions(&self, query: &PermissionQuery) -> Result<Vec<Permission>, StoreError> {
         self.read(|connection| permissions::list(connection, query)).await
+    }
+
+    async fn question_sets(&self) -> Result<Vec<QuestionSetSummary>, StoreError> {
+        self.read_aside(question_sets::all).await
     }
 
     async fn event_range(&self) -> Result<Range<u64>, StoreError> {

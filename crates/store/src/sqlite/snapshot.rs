@@ -22,18 +22,24 @@ const WORKFLOWS: &str =
 const QUESTIONS: &str = "SELECT id, agent_id, state AS status, questions, answers, created_at, updated_at, answered_at
     FROM questions ORDER BY created_at, rowid";
 
+const QUESTION_SETS: &str = "SELECT id, 'question_set' AS kind, session_id, state AS status, title, question_count,
+        created_at, modified_at AS updated_at
+    FROM question_sets ORDER BY created_at, id";
+
 /// Columns whose text is JSON.
 const DOCUMENTS: [&str; 4] = ["tags", "depends_on", "questions", "answers"];
 
 pub(super) fn take(connection: &Connection) -> Result<StateSnapshot, StoreError> {
     let read = connection.unchecked_transaction()?;
+    let mut questions = objects(&read, QUESTIONS)?;
+    questions.extend(objects(&read, QUESTION_SETS)?);
     let snapshot = StateSnapshot {
         event_number: events::newest(&read)?,
         sessions: sessions::all(&read)?,
         tasks: objects(&read, TASKS)?,
         agents: objects(&read, AGENTS)?,
         workflows: objects(&read, WORKFLOWS)?,
-        questions: objects(&read, QUESTIONS)?,
+        questions,
     };
     read.commit()?;
     Ok(snapshot)

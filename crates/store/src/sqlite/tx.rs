@@ -3,6 +3,7 @@
 use async_trait::async_trait;
 use coven_domain::entry::Entry;
 use coven_domain::permission::Permission;
+use coven_domain::question_set::QuestionSetSummary;
 use coven_domain::repo::Repo;
 use coven_domain::session::{Channel, Session};
 use coven_domain::{PermissionId, RepoId, SessionId, Timestamp};
@@ -11,7 +12,7 @@ use serde_json::{Value, json};
 use tokio::sync::OwnedMutexGuard;
 
 use super::connection::Lock;
-use super::{aside, entries, events, messages, permissions, repos, sessions, to_json};
+use super::{aside, entries, events, messages, permissions, question_sets, repos, sessions, to_json};
 use crate::record::SessionRecord;
 use crate::{Change, Progress, StoreError, Tx};
 
@@ -210,6 +211,14 @@ fn write(connection: &Connection, change: &Change, now: Timestamp) -> Result<u64
             } }));
             events::append(connection, &format!("permission.{event}"), &permission.id.to_string(), now, &payload)
         }
+        Change::QuestionSetChanged { set, event } => {
+            question_sets::put(connection, set)?;
+            note_question_set(connection, event, set, now)
+        }
+        Change::QuestionSetRemoved(id) => {
+            let set = question_sets::take(connection, *id)?;
+            note_question_set(connection, "dismissed", &set, now)
+        }
         Change::Noted(event) => {
             events::append(connection, &event.kind, &event.subject, event.at, &to_json::<Value>(&event.payload))
         }
@@ -220,6 +229,24 @@ fn sacrifice(connection: &Connection, id: SessionId, now: Timestamp) -> Result<u
     let session = sessions::by_id(connection, id)?.ok_or(StoreError::NotFound)?;
     sessions::delete(connection, id)?;
     note_session(connection, "sacrificed", &session, now)
+}
+
+fn note_question_set(
+    connection: &Connection,
+    event: &str,
+    set: &QuestionSetSummary,
+    now: Timestamp,
+) -> Result<u64, StoreError> {
+    let payload = to_json(&json!({ "question_set": {
+        "id": set.id,
+        "session_id": set.session,
+        "status": set.state,
+        "title": set.title,
+        "question_count": set.question_count,
+        "created_at": set.created_at,
+        "modified_at": set.modified_at,
+    } }));
+    events::append(connection, &format!("question_set.{event}"), &set.id.to_string(), now, &payload)
 }
 
 fn note_session(connection: &Connection, event: &str, session: &Session, now: Timestamp) -> Result<u64, StoreError> {

@@ -1,6 +1,7 @@
 //! What every store must do, whatever it is made of. Each rule runs against each backend.
 
 mod conversations;
+mod question_sets;
 #[path = "../samples/mod.rs"]
 mod samples;
 
@@ -11,6 +12,7 @@ use coven_domain::event::NewEvent;
 use coven_domain::retention::Cutoffs;
 use coven_domain::session::{EndIntent, ProcessIdentity, Session, SessionState};
 use coven_store::{Change, Failing, SqliteStore, Store, StoreError};
+use question_sets::*;
 use samples::*;
 use serde_json::json;
 
@@ -63,6 +65,9 @@ every_store!(
     a_sacrificed_conversation_leaves_nothing,
     active_sessions_are_counted_by_channel_and_repo,
     a_removed_repo_is_off_the_list_and_still_known,
+    question_sets_are_remembered_oldest_first_and_every_change_is_told,
+    a_question_set_that_was_never_told_of_cannot_be_removed,
+    question_sets_are_in_the_snapshot,
 );
 
 async fn a_session_comes_back_as_it_was_stored(store: Arc<dyn Store>) {

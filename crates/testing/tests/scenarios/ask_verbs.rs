@@ -168,16 +168,15 @@ fn ask_28_none_of_several_is_an_answer_and_said_so() {
 #[test]
 fn ask_13_a_lock_that_a_dead_process_left_behind_holds_nobody_up() {
     let home = TestHome::new();
-    let mut asker = ask(&home, &[TWO]);
-    let id = waiting(&home);
-    let dead = asker.id();
-    signal(&asker, Signal::KILL);
-    asker.wait().expect("our child");
+    let id = home.coven(&["ask", TWO, "--no-wait"]).done().trim().to_owned();
+    let mut answerer = home.command(&["--version"]).stdout(Stdio::null()).spawn().expect("coven runs");
+    let dead = answerer.id();
+    answerer.wait().expect("our child");
     let set = home.user().join(".local/share/auq/sessions").join(&id);
     let lock = set.join("status.json.lock");
     fs::write(&lock, dead.to_string()).expect("room on disk");
 
-    home.coven(&["answer", &id, "--reject", "--reason", "nobody asks any more"]).done();
+    home.coven(&["answer", &id, "--reject", "--reason", "too late"]).done();
 
     assert_eq!(status(&home, &id), "rejected");
     assert!(!lock.exists());

@@ -112,7 +112,8 @@ fn an_agent_in_a_session_asks_and_gets_the_answer() {
 #[test]
 fn ask_08_however_the_client_goes_nothing_stays_pending() {
     let home = TestHome::new();
-    let ways: [(&str, fn(&mut Server)); 6] = [
+    type Go = fn(&mut Server);
+    let ways: [(&str, Go); 6] = [
         ("end of input", |server| drop(server.input.take())),
         ("output unread", |server| drop(server.output.take())),
         ("killed: both ends", |server| drop((server.input.take(), server.output.take()))),

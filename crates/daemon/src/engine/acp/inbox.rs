@@ -1,8 +1,8 @@
-//! Requests for permission: listed, found, answered once.
+//! Requests for permission: answered once.
 
 use std::sync::Arc;
 
-use coven_domain::SessionId;
+use coven_domain::PermissionId;
 use coven_domain::permission::{AnsweredBy, Decision, NoAnswer, Permission};
 use coven_host::clock;
 use coven_store::PermissionQuery;
@@ -19,37 +19,11 @@ pub enum Answer {
 }
 
 impl Engine {
-    pub async fn permissions(
-        &self,
-        session: Option<SessionId>,
-        include_settled: bool,
-    ) -> Result<Vec<Permission>, EngineError> {
-        Ok(self.store.permissions(&PermissionQuery { include_settled, session, prefix: None }).await?)
-    }
-
-    /// By its id or a prefix that only one has.
-    pub async fn find_permission(&self, text: &str) -> Result<Permission, EngineError> {
-        let unknown = || EngineError::QuestionNotFound(text.chars().take(64).collect());
-        let is_sound = !text.is_empty() && text.chars().all(|c| c.is_ascii_hexdigit() || c == '-');
-        if !is_sound {
-            return Err(unknown());
-        }
-        let query = PermissionQuery { include_settled: true, session: None, prefix: Some(text.to_lowercase()) };
-        let mut found = self.store.permissions(&query).await?;
-        match found.len() {
-            0 => Err(unknown()),
-            1 => Ok(found.remove(0)),
-            // Those that wait are meant before those that are history.
-            _ => {
-                found.retain(|permission| permission.answered_at.is_none());
-                match found.len() {
-                    1 => Ok(found.remove(0)),
-                    _ => {
-                        Err(EngineError::Invalid(format!("several requests begin with {text:?}; give more of the id")))
-                    }
-                }
-            }
-        }
+    /// As it is in the store now.
+    async fn known_permission(&self, id: PermissionId) -> Result<Permission, EngineError> {
+        let query = PermissionQuery { include_settled: true, session: None, prefix: Some(id.to_string()) };
+        let found = self.store.permissions(&query).await?.pop();
+        found.ok_or_else(|| EngineError::QuestionNotFound(id.to_string()))
     }
 
     /// The first answer wins and goes to the agent; a second one is told so.
@@ -65,14 +39,14 @@ impl Engine {
         };
         let Some(conversation) = self.conversation(permission.session) else {
             // Its session has ended; the row says whether somebody was faster.
-            let mut known = self.find_permission(&permission.id.to_string()).await?;
+            let mut known = self.known_permission(permission.id).await?;
             known.answered(&option, AnsweredBy::Human, clock::now()).map_err(no_answer)?;
             return Err(no_answer(NoAnswer::Cancelled));
         };
         // Whoever holds the conversation decides: two answers at once come one after the other.
         let waited = tokio::time::timeout(PATIENCE, conversation.talk()).await;
         let mut talk = waited.map_err(|_| EngineError::Busy(conversation.id))?;
-        let mut known = self.find_permission(&permission.id.to_string()).await?;
+        let mut known = self.known_permission(permission.id).await?;
         known.answered(&option, AnsweredBy::Human, clock::now()).map_err(no_answer)?;
         let before = talk.machine.state().clone();
         let mut step = new_step();

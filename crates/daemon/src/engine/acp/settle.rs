@@ -12,6 +12,7 @@ use coven_store::{Change, Progress, StoreError, Tx};
 use serde_json::json;
 
 use super::super::Engine;
+use super::super::arrival::{Arrival, Asker};
 use super::outbox::placed;
 use super::{Conversation, Talk};
 use crate::error::EngineError;
@@ -125,6 +126,10 @@ impl Engine {
         self.commit(tx).await?;
         if step.turns.contains(&TurnChange::Started) {
             fault::point("after_prompt");
+        }
+        for permission in permissions.iter().filter(|it| it.state == PermissionState::Pending) {
+            let (asker, title) = (Asker::Permission(permission.id), permission.title.clone());
+            self.arrived(Arrival { asker, session: Some(id), title });
         }
         talk.written_to = written_to;
         conversation.outbox.push(lines);

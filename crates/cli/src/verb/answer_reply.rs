@@ -1,0 +1,110 @@
+//! What a command line says to a question set: options and texts, JSON, or that nobody will answer.
+
+use std::collections::BTreeMap;
+use std::io::{self, Read};
+
+use coven_domain::question::{Answer, Question};
+use serde::Deserialize;
+
+use super::answer_flags::Pieces;
+use crate::failure::Failure;
+
+#[derive(Debug, clap::Args)]
+pub struct ReplyArgs {
+    #[command(flatten)]
+    pieces: Pieces,
+    /// All answers as JSON, by the index of the question, from 0; `-` reads standard input
+    #[arg(long, value_name = "JSON", conflicts_with_all = ["option", "text", "question", "reject"])]
+    answers: Option<String>,
+    /// Decline to answer
+    #[arg(long, conflicts_with_all = ["option", "text", "question"])]
+    reject: bool,
+    /// Why it is rejected
+    #[arg(long, value_name = "TEXT", requires = "reject")]
+    reason: Option<String>,
+}
+
+/// What becomes of a set.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Reply {
+    Answers(Vec<Answer>),
+    Rejection(Option<String>),
+}
+
+impl ReplyArgs {
+    pub fn is_empty(&self) -> bool {
+        !self.reject && self.answers.is_none() && self.pieces.is_empty()
+    }
+
+    /// The reply to these questions. Whether the answers fit is for whoever takes them to say.
+    pub fn reply(self, questions: &[Question]) -> Result<Reply, Failure> {
+        if self.reject {
+            return Ok(Reply::Rejection(self.reason));
+        }
+        Ok(Reply::Answers(match self.answers {
+            Some(text) => from_json(&given(text)?)?,
+            None => self.pieces.answers(questions)?,
+        }))
+    }
+}
+
+fn given(text: String) -> Result<String, Failure> {
+    if text != "-" {
+        return Ok(text);
+    }
+    let mut text = String::new();
+    io::stdin().lock().read_to_string(&mut text).map_err(Failure::Input)?;
+    Ok(text)
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+struct Given {
+    selected_option: Option<String>,
+    selected_options: Option<Vec<String>>,
+    custom_text: Option<String>,
+}
+
+/// `{"0":{"selectedOption":"A"}}`
+fn from_json(text: &str) -> Result<Vec<Answer>, Failure> {
+    let answers: BTreeMap<usize, Given> = serde_json::from_str(text).map_err(|error| {
+        Failure::usage(
+            format!("--answers: {error}"),
+            "It looks like this: {\"0\":{\"selectedOption\":\"A\"},\"1\":{\"selectedOptions\":[\"B\"],\"customText\":\"and more\"}}",
+        )
+    })?;
+    let answer = |(question_index, Given { selected_option, selected_options, custom_text })| Answer {
+        question_index,
+        selected_option,
+        selected_options,
+        custom_text,
+        timestamp: String::new(),
+    };
+    Ok(answers.into_iter().map(answer).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn answers_come_by_the_index_of_their_question() {
+        let answers = from_json(r#"{"1":{"selectedOptions":[],"customText":"x"},"0":{"selectedOption":"A"}}"#);
+        let first = Answer { selected_option: Some("A".into()), ..Answer::default() };
+        let second = Answer {
+            question_index: 1,
+            selected_options: Some(Vec::new()),
+            custom_text: Some("x".into()),
+            ..Answer::default()
+        };
+        assert_eq!(answers.expect("good JSON"), [first, second]);
+    }
+
+    #[test]
+    fn other_json_is_refused_with_an_example() {
+        for text in ["", "[]", r#"{"a":{}}"#, r#"{"-1":{}}"#, r#"{"0":{"selectOption":"A"}}"#, r#"{"0":"A"}"#] {
+            let failure = from_json(text).expect_err(text);
+            assert!(failure.exit_code() == 2 && failure.sentence().contains("It looks like this"), "{text}");
+        }
+    }
+}

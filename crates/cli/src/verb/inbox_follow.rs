@@ -1,0 +1,149 @@
+//! `coven inbox --follow`: what comes into the inbox and goes out of it, live.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+use coven_api::event::EventRecord;
+use coven_api::inbox::{InboxItem, InboxResponse};
+use coven_api::{Client, ClientError};
+use coven_host::home::Home;
+use serde_json::json;
+
+use super::inbox_text::answer_of;
+use crate::failure::Failure;
+use crate::link::Link;
+use crate::sse::{EventStream, SseEvent};
+use crate::{arrivals, output, route, wording};
+
+/// How long to leave a daemon alone that has gone, e.g. for a restart.
+const RETRY: Duration = Duration::from_millis(500);
+
+/// Follows until the program is ended; `link` is a first connection.
+pub async fn follow(
+    home: &Home,
+    mut link: Link,
+    session: Option<String>,
+    as_json: bool,
+    rings: bool,
+) -> Result<(), Failure> {
+    let mut board = Board { session, as_json, rings: false, shown: BTreeMap::new() };
+    loop {
+        let Err(failure) = follow_once(home, &mut link, &mut board, rings).await else { continue };
+        match failure {
+            // A daemon that restarts closes its streams; what happened meanwhile is seen when it is back.
+            Failure::Client(ClientError::Broken(_) | ClientError::Unreachable { .. }) => {}
+            failure => return Err(failure),
+        }
+        link = loop {
+            match Link::running(home).await? {
+                Some(link) => break link,
+                None => tokio::time::sleep(RETRY).await,
+            }
+        };
+    }
+}
+
+/// Ends with an error when the daemon goes, and well when everything has to be looked at again.
+async fn follow_once(home: &Home, asking: &mut Link, board: &mut Board, rings: bool) -> Result<(), Failure> {
+    let gone = || ClientError::Unreachable {
+        socket: home.path().to_owned(),
+        source: std::io::ErrorKind::ConnectionReset.into(),
+    };
+    let mut streaming = Link::running(home).await?.ok_or_else(gone)?;
+    // The stream begins before the list is read: what changes meanwhile is told, so nothing falls in between.
+    let mut stream = EventStream::open(&mut streaming, "/events").await?;
+    board.look_at_all(asking).await?;
+    // What waited already is no news.
+    board.rings = rings;
+    loop {
+        let events = stream.some().await?.ok_or_else(gone)?;
+        match changed(&events) {
+            Some(ids) => {
+                for id in ids {
+                    let item = arrivals::item(asking, &id).await?;
+                    board.look_at(&id, item)?;
+                }
+            }
+            None => return Ok(()),
+        }
+    }
+}
+
+/// The things that changed; none if some are not known.
+fn changed(events: &[SseEvent]) -> Option<BTreeSet<String>> {
+    let mut ids = BTreeSet::new();
+    for event in events {
+        match event.kind.as_str() {
+            "gap" => return None,
+            kind if kind.starts_with("permission.") || kind.starts_with("question_set.") => {
+                ids.insert(serde_json::from_str::<EventRecord>(&event.data).ok()?.subject);
+            }
+            _ => {}
+        }
+    }
+    Some(ids)
+}
+
+/// What has been printed as waiting.
+struct Board {
+    session: Option<String>,
+    as_json: bool,
+    rings: bool,
+    shown: BTreeMap<String, InboxItem>,
+}
+
+impl Board {
+    async fn look_at_all(&mut self, client: &mut Client) -> Result<(), Failure> {
+        let query = route::query(&[("session", self.session.clone())]);
+        let inbox: InboxResponse = client.get(&format!("/api/v1/inbox{query}")).await?;
+        let there: BTreeSet<String> = inbox.items.iter().map(|item| item.id.clone()).collect();
+        let gone: Vec<String> = self.shown.keys().filter(|id| !there.contains(*id)).cloned().collect();
+        for id in gone {
+            let item = arrivals::item(client, &id).await?;
+            self.look_at(&id, item)?;
+        }
+        for item in inbox.items {
+            self.look_at(&item.id.clone(), Some(item))?;
+        }
+        Ok(())
+    }
+
+    /// Prints what is new about it: that it waits, or that it does no more.
+    fn look_at(&mut self, id: &str, item: Option<InboxItem>) -> Result<(), Failure> {
+        let waiting = item.as_ref().filter(|item| item.status == "pending");
+        let is_wanted = |item: &&InboxItem| self.session.is_none() || item.session_id == self.session;
+        match (waiting.filter(is_wanted), self.shown.contains_key(id)) {
+            (Some(item), false) => {
+                self.print("came", item)?;
+                if self.rings {
+                    arrivals::ring().map_err(Failure::Output)?;
+                }
+                self.shown.insert(id.to_owned(), item.clone());
+            }
+            (None, true) => {
+                let before = self.shown.remove(id).expect("it is shown");
+                // Its folder has gone, or its session with all it had.
+                let dismissed = || InboxItem { status: "dismissed".to_owned(), ..before };
+                self.print("went", &item.unwrap_or_else(dismissed))?;
+            }
+            (Some(_), true) | (None, false) => {}
+        }
+        Ok(())
+    }
+
+    fn print(&self, what: &str, item: &InboxItem) -> Result<(), Failure> {
+        if self.as_json {
+            return output::line(format_args!("{}", json!({"event": what, "item": item})));
+        }
+        let (short, title) = (wording::short_id(&item.id), wording::plain(&item.title));
+        let asker = item.harness.as_deref().map_or_else(|| "-".to_owned(), wording::plain);
+        match (what, item.status.as_str()) {
+            ("came", _) => output::line(format_args!("+ {short}  {asker}  {title}")),
+            (_, "answered") => {
+                let answer = wording::plain(&answer_of(item));
+                output::line(format_args!("- {short}  {asker}  {title}  answered: {answer}"))
+            }
+            (_, status) => output::line(format_args!("- {short}  {asker}  {title}  {status}")),
+        }
+    }
+}

@@ -1,0 +1,55 @@
+//! Something new that waits for a human, on its way to whoever tells them.
+
+use coven_domain::{PermissionId, QuestionSetId, SessionId};
+use coven_store::PermissionQuery;
+
+use super::Engine;
+
+/// So many may be on their way. When it is full the next one is not told of: whoever looks at the inbox sees it.
+pub const ARRIVALS: usize = 256;
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Arrival {
+    pub asker: Asker,
+    pub session: Option<SessionId>,
+    /// What is asked, in one line.
+    pub title: String,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Asker {
+    Permission(PermissionId),
+    QuestionSet(QuestionSetId),
+}
+
+impl Engine {
+    /// Called once it is stored.
+    pub(crate) fn arrived(&self, arrival: Arrival) {
+        // Nobody listens where notifications are switched off.
+        let _ = self.arrivals.try_send(arrival);
+    }
+
+    /// Whether nobody has answered meanwhile.
+    pub async fn still_waits(&self, arrival: &Arrival) -> bool {
+        match arrival.asker {
+            Asker::Permission(id) => {
+                let query = PermissionQuery { prefix: Some(id.to_string()), ..PermissionQuery::default() };
+                self.store.permissions(&query).await.is_ok_and(|pending| !pending.is_empty())
+            }
+            Asker::QuestionSet(id) => self.is_question_set_pending(id),
+        }
+    }
+
+    /// Who asks, for people: the harness and what its session is called.
+    pub async fn who_asks(&self, arrival: &Arrival) -> String {
+        let session = match arrival.session {
+            // It may be a session of another home.
+            Some(id) => self.store.session(id).await.ok().flatten(),
+            None => None,
+        };
+        match session {
+            Some(session) => format!("{} asks: {}", session.harness, session.title),
+            None => "An agent asks".to_owned(),
+        }
+    }
+}

@@ -1,0 +1,189 @@
+//! Question sets are listed, shown, answered and rejected, over REST and from the command line.
+
+use std::thread;
+
+use coven_api::inbox::InboxItem;
+use coven_testing::{TestHome, check_invariants};
+use serde_json::{Value, json};
+
+use super::{TWO, ask, asker, choosing, end, folder, nth_id, put_set, show, told_of, wait_for_event, waiting};
+
+const NOBODY: &str = "3f2504e0-4f89-41d3-9a0c-0305e82c3301";
+
+#[test]
+fn a_question_set_waits_in_the_inbox_and_its_answers_reach_the_asker() {
+    let home = TestHome::started();
+    let asking = asker(&home, &[TWO]);
+    let asked = waiting(&home, 1).remove(0);
+
+    assert_eq!((asked.kind.as_str(), asked.status.as_str()), ("question_set", "pending"));
+    assert_eq!(asked.title, "Which database?", "one line");
+    assert_eq!((&asked.session_id, &asked.harness, &asked.repo_id), (&None, &None, &None));
+    assert_eq!((&asked.answer, &asked.answered_at, &asked.answered_by), (&None, &None, &None));
+    let given: Value = serde_json::from_str(TWO).expect("JSON");
+    let questions = &asked.detail["questions"];
+    assert_eq!(questions[0]["options"], given["questions"][0]["options"]);
+    assert_eq!((&questions[1]["prompt"], &questions[1]["multiSelect"]), (&json!("Which features?"), &json!(true)));
+    assert_eq!(show(&home, &asked.id[..8]), asked, "by a prefix");
+    wait_for_event(&home, &asked.id, "question_set.asked");
+
+    let answers = json!([
+        { "questionIndex": 0, "selectedOption": "PostgreSQL" },
+        { "questionIndex": 1, "selectedOptions": ["Auth"], "customText": "it's" },
+    ]);
+    let answer = home.answer_request(&asked.id, &json!({ "answers": answers }));
+
+    let answered: InboxItem = answer.json();
+    assert_eq!((answer.status, answered.status.as_str()), (200, "answered"));
+    assert_eq!((answered.answered_by.as_deref(), answered.answered_at.is_some()), (Some("human"), true));
+    assert_eq!(answered.detail["answers"][1]["customText"], "it's");
+    assert_eq!(told_of(&home, &asked.id), ["question_set.asked", "question_set.completed"], "told when it is answered");
+    let ran = end(asking);
+    let expected = "Here are the user's answers:\n\n1. Which\n database?\n→ PostgreSQL\n\n\
+                    2. Which features?\n→ Auth\n→ Other: 'it\\'s'\n";
+    assert_eq!((ran.code, ran.stdout.as_str()), (0, expected));
+    assert_eq!(home.inbox(""), []);
+    assert_eq!(home.inbox("?all=true"), [answered]);
+    home.answer_request(&asked.id, &json!({ "answers": answers })).refused(409, "already_answered");
+    home.answer_request(&asked.id, &json!({ "reject": {} })).refused(409, "already_answered");
+    check_invariants(&home);
+}
+
+#[test]
+fn what_is_no_answer_is_refused_with_the_reason_and_changes_nothing() {
+    let home = TestHome::started();
+    let id = home.coven(&["ask", TWO, "--no-wait"]).done().trim().to_owned();
+    let refused = |body: Value| home.answer_request(&id, &body).refused(400, "invalid_request");
+
+    let unknown = refused(json!({ "answers": [{ "questionIndex": 0, "selectedOption": "Oracle" }] }));
+    assert_eq!(unknown, "Answer for question 0 references non-existent option: Oracle");
+    let half = refused(json!({ "answers": [{ "questionIndex": 0, "selectedOption": "PostgreSQL" }] }));
+    assert_eq!(half, "Question 1 has no answer");
+    assert_eq!(refused(json!({ "answers": [] })), "No answers provided");
+    for body in [json!({ "option": "A" }), json!({ "decision": "allow" })] {
+        assert!(refused(body).starts_with("it is a question set and takes answers or reject"));
+    }
+    let one_of = "give one of option, decision, answers, reject";
+    assert_eq!(refused(json!({})), one_of);
+    assert_eq!(refused(json!({ "answers": [], "reject": {} })), one_of);
+    assert!(refused(json!({ "reject": { "why": "x" } })).contains("unknown field"));
+    home.answer_request(NOBODY, &choosing("A")).refused(404, "question_not_found");
+    home.answer_request("..%2F..%2Fetc", &choosing("A")).refused(404, "question_not_found");
+
+    assert_eq!(show(&home, &id).status, "pending");
+    wait_for_event(&home, &id, "question_set.asked");
+    assert_eq!(told_of(&home, &id), ["question_set.asked"]);
+}
+
+#[test]
+fn a_rejection_reaches_the_asker_with_its_reason() {
+    let home = TestHome::started();
+    let asking = asker(&home, &[TWO]);
+    let id = waiting(&home, 1).remove(0).id;
+
+    let rejected: InboxItem = home.answer_request(&id, &json!({ "reject": { "reason": "too vague" } })).json();
+
+    assert_eq!((rejected.status.as_str(), &rejected.detail["rejectionReason"]), ("rejected", &json!("too vague")));
+    let ran = end(asking);
+    assert_eq!(ran.code, 10);
+    assert!(ran.stdout.contains("Rejection reason: \"too vague\""), "{}", ran.stdout);
+    assert_eq!(told_of(&home, &id).last().map(String::as_str), Some("question_set.rejected"));
+}
+
+#[test]
+fn the_command_line_lists_shows_and_answers_them() {
+    let home = TestHome::started();
+    let (first, second) = (ask(&home, "First?"), ask(&home, "Second?"));
+
+    let listed = home.coven(&["inbox"]).done();
+    let places = [&first, &second].map(|id| listed.find(&id[..8]).expect("it is listed"));
+    assert!(places[0] < places[1] && listed.contains("First?") && listed.contains("A, B"), "{listed}");
+    let shown = home.coven(&["inbox", "show", &first[..8]]).done();
+    assert!(shown.contains("kind      question_set") && shown.contains("   - B"), "{shown}");
+    assert_eq!(home.coven(&["inbox", "answer", &first, "--option", "b"]).done(), "answered: First?: B\n");
+    let line = ["inbox", "answer", &second, "--reject", "--reason", "no", "--json"];
+    let rejected: InboxItem = home.json(&line);
+
+    assert_eq!((rejected.id, rejected.status.as_str()), (second.clone(), "rejected"));
+    assert_eq!(home.coven(&["inbox"]).done(), "");
+    let all = home.coven(&["inbox", "--all"]).done();
+    assert!(all.contains("answered: B") && all.contains("rejected"), "{all}");
+    let third = ask(&home, "Third?");
+    let given = r#"{"0":{"customText":"neither"}}"#;
+    assert_eq!(home.coven(&["inbox", "answer", &third, "--answers", given]).done(), "answered: Third?: neither\n");
+    let refusal = home.coven(&["inbox", "answer", &first, "--text", "late"]).refused(4);
+    assert!(refusal.contains("completed already"), "{refusal}");
+    home.coven(&["inbox", "answer", &first]).refused(2);
+    let fourth = ask(&home, "Fourth?");
+    let refusal = home.coven(&["inbox", "answer", &fourth, "allow"]).refused(2);
+    assert!(refusal.contains("takes answers or reject"), "{refusal}");
+    home.coven(&["inbox", "answer", &fourth, "--option", "ZZZ"]).refused(2);
+    home.coven(&["inbox", "answer", NOBODY, "--reject"]).refused(3);
+    assert_eq!(show(&home, &fourth).status, "pending");
+}
+
+/// Between `coven answer`, which knows no daemon, and the daemon.
+#[test]
+fn the_first_answer_wins_whoever_gives_it() {
+    let home = TestHome::started();
+    let asking = asker(&home, &["--prompt", "Which?", "--option", "A", "--option", "B"]);
+    let id = waiting(&home, 1).remove(0).id;
+
+    let outcomes: Vec<Option<&str>> = thread::scope(|scope| {
+        let (home, id) = (&home, &id);
+        let here = |_| {
+            scope.spawn(move || match home.coven(&["answer", id, "--option", "A"]).code {
+                0 => Some("A"),
+                code => (code != 4).then_some("an error"),
+            })
+        };
+        let there = |_| {
+            scope.spawn(move || match home.answer_request(id, &choosing("B")).status {
+                200 => Some("B"),
+                status => (status != 409).then_some("an error"),
+            })
+        };
+        let threads: Vec<_> = (0..4).map(here).chain((0..4).map(there)).collect();
+        threads.into_iter().map(|it| it.join().expect("an answer")).collect()
+    });
+
+    let won: Vec<&str> = outcomes.into_iter().flatten().collect();
+    assert_eq!(won.len(), 1, "{won:?}");
+    assert_eq!(end(asking).stdout, format!("Here are the user's answers:\n\n1. Which?\n→ {}\n", won[0]));
+    wait_for_event(&home, &id, "question_set.completed");
+    assert_eq!(told_of(&home, &id), ["question_set.asked", "question_set.completed"]);
+}
+
+#[test]
+fn a_prefix_must_mean_one_thing_of_either_kind_and_what_waits_is_meant_first() {
+    let home = TestHome::started_with_agent(json!({}));
+    let session = home.open(&home.make_repo("app")).id;
+    home.prompt(&session, "permit touch x");
+    let permission = home.wait_for_request(&session).id;
+    let prefix = &permission[..8];
+    let set = format!("{prefix}-0000-4000-8000-000000000001");
+    put_set(&home, &set, "Which?");
+    assert_eq!(waiting(&home, 2).len(), 2);
+
+    let message = home.get(&format!("/api/v1/inbox/{prefix}")).refused(400, "ambiguous_id");
+    assert!(message.contains(&permission) && message.contains(&set), "{message}");
+    home.answer_request(prefix, &choosing("A")).refused(400, "ambiguous_id");
+    home.coven(&["inbox", "show", prefix]).refused(2);
+
+    let wrong = home.answer_request(&permission, &choosing("A")).refused(400, "invalid_request");
+    assert!(wrong.starts_with("it is a request for permission and takes option or decision"), "{wrong}");
+    assert_eq!(home.answer_request(&set, &choosing("A")).status, 200);
+    assert_eq!(show(&home, prefix).id, permission, "the other one is history");
+    home.coven(&["inbox", "answer", prefix, "deny"]).done();
+    home.get(&format!("/api/v1/inbox/{prefix}")).refused(400, "ambiguous_id");
+}
+
+#[test]
+fn a_set_that_another_tool_asks_is_in_the_list_at_once() {
+    let home = TestHome::started();
+    put_set(&home, &nth_id(7), "Theirs?");
+
+    assert_eq!(home.inbox("").iter().map(|item| item.title.as_str()).collect::<Vec<_>>(), ["Theirs?"]);
+    assert_eq!(home.answer_request("00000007", &choosing("B")).status, 200);
+    assert!(folder(&home).join(nth_id(7)).join("answers.json").is_file());
+}

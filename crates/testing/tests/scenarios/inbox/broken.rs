@@ -1,0 +1,83 @@
+//! Sets that cannot be read, and a folder that is full or goes away.
+
+use std::fs;
+
+use coven_testing::{TestHome, check_invariants, wait_until};
+use serde_json::Value;
+
+use super::{LAST_ID, ask, choosing, folder, nth_id, put_set, show, told, told_of, wait_for_event, waiting};
+
+#[test]
+fn a_broken_set_is_named_with_the_reason_and_stops_nothing() {
+    let home = TestHome::started();
+    let broken = nth_id(1);
+    fs::create_dir_all(folder(&home).join(&broken)).expect("room on disk");
+    fs::write(folder(&home).join(&broken).join("request.json"), "{\"questions\": \"TOPSECRET\"").expect("room");
+    let sound = ask(&home, "Still here?");
+    wait_for_event(&home, &sound, "question_set.asked");
+
+    let listed = waiting(&home, 2);
+
+    let ruin = listed.iter().find(|item| item.id == broken).expect("it is listed");
+    assert_eq!((ruin.kind.as_str(), ruin.status.as_str()), ("question_set", "broken"));
+    assert!(ruin.detail["error"].as_str().is_some_and(|why| why.contains("request.json is malformed")), "{ruin:?}");
+    assert_eq!(show(&home, &broken).status, "broken");
+    home.answer_request(&broken, &choosing("A")).refused(409, "question_broken");
+    assert_eq!(told_of(&home, &broken), [""; 0], "nothing is known of it");
+    let table = home.coven(&["inbox", "--all"]).done();
+    assert!(table.contains("broken") && table.contains("Still here?"), "{table}");
+
+    // When its files are whole, it is a set like any other.
+    fs::remove_dir_all(folder(&home).join(&broken)).expect("ours");
+    put_set(&home, &broken, "Mended?");
+    wait_for_event(&home, &broken, "question_set.asked");
+    assert_eq!(show(&home, &broken).status, "pending");
+    home.restart();
+    assert!(!home.own_log().contains("TOPSECRET") && !home.own_log().contains("Still here?"));
+    check_invariants(&home);
+}
+
+#[test]
+fn a_folder_that_was_deleted_and_came_back_is_followed_again() {
+    let home = TestHome::started();
+    let lost = ask(&home, "Lost?");
+    wait_for_event(&home, &lost, "question_set.asked");
+
+    fs::remove_dir_all(folder(&home).parent().expect("below a folder")).expect("nobody makes it again meanwhile");
+
+    wait_for_event(&home, &lost, "question_set.dismissed");
+    assert_eq!(home.inbox("?all=true"), []);
+    assert!(!folder(&home).exists());
+    let new = ask(&home, "New?");
+    wait_for_event(&home, &new, "question_set.asked");
+    home.coven(&["answer", &new, "--option", "A"]).done();
+    wait_for_event(&home, &new, "question_set.completed");
+}
+
+#[test]
+fn a_thousand_sets_are_told_once_each_and_listed() {
+    const MANY: u32 = 1000;
+    let home = TestHome::new();
+    for nth in 0..MANY {
+        put_set(&home, &nth_id(nth), &format!("Question {nth}?"));
+    }
+    home.start();
+    assert_eq!(home.inbox("").len(), 1000, "listed while they are still being read");
+    wait_until("all are told", || told(&home).len() >= 1000);
+
+    for nth in 0..20 {
+        assert_eq!(home.answer_request(&nth_id(nth), &choosing("A")).status, 200);
+    }
+    home.restart();
+    // Sets are looked at in the order of their ids: when this one is told, all others were looked at.
+    put_set(&home, LAST_ID, "One more?");
+    wait_for_event(&home, LAST_ID, "question_set.asked");
+
+    let told = told(&home);
+    assert_eq!(told.len(), 1000 + 20 + 1);
+    let asked: std::collections::HashSet<&String> =
+        told.iter().filter(|(kind, _)| kind == "question_set.asked").map(|(_, id)| id).collect();
+    assert_eq!(asked.len(), 1001);
+    let state: Value = home.read("/state");
+    assert_eq!(state["questions"].as_array().map(Vec::len), Some(1001));
+}

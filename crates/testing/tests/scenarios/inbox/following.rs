@@ -1,0 +1,148 @@
+//! `coven inbox --follow`, and the bells of what stays open on a terminal.
+
+use std::io::{BufRead, BufReader};
+use std::process::{Child, Stdio};
+use std::sync::mpsc::{Receiver, channel};
+
+use coven_api::inbox::InboxItem;
+use coven_testing::process::kill_hard;
+use coven_testing::{DEADLINE, TestHome, TestTerminal, wait_until};
+use serde_json::{Value, json};
+
+use super::{ask, choosing, folder, wait_for_event};
+
+/// `coven inbox --follow --json` with its lines.
+struct Follower {
+    child: Child,
+    lines: Receiver<String>,
+}
+
+impl Follower {
+    fn start(home: &TestHome, args: &[&str]) -> Self {
+        let mut command = home.command(&[&["inbox", "--follow", "--json"], args].concat());
+        let mut child = command.stdout(Stdio::piped()).spawn().expect("coven runs");
+        let out = BufReader::new(child.stdout.take().expect("piped"));
+        let (sender, lines) = channel();
+        std::thread::spawn(move || out.lines().map_while(Result::ok).try_for_each(|line| sender.send(line)));
+        Self { child, lines }
+    }
+
+    /// What happened to which item next, and how it is now.
+    #[track_caller]
+    fn next(&self) -> (String, String, String) {
+        let line = self.lines.recv_timeout(DEADLINE).expect("a line in time");
+        let line: Value = serde_json::from_str(&line).expect("one object per line");
+        let item: InboxItem = serde_json::from_value(line["item"].clone()).expect("an item");
+        (line["event"].as_str().expect("a word").to_owned(), item.id, item.status)
+    }
+}
+
+impl Drop for Follower {
+    fn drop(&mut self) {
+        kill_hard(self.child.id());
+        let _ = self.child.wait();
+    }
+}
+
+fn line(event: &str, id: &str, status: &str) -> (String, String, String) {
+    (event.to_owned(), id.to_owned(), status.to_owned())
+}
+
+#[test]
+fn what_comes_and_goes_is_printed_through_the_daemons_death() {
+    let home = TestHome::started();
+    let first = ask(&home, "First?");
+    let follower = Follower::start(&home, &[]);
+    assert_eq!(follower.next(), line("came", &first, "pending"), "what waits already");
+
+    let second = ask(&home, "Second?");
+    assert_eq!(follower.next(), line("came", &second, "pending"));
+    home.answer_request(&first, &choosing("A"));
+    assert_eq!(follower.next(), line("went", &first, "answered"));
+    home.kill_daemon();
+    home.coven(&["answer", &second, "--reject"]).done();
+    let third = ask(&home, "Third?");
+    home.start();
+
+    let mut next = [follower.next(), follower.next()];
+    next.sort();
+    assert_eq!(next, [line("came", &third, "pending"), line("went", &second, "rejected")]);
+    std::fs::rename(folder(&home).join(&third), home.folder().join("elsewhere")).expect("the same file system");
+    assert_eq!(follower.next(), line("went", &third, "dismissed"));
+}
+
+#[test]
+fn only_what_belongs_to_the_session_is_followed() {
+    let home = TestHome::started_with_agent(json!({}));
+    let session = home.open(&home.make_repo("app")).id;
+    home.prompt(&session, "permit touch x");
+    let permission = home.wait_for_request(&session).id;
+    let follower = Follower::start(&home, &["--session", &session[..8]]);
+    assert_eq!(follower.next(), line("came", &permission, "pending"));
+    let other = ask(&home, "Of nobody?");
+    wait_for_event(&home, &other, "question_set.asked");
+
+    home.coven(&["inbox", "answer", &permission, "deny"]).done();
+
+    assert_eq!(follower.next(), line("went", &permission, "answered"));
+}
+
+#[test]
+fn following_rings_for_what_is_new_and_not_for_what_waited() {
+    let home = TestHome::started();
+    let first = ask(&home, "First?");
+    let terminal = TestTerminal::open(&home, &["inbox", "--follow"]);
+    terminal.shows(&format!("+ {}", &first[..8]));
+    assert!(!terminal.bytes().contains(&0x07));
+
+    let second = ask(&home, "Second?");
+
+    terminal.shows(&format!("+ {}  -  Second?", &second[..8]));
+    wait_until("it rings", || terminal.bytes().contains(&0x07));
+    home.coven(&["answer", &second, "--option", "A"]).done();
+    terminal.shows("Second?  answered: A");
+}
+
+#[test]
+fn the_browser_rings_and_names_what_is_new() {
+    let home = TestHome::started();
+    home.launch_with(json!({ "harness": "claude", "prompt": "hang", "title": "Fix the parser" }));
+    let mut terminal = TestTerminal::open(&home, &["sessions"]);
+    terminal.shows("Fix the parser");
+    assert!(!terminal.bytes().contains(&0x07));
+
+    ask(&home, "Which one?");
+
+    terminal.shows("an agent asks: Which one?");
+    wait_until("it rings", || terminal.bytes().contains(&0x07));
+    terminal.types("q");
+    assert_eq!(terminal.wait(), 0);
+}
+
+#[test]
+fn nothing_rings_where_the_bell_is_off() {
+    let home = TestHome::started_with(json!({ "notifications": { "bell": false } }));
+    home.launch_with(json!({ "harness": "claude", "prompt": "hang", "title": "Fix the parser" }));
+    let first = ask(&home, "First?");
+    let following = TestTerminal::open(&home, &["inbox", "--follow"]);
+    following.shows(&format!("+ {}", &first[..8]));
+    let mut browser = TestTerminal::open(&home, &["sessions"]);
+    browser.shows("Fix the parser");
+    let mut answering = TestTerminal::open(&home, &["answer"]);
+    answering.shows("First?");
+
+    let second = ask(&home, "Second?");
+
+    following.shows(&format!("+ {}", &second[..8]));
+    home.coven(&["answer", &second, "--option", "A"]).done();
+    // A bell would have come before this.
+    following.shows("Second?  answered: A");
+    browser.shows("asks: Second?");
+    browser.types("q");
+    assert_eq!(browser.wait(), 0);
+    answering.types("q");
+    assert_eq!(answering.wait(), 0);
+    for terminal in [&following, &browser, &answering] {
+        assert!(!terminal.bytes().contains(&0x07), "{}", terminal.text());
+    }
+}

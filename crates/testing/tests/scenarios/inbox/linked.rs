@@ -1,0 +1,72 @@
+//! A question asked inside a session is linked to it, and stands in one list with the session's permissions.
+
+use coven_testing::{TestHome, TestTerminal, check_invariants, program, wait_until};
+use serde_json::json;
+
+use super::{ask, show, waiting};
+
+/// The command line of a session that asks and goes on.
+fn asking(prompt: &str) -> serde_json::Value {
+    let coven = program::coven();
+    let script = format!("{} ask --prompt {prompt} --option A --option B --no-wait; exec cat", coven.display());
+    json!({ "argv": ["/bin/sh", "-c", script], "title": "the asker" })
+}
+
+#[test]
+fn what_a_session_asks_names_the_session() {
+    let home = TestHome::started();
+    let session = home.launch_with(asking("Inside?"));
+    let asked = waiting(&home, 1).remove(0);
+    let outside = ask(&home, "Outside?");
+
+    assert_eq!(asked.session_id.as_deref(), Some(session.id.as_str()));
+    assert_eq!(asked.harness.as_deref(), Some(session.harness.as_str()));
+    let of = |id: &str| -> Vec<String> {
+        home.inbox(&format!("?session={id}")).into_iter().map(|item| item.title).collect()
+    };
+    assert_eq!(of(&session.id), ["Inside?"]);
+    assert_eq!(of(&home.launch("hang").id), [""; 0]);
+    assert_eq!(home.coven(&["inbox", "--session", &session.id[..8]]).done().lines().count(), 2);
+    assert_eq!(show(&home, &outside).session_id, None);
+    check_invariants(&home);
+}
+
+#[test]
+fn permissions_and_question_sets_are_one_list_oldest_first() {
+    let home = TestHome::started_with_agent(json!({}));
+    let session = home.open(&home.make_repo("app")).id;
+    let first = ask(&home, "First?");
+    home.prompt(&session, "permit touch x");
+    let second = home.wait_for_request(&session).id;
+    let third = ask(&home, "Third?");
+
+    let ids: Vec<String> = waiting(&home, 3).into_iter().map(|item| item.id).collect();
+
+    assert_eq!(ids, [first, second.clone(), third]);
+    let refusal = home.coven(&["inbox", "answer", &second, "--option", "A"]).refused(2);
+    assert!(refusal.contains("takes option or decision"), "{refusal}");
+    home.coven(&["inbox", "answer", &second, "allow"]).done();
+    home.wait_for_text(&session, "chose:");
+}
+
+#[test]
+fn the_chat_rings_and_names_a_question_set_and_asks_only_permissions_itself() {
+    let home = TestHome::started_with_agent(json!({}));
+    let session = home.open(&home.make_repo("app")).id;
+    home.wait_for_rest(&session);
+    let mut terminal = TestTerminal::open(&home, &["chat", &session[..8]]);
+    terminal.shows("/help shows the keys");
+
+    assert!(!terminal.bytes().contains(&0x07), "nothing is new yet");
+
+    let id = ask(&home, "Elsewhere?");
+
+    terminal.shows(&format!("somebody asks: Elsewhere? — coven answer ({})", &id[..8]));
+    wait_until("it rings", || terminal.bytes().contains(&0x07));
+    home.prompt(&session, "permit touch x");
+    terminal.shows("a allow · d deny");
+    home.coven(&["inbox", "answer", &home.wait_for_request(&session).id, "allow"]).done();
+    home.wait_for_text(&session, "chose:");
+    terminal.types("\x04");
+    assert_eq!(terminal.wait(), 0);
+}
