@@ -71,6 +71,9 @@ impl ServeError {
     }
 }
 
+/// How far those who follow sessions stand back behind those who answer requests.
+const FOLLOWING_NICE: i32 = 5;
+
 /// The hidden subcommand `daemon serve`.
 pub fn serve(options: &ServeOptions) -> ExitCode {
     close_inherited_files();
@@ -83,6 +86,10 @@ pub fn serve(options: &ServeOptions) -> ExitCode {
         Ok(background) => background,
         Err(error) => return fail(&ServeError::Io { doing: "start the runtime", source: error }),
     };
+    background.spawn(async {
+        // Following sessions may wait a little; somebody who asks should not. It has one thread, and this is it.
+        let _ = rustix::process::nice(FOLLOWING_NICE);
+    });
     let outcome = runtime.block_on(run(options, background.handle().clone()));
     background.shutdown_timeout(Duration::from_millis(200));
     // What still reads a log or compresses one is cut off; every file it left is whole.

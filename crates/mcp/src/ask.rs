@@ -17,9 +17,9 @@ use rmcp::{ErrorData, RoleServer};
 
 use crate::elicit::{self, Said};
 use crate::progress::Progress;
-use crate::reply;
 use crate::server::Server;
 use crate::tool::AskArguments;
+use crate::{reply, stdio};
 
 /// The name of the one form in a result that wants input.
 const FORM: &str = "questions";
@@ -154,7 +154,7 @@ impl Server {
         match taken {
             Ok(()) | Err(QuestionError::AlreadyFinished { .. } | QuestionError::NotFound { .. }) => {}
             // Still pending, and still to be answered elsewhere.
-            Err(error) => eprintln!("coven mcp: the client's form for {id} could not be taken: {error}"),
+            Err(error) => stdio::note(format_args!("the client's form for {id} could not be taken: {error}")),
         }
     }
 
@@ -191,7 +191,7 @@ impl Server {
         let retention = Duration::from_millis(self.options.questions.retention_period);
         tokio::task::spawn_blocking(move || {
             for (id, why) in folder.clean_up(retention, clock::now()).failed {
-                eprintln!("coven mcp: an expired question set could not be removed: {why}: {id}");
+                stdio::note(format_args!("an expired question set could not be removed: {why}: {id}"));
             }
         });
     }

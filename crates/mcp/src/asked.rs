@@ -13,6 +13,8 @@ use tokio::io::unix::AsyncFd;
 use tokio::sync::{Notify, watch};
 use tokio::task::JoinHandle;
 
+use crate::stdio;
+
 pub struct Asked {
     folder: QuestionFolder,
     state: Mutex<State>,
@@ -146,7 +148,7 @@ impl Asked {
     pub fn abandon(&self, id: &QuestionSetId) {
         self.disown(id);
         if let Err(error) = self.folder.settle(id, QuestionSetState::Abandoned, clock::now()) {
-            eprintln!("coven mcp: the question set {id} could not be given up: {error}");
+            stdio::note(format_args!("the question set {id} could not be given up: {error}"));
         }
     }
 

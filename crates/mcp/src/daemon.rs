@@ -4,6 +4,7 @@ use coven_api::{Client, ClientError};
 use coven_host::daemon_start::{self, StartError};
 
 use crate::server::Server;
+use crate::stdio;
 
 #[derive(Debug, thiserror::Error)]
 pub enum DaemonError {
@@ -28,7 +29,7 @@ impl Server {
                 // Starting takes a moment, and others wait for answers meanwhile.
                 let started = tokio::task::spawn_blocking(move || daemon_start::ensure_running(&home, &[]));
                 let started = started.await.expect("starting does not panic")?;
-                started.notices.iter().for_each(|notice| eprintln!("coven mcp: {notice}"));
+                started.notices.iter().for_each(|notice| stdio::note(format_args!("{notice}")));
                 Ok(Client::connect(&started.socket).await?)
             }
             connected => Ok(connected?),

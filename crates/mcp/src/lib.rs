@@ -59,7 +59,7 @@ pub fn serve(options: Options) -> Result<(), ServeError> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(ServeError::Runtime)?;
     let ended = runtime.block_on(async {
         let left = stdio::left().map_err(ServeError::Runtime)?;
-        serve_on(options, rmcp::transport::stdio(), left).await
+        serve_on(options, (stdio::input(), stdio::output()), left).await
     });
     // A read of standard input cannot be taken back, and nobody waits for it.
     runtime.shutdown_background();

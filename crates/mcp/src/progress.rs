@@ -1,32 +1,37 @@
 //! Signs of life while a human thinks, for clients that gave a token to send them under.
 
-use std::time::{Duration, Instant};
+use std::sync::LazyLock;
+use std::time::Duration;
 
 use rmcp::RoleServer;
 use rmcp::model::{ProgressNotificationParam, ProgressToken};
 use rmcp::service::{Peer, RequestContext};
-use tokio::time::{Interval, MissedTickBehavior};
+use tokio::time::{Instant, sleep_until};
+
+/// All calls send theirs at the same moments, so that a hundred of them wake the process once.
+static BEAT: LazyLock<Instant> = LazyLock::new(Instant::now);
 
 pub struct Progress {
     to: Option<(ProgressToken, Peer<RoleServer>)>,
-    ticks: Interval,
+    every: Duration,
     since: Instant,
+    next_at: Instant,
     count: u32,
 }
 
 impl Progress {
     /// The first one goes out at once.
     pub fn new(context: &RequestContext<RoleServer>, every: Duration) -> Self {
-        let mut ticks = tokio::time::interval(every);
-        ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
         let to = context.meta.get_progress_token().map(|token| (token, context.peer.clone()));
-        Self { to, ticks, since: Instant::now(), count: 0 }
+        let now = Instant::now();
+        Self { to, every, since: now, next_at: now, count: 0 }
     }
 
     /// Waits until the next one is due and sends it. Without a token it never is.
     pub async fn next(&mut self) {
         let Some((token, peer)) = &self.to else { return std::future::pending().await };
-        self.ticks.tick().await;
+        sleep_until(self.next_at).await;
+        self.next_at = following(*BEAT, Instant::now(), self.every);
         self.count += 1;
         let seconds = self.since.elapsed().as_secs();
         let message = match seconds {
@@ -36,5 +41,23 @@ impl Progress {
         let param = ProgressNotificationParam::new(token.clone(), f64::from(self.count)).with_message(message);
         // Fails where the client has gone, which ends the call anyway.
         let _ = peer.notify_progress(param).await;
+    }
+}
+
+/// The first beat after now.
+fn following(beat: Instant, now: Instant, every: Duration) -> Instant {
+    let into = (now - beat).as_nanos() % every.as_nanos().max(1);
+    now + every - Duration::from_nanos(u64::try_from(into).unwrap_or(0))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn everybody_keeps_the_same_beat() {
+        let (beat, every) = (Instant::now(), Duration::from_secs(10));
+        let at = |seconds: u64| following(beat, beat + Duration::from_secs(seconds), every) - beat;
+        assert_eq!([at(0), at(3), at(9), at(10), at(25)].map(|it| it.as_secs()), [10, 10, 10, 20, 30]);
     }
 }

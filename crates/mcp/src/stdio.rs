@@ -1,13 +1,16 @@
 //! Tells when nobody is at the other end any more, or when somebody wants us to end.
 
-use std::io;
+use std::io::{self, Write};
 use std::os::fd::{AsFd, OwnedFd};
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
+use rustix::fs::FileType;
 use tokio::io::unix::AsyncFd;
-use tokio::io::{AsyncRead, Interest, ReadBuf};
+use tokio::io::{AsyncRead, AsyncWrite, Interest, ReadBuf};
+use tokio::net::UnixStream;
+use tokio::net::unix::pipe;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use crate::asked::Asked;
@@ -43,6 +46,46 @@ impl<R: AsyncRead + Unpin> AsyncRead for Input<R> {
         }
         polled
     }
+}
+
+/// Standard input without a thread that reads it, where it is a pipe or a socket, as clients have it.
+pub fn input() -> Box<dyn AsyncRead + Send + Unpin> {
+    let own = || {
+        let fd = rustix::io::fcntl_dupfd_cloexec(io::stdin().as_fd(), 0)?;
+        let input: Box<dyn AsyncRead + Send + Unpin> = match FileType::from_raw_mode(rustix::fs::fstat(&fd)?.st_mode) {
+            FileType::Fifo => Box::new(pipe::Receiver::from_owned_fd(fd)?),
+            FileType::Socket => Box::new(socket(fd)?),
+            _ => Box::new(tokio::io::stdin()),
+        };
+        Ok::<_, io::Error>(input)
+    };
+    own().unwrap_or_else(|_| Box::new(tokio::io::stdin()))
+}
+
+/// Standard output likewise.
+pub fn output() -> Box<dyn AsyncWrite + Send + Unpin> {
+    let own = || {
+        let fd = rustix::io::fcntl_dupfd_cloexec(io::stdout().as_fd(), 0)?;
+        let output: Box<dyn AsyncWrite + Send + Unpin> = match FileType::from_raw_mode(rustix::fs::fstat(&fd)?.st_mode)
+        {
+            FileType::Fifo => Box::new(pipe::Sender::from_owned_fd(fd)?),
+            FileType::Socket => Box::new(socket(fd)?),
+            _ => Box::new(tokio::io::stdout()),
+        };
+        Ok::<_, io::Error>(output)
+    };
+    own().unwrap_or_else(|_| Box::new(tokio::io::stdout()))
+}
+
+fn socket(fd: OwnedFd) -> io::Result<UnixStream> {
+    let stream = std::os::unix::net::UnixStream::from(fd);
+    stream.set_nonblocking(true)?;
+    UnixStream::from_std(stream)
+}
+
+/// A message for whoever reads the client's log. It may be full, or nobody's.
+pub fn note(text: std::fmt::Arguments<'_>) {
+    let _ = writeln!(io::stderr(), "coven mcp: {text}");
 }
 
 /// Ends with a signal, or when the reader of our output has gone. The end of our input is the transport's to see: a client

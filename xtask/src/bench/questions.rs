@@ -5,6 +5,7 @@ use std::io::{BufRead, BufReader, Write};
 use std::mem::MaybeUninit;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
+use std::sync::mpsc::{Sender, channel};
 use std::time::{Duration, Instant};
 
 use coven_domain::question::{Choice, Question};
@@ -51,9 +52,11 @@ impl Asked {
     }
 
     /// From the rename of the answers until `wait` returns, in µs.
-    fn until_seen(&self, pause: Duration, wait: impl FnOnce(&Self) -> Outcome<()> + Send) -> Outcome<f64> {
+    fn until_seen(&self, pause: Duration, wait: impl FnOnce(&Self, Sender<()>) -> Outcome<()> + Send) -> Outcome<f64> {
+        let (ready, is_ready) = channel();
         std::thread::scope(|scope| {
-            let waits = scope.spawn(|| wait(self).map(|()| Instant::now()));
+            let waits = scope.spawn(|| wait(self, ready).map(|()| Instant::now()));
+            is_ready.recv()?;
             std::thread::sleep(pause);
             let written = Instant::now();
             fs::rename(self.dir.join("ready.tmp"), self.dir.join("answers.json"))?;
@@ -63,23 +66,26 @@ impl Asked {
     }
 }
 
-fn by_coven(asked: &Asked) -> Outcome<()> {
+fn by_coven(asked: &Asked, ready: Sender<()>) -> Outcome<()> {
+    ready.send(())?;
     match asked.folder.wait(&asked.id, None, None)? {
         Waited::Answered(_) => Ok(()),
         other => Err(format!("waited for answers and got {other:?}").into()),
     }
 }
 
-fn by_inotify(asked: &Asked) -> Outcome<()> {
+fn by_inotify(asked: &Asked, ready: Sender<()>) -> Outcome<()> {
     let watch = inotify::init(CreateFlags::CLOEXEC)?;
     inotify::add_watch(&watch, &asked.dir, WatchFlags::MOVED_TO)?;
+    ready.send(())?;
     poll(&mut [PollFd::new(&watch, PollFlags::IN)], None)?;
     let mut buffer = [MaybeUninit::uninit(); 4096];
     Reader::new(&watch, &mut buffer).next()?;
     Ok(())
 }
 
-fn by_polling(asked: &Asked) -> Outcome<()> {
+fn by_polling(asked: &Asked, ready: Sender<()>) -> Outcome<()> {
+    ready.send(())?;
     while !asked.dir.join("answers.json").exists() {
         std::thread::sleep(POLL);
     }
@@ -97,7 +103,7 @@ fn seen(bench: &Bench) -> Outcome<Vec<Row>> {
             times[1].push(Asked::new(&folder)?.until_seen(SETTLED, by_coven)?);
             if number % 10 == 0 {
                 // At any moment of its pause.
-                let pause = POLL.mul_f64(1.0 + f64::from(number) / 61.0);
+                let pause = POLL.mul_f64(1.0 + f64::from(number + 5) / 61.0);
                 times[2].push(Asked::new(&folder)?.until_seen(pause, by_polling)?);
             }
         }

@@ -65,6 +65,8 @@ pub struct Engine {
     open_files: Option<u64>,
     /// Where sessions are followed: what streams in must not stand before somebody's request.
     background: Handle,
+    /// The runtime that answers requests.
+    foreground: Handle,
     committed: watch::Sender<u64>,
     live: Mutex<HashMap<SessionId, Arc<LiveSession>>>,
     stopping: watch::Sender<bool>,
@@ -110,6 +112,7 @@ impl Engine {
             program,
             open_files,
             background,
+            foreground: Handle::current(),
             started_at: clock::now(),
             committed,
             live: Mutex::default(),

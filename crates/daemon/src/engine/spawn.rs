@@ -52,7 +52,14 @@ impl Engine {
     /// One that keeps its files in another folder than a session's own.
     pub(crate) fn prepare_holder_at(&self, name: &str, dir: std::path::PathBuf) -> PreparedHolder {
         let (program, name) = (self.program.clone(), name.to_owned());
-        PreparedHolder { child: spawn_blocking(move || start(&program, &name)), dir }
+        // From a thread of those who answer: a child has the rank of the thread that makes it.
+        let child = self.foreground.spawn(async move {
+            match spawn_blocking(move || start(&program, &name)).await {
+                Ok(started) => started,
+                Err(error) => Err(io::Error::other(error)),
+            }
+        });
+        PreparedHolder { child, dir }
     }
 }
 

@@ -17,8 +17,8 @@ use super::{Conversation, Talk, new_step};
 /// What streams in is stored this often: a reader sees it at once, and a thousand chunks a second are a few writes.
 const PACE: Duration = Duration::from_millis(40);
 /// One conversation may keep the daemon busy for this part of the time: where many stream at once each is stored less often.
-const SHARE: u32 = 32;
-const SLOWEST_PACE: Duration = Duration::from_millis(200);
+const SHARE: u32 = 20;
+const SLOWEST_PACE: Duration = Duration::from_millis(100);
 const READ_BYTES: usize = 256 << 10;
 /// More than this is taken in several steps, so that others get their turn.
 const STEP_BYTES: u64 = 8 << 20;
