@@ -1,6 +1,7 @@
 //! `ask_user_questions`: makes a question set and waits for it, in the files and in the client's own form, until the first
 //! answer, the end of patience or the end of the client.
 
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use coven_domain::QuestionSetId;
@@ -9,8 +10,8 @@ use coven_domain::question_set::QuestionSetState;
 use coven_host::clock;
 use coven_host::questions::{Limits, NewQuestionSet, QuestionError, Waited};
 use rmcp::model::{
-    CallToolResponse, ClientResult, ElicitRequest, InputRequest, InputRequiredResult, InputResponses, ProtocolVersion,
-    ServerRequest,
+    CallToolResponse, ClientResult, ElicitRequest, InputRequest, InputRequiredResult, InputResponses, PingRequest,
+    ProtocolVersion, ServerRequest,
 };
 use rmcp::service::{PeerRequestOptions, RequestContext, RequestHandle};
 use rmcp::{ErrorData, RoleServer};
@@ -148,6 +149,7 @@ impl Server {
     fn take(&self, id: &QuestionSetId, questions: &[Question], said: rmcp::model::ElicitResult) {
         let taken = match elicit::said(questions, &said, clock::now()) {
             Said::Answers(answers) => self.asked.folder().answer(id, answers, clock::now()),
+            Said::No if self.is_too_soon(id) => return,
             Said::No => self.asked.folder().reject(id, None, clock::now()),
             Said::Nothing => return,
         };
@@ -156,6 +158,12 @@ impl Server {
             // Still pending, and still to be answered elsewhere.
             Err(error) => stdio::note(format_args!("the client's form for {id} could not be taken: {error}")),
         }
+    }
+
+    /// No human can have said it yet.
+    fn is_too_soon(&self, id: &QuestionSetId) -> bool {
+        let asked_at = self.asked.folder().read(id).map(|set| set.created_at);
+        asked_at.is_ok_and(|asked_at| clock::now().since(asked_at) < self.options.human_needs)
     }
 
     fn form_of(&self, context: &RequestContext<RoleServer>) -> Form {
@@ -179,10 +187,21 @@ impl Server {
         questions: &[Question],
         context: &RequestContext<RoleServer>,
     ) -> Option<RequestHandle<RoleServer>> {
+        self.use_up_request_zero(context).await;
         let request = ServerRequest::ElicitRequest(ElicitRequest::new(elicit::form(questions)?));
         let sent = context.peer.send_cancellable_request(request, PeerRequestOptions::no_options()).await;
         // A client that cannot take it leaves the files.
         sent.ok()
+    }
+
+    /// The first line of the TypeScript SDK takes a 0 for no number, so a form of that number could not be taken back.
+    /// Requests count from 0, and nobody waits for this one.
+    async fn use_up_request_zero(&self, context: &RequestContext<RoleServer>) {
+        if !self.has_used_request_zero.swap(true, Ordering::Relaxed) {
+            let ping = ServerRequest::PingRequest(PingRequest::default());
+            // Fails where the client has gone, which ends the call anyway.
+            let _ = context.peer.send_cancellable_request(ping, PeerRequestOptions::no_options()).await;
+        }
     }
 
     /// Sets that ended long ago go. What cannot be removed is told and stops nothing.

@@ -31,6 +31,10 @@ use crate::stdio::Input;
 /// Between two signs of life while a human thinks. Clients give up after a minute of silence, some after less.
 pub const PROGRESS_EVERY: Duration = Duration::from_secs(10);
 
+/// Nobody reads a form and declines it in less. Agents that work off one prompt offer forms and decline them by
+/// themselves, within milliseconds.
+pub const HUMAN_NEEDS: Duration = Duration::from_secs(1);
+
 #[derive(Debug, Clone)]
 pub struct Options {
     pub folder: QuestionFolder,
@@ -42,6 +46,8 @@ pub struct Options {
     /// The session of coven that the asking agent runs in.
     pub session: Option<String>,
     pub progress_every: Duration,
+    /// A form that is declined sooner was not seen by a human, and the questions stay open.
+    pub human_needs: Duration,
     pub version: &'static str,
 }
 

@@ -20,7 +20,7 @@ pub struct Outcome {
     pub answers: Vec<GivenAnswer>,
     /// Why the human did not want to answer.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schemars(with = "String")]
+    #[schemars(with = "String", default)]
     pub rejection_reason: Option<String>,
 }
 
@@ -33,7 +33,7 @@ pub struct GivenAnswer {
     pub selected: Vec<String>,
     /// What the human wrote.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schemars(with = "String")]
+    #[schemars(with = "String", default)]
     pub custom_text: Option<String>,
 }
 

@@ -1,6 +1,7 @@
 //! What the protocol asks of a server; every call goes to the file of its tool.
 
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
 use rmcp::model::{
     CallToolRequestParams, CallToolResponse, Implementation, ListToolsResult, PaginatedRequestParams,
@@ -16,6 +17,7 @@ use crate::{Options, reply};
 pub struct Server {
     pub options: Options,
     pub asked: Arc<Asked>,
+    pub has_used_request_zero: AtomicBool,
     /// Lives as long as the server.
     _waking: Option<Waking>,
 }
@@ -29,7 +31,7 @@ impl Server {
     pub fn new(options: Options) -> Self {
         let asked = Asked::new(options.folder.clone());
         let _waking = asked.wake();
-        Self { options, asked, _waking }
+        Self { options, asked, has_used_request_zero: AtomicBool::new(false), _waking }
     }
 
     fn tools(&self) -> impl Iterator<Item = ToolName> {

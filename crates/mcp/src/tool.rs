@@ -115,7 +115,7 @@ fn schema<T: JsonSchema>() -> JsonObject {
     });
     let schema: Schema = settings.into_generator().into_root_schema_for::<T>();
     let mut schema = schema.to_value();
-    without_null_defaults(&mut schema);
+    plain(&mut schema);
     match schema {
         Value::Object(mut object) => {
             object.remove("title");
@@ -126,14 +126,20 @@ fn schema<T: JsonSchema>() -> JsonObject {
     }
 }
 
-/// What may be left out has no default that its own type refuses.
-fn without_null_defaults(schema: &mut Value) {
+/// What may be left out has no default that its own type refuses, and no number a format that only Rust knows: clients
+/// warn of those.
+fn plain(schema: &mut Value) {
     match schema {
         Value::Object(fields) => {
-            fields.retain(|key, value| key != "default" || !value.is_null());
-            fields.values_mut().for_each(without_null_defaults);
+            let is_foreign = |format: &Value| format.as_str().is_some_and(|format| format.starts_with("uint"));
+            fields.retain(|key, value| match key.as_str() {
+                "default" => !value.is_null(),
+                "format" => !is_foreign(value),
+                _ => true,
+            });
+            fields.values_mut().for_each(plain);
         }
-        Value::Array(items) => items.iter_mut().for_each(without_null_defaults),
+        Value::Array(items) => items.iter_mut().for_each(plain),
         _ => {}
     }
 }
@@ -286,6 +292,17 @@ mod tests {
         assert_eq!(tool["outputSchema"]["type"], "object");
         let text = tool.to_string();
         assert!(!text.contains("$ref") && !text.contains("$defs") && !text.contains("null"), "{text}");
+        assert!(!text.contains("uint"), "{text}");
+    }
+
+    #[test]
+    fn what_a_result_leaves_out_is_not_required_of_it() {
+        let tool = serde_json::to_value(ToolName::AskUserQuestions.describe()).expect("plain data");
+        let outcome = &tool["outputSchema"];
+        assert_eq!(outcome["required"], json!(["sessionId", "status", "answers"]));
+        assert_eq!(outcome["properties"]["rejectionReason"]["type"], "string");
+        let answer = &outcome["properties"]["answers"]["items"];
+        assert_eq!(answer["required"], json!(["questionIndex", "selected"]));
     }
 
     #[test]

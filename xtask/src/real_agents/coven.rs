@@ -28,6 +28,13 @@ impl Coven {
         self.json(&args)
     }
 
+    /// Runs any command in a session.
+    pub fn launch_command(&self, command: &[&str]) -> Outcome<SessionRecord> {
+        let mut args = vec!["run", "--background", "--json", "--"];
+        args.extend(command);
+        self.json(&args)
+    }
+
     pub fn screen(&self, id: &str) -> Outcome<String> {
         self.call(&["screen", id, "--format", "text"])
     }
@@ -89,12 +96,12 @@ impl Coven {
         Ok(serde_json::from_value(list)?)
     }
 
-    fn json<T: DeserializeOwned>(&self, args: &[&str]) -> Outcome<T> {
+    pub fn json<T: DeserializeOwned>(&self, args: &[&str]) -> Outcome<T> {
         let text = self.call(args)?;
         serde_json::from_str(&text).map_err(|error| format!("coven {}: {error} in {text:?}", args.join(" ")).into())
     }
 
-    fn call(&self, args: &[&str]) -> Outcome<String> {
+    pub fn call(&self, args: &[&str]) -> Outcome<String> {
         if IS_INTERRUPTED.load(Ordering::SeqCst) {
             return Err("interrupted".into());
         }

@@ -45,6 +45,23 @@ impl Package {
         }
     }
 
+    /// The version that is in the cache, as the package says it.
+    pub fn version(&self, cache: &Path) -> Outcome<String> {
+        let folder = cache.join(self.folder);
+        match self.source {
+            Source::Npm(name) => {
+                let text = fs::read_to_string(folder.join("node_modules").join(name).join("package.json"))?;
+                let about: serde_json::Value = serde_json::from_str(&text)?;
+                Ok(about["version"].as_str().ok_or("its package tells no version")?.to_owned())
+            }
+            Source::Pip(name) => {
+                let question = "import sys, importlib.metadata as about; print(about.version(sys.argv[1]))";
+                let output = Command::new(folder.join("bin/python")).args(["-c", question, name]).output()?;
+                Ok(String::from_utf8(output.stdout)?.trim().to_owned())
+            }
+        }
+    }
+
     /// Installs it unless it is there; gives the folders that must come first in PATH.
     fn ensure(&self, cache: &Path) -> Outcome<Vec<PathBuf>> {
         let folder = cache.join(self.folder);

@@ -6,6 +6,7 @@ mod choice;
 mod coven;
 mod death;
 mod install;
+mod mcp;
 mod process_table;
 mod report;
 mod settings;
@@ -70,6 +71,8 @@ pub struct RealAgentsArgs {
 enum Channel {
     Terminal,
     Acp,
+    /// The other way round: clients and agents talk to `coven mcp`.
+    Mcp,
     Print,
 }
 
@@ -95,7 +98,7 @@ pub fn run(args: RealAgentsArgs) -> ExitCode {
 /// Agents live in sessions of their own and would outlive a Ctrl-C.
 fn interruptible(args: RealAgentsArgs) -> Outcome<ExitCode> {
     if args.channel == Channel::Print {
-        return Err("this channel is not built yet; use --channel terminal or --channel acp".into());
+        return Err("this channel is not built yet; use --channel terminal, acp or mcp".into());
     }
     let folder = tempfile::Builder::new().prefix("cvr").tempdir()?;
     // Agents compare the working folder with paths in their settings, so it must have no links in it.
@@ -134,6 +137,10 @@ fn all_trials(args: RealAgentsArgs, root: PathBuf) -> Outcome<ExitCode> {
             let rows = agents.iter().map(|agent| acp::one_trial(agent, &bench)).collect::<Outcome<Vec<_>>>()?;
             let tried = rows.iter().filter(|row| row.was_tried()).count();
             verdict(&rows, tried.max(MUST_PASS_OVER_ACP), is_json)
+        }
+        Channel::Mcp => {
+            let subjects = mcp::choose(&args.agents)?;
+            mcp::all_trials(&subjects, &Bench::new(args, root)?, is_json)
         }
         Channel::Print => Err("this channel is not built yet".into()),
     }

@@ -7,6 +7,9 @@ use std::time::Duration;
 
 use super::{Outcome, eventually};
 
+/// Where the whole requests are, one file each, in a run's folder.
+pub const BODIES: &str = "stub-bodies";
+
 pub struct Stub {
     child: Child,
     pub url: String,
@@ -23,6 +26,8 @@ impl Stub {
             .arg(&port_file)
             .arg("--log")
             .arg(folder.join("stub-requests.jsonl"))
+            .arg("--dump")
+            .arg(folder.join(BODIES))
             .stdin(Stdio::null())
             .stdout(Stdio::null())
             .stderr(errors)

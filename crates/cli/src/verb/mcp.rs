@@ -104,6 +104,7 @@ fn serve(place: &Place) -> Result<ExitCode, Failure> {
         may_control: config.mcp.allow_control,
         session: std::env::var("COVEN_SESSION_ID").ok().filter(|id| !id.is_empty()),
         progress_every: coven_mcp::PROGRESS_EVERY,
+        human_needs: coven_mcp::HUMAN_NEEDS,
         version: VERSION,
     })?;
     Ok(ExitCode::SUCCESS)

@@ -2,6 +2,7 @@
 //! touching anything else in there.
 
 mod json;
+mod one_line;
 mod toml;
 
 use std::ffi::OsString;
@@ -147,8 +148,8 @@ impl Agent {
         let edited = match (before.is_none() && entry.is_none(), self) {
             (true, _) => Ok(Edited::default()),
             (false, Self::Codex) => toml::edit(text, "mcp_servers", SERVER, entry.as_ref()),
-            (false, Self::Opencode) => json::edit(text, &json::opencode_place(text), SERVER, entry.as_ref()),
-            (false, _) => json::edit(text, &["mcpServers"], SERVER, entry.as_ref()),
+            (false, Self::Opencode) => json::edit(text, json::opencode_place, SERVER, entry.as_ref()),
+            (false, _) => json::edit(text, json::usual_place, SERVER, entry.as_ref()),
         };
         let edited = edited.map_err(|problem| InstallError::Malformed { path: path.to_owned(), problem })?;
         Ok(Plan { path: path.to_owned(), entry: edited.entry, replaced: edited.replaced, before, after: edited.text })

@@ -35,6 +35,10 @@ pub(super) fn edit(text: &str, place: &str, name: &str, entry: Option<&Value>) -
         }
     }
     edited.text = document.to_string();
+    // A last line that was not ended stays so, or taking the entry out would leave a line break.
+    if !text.is_empty() && !text.ends_with('\n') {
+        edited.text.truncate(edited.text.trim_end_matches('\n').len());
+    }
     Ok(edited)
 }
 
@@ -74,6 +78,16 @@ mod tests {
         assert!(put.text.contains("[mcp_servers.coven]\n"), "{}", put.text);
         assert!(put.text.contains("tool_timeout_sec = 86400"), "{}", put.text);
         let out = edit(&put.text, "mcp_servers", "coven", None).expect("sound");
-        assert_eq!(out.text.trim_end(), text.trim_end());
+        assert_eq!(out.text, text);
+    }
+
+    #[test]
+    fn what_is_taken_out_leaves_the_file_as_it_was() {
+        let entry = json!({"command": "coven"});
+        for text in ["", "a = 1\n", "a = 1", "[b]\nc = 1\n\n\n", "[mcp_servers]\n", "[mcp_servers.x]\nc = 1\n[d]\n"] {
+            let put = edit(text, "mcp_servers", "coven", Some(&entry)).expect("sound");
+            let out = edit(&put.text, "mcp_servers", "coven", None).expect("sound");
+            assert_eq!(out.text, text, "by way of {}", put.text);
+        }
     }
 }

@@ -1,7 +1,9 @@
 //! The client's own form beside the files: whichever is answered first wins.
 
+use std::time::Duration;
+
 use coven_domain::question_set::QuestionSetState;
-use rmcp::model::{ElicitRequestParams, ElicitResult, ElicitationAction, ProtocolVersion};
+use rmcp::model::{ElicitRequestParams, ElicitResult, ElicitationAction, ProtocolVersion, RequestId};
 use rmcp::service::ClientLifecycleMode;
 use serde_json::json;
 
@@ -35,7 +37,8 @@ async fn an_answer_elsewhere_takes_the_form_back() {
     let (_form, mut answer) = next(&mut heard.forms).await;
     stand.answer(&stand.pending(), "A");
     assert!(text(&end(asked).await).ends_with("→ A"));
-    next(&mut heard.cancelled).await;
+    let taken_back = next(&mut heard.cancelled).await;
+    assert_ne!(taken_back.request_id, Some(RequestId::Number(0)), "some clients take a 0 for no number");
     soon(answer.closed()).await;
 }
 
@@ -59,6 +62,22 @@ async fn declining_the_form_rejects_and_closing_it_leaves_the_files() {
         stand.answer(&id, "A");
         assert!(text(&end(asked).await).ends_with("→ A"));
     }
+}
+
+#[tokio::test]
+async fn a_form_that_no_human_can_have_declined_yet_leaves_the_files() {
+    let mut stand = Stand::new();
+    stand.options.human_needs = Duration::from_secs(3600);
+    let Connected { client, mut heard, .. } = stand.connect(true).await;
+    let asked = begin(&client, "ask_user_questions", one_question()).await;
+    let (_, answer) = next(&mut heard.forms).await;
+    let id = stand.pending();
+    answer.send(ElicitResult::new(ElicitationAction::Decline)).expect("the client waits");
+    // Fetched behind it on the same connection, so what was said has been heard.
+    let standing = begin(&client, "get_answered_questions", json!({"session_id": id.to_string()})).await;
+    assert_eq!(data(&end(standing).await)["status"], "pending");
+    stand.answer(&id, "A");
+    assert!(text(&end(asked).await).ends_with("→ A"));
 }
 
 #[tokio::test]

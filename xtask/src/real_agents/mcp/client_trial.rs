@@ -1,0 +1,207 @@
+//! One SDK's client against `coven mcp`: asks, waits, gives up, cancels, dies, fetches later, and calls what is wrong.
+
+use std::fs;
+use std::path::Path;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+
+use super::super::coven::Coven;
+use super::super::report::{Check, Row as _};
+use super::super::{Outcome, seconds};
+use super::catalogue::{GivingUp, SdkClient};
+use super::client::Client;
+use super::client_row::ClientRow;
+use super::desk::Desk;
+
+pub const ASK: &str = "ask_user_questions";
+pub const FETCH: &str = "get_answered_questions";
+/// What a shell, JSON or a template on the way would trip over.
+const WORDS: &str = "nëither: \"both\" 'or' \\n $(id) `id` — 日本";
+/// They come at once and then every ten seconds: the seventh says that a minute is over, the eighth that it is well over.
+const SIGNS_IN_OVER_A_MINUTE: usize = 8;
+/// Between two of them on a busy machine.
+const NEXT_SIGN: Duration = Duration::from_secs(30);
+/// Shorter than the time between two signs of life, so that none comes in between.
+const SHORT: Duration = Duration::from_secs(3);
+
+pub struct ClientTrial<'a> {
+    pub sdk: &'a SdkClient,
+    /// Where the package is.
+    pub folder: &'a Path,
+    pub coven: &'a Coven,
+    pub desk: Desk<'a>,
+}
+
+impl ClientTrial<'_> {
+    /// Every check has a client of its own, and a question of its own by which its set is found.
+    pub fn run(&self, row: &mut ClientRow) {
+        row.protocol = self.opens().into();
+        if !row.protocol.has_passed() {
+            row.last_lines = self.last_lines();
+            return;
+        }
+        thread::scope(|scope| {
+            // The others need not wait for it.
+            let slow = scope.spawn(|| self.slow_human());
+            row.answer = self.answer().into();
+            row.given_up = self.gives_up().into();
+            row.cancelled = self.cancels().into();
+            row.killed = self.is_killed().into();
+            row.form_accepted = self.form_accepted().into();
+            row.form_declined = self.form_declined().into();
+            row.form_closed = self.form_closed().into();
+            row.answered_elsewhere = self.answered_elsewhere().unwrap_or_else(|error| Check::Failed(error.to_string()));
+            row.fetched_later = self.fetches_later().into();
+            row.bad_call = self.calls_badly().into();
+            row.slow_human = slow.join().unwrap_or_else(|_| Err("the check panicked".into())).into();
+        });
+        if !row.has_passed() {
+            row.last_lines = self.last_lines();
+        }
+    }
+
+    pub fn open(&self, takes_forms: bool) -> Outcome<Client> {
+        Ok(Client::open(self.sdk, self.folder, self.coven, takes_forms)?.0)
+    }
+
+    fn opens(&self) -> Outcome<String> {
+        let (_client, opened) = Client::open(self.sdk, self.folder, self.coven, false)?;
+        let tools = json!([ASK, FETCH, "list_sessions", "read_session"]);
+        if opened["tools"] != tools {
+            return Err(format!("the tools are {}", opened["tools"]).into());
+        }
+        let protocol = opened["protocol"].as_str().ok_or("the client tells no protocol")?;
+        match self.sdk.revision {
+            Some(wanted) if wanted != protocol => Err(format!("wanted {wanted}, got {protocol}").into()),
+            _ => Ok(protocol.to_owned()),
+        }
+    }
+
+    fn answer(&self) -> Outcome<String> {
+        let (mut client, prompt) = (self.open(false)?, "Answered at once?");
+        client.call(ASK, &question(prompt))?;
+        let id = self.desk.asked(prompt, || None)?.id;
+        let started = Instant::now();
+        self.desk.answer(&id, WORDS)?;
+        expect_words(&client.hear("result")?, &id, prompt)?;
+        let took = seconds(started);
+        match client.progress {
+            0 => Err("no sign of life came".into()),
+            _ => Ok(format!("exact in {took}")),
+        }
+    }
+
+    /// The client's own limit for a call is kept off by signs of life.
+    fn slow_human(&self) -> Outcome<String> {
+        let (mut client, prompt) = (self.open(false)?, "Answered late?");
+        client.tell(&json!({ "do": "call", "name": ASK, "arguments": question(prompt), "keep_alive": true }))?;
+        let started = Instant::now();
+        let id = self.desk.asked(prompt, || None)?.id;
+        while client.progress < SIGNS_IN_OVER_A_MINUTE {
+            client.hear_within("progress", NEXT_SIGN)?;
+        }
+        let waited = started.elapsed().as_secs();
+        self.desk.answer(&id, WORDS)?;
+        expect_words(&client.hear("result")?, &id, prompt)?;
+        Ok(match self.sdk.giving_up {
+            GivingUp::AfterAMinute => format!("kept alive for {waited} s"),
+            GivingUp::Never => format!("waits, {waited} s"),
+        })
+    }
+
+    fn gives_up(&self) -> Outcome<String> {
+        let (mut client, prompt) = (self.open(false)?, "Not waited for?");
+        let limit = SHORT.as_millis();
+        client.tell(&json!({ "do": "call", "name": ASK, "arguments": question(prompt), "timeout_ms": limit }))?;
+        let id = self.desk.asked(prompt, || None)?.id;
+        client.hear("error")?;
+        self.desk.abandoned(&id)
+    }
+
+    fn cancels(&self) -> Outcome<String> {
+        let (mut client, prompt) = (self.open(false)?, "Cancelled?");
+        client.call(ASK, &question(prompt))?;
+        let id = self.desk.asked(prompt, || None)?.id;
+        client.tell(&json!({ "do": "cancel" }))?;
+        client.hear("error")?;
+        self.desk.abandoned(&id)
+    }
+
+    fn is_killed(&self) -> Outcome<String> {
+        let (mut client, prompt) = (self.open(false)?, "Killed?");
+        client.call(ASK, &question(prompt))?;
+        let id = self.desk.asked(prompt, || None)?.id;
+        client.kill();
+        self.desk.abandoned(&id)
+    }
+
+    fn fetches_later(&self) -> Outcome<String> {
+        let (mut client, prompt) = (self.open(false)?, "Answered some day?");
+        let mut arguments = question(prompt);
+        arguments["nonBlocking"] = json!(true);
+        client.call(ASK, &arguments)?;
+        let submitted = client.hear("result")?;
+        let id = submitted["data"]["sessionId"].as_str().ok_or("no id was given")?.to_owned();
+        let fetch = json!({ "session_id": id });
+        client.call(FETCH, &fetch)?;
+        let early = client.hear("result")?;
+        if early["data"]["status"] != "pending" || early["is_error"] != false {
+            return Err(format!("before the answer: {early}").into());
+        }
+        self.desk.answer(&id, WORDS)?;
+        client.call(FETCH, &fetch)?;
+        expect_words(&client.hear("result")?, &id, prompt)?;
+        Ok("yes".to_owned())
+    }
+
+    fn calls_badly(&self) -> Outcome<String> {
+        let mut client = self.open(false)?;
+        client.call(ASK, &json!({}))?;
+        let told = client.hear("error")?.to_string();
+        if !told.contains("questions") {
+            return Err(format!("the error does not tell what is missing: {told}").into());
+        }
+        client.call("no_such_tool", &json!({}))?;
+        client.hear("error")?;
+        let mut one_option = question("Which one of one?");
+        one_option["questions"][0]["options"] = json!([{ "label": "SQLite" }]);
+        client.call(ASK, &one_option)?;
+        let refused = client.hear("result")?;
+        match refused["is_error"] == true {
+            true => Ok("an error".to_owned()),
+            false => Err(format!("one option is no choice: {refused}").into()),
+        }
+    }
+
+    fn last_lines(&self) -> Option<String> {
+        let text = fs::read_to_string(self.coven.home.join("client-errors")).ok()?;
+        let lines: Vec<&str> = text.lines().rev().take(12).collect();
+        (!lines.is_empty()).then(|| lines.into_iter().rev().collect::<Vec<_>>().join("\n"))
+    }
+}
+
+pub fn question(prompt: &str) -> Value {
+    let options = json!([{ "label": "SQLite", "description": "a file" }, { "label": "PostgreSQL" }]);
+    json!({ "questions": [{ "prompt": prompt, "title": "Store", "options": options }] })
+}
+
+/// The text to the letter, and the same as data, which the client has held against the tool's schema.
+fn expect_words(result: &Value, id: &str, prompt: &str) -> Outcome<()> {
+    let answers = json!([{ "questionIndex": 0, "selected": [], "customText": WORDS }]);
+    // Only this quote stands for itself no longer.
+    let escaped = WORDS.replace('\'', "\\'");
+    expect(result, id, prompt, &format!("Other: '{escaped}'"), &answers)
+}
+
+pub fn expect(result: &Value, id: &str, prompt: &str, said: &str, answers: &Value) -> Outcome<()> {
+    let short: String = id.chars().take(8).collect();
+    let text = format!("[Session: {short} | Questions: 1]\n\nHere are the user's answers:\n\n1. {prompt}\n→ {said}");
+    let data = json!({ "sessionId": id, "status": "completed", "answers": answers });
+    let expected = json!({ "is_error": false, "text": text, "data": data });
+    match *result == expected {
+        true => Ok(()),
+        false => Err(format!("{result} instead of {expected}").into()),
+    }
+}

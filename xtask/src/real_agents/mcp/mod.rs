@@ -1,0 +1,105 @@
+//! The trial of `coven mcp`: the clients of the official SDKs, and agents that have it in their settings.
+
+mod agent_row;
+mod agent_trial;
+mod bodies;
+mod catalogue;
+mod client;
+mod client_row;
+mod client_trial;
+mod desk;
+mod entry;
+mod form_trial;
+
+use std::process::ExitCode;
+
+use serde_json::json;
+
+use super::install::Installed;
+use super::report::{self, Row};
+use super::settings::Settings;
+use super::stage::{self, Cast};
+use super::stub::BODIES;
+use super::{Bench, Outcome, choice};
+
+use agent_row::AgentRow;
+use agent_trial::AgentTrial;
+use bodies::Bodies;
+use catalogue::{McpAgent, Script, SdkClient, Subject};
+use client_row::ClientRow;
+use client_trial::ClientTrial;
+use desk::Desk;
+use entry::Entry;
+
+/// So many of the clients and agents must pass, and everyone that is installed.
+const MUST_PASS: usize = 8;
+
+pub fn choose(names: &[String]) -> Outcome<Vec<Subject>> {
+    choice::choose(catalogue::all, names)
+}
+
+pub fn all_trials(subjects: &[Subject], bench: &Bench, is_json: bool) -> Outcome<ExitCode> {
+    let (mut clients, mut agents) = (Vec::new(), Vec::new());
+    for subject in subjects {
+        match subject {
+            Subject::Client(sdk) => clients.push(client_trial(sdk, bench)?),
+            Subject::Agent(agent) => agents.push(agent_trial(agent, bench)?),
+        }
+    }
+    if is_json {
+        println!("{}", serde_json::to_string_pretty(&json!({ "clients": clients, "agents": agents }))?);
+    } else {
+        let tables = [report::table(&clients), report::table(&agents)];
+        print!("{}", tables.into_iter().filter(|table| !table.is_empty()).collect::<Vec<_>>().join("\n"));
+    }
+    let passed = count(&clients, Row::has_passed) + count(&agents, Row::has_passed);
+    let tried = count(&clients, Row::was_tried) + count(&agents, Row::was_tried);
+    let must_pass = tried.max(MUST_PASS).min(subjects.len());
+    if !is_json {
+        println!("{passed} of {} clients and agents passed, {must_pass} must", subjects.len());
+    }
+    Ok(if passed < must_pass { ExitCode::FAILURE } else { ExitCode::SUCCESS })
+}
+
+fn count<R: Row>(rows: &[R], is_so: fn(&R) -> bool) -> usize {
+    rows.iter().filter(|row| is_so(row)).count()
+}
+
+/// One that cannot be installed is a row too: the others go on.
+fn client_trial(sdk: &SdkClient, bench: &Bench) -> Outcome<ClientRow> {
+    eprintln!("{}", sdk.name);
+    let proof = match sdk.script {
+        Script::TypeScript { .. } => "node_modules/@modelcontextprotocol",
+        Script::Python => "bin/python",
+    };
+    let installed = match Installed::ensure(std::slice::from_ref(&sdk.package), proof, &bench.cache) {
+        Ok(installed) => installed,
+        Err(error) => return Ok(ClientRow::not_installed(sdk, error.to_string())),
+    };
+    let cast = Cast { name: sdk.name, settings: |_| Settings::default(), harness: None };
+    let stage = stage::set(cast, installed, bench)?;
+    let mut row = ClientRow { version: sdk.package.version(&bench.cache).into(), ..ClientRow::new(sdk) };
+    let desk = Desk::new(&stage.coven, bench.root.join(sdk.name).join("home"));
+    let folder = bench.cache.join(sdk.package.folder);
+    ClientTrial { sdk, folder: &folder, coven: &stage.coven, desk }.run(&mut row);
+    Ok(row)
+}
+
+fn agent_trial(agent: &McpAgent, bench: &Bench) -> Outcome<AgentRow> {
+    eprintln!("{}", agent.name);
+    let installed = match Installed::ensure(std::slice::from_ref(&agent.package), agent.program, &bench.cache) {
+        Ok(installed) => installed,
+        Err(error) => return Ok(AgentRow::not_installed(agent, error.to_string())),
+    };
+    let program = installed.program.clone();
+    let cast = Cast { name: agent.name, settings: agent.settings, harness: None };
+    let mut stage = stage::set(cast, installed, bench)?;
+    stage.coven.env.extend(agent.env.iter().map(|(name, value)| (*name, (*value).into())));
+    let mut row = AgentRow { version: agent.package.version(&bench.cache).into(), ..AgentRow::new(agent) };
+    let (folder, coven) = (bench.root.join(agent.name), &stage.coven);
+    let home = folder.join("home");
+    let entry = Entry::new(coven, agent.name, home.join(agent.file));
+    let bodies = Bodies { folder: folder.join(BODIES) };
+    AgentTrial { agent, program: &program, coven, desk: Desk::new(coven, home), bodies, entry }.run(&mut row);
+    Ok(row)
+}
