@@ -26,6 +26,9 @@ enum Task {
     Bench(bench::Args),
     /// Runs real agent programs under coven against a stub model.
     RealAgents(real_agents::RealAgentsArgs),
+    /// Runs one turn of an agent in print mode.
+    #[command(hide = true)]
+    PrintTurn(real_agents::PrintTurnArgs),
     #[command(flatten)]
     Program(bench::Program),
 }
@@ -36,6 +39,7 @@ fn main() -> ExitCode {
         Task::Docs => docs::run(),
         Task::Bench(args) => bench::run(args),
         Task::RealAgents(args) => real_agents::run(args),
+        Task::PrintTurn(args) => real_agents::print_turn(args),
         Task::Program(program) => program.run(),
     }
 }

@@ -9,6 +9,7 @@ use coven_api::{ClientError, ErrorCode};
 use coven_holder::client::HolderError;
 use coven_host::agent_mcp::InstallError;
 use coven_host::config::ConfigError;
+use coven_host::conversations::ConversationError;
 use coven_host::daemon_start::StartError;
 use coven_host::home::HomeError;
 use coven_host::questions::QuestionError;
@@ -41,6 +42,8 @@ pub enum Failure {
     Holder(#[from] HolderError),
     #[error(transparent)]
     Questions(#[from] QuestionError),
+    #[error(transparent)]
+    Conversation(#[from] ConversationError),
     #[error(transparent)]
     Install(#[from] InstallError),
     #[error(transparent)]
@@ -92,6 +95,10 @@ impl Failure {
         match self {
             Self::Client(error) => error.exit_code(),
             Self::Home(_) | Self::Config(_) | Self::Usage { .. } => USAGE,
+            Self::Conversation(ConversationError::BadId(_)) => USAGE,
+            Self::Conversation(
+                ConversationError::Exists { .. } | ConversationError::Busy { .. } | ConversationError::InUse { .. },
+            ) => REFUSED,
             Self::Install(InstallError::NoHome | InstallError::Malformed { .. }) => USAGE,
             Self::Install(InstallError::Moved { .. }) => REFUSED,
             Self::Missing { .. } => MISSING,
@@ -101,6 +108,7 @@ impl Failure {
             Self::OutOfReach { .. } | Self::Store(StoreError::Locked) => OUT_OF_REACH,
             Self::Store(_)
             | Self::Holder(_)
+            | Self::Conversation(_)
             | Self::Install(_)
             | Self::Mcp(_)
             | Self::Failed { .. }
@@ -126,9 +134,13 @@ impl Failure {
             Self::Holder(_) => "See how the session ended with `coven show <id>`".to_owned(),
             Self::Terminal(_) => "Run it in a terminal, or redirect its output".to_owned(),
             Self::Runtime(_) => "Free some file descriptors and try again".to_owned(),
+            Self::Conversation(ConversationError::Damaged { .. }) => {
+                "Keep the good lines with --recover, or delete it with --delete-damaged".to_owned()
+            }
             Self::Install(InstallError::Malformed { .. }) => "Mend it and try again".to_owned(),
             Self::Install(InstallError::Moved { .. }) => "Try again".to_owned(),
-            Self::Home(_) | Self::Config(_) | Self::Start(_) | Self::Install(_) | Self::Mcp(_) => String::new(),
+            Self::Home(_) | Self::Config(_) | Self::Start(_) => String::new(),
+            Self::Conversation(_) | Self::Install(_) | Self::Mcp(_) => String::new(),
             Self::Output(_) | Self::Input(_) | Self::File { .. } => String::new(),
         }
     }

@@ -13,6 +13,7 @@ mod link;
 mod output;
 mod quick;
 mod replay;
+mod spawn;
 mod sse;
 mod table;
 mod tui;

@@ -1,6 +1,18 @@
-//! The life of a conversation: a multi-turn chat kept as a JSONL file.
+//! A conversation: a multi-turn chat kept as a JSONL file. Its life, its name, its lines and what the next prompt holds.
+
+mod context;
+mod id;
+mod line;
+mod parse;
+mod transcript;
 
 use crate::{lifecycle::Lifecycle, words};
+
+pub use context::{Context, Fitted, Trim, Warning, estimated_tokens};
+pub use id::{BadConversationId, ConversationId};
+pub use line::{Line, Metadata, Role, Turn, Usage};
+pub use parse::BadLine;
+pub use transcript::Transcript;
 
 words! {
     pub enum ConversationState { Active = "active", Completed = "completed", Interrupted = "interrupted" }

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::print_mode::{self, PrintMode};
 use crate::text::Prompt;
 
 /// How a prompt reaches the program.
@@ -58,9 +59,9 @@ pub struct HarnessConfig {
     /// The flag that names the workspace; sent if the program's own help lists it.
     #[serde(default)]
     pub workspace_flag: Option<String>,
-    /// Arguments that make it answer one prompt and end.
+    /// How it answers one prompt and ends, for conversations; what is known of a harness of this id if left out.
     #[serde(default)]
-    pub print_args: Option<Vec<String>>,
+    pub print: Option<PrintMode>,
     #[serde(default = "version_args")]
     pub version_args: Vec<String>,
     /// Seconds between SIGTERM and SIGKILL; the config's `sessions.killGraceSeconds` if left out.
@@ -102,6 +103,9 @@ impl HarnessConfig {
         {
             return Err(format!("env: {name:?} cannot be set"));
         }
+        if let Some(print) = &self.print {
+            print.check()?;
+        }
         match self.grace_seconds {
             Some(grace) if !(0.0..=3600.0).contains(&grace) => {
                 Err("graceSeconds: must be between 0 and 3600".to_owned())
@@ -135,7 +139,7 @@ pub struct Harness {
     pub acp_program: Option<String>,
     pub acp_auth: Option<String>,
     pub workspace_flag: Option<String>,
-    pub print_args: Option<Vec<String>>,
+    pub print: Option<PrintMode>,
     pub version_args: Vec<String>,
     pub grace_seconds: Option<f64>,
     pub install_hint: String,
@@ -158,7 +162,7 @@ impl Harness {
             acp_program: config.acp_program.clone(),
             acp_auth: config.acp_auth.clone(),
             workspace_flag: config.workspace_flag.clone(),
-            print_args: config.print_args.clone(),
+            print: config.print.clone().or_else(|| print_mode::known(id)),
             version_args: config.version_args.clone(),
             grace_seconds: config.grace_seconds,
             install_hint: config.install_hint.clone().unwrap_or_else(|| {
@@ -214,7 +218,7 @@ pub fn builtin() -> Vec<Harness> {
         acp_program: None,
         acp_auth: None,
         workspace_flag: None,
-        print_args: None,
+        print: print_mode::known(id),
         version_args: version_args(),
         grace_seconds: None,
         install_hint: format!("install it with: npm install -g {package}"),
@@ -226,7 +230,6 @@ pub fn builtin() -> Vec<Harness> {
             // Claude Code speaks ACP through an adapter of its own package: @agentclientprotocol/claude-agent-acp.
             acp_program: Some("claude-agent-acp".to_owned()),
             acp_args: Some(Vec::new()),
-            print_args: Some(strings(&["-p"])),
             note: "one process; heeds SIGTERM, restores the screen and exits 143".to_owned(),
             ..agent("claude", "Claude Code", "@anthropic-ai/claude-code", &[], PromptStyle::AfterDashes)
         },
@@ -237,7 +240,6 @@ pub fn builtin() -> Vec<Harness> {
             // The adapter is a package of its own too: @agentclientprotocol/codex-acp.
             acp_program: Some("codex-acp".to_owned()),
             acp_args: Some(Vec::new()),
-            print_args: Some(strings(&["exec"])),
             note: "its shared daemon is switched off, so that a session ends with its terminal".to_owned(),
             ..agent("codex", "Codex", "@openai/codex", &[], PromptStyle::AfterDashes)
         },
@@ -247,7 +249,6 @@ pub fn builtin() -> Vec<Harness> {
             acp_args: Some(strings(&["--acp"])),
             // Today's releases refuse it; it is sent to one whose help lists it.
             workspace_flag: Some("--workspace".to_owned()),
-            print_args: Some(strings(&["-p"])),
             note: "started with GEMINI_CLI_NO_RELAUNCH=true, so that one process heeds SIGTERM".to_owned(),
             ..agent(
                 "gemini",
@@ -259,14 +260,12 @@ pub fn builtin() -> Vec<Harness> {
         },
         Harness {
             acp_args: Some(strings(&["acp"])),
-            print_args: Some(strings(&["run"])),
             grace_seconds: Some(8.0),
             note: "needs up to 2.5 s to end after SIGTERM, and up to 20 s to start on a busy machine".to_owned(),
             ..agent("opencode", "OpenCode", "opencode-ai", &[], PromptStyle::FlagEquals("--prompt".to_owned()))
         },
         Harness {
             acp_args: Some(strings(&["--acp"])),
-            print_args: Some(strings(&["-p"])),
             note: "the launcher has a native child; both are signalled".to_owned(),
             ..agent(
                 "copilot",
@@ -334,5 +333,6 @@ mod tests {
         assert!(check(r#"{"program":"a","prompt":{"flag":"i"}}"#).starts_with("prompt:"));
         assert!(check(r#"{"program":"a","env":{"LD_PRELOAD":"x"}}"#).starts_with("env:"));
         assert!(check(r#"{"program":"a","graceSeconds":-1}"#).starts_with("graceSeconds:"));
+        assert!(check(r#"{"program":"a","print":{"resume":[]}}"#).starts_with("print.resume:"));
     }
 }

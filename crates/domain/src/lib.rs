@@ -10,6 +10,7 @@ pub mod ids;
 pub mod lifecycle;
 pub mod message;
 pub mod permission;
+pub mod print_mode;
 pub mod question;
 pub mod question_set;
 pub mod recovery;

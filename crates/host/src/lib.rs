@@ -1,13 +1,17 @@
 //! What touches the operating system: the home, its config, programs on PATH, working folders, starting the daemon,
-//! questions to a human.
+//! questions to a human, conversations and their turns.
 
+pub mod agent_definitions;
 pub mod agent_mcp;
 pub mod agent_settings;
 pub mod clock;
 pub mod config;
+pub mod conversations;
 pub mod daemon_start;
+mod fault;
 pub mod git;
 pub mod home;
+pub mod print_mode;
 pub mod program;
 pub mod questions;
 pub mod work_dir;

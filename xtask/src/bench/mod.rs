@@ -6,6 +6,7 @@ mod attach;
 mod capture;
 mod cold_start;
 mod contender;
+mod conversations;
 mod coven;
 mod echo;
 mod fanout;
@@ -73,6 +74,7 @@ enum Figure {
     Kills,
     Agents,
     Questions,
+    Conversations,
 }
 
 /// What every figure needs to know.
@@ -188,6 +190,7 @@ impl Figure {
             Figure::Kills => kills::measure(bench),
             Figure::Agents => agents::measure(bench),
             Figure::Questions => questions::measure(bench),
+            Figure::Conversations => conversations::measure(bench),
         }
     }
 }

@@ -7,6 +7,7 @@ mod coven;
 mod death;
 mod install;
 mod mcp;
+mod print;
 mod process_table;
 mod report;
 mod settings;
@@ -26,6 +27,8 @@ use clap::{Args, ValueEnum};
 
 use serde::Serialize;
 
+pub use print::turn::{PrintTurnArgs, run as print_turn};
+
 use catalogue::Agent;
 use install::Installed;
 use report::Row;
@@ -38,6 +41,9 @@ type Outcome<T> = Result<T, Box<dyn Error + Send + Sync>>;
 const MUST_PASS_IN_A_TERMINAL: usize = 6;
 /// The same over ACP, where everyone that is installed must pass besides.
 const MUST_PASS_OVER_ACP: usize = 8;
+
+/// And in print mode.
+const MUST_PASS_IN_PRINT_MODE: usize = 6;
 
 /// Set once the run is given up, so that a trial that still goes on starts nothing more.
 static IS_INTERRUPTED: AtomicBool = AtomicBool::new(false);
@@ -97,9 +103,6 @@ pub fn run(args: RealAgentsArgs) -> ExitCode {
 
 /// Agents live in sessions of their own and would outlive a Ctrl-C.
 fn interruptible(args: RealAgentsArgs) -> Outcome<ExitCode> {
-    if args.channel == Channel::Print {
-        return Err("this channel is not built yet; use --channel terminal, acp or mcp".into());
-    }
     let folder = tempfile::Builder::new().prefix("cvr").tempdir()?;
     // Agents compare the working folder with paths in their settings, so it must have no links in it.
     let root = folder.path().canonicalize()?;
@@ -142,7 +145,14 @@ fn all_trials(args: RealAgentsArgs, root: PathBuf) -> Outcome<ExitCode> {
             let subjects = mcp::choose(&args.agents)?;
             mcp::all_trials(&subjects, &Bench::new(args, root)?, is_json)
         }
-        Channel::Print => Err("this channel is not built yet".into()),
+        Channel::Print => {
+            let agents = print::choose(&args.agents)?;
+            // No coven is needed, so none is built.
+            let coven = args.coven.or(Some(std::env::current_exe()?));
+            let bench = Bench::new(RealAgentsArgs { coven, ..args }, root)?;
+            let rows = agents.iter().map(|agent| print::one_trial(agent, &bench)).collect::<Outcome<Vec<_>>>()?;
+            verdict(&rows, MUST_PASS_IN_PRINT_MODE, is_json)
+        }
     }
 }
 

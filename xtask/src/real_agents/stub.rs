@@ -16,7 +16,7 @@ pub struct Stub {
 }
 
 impl Stub {
-    /// `folder` gets the port file and a log of what the agent asked.
+    /// `folder` gets the port file, a log of what the agent asked, and the requests themselves in `stub-bodies`.
     pub fn start(program: &Path, folder: &Path) -> Outcome<Self> {
         let port_file = folder.join("stub-port");
         let errors = fs::File::create(folder.join("stub-errors"))?;

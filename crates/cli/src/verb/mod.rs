@@ -37,6 +37,7 @@ pub mod screen;
 pub mod serve;
 pub mod sessions;
 pub mod show;
+pub mod spawn;
 pub mod start;
 pub mod state;
 pub mod summon;

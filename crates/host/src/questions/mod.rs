@@ -8,7 +8,6 @@ mod atomic;
 mod cleanup;
 mod create;
 mod error;
-mod fault;
 mod fields;
 mod finish;
 mod lock;
@@ -22,6 +21,8 @@ use std::path::{Path, PathBuf};
 use std::{fs, io};
 
 use coven_domain::QuestionSetId;
+
+use crate::fault;
 
 pub use atomic::{AtomicWriteError, Step};
 pub use cleanup::CleanedUp;

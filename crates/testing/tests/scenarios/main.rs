@@ -4,6 +4,7 @@
 mod agent;
 mod answer_screen;
 mod ask_verbs;
+mod chat;
 mod inbox;
 mod life;
 mod mcp;

@@ -3,7 +3,7 @@
 use std::io;
 
 /// Dies here if `COVEN_FAULT` is `<file> <step>`; fails here if it is `<file> <step> fails`.
-pub(super) fn before(file: &str, step: &str) -> io::Result<()> {
+pub(crate) fn before(file: &str, step: &str) -> io::Result<()> {
     if !cfg!(debug_assertions) {
         return Ok(());
     }

@@ -1,0 +1,84 @@
+//! What can be typed beside messages: a slash and a word.
+
+/// One command, as it was typed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Command {
+    Help,
+    Exit,
+    Save(Option<String>),
+    History(Option<usize>),
+    Show,
+    Clear,
+    Stats,
+    Export(Option<String>),
+    Import(Option<String>),
+    Agent(Option<String>),
+    Rename(Option<String>),
+    Retry,
+    Unknown(String),
+    /// What is wrong with it.
+    Bad(String),
+}
+
+/// Name, what it does, an example.
+pub const COMMANDS: &[(&str, &str, &str)] = &[
+    ("/help", "shows this", "/help"),
+    ("/exit", "leaves; the conversation is kept", "/exit"),
+    ("/save FILE", "writes the conversation as Markdown", "/save review.md"),
+    ("/history [N]", "lists the last turns", "/history 5"),
+    ("/show", "shows the last answer whole, page by page", "/show"),
+    ("/clear", "forgets the turns so far; the file keeps them", "/clear"),
+    ("/stats", "counts turns and tokens", "/stats"),
+    ("/export FILE", "writes the context as JSON", "/export context.json"),
+    ("/import FILE", "reads turns from such a file", "/import context.json"),
+    ("/agent NAME", "starts afresh with another agent", "/agent qa-test"),
+    ("/rename TITLE", "gives the conversation a title", "/rename Release notes"),
+    ("/retry", "sends the message again whose turn failed", "/retry"),
+];
+
+impl Command {
+    /// None where the line is a message.
+    pub fn parse(line: &str) -> Option<Self> {
+        let rest = line.trim().strip_prefix('/')?;
+        let (word, argument) = rest.split_once(char::is_whitespace).unwrap_or((rest, ""));
+        let argument = Some(argument.trim()).filter(|argument| !argument.is_empty()).map(str::to_owned);
+        Some(match word {
+            "help" => Self::Help,
+            "exit" | "quit" => Self::Exit,
+            "save" => Self::Save(argument),
+            "history" => match argument.map(|count| count.parse::<usize>()) {
+                None => Self::History(None),
+                Some(Ok(count)) => Self::History(Some(count)),
+                Some(Err(_)) => Self::Bad("Usage: /history [N]".to_owned()),
+            },
+            "show" => Self::Show,
+            "clear" => Self::Clear,
+            "stats" => Self::Stats,
+            "export" => Self::Export(argument),
+            "import" => Self::Import(argument),
+            "agent" => Self::Agent(argument),
+            "rename" => Self::Rename(argument),
+            "retry" => Self::Retry,
+            _ => Self::Unknown(format!("/{word}")),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_slash_makes_a_command_and_anything_else_is_a_message() {
+        assert_eq!(Command::parse("what is /etc for?"), None);
+        assert_eq!(Command::parse("  /help "), Some(Command::Help));
+        assert_eq!(Command::parse("/save a b.md"), Some(Command::Save(Some("a b.md".into()))));
+        assert_eq!(Command::parse("/save"), Some(Command::Save(None)));
+        assert_eq!(Command::parse("/history 5"), Some(Command::History(Some(5))));
+        assert_eq!(Command::parse("/history x"), Some(Command::Bad("Usage: /history [N]".into())));
+        assert_eq!(Command::parse("/x y"), Some(Command::Unknown("/x".into())));
+        for (usage, _, example) in COMMANDS {
+            assert!(!matches!(Command::parse(example), Some(Command::Unknown(_) | Command::Bad(_)) | None), "{usage}");
+        }
+    }
+}

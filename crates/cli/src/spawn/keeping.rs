@@ -1,0 +1,87 @@
+//! Deleting conversations: one, old ones by hand, and old ones by themselves.
+
+use std::fs::OpenOptions;
+use std::io::{self, IsTerminal, Write};
+use std::os::unix::fs::OpenOptionsExt;
+use std::process::ExitCode;
+use std::time::Duration;
+
+use coven_domain::conversation::ConversationId;
+use coven_host::clock;
+use coven_host::conversations::{Cleaned, ConversationError, Conversations};
+
+use super::report;
+use crate::failure::{self, Failure};
+use crate::output;
+
+const DAY: f64 = 86_400.0;
+/// Beside the folder of conversations: what went, and when.
+const LOG: &str = "cleanup.log";
+
+pub fn delete(conversations: &Conversations, id: &str, yes: bool) -> Result<ExitCode, Failure> {
+    let id: ConversationId = id.parse().map_err(ConversationError::from)?;
+    if !conversations.file(&id).exists() {
+        return Err(report::not_found(conversations, id.as_str()));
+    }
+    if !yes {
+        if !io::stdin().is_terminal() {
+            return Err(Failure::usage(
+                format!("'{id}' was not deleted: nobody can be asked"),
+                "Give --yes to delete it",
+            ));
+        }
+        let answer = super::asked(&format!("Delete session '{id}'? [y/N] "))?;
+        if !matches!(answer.as_str(), "y" | "yes") {
+            output::line(format_args!("nothing was deleted"))?;
+            return Ok(ExitCode::SUCCESS);
+        }
+    }
+    conversations.delete(&id)?;
+    output::line(format_args!("Session '{id}' deleted"))?;
+    Ok(ExitCode::SUCCESS)
+}
+
+pub fn clean(conversations: &Conversations, days: f64) -> Result<ExitCode, Failure> {
+    let age = Duration::try_from_secs_f64(days * DAY)
+        .map_err(|_| Failure::usage(format!("{days} is no number of days"), "Give 0 or more"))?;
+    let cleaned = conversations.clean(age, clock::now())?;
+    log(conversations, &cleaned);
+    for (id, why) in &cleaned.failed {
+        failure::say(&format!("'{id}' could not be deleted: {why}"));
+    }
+    let spared = match cleaned.spared.len() {
+        0 => String::new(),
+        count => format!("; {count} in use were spared"),
+    };
+    output::line(format_args!("{} sessions deleted{spared}", cleaned.removed.len()))?;
+    Ok(if cleaned.failed.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+/// Nobody waits for it: it ends with the process at the latest.
+pub fn clean_in_background(conversations: &Conversations, expiry: Option<Duration>) {
+    let (Some(expiry), conversations) = (expiry, conversations.clone()) else { return };
+    // Without a thread there is no cleaning this time.
+    let _ = std::thread::Builder::new().name("clean".to_owned()).spawn(move || {
+        if let Ok(cleaned) = conversations.clean(expiry, clock::now()) {
+            log(&conversations, &cleaned);
+        }
+    });
+}
+
+fn log(conversations: &Conversations, cleaned: &Cleaned) {
+    if cleaned.removed.is_empty() && cleaned.failed.is_empty() {
+        return;
+    }
+    let at = clock::now();
+    let mut text = String::new();
+    for id in &cleaned.removed {
+        text.push_str(&format!("{at} deleted {id}\n"));
+    }
+    for (id, why) in &cleaned.failed {
+        text.push_str(&format!("{at} could not delete {id}: {why}\n"));
+    }
+    let Some(folder) = conversations.path().parent() else { return };
+    let opened = OpenOptions::new().create(true).append(true).mode(0o600).open(folder.join(LOG));
+    // The log is for people who wonder; what it cannot take stops nothing.
+    let _ = opened.and_then(|mut file| file.write_all(text.as_bytes()));
+}

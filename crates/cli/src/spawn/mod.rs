@@ -1,0 +1,190 @@
+//! Conversations with an agent, turn by turn.
+
+mod command;
+mod input;
+mod keeping;
+mod painter;
+mod repl;
+mod report;
+mod transfer;
+mod turn;
+
+use std::io::{self, BufRead, IsTerminal, Write};
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::time::Duration;
+
+use coven_domain::config::Config;
+use coven_domain::conversation::{Context, ConversationId, ConversationState};
+use coven_domain::harness;
+use coven_host::agent_definitions::{self, AgentDefinition};
+use coven_host::conversations::{ConversationError, Conversations, Loaded, NewConversation, Settings, Wait, Writer};
+use coven_host::print_mode::{PrintHarness, choose, wanted_tool};
+use coven_host::{HomeError, clock, config};
+
+use crate::command_line::Place;
+use crate::failure::{self, Failure};
+use crate::{output, wording};
+
+pub use keeping::{clean, delete};
+pub use report::list;
+
+/// What somebody wants to talk to.
+pub struct Wanted {
+    pub agent: Option<String>,
+    pub name: Option<String>,
+    pub resume: Option<String>,
+    pub damaged: Damaged,
+    pub waits: bool,
+    pub timeout: Option<Duration>,
+}
+
+/// What becomes of a file that cannot be read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Damaged {
+    IsAskedAbout,
+    IsRecovered,
+    IsDeleted,
+}
+
+/// A conversation that is open, with everything a turn needs.
+struct Open {
+    conversations: Conversations,
+    writer: Writer,
+    loaded: Loaded,
+    /// What the next prompt holds, and what was said about its size.
+    context: Context,
+    settings: Settings,
+    harness: PrintHarness,
+    agent: Option<AgentDefinition>,
+    cwd: PathBuf,
+    timeout: Option<Duration>,
+}
+
+/// Opens the conversation and talks until the human leaves.
+pub fn converse(conversations: Conversations, place: &Place, wanted: Wanted) -> Result<ExitCode, Failure> {
+    let cwd = std::env::current_dir().map_err(Failure::Input)?;
+    let (settings, warnings) = Settings::load(&cwd);
+    warnings.iter().for_each(|warning| failure::say(warning));
+    keeping::clean_in_background(&conversations, settings.session_expiry);
+    let mut loaded = match &wanted.resume {
+        Some(id) => Some(resumed(&conversations, id, wanted.damaged)?),
+        None => None,
+    };
+    let remembered = loaded.as_ref().and_then(|loaded| loaded.transcript.metadata.harness.clone());
+    let tool = wanted_tool(settings.tool.as_deref()).or(remembered);
+    let config = coven_config(place)?;
+    let harnesses = harness::all(&config.harnesses);
+    let harness = choose(tool.as_deref(), &harnesses, std::env::var_os("PATH").as_deref())
+        .map_err(|error| Failure::failed(error.to_string(), ""))?;
+    let named = wanted.agent.clone().or_else(|| loaded.as_ref()?.transcript.metadata.agent.clone());
+    let agent = match &named {
+        Some(name) => Some(known_agent(name, &settings)?),
+        None => None,
+    };
+    let id = match &loaded {
+        Some(loaded) => loaded.id.clone(),
+        None => {
+            let name = wanted.name.as_deref().map(str::parse::<ConversationId>).transpose();
+            let id = name.map_err(ConversationError::from)?;
+            let new = NewConversation {
+                id,
+                agent: agent.as_ref().map(|agent| agent.id.clone()),
+                harness: Some(harness.id.clone()),
+                cwd: Some(cwd.clone()),
+            };
+            conversations.create(&new, clock::now())?
+        }
+    };
+    let wait = match wanted.waits {
+        true => Wait::ForLock(Box::new(|| output::note(format_args!("another process is writing to it; waiting …")))),
+        false => Wait::NoWait,
+    };
+    let writer = conversations.writer(&id, wait)?;
+    let loaded = match loaded.take() {
+        Some(loaded) => loaded,
+        None => conversations.load(&id)?,
+    };
+    for notice in &loaded.notices {
+        output::note(format_args!("{notice}"));
+    }
+    if wanted.resume.is_some() && loaded.transcript.status == ConversationState::Completed {
+        output::note(format_args!("Resuming completed session"));
+    }
+    let is_resumed = wanted.resume.is_some();
+    let context = loaded.transcript.context();
+    let open = Open { conversations, writer, loaded, context, settings, harness, agent, cwd, timeout: wanted.timeout };
+    repl::run(open, is_resumed)
+}
+
+/// The harnesses of coven's own config, where there is one.
+fn coven_config(place: &Place) -> Result<Config, Failure> {
+    match place.home() {
+        Ok(home) => Ok(config::load(&home)?),
+        Err(Failure::Home(HomeError::Nowhere)) => Ok(Config::default()),
+        Err(failure) => Err(failure),
+    }
+}
+
+fn known_agent(name: &str, settings: &Settings) -> Result<AgentDefinition, Failure> {
+    let home = std::env::home_dir().unwrap_or_default();
+    let configured: Option<Vec<String>> = settings
+        .agent_folders
+        .as_ref()
+        .map(|folders| folders.iter().map(|folder| folder.display().to_string()).collect());
+    let found = agent_definitions::list(&agent_definitions::folders(&home, configured.as_deref()), &home);
+    match found.find(name) {
+        Ok(agent) => Ok(agent.clone()),
+        Err(unknown) => {
+            let known: Vec<&str> = found.agents.iter().map(|agent| agent.id.as_str()).collect();
+            let hint = match known.is_empty() {
+                true => "No agent definitions were found; leave --agent out to talk without one".to_owned(),
+                false => format!("There are: {}; leave --agent out to talk without one", known.join(", ")),
+            };
+            Err(Failure::failed(unknown.to_string(), hint))
+        }
+    }
+}
+
+fn resumed(conversations: &Conversations, id: &str, damaged: Damaged) -> Result<Loaded, Failure> {
+    let id: ConversationId = id.parse().map_err(ConversationError::from)?;
+    match conversations.load(&id) {
+        Err(ConversationError::NotFound { id }) => Err(report::not_found(conversations, &id)),
+        Err(error @ ConversationError::Damaged { .. }) => match choice(&error, damaged)? {
+            Damaged::IsRecovered => {
+                let done = conversations.recover(&id, clock::now())?;
+                let (kept, lost, original) = (done.kept_lines, done.lost_lines, done.original.display());
+                output::note(format_args!("{kept} lines kept, {lost} lost; the file as it was: {original}"));
+                Ok(conversations.load(&id)?)
+            }
+            Damaged::IsDeleted => {
+                conversations.delete(&id)?;
+                Err(Failure::failed(format!("the damaged session was deleted: {id}"), "Start a new one with -i"))
+            }
+            Damaged::IsAskedAbout => Err(error.into()),
+        },
+        loaded => Ok(loaded?),
+    }
+}
+
+fn choice(error: &ConversationError, damaged: Damaged) -> Result<Damaged, Failure> {
+    if damaged != Damaged::IsAskedAbout || !io::stdin().is_terminal() {
+        return Ok(damaged);
+    }
+    failure::say(&wording::plain(&error.to_string()));
+    let answer = asked("Recover the good lines, delete it, or leave it? [r/d/N] ")?;
+    Ok(match answer.as_str() {
+        "r" | "recover" => Damaged::IsRecovered,
+        "d" | "delete" => Damaged::IsDeleted,
+        _ => Damaged::IsAskedAbout,
+    })
+}
+
+/// The answer in lower case.
+fn asked(question: &str) -> Result<String, Failure> {
+    let mut out = io::stdout().lock();
+    out.write_all(question.as_bytes()).and_then(|()| out.flush()).map_err(Failure::Output)?;
+    let mut line = String::new();
+    io::stdin().lock().read_line(&mut line).map_err(Failure::Input)?;
+    Ok(line.trim().to_lowercase())
+}

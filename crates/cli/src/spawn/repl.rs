@@ -1,0 +1,338 @@
+//! The conversation at the keyboard.
+
+use std::fs;
+use std::io::Write as _;
+use std::path::Path;
+use std::process::{Command as Process, ExitCode, Stdio};
+
+use coven_domain::conversation::{ConversationState, Line, Role, Turn, Usage, estimated_tokens};
+use coven_host::clock;
+use coven_host::conversations::{Conversations, NewConversation, Wait};
+use coven_host::print_mode::{self, TurnSpec, TurnStatus};
+
+use super::command::{COMMANDS, Command};
+use super::input::{Input, Typed};
+use super::{Open, known_agent, transfer, turn};
+use crate::failure::{self, Failure};
+use crate::table::cut;
+use crate::{output, wording};
+
+const HISTORY_FILE: &str = "history.txt";
+const PREVIEW: usize = 100;
+const SHOWN_TURNS: usize = 10;
+
+/// Whether it goes on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Next {
+    GoOn,
+    Leave(ConversationState),
+}
+
+pub fn run(mut open: Open, is_resumed: bool) -> Result<ExitCode, Failure> {
+    greet(&open, is_resumed);
+    let history = open.conversations.path().parent().map(|folder| folder.join(HISTORY_FILE)).unwrap_or_default();
+    let mut failed: Option<String> = None;
+    let end = loop {
+        let mut input = Input::new(&name(&open), history.clone());
+        let next = loop {
+            let line = match input.next()? {
+                Typed::Line(line) if line.trim().is_empty() => continue,
+                Typed::Line(line) => line,
+                Typed::Nothing => continue,
+                Typed::End => break Next::Leave(ConversationState::Completed),
+            };
+            match Command::parse(&line) {
+                Some(Command::Retry) => match failed.take() {
+                    Some(message) => {
+                        let next = talk(&mut open, &message, &mut failed)?;
+                        if next != Next::GoOn {
+                            break next;
+                        }
+                    }
+                    None => failure::say("nothing failed; type a message"),
+                },
+                Some(Command::Agent(Some(agent))) => {
+                    if change_agent(&mut open, &agent)? {
+                        // Another name at the prompt.
+                        break Next::GoOn;
+                    }
+                }
+                Some(command) => {
+                    let next = obey(&mut open, command)?;
+                    if next != Next::GoOn {
+                        break next;
+                    }
+                }
+                None => {
+                    let next = talk(&mut open, &line, &mut failed)?;
+                    if next != Next::GoOn {
+                        break next;
+                    }
+                }
+            }
+        };
+        if let Next::Leave(state) = next {
+            break state;
+        }
+    };
+    save(&mut open, vec![Line::Status { status: end, timestamp: clock::now() }])?;
+    output::note(format_args!("kept in {}", open.conversations.file(open.writer.id()).display()));
+    output::note(format_args!("`coven spawn --resume {}` goes on with it", open.writer.id()));
+    Ok(ExitCode::SUCCESS)
+}
+
+fn name(open: &Open) -> String {
+    open.agent.as_ref().map_or_else(|| "spawn".to_owned(), |agent| agent.id.clone())
+}
+
+fn greet(open: &Open, is_resumed: bool) {
+    let agent = open.agent.as_ref().map_or("no agent", |agent| agent.id.as_str());
+    output::note(format_args!("Aurora Spawn Interactive Mode: {agent} on {}", open.harness.label));
+    let turns = open.loaded.transcript.turns.len();
+    match is_resumed {
+        true => output::note(format_args!("Resumed session {} with {turns} turns", open.writer.id())),
+        false => output::note(format_args!("Session {}", open.writer.id())),
+    }
+    output::note(format_args!("Type /help for commands, /exit to quit"));
+}
+
+/// Saves lines and takes them into the conversation in memory.
+fn save(open: &mut Open, mut lines: Vec<Line>) -> Result<(), Failure> {
+    for notice in open.writer.append(&mut lines)? {
+        output::note(format_args!("{notice}"));
+    }
+    lines.into_iter().for_each(|line| open.loaded.transcript.apply(line));
+    open.context.grow_to(open.loaded.transcript.turns.len());
+    Ok(())
+}
+
+fn talk(open: &mut Open, message: &str, failed: &mut Option<String>) -> Result<Next, Failure> {
+    let transcript = &open.loaded.transcript;
+    let session = transcript.harness_session().filter(|_| open.harness.can_resume()).map(str::to_owned);
+    let mut context = open.context.clone();
+    // A harness that goes on with its own session knows the rest.
+    let fitted = match session {
+        Some(_) => None,
+        None => Some(context.fit(&transcript.turns, message, open.settings.max_tokens)),
+    };
+    let prompt = fitted.as_ref().map_or(message, |fitted| &fitted.prompt);
+    let spec = TurnSpec {
+        harness: &open.harness,
+        prompt,
+        session: session.as_deref(),
+        used_before: Some(used(&transcript.turns)),
+        agent: open.agent.as_ref(),
+        cwd: &open.cwd,
+        timeout: open.timeout,
+    };
+    let asked_at = clock::now();
+    let ran = turn::run(&spec)?;
+    let done = match ran.done {
+        Ok(done) => done,
+        Err(error) => {
+            failure::say(&failure_text(&error));
+            output::note(format_args!("the message was not added; /retry sends it again"));
+            *failed = Some(message.to_owned());
+            return Ok(if ran.is_told_to_end { Next::Leave(ConversationState::Interrupted) } else { Next::GoOn });
+        }
+    };
+    let is_cut = done.status == TurnStatus::Interrupted;
+    let mut lines = Vec::new();
+    open.context = context;
+    if let Some(trim) = fitted.and_then(|fitted| fitted.trimmed) {
+        output::note(format_args!("{trim}"));
+        lines.push(Line::Trim { trim, timestamp: asked_at });
+    }
+    let mut question = Turn::new(Role::User, message, asked_at);
+    let mut answer = Turn::new(Role::Assistant, done.text, clock::now());
+    answer.interrupted = is_cut;
+    answer.harness_session = done.harness_session;
+    if let Some(usage) = done.usage {
+        question.tokens = question.tokens.or_else(|| Some(estimated_tokens(message)));
+        answer.tokens = Some(usage.output);
+        answer.usage = Some(Usage { input: usage.input, output: usage.output });
+    }
+    lines.extend([Line::Turn(question), Line::Turn(answer)]);
+    save(open, lines)?;
+    if is_cut {
+        output::note(format_args!("Interrupted. Returning to prompt."));
+    }
+    if let Some(warning) = open.context.warning(&open.loaded.transcript.turns, open.settings.max_tokens) {
+        output::note(format_args!("{warning}"));
+    }
+    Ok(if ran.is_told_to_end { Next::Leave(ConversationState::Interrupted) } else { Next::GoOn })
+}
+
+fn failure_text(error: &print_mode::TurnError) -> String {
+    let mut text = error.to_string();
+    if let Some(cause) = std::error::Error::source(error) {
+        text.push_str(&format!(": {cause}"));
+    }
+    wording::plain(&text)
+}
+
+/// What the harness counted so far.
+fn used(turns: &[Turn]) -> print_mode::Usage {
+    let mut sum = print_mode::Usage::default();
+    for usage in turns.iter().filter_map(|turn| turn.usage) {
+        sum.input += usage.input;
+        sum.output += usage.output;
+    }
+    sum
+}
+
+fn obey(open: &mut Open, command: Command) -> Result<Next, Failure> {
+    match command {
+        Command::Exit => return Ok(Next::Leave(ConversationState::Completed)),
+        Command::Help => help()?,
+        Command::Save(None) => failure::say("Usage: /save FILE"),
+        Command::Save(Some(file)) => {
+            let text = transfer::markdown(open.writer.id(), &open.loaded.transcript);
+            written(Path::new(&file), &text, "Saved to")?;
+        }
+        Command::History(count) => history(open, count.unwrap_or(SHOWN_TURNS))?,
+        Command::Show => {
+            let last = open.loaded.transcript.turns.iter().rev().find(|turn| turn.role == Role::Assistant);
+            match last {
+                Some(turn) => paged(&wording::readable(&turn.content))?,
+                None => failure::say("there is no answer yet"),
+            }
+        }
+        Command::Clear => {
+            save(open, vec![Line::Clear { timestamp: clock::now() }])?;
+            open.context = open.loaded.transcript.context();
+            output::note(format_args!("the turns so far are out of the context; the file keeps them"));
+        }
+        Command::Stats => stats(open)?,
+        Command::Export(None) => failure::say("Usage: /export FILE"),
+        Command::Export(Some(file)) => {
+            let transcript = &open.loaded.transcript;
+            let turns: Vec<&Turn> = open.context.turns(&transcript.turns).collect();
+            let text = transfer::json(open.writer.id(), transcript, &turns, clock::now());
+            written(Path::new(&file), &text, "Exported to")?;
+        }
+        Command::Import(None) => failure::say("Usage: /import FILE"),
+        Command::Import(Some(file)) => match transfer::read(Path::new(&file), clock::now()) {
+            Ok(turns) => {
+                let count = turns.len();
+                save(open, turns.into_iter().map(Line::Turn).collect())?;
+                output::note(format_args!("{count} turns imported"));
+            }
+            Err(problem) => failure::say(&wording::plain(&problem)),
+        },
+        Command::Agent(_) => failure::say("Usage: /agent NAME"),
+        Command::Rename(None) => failure::say("Usage: /rename TITLE"),
+        Command::Rename(Some(title)) => {
+            save(open, vec![Line::Rename { title: title.clone(), timestamp: clock::now() }])?;
+            output::note(format_args!("it is called {} now", wording::plain(&title)));
+        }
+        Command::Retry => {}
+        Command::Bad(problem) => failure::say(&problem),
+        Command::Unknown(word) => {
+            failure::say(&format!("Unknown command: {}", wording::plain(&word)));
+            output::note(format_args!("Type /help for available commands"));
+        }
+    }
+    Ok(Next::GoOn)
+}
+
+fn help() -> Result<(), Failure> {
+    for (usage, what, example) in COMMANDS {
+        output::line(format_args!("  {usage:<15} {what:<46} {example}"))?;
+    }
+    output::line(format_args!("  A backslash at the end of a line goes on; Ctrl-C ends a turn, Ctrl-D leaves."))
+}
+
+fn history(open: &Open, count: usize) -> Result<(), Failure> {
+    let turns = &open.loaded.transcript.turns;
+    let mut text = String::new();
+    for (index, turn) in turns.iter().enumerate().skip(turns.len().saturating_sub(count)) {
+        let preview = cut(&wording::plain(&turn.content), PREVIEW);
+        let cut_off = if turn.interrupted { " (interrupted)" } else { "" };
+        text.push_str(&format!("{:>4}  {:<9}  {}  {preview}{cut_off}\n", index + 1, turn.role, turn.timestamp));
+    }
+    match text.is_empty() {
+        true => output::line(format_args!("nothing was said yet")),
+        false => paged(&text),
+    }
+}
+
+fn stats(open: &Open) -> Result<(), Failure> {
+    let transcript = &open.loaded.transcript;
+    let tokens = open.context.tokens(&transcript.turns);
+    let of_role =
+        |role| -> u64 { transcript.turns.iter().filter(|turn| turn.role == role).map(Turn::tokens_or_estimate).sum() };
+    let max = open.settings.max_tokens.max(1);
+    let rows = [
+        ("session", open.writer.id().to_string()),
+        ("agent", transcript.metadata.agent.clone().unwrap_or_else(|| "none".to_owned())),
+        ("tool", open.harness.label.clone()),
+        ("turns", transcript.turns.len().to_string()),
+        ("tokens, user", of_role(Role::User).to_string()),
+        ("tokens, assistant", of_role(Role::Assistant).to_string()),
+        ("context", format!("{tokens} of {max} tokens ({} %)", tokens.saturating_mul(100) / max)),
+    ];
+    for (what, value) in rows {
+        output::line(format_args!("  {what:<18} {value}"))?;
+    }
+    Ok(())
+}
+
+fn written(path: &Path, text: &str, done: &str) -> Result<(), Failure> {
+    match fs::write(path, text) {
+        Ok(()) => output::line(format_args!("{done} {}", path.display())),
+        Err(error) => {
+            failure::say(&format!("{} cannot be written: {error}", path.display()));
+            Ok(())
+        }
+    }
+}
+
+/// Another agent means another conversation; whether it was found.
+fn change_agent(open: &mut Open, name: &str) -> Result<bool, Failure> {
+    let agent = match known_agent(name, &open.settings) {
+        Ok(agent) => agent,
+        Err(unknown) => {
+            failure::say(&unknown.sentence());
+            return Ok(false);
+        }
+    };
+    save(open, vec![Line::Status { status: ConversationState::Completed, timestamp: clock::now() }])?;
+    let new = NewConversation {
+        id: None,
+        agent: Some(agent.id.clone()),
+        harness: Some(open.harness.id.clone()),
+        cwd: Some(open.cwd.clone()),
+    };
+    let conversations: &Conversations = &open.conversations;
+    let id = conversations.create(&new, clock::now())?;
+    let waiting = || output::note(format_args!("another process is writing to it; waiting …"));
+    open.writer = conversations.writer(&id, Wait::ForLock(Box::new(waiting)))?;
+    open.loaded = conversations.load(&id)?;
+    open.context = open.loaded.transcript.context();
+    open.agent = Some(agent);
+    greet(open, false);
+    Ok(true)
+}
+
+/// Page by page where it is longer than the screen.
+fn paged(text: &str) -> Result<(), Failure> {
+    let rows = output::terminal_size().filter(|_| output::is_terminal()).map(|(rows, _)| usize::from(rows));
+    if rows.is_none_or(|rows| text.lines().count() < rows) {
+        return output::bytes(format!("{}\n", text.trim_end()).as_bytes());
+    }
+    let pager = std::env::var("PAGER").ok().filter(|pager| !pager.is_empty()).unwrap_or_else(|| "less".to_owned());
+    let mut words = pager.split_whitespace();
+    let program = words.next().unwrap_or("less");
+    let shown = Process::new(program).args(words).stdin(Stdio::piped()).spawn().and_then(|mut child| {
+        if let Some(mut stdin) = child.stdin.take() {
+            // Whoever leaves the pager early has seen enough.
+            let _ = stdin.write_all(text.as_bytes());
+        }
+        child.wait()
+    });
+    match shown {
+        Ok(_) => Ok(()),
+        Err(_) => output::bytes(text.as_bytes()),
+    }
+}

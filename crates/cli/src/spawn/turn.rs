@@ -1,0 +1,100 @@
+//! One turn on the screen: a spinner until the first word, the answer as it comes, Ctrl-C to cut it off.
+
+use std::io::Write;
+use std::os::unix::net::UnixStream;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use coven_host::print_mode::{Cancel, TurnDone, TurnError, TurnSpec, run_turn};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+
+use super::painter::Painter;
+use crate::attach::signals::Signals;
+use crate::failure::Failure;
+use crate::output;
+
+const SPINNER: [&str; 8] = ["⣾", "⣽", "⣻", "⢿", "⡿", "⣟", "⣯", "⣷"];
+const FRAME: Duration = Duration::from_millis(120);
+
+/// How a turn ended, and whether a signal wants us to end too.
+pub struct Ran {
+    pub done: Result<TurnDone, TurnError>,
+    pub is_told_to_end: bool,
+}
+
+pub fn run(spec: &TurnSpec<'_>) -> Result<Ran, Failure> {
+    let cancel = Cancel::new().map_err(Failure::Runtime)?;
+    let signals = Signals::listen().map_err(Failure::Runtime)?;
+    let (running, ended) = UnixStream::pair().map_err(Failure::Runtime)?;
+    let (has_words, is_told_to_end) = (AtomicBool::new(false), AtomicBool::new(false));
+    let mut painter = Painter::new();
+    let mut broken = None;
+    let done = std::thread::scope(|scope| {
+        scope.spawn(|| watch(signals, &ended, &cancel, &has_words, &is_told_to_end));
+        let done = run_turn(
+            spec,
+            |text| {
+                if !has_words.swap(true, Ordering::SeqCst) {
+                    wipe();
+                }
+                if let Err(failure) = painter.piece(text) {
+                    // Nobody reads any more.
+                    broken.get_or_insert(failure);
+                    cancel.cancel();
+                }
+            },
+            &cancel,
+        );
+        drop(running);
+        done
+    });
+    if !has_words.load(Ordering::SeqCst) {
+        wipe();
+    }
+    if let Some(failure) = broken {
+        return Err(failure);
+    }
+    if has_words.load(Ordering::SeqCst) {
+        painter.finish()?;
+    }
+    Ok(Ran { done, is_told_to_end: is_told_to_end.load(Ordering::SeqCst) })
+}
+
+/// Turns the spinner and listens for signals until the turn has ended.
+fn watch(
+    mut signals: Signals,
+    ended: &UnixStream,
+    cancel: &Cancel,
+    has_words: &AtomicBool,
+    is_told_to_end: &AtomicBool,
+) {
+    let turns_spinner = output::is_terminal();
+    let mut frame = 0;
+    loop {
+        let spins = turns_spinner && !has_words.load(Ordering::SeqCst);
+        if spins {
+            let mut out = std::io::stdout().lock();
+            let _ = write!(out, "\r{} thinking …", SPINNER[frame % SPINNER.len()]).and_then(|()| out.flush());
+            frame += 1;
+        }
+        let pause = spins.then(|| Timespec::try_from(FRAME).expect("a short time"));
+        let mut fds = [PollFd::new(&signals, PollFlags::IN), PollFd::new(ended, PollFlags::IN)];
+        let polled = poll(&mut fds, pause.as_ref());
+        let [_, ended] = fds.map(|fd| fd.revents());
+        if !ended.is_empty() || matches!(polled, Err(error) if error != rustix::io::Errno::INTR) {
+            return;
+        }
+        if let Some(signal) = signals.ending() {
+            // Ctrl-C ends the turn; anything else ends us as well.
+            is_told_to_end.store(signal != signal_hook::consts::SIGINT, Ordering::SeqCst);
+            cancel.cancel();
+        }
+        signals.hush();
+    }
+}
+
+fn wipe() {
+    if output::is_terminal() {
+        let _ = output::bytes(b"\r\x1b[2K");
+    }
+}

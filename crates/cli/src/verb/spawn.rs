@@ -1,0 +1,109 @@
+//! `coven spawn`: conversations with an agent, turn by turn, kept as files. Needs no daemon.
+
+use std::process::ExitCode;
+
+use coven_domain::conversation::ConversationState;
+use coven_host::conversations::Conversations;
+
+use crate::command_line::Place;
+use crate::failure::Failure;
+use crate::spawn::{self, Damaged, Wanted};
+
+/// Talks with an agent turn by turn; the conversation is kept and can be gone on with
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:
+  coven spawn -i                              a new conversation; /help lists what can be typed
+  coven spawn -i --agent qa-test --session my-review
+  coven spawn --resume my-review              goes on where it ended
+  coven spawn --list-sessions --status active
+  coven spawn --delete-session my-review
+  coven spawn --clean-sessions 30             deletes what nobody touched for 30 days
+  AURORA_SPAWN_TOOL=codex coven spawn -i      another tool than claude
+
+Conversations lie in ~/.aurora/spawn/sessions (AURORA_HOME), one file each. Turns run the tool's print mode.")]
+pub struct Args {
+    /// Start a conversation
+    #[arg(long, short)]
+    interactive: bool,
+    /// The agent to talk to, or the filter of the list
+    #[arg(long)]
+    agent: Option<String>,
+    /// The name of the new conversation [default: made up]
+    #[arg(long, value_name = "ID", conflicts_with = "resume")]
+    session: Option<String>,
+    /// Go on with a conversation
+    #[arg(long, value_name = "ID")]
+    resume: Option<String>,
+    /// List the conversations, the most recent first
+    #[arg(long, conflicts_with_all = ["interactive", "resume"])]
+    list_sessions: bool,
+    /// Only those in this state: active, completed or interrupted
+    #[arg(long, requires = "list_sessions")]
+    status: Option<ConversationState>,
+    /// Print the list as JSON
+    #[arg(long, requires = "list_sessions")]
+    json: bool,
+    /// Delete a conversation, after asking
+    #[arg(long, value_name = "ID", conflicts_with_all = ["interactive", "resume", "list_sessions"])]
+    delete_session: Option<String>,
+    /// Delete conversations that nobody wrote to for so many days
+    #[arg(long, value_name = "DAYS", conflicts_with_all = ["interactive", "resume", "list_sessions", "delete_session"])]
+    clean_sessions: Option<f64>,
+    /// Do not ask before deleting
+    #[arg(long, short)]
+    yes: bool,
+    /// Fail if another process is writing to the conversation
+    #[arg(long)]
+    no_wait: bool,
+    /// Keep the good lines of a damaged file
+    #[arg(long, conflicts_with = "delete_damaged")]
+    recover: bool,
+    /// Delete a damaged file
+    #[arg(long)]
+    delete_damaged: bool,
+    /// Give up on a turn after so many seconds
+    #[arg(long, value_name = "SECONDS")]
+    timeout: Option<u64>,
+    /// A file of tasks; not with --interactive
+    #[arg(value_name = "TASK_FILE")]
+    task_file: Option<String>,
+}
+
+pub fn run(args: Args, place: &Place) -> Result<ExitCode, Failure> {
+    let conversations = Conversations::locate();
+    if args.task_file.is_some() && (args.interactive || args.resume.is_some()) {
+        return Err(Failure::failed(
+            "Cannot use --interactive with task file",
+            "Use either task file OR --interactive",
+        ));
+    }
+    if args.list_sessions {
+        return spawn::list(&conversations, args.agent, args.status, args.json);
+    }
+    if let Some(id) = &args.delete_session {
+        return spawn::delete(&conversations, id, args.yes);
+    }
+    if let Some(days) = args.clean_sessions {
+        return spawn::clean(&conversations, days);
+    }
+    if args.task_file.is_some() || !(args.interactive || args.resume.is_some()) {
+        return Err(Failure::usage("there is nothing to do", "Start a conversation with --interactive"));
+    }
+    let damaged = match (args.recover, args.delete_damaged) {
+        (true, _) => Damaged::IsRecovered,
+        (false, true) => Damaged::IsDeleted,
+        (false, false) => Damaged::IsAskedAbout,
+    };
+    spawn::converse(
+        conversations,
+        place,
+        Wanted {
+            agent: args.agent,
+            name: args.session,
+            resume: args.resume,
+            damaged,
+            waits: !args.no_wait,
+            timeout: args.timeout.map(std::time::Duration::from_secs),
+        },
+    )
+}

@@ -1,0 +1,204 @@
+//! The lines of a conversation's file. Field names and their order are those of the files.
+
+use serde::{Deserialize, Serialize};
+
+use super::{BadLine, ConversationState, Trim, estimated_tokens, parse};
+use crate::{Timestamp, words};
+
+words! {
+    pub enum Role { User = "user", Assistant = "assistant" }
+}
+
+impl Role {
+    /// How the role stands before its text in a prompt.
+    pub const fn label(self) -> &'static str {
+        match self {
+            Self::User => "User",
+            Self::Assistant => "Assistant",
+        }
+    }
+}
+
+/// What can be a line. Lines of other types are somebody else's: readers pass over them.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(tag = "type", rename_all = "lowercase")]
+pub enum Line {
+    Metadata(Metadata),
+    Turn(Turn),
+    Status {
+        status: ConversationState,
+        timestamp: Timestamp,
+    },
+    /// The next prompt holds nothing of what came before.
+    Clear {
+        timestamp: Timestamp,
+    },
+    /// The next prompt holds the first and the last turns only.
+    Trim {
+        #[serde(flatten)]
+        trim: Trim,
+        timestamp: Timestamp,
+    },
+    Rename {
+        title: String,
+        timestamp: Timestamp,
+    },
+}
+
+/// The first line.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Metadata {
+    pub session_id: String,
+    pub agent: Option<String>,
+    pub created_at: Timestamp,
+    /// As it was at the beginning; later ones are lines of their own.
+    pub status: ConversationState,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub harness: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cwd: Option<String>,
+}
+
+/// One message: what the user said or what the agent answered.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Turn {
+    pub role: Role,
+    pub content: String,
+    pub timestamp: Timestamp,
+    pub tokens: Option<u64>,
+    /// The answer was cut off by the user.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub interrupted: bool,
+    /// The id by which the harness resumes its own session.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub harness_session: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub usage: Option<Usage>,
+    /// Which turn of the file this is, from 1; whoever appends it knows. Last on its line: a list of conversations reads
+    /// it off the end of a file, however long the line.
+    #[serde(rename = "turns", skip_serializing_if = "Option::is_none")]
+    pub number: Option<u64>,
+}
+
+/// Tokens as the harness counted them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Usage {
+    #[serde(default)]
+    pub input: u64,
+    #[serde(default)]
+    pub output: u64,
+}
+
+impl Metadata {
+    /// In place of a first line that is lost.
+    pub fn rebuilt(session_id: String, created_at: Timestamp) -> Self {
+        let status = ConversationState::Active;
+        Self { session_id, agent: None, created_at, status, harness: None, cwd: None }
+    }
+}
+
+impl Turn {
+    pub fn new(role: Role, content: impl Into<String>, timestamp: Timestamp) -> Self {
+        let content = content.into();
+        let tokens = Some(estimated_tokens(&content));
+        Self { role, content, timestamp, tokens, interrupted: false, harness_session: None, usage: None, number: None }
+    }
+
+    /// As counted by the harness or estimated when it was written; else estimated now.
+    pub fn tokens_or_estimate(&self) -> u64 {
+        self.tokens.unwrap_or_else(|| estimated_tokens(&self.content))
+    }
+}
+
+impl Line {
+    /// Reads one line, without its line end. `None` for a type that is not ours.
+    pub fn parse(text: &str) -> Result<Option<Self>, BadLine> {
+        parse::line(text)
+    }
+
+    /// Adds this line, with its line end.
+    pub fn write_to(&self, out: &mut Vec<u8>) {
+        serde_json::to_writer(&mut *out, self).expect("a line is plain data");
+        out.push(b'\n');
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const NOW: Timestamp = Timestamp::from_millis(1_768_384_800_123);
+
+    fn text(line: &Line) -> String {
+        let mut out = Vec::new();
+        line.write_to(&mut out);
+        String::from_utf8(out).expect("JSON")
+    }
+
+    #[test]
+    fn chat_10_lines_look_as_specified() {
+        let metadata = Metadata {
+            session_id: "session-123".into(),
+            agent: None,
+            created_at: NOW,
+            status: ConversationState::Active,
+            harness: Some("claude".into()),
+            cwd: Some("/work".into()),
+        };
+        let user = Turn { tokens: None, ..Turn::new(Role::User, "line one\n\"two\"", NOW) };
+        let assistant = Turn {
+            tokens: Some(42),
+            interrupted: true,
+            harness_session: Some("s-1".into()),
+            usage: Some(Usage { input: 30, output: 12 }),
+            number: Some(2),
+            ..Turn::new(Role::Assistant, "yes", NOW)
+        };
+        let trim = Trim { kept_first: 2, kept_last: 10, dropped: 8 };
+        let at = "\"timestamp\":\"2026-01-14T10:00:00.123Z\"";
+        let expected = [
+            (
+                Line::Metadata(metadata),
+                "{\"type\":\"metadata\",\"session_id\":\"session-123\",\"agent\":null,\
+                 \"created_at\":\"2026-01-14T10:00:00.123Z\",\"status\":\"active\",\"harness\":\"claude\",\"cwd\":\"/work\"}\n"
+                    .to_owned(),
+            ),
+            (
+                Line::Turn(user),
+                format!(
+                    "{{\"type\":\"turn\",\"role\":\"user\",\"content\":\"line one\\n\\\"two\\\"\",{at},\"tokens\":null}}\n"
+                ),
+            ),
+            (
+                Line::Turn(assistant),
+                format!(
+                    "{{\"type\":\"turn\",\"role\":\"assistant\",\"content\":\"yes\",{at},\"tokens\":42,\"interrupted\":true,\
+                     \"harness_session\":\"s-1\",\"usage\":{{\"input\":30,\"output\":12}},\"turns\":2}}\n"
+                ),
+            ),
+            (
+                Line::Status { status: ConversationState::Completed, timestamp: NOW },
+                format!("{{\"type\":\"status\",\"status\":\"completed\",{at}}}\n"),
+            ),
+            (Line::Clear { timestamp: NOW }, format!("{{\"type\":\"clear\",{at}}}\n")),
+            (
+                Line::Trim { trim, timestamp: NOW },
+                format!("{{\"type\":\"trim\",\"kept_first\":2,\"kept_last\":10,\"dropped\":8,{at}}}\n"),
+            ),
+            (
+                Line::Rename { title: "Fix it".into(), timestamp: NOW },
+                format!("{{\"type\":\"rename\",\"title\":\"Fix it\",{at}}}\n"),
+            ),
+        ];
+        for (line, written) in expected {
+            assert_eq!(text(&line), written);
+            assert_eq!(Line::parse(written.trim_end()), Ok(Some(line)), "and is read back");
+        }
+    }
+
+    #[test]
+    fn chat_10_the_number_of_a_turn_ends_its_line_whatever_the_text_says() {
+        let turn = Turn { number: Some(7), ..Turn::new(Role::User, "\",\"turns\":99}", NOW) };
+        assert!(text(&Line::Turn(turn)).ends_with(",\"turns\":7}\n"));
+    }
+}

@@ -1,0 +1,199 @@
+//! Agents that are defined in Markdown files with front matter, in the folders of the tools that know them.
+
+mod front_matter;
+mod suggest;
+
+use std::fs;
+use std::io::{self, Read};
+use std::path::{Path, PathBuf};
+
+use front_matter::FrontMatter;
+
+/// Where tools keep agents, below the user's home, in the order in which the first of an id wins.
+const FOLDERS: [&str; 20] = [
+    ".aws/amazonq/cli-agents",
+    ".claude/agents",
+    ".cline/agents",
+    ".codex/agents",
+    ".cursor/agents",
+    ".factory/droids",
+    ".windsurf/agents",
+    ".config/opencode/agent",
+    ".config/antigravity/agents",
+    ".config/auggie/agents",
+    ".config/codebuddy/agents",
+    ".config/costrict/agents",
+    ".config/crush/agents",
+    ".config/gemini-cli/agents",
+    ".config/github-copilot/agents",
+    ".config/iflow/agents",
+    ".config/kilocode/agents",
+    ".config/qoder/agents",
+    ".config/qwen-coder/agents",
+    ".config/roocode/agents",
+];
+/// A larger file is no definition.
+const MAX_BYTES: u64 = 1 << 20;
+const MAX_ID_CHARS: usize = 64;
+const MAX_ROLE_CHARS: usize = 200;
+const MAX_GOAL_CHARS: usize = 500;
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AgentDefinition {
+    /// Lower-case letters, digits and hyphens.
+    pub id: String,
+    /// As its file has it, which is how the tool it belongs to calls it.
+    pub name: String,
+    pub role: String,
+    pub goal: String,
+    /// What the agent is told: the file's text, else its role and goal.
+    pub instructions: String,
+    pub file: PathBuf,
+    /// Its folder below the user's home, if it lies there.
+    pub folder: Option<PathBuf>,
+}
+
+impl AgentDefinition {
+    /// Whether it lies in this folder of the user's home.
+    pub fn is_in(&self, folder: &str) -> bool {
+        self.folder.as_deref() == Some(Path::new(folder))
+    }
+
+    /// Whether its name can be an argument: it is the id, but for capital letters.
+    pub fn has_plain_name(&self) -> bool {
+        self.name.to_lowercase() == self.id
+    }
+}
+
+/// What was found, and what could not be used.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct AgentDefinitions {
+    /// One for each id, in the order of their folders and then of their names.
+    pub agents: Vec<AgentDefinition>,
+    pub skipped: Vec<Skipped>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("skipped {}: {why}", file.display())]
+pub struct Skipped {
+    pub file: PathBuf,
+    pub why: String,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("no agent is called '{name}'{}", told(suggestions))]
+pub struct UnknownAgent {
+    pub name: String,
+    /// The closest ids, best first.
+    pub suggestions: Vec<String>,
+}
+
+fn told(suggestions: &[String]) -> String {
+    match suggestions {
+        [] => String::new(),
+        all => format!("; did you mean {}?", all.join(", ")),
+    }
+}
+
+/// The folders of all tools, or only those that the config names; `~/` is the user's home.
+pub fn folders(home: &Path, configured: Option<&[String]>) -> Vec<PathBuf> {
+    match configured {
+        None => FOLDERS.iter().map(|folder| home.join(folder)).collect(),
+        Some(paths) => paths
+            .iter()
+            .map(|path| match path.strip_prefix("~/") {
+                Some(below) => home.join(below),
+                None => PathBuf::from(path),
+            })
+            .collect(),
+    }
+}
+
+/// Every definition in these folders; a folder that is not there has none.
+pub fn list(folders: &[PathBuf], home: &Path) -> AgentDefinitions {
+    let mut found = AgentDefinitions::default();
+    for folder in folders {
+        for file in files(folder) {
+            match read(&file, home) {
+                Ok(agent) if found.agents.iter().any(|known| known.id == agent.id) => {}
+                Ok(agent) => found.agents.push(agent),
+                Err(why) => found.skipped.push(Skipped { file, why }),
+            }
+        }
+    }
+    found
+}
+
+impl AgentDefinitions {
+    pub fn find(&self, name: &str) -> Result<&AgentDefinition, UnknownAgent> {
+        let id = name.trim().trim_start_matches('@').to_lowercase();
+        self.agents.iter().find(|agent| agent.id == id).ok_or_else(|| {
+            let known = self.agents.iter().map(|agent| agent.id.as_str());
+            UnknownAgent { name: name.to_owned(), suggestions: suggest::closest(&id, known) }
+        })
+    }
+}
+
+fn files(folder: &Path) -> Vec<PathBuf> {
+    let entries = fs::read_dir(folder).into_iter().flatten().flatten();
+    let is_markdown = |file: &PathBuf| file.extension().is_some_and(|end| end == "md" || end == "markdown");
+    let mut files: Vec<PathBuf> = entries.map(|entry| entry.path()).filter(is_markdown).collect();
+    files.sort();
+    files
+}
+
+fn read(file: &Path, home: &Path) -> Result<AgentDefinition, String> {
+    let text = text(file).map_err(|error| format!("it cannot be read: {error}"))?;
+    let (matter, body) = front_matter::split(&text).ok_or("it does not begin with front matter between two ---")?;
+    let FrontMatter { id, name, role, title, goal, description } = front_matter::parse(matter)?;
+    // Some tools take the name from the file.
+    let stem = || file.file_stem().map(|stem| stem.to_string_lossy().into_owned());
+    let name = name.clone().or(id.clone()).or_else(stem).unwrap_or_default();
+    let id = id.as_ref().unwrap_or(&name).trim().to_lowercase();
+    let is_plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
+    if id.is_empty() || id.starts_with('-') || id.len() > MAX_ID_CHARS || !id.chars().all(is_plain) {
+        return Err(format!("its id {id:?} must be at most {MAX_ID_CHARS} letters, digits and hyphens within"));
+    }
+    let goal = goal.or(description).ok_or("it has neither goal nor description")?;
+    let role = role.or(title).unwrap_or_else(|| role_of(&id));
+    let (role, goal) = (shortened(&role, MAX_ROLE_CHARS), shortened(&goal, MAX_GOAL_CHARS));
+    let instructions = match body.trim() {
+        "" => format!("You are {role}. {goal}"),
+        body => body.to_owned(),
+    };
+    let folder = file.parent().and_then(|folder| folder.strip_prefix(home).ok()).map(Path::to_owned);
+    Ok(AgentDefinition { id, name: name.trim().to_owned(), role, goal, instructions, file: file.to_owned(), folder })
+}
+
+fn text(file: &Path) -> io::Result<String> {
+    let opened = fs::File::open(file)?;
+    let metadata = opened.metadata()?;
+    if !metadata.is_file() || metadata.len() > MAX_BYTES {
+        return Err(io::Error::other("it is no file of at most 1 MiB"));
+    }
+    let mut text = String::new();
+    // It may grow while we read.
+    opened.take(MAX_BYTES).read_to_string(&mut text)?;
+    Ok(text)
+}
+
+/// `qa-test` is a Qa Test.
+fn role_of(id: &str) -> String {
+    let words = id.split('-').filter(|word| !word.is_empty()).map(|word| {
+        let (first, rest) = word.split_at(1);
+        first.to_uppercase() + rest
+    });
+    words.collect::<Vec<_>>().join(" ")
+}
+
+/// One line that a list has room for. Tools that read the same files allow more, so it is no reason to refuse one.
+fn shortened(text: &str, max_chars: usize) -> String {
+    let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    match line.char_indices().nth(max_chars) {
+        None => line,
+        Some((end, _)) => format!("{}…", line[..end].trim_end()),
+    }
+}
+
+#[cfg(test)]
+mod tests;

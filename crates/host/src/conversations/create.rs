@@ -1,0 +1,107 @@
+//! Makes a conversation: its file appears with its first line in it.
+
+use std::fs::{self, DirBuilder, OpenOptions};
+use std::io::{self, Write};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+
+use coven_domain::Timestamp;
+use coven_domain::conversation::{ConversationId, ConversationState, Line, Metadata};
+use rustix::fs::{CWD, RenameFlags, renameat_with};
+use rustix::io::Errno;
+
+use super::{ConversationError, Conversations, sync_folder};
+
+/// A million names a day and agent: that so many tries all meet one that is taken does not happen by chance.
+const TRIES: usize = 100;
+
+/// What a conversation is from its beginning on.
+#[derive(Debug, Clone, Default)]
+pub struct NewConversation {
+    /// Made up if it is left out.
+    pub id: Option<ConversationId>,
+    pub agent: Option<String>,
+    pub harness: Option<String>,
+    pub cwd: Option<PathBuf>,
+}
+
+impl Conversations {
+    /// Makes the conversation and says its id.
+    pub fn create(&self, new: &NewConversation, now: Timestamp) -> Result<ConversationId, ConversationError> {
+        let unwritable = |path: &Path| {
+            let path = path.to_owned();
+            move |source| ConversationError::Unwritable { path, source }
+        };
+        // Those above it that are missing too.
+        DirBuilder::new().recursive(true).mode(0o700).create(&self.folder).map_err(unwritable(&self.folder))?;
+        for _ in 0..TRIES {
+            let id = new.id.clone().unwrap_or_else(|| made_up(new.agent.as_deref(), now));
+            let path = self.file(&id);
+            if place(&path, &first_line(&id, new, now)).map_err(unwritable(&path))? {
+                return Ok(id);
+            }
+            if let Some(id) = &new.id {
+                return Err(ConversationError::Exists { id: id.to_string() });
+            }
+        }
+        let source = io::Error::new(io::ErrorKind::AlreadyExists, "no free name was found");
+        Err(unwritable(&self.folder)(source))
+    }
+}
+
+fn made_up(agent: Option<&str>, now: Timestamp) -> ConversationId {
+    let (_, random) = uuid::Uuid::new_v4().as_u64_pair();
+    ConversationId::generated(now, agent, (random % 1_000_000) as u32)
+}
+
+fn first_line(id: &ConversationId, new: &NewConversation, now: Timestamp) -> Vec<u8> {
+    let metadata = Metadata {
+        session_id: id.to_string(),
+        agent: new.agent.clone(),
+        created_at: now,
+        status: ConversationState::Active,
+        harness: new.harness.clone(),
+        cwd: new.cwd.as_ref().map(|cwd| cwd.to_string_lossy().into_owned()),
+    };
+    let mut bytes = Vec::new();
+    Line::Metadata(metadata).write_to(&mut bytes);
+    bytes
+}
+
+/// False if there is one already.
+fn place(path: &Path, bytes: &[u8]) -> io::Result<bool> {
+    if fs::symlink_metadata(path).is_ok() {
+        return Ok(false);
+    }
+    let temp = written_beside(path, bytes)?;
+    let placed = match renameat_with(CWD, &temp, CWD, path, RenameFlags::NOREPLACE) {
+        // A file system that cannot rename without replacing.
+        Err(Errno::INVAL | Errno::NOSYS | Errno::OPNOTSUPP) => {
+            fs::hard_link(&temp, path).and_then(|()| fs::remove_file(&temp))
+        }
+        renamed => renamed.map_err(io::Error::from),
+    };
+    match placed {
+        Ok(()) => sync_folder(path.parent().unwrap_or(Path::new("."))).map(|()| true),
+        Err(error) => {
+            let _ = fs::remove_file(&temp);
+            if error.kind() == io::ErrorKind::AlreadyExists { Ok(false) } else { Err(error) }
+        }
+    }
+}
+
+/// A synced file beside its place, for its owner only, that is there as a whole or not at all.
+pub(super) fn written_beside(path: &Path, bytes: &[u8]) -> io::Result<PathBuf> {
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    let temp = path.with_file_name(format!(".{name}.{}.tmp", uuid::Uuid::new_v4().simple()));
+    let written = || -> io::Result<()> {
+        let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&temp)?;
+        // Whatever the umask takes away.
+        file.set_permissions(fs::Permissions::from_mode(0o600))?;
+        file.write_all(bytes)?;
+        file.sync_all()
+    };
+    written().map(|()| temp.clone()).inspect_err(|_| {
+        let _ = fs::remove_file(&temp);
+    })
+}

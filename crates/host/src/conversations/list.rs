@@ -1,0 +1,133 @@
+//! Lists conversations by their first and last lines, without reading what lies between.
+
+use std::fs::File;
+use std::io;
+use std::os::unix::fs::FileExt;
+
+use coven_domain::Timestamp;
+use coven_domain::conversation::{ConversationId, ConversationState, Line, Metadata};
+
+use super::last::{Standing, Tail, while_it_shrinks};
+use super::load::parsed;
+use super::{ConversationError, Conversations, Damage, modified_at};
+
+/// What is read of either end.
+const PAGE: usize = 4 << 10;
+
+#[derive(Debug, Clone, Default)]
+pub struct Filter {
+    pub agent: Option<String>,
+    pub status: Option<ConversationState>,
+}
+
+/// A conversation in a list.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Summary {
+    pub id: ConversationId,
+    pub agent: Option<String>,
+    pub harness: Option<String>,
+    pub cwd: Option<String>,
+    pub turn_count: u64,
+    pub created_at: Timestamp,
+    pub status: ConversationState,
+    /// When it was last written to.
+    pub last_activity_at: Timestamp,
+    pub size_bytes: u64,
+}
+
+#[derive(Debug, Default)]
+pub struct Listing {
+    /// The most recent first.
+    pub conversations: Vec<Summary>,
+    /// Those of which nothing can be said, and why; whatever the filter.
+    pub broken: Vec<(ConversationId, ConversationError)>,
+}
+
+impl Conversations {
+    pub fn list(&self, filter: &Filter) -> Result<Listing, ConversationError> {
+        let mut listing = Listing::default();
+        for id in self.ids()? {
+            match self.summary(&id) {
+                Ok(summary) => listing.conversations.extend(Some(summary).filter(|summary| filter.admits(summary))),
+                // Deleted since we saw its name.
+                Err(ConversationError::NotFound { .. }) => {}
+                Err(why) => listing.broken.push((id, why)),
+            }
+        }
+        listing.conversations.sort_by(|a, b| b.last_activity_at.cmp(&a.last_activity_at).then_with(|| a.id.cmp(&b.id)));
+        listing.broken.sort_by(|(a, _), (b, _)| a.cmp(b));
+        Ok(listing)
+    }
+
+    /// One conversation as the list has it.
+    pub fn summary(&self, id: &ConversationId) -> Result<Summary, ConversationError> {
+        let file = self.open_to_read(id)?;
+        let (first, standing, stat) = while_it_shrinks(|| look(&file))
+            .map_err(|source| ConversationError::Unreadable { path: self.file(id), source })?;
+        let last_activity_at = modified_at(&stat);
+        let metadata = match parsed(&first) {
+            Ok(Some(Line::Metadata(metadata))) => metadata,
+            // Half a first line: nothing else is there.
+            Err(_) if !first.ends_with(b"\n") => Metadata::rebuilt(id.to_string(), last_activity_at),
+            line => {
+                let (column, why) = match line {
+                    Err(bad) => (bad.column, bad.why),
+                    Ok(_) => (None, "it is not the metadata, which come first".to_owned()),
+                };
+                let damage = vec![Damage { line: 1, column, why }];
+                return Err(ConversationError::Damaged { path: self.file(id), damage, count: 1 });
+            }
+        };
+        Ok(Summary {
+            id: id.clone(),
+            agent: metadata.agent,
+            harness: metadata.harness,
+            cwd: metadata.cwd,
+            turn_count: standing.turns,
+            created_at: metadata.created_at,
+            status: standing.status.unwrap_or(metadata.status),
+            last_activity_at,
+            size_bytes: stat.len(),
+        })
+    }
+}
+
+impl Filter {
+    fn admits(&self, summary: &Summary) -> bool {
+        self.agent.as_ref().is_none_or(|agent| summary.agent.as_ref() == Some(agent))
+            && self.status.is_none_or(|status| summary.status == status)
+    }
+}
+
+/// The first line, and how the last ones say it stands.
+fn look(file: &File) -> io::Result<(Vec<u8>, Standing, std::fs::Metadata)> {
+    let stat = file.metadata()?;
+    let len = stat.len();
+    let mut head = start(file, PAGE, len)?;
+    // A small file was read as a whole.
+    let tail = match head.len() as u64 == len {
+        true => Tail::with(file, 0, head.clone(), PAGE),
+        false => Tail::new(file, len, PAGE)?,
+    };
+    let standing = Standing::of(tail)?;
+    let mut page = PAGE;
+    loop {
+        if let Some(end) = head.iter().position(|byte| *byte == b'\n') {
+            head.truncate(end + 1);
+            break;
+        }
+        if head.len() as u64 >= len {
+            break;
+        }
+        // A long first line.
+        page *= 4;
+        head = start(file, page, len)?;
+    }
+    Ok((head, standing, stat))
+}
+
+fn start(file: &File, page: usize, len: u64) -> io::Result<Vec<u8>> {
+    let mut bytes = vec![0; page.min(usize::try_from(len).unwrap_or(usize::MAX))];
+    file.read_exact_at(&mut bytes, 0)?;
+    Ok(bytes)
+}

@@ -1,0 +1,189 @@
+//! Reads a whole conversation, line by line, and tells a line that a crash cut off from other damage.
+
+use std::fmt;
+use std::fs::{File, TryLockError};
+use std::io::{self, BufRead, BufReader, Seek};
+use std::path::PathBuf;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use coven_domain::Timestamp;
+use coven_domain::conversation::{BadLine, ConversationId, Line, Metadata, Transcript};
+
+use super::{ConversationError, Conversations, Damage, modified_at};
+
+const BUFFER: usize = 128 << 10;
+/// A save takes milliseconds; who holds the lock for longer is not saving.
+const PATIENCE: Duration = Duration::from_secs(1);
+const BETWEEN_TRIES: Duration = Duration::from_millis(2);
+/// A file that is no conversation at all is damaged in every line.
+const DAMAGE_KEPT: usize = 20;
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Loaded {
+    pub id: ConversationId,
+    pub transcript: Transcript,
+    pub notices: Vec<Notice>,
+}
+
+/// What was put right; worth telling.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Notice {
+    /// The last line is half a line. It stays where it is until the next turn is saved.
+    Torn { bytes: usize },
+    /// Half a line was taken off the end of the file.
+    CutOff { bytes: usize, kept_in: PathBuf },
+    /// The file has no first line that says what it is.
+    NoMetadata,
+}
+
+impl fmt::Display for Notice {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Torn { bytes } => {
+                write!(
+                    f,
+                    "The last turn was not saved whole and is left out ({bytes} bytes); everything before it is here."
+                )
+            }
+            Self::CutOff { bytes, kept_in } => {
+                write!(f, "Half a line at the end ({bytes} bytes) was taken out; it is kept in {}", kept_in.display())
+            }
+            Self::NoMetadata => {
+                f.write_str("The first line, which tells agent and date, is lost; the session goes on without.")
+            }
+        }
+    }
+}
+
+impl Conversations {
+    /// The whole conversation. Takes no lock unless something looks damaged.
+    pub fn load(&self, id: &ConversationId) -> Result<Loaded, ConversationError> {
+        let unreadable = |source| ConversationError::Unreadable { path: self.file(id), source };
+        let mut file = self.open_to_read(id)?;
+        let mut read = read(&file).map_err(unreadable)?;
+        if !read.is_sound() {
+            // Somebody may be writing just now: looked at again when nobody is.
+            file = self.open_to_read(id)?;
+            let is_locked = lock_shared(&file).map_err(unreadable)?;
+            read = self::read(&file).map_err(unreadable)?;
+            if !is_locked {
+                // Still being written, for all that is known.
+                read.torn = None;
+            }
+        }
+        if !read.damage.is_empty() {
+            return Err(ConversationError::Damaged { path: self.file(id), damage: read.damage, count: read.damaged });
+        }
+        let mut notices: Vec<Notice> = read.torn.map(|bytes| Notice::Torn { bytes }).into_iter().collect();
+        let transcript = match read.transcript {
+            Some(transcript) => transcript,
+            None => {
+                notices.push(Notice::NoMetadata);
+                let since = modified_at(&file.metadata().map_err(unreadable)?);
+                Transcript::new(Metadata::rebuilt(id.to_string(), since))
+            }
+        };
+        Ok(Loaded { id: id.clone(), transcript, notices })
+    }
+}
+
+/// False if somebody holds on to it.
+fn lock_shared(file: &File) -> io::Result<bool> {
+    let until = Instant::now() + PATIENCE;
+    loop {
+        match file.try_lock_shared() {
+            Ok(()) => return Ok(true),
+            Err(TryLockError::WouldBlock) if Instant::now() > until => return Ok(false),
+            Err(TryLockError::WouldBlock) => thread::sleep(BETWEEN_TRIES),
+            // A file system without locks: as good as it gets.
+            Err(TryLockError::Error(error)) if error.kind() == io::ErrorKind::Unsupported => return Ok(true),
+            Err(TryLockError::Error(error)) => return Err(error),
+        }
+    }
+}
+
+/// What a file holds.
+#[derive(Debug, Default)]
+pub(super) struct Read {
+    /// None if there is no first line that could be read.
+    pub(super) transcript: Option<Transcript>,
+    /// The first lines that cannot be read.
+    pub(super) damage: Vec<Damage>,
+    pub(super) damaged: usize,
+    /// The length of half a line at the end.
+    pub(super) torn: Option<usize>,
+}
+
+impl Read {
+    fn is_sound(&self) -> bool {
+        self.transcript.is_some() && self.damage.is_empty() && self.torn.is_none()
+    }
+
+    fn damaged_at(&mut self, line: u64, bad: BadLine) {
+        self.damaged += 1;
+        if self.damage.len() < DAMAGE_KEPT {
+            self.damage.push(Damage { line, column: bad.column, why: bad.why });
+        }
+    }
+}
+
+pub(super) fn read(mut file: &File) -> io::Result<Read> {
+    file.rewind()?;
+    let mut read = Read::default();
+    each_line(file, |number, bytes| {
+        match parsed(bytes) {
+            Err(_) if !bytes.ends_with(b"\n") => read.torn = Some(bytes.len()),
+            Ok(Some(Line::Metadata(metadata))) if number == 1 => read.transcript = Some(Transcript::new(metadata)),
+            line => {
+                if number == 1 {
+                    let why = line.as_ref().err().cloned().unwrap_or_else(no_metadata);
+                    read.damaged_at(number, why);
+                }
+                let transcript = read.transcript.get_or_insert_with(nameless);
+                match line {
+                    Ok(line) => line.into_iter().for_each(|line| transcript.apply(line)),
+                    Err(_) if number == 1 => {}
+                    Err(bad) => read.damaged_at(number, bad),
+                }
+            }
+        }
+        Ok(())
+    })?;
+    Ok(read)
+}
+
+fn no_metadata() -> BadLine {
+    BadLine { column: None, why: "it is not the metadata, which come first".to_owned() }
+}
+
+/// So that what follows a bad first line is looked at as well.
+fn nameless() -> Transcript {
+    Transcript::new(Metadata::rebuilt(String::new(), Timestamp::default()))
+}
+
+/// Every line with its number, from 1, and with its line end, if it has one.
+pub(super) fn each_line(file: &File, mut see: impl FnMut(u64, &[u8]) -> io::Result<()>) -> io::Result<()> {
+    let mut reader = BufReader::with_capacity(BUFFER, file);
+    let mut line = Vec::new();
+    for number in 1.. {
+        line.clear();
+        if reader.read_until(b'\n', &mut line)? == 0 {
+            break;
+        }
+        see(number, &line)?;
+    }
+    Ok(())
+}
+
+/// None for a line of another type, and for an empty one.
+pub(super) fn parsed(bytes: &[u8]) -> Result<Option<Line>, BadLine> {
+    match std::str::from_utf8(bytes) {
+        Ok(text) => match text.strip_suffix('\n') {
+            Some(text) if text.trim_ascii().is_empty() => Ok(None),
+            Some(text) => Line::parse(text),
+            None => Line::parse(text),
+        },
+        Err(error) => Err(BadLine { column: Some(error.valid_up_to() + 1), why: "it is not UTF-8".to_owned() }),
+    }
+}

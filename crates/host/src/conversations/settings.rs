@@ -1,0 +1,178 @@
+//! The settings of conversations, from the config of their format. A mistake in it is told and stops nothing.
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use serde_json::Value;
+
+use super::aurora_home;
+
+const DAY: f64 = 86_400.0;
+
+#[derive(Debug, Clone, PartialEq)]
+pub struct Settings {
+    /// Conversations go after so long without a turn; `None` keeps them.
+    pub session_expiry: Option<Duration>,
+    pub max_tokens: u64,
+    /// The program for turns.
+    pub tool: Option<String>,
+    /// Folders with agent definitions, in place of the usual ones.
+    pub agent_folders: Option<Vec<PathBuf>>,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        let session_expiry = Some(Duration::from_secs(30 * 86_400));
+        Self { session_expiry, max_tokens: 100_000, tool: None, agent_folders: None }
+    }
+}
+
+impl Settings {
+    /// From `.aurora/config.json` below this folder if it has a `.aurora`, else from the user's home. With what is wrong in it.
+    pub fn load(current: &Path) -> (Self, Vec<String>) {
+        let home = aurora_home(|name| std::env::var_os(name), std::env::home_dir());
+        Self::read(&config_file(current, &home))
+    }
+
+    fn read(path: &Path) -> (Self, Vec<String>) {
+        let wrong = |problem: String| {
+            (Self::default(), vec![format!("the config {} {problem}; the defaults are used", path.display())])
+        };
+        match fs::read(path) {
+            Ok(text) => match serde_json::from_slice(&text) {
+                Ok(config) => Self::from_config(&config, path),
+                Err(error) => wrong(format!("is not JSON: {error}")),
+            },
+            Err(error) if error.kind() == io::ErrorKind::NotFound => (Self::default(), Vec::new()),
+            Err(error) => wrong(format!("cannot be read: {error}")),
+        }
+    }
+
+    fn from_config(config: &Value, path: &Path) -> (Self, Vec<String>) {
+        let mut keys = Keys { config, path, warnings: Vec::new() };
+        let usual = Self::default();
+        let days = |value: &Value| match value {
+            Value::Null => Some(None),
+            value => Duration::try_from_secs_f64(value.as_f64()? * DAY).ok().map(Some),
+        };
+        let settings = Self {
+            session_expiry: keys.take(
+                "spawner.interactive.session_expiry_days",
+                "a number of days of 0 or more, or null",
+                days,
+                usual.session_expiry,
+            ),
+            max_tokens: keys.take(
+                "spawner.interactive.max_tokens",
+                "a whole number above 0",
+                |value| value.as_u64().filter(|tokens| *tokens > 0),
+                usual.max_tokens,
+            ),
+            tool: keys.take(
+                "spawner.tool",
+                "the name of a program",
+                |value| value.as_str().filter(|name| !name.is_empty()).map(|name| Some(name.to_owned())),
+                usual.tool,
+            ),
+            agent_folders: keys.take(
+                "agents.discovery_paths",
+                "a list of folders",
+                |value| {
+                    value
+                        .as_array()?
+                        .iter()
+                        .map(|item| item.as_str().map(PathBuf::from))
+                        .collect::<Option<_>>()
+                        .map(Some)
+                },
+                usual.agent_folders,
+            ),
+        };
+        (settings, keys.warnings)
+    }
+}
+
+/// The config by its keys, and what is wrong with them.
+struct Keys<'a> {
+    config: &'a Value,
+    path: &'a Path,
+    warnings: Vec<String>,
+}
+
+impl Keys<'_> {
+    fn take<T>(&mut self, key: &str, wanted: &str, read: impl Fn(&Value) -> Option<T>, usual: T) -> T {
+        let Some(value) = key.split('.').try_fold(self.config, |value, part| value.get(part)) else { return usual };
+        read(value).unwrap_or_else(|| {
+            let path = self.path.display();
+            self.warnings.push(format!("the config {path}: {key} must be {wanted}; the default is used"));
+            usual
+        })
+    }
+}
+
+/// One of the two, never both.
+fn config_file(current: &Path, home: &Path) -> PathBuf {
+    let local = current.join(".aurora");
+    let folder = if local.is_dir() { local } else { home.to_owned() };
+    folder.join("config.json")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(text: &str) -> (Settings, Vec<String>) {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("config.json");
+        fs::write(&path, text).expect("room");
+        Settings::read(&path)
+    }
+
+    #[test]
+    fn chat_09_the_settings_come_from_the_config_of_the_format() {
+        let (settings, warnings) = read(
+            r#"{"spawner":{"tool":"codex","max_concurrent":4,"interactive":{"session_expiry_days":7,"max_tokens":5000}},
+                "agents":{"discovery_paths":["~/a","/b"]}}"#,
+        );
+        let expected = Settings {
+            session_expiry: Some(Duration::from_secs(7 * 86_400)),
+            max_tokens: 5000,
+            tool: Some("codex".into()),
+            agent_folders: Some(vec!["~/a".into(), "/b".into()]),
+        };
+        assert_eq!((settings, warnings), (expected, vec![]));
+        let never = read(r#"{"spawner":{"interactive":{"session_expiry_days":null}}}"#);
+        assert_eq!(never, (Settings { session_expiry: None, ..Settings::default() }, vec![]));
+        for text in ["{}", "[]", r#"{"spawner":null}"#, r#"{"spawner":{"interactive":{}}}"#] {
+            assert_eq!(read(text), (Settings::default(), vec![]), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_mistake_in_the_config_is_told_and_the_default_used() {
+        let (settings, warnings) = read("{");
+        assert_eq!(settings, Settings::default());
+        assert!(
+            matches!(&warnings[..], [text] if text.contains("is not JSON") && text.contains("line 1")),
+            "{warnings:?}"
+        );
+        for (key, value) in [("session_expiry_days", "-1"), ("session_expiry_days", "\"x\""), ("max_tokens", "0")] {
+            let (settings, warnings) = read(&format!(r#"{{"spawner":{{"interactive":{{"{key}":{value}}}}}}}"#));
+            assert_eq!(settings, Settings::default());
+            assert!(matches!(&warnings[..], [text] if text.contains(key)), "{warnings:?}");
+        }
+    }
+
+    #[test]
+    fn a_projects_config_stands_in_place_of_the_users() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let (project, home) = (folder.path().join("project"), folder.path().join("home"));
+        fs::create_dir_all(&project).expect("room");
+        assert_eq!(config_file(&project, &home), home.join("config.json"));
+        fs::create_dir(project.join(".aurora")).expect("room");
+        assert_eq!(config_file(&project, &home), project.join(".aurora/config.json"), "even if it has none");
+        assert_eq!(Settings::read(&project.join(".aurora/config.json")), (Settings::default(), vec![]));
+    }
+}

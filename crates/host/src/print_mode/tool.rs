@@ -1,0 +1,226 @@
+//! Which program runs the turns of a conversation.
+
+use std::collections::BTreeMap;
+use std::ffi::OsStr;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use coven_domain::harness::{Harness, Program};
+use coven_domain::print_mode::{self, PrintMode};
+
+use crate::program;
+
+const TOOL_VARIABLE: &str = "AURORA_SPAWN_TOOL";
+/// Taken if nothing else is said and it is installed.
+const FIRST_CHOICE: &str = "claude";
+const GRACE_SECONDS: f64 = 5.0;
+
+/// A harness whose program was found, with its print mode.
+#[derive(Debug, Clone, PartialEq)]
+pub struct PrintHarness {
+    pub id: String,
+    pub label: String,
+    pub program: PathBuf,
+    pub mode: PrintMode,
+    /// Variables to add to the environment.
+    pub env: BTreeMap<String, String>,
+    /// Between SIGTERM and SIGKILL.
+    pub grace: Duration,
+}
+
+impl PrintHarness {
+    /// Whether a later turn needs only the new message.
+    pub fn can_resume(&self) -> bool {
+        self.mode.can_resume()
+    }
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum ToolError {
+    #[error("Tool '{tool}' not found in PATH{}", hint.as_ref().map(|hint| format!("; {hint}")).unwrap_or_default())]
+    NotFound { tool: String, hint: Option<String> },
+    #[error("Tool '{tool}' cannot answer a single prompt; describe how in harnesses.{tool}.print of the config")]
+    NoPrintMode { tool: String },
+    #[error(
+        "no agent is installed that can answer; install one of {}, or name a program with {TOOL_VARIABLE}",
+        known.join(", ")
+    )]
+    NoneInstalled { known: Vec<String> },
+}
+
+/// The tool that the user named: by the environment, else by the config's `spawner.tool`.
+pub fn wanted_tool(configured: Option<&str>) -> Option<String> {
+    let named = std::env::var(TOOL_VARIABLE).ok().filter(|tool| !tool.is_empty());
+    named.or_else(|| configured.filter(|tool| !tool.is_empty()).map(str::to_owned))
+}
+
+/// The wanted tool: a harness by its id, else any program, which then gets `-p`, the prompt on standard input and
+/// answers in plain text. Without a wish: claude, else the first that is installed.
+pub fn choose(wanted: Option<&str>, harnesses: &[Harness], path: Option<&OsStr>) -> Result<PrintHarness, ToolError> {
+    let candidates = candidates(harnesses);
+    let Some(tool) = wanted else {
+        let first = candidates.iter().filter(|one| one.id == FIRST_CHOICE);
+        let others = candidates.iter().filter(|one| one.id != FIRST_CHOICE);
+        let known = || candidates.iter().map(|one| one.id.clone()).collect();
+        return first
+            .chain(others)
+            .find_map(|one| one.found(path))
+            .ok_or_else(|| ToolError::NoneInstalled { known: known() });
+    };
+    if let Some(candidate) = candidates.iter().find(|one| one.id == tool) {
+        let not_found = || ToolError::NotFound { tool: tool.to_owned(), hint: candidate.hint.clone() };
+        return candidate.found(path).ok_or_else(not_found);
+    }
+    if harnesses.iter().any(|harness| harness.id == tool) {
+        return Err(ToolError::NoPrintMode { tool: tool.to_owned() });
+    }
+    let file = program::find(tool, path).ok_or_else(|| ToolError::NotFound { tool: tool.to_owned(), hint: None })?;
+    Ok(any_program(tool, file, &candidates))
+}
+
+/// A program that no harness names. One that lies elsewhere under a harness's name is that harness.
+fn any_program(tool: &str, file: PathBuf, candidates: &[Candidate]) -> PrintHarness {
+    let name = Path::new(tool).file_name().map_or_else(|| tool.into(), OsStr::to_string_lossy).into_owned();
+    if let Some(candidate) = candidates.iter().find(|one| one.id == name) {
+        return candidate.at(file);
+    }
+    let mode = PrintMode { args: vec!["-p".to_owned()], ..PrintMode::default() };
+    let grace = Duration::from_secs_f64(GRACE_SECONDS);
+    PrintHarness { id: tool.to_owned(), label: name, program: file, mode, env: BTreeMap::new(), grace }
+}
+
+/// Something that can run a turn, if its program is there.
+struct Candidate {
+    id: String,
+    label: String,
+    program: String,
+    mode: PrintMode,
+    env: BTreeMap<String, String>,
+    grace_seconds: f64,
+    hint: Option<String>,
+}
+
+impl Candidate {
+    fn found(&self, path: Option<&OsStr>) -> Option<PrintHarness> {
+        program::find(&self.program, path).map(|file| self.at(file))
+    }
+
+    fn at(&self, program: PathBuf) -> PrintHarness {
+        PrintHarness {
+            id: self.id.clone(),
+            label: self.label.clone(),
+            program,
+            mode: self.mode.clone(),
+            env: self.env.clone(),
+            grace: Duration::from_secs_f64(self.grace_seconds),
+        }
+    }
+}
+
+/// Harnesses with a print mode, then the print modes that belong to no harness.
+fn candidates(harnesses: &[Harness]) -> Vec<Candidate> {
+    let mut candidates: Vec<Candidate> = harnesses.iter().filter_map(candidate).collect();
+    for id in print_mode::KNOWN {
+        if let Some(mode) = print_mode::known(id)
+            && !harnesses.iter().any(|harness| harness.id == *id)
+        {
+            candidates.push(Candidate {
+                id: (*id).to_owned(),
+                label: (*id).to_owned(),
+                program: (*id).to_owned(),
+                mode,
+                env: BTreeMap::new(),
+                grace_seconds: GRACE_SECONDS,
+                hint: None,
+            });
+        }
+    }
+    candidates
+}
+
+fn candidate(harness: &Harness) -> Option<Candidate> {
+    let Program::Named(program) = &harness.program else { return None };
+    Some(Candidate {
+        id: harness.id.clone(),
+        label: harness.label.clone(),
+        program: program.clone(),
+        mode: harness.print.clone()?,
+        env: harness.env.clone(),
+        grace_seconds: harness.grace_seconds.unwrap_or(GRACE_SECONDS),
+        hint: Some(harness.install_hint.clone()),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::os::unix::fs::PermissionsExt as _;
+
+    use coven_domain::harness::{HarnessConfig, all};
+    use coven_domain::print_mode::PrintFormat;
+
+    use super::*;
+
+    /// A folder for PATH with programs of these names.
+    fn installed(names: &[&str]) -> tempfile::TempDir {
+        let folder = tempfile::tempdir().expect("a folder");
+        for name in names {
+            fs::write(folder.path().join(name), "").expect("room");
+            fs::set_permissions(folder.path().join(name), fs::Permissions::from_mode(0o755)).expect("ours");
+        }
+        folder
+    }
+
+    fn chosen(wanted: Option<&str>, names: &[&str]) -> Result<String, ToolError> {
+        let folder = installed(names);
+        let path = Some(folder.path().as_os_str());
+        choose(wanted, &all(&BTreeMap::new()), path).map(|harness| harness.id)
+    }
+
+    #[test]
+    fn without_a_wish_it_is_claude_or_the_first_that_is_installed() {
+        assert_eq!(chosen(None, &["qwen", "codex", "claude"]), Ok("claude".to_owned()));
+        assert_eq!(chosen(None, &["qwen", "codex"]), Ok("codex".to_owned()));
+        assert_eq!(chosen(None, &["qwen"]), Ok("qwen".to_owned()));
+        let error = chosen(None, &["vim"]).expect_err("no agent").to_string();
+        assert!(error.contains("claude, codex") && error.contains("AURORA_SPAWN_TOOL"), "{error}");
+    }
+
+    #[test]
+    fn a_wish_is_a_harness_or_any_program() {
+        assert_eq!(chosen(Some("gemini"), &["claude", "gemini"]), Ok("gemini".to_owned()));
+        assert_eq!(chosen(Some("mine"), &["claude", "mine"]), Ok("mine".to_owned()));
+        let missing = chosen(Some("mine"), &["claude"]).expect_err("not there").to_string();
+        assert_eq!(missing, "Tool 'mine' not found in PATH");
+        let missing = chosen(Some("claude"), &[]).expect_err("not there").to_string();
+        assert_eq!(
+            missing,
+            "Tool 'claude' not found in PATH; install it with: npm install -g @anthropic-ai/claude-code"
+        );
+        assert_eq!(chosen(Some("shell"), &[]), Err(ToolError::NoPrintMode { tool: "shell".into() }));
+    }
+
+    #[test]
+    fn a_path_is_taken_as_it_is_and_its_name_tells_how_it_prints() {
+        let folder = installed(&["claude", "mine"]);
+        let choose = |name: &str| {
+            let tool = folder.path().join(name);
+            choose(tool.to_str(), &all(&BTreeMap::new()), None).expect("it is there")
+        };
+        assert_eq!(choose("claude").mode.format, PrintFormat::ClaudeJson);
+        let mine = choose("mine");
+        assert_eq!((mine.mode.args, mine.mode.format), (vec!["-p".to_owned()], PrintFormat::Text));
+    }
+
+    #[test]
+    fn the_config_says_how_another_program_prints() {
+        let entry: HarnessConfig =
+            serde_json::from_str(r#"{"program":"own","print":{"args":["ask"],"prompt":"argument"}}"#)
+                .expect("an entry");
+        let harnesses = all(&BTreeMap::from([("mine".to_owned(), entry)]));
+        let folder = installed(&["own"]);
+        let mine = choose(Some("mine"), &harnesses, Some(folder.path().as_os_str())).expect("it is there");
+        assert_eq!(mine.mode.args, ["ask"]);
+        assert!(!mine.can_resume());
+    }
+}

@@ -1,0 +1,91 @@
+//! The harness's own session: found in what it prints, or chosen by us, and gone on with.
+
+use std::path::PathBuf;
+
+use coven_domain::print_mode::{OwnAgents, PrintFormat};
+use coven_host::agent_definitions::AgentDefinition;
+use coven_host::print_mode::{PrintHarness, TurnDone, Usage, run_turn};
+
+use crate::stand::{Stand, never};
+
+fn words(words: &[&str]) -> Vec<String> {
+    words.iter().map(|word| (*word).to_owned()).collect()
+}
+
+fn turn(stand: &Stand, harness: &PrintHarness, session: Option<&str>, agent: Option<&AgentDefinition>) -> TurnDone {
+    let mut spec = stand.spec(harness, "hello");
+    (spec.session, spec.agent) = (session, agent);
+    run_turn(&spec, |_| {}, &never()).expect("an answer")
+}
+
+#[test]
+fn the_id_and_the_real_counts_are_found_in_the_stream() {
+    let stand = Stand::new();
+    let lines = [
+        r#"{"type":"system","session_id":"s-1"}"#,
+        r#"{"type":"assistant","message":{"content":[{"type":"text","text":"answer"}]},"session_id":"s-1"}"#,
+        r#"{"type":"result","session_id":"s-1","usage":{"input_tokens":11,"output_tokens":7}}"#,
+    ];
+    let mut harness = stand.harness(&format!("cat >/dev/null; echo '{}'", lines.join("'; echo '")));
+    harness.mode.format = PrintFormat::ClaudeJson;
+    let done = turn(&stand, &harness, None, None);
+    assert_eq!(done.text, "answer");
+    assert_eq!(done.harness_session.as_deref(), Some("s-1"));
+    assert_eq!(done.usage, Some(Usage { input: 11, output: 7 }));
+}
+
+#[test]
+fn a_later_turn_gets_the_id_and_only_the_new_message() {
+    let stand = Stand::new();
+    let mut harness = stand.harness("unused");
+    harness.mode.args = words(&["-c", "echo first $(cat)"]);
+    harness.mode.resume = Some(words(&["-c", "echo $1 $(cat)", "sh", "{session}"]));
+    assert_eq!(turn(&stand, &harness, None, None).text, "first hello");
+    assert_eq!(turn(&stand, &harness, Some("s-1"), None).text, "s-1 hello");
+}
+
+#[test]
+fn where_we_choose_the_id_it_is_a_new_one_each_time_and_kept() {
+    let stand = Stand::new();
+    let mut harness = stand.harness("unused");
+    harness.mode.args = words(&["-c", "echo $1", "sh", "{session}"]);
+    harness.mode.resume = Some(words(&["-c", "echo again $1", "sh", "{session}"]));
+    let (first, other) = (turn(&stand, &harness, None, None), turn(&stand, &harness, None, None));
+    assert_eq!(first.harness_session.as_deref(), Some(first.text.as_str()));
+    assert_ne!(first.text, other.text);
+    let id = first.text;
+    let again = turn(&stand, &harness, Some(&id), None);
+    assert_eq!((again.text, again.harness_session), (format!("again {id}"), Some(id)));
+}
+
+#[test]
+fn an_id_that_would_be_a_flag_is_refused() {
+    let stand = Stand::new();
+    let harness = stand.harness("echo answer");
+    let mut spec = stand.spec(&harness, "hello");
+    spec.session = Some("--allow-all");
+    let error = run_turn(&spec, |_| {}, &never()).expect_err("no id");
+    assert_eq!(error.to_string(), "\"--allow-all\" cannot be the session of an agent");
+}
+
+#[test]
+fn an_agent_is_named_where_the_harness_knows_it_and_told_elsewhere() {
+    let stand = Stand::new();
+    let mut harness = stand.harness("unused");
+    harness.mode.args = words(&["-c", "echo \"[$*]\" $(cat)", "sh"]);
+    harness.mode.own_agents =
+        Some(OwnAgents { folder: ".own/agents".to_owned(), args: words(&["--agent", "{agent}"]) });
+    let agent = |folder: &str| AgentDefinition {
+        id: "qa-test".to_owned(),
+        name: "QA-Test".to_owned(),
+        role: "Tester".to_owned(),
+        goal: "Tests".to_owned(),
+        instructions: "You test.".to_owned(),
+        file: PathBuf::from("/home/u").join(folder).join("qa.md"),
+        folder: Some(PathBuf::from(folder)),
+    };
+    assert_eq!(turn(&stand, &harness, None, Some(&agent(".own/agents"))).text, "[--agent QA-Test] hello");
+    assert_eq!(turn(&stand, &harness, None, Some(&agent(".claude/agents"))).text, "[] You test. hello");
+    harness.mode.instructions = Some(words(&["--system", "{instructions}"]));
+    assert_eq!(turn(&stand, &harness, None, Some(&agent(".claude/agents"))).text, "[--system You test.] hello");
+}

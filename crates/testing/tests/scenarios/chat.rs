@@ -1,0 +1,270 @@
+//! Conversations: `coven spawn` and `aur spawn` against the binaries, with small scripts as agents. No daemon runs.
+
+use std::fs;
+use std::io::Write;
+use std::os::unix::fs::PermissionsExt;
+use std::path::PathBuf;
+use std::process::{Child, Command, Stdio};
+
+use coven_testing::{Ran, TestHome, TestTerminal, eventually, wait_until};
+use serde_json::{Value, json};
+
+/// Says how much it was told, and the last word of it.
+const ECHO: &str = "p=$(cat); printf 'heard %s: %s' \"$(printf %s \"$p\" | wc -c)\" \"${p##* }\"";
+
+/// A home with a script as the tool for turns.
+fn home_with(script: &str) -> TestHome {
+    let mut home = TestHome::new();
+    let tool = home.agents().join("tool");
+    fs::write(&tool, format!("#!/bin/sh\n{script}\n")).expect("room on disk");
+    fs::set_permissions(&tool, fs::Permissions::from_mode(0o755)).expect("ours");
+    home.env.push(("AURORA_SPAWN_TOOL".to_owned(), tool.display().to_string()));
+    home
+}
+
+fn file(home: &TestHome, id: &str) -> PathBuf {
+    home.user().join(format!(".aurora/spawn/sessions/{id}.jsonl"))
+}
+
+fn lines(home: &TestHome, id: &str) -> Vec<Value> {
+    let text = fs::read_to_string(file(home, id)).expect("a file");
+    text.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect()
+}
+
+fn say(home: &TestHome, args: &[&str], typed: &str) -> Ran {
+    home.coven_with_input(&[&["spawn"], args].concat(), typed.as_bytes())
+}
+
+fn listed(home: &TestHome, args: &[&str]) -> Vec<Value> {
+    home.json(&[&["spawn", "--list-sessions", "--json"], args].concat())
+}
+
+#[test]
+fn chat_01_a_new_conversation_has_an_id_and_a_file_with_its_metadata() {
+    let home = home_with(ECHO);
+    say(&home, &["--interactive"], "").done();
+    let id = listed(&home, &[])[0]["session_id"].as_str().expect("an id").to_owned();
+    let first = &lines(&home, &id)[0];
+    assert_eq!(
+        (&first["type"], &first["session_id"], &first["status"]),
+        (&json!("metadata"), &json!(id), &json!("active"))
+    );
+    assert!(first["created_at"].as_str().is_some_and(|at| at.ends_with('Z')) && first["agent"].is_null(), "{first}");
+    assert_eq!(fs::metadata(file(&home, &id)).expect("there").permissions().mode() & 0o777, 0o600);
+}
+
+#[test]
+fn chat_02_chat_10_an_exchange_is_appended_as_two_lines() {
+    let home = home_with(ECHO);
+    let ran = say(&home, &["-i", "--session", "s"], "hello world\n");
+    assert_eq!(ran.stdout, "heard 11: world\n");
+    let lines = lines(&home, "s");
+    let kinds: Vec<&str> = lines.iter().map(|line| line["type"].as_str().expect("a type")).collect();
+    assert_eq!(kinds, ["metadata", "turn", "turn", "status"]);
+    assert_eq!((&lines[1]["role"], &lines[1]["content"]), (&json!("user"), &json!("hello world")));
+    assert_eq!((&lines[2]["role"], &lines[2]["content"]), (&json!("assistant"), &json!("heard 11: world")));
+    assert!(lines[2]["timestamp"].is_string() && lines[2]["tokens"].is_u64(), "{}", lines[2]);
+}
+
+#[test]
+fn chat_03_a_resumed_conversation_knows_what_was_said() {
+    let home = home_with("cat");
+    say(&home, &["-i", "--session", "s"], "one\n").done();
+    let ran = say(&home, &["--resume", "s"], "two\n");
+    assert!(ran.stderr.contains("Resuming completed session"), "{}", ran.stderr);
+    assert_eq!(ran.stdout, "User: one\n\nAssistant: one\n\nUser: two\n");
+    let missing = say(&home, &["--resume", "nope"], "").refused(1);
+    assert!(missing.contains("Session not found: nope") && missing.contains('s'), "{missing}");
+}
+
+#[test]
+fn chat_04_chat_05_chat_06_the_list_shows_the_most_recent_first_and_can_be_filtered() {
+    let home = home_with(ECHO);
+    let agents = home.user().join(".claude/agents");
+    fs::create_dir_all(&agents).expect("room on disk");
+    fs::write(agents.join("qa.md"), "---\nname: qa-test\ndescription: Tests\n---\nYou test.\n").expect("room on disk");
+    say(&home, &["-i", "--session", "first"], "a\n").done();
+    say(&home, &["-i", "--session", "second", "--agent", "qa-test"], "/exit\n").done();
+    let ids: Vec<Value> = listed(&home, &[]).into_iter().map(|mut it| it["session_id"].take()).collect();
+    assert_eq!(ids, ["second", "first"]);
+    let of_agent = listed(&home, &["--agent", "qa-test"]);
+    assert_eq!((of_agent.len(), &of_agent[0]["turn_count"]), (1, &json!(0)));
+    assert_eq!(listed(&home, &["--status", "completed"]).len(), 2);
+    assert_eq!(listed(&home, &["--status", "active"]).len(), 0);
+    let table = home.coven(&["spawn", "--list-sessions"]).done();
+    assert!(table.starts_with("SESSION_ID") && table.contains("qa-test"), "{table}");
+    let unknown = say(&home, &["-i", "--agent", "qa-tets"], "").refused(1);
+    assert!(unknown.contains("qa-test"), "{unknown}");
+}
+
+#[test]
+fn chat_07_a_conversation_is_deleted_after_asking() {
+    let home = home_with(ECHO);
+    say(&home, &["-i", "--session", "s"], "a\n").done();
+    say(&home, &["--delete-session", "s"], "").refused(2);
+    let mut terminal = TestTerminal::open(&home, &["spawn", "--delete-session", "s"]);
+    terminal.shows("Delete session 's'? [y/N]");
+    terminal.types("y\n");
+    terminal.shows("Session 's' deleted");
+    assert_eq!(terminal.wait(), 0);
+    assert_eq!(listed(&home, &[]).len(), 0);
+    say(&home, &["--delete-session", "s", "--yes"], "").refused(1);
+}
+
+#[test]
+fn chat_08_chat_09_old_conversations_are_cleaned_by_hand_and_at_the_start() {
+    let home = home_with(ECHO);
+    for id in ["old", "new"] {
+        say(&home, &["-i", "--session", id], "a\n").done();
+    }
+    let age = |id: &str| {
+        let long_ago = std::time::SystemTime::now() - std::time::Duration::from_secs(40 * 86_400);
+        fs::File::options().append(true).open(file(&home, id)).and_then(|it| it.set_modified(long_ago)).expect("ours");
+    };
+    age("old");
+    assert_eq!(say(&home, &["--clean-sessions", "30"], "").done(), "1 sessions deleted\n");
+    assert!(!file(&home, "old").exists() && file(&home, "new").exists());
+    age("new");
+    // Something to wait for, so that what runs beside it is done.
+    let mut asker = Typist::start(&home, &["-i", "--session", "next"]);
+    wait_until("the old one is gone", || !file(&home, "new").exists());
+    asker.leave();
+    let log = fs::read_to_string(home.user().join(".aurora/spawn/cleanup.log")).expect("a log");
+    assert!(log.contains("deleted old") && log.contains("deleted new"), "{log}");
+}
+
+#[test]
+fn chat_11_chat_12_damage_is_explained_and_can_be_recovered_or_deleted() {
+    let home = home_with(ECHO);
+    say(&home, &["-i", "--session", "s"], "a\n").done();
+    let whole = fs::read_to_string(file(&home, "s")).expect("a file");
+    let damaged = whole.replacen("{\"type\":\"turn\"", "{\"type\":turn\"", 1);
+    fs::write(file(&home, "s"), &damaged).expect("room on disk");
+    let refusal = say(&home, &["--resume", "s"], "").refused(1);
+    assert!(refusal.contains("line 2") && refusal.contains("--recover"), "{refusal}");
+    let ran = say(&home, &["--resume", "s", "--recover"], "");
+    assert!(ran.code == 0 && ran.stderr.contains("1 lost"), "{ran:?}");
+    fs::write(file(&home, "s"), &damaged).expect("room on disk");
+    say(&home, &["--resume", "s", "--delete-damaged"], "").refused(1);
+    assert!(!file(&home, "s").exists());
+    // Half a line, as a crash leaves it, is no damage.
+    fs::write(file(&home, "s"), &whole[..whole.len() - 20]).expect("room on disk");
+    let ran = say(&home, &["--resume", "s"], "b\n");
+    assert!(ran.code == 0 && ran.stderr.contains("not saved whole"), "{ran:?}");
+}
+
+#[test]
+fn chat_13_a_second_writer_that_will_not_wait_is_told() {
+    let home = home_with(ECHO);
+    say(&home, &["-i", "--session", "s"], "a\n").done();
+    let held = fs::File::options().append(true).open(file(&home, "s")).expect("a file");
+    held.lock().expect("nobody holds it");
+    let refusal = say(&home, &["--resume", "s", "--no-wait"], "b\n");
+    assert!(refusal.code == 4 && refusal.stderr.contains("another process is writing"), "{refusal:?}");
+    let mut waits = Typist::start(&home, &["--resume", "s"]);
+    waits.types("c\n");
+    wait_until("its answer waits to be saved", || waits.heard().contains("waiting"));
+    held.unlock().expect("ours");
+    waits.leave();
+    assert!(lines(&home, "s").iter().any(|line| line["content"] == "c"));
+}
+
+#[test]
+fn chat_14_a_conversation_that_is_in_use_can_be_read_and_not_deleted() {
+    let home = home_with(ECHO);
+    let mut open = Typist::start(&home, &["-i", "--session", "s"]);
+    open.types("hello\n");
+    wait_until("the turn is saved", || lines(&home, "s").len() == 3);
+    assert_eq!(listed(&home, &["--status", "active"])[0]["turn_count"], 2);
+    let refusal = say(&home, &["--delete-session", "s", "--yes"], "").refused(4);
+    assert!(refusal.contains("open in another process"), "{refusal}");
+    open.leave();
+}
+
+#[test]
+fn a_turn_that_fails_is_not_added_and_can_be_repeated() {
+    let home = home_with("cat > /dev/null; test -e \"$HOME/ok\" || { echo 'forbidden' >&2; exit 3; }; echo fine");
+    let ran = say(&home, &["-i", "--session", "s"], "hello\n/exit\n");
+    assert!(ran.stderr.contains("exit status: 3") && ran.stderr.contains("/retry"), "{}", ran.stderr);
+    assert_eq!(lines(&home, "s").len(), 2, "metadata and status");
+    let mut typist = Typist::start(&home, &["--resume", "s"]);
+    typist.types("hello\n");
+    wait_until("it failed", || typist.heard().contains("/retry"));
+    fs::write(home.user().join("ok"), "").expect("room on disk");
+    typist.types("/retry\n");
+    wait_until("the turn is saved", || lines(&home, "s").iter().any(|line| line["content"] == "fine"));
+    typist.leave();
+}
+
+#[test]
+fn ctrl_c_ends_the_turn_and_keeps_what_came() {
+    let home = home_with("cat > /dev/null; echo partial; sleep 1000");
+    let mut terminal = TestTerminal::open(&home, &["spawn", "-i", "--session", "s"]);
+    terminal.shows("spawn>");
+    terminal.types("go\r");
+    terminal.shows("partial");
+    terminal.types("\x03");
+    terminal.shows("Interrupted. Returning to prompt.");
+    terminal.types("/exit\r");
+    assert_eq!(terminal.wait(), 0);
+    let answer = &lines(&home, "s")[2];
+    assert_eq!((&answer["content"], &answer["interrupted"]), (&json!("partial"), &json!(true)));
+}
+
+#[test]
+fn aur_is_another_name_for_it() {
+    let home = home_with(ECHO);
+    let coven = home.command(&["--version"]).get_program().to_owned();
+    let aur = PathBuf::from(coven).with_file_name("aur");
+    let run = |args: &[&str]| {
+        let mut command = Command::new(&aur);
+        command
+            .args(args)
+            .env_clear()
+            .envs(home.command(&[]).get_envs().filter_map(|(name, value)| Some((name, value?))));
+        Ran::from(command.stdin(Stdio::null()).output().expect("aur runs"))
+    };
+    run(&["spawn", "-i", "--session", "s"]).done();
+    assert!(run(&["spawn", "--list-sessions"]).done().contains('s'));
+    assert_eq!(run(&["dance"]).code, 2);
+}
+
+/// Somebody who types into a conversation through a pipe.
+struct Typist {
+    child: Child,
+    heard: PathBuf,
+}
+
+impl Typist {
+    fn start(home: &TestHome, args: &[&str]) -> Self {
+        let heard = home.folder().join("heard");
+        let out = fs::File::create(&heard).expect("room on disk");
+        let mut command = home.command(&[&["spawn"], args].concat());
+        command.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(out);
+        let mut this = Self { child: command.spawn().expect("coven runs"), heard };
+        eventually("it greets", || this.heard().contains("/help").then_some(()));
+        this.types("");
+        this
+    }
+
+    fn heard(&self) -> String {
+        fs::read_to_string(&self.heard).unwrap_or_default()
+    }
+
+    fn types(&mut self, text: &str) {
+        self.child.stdin.as_mut().expect("open").write_all(text.as_bytes()).expect("it reads");
+    }
+
+    fn leave(&mut self) {
+        drop(self.child.stdin.take());
+        assert!(self.child.wait().expect("our child").success());
+    }
+}
+
+impl Drop for Typist {
+    fn drop(&mut self) {
+        // Does nothing to one that has ended.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}

@@ -1,0 +1,157 @@
+//! One turn in a process of its own, which remembers nothing of the one before: the hidden task `print-turn`.
+
+use std::ffi::OsString;
+use std::io::{self, Read, Write};
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::time::{Duration, Instant};
+
+use clap::Args;
+use coven_domain::harness;
+use coven_host::agent_definitions::AgentDefinition;
+use coven_host::print_mode::{self, Cancel, TurnError, TurnSpec, TurnStatus, Usage, run_turn};
+use serde::{Deserialize, Serialize};
+
+use super::super::Outcome;
+
+/// No turn of a trial takes so long unless it hangs.
+const TIMEOUT: Duration = Duration::from_secs(180);
+
+/// The prompt comes on standard input; SIGINT cancels the turn, as it does for a person.
+#[derive(Debug, Args)]
+pub struct PrintTurnArgs {
+    /// The agent's program.
+    tool: OsString,
+    /// Its own session to go on with.
+    #[arg(long)]
+    session: Option<String>,
+    /// What its earlier turns took, input and output.
+    #[arg(long, num_args = 2)]
+    used_before: Option<Vec<u64>>,
+    /// What an agent is told besides.
+    #[arg(long)]
+    instructions: Option<String>,
+}
+
+/// How it went, as one line of JSON.
+#[derive(Debug, Default, Serialize, Deserialize)]
+pub struct Told {
+    pub text: String,
+    pub session: Option<String>,
+    /// Input, output.
+    pub tokens: Option<(u64, u64)>,
+    pub is_interrupted: bool,
+    /// From the start to the first piece of text and to the last.
+    pub text_ms: Option<(u64, u64)>,
+    pub took_ms: u64,
+    pub failure: Option<Failure>,
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+pub struct Failure {
+    pub kind: FailureKind,
+    pub words: String,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub enum FailureKind {
+    /// The agent said so by its exit status.
+    ExitStatus,
+    /// It said so in its output, and nothing else.
+    NoAnswer,
+    PromptTooLong,
+    Other,
+}
+
+pub fn run(args: PrintTurnArgs) -> ExitCode {
+    match turn(args).and_then(|told| Ok(serde_json::to_string(&told)?)) {
+        // Nobody is left to be told if this fails.
+        Ok(line) => writeln!(io::stdout(), "{line}").map_or(ExitCode::FAILURE, |()| ExitCode::SUCCESS),
+        Err(error) => {
+            eprintln!("print-turn: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn turn(args: PrintTurnArgs) -> Outcome<Told> {
+    let mut prompt = String::new();
+    io::stdin().read_to_string(&mut prompt)?;
+    let path = std::env::var_os("PATH");
+    let tool = args.tool.to_str().ok_or("the tool's path is not UTF-8")?;
+    let harness = print_mode::choose(Some(tool), &harness::builtin(), path.as_deref())?;
+    let agent = args.instructions.map(|instructions| AgentDefinition {
+        id: "trial".to_owned(),
+        name: "trial".to_owned(),
+        role: "Trial".to_owned(),
+        goal: "Tries".to_owned(),
+        instructions,
+        file: PathBuf::from("trial.md"),
+        folder: None,
+    });
+    let cancel = Cancel::new()?;
+    cancel_on_interrupt(cancel.clone())?;
+
+    let cwd = std::env::current_dir()?;
+    let session = args.session.as_deref();
+    let used_before = match args.used_before.as_deref() {
+        Some(&[input, output]) => Some(Usage { input, output }),
+        _ => None,
+    };
+    let spec = TurnSpec {
+        harness: &harness,
+        prompt: &prompt,
+        session,
+        used_before,
+        agent: agent.as_ref(),
+        cwd: &cwd,
+        timeout: Some(TIMEOUT),
+    };
+    let started = Instant::now();
+    let millis = || u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX);
+    let mut text_ms = None;
+    let on_text = |_: &str| text_ms = Some((text_ms.map_or_else(millis, |(first, _)| first), millis()));
+    let done = run_turn(&spec, on_text, &cancel);
+    let told = Told { text_ms, took_ms: millis(), ..Told::default() };
+    Ok(match done {
+        Ok(done) => Told {
+            text: done.text,
+            session: done.harness_session,
+            tokens: done.usage.map(|usage| (usage.input, usage.output)),
+            is_interrupted: done.status == TurnStatus::Interrupted,
+            ..told
+        },
+        Err(error) => Told { failure: Some(Failure { kind: kind(&error), words: error.to_string() }), ..told },
+    })
+}
+
+fn kind(error: &TurnError) -> FailureKind {
+    match error {
+        TurnError::Failed { .. } => FailureKind::ExitStatus,
+        TurnError::NoAnswer { .. } => FailureKind::NoAnswer,
+        TurnError::PromptTooLong { .. } => FailureKind::PromptTooLong,
+        TurnError::Missing { .. }
+        | TurnError::NoFolder { .. }
+        | TurnError::Start { .. }
+        | TurnError::BadSession { .. }
+        | TurnError::PromptNul
+        | TurnError::TimedOut { .. }
+        | TurnError::TooLong { .. }
+        | TurnError::Exchange { .. } => FailureKind::Other,
+    }
+}
+
+/// A thread of its own: the turn needs this one.
+fn cancel_on_interrupt(cancel: Cancel) -> Outcome<()> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    let mut interrupts = {
+        let _inside = runtime.enter();
+        tokio::signal::unix::signal(tokio::signal::unix::SignalKind::interrupt())?
+    };
+    // It ends with the process.
+    std::thread::spawn(move || {
+        runtime.block_on(interrupts.recv());
+        cancel.cancel();
+    });
+    Ok(())
+}
