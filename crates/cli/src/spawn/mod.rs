@@ -42,9 +42,9 @@ pub struct Wanted {
 /// What becomes of a file that cannot be read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Damaged {
-    IsAskedAbout,
-    IsRecovered,
-    IsDeleted,
+    Ask,
+    Recover,
+    Delete,
 }
 
 /// A conversation that is open, with everything a turn needs.
@@ -151,32 +151,32 @@ fn resumed(conversations: &Conversations, id: &str, damaged: Damaged) -> Result<
     match conversations.load(&id) {
         Err(ConversationError::NotFound { id }) => Err(report::not_found(conversations, &id)),
         Err(error @ ConversationError::Damaged { .. }) => match choice(&error, damaged)? {
-            Damaged::IsRecovered => {
+            Damaged::Recover => {
                 let done = conversations.recover(&id, clock::now())?;
                 let (kept, lost, original) = (done.kept_lines, done.lost_lines, done.original.display());
                 output::note(format_args!("{kept} lines kept, {lost} lost; the file as it was: {original}"));
                 Ok(conversations.load(&id)?)
             }
-            Damaged::IsDeleted => {
+            Damaged::Delete => {
                 conversations.delete(&id)?;
                 Err(Failure::failed(format!("the damaged session was deleted: {id}"), "Start a new one with -i"))
             }
-            Damaged::IsAskedAbout => Err(error.into()),
+            Damaged::Ask => Err(error.into()),
         },
         loaded => Ok(loaded?),
     }
 }
 
 fn choice(error: &ConversationError, damaged: Damaged) -> Result<Damaged, Failure> {
-    if damaged != Damaged::IsAskedAbout || !io::stdin().is_terminal() {
+    if damaged != Damaged::Ask || !io::stdin().is_terminal() {
         return Ok(damaged);
     }
     failure::say(&wording::plain(&error.to_string()));
     let answer = asked("Recover the good lines, delete it, or leave it? [r/d/N] ")?;
     Ok(match answer.as_str() {
-        "r" | "recover" => Damaged::IsRecovered,
-        "d" | "delete" => Damaged::IsDeleted,
-        _ => Damaged::IsAskedAbout,
+        "r" | "recover" => Damaged::Recover,
+        "d" | "delete" => Damaged::Delete,
+        _ => Damaged::Ask,
     })
 }
 

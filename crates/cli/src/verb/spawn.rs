@@ -90,9 +90,9 @@ pub fn run(args: Args, place: &Place) -> Result<ExitCode, Failure> {
         return Err(Failure::usage("there is nothing to do", "Start a conversation with --interactive"));
     }
     let damaged = match (args.recover, args.delete_damaged) {
-        (true, _) => Damaged::IsRecovered,
-        (false, true) => Damaged::IsDeleted,
-        (false, false) => Damaged::IsAskedAbout,
+        (true, _) => Damaged::Recover,
+        (false, true) => Damaged::Delete,
+        (false, false) => Damaged::Ask,
     };
     spawn::converse(
         conversations,

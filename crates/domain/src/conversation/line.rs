@@ -46,12 +46,14 @@ pub enum Line {
 }
 
 /// The first line.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Metadata {
     pub session_id: String,
     pub agent: Option<String>,
+    #[serde(deserialize_with = "parse::moment")]
     pub created_at: Timestamp,
     /// As it was at the beginning; later ones are lines of their own.
+    #[serde(default = "parse::active", deserialize_with = "parse::status")]
     pub status: ConversationState,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub harness: Option<String>,
@@ -60,14 +62,15 @@ pub struct Metadata {
 }
 
 /// One message: what the user said or what the agent answered.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Turn {
     pub role: Role,
     pub content: String,
+    #[serde(deserialize_with = "parse::moment")]
     pub timestamp: Timestamp,
     pub tokens: Option<u64>,
     /// The answer was cut off by the user.
-    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub interrupted: bool,
     /// The id by which the harness resumes its own session.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -92,8 +95,7 @@ pub struct Usage {
 impl Metadata {
     /// In place of a first line that is lost.
     pub fn rebuilt(session_id: String, created_at: Timestamp) -> Self {
-        let status = ConversationState::Active;
-        Self { session_id, agent: None, created_at, status, harness: None, cwd: None }
+        Self { session_id, agent: None, created_at, status: parse::active(), harness: None, cwd: None }
     }
 }
 

@@ -1,11 +1,15 @@
-//! Reads a line: one pass over the text, fields that nobody knows passed over.
+//! Reads a line. A turn, which is nearly all of a file, is read in one pass; fields that nobody knows are passed over.
 
 use std::borrow::Cow;
 
-use serde::Deserialize;
+use serde::de::{DeserializeOwned, Error};
+use serde::{Deserialize, Deserializer};
 
-use super::{ConversationState, Line, Metadata, Role, Trim, Turn, Usage};
+use super::{ConversationState, Line, Metadata, Trim};
 use crate::Timestamp;
+
+/// How a turn begins as we write it, and as many other programs do.
+const TURN: [&str; 2] = ["{\"type\":\"turn\",", "{\"type\": \"turn\","];
 
 /// Why a line is damaged.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -14,12 +18,6 @@ pub struct BadLine {
     /// From 1, in bytes; none where the line as a whole is wrong.
     pub column: Option<usize>,
     pub why: String,
-}
-
-impl BadLine {
-    fn missing(field: &str) -> Self {
-        Self { column: None, why: format!("missing field `{field}`") }
-    }
 }
 
 impl From<serde_json::Error> for BadLine {
@@ -33,7 +31,13 @@ impl From<serde_json::Error> for BadLine {
     }
 }
 
-#[derive(Deserialize, Clone, Copy)]
+#[derive(Deserialize)]
+struct Typed {
+    #[serde(rename = "type")]
+    kind: Kind,
+}
+
+#[derive(Deserialize)]
 #[serde(rename_all = "lowercase")]
 enum Kind {
     Metadata,
@@ -46,104 +50,91 @@ enum Kind {
     Unknown,
 }
 
-/// Borrowed where the text has no escapes: only then does a `Cow` in an `Option` borrow.
 #[derive(Deserialize)]
-#[serde(transparent)]
-struct Text<'a>(#[serde(borrow)] Cow<'a, str>);
-
-/// All fields of all types: the type may stand anywhere on the line, and a second pass would cost as much as the first.
-#[derive(Deserialize)]
-struct Fields<'a> {
-    #[serde(rename = "type")]
-    kind: Kind,
-    #[serde(borrow)]
-    session_id: Option<Text<'a>>,
-    agent: Option<String>,
-    #[serde(borrow)]
-    created_at: Option<Text<'a>>,
-    status: Option<ConversationState>,
-    harness: Option<String>,
-    cwd: Option<String>,
-    role: Option<Role>,
-    content: Option<String>,
-    #[serde(borrow)]
-    timestamp: Option<Text<'a>>,
-    tokens: Option<u64>,
-    interrupted: Option<bool>,
-    harness_session: Option<String>,
-    usage: Option<Usage>,
-    turns: Option<u64>,
-    kept_first: Option<usize>,
-    kept_last: Option<usize>,
-    dropped: Option<usize>,
-    title: Option<String>,
+struct Status {
+    status: ConversationState,
+    #[serde(deserialize_with = "moment")]
+    timestamp: Timestamp,
 }
 
 #[derive(Deserialize)]
-struct KindOnly {
-    #[serde(rename = "type")]
-    kind: Kind,
+struct Clear {
+    #[serde(deserialize_with = "moment")]
+    timestamp: Timestamp,
+}
+
+#[derive(Deserialize)]
+struct Trimmed {
+    kept_first: usize,
+    kept_last: usize,
+    #[serde(default)]
+    dropped: usize,
+    #[serde(deserialize_with = "moment")]
+    timestamp: Timestamp,
+}
+
+#[derive(Deserialize)]
+struct Rename {
+    title: String,
+    #[serde(deserialize_with = "moment")]
+    timestamp: Timestamp,
 }
 
 pub(super) fn line(text: &str) -> Result<Option<Line>, BadLine> {
+    if TURN.iter().any(|start| text.starts_with(start)) {
+        return fields(text).map(|turn| Some(Line::Turn(turn)));
+    }
     // The parser would take a list for the fields in their order.
     if !text.trim_ascii_start().starts_with('{') {
         return Err(BadLine { column: None, why: "it is not a JSON object".to_owned() });
     }
-    let fields: Fields = match serde_json::from_str(text) {
-        Ok(fields) => fields,
-        // Another type may use our names for something else.
-        Err(error) => {
-            return match serde_json::from_str(text) {
-                Ok(KindOnly { kind: Kind::Unknown }) => Ok(None),
-                _ => Err(error.into()),
-            };
-        }
-    };
-    let timestamp = || moment(fields.timestamp.as_ref(), "timestamp");
-    Ok(Some(match fields.kind {
+    let Typed { kind } = fields(text)?;
+    Ok(Some(match kind {
         Kind::Unknown => return Ok(None),
-        Kind::Turn => Line::Turn(Turn {
-            role: fields.role.ok_or_else(|| BadLine::missing("role"))?,
-            timestamp: timestamp()?,
-            content: fields.content.ok_or_else(|| BadLine::missing("content"))?,
-            tokens: fields.tokens,
-            interrupted: fields.interrupted.unwrap_or(false),
-            harness_session: fields.harness_session,
-            usage: fields.usage,
-            number: fields.turns,
-        }),
-        Kind::Metadata => Line::Metadata(Metadata {
-            session_id: fields.session_id.ok_or_else(|| BadLine::missing("session_id"))?.0.into_owned(),
-            agent: fields.agent,
-            created_at: moment(fields.created_at.as_ref(), "created_at")?,
-            status: fields.status.unwrap_or(ConversationState::Active),
-            harness: fields.harness,
-            cwd: fields.cwd,
-        }),
+        Kind::Turn => Line::Turn(fields(text)?),
+        Kind::Metadata => Line::Metadata(fields::<Metadata>(text)?),
         Kind::Status => {
-            Line::Status { status: fields.status.ok_or_else(|| BadLine::missing("status"))?, timestamp: timestamp()? }
+            let Status { status, timestamp } = fields(text)?;
+            Line::Status { status, timestamp }
         }
-        Kind::Clear => Line::Clear { timestamp: timestamp()? },
-        Kind::Trim => Line::Trim {
-            trim: Trim {
-                kept_first: fields.kept_first.ok_or_else(|| BadLine::missing("kept_first"))?,
-                kept_last: fields.kept_last.ok_or_else(|| BadLine::missing("kept_last"))?,
-                dropped: fields.dropped.unwrap_or(0),
-            },
-            timestamp: timestamp()?,
-        },
+        Kind::Clear => {
+            let Clear { timestamp } = fields(text)?;
+            Line::Clear { timestamp }
+        }
+        Kind::Trim => {
+            let Trimmed { kept_first, kept_last, dropped, timestamp } = fields(text)?;
+            Line::Trim { trim: Trim { kept_first, kept_last, dropped }, timestamp }
+        }
         Kind::Rename => {
-            Line::Rename { timestamp: timestamp()?, title: fields.title.ok_or_else(|| BadLine::missing("title"))? }
+            let Rename { title, timestamp } = fields(text)?;
+            Line::Rename { title, timestamp }
         }
     }))
 }
 
-fn moment(text: Option<&Text<'_>>, field: &str) -> Result<Timestamp, BadLine> {
-    let text = text.ok_or_else(|| BadLine::missing(field))?.0.as_ref();
+fn fields<T: DeserializeOwned>(text: &str) -> Result<T, BadLine> {
+    Ok(serde_json::from_str(text)?)
+}
+
+/// A moment in any of the forms that programs write.
+pub(super) fn moment<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Timestamp, D::Error> {
+    /// Borrowed from the line: there is one on every line.
+    #[derive(Deserialize)]
+    struct Text<'a>(#[serde(borrow)] Cow<'a, str>);
+
+    let Text(text) = Text::deserialize(deserializer)?;
     text.parse()
-        .or_else(|_| without_zone(text))
-        .map_err(|_| BadLine { column: None, why: format!("{field} {text:?} is not a time like 2026-01-14T10:00:00Z") })
+        .or_else(|_| without_zone(&text))
+        .map_err(|_| D::Error::custom(format_args!("{text:?} is not a time like 2026-01-14T10:00:00Z")))
+}
+
+/// A status that may be left open.
+pub(super) fn status<'de, D: Deserializer<'de>>(deserializer: D) -> Result<ConversationState, D::Error> {
+    Ok(Option::deserialize(deserializer)?.unwrap_or_else(active))
+}
+
+pub(super) fn active() -> ConversationState {
+    ConversationState::Active
 }
 
 /// Many programs write UTC without saying so.
@@ -155,6 +146,7 @@ fn without_zone(text: &str) -> Result<Timestamp, jiff::Error> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::conversation::Turn;
 
     fn turn(text: &str) -> Turn {
         match Line::parse(text).expect("sound") {
@@ -173,9 +165,11 @@ mod tests {
             let text = format!(r#"{{"type":"turn","role":"user","content":"hi","timestamp":"{time}"}}"#);
             assert_eq!(turn(&text), plain, "{time}");
         }
-        let bare = r#"{"type":"metadata","session_id":"s","created_at":"2026-01-14T10:00:00Z"}"#;
-        let Ok(Some(Line::Metadata(metadata))) = Line::parse(bare) else { panic!("sound") };
-        assert_eq!((metadata.agent, metadata.status), (None, ConversationState::Active));
+        for more in ["", r#","agent":null,"status":null"#] {
+            let bare = format!(r#"{{"type":"metadata","session_id":"s","created_at":"2026-01-14T10:00:00Z"{more}}}"#);
+            let Ok(Some(Line::Metadata(metadata))) = Line::parse(&bare) else { panic!("sound") };
+            assert_eq!((metadata.agent, metadata.status), (None, ConversationState::Active));
+        }
     }
 
     #[test]

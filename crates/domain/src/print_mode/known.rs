@@ -11,7 +11,7 @@ pub fn known(id: &str) -> Option<PrintMode> {
     let mode = match id {
         "claude" => PrintMode {
             instructions: words(&["--append-system-prompt", "{instructions}"]),
-            own_agents: own_agents(".claude/agents"),
+            own_agents: Some(OwnAgents { folder: ".claude/agents".to_owned(), args: strings(&["--agent", "{agent}"]) }),
             ..resumed_by_flag(
                 PrintFormat::ClaudeJson,
                 &["-p", "--output-format", "stream-json", "--verbose", "--include-partial-messages"],
@@ -26,10 +26,8 @@ pub fn known(id: &str) -> Option<PrintMode> {
             ..PrintMode::default()
         },
         "gemini" => resumed_by_flag(PrintFormat::GeminiJson, &["--output-format", "stream-json"], "--resume"),
-        "opencode" => PrintMode {
-            own_agents: own_agents(".config/opencode/agent"),
-            ..resumed_by_flag(PrintFormat::OpencodeJson, &["run", "--format", "json"], "--session")
-        },
+        // It takes an agent by name too, but not one that is only there for others to call: it then goes on without.
+        "opencode" => resumed_by_flag(PrintFormat::OpencodeJson, &["run", "--format", "json"], "--session"),
         "copilot" => PrintMode {
             args: strings(&["--output-format", "json", "--session-id={session}"]),
             resume: words(&["--output-format", "json", "--resume={session}"]),
@@ -74,10 +72,6 @@ fn resumed_by_flag(format: PrintFormat, args: &[&str], flag: &str) -> PrintMode 
     let mut resume = args.clone();
     resume.extend(strings(&[flag, "{session}"]));
     PrintMode { args, format, resume: Some(resume), ..PrintMode::default() }
-}
-
-fn own_agents(folder: &str) -> Option<OwnAgents> {
-    Some(OwnAgents { folder: folder.to_owned(), args: strings(&["--agent", "{agent}"]) })
 }
 
 fn words(words: &[&str]) -> Option<Vec<String>> {

@@ -147,8 +147,8 @@ impl Answer {
     }
 
     fn heed(&mut self, rules: &Rules, line: &Value, on_text: &mut impl FnMut(&str)) {
-        let ids = rules.session.iter().filter_map(|at| line.pointer(at)?.as_str());
-        if let Some(id) = ids.filter(|id| is_session_id(id)).last() {
+        let id = rules.session.and_then(|at| line.pointer(at)?.as_str());
+        if let Some(id) = id.filter(|id| is_session_id(id)) {
             // The last one counts: some agents give a resumed session a new id.
             self.session = Some(id.to_owned());
         }

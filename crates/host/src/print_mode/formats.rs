@@ -5,8 +5,8 @@ use coven_domain::print_mode::PrintFormat;
 /// How to read an agent's lines. Places are JSON pointers.
 #[derive(Debug)]
 pub struct Rules {
-    /// Where the id of the agent's session may stand, in any line.
-    pub session: &'static [&'static str],
+    /// Where the id of the agent's session may stand, in any line; none where coven chooses it.
+    pub session: Option<&'static str>,
     pub text: &'static [TextRule],
     /// Lines behind which an answer goes on as a new paragraph.
     pub breaks: &'static [When],
@@ -93,7 +93,7 @@ pub fn rules(format: PrintFormat) -> Option<&'static Rules> {
 use Condition::{Is, IsTrue, Lacks};
 
 static CLAUDE: Rules = Rules {
-    session: &["/session_id"],
+    session: Some("/session_id"),
     text: CLAUDE_TEXT,
     breaks: &[],
     usage: &[UsageRule {
@@ -121,7 +121,7 @@ const CLAUDE_TEXT: &[TextRule] = &[
 
 /// Claude's lines, but its result counts the whole session.
 static QWEN: Rules = Rules {
-    session: &["/session_id"],
+    session: Some("/session_id"),
     text: CLAUDE_TEXT,
     breaks: &[],
     usage: &[UsageRule {
@@ -134,7 +134,7 @@ static QWEN: Rules = Rules {
 };
 
 static CODEX: Rules = Rules {
-    session: &["/thread_id"],
+    session: Some("/thread_id"),
     text: &[TextRule {
         when: &[Is("/type", "item.completed"), Is("/item/type", "agent_message")],
         at: Place::At("/item/text"),
@@ -154,7 +154,7 @@ static CODEX: Rules = Rules {
 };
 
 static COPILOT: Rules = Rules {
-    session: &["/sessionId"],
+    session: Some("/sessionId"),
     text: &[
         TextRule {
             when: &[Is("/type", "assistant.message_delta"), Lacks("/data/parentToolCallId")],
@@ -173,7 +173,7 @@ static COPILOT: Rules = Rules {
 };
 
 static GEMINI: Rules = Rules {
-    session: &["/session_id"],
+    session: Some("/session_id"),
     text: &[TextRule {
         when: &[Is("/type", "message"), Is("/role", "assistant")],
         at: Place::At("/content"),
@@ -193,7 +193,7 @@ static GEMINI: Rules = Rules {
 };
 
 static GOOSE: Rules = Rules {
-    session: &[],
+    session: None,
     text: &[TextRule {
         when: &[Is("/type", "message"), Is("/message/role", "assistant")],
         at: Place::Each("/message/content", "text", "/text"),
@@ -210,7 +210,7 @@ static GOOSE: Rules = Rules {
 };
 
 static KIMI: Rules = Rules {
-    session: &["/session_id"],
+    session: Some("/session_id"),
     text: &[TextRule { when: &[Is("/role", "assistant")], at: Place::At("/content"), kind: Kind::Whole }],
     breaks: &[],
     usage: &[],
@@ -218,7 +218,7 @@ static KIMI: Rules = Rules {
 };
 
 static OPENCODE: Rules = Rules {
-    session: &["/sessionID"],
+    session: Some("/sessionID"),
     text: &[TextRule { when: &[Is("/type", "text")], at: Place::At("/part/text"), kind: Kind::Whole }],
     breaks: &[],
     usage: &[UsageRule {
@@ -231,7 +231,7 @@ static OPENCODE: Rules = Rules {
 };
 
 static PI: Rules = Rules {
-    session: &[],
+    session: None,
     text: &[
         TextRule {
             when: &[Is("/type", "message_update"), Is("/assistantMessageEvent/type", "text_delta")],
@@ -255,7 +255,7 @@ static PI: Rules = Rules {
 };
 
 static VIBE: Rules = Rules {
-    session: &["/sessionId"],
+    session: Some("/sessionId"),
     text: &[TextRule {
         when: &[Is("/type", "message"), Is("/role", "assistant")],
         at: Place::Each("/content", "text", "/text"),

@@ -1,9 +1,13 @@
 //! One agent in print mode: asked, resumed in a new process, streamed, given a long prompt, cancelled, failed.
 
+use std::collections::BTreeSet;
+use std::fs;
 use std::io::Write as _;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
+
+use coven_domain::print_mode;
 
 use super::super::coven::Coven;
 use super::super::process_table;
@@ -16,15 +20,24 @@ use super::turn::{FailureKind, Told};
 
 /// Some agents need most of a minute to start on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(120);
-/// What an agent is told; it must reach the model.
-const INSTRUCTIONS: &str = "You are an inspector of type 4711-b.";
-const MARK: &str = "4711-b";
+/// An agent that every tool but its owner must be told about, and one that Claude finds by itself. What they are told
+/// must reach the model.
+const STRANGER: Definition = Definition { id: "stranger", folder: ".codex/agents", mark: "inspector-4711" };
+const OWN: Definition = Definition { id: "own", folder: ".claude/agents", mark: "inspector-4712" };
 /// How long the answer of the stub takes: so many pieces, so many milliseconds apart.
 const PIECES: u64 = 8;
 const APART_MS: u64 = 250;
 
 /// As long as the longest conversation that coven sends by default. Some agents refuse much more by themselves.
 const LONG_PROMPT: usize = 400_000;
+
+struct Definition {
+    id: &'static str,
+    /// Below the user's home.
+    folder: &'static str,
+    /// Only its instructions have this word.
+    mark: &'static str,
+}
 
 struct Trial<'a> {
     agent: &'a PrintAgent,
@@ -60,12 +73,11 @@ impl Trial<'_> {
     fn two_turns(&self, row: &mut PrintRow) -> Outcome<()> {
         let name = self.agent.name;
         let before = self.requests.bodies();
-        let first = self.answered(&format!("say first-from-{name}"), &["--instructions", INSTRUCTIONS])?;
+        self.define(&STRANGER)?;
+        self.define(&OWN)?;
+        let first = self.answered(&format!("say first-from-{name}"), &["--agent", STRANGER.id])?;
         row.first = Check::Passed(took(&first));
-        row.instructions = match self.requests.hold_since(&before, &[MARK, &format!("first-from-{name}")]) {
-            true => Check::Passed("yes".to_owned()),
-            false => failed("the model was not told who it is"),
-        };
+        row.instructions = self.instructions(&before).into();
         let second = self.resumed(&first);
         row.tokens = match (first.tokens, second.as_ref().ok().and_then(|told| told.tokens), self.agent.counting) {
             (Some((input, output)), Some((again, more)), _) => {
@@ -76,6 +88,31 @@ impl Trial<'_> {
         };
         row.resumed = second.map(|told| took(&told)).into();
         Ok(())
+    }
+
+    /// The first turn was of an agent; where the harness takes its own by name, one more turn is.
+    fn instructions(&self, before: &BTreeSet<PathBuf>) -> Outcome<String> {
+        let name = self.agent.name;
+        if !self.requests.hold_since(before, &[STRANGER.mark, &format!("first-from-{name}")]) {
+            return Err("the model was not told who it is".into());
+        }
+        if print_mode::known(name).is_none_or(|mode| mode.own_agents.is_none()) {
+            return Ok("yes".to_owned());
+        }
+        let before = self.requests.bodies();
+        self.answered(&format!("say named-from-{name}"), &["--agent", OWN.id])?;
+        match self.requests.hold_since(&before, &[OWN.mark, &format!("named-from-{name}")]) {
+            true => Ok("yes, and by name".to_owned()),
+            false => Err("the model was not told who its own agent is".into()),
+        }
+    }
+
+    fn define(&self, agent: &Definition) -> Outcome<()> {
+        let folder = self.requests.folder.join("home").join(agent.folder);
+        fs::create_dir_all(&folder)?;
+        let Definition { id, mark, .. } = agent;
+        let text = format!("---\nname: {id}\ndescription: Used when: trying\n---\nYou are {mark}.\n");
+        Ok(fs::write(folder.join(format!("{id}.md")), text)?)
     }
 
     fn resumed(&self, first: &Told) -> Outcome<Told> {

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use clap::Args;
 use coven_domain::harness;
-use coven_host::agent_definitions::AgentDefinition;
+use coven_host::agent_definitions;
 use coven_host::print_mode::{self, Cancel, TurnError, TurnSpec, TurnStatus, Usage, run_turn};
 use serde::{Deserialize, Serialize};
 
@@ -28,9 +28,9 @@ pub struct PrintTurnArgs {
     /// What its earlier turns took, input and output.
     #[arg(long, num_args = 2)]
     used_before: Option<Vec<u64>>,
-    /// What an agent is told besides.
+    /// The agent to be, as it is defined in the user's home.
     #[arg(long)]
-    instructions: Option<String>,
+    agent: Option<String>,
 }
 
 /// How it went, as one line of JSON.
@@ -80,15 +80,9 @@ fn turn(args: PrintTurnArgs) -> Outcome<Told> {
     let path = std::env::var_os("PATH");
     let tool = args.tool.to_str().ok_or("the tool's path is not UTF-8")?;
     let harness = print_mode::choose(Some(tool), &harness::builtin(), path.as_deref())?;
-    let agent = args.instructions.map(|instructions| AgentDefinition {
-        id: "trial".to_owned(),
-        name: "trial".to_owned(),
-        role: "Trial".to_owned(),
-        goal: "Tries".to_owned(),
-        instructions,
-        file: PathBuf::from("trial.md"),
-        folder: None,
-    });
+    let home = PathBuf::from(std::env::var_os("HOME").ok_or("no HOME")?);
+    let agents = agent_definitions::list(&agent_definitions::folders(&home, None), &home);
+    let agent = args.agent.map(|name| agents.find(&name)).transpose()?;
     let cancel = Cancel::new()?;
     cancel_on_interrupt(cancel.clone())?;
 
@@ -98,15 +92,8 @@ fn turn(args: PrintTurnArgs) -> Outcome<Told> {
         Some(&[input, output]) => Some(Usage { input, output }),
         _ => None,
     };
-    let spec = TurnSpec {
-        harness: &harness,
-        prompt: &prompt,
-        session,
-        used_before,
-        agent: agent.as_ref(),
-        cwd: &cwd,
-        timeout: Some(TIMEOUT),
-    };
+    let spec =
+        TurnSpec { harness: &harness, prompt: &prompt, session, used_before, agent, cwd: &cwd, timeout: Some(TIMEOUT) };
     let started = Instant::now();
     let millis = || u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX);
     let mut text_ms = None;
