@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::os::fd::OwnedFd;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use coven_domain::QuestionSetId;
 use coven_domain::question_set::QuestionSetState;
@@ -14,6 +15,10 @@ use tokio::sync::{Notify, watch};
 use tokio::task::JoinHandle;
 
 use crate::stdio;
+
+/// Between two looks of a call while the kernel tells of changes: a network file system changes without its knowing, and a
+/// hundred calls should not keep the machine awake.
+const SELDOM: Duration = Duration::from_secs(30);
 
 pub struct Asked {
     folder: QuestionFolder,
@@ -110,7 +115,7 @@ impl Asked {
         // Watched before the first look: what happens in between is not missed.
         let wait = Wait::begin(self, *id);
         let mut waiter = self.folder.waiter(id, call_id);
-        let pause = Waiter::pause(self.watched.is_some());
+        let pause = if self.watched.is_some() { SELDOM } else { Waiter::pause(false) };
         let mut is_worth_it = true;
         loop {
             let changed = wait.changed.notified();

@@ -28,8 +28,8 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use crate::server::Server;
 use crate::stdio::Input;
 
-/// Between two signs of life while a human thinks. Clients give up after a minute of silence, some after less.
-pub const PROGRESS_EVERY: Duration = Duration::from_secs(10);
+/// Between two signs of life while a human thinks: clients give up after a minute of silence.
+pub const PROGRESS_EVERY: Duration = Duration::from_secs(25);
 
 /// Nobody reads a form and declines it in less. Agents that work off one prompt offer forms and decline them by
 /// themselves, within milliseconds.

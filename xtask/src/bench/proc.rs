@@ -23,6 +23,10 @@ pub fn precise_cpu(pid: u32) -> Outcome<Duration> {
     Ok(Duration::from_nanos(nanos))
 }
 
+pub fn threads(pid: u32) -> Outcome<usize> {
+    Ok(fs::read_dir(format!("/proc/{pid}/task"))?.count())
+}
+
 /// CPU time once the process has nothing left to do with what it was given.
 pub fn settled_cpu(pid: u32) -> Outcome<Duration> {
     let mut last = cpu(pid)?;

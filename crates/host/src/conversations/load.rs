@@ -131,24 +131,21 @@ impl Read {
 pub(super) fn read(mut file: &File) -> io::Result<Read> {
     file.rewind()?;
     let mut read = Read::default();
-    each_line(file, |number, bytes| {
-        match parsed(bytes) {
-            Err(_) if !bytes.ends_with(b"\n") => read.torn = Some(bytes.len()),
-            Ok(Some(Line::Metadata(metadata))) if number == 1 => read.transcript = Some(Transcript::new(metadata)),
-            line => {
-                if number == 1 {
-                    let why = line.as_ref().err().cloned().unwrap_or_else(no_metadata);
-                    read.damaged_at(number, why);
-                }
-                let transcript = read.transcript.get_or_insert_with(nameless);
-                match line {
-                    Ok(line) => line.into_iter().for_each(|line| transcript.apply(line)),
-                    Err(_) if number == 1 => {}
-                    Err(bad) => read.damaged_at(number, bad),
-                }
+    each_line(file, |number, bytes| match parsed(bytes) {
+        Err(_) if !bytes.ends_with(b"\n") => read.torn = Some(bytes.len()),
+        Ok(Some(Line::Metadata(metadata))) if number == 1 => read.transcript = Some(Transcript::new(metadata)),
+        line => {
+            if number == 1 {
+                let why = line.as_ref().err().cloned().unwrap_or_else(no_metadata);
+                read.damaged_at(number, why);
+            }
+            let transcript = read.transcript.get_or_insert_with(nameless);
+            match line {
+                Ok(line) => line.into_iter().for_each(|line| transcript.apply(line)),
+                Err(_) if number == 1 => {}
+                Err(bad) => read.damaged_at(number, bad),
             }
         }
-        Ok(())
     })?;
     Ok(read)
 }
@@ -163,7 +160,7 @@ fn nameless() -> Transcript {
 }
 
 /// Every line with its number, from 1, and with its line end, if it has one.
-pub(super) fn each_line(file: &File, mut see: impl FnMut(u64, &[u8]) -> io::Result<()>) -> io::Result<()> {
+pub(super) fn each_line(file: &File, mut see: impl FnMut(u64, &[u8])) -> io::Result<()> {
     let mut reader = BufReader::with_capacity(BUFFER, file);
     let mut line = Vec::new();
     for number in 1.. {
@@ -171,7 +168,7 @@ pub(super) fn each_line(file: &File, mut see: impl FnMut(u64, &[u8]) -> io::Resu
         if reader.read_until(b'\n', &mut line)? == 0 {
             break;
         }
-        see(number, &line)?;
+        see(number, &line);
     }
     Ok(())
 }
@@ -179,11 +176,8 @@ pub(super) fn each_line(file: &File, mut see: impl FnMut(u64, &[u8]) -> io::Resu
 /// None for a line of another type, and for an empty one.
 pub(super) fn parsed(bytes: &[u8]) -> Result<Option<Line>, BadLine> {
     match std::str::from_utf8(bytes) {
-        Ok(text) => match text.strip_suffix('\n') {
-            Some(text) if text.trim_ascii().is_empty() => Ok(None),
-            Some(text) => Line::parse(text),
-            None => Line::parse(text),
-        },
+        Ok(text) if text.ends_with('\n') && text.trim_ascii().is_empty() => Ok(None),
+        Ok(text) => Line::parse(text.strip_suffix('\n').unwrap_or(text)),
         Err(error) => Err(BadLine { column: Some(error.valid_up_to() + 1), why: "it is not UTF-8".to_owned() }),
     }
 }

@@ -74,7 +74,7 @@ fn good_lines(mut file: &fs::File, id: &ConversationId) -> io::Result<GoodLines>
         }
         let Ok(line) = line else {
             good.lost += 1;
-            return Ok(());
+            return;
         };
         let body = bytes.strip_suffix(b"\n").unwrap_or(bytes);
         match line {
@@ -86,7 +86,6 @@ fn good_lines(mut file: &fs::File, id: &ConversationId) -> io::Result<GoodLines>
         }
         good.bytes.push(b'\n');
         good.kept += 1;
-        Ok(())
     })?;
     Ok(good)
 }
