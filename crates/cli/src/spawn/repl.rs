@@ -5,7 +5,7 @@ use std::io::Write as _;
 use std::path::Path;
 use std::process::{Command as Process, ExitCode, Stdio};
 
-use coven_domain::conversation::{ConversationState, Line, Role, Turn, Usage, estimated_tokens};
+use coven_domain::conversation::{ConversationState, Line, Role, Turn, Usage};
 use coven_host::clock;
 use coven_host::conversations::{Conversations, NewConversation, Wait};
 use coven_host::print_mode::{self, TurnSpec, TurnStatus};
@@ -108,7 +108,9 @@ fn save(open: &mut Open, mut lines: Vec<Line>) -> Result<(), Failure> {
 
 fn talk(open: &mut Open, message: &str, failed: &mut Option<String>) -> Result<Next, Failure> {
     let transcript = &open.loaded.transcript;
-    let session = transcript.harness_session().filter(|_| open.harness.can_resume()).map(str::to_owned);
+    let is_its_own = transcript.metadata.harness.as_deref() == Some(open.harness.id.as_str());
+    let can_resume = is_its_own && open.harness.can_resume();
+    let session = transcript.harness_session().filter(|_| can_resume).map(str::to_owned);
     let mut context = open.context.clone();
     // A harness that goes on with its own session knows the rest.
     let fitted = match session {
@@ -120,7 +122,7 @@ fn talk(open: &mut Open, message: &str, failed: &mut Option<String>) -> Result<N
         harness: &open.harness,
         prompt,
         session: session.as_deref(),
-        used_before: Some(used(&transcript.turns)),
+        used_before: Some(used(transcript.turns_since_clear())),
         agent: open.agent.as_ref(),
         cwd: &open.cwd,
         timeout: open.timeout,
@@ -143,12 +145,12 @@ fn talk(open: &mut Open, message: &str, failed: &mut Option<String>) -> Result<N
         output::note(format_args!("{trim}"));
         lines.push(Line::Trim { trim, timestamp: asked_at });
     }
-    let mut question = Turn::new(Role::User, message, asked_at);
+    let question = Turn::new(Role::User, message, asked_at);
     let mut answer = Turn::new(Role::Assistant, done.text, clock::now());
     answer.interrupted = is_cut;
-    answer.harness_session = done.harness_session;
+    // The file names one harness; another one's session would mean nothing to it.
+    answer.harness_session = done.harness_session.filter(|_| is_its_own);
     if let Some(usage) = done.usage {
-        question.tokens = question.tokens.or_else(|| Some(estimated_tokens(message)));
         answer.tokens = Some(usage.output);
         answer.usage = Some(Usage { input: usage.input, output: usage.output });
     }

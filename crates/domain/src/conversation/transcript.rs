@@ -59,10 +59,14 @@ impl Transcript {
         context
     }
 
-    /// The id by which the harness can go on, if it knows what the context holds.
+    /// The id by which the harness can go on, if it knows what the context holds: the last turn must be one of its own. After
+    /// another tool's turn, or one that was imported, it does not.
     pub fn harness_session(&self) -> Option<&str> {
-        let answers = self.turns[self.cleared_at()..].iter().rev().filter(|turn| turn.role == Role::Assistant);
-        answers.filter_map(|turn| turn.harness_session.as_deref()).next()
+        self.turns_since_clear().last()?.harness_session.as_deref()
+    }
+
+    pub fn turns_since_clear(&self) -> &[Turn] {
+        &self.turns[self.cleared_at()..]
     }
 
     /// How many turns the last clear took out of the context.
@@ -112,6 +116,9 @@ mod tests {
         say(&mut transcript, &["one", "two"]);
         transcript.turns[1].harness_session = Some("h".into());
         assert_eq!(transcript.harness_session(), Some("h"));
+        transcript.apply(Line::Turn(Turn::new(Role::User, "from elsewhere", NOW)));
+        assert_eq!(transcript.harness_session(), None, "the harness has not heard that");
+        transcript.turns.pop();
         transcript.apply(Line::Clear { timestamp: NOW });
         assert_eq!((prompt(&transcript).as_str(), transcript.turns.len()), ("next", 2));
         assert_eq!(transcript.harness_session(), None, "the harness remembers what was cleared");
