@@ -1,6 +1,6 @@
 //! A conversation in memory: its lines, one after the other.
 
-use super::{Context, ConversationState, Line, Metadata, Role, Trim, Turn};
+use super::{Context, ConversationState, Line, Metadata, Trim, Turn};
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Transcript {
@@ -83,6 +83,7 @@ impl Transcript {
 mod tests {
     use super::*;
     use crate::Timestamp;
+    use crate::conversation::Role;
 
     const NOW: Timestamp = Timestamp::from_millis(1_768_384_800_000);
 
