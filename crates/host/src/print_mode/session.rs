@@ -39,12 +39,23 @@ fn membership(pid: Pid) -> Option<(Pid, Pid)> {
 
 #[cfg(test)]
 mod tests {
+    use std::os::unix::process::CommandExt;
+    use std::process::{Command, Stdio};
+
     use super::*;
 
+    /// Not this process: where its session's leader is outside our namespace, the kernel tells nobody's number.
     #[test]
-    fn a_process_has_the_group_and_session_that_the_kernel_says() {
-        let me = rustix::process::getpid();
-        let told = (rustix::process::getpgid(None).ok(), rustix::process::getsid(None).ok());
-        assert_eq!(membership(me).map(|(group, session)| (Some(group), Some(session))), Some(told));
+    fn a_process_that_leads_a_session_is_found_in_it() {
+        let mut command = Command::new("cat");
+        command.stdin(Stdio::piped()).stdout(Stdio::null());
+        // SAFETY: setsid is async-signal-safe and touches nothing of ours.
+        unsafe { command.pre_exec(|| Ok(rustix::process::setsid().map(drop)?)) };
+        let mut child = command.spawn().expect("cat starts");
+        let pid = Pid::from_child(&child);
+        let found = membership(pid);
+        drop(child.stdin.take());
+        child.wait().expect("cat ends with its input");
+        assert_eq!(found, Some((pid, pid)));
     }
 }
