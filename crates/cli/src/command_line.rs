@@ -4,7 +4,9 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::{Arg, ArgMatches, Args as _, Command, FromArgMatches, value_parser};
+use coven_domain::config::Config;
 use coven_host::home::Home;
+use coven_host::{HomeError, config};
 
 use crate::failure::{self, Failure};
 use crate::{VERSION, verb};
@@ -51,6 +53,18 @@ pub struct Place {
 impl Place {
     pub fn home(&self) -> Result<Home, Failure> {
         Ok(Home::resolve(self.flag.as_deref())?)
+    }
+
+    /// The config for verbs that need no home: without one, the defaults.
+    pub fn config(&self) -> Result<(Option<Home>, Config), Failure> {
+        match self.home() {
+            Ok(home) => {
+                let config = config::load(&home)?;
+                Ok((Some(home), config))
+            }
+            Err(Failure::Home(HomeError::Nowhere)) => Ok((None, Config::default())),
+            Err(failure) => Err(failure),
+        }
     }
 }
 

@@ -14,13 +14,12 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
 
-use coven_domain::config::Config;
 use coven_domain::conversation::{Context, ConversationId, ConversationState};
 use coven_domain::harness;
 use coven_host::agent_definitions::{self, AgentDefinition};
+use coven_host::clock;
 use coven_host::conversations::{ConversationError, Conversations, Loaded, NewConversation, Settings, Wait, Writer};
 use coven_host::print_mode::{PrintHarness, choose, wanted_tool};
-use coven_host::{HomeError, clock, config};
 
 use crate::command_line::Place;
 use crate::failure::{self, Failure};
@@ -73,8 +72,7 @@ pub fn converse(conversations: Conversations, place: &Place, wanted: Wanted) -> 
     };
     let remembered = loaded.as_ref().and_then(|loaded| loaded.transcript.metadata.harness.clone());
     let tool = wanted_tool(settings.tool.as_deref()).or(remembered);
-    let config = coven_config(place)?;
-    let harnesses = harness::all(&config.harnesses);
+    let harnesses = harness::all(&place.config()?.1.harnesses);
     let harness = choose(tool.as_deref(), &harnesses, std::env::var_os("PATH").as_deref())
         .map_err(|error| Failure::failed(error.to_string(), ""))?;
     let named = wanted.agent.clone().or_else(|| loaded.as_ref()?.transcript.metadata.agent.clone());
@@ -115,15 +113,6 @@ pub fn converse(conversations: Conversations, place: &Place, wanted: Wanted) -> 
     let context = loaded.transcript.context();
     let open = Open { conversations, writer, loaded, context, settings, harness, agent, cwd, timeout: wanted.timeout };
     repl::run(open, is_resumed)
-}
-
-/// The harnesses of coven's own config, where there is one.
-fn coven_config(place: &Place) -> Result<Config, Failure> {
-    match place.home() {
-        Ok(home) => Ok(config::load(&home)?),
-        Err(Failure::Home(HomeError::Nowhere)) => Ok(Config::default()),
-        Err(failure) => Err(failure),
-    }
 }
 
 fn known_agent(name: &str, settings: &Settings) -> Result<AgentDefinition, Failure> {

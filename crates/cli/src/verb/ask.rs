@@ -7,11 +7,10 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use coven_domain::QuestionSetId;
-use coven_domain::config::QuestionsConfig;
 use coven_domain::question::{Question, format_answers, format_rejection};
 use coven_domain::question_set::QuestionSetState;
+use coven_host::clock;
 use coven_host::questions::{Limits, NewQuestionSet, QuestionFolder, Waited};
-use coven_host::{HomeError, clock, config};
 use rustix::event::{PollFd, PollFlags, poll};
 use serde_json::{Value, json};
 
@@ -67,7 +66,7 @@ pub struct Args {
 }
 
 pub fn run(args: Args, place: &Place) -> Result<ExitCode, Failure> {
-    let settings = settings(place)?;
+    let settings = place.config()?.1.questions;
     let Input { questions, working_directory } = input(&args)?;
     let folder = QuestionFolder::locate();
     let here = || std::env::current_dir().ok().and_then(|here| here.into_os_string().into_string().ok());
@@ -104,15 +103,6 @@ pub fn run(args: Args, place: &Place) -> Result<ExitCode, Failure> {
         drop(running);
         report(&id, &new.questions, waited?, args.json)
     })
-}
-
-/// The defaults where there is no home: asking needs none.
-fn settings(place: &Place) -> Result<QuestionsConfig, Failure> {
-    match place.home() {
-        Ok(home) => Ok(config::load(&home)?.questions),
-        Err(Failure::Home(HomeError::Nowhere)) => Ok(QuestionsConfig::default()),
-        Err(failure) => Err(failure),
-    }
 }
 
 fn input(args: &Args) -> Result<Input, Failure> {

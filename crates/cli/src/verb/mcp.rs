@@ -5,10 +5,9 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use clap::Subcommand;
-use coven_domain::config::Config;
 use coven_host::agent_mcp::{Agent, Plan};
+use coven_host::program;
 use coven_host::questions::QuestionFolder;
-use coven_host::{HomeError, config, program};
 use serde_json::json;
 
 use crate::command_line::Place;
@@ -88,15 +87,7 @@ fn serve(place: &Place) -> Result<ExitCode, Failure> {
             "Tell your agent of it with `coven mcp install <agent>`",
         ));
     }
-    let (home, config) = match place.home() {
-        Ok(home) => {
-            let config = config::load(&home)?;
-            (Some(home), config)
-        }
-        // Asking needs none.
-        Err(Failure::Home(HomeError::Nowhere)) => (None, Config::default()),
-        Err(failure) => return Err(failure),
-    };
+    let (home, config) = place.config()?;
     coven_mcp::serve(coven_mcp::Options {
         folder: QuestionFolder::locate(),
         questions: config.questions,
