@@ -153,7 +153,9 @@ pub async fn pump(hub: Arc<Hub>, store: Arc<dyn Store>, mut committed: watch::Re
     while committed.changed().await.is_ok() {
         let newest = *committed.borrow_and_update();
         while hub.last() < newest {
-            match store.events_after(hub.last(), PAGE).await {
+            // Asked for by number, a few are read on the spot.
+            let missing = usize::try_from(newest - hub.last()).unwrap_or(PAGE);
+            match store.events_after(hub.last(), missing.min(PAGE)).await {
                 Ok(events) if events.is_empty() => break,
                 Ok(events) => hub.publish(&events),
                 Err(error) => {

@@ -157,7 +157,7 @@ async fn run(options: &ServeOptions, background: tokio::runtime::Handle) -> Resu
     let store: Arc<dyn Store> = Arc::new(SqliteStore::open(home.db())?);
     let last = store.event_range().await?.end.saturating_sub(1);
     let (hub, committed) = (Arc::new(Hub::new(last)), watch::Sender::new(last));
-    let pump = tokio::spawn(events::pump(hub.clone(), store.clone(), committed.subscribe()));
+    let pump = background.spawn(events::pump(hub.clone(), store.clone(), committed.subscribe()));
     let program =
         std::env::current_exe().map_err(|source| ServeError::Io { doing: "find the coven program", source })?;
     let tcp = listen_tcp(options, &config).await?;

@@ -17,7 +17,7 @@ use crate::ending::{Ending, Left, signal_group};
 use crate::first_words::FirstWords;
 use crate::journal::Record;
 use crate::pipe_rest::PipeRest;
-use crate::recorder::Recorder;
+use crate::recorder::{self, Recorder};
 use crate::signals::Signals;
 use crate::spec::Spec;
 use crate::stage::{Harness, as_pid};
@@ -277,6 +277,9 @@ impl Holder {
             words.heard(Instant::now());
         }
         self.store_output();
+        if self.pipe_rest.length() >= recorder::WINDOW {
+            self.recorder.close_group();
+        }
     }
 
     /// Hands what was read to the viewers who are up to date, then writes it to the log: whoever types waits for the echo.

@@ -6,9 +6,9 @@ use std::time::{Duration, Instant};
 /// The first rest, and that of somebody who asks and waits for an answer.
 const SHORTEST: Duration = Duration::from_millis(2);
 /// That of a steady stream. What waits in the pipe meanwhile is the kernel's to keep, and read before an exit is noted.
-const LONGEST: Duration = Duration::from_millis(32);
+const LONGEST: Duration = Duration::from_millis(48);
 /// So much at once means that the rest slows it down.
-const FLOOD_BYTES: usize = 8 << 10;
+const FLOOD_BYTES: usize = 32 << 10;
 
 #[derive(Debug, Default)]
 pub struct PipeRest {
@@ -25,6 +25,11 @@ impl PipeRest {
 
     pub const fn until(&self) -> Option<Instant> {
         self.until
+    }
+
+    /// Of the rest since the last read.
+    pub const fn length(&self) -> Duration {
+        self.length
     }
 
     /// So much was read now.
@@ -66,7 +71,7 @@ mod tests {
 
     #[test]
     fn a_steady_stream_is_read_ever_more_seldom() {
-        assert_eq!(rests(&[(80, 0); 7]), [2, 4, 8, 16, 32, 32, 32]);
+        assert_eq!(rests(&[(80, 0); 7]), [2, 4, 8, 16, 32, 48, 48]);
     }
 
     #[test]

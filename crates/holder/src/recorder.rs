@@ -15,7 +15,7 @@ use crate::log::LogWriter;
 use crate::syncer::Syncer;
 
 /// What was read is on its way to the disk after this long: with the sync itself that stays within 10 ms.
-const WINDOW: Duration = Duration::from_millis(7);
+pub const WINDOW: Duration = Duration::from_millis(7);
 const WINDOW_BYTES: u64 = 1 << 20;
 /// Past this much that is written and not synced, the harness waits for the disk.
 const MAX_BACKLOG: u64 = 64 << 20;
@@ -164,6 +164,15 @@ impl Recorder {
         self.sync();
         self.syncer.flush();
         true
+    }
+
+    /// Nothing more comes within the window: what there is need not wait for its end.
+    pub fn close_group(&mut self) {
+        if self.window.is_some() {
+            self.has_spoken = true;
+            self.close_window();
+            self.sync();
+        }
     }
 
     /// Does what is due.
