@@ -65,6 +65,7 @@ codes! {
     ForbiddenOrigin = "forbidden_origin", 403, 2;
     NotFound = "not_found", 404, 3;
     SessionNotFound = "session_not_found", 404, 3;
+    ConversationNotFound = "conversation_not_found", 404, 3;
     RepoNotFound = "repo_not_found", 404, 3;
     QuestionNotFound = "question_not_found", 404, 3;
     MethodNotAllowed = "method_not_allowed", 405, 2;
@@ -73,6 +74,7 @@ codes! {
     SessionRefused = "session_refused", 409, 4;
     RepoInUse = "repo_in_use", 409, 4;
     AlreadyAnswered = "already_answered", 409, 4;
+    ConversationDamaged = "conversation_damaged", 409, 4;
     QuestionBroken = "question_broken", 409, 4;
     BodyTooLarge = "body_too_large", 413, 2;
     TooManySessions = "too_many_sessions", 429, 4;

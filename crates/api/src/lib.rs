@@ -2,6 +2,7 @@
 
 pub mod agent;
 pub mod client;
+pub mod conversation;
 pub mod error;
 pub mod event;
 pub mod harness;
@@ -14,6 +15,7 @@ pub mod session;
 pub mod state;
 
 pub use client::{Client, ClientError};
+pub use conversation::ConversationRecord;
 pub use error::{ErrorBody, ErrorCode};
 pub use session::SessionRecord;
 

@@ -13,6 +13,9 @@ use utoipa::{IntoParams, ToSchema};
 /// A session as programs see it: snake_case, times in ISO 8601 UTC with milliseconds.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct SessionRecord {
+    /// `session`; lists that hold conversations too tell them apart by it.
+    #[serde(default = "session_kind")]
+    pub kind: String,
     pub id: String,
     pub harness: String,
     /// `terminal` or `acp`.
@@ -35,6 +38,10 @@ pub struct SessionRecord {
     pub actions: Vec<String>,
 }
 
+fn session_kind() -> String {
+    "session".to_owned()
+}
+
 impl From<&Session> for SessionRecord {
     fn from(session: &Session) -> Self {
         let mut metadata = session.metadata.clone();
@@ -42,6 +49,7 @@ impl From<&Session> for SessionRecord {
             metadata.insert("detached".to_owned(), Value::Bool(true));
         }
         Self {
+            kind: session_kind(),
             id: session.id.to_string(),
             harness: session.harness.clone(),
             channel: session.channel.to_string(),

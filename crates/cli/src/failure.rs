@@ -91,11 +91,16 @@ impl Failure {
         Self::OutOfReach { what: what.into(), hint: hint.into() }
     }
 
+    /// The daemon knows nothing of that id.
+    pub fn is_not_found(&self) -> bool {
+        matches!(self, Self::Client(ClientError::Api { status: 404, .. }))
+    }
+
     pub fn exit_code(&self) -> u8 {
         match self {
             Self::Client(error) => error.exit_code(),
             Self::Home(_) | Self::Config(_) | Self::Usage { .. } => USAGE,
-            Self::Conversation(ConversationError::BadId(_)) => USAGE,
+            Self::Conversation(ConversationError::BadId(_) | ConversationError::Ambiguous { .. }) => USAGE,
             Self::Conversation(
                 ConversationError::Exists { .. } | ConversationError::Busy { .. } | ConversationError::InUse { .. },
             ) => REFUSED,

@@ -1,12 +1,14 @@
 //! Why the engine did not do what was asked: a small closed set that surfaces translate.
 
 use coven_api::ErrorCode;
+use coven_domain::conversation::ConversationId;
 use coven_domain::lifecycle::Refused;
 use coven_domain::permission::NoAnswer;
 use coven_domain::session::{NotNow, SessionState};
 use coven_domain::text::BadText;
 use coven_domain::{PermissionId, RepoId, SessionId};
 use coven_host::WorkDirError;
+use coven_host::conversations::ConversationError;
 use coven_host::git::GitError;
 use coven_host::questions::QuestionError;
 use coven_store::StoreError;
@@ -16,6 +18,10 @@ use serde_json::{Value, json};
 pub enum EngineError {
     #[error("no session has the id {0:?}; see `coven sessions --all`")]
     SessionNotFound(String),
+    #[error("{0} is a conversation and no session; go on with it by `coven spawn --resume {0}`")]
+    IsConversation(ConversationId),
+    #[error("{0}")]
+    Conversation(#[from] ConversationError),
     #[error("several sessions begin with {prefix:?}; give more of the id: {}", ids(candidates))]
     AmbiguousId { prefix: String, candidates: Vec<SessionId> },
     #[error("the session is {state} and takes no input or signals; look at it with `coven replay {id}`")]
@@ -96,7 +102,8 @@ fn store_text(error: &StoreError) -> String {
 impl EngineError {
     pub fn code(&self) -> ErrorCode {
         match self {
-            Self::SessionNotFound(_) => ErrorCode::SessionNotFound,
+            Self::SessionNotFound(_) | Self::IsConversation(_) => ErrorCode::SessionNotFound,
+            Self::Conversation(error) => conversation_code(error),
             Self::AmbiguousId { .. } | Self::AmbiguousItem { .. } => ErrorCode::AmbiguousId,
             Self::NotLive { .. } | Self::HolderGone(_) => ErrorCode::SessionNotLive,
             Self::NotNow { source: NotNow::Running | NotNow::Launching, .. } => ErrorCode::SessionRunning,
@@ -141,6 +148,7 @@ impl EngineError {
                 Some(json!({"candidates": candidates.iter().map(ToString::to_string).collect::<Vec<_>>()}))
             }
             Self::AmbiguousItem { candidates, .. } => Some(json!({"candidates": candidates})),
+            Self::IsConversation(id) => Some(json!({"conversation_id": id})),
             Self::NotLive { id, state } => Some(json!({"id": id, "status": state})),
             Self::LaunchFailed { id, .. } => Some(json!({"id": id})),
             Self::TooMany { active, limit } => {
@@ -148,6 +156,20 @@ impl EngineError {
             }
             _ => None,
         }
+    }
+}
+
+fn conversation_code(error: &ConversationError) -> ErrorCode {
+    match error {
+        ConversationError::BadId(_) | ConversationError::NotFound { .. } => ErrorCode::ConversationNotFound,
+        ConversationError::Ambiguous { .. } => ErrorCode::AmbiguousId,
+        ConversationError::Damaged { .. } => ErrorCode::ConversationDamaged,
+        ConversationError::Exists { .. }
+        | ConversationError::Busy { .. }
+        | ConversationError::InUse { .. }
+        | ConversationError::Append { .. }
+        | ConversationError::Unreadable { .. }
+        | ConversationError::Unwritable { .. } => ErrorCode::Internal,
     }
 }
 

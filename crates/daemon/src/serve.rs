@@ -12,6 +12,7 @@ use std::time::Duration;
 use axum::serve::Listener;
 use coven_host::agent_settings::BadVariable;
 use coven_host::config::{self, ConfigError};
+use coven_host::conversations::Conversations;
 use coven_host::daemon_start::FirstWord;
 use coven_host::questions::QuestionFolder;
 use coven_host::{AgentSettings, Home, HomeError};
@@ -164,9 +165,21 @@ async fn run(options: &ServeOptions, background: tokio::runtime::Handle) -> Resu
     let token =
         write_token(&home.token_file()).map_err(|source| ServeError::Io { doing: "write the token", source })?;
     let (arrivals, arrived) = mpsc::channel(ARRIVALS);
-    let questions = QuestionFolder::locate();
-    let parts =
-        Parts { store, home, config, agents, questions, arrivals, hub, committed, program, open_files, background };
+    let (questions, conversations) = (QuestionFolder::locate(), Conversations::locate());
+    let parts = Parts {
+        store,
+        home,
+        config,
+        agents,
+        questions,
+        conversations,
+        arrivals,
+        hub,
+        committed,
+        program,
+        open_files,
+        background,
+    };
     let engine = Engine::new(parts).map_err(|source| ServeError::Io { doing: "start the screens' thread", source })?;
     let engine = Arc::new(engine);
     let unix = listen_unix(&socket)?;

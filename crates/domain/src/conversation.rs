@@ -4,6 +4,7 @@ mod context;
 mod id;
 mod line;
 mod parse;
+mod summary;
 mod transcript;
 
 use crate::{lifecycle::Lifecycle, words};
@@ -12,6 +13,7 @@ pub use context::{Context, Fitted, Trim, Warning, estimated_tokens};
 pub use id::{BadConversationId, ConversationId};
 pub use line::{Line, Metadata, Role, Turn, Usage};
 pub use parse::BadLine;
+pub use summary::Summary;
 pub use transcript::Transcript;
 
 words! {

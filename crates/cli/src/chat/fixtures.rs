@@ -66,6 +66,7 @@ pub fn question(id: &str, title: &str) -> InboxItem {
 /// An ACP session that runs.
 pub fn session(id: &str) -> SessionRecord {
     SessionRecord {
+        kind: "session".to_owned(),
         id: id.to_owned(),
         harness: "goose".to_owned(),
         channel: "acp".to_owned(),

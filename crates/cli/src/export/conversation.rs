@@ -14,7 +14,7 @@ use crate::chat::transcript::{Detail, Transcript};
 use crate::failure::Failure;
 use crate::link::Link;
 
-const PAGE_END: &str = "</pre>\n</body>\n</html>\n";
+pub(super) const PAGE_END: &str = "</pre>\n</body>\n</html>\n";
 
 pub async fn export(
     link: &mut Link,
@@ -67,7 +67,7 @@ async fn messages(link: &mut Link, id: &str, target: &mut Target) -> Result<(), 
     }
 }
 
-fn page_start(title: &str) -> String {
+pub(super) fn page_start(title: &str) -> String {
     format!(
         "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
          <meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'\">\n\
@@ -88,7 +88,7 @@ fn html(row: &Row) -> String {
     row.spans().iter().map(span).collect()
 }
 
-fn escaped(text: &str) -> String {
+pub(super) fn escaped(text: &str) -> String {
     text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
 }
 

@@ -2,6 +2,7 @@
 
 mod asciicast;
 mod conversation;
+pub mod kept;
 mod progress;
 mod target;
 

@@ -14,10 +14,19 @@ pub enum Command {
     Import(Option<String>),
     Agent(Option<String>),
     Rename(Option<String>),
-    Retry,
+    Retry(Told),
     Unknown(String),
     /// What is wrong with it.
     Bad(String),
+}
+
+/// How much a tool that keeps its own session is told.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Told {
+    /// What is new to it.
+    News,
+    /// Everything, in a new session: it may have lost the old one.
+    Everything,
 }
 
 /// Name, what it does, an example.
@@ -33,7 +42,7 @@ pub const COMMANDS: &[(&str, &str, &str)] = &[
     ("/import FILE", "reads turns from such a file", "/import context.json"),
     ("/agent NAME", "starts afresh with another agent", "/agent qa-test"),
     ("/rename TITLE", "gives the conversation a title", "/rename Release notes"),
-    ("/retry", "sends the message again whose turn failed", "/retry"),
+    ("/retry [all]", "sends the message again; all: with all turns", "/retry"),
 ];
 
 impl Command {
@@ -58,7 +67,11 @@ impl Command {
             "import" => Self::Import(argument),
             "agent" => Self::Agent(argument),
             "rename" => Self::Rename(argument),
-            "retry" => Self::Retry,
+            "retry" => match argument.as_deref() {
+                None => Self::Retry(Told::News),
+                Some("all") => Self::Retry(Told::Everything),
+                Some(_) => Self::Bad("Usage: /retry [all]".to_owned()),
+            },
             _ => Self::Unknown(format!("/{word}")),
         })
     }
@@ -76,6 +89,7 @@ mod tests {
         assert_eq!(Command::parse("/save"), Some(Command::Save(None)));
         assert_eq!(Command::parse("/history 5"), Some(Command::History(Some(5))));
         assert_eq!(Command::parse("/history x"), Some(Command::Bad("Usage: /history [N]".into())));
+        assert_eq!(Command::parse("/retry all"), Some(Command::Retry(Told::Everything)));
         assert_eq!(Command::parse("/x y"), Some(Command::Unknown("/x".into())));
         for (usage, _, example) in COMMANDS {
             assert!(!matches!(Command::parse(example), Some(Command::Unknown(_) | Command::Bad(_)) | None), "{usage}");

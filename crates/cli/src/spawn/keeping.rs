@@ -6,11 +6,9 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::process::ExitCode;
 use std::time::Duration;
 
-use coven_domain::conversation::ConversationId;
 use coven_host::clock;
-use coven_host::conversations::{Cleaned, ConversationError, Conversations};
+use coven_host::conversations::{Cleaned, Conversations};
 
-use super::report;
 use crate::failure::{self, Failure};
 use crate::output;
 
@@ -19,10 +17,7 @@ const DAY: f64 = 86_400.0;
 const LOG: &str = "cleanup.log";
 
 pub fn delete(conversations: &Conversations, id: &str, yes: bool) -> Result<ExitCode, Failure> {
-    let id: ConversationId = id.parse().map_err(ConversationError::from)?;
-    if !conversations.file(&id).exists() {
-        return Err(report::not_found(conversations, id.as_str()));
-    }
+    let id = super::found(conversations, id)?;
     if !yes {
         if !io::stdin().is_terminal() {
             return Err(Failure::usage(

@@ -6,7 +6,7 @@ mod keeping;
 mod painter;
 mod repl;
 mod report;
-mod transfer;
+pub mod transfer;
 mod turn;
 
 use std::io::{self, BufRead, IsTerminal, Write};
@@ -115,6 +115,21 @@ pub fn converse(conversations: Conversations, place: &Place, wanted: Wanted) -> 
     repl::run(open, is_resumed)
 }
 
+/// From the browser: goes on with a conversation until the human leaves it.
+pub fn resume(place: &Place, id: String) -> Result<ExitCode, Failure> {
+    let wanted =
+        Wanted { agent: None, name: None, resume: Some(id), damaged: Damaged::Ask, waits: true, timeout: None };
+    converse(Conversations::locate(), place, wanted)
+}
+
+/// The conversation of that name or with a name that begins so; else those that there are.
+fn found(conversations: &Conversations, text: &str) -> Result<ConversationId, Failure> {
+    conversations.find(text).map_err(|error| match error {
+        ConversationError::NotFound { .. } => report::not_found(conversations, text),
+        other => other.into(),
+    })
+}
+
 fn known_agent(name: &str, settings: &Settings) -> Result<AgentDefinition, Failure> {
     let home = std::env::home_dir().unwrap_or_default();
     let configured: Option<Vec<String>> = settings
@@ -136,7 +151,7 @@ fn known_agent(name: &str, settings: &Settings) -> Result<AgentDefinition, Failu
 }
 
 fn resumed(conversations: &Conversations, id: &str, damaged: Damaged) -> Result<Loaded, Failure> {
-    let id: ConversationId = id.parse().map_err(ConversationError::from)?;
+    let id = found(conversations, id)?;
     match conversations.load(&id) {
         Err(ConversationError::NotFound { id }) => Err(report::not_found(conversations, &id)),
         Err(error @ ConversationError::Damaged { .. }) => match choice(&error, damaged)? {

@@ -10,7 +10,7 @@ use coven_host::clock;
 use coven_host::conversations::{Conversations, NewConversation, Wait};
 use coven_host::print_mode::{self, TurnSpec, TurnStatus};
 
-use super::command::{COMMANDS, Command};
+use super::command::{COMMANDS, Command, Told};
 use super::input::{Input, Typed};
 use super::{Open, known_agent, transfer, turn};
 use crate::failure::{self, Failure};
@@ -42,9 +42,9 @@ pub fn run(mut open: Open, is_resumed: bool) -> Result<ExitCode, Failure> {
                 Typed::End => break Next::Leave(ConversationState::Completed),
             };
             match Command::parse(&line) {
-                Some(Command::Retry) => match failed.take() {
+                Some(Command::Retry(told)) => match failed.take() {
                     Some(message) => {
-                        let next = talk(&mut open, &message, &mut failed)?;
+                        let next = talk(&mut open, &message, told, &mut failed)?;
                         if next != Next::GoOn {
                             break next;
                         }
@@ -64,7 +64,7 @@ pub fn run(mut open: Open, is_resumed: bool) -> Result<ExitCode, Failure> {
                     }
                 }
                 None => {
-                    let next = talk(&mut open, &line, &mut failed)?;
+                    let next = talk(&mut open, &line, Told::News, &mut failed)?;
                     if next != Next::GoOn {
                         break next;
                     }
@@ -106,10 +106,10 @@ fn save(open: &mut Open, mut lines: Vec<Line>) -> Result<(), Failure> {
     Ok(())
 }
 
-fn talk(open: &mut Open, message: &str, failed: &mut Option<String>) -> Result<Next, Failure> {
+fn talk(open: &mut Open, message: &str, told: Told, failed: &mut Option<String>) -> Result<Next, Failure> {
     let transcript = &open.loaded.transcript;
     let is_its_own = transcript.metadata.harness.as_deref() == Some(open.harness.id.as_str());
-    let can_resume = is_its_own && open.harness.can_resume();
+    let can_resume = is_its_own && open.harness.can_resume() && told == Told::News;
     let session = transcript.harness_session().filter(|_| can_resume).map(str::to_owned);
     let mut context = open.context.clone();
     // A harness that goes on with its own session knows the rest.
@@ -134,6 +134,12 @@ fn talk(open: &mut Open, message: &str, failed: &mut Option<String>) -> Result<N
         Err(error) => {
             failure::say(&failure_text(&error));
             output::note(format_args!("the message was not added; /retry sends it again"));
+            if session.is_some() {
+                let label = &open.harness.label;
+                output::note(format_args!(
+                    "if {label} has lost its session, /retry all sends it with all turns so far"
+                ));
+            }
             *failed = Some(message.to_owned());
             return Ok(if ran.is_told_to_end { Next::Leave(ConversationState::Interrupted) } else { Next::GoOn });
         }
@@ -228,7 +234,7 @@ fn obey(open: &mut Open, command: Command) -> Result<Next, Failure> {
             save(open, vec![Line::Rename { title: title.clone(), timestamp: clock::now() }])?;
             output::note(format_args!("it is called {} now", wording::plain(&title)));
         }
-        Command::Retry => {}
+        Command::Retry(_) => {}
         Command::Bad(problem) => failure::say(&problem),
         Command::Unknown(word) => {
             failure::say(&format!("Unknown command: {}", wording::plain(&word)));

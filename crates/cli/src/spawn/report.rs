@@ -2,9 +2,9 @@
 
 use std::process::ExitCode;
 
-use coven_domain::conversation::ConversationState;
+use coven_domain::conversation::{ConversationState, Summary};
 use coven_host::clock;
-use coven_host::conversations::{Conversations, Filter, Summary};
+use coven_host::conversations::{Conversations, Filter};
 use serde_json::{Value, json};
 
 use crate::failure::{self, Failure};

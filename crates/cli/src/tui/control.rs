@@ -6,8 +6,9 @@ use ratatui::layout::Position;
 
 use super::Outcome;
 use super::line::Line;
-use super::offer::{self, ENTER, OFFERS, Offer};
+use super::offer::{self, ENTER, EXPORT, OFFERS, Offer, RESUME};
 use super::report::{Request, What};
+use super::shelf;
 use super::state::{App, Effect, Mode};
 use crate::wording::short_id;
 
@@ -107,6 +108,9 @@ impl App {
     fn act(&mut self, key: char) -> Vec<Effect> {
         let Some(record) = self.selected() else { return Vec::new() };
         let id = record.id.clone();
+        if record.kind == shelf::KIND {
+            return self.act_on_conversation(id, key);
+        }
         let Some(offer) = offer::offered(record, key) else {
             let refusal = refusal(&record.status, &offer::offers(record), key);
             if let Some(text) = refusal {
@@ -135,6 +139,23 @@ impl App {
             Action::Export => {
                 let id = short_id(&id);
                 self.news(format!("coven export {id} --format asciicast --output {id}.cast (or text, html, jsonl)"));
+            }
+        }
+        Vec::new()
+    }
+
+    fn act_on_conversation(&mut self, id: String, key: char) -> Vec<Effect> {
+        self.notice = None;
+        match key {
+            key if key == RESUME.0 => return vec![Effect::Leave(Outcome::Resume(id))],
+            key if key == EXPORT.0 => self.news(format!("coven export {id} --output {id}.html (or .txt, .jsonl)")),
+            key => {
+                if let Some(refused) = OFFERS.iter().find(|offer| offer.key == key) {
+                    let word = refused.word;
+                    self.problem(format!(
+                        "{word} is not possible: conversations are only read here; possible now: resume, export"
+                    ));
+                }
             }
         }
         Vec::new()

@@ -3,6 +3,7 @@
 use coven_api::SessionRecord;
 use coven_api::inbox::InboxItem;
 use coven_domain::Timestamp;
+use coven_domain::conversation::{ConversationState, Summary};
 use crossterm::event::{KeyCode, KeyEvent};
 use ratatui::layout::Size;
 
@@ -15,6 +16,7 @@ use super::state::{App, Effect, Message};
 pub fn record(id: &str, second: i64) -> SessionRecord {
     let at = Timestamp::from_millis(second * 1000).to_string();
     SessionRecord {
+        kind: "session".to_owned(),
         id: id.to_owned(),
         harness: "demo".to_owned(),
         channel: "terminal".to_owned(),
@@ -39,6 +41,22 @@ pub fn completed(id: &str, second: i64) -> SessionRecord {
         exit_code: Some(0),
         actions: ["replay", "archive", "export", "sacrifice"].map(str::to_owned).to_vec(),
         ..record(id, second)
+    }
+}
+
+/// A conversation of two turns.
+pub fn conversation(id: &str, second: i64) -> Summary {
+    let at = Timestamp::from_millis(second * 1000);
+    Summary {
+        id: id.parse().expect("a name"),
+        agent: None,
+        harness: Some("claude".to_owned()),
+        cwd: Some("/work".to_owned()),
+        turn_count: 2,
+        created_at: at,
+        status: ConversationState::Active,
+        last_activity_at: at,
+        size_bytes: 100,
     }
 }
 

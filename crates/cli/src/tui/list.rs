@@ -2,6 +2,8 @@
 
 use coven_api::SessionRecord;
 
+use super::shelf;
+
 #[derive(Debug)]
 struct Row {
     record: SessionRecord,
@@ -12,6 +14,10 @@ struct Row {
 }
 
 impl Row {
+    fn is_conversation(&self) -> bool {
+        self.record.kind == shelf::KIND
+    }
+
     /// An id matches from its beginning only: somewhere in it almost any two letters are found.
     fn matches(&self, term: &str) -> bool {
         self.haystack.contains(term) || self.record.id.starts_with(term)
@@ -40,6 +46,8 @@ pub struct SessionList {
     wanted: Option<String>,
     reading: u64,
     running: usize,
+    /// How many conversations are shown.
+    conversations: usize,
 }
 
 impl SessionList {
@@ -61,7 +69,15 @@ impl SessionList {
     /// What the reading has not shown is gone.
     pub fn reading_ended(&mut self) {
         let reading = self.reading;
-        self.rows.retain(|row| row.seen_in == reading);
+        self.rows.retain(|row| row.seen_in == reading || row.is_conversation());
+    }
+
+    /// These are all conversations.
+    pub fn conversations(&mut self, records: Vec<SessionRecord>) {
+        self.rows.retain(|row| !row.is_conversation());
+        for record in records {
+            self.put(record, Place::AfterEquals);
+        }
     }
 
     pub fn changed(&mut self, record: SessionRecord) {
@@ -90,6 +106,7 @@ impl SessionList {
         let terms: Vec<&str> = filter.split_whitespace().collect();
         self.shown.clear();
         self.running = 0;
+        self.conversations = 0;
         for (at, row) in self.rows.iter().enumerate() {
             if row.record.archived_at.is_some() && !self.include_archived {
                 continue;
@@ -97,6 +114,7 @@ impl SessionList {
             self.running += usize::from(row.record.status == "running");
             if terms.iter().all(|term| row.matches(term)) {
                 self.shown.push(at);
+                self.conversations += usize::from(row.is_conversation());
             }
         }
         self.settle_selection();
@@ -191,6 +209,11 @@ impl SessionList {
 
     pub fn running(&self) -> usize {
         self.running
+    }
+
+    /// How many of those that are shown are conversations.
+    pub fn conversation_count(&self) -> usize {
+        self.conversations
     }
 }
 

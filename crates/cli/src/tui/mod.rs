@@ -21,6 +21,7 @@ mod request;
 mod scripted_daemon;
 #[cfg(test)]
 pub use scripted_daemon::read_request;
+mod shelf;
 mod state;
 pub mod terminal;
 #[cfg(test)]
@@ -33,12 +34,14 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use coven_host::clock::now;
+use coven_host::conversations::Conversations;
 use crossterm::event::Event;
 use signal_hook::low_level::{emulate_default_handler, raise};
 
 use self::feed::Feed;
 use self::input::Input;
 use self::report::Report;
+use self::shelf::Shelf;
 use self::state::{App, Effect, Message};
 use self::terminal::Terminal;
 use self::view::Theme;
@@ -60,6 +63,8 @@ pub struct BrowseOptions {
     pub selected: Option<String>,
     /// What was typed after `/`.
     pub filter: String,
+    /// Where this user's conversations are; none are shown without.
+    pub conversations: Option<Conversations>,
     /// Whether the bell rings when something new waits in the inbox.
     pub rings: bool,
 }
@@ -74,18 +79,21 @@ pub enum Outcome {
     Replay(String),
     /// Summon from the archive, then replay and follow.
     Summon(String),
+    /// Go on with a conversation.
+    Resume(String),
 }
 
 /// Shows the browser until the user leaves it. The terminal is as it was before, however this ends: also when a
 /// signal ends the program.
 pub fn browse(options: &mut BrowseOptions) -> Result<Outcome, Failure> {
+    let shelf = options.conversations.clone().map(Shelf::open).transpose().map_err(Failure::Runtime)?;
     let mut feed = Feed::start(options.socket.clone(), options.include_archived).map_err(Failure::Runtime)?;
     // Before the terminal is changed, so that no signal finds it changed and unguarded.
     let mut input = Input::listen().map_err(Failure::Terminal)?;
     let mut terminal = Terminal::take().map_err(Failure::Terminal)?;
     let size = terminal.size().map_err(Failure::Terminal)?;
     let mut app = App::new(options, size, now());
-    let end = run(&mut app, &mut terminal, &mut input, &mut feed, options.rings);
+    let end = run(&mut app, &mut terminal, &mut input, &mut Sources { feed: &mut feed, shelf }, options.rings);
     drop(terminal);
     app.remember(options);
     match end? {
@@ -103,13 +111,20 @@ enum End {
     Signalled(i32),
 }
 
+/// Where the rows come from.
+struct Sources<'f> {
+    feed: &'f mut Feed,
+    shelf: Option<Shelf>,
+}
+
 fn run(
     app: &mut App,
     terminal: &mut Terminal,
     input: &mut Input,
-    feed: &mut Feed,
+    sources: &mut Sources<'_>,
     rings: bool,
 ) -> Result<End, Failure> {
+    let Sources { feed, shelf } = sources;
     let theme = Theme::of(std::env::var_os("NO_COLOR").as_deref());
     loop {
         terminal.draw(|frame| view::draw(frame, app, theme)).map_err(Failure::Terminal)?;
@@ -124,7 +139,8 @@ fn run(
                 terminal.retake().map_err(Failure::Terminal)?;
             }
             messages.extend(news.events.into_iter().filter_map(message));
-            let reports = feed.reports().map_err(|_| feed_ended())?;
+            let mut reports = feed.reports().map_err(|_| feed_ended())?;
+            reports.extend(shelf.as_ref().and_then(Shelf::news).map(Report::Conversations));
             if !reports.is_empty() {
                 messages.push(Message::Reports(reports));
             }
@@ -139,6 +155,10 @@ fn run(
                     Effect::Leave(outcome) => return Ok(End::Left(outcome)),
                     Effect::Ask(request) => ask(app, feed, request),
                     Effect::Watch(watched) => feed.watch(watched),
+                    Effect::Recall { id, columns } => {
+                        let screen = shelf.as_ref().map_or(Err(String::new()), |shelf| shelf.picture(&id, columns));
+                        app.update(Message::Reports(vec![Report::Screen { id, screen }]));
+                    }
                     Effect::Read { include_archived } => feed.read(include_archived),
                     Effect::Bell if rings => arrivals::ring().map_err(Failure::Terminal)?,
                     Effect::Bell => {}

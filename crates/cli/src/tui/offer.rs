@@ -38,6 +38,10 @@ pub const OFFERS: &[Offer] = &[
 /// A finished session cannot be attached to; Enter opens its log instead.
 const OPEN_LOG: Offer = Offer { action: Action::Replay, key: ENTER, word: "open log", help: "" };
 
+/// What a conversation is offered for: it goes on in `coven spawn`, and is only read here.
+pub const RESUME: (char, &str) = (ENTER, "resume");
+pub const EXPORT: (char, &str) = ('e', "export");
+
 pub fn allows(record: &SessionRecord, action: Action) -> bool {
     // A newer daemon may know actions that this browser does not; they are not offered.
     record.actions.iter().any(|word| Action::from_str(word) == Ok(action))

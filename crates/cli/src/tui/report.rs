@@ -21,6 +21,8 @@ pub enum Report {
     ReadingEnded,
     Changed(Box<SessionRecord>),
     Gone(String),
+    /// All conversations, the most recent first.
+    Conversations(Vec<SessionRecord>),
     /// Something new waits in the inbox.
     Waits(Box<InboxItem>),
     /// The screen of a session, or why there is none.

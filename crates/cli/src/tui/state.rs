@@ -12,7 +12,7 @@ use super::line::Line;
 use super::list::SessionList;
 use super::preview::Picture;
 use super::report::{Report, Request, Watched, What};
-use super::{BrowseOptions, Outcome, text};
+use super::{BrowseOptions, Outcome, shelf, text};
 use crate::wording::{plain, short_id};
 
 /// How long good news stays; a problem stays until it is dismissed or something else is done.
@@ -34,6 +34,11 @@ pub enum Effect {
     Ask(Request),
     /// Show this session's screen from now on.
     Watch(Option<Watched>),
+    /// Show the end of this conversation, in so many columns.
+    Recall {
+        id: String,
+        columns: usize,
+    },
     /// Read the list anew, with or without the archived sessions.
     Read {
         include_archived: bool,
@@ -111,6 +116,8 @@ pub struct App {
     /// Lines that were typed for a session and not sent.
     pub(super) drafts: BTreeMap<String, String>,
     watched: Option<Watched>,
+    /// The conversation whose end is shown, when it was last written to, and how wide.
+    recalled: Option<(String, String, u16)>,
 }
 
 impl App {
@@ -129,6 +136,7 @@ impl App {
             pending: Vec::new(),
             drafts: BTreeMap::new(),
             watched: None,
+            recalled: None,
         }
     }
 
@@ -152,6 +160,7 @@ impl App {
         };
         self.keep_selection_in_view();
         effects.extend(self.change_of_watch());
+        effects.extend(self.change_of_recall());
         effects
     }
 
@@ -183,6 +192,7 @@ impl App {
                 self.reading = None;
                 self.is_complete = true;
             }
+            Report::Conversations(records) => self.list.conversations(records),
             Report::Changed(record) => self.list.changed(*record),
             Report::Gone(id) => self.list.gone(&id),
             Report::Waits(item) => {
@@ -272,7 +282,7 @@ impl App {
     fn change_of_watch(&mut self) -> Option<Effect> {
         let wanted = match self.selected() {
             // Nothing was ever shown on the terminal of a session that has not begun.
-            Some(record) if self.panes().has_preview() && record.status != "created" => {
+            Some(record) if self.panes().has_preview() && record.status != "created" && record.kind != shelf::KIND => {
                 Some(Watched { id: record.id.clone(), is_live: record.status == "running" })
             }
             _ => None,
@@ -285,5 +295,21 @@ impl App {
         }
         self.watched = wanted.clone();
         Some(Effect::Watch(wanted))
+    }
+
+    fn change_of_recall(&mut self) -> Option<Effect> {
+        let width = self.panes().preview.width;
+        let wanted = match self.selected() {
+            Some(record) if self.panes().has_preview() && record.kind == shelf::KIND => {
+                Some((record.id.clone(), record.updated_at.clone(), width))
+            }
+            _ => None,
+        };
+        if wanted == self.recalled {
+            return None;
+        }
+        self.recalled.clone_from(&wanted);
+        let (id, ..) = wanted?;
+        Some(Effect::Recall { id, columns: usize::from(width.saturating_sub(2)) })
     }
 }

@@ -4,11 +4,11 @@ use coven_domain::Timestamp;
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers, MouseButton, MouseEvent, MouseEventKind};
 use ratatui::layout::Size;
 
-use super::fixtures::{app_with, completed, ids, press, record, type_text, waiting};
+use super::fixtures::{app_with, completed, conversation, ids, press, record, type_text, waiting};
 use super::offer::OFFERS;
 use super::report::{Report, Request, Watched, What};
 use super::state::{App, Effect, Link, Message, Mode, Tone};
-use super::{BrowseOptions, Outcome};
+use super::{BrowseOptions, Outcome, shelf};
 
 fn request(id: &str, what: What) -> Request {
     Request { id: id.to_owned(), what }
@@ -331,4 +331,43 @@ fn what_newly_waits_rings_once_for_all_that_came_together_and_is_named() {
     assert_eq!(app.update(Message::Reports(vec![waits("q1"), waits("q2")])), [Effect::Bell]);
     let notice = app.notice.as_ref().map(|notice| (notice.tone, notice.text.as_str()));
     assert_eq!(notice, Some((Tone::News, "an agent asks: Which [2J?; `coven inbox` has it")));
+}
+
+#[test]
+fn conversations_stand_among_the_sessions_and_outlast_their_reading() {
+    let mut app = app_with(vec![record("new", 9), record("old", 1)]);
+    report(&mut app, Report::Conversations(vec![shelf::row(&conversation("talk", 5))]));
+    assert_eq!(ids(&app.list), ["new", "talk", "old"]);
+    // when the sessions are read again, and one is gone
+    for it in
+        [Report::ReadingStarted, Report::Page { sessions: vec![record("new", 9)], total: 1 }, Report::ReadingEnded]
+    {
+        report(&mut app, it);
+    }
+    assert_eq!(ids(&app.list), ["new", "talk"]);
+    // when the conversations are read again
+    report(&mut app, Report::Conversations(vec![shelf::row(&conversation("other", 2))]));
+    assert_eq!(ids(&app.list), ["new", "other"]);
+    assert_eq!(app.list.conversation_count(), 1);
+}
+
+#[test]
+fn a_conversation_is_resumed_or_exported_and_nothing_else() {
+    let mut app = app_with(vec![]);
+    let effects = report(&mut app, Report::Conversations(vec![shelf::row(&conversation("talk", 5))]));
+    // Its end is shown; the daemon has no screen of it.
+    assert_eq!(effects, [Effect::Recall { id: "talk".into(), columns: 78 }]);
+    assert_eq!(press(&mut app, KeyCode::Enter), [Effect::Leave(Outcome::Resume("talk".into()))]);
+    for offer in OFFERS.iter().filter(|offer| !matches!(offer.key, '\n' | 'e')) {
+        assert_eq!(press(&mut app, KeyCode::Char(offer.key)), [], "{}", offer.word);
+        assert_eq!(app.mode, Mode::Browsing);
+        assert!(problem(&app).starts_with(&format!("{} is not possible", offer.word)));
+    }
+    press(&mut app, KeyCode::Char('e'));
+    assert!(app.notice.as_ref().is_some_and(|notice| notice.text.starts_with("coven export talk ")));
+    // when it was written to, its end is shown anew
+    let mut longer = conversation("talk", 5);
+    longer.last_activity_at = Timestamp::from_millis(9_000);
+    let effects = report(&mut app, Report::Conversations(vec![shelf::row(&longer)]));
+    assert_eq!(effects, [Effect::Recall { id: "talk".into(), columns: 78 }]);
 }

@@ -1,21 +1,24 @@
-//! `coven export`: a session's recording in other forms.
+//! `coven export`: a session's recording or a conversation in other forms.
 
 use std::path::PathBuf;
 use std::process::ExitCode;
 
+use coven_host::conversations::Conversations;
+
 use super::SessionArg;
 use crate::command_line::Place;
-use crate::export::{self, Format, Target};
+use crate::export::{self, Format, Target, kept};
 use crate::failure::Failure;
 use crate::link::{Link, block_on};
 
-/// Writes a session's recording, or the conversation of an ACP session, as text, asciicast, HTML or JSON lines
+/// Writes a session's recording, or a conversation over ACP or of `coven spawn`, as text, asciicast, HTML or JSON lines
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   coven export 1a2b | less
   coven export 1a2b --output demo.cast && asciinema play demo.cast
   coven export 1a2b --format jsonl | jq 'select(.kind == \"input\")'
-  coven export 5c6d --format jsonl | jq 'select(.role == \"agent\")'     of a conversation, its messages")]
+  coven export 5c6d --format jsonl | jq 'select(.role == \"agent\")'     of a conversation, its messages
+  coven export my-talk --output my-talk.html")]
 pub struct Args {
     #[command(flatten)]
     session: SessionArg,
@@ -37,10 +40,23 @@ pub fn run(args: Args, place: &Place) -> Result<ExitCode, Failure> {
     let home = place.home()?;
     let format = args.format.unwrap_or_else(|| Format::of(args.output.as_deref()));
     let mut target = Target::open(args.output.as_deref(), args.force)?;
-    block_on(async {
-        let mut link = Link::open(&home).await?;
-        export::export(&mut link, &args.session.id, format, args.with_input, &mut target).await
-    })?;
+    let conversations = Conversations::locate();
+    match conversations.exact(&args.session.id) {
+        // Its file is all that is needed.
+        Some(id) => kept::export(&conversations, &id, format, &mut target)?,
+        None => {
+            let done = block_on(async {
+                let mut link = Link::open(&home).await?;
+                export::export(&mut link, &args.session.id, format, args.with_input, &mut target).await
+            });
+            match (done, conversations.find(&args.session.id)) {
+                (Err(failure), Ok(id)) if failure.is_not_found() => {
+                    kept::export(&conversations, &id, format, &mut target)?;
+                }
+                (done, _) => done?,
+            }
+        }
+    }
     target.finish()?;
     Ok(ExitCode::SUCCESS)
 }

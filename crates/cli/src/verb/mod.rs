@@ -36,6 +36,7 @@ pub mod sacrifice;
 pub mod screen;
 pub mod serve;
 pub mod sessions;
+pub mod sessions_list;
 pub mod show;
 pub mod spawn;
 pub mod start;

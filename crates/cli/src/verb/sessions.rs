@@ -3,32 +3,34 @@
 use std::process::ExitCode;
 use std::time::Duration;
 
-use coven_api::{ClientError, SessionRecord};
+use coven_api::ClientError;
+use coven_domain::conversation::{ConversationState, Summary};
+use coven_domain::session::SessionState;
 use coven_host::clock;
+use coven_host::conversations::{Conversations, Filter};
 use coven_host::home::Home;
-use serde::Deserialize;
-use serde_json::value::RawValue;
 
+use super::sessions_list::{self, Page};
 use crate::attach::log_view::read_typed;
 use crate::attach::terminal::RawMode;
 use crate::attach::{self, Options, Outcome, Start};
 use crate::command_line::Place;
-use crate::failure::Failure;
+use crate::failure::{self, Failure};
 use crate::link::{Link, block_on};
-use crate::table::Table;
 use crate::tui::{self, BrowseOptions};
 use crate::verb::{attach as attach_verb, replay, summon};
-use crate::{arrivals, output, quick, route, wording};
+use crate::{arrivals, output, quick, route, spawn, wording};
 
 /// The largest page the daemon gives.
 const PAGE: usize = 1000;
 
-/// Browses the sessions on a terminal; prints a table into a pipe
+/// Browses sessions and conversations on a terminal; prints a table into a pipe
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   coven sessions                                 the browser
   coven sessions --plain --status running
   coven sessions --json --all | jq -r '.[].id'
+  coven sessions --kind conversation --plain     go on with one by `coven spawn --resume ID`
   coven sessions --harness claude --limit 5 | cat")]
 pub struct Args {
     /// Print a table
@@ -43,10 +45,13 @@ pub struct Args {
     /// Open the browser, whatever standard output is
     #[arg(long)]
     manage: bool,
-    /// Only these: created, running, completed, failed, killed, orphaned
+    /// Only these: created, running, completed, failed, killed, orphaned; of conversations active, completed, interrupted
     #[arg(long, value_delimiter = ',', value_name = "STATUS")]
     status: Vec<String>,
-    /// Only sessions of this harness
+    /// Only those of this kind [default: both]
+    #[arg(long, value_enum)]
+    kind: Option<Kind>,
+    /// Only those of this harness
     #[arg(long)]
     harness: Option<String>,
     /// At most so many, the newest first [default: all]
@@ -54,36 +59,72 @@ pub struct Args {
     limit: Option<usize>,
 }
 
-#[derive(Deserialize)]
-struct Page<'a> {
-    #[serde(borrow)]
-    sessions: &'a RawValue,
-    next: Option<String>,
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub enum Kind {
+    /// What the daemon runs or ran
+    Session,
+    /// What `coven spawn` keeps; read-only here
+    Conversation,
 }
 
 pub fn run(args: Args, place: &Place) -> Result<ExitCode, Failure> {
     let home = place.home()?;
     if args.manage || (output::is_terminal() && !args.plain && !args.json) {
         output::onto_terminal()?;
-        return browse(&home, args.all);
+        return browse(&home, place, args.all);
     }
+    let conversations = conversations(&args)?;
     let pages = pages(&home, &args)?;
-    match args.json {
-        true => output::bytes(&joined(&pages)?)?,
-        false => output::bytes(table(&pages)?.as_bytes())?,
+    let limit = args.limit.unwrap_or(usize::MAX);
+    if args.json {
+        output::bytes(&sessions_list::array(&pages, &conversations, limit)?)?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    let width = output::terminal_size().map(|(_, cols)| usize::from(cols));
+    output::bytes(sessions_list::table(&pages, &conversations, limit, clock::now(), width)?.as_bytes())?;
+    if !conversations.is_empty() {
+        output::note(format_args!("go on with a conversation by `coven spawn --resume ID`"));
     }
     Ok(ExitCode::SUCCESS)
 }
 
+/// The conversations that are asked for.
+fn conversations(args: &Args) -> Result<Vec<Summary>, Failure> {
+    if args.kind == Some(Kind::Session) {
+        return Ok(Vec::new());
+    }
+    let mut listing = Conversations::locate().list(&Filter::default())?;
+    for (id, why) in &listing.broken {
+        failure::say(&format!("the conversation {id} is left out: {}", wording::plain(&why.to_string())));
+    }
+    let is_wanted = |it: &Summary| {
+        (args.status.is_empty() || args.status.iter().any(|word| word == it.status.as_str()))
+            && args.harness.as_ref().is_none_or(|harness| it.harness.as_ref() == Some(harness))
+    };
+    listing.conversations.retain(is_wanted);
+    Ok(listing.conversations)
+}
+
+/// The states that only conversations have are not the daemon's business.
+fn session_statuses(words: &[String]) -> Vec<String> {
+    let is_foreign = |word: &str| word.parse::<ConversationState>().is_ok() && word.parse::<SessionState>().is_err();
+    words.iter().filter(|word| !is_foreign(word)).cloned().collect()
+}
+
 /// The answers of the daemon until there is enough or no more.
 fn pages(home: &Home, args: &Args) -> Result<Vec<Vec<u8>>, Failure> {
+    let status = session_statuses(&args.status);
+    let wants_none = status.is_empty() && !args.status.is_empty();
+    if args.kind == Some(Kind::Conversation) || wants_none {
+        return Ok(Vec::new());
+    }
     let mut pages = Vec::new();
     let mut left = args.limit.unwrap_or(usize::MAX);
     let mut cursor = None;
     loop {
         let limit = left.clamp(1, PAGE);
         let query = route::query(&[
-            ("status", (!args.status.is_empty()).then(|| args.status.join(","))),
+            ("status", (!status.is_empty()).then(|| status.join(","))),
             ("harness", args.harness.clone()),
             ("all", args.all.then(|| "true".to_owned())),
             ("limit", Some(limit.to_string())),
@@ -99,50 +140,15 @@ fn pages(home: &Home, args: &Args) -> Result<Vec<Vec<u8>>, Failure> {
     }
 }
 
-/// One array of all records, as the daemon wrote them.
-fn joined(pages: &[Vec<u8>]) -> Result<Vec<u8>, Failure> {
-    let mut out = b"[".to_vec();
-    for page in pages {
-        let page: Page<'_> = serde_json::from_slice(page).map_err(ClientError::from)?;
-        let records = page.sessions.get().trim().trim_start_matches('[').trim_end_matches(']').trim();
-        if !records.is_empty() {
-            if out.len() > 1 {
-                out.push(b',');
-            }
-            out.extend_from_slice(records.as_bytes());
-        }
-    }
-    out.extend_from_slice(b"]\n");
-    Ok(out)
-}
-
-fn table(pages: &[Vec<u8>]) -> Result<String, Failure> {
-    let mut table = Table::new(&["ID", "STATUS", "HARNESS", "TITLE", "AGE", "CWD"], &[5, 3]);
-    let now = clock::now();
-    for page in pages {
-        let page: Page<'_> = serde_json::from_slice(page).map_err(ClientError::from)?;
-        let records: Vec<SessionRecord> = serde_json::from_str(page.sessions.get()).map_err(ClientError::from)?;
-        for record in records {
-            let id = wording::short_id(&record.id).to_owned();
-            let status = match record.archived_at {
-                Some(_) => format!("{}, archived", record.status),
-                None => record.status,
-            };
-            let age = wording::age(&record.created_at, now);
-            table.row([id, status, record.harness, record.title, age, record.cwd]);
-        }
-    }
-    Ok(table.text(output::terminal_size().map(|(_, cols)| usize::from(cols))))
-}
-
 /// The browser, with what it leads to, until it is left.
-fn browse(home: &Home, include_archived: bool) -> Result<ExitCode, Failure> {
+fn browse(home: &Home, place: &Place, include_archived: bool) -> Result<ExitCode, Failure> {
     // The browser connects by itself; this starts the daemon if it must, and says so if it cannot.
     block_on(Link::open(home))?;
     let mut options = BrowseOptions {
         socket: home.socket()?,
         include_archived,
         rings: arrivals::rings(home),
+        conversations: Some(Conversations::locate()),
         ..BrowseOptions::default()
     };
     loop {
@@ -160,6 +166,12 @@ fn browse(home: &Home, include_archived: bool) -> Result<ExitCode, Failure> {
                 replay::play(home, &id)?;
                 wait_for_key()?;
             }
+            tui::Outcome::Resume(id) => {
+                if let Err(failure) = spawn::resume(place, id) {
+                    failure::say(&failure.sentence());
+                    wait_for_key()?;
+                }
+            }
             tui::Outcome::Summon(id) => {
                 summon::summon(home, &id, false)?;
                 wait_for_key()?;
@@ -175,19 +187,4 @@ fn wait_for_key() -> Result<(), Failure> {
     let mut typed = [0; 256];
     read_typed(&mut typed, Duration::from_secs(86_400));
     Ok(())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn pages_become_one_array_and_records_stay_as_they_came() {
-        let first = br#"{"sessions":[{"id":"a","x":[1.0, 2]},{"id":"b"}],"total":3,"next":"c"}"#.to_vec();
-        let last = br#"{"sessions": [ {"id":"c"} ],"total":3,"next":null}"#.to_vec();
-        let out = joined(&[first, last]).expect("sound pages");
-        assert_eq!(String::from_utf8_lossy(&out), "[{\"id\":\"a\",\"x\":[1.0, 2]},{\"id\":\"b\"},{\"id\":\"c\"}]\n");
-        let none = br#"{"sessions":[],"total":0,"next":null}"#.to_vec();
-        assert_eq!(joined(&[none]).expect("a sound page"), b"[]\n");
-    }
 }

@@ -213,7 +213,7 @@ impl Engine {
         for it in keyframes {
             tx.put_keyframe(id, it.offset, it.rows, it.cols, &it.screen).await?;
         }
-        Ok(self.commit(tx).await?)
+        Ok(self.commit_output(tx).await?)
     }
 
     /// The holder is gone: what the journal says last decides. Tried until the store takes it.

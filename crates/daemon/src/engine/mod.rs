@@ -5,6 +5,7 @@ pub mod archive;
 pub mod arrival;
 mod ballast;
 mod control;
+mod conversation;
 pub mod describe;
 pub mod ending;
 pub mod follow;
@@ -21,12 +22,14 @@ mod spawn;
 
 use std::collections::HashMap;
 use std::path::PathBuf;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use coven_domain::config::Config;
 use coven_domain::harness::Harness;
 use coven_domain::session::Session;
 use coven_domain::{SessionId, Timestamp, harness};
+use coven_host::conversations::Conversations;
 use coven_host::questions::QuestionFolder;
 use coven_host::{AgentSettings, Home, clock};
 use coven_store::{Change, Store, StoreError, Tx};
@@ -51,6 +54,7 @@ pub struct Engine {
     pub agents: AgentSettings,
     asked: acp::Asked,
     question_sets: QuestionSets,
+    conversations: Conversations,
     /// What newly waits for a human.
     arrivals: mpsc::Sender<Arrival>,
     pub hub: Arc<Hub>,
@@ -68,6 +72,8 @@ pub struct Engine {
     /// The runtime that answers requests.
     foreground: Handle,
     committed: watch::Sender<u64>,
+    /// The newest event when a session's record was last changed.
+    sessions_changed: AtomicU64,
     live: Mutex<HashMap<SessionId, Arc<LiveSession>>>,
     stopping: watch::Sender<bool>,
     /// Whose turn it is to be compressed.
@@ -84,6 +90,8 @@ pub struct Parts {
     pub agents: AgentSettings,
     /// Where this user's question sets are.
     pub questions: QuestionFolder,
+    /// Where this user's conversations are.
+    pub conversations: Conversations,
     pub arrivals: mpsc::Sender<Arrival>,
     pub hub: Arc<Hub>,
     /// Told the newest event number with every commit.
@@ -95,8 +103,20 @@ pub struct Parts {
 
 impl Engine {
     pub fn new(parts: Parts) -> std::io::Result<Self> {
-        let Parts { store, home, config, agents, questions, arrivals, hub, committed, program, open_files, background } =
-            parts;
+        let Parts {
+            store,
+            home,
+            config,
+            agents,
+            questions,
+            conversations,
+            arrivals,
+            hub,
+            committed,
+            program,
+            open_files,
+            background,
+        } = parts;
         Ok(Self {
             harnesses: harness::all(&config.harnesses),
             screens: Screens::start()?,
@@ -107,6 +127,7 @@ impl Engine {
             agents,
             asked: acp::Asked::default(),
             question_sets: QuestionSets::of(questions),
+            conversations,
             arrivals,
             hub,
             program,
@@ -115,6 +136,7 @@ impl Engine {
             foreground: Handle::current(),
             started_at: clock::now(),
             committed,
+            sessions_changed: AtomicU64::default(),
             live: Mutex::default(),
             spare: Mutex::default(),
             stopping: watch::Sender::new(false),
@@ -125,6 +147,14 @@ impl Engine {
 
     /// Commits, then wakes subscribers with the newest number.
     pub async fn commit(&self, tx: Box<dyn Tx>) -> Result<(), StoreError> {
+        let newest = tx.commit().await?;
+        self.sessions_changed.fetch_max(newest, Ordering::Release);
+        self.announce(newest);
+        Ok(())
+    }
+
+    /// Commits what sessions have said, and no change of a session's record: lists of them stay what they were.
+    pub(crate) async fn commit_output(&self, tx: Box<dyn Tx>) -> Result<(), StoreError> {
         let newest = tx.commit().await?;
         self.announce(newest);
         Ok(())
@@ -149,7 +179,9 @@ impl Engine {
     /// Wakes subscribers after a write that the store did by itself.
     pub(crate) async fn announce_newest(&self) -> Result<(), StoreError> {
         let end = self.store.event_range().await?.end;
-        self.announce(end.saturating_sub(1));
+        let newest = end.saturating_sub(1);
+        self.sessions_changed.fetch_max(newest, Ordering::Release);
+        self.announce(newest);
         Ok(())
     }
 
@@ -162,9 +194,9 @@ impl Engine {
         });
     }
 
-    /// The number of the newest event.
-    pub fn newest(&self) -> u64 {
-        *self.committed.borrow()
+    /// A number that grows with every change of a session's record.
+    pub fn sessions_changed(&self) -> u64 {
+        self.sessions_changed.load(Ordering::Acquire)
     }
 
     /// Told with every commit that wrote an event.

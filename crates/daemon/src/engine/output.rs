@@ -192,7 +192,7 @@ impl Engine {
         for it in keyframes {
             tx.put_keyframe(id, it.offset, it.rows, it.cols, &it.screen).await?;
         }
-        Ok(self.commit(tx).await?)
+        Ok(self.commit_output(tx).await?)
     }
 }
 

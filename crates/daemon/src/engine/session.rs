@@ -15,22 +15,23 @@ const SHOWN: usize = 5;
 impl Engine {
     /// A whole id, or any prefix that only one session has.
     pub async fn find_session(&self, text: &str) -> Result<SessionId, EngineError> {
-        let unknown = || EngineError::SessionNotFound(text.chars().take(64).collect());
         if text.len() == 36
             && let Ok(id) = text.parse()
         {
             return Ok(id);
         }
-        if text.is_empty()
-            || text.len() > 36
-            || !text.starts_with(|c: char| c.is_ascii_hexdigit())
-            || !text.chars().all(|c| c.is_ascii_hexdigit() || c == '-')
-        {
-            return Err(unknown());
-        }
-        let mut candidates = self.store.session_ids_with_prefix(text, SHOWN).await?;
+        let is_prefix = text.len() <= 36
+            && text.starts_with(|c: char| c.is_ascii_hexdigit())
+            && text.chars().all(|c| c.is_ascii_hexdigit() || c == '-');
+        let mut candidates = match is_prefix {
+            true => self.store.session_ids_with_prefix(text, SHOWN).await?,
+            false => Vec::new(),
+        };
         match candidates.len() {
-            0 => Err(unknown()),
+            0 => Err(match self.conversation_like(text).await {
+                Some(id) => EngineError::IsConversation(id),
+                None => EngineError::SessionNotFound(text.chars().take(64).collect()),
+            }),
             1 => Ok(candidates.remove(0)),
             _ => Err(EngineError::AmbiguousId { prefix: text.to_owned(), candidates }),
         }

@@ -2,6 +2,7 @@
 
 pub mod agent;
 pub mod attach;
+pub mod conversation;
 pub mod guard;
 pub mod inbox;
 pub mod messages;
@@ -71,6 +72,9 @@ fn documented() -> OpenApiRouter<App> {
         .routes(routes!(messages::mode))
         .routes(routes!(messages::config_option))
         .routes(routes!(messages::agent))
+        .routes(routes!(conversation::list))
+        .routes(routes!(conversation::show))
+        .routes(routes!(conversation::turns))
         .routes(routes!(inbox::list))
         .routes(routes!(inbox::show))
         .routes(routes!(inbox::answer))

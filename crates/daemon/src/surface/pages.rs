@@ -9,7 +9,7 @@ use bytes::Bytes;
 const MAX_PAGES: usize = 16;
 const MAX_BYTES: usize = 256 << 10;
 
-/// Every change of a session is an event: as long as no number was added, a page stays what it was.
+/// As long as the number of the last change of any session is the same, a page stays what it was.
 #[derive(Debug, Default)]
 pub struct Pages(Mutex<(u64, HashMap<String, Bytes>)>);
 

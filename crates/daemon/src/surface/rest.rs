@@ -63,7 +63,7 @@ pub async fn list_sessions(
     Params(query): Params<ListSessionsQuery>,
 ) -> Answer<Response> {
     // Taken before reading: a change that comes in between makes the page too old, never too new.
-    let (number, raw) = (app.engine.newest(), raw.unwrap_or_default());
+    let (number, raw) = (app.engine.sessions_changed(), raw.unwrap_or_default());
     let json = |page: Bytes| ([("content-type", "application/json")], page).into_response();
     if let Some(page) = app.pages.get(number, &raw) {
         return Ok(json(page));

@@ -4,7 +4,7 @@ use std::fmt;
 use std::io;
 use std::path::PathBuf;
 
-use coven_domain::conversation::BadConversationId;
+use coven_domain::conversation::{BadConversationId, ConversationId};
 
 #[derive(Debug, thiserror::Error)]
 pub enum ConversationError {
@@ -12,6 +12,8 @@ pub enum ConversationError {
     BadId(#[from] BadConversationId),
     #[error("Session not found: {id}")]
     NotFound { id: String },
+    #[error("several sessions begin with {prefix:?}; give more of the name: {}", names(candidates))]
+    Ambiguous { prefix: String, candidates: Vec<ConversationId> },
     #[error("there is a session of that name already; go on with it by --resume {id}, or choose another name")]
     Exists { id: String },
     #[error("another process is writing to the session; try again in a moment: {id}")]
@@ -51,6 +53,15 @@ impl fmt::Display for Damage {
         }
         write!(f, ": {}", self.why)
     }
+}
+
+fn names(candidates: &[ConversationId]) -> String {
+    const SHOWN: usize = 5;
+    let mut text = candidates.iter().take(SHOWN).map(ConversationId::as_str).collect::<Vec<_>>().join(", ");
+    if candidates.len() > SHOWN {
+        text.push_str(&format!(" and {} more", candidates.len() - SHOWN));
+    }
+    text
 }
 
 fn places(damage: &[Damage], count: usize) -> String {

@@ -4,8 +4,7 @@ use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
 
-use coven_domain::Timestamp;
-use coven_domain::conversation::{ConversationId, ConversationState, Line, Metadata};
+use coven_domain::conversation::{ConversationId, ConversationState, Line, Metadata, Summary};
 
 use super::last::{Standing, Tail, while_it_shrinks};
 use super::load::parsed;
@@ -18,21 +17,6 @@ const PAGE: usize = 4 << 10;
 pub struct Filter {
     pub agent: Option<String>,
     pub status: Option<ConversationState>,
-}
-
-/// A conversation in a list.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Summary {
-    pub id: ConversationId,
-    pub agent: Option<String>,
-    pub harness: Option<String>,
-    pub cwd: Option<String>,
-    pub turn_count: u64,
-    pub created_at: Timestamp,
-    pub status: ConversationState,
-    /// When it was last written to.
-    pub last_activity_at: Timestamp,
-    pub size_bytes: u64,
 }
 
 #[derive(Debug, Default)]

@@ -29,12 +29,14 @@ pub use append::{Wait, Writer};
 pub use create::NewConversation;
 pub use error::{ConversationError, Damage};
 pub use last::LastTurns;
-pub use list::{Filter, Listing, Summary};
+pub use list::{Filter, Listing};
 pub use load::{Loaded, Notice};
 pub use recover::Recovered;
 pub use remove::Cleaned;
 pub use settings::Settings;
 
+/// How much of a name that nobody knows is repeated.
+const SHOWN_OF_ID: usize = 64;
 const ENDING: &str = ".jsonl";
 /// What was kept of a file stands beside it: `<id>.jsonl.torn-<time>`.
 const ASIDE: [&str; 2] = ["torn", "damaged"];
@@ -70,6 +72,30 @@ impl Conversations {
         let mut ids = Vec::new();
         self.each_name(|name| ids.extend(id_of(name)))?;
         Ok(ids)
+    }
+
+    /// The conversation of this name, if it is there.
+    pub fn exact(&self, text: &str) -> Option<ConversationId> {
+        text.parse().ok().filter(|id| fs::symlink_metadata(self.file(id)).is_ok())
+    }
+
+    /// The conversation of this name, or the only one whose name begins so.
+    pub fn find(&self, text: &str) -> Result<ConversationId, ConversationError> {
+        let unknown = || ConversationError::NotFound { id: text.chars().take(SHOWN_OF_ID).collect() };
+        text.parse::<ConversationId>()?;
+        if let Some(id) = self.exact(text) {
+            return Ok(id);
+        }
+        let mut found: Vec<ConversationId> = self.ids()?;
+        found.retain(|known| known.as_str().starts_with(text));
+        match found.len() {
+            0 => Err(unknown()),
+            1 => Ok(found.remove(0)),
+            _ => {
+                found.sort();
+                Err(ConversationError::Ambiguous { prefix: text.to_owned(), candidates: found })
+            }
+        }
     }
 
     fn each_name(&self, mut see: impl FnMut(&str)) -> Result<(), ConversationError> {

@@ -3,8 +3,8 @@
 use std::fs::File;
 use std::time::{Duration, SystemTime};
 
-use coven_domain::conversation::{ConversationState, Line};
-use coven_host::conversations::{Filter, NewConversation, Summary};
+use coven_domain::conversation::{ConversationState, Line, Summary};
+use coven_host::conversations::{Filter, NewConversation};
 
 use crate::files::bytes_read;
 use crate::stand::{NOW, Stand, exchange, id};

@@ -10,10 +10,10 @@ use coven_testing::{Ran, TestHome, TestTerminal, eventually, wait_until};
 use serde_json::{Value, json};
 
 /// Says how much it was told, and the last word of it.
-const ECHO: &str = "p=$(cat); printf 'heard %s: %s' \"$(printf %s \"$p\" | wc -c)\" \"${p##* }\"";
+pub const ECHO: &str = "p=$(cat); printf 'heard %s: %s' \"$(printf %s \"$p\" | wc -c)\" \"${p##* }\"";
 
 /// A home with a script as the tool for turns.
-fn home_with(script: &str) -> TestHome {
+pub fn home_with(script: &str) -> TestHome {
     let mut home = TestHome::new();
     let tool = home.agents().join("tool");
     fs::write(&tool, format!("#!/bin/sh\n{script}\n")).expect("room on disk");
@@ -22,16 +22,16 @@ fn home_with(script: &str) -> TestHome {
     home
 }
 
-fn file(home: &TestHome, id: &str) -> PathBuf {
+pub fn file(home: &TestHome, id: &str) -> PathBuf {
     home.user().join(format!(".aurora/spawn/sessions/{id}.jsonl"))
 }
 
-fn lines(home: &TestHome, id: &str) -> Vec<Value> {
+pub fn lines(home: &TestHome, id: &str) -> Vec<Value> {
     let text = fs::read_to_string(file(home, id)).expect("a file");
     text.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect()
 }
 
-fn say(home: &TestHome, args: &[&str], typed: &str) -> Ran {
+pub fn say(home: &TestHome, args: &[&str], typed: &str) -> Ran {
     home.coven_with_input(&[&["spawn"], args].concat(), typed.as_bytes())
 }
 
@@ -194,6 +194,29 @@ fn a_turn_that_fails_is_not_added_and_can_be_repeated() {
     typist.types("/retry\n");
     wait_until("the turn is saved", || lines(&home, "s").iter().any(|line| line["content"] == "fine"));
     typist.leave();
+}
+
+#[test]
+fn a_tool_that_lost_its_session_is_told_everything_again() {
+    let mut home = home_with("");
+    let tool = home.agents().join("tool");
+    fs::write(
+        &tool,
+        "#!/bin/sh\np=$(cat)\ncase $1 in --go-on) echo 'no such session' >&2; exit 4;; esac\nprintf 'heard: %s' \"$p\"\n",
+    )
+    .expect("room on disk");
+    let print = json!({"args": ["--id", "{session}"], "resume": ["--go-on", "{session}"], "prompt": "stdin"});
+    home.configure(json!({"harnesses": {"forgetful": {"program": tool.display().to_string(), "print": print}}}));
+    home.env.retain(|(name, _)| name != "AURORA_SPAWN_TOOL");
+    home.env.push(("AURORA_SPAWN_TOOL".to_owned(), "forgetful".to_owned()));
+    let ran = say(&home, &["-i", "--session", "s"], "first\nsecond\n/retry\n/retry all\n");
+    assert!(ran.stderr.contains("no such session") && ran.stderr.contains("/retry all"), "{}", ran.stderr);
+    let said: Vec<Value> = lines(&home, "s").into_iter().filter(|line| line["type"] == "turn").collect();
+    let contents: Vec<&str> = said.iter().filter_map(|turn| turn["content"].as_str()).collect();
+    assert_eq!((contents.len(), &contents[..3]), (4, &["first", "heard: first", "second"][..]));
+    assert!(contents[3].contains("first") && contents[3].ends_with("second"), "{contents:?}");
+    let sessions: Vec<&Value> = said.iter().map(|turn| &turn["harness_session"]).filter(|it| !it.is_null()).collect();
+    assert!(sessions.len() == 2 && sessions[0] != sessions[1], "{sessions:?}");
 }
 
 #[test]

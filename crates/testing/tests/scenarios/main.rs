@@ -5,6 +5,7 @@ mod agent;
 mod answer_screen;
 mod ask_verbs;
 mod chat;
+mod chat_everywhere;
 mod inbox;
 mod life;
 mod mcp;

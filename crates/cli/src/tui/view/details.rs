@@ -6,6 +6,7 @@ use ratatui::Frame;
 use ratatui::layout::Rect;
 use ratatui::text::{Line, Span};
 
+use super::super::shelf;
 use super::super::state::App;
 use super::super::text;
 use super::Theme;
@@ -35,6 +36,12 @@ fn facts(record: &SessionRecord, now: Timestamp) -> Vec<String> {
     let mut facts = Vec::new();
     let created = age(&record.created_at, now);
     let changed = age(&record.updated_at, now);
+    if record.kind == shelf::KIND {
+        facts.push(format!("begun {created} ago"));
+        facts.push(format!("last written {changed} ago"));
+        facts.extend(meta("resume").map(str::to_owned));
+        return facts;
+    }
     match record.status.as_str() {
         "created" => facts.push(format!("recorded {created} ago, never launched")),
         "running" => {

@@ -6,6 +6,7 @@ use ratatui::text::{Line, Span};
 
 use super::super::line::Line as Typed;
 use super::super::offer::{self, key_name};
+use super::super::shelf;
 use super::super::state::{App, Mode};
 use super::super::text;
 use super::Theme;
@@ -22,8 +23,12 @@ pub fn draw(frame: &mut Frame<'_>, app: &App, theme: Theme, area: Rect) {
             frame.render_widget(keys(&hints.map(owned), &[], columns, theme), area);
         }
         _ => {
-            let offers = app.selected().map(offer::offers).unwrap_or_default();
-            let offers: Vec<_> = offers.iter().map(|offer| (key_name(offer.key), offer.word.to_owned())).collect();
+            let offers = match app.selected() {
+                Some(record) if record.kind == shelf::KIND => vec![offer::RESUME, offer::EXPORT],
+                Some(record) => offer::offers(record).iter().map(|offer| (offer.key, offer.word)).collect(),
+                None => Vec::new(),
+            };
+            let offers: Vec<_> = offers.iter().map(|(key, word)| (key_name(*key), (*word).to_owned())).collect();
             let always = [("?", "help"), ("q", "quit")].map(owned);
             frame.render_widget(keys(&offers, &always, columns, theme), area);
         }

@@ -52,8 +52,13 @@ fn counts(app: &App) -> String {
     }
     if app.list.filter().is_empty() {
         parts.push(format!("{} running", app.list.running()));
-        let count = app.list.len();
-        parts.push(format!("{count} {}", if count == 1 { "session" } else { "sessions" }));
+        let conversations = app.list.conversation_count();
+        let sessions = app.list.len() - conversations;
+        parts.push(format!("{sessions} {}", if sessions == 1 { "session" } else { "sessions" }));
+        if conversations > 0 {
+            parts
+                .push(format!("{conversations} {}", if conversations == 1 { "conversation" } else { "conversations" }));
+        }
     } else {
         parts.push(format!("{} of {}", app.list.len(), app.list.known()));
     }

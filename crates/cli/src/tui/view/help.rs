@@ -33,6 +33,7 @@ fn lines(theme: Theme) -> Vec<Line<'static>> {
         ENTER => entry("Enter", offer.help),
         key => entry(key.encode_utf8(&mut [0; 4]), offer.help),
     }));
+    lines.push(entry("Enter e", "a conversation: go on with it, show how to export it"));
     lines.push(Line::styled(" the rest", theme.quiet()));
     lines.extend(GENERAL.iter().map(|(key, what)| entry(key, what)));
     lines

@@ -7,9 +7,10 @@ use ratatui::layout::Size;
 use ratatui::style::{Color, Modifier, Style};
 use ratatui::text::Line;
 
-use super::super::fixtures::{app_with, completed, press, record, type_text};
+use super::super::fixtures::{app_with, completed, conversation, press, record, type_text};
 use super::super::preview::Picture;
 use super::super::report::Report;
+use super::super::shelf;
 use super::super::state::{App, Message};
 use super::{Theme, draw};
 
@@ -239,4 +240,24 @@ fn without_colors_nothing_is_coloured() {
     terminal.draw(|frame| draw(frame, &app, Theme::of(Some("1".as_ref())))).expect("a test backend never fails");
     let buffer = terminal.backend().buffer();
     assert!(buffer.content().iter().all(|cell| cell.fg == Color::Reset && cell.bg == Color::Reset));
+}
+
+#[test]
+fn a_conversation_says_what_it_is_and_how_it_goes_on() {
+    let mut app = some_sessions();
+    app.update(Message::Reports(vec![Report::Conversations(vec![shelf::row(&conversation("talk", 3_599))])]));
+    press(&mut app, KeyCode::Home);
+    shows(
+        &app,
+        &[
+            "1 running · 2 sessions · 1 conversation · live",
+            " ✎ active     claude   talk: conversation, 2 turns",
+            "begun 1s ago · last written 1s ago · coven spawn --resume talk",
+            " ⏎ resume  e export",
+        ],
+    );
+    for size in SIZES {
+        resized(&mut app, size);
+        shows(&app, &["talk: conversation"]);
+    }
 }

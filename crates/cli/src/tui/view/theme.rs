@@ -33,6 +33,8 @@ impl Theme {
             "completed" => ("✓", self.color(Color::Green)),
             "failed" => ("✗", self.color(Color::Red)),
             "killed" => ("■", self.color(Color::Yellow)),
+            "active" => ("✎", self.color(Color::Cyan)),
+            "interrupted" => ("✎", self.color(Color::Yellow)),
             "orphaned" => ("?", self.color(Color::Magenta)),
             _ => ("·", Style::new()),
         }

@@ -123,7 +123,7 @@ impl Engine {
             lines: &lines,
         };
         tx.save_conversation(id, &progress).await?;
-        self.commit(tx).await?;
+        self.commit_output(tx).await?;
         if step.turns.contains(&TurnChange::Started) {
             fault::point("after_prompt");
         }

@@ -1,0 +1,153 @@
+//! Conversations where everything else is found: the list, the browser, the API, exports. They are only read there.
+
+use std::fs;
+
+use coven_testing::{TestHome, TestTerminal};
+use hyper::Method;
+use serde_json::{Value, json};
+
+use crate::chat::{ECHO, file, home_with, lines, say};
+
+/// A home with a session that has ended and a conversation of one exchange.
+fn home_with_both() -> TestHome {
+    let home = home_with(ECHO);
+    home.coven(&["run", "--background", "--title", "a shell", "--", "true"]).done();
+    say(&home, &["-i", "--session", "talk-1"], "hello world\n").done();
+    home
+}
+
+fn ids(records: &[Value]) -> Vec<(&str, &str)> {
+    records.iter().map(|it| (it["kind"].as_str().expect("a kind"), it["id"].as_str().expect("an id"))).collect()
+}
+
+#[test]
+fn the_list_has_both_kinds_and_says_how_to_go_on() {
+    let home = home_with_both();
+    let all: Vec<Value> = home.json(&["sessions", "--json"]);
+    let [talk, session] = all.as_slice() else { panic!("{all:?}") };
+    assert_eq!((&talk["kind"], &session["kind"]), (&json!("conversation"), &json!("session")));
+    assert_eq!((&talk["id"], &talk["turn_count"]), (&json!("talk-1"), &json!(2)));
+    assert_eq!(talk["resume"], "coven spawn --resume talk-1");
+
+    let only = |args: &[&str]| home.json::<Vec<Value>>(&[&["sessions", "--json"], args].concat());
+    assert_eq!(ids(&only(&["--kind", "conversation"])), [("conversation", "talk-1")]);
+    assert_eq!(ids(&only(&["--limit", "1"])), [("conversation", "talk-1")]);
+    assert_eq!(only(&["--status", "active"]).len(), 0);
+    assert_eq!(ids(&only(&["--status", "active,completed", "--kind", "conversation"])), [("conversation", "talk-1")]);
+    assert_eq!(only(&["--status", "running"]).len(), 0);
+    assert_eq!(only(&["--status", "completed"]).len(), 2);
+    assert_eq!(only(&["--kind", "session"]).len(), 1);
+    home.coven(&["sessions", "--json", "--status", "asleep"]).refused(2);
+
+    let ran = home.coven(&["sessions", "--plain"]);
+    assert!(ran.stdout.contains("conversation, 2 turns") && ran.stdout.contains("a shell"), "{}", ran.stdout);
+    assert!(ran.stderr.contains("coven spawn --resume ID"), "{}", ran.stderr);
+}
+
+#[test]
+fn a_file_of_which_nothing_can_be_said_is_named_and_the_others_are_listed() {
+    let home = home_with_both();
+    fs::write(file(&home, "broken"), "no JSON\n{}\n").expect("room on disk");
+    let ran = home.coven(&["sessions", "--json"]);
+    assert!(ran.stderr.contains("the conversation broken is left out"), "{}", ran.stderr);
+    assert_eq!(serde_json::from_str::<Vec<Value>>(&ran.done()).expect("an array").len(), 2);
+    let listed: Value = home.read("/api/v1/conversations");
+    assert_eq!((&listed["total"], &listed["broken"][0]["id"]), (&json!(1), &json!("broken")));
+    home.get("/api/v1/conversations/broken").refused(409, "conversation_damaged");
+}
+
+#[test]
+fn programs_read_them_from_the_daemon_and_cannot_change_them() {
+    let home = home_with_both();
+    say(&home, &["-i", "--session", "talk-2"], "").done();
+    let listed: Value = home.read("/api/v1/conversations?limit=1");
+    assert_eq!((&listed["total"], listed["conversations"].as_array().map(Vec::len)), (&json!(2), Some(1)));
+    assert_eq!(listed["conversations"][0]["id"], "talk-2");
+    let next: Value = home.read("/api/v1/conversations?limit=1&offset=1");
+    assert_eq!(next["conversations"][0]["id"], "talk-1");
+    home.get("/api/v1/conversations?status=running").refused(400, "invalid_request");
+    home.get("/api/v1/conversations?limit=0").refused(400, "invalid_request");
+
+    let one: Value = home.read("/api/v1/conversations/talk-1");
+    assert_eq!((&one["kind"], &one["status"]), (&json!("conversation"), &json!("completed")));
+    home.get("/api/v1/conversations/talk").refused(400, "ambiguous_id");
+    home.get("/api/v1/conversations/nobody").refused(404, "conversation_not_found");
+    home.get("/api/v1/conversations/..%2Fetc").refused(404, "conversation_not_found");
+    let last: Value = home.read("/api/v1/conversations/talk-1/turns?limit=1");
+    assert_eq!((&last["turns"][0]["role"], &last["before"]), (&json!("assistant"), &json!(1)));
+
+    let before = fs::read(file(&home, "talk-1")).expect("a file");
+    for method in [Method::POST, Method::DELETE, Method::PUT, Method::PATCH] {
+        for path in ["/api/v1/conversations/talk-1", "/api/v1/conversations/talk-1/turns"] {
+            home.request(method.clone(), path, Some(b"{}".to_vec())).refused(405, "method_not_allowed");
+        }
+    }
+    assert_eq!(fs::read(file(&home, "talk-1")).expect("a file"), before);
+}
+
+#[test]
+fn what_is_meant_for_sessions_points_to_where_a_conversation_goes_on() {
+    let home = home_with_both();
+    for verb in [&["attach", "talk-1"][..], &["kill", "talk"], &["show", "talk-1"], &["input", "talk-1", "x"]] {
+        let told = home.coven(verb).refused(3);
+        assert!(told.contains("talk-1 is a conversation") && told.contains("coven spawn --resume talk-1"), "{told}");
+    }
+    let told = home.coven(&["attach", "nobody"]).refused(3);
+    assert!(told.contains("no session has the id"), "{told}");
+}
+
+#[test]
+fn a_conversation_is_exported_without_a_daemon() {
+    let home = home_with(ECHO);
+    say(&home, &["-i", "--session", "talk-1"], "a <b> & c\n").done();
+    let text = home.coven(&["export", "talk-1"]).done();
+    assert!(text.contains("- session: talk-1") && text.contains("a <b> & c"), "{text}");
+    let page = home.coven(&["export", "talk-1", "--format", "html"]).done();
+    assert!(page.contains("a &lt;b&gt; &amp; c") && page.ends_with("</html>\n"), "{page}");
+    let out = home.project().join("talk.jsonl");
+    home.coven(&["export", "talk-1", "--output", &out.display().to_string()]).done();
+    let exported: Vec<Value> = fs::read_to_string(&out)
+        .expect("a file")
+        .lines()
+        .map(|line| serde_json::from_str(line).expect("JSON"))
+        .collect();
+    assert_eq!(exported, lines(&home, "talk-1")[..3]);
+    home.coven(&["export", "talk-1", "--format", "asciicast"]).refused(2);
+    assert!(home.daemons().is_empty());
+    // A prefix may be a session's: the daemon is asked first.
+    assert_eq!(home.coven(&["export", "tal"]).done(), text);
+    home.coven(&["export", "nobody"]).refused(3);
+}
+
+#[test]
+fn a_damaged_conversation_is_not_exported_in_part() {
+    let home = home_with(ECHO);
+    say(&home, &["-i", "--session", "s"], "one\ntwo\n").done();
+    let text = fs::read_to_string(file(&home, "s")).expect("a file").replacen("\"role\"", "\"rol", 1);
+    fs::write(file(&home, "s"), text).expect("room on disk");
+    let out = home.project().join("s.txt");
+    let told = home.coven(&["export", "s", "--output", &out.display().to_string()]).refused(1);
+    assert!(told.contains("is damaged") && told.contains("coven spawn --resume s --recover"), "{told}");
+    assert!(!out.exists());
+}
+
+#[test]
+fn the_browser_shows_a_conversation_and_goes_on_with_it() {
+    let home = home_with_both();
+    let mut terminal = TestTerminal::open(&home, &["sessions"]);
+    terminal.shows("1 session · 1 conversation");
+    terminal.shows("talk-1: conversation, 2 turns");
+    terminal.shows("heard 11: world");
+    // What a session allows, a conversation does not.
+    terminal.types("x");
+    terminal.shows("conversations are only read here");
+    terminal.types("\r");
+    terminal.shows("spawn>");
+    terminal.types("again\r");
+    terminal.shows(": again");
+    terminal.types("/exit\r");
+    terminal.shows("talk-1: conversation, 4 turns");
+    terminal.types("q");
+    assert_eq!(terminal.wait(), 0);
+    assert_eq!(say(&home, &["--list-sessions", "--json"], "").done().matches("\"turn_count\": 4").count(), 1);
+}
