@@ -14,7 +14,7 @@ use serde::Deserialize;
 
 use super::report::Row;
 use super::stats::{Spread, median};
-use super::{Bench, Outcome, micros};
+use super::{Bench, Outcome, micros, talking};
 
 const PAGE: usize = 4096;
 const LAST: usize = 20;
@@ -66,7 +66,7 @@ fn conversation(all: &Conversations, id: &str, count: usize) -> Outcome<Conversa
 
 fn listing(bench: &Bench) -> Outcome<Vec<Row>> {
     let root = tempfile::tempdir()?;
-    let all = Conversations::at(root.path().join("sessions"));
+    let all = Conversations::at(root.path().join("spawn/sessions"));
     let count = bench.scale(10_000, 200);
     let mut paths = Vec::new();
     for number in 0..count {
@@ -93,7 +93,8 @@ fn listing(bench: &Bench) -> Outcome<Vec<Row>> {
         all.clean(std::time::Duration::from_secs(86_400), clock::now())?;
         clean.push(micros(start.elapsed()));
     }
-    Ok(vec![
+    let talking = talking::measure(bench, root.path(), count)?;
+    let rows = vec![
         Row::anchor(format!("conversations: first and last 4 KiB of {count} files, µs"), Spread::of(&base)),
         Row::anchor(format!("conversations: list of {count}, µs"), Spread::of(&ours)),
         Row::anchor(
@@ -101,7 +102,8 @@ fn listing(bench: &Bench) -> Outcome<Vec<Row>> {
             Spread::of(&clean),
         ),
         Row::at_most("conversations: list / first and last 4 KiB", Spread::ratio(&ours, &base), 3.0),
-    ])
+    ];
+    Ok(rows.into_iter().chain(talking).collect())
 }
 
 fn read_both_ends(path: &Path, page: &mut [u8; PAGE]) -> Outcome<()> {

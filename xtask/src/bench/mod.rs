@@ -27,6 +27,7 @@ mod questions;
 mod report;
 mod sacrifice;
 mod stats;
+mod talking;
 
 use std::error::Error;
 use std::path::PathBuf;

@@ -77,6 +77,18 @@ impl Terminal {
 
     /// Reads, and drops, until `needle` has come by.
     pub fn read_until(&self, needle: &[u8]) -> Outcome<()> {
+        self.read_for(needle, |seen| position(seen, needle).map(drop))
+    }
+
+    /// What stands between the two.
+    pub fn read_between(&self, start: &[u8], end: &[u8]) -> Outcome<Vec<u8>> {
+        self.read_for(start, |seen| {
+            let rest = &seen[position(seen, start)? + start.len()..];
+            position(rest, end).map(|at| rest[..at].to_vec())
+        })
+    }
+
+    fn read_for<T>(&self, needle: &[u8], found: impl Fn(&[u8]) -> Option<T>) -> Outcome<T> {
         let deadline = Instant::now() + PATIENCE;
         let mut seen: Vec<u8> = Vec::new();
         let mut buffer = [0; 1 << 16];
@@ -95,8 +107,8 @@ impl Terminal {
                 Err(error) => return Err(error.into()),
             };
             seen.extend_from_slice(&buffer[..count]);
-            if seen.windows(needle.len()).any(|window| window == needle) {
-                return Ok(());
+            if let Some(found) = found(&seen) {
+                return Ok(found);
             }
             // Only a needle cut in two needs what came before.
             seen.drain(..seen.len().saturating_sub(4096.max(needle.len())));
@@ -114,6 +126,10 @@ impl Terminal {
     pub fn master(&self) -> Outcome<OwnedFd> {
         Ok(self.master.try_clone()?)
     }
+}
+
+fn position(bytes: &[u8], needle: &[u8]) -> Option<usize> {
+    bytes.windows(needle.len()).position(|window| window == needle)
 }
 
 impl Drop for Terminal {

@@ -1,0 +1,95 @@
+//! Talking: how soon `coven spawn` asks for a message, and how soon an agent's first word is on the screen.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::time::{Instant, SystemTime, UNIX_EPOCH};
+
+use rustix::fs::{CWD, Mode, mkfifoat};
+
+use super::pty::Terminal;
+use super::report::Row;
+use super::stats::{Spread, median};
+use super::{Bench, Outcome, micros};
+
+/// The line editor asks where the cursor is, and prompts when it knows.
+const WHERE: &[u8] = b"\x1b[6n";
+const HERE: &[u8] = b"\x1b[5;1R";
+/// Its prompt is painted; the greeting before it is not.
+const PROMPT: &[u8] = b"mspawn";
+const WORD: &[u8] = b"written-at-";
+
+/// `root` is the home that holds the old conversations, so many of them.
+pub fn measure(bench: &Bench, root: &Path, count: usize) -> Outcome<Vec<Row>> {
+    let (tool, go) = (root.join("tool"), root.join("go"));
+    mkfifoat(CWD, &go, Mode::RUSR | Mode::WUSR)?;
+    let (word, fifo) = (String::from_utf8_lossy(WORD), go.display());
+    fs::write(
+        &tool,
+        format!(
+            "#!/bin/sh\ncat > /dev/null\nprintf '{word}%s.' \"$(date +%s%N)\"\nread go < '{fifo}'\nprintf the-end\n"
+        ),
+    )?;
+    fs::set_permissions(&tool, fs::Permissions::from_mode(0o755))?;
+
+    let mut medians: [Vec<f64>; 3] = Default::default();
+    for _ in 0..bench.rounds {
+        let mut times: [Vec<f64>; 3] = Default::default();
+        for _ in 0..bench.scale(30, 3) {
+            let start = Instant::now();
+            let status = Command::new("/bin/true").stdin(Stdio::null()).stdout(Stdio::null()).status()?;
+            times[0].push(micros(start.elapsed()));
+            if !status.success() {
+                return Err("/bin/true failed".into());
+            }
+            let start = Instant::now();
+            let terminal = prompted(bench, root, &tool)?;
+            times[1].push(micros(start.elapsed()));
+            times[2].push(first_word(&terminal, &go)?);
+        }
+        for (medians, times) in medians.iter_mut().zip(&times) {
+            medians.push(median(times));
+        }
+    }
+    let [base, prompt, word] = medians;
+    Ok(vec![
+        Row::anchor("conversations: /bin/true, p50 in µs", Spread::of(&base)),
+        Row::anchor(
+            format!("conversations: start until the prompt beside {count} old ones, p50 in µs"),
+            Spread::of(&prompt),
+        ),
+        Row::at_most("conversations: start until the prompt / true", Spread::ratio(&prompt, &base), 10.0),
+        Row::anchor(
+            "conversations: an agent's first word until it is on the screen, the agent still writing, p50 in µs",
+            Spread::of(&word),
+        ),
+    ])
+}
+
+fn prompted(bench: &Bench, root: &Path, tool: &Path) -> Outcome<Terminal> {
+    let mut command = Command::new(&bench.coven);
+    command.args(["spawn", "-i"]).env("AURORA_HOME", root).env("AURORA_SPAWN_TOOL", tool).current_dir(root);
+    command.env("COVEN_HOME", root.join("coven"));
+    let terminal = Terminal::spawn(command)?;
+    terminal.read_until(WHERE)?;
+    terminal.write(HERE)?;
+    terminal.read_until(PROMPT)?;
+    Ok(terminal)
+}
+
+/// From the moment that the agent says it wrote until it is on the screen; only then the agent may go on.
+fn first_word(terminal: &Terminal, go: &Path) -> Outcome<f64> {
+    terminal.write(b"hello\r")?;
+    let seen = terminal.read_between(WORD, b".")?;
+    let now = SystemTime::now().duration_since(UNIX_EPOCH)?.as_nanos();
+    let written: u128 = String::from_utf8(seen)?.parse()?;
+    fs::write(go, "\n")?;
+    terminal.read_until(b"the-end")?;
+    terminal.read_until(WHERE)?;
+    terminal.write(HERE)?;
+    terminal.read_until(PROMPT)?;
+    terminal.write(b"\x04")?;
+    terminal.read_until(b"goes on with it")?;
+    Ok(now.saturating_sub(written) as f64 / 1000.0)
+}
