@@ -4,12 +4,14 @@ use std::fs::{File, OpenOptions};
 use std::io::{Read, Write};
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
+use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, Stdio};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 
 use coven_screen::Screen;
+use rustix::event::{PollFd, PollFlags, poll};
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 use rustix::termios::{Termios, Winsize, tcgetattr, tcsetwinsize};
 
@@ -28,6 +30,8 @@ pub struct TestTerminal {
     slave: File,
     shown: Arc<Mutex<Shown>>,
     reader: Option<JoinHandle<()>>,
+    /// The reader ends with this, too.
+    reading: Option<UnixStream>,
     before: Termios,
 }
 
@@ -56,11 +60,12 @@ impl TestTerminal {
         }
         let child = command.spawn().expect("the program runs");
         let shown = Arc::new(Mutex::new(Shown { screen: Screen::new(rows, cols), bytes: Vec::new() }));
+        let (reading, is_over) = UnixStream::pair().expect("a pair of sockets");
         let reader = std::thread::spawn({
             let (master, shown) = (master.try_clone().expect("a descriptor"), shown.clone());
-            move || read_all(master, &shown)
+            move || read_all(master, &is_over, &shown)
         });
-        Self { child, master, slave, shown, reader: Some(reader), before }
+        Self { child, master, slave, shown, reader: Some(reader), reading: Some(reading), before }
     }
 
     fn shown(&self) -> MutexGuard<'_, Shown> {
@@ -138,6 +143,18 @@ impl TestTerminal {
         self.child.id()
     }
 
+    /// The terminal goes away, as when its window is closed; gives the exit code, or 128 and the signal.
+    #[track_caller]
+    pub fn hang_up(mut self) -> i32 {
+        self.reading = None;
+        if let Some(reader) = self.reader.take() {
+            let _ = reader.join();
+        }
+        let null = || File::open("/dev/null").expect("every system has it");
+        (self.slave, self.master) = (null(), null());
+        self.wait()
+    }
+
     /// The terminal's settings are those it had before the program ran.
     #[track_caller]
     pub fn is_as_it_was(&self) {
@@ -198,10 +215,17 @@ fn set_size(terminal: &impl AsFd, rows: u16, cols: u16) {
 }
 
 /// Shows what comes and answers what a terminal is asked.
-fn read_all(mut master: File, shown: &Mutex<Shown>) {
+/// Waits for the terminal; false when nobody wants to read it any more.
+fn has_something(master: &File, is_over: &UnixStream) -> bool {
+    let mut fds = [PollFd::new(master, PollFlags::IN), PollFd::new(is_over, PollFlags::IN)];
+    rustix::io::retry_on_intr(|| poll(&mut fds, None)).is_ok() && fds[1].revents().is_empty()
+}
+
+fn read_all(mut master: File, is_over: &UnixStream, shown: &Mutex<Shown>) {
     let mut buffer = vec![0; 64 << 10];
     // An error is the terminal's end: nobody has its other side any more.
-    while let Ok(count) = master.read(&mut buffer)
+    while has_something(&master, is_over)
+        && let Ok(count) = master.read(&mut buffer)
         && count > 0
     {
         let replies = {

@@ -69,6 +69,14 @@ impl Signals {
             signal => i32::try_from(signal).ok(),
         }
     }
+
+    /// The same, told once: for a command that goes on.
+    pub fn take_ending(&self) -> Option<i32> {
+        match self.ending.swap(0, Ordering::Relaxed) {
+            0 => None,
+            signal => i32::try_from(signal).ok(),
+        }
+    }
 }
 
 impl AsFd for Signals {

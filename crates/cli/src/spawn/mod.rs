@@ -8,6 +8,7 @@ mod repl;
 mod report;
 pub mod transfer;
 mod turn;
+mod typing;
 
 use std::io::{self, BufRead, IsTerminal, Write};
 use std::path::PathBuf;

@@ -12,7 +12,9 @@ use coven_host::print_mode::{self, TurnSpec, TurnStatus};
 
 use super::command::{COMMANDS, Command, Told};
 use super::input::{Input, Typed};
+use super::typing::while_typing;
 use super::{Open, known_agent, transfer, turn};
+use crate::attach::signals::Signals;
 use crate::failure::{self, Failure};
 use crate::table::cut;
 use crate::{output, wording};
@@ -32,10 +34,12 @@ pub fn run(mut open: Open, is_resumed: bool) -> Result<ExitCode, Failure> {
     greet(&open, is_resumed);
     let history = open.conversations.path().parent().map(|folder| folder.join(HISTORY_FILE)).unwrap_or_default();
     let mut failed: Option<String> = None;
+    // For as long as we run: a signal between two steps is not lost.
+    let mut signals = Signals::listen().map_err(Failure::Runtime)?;
     let end = loop {
         let mut input = Input::new(&name(&open), history.clone());
         let next = loop {
-            let line = match input.next()? {
+            let line = match while_typing(&mut open.writer, &mut signals, || input.next())? {
                 Typed::Line(line) if line.trim().is_empty() => continue,
                 Typed::Line(line) => line,
                 Typed::Nothing => continue,
@@ -44,7 +48,7 @@ pub fn run(mut open: Open, is_resumed: bool) -> Result<ExitCode, Failure> {
             match Command::parse(&line) {
                 Some(Command::Retry(told)) => match failed.take() {
                     Some(message) => {
-                        let next = talk(&mut open, &message, told, &mut failed)?;
+                        let next = talk(&mut open, &mut signals, &message, told, &mut failed)?;
                         if next != Next::GoOn {
                             break next;
                         }
@@ -64,7 +68,7 @@ pub fn run(mut open: Open, is_resumed: bool) -> Result<ExitCode, Failure> {
                     }
                 }
                 None => {
-                    let next = talk(&mut open, &line, Told::News, &mut failed)?;
+                    let next = talk(&mut open, &mut signals, &line, Told::News, &mut failed)?;
                     if next != Next::GoOn {
                         break next;
                     }
@@ -106,7 +110,13 @@ fn save(open: &mut Open, mut lines: Vec<Line>) -> Result<(), Failure> {
     Ok(())
 }
 
-fn talk(open: &mut Open, message: &str, told: Told, failed: &mut Option<String>) -> Result<Next, Failure> {
+fn talk(
+    open: &mut Open,
+    signals: &mut Signals,
+    message: &str,
+    told: Told,
+    failed: &mut Option<String>,
+) -> Result<Next, Failure> {
     let transcript = &open.loaded.transcript;
     let is_its_own = transcript.metadata.harness.as_deref() == Some(open.harness.id.as_str());
     let can_resume = is_its_own && open.harness.can_resume() && told == Told::News;
@@ -128,7 +138,7 @@ fn talk(open: &mut Open, message: &str, told: Told, failed: &mut Option<String>)
         timeout: open.timeout,
     };
     let asked_at = clock::now();
-    let ran = turn::run(&spec)?;
+    let ran = turn::run(&spec, signals)?;
     let done = match ran.done {
         Ok(done) => done,
         Err(error) => {

@@ -22,9 +22,8 @@ pub struct Ran {
     pub is_told_to_end: bool,
 }
 
-pub fn run(spec: &TurnSpec<'_>) -> Result<Ran, Failure> {
+pub fn run(spec: &TurnSpec<'_>, signals: &mut Signals) -> Result<Ran, Failure> {
     let cancel = Cancel::new().map_err(Failure::Runtime)?;
-    let signals = Signals::listen().map_err(Failure::Runtime)?;
     let (running, ended) = UnixStream::pair().map_err(Failure::Runtime)?;
     let (has_words, is_told_to_end) = (AtomicBool::new(false), AtomicBool::new(false));
     let mut painter = Painter::new();
@@ -62,7 +61,7 @@ pub fn run(spec: &TurnSpec<'_>) -> Result<Ran, Failure> {
 
 /// Turns the spinner and listens for signals until the turn has ended.
 fn watch(
-    mut signals: Signals,
+    signals: &mut Signals,
     ended: &UnixStream,
     cancel: &Cancel,
     has_words: &AtomicBool,
@@ -78,13 +77,13 @@ fn watch(
             frame += 1;
         }
         let pause = spins.then(|| Timespec::try_from(FRAME).expect("a short time"));
-        let mut fds = [PollFd::new(&signals, PollFlags::IN), PollFd::new(ended, PollFlags::IN)];
+        let mut fds = [PollFd::new(&*signals, PollFlags::IN), PollFd::new(ended, PollFlags::IN)];
         let polled = poll(&mut fds, pause.as_ref());
         let [_, ended] = fds.map(|fd| fd.revents());
         if !ended.is_empty() || matches!(polled, Err(error) if error != rustix::io::Errno::INTR) {
             return;
         }
-        if let Some(signal) = signals.ending() {
+        if let Some(signal) = signals.take_ending() {
             // Ctrl-C ends the turn; anything else ends us as well.
             is_told_to_end.store(signal != signal_hook::consts::SIGINT, Ordering::SeqCst);
             cancel.cancel();

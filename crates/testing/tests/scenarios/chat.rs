@@ -234,6 +234,46 @@ fn ctrl_c_ends_the_turn_and_keeps_what_came() {
     assert_eq!((&answer["content"], &answer["interrupted"]), (&json!("partial"), &json!(true)));
 }
 
+/// A terminal at the prompt after one turn.
+fn after_a_turn(home: &TestHome) -> TestTerminal {
+    let mut terminal = TestTerminal::open(home, &["spawn", "-i", "--session", "s"]);
+    terminal.shows("spawn>");
+    terminal.types("hello\r");
+    terminal.shows("heard 5: hello\nspawn>");
+    terminal
+}
+
+#[test]
+fn a_terminal_that_goes_away_ends_it_and_the_file_says_so() {
+    let home = home_with(ECHO);
+    assert_eq!(after_a_turn(&home).hang_up(), 128 + 1);
+    assert_eq!(listed(&home, &[])[0]["status"], "interrupted");
+    assert_eq!(lines(&home, "s").len(), 4);
+}
+
+#[test]
+fn a_signal_at_the_prompt_ends_it_and_leaves_the_terminal_as_it_was() {
+    let home = home_with(ECHO);
+    let mut terminal = after_a_turn(&home);
+    rustix::process::kill_process(pid_of(&terminal), rustix::process::Signal::TERM).expect("our child");
+    assert_eq!(terminal.wait(), 128 + 15);
+    terminal.is_as_it_was();
+    assert_eq!(listed(&home, &[])[0]["status"], "interrupted");
+    // when nothing is a terminal
+    let mut typist = Typist::start(&home, &["--resume", "s"]);
+    typist.types("again\n");
+    wait_until("the turn is saved", || lines(&home, "s").iter().any(|line| line["content"] == "again"));
+    let pid = rustix::process::Pid::from_child(&typist.child);
+    rustix::process::kill_process(pid, rustix::process::Signal::TERM).expect("our child");
+    // Waiting for it would close its input, which ends it, too.
+    wait_until("it has ended", || typist.child.try_wait().expect("our child").is_some());
+    assert_eq!(listed(&home, &[])[0]["status"], "interrupted");
+}
+
+fn pid_of(terminal: &TestTerminal) -> rustix::process::Pid {
+    i32::try_from(terminal.pid()).ok().and_then(rustix::process::Pid::from_raw).expect("a pid")
+}
+
 #[test]
 fn aur_is_another_name_for_it() {
     let home = home_with(ECHO);
