@@ -58,6 +58,8 @@ codes! {
     CwdMissing = "cwd_missing", 400, 2;
     CwdOutsideRoot = "cwd_outside_root", 400, 2;
     RootNotAFolder = "root_not_a_folder", 400, 2;
+    InvalidTask = "invalid_task", 400, 2;
+    TaskCycle = "task_cycle", 400, 2;
     NotARepository = "not_a_repository", 400, 2;
     RepoOutsideRoot = "repo_outside_root", 400, 2;
     Unauthorized = "unauthorized", 401, 2;
@@ -66,12 +68,14 @@ codes! {
     NotFound = "not_found", 404, 3;
     SessionNotFound = "session_not_found", 404, 3;
     ConversationNotFound = "conversation_not_found", 404, 3;
+    TaskNotFound = "task_not_found", 404, 3;
     RepoNotFound = "repo_not_found", 404, 3;
     QuestionNotFound = "question_not_found", 404, 3;
     MethodNotAllowed = "method_not_allowed", 405, 2;
     SessionNotLive = "session_not_live", 409, 4;
     SessionRunning = "session_running", 409, 4;
     SessionRefused = "session_refused", 409, 4;
+    TaskRefused = "task_refused", 409, 4;
     RepoInUse = "repo_in_use", 409, 4;
     AlreadyAnswered = "already_answered", 409, 4;
     ConversationDamaged = "conversation_damaged", 409, 4;

@@ -13,6 +13,7 @@ pub mod repo;
 pub mod route;
 pub mod session;
 pub mod state;
+pub mod task;
 
 pub use client::{Client, ClientError};
 pub use conversation::ConversationRecord;

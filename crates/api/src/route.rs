@@ -12,6 +12,11 @@ pub fn question(id: &str, rest: &str) -> String {
     format!("/api/v1/inbox/{}{rest}", escaped(id))
 }
 
+/// `/api/v1/tasks/{id}` and what follows it, e.g. `/close`.
+pub fn task(id: &str, rest: &str) -> String {
+    format!("/api/v1/tasks/{}{rest}", escaped(id))
+}
+
 /// `/api/repos/{id}`.
 pub fn repo(id: &str) -> String {
     format!("/api/repos/{}", escaped(id))

@@ -2,11 +2,12 @@
 
 use coven_api::ErrorCode;
 use coven_domain::conversation::ConversationId;
-use coven_domain::lifecycle::Refused;
+use coven_domain::lifecycle::{Lifecycle as _, Refused};
 use coven_domain::permission::NoAnswer;
 use coven_domain::session::{NotNow, SessionState};
+use coven_domain::task::{BadTask, TaskState};
 use coven_domain::text::BadText;
-use coven_domain::{PermissionId, RepoId, SessionId};
+use coven_domain::{PermissionId, RepoId, SessionId, TaskId};
 use coven_host::WorkDirError;
 use coven_host::conversations::ConversationError;
 use coven_host::git::GitError;
@@ -38,6 +39,24 @@ pub enum EngineError {
     NotInstalled { id: String, program: String, hint: String },
     #[error("{0}")]
     WorkDir(#[from] WorkDirError),
+    #[error("no task has the id {0:?}; see `coven task list`")]
+    TaskNotFound(String),
+    #[error("several tasks begin with {prefix:?}; give more of the id: {}", ids(candidates))]
+    AmbiguousTask { prefix: String, candidates: Vec<TaskId> },
+    #[error("{0}")]
+    Task(#[from] BadTask),
+    #[error("{0}")]
+    TaskRefused(#[from] Refused<TaskState>),
+    #[error("a task cannot wait for itself or stand below itself: {}", circle(relation, way))]
+    TaskCycle { relation: &'static str, way: Vec<TaskId> },
+    #[error("the task has {count} below it; delete them first, or all together with --recursive: {id}")]
+    TaskHasChildren { id: TaskId, count: usize },
+    #[error("the task is {state}: {id}; it cannot be deleted before it is closed")]
+    TaskActive { id: TaskId, state: TaskState },
+    #[error("the task {by} waits for {id}; close it, or take it out of what {by} depends on")]
+    TaskNeeded { id: TaskId, by: TaskId },
+    #[error("task {place} of {count}: {source}; none was made")]
+    OneOfSeveral { place: usize, count: usize, source: Box<EngineError> },
     #[error("no repository has the id {0}; see `coven repo list`")]
     RepoNotFound(RepoId),
     #[error("the repository {} is outside the workspace {}; move it there or set AGENT_WORKSPACE_ROOT", path.display(), root.display())]
@@ -88,7 +107,11 @@ pub enum EngineError {
     Stopping,
 }
 
-fn ids(candidates: &[SessionId]) -> String {
+fn circle(relation: &str, way: &[TaskId]) -> String {
+    way.iter().map(TaskId::short).collect::<Vec<_>>().join(&format!(" {relation} "))
+}
+
+fn ids(candidates: &[impl ToString]) -> String {
     candidates.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
 }
 
@@ -100,11 +123,28 @@ fn store_text(error: &StoreError) -> String {
 }
 
 impl EngineError {
+    /// Says which of several is meant, where there are several.
+    pub fn of_several(self, index: usize, count: usize) -> Self {
+        match count {
+            1 => self,
+            _ => Self::OneOfSeveral { place: index + 1, count, source: Box::new(self) },
+        }
+    }
+
     pub fn code(&self) -> ErrorCode {
         match self {
             Self::SessionNotFound(_) | Self::IsConversation(_) => ErrorCode::SessionNotFound,
             Self::Conversation(error) => conversation_code(error),
-            Self::AmbiguousId { .. } | Self::AmbiguousItem { .. } => ErrorCode::AmbiguousId,
+            Self::AmbiguousId { .. } | Self::AmbiguousItem { .. } | Self::AmbiguousTask { .. } => {
+                ErrorCode::AmbiguousId
+            }
+            Self::TaskNotFound(_) => ErrorCode::TaskNotFound,
+            Self::Task(_) => ErrorCode::InvalidTask,
+            Self::TaskCycle { .. } => ErrorCode::TaskCycle,
+            Self::TaskRefused(_) | Self::TaskHasChildren { .. } | Self::TaskActive { .. } | Self::TaskNeeded { .. } => {
+                ErrorCode::TaskRefused
+            }
+            Self::OneOfSeveral { source, .. } => source.code(),
             Self::NotLive { .. } | Self::HolderGone(_) => ErrorCode::SessionNotLive,
             Self::NotNow { source: NotNow::Running | NotNow::Launching, .. } => ErrorCode::SessionRunning,
             Self::NotNow { .. } | Self::Refused(_) | Self::HolderBusy(_) => ErrorCode::SessionRefused,
@@ -147,6 +187,11 @@ impl EngineError {
             Self::AmbiguousId { candidates, .. } => {
                 Some(json!({"candidates": candidates.iter().map(ToString::to_string).collect::<Vec<_>>()}))
             }
+            Self::OneOfSeveral { source, .. } => source.details(),
+            Self::TaskRefused(refused) => Some(json!({
+                "status": refused.state,
+                "allowed": refused.state.accepts().map(|fact| fact.to_string()).collect::<Vec<_>>(),
+            })),
             Self::AmbiguousItem { candidates, .. } => Some(json!({"candidates": candidates})),
             Self::IsConversation(id) => Some(json!({"conversation_id": id})),
             Self::NotLive { id, state } => Some(json!({"id": id, "status": state})),

@@ -1,4 +1,10 @@
-//! The life of a task: a unit of work that agents attempt.
+//! A task: a unit of work that agents attempt. Its life, its fields, and whether it can be begun.
+
+mod ready;
+mod record;
+
+pub use ready::{NotReady, path};
+pub use record::{BadTask, Claim, FieldChange, Priority, Task, TaskEdit, TaskKind};
 
 use crate::{lifecycle::Lifecycle, words};
 

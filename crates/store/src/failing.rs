@@ -13,11 +13,12 @@ use coven_domain::question_set::QuestionSetSummary;
 use coven_domain::repo::Repo;
 use coven_domain::retention::Cutoffs;
 use coven_domain::session::{Channel, Session};
-use coven_domain::{PermissionId, RepoId, SessionId, Timestamp};
+use coven_domain::task::{Task, TaskState};
+use coven_domain::{PermissionId, RepoId, SessionId, TaskId, Timestamp};
 
 use crate::{
     Change, Conversation, Keyframe, MessageQuery, PermissionQuery, Progress, SessionPage, SessionQuery, StateSnapshot,
-    Store, StoreError, SweepReport, Tx,
+    Store, StoreError, SweepReport, TaskHistoryEntry, TaskPage, TaskQuery, Tx,
 };
 
 /// Passes every call on, except the one whose number is up.
@@ -134,6 +135,31 @@ impl<S: Store> Store for Failing<S> {
         self.inner.permissions(query).await
     }
 
+    async fn task(&self, id: TaskId) -> Result<Option<Task>, StoreError> {
+        self.calls.next()?;
+        self.inner.task(id).await
+    }
+
+    async fn task_ids_with_prefix(&self, prefix: &str, limit: usize) -> Result<Vec<TaskId>, StoreError> {
+        self.calls.next()?;
+        self.inner.task_ids_with_prefix(prefix, limit).await
+    }
+
+    async fn tasks(&self, query: &TaskQuery) -> Result<TaskPage, StoreError> {
+        self.calls.next()?;
+        self.inner.tasks(query).await
+    }
+
+    async fn task_dependencies(&self, id: TaskId) -> Result<Vec<(TaskId, TaskState)>, StoreError> {
+        self.calls.next()?;
+        self.inner.task_dependencies(id).await
+    }
+
+    async fn task_history(&self, id: TaskId, after: u64, limit: usize) -> Result<Vec<TaskHistoryEntry>, StoreError> {
+        self.calls.next()?;
+        self.inner.task_history(id, after, limit).await
+    }
+
     async fn question_sets(&self) -> Result<Vec<QuestionSetSummary>, StoreError> {
         self.calls.next()?;
         self.inner.question_sets().await
@@ -221,6 +247,22 @@ impl Tx for FailingTx {
 
     async fn active_sessions(&mut self, channel: Channel) -> Result<u64, StoreError> {
         self.reading()?.active_sessions(channel).await
+    }
+
+    async fn task(&mut self, id: TaskId) -> Result<Option<Task>, StoreError> {
+        self.reading()?.task(id).await
+    }
+
+    async fn task_links(&mut self, id: TaskId) -> Result<Vec<TaskId>, StoreError> {
+        self.reading()?.task_links(id).await
+    }
+
+    async fn task_dependents(&mut self, id: TaskId) -> Result<Vec<TaskId>, StoreError> {
+        self.reading()?.task_dependents(id).await
+    }
+
+    async fn task_children(&mut self, id: TaskId) -> Result<Vec<TaskId>, StoreError> {
+        self.reading()?.task_children(id).await
     }
 
     async fn repo(&mut self, id: RepoId) -> Result<Option<Repo>, StoreError> {

@@ -11,6 +11,7 @@ pub use error::StoreError;
 pub use failing::Failing;
 pub use page::{
     MessageQuery, Order, PermissionQuery, SessionFilter, SessionPage, SessionQuery, StateSnapshot, SweepReport,
+    TaskHistoryEntry, TaskPage, TaskQuery,
 };
 pub use record::SessionRecord;
 pub use sqlite::{SqliteStore, migrations};

@@ -1,7 +1,8 @@
 //! What is asked for and what comes back, in the domain's words.
 
 use coven_domain::session::{Channel, Session, SessionState};
-use coven_domain::{RepoId, SessionId, Timestamp};
+use coven_domain::task::{FieldChange, Priority, Task, TaskKind, TaskState};
+use coven_domain::{RepoId, SessionId, TaskId, Timestamp};
 use serde::Serialize;
 use serde_json::Value;
 
@@ -54,6 +55,37 @@ pub struct PermissionQuery {
     pub session: Option<SessionId>,
     /// Whose id begins so: hex digits and dashes.
     pub prefix: Option<String>,
+}
+
+/// Which tasks; every list is of any of these, and empty for all.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct TaskQuery {
+    pub states: Vec<TaskState>,
+    pub kinds: Vec<TaskKind>,
+    pub priorities: Vec<Priority>,
+    pub tag: Option<String>,
+    pub parent: Option<TaskId>,
+    /// Open, nobody's, and everything it depends on is closed.
+    pub is_ready: bool,
+    pub include_deleted: bool,
+    pub offset: u64,
+    pub limit: usize,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TaskPage {
+    /// In the order that they are given out: priority, then age.
+    pub tasks: Vec<Task>,
+    pub total: u64,
+}
+
+/// One field of a task that became different.
+#[derive(Debug, Clone, PartialEq)]
+pub struct TaskHistoryEntry {
+    pub number: u64,
+    pub at: Timestamp,
+    pub by: String,
+    pub change: FieldChange,
 }
 
 #[derive(Debug, Clone, PartialEq)]

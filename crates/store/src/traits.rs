@@ -11,9 +11,13 @@ use coven_domain::question_set::QuestionSetSummary;
 use coven_domain::repo::Repo;
 use coven_domain::retention::Cutoffs;
 use coven_domain::session::{Channel, Session};
-use coven_domain::{PermissionId, QuestionSetId, RepoId, SessionId, Timestamp};
+use coven_domain::task::{FieldChange, Task, TaskState};
+use coven_domain::{PermissionId, QuestionSetId, RepoId, SessionId, TaskId, Timestamp};
 
-use crate::{MessageQuery, PermissionQuery, SessionPage, SessionQuery, StateSnapshot, StoreError, SweepReport};
+use crate::{
+    MessageQuery, PermissionQuery, SessionPage, SessionQuery, StateSnapshot, StoreError, SweepReport, TaskHistoryEntry,
+    TaskPage, TaskQuery,
+};
 
 /// A change of state. Recording it writes the row and its event; there is no other way to write a row.
 #[derive(Debug, Clone, PartialEq)]
@@ -49,6 +53,14 @@ pub enum Change {
     },
     /// Its folder is gone, and the row goes too: `question_set.dismissed`.
     QuestionSetRemoved(QuestionSetId),
+    /// A task as it is from now on, new or known: `task.created`, `task.updated`, `task.closed`, …; what became different goes
+    /// into its history.
+    TaskWritten {
+        task: Task,
+        event: &'static str,
+        changes: Vec<FieldChange>,
+        by: String,
+    },
     /// Something happened that has no row of its own.
     Noted(NewEvent),
 }
@@ -110,6 +122,15 @@ pub trait Tx: Send {
     /// How many sessions of this channel are launching or running.
     async fn active_sessions(&mut self, channel: Channel) -> Result<u64, StoreError>;
 
+    /// One, even if it was deleted.
+    async fn task(&mut self, id: TaskId) -> Result<Option<Task>, StoreError>;
+    /// What it depends on.
+    async fn task_links(&mut self, id: TaskId) -> Result<Vec<TaskId>, StoreError>;
+    /// Those that depend on it and are neither closed nor deleted.
+    async fn task_dependents(&mut self, id: TaskId) -> Result<Vec<TaskId>, StoreError>;
+    /// Those right below it that were not deleted, oldest first.
+    async fn task_children(&mut self, id: TaskId) -> Result<Vec<TaskId>, StoreError>;
+
     async fn repo(&mut self, id: RepoId) -> Result<Option<Repo>, StoreError>;
     /// The repo at this path, even if it was taken off the list.
     async fn repo_at(&mut self, path: &str) -> Result<Option<Repo>, StoreError>;
@@ -161,6 +182,16 @@ pub trait Store: Send + Sync + 'static {
     async fn conversation(&self, id: SessionId) -> Result<Option<Conversation>, StoreError>;
     /// Oldest first.
     async fn permissions(&self, query: &PermissionQuery) -> Result<Vec<Permission>, StoreError>;
+
+    /// One, even if it was deleted.
+    async fn task(&self, id: TaskId) -> Result<Option<Task>, StoreError>;
+    /// Ids of tasks that were not deleted and begin with `prefix` (hex digits and dashes), at most `limit`.
+    async fn task_ids_with_prefix(&self, prefix: &str, limit: usize) -> Result<Vec<TaskId>, StoreError>;
+    async fn tasks(&self, query: &TaskQuery) -> Result<TaskPage, StoreError>;
+    /// How the tasks stand that it depends on.
+    async fn task_dependencies(&self, id: TaskId) -> Result<Vec<(TaskId, TaskState)>, StoreError>;
+    /// What became different, with a number beyond `after`, oldest first.
+    async fn task_history(&self, id: TaskId, after: u64, limit: usize) -> Result<Vec<TaskHistoryEntry>, StoreError>;
 
     /// What was last told of each question set, oldest first.
     async fn question_sets(&self) -> Result<Vec<QuestionSetSummary>, StoreError>;

@@ -42,6 +42,8 @@ pub mod spawn;
 pub mod start;
 pub mod state;
 pub mod summon;
+pub mod task;
+mod task_text;
 pub mod wait;
 
 use std::collections::BTreeMap;

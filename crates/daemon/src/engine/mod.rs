@@ -19,6 +19,7 @@ pub mod question_set;
 pub mod repo;
 pub mod session;
 mod spawn;
+pub mod task;
 
 use std::collections::HashMap;
 use std::path::PathBuf;

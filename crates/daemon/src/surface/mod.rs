@@ -11,6 +11,7 @@ pub mod reply;
 pub mod repo;
 pub mod rest;
 pub mod sse;
+pub mod task;
 
 use std::sync::Arc;
 
@@ -78,6 +79,11 @@ fn documented() -> OpenApiRouter<App> {
         .routes(routes!(inbox::list))
         .routes(routes!(inbox::show))
         .routes(routes!(inbox::answer))
+        .routes(routes!(task::list, task::create))
+        .routes(routes!(task::create_many))
+        .routes(routes!(task::show, task::edit, task::delete))
+        .routes(routes!(task::close))
+        .routes(routes!(task::history))
         .routes(routes!(repo::list, repo::add))
         .routes(routes!(repo::show, repo::remove))
         .routes(routes!(agent::list, agent::create))

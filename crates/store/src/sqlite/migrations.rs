@@ -34,6 +34,7 @@ const MIGRATIONS: &[Migration] = &[
     migration!(2, "0002_tasks"),
     migration!(3, "0003_agents_over_acp"),
     migration!(4, "0004_question_sets"),
+    migration!(5, "0005_task_history"),
 ];
 
 /// The newest schema this program knows.

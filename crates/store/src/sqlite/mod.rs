@@ -13,6 +13,7 @@ mod repos;
 mod sessions;
 mod snapshot;
 mod sweep;
+mod tasks;
 mod tx;
 
 use std::ops::Range;
@@ -28,7 +29,8 @@ use coven_domain::question_set::QuestionSetSummary;
 use coven_domain::repo::Repo;
 use coven_domain::retention::Cutoffs;
 use coven_domain::session::Session;
-use coven_domain::{RepoId, SessionId, Timestamp};
+use coven_domain::task::{Task, TaskState};
+use coven_domain::{RepoId, SessionId, TaskId, Timestamp};
 use rusqlite::Connection;
 use tokio::sync::Mutex;
 
@@ -37,7 +39,7 @@ use self::readers::Readers;
 use self::tx::{SqliteTx, Writer, Writing};
 use crate::{
     Conversation, Keyframe, MessageQuery, PermissionQuery, SessionPage, SessionQuery, StateSnapshot, Store, StoreError,
-    SweepReport, Tx,
+    SweepReport, TaskHistoryEntry, TaskPage, TaskQuery, Tx,
 };
 
 /// Reads of more rows than this run beside the runtime's own threads.
@@ -163,6 +165,27 @@ impl Store for SqliteStore {
 
     async fn permissions(&self, query: &PermissionQuery) -> Result<Vec<Permission>, StoreError> {
         self.read(|connection| permissions::list(connection, query)).await
+    }
+
+    async fn task(&self, id: TaskId) -> Result<Option<Task>, StoreError> {
+        self.read(|connection| tasks::by_id(connection, id)).await
+    }
+
+    async fn task_ids_with_prefix(&self, prefix: &str, limit: usize) -> Result<Vec<TaskId>, StoreError> {
+        self.read(|connection| tasks::ids_with_prefix(connection, prefix, limit)).await
+    }
+
+    async fn tasks(&self, query: &TaskQuery) -> Result<TaskPage, StoreError> {
+        let query = query.clone();
+        self.read_aside(move |connection| tasks::page(connection, &query)).await
+    }
+
+    async fn task_dependencies(&self, id: TaskId) -> Result<Vec<(TaskId, TaskState)>, StoreError> {
+        self.read(|connection| tasks::dependencies(connection, id)).await
+    }
+
+    async fn task_history(&self, id: TaskId, after: u64, limit: usize) -> Result<Vec<TaskHistoryEntry>, StoreError> {
+        self.read_aside(move |connection| tasks::history(connection, id, after, limit)).await
     }
 
     async fn question_sets(&self) -> Result<Vec<QuestionSetSummary>, StoreError> {

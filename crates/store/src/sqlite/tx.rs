@@ -6,14 +6,15 @@ use coven_domain::permission::Permission;
 use coven_domain::question_set::QuestionSetSummary;
 use coven_domain::repo::Repo;
 use coven_domain::session::{Channel, Session};
-use coven_domain::{PermissionId, RepoId, SessionId, Timestamp};
+use coven_domain::task::Task;
+use coven_domain::{PermissionId, RepoId, SessionId, TaskId, Timestamp};
 use rusqlite::Connection;
 use serde_json::{Value, json};
 use tokio::sync::OwnedMutexGuard;
 
 use super::connection::Lock;
-use super::{aside, entries, events, messages, permissions, question_sets, repos, sessions, to_json};
-use crate::record::SessionRecord;
+use super::{aside, entries, events, messages, permissions, question_sets, repos, sessions, tasks, to_json};
+use crate::record::{SessionRecord, TaskRecord};
 use crate::{Change, Progress, StoreError, Tx};
 
 /// The one connection that writes. It closes before the lock goes.
@@ -152,6 +153,22 @@ impl Tx for SqliteTx {
         sessions::active(self.connection()?, Some(channel.as_str()), None)
     }
 
+    async fn task(&mut self, id: TaskId) -> Result<Option<Task>, StoreError> {
+        tasks::by_id(self.connection()?, id)
+    }
+
+    async fn task_links(&mut self, id: TaskId) -> Result<Vec<TaskId>, StoreError> {
+        tasks::depends_on(self.connection()?, id)
+    }
+
+    async fn task_dependents(&mut self, id: TaskId) -> Result<Vec<TaskId>, StoreError> {
+        tasks::dependents(self.connection()?, id)
+    }
+
+    async fn task_children(&mut self, id: TaskId) -> Result<Vec<TaskId>, StoreError> {
+        tasks::children(self.connection()?, id)
+    }
+
     async fn repo(&mut self, id: RepoId) -> Result<Option<Repo>, StoreError> {
         repos::by_id(self.connection()?, id)
     }
@@ -210,6 +227,12 @@ fn write(connection: &Connection, change: &Change, now: Timestamp) -> Result<u64
                 "answered_by": permission.answered_by,
             } }));
             events::append(connection, &format!("permission.{event}"), &permission.id.to_string(), now, &payload)
+        }
+        Change::TaskWritten { task, event, changes, by } => {
+            tasks::put(connection, task)?;
+            tasks::note(connection, task.id, changes, by, now)?;
+            let payload = to_json(&json!({ "task": TaskRecord::from(task), "changes": changes, "by": by }));
+            events::append(connection, &format!("task.{event}"), &task.id.to_string(), now, &payload)
         }
         Change::QuestionSetChanged { set, event } => {
             question_sets::put(connection, set)?;

@@ -4,6 +4,7 @@ mod conversations;
 mod question_sets;
 #[path = "../samples/mod.rs"]
 mod samples;
+mod tasks;
 
 use std::sync::Arc;
 
@@ -15,6 +16,7 @@ use coven_store::{Change, Failing, SqliteStore, Store, StoreError};
 use question_sets::*;
 use samples::*;
 use serde_json::json;
+use tasks::*;
 
 /// Runs each of these against each backend.
 macro_rules! every_store {
@@ -68,6 +70,10 @@ every_store!(
     question_sets_are_remembered_oldest_first_and_every_change_is_told,
     a_question_set_that_was_never_told_of_cannot_be_removed,
     question_sets_are_in_the_snapshot,
+    a_task_comes_back_as_it_was_stored,
+    tasks_are_listed_by_priority_then_age_and_filtered,
+    ready_tasks_are_open_and_wait_for_nothing,
+    every_change_of_a_task_is_in_its_history_and_is_told,
 );
 
 async fn a_session_comes_back_as_it_was_stored(store: Arc<dyn Store>) {

@@ -10,4 +10,5 @@ mod inbox;
 mod life;
 mod mcp;
 mod store;
+mod tasks;
 mod verbs;

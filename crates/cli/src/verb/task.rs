@@ -1,0 +1,384 @@
+//! `coven task`: the work that agents are to do.
+
+use std::io::Read;
+use std::process::ExitCode;
+
+use clap::Subcommand;
+use coven_api::ClientError;
+use coven_api::task::{
+    CreateTaskRequest, CreateTasksRequest, CreateTasksResponse, DeleteTaskResponse, EditTaskRequest, TaskDetail,
+    TaskHistoryResponse, TaskListResponse, TaskMoveRequest, TaskRecord,
+};
+use coven_host::clock;
+use hyper::Method;
+use serde::Serialize;
+
+use super::task_text;
+use crate::command_line::Place;
+use crate::failure::Failure;
+use crate::link::{Link, block_on};
+use crate::{output, route};
+
+const PAGE: usize = 1000;
+
+/// Keeps the tasks that agents work on: what is to be done, in which order, and what became of it
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:
+  coven task add \"Fix the parser\" --type bug --priority 1 --tag core
+  coven task add \"Release\" --depends-on 1a2b,3c4d
+  coven task add --stdin < tasks.jsonl           many at once, all or none
+  coven task list --ready
+  coven task list --tree --all
+  coven task edit 1a2b --priority 0 --body \"It fails on tabs.\"
+  coven task close 1a2b --reason \"done by hand\"
+
+A line of --stdin is an object with title, body, type, priority, parent, depends_on, tags, harness, workflow, base_branch;
+with a ref of its own, other lines may name it in parent and depends_on.")]
+pub struct Args {
+    #[command(subcommand)]
+    verb: Verb,
+}
+
+#[derive(Debug, Subcommand)]
+enum Verb {
+    /// Makes a task
+    Add {
+        #[arg(required_unless_present = "stdin")]
+        title: Option<String>,
+        #[command(flatten)]
+        fields: Fields,
+        /// The task it is a part of: its id or a unique beginning of it
+        #[arg(long, value_name = "ID")]
+        parent: Option<String>,
+        /// The tasks that must be closed first
+        #[arg(long, value_name = "ID", value_delimiter = ',')]
+        depends_on: Vec<String>,
+        /// A word to find it by; may be repeated
+        #[arg(long = "tag", value_delimiter = ',')]
+        tags: Vec<String>,
+        /// Read tasks from standard input, one JSON object per line
+        #[arg(long, conflicts_with_all = ["title", "body", "kind", "priority", "parent", "depends_on", "tags", "harness", "workflow", "base"])]
+        stdin: bool,
+        /// Print the record
+        #[arg(long)]
+        json: bool,
+    },
+    /// Lists tasks by priority, then age; without the closed ones
+    List {
+        /// Only these: open, in_progress, pending_merge, blocked, closed
+        #[arg(long, value_name = "STATUS")]
+        status: Option<String>,
+        /// Only these: task, bug, feature, epic
+        #[arg(long = "type", value_name = "TYPE")]
+        kind: Option<String>,
+        /// Only these: 0 to 4
+        #[arg(long)]
+        priority: Option<String>,
+        #[arg(long)]
+        tag: Option<String>,
+        /// Only those right below this one
+        #[arg(long, value_name = "ID")]
+        parent: Option<String>,
+        /// Only what can be begun now
+        #[arg(long)]
+        ready: bool,
+        /// The closed ones too
+        #[arg(long)]
+        all: bool,
+        /// Each below the one it is a part of
+        #[arg(long, conflicts_with = "json")]
+        tree: bool,
+        /// At most so many [default: all]
+        #[arg(long, value_name = "N")]
+        limit: Option<usize>,
+        /// Print the records
+        #[arg(long)]
+        json: bool,
+    },
+    /// Shows a task, and why it cannot be begun
+    Show {
+        #[arg(value_name = "ID")]
+        id: String,
+        /// Print the record
+        #[arg(long)]
+        json: bool,
+    },
+    /// Changes a task; what is not given stays as it is
+    Edit {
+        #[arg(value_name = "ID")]
+        id: String,
+        #[arg(long)]
+        title: Option<String>,
+        #[command(flatten)]
+        fields: Fields,
+        /// The task it is a part of
+        #[arg(long, value_name = "ID")]
+        parent: Option<String>,
+        /// It is a part of no other
+        #[arg(long, conflicts_with = "parent")]
+        no_parent: bool,
+        /// All the tasks that must be closed first, in place of those before
+        #[arg(long, value_name = "ID", value_delimiter = ',')]
+        depends_on: Vec<String>,
+        /// It waits for nothing
+        #[arg(long, conflicts_with = "depends_on")]
+        no_depends_on: bool,
+        /// All its tags, in place of those before
+        #[arg(long = "tag", value_delimiter = ',')]
+        tags: Vec<String>,
+        /// It has no tags
+        #[arg(long, conflicts_with = "tags")]
+        no_tags: bool,
+        /// Print the record
+        #[arg(long)]
+        json: bool,
+    },
+    /// Closes tasks
+    Close {
+        #[arg(value_name = "ID", required = true)]
+        ids: Vec<String>,
+        /// Why, for the history
+        #[arg(long)]
+        reason: Option<String>,
+        /// Print the records, one per line
+        #[arg(long)]
+        json: bool,
+    },
+    /// Hides a task; retention takes it later
+    Delete {
+        #[arg(value_name = "ID")]
+        id: String,
+        /// With everything below it
+        #[arg(long)]
+        recursive: bool,
+        /// Print the ids
+        #[arg(long)]
+        json: bool,
+    },
+    /// Shows what changed, when and by whom
+    History {
+        #[arg(value_name = "ID")]
+        id: String,
+        /// Print the records
+        #[arg(long)]
+        json: bool,
+    },
+}
+
+#[derive(Debug, clap::Args)]
+struct Fields {
+    /// What exactly is to be done
+    #[arg(long)]
+    body: Option<String>,
+    /// task, bug, feature or epic
+    #[arg(long = "type", value_name = "TYPE")]
+    kind: Option<String>,
+    /// 0 (first) to 4 (last)
+    #[arg(long, allow_negative_numbers = true)]
+    priority: Option<i64>,
+    /// The harness that works on it
+    #[arg(long)]
+    harness: Option<String>,
+    /// The workflow it goes through
+    #[arg(long)]
+    workflow: Option<String>,
+    /// The branch it is cut from and merged into
+    #[arg(long, value_name = "BRANCH")]
+    base: Option<String>,
+}
+
+pub fn run(args: Args, place: &Place) -> Result<ExitCode, Failure> {
+    let home = place.home()?;
+    let by = by(std::env::var("COVEN_SESSION_ID").ok());
+    block_on(async {
+        let mut link = Link::open(&home).await?;
+        match args.verb {
+            Verb::Add { stdin: true, json, .. } => add_many(&mut link, by, json).await?,
+            Verb::Add { title, fields, parent, depends_on, tags, json, .. } => {
+                let request = CreateTaskRequest {
+                    title: title.unwrap_or_default(),
+                    body: fields.body,
+                    kind: fields.kind,
+                    priority: fields.priority,
+                    parent,
+                    depends_on,
+                    tags,
+                    harness: fields.harness,
+                    workflow: fields.workflow,
+                    base_branch: fields.base,
+                    reference: None,
+                    by,
+                };
+                let made: TaskRecord = link.post("/api/v1/tasks", &request).await?;
+                tell(&made, "added", json)?;
+            }
+            Verb::List { tree, limit, json, status, all, kind, priority, tag, parent, ready } => {
+                let status = status.or_else(|| (!all).then(|| "open,in_progress,pending_merge,blocked".to_owned()));
+                let filter = [
+                    ("status", status),
+                    ("type", kind),
+                    ("priority", priority),
+                    ("tag", tag),
+                    ("parent", parent),
+                    ("ready", ready.then(|| "true".to_owned())),
+                ];
+                let tasks = listed(&mut link, &filter, limit).await?;
+                if json {
+                    return print(&tasks).map(|()| ExitCode::SUCCESS);
+                }
+                let width = output::terminal_size().map(|(_, cols)| usize::from(cols));
+                output::bytes(task_text::table(&tasks, tree, clock::now()).text(width).as_bytes())?;
+            }
+            Verb::Show { id, json: true } => link.print_json(&route::task(&id, "")).await?,
+            Verb::Show { id, json: false } => {
+                let task: TaskDetail = link.get(&route::task(&id, "")).await?;
+                output::bytes(task_text::page(&task, clock::now()).as_bytes())?;
+            }
+            Verb::Edit { id, title, fields, parent, no_parent, depends_on, no_depends_on, tags, no_tags, json } => {
+                let request = EditTaskRequest {
+                    title,
+                    body: fields.body,
+                    kind: fields.kind,
+                    priority: fields.priority,
+                    parent: if no_parent { Some(None) } else { parent.map(Some) },
+                    depends_on: (no_depends_on || !depends_on.is_empty()).then_some(depends_on),
+                    tags: (no_tags || !tags.is_empty()).then_some(tags),
+                    harness: fields.harness.map(emptied),
+                    workflow: fields.workflow.map(emptied),
+                    base_branch: fields.base.map(emptied),
+                    by: None,
+                };
+                if request == EditTaskRequest::default() {
+                    return Err(Failure::usage("nothing is to be changed", "Give at least one of the flags in --help"));
+                }
+                let body = to_json(&EditTaskRequest { by, ..request })?;
+                let answer = link.bytes(Method::PATCH, &route::task(&id, ""), Some(body)).await?;
+                let record: TaskRecord = serde_json::from_slice(&answer).map_err(ClientError::from)?;
+                tell(&record, "changed", json)?;
+            }
+            Verb::Close { ids, reason, json } => {
+                for id in &ids {
+                    let request = TaskMoveRequest { reason: reason.clone(), by: by.clone() };
+                    let closed: TaskRecord = link.post(&route::task(id, "/close"), &request).await?;
+                    tell(&closed, "closed", json)?;
+                }
+            }
+            Verb::Delete { id, recursive, json } => {
+                let query = route::query(&[("recursive", recursive.then(|| "true".to_owned())), ("by", by)]);
+                let answer: DeleteTaskResponse = link.delete(&route::task(&id, &query)).await?;
+                match json {
+                    true => print(&answer)?,
+                    false => answer.deleted.iter().try_for_each(|id| output::line(format_args!("deleted: {id}")))?,
+                }
+            }
+            Verb::History { id, json } => {
+                let history = history(&mut link, &id).await?;
+                match json {
+                    true => print(&history.history)?,
+                    false => output::bytes(task_text::history(&history.history).as_bytes())?,
+                }
+            }
+        }
+        Ok(ExitCode::SUCCESS)
+    })
+}
+
+/// Who does it: inside a session, the session.
+fn by(session: Option<String>) -> Option<String> {
+    session.filter(|id| !id.is_empty()).map(|id| format!("session:{id}"))
+}
+
+/// An empty word empties the field.
+fn emptied(word: String) -> Option<String> {
+    Some(word).filter(|word| !word.is_empty())
+}
+
+async fn add_many(link: &mut Link, by: Option<String>, as_json: bool) -> Result<(), Failure> {
+    let mut text = String::new();
+    std::io::stdin().read_to_string(&mut text).map_err(Failure::Input)?;
+    let tasks = drafts(&text, by.as_deref())?;
+    if tasks.is_empty() {
+        return Err(Failure::usage("there is no task on standard input", "Give one JSON object per line"));
+    }
+    let made: CreateTasksResponse = link.post("/api/v1/tasks/bulk", &CreateTasksRequest { tasks }).await?;
+    match as_json {
+        true => print(&made.tasks),
+        false => made.tasks.iter().try_for_each(|task| tell(task, "added", false)),
+    }
+}
+
+/// Empty lines are passed over.
+fn drafts(text: &str, by: Option<&str>) -> Result<Vec<CreateTaskRequest>, Failure> {
+    let lines = text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty());
+    lines
+        .map(|(index, line)| match serde_json::from_str::<CreateTaskRequest>(line) {
+            Ok(task) => Ok(CreateTaskRequest { by: task.by.or_else(|| by.map(str::to_owned)), ..task }),
+            Err(error) => Err(Failure::usage(
+                format!("line {} is no task: {error}", index + 1),
+                "Nothing was added; mend the line and try again",
+            )),
+        })
+        .collect()
+}
+
+async fn listed(
+    link: &mut Link,
+    filter: &[(&str, Option<String>)],
+    limit: Option<usize>,
+) -> Result<Vec<TaskRecord>, Failure> {
+    let mut tasks: Vec<TaskRecord> = Vec::new();
+    loop {
+        let left = limit.unwrap_or(usize::MAX).saturating_sub(tasks.len());
+        let page = [("limit", Some(left.clamp(1, PAGE).to_string())), ("offset", Some(tasks.len().to_string()))];
+        let query = route::query(&[filter, &page].concat());
+        let answer: TaskListResponse = link.get(&format!("/api/v1/tasks{query}")).await?;
+        let count = answer.tasks.len();
+        tasks.extend(answer.tasks);
+        if count == 0 || tasks.len() as u64 >= answer.total || limit.is_some_and(|limit| tasks.len() >= limit) {
+            return Ok(tasks);
+        }
+    }
+}
+
+async fn history(link: &mut Link, id: &str) -> Result<TaskHistoryResponse, Failure> {
+    let mut whole = TaskHistoryResponse { history: Vec::new(), next: 0 };
+    loop {
+        let query = route::query(&[("after", Some(whole.next.to_string())), ("limit", Some(PAGE.to_string()))]);
+        let page: TaskHistoryResponse = link.get(&route::task(id, &format!("/history{query}"))).await?;
+        let is_last = page.history.len() < PAGE;
+        whole.history.extend(page.history);
+        whole.next = page.next;
+        if is_last {
+            return Ok(whole);
+        }
+    }
+}
+
+fn tell(task: &TaskRecord, what_happened: &str, as_json: bool) -> Result<(), Failure> {
+    match as_json {
+        true => print(task),
+        false => output::line(format_args!("{what_happened}: {}", task_text::line(task))),
+    }
+}
+
+fn print(value: &impl Serialize) -> Result<(), Failure> {
+    super::print_json(&to_json(value)?)
+}
+
+fn to_json(value: &impl Serialize) -> Result<Vec<u8>, Failure> {
+    Ok(serde_json::to_vec(value).map_err(ClientError::from)?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_that_is_no_task_is_named() {
+        let text = "{\"title\":\"a\",\"ref\":\"x\"}\n\n{\"title\":\"b\",\"depends_on\":[\"x\"],\"by\":\"me\"}\n";
+        let tasks = drafts(text, Some("session:1")).expect("two tasks");
+        assert_eq!(tasks.iter().map(|task| task.by.as_deref()).collect::<Vec<_>>(), [Some("session:1"), Some("me")]);
+        let failure = drafts("{\"title\":\"a\"}\n{\"titel\":\"b\"}\n", None).expect_err("a typo");
+        assert!(failure.sentence().contains("line 2 is no task") && failure.sentence().contains("titel"));
+    }
+}

@@ -1,0 +1,135 @@
+//! Tasks as people read them.
+
+use std::collections::BTreeMap;
+
+use coven_api::task::{TaskDetail, TaskHistoryRecord, TaskRecord};
+use coven_domain::Timestamp;
+use serde_json::Value;
+
+use crate::table::Table;
+use crate::wording::{age, plain, readable, short_id};
+
+pub fn line(task: &TaskRecord) -> String {
+    format!("{} {}", short_id(&task.id), plain(&task.title))
+}
+
+pub fn table(tasks: &[TaskRecord], is_tree: bool, now: Timestamp) -> Table {
+    let mut table = Table::new(&["ID", "PRIO", "STATUS", "TYPE", "TITLE", "WAITS FOR", "TAGS", "AGE"], &[4, 6, 5]);
+    let rows = match is_tree {
+        true => nested(tasks),
+        false => tasks.iter().map(|task| (0, task)).collect(),
+    };
+    for (depth, task) in rows {
+        let waits: Vec<&str> = task.depends_on.iter().map(|id| short_id(id)).collect();
+        table.row([
+            short_id(&task.id).to_owned(),
+            task.priority.to_string(),
+            task.status.clone(),
+            task.kind.clone(),
+            format!("{}{}", "  ".repeat(depth), plain(&task.title)),
+            waits.join(" "),
+            task.tags.join(" "),
+            age(&task.created_at, now),
+        ]);
+    }
+    table
+}
+
+/// Each task after the one it is a part of, with how deep it stands. One whose parent is not shown stands at the top.
+fn nested(tasks: &[TaskRecord]) -> Vec<(usize, &TaskRecord)> {
+    let known: BTreeMap<&str, &TaskRecord> = tasks.iter().map(|task| (task.id.as_str(), task)).collect();
+    let mut below: BTreeMap<&str, Vec<&TaskRecord>> = BTreeMap::new();
+    let mut open: Vec<(usize, &TaskRecord)> = Vec::new();
+    for task in tasks {
+        match task.parent_id.as_deref().filter(|parent| known.contains_key(parent)) {
+            Some(parent) => below.entry(parent).or_default().push(task),
+            None => open.push((0, task)),
+        }
+    }
+    open.reverse();
+    let mut rows = Vec::with_capacity(tasks.len());
+    while let Some((depth, task)) = open.pop() {
+        rows.push((depth, task));
+        let children = below.remove(task.id.as_str()).unwrap_or_default();
+        open.extend(children.into_iter().rev().map(|child| (depth + 1, child)));
+    }
+    rows
+}
+
+pub fn page(detail: &TaskDetail, now: Timestamp) -> String {
+    let task = &detail.task;
+    let mut rows = vec![
+        ("id", task.id.clone()),
+        ("title", plain(&task.title)),
+        ("status", task.status.clone()),
+        ("type", task.kind.clone()),
+        ("priority", task.priority.to_string()),
+    ];
+    let mut optional = |name, value: Option<String>| rows.extend(value.map(|value| (name, plain(&value))));
+    optional("reason", task.reason.clone());
+    optional("parent", task.parent_id.clone());
+    optional("depends on", Some(task.depends_on.join(", ")).filter(|list| !list.is_empty()));
+    optional("tags", Some(task.tags.join(", ")).filter(|list| !list.is_empty()));
+    optional("harness", task.harness.clone());
+    optional("workflow", task.workflow.clone());
+    optional("base", task.base_branch.clone());
+    optional("claimed by", task.claimed_by.clone());
+    optional("made", Some(format!("{} ago ({})", age(&task.created_at, now), task.created_at)));
+    optional("changed", Some(format!("{} ago ({})", age(&task.updated_at, now), task.updated_at)));
+    let ready = match detail.ready {
+        true => "yes".to_owned(),
+        false => format!("no: {}", detail.not_ready.join("; ")),
+    };
+    optional("ready", Some(ready));
+    let mut text: String = rows.iter().map(|(name, value)| format!("{name:<11} {value}\n")).collect();
+    if !task.body.is_empty() {
+        text.push_str(&format!("\n{}\n", readable(&task.body).trim_end()));
+    }
+    text
+}
+
+pub fn history(records: &[TaskHistoryRecord]) -> String {
+    let mut table = Table::new(&["AT", "BY", "FIELD", "OLD", "NEW"], &[3, 4]);
+    for it in records {
+        table.row([it.at.clone(), plain(&it.by), it.field.clone(), word(&it.old), word(&it.new)]);
+    }
+    table.text(crate::output::terminal_size().map(|(_, cols)| usize::from(cols)))
+}
+
+fn word(value: &Value) -> String {
+    match value {
+        Value::Null => "-".to_owned(),
+        Value::String(text) => plain(text),
+        other => other.to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use coven_domain::task::{Task, TaskEdit};
+
+    fn task(nth: u32, parent: Option<u32>) -> TaskRecord {
+        let id = |nth: u32| format!("{nth:08x}-0000-4000-a000-{nth:012x}").parse().expect("an id");
+        let mut task = Task::new(id(nth), &format!("task {nth}"), Timestamp::from_millis(0)).expect("a title");
+        let edit = TaskEdit { parent: Some(parent.map(id)), ..TaskEdit::default() };
+        task.edit(edit, Timestamp::from_millis(0)).expect("a good edit");
+        TaskRecord::from(&task)
+    }
+
+    #[test]
+    fn a_tree_has_each_task_once_below_its_parent() {
+        let tasks = [task(1, None), task(2, Some(3)), task(3, Some(1)), task(4, Some(9)), task(5, Some(1))];
+        let rows: Vec<(usize, &str)> = nested(&tasks).iter().map(|(depth, it)| (*depth, it.title.as_str())).collect();
+        assert_eq!(rows, [(0, "task 1"), (1, "task 3"), (2, "task 2"), (1, "task 5"), (0, "task 4")]);
+    }
+
+    #[test]
+    fn text_from_outside_does_not_act_on_the_terminal() {
+        let mut it = task(1, None);
+        it.body = "a\u{1b}[2Jb".to_owned();
+        let detail = TaskDetail { task: it, ready: false, not_ready: vec!["it is closed".to_owned()] };
+        let text = page(&detail, Timestamp::from_millis(5_000));
+        assert!(text.contains("ready       no: it is closed") && !text.contains('\u{1b}'), "{text}");
+    }
+}

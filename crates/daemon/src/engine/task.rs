@@ -1,0 +1,314 @@
+//! Tasks: made, changed, closed and deleted by people and programs. One transaction each, with history and event.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::convert::Infallible;
+
+use coven_domain::task::{self, FieldChange, NotReady, Task, TaskEdit, TaskFact, TaskKind, TaskState};
+use coven_domain::{TaskId, Timestamp};
+use coven_host::clock;
+use coven_store::{Change, TaskHistoryEntry, TaskPage, TaskQuery, Tx};
+use uuid::Uuid;
+
+use super::Engine;
+use crate::error::EngineError;
+
+/// How many ids a message names.
+const SHOWN: usize = 5;
+const MAX_BY_CHARS: usize = 64;
+/// So many are made at once at most: they are one transaction.
+pub const MAX_BULK: usize = 10_000;
+
+/// A task that is to be made. Others are named by id, prefix, or the `reference` of one that is made with it.
+#[derive(Debug, Clone, Default)]
+pub struct TaskDraft {
+    pub reference: Option<String>,
+    pub title: String,
+    pub body: Option<String>,
+    pub kind: Option<TaskKind>,
+    pub priority: Option<i64>,
+    pub parent: Option<String>,
+    pub depends_on: Vec<String>,
+    pub tags: Vec<String>,
+    pub harness: Option<String>,
+    pub workflow: Option<String>,
+    pub base_branch: Option<String>,
+    pub by: Option<String>,
+}
+
+/// What is to be different; others are named by id or prefix.
+#[derive(Debug, Clone, Default)]
+pub struct TaskPatch {
+    pub fields: TaskEdit,
+    pub parent: Option<Option<String>>,
+    pub depends_on: Option<Vec<String>>,
+    pub by: Option<String>,
+}
+
+impl Engine {
+    /// Makes all of them or none; one that is refused is named by its place.
+    pub async fn create_tasks(&self, drafts: Vec<TaskDraft>) -> Result<Vec<Task>, EngineError> {
+        let (count, now) = (drafts.len(), clock::now());
+        let mut made: BTreeMap<String, TaskId> = BTreeMap::new();
+        let mut ids = Vec::with_capacity(count);
+        for (index, draft) in drafts.iter().enumerate() {
+            let id = TaskId::from_uuid(Uuid::new_v4());
+            ids.push(id);
+            if let Some(reference) = &draft.reference
+                && made.insert(reference.clone(), id).is_some()
+            {
+                let twice = EngineError::Invalid(format!("ref: {reference:?} is used twice"));
+                return Err(twice.of_several(index, count));
+            }
+        }
+        let mut tasks = Vec::with_capacity(count);
+        for (index, (draft, id)) in drafts.into_iter().zip(ids).enumerate() {
+            let task = self.drafted(draft, id, &made, now).await.map_err(|error| error.of_several(index, count))?;
+            tasks.push(task);
+        }
+        let mut tx = self.store.begin().await?;
+        let known: BTreeMap<TaskId, Task> = tasks.iter().map(|(task, _)| (task.id, task.clone())).collect();
+        for (index, (task, _)) in tasks.iter().enumerate() {
+            check_links(&mut tx, &known, task).await.map_err(|error| error.of_several(index, count))?;
+        }
+        for (task, by) in &tasks {
+            let (task, changes, by) = (task.clone(), task.first_fields(), by.clone());
+            tx.record(Change::TaskWritten { task, event: "created", changes, by }, now).await?;
+        }
+        self.commit(tx).await?;
+        Ok(tasks.into_iter().map(|(task, _)| task).collect())
+    }
+
+    async fn drafted(
+        &self,
+        draft: TaskDraft,
+        id: TaskId,
+        made: &BTreeMap<String, TaskId>,
+        now: Timestamp,
+    ) -> Result<(Task, String), EngineError> {
+        let by = checked_by(draft.by)?;
+        let parent = match draft.parent {
+            Some(name) => Some(self.named_task(&name, made).await?),
+            None => None,
+        };
+        let mut depends_on = Vec::new();
+        for name in &draft.depends_on {
+            depends_on.push(self.named_task(name, made).await?);
+        }
+        let mut task = Task::new(id, &draft.title, now)?;
+        let edit = TaskEdit {
+            title: None,
+            body: draft.body,
+            kind: draft.kind,
+            priority: draft.priority,
+            parent: Some(parent),
+            depends_on: Some(depends_on),
+            tags: Some(draft.tags),
+            base_branch: Some(draft.base_branch),
+            harness: Some(draft.harness),
+            workflow: Some(draft.workflow),
+        };
+        task.edit(edit, now)?;
+        Ok((task, by))
+    }
+
+    async fn named_task(&self, name: &str, made: &BTreeMap<String, TaskId>) -> Result<TaskId, EngineError> {
+        match made.get(name) {
+            Some(id) => Ok(*id),
+            None => self.find_task(name).await,
+        }
+    }
+
+    /// The task of that id, or the only one whose id begins so; none that was deleted.
+    pub async fn find_task(&self, text: &str) -> Result<TaskId, EngineError> {
+        let unknown = || EngineError::TaskNotFound(text.chars().take(64).collect());
+        if text.is_empty() || text.len() > 36 || !text.chars().all(|c| c.is_ascii_hexdigit() || c == '-') {
+            return Err(unknown());
+        }
+        let mut found = self.store.task_ids_with_prefix(text, SHOWN + 1).await?;
+        match found.len() {
+            0 => Err(unknown()),
+            1 => Ok(found.remove(0)),
+            _ => {
+                found.truncate(SHOWN);
+                Err(EngineError::AmbiguousTask { prefix: text.to_owned(), candidates: found })
+            }
+        }
+    }
+
+    /// A task, and whether it can be begun.
+    pub async fn task(&self, text: &str) -> Result<(Task, Result<(), Vec<NotReady>>), EngineError> {
+        let id = self.find_task(text).await?;
+        let task = self.store.task(id).await?.ok_or_else(|| EngineError::TaskNotFound(id.to_string()))?;
+        let readiness = task.readiness(&self.store.task_dependencies(id).await?);
+        Ok((task, readiness))
+    }
+
+    pub async fn tasks(&self, query: &TaskQuery) -> Result<TaskPage, EngineError> {
+        Ok(self.store.tasks(query).await?)
+    }
+
+    pub async fn task_history(
+        &self,
+        text: &str,
+        after: u64,
+        limit: usize,
+    ) -> Result<Vec<TaskHistoryEntry>, EngineError> {
+        let id = self.find_task(text).await?;
+        Ok(self.store.task_history(id, after, limit).await?)
+    }
+
+    pub async fn edit_task(&self, text: &str, patch: TaskPatch) -> Result<Task, EngineError> {
+        let (by, made) = (checked_by(patch.by)?, BTreeMap::new());
+        let mut edit = patch.fields;
+        edit.parent = match patch.parent {
+            Some(Some(name)) => Some(Some(self.named_task(&name, &made).await?)),
+            Some(None) => Some(None),
+            None => None,
+        };
+        if let Some(names) = patch.depends_on {
+            let mut ids = Vec::new();
+            for name in &names {
+                ids.push(self.named_task(name, &made).await?);
+            }
+            edit.depends_on = Some(ids);
+        }
+        let changes_links = edit.parent.is_some() || edit.depends_on.is_some();
+        let id = self.find_task(text).await?;
+        let now = clock::now();
+        let mut tx = self.store.begin().await?;
+        let mut task = live_task(&mut tx, id).await?;
+        let changes = task.edit(edit, now)?;
+        if changes_links {
+            check_links(&mut tx, &BTreeMap::from([(task.id, task.clone())]), &task).await?;
+        }
+        self.write_task(tx, task, "updated", changes, by, now).await
+    }
+
+    pub async fn close_task(
+        &self,
+        text: &str,
+        reason: Option<String>,
+        by: Option<String>,
+    ) -> Result<Task, EngineError> {
+        let (by, id) = (checked_by(by)?, self.find_task(text).await?);
+        let now = clock::now();
+        let mut tx = self.store.begin().await?;
+        let mut task = live_task(&mut tx, id).await?;
+        let changes = task.apply(TaskFact::Closed, reason.as_deref(), now)?;
+        self.write_task(tx, task, "closed", changes, by, now).await
+    }
+
+    /// The row, its history and its event; what changes nothing writes nothing.
+    async fn write_task(
+        &self,
+        mut tx: Box<dyn Tx>,
+        task: Task,
+        event: &'static str,
+        changes: Vec<FieldChange>,
+        by: String,
+        now: Timestamp,
+    ) -> Result<Task, EngineError> {
+        if !changes.is_empty() {
+            tx.record(Change::TaskWritten { task: task.clone(), event, changes, by }, now).await?;
+            self.commit(tx).await?;
+        }
+        Ok(task)
+    }
+
+    /// Hides it, and with `recursive` everything below it, until retention takes it. What is being worked on stays, and so does
+    /// what other tasks wait for. Gives the ids, those below first.
+    pub async fn delete_task(
+        &self,
+        text: &str,
+        recursive: bool,
+        by: Option<String>,
+    ) -> Result<Vec<TaskId>, EngineError> {
+        let (by, now, id) = (checked_by(by)?, clock::now(), self.find_task(text).await?);
+        let mut tx = self.store.begin().await?;
+        let mut going = vec![id];
+        let mut at = 0;
+        while let Some(parent) = going.get(at).copied() {
+            let children = tx.task_children(parent).await?;
+            if !recursive && !children.is_empty() {
+                return Err(EngineError::TaskHasChildren { id, count: children.len() });
+            }
+            going.extend(children);
+            at += 1;
+        }
+        let all: BTreeSet<TaskId> = going.iter().copied().collect();
+        going.reverse();
+        for id in &going {
+            let mut task = live_task(&mut tx, *id).await?;
+            if matches!(task.state, TaskState::InProgress | TaskState::PendingMerge) {
+                return Err(EngineError::TaskActive { id: *id, state: task.state });
+            }
+            let waiting = tx.task_dependents(*id).await?.into_iter().find(|other| !all.contains(other));
+            if let Some(other) = waiting.filter(|_| task.state != TaskState::Closed) {
+                return Err(EngineError::TaskNeeded { id: *id, by: other });
+            }
+            let before = task.clone();
+            task.deleted_at = Some(now);
+            task.updated_at = now.not_before(task.updated_at);
+            let changes = before.differences(&task);
+            tx.record(Change::TaskWritten { task, event: "deleted", changes, by: by.clone() }, now).await?;
+        }
+        self.commit(tx).await?;
+        Ok(going)
+    }
+}
+
+async fn live_task(tx: &mut Box<dyn Tx>, id: TaskId) -> Result<Task, EngineError> {
+    let task = tx.task(id).await?.filter(|task| task.deleted_at.is_none());
+    task.ok_or_else(|| EngineError::TaskNotFound(id.to_string()))
+}
+
+/// No task waits for itself or stands below itself, over however many others. `known` are tasks as they will be.
+async fn check_links(tx: &mut Box<dyn Tx>, known: &BTreeMap<TaskId, Task>, task: &Task) -> Result<(), EngineError> {
+    for other in task.depends_on.iter().chain(&task.parent) {
+        if !known.contains_key(other) {
+            live_task(tx, *other).await?;
+        }
+    }
+    let mut links: BTreeMap<TaskId, Vec<TaskId>> = BTreeMap::new();
+    let mut open = task.depends_on.clone();
+    while let Some(id) = open.pop() {
+        if links.contains_key(&id) || id == task.id {
+            continue;
+        }
+        let next = match known.get(&id) {
+            Some(known) => known.depends_on.clone(),
+            None => tx.task_links(id).await?,
+        };
+        open.extend(&next);
+        links.insert(id, next);
+    }
+    let next = |id: TaskId| Ok::<_, Infallible>(links.get(&id).cloned().unwrap_or_default());
+    if let Ok(Some(way)) = task::path(&task.depends_on, task.id, next) {
+        return Err(EngineError::TaskCycle { relation: "depends on", way: [vec![task.id], way].concat() });
+    }
+    let (mut way, mut above) = (vec![task.id], task.parent);
+    while let Some(id) = above {
+        way.push(id);
+        if id == task.id {
+            return Err(EngineError::TaskCycle { relation: "is below", way });
+        }
+        above = match known.get(&id) {
+            Some(known) => known.parent,
+            None => tx.task(id).await?.and_then(|task| task.parent),
+        };
+        // A circle that this task is no part of was refused when it would have been made.
+        if way.len() > known.len() + MAX_BULK {
+            break;
+        }
+    }
+    Ok(())
+}
+
+/// Who does it: a word for the history.
+fn checked_by(by: Option<String>) -> Result<String, EngineError> {
+    let by = by.unwrap_or_else(|| "user".to_owned());
+    match by.is_empty() || by.chars().count() > MAX_BY_CHARS || by.contains(char::is_control) {
+        true => Err(EngineError::Invalid(format!("by: at most {MAX_BY_CHARS} plain characters"))),
+        false => Ok(by),
+    }
+}

@@ -1,0 +1,250 @@
+//! Rows of `tasks`, what they depend on, and their history.
+
+use coven_domain::task::{Claim, FieldChange, Priority, Task, TaskState};
+use coven_domain::{TaskId, Timestamp};
+use rusqlite::types::Value;
+use rusqlite::{Connection, Row, params, params_from_iter};
+
+use super::{count, from_json, integer, parsed, to_json, unsigned};
+use crate::{StoreError, TaskHistoryEntry, TaskPage, TaskQuery};
+
+const COLUMNS: &str = "id, title, body, type, priority, parent_id, tags, state, reason, claimed_by, claimed_until,
+    base_branch, base_commit, harness, workflow, created_at, updated_at, closed_at, deleted_at,
+    (SELECT json_group_array(depends_on ORDER BY depends_on) FROM task_dependencies WHERE task_id = tasks.id)";
+
+/// Open, nobody's, and everything it depends on is closed.
+const READY: &str = "state = 'open' AND claimed_by IS NULL AND deleted_at IS NULL AND NOT EXISTS (
+    SELECT 1 FROM task_dependencies JOIN tasks AS other ON other.id = task_dependencies.depends_on
+    WHERE task_dependencies.task_id = tasks.id AND other.state <> 'closed')";
+
+/// The row as it is from now on, with what it depends on.
+pub(super) fn put(connection: &Connection, task: &Task) -> Result<(), StoreError> {
+    let id = task.id.to_string();
+    // Tasks that are made together may name each other; until the commit all of them are there.
+    connection.pragma_update(None, "defer_foreign_keys", true)?;
+    connection
+        .prepare_cached(
+            "INSERT INTO tasks (id, title, body, type, priority, parent_id, tags, state, reason, claimed_by,
+                claimed_until, base_branch, base_commit, harness, workflow, created_at, updated_at, closed_at, deleted_at)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19)
+             ON CONFLICT (id) DO UPDATE SET title = ?2, body = ?3, type = ?4, priority = ?5, parent_id = ?6, tags = ?7,
+                state = ?8, reason = ?9, claimed_by = ?10, claimed_until = ?11, base_branch = ?12, base_commit = ?13,
+                harness = ?14, workflow = ?15, updated_at = ?17, closed_at = ?18, deleted_at = ?19",
+        )?
+        .execute(params![
+            id,
+            task.title,
+            task.body,
+            task.kind.as_str(),
+            task.priority.get(),
+            task.parent.map(|parent| parent.to_string()),
+            to_json(&task.tags),
+            task.state.as_str(),
+            task.reason,
+            task.claim.as_ref().map(|claim| &claim.by),
+            task.claim.as_ref().map(|claim| claim.until.as_millis()),
+            task.base_branch,
+            task.base_commit,
+            task.harness,
+            task.workflow,
+            task.created_at.as_millis(),
+            task.updated_at.as_millis(),
+            task.closed_at.map(Timestamp::as_millis),
+            task.deleted_at.map(Timestamp::as_millis),
+        ])?;
+    if depends_on(connection, task.id)? == task.depends_on {
+        return Ok(());
+    }
+    connection.prepare_cached("DELETE FROM task_dependencies WHERE task_id = ?1")?.execute([&id])?;
+    let mut insert =
+        connection.prepare_cached("INSERT INTO task_dependencies (task_id, depends_on) VALUES (?1, ?2)")?;
+    for other in &task.depends_on {
+        insert.execute(params![id, other.to_string()])?;
+    }
+    Ok(())
+}
+
+pub(super) fn note(
+    connection: &Connection,
+    id: TaskId,
+    changes: &[FieldChange],
+    by: &str,
+    at: Timestamp,
+) -> Result<(), StoreError> {
+    let mut insert = connection.prepare_cached(
+        "INSERT INTO task_history (task_id, at, changed_by, field, old, new) VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
+    )?;
+    for change in changes {
+        let (old, new) = (to_json(&change.old), to_json(&change.new));
+        insert.execute(params![id.to_string(), at.as_millis(), by, change.field, old, new])?;
+    }
+    Ok(())
+}
+
+pub(super) fn by_id(connection: &Connection, id: TaskId) -> Result<Option<Task>, StoreError> {
+    let mut statement = connection.prepare_cached(&format!("SELECT {COLUMNS} FROM tasks WHERE id = ?1"))?;
+    let mut rows = statement.query([id.to_string()])?;
+    rows.next()?.map(from_row).transpose()
+}
+
+/// Those that were not deleted.
+pub(super) fn ids_with_prefix(connection: &Connection, prefix: &str, limit: usize) -> Result<Vec<TaskId>, StoreError> {
+    let (from, to) = (prefix.to_ascii_lowercase(), format!("{}~", prefix.to_ascii_lowercase()));
+    ids(
+        connection,
+        "SELECT id FROM tasks WHERE id >= ?1 AND id < ?2 AND deleted_at IS NULL ORDER BY id LIMIT ?3",
+        &[from.into(), to.into(), count(limit).into()],
+    )
+}
+
+pub(super) fn depends_on(connection: &Connection, id: TaskId) -> Result<Vec<TaskId>, StoreError> {
+    let sql = "SELECT depends_on FROM task_dependencies WHERE task_id = ?1 ORDER BY depends_on";
+    ids(connection, sql, &[id.to_string().into()])
+}
+
+/// Those that wait for it.
+pub(super) fn dependents(connection: &Connection, id: TaskId) -> Result<Vec<TaskId>, StoreError> {
+    let sql = "SELECT id FROM task_dependencies JOIN tasks ON tasks.id = task_dependencies.task_id
+        WHERE depends_on = ?1 AND state <> 'closed' AND deleted_at IS NULL ORDER BY id";
+    ids(connection, sql, &[id.to_string().into()])
+}
+
+/// Those right below it that were not deleted.
+pub(super) fn children(connection: &Connection, id: TaskId) -> Result<Vec<TaskId>, StoreError> {
+    let sql = "SELECT id FROM tasks WHERE parent_id = ?1 AND deleted_at IS NULL ORDER BY created_at, rowid";
+    ids(connection, sql, &[id.to_string().into()])
+}
+
+fn ids(connection: &Connection, sql: &str, values: &[Value]) -> Result<Vec<TaskId>, StoreError> {
+    let mut statement = connection.prepare_cached(sql)?;
+    let mut rows = statement.query(params_from_iter(values))?;
+    let mut ids = Vec::new();
+    while let Some(row) = rows.next()? {
+        ids.push(parsed(row.get_ref(0)?.as_str()?)?);
+    }
+    Ok(ids)
+}
+
+/// How the tasks stand that it depends on.
+pub(super) fn dependencies(connection: &Connection, id: TaskId) -> Result<Vec<(TaskId, TaskState)>, StoreError> {
+    let mut statement = connection.prepare_cached(
+        "SELECT depends_on, state FROM task_dependencies JOIN tasks ON tasks.id = depends_on
+         WHERE task_id = ?1 ORDER BY depends_on",
+    )?;
+    let mut rows = statement.query([id.to_string()])?;
+    let mut found = Vec::new();
+    while let Some(row) = rows.next()? {
+        found.push((parsed(row.get_ref(0)?.as_str()?)?, parsed(row.get_ref(1)?.as_str()?)?));
+    }
+    Ok(found)
+}
+
+/// In the order that they are given out: priority, then age.
+pub(super) fn page(connection: &Connection, query: &TaskQuery) -> Result<TaskPage, StoreError> {
+    let read = connection.unchecked_transaction()?;
+    let (condition, mut values) = condition(query);
+    let total = read
+        .prepare_cached(&format!("SELECT count(*) FROM tasks WHERE {condition}"))?
+        .query_row(params_from_iter(&values), |row| row.get(0))?;
+    values.extend([count(query.limit).into(), integer(query.offset).into()]);
+    let sql =
+        format!("SELECT {COLUMNS} FROM tasks WHERE {condition} ORDER BY priority, created_at, rowid LIMIT ? OFFSET ?");
+    let mut statement = read.prepare_cached(&sql)?;
+    let mut rows = statement.query(params_from_iter(&values))?;
+    let mut tasks = Vec::new();
+    while let Some(row) = rows.next()? {
+        tasks.push(from_row(row)?);
+    }
+    drop(rows);
+    drop(statement);
+    read.commit()?;
+    Ok(TaskPage { tasks, total: unsigned(total)? })
+}
+
+fn condition(query: &TaskQuery) -> (String, Vec<Value>) {
+    let (mut parts, mut values): (Vec<String>, Vec<Value>) = (Vec::new(), Vec::new());
+    if query.is_ready {
+        parts.push(READY.to_owned());
+    }
+    if !query.include_deleted {
+        parts.push("deleted_at IS NULL".to_owned());
+    }
+    let mut among = |column: &str, words: Vec<Value>| {
+        if !words.is_empty() {
+            parts.push(format!("{column} IN ({})", vec!["?"; words.len()].join(", ")));
+            values.extend(words);
+        }
+    };
+    among("state", query.states.iter().map(|state| state.as_str().to_owned().into()).collect());
+    among("type", query.kinds.iter().map(|kind| kind.as_str().to_owned().into()).collect());
+    among("priority", query.priorities.iter().map(|priority| i64::from(priority.get()).into()).collect());
+    if let Some(tag) = &query.tag {
+        parts.push("EXISTS (SELECT 1 FROM json_each(tasks.tags) WHERE value = ?)".to_owned());
+        values.push(tag.clone().into());
+    }
+    if let Some(parent) = query.parent {
+        parts.push("parent_id = ?".to_owned());
+        values.push(parent.to_string().into());
+    }
+    (if parts.is_empty() { "1".to_owned() } else { parts.join(" AND ") }, values)
+}
+
+/// Oldest first.
+pub(super) fn history(
+    connection: &Connection,
+    id: TaskId,
+    after: u64,
+    limit: usize,
+) -> Result<Vec<TaskHistoryEntry>, StoreError> {
+    let mut statement = connection.prepare_cached(
+        "SELECT number, at, changed_by, field, old, new FROM task_history
+         WHERE task_id = ?1 AND number > ?2 ORDER BY number LIMIT ?3",
+    )?;
+    let mut rows = statement.query(params![id.to_string(), integer(after), count(limit)])?;
+    let mut entries = Vec::new();
+    while let Some(row) = rows.next()? {
+        entries.push(TaskHistoryEntry {
+            number: unsigned(row.get(0)?)?,
+            at: Timestamp::from_millis(row.get(1)?),
+            by: row.get(2)?,
+            change: FieldChange {
+                field: row.get(3)?,
+                old: from_json(row.get_ref(4)?.as_str()?)?,
+                new: from_json(row.get_ref(5)?.as_str()?)?,
+            },
+        });
+    }
+    Ok(entries)
+}
+
+fn from_row(row: &Row<'_>) -> Result<Task, StoreError> {
+    let moment = |column: usize| -> Result<Option<Timestamp>, StoreError> {
+        Ok(row.get::<_, Option<i64>>(column)?.map(Timestamp::from_millis))
+    };
+    let id_at = |column: usize| -> Result<Option<TaskId>, StoreError> {
+        row.get_ref(column)?.as_str_or_null()?.map(parsed).transpose()
+    };
+    let priority: i64 = row.get(4)?;
+    let (claimed_by, until): (Option<String>, _) = (row.get(9)?, moment(10)?);
+    Ok(Task {
+        id: parsed(row.get_ref(0)?.as_str()?)?,
+        title: row.get(1)?,
+        body: row.get(2)?,
+        kind: parsed(row.get_ref(3)?.as_str()?)?,
+        priority: Priority::try_from(priority).map_err(|bad| StoreError::corrupt(bad.to_string()))?,
+        parent: id_at(5)?,
+        tags: from_json(row.get_ref(6)?.as_str()?)?,
+        state: parsed(row.get_ref(7)?.as_str()?)?,
+        reason: row.get(8)?,
+        claim: claimed_by.map(|by| Claim { by, until: until.unwrap_or_default() }),
+        base_branch: row.get(11)?,
+        base_commit: row.get(12)?,
+        harness: row.get(13)?,
+        workflow: row.get(14)?,
+        created_at: Timestamp::from_millis(row.get(15)?),
+        updated_at: Timestamp::from_millis(row.get(16)?),
+        closed_at: moment(17)?,
+        deleted_at: moment(18)?,
+        depends_on: from_json(row.get_ref(19)?.as_str()?)?,
+    })
+}

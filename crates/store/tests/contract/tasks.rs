@@ -1,0 +1,149 @@
+//! Tasks: rows, links, order, readiness, history.
+
+use std::sync::Arc;
+
+use coven_domain::TaskId;
+use coven_domain::retention::Cutoffs;
+use coven_domain::task::{Claim, FieldChange, Task, TaskEdit, TaskFact, TaskKind, TaskState};
+use coven_store::{Change, Store, TaskPage, TaskQuery};
+use serde_json::json;
+
+use super::samples::*;
+
+fn task_id(nth: u32) -> TaskId {
+    format!("{nth:08x}-0000-4000-a000-{nth:012x}").parse().expect("an id")
+}
+
+fn task(nth: u32) -> Task {
+    Task::new(task_id(nth), &format!("task {nth}"), at(i64::from(nth))).expect("a title")
+}
+
+fn edited(nth: u32, edit: TaskEdit) -> Task {
+    let mut task = task(nth);
+    task.edit(edit, task.created_at).expect("a good edit");
+    task
+}
+
+async fn written(store: &dyn Store, task: &Task, event: &'static str, changes: Vec<FieldChange>) {
+    let change = Change::TaskWritten { task: task.clone(), event, changes, by: "user".into() };
+    record(store, change).await.expect("a change");
+}
+
+async fn created(store: &dyn Store, task: &Task) {
+    written(store, task, "created", task.first_fields()).await;
+}
+
+async fn listed(store: &dyn Store, query: TaskQuery) -> Vec<TaskId> {
+    let TaskPage { tasks, .. } = store.tasks(&TaskQuery { limit: 100, ..query }).await.expect("a read");
+    tasks.iter().map(|task| task.id).collect()
+}
+
+pub async fn a_task_comes_back_as_it_was_stored(store: Arc<dyn Store>) {
+    created(&*store, &task(1)).await;
+    created(&*store, &task(2)).await;
+    let mut full = edited(
+        3,
+        TaskEdit {
+            title: Some("naïve 'title'; DROP TABLE tasks".into()),
+            body: Some("two\nlines".into()),
+            kind: Some(TaskKind::Bug),
+            priority: Some(0),
+            parent: Some(Some(task_id(1))),
+            depends_on: Some(vec![task_id(2), task_id(1)]),
+            tags: Some(vec!["ui".into(), "a\"b".into()]),
+            base_branch: Some(Some("main".into())),
+            harness: Some(Some("claude".into())),
+            workflow: Some(Some("implement".into())),
+        },
+    );
+    full.claim = Some(Claim { by: "agent".into(), until: at(60_000) });
+    full.state = TaskState::InProgress;
+    full.base_commit = Some("abc".into());
+    created(&*store, &full).await;
+    assert_eq!(store.task(full.id).await.expect("a read"), Some(full.clone()));
+    assert_eq!(store.task_ids_with_prefix("00000003", 5).await.expect("a read"), [full.id]);
+    assert_eq!(
+        store.task_dependencies(full.id).await.expect("a read"),
+        [(task_id(1), TaskState::Open), (task_id(2), TaskState::Open)]
+    );
+    let mut tx = store.begin().await.expect("a turn");
+    assert_eq!(tx.task(full.id).await.expect("a read"), Some(full.clone()));
+    assert_eq!(tx.task_links(full.id).await.expect("a read"), [task_id(1), task_id(2)]);
+    assert_eq!(tx.task_dependents(task_id(2)).await.expect("a read"), [full.id]);
+    assert_eq!(tx.task_children(task_id(1)).await.expect("a read"), [full.id]);
+    drop(tx);
+    // when it is written again
+    let changes = full.apply(TaskFact::Closed, Some("done"), at(9)).expect("allowed");
+    full.edit(TaskEdit { depends_on: Some(vec![]), ..TaskEdit::default() }, at(9)).expect("a good edit");
+    written(&*store, &full, "closed", changes).await;
+    assert_eq!(store.task(full.id).await.expect("a read"), Some(full));
+}
+
+pub async fn tasks_are_listed_by_priority_then_age_and_filtered(store: Arc<dyn Store>) {
+    let urgent = edited(4, TaskEdit { priority: Some(0), tags: Some(vec!["ui".into()]), ..TaskEdit::default() });
+    let child =
+        edited(5, TaskEdit { parent: Some(Some(task_id(1))), kind: Some(TaskKind::Bug), ..TaskEdit::default() });
+    for task in [&task(2), &task(1), &task(3), &urgent, &child] {
+        created(&*store, task).await;
+    }
+    let all = TaskQuery::default;
+    assert_eq!(listed(&*store, all()).await, [4, 1, 2, 3, 5].map(task_id));
+    assert_eq!(listed(&*store, TaskQuery { tag: Some("ui".into()), ..all() }).await, [task_id(4)]);
+    assert_eq!(listed(&*store, TaskQuery { kinds: vec![TaskKind::Bug], ..all() }).await, [task_id(5)]);
+    assert_eq!(listed(&*store, TaskQuery { parent: Some(task_id(1)), ..all() }).await, [task_id(5)]);
+    assert_eq!(listed(&*store, TaskQuery { priorities: vec![urgent.priority], ..all() }).await, [task_id(4)]);
+    assert_eq!(listed(&*store, TaskQuery { states: vec![TaskState::Closed], ..all() }).await, []);
+    let page = store.tasks(&TaskQuery { offset: 1, limit: 2, ..all() }).await.expect("a read");
+    assert_eq!(
+        (page.tasks.iter().map(|task| task.id).collect::<Vec<_>>(), page.total),
+        ([1, 2].map(task_id).into(), 5)
+    );
+    // when one is deleted
+    let mut gone = task(2);
+    gone.deleted_at = Some(at(10));
+    written(&*store, &gone, "deleted", vec![]).await;
+    assert_eq!(listed(&*store, all()).await, [4, 1, 3, 5].map(task_id));
+    assert_eq!(listed(&*store, TaskQuery { include_deleted: true, ..all() }).await.len(), 5);
+    assert_eq!(store.task_ids_with_prefix("00000002", 5).await.expect("a read"), []);
+}
+
+pub async fn ready_tasks_are_open_and_wait_for_nothing(store: Arc<dyn Store>) {
+    let waits = edited(2, TaskEdit { depends_on: Some(vec![task_id(1)]), ..TaskEdit::default() });
+    let mut claimed = task(3);
+    claimed.state = TaskState::InProgress;
+    claimed.claim = Some(Claim { by: "agent".into(), until: at(1) });
+    for task in [&task(1), &waits, &claimed] {
+        created(&*store, task).await;
+    }
+    let ready = || TaskQuery { is_ready: true, ..TaskQuery::default() };
+    assert_eq!(listed(&*store, ready()).await, [task_id(1)]);
+    let mut done = task(1);
+    done.apply(TaskFact::Closed, None, at(5)).expect("allowed");
+    written(&*store, &done, "closed", vec![]).await;
+    assert_eq!(listed(&*store, ready()).await, [task_id(2)]);
+}
+
+pub async fn every_change_of_a_task_is_in_its_history_and_is_told(store: Arc<dyn Store>) {
+    let mut it = task(1);
+    created(&*store, &it).await;
+    let changes = it.edit(TaskEdit { priority: Some(1), ..TaskEdit::default() }, at(5)).expect("a good edit");
+    written(&*store, &it, "updated", changes).await;
+    let history = store.task_history(it.id, 0, 10).await.expect("a read");
+    let told: Vec<_> =
+        history.iter().map(|it| (it.change.field.as_str(), it.change.new.clone(), it.by.as_str())).collect();
+    assert_eq!(told, [("title", json!("task 1"), "user"), ("priority", json!(1), "user")]);
+    let rest = store.task_history(it.id, history[0].number, 10).await.expect("a read");
+    assert_eq!(rest, history[1..]);
+    let events = store.events_after(0, 10).await.expect("a read");
+    let kinds: Vec<&str> = events.iter().map(|it| it.event.kind.as_str()).collect();
+    assert_eq!(kinds, ["task.created", "task.updated"]);
+    let payload = &events[1].event.payload;
+    assert_eq!((&payload["task"]["priority"], &payload["by"]), (&json!(1), &json!("user")));
+    assert_eq!(payload["changes"], json!([{"field": "priority", "old": 2, "new": 1}]));
+    // when its time is over
+    it.deleted_at = Some(at(6));
+    written(&*store, &it, "deleted", vec![]).await;
+    store.sweep(&Cutoffs { deleted_tasks: Some(at(7)), ..NEVER }, at(7)).await.expect("a sweep");
+    assert_eq!(store.task(it.id).await.expect("a read"), None);
+    assert_eq!(store.task_history(it.id, 0, 10).await.expect("a read"), []);
+}

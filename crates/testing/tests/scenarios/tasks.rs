@@ -1,0 +1,169 @@
+//! Tasks from the command line and over REST.
+
+use coven_testing::TestHome;
+use hyper::Method;
+use serde_json::{Value, json};
+
+fn add(home: &TestHome, args: &[&str]) -> String {
+    let made: Value = home.json(&[&["task", "add", "--json"], args].concat());
+    made["id"].as_str().expect("an id").to_owned()
+}
+
+fn titles(home: &TestHome, args: &[&str]) -> Vec<String> {
+    let tasks: Vec<Value> = home.json(&[&["task", "list", "--json"], args].concat());
+    tasks.iter().map(|task| task["title"].as_str().expect("a title").to_owned()).collect()
+}
+
+#[test]
+fn tasks_are_added_listed_changed_and_closed() {
+    let home = TestHome::started();
+    let parser = add(&home, &["Fix the parser", "--type", "bug", "--priority", "1", "--tag", "core,ui"]);
+    let docs = add(&home, &["Write the docs", "--parent", &parser[..8], "--depends-on", &parser[..8]]);
+    let first = add(&home, &["First of all", "--priority", "0", "--body", "Now."]);
+    assert_eq!(titles(&home, &[]), ["First of all", "Fix the parser", "Write the docs"]);
+    assert_eq!(titles(&home, &["--ready"]), ["First of all", "Fix the parser"]);
+    assert_eq!(titles(&home, &["--tag", "ui"]), ["Fix the parser"]);
+    assert_eq!(titles(&home, &["--parent", &parser]), ["Write the docs"]);
+    assert_eq!(titles(&home, &["--type", "bug", "--priority", "1,2"]), ["Fix the parser"]);
+    assert_eq!(titles(&home, &["--limit", "1"]), ["First of all"]);
+    let tree = home.coven(&["task", "list", "--tree"]).done();
+    assert!(tree.contains("  Fix the parser") && tree.contains("    Write the docs"), "{tree}");
+
+    let shown = home.coven(&["task", "show", &docs[..8]]).done();
+    assert!(shown.contains(&format!("no: it depends on {parser}, which is open")), "{shown}");
+    let closed = home.coven(&["task", "close", &parser[..8], &first[..8], "--reason", "done"]).done();
+    assert_eq!(closed.lines().count(), 2);
+    assert_eq!(titles(&home, &["--ready"]), ["Write the docs"]);
+    assert_eq!(titles(&home, &["--all"]).len(), 3);
+    assert_eq!(titles(&home, &["--status", "closed"]), ["First of all", "Fix the parser"]);
+
+    home.coven(&["task", "edit", &docs, "--title", "Docs", "--no-depends-on", "--no-parent", "--harness", "claude"])
+        .done();
+    let task: Value = home.json(&["task", "show", &docs, "--json"]);
+    assert_eq!((&task["title"], &task["depends_on"], &task["parent_id"]), (&json!("Docs"), &json!([]), &Value::Null));
+    assert_eq!((&task["harness"], &task["ready"]), (&json!("claude"), &json!(true)));
+    home.coven(&["task", "edit", &docs, "--harness", ""]).done();
+    let history: Vec<Value> = home.json(&["task", "history", &docs, "--json"]);
+    let fields: Vec<&str> = history.iter().filter_map(|it| it["field"].as_str()).collect();
+    assert_eq!(fields, ["title", "parent", "depends_on", "title", "parent", "depends_on", "harness", "harness"]);
+    assert!(history.iter().all(|it| it["by"] == "user"), "{history:?}");
+    assert!(home.coven(&["task", "history", &docs]).done().contains("claude"));
+}
+
+#[test]
+fn what_a_task_cannot_be_is_refused_with_the_reason_and_nothing_is_written() {
+    let home = TestHome::started();
+    let one = add(&home, &["one"]);
+    let two = add(&home, &["two", "--depends-on", &one]);
+    let three = add(&home, &["three", "--depends-on", &two, "--parent", &two]);
+    let before: Value = home.read("/state");
+    let refused = |args: &[&str], code: i32, why: &str| {
+        let told = home.coven(&[&["task"], args].concat()).refused(code);
+        assert!(told.contains(why), "{args:?}: {told}");
+    };
+    refused(&["add", "a\nb"], 2, "control character");
+    refused(&["add", "x", "--priority", "7"], 2, "priority 7");
+    refused(&["add", "x", "--type", "chore"], 2, "type: task, bug");
+    refused(&["add", "x", "--tag", "a b"], 2, "the tag");
+    refused(&["add", "x", "--depends-on", "ffff"], 3, "no task has the id \"ffff\"");
+    refused(&["edit", &one], 2, "nothing is to be changed");
+    refused(&["edit", &one, "--depends-on", &three], 2, "depends on");
+    refused(&["edit", &one, "--depends-on", &one], 2, "cannot wait for itself");
+    refused(&["edit", &two, "--parent", &three], 2, "is below");
+    refused(&["edit", &two, "--parent", &two], 2, "is below");
+    refused(&["delete", &one], 4, "waits for");
+    refused(&["delete", &two], 4, "--recursive");
+    refused(&["show", "nobody"], 3, "no task has the id");
+    refused(&["list", "--status", "asleep"], 2, "status: open");
+    let after: Value = home.read("/state");
+    assert_eq!(before, after);
+    home.coven(&["task", "close", &one]).done();
+    refused(&["close", &one], 4, "the task is closed");
+    let answer = home.post(&format!("/api/v1/tasks/{one}/close"), &json!({}));
+    let told = answer.refused(409, "task_refused");
+    assert!(told.contains("closed"), "{told}");
+}
+
+#[test]
+fn many_tasks_are_added_together_or_not_at_all() {
+    let home = TestHome::started();
+    let lines = [
+        json!({"ref": "epic", "title": "Release", "type": "epic", "depends_on": ["a", "b"]}),
+        json!({"ref": "a", "title": "Build", "parent": "epic"}),
+        json!({"ref": "b", "title": "Test", "parent": "epic", "depends_on": ["a"], "priority": 1}),
+    ];
+    let input: String = lines.iter().map(|line| format!("{line}\n")).collect();
+    let out = home.coven_with_input(&["task", "add", "--stdin"], input.as_bytes()).done();
+    assert_eq!(out.lines().count(), 3, "{out}");
+    assert_eq!(titles(&home, &["--ready"]), ["Build"]);
+    assert_eq!(titles(&home, &[]), ["Test", "Release", "Build"]);
+
+    let told = home.coven_with_input(&["task", "add", "--stdin"], b"{\"title\":\"x\"}\n{\"title\":\"\"}\n").refused(2);
+    assert!(told.contains("task 2 of 2") && told.contains("none was made"), "{told}");
+    let circle = b"{\"title\":\"x\",\"ref\":\"x\",\"depends_on\":[\"y\"]}\n{\"title\":\"y\",\"ref\":\"y\",\"depends_on\":[\"x\"]}\n";
+    let told = home.coven_with_input(&["task", "add", "--stdin"], circle).refused(2);
+    assert!(told.contains("cannot wait for itself"), "{told}");
+    let told = home.coven_with_input(&["task", "add", "--stdin"], b"{\"title\":\"x\"}\nno\n").refused(2);
+    assert!(told.contains("line 2 is no task"), "{told}");
+    home.coven_with_input(&["task", "add", "--stdin"], b"\n").refused(2);
+    assert_eq!(titles(&home, &["--all"]).len(), 3);
+}
+
+#[test]
+fn a_deleted_task_is_hidden_with_all_below_it() {
+    let home = TestHome::started();
+    let top = add(&home, &["top"]);
+    let below = add(&home, &["below", "--parent", &top]);
+    add(&home, &["leaf", "--parent", &below, "--depends-on", &top]);
+    add(&home, &["other"]);
+    let deleted: Value = home.json(&["task", "delete", &top, "--recursive", "--json"]);
+    assert_eq!(deleted["deleted"].as_array().map(Vec::len), Some(3));
+    assert_eq!(titles(&home, &["--all"]), ["other"]);
+    home.coven(&["task", "show", &top]).refused(3);
+    let listed: Value = home.read("/api/v1/tasks?include_deleted=true");
+    assert_eq!(listed["total"], 4);
+    let state: Value = home.read("/state");
+    assert_eq!(state["tasks"].as_array().map(Vec::len), Some(1));
+}
+
+#[test]
+fn every_change_is_told_with_who_did_it_and_survives_a_kill() {
+    let mut home = TestHome::started();
+    home.env.push(("COVEN_SESSION_ID".to_owned(), "1234".to_owned()));
+    let id = add(&home, &["one"]);
+    home.coven(&["task", "edit", &id, "--priority", "0"]).done();
+    home.coven(&["task", "edit", &id, "--priority", "0"]).done();
+    home.kill_daemon();
+    home.start();
+    home.coven(&["task", "close", &id]).done();
+    let out = home.coven(&["events", "--since", "0", "--json"]).done();
+    let events: Vec<Value> = out.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect();
+    let told: Vec<(&str, &str)> = events
+        .iter()
+        .filter(|event| event["kind"].as_str().is_some_and(|kind| kind.starts_with("task.")))
+        .map(|event| (event["kind"].as_str().expect("a kind"), event["payload"]["by"].as_str().expect("who")))
+        .collect();
+    let by = "session:1234";
+    assert_eq!(told, [("task.created", by), ("task.updated", by), ("task.closed", by)]);
+}
+
+#[test]
+fn programs_read_and_change_tasks_over_rest() {
+    let home = TestHome::started();
+    let made = home.post("/api/v1/tasks", &json!({"title": "one", "by": "planner"}));
+    assert_eq!(made.status, 201);
+    let id = made.json::<Value>()["id"].as_str().expect("an id").to_owned();
+    let path = format!("/api/v1/tasks/{id}");
+    let patch = |body: Value| home.request(Method::PATCH, &path, Some(body.to_string().into_bytes()));
+    assert_eq!(patch(json!({"harness": "claude"})).json::<Value>()["harness"], "claude");
+    assert_eq!(patch(json!({"harness": null})).json::<Value>()["harness"], Value::Null);
+    patch(json!({"status": "closed"})).refused(400, "invalid_request");
+    patch(json!({"priority": 9})).refused(400, "invalid_task");
+    patch(json!({"by": ""})).refused(400, "invalid_request");
+    home.post("/api/v1/tasks", &json!({"title": "x", "depends_on": ["ffffffff"]})).refused(404, "task_not_found");
+    home.get("/api/v1/tasks?limit=0").refused(400, "invalid_request");
+    let history: Value = home.read(&format!("{path}/history?limit=1"));
+    assert_eq!((&history["history"][0]["field"], &history["history"][0]["by"]), (&json!("title"), &json!("planner")));
+    let rest: Value = home.read(&format!("{path}/history?after={}", history["next"]));
+    assert_eq!(rest["history"].as_array().map(Vec::len), Some(2));
+}
