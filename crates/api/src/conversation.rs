@@ -10,6 +10,7 @@ pub struct ConversationRecord {
     /// `conversation`.
     pub kind: String,
     pub id: String,
+    pub title: Option<String>,
     pub agent: Option<String>,
     pub harness: Option<String>,
     /// `active`, `completed` or `interrupted`.
@@ -31,6 +32,7 @@ impl From<&Summary> for ConversationRecord {
         Self {
             kind: "conversation".to_owned(),
             id: summary.id.to_string(),
+            title: summary.title.clone(),
             agent: summary.agent.clone(),
             harness: summary.harness.clone(),
             status: summary.status.to_string(),
@@ -79,6 +81,8 @@ pub struct BrokenConversation {
 pub struct TurnsQuery {
     /// 1 to 1000; 20 if left out.
     pub limit: Option<usize>,
+    /// Those before this many: the `before` of the page after.
+    pub before: Option<u64>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]

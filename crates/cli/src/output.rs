@@ -22,6 +22,13 @@ pub fn note(text: Arguments<'_>) {
     let _ = io::stderr().lock().write_all(format!("{text}\n").as_bytes());
 }
 
+/// Whether a person wants colours, and the terminal has them.
+pub fn has_colours() -> bool {
+    let is_set = |name| std::env::var_os(name).is_some_and(|value| !value.is_empty());
+    let is_dumb = std::env::var_os("TERM").is_none_or(|term| term.is_empty() || term == "dumb");
+    !is_set("NO_COLOR") && !is_dumb
+}
+
 pub fn is_terminal() -> bool {
     io::stdout().is_terminal()
 }

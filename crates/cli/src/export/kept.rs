@@ -9,6 +9,7 @@ use super::conversation::{PAGE_END, escaped, page_start};
 use super::{Format, Target};
 use crate::failure::{self, Failure};
 use crate::spawn::transfer;
+use crate::wording::readable;
 
 pub fn export(
     conversations: &Conversations,
@@ -26,9 +27,9 @@ pub fn export(
     loaded.notices.iter().for_each(|notice| failure::say(&notice.to_string()));
     let transcript = loaded.transcript;
     let done = match format {
-        Format::Text => write!(target, "{}", transfer::markdown(id, &transcript)),
+        Format::Text => write!(target, "{}", readable(&transfer::markdown(id, &transcript))),
         Format::Html => {
-            let text = escaped(&transfer::markdown(id, &transcript));
+            let text = escaped(&readable(&transfer::markdown(id, &transcript)));
             write!(target, "{}{text}{PAGE_END}", page_start(transcript.title.as_deref().unwrap_or(id.as_str())))
         }
         Format::Jsonl => {

@@ -50,6 +50,10 @@ impl Command {
     pub fn parse(line: &str) -> Option<Self> {
         let rest = line.trim().strip_prefix('/')?;
         let (word, argument) = rest.split_once(char::is_whitespace).unwrap_or((rest, ""));
+        // A path or a comment is a message.
+        if !word.chars().all(|c| c.is_ascii_alphabetic()) {
+            return None;
+        }
         let argument = Some(argument.trim()).filter(|argument| !argument.is_empty()).map(str::to_owned);
         Some(match word {
             "help" => Self::Help,
@@ -83,7 +87,9 @@ mod tests {
 
     #[test]
     fn a_slash_makes_a_command_and_anything_else_is_a_message() {
-        assert_eq!(Command::parse("what is /etc for?"), None);
+        for message in ["what is /etc for?", "/usr/bin/env fails, why?", "//comment", "/* comment */"] {
+            assert_eq!(Command::parse(message), None);
+        }
         assert_eq!(Command::parse("  /help "), Some(Command::Help));
         assert_eq!(Command::parse("/save a b.md"), Some(Command::Save(Some("a b.md".into()))));
         assert_eq!(Command::parse("/save"), Some(Command::Save(None)));

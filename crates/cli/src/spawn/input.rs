@@ -1,14 +1,19 @@
 //! What the human types: with editing and history on a terminal, line by line from a pipe.
 
 use std::borrow::Cow;
+use std::fs::{OpenOptions, Permissions};
 use std::io::{self, BufRead, IsTerminal};
-use std::path::PathBuf;
+use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
+use std::path::{Path, PathBuf};
 
+use crossterm::event::Event;
 use reedline::{
-    FileBackedHistory, Prompt, PromptEditMode, PromptHistorySearch, Reedline, Signal, ValidationResult, Validator,
+    EditCommand, EditMode, Emacs, FileBackedHistory, Prompt, PromptEditMode, PromptHistorySearch, Reedline,
+    ReedlineEvent, ReedlineRawEvent, Signal, ValidationResult, Validator,
 };
 
 use crate::failure::Failure;
+use crate::{output, wording};
 
 const REMEMBERED: usize = 1000;
 
@@ -32,7 +37,12 @@ impl Input {
         if !io::stdin().is_terminal() || !io::stdout().is_terminal() {
             return Self::Pipe;
         }
-        let mut editor = Reedline::create().with_validator(Box::new(Whole)).use_bracketed_paste(true);
+        let mut editor = Reedline::create()
+            .with_validator(Box::new(Whole))
+            .with_edit_mode(Box::new(Pasting(Emacs::default())))
+            .with_ansi_colors(output::has_colours())
+            .use_bracketed_paste(true);
+        make_private(&history);
         // Without a place to remember, nothing is remembered.
         if let Ok(history) = FileBackedHistory::with_file(REMEMBERED, history) {
             editor = editor.with_history(Box::new(history));
@@ -43,7 +53,11 @@ impl Input {
     pub fn next(&mut self) -> Result<Typed, Failure> {
         match self {
             Self::Terminal(editor, name) => match editor.read_line(name).map_err(Failure::Terminal)? {
-                Signal::Success(text) => Ok(Typed::Line(joined(&text))),
+                Signal::Success(text) => {
+                    // What is typed is remembered at once: nobody knows how this ends.
+                    let _ = editor.sync_history();
+                    Ok(Typed::Line(joined(&text)))
+                }
                 Signal::CtrlC => Ok(Typed::Nothing),
                 _ => Ok(Typed::End),
             },
@@ -65,9 +79,43 @@ impl Input {
     }
 }
 
-/// Lines that go on after a backslash, without the backslashes.
+/// Lines that go on after a backslash, without the backslashes; those that were pasted stay.
 fn joined(text: &str) -> String {
-    text.replace("\\\n", "\n").trim_end_matches('\\').to_owned()
+    text.replace("\\\n", "\n").trim_end_matches('\\').replace(PASTED, "")
+}
+
+/// Stands behind a backslash that was pasted: it is no wish to go on. Nothing is shown for it.
+const PASTED: char = '\u{2060}';
+
+/// The usual keys; what is pasted is text and nothing that acts on a terminal.
+struct Pasting(Emacs);
+
+impl EditMode for Pasting {
+    fn parse_event(&mut self, event: ReedlineRawEvent) -> ReedlineEvent {
+        match Event::from(event) {
+            Event::Paste(text) => ReedlineEvent::Edit(vec![EditCommand::InsertString(pasted(&text))]),
+            event => match ReedlineRawEvent::try_from(event) {
+                Ok(event) => self.0.parse_event(event),
+                Err(()) => ReedlineEvent::None,
+            },
+        }
+    }
+
+    fn edit_mode(&self) -> PromptEditMode {
+        self.0.edit_mode()
+    }
+}
+
+fn pasted(text: &str) -> String {
+    let text = wording::readable(&text.replace("\r\n", "\n").replace('\r', "\n"));
+    text.replace("\\\n", &format!("\\{PASTED}\n"))
+}
+
+/// What was typed is as private as what was said.
+fn make_private(history: &Path) {
+    let made = OpenOptions::new().append(true).create(true).mode(0o600).open(history);
+    // It may belong to somebody else; then it is as they want it.
+    let _ = made.and_then(|file| file.set_permissions(Permissions::from_mode(0o600)));
 }
 
 /// A line that ends with a backslash goes on.
@@ -117,5 +165,13 @@ mod tests {
         assert!(matches!(Whole.validate("a\\\nb"), ValidationResult::Complete));
         assert_eq!(joined("a\\\nb"), "a\nb");
         assert_eq!(joined("C:\\x"), "C:\\x");
+    }
+
+    #[test]
+    fn what_is_pasted_stays_as_it_is_and_does_not_act_on_the_terminal() {
+        let text = "docker run \\\n  -v a:b \\\n  img";
+        assert_eq!(joined(&pasted(text)), text);
+        assert_eq!(joined(&pasted("a\\\r\nb\rc")), "a\\\nb\nc");
+        assert!(!pasted("log: \u{1b}[31mred \u{1b}]0;x\u{7}").contains('\u{1b}'));
     }
 }

@@ -9,6 +9,7 @@ use std::time::Duration;
 use coven_host::clock;
 use coven_host::conversations::{Cleaned, Conversations};
 
+use super::report;
 use crate::failure::{self, Failure};
 use crate::output;
 
@@ -17,7 +18,8 @@ const DAY: f64 = 86_400.0;
 const LOG: &str = "cleanup.log";
 
 pub fn delete(conversations: &Conversations, id: &str, yes: bool) -> Result<ExitCode, Failure> {
-    let id = super::found(conversations, id)?;
+    // Only by its whole name: a beginning may be another one's.
+    let id = conversations.exact(id).ok_or_else(|| report::not_found(conversations, id))?;
     if !yes {
         if !io::stdin().is_terminal() {
             return Err(Failure::usage(

@@ -15,7 +15,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
 
-use coven_domain::conversation::{Context, ConversationId, ConversationState};
+use coven_domain::conversation::{Context, ConversationId, ConversationState, Line};
 use coven_domain::harness;
 use coven_host::agent_definitions::{self, AgentDefinition};
 use coven_host::clock;
@@ -59,6 +59,21 @@ struct Open {
     agent: Option<AgentDefinition>,
     cwd: PathBuf,
     timeout: Option<Duration>,
+    /// Lines that could not be saved yet.
+    unsaved: Vec<Line>,
+    /// How long the file was when we last knew all of it.
+    seen_len: u64,
+}
+
+impl Open {
+    fn file_len(&self) -> u64 {
+        file_len(&self.conversations, self.writer.id())
+    }
+}
+
+/// 0 for a file that is gone; saving to it says so.
+fn file_len(conversations: &Conversations, id: &ConversationId) -> u64 {
+    std::fs::metadata(conversations.file(id)).map_or(0, |file| file.len())
 }
 
 /// Opens the conversation and talks until the human leaves.
@@ -66,20 +81,30 @@ pub fn converse(conversations: Conversations, place: &Place, wanted: Wanted) -> 
     let cwd = std::env::current_dir().map_err(Failure::Input)?;
     let (settings, warnings) = Settings::load(&cwd);
     warnings.iter().for_each(|warning| failure::say(warning));
-    keeping::clean_in_background(&conversations, settings.session_expiry);
-    let mut loaded = match &wanted.resume {
-        Some(id) => Some(resumed(&conversations, id, wanted.damaged)?),
-        None => None,
+    let (mut loaded, loaded_len) = match &wanted.resume {
+        Some(id) => {
+            let (loaded, len) = resumed(&conversations, id, wanted.damaged)?;
+            (Some(loaded), Some(len))
+        }
+        None => (None, None),
     };
     let remembered = loaded.as_ref().and_then(|loaded| loaded.transcript.metadata.harness.clone());
     let tool = wanted_tool(settings.tool.as_deref()).or(remembered);
     let harnesses = harness::all(&place.config()?.1.harnesses);
     let harness = choose(tool.as_deref(), &harnesses, std::env::var_os("PATH").as_deref())
-        .map_err(|error| Failure::failed(error.to_string(), ""))?;
-    let named = wanted.agent.clone().or_else(|| loaded.as_ref()?.transcript.metadata.agent.clone());
-    let agent = match &named {
-        Some(name) => Some(known_agent(name, &settings)?),
-        None => None,
+        .map_err(|error| Failure::failed(wording::plain(&error.to_string()), ""))?;
+    let remembered = loaded.as_ref().and_then(|loaded| loaded.transcript.metadata.agent.clone());
+    let agent = match (&wanted.agent, remembered) {
+        (Some(name), _) => Some(known_agent(name, &settings)?),
+        (None, Some(name)) => match known_agent(&name, &settings) {
+            Ok(agent) => Some(agent),
+            Err(_) => {
+                let name = wording::plain(&name);
+                output::note(format_args!("the agent '{name}' is not defined any more; going on without it"));
+                None
+            }
+        },
+        (None, None) => None,
     };
     let id = match &loaded {
         Some(loaded) => loaded.id.clone(),
@@ -95,15 +120,25 @@ pub fn converse(conversations: Conversations, place: &Place, wanted: Wanted) -> 
             conversations.create(&new, clock::now())?
         }
     };
+    if conversations.is_in_use(&id) {
+        if !wanted.waits {
+            return Err(ConversationError::InUse { id: id.to_string() }.into());
+        }
+        output::note(format_args!("it is open in another process too; what is said there is read before each turn"));
+    }
     let wait = match wanted.waits {
         true => Wait::ForLock(Box::new(|| output::note(format_args!("another process is writing to it; waiting …")))),
         false => Wait::NoWait,
     };
     let writer = conversations.writer(&id, wait)?;
+    // Only now: what is marked as open is spared, however old it is.
+    keeping::clean_in_background(&conversations, settings.session_expiry);
     let loaded = match loaded.take() {
         Some(loaded) => loaded,
         None => conversations.load(&id)?,
     };
+    // Whatever came since it was loaded is taken in before the first turn.
+    let seen_len = loaded_len.unwrap_or_else(|| file_len(&conversations, &id));
     for notice in &loaded.notices {
         output::note(format_args!("{notice}"));
     }
@@ -112,7 +147,10 @@ pub fn converse(conversations: Conversations, place: &Place, wanted: Wanted) -> 
     }
     let is_resumed = wanted.resume.is_some();
     let context = loaded.transcript.context();
-    let open = Open { conversations, writer, loaded, context, settings, harness, agent, cwd, timeout: wanted.timeout };
+    let timeout = wanted.timeout;
+    let unsaved = Vec::new();
+    let open =
+        Open { conversations, writer, loaded, context, settings, harness, agent, cwd, timeout, unsaved, seen_len };
     repl::run(open, is_resumed)
 }
 
@@ -146,13 +184,15 @@ fn known_agent(name: &str, settings: &Settings) -> Result<AgentDefinition, Failu
                 true => "No agent definitions were found; leave --agent out to talk without one".to_owned(),
                 false => format!("There are: {}; leave --agent out to talk without one", known.join(", ")),
             };
-            Err(Failure::failed(unknown.to_string(), hint))
+            Err(Failure::failed(wording::plain(&unknown.to_string()), wording::plain(&hint)))
         }
     }
 }
 
-fn resumed(conversations: &Conversations, id: &str, damaged: Damaged) -> Result<Loaded, Failure> {
+/// The conversation, and how long its file was before it was read.
+fn resumed(conversations: &Conversations, id: &str, damaged: Damaged) -> Result<(Loaded, u64), Failure> {
     let id = found(conversations, id)?;
+    let len = file_len(conversations, &id);
     match conversations.load(&id) {
         Err(ConversationError::NotFound { id }) => Err(report::not_found(conversations, &id)),
         Err(error @ ConversationError::Damaged { .. }) => match choice(&error, damaged)? {
@@ -160,7 +200,7 @@ fn resumed(conversations: &Conversations, id: &str, damaged: Damaged) -> Result<
                 let done = conversations.recover(&id, clock::now())?;
                 let (kept, lost, original) = (done.kept_lines, done.lost_lines, done.original.display());
                 output::note(format_args!("{kept} lines kept, {lost} lost; the file as it was: {original}"));
-                Ok(conversations.load(&id)?)
+                Ok((conversations.load(&id)?, 0))
             }
             Damaged::Delete => {
                 conversations.delete(&id)?;
@@ -168,7 +208,7 @@ fn resumed(conversations: &Conversations, id: &str, damaged: Damaged) -> Result<
             }
             Damaged::Ask => Err(error.into()),
         },
-        loaded => Ok(loaded?),
+        loaded => Ok((loaded?, len)),
     }
 }
 

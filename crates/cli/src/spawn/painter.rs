@@ -11,10 +11,13 @@ const BOLD: &str = "\x1b[1m";
 const CODE: &str = "\x1b[36m";
 const DIM: &str = "\x1b[2m";
 const PLAIN: &str = "\x1b[0m";
+const TAB: &str = "    ";
 
 pub struct Painter {
-    /// None where the answer goes to a program, as it is.
-    cols: Option<usize>,
+    /// None where the answer goes to a program, as it is; else whether it may be painted.
+    paints: Option<bool>,
+    /// How wide the terminal is now: somebody may change it in the middle.
+    cols: usize,
     /// The line that is being written.
     line: String,
     is_in_code: bool,
@@ -22,23 +25,25 @@ pub struct Painter {
 
 impl Painter {
     pub fn new() -> Self {
-        let cols = output::terminal_size().map(|(_, cols)| usize::from(cols)).filter(|_| output::is_terminal());
-        Self { cols, line: String::new(), is_in_code: false }
+        let paints = output::is_terminal().then(output::has_colours);
+        Self { paints, cols: 0, line: String::new(), is_in_code: false }
     }
 
     pub fn piece(&mut self, text: &str) -> Result<(), Failure> {
-        if self.cols.is_none() {
+        if self.paints.is_none() {
             self.line.push_str(text);
             let begun = self.line.rfind('\n').map_or(0, |at| at + 1);
             self.line.drain(..begun);
             return output::bytes(text.as_bytes());
         }
-        output::bytes(self.painted(&wording::readable(text)).as_bytes())
+        self.cols = output::terminal_size().map_or(0, |(_, cols)| usize::from(cols));
+        // Tabs end at columns that nobody here knows.
+        output::bytes(self.painted(&wording::readable(text).replace('\t', TAB)).as_bytes())
     }
 
     /// The end of the answer.
     pub fn finish(&mut self) -> Result<(), Failure> {
-        match (self.line.is_empty(), self.cols) {
+        match (self.line.is_empty(), self.paints) {
             (true, _) => Ok(()),
             (false, Some(_)) => {
                 let rest = self.painted("\n");
@@ -57,8 +62,8 @@ impl Painter {
             let whole = std::mem::take(&mut self.line);
             let styled = self.styled(&whole);
             // What has wrapped cannot be painted over.
-            let fits = self.cols.is_some_and(|cols| whole.width() < cols);
-            if fits && styled != whole {
+            let is_painted = self.paints == Some(true) && whole.width() < self.cols;
+            if is_painted && styled != whole {
                 let _ = write!(out, "\r\x1b[2K{styled}");
             }
             out.push('\n');
@@ -92,20 +97,19 @@ fn spans(line: &str) -> String {
     while let Some(at) = rest.find(['`', '*']) {
         let (before, from) = rest.split_at(at);
         out.push_str(before);
-        let (mark, style) = match from.starts_with("**") {
-            true => ("**", BOLD),
-            false if from.starts_with('`') => ("`", CODE),
-            false => {
-                out.push('*');
-                rest = &from[1..];
-                continue;
-            }
+        let is_code = from.starts_with('`');
+        let length = from.bytes().take_while(|byte| *byte == from.as_bytes()[0]).count();
+        let (mark, inner) = from.split_at(length);
+        let end = match is_code {
+            true => end_of_code(inner, mark),
+            false if length == 2 => end_of_bold(before, inner),
+            false => None,
         };
-        let inner = &from[mark.len()..];
-        match inner.find(mark).filter(|end| *end > 0) {
+        match end {
             Some(end) => {
+                let style = if is_code { CODE } else { BOLD };
                 let _ = write!(out, "{style}{}{PLAIN}", &inner[..end]);
-                rest = &inner[end + mark.len()..];
+                rest = &inner[end + length..];
             }
             None => {
                 out.push_str(mark);
@@ -117,12 +121,37 @@ fn spans(line: &str) -> String {
     out
 }
 
+/// As many marks as began it, and not one more.
+fn end_of_code(inner: &str, mark: &str) -> Option<usize> {
+    let mut from = 0;
+    loop {
+        let at = from + inner[from..].find('`')?;
+        let length = inner[at..].bytes().take_while(|byte| *byte == b'`').count();
+        if length == mark.len() && at > 0 {
+            return Some(at);
+        }
+        from = at + length;
+    }
+}
+
+/// Words only: an operator or a pattern of files has blanks or other signs around its stars.
+fn end_of_bold(before: &str, inner: &str) -> Option<usize> {
+    let is_word = |c: Option<char>| c.is_some_and(|c| !c.is_whitespace() && c != '/' && c != '*');
+    let end = inner.find("**")?;
+    let is_outside = |c: Option<char>| c.is_none_or(|c| !c.is_alphanumeric() && c != '/');
+    let is_bold = is_word(inner.chars().next())
+        && is_word(inner[..end].chars().next_back())
+        && is_outside(before.chars().next_back())
+        && is_outside(inner[end + 2..].chars().next());
+    is_bold.then_some(end)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
     fn painter() -> Painter {
-        Painter { cols: Some(40), line: String::new(), is_in_code: false }
+        Painter { paints: Some(true), cols: 40, line: String::new(), is_in_code: false }
     }
 
     #[test]
@@ -136,7 +165,16 @@ mod tests {
     #[test]
     fn code_and_bold_are_shown_and_what_is_not_closed_is_left() {
         assert_eq!(spans("a `b` **c**"), format!("a {CODE}b{PLAIN} {BOLD}c{PLAIN}"));
-        for left in ["a ` b", "2 * 3 * 4", "** open", "``"] {
+        assert_eq!(spans("(**c**) ``a ` b`` end"), format!("({BOLD}c{PLAIN}) {CODE}a ` b{PLAIN} end"));
+        for left in [
+            "a ` b",
+            "2 * 3 * 4",
+            "** open",
+            "``",
+            "use 2 ** 3 and 4 ** 5 in python",
+            "glob **/*.rs and **/*.toml match",
+            "x**y**z",
+        ] {
             assert_eq!(spans(left), left);
         }
     }

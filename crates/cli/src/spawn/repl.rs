@@ -10,6 +10,8 @@ use coven_host::clock;
 use coven_host::conversations::{Conversations, NewConversation, Wait};
 use coven_host::print_mode::{self, TurnSpec, TurnStatus};
 
+use unicode_width::UnicodeWidthStr as _;
+
 use super::command::{COMMANDS, Command, Told};
 use super::input::{Input, Typed};
 use super::typing::while_typing;
@@ -36,7 +38,8 @@ pub fn run(mut open: Open, is_resumed: bool) -> Result<ExitCode, Failure> {
     let mut failed: Option<String> = None;
     // For as long as we run: a signal between two steps is not lost.
     let mut signals = Signals::listen().map_err(Failure::Runtime)?;
-    let end = loop {
+    let mut is_warned = false;
+    let saved = loop {
         let mut input = Input::new(&name(&open), history.clone());
         let next = loop {
             let line = match while_typing(&mut open.writer, &mut signals, || input.next())? {
@@ -57,6 +60,7 @@ pub fn run(mut open: Open, is_resumed: bool) -> Result<ExitCode, Failure> {
                 },
                 Some(Command::Agent(Some(agent))) => {
                     if change_agent(&mut open, &agent)? {
+                        failed = None;
                         // Another name at the prompt.
                         break Next::GoOn;
                     }
@@ -76,10 +80,24 @@ pub fn run(mut open: Open, is_resumed: bool) -> Result<ExitCode, Failure> {
             }
         };
         if let Next::Leave(state) = next {
-            break state;
+            // The title stands at the end, too, where lists look for it.
+            let title = open.loaded.transcript.title.clone();
+            let mut last: Vec<Line> =
+                title.map(|title| Line::Rename { title, timestamp: clock::now() }).into_iter().collect();
+            last.push(Line::Status { status: state, timestamp: clock::now() });
+            let saved = append(&mut open, last);
+            if saved.is_ok() || is_warned || !output::is_terminal() {
+                break saved;
+            }
+            is_warned = true;
+            tell(saved);
+            output::note(format_args!("/save FILE writes it elsewhere; leave once more to go without"));
         }
     };
-    save(&mut open, vec![Line::Status { status: end, timestamp: clock::now() }])?;
+    if saved.is_err() {
+        output::note(format_args!("not everything could be saved"));
+    }
+    saved?;
     output::note(format_args!("kept in {}", open.conversations.file(open.writer.id()).display()));
     output::note(format_args!("`coven spawn --resume {}` goes on with it", open.writer.id()));
     Ok(ExitCode::SUCCESS)
@@ -100,14 +118,50 @@ fn greet(open: &Open, is_resumed: bool) {
     output::note(format_args!("Type /help for commands, /exit to quit"));
 }
 
-/// Saves lines and takes them into the conversation in memory.
-fn save(open: &mut Open, mut lines: Vec<Line>) -> Result<(), Failure> {
-    for notice in open.writer.append(&mut lines)? {
+/// Takes lines into the conversation in memory and saves them. What cannot be saved now goes with the next that is.
+fn append(open: &mut Open, lines: Vec<Line>) -> Result<(), Failure> {
+    lines.iter().for_each(|line| open.loaded.transcript.apply(line.clone()));
+    open.context.grow_to(open.loaded.transcript.turns.len());
+    open.unsaved.extend(lines);
+    for notice in open.writer.append(&mut open.unsaved)? {
         output::note(format_args!("{notice}"));
     }
-    lines.into_iter().for_each(|line| open.loaded.transcript.apply(line));
-    open.context.grow_to(open.loaded.transcript.turns.len());
+    open.unsaved.clear();
+    open.seen_len = open.file_len();
     Ok(())
+}
+
+/// The same, for those who go on whatever happens; says whether it is saved.
+fn save(open: &mut Open, lines: Vec<Line>) -> bool {
+    let saved = append(open, lines);
+    let is_saved = saved.is_ok();
+    tell(saved);
+    is_saved
+}
+
+fn tell(saved: Result<(), Failure>) {
+    if let Err(failure) = saved {
+        failure::say(&failure.sentence());
+        output::note(format_args!("it is kept in memory, and saved with the next turn if that works"));
+    }
+}
+
+/// What other processes have said meanwhile belongs to the conversation.
+fn take_in_others(open: &mut Open) {
+    let len = open.file_len();
+    if len == open.seen_len || !open.unsaved.is_empty() {
+        return;
+    }
+    // One that cannot be read is told of when something is saved to it.
+    if let Ok(loaded) = open.conversations.load(open.writer.id()) {
+        let news = loaded.transcript.turns.len().saturating_sub(open.loaded.transcript.turns.len());
+        if news > 0 {
+            output::note(format_args!("{news} turns of another process were taken in"));
+        }
+        open.context = loaded.transcript.context();
+        open.loaded = loaded;
+        open.seen_len = len;
+    }
 }
 
 fn talk(
@@ -117,6 +171,7 @@ fn talk(
     told: Told,
     failed: &mut Option<String>,
 ) -> Result<Next, Failure> {
+    take_in_others(open);
     let transcript = &open.loaded.transcript;
     let is_its_own = transcript.metadata.harness.as_deref() == Some(open.harness.id.as_str());
     let can_resume = is_its_own && open.harness.can_resume() && told == Told::News;
@@ -155,6 +210,16 @@ fn talk(
         }
     };
     let is_cut = done.status == TurnStatus::Interrupted;
+    *failed = None;
+    if done.text.trim().is_empty() {
+        let what = if is_cut { "Interrupted before a word came" } else { "the tool ended well and said nothing" };
+        output::note(format_args!("{what}; the message was not added; /retry sends it again"));
+        *failed = Some(message.to_owned());
+        return Ok(if ran.is_told_to_end { Next::Leave(ConversationState::Interrupted) } else { Next::GoOn });
+    }
+    if fitted.as_ref().is_some_and(|fitted| fitted.is_cut) {
+        output::note(format_args!("the context holds too little: the middle of a long turn or message was left out"));
+    }
     let mut lines = Vec::new();
     open.context = context;
     if let Some(trim) = fitted.and_then(|fitted| fitted.trimmed) {
@@ -171,8 +236,8 @@ fn talk(
         answer.usage = Some(Usage { input: usage.input, output: usage.output });
     }
     lines.extend([Line::Turn(question), Line::Turn(answer)]);
-    save(open, lines)?;
-    if is_cut {
+    save(open, lines);
+    if is_cut && !ran.is_told_to_end {
         output::note(format_args!("Interrupted. Returning to prompt."));
     }
     if let Some(warning) = open.context.warning(&open.loaded.transcript.turns, open.settings.max_tokens) {
@@ -193,8 +258,8 @@ fn failure_text(error: &print_mode::TurnError) -> String {
 fn used(turns: &[Turn]) -> print_mode::Usage {
     let mut sum = print_mode::Usage::default();
     for usage in turns.iter().filter_map(|turn| turn.usage) {
-        sum.input += usage.input;
-        sum.output += usage.output;
+        sum.input = sum.input.saturating_add(usage.input);
+        sum.output = sum.output.saturating_add(usage.output);
     }
     sum
 }
@@ -217,7 +282,7 @@ fn obey(open: &mut Open, command: Command) -> Result<Next, Failure> {
             }
         }
         Command::Clear => {
-            save(open, vec![Line::Clear { timestamp: clock::now() }])?;
+            save(open, vec![Line::Clear { timestamp: clock::now() }]);
             open.context = open.loaded.transcript.context();
             output::note(format_args!("the turns so far are out of the context; the file keeps them"));
         }
@@ -233,7 +298,7 @@ fn obey(open: &mut Open, command: Command) -> Result<Next, Failure> {
         Command::Import(Some(file)) => match transfer::read(Path::new(&file), clock::now()) {
             Ok(turns) => {
                 let count = turns.len();
-                save(open, turns.into_iter().map(Line::Turn).collect())?;
+                save(open, turns.into_iter().map(Line::Turn).collect());
                 output::note(format_args!("{count} turns imported"));
             }
             Err(problem) => failure::say(&wording::plain(&problem)),
@@ -241,7 +306,7 @@ fn obey(open: &mut Open, command: Command) -> Result<Next, Failure> {
         Command::Agent(_) => failure::say("Usage: /agent NAME"),
         Command::Rename(None) => failure::say("Usage: /rename TITLE"),
         Command::Rename(Some(title)) => {
-            save(open, vec![Line::Rename { title: title.clone(), timestamp: clock::now() }])?;
+            save(open, vec![Line::Rename { title: title.clone(), timestamp: clock::now() }]);
             output::note(format_args!("it is called {} now", wording::plain(&title)));
         }
         Command::Retry(_) => {}
@@ -278,8 +343,14 @@ fn history(open: &Open, count: usize) -> Result<(), Failure> {
 fn stats(open: &Open) -> Result<(), Failure> {
     let transcript = &open.loaded.transcript;
     let tokens = open.context.tokens(&transcript.turns);
-    let of_role =
-        |role| -> u64 { transcript.turns.iter().filter(|turn| turn.role == role).map(Turn::tokens_or_estimate).sum() };
+    let of_role = |role| {
+        transcript
+            .turns
+            .iter()
+            .filter(|turn| turn.role == role)
+            .map(Turn::tokens_or_estimate)
+            .fold(0, u64::saturating_add)
+    };
     let max = open.settings.max_tokens.max(1);
     let rows = [
         ("session", open.writer.id().to_string()),
@@ -315,7 +386,9 @@ fn change_agent(open: &mut Open, name: &str) -> Result<bool, Failure> {
             return Ok(false);
         }
     };
-    save(open, vec![Line::Status { status: ConversationState::Completed, timestamp: clock::now() }])?;
+    if !save(open, vec![Line::Status { status: ConversationState::Completed, timestamp: clock::now() }]) {
+        return Ok(false);
+    }
     let new = NewConversation {
         id: None,
         agent: Some(agent.id.clone()),
@@ -328,6 +401,7 @@ fn change_agent(open: &mut Open, name: &str) -> Result<bool, Failure> {
     open.writer = conversations.writer(&id, Wait::ForLock(Box::new(waiting)))?;
     open.loaded = conversations.load(&id)?;
     open.context = open.loaded.transcript.context();
+    open.seen_len = open.file_len();
     open.agent = Some(agent);
     greet(open, false);
     Ok(true)
@@ -335,8 +409,12 @@ fn change_agent(open: &mut Open, name: &str) -> Result<bool, Failure> {
 
 /// Page by page where it is longer than the screen.
 fn paged(text: &str) -> Result<(), Failure> {
-    let rows = output::terminal_size().filter(|_| output::is_terminal()).map(|(rows, _)| usize::from(rows));
-    if rows.is_none_or(|rows| text.lines().count() < rows) {
+    let size = output::terminal_size().filter(|_| output::is_terminal());
+    let fits = |(rows, cols): (u16, u16)| {
+        let rows_of = |line: &str| line.width().div_ceil(usize::from(cols).max(1)).max(1);
+        text.lines().map(rows_of).sum::<usize>() < usize::from(rows)
+    };
+    if size.is_none_or(fits) {
         return output::bytes(format!("{}\n", text.trim_end()).as_bytes());
     }
     let pager = std::env::var("PAGER").ok().filter(|pager| !pager.is_empty()).unwrap_or_else(|| "less".to_owned());

@@ -58,6 +58,7 @@ pub fn list(
 fn record(summary: &Summary) -> Value {
     json!({
         "session_id": summary.id,
+        "title": summary.title,
         "agent": summary.agent,
         "harness": summary.harness,
         "cwd": summary.cwd,

@@ -65,8 +65,16 @@ pub fn json(id: &ConversationId, transcript: &Transcript, turns: &[&Turn], now: 
     serde_json::to_string_pretty(&exported).expect("plain data")
 }
 
+/// More is nothing that /export wrote.
+const MAX_IMPORT: u64 = 256 << 20;
+
 /// The turns of such a file.
 pub fn read(path: &Path, now: Timestamp) -> Result<Vec<Turn>, String> {
+    let unreadable = |error| format!("{} cannot be read: {error}", path.display());
+    let file = fs::metadata(path).map_err(unreadable)?;
+    if !file.is_file() || file.len() > MAX_IMPORT {
+        return Err(format!("{} is no file of at most {} MiB", path.display(), MAX_IMPORT >> 20));
+    }
     let text = fs::read_to_string(path).map_err(|error| format!("{} cannot be read: {error}", path.display()))?;
     let exported: Exported = serde_json::from_str(&text)
         .map_err(|error| format!("{} is not what /export writes: {error}", path.display()))?;

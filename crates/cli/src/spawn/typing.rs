@@ -51,8 +51,8 @@ fn watch(writer: &mut Writer, signals: &mut Signals, typed: &UnixStream) {
         }
         signals.hush();
         match signals.take_ending() {
-            Some(signal) if signal != SIGINT => end(writer, signal),
-            // Ctrl-C at the prompt is a key.
+            // Ctrl-C at the prompt of a terminal is a key.
+            Some(signal) if signal != SIGINT || !is_terminal => end(writer, signal),
             _ if !is_gone => {}
             _ => end(writer, SIGHUP),
         }

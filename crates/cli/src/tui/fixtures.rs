@@ -49,6 +49,7 @@ pub fn conversation(id: &str, second: i64) -> Summary {
     let at = Timestamp::from_millis(second * 1000);
     Summary {
         id: id.parse().expect("a name"),
+        title: None,
         agent: None,
         harness: Some("claude".to_owned()),
         cwd: Some("/work".to_owned()),

@@ -96,8 +96,11 @@ pub fn table(
     Ok(table.text(width))
 }
 
-/// A conversation has no title of its own.
+/// Its own title, or what it is.
 pub fn title(summary: &Summary) -> String {
+    if let Some(title) = &summary.title {
+        return wording::plain(title);
+    }
     let turns = if summary.turn_count == 1 { "turn" } else { "turns" };
     let with = summary.agent.as_ref().map(|agent| format!(" with {agent}")).unwrap_or_default();
     format!("conversation{with}, {} {turns}", summary.turn_count)
@@ -117,6 +120,7 @@ mod tests {
     fn conversation(second: i64) -> Summary {
         Summary {
             id: "talk".parse().expect("a name"),
+            title: None,
             agent: Some("reviewer".to_owned()),
             harness: Some("claude".to_owned()),
             cwd: None,

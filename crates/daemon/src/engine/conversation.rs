@@ -16,8 +16,17 @@ impl Engine {
         self.beside_files(move |conversations| conversations.summary(&conversations.find(&text)?)).await
     }
 
-    pub async fn last_turns(&self, text: String, count: usize) -> Result<LastTurns, EngineError> {
-        self.beside_files(move |conversations| conversations.load_last(&conversations.find(&text)?, count)).await
+    /// The last ones, of all or of the first `before`.
+    pub async fn last_turns(&self, text: String, count: usize, before: Option<u64>) -> Result<LastTurns, EngineError> {
+        self.beside_files(move |conversations| {
+            let id = conversations.find(&text)?;
+            let Some(before) = before else { return conversations.load_last(&id, count) };
+            let mut turns = conversations.load(&id)?.transcript.turns;
+            turns.truncate(usize::try_from(before).unwrap_or(usize::MAX));
+            let start = turns.len().saturating_sub(count);
+            Ok(LastTurns { turns: turns.split_off(start), before: Some(start as u64) })
+        })
+        .await
     }
 
     /// The conversation that is meant by what is no session's id.

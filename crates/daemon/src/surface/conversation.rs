@@ -50,7 +50,7 @@ pub async fn turns(
     Id(id): Id,
     Params(query): Params<TurnsQuery>,
 ) -> Answer<Json<TurnListResponse>> {
-    let last = app.engine.last_turns(id, checked_limit(query.limit)?).await?;
+    let last = app.engine.last_turns(id, checked_limit(query.limit)?, query.before).await?;
     Ok(Json(TurnListResponse { turns: last.turns.iter().map(TurnRecord::from).collect(), before: last.before }))
 }
 

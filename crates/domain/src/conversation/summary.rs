@@ -7,6 +7,8 @@ use crate::Timestamp;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Summary {
     pub id: ConversationId,
+    /// As far as the end of the file tells.
+    pub title: Option<String>,
     pub agent: Option<String>,
     pub harness: Option<String>,
     pub cwd: Option<String>,

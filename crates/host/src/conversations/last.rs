@@ -126,28 +126,31 @@ impl<'f> Tail<'f> {
 }
 
 /// How a conversation stands by its last lines.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Standing {
     pub(super) turns: u64,
     /// None if only the first line tells.
     pub(super) status: Option<ConversationState>,
+    /// None if nothing after the last turn names one.
+    pub(super) title: Option<String>,
 }
 
 impl Standing {
     pub(super) fn of(mut tail: Tail<'_>) -> io::Result<Self> {
-        let mut status = None;
+        let (mut status, mut title) = (None, None);
         loop {
             if let Some(turns) = tail.number_at_end() {
-                return Ok(Self { turns, status: status.or(Some(ConversationState::Active)) });
+                return Ok(Self { turns, status: status.or(Some(ConversationState::Active)), title });
             }
-            let Some(line) = tail.next_line()? else { return Ok(Self { turns: 0, status }) };
+            let Some(line) = tail.next_line()? else { return Ok(Self { turns: 0, status, title }) };
             match parsed(&line) {
                 Ok(Some(Line::Turn(Turn { number: Some(turns), .. }))) => {
-                    return Ok(Self { turns, status: status.or(Some(ConversationState::Active)) });
+                    return Ok(Self { turns, status: status.or(Some(ConversationState::Active)), title });
                 }
                 // Written by another tool: there is no way but to count.
                 Ok(Some(Line::Turn(_))) => return Self::counted(tail.file),
                 Ok(Some(Line::Status { status: said, .. })) => status = status.or(Some(said)),
+                Ok(Some(Line::Rename { title: said, .. })) => title = title.or(Some(said)),
                 _ => {}
             }
         }
@@ -158,7 +161,8 @@ impl Standing {
         let transcript = read.transcript;
         Ok(Self {
             turns: transcript.as_ref().map_or(0, |transcript| transcript.turns.len() as u64),
-            status: transcript.map(|transcript| transcript.status),
+            status: transcript.as_ref().map(|transcript| transcript.status),
+            title: transcript.and_then(|transcript| transcript.title),
         })
     }
 }

@@ -64,6 +64,7 @@ impl Conversations {
         };
         Ok(Summary {
             id: id.clone(),
+            title: standing.title,
             agent: metadata.agent,
             harness: metadata.harness,
             cwd: metadata.cwd,

@@ -38,6 +38,7 @@ fn chat_04_all_are_listed_most_recent_first_with_what_the_table_needs() {
     let summary = stand.all.summary(&id("second")).expect("sound");
     let expected = Summary {
         id: id("second"),
+        title: None,
         agent: None,
         harness: None,
         cwd: None,

@@ -234,6 +234,112 @@ fn ctrl_c_ends_the_turn_and_keeps_what_came() {
     assert_eq!((&answer["content"], &answer["interrupted"]), (&json!("partial"), &json!(true)));
 }
 
+/// As if nobody had written to it for so many days.
+fn age(home: &TestHome, id: &str, days: u64) {
+    let long_ago = std::time::SystemTime::now() - std::time::Duration::from_secs(days * 86_400);
+    fs::File::options().append(true).open(file(home, id)).and_then(|it| it.set_modified(long_ago)).expect("ours");
+}
+
+#[test]
+fn chat_09_a_conversation_that_is_resumed_is_never_cleaned_however_old() {
+    let home = home_with(ECHO);
+    let many: String = (0..200).map(|nth| format!("message {nth}\n")).collect();
+    say(&home, &["-i", "--session", "old"], &many).done();
+    for _ in 0..5 {
+        age(&home, "old", 40);
+        say(&home, &["--resume", "old"], "").done();
+    }
+    assert_eq!(listed(&home, &[])[0]["turn_count"], 400);
+}
+
+#[test]
+fn what_cannot_be_saved_is_kept_and_saved_later() {
+    let home = home_with(ECHO);
+    let mut typist = Typist::start(&home, &["-i", "--session", "s"]);
+    let (path, aside) = (file(&home, "s"), file(&home, "aside"));
+    fs::rename(&path, &aside).expect("ours");
+    typist.types("one\n");
+    wait_until("it is told", || typist.heard().contains("kept in memory"));
+    fs::rename(&aside, &path).expect("ours");
+    typist.types("two\n");
+    wait_until("both are saved", || lines(&home, "s").iter().any(|line| line["content"] == "two"));
+    typist.leave();
+    let said: Vec<Value> = lines(&home, "s").into_iter().filter(|line| line["role"] == "user").collect();
+    assert_eq!(said.iter().map(|turn| &turn["content"]).collect::<Vec<_>>(), ["one", "two"]);
+    assert_eq!(said.iter().map(|turn| &turn["turns"]).collect::<Vec<_>>(), [1, 3]);
+}
+
+#[test]
+fn what_was_never_saved_is_told_at_the_end() {
+    let home = home_with(ECHO);
+    let mut typist = Typist::start(&home, &["-i", "--session", "s"]);
+    fs::remove_file(file(&home, "s")).expect("ours");
+    typist.types("one\n");
+    wait_until("it is told", || typist.heard().contains("kept in memory"));
+    drop(typist.child.stdin.take());
+    assert_eq!(typist.child.wait().expect("our child").code(), Some(1));
+    assert!(typist.heard().contains("not everything could be saved"), "{}", typist.heard());
+}
+
+#[test]
+fn chat_13_two_in_one_conversation_know_of_each_other() {
+    let home = home_with(ECHO);
+    let mut first = Typist::start(&home, &["-i", "--session", "s"]);
+    first.types("one\n");
+    wait_until("a turn is saved", || lines(&home, "s").len() == 3);
+    let told = say(&home, &["--resume", "s", "--no-wait"], "x\n").refused(4);
+    assert!(told.contains("open in another process"), "{told}");
+    let second = say(&home, &["--resume", "s"], "two\n");
+    assert!(second.stderr.contains("open in another process too"), "{}", second.stderr);
+    first.types("three\n");
+    wait_until("it has read the other's turns", || first.heard().contains("2 turns of another process"));
+    wait_until("its turn is saved", || lines(&home, "s").iter().any(|line| line["content"] == "three"));
+    first.leave();
+    let numbers: Vec<Value> =
+        lines(&home, "s").into_iter().map(|line| line["turns"].clone()).filter(|it| !it.is_null()).collect();
+    assert_eq!(numbers, [1, 2, 3, 4, 5, 6]);
+}
+
+#[test]
+fn chat_07_only_a_whole_name_is_deleted() {
+    let home = home_with(ECHO);
+    say(&home, &["-i", "--session", "proj-important"], "a\n").done();
+    let told = say(&home, &["--delete-session", "proj", "--yes"], "").refused(1);
+    assert!(told.contains("Session not found: proj") && told.contains("proj-important"), "{told}");
+    assert!(file(&home, "proj-important").exists());
+}
+
+#[test]
+fn an_agent_that_is_not_defined_any_more_does_not_keep_a_conversation_closed() {
+    let home = home_with(ECHO);
+    let agents = home.user().join(".claude/agents");
+    fs::create_dir_all(&agents).expect("room on disk");
+    fs::write(agents.join("qa.md"), "---\nname: qa\ndescription: strict\n---\nBe strict.\n").expect("room on disk");
+    say(&home, &["-i", "--session", "s", "--agent", "qa"], "a\n").done();
+    fs::remove_file(agents.join("qa.md")).expect("ours");
+    let ran = say(&home, &["--resume", "s"], "b\n");
+    assert!(ran.stderr.contains("'qa' is not defined any more"), "{}", ran.stderr);
+    assert_eq!(lines(&home, "s").iter().filter(|line| line["type"] == "turn").count(), 4);
+}
+
+#[test]
+fn an_answer_without_a_word_is_not_added_and_a_message_that_was_answered_is_not_sent_again() {
+    let home = home_with("p=$(cat); case $p in *nothing) exit 0;; esac; echo fine");
+    let ran = say(&home, &["-i", "--session", "s"], "say nothing\nhello\n/retry\n");
+    assert!(ran.stderr.contains("said nothing") && ran.stderr.contains("nothing failed"), "{}", ran.stderr);
+    let turns: Vec<Value> = lines(&home, "s").into_iter().filter(|line| line["type"] == "turn").collect();
+    assert_eq!(turns.iter().map(|turn| &turn["content"]).collect::<Vec<_>>(), ["hello", "fine"]);
+}
+
+#[test]
+fn a_title_is_seen_in_every_list() {
+    let home = home_with(ECHO);
+    say(&home, &["-i", "--session", "s"], "a\n/rename Release notes\nb\n").done();
+    assert_eq!(listed(&home, &[])[0]["title"], "Release notes");
+    let all: Vec<Value> = home.json(&["sessions", "--json", "--kind", "conversation"]);
+    assert_eq!(all[0]["title"], "Release notes");
+}
+
 /// A terminal at the prompt after one turn.
 fn after_a_turn(home: &TestHome) -> TestTerminal {
     let mut terminal = TestTerminal::open(home, &["spawn", "-i", "--session", "s"]);

@@ -75,6 +75,8 @@ fn programs_read_them_from_the_daemon_and_cannot_change_them() {
     home.get("/api/v1/conversations/..%2Fetc").refused(404, "conversation_not_found");
     let last: Value = home.read("/api/v1/conversations/talk-1/turns?limit=1");
     assert_eq!((&last["turns"][0]["role"], &last["before"]), (&json!("assistant"), &json!(1)));
+    let first: Value = home.read("/api/v1/conversations/talk-1/turns?before=1");
+    assert_eq!((&first["turns"][0]["role"], &first["before"]), (&json!("user"), &json!(0)));
 
     let before = fs::read(file(&home, "talk-1")).expect("a file");
     for method in [Method::POST, Method::DELETE, Method::PUT, Method::PATCH] {
