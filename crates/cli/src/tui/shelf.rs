@@ -5,7 +5,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use coven_api::SessionRecord;
-use coven_domain::conversation::Summary;
+use coven_domain::conversation::{Summary, Turn};
 use coven_host::conversations::{Conversations, Filter};
 use ratatui::text::Line;
 use serde_json::{Map, Value};
@@ -48,18 +48,31 @@ impl Shelf {
     pub fn picture(&self, id: &str, columns: usize) -> Result<Picture, String> {
         let id = id.parse().map_err(|_| "it is gone".to_owned())?;
         let last = self.conversations.load_last(&id, TURNS).map_err(|error| error.to_string())?;
-        let mut lines = Vec::new();
-        for turn in &last.turns {
-            if !lines.is_empty() {
-                lines.push(Line::default());
-            }
-            let cut = if turn.interrupted { " (interrupted)" } else { "" };
-            lines.push(Line::raw(format!("{}{cut}:", turn.role.label())));
-            lines.extend(text::wrap(&turn.content, columns, LINES_OF_TURN).into_iter().map(Line::raw));
-        }
+        let lines = lines_of(&last.turns, columns);
         let size = |count: usize| u16::try_from(count).unwrap_or(u16::MAX);
         Ok(Picture { rows: size(lines.len()), cols: size(columns), lines })
     }
+}
+
+fn lines_of(turns: &[Turn], columns: usize) -> Vec<Line<'static>> {
+    let mut lines = Vec::new();
+    for turn in turns {
+        if !lines.is_empty() {
+            lines.push(Line::default());
+        }
+        let cut = if turn.interrupted { " (interrupted)" } else { "" };
+        lines.push(Line::raw(format!("{}{cut}:", turn.role.label())));
+        // What is shown is the end; nobody sees the beginning of a long turn here.
+        let said: Vec<&str> = turn.content.lines().collect();
+        for line in &said[said.len().saturating_sub(LINES_OF_TURN)..] {
+            let wrapped = text::wrap(&line.replace('\t', "    "), columns, LINES_OF_TURN);
+            match wrapped.is_empty() {
+                true => lines.push(Line::default()),
+                false => lines.extend(wrapped.into_iter().map(Line::raw)),
+            }
+        }
+    }
+    lines
 }
 
 fn follow(conversations: &Conversations, tell: &Sender<Vec<SessionRecord>>, is_closed: &Receiver<()>) {
@@ -109,5 +122,22 @@ pub fn row(summary: &Summary) -> SessionRecord {
         archived_at: None,
         metadata,
         actions: Vec::new(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use coven_domain::Timestamp;
+    use coven_domain::conversation::Role;
+
+    #[test]
+    fn the_end_of_a_conversation_is_shown_line_by_line() {
+        let now = Timestamp::from_millis(0);
+        let mut answer = Turn::new(Role::Assistant, "one two three\n\n\tend\u{1b}[2J", now);
+        answer.interrupted = true;
+        let turns = [Turn::new(Role::User, "hello", now), answer];
+        let shown: Vec<String> = lines_of(&turns, 8).iter().map(ToString::to_string).collect();
+        assert_eq!(shown, ["User:", "hello", "", "Assistant (interrupted):", "one two", "three", "", "end␛[2J"]);
     }
 }
