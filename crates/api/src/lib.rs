@@ -10,6 +10,7 @@ pub mod health;
 pub mod inbox;
 pub mod message;
 pub mod repo;
+pub mod retention;
 pub mod route;
 pub mod session;
 pub mod state;

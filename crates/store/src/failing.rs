@@ -189,6 +189,11 @@ impl<S: Store> Store for Failing<S> {
         self.calls.next()?;
         self.inner.sweep(cutoffs, now).await
     }
+
+    async fn sweep_preview(&self, cutoffs: &Cutoffs, now: Timestamp) -> Result<SweepReport, StoreError> {
+        self.calls.next()?;
+        self.inner.sweep_preview(cutoffs, now).await
+    }
 }
 
 struct FailingTx {

@@ -207,4 +207,6 @@ pub trait Store: Send + Sync + 'static {
 
     /// Deletes what is older than the cut-offs in one transaction, with an event that lists what went.
     async fn sweep(&self, cutoffs: &Cutoffs, now: Timestamp) -> Result<SweepReport, StoreError>;
+    /// What that would delete; nothing is written.
+    async fn sweep_preview(&self, cutoffs: &Cutoffs, now: Timestamp) -> Result<SweepReport, StoreError>;
 }

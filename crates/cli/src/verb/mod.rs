@@ -31,6 +31,7 @@ pub mod questions;
 mod questions_text;
 pub mod replay;
 pub mod repo;
+pub mod retention;
 pub mod run;
 pub mod sacrifice;
 pub mod screen;

@@ -38,6 +38,11 @@ pub async fn tick(engine: &Arc<Engine>, now: Timestamp) -> Result<SweepReport, E
     Ok(swept?)
 }
 
+/// What a tick would delete now.
+pub async fn preview(engine: &Engine, now: Timestamp) -> Result<SweepReport, EngineError> {
+    Ok(engine.store.sweep_preview(&engine.config.store.cutoffs(now), now).await?)
+}
+
 /// Folders of sessions whose deletion was committed and whose files stayed. A folder that the store knows nothing about
 /// may be all that is left after a store was lost: it is reported and never touched.
 async fn sweep_leftovers(engine: &Arc<Engine>) -> Result<(), EngineError> {

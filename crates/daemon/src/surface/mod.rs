@@ -90,6 +90,7 @@ fn documented() -> OpenApiRouter<App> {
         .routes(routes!(agent::show, agent::cancel))
         .routes(routes!(agent::prompt))
         .routes(routes!(agent::messages))
+        .routes(routes!(rest::retention))
         .routes(routes!(rest::stop_daemon))
         .routes(routes!(rest::state))
         .routes(routes!(sse::events))

@@ -11,6 +11,7 @@ use coven_api::ErrorCode;
 use coven_api::harness::HarnessListResponse;
 use coven_api::header;
 use coven_api::health::HealthResponse;
+use coven_api::retention::{RetentionRequest, RetentionResponse};
 use coven_api::session::{
     AcceptedResponse, CreateSessionRequest, EntriesQuery, EntriesResponse, InputRequest, ListSessionsQuery, LogQuery,
     ResizeRequest, ScreenQuery, ScreenResponse, SessionListResponse, SessionRecord, StartSessionRequest,
@@ -18,6 +19,7 @@ use coven_api::session::{
 use coven_api::state::StateResponse;
 use coven_domain::SessionId;
 use coven_domain::session::SessionState;
+use coven_host::clock;
 use coven_store::{SessionFilter, SessionQuery};
 use serde::Deserialize;
 
@@ -25,6 +27,7 @@ use super::App;
 use super::reply::{ApiError, Body, Id, Params};
 use crate::engine::launch::NewSession;
 use crate::engine::session::must_have_terminal;
+use crate::loops::retention;
 
 pub(super) type Answer<T> = Result<T, ApiError>;
 
@@ -317,6 +320,29 @@ pub async fn screen(State(app): State<App>, Id(id): Id, Params(query): Params<Sc
 pub struct StopRequest {
     /// End all sessions too; without it they go on and the next daemon takes them over.
     pub kill_sessions: bool,
+}
+
+/// Deletes what has been kept long enough, or says what that would be.
+#[utoipa::path(post, path = "/api/v1/retention", request_body = RetentionRequest, responses((status = 200, body = RetentionResponse)))]
+pub async fn retention(
+    State(app): State<App>,
+    Body(request): Body<RetentionRequest>,
+) -> Answer<Json<RetentionResponse>> {
+    let now = clock::now();
+    let went = match request.dry_run {
+        true => retention::preview(&app.engine, now).await?,
+        false => retention::tick(&app.engine, now).await?,
+    };
+    Ok(Json(RetentionResponse {
+        dry_run: request.dry_run,
+        tasks_soft_deleted: went.tasks_soft_deleted,
+        tasks_deleted: went.tasks_deleted,
+        agents_deleted: went.agents_deleted,
+        sessions_deleted: went.sessions_deleted.iter().map(ToString::to_string).collect(),
+        workflows_deleted: went.workflows_deleted,
+        questions_deleted: went.questions_deleted,
+        events_deleted: went.events_deleted,
+    }))
 }
 
 /// Stops the daemon.

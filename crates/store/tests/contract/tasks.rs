@@ -143,7 +143,14 @@ pub async fn every_change_of_a_task_is_in_its_history_and_is_told(store: Arc<dyn
     // when its time is over
     it.deleted_at = Some(at(6));
     written(&*store, &it, "deleted", vec![]).await;
-    store.sweep(&Cutoffs { deleted_tasks: Some(at(7)), ..NEVER }, at(7)).await.expect("a sweep");
+    let cutoffs = Cutoffs { deleted_tasks: Some(at(7)), ..NEVER };
+    let range = store.event_range().await.expect("a read");
+    let preview = store.sweep_preview(&cutoffs, at(7)).await.expect("a preview");
+    assert_eq!(preview.tasks_deleted, [it.id.to_string()]);
+    assert_eq!(store.event_range().await.expect("a read"), range);
+    assert_eq!(store.task(it.id).await.expect("a read"), Some(it.clone()), "a preview deletes nothing");
+    let swept = store.sweep(&cutoffs, at(7)).await.expect("a sweep");
+    assert_eq!(swept.tasks_deleted, preview.tasks_deleted);
     assert_eq!(store.task(it.id).await.expect("a read"), None);
     assert_eq!(store.task_history(it.id, 0, 10).await.expect("a read"), []);
 }

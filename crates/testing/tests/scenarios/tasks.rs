@@ -167,3 +167,24 @@ fn programs_read_and_change_tasks_over_rest() {
     let rest: Value = home.read(&format!("{path}/history?after={}", history["next"]));
     assert_eq!(rest["history"].as_array().map(Vec::len), Some(2));
 }
+
+#[test]
+fn store_17_store_18_closed_tasks_go_by_their_periods_and_a_dry_run_deletes_nothing() {
+    let home = TestHome::new();
+    home.configure(json!({"store": {"taskRetentionDays": null, "taskSoftDeleteDays": null}}));
+    home.start();
+    let (one, two) = (add(&home, &["one"]), add(&home, &["two"]));
+    home.coven(&["task", "close", &one]).done();
+    let kept: Value = home.json(&["retention", "--json"]);
+    assert_eq!((&kept["dry_run"], &kept["tasks_soft_deleted"]), (&json!(false), &json!([])), "never means never");
+    let text = home.coven(&["retention", "--dry-run"]).done();
+    assert!(text.ends_with("nothing was deleted: --dry-run\n"), "{text}");
+    // when the periods are over at once
+    home.stop();
+    home.configure(json!({"store": {"taskRetentionDays": 0, "taskSoftDeleteDays": 0}}));
+    home.start();
+    home.coven(&["retention"]).done();
+    home.coven(&["retention"]).done();
+    let listed: Value = home.read("/api/v1/tasks?include_deleted=true");
+    assert_eq!((&listed["total"], &listed["tasks"][0]["id"]), (&json!(1), &json!(two)));
+}

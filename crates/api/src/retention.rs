@@ -1,0 +1,26 @@
+//! Retention on the wire.
+
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+/// `POST /api/v1/retention`: deletes now what has been kept long enough, or only says what that would be.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct RetentionRequest {
+    pub dry_run: bool,
+}
+
+/// What went, or would go; ids.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct RetentionResponse {
+    pub dry_run: bool,
+    /// Closed long enough ago: hidden, and deleted later.
+    pub tasks_soft_deleted: Vec<String>,
+    pub tasks_deleted: Vec<String>,
+    pub agents_deleted: Vec<String>,
+    /// With their logs.
+    pub sessions_deleted: Vec<String>,
+    pub workflows_deleted: Vec<String>,
+    pub questions_deleted: Vec<String>,
+    pub events_deleted: u64,
+}
