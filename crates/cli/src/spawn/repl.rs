@@ -1,8 +1,8 @@
 //! The conversation at the keyboard.
 
 use std::fs;
-use std::io::Write as _;
-use std::path::Path;
+use std::io::{IsTerminal as _, Write as _};
+use std::path::{Path, PathBuf};
 use std::process::{Command as Process, ExitCode, Stdio};
 
 use coven_domain::conversation::{ConversationState, Line, Role, Turn, Usage};
@@ -15,7 +15,7 @@ use unicode_width::UnicodeWidthStr as _;
 use super::command::{COMMANDS, Command, Told};
 use super::input::{Input, Typed};
 use super::typing::while_typing;
-use super::{Open, known_agent, transfer, turn};
+use super::{Open, asked, known_agent, transfer, turn};
 use crate::attach::signals::Signals;
 use crate::failure::{self, Failure};
 use crate::table::cut;
@@ -271,7 +271,7 @@ fn obey(open: &mut Open, command: Command) -> Result<Next, Failure> {
         Command::Save(None) => failure::say("Usage: /save FILE"),
         Command::Save(Some(file)) => {
             let text = transfer::markdown(open.writer.id(), &open.loaded.transcript);
-            written(Path::new(&file), &text, "Saved to")?;
+            written(&file, &text, "Saved to")?;
         }
         Command::History(count) => history(open, count.unwrap_or(SHOWN_TURNS))?,
         Command::Show => {
@@ -292,7 +292,7 @@ fn obey(open: &mut Open, command: Command) -> Result<Next, Failure> {
             let transcript = &open.loaded.transcript;
             let turns: Vec<&Turn> = open.context.turns(&transcript.turns).collect();
             let text = transfer::json(open.writer.id(), transcript, &turns, clock::now());
-            written(Path::new(&file), &text, "Exported to")?;
+            written(&file, &text, "Exported to")?;
         }
         Command::Import(None) => failure::say("Usage: /import FILE"),
         Command::Import(Some(file)) => match transfer::read(Path::new(&file), clock::now()) {
@@ -367,8 +367,21 @@ fn stats(open: &Open) -> Result<(), Failure> {
     Ok(())
 }
 
-fn written(path: &Path, text: &str, done: &str) -> Result<(), Failure> {
-    match fs::write(path, text) {
+/// A file that is there already is replaced only if somebody says so.
+fn written(file: &str, text: &str, done: &str) -> Result<(), Failure> {
+    let path = match (file.strip_prefix("~/"), std::env::home_dir()) {
+        (Some(rest), Some(home)) => home.join(rest),
+        _ => PathBuf::from(file),
+    };
+    if path.exists() {
+        let shown = wording::plain(&path.display().to_string());
+        let may = std::io::stdin().is_terminal() && asked(&format!("Replace {shown}? [y/N] "))?.starts_with('y');
+        if !may {
+            failure::say(&format!("nothing was written: {shown} exists; give another name"));
+            return Ok(());
+        }
+    }
+    match fs::write(&path, text) {
         Ok(()) => output::line(format_args!("{done} {}", path.display())),
         Err(error) => {
             failure::say(&format!("{} cannot be written: {error}", path.display()));

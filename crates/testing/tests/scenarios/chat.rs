@@ -332,6 +332,17 @@ fn an_answer_without_a_word_is_not_added_and_a_message_that_was_answered_is_not_
 }
 
 #[test]
+fn a_file_that_is_there_is_not_replaced_unasked() {
+    let home = home_with(ECHO);
+    let notes = home.user().join("notes.md");
+    fs::write(&notes, "mine").expect("room on disk");
+    let ran = say(&home, &["-i", "--session", "s"], "a\n/save ~/notes.md\n/save ~/other.md\n");
+    assert!(ran.stderr.contains("notes.md exists"), "{}", ran.stderr);
+    assert_eq!(fs::read_to_string(&notes).expect("a file"), "mine");
+    assert!(fs::read_to_string(home.user().join("other.md")).expect("a file").contains("- session: s"));
+}
+
+#[test]
 fn a_title_is_seen_in_every_list() {
     let home = home_with(ECHO);
     say(&home, &["-i", "--session", "s"], "a\n/rename Release notes\nb\n").done();
