@@ -11,10 +11,9 @@ use coven_host::conversations::Filter;
 
 use super::App;
 use super::reply::{Id, Params};
-use super::rest::{Answer, invalid};
+use super::rest::{Answer, invalid, page_size};
 
 const DEFAULT_LIMIT: usize = 20;
-const MAX_LIMIT: usize = 1000;
 
 /// Conversations, the most recent first.
 #[utoipa::path(get, path = "/api/v1/conversations", params(ListConversationsQuery), responses((status = 200, body = ConversationListResponse), (status = 400, body = ErrorBody)))]
@@ -22,7 +21,7 @@ pub async fn list(
     State(app): State<App>,
     Params(query): Params<ListConversationsQuery>,
 ) -> Answer<Json<ConversationListResponse>> {
-    let limit = checked_limit(query.limit)?;
+    let limit = page_size(query.limit, DEFAULT_LIMIT)?;
     let status = match &query.status {
         Some(word) => Some(word.parse().map_err(|_| invalid("status: active, completed or interrupted"))?),
         None => None,
@@ -50,13 +49,6 @@ pub async fn turns(
     Id(id): Id,
     Params(query): Params<TurnsQuery>,
 ) -> Answer<Json<TurnListResponse>> {
-    let last = app.engine.last_turns(id, checked_limit(query.limit)?, query.before).await?;
+    let last = app.engine.last_turns(id, page_size(query.limit, DEFAULT_LIMIT)?, query.before).await?;
     Ok(Json(TurnListResponse { turns: last.turns.iter().map(TurnRecord::from).collect(), before: last.before }))
-}
-
-fn checked_limit(limit: Option<usize>) -> Answer<usize> {
-    match limit.unwrap_or(DEFAULT_LIMIT) {
-        limit @ 1..=MAX_LIMIT => Ok(limit),
-        _ => Err(invalid("limit: must be between 1 and 1000")),
-    }
 }

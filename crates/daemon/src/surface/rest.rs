@@ -31,6 +31,14 @@ use crate::loops::retention;
 
 pub(super) type Answer<T> = Result<T, ApiError>;
 
+/// How many a page holds.
+pub(super) fn page_size(asked: Option<usize>, default: usize) -> Answer<usize> {
+    match asked.unwrap_or(default) {
+        limit @ 1..=1000 => Ok(limit),
+        _ => Err(invalid("limit: must be between 1 and 1000")),
+    }
+}
+
 pub(super) fn invalid(message: impl Into<String>) -> ApiError {
     ApiError::new(ErrorCode::InvalidRequest, message)
 }
@@ -101,10 +109,7 @@ fn session_query(query: &ListSessionsQuery) -> Answer<SessionQuery> {
             Some(parts.ok_or_else(|| invalid("cursor: give the `next` of the page before"))?)
         }
     };
-    let limit = query.limit.unwrap_or(20);
-    if !(1..=1000).contains(&limit) {
-        return Err(invalid("limit: must be between 1 and 1000"));
-    }
+    let limit = page_size(query.limit, 20)?;
     Ok(SessionQuery {
         filter: SessionFilter {
             states,
@@ -250,10 +255,7 @@ pub async fn entries(
     Id(id): Id,
     Params(query): Params<EntriesQuery>,
 ) -> Answer<Json<EntriesResponse>> {
-    let limit = query.limit.unwrap_or(100);
-    if !(1..=1000).contains(&limit) {
-        return Err(invalid("limit: must be between 1 and 1000"));
-    }
+    let limit = page_size(query.limit, 100)?;
     let id = find(&app, &id).await?;
     let (entries, next) = app.engine.entries(id, query.after.unwrap_or(0), limit).await?;
     Ok(Json(EntriesResponse { entries, next }))

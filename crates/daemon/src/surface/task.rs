@@ -14,7 +14,7 @@ use coven_store::TaskQuery;
 
 use super::App;
 use super::reply::{Body, Id, Params};
-use super::rest::{Answer, invalid};
+use super::rest::{Answer, invalid, page_size};
 use crate::engine::task::{MAX_BULK, TaskDraft, TaskPatch};
 
 const DEFAULT_LIMIT: usize = 100;
@@ -85,7 +85,7 @@ pub async fn list(State(app): State<App>, Params(query): Params<ListTasksQuery>)
             is_ready: query.ready.unwrap_or(false),
             include_deleted: query.include_deleted.unwrap_or(false),
             offset: query.offset.unwrap_or(0),
-            limit: limit(query.limit)?,
+            limit: page_size(query.limit, DEFAULT_LIMIT)?,
         })
         .await?;
     Ok(Json(TaskListResponse { tasks: page.tasks.iter().map(TaskRecord::from).collect(), total: page.total }))
@@ -148,7 +148,7 @@ pub async fn history(
     Params(query): Params<TaskHistoryQuery>,
 ) -> Answer<Json<TaskHistoryResponse>> {
     let after = query.after.unwrap_or(0);
-    let entries = app.engine.task_history(&id, after, limit(query.limit)?).await?;
+    let entries = app.engine.task_history(&id, after, page_size(query.limit, DEFAULT_LIMIT)?).await?;
     let next = entries.last().map_or(after, |entry| entry.number);
     let record = |entry: coven_store::TaskHistoryEntry| TaskHistoryRecord {
         at: entry.at.to_string(),
@@ -166,11 +166,4 @@ fn kind(word: &str) -> Answer<coven_domain::task::TaskKind> {
 
 fn words<T>(list: Option<&str>, read: impl Fn(&str) -> Answer<T>) -> Answer<Vec<T>> {
     list.unwrap_or_default().split(',').map(str::trim).filter(|word| !word.is_empty()).map(read).collect()
-}
-
-fn limit(limit: Option<usize>) -> Answer<usize> {
-    match limit.unwrap_or(DEFAULT_LIMIT) {
-        limit @ 1..=1000 => Ok(limit),
-        _ => Err(invalid("limit: must be between 1 and 1000")),
-    }
 }

@@ -1,0 +1,105 @@
+//! What the holder waits for: whatever it wants, and the next moment that something is due.
+
+use std::os::fd::{AsFd, BorrowedFd};
+use std::time::Instant;
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+
+use super::Holder;
+use crate::first_words::FirstWords;
+
+impl Holder {
+    pub(super) fn wants_output(&self) -> bool {
+        self.held.is_empty()
+            && self.pipe_rest.is_over()
+            && !self.is_output_closed
+            && !self.is_exit_noted
+            && self.recorder.wants_output()
+    }
+
+    pub(super) fn wants_stderr(&self) -> bool {
+        !self.is_exit_noted && self.recorder.wants_output()
+    }
+
+    pub(super) fn wants_input(&self) -> bool {
+        self.exit.is_some() || (!self.typed.is_full() && self.recorder.wants_input())
+    }
+
+    pub(super) fn wait_for_something(&self) -> Found {
+        let mut fds: Vec<PollFd<'_>> = Vec::with_capacity(5 + self.viewers.len());
+        // What is not wanted is left out: a hang-up would be reported all the same.
+        let signal = add(&mut fds, Some(self.signals.as_fd()), PollFlags::IN);
+        let listener = Some(self.listener.as_fd()).filter(|_| self.accept_at.is_none());
+        let listener = add(&mut fds, listener, PollFlags::IN);
+        let output = Some(self.harness.output.as_fd()).filter(|_| self.wants_output());
+        let output = add(&mut fds, output, PollFlags::IN);
+        let stderr = self.harness.stderr.as_ref().filter(|_| self.wants_stderr());
+        let stderr = add(&mut fds, stderr.map(AsFd::as_fd), PollFlags::IN);
+        let input = self.harness.input.as_ref().filter(|_| !self.typed.is_empty() && self.exit.is_none());
+        add(&mut fds, input.map(AsFd::as_fd), PollFlags::OUT);
+        let first_viewer = fds.len();
+        let mut polled = Vec::with_capacity(self.viewers.len());
+        for (index, viewer) in self.viewers.iter().enumerate() {
+            let mut flags = PollFlags::empty();
+            flags.set(PollFlags::IN, viewer.may_ask());
+            flags.set(PollFlags::OUT, viewer.wants_to_send());
+            if !flags.is_empty() {
+                polled.push(index);
+                add(&mut fds, Some(viewer.as_fd()), flags);
+            }
+        }
+        let timeout = self.next_deadline().map(|at| {
+            let wait = at.saturating_duration_since(Instant::now());
+            Timespec { tv_sec: wait.as_secs().cast_signed(), tv_nsec: i64::from(wait.subsec_nanos()) }
+        });
+        if !poll(&mut fds, timeout.as_ref()).is_ok_and(|count| count > 0) {
+            return Found::default();
+        }
+        let is_ready = |place: Option<usize>| place.is_some_and(|place| !fds[place].revents().is_empty());
+        Found {
+            signal: is_ready(signal),
+            listener: is_ready(listener),
+            output: is_ready(output),
+            stderr: is_ready(stderr),
+            viewers: polled
+                .into_iter()
+                .zip(fds[first_viewer..].iter().map(PollFd::revents))
+                .filter(|(_, flags)| !flags.is_empty())
+                .collect(),
+        }
+    }
+
+    fn next_deadline(&self) -> Option<Instant> {
+        let end = self.recorder.end();
+        [
+            self.recorder.next_deadline(),
+            self.first_words.as_ref().map(FirstWords::next_deadline),
+            self.pipe_rest.until(),
+            self.reopen_at,
+            self.accept_at,
+            self.ending.as_ref().filter(|_| !self.is_exit_noted).map(|it| it.next_deadline(self.left)),
+            self.linger_until,
+            // Somebody is behind and their socket has room: go on at once.
+            self.viewers.iter().any(|it| it.is_behind(end) && !it.wants_to_send()).then(Instant::now),
+        ]
+        .into_iter()
+        .flatten()
+        .min()
+    }
+}
+
+/// What a wait found ready.
+#[derive(Debug, Default)]
+pub(super) struct Found {
+    pub(super) signal: bool,
+    pub(super) listener: bool,
+    pub(super) output: bool,
+    pub(super) stderr: bool,
+    pub(super) viewers: Vec<(usize, PollFlags)>,
+}
+
+/// Adds a descriptor to those that are waited for and gives its place.
+fn add<'a>(fds: &mut Vec<PollFd<'a>>, fd: Option<BorrowedFd<'a>>, flags: PollFlags) -> Option<usize> {
+    fds.push(PollFd::from_borrowed_fd(fd?, flags));
+    Some(fds.len() - 1)
+}
