@@ -30,7 +30,7 @@ impl Engine {
             listen,
             sessions_live: self.live_sessions().len() as u64,
             sessions_total: total,
-            last_event: self.hub.last(),
+            last_event: self.newest(),
             problems,
         })
     }

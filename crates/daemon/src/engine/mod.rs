@@ -195,6 +195,11 @@ impl Engine {
         });
     }
 
+    /// The number of the newest event that is committed; the feed may still be on its way there.
+    pub fn newest(&self) -> u64 {
+        *self.committed.borrow()
+    }
+
     /// A number that grows with every change of a session's record.
     pub fn sessions_changed(&self) -> u64 {
         self.sessions_changed.load(Ordering::Acquire)
