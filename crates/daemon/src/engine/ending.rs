@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use coven_domain::SessionId;
-use coven_domain::session::{EndIntent, NotNow, Session};
+use coven_domain::session::{EndIntent, NotNow, ProcessIdentity, Session};
 use coven_holder::process;
 use coven_holder::wire::{How, Request};
 use coven_store::StoreError;
@@ -16,6 +16,9 @@ use crate::fault;
 
 /// How long a session may take to end when all are killed; its holder goes on ending it.
 const KILL_ALL_LIMIT: Duration = Duration::from_secs(30);
+const LONGEST_GRACE: Duration = Duration::from_secs(3600);
+/// How long a process may take to be gone after it was killed for good.
+const AFTER_GRACE: Duration = Duration::from_secs(1);
 const DISK_FULL: &str = "the disk is full; free some space";
 
 impl Engine {
@@ -35,14 +38,17 @@ impl Engine {
             })
         };
         let session = match kill().await {
-            // What fills the disk must be stoppable.
+            // What fills the disk must be stoppable. It ends before room is made: it would fill that too.
             Err(EngineError::Store(StoreError::Full)) => {
+                let session = self.session(id).await?;
+                self.send_end(&session, How::Kill).await;
+                if let Some(recorded) = &session.process {
+                    wait_until_gone(recorded, grace(&session) + AFTER_GRACE).await;
+                }
                 self.make_room();
                 match kill().await {
-                    Err(error @ EngineError::Store(StoreError::Full)) => {
-                        self.send_end(&self.session(id).await?, How::Kill).await;
-                        return Err(error);
-                    }
+                    // Its end was seen first.
+                    Err(EngineError::NotLive { .. }) => self.session(id).await?,
                     other => other?,
                 }
             }
@@ -87,7 +93,7 @@ impl Engine {
 
     /// Signals the holder; if it is just ending by itself that is as good.
     pub(crate) async fn send_end(&self, session: &Session, how: How) {
-        let grace_ms = (session.launch.grace_seconds * 1000.0).clamp(0.0, 3_600_000.0) as u32;
+        let grace_ms = grace(session).as_millis() as u32;
         if let Err(error) = self.tell_holder(session.id, &[Request::End { how, grace_ms }]).await {
             tracing::info!(session = %session.id, %error, "the holder was gone before the signal");
         }
@@ -134,15 +140,11 @@ impl Engine {
             return;
         }
         let Some(leader) = Pid::from_raw(recorded.pid.cast_signed()) else { return };
-        let grace = Duration::try_from_secs_f64(session.launch.grace_seconds).unwrap_or(Duration::from_secs(5));
         tracing::warn!(session = %session.id, pid = recorded.pid, "the harness outlived its holder; ending it");
         // Taken down before it ends: afterwards its children belong to somebody else.
         let family = process::descendants(recorded.pid);
         let _ = kill_process_group(leader, Signal::TERM);
-        let until = tokio::time::Instant::now() + grace;
-        while process::is_alive(&recorded) && tokio::time::Instant::now() < until {
-            tokio::time::sleep(Duration::from_millis(20)).await;
-        }
+        wait_until_gone(&recorded, grace(session)).await;
         if process::is_alive(&recorded) {
             let _ = kill_process_group(leader, Signal::KILL);
         }
@@ -152,6 +154,18 @@ impl Engine {
                 let _ = kill_process(pid, Signal::KILL);
             }
         }
+    }
+}
+
+/// How long a session may take to end after it was asked to.
+fn grace(session: &Session) -> Duration {
+    Duration::try_from_secs_f64(session.launch.grace_seconds).unwrap_or(LONGEST_GRACE).min(LONGEST_GRACE)
+}
+
+async fn wait_until_gone(recorded: &ProcessIdentity, limit: Duration) {
+    let until = tokio::time::Instant::now() + limit;
+    while process::is_alive(recorded) && tokio::time::Instant::now() < until {
+        tokio::time::sleep(Duration::from_millis(20)).await;
     }
 }
 
