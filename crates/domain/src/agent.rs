@@ -1,6 +1,7 @@
-//! The life of an agent: one attempt at a task.
+//! An agent: one attempt at a step of a task, which is a session in the task's worktree.
 
-use crate::{lifecycle::Lifecycle, words};
+use crate::lifecycle::{Lifecycle, Refused};
+use crate::{AgentId, SessionId, TaskId, Timestamp, WorkflowId, words};
 
 words! {
     pub enum AgentState {
@@ -40,4 +41,57 @@ impl Lifecycle for AgentState {
             (Running, On::Killed, Killed),
         ]
     };
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Agent {
+    pub id: AgentId,
+    pub task: TaskId,
+    pub workflow: Option<WorkflowId>,
+    /// The step that it works on.
+    pub step: Option<String>,
+    pub session: Option<SessionId>,
+    pub state: AgentState,
+    pub pid: Option<u32>,
+    pub worktree: Option<String>,
+    pub branch: Option<String>,
+    pub output_file: Option<String>,
+    pub error: Option<String>,
+    pub created_at: Timestamp,
+    pub updated_at: Timestamp,
+    pub ended_at: Option<Timestamp>,
+}
+
+impl Agent {
+    pub fn new(id: AgentId, task: TaskId, workflow: WorkflowId, step: Option<&str>, now: Timestamp) -> Self {
+        Self {
+            id,
+            task,
+            workflow: Some(workflow),
+            step: step.map(str::to_owned),
+            session: None,
+            state: AgentState::Starting,
+            pid: None,
+            worktree: None,
+            branch: None,
+            output_file: None,
+            error: None,
+            created_at: now,
+            updated_at: now,
+            ended_at: None,
+        }
+    }
+
+    pub const fn is_over(&self) -> bool {
+        matches!(self.state, AgentState::Completed | AgentState::Failed | AgentState::Killed)
+    }
+
+    /// Moves it along its lifecycle.
+    pub fn apply(&mut self, fact: AgentFact, error: Option<String>, now: Timestamp) -> Result<(), Refused<AgentState>> {
+        self.state = self.state.after(fact)?;
+        self.error = error;
+        self.updated_at = now.not_before(self.updated_at);
+        self.ended_at = self.is_over().then_some(now);
+        Ok(())
+    }
 }

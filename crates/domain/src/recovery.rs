@@ -66,10 +66,23 @@ pub enum WorktreeFinding {
     Gone,
 }
 
+/// What was found of an agent's session.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum AgentFinding {
+    /// It runs, and is what was recorded.
+    Lives,
+    /// It ended by itself with 0 while no daemon looked.
+    Succeeded,
+    /// Everything else.
+    Dead,
+}
+
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum AgentVerdict {
     Leave,
     Reattach,
+    /// Its step is done, and the run goes on.
+    GoOn,
     /// The agent failed with this error and its task waits for a human.
     FailAndBlock(&'static str),
     /// The work is there to be reviewed.
@@ -79,20 +92,22 @@ pub enum AgentVerdict {
 }
 
 pub const UNCOMMITTED_WORK: &str = "daemon restarted with uncommitted work";
+pub const NEVER_RAN: &str = "daemon restarted before the agent ran";
+pub const AGENT_GONE: &str = "daemon restarted and the agent was gone";
+pub const WORKTREE_GONE: &str = "daemon restarted and the worktree was gone";
 
-pub fn agent_verdict(state: AgentState, is_verified: bool, worktree: WorktreeFinding) -> AgentVerdict {
-    match (state, is_verified, worktree) {
+pub fn agent_verdict(state: AgentState, found: AgentFinding, worktree: WorktreeFinding) -> AgentVerdict {
+    use AgentFinding::{Dead, Lives, Succeeded};
+    match (state, found, worktree) {
         (AgentState::Completed | AgentState::Failed | AgentState::Killed, _, _) => AgentVerdict::Leave,
-        (AgentState::Starting, _, _) => AgentVerdict::FailAndReopen("daemon restarted before the agent ran"),
-        (AgentState::Running, true, _) => AgentVerdict::Reattach,
-        (AgentState::Running, false, WorktreeFinding::Uncommitted) => AgentVerdict::FailAndBlock(UNCOMMITTED_WORK),
-        (AgentState::Running, false, WorktreeFinding::Committed) => AgentVerdict::AwaitMerge,
-        (AgentState::Running, false, WorktreeFinding::Clean) => {
-            AgentVerdict::FailAndReopen("daemon restarted and the agent was gone")
-        }
-        (AgentState::Running, false, WorktreeFinding::Gone) => {
-            AgentVerdict::FailAndBlock("daemon restarted and the worktree was gone")
-        }
+        // Launched, and the daemon stopped before it was written down.
+        (AgentState::Starting | AgentState::Running, Lives, _) => AgentVerdict::Reattach,
+        (AgentState::Starting | AgentState::Running, Succeeded, _) => AgentVerdict::GoOn,
+        (AgentState::Starting, Dead, _) => AgentVerdict::FailAndReopen(NEVER_RAN),
+        (AgentState::Running, Dead, WorktreeFinding::Uncommitted) => AgentVerdict::FailAndBlock(UNCOMMITTED_WORK),
+        (AgentState::Running, Dead, WorktreeFinding::Committed) => AgentVerdict::AwaitMerge,
+        (AgentState::Running, Dead, WorktreeFinding::Clean) => AgentVerdict::FailAndReopen(AGENT_GONE),
+        (AgentState::Running, Dead, WorktreeFinding::Gone) => AgentVerdict::FailAndBlock(WORKTREE_GONE),
     }
 }
 
@@ -151,24 +166,23 @@ mod tests {
 
     #[test]
     fn agents_are_recovered_as_the_table_says() {
-        use WorktreeFinding::*;
-        for (state, verified, worktree, verdict) in [
-            (AgentState::Running, true, Clean, A::Reattach),
-            (AgentState::Running, false, Uncommitted, A::FailAndBlock(UNCOMMITTED_WORK)),
-            (AgentState::Running, false, Committed, A::AwaitMerge),
-            (AgentState::Running, false, Clean, A::FailAndReopen("daemon restarted and the agent was gone")),
-            (
-                AgentState::Running,
-                false,
-                WorktreeFinding::Gone,
-                A::FailAndBlock("daemon restarted and the worktree was gone"),
-            ),
-            (AgentState::Starting, false, Clean, A::FailAndReopen("daemon restarted before the agent ran")),
-            (AgentState::Completed, false, Uncommitted, A::Leave),
-            (AgentState::Failed, false, Committed, A::Leave),
-            (AgentState::Killed, true, Clean, A::Leave),
+        use AgentFinding::{Dead, Lives, Succeeded};
+        use WorktreeFinding::{Clean, Committed, Uncommitted};
+        for (state, found, worktree, verdict) in [
+            (AgentState::Running, Lives, Clean, A::Reattach),
+            (AgentState::Running, Lives, WorktreeFinding::Gone, A::Reattach),
+            (AgentState::Running, Succeeded, Uncommitted, A::GoOn),
+            (AgentState::Running, Dead, Uncommitted, A::FailAndBlock("daemon restarted with uncommitted work")),
+            (AgentState::Running, Dead, Committed, A::AwaitMerge),
+            (AgentState::Running, Dead, Clean, A::FailAndReopen(AGENT_GONE)),
+            (AgentState::Running, Dead, WorktreeFinding::Gone, A::FailAndBlock(WORKTREE_GONE)),
+            (AgentState::Starting, Dead, Uncommitted, A::FailAndReopen(NEVER_RAN)),
+            (AgentState::Starting, Lives, Clean, A::Reattach),
+            (AgentState::Completed, Dead, Uncommitted, A::Leave),
+            (AgentState::Failed, Dead, Committed, A::Leave),
+            (AgentState::Killed, Lives, Clean, A::Leave),
         ] {
-            assert_eq!(agent_verdict(state, verified, worktree), verdict);
+            assert_eq!(agent_verdict(state, found, worktree), verdict);
         }
     }
 }

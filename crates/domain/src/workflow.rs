@@ -1,4 +1,18 @@
-//! The life of a workflow: the steps a task goes through.
+//! A workflow: the steps a task goes through. Its life, its file, and how a run of it goes on.
+
+mod advance;
+mod check;
+mod definition;
+mod result;
+mod run;
+mod template;
+
+pub use advance::{Next, StepEnd};
+pub use check::Problem;
+pub use definition::{BUILT_IN, Definition, OnFail, OnMax, Step, StepChannel, StepKind};
+pub use result::{Verdict, verdict};
+pub use run::{Approval, Progress, StepResult, Workflow};
+pub use template::{BadTemplate, Scope};
 
 use crate::{lifecycle::Lifecycle, words};
 

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use async_trait::async_trait;
+use coven_domain::agent::Agent;
 use coven_domain::entry::Entry;
 use coven_domain::event::Event;
 use coven_domain::message::StoredMessage;
@@ -14,11 +15,12 @@ use coven_domain::repo::Repo;
 use coven_domain::retention::Cutoffs;
 use coven_domain::session::{Channel, Session};
 use coven_domain::task::{Task, TaskState};
-use coven_domain::{PermissionId, RepoId, SessionId, TaskId, Timestamp};
+use coven_domain::workflow::Workflow;
+use coven_domain::{AgentId, PermissionId, RepoId, SessionId, TaskId, Timestamp, WorkflowId};
 
 use crate::{
-    Change, Conversation, Keyframe, MessageQuery, PermissionQuery, Progress, SessionPage, SessionQuery, StateSnapshot,
-    Store, StoreError, SweepReport, TaskHistoryEntry, TaskPage, TaskQuery, Tx,
+    AgentQuery, Change, Conversation, Keyframe, MessageQuery, PermissionQuery, Progress, SessionPage, SessionQuery,
+    StateSnapshot, Store, StoreError, SweepReport, TaskHistoryEntry, TaskPage, TaskQuery, Tx, WorkflowQuery,
 };
 
 /// Passes every call on, except the one whose number is up.
@@ -160,6 +162,26 @@ impl<S: Store> Store for Failing<S> {
         self.inner.task_history(id, after, limit).await
     }
 
+    async fn agents(&self, query: AgentQuery) -> Result<Vec<Agent>, StoreError> {
+        self.calls.next()?;
+        self.inner.agents(query).await
+    }
+
+    async fn workflow(&self, id: WorkflowId) -> Result<Option<Workflow>, StoreError> {
+        self.calls.next()?;
+        self.inner.workflow(id).await
+    }
+
+    async fn workflow_ids_with_prefix(&self, prefix: &str, limit: usize) -> Result<Vec<WorkflowId>, StoreError> {
+        self.calls.next()?;
+        self.inner.workflow_ids_with_prefix(prefix, limit).await
+    }
+
+    async fn workflows(&self, query: &WorkflowQuery) -> Result<Vec<Workflow>, StoreError> {
+        self.calls.next()?;
+        self.inner.workflows(query).await
+    }
+
     async fn question_sets(&self) -> Result<Vec<QuestionSetSummary>, StoreError> {
         self.calls.next()?;
         self.inner.question_sets().await
@@ -268,6 +290,34 @@ impl Tx for FailingTx {
 
     async fn task_children(&mut self, id: TaskId) -> Result<Vec<TaskId>, StoreError> {
         self.reading()?.task_children(id).await
+    }
+
+    async fn task_dependencies(&mut self, id: TaskId) -> Result<Vec<(TaskId, TaskState)>, StoreError> {
+        self.reading()?.task_dependencies(id).await
+    }
+
+    async fn next_ready_task(&mut self) -> Result<Option<Task>, StoreError> {
+        self.reading()?.next_ready_task().await
+    }
+
+    async fn tasks_in_progress(&mut self) -> Result<u64, StoreError> {
+        self.reading()?.tasks_in_progress().await
+    }
+
+    async fn agent(&mut self, id: AgentId) -> Result<Option<Agent>, StoreError> {
+        self.reading()?.agent(id).await
+    }
+
+    async fn live_agent(&mut self, task: TaskId) -> Result<Option<Agent>, StoreError> {
+        self.reading()?.live_agent(task).await
+    }
+
+    async fn workflow(&mut self, id: WorkflowId) -> Result<Option<Workflow>, StoreError> {
+        self.reading()?.workflow(id).await
+    }
+
+    async fn latest_workflow(&mut self, task: TaskId) -> Result<Option<Workflow>, StoreError> {
+        self.reading()?.latest_workflow(task).await
     }
 
     async fn repo(&mut self, id: RepoId) -> Result<Option<Repo>, StoreError> {

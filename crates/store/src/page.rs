@@ -2,7 +2,8 @@
 
 use coven_domain::session::{Channel, Session, SessionState};
 use coven_domain::task::{FieldChange, Priority, Task, TaskKind, TaskState};
-use coven_domain::{RepoId, SessionId, TaskId, Timestamp};
+use coven_domain::workflow::WorkflowState;
+use coven_domain::{RepoId, SessionId, TaskId, Timestamp, WorkflowId};
 use serde::Serialize;
 use serde_json::Value;
 
@@ -77,6 +78,26 @@ pub struct TaskPage {
     /// In the order that they are given out: priority, then age.
     pub tasks: Vec<Task>,
     pub total: u64,
+}
+
+/// Which agents, oldest first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum AgentQuery {
+    /// Starting or running.
+    Live,
+    Task(TaskId),
+    Workflow(WorkflowId),
+    Session(SessionId),
+    Newest(usize),
+}
+
+/// Which runs, newest first; no states: all.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct WorkflowQuery {
+    pub states: Vec<WorkflowState>,
+    pub task: Option<TaskId>,
+    pub offset: u64,
+    pub limit: usize,
 }
 
 /// One field of a task that became different.

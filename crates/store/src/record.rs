@@ -1,8 +1,10 @@
-//! Sessions and tasks as subscribers see them in an event's payload.
+//! Sessions, tasks, agents and runs as subscribers see them in an event's payload.
 
+use coven_domain::agent::Agent;
 use coven_domain::session::Session;
 use coven_domain::task::{Priority, Task};
-use coven_domain::{RepoId, SessionId, TaskId, Timestamp};
+use coven_domain::workflow::Workflow;
+use coven_domain::{AgentId, RepoId, SessionId, TaskId, Timestamp, WorkflowId};
 use serde::Serialize;
 use serde_json::{Map, Value};
 
@@ -83,6 +85,80 @@ impl<'a> From<&'a Task> for TaskRecord<'a> {
             updated_at: task.updated_at,
             closed_at: task.closed_at,
             deleted_at: task.deleted_at,
+        }
+    }
+}
+
+#[derive(Debug, Serialize)]
+pub struct AgentRecord<'a> {
+    pub id: AgentId,
+    pub task_id: TaskId,
+    pub workflow_id: Option<WorkflowId>,
+    pub step: Option<&'a str>,
+    pub session_id: Option<SessionId>,
+    pub status: &'static str,
+    pub pid: Option<u32>,
+    pub worktree: Option<&'a str>,
+    pub branch: Option<&'a str>,
+    pub output_file: Option<&'a str>,
+    pub error: Option<&'a str>,
+    pub created_at: Timestamp,
+    pub updated_at: Timestamp,
+    pub ended_at: Option<Timestamp>,
+}
+
+impl<'a> From<&'a Agent> for AgentRecord<'a> {
+    fn from(agent: &'a Agent) -> Self {
+        Self {
+            id: agent.id,
+            task_id: agent.task,
+            workflow_id: agent.workflow,
+            step: agent.step.as_deref(),
+            session_id: agent.session,
+            status: agent.state.as_str(),
+            pid: agent.pid,
+            worktree: agent.worktree.as_deref(),
+            branch: agent.branch.as_deref(),
+            output_file: agent.output_file.as_deref(),
+            error: agent.error.as_deref(),
+            created_at: agent.created_at,
+            updated_at: agent.updated_at,
+            ended_at: agent.ended_at,
+        }
+    }
+}
+
+/// A run without its definition and outputs, which may be long; whoever wants them asks for the run.
+#[derive(Debug, Serialize)]
+pub struct WorkflowRecord<'a> {
+    pub id: WorkflowId,
+    pub task_id: TaskId,
+    pub agent_id: Option<AgentId>,
+    pub name: &'a str,
+    pub status: &'static str,
+    /// Counted from 0, on the outermost level.
+    pub step: usize,
+    pub previous: Option<&'a str>,
+    pub error: Option<&'a str>,
+    pub created_at: Timestamp,
+    pub updated_at: Timestamp,
+    pub ended_at: Option<Timestamp>,
+}
+
+impl<'a> From<&'a Workflow> for WorkflowRecord<'a> {
+    fn from(workflow: &'a Workflow) -> Self {
+        Self {
+            id: workflow.id,
+            task_id: workflow.task,
+            agent_id: workflow.agent,
+            name: &workflow.name,
+            status: workflow.state.as_str(),
+            step: workflow.progress.at.first().copied().unwrap_or(0),
+            previous: workflow.progress.previous.as_deref(),
+            error: workflow.error.as_deref(),
+            created_at: workflow.created_at,
+            updated_at: workflow.updated_at,
+            ended_at: workflow.ended_at,
         }
     }
 }

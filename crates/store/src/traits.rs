@@ -3,6 +3,7 @@
 use std::ops::Range;
 
 use async_trait::async_trait;
+use coven_domain::agent::Agent;
 use coven_domain::entry::Entry;
 use coven_domain::event::{Event, NewEvent};
 use coven_domain::message::{MessageChange, StoredMessage};
@@ -12,11 +13,12 @@ use coven_domain::repo::Repo;
 use coven_domain::retention::Cutoffs;
 use coven_domain::session::{Channel, Session};
 use coven_domain::task::{FieldChange, Task, TaskState};
-use coven_domain::{PermissionId, QuestionSetId, RepoId, SessionId, TaskId, Timestamp};
+use coven_domain::workflow::Workflow;
+use coven_domain::{AgentId, PermissionId, QuestionSetId, RepoId, SessionId, TaskId, Timestamp, WorkflowId};
 
 use crate::{
-    MessageQuery, PermissionQuery, SessionPage, SessionQuery, StateSnapshot, StoreError, SweepReport, TaskHistoryEntry,
-    TaskPage, TaskQuery,
+    AgentQuery, MessageQuery, PermissionQuery, SessionPage, SessionQuery, StateSnapshot, StoreError, SweepReport,
+    TaskHistoryEntry, TaskPage, TaskQuery, WorkflowQuery,
 };
 
 /// A change of state. Recording it writes the row and its event; there is no other way to write a row.
@@ -60,6 +62,16 @@ pub enum Change {
         event: &'static str,
         changes: Vec<FieldChange>,
         by: String,
+    },
+    /// An agent as it is from now on, new or known: `agent.starting`, `agent.started`, `agent.completed`, …
+    AgentWritten {
+        agent: Agent,
+        event: &'static str,
+    },
+    /// A run as it is from now on, new or known: `workflow.started`, `workflow.step.started`, `workflow.completed`, …
+    WorkflowWritten {
+        workflow: Workflow,
+        event: &'static str,
     },
     /// Something happened that has no row of its own.
     Noted(NewEvent),
@@ -131,6 +143,20 @@ pub trait Tx: Send {
     /// Those right below it that were not deleted, oldest first.
     async fn task_children(&mut self, id: TaskId) -> Result<Vec<TaskId>, StoreError>;
 
+    /// How the tasks stand that it depends on.
+    async fn task_dependencies(&mut self, id: TaskId) -> Result<Vec<(TaskId, TaskState)>, StoreError>;
+    /// The task that is to be given out next, leaving out those whose run somebody cancelled.
+    async fn next_ready_task(&mut self) -> Result<Option<Task>, StoreError>;
+    /// How many tasks are being worked on.
+    async fn tasks_in_progress(&mut self) -> Result<u64, StoreError>;
+
+    async fn agent(&mut self, id: AgentId) -> Result<Option<Agent>, StoreError>;
+    /// The agent that is starting or running on a task.
+    async fn live_agent(&mut self, task: TaskId) -> Result<Option<Agent>, StoreError>;
+    async fn workflow(&mut self, id: WorkflowId) -> Result<Option<Workflow>, StoreError>;
+    /// A task's newest run.
+    async fn latest_workflow(&mut self, task: TaskId) -> Result<Option<Workflow>, StoreError>;
+
     async fn repo(&mut self, id: RepoId) -> Result<Option<Repo>, StoreError>;
     /// The repo at this path, even if it was taken off the list.
     async fn repo_at(&mut self, path: &str) -> Result<Option<Repo>, StoreError>;
@@ -192,6 +218,12 @@ pub trait Store: Send + Sync + 'static {
     async fn task_dependencies(&self, id: TaskId) -> Result<Vec<(TaskId, TaskState)>, StoreError>;
     /// What became different, with a number beyond `after`, oldest first.
     async fn task_history(&self, id: TaskId, after: u64, limit: usize) -> Result<Vec<TaskHistoryEntry>, StoreError>;
+
+    async fn agents(&self, query: AgentQuery) -> Result<Vec<Agent>, StoreError>;
+    async fn workflow(&self, id: WorkflowId) -> Result<Option<Workflow>, StoreError>;
+    /// Ids that begin with `prefix` (hex digits and dashes), at most `limit`.
+    async fn workflow_ids_with_prefix(&self, prefix: &str, limit: usize) -> Result<Vec<WorkflowId>, StoreError>;
+    async fn workflows(&self, query: &WorkflowQuery) -> Result<Vec<Workflow>, StoreError>;
 
     /// What was last told of each question set, oldest first.
     async fn question_sets(&self) -> Result<Vec<QuestionSetSummary>, StoreError>;

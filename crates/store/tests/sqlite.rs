@@ -51,7 +51,7 @@ async fn store_12_a_new_database_has_every_table_its_version_and_is_private() {
         let mode = fs::metadata(folder.path().join(&file)).expect("its metadata").permissions().mode();
         assert_eq!(mode & 0o777, 0o600, "{file}");
     }
-    assert_eq!(meta(&path, "schema_version").as_deref(), Some("5"));
+    assert_eq!(meta(&path, "schema_version").as_deref(), Some("6"));
     let schema = schema(&path);
     for table in
         ["sessions", "entries", "keyframes", "events", "repos", "messages", "tasks", "agents", "workflows", "questions"]
@@ -119,7 +119,7 @@ fn what_is_not_ours_or_too_new_is_refused_and_left_alone() {
     let refused = SqliteStore::open(&newer).err().expect("it is too new");
     assert_eq!(
         refused.to_string(),
-        "the store has schema version 99, this coven knows versions up to 5; upgrade coven"
+        "the store has schema version 99, this coven knows versions up to 6; upgrade coven"
     );
 }
 
@@ -163,10 +163,10 @@ async fn an_older_database_is_copied_then_brought_up_to_date_with_all_it_holds()
     let store = SqliteStore::open(&path).expect("an older database");
 
     assert_eq!(store.session(id(1)).await.expect("a read"), Some(session(1)));
-    assert_eq!(meta(&path, "schema_version").as_deref(), Some("5"));
+    assert_eq!(meta(&path, "schema_version").as_deref(), Some("6"));
     let copy = folder.path().join("coven.db.bak-4");
     assert_eq!(fs::metadata(&copy).expect("the copy").permissions().mode() & 0o777, 0o600);
-    assert_eq!(meta(&copy, "schema_version").as_deref(), Some("4"));
+    assert_eq!(meta(&copy, "schema_version").as_deref(), Some("5"));
     let kept: i64 = Connection::open(&copy)
         .and_then(|it| it.query_row("SELECT count(*) FROM sessions", [], |row| row.get(0)))
         .expect("a count");

@@ -98,6 +98,8 @@ pub struct Task {
     pub base_commit: Option<String>,
     pub harness: Option<String>,
     pub workflow: Option<String>,
+    /// The top folder of the Git repository that it is about; left out: the home's.
+    pub repo: Option<String>,
     pub created_at: Timestamp,
     pub updated_at: Timestamp,
     pub closed_at: Option<Timestamp>,
@@ -145,6 +147,7 @@ impl Task {
             base_commit: None,
             harness: None,
             workflow: None,
+            repo: None,
             created_at: now,
             updated_at: now,
             closed_at: None,
@@ -221,6 +224,27 @@ impl Task {
         Ok(changes)
     }
 
+    /// Somebody begins to work on it, from a base that is known from now on.
+    pub fn claimed(
+        &mut self,
+        claim: Claim,
+        base: (String, String),
+        now: Timestamp,
+    ) -> Result<Vec<FieldChange>, Refused<TaskState>> {
+        let before = self.clone();
+        self.apply(TaskFact::Claimed, None, now)?;
+        self.claim = Some(claim);
+        (self.base_branch, self.base_commit) = (Some(base.0), Some(base.1));
+        Ok(before.differences(self))
+    }
+
+    /// Whoever works on it has shown that they live.
+    pub fn renewed(&mut self, until: Timestamp) {
+        if let Some(claim) = &mut self.claim {
+            claim.until = until.not_before(claim.until);
+        }
+    }
+
     /// Everything that was set when it was made.
     pub fn first_fields(&self) -> Vec<FieldChange> {
         let empty = Self {
@@ -234,6 +258,7 @@ impl Task {
             base_branch: None,
             harness: None,
             workflow: None,
+            repo: None,
             ..self.clone()
         };
         empty.differences(self)
@@ -247,7 +272,7 @@ impl Task {
             .collect()
     }
 
-    fn fields(&self) -> [(&'static str, Value); 14] {
+    fn fields(&self) -> [(&'static str, Value); 16] {
         let claimed_by = self.claim.as_ref().map(|claim| &claim.by);
         [
             ("title", json!(self.title)),
@@ -261,8 +286,10 @@ impl Task {
             ("reason", json!(self.reason)),
             ("claimed_by", json!(claimed_by)),
             ("base_branch", json!(self.base_branch)),
+            ("base_commit", json!(self.base_commit)),
             ("harness", json!(self.harness)),
             ("workflow", json!(self.workflow)),
+            ("repo", json!(self.repo)),
             ("deleted", json!(self.deleted_at.is_some())),
         ]
     }

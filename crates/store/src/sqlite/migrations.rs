@@ -35,6 +35,7 @@ const MIGRATIONS: &[Migration] = &[
     migration!(3, "0003_agents_over_acp"),
     migration!(4, "0004_question_sets"),
     migration!(5, "0005_task_history"),
+    migration!(6, "0006_runs"),
 ];
 
 /// The newest schema this program knows.

@@ -1,5 +1,6 @@
 //! The store in one SQLite file: one writer, a few readers, one owner.
 
+mod agents;
 mod connection;
 mod entries;
 mod events;
@@ -15,12 +16,14 @@ mod snapshot;
 mod sweep;
 mod tasks;
 mod tx;
+mod workflows;
 
 use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
 
 use async_trait::async_trait;
+use coven_domain::agent::Agent;
 use coven_domain::entry::Entry;
 use coven_domain::event::Event;
 use coven_domain::message::StoredMessage;
@@ -30,7 +33,8 @@ use coven_domain::repo::Repo;
 use coven_domain::retention::Cutoffs;
 use coven_domain::session::Session;
 use coven_domain::task::{Task, TaskState};
-use coven_domain::{RepoId, SessionId, TaskId, Timestamp};
+use coven_domain::workflow::Workflow;
+use coven_domain::{RepoId, SessionId, TaskId, Timestamp, WorkflowId};
 use rusqlite::Connection;
 use tokio::sync::Mutex;
 
@@ -38,8 +42,8 @@ use self::connection::{Lock, make_private, open_writer};
 use self::readers::Readers;
 use self::tx::{SqliteTx, Writer, Writing};
 use crate::{
-    Conversation, Keyframe, MessageQuery, PermissionQuery, SessionPage, SessionQuery, StateSnapshot, Store, StoreError,
-    SweepReport, TaskHistoryEntry, TaskPage, TaskQuery, Tx,
+    AgentQuery, Conversation, Keyframe, MessageQuery, PermissionQuery, SessionPage, SessionQuery, StateSnapshot, Store,
+    StoreError, SweepReport, TaskHistoryEntry, TaskPage, TaskQuery, Tx, WorkflowQuery,
 };
 
 /// Reads of more rows than this run beside the runtime's own threads.
@@ -186,6 +190,23 @@ impl Store for SqliteStore {
 
     async fn task_history(&self, id: TaskId, after: u64, limit: usize) -> Result<Vec<TaskHistoryEntry>, StoreError> {
         self.read_aside(move |connection| tasks::history(connection, id, after, limit)).await
+    }
+
+    async fn agents(&self, query: AgentQuery) -> Result<Vec<Agent>, StoreError> {
+        self.read(|connection| agents::list(connection, &query)).await
+    }
+
+    async fn workflow(&self, id: WorkflowId) -> Result<Option<Workflow>, StoreError> {
+        self.read(|connection| workflows::by_id(connection, id)).await
+    }
+
+    async fn workflow_ids_with_prefix(&self, prefix: &str, limit: usize) -> Result<Vec<WorkflowId>, StoreError> {
+        self.read(|connection| workflows::ids_with_prefix(connection, prefix, limit)).await
+    }
+
+    async fn workflows(&self, query: &WorkflowQuery) -> Result<Vec<Workflow>, StoreError> {
+        let query = query.clone();
+        self.read_aside(move |connection| workflows::list(connection, &query)).await
     }
 
     async fn question_sets(&self) -> Result<Vec<QuestionSetSummary>, StoreError> {

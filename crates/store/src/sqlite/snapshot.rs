@@ -10,10 +10,11 @@ use crate::{StateSnapshot, StoreError};
 
 const TASKS: &str = "SELECT id, title, body, type, priority, parent_id, tags,
         (SELECT json_group_array(depends_on) FROM task_dependencies WHERE task_id = tasks.id) AS depends_on,
-        state AS status, reason, claimed_by, claimed_until, base_branch, base_commit, harness, workflow,
+        state AS status, reason, claimed_by, claimed_until, base_branch, base_commit, harness, workflow, repo,
         created_at, updated_at, closed_at
     FROM tasks WHERE deleted_at IS NULL ORDER BY created_at, rowid";
-const AGENTS: &str = "SELECT id, task_id, session_id, state AS status, pid, worktree, branch, output_file, error,
+const AGENTS: &str =
+    "SELECT id, task_id, workflow_id, step, session_id, state AS status, pid, worktree, branch, output_file, error,
         created_at, updated_at, ended_at
     FROM agents ORDER BY created_at, rowid";
 const WORKFLOWS: &str =

@@ -10,7 +10,8 @@ use crate::{StoreError, TaskHistoryEntry, TaskPage, TaskQuery};
 
 const COLUMNS: &str = "id, title, body, type, priority, parent_id, tags, state, reason, claimed_by, claimed_until,
     base_branch, base_commit, harness, workflow, created_at, updated_at, closed_at, deleted_at,
-    (SELECT json_group_array(depends_on ORDER BY depends_on) FROM task_dependencies WHERE task_id = tasks.id)";
+    (SELECT json_group_array(depends_on ORDER BY depends_on) FROM task_dependencies WHERE task_id = tasks.id),
+    repo";
 
 /// Open, nobody's, and everything it depends on is closed.
 const READY: &str = "state = 'open' AND claimed_by IS NULL AND deleted_at IS NULL AND NOT EXISTS (
@@ -25,11 +26,13 @@ pub(super) fn put(connection: &Connection, task: &Task) -> Result<(), StoreError
     connection
         .prepare_cached(
             "INSERT INTO tasks (id, title, body, type, priority, parent_id, tags, state, reason, claimed_by,
-                claimed_until, base_branch, base_commit, harness, workflow, created_at, updated_at, closed_at, deleted_at)
-             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19)
+                claimed_until, base_branch, base_commit, harness, workflow, created_at, updated_at, closed_at, deleted_at,
+                repo)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20)
              ON CONFLICT (id) DO UPDATE SET title = ?2, body = ?3, type = ?4, priority = ?5, parent_id = ?6, tags = ?7,
                 state = ?8, reason = ?9, claimed_by = ?10, claimed_until = ?11, base_branch = ?12, base_commit = ?13,
-                harness = ?14, workflow = ?15, updated_at = ?17, closed_at = ?18, deleted_at = ?19",
+                harness = ?14, workflow = ?15, updated_at = ?17, closed_at = ?18, deleted_at = ?19,
+                repo = ?20",
         )?
         .execute(params![
             id,
@@ -51,6 +54,7 @@ pub(super) fn put(connection: &Connection, task: &Task) -> Result<(), StoreError
             task.updated_at.as_millis(),
             task.closed_at.map(Timestamp::as_millis),
             task.deleted_at.map(Timestamp::as_millis),
+            task.repo,
         ])?;
     if depends_on(connection, task.id)? == task.depends_on {
         return Ok(());
@@ -137,6 +141,22 @@ pub(super) fn dependencies(connection: &Connection, id: TaskId) -> Result<Vec<(T
         found.push((parsed(row.get_ref(0)?.as_str()?)?, parsed(row.get_ref(1)?.as_str()?)?));
     }
     Ok(found)
+}
+
+/// The first in the order that they are given out, whose last run nobody cancelled.
+pub(super) fn next_ready(connection: &Connection) -> Result<Option<Task>, StoreError> {
+    let mut statement = connection.prepare_cached(&format!(
+        "SELECT {COLUMNS} FROM tasks WHERE {READY} AND NOT EXISTS (
+            SELECT 1 FROM workflows WHERE workflows.task_id = tasks.id AND workflows.state = 'cancelled')
+         ORDER BY priority, created_at, rowid LIMIT 1"
+    ))?;
+    let mut rows = statement.query([])?;
+    rows.next()?.map(from_row).transpose()
+}
+
+pub(super) fn in_progress(connection: &Connection) -> Result<u64, StoreError> {
+    let sql = "SELECT count(*) FROM tasks WHERE state = 'in_progress' AND deleted_at IS NULL";
+    unsigned(connection.prepare_cached(sql)?.query_row([], |row| row.get(0))?)
 }
 
 /// In the order that they are given out: priority, then age.
@@ -246,5 +266,6 @@ fn from_row(row: &Row<'_>) -> Result<Task, StoreError> {
         closed_at: moment(17)?,
         deleted_at: moment(18)?,
         depends_on: from_json(row.get_ref(19)?.as_str()?)?,
+        repo: row.get(20)?,
     })
 }

@@ -1,20 +1,24 @@
 //! A write transaction: rows and their events, then one commit or nothing.
 
 use async_trait::async_trait;
+use coven_domain::agent::Agent;
 use coven_domain::entry::Entry;
 use coven_domain::permission::Permission;
 use coven_domain::question_set::QuestionSetSummary;
 use coven_domain::repo::Repo;
 use coven_domain::session::{Channel, Session};
-use coven_domain::task::Task;
-use coven_domain::{PermissionId, RepoId, SessionId, TaskId, Timestamp};
+use coven_domain::task::{Task, TaskState};
+use coven_domain::workflow::Workflow;
+use coven_domain::{AgentId, PermissionId, RepoId, SessionId, TaskId, Timestamp, WorkflowId};
 use rusqlite::Connection;
 use serde_json::{Value, json};
 use tokio::sync::OwnedMutexGuard;
 
 use super::connection::Lock;
-use super::{aside, entries, events, messages, permissions, question_sets, repos, sessions, tasks, to_json};
-use crate::record::{SessionRecord, TaskRecord};
+use super::{
+    agents, aside, entries, events, messages, permissions, question_sets, repos, sessions, tasks, to_json, workflows,
+};
+use crate::record::{AgentRecord, SessionRecord, TaskRecord, WorkflowRecord};
 use crate::{Change, Progress, StoreError, Tx};
 
 /// The one connection that writes. It closes before the lock goes.
@@ -169,6 +173,34 @@ impl Tx for SqliteTx {
         tasks::children(self.connection()?, id)
     }
 
+    async fn task_dependencies(&mut self, id: TaskId) -> Result<Vec<(TaskId, TaskState)>, StoreError> {
+        tasks::dependencies(self.connection()?, id)
+    }
+
+    async fn next_ready_task(&mut self) -> Result<Option<Task>, StoreError> {
+        tasks::next_ready(self.connection()?)
+    }
+
+    async fn tasks_in_progress(&mut self) -> Result<u64, StoreError> {
+        tasks::in_progress(self.connection()?)
+    }
+
+    async fn agent(&mut self, id: AgentId) -> Result<Option<Agent>, StoreError> {
+        agents::by_id(self.connection()?, id)
+    }
+
+    async fn live_agent(&mut self, task: TaskId) -> Result<Option<Agent>, StoreError> {
+        agents::live_of(self.connection()?, task)
+    }
+
+    async fn workflow(&mut self, id: WorkflowId) -> Result<Option<Workflow>, StoreError> {
+        workflows::by_id(self.connection()?, id)
+    }
+
+    async fn latest_workflow(&mut self, task: TaskId) -> Result<Option<Workflow>, StoreError> {
+        workflows::latest_of(self.connection()?, task)
+    }
+
     async fn repo(&mut self, id: RepoId) -> Result<Option<Repo>, StoreError> {
         repos::by_id(self.connection()?, id)
     }
@@ -233,6 +265,16 @@ fn write(connection: &Connection, change: &Change, now: Timestamp) -> Result<u64
             tasks::note(connection, task.id, changes, by, now)?;
             let payload = to_json(&json!({ "task": TaskRecord::from(task), "changes": changes, "by": by }));
             events::append(connection, &format!("task.{event}"), &task.id.to_string(), now, &payload)
+        }
+        Change::AgentWritten { agent, event } => {
+            agents::put(connection, agent)?;
+            let payload = to_json(&json!({ "agent": AgentRecord::from(agent) }));
+            events::append(connection, &format!("agent.{event}"), &agent.id.to_string(), now, &payload)
+        }
+        Change::WorkflowWritten { workflow, event } => {
+            workflows::put(connection, workflow)?;
+            let payload = to_json(&json!({ "workflow": WorkflowRecord::from(workflow) }));
+            events::append(connection, &format!("workflow.{event}"), &workflow.id.to_string(), now, &payload)
         }
         Change::QuestionSetChanged { set, event } => {
             question_sets::put(connection, set)?;

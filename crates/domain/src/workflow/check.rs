@@ -1,0 +1,413 @@
+//! What a workflow file cannot say: every mistake with its line.
+
+use std::collections::BTreeSet;
+use std::fmt;
+use std::time::Duration;
+
+use serde_saphyr::Spanned;
+
+use super::definition::{Definition, OnFail, OnMax, RawDuration, RawExpression, RawFile, RawStep, Step, StepKind};
+use super::template;
+
+const MAX_STEPS: usize = 200;
+const MAX_DEPTH: usize = 5;
+const MAX_ITERATIONS: u32 = 1000;
+const MAX_NAME: usize = 64;
+
+/// A mistake in a workflow file.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Problem {
+    /// From 1; 0 where it is about the whole file.
+    pub line: u64,
+    pub text: String,
+}
+
+impl fmt::Display for Problem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.line {
+            0 => write!(f, "{}", self.text),
+            line => write!(f, "line {line}: {}", self.text),
+        }
+    }
+}
+
+pub(super) fn of_yaml(error: &serde_saphyr::Error) -> Problem {
+    let line = error.location().map_or(0, |location| location.line());
+    // Its own text shows the place a second time, with an excerpt over several lines.
+    let text = error.without_snippet().to_string();
+    let text = text.lines().next().unwrap_or_default();
+    let text = text.strip_prefix("error: ").unwrap_or(text);
+    let text = text.split(" at line ").next().unwrap_or(text);
+    Problem { line, text: text.to_owned() }
+}
+
+pub(super) fn checked(file_name: &str, file: RawFile) -> Result<Definition, Vec<Problem>> {
+    let mut check = Check::default();
+    if let Some(name) = &file.name
+        && name.value != file_name
+    {
+        check.refuse(line(name), format!("name: {:?}, but the file is called {file_name:?}", name.value));
+    }
+    if file.steps.value.is_empty() {
+        check.refuse(line(&file.steps), "steps: there is none".to_owned());
+    }
+    let timeout = file.timeout.as_ref().and_then(|timeout| check.duration(timeout));
+    let steps = check.steps(&file.steps.value, 0);
+    if check.seen.len() > MAX_STEPS {
+        check.refuse(0, format!("there are {} steps; at most {MAX_STEPS} are possible", check.seen.len()));
+    }
+    let definition =
+        Definition { name: file_name.to_owned(), description: file.description.unwrap_or_default(), timeout, steps };
+    check.order(&definition);
+    match check.problems.is_empty() {
+        true => Ok(definition),
+        false => {
+            check.problems.sort();
+            Err(check.problems)
+        }
+    }
+}
+
+fn line<T>(value: &Spanned<T>) -> u64 {
+    value.referenced.line()
+}
+
+#[derive(Default)]
+struct Check {
+    problems: Vec<Problem>,
+    /// Names of steps in the order of the file.
+    seen: Vec<String>,
+}
+
+impl Check {
+    fn refuse(&mut self, line: u64, text: String) {
+        self.problems.push(Problem { line, text });
+    }
+
+    fn steps(&mut self, raw: &[Spanned<RawStep>], depth: usize) -> Vec<Step> {
+        raw.iter().filter_map(|step| self.step(step, depth)).collect()
+    }
+
+    fn step(&mut self, spanned: &Spanned<RawStep>, depth: usize) -> Option<Step> {
+        let (raw, at) = (&spanned.value, line(spanned));
+        let name = &raw.name.value;
+        let is_name = name.len() <= MAX_NAME
+            && name.starts_with(|c: char| c.is_ascii_alphabetic())
+            && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_' || c == '-');
+        if !is_name {
+            let rule = "letters, digits, - and _, with a letter first";
+            self.refuse(line(&raw.name), format!("name: {name:?} is not made of {rule}"));
+        }
+        if self.seen.iter().any(|known| template::variable(known) == template::variable(name)) {
+            self.refuse(line(&raw.name), format!("name: {name:?} is used twice"));
+        }
+        self.seen.push(name.clone());
+        self.unfitting(raw);
+        let kind = self.kind(raw, at, depth)?;
+        let when = raw.when.as_ref().and_then(|when| self.expression("when", when));
+        let timeout = raw.timeout.as_ref().and_then(|timeout| self.duration(timeout));
+        let on_fail = self.word("on_fail", raw.on_fail.as_ref(), OnFail::Fail);
+        let exits_loop = match raw.on_success.as_ref() {
+            None => false,
+            Some(word) if word.value == "continue" => false,
+            Some(word) if word.value == "exit_loop" => {
+                if depth == 0 {
+                    self.refuse(line(word), "on_success: exit_loop stands in no loop".to_owned());
+                }
+                true
+            }
+            Some(word) => {
+                self.refuse(line(word), format!("on_success: {:?} is neither exit_loop nor continue", word.value));
+                false
+            }
+        };
+        Some(Step { name: name.clone(), line: at, when, timeout, on_fail, exits_loop, kind })
+    }
+
+    fn kind(&mut self, raw: &RawStep, at: u64, depth: usize) -> Option<StepKind> {
+        match raw.kind.value.as_str() {
+            "agent" => Some(StepKind::Agent {
+                harness: raw.harness.as_ref().map(|harness| harness.value.clone()),
+                channel: raw.channel.as_ref().and_then(|word| match word.value.parse() {
+                    Ok(channel) => Some(channel),
+                    Err(unknown) => {
+                        self.refuse(line(word), format!("channel: {unknown}"));
+                        None
+                    }
+                }),
+                prompt: self.template("prompt", raw.prompt.as_ref(), at)?,
+            }),
+            "script" => Some(StepKind::Script { command: self.template("command", raw.command.as_ref(), at)? }),
+            "loop" => {
+                if depth + 1 >= MAX_DEPTH {
+                    self.refuse(at, format!("loops stand in each other at most {MAX_DEPTH} deep"));
+                    return None;
+                }
+                let Some(inner) = &raw.steps else {
+                    self.refuse(at, "steps: a loop needs them".to_owned());
+                    return None;
+                };
+                let Some(max) = raw.max_iterations.as_ref() else {
+                    self.refuse(at, "max_iterations: a loop needs a limit".to_owned());
+                    return None;
+                };
+                if !(1..=MAX_ITERATIONS).contains(&max.value) {
+                    self.refuse(
+                        line(max),
+                        format!("max_iterations: {} is not between 1 and {MAX_ITERATIONS}", max.value),
+                    );
+                }
+                if inner.value.is_empty() {
+                    self.refuse(line(inner), "steps: there is none".to_owned());
+                }
+                let until = raw.until.as_ref().and_then(|until| self.expression("until", until));
+                let on_max = self.word("on_max_iterations", raw.on_max_iterations.as_ref(), OnMax::Fail);
+                Some(StepKind::Loop {
+                    steps: self.steps(&inner.value, depth + 1),
+                    max_iterations: max.value,
+                    on_max,
+                    until,
+                })
+            }
+            "merge" => {
+                if depth > 0 {
+                    self.refuse(at, "a merge cannot stand in a loop".to_owned());
+                }
+                let checks = raw.checks.as_ref().map(|checks| &checks.value[..]).unwrap_or_default();
+                for check in checks {
+                    self.template("checks", Some(check), at);
+                }
+                Some(StepKind::Merge {
+                    needs_review: raw.require_review.as_ref().is_none_or(|it| it.value),
+                    checks: checks.iter().map(|check| check.value.clone()).collect(),
+                })
+            }
+            other => {
+                self.refuse(line(&raw.kind), format!("type: {other:?} is none of agent, script, loop, merge"));
+                None
+            }
+        }
+    }
+
+    /// A key that means nothing for this kind of step was meant for something: it is not passed over.
+    fn unfitting(&mut self, raw: &RawStep) {
+        let kind = raw.kind.value.as_str();
+        let given: [(&str, Option<u64>, &[&str]); 11] = [
+            ("harness", raw.harness.as_ref().map(line), &["agent"]),
+            ("channel", raw.channel.as_ref().map(line), &["agent"]),
+            ("prompt", raw.prompt.as_ref().map(line), &["agent"]),
+            ("command", raw.command.as_ref().map(line), &["script"]),
+            ("steps", raw.steps.as_ref().map(line), &["loop"]),
+            ("max_iterations", raw.max_iterations.as_ref().map(line), &["loop"]),
+            ("on_max_iterations", raw.on_max_iterations.as_ref().map(line), &["loop"]),
+            ("until", raw.until.as_ref().map(line), &["loop"]),
+            ("require_review", raw.require_review.as_ref().map(line), &["merge"]),
+            ("checks", raw.checks.as_ref().map(line), &["merge"]),
+            ("on_success", raw.on_success.as_ref().map(line), &["agent", "script"]),
+        ];
+        for (key, at, kinds) in given {
+            if let Some(at) = at
+                && ["agent", "script", "loop", "merge"].contains(&kind)
+                && !kinds.contains(&kind)
+            {
+                self.refuse(at, format!("{key}: means nothing in a step of type {kind}"));
+            }
+        }
+    }
+
+    fn duration(&mut self, raw: &Spanned<RawDuration>) -> Option<Duration> {
+        let read = match &raw.value {
+            RawDuration::Seconds(seconds) => Duration::try_from_secs_f64(*seconds).ok(),
+            RawDuration::Text(text) => parse_duration(text),
+        };
+        if read.is_none_or(|it| it.is_zero()) {
+            self.refuse(line(raw), "timeout: not a time such as 90s, 30m, 1h30m".to_owned());
+        }
+        read
+    }
+
+    fn expression(&mut self, key: &str, raw: &Spanned<RawExpression>) -> Option<String> {
+        let text = match &raw.value {
+            RawExpression::Plain(value) => value.to_string(),
+            // The braces of a template are usual here too, and say nothing more.
+            RawExpression::Text(text) => template::bare(text).to_owned(),
+        };
+        if let Err(problem) = template::check_expression(&text) {
+            self.refuse(line(raw), format!("{key}: {problem}"));
+            return None;
+        }
+        Some(text)
+    }
+
+    fn template(&mut self, key: &str, raw: Option<&Spanned<String>>, at: u64) -> Option<String> {
+        let Some(raw) = raw else {
+            self.refuse(at, format!("{key}: is missing"));
+            return None;
+        };
+        if raw.value.trim().is_empty() {
+            self.refuse(line(raw), format!("{key}: is empty"));
+        }
+        match template::check(&raw.value) {
+            Ok(()) => Some(raw.value.clone()),
+            Err(problem) => {
+                self.refuse(line(raw), format!("{key}: {problem}"));
+                None
+            }
+        }
+    }
+
+    fn word<T: std::str::FromStr>(&mut self, key: &str, raw: Option<&Spanned<String>>, default: T) -> T
+    where
+        T::Err: fmt::Display,
+    {
+        let Some(raw) = raw else { return default };
+        raw.value.parse().unwrap_or_else(|unknown| {
+            self.refuse(line(raw), format!("{key}: {unknown}"));
+            default
+        })
+    }
+
+    /// A merge ends the task, and what is named must be there by then.
+    fn order(&mut self, definition: &Definition) {
+        let last = definition.steps.len().saturating_sub(1);
+        for (place, step) in definition.steps.iter().enumerate() {
+            if matches!(step.kind, StepKind::Merge { .. }) && place != last {
+                self.refuse(step.line, format!("{}: a merge closes the task; it can only be the last step", step.name));
+            }
+        }
+        let mut known = BTreeSet::new();
+        let all: BTreeSet<String> = self.seen.iter().map(|name| template::variable(name)).collect();
+        for (depth, step) in definition.flat() {
+            // In a loop, a step may name one further down: from the second iteration on it is there.
+            let reach = if depth == 0 { &known } else { &all };
+            let texts = match &step.kind {
+                StepKind::Agent { prompt, .. } => vec![(prompt, false)],
+                StepKind::Script { command } => vec![(command, false)],
+                StepKind::Loop { until, .. } => until.iter().map(|until| (until, true)).collect(),
+                StepKind::Merge { checks, .. } => checks.iter().map(|check| (check, false)).collect(),
+            };
+            let texts = texts.into_iter().chain(step.when.as_ref().map(|when| (when, true)));
+            for (text, is_expression) in texts {
+                let reach = if matches!(step.kind, StepKind::Loop { .. }) { &all } else { reach };
+                for problem in template::unknown_names(text, is_expression, reach, &all) {
+                    self.refuse(step.line, format!("{}: {problem}", step.name));
+                }
+            }
+            known.insert(template::variable(&step.name));
+        }
+    }
+}
+
+/// `90s`, `30m`, `1h30m`, `2d`.
+fn parse_duration(text: &str) -> Option<Duration> {
+    let mut total = Duration::ZERO;
+    let mut rest = text.trim();
+    while !rest.is_empty() {
+        let digits = rest.find(|c: char| !c.is_ascii_digit())?;
+        let number: u64 = rest[..digits].parse().ok()?;
+        let unit = match rest[digits..].chars().next()? {
+            's' => 1,
+            'm' => 60,
+            'h' => 3600,
+            'd' => 86_400,
+            _ => return None,
+        };
+        total = total.checked_add(Duration::from_secs(number.checked_mul(unit)?))?;
+        rest = &rest[digits + 1..];
+    }
+    Some(total).filter(|total| !total.is_zero())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn problems(text: &str) -> Vec<String> {
+        match Definition::parse("x", text) {
+            Ok(read) => panic!("taken: {read:?}"),
+            Err(problems) => problems.iter().map(ToString::to_string).collect(),
+        }
+    }
+
+    #[test]
+    fn every_mistake_is_told_with_its_line() {
+        let text = "
+name: other
+timeout: soon
+steps:
+  - name: 1st
+    type: agent
+    prompt: 'Do {{ task.titel }} {{ nothing }}'
+  - name: build
+    type: script
+    prompt: no
+    command: '{{ steps.later.output }}'
+    on_fail: explode
+  - name: again
+    type: loop
+    max_iterations: 0
+    steps:
+      - name: build
+        type: script
+        command: 'echo {{ loop.iteration'
+      - name: inner
+        type: merge
+  - name: land
+    type: merge
+  - name: later
+    type: script
+    command: echo
+    when: steps.(
+    on_success: exit_loop
+  - name: what
+    type: dance
+";
+        assert_eq!(
+            problems(text),
+            [
+                "line 2: name: \"other\", but the file is called \"x\"",
+                "line 3: timeout: not a time such as 90s, 30m, 1h30m",
+                "line 5: 1st: task has no \"titel\"; it has: id, title, body, type, priority, tags, parent_id, branch",
+                "line 5: 1st: there is no \"nothing\"; there are: task, steps, previous, loop, loops, worktree, branch, base_branch, base_commit, workflow",
+                "line 5: name: \"1st\" is not made of letters, digits, - and _, with a letter first",
+                "line 8: build: the step \"later\" has not run by then",
+                "line 10: prompt: means nothing in a step of type script",
+                "line 12: on_fail: unknown value \"explode\"; known: fail, block, continue",
+                "line 15: max_iterations: 0 is not between 1 and 1000",
+                "line 17: name: \"build\" is used twice",
+                "line 19: command: unexpected end of input, expected end of variable block",
+                "line 20: a merge cannot stand in a loop",
+                "line 22: land: a merge closes the task; it can only be the last step",
+                "line 27: when: unexpected `(`, expected identifier or integer",
+                "line 28: on_success: exit_loop stands in no loop",
+                "line 30: type: \"dance\" is none of agent, script, loop, merge",
+            ]
+        );
+    }
+
+    #[test]
+    fn what_is_no_workflow_file_is_told_too() {
+        for (text, line, words) in [
+            ("steps: [", 1, ""),
+            ("- a\n- b\n", 1, ""),
+            ("steps:\n  - name: a\n    type: script\n    comand: x\n", 4, "comand"),
+            ("steps:\n  - type: script\n    command: x\n", 3, "name"),
+            ("description: nothing\n", 1, "steps"),
+            ("steps: []\n", 1, "none"),
+        ] {
+            let found = Definition::parse("x", text).expect_err("no workflow");
+            assert_eq!(found[0].line, line, "{text:?}: {found:?}");
+            assert!(found[0].text.contains(words) && !found[0].text.contains('\n'), "{text:?}: {found:?}");
+        }
+    }
+
+    #[test]
+    fn times_are_read_in_parts() {
+        for (text, seconds) in [("90s", 90), ("30m", 1800), ("1h30m", 5400), ("2d", 172_800), (" 5m ", 300)] {
+            assert_eq!(parse_duration(text), Some(Duration::from_secs(seconds)), "{text}");
+        }
+        for text in ["", "0s", "5", "m", "5x", "-5m", "99999999999999999999d"] {
+            assert_eq!(parse_duration(text), None, "{text}");
+        }
+    }
+}

@@ -1,0 +1,251 @@
+//! A workflow file, read: steps of kind agent, script, loop and merge.
+
+use std::time::Duration;
+
+use serde::Deserialize;
+use serde_saphyr::Spanned;
+
+use super::check::{self, Problem};
+use crate::words;
+
+/// The workflow that every task has that names no other: an agent works, then its work is reviewed and merged.
+pub const BUILT_IN: (&str, &str) = (
+    "implement",
+    "description: An agent works on the task; what it did is reviewed and merged.
+steps:
+  - name: work
+    type: agent
+    prompt: |
+      {{ task.title }}
+
+      {{ task.body }}
+  - name: merge
+    type: merge
+",
+);
+
+words! {
+    /// What becomes of the workflow when a step fails.
+    pub enum OnFail { Fail = "fail", Block = "block", Continue = "continue" }
+}
+
+words! {
+    /// What becomes of the workflow when a loop has no iteration left.
+    pub enum OnMax { Fail = "fail", Block = "block", Continue = "continue" }
+}
+
+words! {
+    /// How an agent of a step is talked to.
+    pub enum StepChannel { Print = "print", Terminal = "terminal", Acp = "acp" }
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Definition {
+    pub name: String,
+    pub description: String,
+    /// For the whole, without the time it waits for people.
+    pub timeout: Option<Duration>,
+    pub steps: Vec<Step>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Step {
+    pub name: String,
+    pub line: u64,
+    /// An expression: the step is skipped where it is false.
+    pub when: Option<String>,
+    pub timeout: Option<Duration>,
+    pub on_fail: OnFail,
+    /// Leaves the loop around it once it succeeds.
+    pub exits_loop: bool,
+    pub kind: StepKind,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum StepKind {
+    Agent {
+        /// Left out: the task's.
+        harness: Option<String>,
+        channel: Option<StepChannel>,
+        prompt: String,
+    },
+    Script {
+        command: String,
+    },
+    Loop {
+        steps: Vec<Step>,
+        max_iterations: u32,
+        on_max: OnMax,
+        /// An expression, asked after each iteration.
+        until: Option<String>,
+    },
+    Merge {
+        needs_review: bool,
+        /// Commands that must succeed on what would be merged.
+        checks: Vec<String>,
+    },
+}
+
+impl StepKind {
+    pub const fn word(&self) -> &'static str {
+        match self {
+            Self::Agent { .. } => "agent",
+            Self::Script { .. } => "script",
+            Self::Loop { .. } => "loop",
+            Self::Merge { .. } => "merge",
+        }
+    }
+}
+
+impl Definition {
+    /// Reads and checks a workflow file; `name` is the file's. Every mistake is told with its line.
+    pub fn parse(name: &str, text: &str) -> Result<Self, Vec<Problem>> {
+        let file: RawFile = serde_saphyr::from_str(text).map_err(|error| vec![check::of_yaml(&error)])?;
+        check::checked(name, file)
+    }
+
+    pub fn built_in() -> Self {
+        Self::parse(BUILT_IN.0, BUILT_IN.1).expect("the built-in workflow is sound: a test reads it")
+    }
+
+    /// The step at this path: its place on each level.
+    pub fn step(&self, path: &[usize]) -> Option<&Step> {
+        let (last, above) = path.split_last()?;
+        let mut steps = &self.steps;
+        for place in above {
+            match &steps.get(*place)?.kind {
+                StepKind::Loop { steps: inner, .. } => steps = inner,
+                StepKind::Agent { .. } | StepKind::Script { .. } | StepKind::Merge { .. } => return None,
+            }
+        }
+        steps.get(*last)
+    }
+
+    /// Every step with its depth, in the order of the file.
+    pub fn flat(&self) -> Vec<(usize, &Step)> {
+        fn walk<'a>(steps: &'a [Step], depth: usize, out: &mut Vec<(usize, &'a Step)>) {
+            for step in steps {
+                out.push((depth, step));
+                if let StepKind::Loop { steps, .. } = &step.kind {
+                    walk(steps, depth + 1, out);
+                }
+            }
+        }
+        let mut out = Vec::new();
+        walk(&self.steps, 0, &mut out);
+        out
+    }
+}
+
+/// The file as it is written, before anything is known to make sense.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct RawFile {
+    pub name: Option<Spanned<String>>,
+    pub description: Option<String>,
+    pub timeout: Option<Spanned<RawDuration>>,
+    pub steps: Spanned<Vec<Spanned<RawStep>>>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct RawStep {
+    pub name: Spanned<String>,
+    #[serde(rename = "type")]
+    pub kind: Spanned<String>,
+    pub when: Option<Spanned<RawExpression>>,
+    pub timeout: Option<Spanned<RawDuration>>,
+    pub on_fail: Option<Spanned<String>>,
+    pub on_success: Option<Spanned<String>>,
+    pub harness: Option<Spanned<String>>,
+    pub channel: Option<Spanned<String>>,
+    #[serde(alias = "spell")]
+    pub prompt: Option<Spanned<String>>,
+    pub command: Option<Spanned<String>>,
+    pub steps: Option<Spanned<Vec<Spanned<RawStep>>>>,
+    pub max_iterations: Option<Spanned<u32>>,
+    pub on_max_iterations: Option<Spanned<String>>,
+    pub until: Option<Spanned<RawExpression>>,
+    pub require_review: Option<Spanned<bool>>,
+    pub checks: Option<Spanned<Vec<Spanned<String>>>>,
+}
+
+/// `30m` or a number of seconds.
+#[derive(Debug, Deserialize)]
+#[serde(untagged)]
+pub(super) enum RawDuration {
+    Seconds(f64),
+    Text(String),
+}
+
+/// `true` and `false` are expressions too.
+#[derive(Debug, Deserialize)]
+#[serde(untagged)]
+pub(super) enum RawExpression {
+    Plain(bool),
+    Text(String),
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_built_in_workflow_is_an_agent_and_a_merge_with_review() {
+        let built_in = Definition::built_in();
+        assert_eq!(built_in.name, "implement");
+        let kinds: Vec<_> = built_in.steps.iter().map(|step| (step.name.as_str(), step.kind.word())).collect();
+        assert_eq!(kinds, [("work", "agent"), ("merge", "merge")]);
+        let merge = StepKind::Merge { needs_review: true, checks: vec![] };
+        assert_eq!(built_in.steps[1].kind, merge);
+        assert_eq!(built_in.step(&[1]).map(|step| step.line), Some(9));
+        assert_eq!(built_in.step(&[1, 0]), None);
+        assert_eq!(built_in.step(&[]), None);
+    }
+
+    #[test]
+    fn a_file_with_everything_is_read() {
+        let text = "
+name: careful
+description: build, test until it holds, merge
+timeout: 2h
+steps:
+  - name: build
+    type: agent
+    harness: claude
+    channel: acp
+    timeout: 1h30m
+    prompt: 'Do {{ task.title }}'
+  - name: until-green
+    type: loop
+    max_iterations: 3
+    on_max_iterations: block
+    until: steps.test.success
+    steps:
+      - name: test
+        type: script
+        command: make test
+        timeout: 90
+        on_fail: continue
+      - name: fix
+        type: agent
+        when: steps.test.failed
+        prompt: 'Fix this: {{ steps.test.output }}'
+  - name: merge
+    type: merge
+    require_review: false
+    checks: [make test]
+";
+        let read = Definition::parse("careful", text).expect("a sound file");
+        assert_eq!(read.timeout, Some(Duration::from_secs(7200)));
+        assert_eq!(read.steps[0].timeout, Some(Duration::from_secs(5400)));
+        let inner = read.step(&[1, 0]).expect("a step of the loop");
+        assert_eq!((inner.name.as_str(), inner.on_fail, inner.line), ("test", OnFail::Continue, 18));
+        assert_eq!(inner.timeout, Some(Duration::from_secs(90)));
+        let depths: Vec<_> = read.flat().iter().map(|(depth, step)| (*depth, step.name.clone())).collect();
+        let names = [(0, "build"), (0, "until-green"), (1, "test"), (1, "fix"), (0, "merge")];
+        assert_eq!(depths, names.map(|(depth, name)| (depth, name.to_owned())));
+        let merge = StepKind::Merge { needs_review: false, checks: vec!["make test".to_owned()] };
+        assert_eq!(read.steps[2].kind, merge);
+    }
+}

@@ -1,0 +1,152 @@
+//! A run of a workflow as it is kept: after every step the store has all that is needed to go on.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+
+use super::definition::Definition;
+use super::{WorkflowFact, WorkflowState};
+use crate::lifecycle::{Lifecycle, Refused};
+use crate::{AgentId, TaskId, Timestamp, WorkflowId};
+
+#[derive(Debug, Clone, PartialEq)]
+pub struct Workflow {
+    pub id: WorkflowId,
+    pub task: TaskId,
+    /// Who works on the step that runs, or did last.
+    pub agent: Option<AgentId>,
+    pub name: String,
+    pub state: WorkflowState,
+    /// The file as it was when the run began: what is edited since is for the next run.
+    pub definition: String,
+    pub progress: Progress,
+    /// Why it is blocked or failed.
+    pub error: Option<String>,
+    pub created_at: Timestamp,
+    pub updated_at: Timestamp,
+    pub ended_at: Option<Timestamp>,
+}
+
+/// How far a run has come.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Progress {
+    /// Where the step is that is next or runs: its place on each level.
+    pub at: Vec<usize>,
+    /// The iteration that each loop is in, or was in last, from 1.
+    #[serde(default)]
+    pub iterations: BTreeMap<String, u32>,
+    /// What came of each step when it ran last.
+    #[serde(default)]
+    pub results: BTreeMap<String, StepResult>,
+    /// The step that ended last.
+    #[serde(default)]
+    pub previous: Option<String>,
+    /// Since when it runs: a retry begins anew.
+    pub since: Timestamp,
+    /// Since when the step runs.
+    #[serde(default)]
+    pub step_since: Option<Timestamp>,
+    /// Who said that it may be merged, and when: the place in the queue.
+    #[serde(default)]
+    pub approval: Option<Approval>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Approval {
+    pub by: String,
+    pub at: Timestamp,
+}
+
+/// What came of a step.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+pub struct StepResult {
+    pub success: bool,
+    #[serde(default)]
+    pub skipped: bool,
+    #[serde(default)]
+    pub exit_code: Option<i32>,
+    /// The end of what it wrote.
+    #[serde(default)]
+    pub output: String,
+    /// What it said for later steps.
+    #[serde(default)]
+    pub outputs: Value,
+    #[serde(default)]
+    pub error: Option<String>,
+}
+
+impl StepResult {
+    /// As templates see it.
+    pub(super) fn shown(&self) -> Value {
+        json!({
+            "success": self.success,
+            "failed": !self.success && !self.skipped,
+            "skipped": self.skipped,
+            "exit_code": self.exit_code,
+            "output": self.output,
+            "outputs": self.outputs,
+            "error": self.error,
+        })
+    }
+}
+
+impl Progress {
+    pub fn new(now: Timestamp) -> Self {
+        Self {
+            at: vec![0],
+            iterations: BTreeMap::new(),
+            results: BTreeMap::new(),
+            previous: None,
+            since: now,
+            step_since: None,
+            approval: None,
+        }
+    }
+}
+
+impl Workflow {
+    pub fn new(id: WorkflowId, task: TaskId, name: &str, definition: &str, now: Timestamp) -> Self {
+        Self {
+            id,
+            task,
+            agent: None,
+            name: name.to_owned(),
+            state: WorkflowState::Running,
+            definition: definition.to_owned(),
+            progress: Progress::new(now),
+            error: None,
+            created_at: now,
+            updated_at: now,
+            ended_at: None,
+        }
+    }
+
+    /// Moves it along its lifecycle.
+    pub fn apply(
+        &mut self,
+        fact: WorkflowFact,
+        error: Option<String>,
+        now: Timestamp,
+    ) -> Result<(), Refused<WorkflowState>> {
+        self.state = self.state.after(fact)?;
+        self.error = error;
+        self.updated_at = now.not_before(self.updated_at);
+        let is_over = matches!(self.state, WorkflowState::Completed | WorkflowState::Failed | WorkflowState::Cancelled);
+        self.ended_at = is_over.then_some(now);
+        if fact == WorkflowFact::Retried {
+            self.progress.since = now;
+            self.progress.step_since = None;
+            self.progress.approval = None;
+        }
+        Ok(())
+    }
+
+    /// The definition it runs by. It was checked when the run began.
+    pub fn parsed(&self) -> Result<Definition, String> {
+        Definition::parse(&self.name, &self.definition).map_err(|problems| {
+            let all: Vec<String> = problems.iter().map(ToString::to_string).collect();
+            format!("its definition cannot be read: {}", all.join("; "))
+        })
+    }
+}
