@@ -131,26 +131,26 @@ fn agent_31_migrations_go_down_and_up_again_to_the_same_schema() {
     assert_eq!(migrations::rollback(&path, 1).expect("nothing to take back"), [0; 0]);
     assert!(!path.exists(), "asking creates nothing");
 
-    assert_eq!(migrations::migrate(&path).expect("up"), [1, 2, 3, 4, 5]);
+    assert_eq!(migrations::migrate(&path).expect("up"), [1, 2, 3, 4, 5, 6]);
     let complete = schema(&path);
     assert_eq!(migrations::migrate(&path).expect("nothing to do"), [0; 0]);
 
-    assert_eq!(migrations::rollback(&path, 1).expect("one down"), [5]);
+    assert_eq!(migrations::rollback(&path, 1).expect("one down"), [6]);
     let status = migrations::status(&path).expect("a status");
     assert_eq!(
         status.iter().map(|it| (it.version, it.applied_at.is_some())).collect::<Vec<_>>(),
-        [(1, true), (2, true), (3, true), (4, true), (5, false)]
+        [(1, true), (2, true), (3, true), (4, true), (5, true), (6, false)]
     );
-    assert!(schema(&path) != complete && !schema(&path).iter().any(|it| it.starts_with("table task_history ")));
+    assert!(schema(&path) != complete && !schema(&path).iter().any(|it| it.starts_with("index agents_one_live ")));
 
-    assert_eq!(migrations::rollback(&path, 9).expect("the rest down"), [4, 3, 2, 1]);
+    assert_eq!(migrations::rollback(&path, 9).expect("the rest down"), [5, 4, 3, 2, 1]);
     assert_eq!(schema(&path), BTreeSet::new());
     assert_eq!(meta(&path, "schema_version").as_deref(), Some("0"));
     assert_eq!(migrations::rollback(&path, 1).expect("nothing left"), [0; 0]);
 
-    assert_eq!(migrations::migrate(&path).expect("up again"), [1, 2, 3, 4, 5]);
+    assert_eq!(migrations::migrate(&path).expect("up again"), [1, 2, 3, 4, 5, 6]);
     assert_eq!(schema(&path), complete);
-    assert_eq!(files(folder.path()), ["coven.db", "coven.db.bak-4", "coven.db.bak-5", "coven.db.lock"]);
+    assert_eq!(files(folder.path()), ["coven.db", "coven.db.bak-5", "coven.db.bak-6", "coven.db.lock"]);
 }
 
 #[tokio::test]
@@ -164,7 +164,7 @@ async fn an_older_database_is_copied_then_brought_up_to_date_with_all_it_holds()
 
     assert_eq!(store.session(id(1)).await.expect("a read"), Some(session(1)));
     assert_eq!(meta(&path, "schema_version").as_deref(), Some("6"));
-    let copy = folder.path().join("coven.db.bak-4");
+    let copy = folder.path().join("coven.db.bak-5");
     assert_eq!(fs::metadata(&copy).expect("the copy").permissions().mode() & 0o777, 0o600);
     assert_eq!(meta(&copy, "schema_version").as_deref(), Some("5"));
     let kept: i64 = Connection::open(&copy)

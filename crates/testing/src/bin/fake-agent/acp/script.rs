@@ -55,10 +55,11 @@ impl Turn {
             self.agent.wire.update(&self.session, chunk("user_message_chunk", &self.text));
         }
         for command in commands(&self.text) {
-            if self.cancel.is_set() || outcome.error.is_some() {
+            let (verb, rest) = command.split_once(' ').unwrap_or((command, ""));
+            // What ignores a cancellation does so whenever that comes.
+            if (self.cancel.is_set() && verb != "hang_forever") || outcome.error.is_some() {
                 break;
             }
-            let (verb, rest) = command.split_once(' ').unwrap_or((command, ""));
             match verb {
                 "stop" => outcome.stop_reason = rest.to_owned(),
                 "late_update" => outcome.late = true,
