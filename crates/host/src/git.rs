@@ -1,7 +1,16 @@
 //! Git repositories on the disk, asked through git itself.
 
+mod merge;
+mod rescue;
+mod worktree;
+
+use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::{Command, Output, Stdio};
+
+pub use merge::{FileChange, Landing, MergeTry, Merged};
+pub use rescue::{Rescue, Rescued};
+pub use worktree::{Worktree, WorktreeState};
 
 #[derive(Debug, thiserror::Error)]
 pub enum GitError {
@@ -9,27 +18,28 @@ pub enum GitError {
     NotRun(#[source] std::io::Error),
     #[error("{} is not inside a Git repository with a work tree; make one with `git init`", .0.display())]
     NotARepository(PathBuf),
+    #[error("git {what} failed: {why}")]
+    Failed { what: String, why: String },
+    #[error("the repository has no commit yet; make one with `git commit`")]
+    NoCommit,
+    #[error("the repository is on no branch; say with --base which one the work begins from")]
+    NoBranch,
+    #[error("the repository has no branch {0:?}; see `git branch`")]
+    UnknownBranch(String),
+    #[error("{0}")]
+    Refused(String),
+}
+
+/// A repository, by the top folder of its work tree.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Repository {
+    top: PathBuf,
 }
 
 /// The top folder of the work tree that holds `path`, canonical.
 pub fn top_of(path: &Path) -> Result<PathBuf, GitError> {
     let not_one = || GitError::NotARepository(path.to_owned());
-    let output = Command::new("git")
-        .arg("-C")
-        .arg(path)
-        .args(["rev-parse", "--show-toplevel"])
-        // The caller's own repository must not be taken for the one that is asked about.
-        .env_remove("GIT_DIR")
-        .env_remove("GIT_WORK_TREE")
-        .env_remove("GIT_INDEX_FILE")
-        // Whoever owns the folder: nothing of it is run.
-        .env("GIT_CONFIG_COUNT", "1")
-        .env("GIT_CONFIG_KEY_0", "safe.directory")
-        .env("GIT_CONFIG_VALUE_0", "*")
-        .stdin(Stdio::null())
-        .stderr(Stdio::null())
-        .output()
-        .map_err(GitError::NotRun)?;
+    let output = git(path).args(["rev-parse", "--show-toplevel"]).output().map_err(GitError::NotRun)?;
     let top = String::from_utf8(output.stdout).ok().map(|text| text.trim_end_matches('\n').to_owned());
     match top.filter(|top| output.status.success() && !top.is_empty()) {
         Some(top) => std::fs::canonicalize(top).map_err(|_| not_one()),
@@ -37,19 +47,109 @@ pub fn top_of(path: &Path) -> Result<PathBuf, GitError> {
     }
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
+impl Repository {
+    pub fn of(path: &Path) -> Result<Self, GitError> {
+        Ok(Self { top: top_of(path)? })
+    }
 
-    #[test]
-    fn a_folder_inside_a_repository_stands_for_its_top() {
-        let dir = tempfile::tempdir().expect("a folder");
-        let base = std::fs::canonicalize(dir.path()).expect("there");
-        assert!(matches!(top_of(&base), Err(GitError::NotARepository(_))));
-        let made = Command::new("git").arg("-C").arg(&base).args(["init", "-q"]).status().expect("git");
-        assert!(made.success());
-        std::fs::create_dir_all(base.join("a/b")).expect("folders");
-        assert_eq!(top_of(&base.join("a/b")).expect("a repository"), base);
-        assert!(matches!(top_of(&base.join("none")), Err(GitError::NotARepository(_))));
+    pub fn top(&self) -> &Path {
+        &self.top
+    }
+
+    /// The branch that work begins from: the one that is named, else the one that is checked out; and its commit.
+    pub fn base(&self, named: Option<&str>) -> Result<(String, String), GitError> {
+        let branch = match named {
+            Some(name) => name.to_owned(),
+            None => {
+                let head = self.ask(["symbolic-ref", "-q", "--short", "HEAD"])?;
+                head.ok_or(GitError::NoBranch)?
+            }
+        };
+        let commit = self.commit_of(&format!("refs/heads/{branch}"))?;
+        match (commit, named) {
+            (Some(commit), _) => Ok((branch, commit)),
+            (None, Some(_)) => Err(GitError::UnknownBranch(branch)),
+            (None, None) => Err(GitError::NoCommit),
+        }
+    }
+
+    /// The commit that a name stands for, if there is one.
+    pub fn commit_of(&self, name: &str) -> Result<Option<String>, GitError> {
+        self.ask(["rev-parse", "-q", "--verify", "--end-of-options", &format!("{name}^{{commit}}")])
+    }
+
+    pub fn is_ancestor(&self, older: &str, newer: &str) -> Result<bool, GitError> {
+        let output = self.output(["merge-base", "--is-ancestor", older, newer])?;
+        Ok(output.status.success())
+    }
+
+    /// Runs git here; its first line of trouble becomes the error.
+    fn run<I: AsRef<OsStr>>(&self, args: impl IntoIterator<Item = I>) -> Result<String, GitError> {
+        run_in(&self.top, args)
+    }
+
+    /// What git prints, or nothing where it says no.
+    fn ask<I: AsRef<OsStr>>(&self, args: impl IntoIterator<Item = I>) -> Result<Option<String>, GitError> {
+        let output = self.output(args)?;
+        let text = String::from_utf8_lossy(&output.stdout).trim_end().to_owned();
+        Ok(Some(text).filter(|text| output.status.success() && !text.is_empty()))
+    }
+
+    fn output<I: AsRef<OsStr>>(&self, args: impl IntoIterator<Item = I>) -> Result<Output, GitError> {
+        git(&self.top).args(args).output().map_err(GitError::NotRun)
     }
 }
+
+fn run_in<I: AsRef<OsStr>>(folder: &Path, args: impl IntoIterator<Item = I>) -> Result<String, GitError> {
+    let mut command = git(folder);
+    command.args(args);
+    succeeded(&mut command)
+}
+
+fn succeeded(command: &mut Command) -> Result<String, GitError> {
+    let output = command.output().map_err(GitError::NotRun)?;
+    match output.status.success() {
+        true => Ok(String::from_utf8_lossy(&output.stdout).into_owned()),
+        false => {
+            let what = command.get_args().nth(2).unwrap_or_default().to_string_lossy().into_owned();
+            let said = String::from_utf8_lossy(&output.stderr);
+            let why = said.lines().find(|line| !line.trim().is_empty()).unwrap_or("it says nothing").to_owned();
+            Err(GitError::Failed { what, why })
+        }
+    }
+}
+
+/// git, asked about a folder and about nothing else.
+fn git(folder: &Path) -> Command {
+    let mut command = Command::new("git");
+    command.arg("-C").arg(folder);
+    // The caller's own repository must not be taken for the one that is asked about.
+    for name in ["GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_OBJECT_DIRECTORY", "GIT_COMMON_DIR", "GIT_PREFIX"] {
+        command.env_remove(name);
+    }
+    command
+        // Whoever owns the folder: nothing of it is run.
+        .env("GIT_CONFIG_COUNT", "1")
+        .env("GIT_CONFIG_KEY_0", "safe.directory")
+        .env("GIT_CONFIG_VALUE_0", "*")
+        .env("GIT_TERMINAL_PROMPT", "0")
+        .env("GIT_OPTIONAL_LOCKS", "0")
+        .env("LC_ALL", "C")
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped());
+    command
+}
+
+/// Somebody must have made a commit; where git knows nobody, it was coven.
+fn as_somebody(command: &mut Command, folder: &Path) {
+    let knows = |key: &str| git(folder).args(["config", key]).output().is_ok_and(|it| it.status.success());
+    if !knows("user.name") || !knows("user.email") {
+        for (name, value) in [("NAME", "coven"), ("EMAIL", "coven@localhost")] {
+            command.env(format!("GIT_AUTHOR_{name}"), value).env(format!("GIT_COMMITTER_{name}"), value);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

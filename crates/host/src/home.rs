@@ -83,7 +83,17 @@ impl Home {
         if metadata.mode() & 0o077 != 0 {
             fs::set_permissions(&self.path, fs::Permissions::from_mode(0o700)).map_err(unusable)?;
         }
+        self.hide_from_git();
         Ok(())
+    }
+
+    /// A project's home lies in its repository: `git add` must not take store, logs and work trees along.
+    fn hide_from_git(&self) {
+        let file = self.path.join(".gitignore");
+        if self.project_root().is_some() && !file.exists() {
+            // Not worth failing for: git would only show more than is wanted.
+            let _ = fs::write(file, "*\n!config.json\n!grimoires/\n!grimoires/*\n");
+        }
     }
 
     pub fn path(&self) -> &Path {

@@ -1,0 +1,162 @@
+//! Merging a branch into its base without a checkout, and what would change by it.
+
+use std::path::{Path, PathBuf};
+
+use super::{GitError, Repository, as_somebody, git, run_in, succeeded};
+
+/// What came of the try to merge.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum MergeTry {
+    /// The base has everything already.
+    Nothing,
+    /// A commit that stands on the base as it was, and is not on it yet.
+    Ready(Merged),
+    /// These files cannot be put together.
+    Conflicts(Vec<String>),
+}
+
+/// A merge that only has to be put onto the base.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Merged {
+    pub commit: String,
+    /// The base's commit that it was made with.
+    pub onto: String,
+}
+
+/// What came of putting it there.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Landing {
+    Landed,
+    /// The base went on in the meantime: try again from there.
+    BaseMoved,
+    /// The base is checked out here, and something in it would be overwritten.
+    CheckoutInTheWay {
+        folder: PathBuf,
+        why: String,
+    },
+}
+
+/// How much of a file is different.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FileChange {
+    pub path: String,
+    /// Nothing for what is no text.
+    pub added: Option<u64>,
+    pub deleted: Option<u64>,
+}
+
+impl Repository {
+    /// Puts branch and base together beside every checkout.
+    pub fn try_merge(&self, base: &str, branch: &str, message: &str) -> Result<MergeTry, GitError> {
+        let unknown = |name: &str| GitError::UnknownBranch(name.to_owned());
+        let onto = self.commit_of(&format!("refs/heads/{base}"))?.ok_or_else(|| unknown(base))?;
+        let tip = self.commit_of(&format!("refs/heads/{branch}"))?.ok_or_else(|| unknown(branch))?;
+        if self.is_ancestor(&tip, &onto)? {
+            return Ok(MergeTry::Nothing);
+        }
+        let output = self.output(["merge-tree", "--write-tree", "--name-only", "--no-messages", "-z", &onto, &tip])?;
+        let text = String::from_utf8_lossy(&output.stdout);
+        let mut parts = text.split('\0').filter(|part| !part.is_empty());
+        let tree = parts.next().unwrap_or_default().trim().to_owned();
+        match output.status.code() {
+            Some(0) => {}
+            Some(1) => {
+                let mut files: Vec<String> = parts.map(str::to_owned).collect();
+                files.sort();
+                files.dedup();
+                return Ok(MergeTry::Conflicts(files));
+            }
+            _ => {
+                let why = String::from_utf8_lossy(&output.stderr).lines().next().unwrap_or_default().to_owned();
+                return Err(GitError::Failed { what: "merge-tree".to_owned(), why });
+            }
+        }
+        let mut command = git(&self.top);
+        command.args(["commit-tree", &tree, "-p", &onto, "-p", &tip, "-m", message]);
+        as_somebody(&mut command, &self.top);
+        let commit = succeeded(&mut command)?.trim().to_owned();
+        Ok(MergeTry::Ready(Merged { commit, onto }))
+    }
+
+    /// Puts a merge onto the base. A checkout of the base is brought along if it is clean; if not, nothing is done.
+    pub fn land(&self, base: &str, merged: &Merged) -> Result<Landing, GitError> {
+        let reference = format!("refs/heads/{base}");
+        if self.commit_of(&reference)?.as_deref() != Some(&merged.onto) {
+            return Ok(Landing::BaseMoved);
+        }
+        let Some(folder) = self.checkout_of(&reference)? else {
+            let moved = self.run(["update-ref", "-m", "coven: merge", &reference, &merged.commit, &merged.onto]);
+            return match moved {
+                Ok(_) => Ok(Landing::Landed),
+                Err(error) => match self.commit_of(&reference)?.as_deref() == Some(&merged.onto) {
+                    true => Err(error),
+                    false => Ok(Landing::BaseMoved),
+                },
+            };
+        };
+        let in_the_way = |why: &str| Landing::CheckoutInTheWay { folder: folder.clone(), why: why.to_owned() };
+        let status = run_in(&folder, ["status", "--porcelain", "--untracked-files=no"])?;
+        if !status.trim().is_empty() {
+            return Ok(in_the_way("it has changes that are not committed"));
+        }
+        // Brings files, index and branch along at once, and refuses where a new file would be overwritten.
+        match run_in(&folder, ["merge", "--ff-only", "--quiet", "--no-autostash", &merged.commit]) {
+            Ok(_) => Ok(Landing::Landed),
+            Err(_) if self.commit_of(&reference)?.as_deref() != Some(&merged.onto) => Ok(Landing::BaseMoved),
+            Err(GitError::Failed { why, .. }) => Ok(in_the_way(&why)),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Where a branch is checked out.
+    fn checkout_of(&self, reference: &str) -> Result<Option<PathBuf>, GitError> {
+        let listed = self.run(["worktree", "list", "--porcelain", "-z"])?;
+        let mut folder = None;
+        for line in listed.split('\0') {
+            if let Some(path) = line.strip_prefix("worktree ") {
+                folder = Some(PathBuf::from(path));
+            } else if line.strip_prefix("branch ") == Some(reference) {
+                return Ok(folder.filter(|folder| folder.exists()));
+            }
+        }
+        Ok(None)
+    }
+
+    /// What a branch changed since it left its base, file by file.
+    pub fn changes(&self, base: &str, branch: &str) -> Result<Vec<FileChange>, GitError> {
+        let listed = self.run(["diff", "--numstat", "-z", "--no-renames", &format!("{base}...{branch}")])?;
+        let read = |entry: &str| {
+            let mut parts = entry.splitn(3, '\t');
+            let (added, deleted) = (parts.next()?.parse().ok(), parts.next()?.parse().ok());
+            Some(FileChange { path: parts.next()?.to_owned(), added, deleted })
+        };
+        Ok(listed.split('\0').filter(|entry| !entry.is_empty()).filter_map(read).collect())
+    }
+
+    /// The same as a patch, at most `limit` bytes of it, and whether that was all.
+    pub fn patch(&self, base: &str, branch: &str, limit: usize) -> Result<(String, bool), GitError> {
+        let mut text = self.run(["diff", "--no-color", "--no-ext-diff", &format!("{base}...{branch}")])?;
+        let is_all = text.len() <= limit;
+        if !is_all {
+            let mut end = limit;
+            while !text.is_char_boundary(end) {
+                end -= 1;
+            }
+            text.truncate(end);
+        }
+        Ok((text, is_all))
+    }
+
+    /// A folder with exactly this commit in it, on no branch, for checks.
+    pub fn check_out_at(&self, folder: &Path, commit: &str) -> Result<(), GitError> {
+        self.run(["worktree", "prune"])?;
+        let mut command = git(&self.top);
+        command.args(["worktree", "add", "--quiet", "--detach"]).arg(folder).arg(commit);
+        succeeded(&mut command).map(drop)
+    }
+
+    /// Takes away a folder that was made for checks: what they left in it is nobody's.
+    pub fn drop_check_out(&self, folder: &Path) -> Result<(), GitError> {
+        self.worktree(folder, "").remove()
+    }
+}

@@ -1,0 +1,222 @@
+//! Real repositories, real work trees.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use super::*;
+
+struct Bench {
+    _folder: tempfile::TempDir,
+    repository: Repository,
+    aside: PathBuf,
+}
+
+fn sh(folder: &Path, script: &str) -> String {
+    let output = Command::new("sh").args(["-ec", script]).current_dir(folder).output().expect("a shell");
+    assert!(output.status.success(), "{script}: {}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8_lossy(&output.stdout).trim().to_owned()
+}
+
+/// A repository with one commit on `main`, which is checked out.
+fn bench() -> Bench {
+    let folder = tempfile::tempdir().expect("a folder");
+    let base = fs::canonicalize(folder.path()).expect("there");
+    let (top, aside) = (base.join("repo"), base.join("aside"));
+    fs::create_dir_all(&top).expect("a folder");
+    fs::create_dir_all(&aside).expect("a folder");
+    sh(
+        &top,
+        "git init -q -b main; git config user.name t; git config user.email t@t; printf '1\\n2\\n3\\n' > a.txt; \
+         echo '*.o' > .gitignore; git add -A; git commit -qm first",
+    );
+    Bench { _folder: folder, repository: Repository::of(&top).expect("a repository"), aside }
+}
+
+impl Bench {
+    fn worktree(&self) -> Worktree {
+        let worktree = self.repository.worktree(&self.aside.join("w"), "coven/x");
+        worktree.ensure("main").expect("a work tree");
+        worktree
+    }
+
+    fn top(&self) -> &Path {
+        self.repository.top()
+    }
+}
+
+#[test]
+fn a_folder_inside_a_repository_stands_for_its_top() {
+    let dir = tempfile::tempdir().expect("a folder");
+    let base = fs::canonicalize(dir.path()).expect("there");
+    assert!(matches!(top_of(&base), Err(GitError::NotARepository(_))));
+    sh(&base, "git init -q");
+    fs::create_dir_all(base.join("a/b")).expect("folders");
+    assert_eq!(top_of(&base.join("a/b")).expect("a repository"), base);
+    assert!(matches!(top_of(&base.join("none")), Err(GitError::NotARepository(_))));
+}
+
+#[test]
+fn work_begins_from_the_branch_that_is_named_or_checked_out() {
+    let bench = bench();
+    let commit = sh(bench.top(), "git branch other; git rev-parse HEAD");
+    assert_eq!(bench.repository.base(None).expect("a base"), ("main".to_owned(), commit.clone()));
+    assert_eq!(bench.repository.base(Some("other")).expect("a base"), ("other".to_owned(), commit));
+    assert!(matches!(bench.repository.base(Some("none")), Err(GitError::UnknownBranch(_))));
+    assert!(matches!(bench.repository.base(Some("--all")), Err(GitError::UnknownBranch(_))));
+    sh(bench.top(), "git checkout -q --detach");
+    assert!(matches!(bench.repository.base(None), Err(GitError::NoBranch)));
+    sh(bench.top(), "git checkout -q --orphan empty");
+    assert!(matches!(bench.repository.base(None), Err(GitError::NoCommit)));
+}
+
+#[test]
+fn a_work_tree_is_made_once_and_taken_as_it_is_after_that() {
+    let bench = bench();
+    let worktree = bench.worktree();
+    assert_eq!(sh(&worktree.folder, "git branch --show-current; cat a.txt"), "coven/x\n1\n2\n3");
+    fs::write(worktree.folder.join("new.txt"), "new").expect("a file");
+    worktree.ensure("main").expect("the same again");
+    assert!(worktree.folder.join("new.txt").exists());
+    // Somebody removed the folder: the branch is where the work goes on.
+    sh(&worktree.folder, "git add -A; git commit -qm work");
+    fs::remove_dir_all(&worktree.folder).expect("gone");
+    worktree.ensure("main").expect("made again");
+    assert!(worktree.folder.join("new.txt").exists());
+    // Files of somebody else's are never replaced.
+    let other = bench.repository.worktree(&bench.aside.join("o"), "coven/o");
+    fs::create_dir(&other.folder).expect("a folder");
+    fs::write(other.folder.join("mine"), "").expect("a file");
+    assert!(matches!(other.ensure("main"), Err(GitError::Refused(_))));
+    assert_eq!(sh(bench.top(), "git status --porcelain; git branch --show-current"), "main");
+}
+
+#[test]
+fn what_is_left_uncommitted_is_seen_and_can_be_committed() {
+    let bench = bench();
+    let worktree = bench.worktree();
+    let state = |dirty, ahead| WorktreeState { is_dirty: dirty, is_ahead: ahead };
+    assert_eq!(worktree.state("main").expect("a state"), state(false, false));
+    fs::write(worktree.folder.join("ignored.o"), "x").expect("a file");
+    assert_eq!(worktree.state("main").expect("a state"), state(false, false));
+    assert!(!worktree.commit_rest("rest").expect("nothing to do"));
+    sh(&worktree.folder, "echo 4 >> a.txt; mkdir d; echo n > 'd/a b'");
+    assert_eq!(worktree.state("main").expect("a state"), state(true, false));
+    // A hook that would stop a commit stops nothing here.
+    sh(bench.top(), "printf '#!/bin/sh\\nexit 1\\n' > .git/hooks/pre-commit; chmod +x .git/hooks/pre-commit");
+    assert!(worktree.commit_rest("rest").expect("committed"));
+    assert_eq!(worktree.state("main").expect("a state"), state(false, true));
+    let changes = bench.repository.changes("main", "coven/x").expect("changes");
+    let change = |path: &str| FileChange { path: path.to_owned(), added: Some(1), deleted: Some(0) };
+    assert_eq!(changes, [change("a.txt"), change("d/a b")]);
+    let (patch, is_all) = bench.repository.patch("main", "coven/x", 1 << 20).expect("a patch");
+    assert!(is_all && patch.contains("+4") && patch.contains("+n"), "{patch}");
+    assert_eq!(bench.repository.patch("main", "coven/x", 10).expect("a piece").0.len(), 10);
+}
+
+#[test]
+fn nothing_goes_with_a_work_tree_that_is_not_in_its_base_or_under_a_ref() {
+    let bench = bench();
+    let worktree = bench.worktree();
+    // A commit on the branch, then a detached head with another, a change, a new file, an ignored one.
+    sh(
+        &worktree.folder,
+        "echo c > committed; git add -A; git commit -qm one; git checkout -q --detach main; echo d > detached; \
+         git add -A; git commit -qm two; echo 9 >> a.txt; echo u > untracked; echo i > i.o",
+    );
+    let Rescued::Under(reference) = worktree.put_away("main", "x/1").expect("put away") else { panic!("nothing kept") };
+    assert_eq!(reference, "refs/coven/rescue/x/1");
+    assert!(!worktree.folder.exists());
+    assert_eq!(bench.repository.commit_of("refs/heads/coven/x").expect("a look"), None);
+    let rescues = bench.repository.rescues().expect("a list");
+    assert_eq!(rescues.iter().map(|it| it.name.as_str()).collect::<Vec<_>>(), ["x/1"]);
+    bench.repository.restore_rescue(&rescues[0], "back").expect("a branch");
+    let files = sh(bench.top(), "git ls-tree -r --name-only back; git log --format=%s back; git show back:a.txt");
+    for word in ["detached", "untracked", "one", "two", "9"] {
+        assert!(files.lines().any(|line| line == word), "{word}: {files}");
+    }
+    assert!(!files.contains("i.o"));
+    assert_eq!(sh(bench.top(), "git show back^2:committed"), "c");
+    let again = bench.repository.restore_rescue(&rescues[0], "back").expect_err("it is there");
+    assert!(again.to_string().contains("already"), "{again}");
+    assert!(bench.repository.restore_rescue(&rescues[0], "no good..name").is_err());
+}
+
+#[test]
+fn a_work_tree_with_nothing_of_its_own_leaves_nothing() {
+    let bench = bench();
+    let worktree = bench.worktree();
+    assert_eq!(worktree.put_away("main", "x/1").expect("put away"), Rescued::Nothing);
+    assert!(!worktree.folder.exists() && bench.repository.rescues().expect("a list").is_empty());
+    assert_eq!(worktree.put_away("main", "x/2").expect("gone already"), Rescued::Nothing);
+}
+
+#[test]
+fn a_repository_inside_a_work_tree_keeps_it_from_going() {
+    let bench = bench();
+    let worktree = bench.worktree();
+    sh(
+        &worktree.folder,
+        "git init -q inner; cd inner; echo x > f; git add -A; git -c user.name=t -c user.email=t commit -qm i",
+    );
+    let refused = worktree.put_away("main", "x/1").expect_err("it would be lost");
+    assert!(refused.to_string().contains("inner"), "{refused}");
+    assert!(worktree.folder.join("inner/f").exists());
+}
+
+#[test]
+fn a_merge_lands_without_a_checkout_or_with_a_clean_one() {
+    let bench = bench();
+    let worktree = bench.worktree();
+    sh(&worktree.folder, "echo n > new; git add -A; git commit -qm work");
+    // Another branch is checked out: only the ref moves.
+    sh(bench.top(), "git checkout -q -b elsewhere; echo mine >> a.txt");
+    let MergeTry::Ready(merged) = bench.repository.try_merge("main", "coven/x", "merge it").expect("a merge") else {
+        panic!("not ready")
+    };
+    assert_eq!(bench.repository.land("main", &merged).expect("a landing"), Landing::Landed);
+    assert_eq!(
+        sh(bench.top(), "git log -1 --format=%s main; git branch --show-current; tail -1 a.txt"),
+        "merge it\nelsewhere\nmine"
+    );
+    assert_eq!(bench.repository.try_merge("main", "coven/x", "again").expect("a look"), MergeTry::Nothing);
+    // The base itself is checked out and clean: it comes along.
+    sh(bench.top(), "git checkout -q -- a.txt; git checkout -q main");
+    sh(&worktree.folder, "echo m > more; git add -A; git commit -qm more");
+    let MergeTry::Ready(merged) = bench.repository.try_merge("main", "coven/x", "second").expect("a merge") else {
+        panic!("not ready")
+    };
+    assert_eq!(bench.repository.land("main", &merged).expect("a landing"), Landing::Landed);
+    assert_eq!(sh(bench.top(), "cat more; git status --porcelain"), "m");
+    assert_eq!(bench.repository.land("main", &merged).expect("a landing"), Landing::BaseMoved);
+}
+
+#[test]
+fn a_checkout_with_changes_or_a_file_in_the_way_is_left_alone() {
+    for (script, words) in [("echo mine >> a.txt", "not committed"), ("echo mine > new", "new")] {
+        let bench = bench();
+        let worktree = bench.worktree();
+        sh(&worktree.folder, "echo n > new; git add -A; git commit -qm work");
+        sh(bench.top(), script);
+        let before =
+            sh(bench.top(), "git rev-parse main; cat a.txt; cat new 2>/dev/null || true; git status --porcelain");
+        let MergeTry::Ready(merged) = bench.repository.try_merge("main", "coven/x", "m").expect("a merge") else {
+            panic!("not ready")
+        };
+        let landing = bench.repository.land("main", &merged).expect("a landing");
+        assert!(matches!(landing, Landing::CheckoutInTheWay { .. }), "{landing:?} {words}");
+        let after =
+            sh(bench.top(), "git rev-parse main; cat a.txt; cat new 2>/dev/null || true; git status --porcelain");
+        assert_eq!(before, after);
+    }
+}
+
+#[test]
+fn conflicts_are_listed_and_nothing_is_touched() {
+    let bench = bench();
+    let worktree = bench.worktree();
+    sh(&worktree.folder, "echo theirs > a.txt; echo x > 'b c'; git add -A; git commit -qm work");
+    sh(bench.top(), "echo ours > a.txt; echo y > 'b c'; git add -A; git commit -qm ours");
+    let tried = bench.repository.try_merge("main", "coven/x", "m").expect("a try");
+    assert_eq!(tried, MergeTry::Conflicts(vec!["a.txt".to_owned(), "b c".to_owned()]));
+    assert_eq!(sh(bench.top(), "cat a.txt; git status --porcelain"), "ours");
+}
