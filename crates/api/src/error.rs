@@ -60,6 +60,8 @@ codes! {
     RootNotAFolder = "root_not_a_folder", 400, 2;
     InvalidTask = "invalid_task", 400, 2;
     TaskCycle = "task_cycle", 400, 2;
+    InvalidWorkflow = "invalid_workflow", 400, 2;
+    InvalidBase = "invalid_base", 400, 2;
     NotARepository = "not_a_repository", 400, 2;
     RepoOutsideRoot = "repo_outside_root", 400, 2;
     Unauthorized = "unauthorized", 401, 2;
@@ -69,6 +71,8 @@ codes! {
     SessionNotFound = "session_not_found", 404, 3;
     ConversationNotFound = "conversation_not_found", 404, 3;
     TaskNotFound = "task_not_found", 404, 3;
+    WorkflowNotFound = "workflow_not_found", 404, 3;
+    AgentNotFound = "agent_not_found", 404, 3;
     RepoNotFound = "repo_not_found", 404, 3;
     QuestionNotFound = "question_not_found", 404, 3;
     MethodNotAllowed = "method_not_allowed", 405, 2;
@@ -76,6 +80,9 @@ codes! {
     SessionRunning = "session_running", 409, 4;
     SessionRefused = "session_refused", 409, 4;
     TaskRefused = "task_refused", 409, 4;
+    TaskNotReady = "task_not_ready", 409, 4;
+    WorkflowRefused = "workflow_refused", 409, 4;
+    NotMerged = "not_merged", 409, 4;
     RepoInUse = "repo_in_use", 409, 4;
     AlreadyAnswered = "already_answered", 409, 4;
     ConversationDamaged = "conversation_damaged", 409, 4;
@@ -84,6 +91,7 @@ codes! {
     TooManySessions = "too_many_sessions", 429, 4;
     JsonTooDeep = "json_too_deep", 400, 2;
     LaunchFailed = "launch_failed", 500, 1;
+    GitFailed = "git_failed", 500, 1;
     DiskFull = "disk_full", 507, 1;
     Internal = "internal", 500, 1;
     Unavailable = "unavailable", 503, 5;

@@ -15,6 +15,7 @@ pub mod route;
 pub mod session;
 pub mod state;
 pub mod task;
+pub mod workflow;
 
 pub use client::{Client, ClientError};
 pub use conversation::ConversationRecord;

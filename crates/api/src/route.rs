@@ -17,6 +17,11 @@ pub fn task(id: &str, rest: &str) -> String {
     format!("/api/v1/tasks/{}{rest}", escaped(id))
 }
 
+/// `/api/v1/workflows/{id}` and what follows it, e.g. `/retry`.
+pub fn workflow(id: &str, rest: &str) -> String {
+    format!("/api/v1/workflows/{}{rest}", escaped(id))
+}
+
 /// `/api/repos/{id}`.
 pub fn repo(id: &str) -> String {
     format!("/api/repos/{}", escaped(id))

@@ -1,9 +1,12 @@
 //! Tasks on the wire.
 
 use coven_domain::task::{NotReady, Task};
+use coven_domain::workflow::Workflow;
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::Value;
 use utoipa::{IntoParams, ToSchema};
+
+use crate::workflow::WorkflowRecord;
 
 /// A task as programs see it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
@@ -29,6 +32,8 @@ pub struct TaskRecord {
     pub base_commit: Option<String>,
     pub harness: Option<String>,
     pub workflow: Option<String>,
+    /// The top folder of its Git repository; the home's project if there is none.
+    pub repo: Option<String>,
     pub created_at: String,
     pub updated_at: String,
     pub closed_at: Option<String>,
@@ -54,6 +59,7 @@ impl From<&Task> for TaskRecord {
             base_commit: task.base_commit.clone(),
             harness: task.harness.clone(),
             workflow: task.workflow.clone(),
+            repo: task.repo.clone(),
             created_at: task.created_at.to_string(),
             updated_at: task.updated_at.to_string(),
             closed_at: task.closed_at.map(|at| at.to_string()),
@@ -70,12 +76,19 @@ pub struct TaskDetail {
     pub ready: bool,
     /// Why not, a sentence each.
     pub not_ready: Vec<String>,
+    /// Its newest run.
+    pub run: Option<WorkflowRecord>,
 }
 
 impl TaskDetail {
-    pub fn new(task: &Task, readiness: Result<(), Vec<NotReady>>) -> Self {
+    pub fn new(task: &Task, readiness: Result<(), Vec<NotReady>>, run: Option<&Workflow>) -> Self {
         let why = readiness.err().unwrap_or_default();
-        Self { task: task.into(), ready: why.is_empty(), not_ready: why.iter().map(ToString::to_string).collect() }
+        Self {
+            task: task.into(),
+            ready: why.is_empty(),
+            not_ready: why.iter().map(ToString::to_string).collect(),
+            run: run.map(WorkflowRecord::from),
+        }
     }
 }
 
@@ -102,6 +115,9 @@ pub struct CreateTaskRequest {
     pub workflow: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub base_branch: Option<String>,
+    /// A folder in the Git repository that it is about; the home's project if left out.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub repo: Option<String>,
     /// A name for it in this request only.
     #[serde(rename = "ref", skip_serializing_if = "Option::is_none")]
     pub reference: Option<String>,

@@ -1,12 +1,14 @@
 //! Why the engine did not do what was asked: a small closed set that surfaces translate.
 
 use coven_api::ErrorCode;
+use coven_domain::agent::AgentState;
 use coven_domain::conversation::ConversationId;
 use coven_domain::lifecycle::{Lifecycle as _, Refused};
 use coven_domain::permission::NoAnswer;
 use coven_domain::session::{NotNow, SessionState};
-use coven_domain::task::{BadTask, TaskState};
+use coven_domain::task::{BadTask, NotReady, TaskState};
 use coven_domain::text::BadText;
+use coven_domain::workflow::{Problem, WorkflowState};
 use coven_domain::{PermissionId, RepoId, SessionId, TaskId};
 use coven_host::WorkDirError;
 use coven_host::conversations::ConversationError;
@@ -14,6 +16,8 @@ use coven_host::git::GitError;
 use coven_host::questions::QuestionError;
 use coven_store::StoreError;
 use serde_json::{Value, json};
+
+use crate::engine::workflow::merge::NotMerged;
 
 #[derive(Debug, thiserror::Error)]
 pub enum EngineError {
@@ -55,6 +59,26 @@ pub enum EngineError {
     TaskActive { id: TaskId, state: TaskState },
     #[error("the task {by} waits for {id}; close it, or take it out of what {by} depends on")]
     TaskNeeded { id: TaskId, by: TaskId },
+    #[error("the task cannot be begun: {}: {id}", why.iter().map(ToString::to_string).collect::<Vec<_>>().join(", "))]
+    TaskNotReady { id: TaskId, why: Vec<NotReady> },
+    #[error(
+        "{active} of {limit} tasks are being worked on; wait until one ends, or raise scheduler.maxConcurrentAgents"
+    )]
+    TooManyTasks { active: u64, limit: u64 },
+    #[error("there is no workflow {name:?}; there are: {known}; put it into the folder grimoires of the home")]
+    UnknownDefinition { name: String, known: String },
+    #[error("the workflow {name:?} cannot be used: {}; see `coven workflow lint {name}`", problems.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "))]
+    BadDefinition { name: String, problems: Vec<Problem> },
+    #[error("no run of a workflow has the id {0:?}; see `coven workflow list`")]
+    WorkflowNotFound(String),
+    #[error("no agent has the id {0:?}; see `coven state`")]
+    AgentNotFound(String),
+    #[error("{0}")]
+    WorkflowRefused(#[from] Refused<WorkflowState>),
+    #[error("{0}")]
+    AgentRefused(#[from] Refused<AgentState>),
+    #[error("the task was not merged: {why}: {id}")]
+    NotMerged { id: TaskId, why: NotMerged },
     #[error("task {place} of {count}: {source}; none was made")]
     OneOfSeveral { place: usize, count: usize, source: Box<EngineError> },
     #[error("no repository has the id {0}; see `coven repo list`")]
@@ -144,6 +168,12 @@ impl EngineError {
             Self::TaskRefused(_) | Self::TaskHasChildren { .. } | Self::TaskActive { .. } | Self::TaskNeeded { .. } => {
                 ErrorCode::TaskRefused
             }
+            Self::TaskNotReady { .. } | Self::TooManyTasks { .. } => ErrorCode::TaskNotReady,
+            Self::UnknownDefinition { .. } | Self::BadDefinition { .. } => ErrorCode::InvalidWorkflow,
+            Self::WorkflowNotFound(_) => ErrorCode::WorkflowNotFound,
+            Self::AgentNotFound(_) => ErrorCode::AgentNotFound,
+            Self::WorkflowRefused(_) | Self::AgentRefused(_) => ErrorCode::WorkflowRefused,
+            Self::NotMerged { .. } => ErrorCode::NotMerged,
             Self::OneOfSeveral { source, .. } => source.code(),
             Self::NotLive { .. } | Self::HolderGone(_) => ErrorCode::SessionNotLive,
             Self::NotNow { source: NotNow::Running | NotNow::Launching, .. } => ErrorCode::SessionRunning,
@@ -159,6 +189,8 @@ impl EngineError {
             Self::RepoOutsideRoot { .. } => ErrorCode::RepoOutsideRoot,
             Self::RepoInUse { .. } => ErrorCode::RepoInUse,
             Self::Git(GitError::NotARepository(_)) => ErrorCode::NotARepository,
+            Self::Git(GitError::NoCommit | GitError::NoBranch | GitError::UnknownBranch(_)) => ErrorCode::InvalidBase,
+            Self::Git(GitError::Failed { .. } | GitError::Refused(_)) => ErrorCode::GitFailed,
             Self::TooMany { .. } => ErrorCode::TooManySessions,
             Self::QuestionNotFound(_) => ErrorCode::QuestionNotFound,
             Self::Questions(error) => question_code(error),
@@ -191,6 +223,21 @@ impl EngineError {
             Self::TaskRefused(refused) => Some(json!({
                 "status": refused.state,
                 "allowed": refused.state.accepts().map(|fact| fact.to_string()).collect::<Vec<_>>(),
+            })),
+            Self::WorkflowRefused(refused) => Some(json!({
+                "status": refused.state,
+                "allowed": refused.state.accepts().map(|fact| fact.to_string()).collect::<Vec<_>>(),
+            })),
+            Self::TaskNotReady { why, .. } => {
+                Some(json!({ "not_ready": why.iter().map(ToString::to_string).collect::<Vec<_>>() }))
+            }
+            Self::TooManyTasks { active, limit } => Some(json!({ "active": active, "limit": limit })),
+            Self::NotMerged { why: NotMerged::Conflicts(files), .. } => Some(json!({ "conflicts": files })),
+            Self::NotMerged { why: NotMerged::Check { command, session, .. }, .. } => {
+                Some(json!({ "check": command, "session_id": session }))
+            }
+            Self::BadDefinition { problems, .. } => Some(json!({
+                "problems": problems.iter().map(|it| json!({ "line": it.line, "text": it.text })).collect::<Vec<_>>(),
             })),
             Self::AmbiguousItem { candidates, .. } => Some(json!({"candidates": candidates})),
             Self::IsConversation(id) => Some(json!({"conversation_id": id})),

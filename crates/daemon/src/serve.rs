@@ -23,10 +23,11 @@ use tokio::sync::{mpsc, watch};
 use uuid::Uuid;
 
 use crate::engine::arrival::ARRIVALS;
+use crate::engine::workflow::recover;
 use crate::engine::{Engine, Parts};
 use crate::error::EngineError;
 use crate::events::{self, Hub};
-use crate::loops::{idle, notify, question_sets, recovery, retention};
+use crate::loops::{idle, notify, question_sets, recovery, retention, scheduler};
 use crate::surface::guard::Guard;
 use crate::surface::{App, router};
 
@@ -185,7 +186,9 @@ async fn run(options: &ServeOptions, background: tokio::runtime::Handle) -> Resu
     let unix = listen_unix(&socket)?;
 
     let recovered = recovery::recover(&engine).await?;
-    tracing::info!(?recovered, pid = std::process::id(), "the daemon is ready");
+    let agents = recover::recover(&engine).await?;
+    tracing::info!(?recovered, ?agents, pid = std::process::id(), "the daemon is ready");
+    let scheduler = tokio::spawn(scheduler::run(engine.clone()));
     let retention = tokio::spawn(retention::run(engine.clone()));
     let idle = tokio::spawn(idle::run(engine.clone()));
     let question_sets = tokio::spawn(question_sets::run(engine.clone()));
@@ -214,6 +217,7 @@ async fn run(options: &ServeOptions, background: tokio::runtime::Handle) -> Resu
     .await;
     let _ = fs::remove_file(&socket);
     retention.abort();
+    scheduler.abort();
     idle.abort();
     question_sets.abort();
     notifying.abort();

@@ -50,6 +50,14 @@ pub struct StoreConfig {
     pub claim_timeout_minutes: f64,
 }
 
+impl StoreConfig {
+    /// How long a claim lives without a sign of life.
+    pub fn lease(&self) -> std::time::Duration {
+        const LONGEST: std::time::Duration = std::time::Duration::from_secs(365 * 86_400);
+        std::time::Duration::try_from_secs_f64(self.claim_timeout_minutes * 60.0).unwrap_or(LONGEST).min(LONGEST)
+    }
+}
+
 impl Default for StoreConfig {
     fn default() -> Self {
         Self {
@@ -155,13 +163,16 @@ impl Default for HttpConfig {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub struct SchedulerConfig {
+    /// Tasks that are worked on at once.
     #[schemars(range(min = 1))]
     pub max_concurrent_agents: u32,
+    /// Begin ready tasks without being asked; else `coven task start` does.
+    pub auto_start: bool,
 }
 
 impl Default for SchedulerConfig {
     fn default() -> Self {
-        Self { max_concurrent_agents: 3 }
+        Self { max_concurrent_agents: 3, auto_start: false }
     }
 }
 

@@ -28,6 +28,11 @@ impl Timestamp {
         Duration::from_millis(u64::try_from(self.0.saturating_sub(earlier.0)).unwrap_or(0))
     }
 
+    /// So much later.
+    pub fn after(self, time: Duration) -> Self {
+        Self(self.0.saturating_add(i64::try_from(time.as_millis()).unwrap_or(i64::MAX)))
+    }
+
     /// This moment, or `floor` if the clock has gone back behind it.
     pub fn not_before(self, floor: Timestamp) -> Self {
         self.max(floor)

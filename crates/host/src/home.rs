@@ -92,7 +92,7 @@ impl Home {
         let file = self.path.join(".gitignore");
         if self.project_root().is_some() && !file.exists() {
             // Not worth failing for: git would only show more than is wanted.
-            let _ = fs::write(file, "*\n!config.json\n!grimoires/\n!grimoires/*\n");
+            let _ = fs::write(file, "*\n");
         }
     }
 

@@ -296,8 +296,8 @@ impl Tx for FailingTx {
         self.reading()?.task_dependencies(id).await
     }
 
-    async fn next_ready_task(&mut self) -> Result<Option<Task>, StoreError> {
-        self.reading()?.next_ready_task().await
+    async fn ready_tasks(&mut self, limit: usize) -> Result<Vec<Task>, StoreError> {
+        self.reading()?.ready_tasks(limit).await
     }
 
     async fn tasks_in_progress(&mut self) -> Result<u64, StoreError> {

@@ -145,8 +145,8 @@ pub trait Tx: Send {
 
     /// How the tasks stand that it depends on.
     async fn task_dependencies(&mut self, id: TaskId) -> Result<Vec<(TaskId, TaskState)>, StoreError>;
-    /// The task that is to be given out next, leaving out those whose run somebody cancelled.
-    async fn next_ready_task(&mut self) -> Result<Option<Task>, StoreError>;
+    /// The tasks that are to be given out next, leaving out those whose run somebody cancelled.
+    async fn ready_tasks(&mut self, limit: usize) -> Result<Vec<Task>, StoreError>;
     /// How many tasks are being worked on.
     async fn tasks_in_progress(&mut self) -> Result<u64, StoreError>;
 

@@ -31,6 +31,7 @@ pub mod questions;
 mod questions_text;
 pub mod replay;
 pub mod repo;
+pub mod rescue;
 pub mod retention;
 pub mod run;
 pub mod sacrifice;
@@ -46,6 +47,8 @@ pub mod summon;
 pub mod task;
 mod task_text;
 pub mod wait;
+pub mod workflow;
+mod workflow_text;
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;

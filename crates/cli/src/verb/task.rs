@@ -9,7 +9,9 @@ use coven_api::task::{
     CreateTaskRequest, CreateTasksRequest, CreateTasksResponse, DeleteTaskResponse, EditTaskRequest, TaskDetail,
     TaskHistoryResponse, TaskListResponse, TaskMoveRequest, TaskRecord,
 };
+use coven_api::workflow::{StartTaskResponse, TaskDiffResponse};
 use coven_host::clock;
+use coven_host::home::Home;
 use hyper::Method;
 use serde::Serialize;
 
@@ -17,7 +19,7 @@ use super::task_text;
 use crate::command_line::Place;
 use crate::failure::Failure;
 use crate::link::{Link, block_on};
-use crate::{output, route};
+use crate::{output, route, wording};
 
 const PAGE: usize = 1000;
 
@@ -30,6 +32,9 @@ const PAGE: usize = 1000;
   coven task list --ready
   coven task list --tree --all
   coven task edit 1a2b --priority 0 --body \"It fails on tabs.\"
+  coven task start 1a2b                          an agent works on it in a worktree of its own
+  coven task diff 1a2b                           what it changed
+  coven task approve 1a2b                        merge it; or: coven task reject 1a2b --reason \"no tests\"
   coven task close 1a2b --reason \"done by hand\"
 
 A line of --stdin is an object with title, body, type, priority, parent, depends_on, tags, harness, workflow, base_branch;
@@ -56,8 +61,11 @@ enum Verb {
         /// A word to find it by; may be repeated
         #[arg(long = "tag", value_delimiter = ',')]
         tags: Vec<String>,
+        /// A folder in the Git repository that it is about [default: the home's project, else this folder]
+        #[arg(long, value_name = "DIR")]
+        repo: Option<String>,
         /// Read tasks from standard input, one JSON object per line
-        #[arg(long, conflicts_with_all = ["title", "body", "kind", "priority", "parent", "depends_on", "tags", "harness", "workflow", "base"])]
+        #[arg(long, conflicts_with_all = ["title", "body", "kind", "priority", "parent", "depends_on", "tags", "harness", "workflow", "base", "repo"])]
         stdin: bool,
         /// Print the record
         #[arg(long)]
@@ -133,6 +141,71 @@ enum Verb {
         #[arg(long)]
         json: bool,
     },
+    /// Gives tasks to agents: each works in a worktree of its own
+    Start {
+        #[arg(value_name = "ID", required = true)]
+        ids: Vec<String>,
+        /// Print what was written
+        #[arg(long)]
+        json: bool,
+    },
+    /// Ends whoever works on a task; it can be begun again
+    Release {
+        #[arg(value_name = "ID")]
+        id: String,
+        /// Print the record
+        #[arg(long)]
+        json: bool,
+    },
+    /// Ends whoever works on a task; it waits for a human
+    Block {
+        #[arg(value_name = "ID")]
+        id: String,
+        /// Why, for whoever looks at it
+        #[arg(long)]
+        reason: Option<String>,
+        /// Print the record
+        #[arg(long)]
+        json: bool,
+    },
+    /// Lets a blocked task be begun again
+    Unblock {
+        #[arg(value_name = "ID")]
+        id: String,
+        /// Print the record
+        #[arg(long)]
+        json: bool,
+    },
+    /// Shows what a task changed since it left its base
+    Diff {
+        #[arg(value_name = "ID")]
+        id: String,
+        /// Only the files and how much of them
+        #[arg(long, conflicts_with = "json")]
+        stat: bool,
+        /// Print it as JSON
+        #[arg(long)]
+        json: bool,
+    },
+    /// Merges a task's work into its base, after its checks
+    Approve {
+        #[arg(value_name = "ID", required = true)]
+        ids: Vec<String>,
+        /// Print the records, one per line
+        #[arg(long)]
+        json: bool,
+    },
+    /// Blocks a task whose work is not good enough; its worktree stays
+    Reject {
+        #[arg(value_name = "ID")]
+        id: String,
+        /// What is wrong, for whoever tries again
+        #[arg(long)]
+        reason: String,
+        /// Print the record
+        #[arg(long)]
+        json: bool,
+    },
     /// Closes tasks
     Close {
         #[arg(value_name = "ID", required = true)]
@@ -189,12 +262,12 @@ struct Fields {
 
 pub fn run(args: Args, place: &Place) -> Result<ExitCode, Failure> {
     let home = place.home()?;
-    let by = by(std::env::var("COVEN_SESSION_ID").ok());
+    let by = by_session();
     block_on(async {
         let mut link = Link::open(&home).await?;
         match args.verb {
-            Verb::Add { stdin: true, json, .. } => add_many(&mut link, by, json).await?,
-            Verb::Add { title, fields, parent, depends_on, tags, json, .. } => {
+            Verb::Add { stdin: true, json, .. } => add_many(&mut link, &home, by, json).await?,
+            Verb::Add { title, fields, parent, depends_on, tags, repo, json, .. } => {
                 let request = CreateTaskRequest {
                     title: title.unwrap_or_default(),
                     body: fields.body,
@@ -206,6 +279,7 @@ pub fn run(args: Args, place: &Place) -> Result<ExitCode, Failure> {
                     harness: fields.harness,
                     workflow: fields.workflow,
                     base_branch: fields.base,
+                    repo: repo.or_else(|| repo_here(&home)),
                     reference: None,
                     by,
                 };
@@ -256,6 +330,37 @@ pub fn run(args: Args, place: &Place) -> Result<ExitCode, Failure> {
                 let record: TaskRecord = serde_json::from_slice(&answer).map_err(ClientError::from)?;
                 tell(&record, "changed", json)?;
             }
+            Verb::Start { ids, json } => {
+                for id in &ids {
+                    let request = TaskMoveRequest { reason: None, by: by.clone() };
+                    let started: StartTaskResponse = link.post(&route::task(id, "/start"), &request).await?;
+                    match json {
+                        true => print(&started)?,
+                        false => output::line(format_args!(
+                            "started: {} in {}; see `coven workflow show {}`",
+                            task_text::line(&started.task),
+                            started.agent.worktree.as_deref().unwrap_or("its worktree"),
+                            wording::short_id(&started.workflow.id),
+                        ))?,
+                    }
+                }
+            }
+            Verb::Release { id, json } => moved(&mut link, &id, "release", None, by, "released", json).await?,
+            Verb::Block { id, reason, json } => moved(&mut link, &id, "block", reason, by, "blocked", json).await?,
+            Verb::Unblock { id, json } => moved(&mut link, &id, "unblock", None, by, "unblocked", json).await?,
+            Verb::Reject { id, reason, json } => {
+                moved(&mut link, &id, "reject", Some(reason), by, "rejected", json).await?;
+            }
+            Verb::Approve { ids, json } => {
+                for id in &ids {
+                    moved(&mut link, id, "approve", None, by.clone(), "merged", json).await?;
+                }
+            }
+            Verb::Diff { id, json: true, .. } => link.print_json(&route::task(&id, "/diff")).await?,
+            Verb::Diff { id, stat, json: false } => {
+                let diff: TaskDiffResponse = link.get(&route::task(&id, "/diff")).await?;
+                output::bytes(task_text::diff(&diff, stat, output::is_terminal()).as_bytes())?;
+            }
             Verb::Close { ids, reason, json } => {
                 for id in &ids {
                     let request = TaskMoveRequest { reason: reason.clone(), by: by.clone() };
@@ -283,9 +388,32 @@ pub fn run(args: Args, place: &Place) -> Result<ExitCode, Failure> {
     })
 }
 
+async fn moved(
+    link: &mut Link,
+    id: &str,
+    verb: &str,
+    reason: Option<String>,
+    by: Option<String>,
+    what_happened: &str,
+    as_json: bool,
+) -> Result<(), Failure> {
+    let request = TaskMoveRequest { reason, by };
+    let task: TaskRecord = link.post(&route::task(id, &format!("/{verb}")), &request).await?;
+    tell(&task, what_happened, as_json)
+}
+
 /// Who does it: inside a session, the session.
-fn by(session: Option<String>) -> Option<String> {
-    session.filter(|id| !id.is_empty()).map(|id| format!("session:{id}"))
+pub fn by_session() -> Option<String> {
+    std::env::var("COVEN_SESSION_ID").ok().filter(|id| !id.is_empty()).map(|id| format!("session:{id}"))
+}
+
+/// The repository around this folder, where the home is nobody's project.
+fn repo_here(home: &Home) -> Option<String> {
+    if home.project_root().is_some() {
+        return None;
+    }
+    let top = coven_host::git::top_of(&std::env::current_dir().ok()?).ok()?;
+    Some(top.to_string_lossy().into_owned())
 }
 
 /// An empty word empties the field.
@@ -293,10 +421,12 @@ fn emptied(word: String) -> Option<String> {
     Some(word).filter(|word| !word.is_empty())
 }
 
-async fn add_many(link: &mut Link, by: Option<String>, as_json: bool) -> Result<(), Failure> {
+async fn add_many(link: &mut Link, home: &Home, by: Option<String>, as_json: bool) -> Result<(), Failure> {
     let mut text = String::new();
     std::io::stdin().read_to_string(&mut text).map_err(Failure::Input)?;
-    let tasks = drafts(&text, by.as_deref())?;
+    let mut tasks = drafts(&text, by.as_deref())?;
+    let here = repo_here(home);
+    tasks.iter_mut().filter(|task| task.repo.is_none()).for_each(|task| task.repo.clone_from(&here));
     if tasks.is_empty() {
         return Err(Failure::usage("there is no task on standard input", "Give one JSON object per line"));
     }

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use coven_api::task::{TaskDetail, TaskHistoryRecord, TaskRecord};
+use coven_api::workflow::TaskDiffResponse;
 use coven_domain::Timestamp;
 use serde_json::Value;
 
@@ -73,7 +74,15 @@ pub fn page(detail: &TaskDetail, now: Timestamp) -> String {
     optional("harness", task.harness.clone());
     optional("workflow", task.workflow.clone());
     optional("base", task.base_branch.clone());
+    optional("repository", task.repo.clone());
     optional("claimed by", task.claimed_by.clone());
+    optional(
+        "run",
+        detail.run.as_ref().map(|run| {
+            let step = run.step_name.as_deref().map_or_else(String::new, |step| format!(" at {step}"));
+            format!("{} {}: {}{step}", short_id(&run.id), run.name, run.status)
+        }),
+    );
     optional("made", Some(format!("{} ago ({})", age(&task.created_at, now), task.created_at)));
     optional("changed", Some(format!("{} ago ({})", age(&task.updated_at, now), task.updated_at)));
     let ready = match detail.ready {
@@ -86,6 +95,56 @@ pub fn page(detail: &TaskDetail, now: Timestamp) -> String {
         text.push_str(&format!("\n{}\n", readable(&task.body).trim_end()));
     }
     text
+}
+
+/// Files with their counts, a sum, and the patch unless only those are wanted.
+pub fn diff(diff: &TaskDiffResponse, is_short: bool, has_colours: bool) -> String {
+    let count = |count: Option<u64>| count.map_or_else(|| "-".to_owned(), |count| count.to_string());
+    let mut table = Table::new(&["ADDED", "DELETED", "FILE"], &[]);
+    for file in &diff.files {
+        table.row([count(file.additions), count(file.deletions), file.path.clone()]);
+    }
+    let mut text = match diff.files.is_empty() {
+        true => String::new(),
+        false => table.text(None),
+    };
+    let base = diff.base_branch.as_deref().unwrap_or(&diff.base_commit);
+    let files = diff.files.len();
+    text.push_str(&format!(
+        "{files} file{} changed, {} added, {} deleted: {base}...{}\n",
+        if files == 1 { "" } else { "s" },
+        diff.additions,
+        diff.deletions,
+        diff.branch
+    ));
+    if diff.uncommitted {
+        text.push_str("more lies in its worktree that is in no commit yet\n");
+    }
+    if !is_short && !diff.patch.is_empty() {
+        text.push('\n');
+        diff.patch.lines().for_each(|line| text.push_str(&patch_line(line, has_colours)));
+    }
+    if diff.truncated {
+        text.push_str("the rest is left out; see it with git\n");
+    }
+    text
+}
+
+fn patch_line(line: &str, has_colours: bool) -> String {
+    let colour = match line.as_bytes() {
+        [b'+', b'+', b'+', ..] | [b'-', b'-', b'-', ..] => "1",
+        [b'+', ..] => "32",
+        [b'-', ..] => "31",
+        [b'@', ..] => "36",
+        [b'd', b'i', b'f', b'f', ..] => "1",
+        _ => "",
+    };
+    // What a file holds must not act on the reader's terminal.
+    let line = readable(line);
+    match has_colours && !colour.is_empty() {
+        true => format!("\u{1b}[{colour}m{line}\u{1b}[m\n"),
+        false => format!("{line}\n"),
+    }
 }
 
 pub fn history(records: &[TaskHistoryRecord]) -> String {
@@ -128,7 +187,7 @@ mod tests {
     fn text_from_outside_does_not_act_on_the_terminal() {
         let mut it = task(1, None);
         it.body = "a\u{1b}[2Jb".to_owned();
-        let detail = TaskDetail { task: it, ready: false, not_ready: vec!["it is closed".to_owned()] };
+        let detail = TaskDetail { task: it, ready: false, not_ready: vec!["it is closed".to_owned()], run: None };
         let text = page(&detail, Timestamp::from_millis(5_000));
         assert!(text.contains("ready       no: it is closed") && !text.contains('\u{1b}'), "{text}");
     }

@@ -1,6 +1,7 @@
 //! Something new that waits for a human, on its way to whoever tells them.
 
-use coven_domain::{PermissionId, QuestionSetId, SessionId};
+use coven_domain::task::TaskState;
+use coven_domain::{PermissionId, QuestionSetId, SessionId, TaskId};
 use coven_store::PermissionQuery;
 
 use super::Engine;
@@ -20,6 +21,8 @@ pub struct Arrival {
 pub enum Asker {
     Permission(PermissionId),
     QuestionSet(QuestionSetId),
+    /// It is blocked, or there to be reviewed.
+    Task(TaskId),
 }
 
 impl Engine {
@@ -37,6 +40,9 @@ impl Engine {
                 self.store.permissions(&query).await.is_ok_and(|pending| !pending.is_empty())
             }
             Asker::QuestionSet(id) => self.is_question_set_pending(id),
+            Asker::Task(id) => self.store.task(id).await.is_ok_and(|task| {
+                task.is_some_and(|task| matches!(task.state, TaskState::Blocked | TaskState::PendingMerge))
+            }),
         }
     }
 
@@ -49,6 +55,7 @@ impl Engine {
         };
         match session {
             Some(session) => format!("{} asks: {}", session.harness, session.title),
+            None if matches!(arrival.asker, Asker::Task(_)) => "A task waits for you".to_owned(),
             None => "An agent asks".to_owned(),
         }
     }

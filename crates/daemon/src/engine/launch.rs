@@ -10,12 +10,12 @@ use std::time::Duration;
 use coven_domain::harness::{Harness, Program};
 use coven_domain::session::{Channel, Launch, NotNow, ProcessIdentity, Session, SessionState};
 use coven_domain::text::{BadText, MAX_PROMPT_BYTES, Prompt, Title};
-use coven_domain::{RepoId, SessionId};
+use coven_domain::{AgentId, RepoId, SessionId, TaskId};
 use coven_holder::wire::{How, Request};
 use coven_holder::{Spec, Stage};
 use coven_host::{WorkDir, WorkDirError, clock, program, work_dir};
 use coven_store::{Change, Tx};
-use serde_json::Map;
+use serde_json::{Map, Value, json};
 use uuid::Uuid;
 
 use super::Engine;
@@ -44,6 +44,26 @@ pub struct NewSession {
     pub size: (Option<u16>, Option<u16>),
     /// For the acp channel: an earlier session whose agent is to go on with it.
     pub resume: Option<SessionId>,
+    /// A step of a task, which decides where it runs and by what command.
+    pub step: Option<StepLaunch>,
+}
+
+/// What is special about a session that works on a step of a task.
+#[derive(Debug, Clone)]
+pub struct StepLaunch {
+    pub agent: AgentId,
+    pub task: TaskId,
+    pub step: String,
+    pub folder: WorkDir,
+    /// The harness's command line, where it is not the one for terminals.
+    pub argv: Option<Vec<String>>,
+}
+
+impl StepLaunch {
+    pub(super) fn metadata(&self) -> Map<String, Value> {
+        let fields = json!({ "task_id": self.task, "agent_id": self.agent, "step": self.step });
+        fields.as_object().cloned().unwrap_or_default()
+    }
 }
 
 impl Engine {
@@ -56,9 +76,13 @@ impl Engine {
         }
         let prompt = Prompt::parse(&new.prompt)?;
         let title = new.title.as_deref().map(Title::parse).transpose()?;
-        let folder = self.work_dir(&new).await?;
+        let folder = match &new.step {
+            Some(step) => step.folder.clone(),
+            None => self.work_dir(&new).await?,
+        };
         let env = self.environment(new.env);
-        let launch = self.launch_plan(&new.harness, new.argv, &prompt, &env, new.size)?;
+        let call = new.step.as_ref().and_then(|step| step.argv.clone());
+        let launch = self.launch_plan(&new.harness, new.argv, call, &prompt, &env, new.size)?;
         if let Some(long) = launch.argv.iter().find(|arg| arg.len() > MAX_PROMPT_BYTES) {
             return Err(BadText::PromptTooLong { bytes: long.len() }.into());
         }
@@ -93,7 +117,7 @@ impl Engine {
             launching_at: (!new.is_detached).then_some(now),
             end_intent: None,
             launch,
-            metadata: Map::new(),
+            metadata: new.step.as_ref().map(StepLaunch::metadata).unwrap_or_default(),
         };
         let Some(holder) = holder else {
             let tx = self.store.begin().await?;
@@ -118,7 +142,20 @@ impl Engine {
 
     async fn record_created(&self, mut tx: Box<dyn Tx>, session: &Session) -> Result<(), EngineError> {
         tx.record(Change::SessionCreated(session.clone()), session.created_at).await?;
+        self.link_agent(&mut tx, session).await?;
         Ok(self.commit(tx).await?)
+    }
+
+    /// A step's agent knows its session from the first moment: whatever is launched later can be found again.
+    pub(super) async fn link_agent(&self, tx: &mut Box<dyn Tx>, session: &Session) -> Result<(), EngineError> {
+        let Some(id) = session.metadata.get("agent_id").and_then(Value::as_str).and_then(|id| id.parse().ok()) else {
+            return Ok(());
+        };
+        let Some(mut agent) = tx.agent(id).await? else { return Ok(()) };
+        agent.session = Some(session.id);
+        agent.output_file = Some(self.home.session_dir(session.id).to_string_lossy().into_owned());
+        agent.updated_at = session.created_at.not_before(agent.updated_at);
+        Ok(tx.record(Change::AgentWritten { agent, event: "launching" }, session.created_at).await?)
     }
 
     /// Launches a record that was made with `detach`.
@@ -301,6 +338,7 @@ impl Engine {
         &self,
         id: &Option<String>,
         argv: Option<Vec<String>>,
+        call: Option<Vec<String>>,
         prompt: &Prompt,
         env: &BTreeMap<String, String>,
         size: (Option<u16>, Option<u16>),
@@ -340,6 +378,9 @@ impl Engine {
                     let known: Vec<&str> = self.harnesses.iter().map(|harness| harness.id.as_str()).collect();
                     EngineError::UnknownHarness { id: id.chars().take(64).collect(), known: known.join(", ") }
                 })?;
+                if let Some(call) = call {
+                    return Ok(plan(call, String::new(), Some(harness)));
+                }
                 let (args, typed) = harness.terminal_args(prompt);
                 let mut argv = self.harness_program(harness, env).ok_or_else(|| {
                     let program = match &harness.program {
@@ -392,7 +433,8 @@ impl Engine {
         env.insert("COVEN_SESSION_ID".to_owned(), session.id.to_string());
         env.insert("COVEN_HOME".to_owned(), self.home.path().to_string_lossy().into_owned());
         // A session that belongs to no task must not inherit the one of whoever asked.
-        env.insert("COVEN_TASK_ID".to_owned(), String::new());
+        let task = session.metadata.get("task_id").and_then(Value::as_str).unwrap_or_default();
+        env.insert("COVEN_TASK_ID".to_owned(), task.to_owned());
         Spec {
             dir: self.home.session_dir(session.id),
             stage: match session.channel {

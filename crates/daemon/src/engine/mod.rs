@@ -20,6 +20,7 @@ pub mod repo;
 pub mod session;
 mod spawn;
 pub mod task;
+pub mod workflow;
 
 use std::collections::HashMap;
 use std::path::PathBuf;
@@ -55,6 +56,7 @@ pub struct Engine {
     pub agents: AgentSettings,
     asked: acp::Asked,
     question_sets: QuestionSets,
+    runs: workflow::Runs,
     conversations: Conversations,
     /// What newly waits for a human.
     arrivals: mpsc::Sender<Arrival>,
@@ -128,6 +130,7 @@ impl Engine {
             agents,
             asked: acp::Asked::default(),
             question_sets: QuestionSets::of(questions),
+            runs: workflow::Runs::default(),
             conversations,
             arrivals,
             hub,

@@ -2,14 +2,20 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::convert::Infallible;
+use std::path::Path;
+use std::sync::Arc;
 
+use coven_domain::lifecycle::Lifecycle as _;
 use coven_domain::task::{self, FieldChange, NotReady, Task, TaskEdit, TaskFact, TaskKind, TaskState};
+use coven_domain::workflow::{WorkflowFact, WorkflowState};
 use coven_domain::{TaskId, Timestamp};
 use coven_host::clock;
+use coven_host::git::top_of;
 use coven_store::{Change, TaskHistoryEntry, TaskPage, TaskQuery, Tx};
 use uuid::Uuid;
 
 use super::Engine;
+use super::workflow::{Stop, StopKind, with_git};
 use crate::error::EngineError;
 
 /// How many ids a message names.
@@ -32,6 +38,8 @@ pub struct TaskDraft {
     pub harness: Option<String>,
     pub workflow: Option<String>,
     pub base_branch: Option<String>,
+    /// A folder in the repository that it is about; left out: the home's.
+    pub repo: Option<String>,
     pub by: Option<String>,
 }
 
@@ -108,6 +116,13 @@ impl Engine {
             workflow: Some(draft.workflow),
         };
         task.edit(edit, now)?;
+        task.repo = match draft.repo {
+            Some(folder) => {
+                let top = with_git(move || top_of(Path::new(&folder))).await?;
+                Some(top.to_string_lossy().into_owned())
+            }
+            None => None,
+        };
         Ok((task, by))
     }
 
@@ -184,18 +199,78 @@ impl Engine {
         self.write_task(tx, task, "updated", changes, by, now).await
     }
 
+    /// No more work is needed: whoever is at it is ended, and its worktree is put away.
     pub async fn close_task(
-        &self,
+        self: &Arc<Self>,
         text: &str,
         reason: Option<String>,
         by: Option<String>,
     ) -> Result<Task, EngineError> {
+        let task = self.move_task(text, TaskFact::Closed, reason, by).await?;
+        self.tidy_worktree_later(task.id);
+        Ok(task)
+    }
+
+    /// Takes a task from whoever works on it, for somebody else.
+    pub async fn release_task(self: &Arc<Self>, text: &str, by: Option<String>) -> Result<Task, EngineError> {
+        self.move_task(text, TaskFact::Released, None, by).await
+    }
+
+    /// Takes a task from whoever works on it, for a human.
+    pub async fn block_task(
+        self: &Arc<Self>,
+        text: &str,
+        reason: Option<String>,
+        by: Option<String>,
+    ) -> Result<Task, EngineError> {
+        self.move_task(text, TaskFact::Blocked, reason, by).await
+    }
+
+    pub async fn unblock_task(self: &Arc<Self>, text: &str, by: Option<String>) -> Result<Task, EngineError> {
+        self.move_task(text, TaskFact::Unblocked, None, by).await
+    }
+
+    /// A move that somebody asks for. A run of the task ends first, with its process.
+    async fn move_task(
+        self: &Arc<Self>,
+        text: &str,
+        fact: TaskFact,
+        reason: Option<String>,
+        by: Option<String>,
+    ) -> Result<Task, EngineError> {
         let (by, id) = (checked_by(by)?, self.find_task(text).await?);
+        let task = self.known_task(id).await?;
+        task.state.after(fact)?;
+        let kind = match fact {
+            TaskFact::Closed => Some(StopKind::Close(reason.clone())),
+            TaskFact::Released => Some(StopKind::Release),
+            TaskFact::Blocked => Some(StopKind::Block(reason.clone())),
+            _ => None,
+        };
+        let run = self.latest_workflow(id).await?.filter(|_| task.state == TaskState::InProgress);
+        if let (Some(kind), Some(run)) = (kind, run) {
+            self.stop_run(run.id, Stop { kind, by }).await?;
+            return self.known_task(id).await;
+        }
         let now = clock::now();
         let mut tx = self.store.begin().await?;
         let mut task = live_task(&mut tx, id).await?;
-        let changes = task.apply(TaskFact::Closed, reason.as_deref(), now)?;
-        self.write_task(tx, task, "closed", changes, by, now).await
+        let changes = task.apply(fact, reason.as_deref(), now)?;
+        let event = match fact {
+            TaskFact::Closed => "closed",
+            TaskFact::Released => "released",
+            TaskFact::Blocked => "blocked",
+            _ => "unblocked",
+        };
+        // A run that was stopped and can be gone on with is over once its task is.
+        if fact == TaskFact::Closed
+            && let Some(mut run) = tx.latest_workflow(id).await?
+            && run.state == WorkflowState::Blocked
+        {
+            run.apply(WorkflowFact::Cancelled, Some("its task was closed".to_owned()), now)?;
+            tx.record(Change::WorkflowWritten { workflow: run, event: "cancelled" }, now).await?;
+        }
+        self.write_task(tx, task, event, changes, by, now).await
     }
 
     /// The row, its history and its event; what changes nothing writes nothing.
@@ -257,7 +332,7 @@ impl Engine {
     }
 }
 
-async fn live_task(tx: &mut Box<dyn Tx>, id: TaskId) -> Result<Task, EngineError> {
+pub(super) async fn live_task(tx: &mut Box<dyn Tx>, id: TaskId) -> Result<Task, EngineError> {
     let task = tx.task(id).await?.filter(|task| task.deleted_at.is_none());
     task.ok_or_else(|| EngineError::TaskNotFound(id.to_string()))
 }
@@ -305,7 +380,7 @@ async fn check_links(tx: &mut Box<dyn Tx>, known: &BTreeMap<TaskId, Task>, task:
 }
 
 /// Who does it: a word for the history.
-fn checked_by(by: Option<String>) -> Result<String, EngineError> {
+pub(super) fn checked_by(by: Option<String>) -> Result<String, EngineError> {
     let by = by.unwrap_or_else(|| "user".to_owned());
     match by.is_empty() || by.chars().count() > MAX_BY_CHARS || by.contains(char::is_control) {
         true => Err(EngineError::Invalid(format!("by: at most {MAX_BY_CHARS} plain characters"))),

@@ -5,3 +5,4 @@ pub mod notify;
 pub mod question_sets;
 pub mod recovery;
 pub mod retention;
+pub mod scheduler;

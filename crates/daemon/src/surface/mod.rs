@@ -12,6 +12,7 @@ pub mod repo;
 pub mod rest;
 pub mod sse;
 pub mod task;
+pub mod workflow;
 
 use std::sync::Arc;
 
@@ -84,6 +85,19 @@ fn documented() -> OpenApiRouter<App> {
         .routes(routes!(task::show, task::edit, task::delete))
         .routes(routes!(task::close))
         .routes(routes!(task::history))
+        .routes(routes!(workflow::start))
+        .routes(routes!(workflow::release))
+        .routes(routes!(workflow::block))
+        .routes(routes!(workflow::unblock))
+        .routes(routes!(workflow::approve))
+        .routes(routes!(workflow::reject))
+        .routes(routes!(workflow::diff))
+        .routes(routes!(workflow::list))
+        .routes(routes!(workflow::show))
+        .routes(routes!(workflow::cancel))
+        .routes(routes!(workflow::retry))
+        .routes(routes!(workflow::agents))
+        .routes(routes!(workflow::agent))
         .routes(routes!(repo::list, repo::add))
         .routes(routes!(repo::show, repo::remove))
         .routes(routes!(agent::list, agent::create))

@@ -149,6 +149,7 @@ pub async fn create_session(
         is_detached: request.detach.unwrap_or(false),
         env: request.env,
         size: (request.rows, request.cols),
+        step: None,
     };
     let session = app.engine.create_session(new).await?;
     Ok((StatusCode::CREATED, Json(SessionRecord::from(&session))))

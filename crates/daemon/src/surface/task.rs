@@ -57,6 +57,7 @@ fn draft(request: CreateTaskRequest) -> Answer<TaskDraft> {
         harness: request.harness,
         workflow: request.workflow,
         base_branch: request.base_branch,
+        repo: request.repo,
         by: request.by,
     })
 }
@@ -94,7 +95,8 @@ pub async fn list(State(app): State<App>, Params(query): Params<ListTasksQuery>)
 #[utoipa::path(get, path = "/api/v1/tasks/{id}", params(("id" = String, Path)), responses((status = 200, body = TaskDetail), (status = 404, body = ErrorBody)))]
 pub async fn show(State(app): State<App>, Id(id): Id) -> Answer<Json<TaskDetail>> {
     let (task, readiness) = app.engine.task(&id).await?;
-    Ok(Json(TaskDetail::new(&task, readiness)))
+    let run = app.engine.latest_workflow(task.id).await?;
+    Ok(Json(TaskDetail::new(&task, readiness, run.as_ref())))
 }
 
 /// Changes what is given and leaves the rest.
@@ -164,6 +166,6 @@ fn kind(word: &str) -> Answer<coven_domain::task::TaskKind> {
     word.parse().map_err(|_| invalid("type: task, bug, feature or epic"))
 }
 
-fn words<T>(list: Option<&str>, read: impl Fn(&str) -> Answer<T>) -> Answer<Vec<T>> {
+pub(super) fn words<T>(list: Option<&str>, read: impl Fn(&str) -> Answer<T>) -> Answer<Vec<T>> {
     list.unwrap_or_default().split(',').map(str::trim).filter(|word| !word.is_empty()).map(read).collect()
 }

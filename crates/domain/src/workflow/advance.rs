@@ -117,7 +117,6 @@ impl Definition {
         let (is_success, error) = (result.success, result.error.clone());
         progress.previous = Some(step.name.clone());
         progress.results.insert(step.name.clone(), result);
-        progress.step_since = None;
         let why = || format!("{}: {}", step.name, error.clone().unwrap_or_else(|| "failed".to_owned()));
         match (is_success, step.on_fail) {
             (true, _) if step.exits_loop && progress.at.len() > 1 => {

@@ -44,9 +44,6 @@ pub struct Progress {
     pub previous: Option<String>,
     /// Since when it runs: a retry begins anew.
     pub since: Timestamp,
-    /// Since when the step runs.
-    #[serde(default)]
-    pub step_since: Option<Timestamp>,
     /// Who said that it may be merged, and when: the place in the queue.
     #[serde(default)]
     pub approval: Option<Approval>,
@@ -99,7 +96,6 @@ impl Progress {
             results: BTreeMap::new(),
             previous: None,
             since: now,
-            step_since: None,
             approval: None,
         }
     }
@@ -136,7 +132,6 @@ impl Workflow {
         self.ended_at = is_over.then_some(now);
         if fact == WorkflowFact::Retried {
             self.progress.since = now;
-            self.progress.step_since = None;
             self.progress.approval = None;
         }
         Ok(())

@@ -11,6 +11,7 @@ mod tool;
 mod turn;
 mod utf8;
 
+pub use answer::Answer;
 pub use cancel::Cancel;
 pub use tool::{PrintHarness, ToolError, choose, wanted_tool};
 pub use turn::{TurnDone, TurnError, TurnSpec, TurnStatus, Usage, run_turn};

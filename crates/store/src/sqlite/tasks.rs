@@ -143,15 +143,19 @@ pub(super) fn dependencies(connection: &Connection, id: TaskId) -> Result<Vec<(T
     Ok(found)
 }
 
-/// The first in the order that they are given out, whose last run nobody cancelled.
-pub(super) fn next_ready(connection: &Connection) -> Result<Option<Task>, StoreError> {
+/// The first in the order that they are given out, whose runs nobody cancelled.
+pub(super) fn ready(connection: &Connection, limit: usize) -> Result<Vec<Task>, StoreError> {
     let mut statement = connection.prepare_cached(&format!(
         "SELECT {COLUMNS} FROM tasks WHERE {READY} AND NOT EXISTS (
             SELECT 1 FROM workflows WHERE workflows.task_id = tasks.id AND workflows.state = 'cancelled')
-         ORDER BY priority, created_at, rowid LIMIT 1"
+         ORDER BY priority, created_at, rowid LIMIT ?1"
     ))?;
-    let mut rows = statement.query([])?;
-    rows.next()?.map(from_row).transpose()
+    let mut rows = statement.query([count(limit)])?;
+    let mut tasks = Vec::new();
+    while let Some(row) = rows.next()? {
+        tasks.push(from_row(row)?);
+    }
+    Ok(tasks)
 }
 
 pub(super) fn in_progress(connection: &Connection) -> Result<u64, StoreError> {

@@ -177,8 +177,8 @@ impl Tx for SqliteTx {
         tasks::dependencies(self.connection()?, id)
     }
 
-    async fn next_ready_task(&mut self) -> Result<Option<Task>, StoreError> {
-        tasks::next_ready(self.connection()?)
+    async fn ready_tasks(&mut self, limit: usize) -> Result<Vec<Task>, StoreError> {
+        tasks::ready(self.connection()?, limit)
     }
 
     async fn tasks_in_progress(&mut self) -> Result<u64, StoreError> {

@@ -11,10 +11,10 @@ use coven_domain::session::{Channel, Launch, Session, SessionState};
 use coven_domain::text::{MAX_ACP_PROMPT_BYTES, Title};
 use coven_host::{WorkDir, clock};
 use coven_store::{Change, Progress};
-use serde_json::{Map, json};
+use serde_json::json;
 
 use super::super::Engine;
-use super::super::launch::NewSession;
+use super::super::launch::{NewSession, StepLaunch};
 use super::outbox::placed;
 use super::settle::write_step;
 use super::{must_speak_acp, new_step};
@@ -37,12 +37,15 @@ impl Engine {
         let earlier = self.earlier(new.resume).await?;
         let harness = self.agent_harness(&new, earlier.as_ref().map(|(session, _)| session))?;
         let repo = self.agent_repo(&new, earlier.as_ref().map(|(session, _)| session)).await?;
-        let folder = WorkDir::inside(Path::new(&repo.path), new.cwd.as_deref().unwrap_or(Path::new(&repo.path)))?;
+        let folder = match &new.step {
+            Some(step) => step.folder.clone(),
+            None => WorkDir::inside(Path::new(&repo.path), new.cwd.as_deref().unwrap_or(Path::new(&repo.path)))?,
+        };
         let env = self.environment(new.env);
         let argv = self.acp_argv(&harness, &env, &folder.root).await?;
         let (id, holder) = self.next_holder().await;
         let now = clock::now();
-        let mut metadata = Map::new();
+        let mut metadata = new.step.as_ref().map(StepLaunch::metadata).unwrap_or_default();
         if let Some((earlier, _)) = &earlier {
             metadata.insert("resumed_from".to_owned(), json!(earlier.id));
         }
@@ -110,6 +113,7 @@ impl Engine {
             return Err(EngineError::RepoNotFound(repo));
         }
         tx.record(Change::SessionCreated(session.clone()), now).await?;
+        self.link_agent(&mut tx, session).await?;
         write_step(&mut tx, id, step, &[], now).await?;
         let (lines, written_to) = placed(&step.lines, 0);
         let state = serde_json::to_string(machine.state()).expect("a state has text keys only");

@@ -1,0 +1,200 @@
+//! `coven workflow`: the steps that tasks go through.
+
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use clap::Subcommand;
+use coven_api::ClientError;
+use coven_api::task::TaskMoveRequest;
+use coven_api::workflow::{StartTaskResponse, WorkflowDetail, WorkflowListResponse, WorkflowRecord};
+use coven_domain::workflow::{BUILT_IN, Definition, Problem};
+use coven_host::clock;
+use coven_host::home::Home;
+use serde_json::json;
+
+use super::{print_json, task_text, workflow_text};
+use crate::command_line::Place;
+use crate::failure::Failure;
+use crate::link::{Link, block_on};
+use crate::{output, route, wording};
+
+/// Shows how tasks go through their workflows, and checks workflow files
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:
+  coven workflow list --status running
+  coven workflow show 1a2b            by its id or its task's
+  coven workflow cancel 1a2b          ends its process too
+  coven workflow retry 1a2b           repeats the step that failed
+  coven workflow lint                 every file in the home's folder grimoires
+  coven workflow lint ./careful.yaml
+
+A file NAME.yaml in grimoires/ is the workflow NAME; `implement` is built in: an agent, then a merge with review.
+docs/workflows.md has the format.")]
+pub struct Args {
+    #[command(subcommand)]
+    verb: Verb,
+}
+
+#[derive(Debug, Subcommand)]
+enum Verb {
+    /// Lists runs, newest first
+    List {
+        /// Only these: running, blocked, pending_merge, completed, failed, cancelled
+        #[arg(long, value_name = "STATUS")]
+        status: Option<String>,
+        /// Only those of this task
+        #[arg(long, value_name = "ID")]
+        task: Option<String>,
+        /// At most so many
+        #[arg(long, value_name = "N", default_value_t = 100)]
+        limit: usize,
+        /// Print the records
+        #[arg(long)]
+        json: bool,
+    },
+    /// Shows a run with its steps, by its id or its task's
+    Show {
+        #[arg(value_name = "ID")]
+        id: String,
+        /// Print the record
+        #[arg(long)]
+        json: bool,
+    },
+    /// Ends a run and its process; the task can be begun again
+    Cancel {
+        #[arg(value_name = "ID")]
+        id: String,
+        /// Print the record
+        #[arg(long)]
+        json: bool,
+    },
+    /// Repeats the step that failed or blocked a run
+    Retry {
+        #[arg(value_name = "ID")]
+        id: String,
+        /// Print what was written
+        #[arg(long)]
+        json: bool,
+    },
+    /// Tells what is wrong with workflow files, with line numbers
+    Lint {
+        /// Names of workflows, or files [default: all in the home's folder grimoires]
+        #[arg(value_name = "FILE")]
+        files: Vec<PathBuf>,
+        /// Print what was found as JSON
+        #[arg(long)]
+        json: bool,
+    },
+}
+
+pub fn run(args: Args, place: &Place) -> Result<ExitCode, Failure> {
+    let home = place.home()?;
+    let request = TaskMoveRequest { reason: None, by: super::task::by_session() };
+    match args.verb {
+        Verb::Lint { files, json } => lint(&home, files, json),
+        Verb::List { status, task, limit, json } => block_on(async {
+            let query = route::query(&[("status", status), ("task", task), ("limit", Some(limit.to_string()))]);
+            let path = format!("/api/v1/workflows{query}");
+            let mut link = Link::open(&home).await?;
+            if json {
+                return link.print_json(&path).await.map(|()| ExitCode::SUCCESS);
+            }
+            let found: WorkflowListResponse = link.get(&path).await?;
+            let width = output::terminal_size().map(|(_, cols)| usize::from(cols));
+            output::bytes(workflow_text::table(&found.workflows, clock::now()).text(width).as_bytes())?;
+            Ok(ExitCode::SUCCESS)
+        }),
+        Verb::Show { id, json } => block_on(async {
+            let mut link = Link::open(&home).await?;
+            if json {
+                return link.print_json(&route::workflow(&id, "")).await.map(|()| ExitCode::SUCCESS);
+            }
+            let found: WorkflowDetail = link.get(&route::workflow(&id, "")).await?;
+            output::bytes(workflow_text::page(&found, clock::now()).as_bytes())?;
+            Ok(ExitCode::SUCCESS)
+        }),
+        Verb::Cancel { id, json } => block_on(async {
+            let mut link = Link::open(&home).await?;
+            let ended: WorkflowRecord = link.post(&route::workflow(&id, "/cancel"), &request).await?;
+            match json {
+                true => print_json(&serde_json::to_vec(&ended).map_err(ClientError::from)?)?,
+                false => output::line(format_args!("cancelled: {} {}", wording::short_id(&ended.id), ended.name))?,
+            }
+            Ok(ExitCode::SUCCESS)
+        }),
+        Verb::Retry { id, json } => block_on(async {
+            let mut link = Link::open(&home).await?;
+            let begun: StartTaskResponse = link.post(&route::workflow(&id, "/retry"), &request).await?;
+            match json {
+                true => print_json(&serde_json::to_vec(&begun).map_err(ClientError::from)?)?,
+                false => {
+                    let step = begun.workflow.step_name.as_deref().unwrap_or("its step");
+                    output::line(format_args!("goes on at {step}: {}", task_text::line(&begun.task)))?;
+                }
+            }
+            Ok(ExitCode::SUCCESS)
+        }),
+    }
+}
+
+/// Needs no daemon: a file is a file.
+fn lint(home: &Home, named: Vec<PathBuf>, as_json: bool) -> Result<ExitCode, Failure> {
+    let files = match named.is_empty() {
+        true => all_of(home),
+        false => named.into_iter().map(|name| file_of(home, name)).collect(),
+    };
+    let mut found: Vec<(PathBuf, Result<Definition, Vec<Problem>>)> = Vec::new();
+    for file in files {
+        let name = file.file_stem().unwrap_or_default().to_string_lossy().into_owned();
+        let read = match std::fs::read_to_string(&file) {
+            Ok(text) => Definition::parse(&name, &text),
+            Err(_) if file.as_os_str() == BUILT_IN.0 => Ok(Definition::built_in()),
+            Err(error) => Err(vec![Problem { line: 0, text: format!("cannot be read: {error}") }]),
+        };
+        found.push((file, read));
+    }
+    let is_sound = found.iter().all(|(_, read)| read.is_ok());
+    if as_json {
+        let report: Vec<serde_json::Value> = found.iter().map(|(file, read)| report(file, read)).collect();
+        print_json(&serde_json::to_vec(&report).map_err(ClientError::from)?)?;
+    } else if found.is_empty() {
+        let folder = home.path().join("grimoires");
+        output::line(format_args!("there are no workflow files in {}; `implement` is built in", folder.display()))?;
+    } else {
+        for (file, read) in &found {
+            match read {
+                Ok(read) => output::line(format_args!("{}: sound, {} steps", file.display(), read.flat().len()))?,
+                Err(problems) => {
+                    for problem in problems {
+                        let place = if problem.line == 0 { String::new() } else { format!(":{}", problem.line) };
+                        output::line(format_args!("{}{place}: {}", file.display(), problem.text))?;
+                    }
+                }
+            }
+        }
+    }
+    Ok(if is_sound { ExitCode::SUCCESS } else { ExitCode::from(1) })
+}
+
+fn report(file: &Path, read: &Result<Definition, Vec<Problem>>) -> serde_json::Value {
+    let problems = read.as_ref().err().map(Vec::as_slice).unwrap_or_default();
+    let problems: Vec<_> = problems.iter().map(|it| json!({ "line": it.line, "text": it.text })).collect();
+    json!({ "file": file.to_string_lossy(), "sound": read.is_ok(), "problems": problems })
+}
+
+fn all_of(home: &Home) -> Vec<PathBuf> {
+    let entries = std::fs::read_dir(home.path().join("grimoires"));
+    let mut files: Vec<PathBuf> = entries.into_iter().flatten().flatten().map(|entry| entry.path()).collect();
+    files.retain(|file| file.extension().is_some_and(|ending| ending == "yaml" || ending == "yml"));
+    files.sort();
+    files
+}
+
+/// A file that is there, else the workflow of that name.
+fn file_of(home: &Home, named: PathBuf) -> PathBuf {
+    if named.exists() {
+        return named;
+    }
+    let known = ["yaml", "yml"].map(|ending| home.path().join("grimoires").join(&named).with_extension(ending));
+    known.into_iter().find(|file| file.exists()).unwrap_or(named)
+}

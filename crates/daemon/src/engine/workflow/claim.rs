@@ -1,0 +1,182 @@
+//! Claiming a task: the task, its agent and its run change together or not at all.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use coven_domain::agent::Agent;
+use coven_domain::task::{Claim, FieldChange, Task, TaskFact};
+use coven_domain::workflow::{Definition, Next, StepKind, Workflow, WorkflowFact};
+use coven_domain::{AgentId, TaskId, Timestamp, WorkflowId};
+use coven_host::clock;
+use coven_store::{Change, Tx};
+use uuid::Uuid;
+
+use super::{branch_of, with_git};
+use crate::engine::Engine;
+use crate::engine::task::{checked_by, live_task};
+use crate::error::EngineError;
+use crate::fault;
+
+/// What is known before the transaction: from git and from files.
+#[derive(Debug, Clone)]
+pub struct Plan {
+    pub definition: Definition,
+    pub text: String,
+    /// The branch that the work begins from, and its commit.
+    pub base: (String, String),
+    pub worktree: String,
+    pub branch: String,
+    /// How long a claim lives without a sign of life.
+    pub lease: Duration,
+    /// Tasks that are worked on at once.
+    pub limit: u64,
+    pub by: String,
+}
+
+/// What was written.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Claimed {
+    pub task: Task,
+    pub agent: Agent,
+    pub workflow: Workflow,
+}
+
+/// Task, agent and run in one transaction, which the caller commits.
+pub async fn claim(tx: &mut Box<dyn Tx>, id: TaskId, plan: &Plan, now: Timestamp) -> Result<Claimed, EngineError> {
+    let task = live_task(tx, id).await?;
+    let workflow = Workflow::new(
+        WorkflowId::from_uuid(Uuid::new_v4()),
+        id,
+        &plan.definition.name,
+        &plan.text,
+        now.not_before(task.created_at),
+    );
+    begin(tx, task, workflow, "started", Vec::new(), plan, now).await
+}
+
+/// A run that failed or was blocked goes on at the step that it stopped at.
+async fn claim_again(
+    tx: &mut Box<dyn Tx>,
+    id: WorkflowId,
+    plan: &Plan,
+    now: Timestamp,
+) -> Result<Claimed, EngineError> {
+    let workflow = tx.workflow(id).await?.ok_or_else(|| EngineError::WorkflowNotFound(id.to_string()))?;
+    let mut retried = workflow.clone();
+    retried.apply(WorkflowFact::Retried, None, now)?;
+    let mut task = live_task(tx, workflow.task).await?;
+    if tx.latest_workflow(task.id).await?.is_some_and(|latest| latest.id != id) {
+        return Err(EngineError::Invalid(format!("the task has a newer run; retry that one: {id}")));
+    }
+    // A retry is what unblocks it.
+    let changes = match task.state {
+        coven_domain::task::TaskState::Blocked => task.apply(TaskFact::Unblocked, None, now)?,
+        _ => Vec::new(),
+    };
+    begin(tx, task, retried, "retried", changes, plan, now).await
+}
+
+async fn begin(
+    tx: &mut Box<dyn Tx>,
+    mut task: Task,
+    mut workflow: Workflow,
+    event: &'static str,
+    mut changes: Vec<FieldChange>,
+    plan: &Plan,
+    now: Timestamp,
+) -> Result<Claimed, EngineError> {
+    let dependencies = tx.task_dependencies(task.id).await?;
+    task.readiness(&dependencies).map_err(|why| EngineError::TaskNotReady { id: task.id, why })?;
+    let active = tx.tasks_in_progress().await?;
+    if active >= plan.limit {
+        return Err(EngineError::TooManyTasks { active, limit: plan.limit });
+    }
+    let first = match plan.definition.next(&mut workflow.progress.clone(), &task, &plan.worktree, &plan.branch) {
+        Next::Run(step) => Some(step.name.clone()),
+        Next::Merge(_) | Next::Done | Next::Blocked(_) | Next::Failed(_) => None,
+    };
+    let mut agent = Agent::new(
+        AgentId::from_uuid(Uuid::new_v4()),
+        task.id,
+        workflow.id,
+        first.as_deref(),
+        now.not_before(workflow.created_at),
+    );
+    (agent.worktree, agent.branch) = (Some(plan.worktree.clone()), Some(plan.branch.clone()));
+    let claim = Claim { by: agent.id.to_string(), until: now.after(plan.lease) };
+    changes.extend(task.claimed(claim, plan.base.clone(), now)?);
+    workflow.agent = Some(agent.id);
+    let by = plan.by.clone();
+    tx.record(Change::TaskWritten { task: task.clone(), event: "claimed", changes, by }, now).await?;
+    tx.record(Change::AgentWritten { agent: agent.clone(), event: "starting" }, now).await?;
+    tx.record(Change::WorkflowWritten { workflow: workflow.clone(), event }, now).await?;
+    Ok(Claimed { task, agent, workflow })
+}
+
+impl Engine {
+    /// Claims a task and sets its run going.
+    pub async fn start_task(self: &Arc<Self>, text: &str, by: Option<String>) -> Result<Claimed, EngineError> {
+        let (by, id) = (checked_by(by)?, self.find_task(text).await?);
+        let task = self.known_task(id).await?;
+        // Asked again inside the transaction; here it spares the work that comes before.
+        let ready = task.readiness(&self.store.task_dependencies(id).await?);
+        ready.map_err(|why| EngineError::TaskNotReady { id, why })?;
+        let (definition, text) = self.definition(task.workflow.as_deref()).await?;
+        let plan = self.plan(&task, definition, text, by).await?;
+        let now = clock::now();
+        let mut tx = self.store.begin().await?;
+        let claimed = claim(&mut tx, id, &plan, now).await?;
+        fault::point("before_claim");
+        self.commit(tx).await?;
+        fault::point("after_claim");
+        self.drive(claimed.workflow.id);
+        Ok(claimed)
+    }
+
+    /// Repeats the step that failed, by the definition that the run began with.
+    pub async fn retry_workflow(self: &Arc<Self>, text: &str, by: Option<String>) -> Result<Claimed, EngineError> {
+        let by = checked_by(by)?;
+        let workflow = self.find_workflow(text).await?;
+        // Told before git is asked for anything.
+        workflow.clone().apply(WorkflowFact::Retried, None, clock::now())?;
+        let task = self.known_task(workflow.task).await?;
+        let definition = workflow.parsed().map_err(EngineError::Invalid)?;
+        let plan = self.plan(&task, definition, workflow.definition.clone(), by).await?;
+        let now = clock::now();
+        let mut tx = self.store.begin().await?;
+        let claimed = claim_again(&mut tx, workflow.id, &plan, now).await?;
+        self.commit(tx).await?;
+        self.drive(claimed.workflow.id);
+        Ok(claimed)
+    }
+
+    /// Everything that can be wrong before a task is claimed is told now.
+    async fn plan(&self, task: &Task, definition: Definition, text: String, by: String) -> Result<Plan, EngineError> {
+        for (_, step) in definition.flat() {
+            if let StepKind::Agent { harness, .. } = &step.kind {
+                self.step_harness(harness.as_deref(), task)?;
+            }
+        }
+        let worktree = self.worktree_of(task).await?;
+        let folder = worktree.folder.to_string_lossy().into_owned();
+        // Work that is there goes on from where it began.
+        let recorded = task.base_branch.clone().zip(task.base_commit.clone()).filter(|_| worktree.exists());
+        let base = match recorded {
+            Some(recorded) => recorded,
+            None => {
+                let named = task.base_branch.clone();
+                with_git(move || worktree.repository.base(named.as_deref())).await?
+            }
+        };
+        Ok(Plan {
+            definition,
+            text,
+            base,
+            worktree: folder,
+            branch: branch_of(task.id),
+            lease: self.config.store.lease(),
+            limit: u64::from(self.config.scheduler.max_concurrent_agents),
+            by,
+        })
+    }
+}

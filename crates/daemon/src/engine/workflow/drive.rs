@@ -1,0 +1,355 @@
+//! Whoever drives a run: begins its steps, waits for their ends, keeps its claim alive, and stops it when somebody says so.
+
+use std::sync::{Arc, PoisonError};
+use std::time::Duration;
+
+use coven_domain::agent::{Agent, AgentFact, AgentState};
+use coven_domain::session::{Channel, Session};
+use coven_domain::task::TaskState;
+use coven_domain::workflow::{Definition, Next, Step, StepResult, WorkflowState};
+use coven_domain::{SessionId, TaskId, Timestamp, WorkflowId};
+use coven_host::clock;
+use coven_store::Change;
+use tokio::sync::watch;
+
+use super::ending::{After, SYSTEM};
+use super::launch::NotLaunched;
+use super::{Stop, with_git};
+use crate::engine::Engine;
+use crate::error::EngineError;
+
+const TRY_AGAIN: Duration = Duration::from_secs(1);
+const CANNOT_GO_ON: &str = "a workflow cannot go on; it is tried again";
+
+/// Why a wait for a step is over.
+enum Waited {
+    Ended(Session),
+    Stop(Stop),
+    /// The step's time is up, or the whole run's.
+    TimedOut {
+        is_whole: bool,
+        limit: Duration,
+    },
+    DaemonStops,
+}
+
+impl Engine {
+    /// Sees to it that a run goes on; one that is driven already is left alone.
+    pub(crate) fn drive(self: &Arc<Self>, id: WorkflowId) {
+        let stop = {
+            let mut drives = self.runs.drives.lock().unwrap_or_else(PoisonError::into_inner);
+            if drives.contains_key(&id) {
+                return;
+            }
+            let sender = watch::Sender::new(None);
+            let stop = sender.subscribe();
+            drives.insert(id, sender);
+            stop
+        };
+        let engine = self.clone();
+        // Ends with the run, or with the daemon: the next one takes it up.
+        self.background.spawn(async move {
+            engine.drive_to_end(id, stop).await;
+        });
+    }
+
+    pub(crate) fn is_driven(&self, id: WorkflowId) -> bool {
+        self.runs.drives.lock().unwrap_or_else(PoisonError::into_inner).contains_key(&id)
+    }
+
+    async fn drive_to_end(self: &Arc<Self>, id: WorkflowId, mut stop: watch::Receiver<Option<Stop>>) {
+        loop {
+            match self.drive_on(id, &mut stop).await {
+                Ok(true) => self.forget_problem(CANNOT_GO_ON),
+                Ok(false) => break,
+                Err(error) => {
+                    tracing::error!(workflow = %id, %error, "a run cannot go on; it is tried again");
+                    self.report_problem(CANNOT_GO_ON);
+                    tokio::select! {
+                        () = tokio::time::sleep(TRY_AGAIN) => {}
+                        () = self.stopped() => break,
+                    }
+                }
+            }
+        }
+        self.runs.drives.lock().unwrap_or_else(PoisonError::into_inner).remove(&id);
+    }
+
+    /// One step further; false once there is nothing more to do here.
+    async fn drive_on(
+        self: &Arc<Self>,
+        id: WorkflowId,
+        stop: &mut watch::Receiver<Option<Stop>>,
+    ) -> Result<bool, EngineError> {
+        let Some(workflow) = self.store.workflow(id).await? else { return Ok(false) };
+        if workflow.state != WorkflowState::Running || self.is_stopping() {
+            return Ok(false);
+        }
+        let task = self.known_task(workflow.task).await?;
+        let agent = match workflow.agent {
+            Some(agent) => {
+                self.store.agents(coven_store::AgentQuery::Workflow(id)).await?.into_iter().find(|it| it.id == agent)
+            }
+            None => None,
+        };
+        let Some(agent) = agent.filter(|agent| !agent.is_over()) else {
+            let after = self.next_step(id).await?;
+            return Ok(self.follow_up(after, task.id));
+        };
+        let definition = match workflow.parsed() {
+            Ok(definition) => definition,
+            Err(problem) => {
+                self.fail_run(id, Some(agent.id), AgentFact::Failed, problem).await?;
+                return Ok(false);
+            }
+        };
+        let asked = stop.borrow_and_update().clone();
+        if let Some(asked) = asked {
+            self.end_process(&agent).await?;
+            self.write_stop(id, &asked).await?;
+            return Ok(false);
+        }
+        // What is skipped or entered on the way is worked out again whenever it is needed, and comes out the same.
+        let mut here = workflow.clone();
+        let (folder, branch) = (self.worktree_dir(task.id), super::branch_of(task.id));
+        let next = definition.next(&mut here.progress, &task, &folder.to_string_lossy(), &branch);
+        let Next::Run(step) = next else {
+            // Nothing to run from the first: what was claimed for it never runs.
+            let after = self.skip_agent(id, agent.id).await?;
+            return Ok(self.follow_up(after, task.id));
+        };
+        if agent.session.is_none() {
+            return match self.launch_step(&here, &definition, step, &task, &agent).await {
+                Ok(()) => Ok(true),
+                Err(NotLaunched::Daemon(error)) => Err(error),
+                Err(NotLaunched::Step(why)) => {
+                    let result = StepResult { error: Some(why), ..StepResult::default() };
+                    self.keep_place(id, &here.progress).await?;
+                    let after = self.end_step(id, agent.id, AgentFact::Failed, result).await?;
+                    Ok(self.follow_up(after, task.id))
+                }
+            };
+        }
+        self.keep_place(id, &here.progress).await?;
+        let waited = self.wait_for_step(&workflow.progress.since, &definition, step, &agent, task.id, stop).await?;
+        let after = match waited {
+            Waited::DaemonStops => return Ok(false),
+            Waited::Stop(asked) => {
+                self.end_process(&agent).await?;
+                self.write_stop(id, &asked).await?;
+                return Ok(false);
+            }
+            Waited::TimedOut { is_whole, limit } => {
+                self.end_process(&agent).await?;
+                let why = format!("timed out after {}", spelled(limit));
+                if is_whole {
+                    self.fail_run(id, Some(agent.id), AgentFact::Killed, format!("the workflow {why}")).await?
+                } else {
+                    let mut result = match agent.session {
+                        Some(session) => self.step_result(step, &task, &agent, &self.session(session).await?).await,
+                        None => StepResult::default(),
+                    };
+                    (result.success, result.error) = (false, Some(why));
+                    self.end_step(id, agent.id, AgentFact::Killed, result).await?
+                }
+            }
+            Waited::Ended(session) => {
+                if agent.state == AgentState::Starting {
+                    self.write_agent_started(&agent, &session).await?;
+                }
+                let result = self.step_result(step, &task, &agent, &session).await;
+                let fact = match (result.success, session.state) {
+                    (true, _) => AgentFact::Succeeded,
+                    (false, coven_domain::session::SessionState::Killed) => AgentFact::Killed,
+                    (false, _) => AgentFact::Failed,
+                };
+                let leads_to_merge = {
+                    let mut progress = here.progress.clone();
+                    let end = definition.ended(&mut progress, result.clone());
+                    end == coven_domain::workflow::StepEnd::GoOn
+                        && matches!(
+                            definition.next(&mut progress, &task, &folder.to_string_lossy(), &branch),
+                            Next::Merge(_)
+                        )
+                };
+                if leads_to_merge && let Err(why) = self.commit_rest(task.id).await? {
+                    self.fail_run(id, Some(agent.id), fact, why).await?
+                } else {
+                    self.end_step(id, agent.id, fact, result).await?
+                }
+            }
+        };
+        Ok(self.follow_up(after, task.id))
+    }
+
+    fn follow_up(self: &Arc<Self>, after: After, task: TaskId) -> bool {
+        match after {
+            After::GoOn => true,
+            After::Over => {
+                self.tidy_worktree_later(task);
+                false
+            }
+            After::Merge => {
+                self.merge_later(task);
+                false
+            }
+        }
+    }
+
+    /// Loops that were entered and steps that were skipped stay so.
+    async fn keep_place(&self, id: WorkflowId, progress: &coven_domain::workflow::Progress) -> Result<(), EngineError> {
+        let mut tx = self.store.begin().await?;
+        let Some(mut workflow) = tx.workflow(id).await? else { return Ok(()) };
+        if workflow.state != WorkflowState::Running || workflow.progress == *progress {
+            return Ok(());
+        }
+        workflow.progress = progress.clone();
+        let now = clock::now();
+        workflow.updated_at = now.not_before(workflow.updated_at);
+        tx.record(Change::WorkflowWritten { workflow, event: "step.started" }, now).await?;
+        Ok(self.commit(tx).await?)
+    }
+
+    /// What the step left uncommitted belongs to what is reviewed.
+    async fn commit_rest(&self, task: TaskId) -> Result<Result<(), String>, EngineError> {
+        let task = self.known_task(task).await?;
+        let worktree = self.worktree_of(&task).await?;
+        if !worktree.exists() {
+            return Ok(Err("its worktree is gone".to_owned()));
+        }
+        let message = super::merge::message(&task);
+        match with_git(move || worktree.commit_rest(&message)).await {
+            Ok(_) => Ok(Ok(())),
+            Err(EngineError::Git(error)) => Ok(Err(error.to_string())),
+            Err(error) => Err(error),
+        }
+    }
+
+    async fn wait_for_step(
+        self: &Arc<Self>,
+        since: &Timestamp,
+        definition: &Definition,
+        step: &Step,
+        agent: &Agent,
+        task: TaskId,
+        stop: &mut watch::Receiver<Option<Stop>>,
+    ) -> Result<Waited, EngineError> {
+        let Some(session) = agent.session else { return Err(EngineError::AgentNotFound(agent.id.to_string())) };
+        let deadline = |from: Timestamp, limit: Option<Duration>| {
+            limit.map(|limit| (tokio::time::Instant::now() + limit.saturating_sub(clock::now().since(from)), limit))
+        };
+        let (step_until, whole_until) =
+            (deadline(agent.created_at, step.timeout), deadline(*since, definition.timeout));
+        let renew_every = (self.config.store.lease() / 3).max(Duration::from_millis(50));
+        let ended = self.step_over(session);
+        tokio::pin!(ended);
+        loop {
+            tokio::select! {
+                session = &mut ended => return Ok(Waited::Ended(session?)),
+                asked = word(stop) => return Ok(Waited::Stop(asked)),
+                limit = passed(step_until) => return Ok(Waited::TimedOut { is_whole: false, limit }),
+                limit = passed(whole_until) => return Ok(Waited::TimedOut { is_whole: true, limit }),
+                () = tokio::time::sleep(renew_every) => self.renew_claim(task).await?,
+                () = self.stopped() => return Ok(Waited::DaemonStops),
+            }
+        }
+    }
+
+    /// Waits until a step's session has nothing more to do, and is over.
+    async fn step_over(self: &Arc<Self>, id: SessionId) -> Result<Session, EngineError> {
+        let session = self.session(id).await?;
+        if session.channel == Channel::Acp && !session.is_over() {
+            self.turn_over(id).await;
+        } else if let Some(live) = self.live_session(id) {
+            live.ended().await;
+        }
+        self.wait_for_end(id).await
+    }
+
+    /// Waits until an agent over ACP has answered, then asks its session to end.
+    async fn turn_over(self: &Arc<Self>, id: SessionId) {
+        let Some(live) = self.live_session(id) else { return };
+        let Some(conversation) = live.conversation.clone() else { return };
+        let mut changes = conversation.changes();
+        loop {
+            changes.borrow_and_update();
+            let is_answered = conversation
+                .look(|state| {
+                    state.is_ending()
+                        || (state.stop_reason.is_some() && !state.is_turn_running() && state.queued() == 0)
+                })
+                .await;
+            if is_answered == Some(true) {
+                break;
+            }
+            tokio::select! {
+                changed = changes.changed() => if changed.is_err() { return },
+                () = live.ended() => return,
+            }
+        }
+        let refusal = conversation.look(|state| state.stop_reason.clone()).await.flatten();
+        let is_done = refusal.as_deref().is_none_or(|reason| reason == "end_turn");
+        let ended = match is_done {
+            true => self.finish_session(id).await.map(drop),
+            false => self.kill_session(id).await.map(drop),
+        };
+        if let Err(error) = ended {
+            tracing::info!(session = %id, %error, "a step's session ended by itself");
+        }
+    }
+
+    /// Ends whatever the agent runs and waits until it is gone.
+    pub(super) async fn end_process(self: &Arc<Self>, agent: &Agent) -> Result<(), EngineError> {
+        let Some(id) = agent.session else { return Ok(()) };
+        let session = self.session(id).await?;
+        if session.is_live() {
+            match self.kill_session(id).await {
+                Ok(_) | Err(EngineError::NotLive { .. }) => {}
+                Err(error) => return Err(error),
+            }
+        }
+        self.wait_for_end(id).await.map(drop)
+    }
+
+    /// A living agent keeps its task.
+    async fn renew_claim(&self, id: TaskId) -> Result<(), EngineError> {
+        let now = clock::now();
+        let mut tx = self.store.begin().await?;
+        let Some(mut task) = tx.task(id).await?.filter(|task| task.state == TaskState::InProgress) else {
+            return Ok(());
+        };
+        task.renewed(now.after(self.config.store.lease()));
+        let renewed = Change::TaskWritten { task, event: "renewed", changes: vec![], by: SYSTEM.to_owned() };
+        tx.record(renewed, now).await?;
+        Ok(self.commit(tx).await?)
+    }
+}
+
+/// Waits for a word to stop.
+async fn word(stop: &mut watch::Receiver<Option<Stop>>) -> Stop {
+    match stop.wait_for(Option::is_some).await.ok().and_then(|word| word.clone()) {
+        Some(asked) => asked,
+        None => std::future::pending().await,
+    }
+}
+
+/// Waits for a moment; for ever if there is none.
+async fn passed(until: Option<(tokio::time::Instant, Duration)>) -> Duration {
+    match until {
+        Some((until, limit)) => {
+            tokio::time::sleep_until(until).await;
+            limit
+        }
+        None => std::future::pending().await,
+    }
+}
+
+/// `90s`, `30m`, `1h30m`: as it stands in workflow files.
+fn spelled(time: Duration) -> String {
+    let seconds = time.as_secs();
+    if seconds == 0 {
+        return format!("{}ms", time.as_millis());
+    }
+    let parts = [(seconds / 3600, 'h'), (seconds / 60 % 60, 'm'), (seconds % 60, 's')];
+    parts.iter().filter(|(count, _)| *count > 0).map(|(count, unit)| format!("{count}{unit}")).collect()
+}

@@ -1,0 +1,428 @@
+//! Review and merge: what a task changed, and putting it onto its base without touching anybody's checkout.
+
+use std::sync::Arc;
+
+use coven_domain::agent::{Agent, AgentFact, AgentState};
+use coven_domain::lifecycle::Lifecycle as _;
+use coven_domain::task::{Task, TaskFact, TaskState};
+use coven_domain::workflow::{Approval, StepKind, Workflow, WorkflowFact};
+use coven_domain::{AgentId, TaskId};
+use coven_host::git::{FileChange, Landing, MergeTry, Merged, Rescued, Worktree};
+use coven_host::{WorkDir, clock};
+use coven_store::Change;
+use uuid::Uuid;
+
+use super::launch::{failure, script};
+use super::{branch_of, with_git};
+use crate::engine::Engine;
+use crate::engine::launch::StepLaunch;
+use crate::engine::task::{checked_by, live_task};
+use crate::error::EngineError;
+use crate::fault;
+
+/// How often a base that goes on while a merge is checked is tried again.
+const TRIES: usize = 5;
+
+/// What a task's branch changed since it left its base.
+#[derive(Debug)]
+pub struct Diff {
+    pub task: Task,
+    pub base: String,
+    pub branch: String,
+    pub files: Vec<FileChange>,
+    pub patch: String,
+    /// Less than everything, for its size.
+    pub is_cut: bool,
+    /// There is more in the worktree that is in no commit yet.
+    pub has_uncommitted: bool,
+}
+
+/// Why an approved merge did not happen; the task stays as it is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum NotMerged {
+    Conflicts(Vec<String>),
+    Check { command: String, why: String, session: Option<String> },
+    Checkout { folder: String, why: String },
+    BaseMoves,
+}
+
+impl std::fmt::Display for NotMerged {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Conflicts(files) => write!(
+                f,
+                "it conflicts with its base in {}; merge the base into its branch in its worktree, then approve again",
+                files.join(", ")
+            ),
+            Self::Check { command, why, .. } => write!(f, "the check `{command}` failed: {why}"),
+            Self::Checkout { folder, why } => {
+                write!(
+                    f,
+                    "the base is checked out in {folder}, and {why}; commit, move or stash that, then approve again"
+                )
+            }
+            Self::BaseMoves => write!(f, "its base kept going on; approve again"),
+        }
+    }
+}
+
+/// Every commit and merge of a task says which one it was.
+pub(super) fn message(task: &Task) -> String {
+    format!("{}\n\nCoven-Task: {}", task.title, task.id)
+}
+
+impl Engine {
+    pub async fn task_diff(&self, text: &str, patch_bytes: usize) -> Result<Diff, EngineError> {
+        let id = self.find_task(text).await?;
+        let task = self.known_task(id).await?;
+        let worktree = self.worktree_of(&task).await?;
+        let Some(base) = task.base_commit.clone() else {
+            return Err(EngineError::Invalid(format!("nobody has worked on the task yet: {id}")));
+        };
+        let branch = branch_of(id);
+        let (from, to) = (base.clone(), branch.clone());
+        let (files, patch, is_all, has_uncommitted) = with_git(move || {
+            let repository = &worktree.repository;
+            let is_there = repository.commit_of(&format!("refs/heads/{to}"))?.is_some();
+            let has_uncommitted = worktree.exists() && worktree.state(&from)?.is_dirty;
+            if !is_there {
+                return Ok((Vec::new(), String::new(), true, has_uncommitted));
+            }
+            let (patch, is_all) = repository.patch(&from, &to, patch_bytes)?;
+            Ok((repository.changes(&from, &to)?, patch, is_all, has_uncommitted))
+        })
+        .await?;
+        Ok(Diff { task, base, branch, files, patch, is_cut: !is_all, has_uncommitted })
+    }
+
+    /// Agrees to a merge, then merges in turn. Gives the task as it is then; an error says why it was not merged.
+    pub async fn approve_task(self: &Arc<Self>, text: &str, by: Option<String>) -> Result<Task, EngineError> {
+        let (by, id) = (checked_by(by)?, self.find_task(text).await?);
+        let now = clock::now();
+        let mut tx = self.store.begin().await?;
+        let task = live_task(&mut tx, id).await?;
+        task.state.after(TaskFact::Approved)?;
+        let latest = tx.latest_workflow(id).await?;
+        let mut workflow = latest.ok_or_else(|| EngineError::WorkflowNotFound(id.to_string()))?;
+        // Whoever was first has the place in the queue.
+        if workflow.progress.approval.is_none() {
+            workflow.progress.approval = Some(Approval { by, at: now });
+            workflow.updated_at = now.not_before(workflow.updated_at);
+            tx.record(Change::WorkflowWritten { workflow, event: "merge_approved" }, now).await?;
+            self.commit(tx).await?;
+        } else {
+            drop(tx);
+        }
+        fault::point("after_approve");
+        self.merge_task(id).await
+    }
+
+    pub async fn reject_task(
+        self: &Arc<Self>,
+        text: &str,
+        reason: Option<String>,
+        by: Option<String>,
+    ) -> Result<Task, EngineError> {
+        let (by, id) = (checked_by(by)?, self.find_task(text).await?);
+        let Some(reason) = reason.filter(|reason| !reason.trim().is_empty()) else {
+            return Err(EngineError::Invalid("reason: say what is wrong, for whoever tries again".to_owned()));
+        };
+        let now = clock::now();
+        let mut tx = self.store.begin().await?;
+        let mut task = live_task(&mut tx, id).await?;
+        let changes = task.apply(TaskFact::Rejected, Some(&reason), now)?;
+        if let Some(mut workflow) = tx.latest_workflow(id).await? {
+            if workflow.progress.approval.is_some() {
+                return Err(EngineError::Invalid(format!("it was approved and is being merged: {id}")));
+            }
+            workflow.apply(WorkflowFact::Blocked, Some(reason), now)?;
+            tx.record(Change::WorkflowWritten { workflow, event: "rejected" }, now).await?;
+        }
+        tx.record(Change::TaskWritten { task: task.clone(), event: "rejected", changes, by }, now).await?;
+        self.commit(tx).await?;
+        Ok(task)
+    }
+
+    /// Merges what was approved, one after the other for each repository.
+    async fn merge_task(self: &Arc<Self>, id: TaskId) -> Result<Task, EngineError> {
+        let task = self.known_task(id).await?;
+        let worktree = self.worktree_of(&task).await?;
+        let queue = self.runs.queue_of(&worktree.repository);
+        let _turn = queue.lock().await;
+        // It may have been merged, or given up, while it waited.
+        let task = self.known_task(id).await?;
+        let Some(workflow) = self.latest_workflow(id).await?.filter(|it| it.progress.approval.is_some()) else {
+            task.state.after(TaskFact::Approved)?;
+            return Err(EngineError::Invalid(format!("its approval was taken back: {id}")));
+        };
+        if task.state != TaskState::PendingMerge {
+            return Ok(task);
+        }
+        match self.try_to_merge(&task, &workflow, &worktree).await {
+            Ok(None) => {
+                let task = self.write_merged(id).await?;
+                self.put_worktree_away(&task).await;
+                Ok(task)
+            }
+            Ok(Some(not_merged)) => {
+                self.write_not_merged(id, &not_merged.to_string()).await?;
+                Err(EngineError::NotMerged { id, why: not_merged })
+            }
+            Err(error @ (EngineError::Stopping | EngineError::Store(_))) => Err(error),
+            Err(error) => {
+                self.write_not_merged(id, &error.to_string()).await?;
+                Err(error)
+            }
+        }
+    }
+
+    async fn try_to_merge(
+        self: &Arc<Self>,
+        task: &Task,
+        workflow: &Workflow,
+        worktree: &Worktree,
+    ) -> Result<Option<NotMerged>, EngineError> {
+        let Some(base) = task.base_branch.clone() else {
+            return Err(EngineError::Invalid(format!("nobody has worked on the task yet: {}", task.id)));
+        };
+        let (text, branch) = (message(task), branch_of(task.id));
+        for _ in 0..TRIES {
+            let (tree, base_name, branch_name) = (worktree.clone(), base.clone(), branch.clone());
+            let (rest, title) = (text.clone(), format!("Merge {text}"));
+            let tried = with_git(move || {
+                // Whoever reviewed it may have mended something.
+                if tree.exists() {
+                    tree.commit_rest(&rest)?;
+                }
+                tree.repository.try_merge(&base_name, &branch_name, &title)
+            })
+            .await?;
+            let merged = match tried {
+                MergeTry::Nothing => return Ok(None),
+                MergeTry::Conflicts(files) => return Ok(Some(NotMerged::Conflicts(files))),
+                MergeTry::Ready(merged) => merged,
+            };
+            if let Some(failed) = self.run_checks(task, workflow, worktree, &merged).await? {
+                return Ok(Some(failed));
+            }
+            fault::point("before_landing");
+            let (repository, base_name) = (worktree.repository.clone(), base.clone());
+            match with_git(move || repository.land(&base_name, &merged)).await? {
+                Landing::Landed => {
+                    fault::point("after_landing");
+                    return Ok(None);
+                }
+                Landing::BaseMoved => {}
+                Landing::CheckoutInTheWay { folder, why } => {
+                    return Ok(Some(NotMerged::Checkout { folder: folder.display().to_string(), why }));
+                }
+            }
+        }
+        Ok(Some(NotMerged::BaseMoves))
+    }
+
+    /// The checks of the merge's step, on exactly what would be the base afterwards.
+    async fn run_checks(
+        self: &Arc<Self>,
+        task: &Task,
+        workflow: &Workflow,
+        worktree: &Worktree,
+        merged: &Merged,
+    ) -> Result<Option<NotMerged>, EngineError> {
+        let definition = workflow.parsed().map_err(EngineError::Invalid)?;
+        let Some(step) = definition.steps.last() else { return Ok(None) };
+        let StepKind::Merge { checks, .. } = &step.kind else { return Ok(None) };
+        if checks.is_empty() {
+            return Ok(None);
+        }
+        let folder = self.home.path().join("worktrees").join(format!("{}.check", task.id));
+        let (repository, place, commit) = (worktree.repository.clone(), folder.clone(), merged.commit.clone());
+        with_git(move || {
+            repository.drop_check_out(&place)?;
+            repository.check_out_at(&place, &commit)
+        })
+        .await?;
+        let mut failed = None;
+        let root = worktree.folder.to_string_lossy().into_owned();
+        for check in checks {
+            let scope = definition.scope_of(&workflow.progress, task, &root, &worktree.branch);
+            let command = scope.shell(check).map_err(|bad| EngineError::Invalid(format!("checks: {bad}")))?;
+            failed = self.run_check(task, workflow, &step.name, command, &folder, step.timeout).await?;
+            if failed.is_some() {
+                break;
+            }
+        }
+        let repository = worktree.repository.clone();
+        if let Err(error) = with_git(move || repository.drop_check_out(&folder)).await {
+            tracing::warn!(task = %task.id, %error, "a folder for checks could not be removed");
+        }
+        Ok(failed)
+    }
+
+    async fn run_check(
+        self: &Arc<Self>,
+        task: &Task,
+        workflow: &Workflow,
+        step: &str,
+        command: String,
+        folder: &std::path::Path,
+        timeout: Option<std::time::Duration>,
+    ) -> Result<Option<NotMerged>, EngineError> {
+        let now = clock::now();
+        let mut agent = Agent::new(AgentId::from_uuid(Uuid::new_v4()), task.id, workflow.id, Some(step), now);
+        agent.worktree = Some(folder.to_string_lossy().into_owned());
+        let mut tx = self.store.begin().await?;
+        tx.record(Change::AgentWritten { agent: agent.clone(), event: "starting" }, now).await?;
+        self.commit(tx).await?;
+        let place = WorkDir::inside(folder, folder)?;
+        let launch = StepLaunch { agent: agent.id, task: task.id, step: step.to_owned(), folder: place, argv: None };
+        let launched = self.create_session(script(command.clone(), format!("check: {}", task.title), launch)).await;
+        let failed =
+            |why: String, session: Option<String>| Some(NotMerged::Check { command: command.clone(), why, session });
+        let session = match launched {
+            Ok(session) => session,
+            Err(error) => {
+                self.end_agent(agent.id, AgentFact::Failed, Some(error.to_string())).await?;
+                return Ok(failed(error.to_string(), None));
+            }
+        };
+        self.write_agent_started(&agent, &session).await?;
+        let over = self.wait_for_end(session.id);
+        let ended = match timeout {
+            Some(limit) => tokio::time::timeout(limit, over).await.ok().transpose()?,
+            None => Some(over.await?),
+        };
+        let (fact, why) = match ended {
+            Some(session) => match failure(&session) {
+                None => (AgentFact::Succeeded, None),
+                Some(why) => (AgentFact::Failed, Some(why)),
+            },
+            None => {
+                agent.session = Some(session.id);
+                self.end_process(&agent).await?;
+                (AgentFact::Killed, Some("it timed out".to_owned()))
+            }
+        };
+        self.end_agent(agent.id, fact, why.clone()).await?;
+        Ok(why.and_then(|why| failed(why, Some(session.id.to_string()))))
+    }
+
+    /// An agent that no run depends on.
+    pub(super) async fn end_agent(
+        &self,
+        id: AgentId,
+        fact: AgentFact,
+        error: Option<String>,
+    ) -> Result<(), EngineError> {
+        let now = clock::now();
+        let mut tx = self.store.begin().await?;
+        let Some(mut agent) = tx.agent(id).await?.filter(|agent| !agent.is_over()) else { return Ok(()) };
+        let fact = if agent.state == AgentState::Starting { AgentFact::Failed } else { fact };
+        agent.apply(fact, error, now)?;
+        let event = agent.state.as_str();
+        tx.record(Change::AgentWritten { agent, event }, now).await?;
+        Ok(self.commit(tx).await?)
+    }
+
+    async fn write_merged(&self, id: TaskId) -> Result<Task, EngineError> {
+        let now = clock::now();
+        let mut tx = self.store.begin().await?;
+        let mut task = live_task(&mut tx, id).await?;
+        let mut by = "user".to_owned();
+        if let Some(mut workflow) = tx.latest_workflow(id).await? {
+            if let Some(approval) = &workflow.progress.approval {
+                by.clone_from(&approval.by);
+            }
+            workflow.apply(WorkflowFact::Completed, None, now)?;
+            tx.record(Change::WorkflowWritten { workflow, event: "completed" }, now).await?;
+        }
+        let changes = task.apply(TaskFact::Approved, Some("merged"), now)?;
+        tx.record(Change::TaskWritten { task: task.clone(), event: "closed", changes, by }, now).await?;
+        self.commit(tx).await?;
+        Ok(task)
+    }
+
+    /// The task still waits for a human, who is told why.
+    async fn write_not_merged(&self, id: TaskId, why: &str) -> Result<(), EngineError> {
+        let now = clock::now();
+        let mut tx = self.store.begin().await?;
+        let Some(mut task) = tx.task(id).await?.filter(|task| task.state == TaskState::PendingMerge) else {
+            return Ok(());
+        };
+        if let Some(mut workflow) = tx.latest_workflow(id).await? {
+            workflow.progress.approval = None;
+            workflow.error = Some(why.to_owned());
+            workflow.updated_at = now.not_before(workflow.updated_at);
+            tx.record(Change::WorkflowWritten { workflow, event: "merge_failed" }, now).await?;
+        }
+        let before = task.clone();
+        task.reason = Some(why.to_owned());
+        task.updated_at = now.not_before(task.updated_at);
+        let changes = before.differences(&task);
+        tx.record(Change::TaskWritten { task, event: "merge_failed", changes, by: "system".to_owned() }, now).await?;
+        Ok(self.commit(tx).await?)
+    }
+
+    /// Merges without anybody waiting for it.
+    pub(crate) fn merge_later(self: &Arc<Self>, id: TaskId) {
+        let engine = self.clone();
+        // Ends with the daemon; the next one finds the approval.
+        self.background.spawn(async move {
+            if let Err(error) = engine.merge_task(id).await {
+                tracing::warn!(task = %id, %error, "an approved task was not merged");
+            }
+        });
+    }
+
+    /// Once nobody needs a task's worktree any more.
+    pub(crate) fn tidy_worktree_later(self: &Arc<Self>, id: TaskId) {
+        let engine = self.clone();
+        // What it does not come to is swept with the next retention.
+        self.background.spawn(async move {
+            if let Ok(task) = engine.known_task(id).await
+                && task.state == TaskState::Closed
+            {
+                engine.put_worktree_away(&task).await;
+            }
+        });
+    }
+
+    /// Takes folder and branch away; what is only there is kept under a ref.
+    pub(crate) async fn put_worktree_away(&self, task: &Task) {
+        let Ok(worktree) = self.worktree_of(task).await else { return };
+        let base = task.base_branch.clone().unwrap_or_else(|| "HEAD".to_owned());
+        let base = task.base_commit.clone().map_or_else(|| base.clone(), |_| format!("refs/heads/{base}"));
+        let name = format!("{}/{}", task.id, clock::now().to_string().replace([':', '.'], "-"));
+        let moment = clock::now();
+        let result = with_git(move || {
+            if !worktree.exists()
+                && worktree.repository.commit_of(&format!("refs/heads/{}", worktree.branch))?.is_none()
+            {
+                return Ok(Rescued::Nothing);
+            }
+            worktree.put_away(&base, &name)
+        })
+        .await;
+        match result {
+            Ok(Rescued::Nothing) => {}
+            Ok(Rescued::Under(reference)) => {
+                tracing::info!(task = %task.id, reference, "work that was not merged is kept");
+                let event = coven_domain::event::NewEvent {
+                    kind: "task.rescued".to_owned(),
+                    subject: task.id.to_string(),
+                    at: moment,
+                    payload: serde_json::json!({ "task_id": task.id, "ref": reference }),
+                };
+                if let Ok(mut tx) = self.store.begin().await
+                    && tx.record(Change::Noted(event), moment).await.is_ok()
+                {
+                    let _ = self.commit(tx).await;
+                }
+            }
+            Err(error) => {
+                tracing::warn!(task = %task.id, %error, "a worktree stays where it is");
+                self.report_problem(&format!("the worktree of task {} was left alone: {error}", task.id.short()));
+            }
+        }
+    }
+}

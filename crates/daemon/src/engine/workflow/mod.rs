@@ -1,0 +1,167 @@
+//! Runs of workflows: a task is claimed, its steps are sessions in its worktree, and every step's end is in the store before the
+//! next one begins.
+
+pub mod claim;
+mod drive;
+mod ending;
+mod launch;
+pub mod merge;
+pub mod recover;
+
+use std::collections::HashMap;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use coven_domain::agent::Agent;
+use coven_domain::task::Task;
+use coven_domain::workflow::{BUILT_IN, Definition, Workflow};
+use coven_domain::{AgentId, TaskId, WorkflowId};
+use coven_host::git::{GitError, Repository, Worktree};
+use coven_store::{AgentQuery, WorkflowQuery};
+use tokio::sync::watch;
+
+pub use claim::Claimed;
+pub use ending::{Stop, StopKind};
+
+use super::Engine;
+use crate::error::EngineError;
+
+/// How many ids a message names.
+const SHOWN: usize = 5;
+const MAX_DEFINITION_BYTES: u64 = 1 << 20;
+
+/// What runs in this daemon.
+#[derive(Default)]
+pub(super) struct Runs {
+    /// Whoever drives a run listens here for a word to stop.
+    drives: Mutex<HashMap<WorkflowId, watch::Sender<Option<Stop>>>>,
+    /// One merge at a time for each repository; whoever waits is served in order.
+    merging: Mutex<HashMap<PathBuf, Arc<tokio::sync::Mutex<()>>>>,
+}
+
+impl Runs {
+    fn queue_of(&self, repository: &Repository) -> Arc<tokio::sync::Mutex<()>> {
+        let mut merging = self.merging.lock().unwrap_or_else(PoisonError::into_inner);
+        merging.entry(repository.top().to_owned()).or_default().clone()
+    }
+}
+
+/// The branch of a task's work.
+pub fn branch_of(task: TaskId) -> String {
+    format!("coven/{task}")
+}
+
+impl Engine {
+    pub(crate) fn worktree_dir(&self, task: TaskId) -> PathBuf {
+        self.home.path().join("worktrees").join(task.to_string())
+    }
+
+    /// The worktree of a task, whether it is there or not.
+    pub(crate) async fn worktree_of(&self, task: &Task) -> Result<Worktree, EngineError> {
+        let repo = task.repo.clone().map(PathBuf::from).or_else(|| self.home.project_root());
+        let repo = repo.ok_or_else(|| {
+            EngineError::Invalid(format!("the task belongs to no repository; make it again inside one: {}", task.id))
+        })?;
+        let (folder, branch) = (self.worktree_dir(task.id), branch_of(task.id));
+        with_git(move || Ok(Repository::of(&repo)?.worktree(&folder, &branch))).await
+    }
+
+    /// A workflow's file, and what it says.
+    pub async fn definition(&self, name: Option<&str>) -> Result<(Definition, String), EngineError> {
+        let name = name.unwrap_or(BUILT_IN.0);
+        let is_plain = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_' || c == '.';
+        if name.is_empty() || name.starts_with('.') || !name.chars().all(is_plain) {
+            return Err(self.unknown_definition(name));
+        }
+        let folder = self.home.path().join("grimoires");
+        let file =
+            ["yaml", "yml"].map(|ending| folder.join(format!("{name}.{ending}"))).into_iter().find(|it| it.is_file());
+        let text = match (file, name == BUILT_IN.0) {
+            (Some(file), _) => {
+                let unreadable =
+                    |why: String| EngineError::Invalid(format!("{} cannot be read: {why}", file.display()));
+                let size = std::fs::metadata(&file).map_or(0, |it| it.len());
+                if size > MAX_DEFINITION_BYTES {
+                    return Err(unreadable(format!("it has {size} bytes")));
+                }
+                std::fs::read_to_string(&file).map_err(|error| unreadable(error.to_string()))?
+            }
+            (None, true) => BUILT_IN.1.to_owned(),
+            (None, false) => return Err(self.unknown_definition(name)),
+        };
+        let read = Definition::parse(name, &text);
+        let read = read.map_err(|problems| EngineError::BadDefinition { name: name.to_owned(), problems })?;
+        Ok((read, text))
+    }
+
+    fn unknown_definition(&self, name: &str) -> EngineError {
+        let mut known: Vec<String> = std::fs::read_dir(self.home.path().join("grimoires"))
+            .into_iter()
+            .flatten()
+            .flatten()
+            .filter_map(|entry| {
+                let name = entry.file_name().to_str()?.to_owned();
+                name.strip_suffix(".yaml").or_else(|| name.strip_suffix(".yml")).map(str::to_owned)
+            })
+            .chain([BUILT_IN.0.to_owned()])
+            .collect();
+        known.sort();
+        known.dedup();
+        EngineError::UnknownDefinition { name: name.chars().take(64).collect(), known: known.join(", ") }
+    }
+
+    /// The run of that id, or the only one whose id begins so; a task's id stands for its newest run.
+    pub async fn find_workflow(&self, text: &str) -> Result<Workflow, EngineError> {
+        let unknown = || EngineError::WorkflowNotFound(text.chars().take(64).collect());
+        if text.is_empty() || text.len() > 36 || !text.chars().all(|c| c.is_ascii_hexdigit() || c == '-') {
+            return Err(unknown());
+        }
+        let found = self.store.workflow_ids_with_prefix(text, SHOWN + 1).await?;
+        match found.len() {
+            1 => self.store.workflow(found[0]).await?.ok_or_else(unknown),
+            0 => {
+                let task = self.find_task(text).await.map_err(|_| unknown())?;
+                self.latest_workflow(task).await?.ok_or_else(unknown)
+            }
+            _ => {
+                let candidates = found.into_iter().take(SHOWN).map(|id| id.to_string()).collect();
+                Err(EngineError::AmbiguousItem { prefix: text.to_owned(), candidates })
+            }
+        }
+    }
+
+    pub async fn latest_workflow(&self, task: TaskId) -> Result<Option<Workflow>, EngineError> {
+        let query = WorkflowQuery { task: Some(task), limit: 1, ..WorkflowQuery::default() };
+        Ok(self.store.workflows(&query).await?.pop())
+    }
+
+    pub async fn workflows(&self, query: &WorkflowQuery) -> Result<Vec<Workflow>, EngineError> {
+        Ok(self.store.workflows(query).await?)
+    }
+
+    pub async fn agents(&self, query: AgentQuery) -> Result<Vec<Agent>, EngineError> {
+        Ok(self.store.agents(query).await?)
+    }
+
+    pub async fn agent(&self, text: &str) -> Result<Agent, EngineError> {
+        let unknown = || EngineError::AgentNotFound(text.chars().take(64).collect());
+        let id: AgentId = text.parse().map_err(|_| unknown())?;
+        let mut tx = self.store.begin().await?;
+        tx.agent(id).await?.ok_or_else(unknown)
+    }
+
+    pub(super) async fn known_task(&self, id: TaskId) -> Result<Task, EngineError> {
+        self.store.task(id).await?.ok_or_else(|| EngineError::TaskNotFound(id.to_string()))
+    }
+}
+
+/// git waits for the disk: beside the runtime's own threads.
+pub(crate) async fn with_git<T: Send + 'static>(
+    work: impl FnOnce() -> Result<T, GitError> + Send + 'static,
+) -> Result<T, EngineError> {
+    match tokio::task::spawn_blocking(work).await {
+        Ok(result) => Ok(result?),
+        Err(failed) if failed.is_panic() => std::panic::resume_unwind(failed.into_panic()),
+        Err(_) => Err(EngineError::Stopping),
+    }
+}
