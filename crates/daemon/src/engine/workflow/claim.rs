@@ -180,3 +180,7 @@ impl Engine {
         })
     }
 }
+
+#[cfg(test)]
+#[path = "claim_tests.rs"]
+mod tests;

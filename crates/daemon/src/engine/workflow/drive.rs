@@ -23,7 +23,7 @@ const CANNOT_GO_ON: &str = "a workflow cannot go on; it is tried again";
 
 /// Why a wait for a step is over.
 enum Waited {
-    Ended(Session),
+    Ended(Box<Session>),
     Stop(Stop),
     /// The step's time is up, or the whole run's.
     TimedOut {
@@ -245,7 +245,7 @@ impl Engine {
         tokio::pin!(ended);
         loop {
             tokio::select! {
-                session = &mut ended => return Ok(Waited::Ended(session?)),
+                session = &mut ended => return Ok(Waited::Ended(Box::new(session?))),
                 asked = word(stop) => return Ok(Waited::Stop(asked)),
                 limit = passed(step_until) => return Ok(Waited::TimedOut { is_whole: false, limit }),
                 limit = passed(whole_until) => return Ok(Waited::TimedOut { is_whole: true, limit }),

@@ -402,3 +402,7 @@ const fn task_event(state: TaskState) -> &'static str {
         TaskState::Closed => "closed",
     }
 }
+
+#[cfg(test)]
+#[path = "ending_tests.rs"]
+mod tests;

@@ -31,6 +31,14 @@ fn main() -> ExitCode {
         }
         Some("--help") => return help(),
         _ if words.iter().any(|word| word == "--acp") => return acp::run(&words),
+        // Print mode: the prompt is on standard input.
+        _ if words.iter().any(|word| word == "-p") => {
+            words.clear();
+            match io::read_to_string(io::stdin()) {
+                Ok(prompt) => words.push(prompt),
+                Err(_) => return ExitCode::from(74),
+            }
+        }
         // Another user's try at a socket: prints what comes back.
         Some("--knock") => return knock(Path::new(&words[1])),
         // The prompt stands behind it, as agents want it.
@@ -105,6 +113,9 @@ fn obey(command: &str) -> Obeyed {
         "close_terminal" => close_terminal(),
         "invalid_utf8" => write_raw(INVALID_UTF8),
         "touch" => Ok(std::fs::write(rest, "")?),
+        "leave_dirty" => Ok(std::fs::write(rest, "not committed\n")?),
+        "commit" => commit(rest),
+        "append" => append(rest),
         "until" => {
             wait_for_file(Path::new(rest));
             Ok(())
@@ -112,6 +123,24 @@ fn obey(command: &str) -> Obeyed {
         // Whatever else a prompt says is answered as an agent would: with words.
         _ => say(&format!("prompt:{command}")),
     }
+}
+
+/// A file of this name in a commit of its own.
+fn commit(name: &str) -> Obeyed {
+    std::fs::write(name, format!("{name}\n"))?;
+    for args in [&["add", "--all"][..], &["-c", "user.name=fake", "-c", "user.email=f@f", "commit", "-qm", name]] {
+        if !Command::new("git").args(args).status()?.success() {
+            return Err(Stop::With(70));
+        }
+    }
+    Ok(())
+}
+
+/// `FILE TEXT`: a line more.
+fn append(rest: &str) -> Obeyed {
+    let (file, text) = rest.split_once(' ').unwrap_or((rest, ""));
+    let mut file = std::fs::File::options().append(true).create(true).open(file)?;
+    Ok(writeln!(file, "{text}")?)
 }
 
 fn say(text: &str) -> Obeyed {
