@@ -8,7 +8,8 @@ use utoipa::{IntoParams, ToSchema};
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct InboxItem {
     pub id: String,
-    /// `permission`: an agent wants to do something; `question_set`: somebody asks. Others as they come.
+    /// `permission`: an agent wants to do something; `question_set`: somebody asks; `merge`: a task's work is there to be
+    /// reviewed; `blocked`: a task cannot go on by itself. Others as they come.
     pub kind: String,
     /// `pending`, `answered`; of a permission also `cancelled`; of a question set also `rejected`, `timed_out`, `abandoned`, or
     /// `broken` if its files cannot be read.
@@ -16,6 +17,11 @@ pub struct InboxItem {
     pub session_id: Option<String>,
     pub harness: Option<String>,
     pub repo_id: Option<String>,
+    /// The task that it is about, and the step of its workflow.
+    #[serde(default)]
+    pub task_id: Option<String>,
+    #[serde(default)]
+    pub step: Option<String>,
     /// What is asked, in one line.
     pub title: String,
     pub created_at: String,
@@ -24,7 +30,7 @@ pub struct InboxItem {
     pub answered_by: Option<String>,
     /// A permission's answer: its id among `options`.
     pub answer: Option<String>,
-    /// What a permission may be answered with.
+    /// What a permission, a merge or a blocked task may be answered with.
     pub options: Vec<InboxOption>,
     /// Of a permission the tool call as the agent told it. Of a question set its `questions` with their options, `answers` when
     /// there are, `rejectionReason`, `abandonReason`, `workingDirectory`, in the names of its files; `error` if it is broken.
@@ -56,7 +62,8 @@ pub struct InboxResponse {
 }
 
 /// `POST /api/v1/inbox/:id/answer`, one of these. A permission takes an option by its id, or `allow` / `deny` for the first
-/// option that means it; a question set takes answers to all its questions, or is rejected.
+/// option that means it; a question set takes answers to all its questions, or is rejected. A merge takes `approve`, or is
+/// rejected with a reason; a blocked task `retry`, `unblock` or `close`.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct AnswerRequest {

@@ -17,6 +17,7 @@ pub mod samples;
 pub mod sessions;
 pub mod terminal;
 mod waiting;
+pub mod work;
 
 pub use events::EventFeed;
 pub use home::{Ran, TestHome};

@@ -53,6 +53,8 @@ pub fn question(id: &str, title: &str) -> InboxItem {
         session_id: Some("s".to_owned()),
         harness: Some("goose".to_owned()),
         repo_id: None,
+        task_id: None,
+        step: None,
         title: title.to_owned(),
         created_at: "2026-11-15T20:23:05.000Z".to_owned(),
         answered_at: None,

@@ -70,6 +70,8 @@ pub fn waiting(id: &str) -> InboxItem {
         session_id: None,
         harness: None,
         repo_id: None,
+        task_id: None,
+        step: None,
         title: "Which\x1b[2J?".to_owned(),
         created_at: Timestamp::from_millis(0).to_string(),
         answered_at: None,

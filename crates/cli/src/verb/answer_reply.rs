@@ -36,6 +36,10 @@ impl ReplyArgs {
         !self.reject && self.answers.is_none() && self.pieces.is_empty()
     }
 
+    pub const fn is_rejection(&self) -> bool {
+        self.reject
+    }
+
     /// The reply to these questions. Whether the answers fit is for whoever takes them to say.
     pub fn reply(self, questions: &[Question]) -> Result<Reply, Failure> {
         if self.reject {

@@ -27,6 +27,8 @@ use crate::{arrivals, output, route, wording};
   coven inbox answer 1a2b allow_always    one of its options
   coven inbox answer 7f3c --option SQLite    a question set, as with `coven answer`
   coven inbox answer 7f3c --reject --reason \"too vague\"
+  coven inbox answer 9d0e approve     a task's work: merge it; or --reject with a reason
+  coven inbox answer 9d0e retry       a blocked task: go on where it stopped; or unblock, close
   coven inbox --json --all | jq '.items[].title'
 
 The first answer counts; a second one exits with 4."
@@ -58,7 +60,7 @@ enum Verb {
         #[arg(long)]
         json: bool,
     },
-    /// Answers a request for permission or a question set
+    /// Answers a request for permission, a question set, or for a task that waits
     Answer {
         #[arg(value_parser = NonEmptyStringValueParser::new())]
         id: String,
@@ -139,7 +141,8 @@ async fn send(link: &mut Link, id: &str, answer: Option<String>, reply: ReplyArg
             let item: InboxItem = link.get(&route::question(id, "")).await?;
             let said = match question_set(&item) {
                 Some(set) => reply.reply(&set.questions)?,
-                // Something else refuses them, and says what it takes.
+                // Something else takes a rejection at most, or says what it takes.
+                None if reply.is_rejection() => reply.reply(&[])?,
                 None => Reply::Answers(Vec::new()),
             };
             match said {

@@ -75,7 +75,9 @@ fn changed(events: &[SseEvent]) -> Option<BTreeSet<String>> {
     for event in events {
         match event.kind.as_str() {
             "gap" => return None,
-            kind if kind.starts_with("permission.") || kind.starts_with("question_set.") => {
+            // Claims are renewed all the time and make nobody wait.
+            "task.renewed" => {}
+            kind if ["permission.", "question_set.", "task."].iter().any(|noun| kind.starts_with(noun)) => {
                 ids.insert(serde_json::from_str::<EventRecord>(&event.data).ok()?.subject);
             }
             _ => {}

@@ -66,6 +66,8 @@ pub fn details(item: &InboxItem, now: Timestamp) -> String {
     ];
     lines.extend(item.session_id.clone().map(|id| ("session", id)));
     lines.extend(item.harness.clone().map(|harness| ("harness", harness)));
+    lines.extend(item.task_id.clone().map(|task| ("task", task)));
+    lines.extend(item.step.clone().map(|step| ("step", step)));
     lines.extend(item.answer.as_ref().map(|_| ("answer", answer_of(item))));
     lines.extend(item.answered_by.clone().map(|by| ("by", by)));
     for option in &item.options {
@@ -82,6 +84,10 @@ pub fn details(item: &InboxItem, now: Timestamp) -> String {
     if let Some(set) = &set {
         text.push_str(&questions_and_answers(set));
         how = format!("coven inbox answer {short} --option LABEL | --text TEXT | --reject");
+    } else if item.kind == "merge" {
+        how = format!("coven task diff {short}\ncoven inbox answer {short} approve | --reject --reason TEXT");
+    } else if item.kind == "blocked" {
+        how = format!("coven workflow show {short}\ncoven inbox answer {short} retry | unblock | close");
     } else if item.status == "broken" {
         text.push_str(&format!("\ncoven questions dismiss {short}\n"));
     } else {
@@ -145,6 +151,8 @@ mod tests {
             session_id: Some("1a2b3c4d-0000".into()),
             harness: Some("goose".into()),
             repo_id: None,
+            task_id: None,
+            step: None,
             title: "touch x\x1b[2J".into(),
             created_at: "2025-11-15T20:23:05.000Z".into(),
             answered_at: None,

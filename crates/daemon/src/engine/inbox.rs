@@ -2,17 +2,21 @@
 
 use std::sync::Arc;
 
-use coven_domain::permission::Permission;
+use coven_domain::permission::{Decision, Permission};
 use coven_domain::question_set::QuestionSetState;
-use coven_domain::{QuestionSetId, SessionId, Timestamp};
+use coven_domain::task::{Task, TaskState};
+use coven_domain::workflow::WorkflowState;
+use coven_domain::{QuestionSetId, SessionId, TaskId, Timestamp};
 use coven_host::clock;
 use coven_host::questions::Listed;
-use coven_store::PermissionQuery;
+use coven_store::{PermissionQuery, TaskQuery, WorkflowQuery};
 
 use super::Engine;
 use super::acp::Answer;
 use super::question_set::Ending;
 use crate::error::EngineError;
+
+const MOST_TASKS: usize = 1000;
 
 /// What waits, or did.
 #[derive(Debug)]
@@ -23,6 +27,8 @@ pub enum Item {
         /// When it was asked; for a set that cannot be read, when it was last touched.
         at: Timestamp,
     },
+    /// A task that waits for a review, or cannot go on by itself.
+    Task(Box<Task>),
 }
 
 /// How somebody answers.
@@ -36,6 +42,7 @@ pub enum Reply {
 enum Found {
     Permission(Box<Permission>),
     QuestionSet(QuestionSetId),
+    Task(Box<Task>),
 }
 
 impl Engine {
@@ -47,11 +54,63 @@ impl Engine {
         for set in self.question_sets(session, include_settled).await? {
             items.push(self.question_item(set).await);
         }
+        if session.is_none() {
+            items.extend(self.waiting_tasks().await?.into_iter().map(|task| Item::Task(Box::new(task))));
+        }
         items.sort_by_key(|item| match item {
             Item::Permission(permission) => permission.created_at,
             Item::QuestionSet { at, .. } => *at,
+            Item::Task(task) => task.updated_at,
         });
         Ok(items)
+    }
+
+    /// Tasks that a human is needed for. What was approved waits for nobody.
+    async fn waiting_tasks(&self) -> Result<Vec<Task>, EngineError> {
+        let states = vec![TaskState::PendingMerge, TaskState::Blocked];
+        let mut tasks = self.store.tasks(&TaskQuery { states, limit: MOST_TASKS, ..TaskQuery::default() }).await?.tasks;
+        let states = vec![WorkflowState::PendingMerge];
+        let merging = WorkflowQuery { states, limit: MOST_TASKS, ..WorkflowQuery::default() };
+        let merging: Vec<TaskId> = self
+            .store
+            .workflows(&merging)
+            .await?
+            .iter()
+            .filter(|workflow| workflow.progress.approval.is_some())
+            .map(|workflow| workflow.task)
+            .collect();
+        tasks.retain(|task| !merging.contains(&task.id));
+        Ok(tasks)
+    }
+
+    /// The same words as the verbs of a task.
+    async fn answer_task(self: &Arc<Self>, task: &Task, reply: Reply) -> Result<(), EngineError> {
+        let id = task.id.to_string();
+        let by = None;
+        let word = match (&reply, task.state) {
+            (Reply::ToPermission(Answer::Option(word)), _) => word.as_str(),
+            (Reply::ToPermission(Answer::Decision(Decision::Allow)), TaskState::PendingMerge) => "approve",
+            (Reply::ToPermission(Answer::Decision(Decision::Allow)), _) => "retry",
+            (Reply::ToPermission(Answer::Decision(Decision::Deny)), TaskState::PendingMerge) => "reject",
+            (Reply::ToPermission(Answer::Decision(Decision::Deny)), _) => "close",
+            (Reply::ToQuestions(Ending::Rejection(_)), _) => "reject",
+            (Reply::ToQuestions(Ending::Answers(_)), _) => "answers",
+        };
+        let reason = match &reply {
+            Reply::ToQuestions(Ending::Rejection(reason)) => reason.clone(),
+            Reply::ToPermission(_) | Reply::ToQuestions(Ending::Answers(_)) => None,
+        };
+        match word {
+            "approve" => self.approve_task(&id, by).await.map(drop),
+            "reject" => self.reject_task(&id, reason, by).await.map(drop),
+            "retry" => self.retry_workflow(&id, by).await.map(drop),
+            "unblock" => self.unblock_task(&id, by).await.map(drop),
+            "close" => self.close_task(&id, reason, by).await.map(drop),
+            other => Err(EngineError::Invalid(format!(
+                "a task takes {}, and not {other:?}: {id}",
+                task_options(task.state).iter().map(|(word, _)| *word).collect::<Vec<_>>().join(", ")
+            ))),
+        }
     }
 
     /// By its id or a prefix that only one has; those that wait are meant before those that are history.
@@ -70,6 +129,10 @@ impl Engine {
                 self.end_question_set(id, ending).await?;
                 self.read_found(Found::QuestionSet(id), text).await
             }
+            (Found::Task(task), reply) => {
+                self.answer_task(&task, reply).await?;
+                Ok(Item::Task(Box::new(self.known_task(task.id).await?)))
+            }
             (Found::Permission(permission), Reply::ToQuestions(_)) => Err(EngineError::Invalid(format!(
                 "it is a request for permission and takes option or decision, not answers or reject: {}",
                 permission.id
@@ -83,6 +146,7 @@ impl Engine {
     async fn read_found(&self, found: Found, text: &str) -> Result<Item, EngineError> {
         match found {
             Found::Permission(permission) => Ok(Item::Permission(*permission)),
+            Found::Task(task) => Ok(Item::Task(task)),
             Found::QuestionSet(id) => match self.question_set(id).await {
                 Some(set) => Ok(self.question_item(set).await),
                 None => Err(unknown(text)),
@@ -123,6 +187,11 @@ impl Engine {
         }
         let mut found: Vec<Found> = permissions.into_iter().map(|it| Found::Permission(Box::new(it))).collect();
         found.extend(sets.into_iter().map(Found::QuestionSet));
+        for id in self.store.task_ids_with_prefix(text, MOST_TASKS).await? {
+            let task = self.store.task(id).await?;
+            let waits = |task: &Task| matches!(task.state, TaskState::PendingMerge | TaskState::Blocked);
+            found.extend(task.filter(waits).map(|task| Found::Task(Box::new(task))));
+        }
         match (found.len(), found.pop()) {
             (1, Some(only)) => Ok(only),
             (_, None) => Err(unknown(text)),
@@ -131,10 +200,19 @@ impl Engine {
                 let candidates = found.iter().map(|found| match found {
                     Found::Permission(permission) => permission.id.to_string(),
                     Found::QuestionSet(id) => id.to_string(),
+                    Found::Task(task) => task.id.to_string(),
                 });
                 Err(EngineError::AmbiguousItem { prefix: text.to_owned(), candidates: candidates.collect() })
             }
         }
+    }
+}
+
+/// What a task that waits may be answered with, and what that means.
+pub fn task_options(state: TaskState) -> Vec<(&'static str, &'static str)> {
+    match state {
+        TaskState::PendingMerge => vec![("approve", "allow_once"), ("reject", "reject_once")],
+        _ => vec![("retry", "allow_once"), ("unblock", "allow_once"), ("close", "reject_once")],
     }
 }
 

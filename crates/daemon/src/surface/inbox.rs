@@ -4,17 +4,20 @@ use axum::Json;
 use axum::extract::State;
 use coven_api::ErrorBody;
 use coven_api::inbox::{AnswerRequest, InboxItem, InboxOption, InboxQuery, InboxResponse};
+use coven_api::task::TaskRecord;
 use coven_domain::permission::{Decision, Permission};
 use coven_domain::question_set::{QuestionSetState, title_of};
+use coven_domain::task::{Task, TaskState};
 use coven_domain::{SessionId, Timestamp};
 use coven_host::questions::{Listed, QuestionSet};
+use coven_store::AgentQuery;
 use serde_json::{Map, Value, json};
 
 use super::App;
 use super::reply::{Body, Id, Params};
 use super::rest::{Answer, find, invalid};
 use crate::engine::acp::Answer as Given;
-use crate::engine::inbox::{Item, Reply};
+use crate::engine::inbox::{Item, Reply, task_options};
 use crate::engine::question_set::Ending;
 
 /// What waits, oldest first.
@@ -67,6 +70,7 @@ fn reply(request: AnswerRequest) -> Answer<Reply> {
 async fn record(app: &App, item: Item) -> Answer<InboxItem> {
     match item {
         Item::Permission(permission) => of_permission(app, permission).await,
+        Item::Task(task) => of_task(app, &task).await,
         Item::QuestionSet { set: Listed::Sound(set), .. } => of_question_set(app, set).await,
         Item::QuestionSet { set: Listed::Broken { id, why }, at } => {
             Ok(of_broken(id.to_string(), &why.to_string(), at))
@@ -74,8 +78,53 @@ async fn record(app: &App, item: Item) -> Answer<InboxItem> {
     }
 }
 
+async fn of_task(app: &App, task: &Task) -> Answer<InboxItem> {
+    let run = app.engine.latest_workflow(task.id).await?;
+    let (is_merge, waits) = match task.state {
+        TaskState::PendingMerge => (true, true),
+        TaskState::Blocked => (false, true),
+        TaskState::Open | TaskState::InProgress | TaskState::Closed => (false, false),
+    };
+    let title = match (is_merge, &task.reason) {
+        (true, _) => format!("review {}", task.title),
+        (false, Some(reason)) => format!("{}: {reason}", task.title),
+        (false, None) => task.title.clone(),
+    };
+    let options = task_options(task.state).into_iter().map(|(word, kind)| InboxOption {
+        id: word.to_owned(),
+        name: word.to_owned(),
+        kind: kind.to_owned(),
+    });
+    let step = run.as_ref().map(|run| coven_api::workflow::WorkflowRecord::from(run).step_name);
+    Ok(InboxItem {
+        id: task.id.to_string(),
+        kind: if is_merge { "merge" } else { "blocked" }.to_owned(),
+        status: if waits { "pending" } else { "answered" }.to_owned(),
+        session_id: None,
+        harness: task.harness.clone(),
+        repo_id: None,
+        task_id: Some(task.id.to_string()),
+        step: step.flatten(),
+        title: coven_domain::text::one_line(&title, 200),
+        created_at: task.updated_at.to_string(),
+        answered_at: (!waits).then(|| task.updated_at.to_string()),
+        answered_by: None,
+        answer: (!waits).then(|| task.state.to_string()),
+        options: if waits { options.collect() } else { Vec::new() },
+        detail: json!({ "task": TaskRecord::from(task), "error": run.and_then(|run| run.error) }),
+    })
+}
+
+/// The task and the step that a session works on.
+async fn task_and_step(app: &App, session: Option<SessionId>) -> Answer<(Option<String>, Option<String>)> {
+    let Some(id) = session else { return Ok((None, None)) };
+    let agent = app.engine.agents(AgentQuery::Session(id)).await?.pop();
+    Ok(agent.map_or((None, None), |agent| (Some(agent.task.to_string()), agent.step)))
+}
+
 async fn of_permission(app: &App, permission: Permission) -> Answer<InboxItem> {
     let (harness, repo_id) = harness_and_repo(app, Some(permission.session)).await?;
+    let (task_id, step) = task_and_step(app, Some(permission.session)).await?;
     let options = permission.options.iter().map(|option| InboxOption {
         id: option.id.clone(),
         name: option.name.clone(),
@@ -88,6 +137,8 @@ async fn of_permission(app: &App, permission: Permission) -> Answer<InboxItem> {
         session_id: Some(permission.session.to_string()),
         harness,
         repo_id,
+        task_id,
+        step,
         title: permission.title,
         created_at: permission.created_at.to_string(),
         answered_at: permission.answered_at.map(|at| at.to_string()),
@@ -101,6 +152,7 @@ async fn of_permission(app: &App, permission: Permission) -> Answer<InboxItem> {
 async fn of_question_set(app: &App, set: QuestionSet) -> Answer<InboxItem> {
     let session = set.asking_session();
     let (harness, repo_id) = harness_and_repo(app, session).await?;
+    let (task_id, step) = task_and_step(app, session).await?;
     let (status, answered_by) = match set.state {
         QuestionSetState::Pending => ("pending", None),
         QuestionSetState::Completed => ("answered", Some("human")),
@@ -116,6 +168,8 @@ async fn of_question_set(app: &App, set: QuestionSet) -> Answer<InboxItem> {
         session_id: session.map(|id| id.to_string()),
         harness,
         repo_id,
+        task_id,
+        step,
         title: title_of(&set.questions),
         created_at: set.created_at.to_string(),
         answered_at: (set.state != QuestionSetState::Pending).then(|| ended_at.to_string()),
@@ -150,6 +204,8 @@ fn of_broken(id: String, why: &str, touched_at: Timestamp) -> InboxItem {
         session_id: None,
         harness: None,
         repo_id: None,
+        task_id: None,
+        step: None,
         title: coven_domain::text::one_line(why, 200),
         created_at: touched_at.to_string(),
         answered_at: None,

@@ -12,3 +12,4 @@ mod mcp;
 mod store;
 mod tasks;
 mod verbs;
+mod work;

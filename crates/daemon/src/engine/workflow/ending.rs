@@ -291,9 +291,11 @@ impl Engine {
                 () = driver.closed() => {}
                 () = self.stopped() => return Err(EngineError::Stopping),
             }
+            if self.store.workflow(id).await?.is_none_or(|workflow| workflow.state == stop.kind.leads_to()) {
+                return Ok(());
+            }
         }
-        let is_done = self.store.workflow(id).await?.is_none_or(|workflow| workflow.state == stop.kind.leads_to());
-        if is_done { Ok(()) } else { self.write_stop(id, &stop).await }
+        self.write_stop(id, &stop).await
     }
 
     pub(super) async fn write_stop(&self, id: WorkflowId, stop: &Stop) -> Result<(), EngineError> {

@@ -11,7 +11,7 @@ use coven_host::conversations::Conversations;
 use coven_host::questions::QuestionFolder;
 use coven_host::{AgentSettings, Home};
 use coven_store::failing::Calls;
-use coven_store::{Change, Failing, SqliteStore, StateSnapshot, Store, StoreError};
+use coven_store::{Change, Failing, SqliteStore, StateSnapshot, StoreError};
 use tokio::sync::{mpsc, watch};
 use uuid::Uuid;
 

@@ -269,7 +269,8 @@ fn channel_of(wanted: Option<StepChannel>, harness: &Harness) -> StepChannel {
 /// Why a session that ended is no success: its exit status says, and nothing that it wrote.
 pub(super) fn failure(session: &Session) -> Option<String> {
     match (session.state, session.exit_code) {
-        (SessionState::Completed, Some(0) | None) => None,
+        // By itself with 0, or because it was asked to.
+        (SessionState::Completed, _) => None,
         (SessionState::Killed, _) => Some("it was killed".to_owned()),
         (_, Some(code)) if code > 128 => Some(format!("it was ended by signal {}", code - 128)),
         (_, Some(code)) => Some(format!("exit code {code}")),

@@ -196,7 +196,7 @@ fn finding(session: Option<&Session>) -> AgentFinding {
     match session {
         // Adopted, or its holder has not answered yet: it is no dead one.
         Some(session) if matches!(session.state, SessionState::Created | SessionState::Running) => AgentFinding::Lives,
-        Some(session) if session.exit_code == Some(0) && failure(session).is_none() => AgentFinding::Succeeded,
+        Some(session) if failure(session).is_none() => AgentFinding::Succeeded,
         Some(_) | None => AgentFinding::Dead,
     }
 }

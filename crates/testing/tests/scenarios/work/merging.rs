@@ -1,0 +1,161 @@
+//! Review and merge: nobody's checkout is touched, nothing is lost.
+
+use std::fs;
+use std::thread;
+
+use coven_testing::{TestHome, check_invariants, wait_until};
+use serde_json::{Value, json};
+
+fn started() -> TestHome {
+    let home = TestHome::in_repository(json!({ "scheduler": { "maxConcurrentAgents": 8 } }));
+    home.start();
+    home
+}
+
+/// A task whose work waits for a review.
+fn done(home: &TestHome, title: &str, script: &str, more: &[&str]) -> String {
+    let id = home.add_task(title, script, more);
+    home.start_task(&id);
+    home.wait_for_task(&id, "pending_merge");
+    id
+}
+
+#[test]
+fn what_was_done_is_shown_and_merged_with_the_tasks_id() {
+    let home = started();
+    let id = done(&home, "Add a file", "commit new.txt ;; append a.txt 4 ;; leave_dirty extra.txt", &[]);
+    let diff: Value = home.json(&["task", "diff", &id, "--json"]);
+    let files: Vec<&str> =
+        diff["files"].as_array().expect("files").iter().filter_map(|it| it["path"].as_str()).collect();
+    assert_eq!(files, ["a.txt", "extra.txt", "new.txt"]);
+    assert_eq!((&diff["additions"], &diff["deletions"], &diff["uncommitted"]), (&json!(3), &json!(0), &json!(false)));
+    let shown = home.coven(&["task", "diff", &id]).done();
+    assert!(shown.contains("3 files changed, 3 added, 0 deleted: main...coven/") && shown.contains("+4"), "{shown}");
+    let before = home.git("git rev-parse HEAD");
+    home.coven(&["task", "approve", &id[..8]]).done();
+
+    let task = home.task(&id).task;
+    assert_eq!((task.status.as_str(), task.reason.as_deref()), ("closed", Some("merged")));
+    assert_eq!(home.git("git log -1 --format='%P' main | wc -w"), "2");
+    assert!(home.git("git log -1 --format=%B main").contains(&format!("Coven-Task: {id}")));
+    // The checkout was clean and on that branch: it came along.
+    assert_eq!(home.git("cat new.txt extra.txt; tail -1 a.txt; git status --porcelain"), "new.txt\nnot committed\n4");
+    assert_eq!(home.git("git rev-parse HEAD^1"), before);
+    wait_until("its worktree and branch are gone", || {
+        !home.worktree(&id).exists() && home.git("git branch --list 'coven/*'").is_empty()
+    });
+    assert_eq!(home.json::<Vec<Value>>(&["rescue", "list", "--json"]).len(), 0, "all of it is in the base");
+    check_invariants(&home);
+}
+
+#[test]
+fn a_checkout_with_other_things_in_it_is_left_alone() {
+    let home = started();
+    let id = done(&home, "Add a file", "commit new.txt", &[]);
+    // On the base, with changes: nothing may happen to it.
+    home.git("echo mine >> a.txt");
+    let told = home.coven(&["task", "approve", &id]).refused(4);
+    assert!(told.contains("not committed") && told.contains("approve again"), "{told}");
+    assert_eq!(home.git("tail -1 a.txt; git log --oneline main | wc -l"), "mine\n1");
+    assert_eq!(home.task(&id).task.status, "pending_merge");
+    // On another branch: the base goes on without it.
+    home.git("git checkout -q -b mine");
+    home.coven(&["task", "approve", &id]).done();
+    assert_eq!(
+        home.git("git branch --show-current; tail -1 a.txt; ls new.txt 2>/dev/null || echo none"),
+        "mine\nmine\nnone"
+    );
+    assert_eq!(home.git("git show main:new.txt"), "new.txt");
+    check_invariants(&home);
+}
+
+#[test]
+fn conflicts_are_listed_and_the_task_still_waits() {
+    let home = started();
+    let id = done(&home, "Change a line", "leave_dirty a.txt", &[]);
+    home.git("echo ours > a.txt; git commit -qam ours");
+    let told = home.coven(&["task", "approve", &id]).refused(4);
+    assert!(told.contains("conflicts with its base in a.txt"), "{told}");
+    let answer = home.post(&format!("/api/v1/tasks/{id}/approve"), &json!({}));
+    let body: Value = answer.json();
+    assert_eq!((answer.status, &body["error"]["details"]["conflicts"]), (409, &json!(["a.txt"])), "{body}");
+    let task = home.task(&id).task;
+    assert_eq!(task.status, "pending_merge");
+    assert!(task.reason.expect("why").contains("a.txt"));
+    assert_eq!(home.git("cat a.txt; git status --porcelain"), "ours");
+    // Mended in its worktree, it merges.
+    let worktree = home.worktree(&id);
+    let script = format!(
+        "cd {}; git merge -q main || true; echo both > a.txt; git add -A; git commit -qm mended",
+        worktree.display()
+    );
+    home.git(&script);
+    home.coven(&["task", "approve", &id]).done();
+    assert_eq!(home.git("cat a.txt"), "both");
+    check_invariants(&home);
+}
+
+#[test]
+fn what_is_rejected_is_blocked_with_the_reason_and_kept() {
+    let home = started();
+    let id = done(&home, "Half", "commit half.txt", &[]);
+    let told = home.coven(&["task", "reject", &id, "--reason", " "]).refused(2);
+    assert!(told.contains("reason"), "{told}");
+    home.coven(&["task", "reject", &id, "--reason", "the other half is missing"]).done();
+    let task = home.task(&id);
+    assert_eq!(
+        (task.task.status.as_str(), task.task.reason.as_deref()),
+        ("blocked", Some("the other half is missing"))
+    );
+    assert_eq!(task.run.map(|run| run.status), Some("blocked".to_owned()));
+    assert!(home.worktree(&id).join("half.txt").exists());
+    home.coven(&["task", "approve", &id]).refused(4);
+    // Closed as it is, its work is kept under a ref.
+    home.coven(&["task", "close", &id, "--reason", "not needed"]).done();
+    wait_until("its worktree is gone", || !home.worktree(&id).exists());
+    let kept: Vec<Value> = home.json(&["rescue", "list", "--json"]);
+    assert_eq!((kept.len(), &kept[0]["task_id"]), (1, &json!(id)));
+    home.coven(&["rescue", "restore", &id[..8]]).done();
+    assert_eq!(home.git(&format!("git show rescue/{}:half.txt", &id[..8])), "half.txt");
+    check_invariants(&home);
+}
+
+#[test]
+fn checks_run_on_what_would_be_merged_and_several_approvals_wait_in_turn() {
+    let home = started();
+    home.write_workflow(
+        "checked",
+        "steps:\n  - { name: work, type: agent, prompt: '{{ task.body }}' }\n  - name: land\n    type: merge\n    checks:\n      \
+         - test $(ls f*.txt | wc -l) -le 3\n",
+    );
+    let ids: Vec<String> =
+        (0..4).map(|nth| done(&home, "File", &format!("commit f{nth}.txt"), &["--workflow", "checked"])).collect();
+    let codes: Vec<i32> = thread::scope(|scope| {
+        let approving: Vec<_> =
+            ids.iter().map(|id| scope.spawn(|| home.coven(&["task", "approve", id]).code)).collect();
+        approving.into_iter().map(|it| it.join().expect("it ran")).collect()
+    });
+    // Whoever came last would have made it four, and was told so.
+    assert_eq!(codes.iter().filter(|code| **code == 0).count(), 3, "{codes:?}");
+    assert_eq!(codes.iter().filter(|code| **code == 4).count(), 1, "{codes:?}");
+    assert_eq!(home.git("ls f*.txt | wc -l; git log --merges --oneline main | wc -l; git status --porcelain"), "3\n3");
+    let left = ids.iter().find(|id| home.task(id).task.status == "pending_merge").expect("one still waits");
+    let reason = home.task(left).task.reason.expect("why");
+    assert!(reason.contains("the check `test $(ls f*.txt | wc -l) -le 3` failed: exit code 1"), "{reason}");
+    assert!(!fs::exists(home.path().join(format!("worktrees/{left}.check"))).expect("a look"));
+    check_invariants(&home);
+}
+
+#[test]
+fn a_merge_without_review_lands_by_itself() {
+    let home = started();
+    home.write_workflow(
+        "auto",
+        "steps:\n  - { name: work, type: agent, prompt: 'commit auto.txt' }\n  - { name: land, type: merge, require_review: false }\n",
+    );
+    let id = home.add_task("Auto", "", &["--workflow", "auto"]);
+    home.start_task(&id);
+    home.wait_for_task(&id, "closed");
+    assert_eq!(home.git("cat auto.txt"), "auto.txt");
+    check_invariants(&home);
+}

@@ -1,0 +1,6 @@
+//! Tasks that are worked on: claims, worktrees, workflows, review, merge, recovery.
+
+mod merging;
+mod recovering;
+mod running;
+mod workflows;

@@ -1,0 +1,222 @@
+//! What a daemon makes of tasks that were being worked on when the one before it died: the table, row by row, with real
+//! processes, real worktrees and a real `kill -9`.
+
+use std::fs;
+
+use coven_testing::{TestHome, check_invariants, process};
+use serde_json::{Value, json};
+
+/// A task whose agent did what `script` says and hangs; its id and its session.
+fn working(script: &str) -> (TestHome, String, String) {
+    let home = TestHome::in_repository(json!({}));
+    home.start();
+    let id = home.add_task("A task", &format!("{script} ;; say ready ;; hang"), &[]);
+    home.start_task(&id);
+    let session = home.wait_for_agent(&id).session_id.expect("an agent is a session");
+    home.wait_for_output(&session, "ready");
+    (home, id, session)
+}
+
+fn agent(home: &TestHome, id: &str) -> (String, Option<String>) {
+    let agent = home.agents_of(id).pop().expect("an agent");
+    (agent.status, agent.error)
+}
+
+#[test]
+fn store_04_an_agent_that_lives_is_looked_after_again() {
+    let home = TestHome::in_repository(json!({}));
+    home.start();
+    let go = home.folder().join("go");
+    let id =
+        home.add_task("A task", &format!("say before ;; until {} ;; commit after.txt ;; say after", go.display()), &[]);
+    home.start_task(&id);
+    let before = home.wait_for_agent(&id);
+    let session = before.session_id.clone().expect("a session");
+    home.wait_for_output(&session, "before");
+    home.kill_daemon();
+    home.start();
+
+    let now = home.agents_of(&id).pop().expect("an agent");
+    assert_eq!((now.id, now.status.as_str(), now.pid), (before.id, "running", before.pid));
+    assert_eq!(home.task(&id).task.status, "in_progress");
+    fs::write(go, "").expect("room on disk");
+    home.wait_for_task(&id, "pending_merge");
+    assert!(home.log_text(&session).contains("after"));
+    assert_eq!(home.agents_of(&id).len(), 1, "nobody else was set on it");
+    check_invariants(&home);
+}
+
+#[test]
+fn store_05_an_agent_that_died_with_uncommitted_work_blocks_its_task() {
+    // Whether or not there are commits too.
+    for script in ["leave_dirty left.txt", "commit done.txt ;; leave_dirty left.txt", "append a.txt more"] {
+        let (home, id, session) = working(script);
+        home.kill_daemon_and(&session);
+        home.start();
+
+        assert_eq!(agent(&home, &id), ("failed".to_owned(), Some("daemon restarted with uncommitted work".to_owned())));
+        let task = home.task(&id);
+        assert_eq!((task.task.status.as_str(), task.task.claimed_by), ("blocked", None), "{script}");
+        assert_eq!(task.task.reason.as_deref(), Some("daemon restarted with uncommitted work"));
+        assert_eq!(task.run.map(|run| run.status), Some("blocked".to_owned()));
+        // The human is told: in the feed and in the inbox.
+        assert!(home.events_since("0").events.iter().any(|it| it.kind == "task.blocked" && it.subject == id));
+        let waiting: Value = home.json(&["inbox", "--json"]);
+        assert!(waiting.to_string().contains(&id), "{waiting}");
+        // And nothing is lost: a retry goes on in the same worktree.
+        assert!(home.git(&format!("cd {}; git status --porcelain", home.worktree(&id).display())).contains(".txt"));
+        check_invariants(&home);
+    }
+}
+
+#[test]
+fn store_06_an_agent_that_died_with_commits_leaves_them_for_review() {
+    let (home, id, session) = working("commit done.txt");
+    home.kill_daemon_and(&session);
+    home.start();
+
+    assert_eq!(home.task(&id).task.status, "pending_merge");
+    assert_eq!(agent(&home, &id).0, "failed");
+    let diff = home.coven(&["task", "diff", &id, "--stat"]).done();
+    assert!(diff.contains("done.txt"), "{diff}");
+    home.coven(&["task", "approve", &id]).done();
+    assert_eq!(home.git("cat done.txt"), "done.txt");
+    assert_eq!(home.task(&id).task.status, "closed");
+    check_invariants(&home);
+}
+
+#[test]
+fn an_agent_that_died_and_left_nothing_gives_its_task_back() {
+    let (home, id, session) = working("say nothing");
+    home.kill_daemon_and(&session);
+    home.start();
+
+    assert_eq!(agent(&home, &id), ("failed".to_owned(), Some("daemon restarted and the agent was gone".to_owned())));
+    let task = home.task(&id);
+    assert_eq!((task.task.status.as_str(), task.ready), ("open", true));
+    home.start_task(&id);
+    home.wait_for_agent(&id);
+    home.coven(&["task", "release", &id]).done();
+    check_invariants(&home);
+}
+
+#[test]
+fn an_agent_whose_worktree_is_gone_blocks_its_task() {
+    let (home, id, session) = working("say nothing");
+    home.kill_daemon_and(&session);
+    fs::remove_dir_all(home.worktree(&id)).expect("it was there");
+    home.start();
+
+    assert_eq!(agent(&home, &id), ("failed".to_owned(), Some("daemon restarted and the worktree was gone".to_owned())));
+    assert_eq!(home.task(&id).task.status, "blocked");
+    check_invariants(&home);
+}
+
+#[test]
+fn store_07_what_was_over_stays_as_it_is() {
+    let home = TestHome::in_repository(json!({}));
+    home.start();
+    let done = home.add_task("Done", "commit done.txt", &[]);
+    let failed = home.add_task("Failed", "leave_dirty left.txt ;; exit 3", &[]);
+    for (id, status) in [(&done, "pending_merge"), (&failed, "blocked")] {
+        home.start_task(id);
+        home.wait_for_task(id, status);
+    }
+    let before: Value = home.read("/state");
+    home.kill_daemon();
+    home.start();
+    let after: Value = home.read("/state");
+    for key in ["tasks", "agents", "workflows", "event_number"] {
+        assert_eq!(before[key], after[key], "{key}");
+    }
+    check_invariants(&home);
+}
+
+#[test]
+fn store_09_what_is_not_the_agent_is_neither_looked_after_nor_ended() {
+    let (home, id, session) = working("leave_dirty left.txt");
+    let holder = home.holder_of(&session).expect("a holder");
+    home.kill_daemon_and(&session);
+    // Somebody else has the agent's pid now, as far as the record can tell.
+    let mut other = std::process::Command::new("sleep").arg("600").spawn().expect("a process");
+    let script =
+        format!("UPDATE sessions SET pid = {0} WHERE id = '{session}'; UPDATE agents SET pid = {0}", other.id());
+    rusqlite::Connection::open(home.path().join("coven.db")).and_then(|it| it.execute_batch(&script)).expect("a store");
+    home.start();
+
+    assert_eq!(agent(&home, &id), ("failed".to_owned(), Some("daemon restarted with uncommitted work".to_owned())));
+    assert_eq!(home.task(&id).task.status, "blocked");
+    assert!(process::is_alive(other.id()) && !process::is_alive(holder));
+    other.kill().expect("ours");
+    other.wait().expect("ours");
+    check_invariants(&home);
+}
+
+/// The daemon dies at every named point of a task's life. Whatever it was, there is one agent at most, and the task comes to
+/// its end.
+#[test]
+fn a_daemon_that_dies_at_any_point_leaves_a_task_that_goes_on() {
+    for point in [
+        "before_claim",
+        "after_claim",
+        "after_worktree",
+        "after_create",
+        "after_spawn",
+        "after_running",
+        "after_step_launch",
+        "before_complete",
+        "after_complete",
+    ] {
+        let mut home = TestHome::in_repository(json!({}));
+        home.write_workflow(
+            "one",
+            "steps:\n  - { name: build, type: script, command: 'echo x >> runs.txt; cat runs.txt' }\n",
+        );
+        home.start();
+        let id = home.add_task("A task", "", &["--workflow", "one"]);
+        home.stop();
+        home.start_with_fault(point);
+        let _ = home.coven(&["task", "start", &id]);
+        home.restart_after_death();
+
+        // What never ran is open again; what ran goes on to its end.
+        let task = home.task(&id);
+        match task.task.status.as_str() {
+            "open" => {
+                assert!(["before_claim", "after_claim", "after_worktree", "after_create"].contains(&point), "{point}");
+                home.start_task(&id);
+            }
+            "in_progress" | "closed" => {}
+            other => panic!("{point}: {other}: {task:?}"),
+        }
+        home.wait_for_task(&id, "closed");
+        let ran = home.agents_of(&id).iter().filter(|agent| agent.status == "completed").count();
+        assert_eq!(ran, 1, "{point}: it was done once");
+        let output = home.run_of(&id).steps[0].output.clone().unwrap_or_default();
+        assert_eq!(output.trim(), "x", "{point}: nobody did it twice");
+        check_invariants(&home);
+    }
+}
+
+#[test]
+fn a_merge_that_was_cut_off_is_finished() {
+    for point in ["after_approve", "before_landing", "after_landing"] {
+        let mut home = TestHome::in_repository(json!({}));
+        home.start();
+        let id = home.add_task("A task", "commit done.txt", &[]);
+        home.start_task(&id);
+        home.wait_for_task(&id, "pending_merge");
+        home.stop();
+        home.start_with_fault(point);
+        let _ = home.coven(&["task", "approve", &id]);
+        home.restart_after_death();
+
+        home.wait_for_task(&id, "closed");
+        assert_eq!(
+            home.git("cat done.txt; git log --merges --oneline main | wc -l; git status --porcelain"),
+            "done.txt\n1",
+            "{point}"
+        );
+        check_invariants(&home);
+    }
+}

@@ -1,0 +1,221 @@
+//! A task from its start to its end.
+
+use std::thread;
+
+use coven_testing::{TestHome, check_invariants, wait_until};
+use serde_json::{Value, json};
+
+#[test]
+fn store_15_starting_a_task_claims_it_and_starts_agent_and_workflow() {
+    let home = TestHome::in_repository(json!({}));
+    home.start();
+    let id = home.add_task("Do it", "hang", &[]);
+    let started: Value = home.json(&["task", "start", &id[..8], "--json"]);
+
+    assert_eq!((&started["task"]["status"], &started["agent"]["status"]), (&json!("in_progress"), &json!("starting")));
+    assert_eq!((&started["workflow"]["status"], &started["workflow"]["step"]), (&json!("running"), &json!(0)));
+    assert_eq!(started["task"]["claimed_by"], started["agent"]["id"]);
+    let base = home.git("git rev-parse main");
+    assert_eq!((&started["task"]["base_branch"], &started["task"]["base_commit"]), (&json!("main"), &json!(base)));
+    // The three events stand side by side: they are one transaction.
+    let events = home.events_since("0").events;
+    let at = events.iter().position(|event| event.kind == "task.claimed").expect("it was claimed");
+    let kinds: Vec<&str> = events[at..at + 3].iter().map(|event| event.kind.as_str()).collect();
+    assert_eq!(kinds, ["task.claimed", "agent.starting", "workflow.started"]);
+    // A second one is refused with the reason.
+    let told = home.coven(&["task", "start", &id]).refused(4);
+    assert!(told.contains("it is in_progress") && told.contains("it is claimed by"), "{told}");
+    home.coven(&["task", "release", &id]).done();
+    check_invariants(&home);
+}
+
+#[test]
+fn store_08_who_works_on_a_task_is_in_the_store_with_its_process() {
+    let home = TestHome::in_repository(json!({}));
+    home.start();
+    let id = home.add_task("Do it", "env COVEN_TASK_ID ;; cwd ;; hang", &[]);
+    home.start_task(&id);
+    let agent = home.wait_for_agent(&id);
+    let session = agent.session_id.clone().expect("an agent is a session");
+
+    // What is there stays there: a daemon that dies at once loses none of it.
+    home.kill_daemon();
+    home.start();
+    let known = home.agents_of(&id).pop().expect("an agent");
+    assert_eq!((known.task_id.as_str(), known.status.as_str(), known.pid), (id.as_str(), "running", agent.pid));
+    assert!(coven_testing::process::is_alive(agent.pid.expect("a process")));
+    let worktree = std::fs::canonicalize(home.worktree(&id)).expect("a worktree");
+    assert_eq!(known.worktree.as_deref(), home.worktree(&id).to_str());
+    assert_eq!(known.output_file.as_deref(), home.session_dir(&session).to_str());
+    home.wait_for_output(&session, &format!("cwd={}", worktree.display()));
+    assert!(home.log_text(&session).contains(&format!("COVEN_TASK_ID={id}")));
+    let session = home.session(&session);
+    assert_eq!((&session.metadata["task_id"], &session.metadata["step"]), (&json!(id), &json!("work")));
+    home.coven(&["task", "release", &id]).done();
+    check_invariants(&home);
+}
+
+#[test]
+fn store_16_a_workflow_that_completes_closes_its_task() {
+    let home = TestHome::in_repository(json!({}));
+    home.start();
+    let id = home.add_task_for("one", "steps:\n  - { name: build, type: script, command: 'echo built > built.txt' }\n");
+    home.start_task(&id);
+
+    let task = home.wait_for_task(&id, "closed");
+    assert_eq!(task.run.expect("a run").status, "completed");
+    assert_eq!(home.agents_of(&id).pop().expect("an agent").status, "completed");
+    let events = home.events_since("0").events;
+    let at = events.iter().position(|event| event.kind == "agent.completed").expect("it is over");
+    let kinds: Vec<&str> = events[at..at + 3].iter().map(|event| event.kind.as_str()).collect();
+    assert_eq!(kinds, ["agent.completed", "workflow.completed", "task.closed"]);
+    // Nothing was merged, so what it left is kept before its worktree goes.
+    wait_until("its worktree is gone", || !home.worktree(&id).exists());
+    let kept: Vec<Value> = home.json(&["rescue", "list", "--json"]);
+    assert_eq!(kept.len(), 1, "{kept:?}");
+    home.coven(&["rescue", "restore", &id[..8], "--branch", "back"]).done();
+    assert_eq!(home.git("git show back:built.txt; git branch --show-current; git status --porcelain"), "built\nmain");
+    check_invariants(&home);
+}
+
+#[test]
+fn a_task_that_is_not_ready_is_refused_with_the_reason() {
+    let home = TestHome::in_repository(json!({ "scheduler": { "maxConcurrentAgents": 1 } }));
+    home.start();
+    let first = home.add_task("First", "hang", &[]);
+    let second = home.add_task("Second", "hang", &["--depends-on", &first]);
+    let refused = |args: &[&str], code: i32, why: &str| {
+        let told = home.coven(args).refused(code);
+        assert!(told.contains(why), "{args:?}: {told}");
+    };
+    refused(&["task", "start", &second], 4, &format!("it depends on {first}, which is open"));
+    for (more, why) in [
+        (["--workflow", "nowhere"], "there is no workflow \"nowhere\""),
+        (["--harness", "nobody"], "there is no harness \"nobody\""),
+        (["--base", "nothing"], "no branch \"nothing\""),
+    ] {
+        let harness: &[&str] = if more[0] == "--harness" { &[] } else { &["--harness", "claude"] };
+        let made: Value = home.json(&[&["task", "add", "x", "--json"], &more[..], harness].concat());
+        refused(&["task", "start", made["id"].as_str().expect("an id")], 2, why);
+    }
+    home.start_task(&first);
+    let third = home.add_task("Third", "hang", &[]);
+    refused(&["task", "start", &third], 4, "1 of 1 tasks are being worked on");
+    refused(&["task", "unblock", &first], 4, "does not allow \"unblocked\"");
+    refused(&["task", "approve", &first], 4, "does not allow \"approved\"");
+    refused(&["task", "diff", &third], 2, "nobody has worked on the task yet");
+    refused(&["task", "start", "ffffffff"], 3, "no task has the id");
+    home.coven(&["task", "block", &first, "--reason", "wait for me"]).done();
+    assert_eq!(home.task(&first).task.reason.as_deref(), Some("wait for me"));
+    assert!(home.harness_processes(&home.agents_of(&first)[0].session_id.clone().expect("a session")).is_empty());
+    home.coven(&["task", "unblock", &first]).done();
+    home.coven(&["task", "close", &first]).done();
+    assert_eq!(home.task(&second).task.status, "open");
+    check_invariants(&home);
+}
+
+/// As fast as they can, from eight programs at once.
+#[test]
+fn never_two_agents_on_one_task_however_many_start_it() {
+    let home = TestHome::in_repository(json!({}));
+    home.start();
+    let id = home.add_task("Wanted", "hang", &[]);
+    let codes: Vec<i32> = thread::scope(|scope| {
+        let starting: Vec<_> = (0..8).map(|_| scope.spawn(|| home.coven(&["task", "start", &id]).code)).collect();
+        starting.into_iter().map(|it| it.join().expect("it ran")).collect()
+    });
+    assert_eq!(codes.iter().filter(|code| **code == 0).count(), 1, "{codes:?}");
+    assert!(codes.iter().all(|code| [0, 4].contains(code)), "{codes:?}");
+    assert_eq!(home.agents_of(&id).len(), 1);
+    home.coven(&["task", "release", &id]).done();
+    check_invariants(&home);
+}
+
+#[test]
+fn a_scheduler_that_may_begins_what_is_ready_in_order_and_no_more_than_allowed() {
+    let home = TestHome::in_repository(json!({ "scheduler": { "maxConcurrentAgents": 2, "autoStart": true } }));
+    home.start();
+    home.write_workflow("quick", "steps:\n  - { name: a, type: script, command: 'echo {{ task.title }}' }\n");
+    let first = home.add_task("one", "", &["--workflow", "quick"]);
+    let last = home.add_task("two", "", &["--workflow", "quick", "--depends-on", &first]);
+    let broken = home.add_task("broken", "", &["--workflow", "none", "--priority", "0"]);
+    home.wait_for_task(&last, "closed");
+    assert_eq!(home.task(&broken).task.status, "open");
+    let order: Vec<String> = home
+        .events_since("0")
+        .events
+        .iter()
+        .filter(|event| event.kind == "task.claimed")
+        .map(|event| event.subject.clone())
+        .collect();
+    assert_eq!(order, [first, last]);
+    // What somebody cancelled is not begun again behind their back.
+    let hanging = home.add_task("hangs", "hang", &[]);
+    home.wait_for_agent(&hanging);
+    home.coven(&["workflow", "cancel", &hanging]).done();
+    let after = home.add_task("after", "", &["--workflow", "quick"]);
+    home.wait_for_task(&after, "closed");
+    assert_eq!((home.task(&hanging).task.status.as_str(), home.agents_of(&hanging).len()), ("open", 1));
+    check_invariants(&home);
+}
+
+#[test]
+fn a_claim_lives_as_long_as_its_agent_does() {
+    // 1.2 seconds, renewed by whoever looks after it.
+    let home = TestHome::in_repository(json!({ "store": { "claimTimeoutMinutes": 0.02 } }));
+    home.start();
+    let id = home.add_task("Long", "hang", &[]);
+    home.start_task(&id);
+    let agent = home.wait_for_agent(&id);
+    let first = home.task(&id).task.claimed_until.expect("a claim");
+    wait_until("the claim is renewed three times", || {
+        home.events_since("0").events.iter().filter(|event| event.kind == "task.renewed").count() >= 3
+    });
+    let task = home.task(&id).task;
+    assert!(task.claimed_until.expect("a claim") > first && task.status == "in_progress");
+    assert_eq!(home.agents_of(&id).pop().map(|it| it.id), Some(agent.id));
+    home.coven(&["task", "release", &id]).done();
+    assert_eq!(home.task(&id).task.status, "open");
+    check_invariants(&home);
+}
+
+#[test]
+fn what_an_agent_asks_and_what_waits_for_a_human_is_in_the_inbox_with_its_task() {
+    let home = TestHome::with_agent(json!({}));
+    home.git("git init -q -b main; git config user.name me; git config user.email me@here");
+    home.git("echo a > a.txt; echo '/.coven/' > .git/info/exclude; git add -A; git commit -qm first");
+    home.start();
+    home.write_workflow(
+        "asks",
+        "steps:\n  - { name: talk, type: agent, harness: gemini, channel: acp, prompt: 'permit touch x ;; touch asked.txt' }\n  - { name: land, type: merge }\n",
+    );
+    let id = home.add_task("Ask me", "", &["--workflow", "asks", "--harness", "gemini"]);
+    home.start_task(&id);
+    let asked = |kind: &str| {
+        coven_testing::eventually(&format!("a {kind} waits"), || {
+            home.inbox("").into_iter().find(|item| item.kind == kind)
+        })
+    };
+    let request = asked("permission");
+    assert_eq!((request.task_id.as_deref(), request.step.as_deref()), (Some(id.as_str()), Some("talk")));
+    // Nothing else waits for it, and a restart does not lose it.
+    let other = home.add_task_for("quick", "steps:\n  - { name: a, type: script, command: 'true' }\n");
+    home.start_task(&other);
+    home.wait_for_task(&other, "closed");
+    home.kill_daemon();
+    home.start();
+    assert_eq!(asked("permission").id, request.id);
+    home.coven(&["inbox", "answer", &request.id[..8], "allow"]).done();
+
+    let merge = asked("merge");
+    assert_eq!((merge.id.as_str(), merge.step.as_deref()), (id.as_str(), Some("land")));
+    let shown = home.coven(&["inbox", "show", &id[..8]]).done();
+    assert!(shown.contains("coven task diff"), "{shown}");
+    let told = home.coven(&["inbox", "answer", &id[..8], "dance"]).refused(2);
+    assert!(told.contains("approve, reject"), "{told}");
+    home.coven(&["inbox", "answer", &id[..8], "approve"]).done();
+    assert_eq!(home.task(&id).task.status, "closed");
+    assert_eq!(home.git("ls asked.txt"), "asked.txt");
+    assert!(home.inbox("").is_empty());
+    check_invariants(&home);
+}

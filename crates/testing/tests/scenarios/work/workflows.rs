@@ -1,0 +1,237 @@
+//! Workflows: what steps get, how they end, what stops them.
+
+use std::fs;
+
+use coven_testing::{TestHome, check_invariants, process, wait_until};
+use serde_json::{Value, json};
+
+fn started() -> TestHome {
+    let home = TestHome::in_repository(json!({}));
+    home.start();
+    home
+}
+
+#[test]
+fn steps_get_the_task_earlier_outputs_and_counters() {
+    let home = started();
+    let id = home.add_task_for(
+        "all",
+        r#"
+steps:
+  - name: first
+    type: agent
+    harness: plain
+    prompt: 'say {"success": true, "summary": "ok", "outputs": {"file": "made.txt", "rounds": 2}}'
+  - name: rounds
+    type: loop
+    max_iterations: 5
+    until: loop.iteration >= steps.first.outputs.rounds
+    steps:
+      - name: write
+        type: script
+        command: echo {{ loop.iteration }} {{ task.title }} >> {{ steps.first.outputs.file }}; cat made.txt
+      - name: never
+        type: script
+        when: steps.write.failed
+        command: exit 9
+  - name: check
+    type: script
+    command: test {{ steps.write.output | trim | length }} -gt 10 && test {{ previous.success }} = true
+"#,
+    );
+    home.start_task(&id);
+    home.wait_for_task(&id, "closed");
+    let run = home.run_of(&id);
+    let steps: Vec<(&str, &str)> = run.steps.iter().map(|it| (it.name.as_str(), it.status.as_str())).collect();
+    let expected = [
+        ("first", "completed"),
+        ("rounds", "completed"),
+        ("write", "completed"),
+        ("never", "skipped"),
+        ("check", "completed"),
+    ];
+    assert_eq!(steps, expected, "{run:?}");
+    assert_eq!(run.steps[1].iteration, Some(2));
+    assert_eq!(run.steps[2].output.as_deref().map(|text| text.replace('\r', "")), Some("1 A task\n2 A task\n".into()));
+    // One attempt after the other, each with a session of its own.
+    let agents: Vec<String> = run.agents.iter().map(|agent| agent.step.clone().unwrap_or_default()).collect();
+    assert_eq!(agents, ["first", "write", "write", "check"]);
+    check_invariants(&home);
+}
+
+#[test]
+fn a_step_that_fails_blocks_the_task_and_a_retry_repeats_it_in_the_same_worktree() {
+    let home = started();
+    let id = home.add_task_for(
+        "twice",
+        "steps:\n  - { name: before, type: script, command: 'echo x >> before.txt' }\n  \
+         - { name: fails, type: script, command: 'test -f mended && wc -l < before.txt' }\n",
+    );
+    home.start_task(&id);
+    let task = home.wait_for_task(&id, "blocked");
+    assert_eq!(task.task.reason.as_deref(), Some("fails: exit code 1"));
+    let run = home.run_of(&id);
+    assert_eq!((run.workflow.status.as_str(), run.workflow.step_name.as_deref()), ("failed", Some("fails")));
+    let shown = home.coven(&["workflow", "show", &id]).done();
+    assert!(shown.contains("fails: exit code 1") && shown.contains("failed"), "{shown}");
+
+    fs::write(home.worktree(&id).join("mended"), "").expect("its worktree is there");
+    let told = home.coven(&["workflow", "retry", &id]).done();
+    assert!(told.contains("goes on at fails"), "{told}");
+    home.wait_for_task(&id, "closed");
+    let run = home.run_of(&id);
+    // The step before was not repeated.
+    assert_eq!(run.steps[1].output.as_deref().map(str::trim), Some("1"));
+    assert_eq!(run.agents.len(), 3);
+    let told = home.coven(&["workflow", "retry", &id]).refused(4);
+    assert!(told.contains("completed"), "{told}");
+    check_invariants(&home);
+}
+
+#[test]
+fn what_a_failed_step_means_is_said_by_its_rule() {
+    let home = started();
+    let text = |rule: &str| {
+        format!(
+            "steps:\n  - {{ name: a, type: script, command: exit 3, on_fail: {rule} }}\n  - {{ name: b, type: script, command: 'true' }}\n"
+        )
+    };
+    for (rule, task, run) in
+        [("fail", "blocked", "failed"), ("block", "blocked", "blocked"), ("continue", "closed", "completed")]
+    {
+        let id = home.add_task_for(rule, &text(rule));
+        home.start_task(&id);
+        home.wait_for_task(&id, task);
+        assert_eq!(home.run_of(&id).workflow.status, run, "{rule}");
+        assert_eq!(home.run_of(&id).steps[0].exit_code, Some(3));
+    }
+    check_invariants(&home);
+}
+
+#[test]
+fn an_agent_is_believed_when_it_says_that_it_failed() {
+    let home = started();
+    let id = home.add_task("Try", r#"say {"success": false, "error": "no such file"}"#, &["--harness", "plain"]);
+    home.start_task(&id);
+    assert_eq!(home.wait_for_task(&id, "blocked").task.reason.as_deref(), Some("work: no such file"));
+    // Words on a screen are no verdict, and an exit code is.
+    let id = home.add_task("Try", "say error: it failed miserably", &[]);
+    home.start_task(&id);
+    home.wait_for_task(&id, "pending_merge");
+    let id = home.add_task("Try", r#"say {"success": true} ;; exit 4"#, &["--harness", "plain"]);
+    home.start_task(&id);
+    assert_eq!(home.wait_for_task(&id, "blocked").task.reason.as_deref(), Some("work: exit code 4"));
+    check_invariants(&home);
+}
+
+#[test]
+fn time_is_up_for_a_step_and_for_the_whole() {
+    let home = started();
+    let step = "steps:\n  - { name: slow, type: script, command: sleep 600, timeout: 0.3 }\n";
+    let whole = "timeout: 0.5\nsteps:\n  - name: l\n    type: loop\n    max_iterations: 1000\n    steps:\n      \
+                 - { name: short, type: script, command: sleep 0.1, on_fail: continue }\n";
+    for (name, text, reason) in
+        [("step", step, "slow: timed out after 300ms"), ("whole", whole, "the workflow timed out after 500ms")]
+    {
+        let id = home.add_task_for(name, text);
+        home.start_task(&id);
+        assert_eq!(home.wait_for_task(&id, "blocked").task.reason.as_deref(), Some(reason));
+        assert_eq!(home.run_of(&id).workflow.status, "failed");
+        let session = home.agents_of(&id).pop().and_then(|agent| agent.session_id).expect("a session");
+        wait_until("its process is gone", || home.harness_processes(&session).is_empty());
+    }
+    check_invariants(&home);
+}
+
+#[test]
+fn cancelling_ends_the_process_before_anybody_can_begin_again() {
+    let home = started();
+    let id = home.add_task("Stubborn", "ignore_sigterm ;; fork_children ;; hang", &[]);
+    home.start_task(&id);
+    let agent = home.wait_for_agent(&id);
+    let session = agent.session_id.expect("a session");
+    home.wait_for_output(&session, "children are there");
+    let family = home.harness_processes(&session);
+    assert!(family.len() >= 2, "{family:?}");
+
+    home.coven(&["workflow", "cancel", &id]).done();
+
+    assert!(family.iter().all(|pid| !process::is_alive(*pid)), "all of it is gone when the answer comes");
+    assert_eq!((home.task(&id).task.status.as_str(), home.run_of(&id).workflow.status.as_str()), ("open", "cancelled"));
+    assert_eq!(home.agents_of(&id).pop().map(|agent| agent.status), Some("killed".to_owned()));
+    assert!(home.worktree(&id).exists(), "what it did stays");
+    let told = home.coven(&["workflow", "cancel", &id]).refused(4);
+    assert!(told.contains("cancelled"), "{told}");
+    check_invariants(&home);
+}
+
+#[test]
+fn a_restart_goes_on_at_the_step_that_was_running() {
+    let home = started();
+    let go = home.folder().join("go");
+    let text = format!(
+        "steps:\n  - {{ name: one, type: script, command: 'echo one >> steps.txt' }}\n  - name: two\n    type: agent\n    \
+         prompt: 'append steps.txt two ;; until {} ;; append steps.txt done'\n  - {{ name: three, type: script, command: 'cat steps.txt' }}\n",
+        go.display()
+    );
+    let id = home.add_task_for("three", &text);
+    home.start_task(&id);
+    let is_at_two =
+        || home.agents_of(&id).pop().is_some_and(|it| it.step.as_deref() == Some("two") && it.status == "running");
+    wait_until("the second step runs", is_at_two);
+    let pid = home.agents_of(&id).pop().and_then(|agent| agent.pid);
+    home.kill_daemon();
+    // It ends while nobody looks.
+    fs::write(&go, "").expect("room on disk");
+    wait_until("the agent is gone", || pid.is_some_and(|pid| !process::is_alive(pid)));
+    home.start();
+
+    home.wait_for_task(&id, "closed");
+    let run = home.run_of(&id);
+    assert_eq!(run.steps[2].output.as_deref().map(|text| text.replace('\r', "")), Some("one\ntwo\ndone\n".into()));
+    assert_eq!(run.agents.len(), 3, "nobody worked twice");
+    check_invariants(&home);
+}
+
+#[test]
+fn an_agent_works_over_acp_and_on_a_terminal_too() {
+    let home = TestHome::with_agent(json!({}));
+    home.git("git init -q -b main; git config user.name me; git config user.email me@here");
+    home.git("echo a > a.txt; echo '/.coven/' > .git/info/exclude; git add -A; git commit -qm first");
+    home.start();
+    for (channel, harness) in [("acp", "gemini"), ("terminal", "claude")] {
+        let id = home.add_task_for(
+            channel,
+            &format!("steps:\n  - {{ name: talk, type: agent, harness: {harness}, channel: {channel}, prompt: 'say hello ;; touch {channel}.txt' }}\n"),
+        );
+        home.start_task(&id);
+        home.wait_for_task(&id, "closed");
+        let run = home.run_of(&id);
+        assert!(run.steps[0].output.as_deref().unwrap_or_default().contains("hello"), "{channel}: {run:?}");
+    }
+    check_invariants(&home);
+}
+
+#[test]
+fn mistakes_in_a_workflow_file_are_told_with_their_lines() {
+    let home = TestHome::in_repository(json!({}));
+    home.write_workflow(
+        "bad",
+        "steps:\n  - name: a\n    type: script\n    command: '{{ steps.b.output }}'\n  - name: b\n    type: dance\n",
+    );
+    home.write_workflow("good", "steps:\n  - { name: a, type: script, command: 'true' }\n");
+    let ran = home.coven(&["workflow", "lint"]);
+    assert_eq!(ran.code, 1, "{ran:?}");
+    assert!(ran.stdout.contains("bad.yaml:2: a: the step \"b\" has not run by then"), "{}", ran.stdout);
+    assert!(ran.stdout.contains("bad.yaml:6: type: \"dance\""), "{}", ran.stdout);
+    assert!(ran.stdout.contains("good.yaml: sound, 1 steps"), "{}", ran.stdout);
+    let ran = home.coven(&["workflow", "lint", "bad", "--json"]);
+    let report: Value = serde_json::from_str(&ran.stdout).expect("JSON");
+    assert_eq!(report[0]["problems"][1]["line"], 6);
+    home.coven(&["workflow", "lint", "good"]).done();
+    home.start();
+    let id = home.add_task("x", "", &["--workflow", "bad"]);
+    let told = home.coven(&["task", "start", &id]).refused(2);
+    assert!(told.contains("line 6") && told.contains("workflow lint bad"), "{told}");
+    assert_eq!(home.task(&id).task.status, "open");
+}
