@@ -52,6 +52,14 @@ impl Repository {
         Ok(Self { top: top_of(path)? })
     }
 
+    /// The repository that a worktree belongs to.
+    pub fn of_worktree(folder: &Path) -> Result<Self, GitError> {
+        let git_folder = run_in(folder, ["rev-parse", "--path-format=absolute", "--git-common-dir"])?;
+        let top = Path::new(git_folder.trim_end_matches('\n')).parent();
+        let top = top.filter(|top| *top != folder).ok_or_else(|| GitError::NotARepository(folder.to_owned()))?;
+        Self::of(top)
+    }
+
     pub fn top(&self) -> &Path {
         &self.top
     }

@@ -293,7 +293,7 @@ impl Engine {
     /// Hides it, and with `recursive` everything below it, until retention takes it. What is being worked on stays, and so does
     /// what other tasks wait for. Gives the ids, those below first.
     pub async fn delete_task(
-        &self,
+        self: &Arc<Self>,
         text: &str,
         recursive: bool,
         by: Option<String>,
@@ -328,6 +328,7 @@ impl Engine {
             tx.record(Change::TaskWritten { task, event: "deleted", changes, by: by.clone() }, now).await?;
         }
         self.commit(tx).await?;
+        going.iter().for_each(|id| self.tidy_worktree_later(*id));
         Ok(going)
     }
 }

@@ -34,6 +34,7 @@ pub async fn tick(engine: &Arc<Engine>, now: Timestamp) -> Result<SweepReport, E
         engine.remove_files(*id).await;
     }
     sweep_leftovers(engine).await?;
+    engine.sweep_worktrees().await?;
     announced?;
     Ok(swept?)
 }

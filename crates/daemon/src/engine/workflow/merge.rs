@@ -7,7 +7,7 @@ use coven_domain::lifecycle::Lifecycle as _;
 use coven_domain::task::{Task, TaskFact, TaskState};
 use coven_domain::workflow::{Approval, StepKind, Workflow, WorkflowFact};
 use coven_domain::{AgentId, TaskId};
-use coven_host::git::{FileChange, Landing, MergeTry, Merged, Rescued, Worktree};
+use coven_host::git::{FileChange, Landing, MergeTry, Merged, Repository, Rescued, Worktree};
 use coven_host::{WorkDir, clock};
 use coven_store::Change;
 use uuid::Uuid;
@@ -69,6 +69,11 @@ impl std::fmt::Display for NotMerged {
 /// Every commit and merge of a task says which one it was.
 pub(super) fn message(task: &Task) -> String {
     format!("{}\n\nCoven-Task: {}", task.title, task.id)
+}
+
+/// A moment as a part of a ref's name.
+fn moment_name() -> String {
+    clock::now().to_string().replace([':', '.'], "-")
 }
 
 impl Engine {
@@ -380,11 +385,42 @@ impl Engine {
         // What it does not come to is swept with the next retention.
         self.background.spawn(async move {
             if let Ok(task) = engine.known_task(id).await
-                && task.state == TaskState::Closed
+                && (task.state == TaskState::Closed || task.deleted_at.is_some())
             {
                 engine.put_worktree_away(&task).await;
             }
         });
+    }
+
+    /// Worktrees that nobody needs and that were not put away when their task ended.
+    pub(crate) async fn sweep_worktrees(&self) -> Result<(), EngineError> {
+        let folder = self.home.path().join("worktrees");
+        let names = tokio::task::spawn_blocking(move || -> Vec<(TaskId, std::path::PathBuf)> {
+            let Ok(entries) = std::fs::read_dir(folder) else { return Vec::new() };
+            let named = |entry: std::fs::DirEntry| Some((entry.file_name().to_str()?.parse().ok()?, entry.path()));
+            entries.flatten().filter_map(named).collect()
+        })
+        .await
+        .unwrap_or_default();
+        for (id, folder) in names {
+            match self.store.task(id).await? {
+                Some(task) if task.state == TaskState::Closed || task.deleted_at.is_some() => {
+                    self.put_worktree_away(&task).await;
+                }
+                Some(_) => {}
+                None => {
+                    let name = format!("{id}/{}", moment_name());
+                    let branch = branch_of(id);
+                    let put = with_git(move || {
+                        Repository::of_worktree(&folder)?.worktree(&folder, &branch).put_away("HEAD", &name)
+                    });
+                    if let Err(error) = put.await {
+                        tracing::warn!(task = %id, %error, "the worktree of a deleted task stays where it is");
+                    }
+                }
+            }
+        }
+        Ok(())
     }
 
     /// Takes folder and branch away; what is only there is kept under a ref.
@@ -392,7 +428,7 @@ impl Engine {
         let Ok(worktree) = self.worktree_of(task).await else { return };
         let base = task.base_branch.clone().unwrap_or_else(|| "HEAD".to_owned());
         let base = task.base_commit.clone().map_or_else(|| base.clone(), |_| format!("refs/heads/{base}"));
-        let name = format!("{}/{}", task.id, clock::now().to_string().replace([':', '.'], "-"));
+        let name = format!("{}/{}", task.id, moment_name());
         let moment = clock::now();
         let result = with_git(move || {
             if !worktree.exists()

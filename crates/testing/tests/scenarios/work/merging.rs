@@ -159,3 +159,32 @@ fn a_merge_without_review_lands_by_itself() {
     assert_eq!(home.git("cat auto.txt"), "auto.txt");
     check_invariants(&home);
 }
+
+#[test]
+fn a_worktree_goes_with_its_task_and_what_is_only_there_is_kept() {
+    let home = TestHome::in_repository(json!({ "store": { "taskRetentionDays": 0, "taskSoftDeleteDays": 0 } }));
+    home.start();
+    let deleted = home.add_task("Deleted", "commit one.txt ;; exit 1", &[]);
+    home.start_task(&deleted);
+    home.wait_for_task(&deleted, "blocked");
+    home.coven(&["task", "delete", &deleted]).done();
+    wait_until("its worktree is gone", || !home.worktree(&deleted).exists());
+    // One that the daemon did not come to: the next look at what has been kept long enough takes it.
+    let left = home.add_task("Left", "leave_dirty two.txt ;; exit 1", &[]);
+    home.start_task(&left);
+    home.wait_for_task(&left, "blocked");
+    home.stop();
+    let script = format!(
+        "PRAGMA foreign_keys = OFF; DELETE FROM workflows; DELETE FROM agents; DELETE FROM tasks WHERE id = '{left}'"
+    );
+    rusqlite::Connection::open(home.path().join("coven.db")).and_then(|it| it.execute_batch(&script)).expect("a store");
+    assert!(home.worktree(&left).join("two.txt").exists());
+    home.start();
+    wait_until("the other one is gone too", || !home.worktree(&left).exists());
+
+    let kept: Vec<Value> = home.json(&["rescue", "list", "--json"]);
+    assert_eq!(kept.len(), 2, "{kept:?}");
+    home.coven(&["rescue", "restore", &left, "--branch", "left"]).done();
+    home.coven(&["rescue", "restore", &deleted, "--branch", "deleted"]).done();
+    assert_eq!(home.git("git show left:two.txt deleted:one.txt; git status --porcelain"), "not committed\none.txt");
+}
