@@ -3,5 +3,6 @@
 mod configuration;
 mod database;
 mod events;
+mod reconnecting;
 mod recovery;
 mod retention;

@@ -1,0 +1,141 @@
+//! A client that keeps a state of its own by the feed, whatever happens to its connection.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::thread;
+
+use coven_testing::events::Message;
+use coven_testing::{EventFeed, TestHome, check_invariants};
+use serde_json::{Value, json};
+
+const RECONNECTIONS: usize = 1000;
+const NOUNS: [&str; 4] = ["task", "agent", "workflow", "session"];
+
+/// What a client knows: of every task, agent, run and session its status and when that was.
+#[derive(Debug, Default, PartialEq)]
+struct Known {
+    rows: BTreeMap<(String, String), (Value, Value)>,
+    cursor: u64,
+    gaps: usize,
+}
+
+impl Known {
+    fn take(&mut self, state: &Value) {
+        self.rows.clear();
+        self.cursor = state["event_number"].as_u64().expect("a number");
+        for noun in NOUNS {
+            for row in state[format!("{noun}s")].as_array().expect("rows") {
+                self.put(noun, row);
+            }
+        }
+    }
+
+    fn put(&mut self, noun: &str, row: &Value) {
+        let id = row["id"].as_str().expect("an id").to_owned();
+        self.rows.insert((noun.to_owned(), id), (row["status"].clone(), row["updated_at"].clone()));
+    }
+
+    fn hear(&mut self, message: &Message) {
+        match message.event.as_str() {
+            "gap" => return self.gaps += 1,
+            "snapshot" => return self.take(&message.value()),
+            _ => {}
+        }
+        let number = message.id.expect("an event has a number");
+        assert_eq!(number, self.cursor + 1, "none is missing and none comes twice");
+        self.cursor = number;
+        let record = message.record();
+        let noun = record.kind.split('.').next().unwrap_or_default().to_owned();
+        match record.kind.as_str() {
+            "task.deleted" | "session.sacrificed" => drop(self.rows.remove(&(noun, record.subject))),
+            _ => {
+                let row = &record.payload[&noun];
+                if NOUNS.contains(&noun.as_str()) && !row["id"].is_null() {
+                    self.put(&noun, row);
+                }
+            }
+        }
+    }
+}
+
+/// Tasks come, change, are worked on and go, until it is told to stop.
+fn load(home: &TestHome, nth: usize, is_over: &AtomicBool, written: &AtomicUsize) {
+    let mut count = 0;
+    while !is_over.load(Ordering::Relaxed) {
+        count += 1;
+        let made: Value = home.post("/api/v1/tasks", &json!({ "title": format!("{nth}-{count}") })).json();
+        let path = format!("/api/v1/tasks/{}", made["id"].as_str().expect("an id"));
+        match count % 3 {
+            0 => drop(home.request(hyper::Method::DELETE, &path, None)),
+            1 => drop(home.post(&format!("{path}/close"), &json!({}))),
+            _ => {}
+        }
+        if count % 40 == 1 {
+            let more = json!({ "title": "worked on", "workflow": "quick" });
+            let made: Value = home.post("/api/v1/tasks", &more).json();
+            home.post(&format!("/api/v1/tasks/{}/start", made["id"].as_str().expect("an id")), &json!({}));
+        }
+        written.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+fn reconnect_under_load(config: Value) -> (TestHome, Known) {
+    let home = TestHome::in_repository(config);
+    home.write_workflow("quick", "steps:\n  - { name: a, type: script, command: 'true' }\n");
+    home.start();
+    let mut known = Known::default();
+    known.take(&home.read("/state"));
+    let (is_over, written) = (AtomicBool::new(false), AtomicUsize::new(0));
+    thread::scope(|scope| {
+        for nth in 0..2 {
+            let (home, is_over, written) = (&home, &is_over, &written);
+            scope.spawn(move || load(home, nth, is_over, written));
+        }
+        for nth in 0..RECONNECTIONS {
+            let mut feed = EventFeed::after(&home, known.cursor);
+            // Sometimes it is cut off before anything came.
+            for _ in 0..nth % 4 {
+                known.hear(&feed.next_message());
+            }
+        }
+        is_over.store(true, Ordering::Relaxed);
+    });
+    assert!(written.load(Ordering::Relaxed) > 20, "there was no load");
+    let mut feed = EventFeed::after(&home, known.cursor);
+    coven_testing::wait_until("nobody works any more", || {
+        home.read::<Value>("/api/v1/agents")["agents"].as_array().is_some_and(Vec::is_empty)
+    });
+    while known.cursor < home.health().last_event {
+        known.hear(&feed.next_message());
+    }
+    (home, known)
+}
+
+fn assert_same(home: &TestHome, known: &Known) {
+    let mut servers = Known::default();
+    servers.take(&home.read("/state"));
+    assert!(servers.rows.keys().any(|(noun, _)| noun == "agent") && servers.rows.len() > 20);
+    let differing: Vec<_> = servers
+        .rows
+        .keys()
+        .chain(known.rows.keys())
+        .filter(|key| known.rows.get(*key) != servers.rows.get(*key))
+        .map(|key| (key, known.rows.get(key), servers.rows.get(key)))
+        .collect();
+    assert!(differing.is_empty(), "{} differ, the first: {:?}", differing.len(), differing.first());
+}
+
+#[test]
+fn store_11_a_client_that_reconnects_a_thousand_times_has_the_servers_state() {
+    let (home, known) = reconnect_under_load(json!({}));
+    assert_eq!(known.gaps, 0);
+    assert_same(&home, &known);
+    check_invariants(&home);
+}
+
+#[test]
+fn store_11_one_that_is_too_late_again_and_again_has_it_too() {
+    // Events are gone after a third of a second.
+    let (home, known) = reconnect_under_load(json!({ "store": { "eventRetentionHours": 0.0001 } }));
+    assert_same(&home, &known);
+}
