@@ -28,6 +28,7 @@ mod report;
 mod sacrifice;
 mod stats;
 mod talking;
+mod tasks;
 
 use std::error::Error;
 use std::path::PathBuf;
@@ -76,6 +77,7 @@ enum Figure {
     Agents,
     Questions,
     Conversations,
+    Tasks,
 }
 
 /// What every figure needs to know.
@@ -192,6 +194,7 @@ impl Figure {
             Figure::Agents => agents::measure(bench),
             Figure::Questions => questions::measure(bench),
             Figure::Conversations => conversations::measure(bench),
+            Figure::Tasks => tasks::measure(bench),
         }
     }
 }

@@ -11,9 +11,6 @@ use crate::error::EngineError;
 
 const LONGEST_LOOK: Duration = Duration::from_secs(5);
 const SHORTEST_LOOK: Duration = Duration::from_millis(100);
-/// So many of the ready tasks are looked at, past those that cannot be begun.
-const CANDIDATES: usize = 100;
-
 /// Tasks that could not be begun, and how they were then: they are left alone until they change.
 type Refused = HashMap<TaskId, Timestamp>;
 
@@ -54,7 +51,8 @@ async fn tick(engine: &Arc<Engine>, refused: &mut Refused) -> Result<(), EngineE
         if tx.tasks_in_progress().await? >= limit {
             return Ok(());
         }
-        let ready = tx.ready_tasks(CANDIDATES).await?;
+        // One more than cannot be begun: if there is another, it is among them.
+        let ready = tx.ready_tasks(refused.len() + 1).await?;
         drop(tx);
         refused.retain(|id, _| ready.iter().any(|task| task.id == *id));
         let Some(task) = ready.into_iter().find(|task| refused.get(&task.id) != Some(&task.updated_at)) else {

@@ -1,0 +1,372 @@
+//! Tasks: what a scheduler's look, a claim and a list cost beside bare SQLite, what a restart makes of a hundred agents, and
+//! whether a snapshot holds anybody up.
+
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+
+use coven_daemon::engine::workflow::claim::{Plan, claim};
+use coven_domain::task::{Task, TaskFact};
+use coven_domain::workflow::{BUILT_IN, Definition, WorkflowFact};
+use coven_domain::{TaskId, Timestamp};
+use coven_store::{Change, SqliteStore, Store};
+use rusqlite::{Connection, params};
+use serde_json::json;
+use tokio::runtime::Runtime;
+
+use super::coven::Coven;
+use super::report::Row;
+use super::stats::{Spread, median};
+use super::{Bench, Outcome, eventually, micros};
+
+const NOW: Timestamp = Timestamp::from_millis(1_700_000_000_000);
+const FEW: usize = 10;
+
+pub fn measure(bench: &Bench) -> Outcome<Vec<Row>> {
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
+    let mut rows = claims(bench, &runtime)?;
+    rows.extend(snapshots(bench, &runtime)?);
+    rows.extend(list(bench, &runtime)?);
+    rows.extend(recovery(bench)?);
+    Ok(rows)
+}
+
+fn new_task(nth: u128, title: &str) -> Task {
+    let id = format!("{:08x}-0000-4000-a000-{:012x}", nth >> 32, nth & 0xffff_ffff_ffff);
+    let mut task = Task::new(id.parse().expect("an id"), title, NOW).expect("a title");
+    task.body = "What exactly is to be done, in a sentence or two, as people write it.".to_owned();
+    task
+}
+
+async fn write(store: &dyn Store, tasks: Vec<Task>) -> Outcome<()> {
+    let mut tx = store.begin().await?;
+    for task in tasks {
+        let changes = task.first_fields();
+        tx.record(Change::TaskWritten { task, event: "created", changes, by: "bench".into() }, NOW).await?;
+    }
+    tx.commit().await?;
+    Ok(())
+}
+
+/// A store with so many open tasks.
+struct Shelf {
+    _folder: tempfile::TempDir,
+    store: Arc<dyn Store>,
+    next: u128,
+}
+
+impl Shelf {
+    async fn with(count: usize) -> Outcome<Self> {
+        let folder = tempfile::tempdir()?;
+        let store: Arc<dyn Store> = Arc::new(SqliteStore::open(folder.path().join("coven.db"))?);
+        let tasks = (0..count as u128).map(|nth| new_task(nth + 1, &format!("task {nth}"))).collect();
+        write(store.as_ref(), tasks).await?;
+        Ok(Self { _folder: folder, store, next: 1 << 40 })
+    }
+
+    /// One more that is first in the order, claimed with everything that belongs to it; in µs.
+    async fn claim(&mut self, plan: &Plan) -> Outcome<f64> {
+        self.next += 1;
+        let mut first = new_task(self.next, "the first");
+        first.priority = 0.try_into()?;
+        let id = first.id;
+        write(self.store.as_ref(), vec![first]).await?;
+        let start = Instant::now();
+        let mut tx = self.store.begin().await?;
+        let claimed = claim(&mut tx, id, plan, NOW).await?;
+        tx.commit().await?;
+        let taken = micros(start.elapsed());
+        // Out of the way again, so that the next one finds what this one found.
+        let (mut task, mut agent, mut workflow) = (claimed.task, claimed.agent, claimed.workflow);
+        let changes = task.apply(TaskFact::Closed, None, NOW)?;
+        agent.apply(coven_domain::agent::AgentFact::Failed, None, NOW)?;
+        workflow.apply(WorkflowFact::Failed, None, NOW)?;
+        let mut tx = self.store.begin().await?;
+        tx.record(Change::TaskWritten { task, event: "closed", changes, by: "bench".into() }, NOW).await?;
+        tx.record(Change::AgentWritten { agent, event: "failed" }, NOW).await?;
+        tx.record(Change::WorkflowWritten { workflow, event: "failed" }, NOW).await?;
+        tx.commit().await?;
+        Ok(taken)
+    }
+
+    /// What a scheduler asks each time; in µs.
+    async fn look(&self) -> Outcome<f64> {
+        let start = Instant::now();
+        let mut tx = self.store.begin().await?;
+        tx.tasks_in_progress().await?;
+        let ready = tx.ready_tasks(1).await?;
+        drop(tx);
+        let taken = micros(start.elapsed());
+        if ready.len() == 1 { Ok(taken) } else { Err("nothing is ready".into()) }
+    }
+}
+
+/// Three rows with as much in them, in a database of the same settings; in µs.
+fn bare(connection: &Connection, nth: i64) -> Outcome<f64> {
+    let start = Instant::now();
+    connection.prepare_cached("BEGIN IMMEDIATE")?.execute([])?;
+    for table in ["tasks", "agents", "workflows"] {
+        connection.prepare_cached(&format!("INSERT INTO {table} VALUES (?1, ?2, ?3)"))?.execute(params![
+            format!("{nth:036}"),
+            "in_progress",
+            "x".repeat(400)
+        ])?;
+    }
+    connection.prepare_cached("COMMIT")?.execute([])?;
+    Ok(micros(start.elapsed()))
+}
+
+fn bare_database(path: &Path) -> Outcome<Connection> {
+    let connection = Connection::open(path)?;
+    connection.execute_batch("PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL;")?;
+    for table in ["tasks", "agents", "workflows"] {
+        connection
+            .execute_batch(&format!("CREATE TABLE {table} (id TEXT PRIMARY KEY, state TEXT, data TEXT) STRICT"))?;
+    }
+    Ok(connection)
+}
+
+fn claims(bench: &Bench, runtime: &Runtime) -> Outcome<Vec<Row>> {
+    let many = bench.scale(10_000, 500);
+    let plan = Plan {
+        definition: Definition::built_in(),
+        text: BUILT_IN.1.to_owned(),
+        base: ("main".to_owned(), "0".repeat(40)),
+        worktree: "/somewhere/.coven/worktrees/x".to_owned(),
+        branch: "coven/x".to_owned(),
+        lease: Duration::from_secs(1800),
+        limit: 1000,
+        by: "bench".to_owned(),
+    };
+    let folder = tempfile::tempdir()?;
+    let connection = bare_database(&folder.path().join("bare.db"))?;
+    let (mut small, mut large) =
+        runtime.block_on(async { Outcome::Ok((Shelf::with(FEW).await?, Shelf::with(many).await?)) })?;
+    let mut medians: [Vec<f64>; 5] = Default::default();
+    let mut nth = 0;
+    for _ in 0..bench.rounds {
+        let mut times: [Vec<f64>; 5] = Default::default();
+        for _ in 0..bench.scale(200, 20) {
+            nth += 1;
+            times[0].push(bare(&connection, nth)?);
+            runtime.block_on(async {
+                times[1].push(small.claim(&plan).await?);
+                times[2].push(large.claim(&plan).await?);
+                times[3].push(small.look().await?);
+                times[4].push(large.look().await?);
+                Outcome::Ok(())
+            })?;
+        }
+        for (medians, times) in medians.iter_mut().zip(&times) {
+            medians.push(median(times));
+        }
+    }
+    let [bare, few_claim, many_claim, few_look, many_look] = medians;
+    Ok(vec![
+        Row::anchor("tasks: a bare transaction of three rows, p50 in µs", Spread::of(&bare)),
+        Row::anchor(format!("tasks: a claim beside {many} tasks, p50 in µs"), Spread::of(&many_claim)),
+        Row::at_most("tasks: a claim / three bare rows, as durable", Spread::ratio(&few_claim, &bare), 2.0),
+        Row::at_most(
+            format!("tasks: a claim beside {many} / beside {FEW}"),
+            Spread::ratio(&many_claim, &few_claim),
+            2.0,
+        ),
+        Row::anchor(format!("tasks: a scheduler's look at {many}, p50 in µs"), Spread::of(&many_look)),
+        Row::at_most(
+            format!("tasks: a scheduler's look at {many} / at {FEW}"),
+            Spread::ratio(&many_look, &few_look),
+            2.0,
+        ),
+    ])
+}
+
+/// Two tasks that are always written together, a thousand times a second, while snapshots are taken one after another.
+fn snapshots(bench: &Bench, runtime: &Runtime) -> Outcome<Vec<Row>> {
+    let count = bench.scale(10_000, 500);
+    let shelf = runtime.block_on(Shelf::with(count))?;
+    let (mut alone, mut beside, mut pace) = (Vec::new(), Vec::new(), Vec::new());
+    let taken = AtomicUsize::new(0);
+    for _ in 0..bench.rounds {
+        for is_beside in [false, true] {
+            let is_over = Arc::new(AtomicBool::new(false));
+            let reader = is_beside.then(|| {
+                let (store, is_over) = (shelf.store.clone(), is_over.clone());
+                runtime.spawn(async move { torn_snapshots(store.as_ref(), &is_over).await })
+            });
+            let writes = bench.scale(1000, 100);
+            let begun = Instant::now();
+            let times = runtime.block_on(write_pairs(shelf.store.as_ref(), writes))?;
+            let second = begun.elapsed().as_secs_f64();
+            is_over.store(true, Ordering::Relaxed);
+            if let Some(reader) = reader {
+                let (looks, torn) = runtime.block_on(reader)??;
+                if torn > 0 {
+                    return Err(format!("{torn} of {looks} snapshots were torn").into());
+                }
+                taken.fetch_add(looks, Ordering::Relaxed);
+                pace.push(writes as f64 / second);
+            }
+            if is_beside { &mut beside } else { &mut alone }.push(median(&times));
+        }
+    }
+    let looks = taken.load(Ordering::Relaxed);
+    Ok(vec![
+        Row::anchor(format!("tasks: writes a second beside snapshots of {count}"), Spread::of(&pace)),
+        Row::judged("tasks: snapshots that were torn", format!("0 of {looks}"), "0", looks > 0),
+        Row::at_most("tasks: a write beside snapshots / alone, p50", Spread::ratio(&beside, &alone), 2.0),
+    ])
+}
+
+/// A pair every millisecond; how long each took, in µs.
+async fn write_pairs(store: &dyn Store, writes: usize) -> Outcome<Vec<f64>> {
+    let mut times = Vec::with_capacity(writes);
+    let begun = Instant::now();
+    for nth in 0..writes {
+        let due = begun + Duration::from_millis(nth as u64);
+        tokio::time::sleep_until(due.into()).await;
+        let start = Instant::now();
+        let mut tx = store.begin().await?;
+        for id in [1, 2] {
+            let id: TaskId = new_task(id, "x").id;
+            let mut task = tx.task(id).await?.ok_or("a task is gone")?;
+            task.title = format!("written {nth}");
+            tx.record(Change::TaskWritten { task, event: "updated", changes: vec![], by: "bench".into() }, NOW).await?;
+        }
+        tx.commit().await?;
+        times.push(micros(start.elapsed()));
+    }
+    Ok(times)
+}
+
+/// How many were taken, and how many of them had one of the pair without the other.
+async fn torn_snapshots(store: &dyn Store, is_over: &AtomicBool) -> Outcome<(usize, usize)> {
+    let (mut looks, mut torn) = (0, 0);
+    while !is_over.load(Ordering::Relaxed) {
+        let snapshot = store.snapshot().await?;
+        let title = |nth: u128| {
+            let id = new_task(nth, "x").id.to_string();
+            snapshot.tasks.iter().find(|task| task["id"] == id.as_str()).map(|task| task["title"].clone())
+        };
+        looks += 1;
+        torn += usize::from(title(1) != title(2) && title(1) != Some("task 0".into()));
+    }
+    Ok((looks, torn))
+}
+
+/// `coven task list` beside reading the same rows bare.
+fn list(bench: &Bench, runtime: &Runtime) -> Outcome<Vec<Row>> {
+    let count = bench.scale(10_000, 500);
+    let home = Coven::new(bench, json!({}))?;
+    let database = home.home().join("coven.db");
+    runtime.block_on(async {
+        let store = SqliteStore::open(&database)?;
+        write(&store, (0..count as u128).map(|nth| new_task(nth + 1, &format!("task {nth}"))).collect()).await
+    })?;
+    home.start()?;
+    let connection = Connection::open(&database)?;
+    let (mut ours, mut base) = (Vec::new(), Vec::new());
+    for _ in 0..bench.rounds {
+        let (mut listed, mut selected) = (Vec::new(), Vec::new());
+        for _ in 0..bench.scale(5, 2) {
+            let start = Instant::now();
+            let text = home.call(&["task", "list", "--json"])?;
+            listed.push(micros(start.elapsed()));
+            if serde_json::from_str::<Vec<serde_json::Value>>(&text)?.len() != count {
+                return Err("not all of them were listed".into());
+            }
+            selected.push(select(&connection, count)?);
+        }
+        ours.push(median(&listed));
+        base.push(median(&selected));
+    }
+    Ok(vec![
+        Row::anchor(format!("tasks: selecting {count} bare, in µs"), Spread::of(&base)),
+        Row::anchor(format!("tasks: `coven task list --json` of {count}, in µs"), Spread::of(&ours)),
+        Row::at_most("tasks: `coven task list` / selecting the same rows", Spread::ratio(&ours, &base), 4.0),
+    ])
+}
+
+fn select(connection: &Connection, count: usize) -> Outcome<f64> {
+    let start = Instant::now();
+    let mut statement = connection.prepare_cached(
+        "SELECT *, (SELECT json_group_array(depends_on) FROM task_dependencies WHERE task_id = tasks.id)
+         FROM tasks WHERE deleted_at IS NULL ORDER BY priority, created_at, rowid",
+    )?;
+    let columns = statement.column_count();
+    let mut rows = statement.query([])?;
+    let mut values = 0;
+    while let Some(row) = rows.next()? {
+        for column in 0..columns {
+            let value: rusqlite::types::Value = row.get(column)?;
+            values += usize::from(value != rusqlite::types::Value::Integer(-1));
+        }
+    }
+    if values != columns * count {
+        return Err("the rows are not all there".into());
+    }
+    Ok(micros(start.elapsed()))
+}
+
+/// A start after `kill -9`, with nobody at work and with a hundred agents that live on.
+fn recovery(bench: &Bench) -> Outcome<Vec<Row>> {
+    let agents = bench.scale(100, 5);
+    let home = Coven::new(bench, json!({}))?;
+    let config = json!({ "scheduler": { "maxConcurrentAgents": agents } });
+    fs::write(home.home().join("config.json"), config.to_string())?;
+    let folder = home.home().parent().ok_or("a home lies in a folder")?.to_owned();
+    let script = "git init -q -b main; git config user.name b; git config user.email b@b; echo x > x; git add x; git commit -qm x";
+    if !Command::new("sh").args(["-ec", script]).current_dir(&folder).status()?.success() {
+        return Err("git does not run".into());
+    }
+    fs::create_dir_all(home.home().join("grimoires"))?;
+    fs::write(
+        home.home().join("grimoires/hang.yaml"),
+        "steps:\n  - { name: hang, type: script, command: exec sleep 600 }\n",
+    )?;
+    let mut empty = Vec::new();
+    for _ in 0..bench.rounds {
+        empty.push(restart(&home)?);
+    }
+    for nth in 0..agents {
+        let task = home.connect()?.post("/api/v1/tasks", &json!({ "title": format!("{nth}"), "workflow": "hang" }))?;
+        let id = task["id"].as_str().ok_or("a task without id")?.to_owned();
+        home.connect()?.post(&format!("/api/v1/tasks/{id}/start"), &json!({}))?;
+    }
+    let running = |home: &Coven| -> Outcome<usize> {
+        let found = home.connect()?.get_json("/api/v1/agents")?;
+        let all = found["agents"].as_array().ok_or("a list")?.iter().filter(|it| it["status"] == "running").count();
+        Ok(all)
+    };
+    eventually(Duration::from_secs(120), "all agents", || Ok(running(&home)? == agents))?;
+    let mut full = Vec::new();
+    for _ in 0..bench.rounds {
+        full.push(restart(&home)?);
+        if running(&home)? != agents {
+            return Err("an agent was lost".into());
+        }
+    }
+    home.call(&["daemon", "stop", "--kill-sessions"])?;
+    let allowed: Vec<f64> = empty.iter().map(|none| 2.0 * none + 10_000.0 * agents as f64).collect();
+    Ok(vec![
+        Row::anchor("tasks: a start after kill -9 with nobody at work, µs", Spread::of(&empty)),
+        Row::anchor(format!("tasks: the same with {agents} agents that live on, µs"), Spread::of(&full)),
+        Row::at_most("tasks: that / (twice the start with none + 10 ms an agent)", Spread::ratio(&full, &allowed), 1.0),
+    ])
+}
+
+/// `kill -9` of the daemon, then how long until the next one has taken over; in µs.
+fn restart(home: &Coven) -> Outcome<f64> {
+    if home.connect().is_err() {
+        home.start()?;
+    }
+    let pid = home.daemon_pid()?;
+    let target = rustix::process::Pid::from_raw(pid.cast_signed()).ok_or("a pid")?;
+    rustix::process::kill_process(target, rustix::process::Signal::KILL)?;
+    eventually(Duration::from_secs(10), "the daemon's end", || Ok(!Path::new(&format!("/proc/{pid}")).exists()))?;
+    let start = Instant::now();
+    home.start()?;
+    Ok(micros(start.elapsed()))
+}
