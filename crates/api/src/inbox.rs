@@ -9,7 +9,7 @@ use utoipa::{IntoParams, ToSchema};
 pub struct InboxItem {
     pub id: String,
     /// `permission`: an agent wants to do something; `question_set`: somebody asks; `merge`: a task's work is there to be
-    /// reviewed; `blocked`: a task cannot go on by itself. Others as they come.
+    /// reviewed; `blocked`: a task cannot go on by itself; `terminal`: an agent of a task waits at its terminal. Others as they come.
     pub kind: String,
     /// `pending`, `answered`; of a permission also `cancelled`; of a question set also `rejected`, `timed_out`, `abandoned`, or
     /// `broken` if its files cannot be read.
@@ -63,7 +63,7 @@ pub struct InboxResponse {
 
 /// `POST /api/v1/inbox/:id/answer`, one of these. A permission takes an option by its id, or `allow` / `deny` for the first
 /// option that means it; a question set takes answers to all its questions, or is rejected. A merge takes `approve`, or is
-/// rejected with a reason; a blocked task `retry`, `unblock` or `close`.
+/// rejected with a reason; a blocked task `retry`, `unblock` or `close`. A terminal takes a line, as `option`.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct AnswerRequest {

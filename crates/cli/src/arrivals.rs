@@ -14,7 +14,7 @@ use crate::sse::SseEvent;
 /// The thing that an event tells of, if it is new in the inbox and still waits.
 pub async fn newly_waiting(client: &mut Client, event: &SseEvent) -> Result<Option<InboxItem>, ClientError> {
     match event.kind.as_str() {
-        "permission.requested" | "question_set.asked" | "task.pending_merge" | "task.blocked" => {
+        "permission.requested" | "question_set.asked" | "question.asked" | "task.pending_merge" | "task.blocked" => {
             let record: EventRecord = serde_json::from_str(&event.data)?;
             Ok(item(client, &record.subject).await?.filter(|item| item.status == "pending"))
         }

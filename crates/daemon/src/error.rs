@@ -9,7 +9,7 @@ use coven_domain::session::{NotNow, SessionState};
 use coven_domain::task::{BadTask, NotReady, TaskState};
 use coven_domain::text::BadText;
 use coven_domain::workflow::{Problem, WorkflowState};
-use coven_domain::{PermissionId, RepoId, SessionId, TaskId};
+use coven_domain::{PermissionId, QuestionId, RepoId, SessionId, TaskId};
 use coven_host::WorkDirError;
 use coven_host::conversations::ConversationError;
 use coven_host::git::GitError;
@@ -77,6 +77,8 @@ pub enum EngineError {
     WorkflowRefused(#[from] Refused<WorkflowState>),
     #[error("{0}")]
     AgentRefused(#[from] Refused<AgentState>),
+    #[error("it was answered already, or nobody waits for an answer any more: {0}")]
+    AnsweredAlready(QuestionId),
     #[error("the task was not merged: {why}: {id}")]
     NotMerged { id: TaskId, why: NotMerged },
     #[error("task {place} of {count}: {source}; none was made")]
@@ -174,6 +176,7 @@ impl EngineError {
             Self::AgentNotFound(_) => ErrorCode::AgentNotFound,
             Self::WorkflowRefused(_) | Self::AgentRefused(_) => ErrorCode::WorkflowRefused,
             Self::NotMerged { .. } => ErrorCode::NotMerged,
+            Self::AnsweredAlready(_) => ErrorCode::AlreadyAnswered,
             Self::OneOfSeveral { source, .. } => source.code(),
             Self::NotLive { .. } | Self::HolderGone(_) => ErrorCode::SessionNotLive,
             Self::NotNow { source: NotNow::Running | NotNow::Launching, .. } => ErrorCode::SessionRunning,

@@ -27,7 +27,7 @@ use crate::engine::workflow::recover;
 use crate::engine::{Engine, Parts};
 use crate::error::EngineError;
 use crate::events::{self, Hub};
-use crate::loops::{idle, notify, question_sets, recovery, retention, scheduler};
+use crate::loops::{idle, notify, question_sets, recovery, retention, scheduler, waiting};
 use crate::surface::guard::Guard;
 use crate::surface::{App, router};
 
@@ -189,6 +189,7 @@ async fn run(options: &ServeOptions, background: tokio::runtime::Handle) -> Resu
     let agents = recover::recover(&engine).await?;
     tracing::info!(?recovered, ?agents, pid = std::process::id(), "the daemon is ready");
     let scheduler = tokio::spawn(scheduler::run(engine.clone()));
+    let waiting = tokio::spawn(waiting::run(engine.clone()));
     let retention = tokio::spawn(retention::run(engine.clone()));
     let idle = tokio::spawn(idle::run(engine.clone()));
     let question_sets = tokio::spawn(question_sets::run(engine.clone()));
@@ -218,6 +219,7 @@ async fn run(options: &ServeOptions, background: tokio::runtime::Handle) -> Resu
     let _ = fs::remove_file(&socket);
     retention.abort();
     scheduler.abort();
+    waiting.abort();
     idle.abort();
     question_sets.abort();
     notifying.abort();

@@ -1,6 +1,7 @@
 //! Entities, lifecycles and policies of coven: pure, no I/O, no clock, no randomness.
 
 pub mod agent;
+pub mod agent_question;
 pub mod config;
 pub mod conversation;
 pub mod entry;

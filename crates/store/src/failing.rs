@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use async_trait::async_trait;
 use coven_domain::agent::Agent;
+use coven_domain::agent_question::AgentQuestion;
 use coven_domain::entry::Entry;
 use coven_domain::event::Event;
 use coven_domain::message::StoredMessage;
@@ -16,11 +17,12 @@ use coven_domain::retention::Cutoffs;
 use coven_domain::session::{Channel, Session};
 use coven_domain::task::{Task, TaskState};
 use coven_domain::workflow::Workflow;
-use coven_domain::{AgentId, PermissionId, RepoId, SessionId, TaskId, Timestamp, WorkflowId};
+use coven_domain::{AgentId, PermissionId, QuestionId, RepoId, SessionId, TaskId, Timestamp, WorkflowId};
 
 use crate::{
-    AgentQuery, Change, Conversation, Keyframe, MessageQuery, PermissionQuery, Progress, SessionPage, SessionQuery,
-    StateSnapshot, Store, StoreError, SweepReport, TaskHistoryEntry, TaskPage, TaskQuery, Tx, WorkflowQuery,
+    AgentQuery, AgentQuestionQuery, Change, Conversation, Keyframe, MessageQuery, PermissionQuery, Progress,
+    SessionPage, SessionQuery, StateSnapshot, Store, StoreError, SweepReport, TaskHistoryEntry, TaskPage, TaskQuery,
+    Tx, WorkflowQuery,
 };
 
 /// Passes every call on, except the one whose number is up.
@@ -167,6 +169,11 @@ impl<S: Store> Store for Failing<S> {
         self.inner.agents(query).await
     }
 
+    async fn agent_questions(&self, query: &AgentQuestionQuery) -> Result<Vec<AgentQuestion>, StoreError> {
+        self.calls.next()?;
+        self.inner.agent_questions(query).await
+    }
+
     async fn workflow(&self, id: WorkflowId) -> Result<Option<Workflow>, StoreError> {
         self.calls.next()?;
         self.inner.workflow(id).await
@@ -310,6 +317,10 @@ impl Tx for FailingTx {
 
     async fn live_agent(&mut self, task: TaskId) -> Result<Option<Agent>, StoreError> {
         self.reading()?.live_agent(task).await
+    }
+
+    async fn agent_question(&mut self, id: QuestionId) -> Result<Option<AgentQuestion>, StoreError> {
+        self.reading()?.agent_question(id).await
     }
 
     async fn workflow(&mut self, id: WorkflowId) -> Result<Option<Workflow>, StoreError> {

@@ -10,8 +10,8 @@ mod traits;
 pub use error::StoreError;
 pub use failing::Failing;
 pub use page::{
-    AgentQuery, MessageQuery, Order, PermissionQuery, SessionFilter, SessionPage, SessionQuery, StateSnapshot,
-    SweepReport, TaskHistoryEntry, TaskPage, TaskQuery, WorkflowQuery,
+    AgentQuery, AgentQuestionQuery, MessageQuery, Order, PermissionQuery, SessionFilter, SessionPage, SessionQuery,
+    StateSnapshot, SweepReport, TaskHistoryEntry, TaskPage, TaskQuery, WorkflowQuery,
 };
 pub use record::SessionRecord;
 pub use sqlite::{SqliteStore, migrations};

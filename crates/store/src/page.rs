@@ -91,6 +91,16 @@ pub enum AgentQuery {
     Newest(usize),
 }
 
+/// Which questions of agents, oldest first.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum AgentQuestionQuery {
+    /// Pending, or answered and not typed in yet.
+    Open,
+    /// Whose id begins so: hex digits and dashes.
+    Prefix(String),
+    All,
+}
+
 /// Which runs, newest first; no states: all.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct WorkflowQuery {

@@ -4,6 +4,7 @@ use std::ops::Range;
 
 use async_trait::async_trait;
 use coven_domain::agent::Agent;
+use coven_domain::agent_question::AgentQuestion;
 use coven_domain::entry::Entry;
 use coven_domain::event::{Event, NewEvent};
 use coven_domain::message::{MessageChange, StoredMessage};
@@ -14,11 +15,13 @@ use coven_domain::retention::Cutoffs;
 use coven_domain::session::{Channel, Session};
 use coven_domain::task::{FieldChange, Task, TaskState};
 use coven_domain::workflow::Workflow;
-use coven_domain::{AgentId, PermissionId, QuestionSetId, RepoId, SessionId, TaskId, Timestamp, WorkflowId};
+use coven_domain::{
+    AgentId, PermissionId, QuestionId, QuestionSetId, RepoId, SessionId, TaskId, Timestamp, WorkflowId,
+};
 
 use crate::{
-    AgentQuery, MessageQuery, PermissionQuery, SessionPage, SessionQuery, StateSnapshot, StoreError, SweepReport,
-    TaskHistoryEntry, TaskPage, TaskQuery, WorkflowQuery,
+    AgentQuery, AgentQuestionQuery, MessageQuery, PermissionQuery, SessionPage, SessionQuery, StateSnapshot,
+    StoreError, SweepReport, TaskHistoryEntry, TaskPage, TaskQuery, WorkflowQuery,
 };
 
 /// A change of state. Recording it writes the row and its event; there is no other way to write a row.
@@ -71,6 +74,11 @@ pub enum Change {
     /// A run as it is from now on, new or known: `workflow.started`, `workflow.step.started`, `workflow.completed`, …
     WorkflowWritten {
         workflow: Workflow,
+        event: &'static str,
+    },
+    /// What an agent asks at its terminal, as it is from now on: `question.asked`, `question.answered`, …
+    AgentQuestionWritten {
+        question: AgentQuestion,
         event: &'static str,
     },
     /// Something happened that has no row of its own.
@@ -153,6 +161,7 @@ pub trait Tx: Send {
     async fn agent(&mut self, id: AgentId) -> Result<Option<Agent>, StoreError>;
     /// The agent that is starting or running on a task.
     async fn live_agent(&mut self, task: TaskId) -> Result<Option<Agent>, StoreError>;
+    async fn agent_question(&mut self, id: QuestionId) -> Result<Option<AgentQuestion>, StoreError>;
     async fn workflow(&mut self, id: WorkflowId) -> Result<Option<Workflow>, StoreError>;
     /// A task's newest run.
     async fn latest_workflow(&mut self, task: TaskId) -> Result<Option<Workflow>, StoreError>;
@@ -220,6 +229,8 @@ pub trait Store: Send + Sync + 'static {
     async fn task_history(&self, id: TaskId, after: u64, limit: usize) -> Result<Vec<TaskHistoryEntry>, StoreError>;
 
     async fn agents(&self, query: AgentQuery) -> Result<Vec<Agent>, StoreError>;
+    /// Oldest first.
+    async fn agent_questions(&self, query: &AgentQuestionQuery) -> Result<Vec<AgentQuestion>, StoreError>;
     async fn workflow(&self, id: WorkflowId) -> Result<Option<Workflow>, StoreError>;
     /// Ids that begin with `prefix` (hex digits and dashes), at most `limit`.
     async fn workflow_ids_with_prefix(&self, prefix: &str, limit: usize) -> Result<Vec<WorkflowId>, StoreError>;

@@ -27,6 +27,7 @@ use crate::{arrivals, output, route, wording};
   coven inbox answer 1a2b allow_always    one of its options
   coven inbox answer 7f3c --option SQLite    a question set, as with `coven answer`
   coven inbox answer 7f3c --reject --reason \"too vague\"
+  coven inbox answer 5b1f yes         a terminal that waits: the line is typed in
   coven inbox answer 9d0e approve     a task's work: merge it; or --reject with a reason
   coven inbox answer 9d0e retry       a blocked task: go on where it stopped; or unblock, close
   coven inbox --json --all | jq '.items[].title'

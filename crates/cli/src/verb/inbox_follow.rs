@@ -77,7 +77,10 @@ fn changed(events: &[SseEvent]) -> Option<BTreeSet<String>> {
             "gap" => return None,
             // Claims are renewed all the time and make nobody wait.
             "task.renewed" => {}
-            kind if ["permission.", "question_set.", "task."].iter().any(|noun| kind.starts_with(noun)) => {
+            kind if ["permission.", "question_set.", "question.", "task."]
+                .iter()
+                .any(|noun| kind.starts_with(noun)) =>
+            {
                 ids.insert(serde_json::from_str::<EventRecord>(&event.data).ok()?.subject);
             }
             _ => {}

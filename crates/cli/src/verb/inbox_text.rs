@@ -84,6 +84,11 @@ pub fn details(item: &InboxItem, now: Timestamp) -> String {
     if let Some(set) = &set {
         text.push_str(&questions_and_answers(set));
         how = format!("coven inbox answer {short} --option LABEL | --text TEXT | --reject");
+    } else if item.kind == "terminal" {
+        if let Some(prompt) = field::<String>(item, "prompt") {
+            text.push_str(&format!("\n{}\n", wording::readable(&prompt)));
+        }
+        how = format!("coven inbox answer {short} 'a line to type in'");
     } else if item.kind == "merge" {
         how = format!("coven task diff {short}\ncoven inbox answer {short} approve | --reject --reason TEXT");
     } else if item.kind == "blocked" {

@@ -1,7 +1,7 @@
 //! Something new that waits for a human, on its way to whoever tells them.
 
 use coven_domain::task::TaskState;
-use coven_domain::{PermissionId, QuestionSetId, SessionId, TaskId};
+use coven_domain::{PermissionId, QuestionId, QuestionSetId, SessionId, TaskId};
 use coven_store::PermissionQuery;
 
 use super::Engine;
@@ -21,6 +21,8 @@ pub struct Arrival {
 pub enum Asker {
     Permission(PermissionId),
     QuestionSet(QuestionSetId),
+    /// An agent of a task waits at its terminal.
+    AgentQuestion(QuestionId),
     /// It is blocked, or there to be reviewed.
     Task(TaskId),
 }
@@ -40,6 +42,10 @@ impl Engine {
                 self.store.permissions(&query).await.is_ok_and(|pending| !pending.is_empty())
             }
             Asker::QuestionSet(id) => self.is_question_set_pending(id),
+            Asker::AgentQuestion(id) => self
+                .open_agent_questions()
+                .await
+                .is_ok_and(|open| open.iter().any(|question| question.id == id && question.answer.is_none())),
             Asker::Task(id) => self.store.task(id).await.is_ok_and(|task| {
                 task.is_some_and(|task| matches!(task.state, TaskState::Blocked | TaskState::PendingMerge))
             }),

@@ -2,14 +2,16 @@
 
 use std::sync::Arc;
 
+use coven_domain::agent::Agent;
+use coven_domain::agent_question::AgentQuestion;
 use coven_domain::permission::{Decision, Permission};
 use coven_domain::question_set::QuestionSetState;
 use coven_domain::task::{Task, TaskState};
 use coven_domain::workflow::WorkflowState;
-use coven_domain::{QuestionSetId, SessionId, TaskId, Timestamp};
+use coven_domain::{QuestionId, QuestionSetId, SessionId, TaskId, Timestamp};
 use coven_host::clock;
 use coven_host::questions::Listed;
-use coven_store::{PermissionQuery, TaskQuery, WorkflowQuery};
+use coven_store::{AgentQuestionQuery, PermissionQuery, TaskQuery, WorkflowQuery};
 
 use super::Engine;
 use super::acp::Answer;
@@ -29,6 +31,8 @@ pub enum Item {
     },
     /// A task that waits for a review, or cannot go on by itself.
     Task(Box<Task>),
+    /// An agent of a task that waits at its terminal.
+    AgentQuestion(Box<AgentQuestion>, Option<Box<Agent>>),
 }
 
 /// How somebody answers.
@@ -43,6 +47,7 @@ enum Found {
     Permission(Box<Permission>),
     QuestionSet(QuestionSetId),
     Task(Box<Task>),
+    AgentQuestion(QuestionId),
 }
 
 impl Engine {
@@ -57,10 +62,14 @@ impl Engine {
         if session.is_none() {
             items.extend(self.waiting_tasks().await?.into_iter().map(|task| Item::Task(Box::new(task))));
         }
+        for (question, agent) in self.listed_agent_questions(include_settled, session).await? {
+            items.push(Item::AgentQuestion(Box::new(question), agent.map(Box::new)));
+        }
         items.sort_by_key(|item| match item {
             Item::Permission(permission) => permission.created_at,
             Item::QuestionSet { at, .. } => *at,
             Item::Task(task) => task.updated_at,
+            Item::AgentQuestion(question, _) => question.created_at,
         });
         Ok(items)
     }
@@ -129,6 +138,13 @@ impl Engine {
                 self.end_question_set(id, ending).await?;
                 self.read_found(Found::QuestionSet(id), text).await
             }
+            (Found::AgentQuestion(id), Reply::ToPermission(Answer::Option(text))) => {
+                self.answer_agent_question(id, &text).await?;
+                self.read_found(Found::AgentQuestion(id), text.as_str()).await
+            }
+            (Found::AgentQuestion(id), Reply::ToPermission(Answer::Decision(_)) | Reply::ToQuestions(_)) => {
+                Err(EngineError::Invalid(format!("an agent waits at its terminal for a line; give it as option: {id}")))
+            }
             (Found::Task(task), reply) => {
                 self.answer_task(&task, reply).await?;
                 Ok(Item::Task(Box::new(self.known_task(task.id).await?)))
@@ -147,6 +163,12 @@ impl Engine {
         match found {
             Found::Permission(permission) => Ok(Item::Permission(*permission)),
             Found::Task(task) => Ok(Item::Task(task)),
+            Found::AgentQuestion(id) => {
+                let query = AgentQuestionQuery::Prefix(id.to_string());
+                let question = self.store.agent_questions(&query).await?.pop().ok_or_else(|| unknown(text))?;
+                let agent = self.agent_of_question(question.agent).await?;
+                Ok(Item::AgentQuestion(Box::new(question), agent.map(Box::new)))
+            }
             Found::QuestionSet(id) => match self.question_set(id).await {
                 Some(set) => Ok(self.question_item(set).await),
                 None => Err(unknown(text)),
@@ -187,6 +209,14 @@ impl Engine {
         }
         let mut found: Vec<Found> = permissions.into_iter().map(|it| Found::Permission(Box::new(it))).collect();
         found.extend(sets.into_iter().map(Found::QuestionSet));
+        let asked = self.store.agent_questions(&AgentQuestionQuery::Prefix(text.to_lowercase())).await?;
+        let waiting = asked.iter().filter(|it| it.state == QuestionSetState::Pending).count();
+        found.extend(
+            asked
+                .into_iter()
+                .filter(|it| waiting != 1 || it.state == QuestionSetState::Pending)
+                .map(|it| Found::AgentQuestion(it.id)),
+        );
         for id in self.store.task_ids_with_prefix(text, MOST_TASKS).await? {
             let task = self.store.task(id).await?;
             let waits = |task: &Task| matches!(task.state, TaskState::PendingMerge | TaskState::Blocked);
@@ -201,6 +231,7 @@ impl Engine {
                     Found::Permission(permission) => permission.id.to_string(),
                     Found::QuestionSet(id) => id.to_string(),
                     Found::Task(task) => task.id.to_string(),
+                    Found::AgentQuestion(id) => id.to_string(),
                 });
                 Err(EngineError::AmbiguousItem { prefix: text.to_owned(), candidates: candidates.collect() })
             }

@@ -145,6 +145,12 @@ impl LiveSession {
         self.progress.subscribe()
     }
 
+    /// Where the log ends, as far as anybody has told: the holder tells what comes, the journal what was there before.
+    pub async fn log_end(&self) -> u64 {
+        let known = self.tail.lock().await.end;
+        known.max(*self.progress.borrow())
+    }
+
     pub fn has_ended(&self) -> bool {
         *self.has_ended.borrow()
     }

@@ -1,6 +1,7 @@
 //! The engine: one method per use case, one file per noun. Surfaces and loops call it; nothing else writes.
 
 pub mod acp;
+mod agent_question;
 pub mod archive;
 pub mod arrival;
 mod ballast;

@@ -6,3 +6,4 @@ pub mod question_sets;
 pub mod recovery;
 pub mod retention;
 pub mod scheduler;
+pub mod waiting;

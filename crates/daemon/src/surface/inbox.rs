@@ -5,6 +5,8 @@ use axum::extract::State;
 use coven_api::ErrorBody;
 use coven_api::inbox::{AnswerRequest, InboxItem, InboxOption, InboxQuery, InboxResponse};
 use coven_api::task::TaskRecord;
+use coven_domain::agent::Agent;
+use coven_domain::agent_question::AgentQuestion;
 use coven_domain::permission::{Decision, Permission};
 use coven_domain::question_set::{QuestionSetState, title_of};
 use coven_domain::task::{Task, TaskState};
@@ -71,6 +73,7 @@ async fn record(app: &App, item: Item) -> Answer<InboxItem> {
     match item {
         Item::Permission(permission) => of_permission(app, permission).await,
         Item::Task(task) => of_task(app, &task).await,
+        Item::AgentQuestion(question, agent) => of_agent_question(app, *question, agent.as_deref()).await,
         Item::QuestionSet { set: Listed::Sound(set), .. } => of_question_set(app, set).await,
         Item::QuestionSet { set: Listed::Broken { id, why }, at } => {
             Ok(of_broken(id.to_string(), &why.to_string(), at))
@@ -112,6 +115,33 @@ async fn of_task(app: &App, task: &Task) -> Answer<InboxItem> {
         answer: (!waits).then(|| task.state.to_string()),
         options: if waits { options.collect() } else { Vec::new() },
         detail: json!({ "task": TaskRecord::from(task), "error": run.and_then(|run| run.error) }),
+    })
+}
+
+async fn of_agent_question(app: &App, question: AgentQuestion, agent: Option<&Agent>) -> Answer<InboxItem> {
+    let session = agent.and_then(|agent| agent.session);
+    let (harness, repo_id) = harness_and_repo(app, session).await?;
+    let status = match question.state {
+        QuestionSetState::Completed => "answered",
+        other => other.as_str(),
+    };
+    let title = question.prompt.lines().last().unwrap_or_default();
+    Ok(InboxItem {
+        id: question.id.to_string(),
+        kind: "terminal".to_owned(),
+        status: status.to_owned(),
+        session_id: session.map(|id| id.to_string()),
+        harness,
+        repo_id,
+        task_id: agent.map(|agent| agent.task.to_string()),
+        step: agent.and_then(|agent| agent.step.clone()),
+        title: coven_domain::text::one_line(title, 200),
+        created_at: question.created_at.to_string(),
+        answered_at: question.answered_at.map(|at| at.to_string()),
+        answered_by: question.answer.as_ref().map(|_| "human".to_owned()),
+        answer: question.answer,
+        options: Vec::new(),
+        detail: json!({ "prompt": question.prompt, "delivered": question.is_delivered }),
     })
 }
 

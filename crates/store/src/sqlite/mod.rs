@@ -1,5 +1,6 @@
 //! The store in one SQLite file: one writer, a few readers, one owner.
 
+mod agent_questions;
 mod agents;
 mod connection;
 mod entries;
@@ -24,6 +25,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use coven_domain::agent::Agent;
+use coven_domain::agent_question::AgentQuestion;
 use coven_domain::entry::Entry;
 use coven_domain::event::Event;
 use coven_domain::message::StoredMessage;
@@ -42,8 +44,8 @@ use self::connection::{Lock, make_private, open_writer};
 use self::readers::Readers;
 use self::tx::{SqliteTx, Writer, Writing};
 use crate::{
-    AgentQuery, Conversation, Keyframe, MessageQuery, PermissionQuery, SessionPage, SessionQuery, StateSnapshot, Store,
-    StoreError, SweepReport, TaskHistoryEntry, TaskPage, TaskQuery, Tx, WorkflowQuery,
+    AgentQuery, AgentQuestionQuery, Conversation, Keyframe, MessageQuery, PermissionQuery, SessionPage, SessionQuery,
+    StateSnapshot, Store, StoreError, SweepReport, TaskHistoryEntry, TaskPage, TaskQuery, Tx, WorkflowQuery,
 };
 
 /// Reads of more rows than this run beside the runtime's own threads.
@@ -194,6 +196,10 @@ impl Store for SqliteStore {
 
     async fn agents(&self, query: AgentQuery) -> Result<Vec<Agent>, StoreError> {
         self.read(|connection| agents::list(connection, &query)).await
+    }
+
+    async fn agent_questions(&self, query: &AgentQuestionQuery) -> Result<Vec<AgentQuestion>, StoreError> {
+        self.read(|connection| agent_questions::list(connection, query)).await
     }
 
     async fn workflow(&self, id: WorkflowId) -> Result<Option<Workflow>, StoreError> {

@@ -2,6 +2,7 @@
 
 use async_trait::async_trait;
 use coven_domain::agent::Agent;
+use coven_domain::agent_question::AgentQuestion;
 use coven_domain::entry::Entry;
 use coven_domain::permission::Permission;
 use coven_domain::question_set::QuestionSetSummary;
@@ -9,14 +10,15 @@ use coven_domain::repo::Repo;
 use coven_domain::session::{Channel, Session};
 use coven_domain::task::{Task, TaskState};
 use coven_domain::workflow::Workflow;
-use coven_domain::{AgentId, PermissionId, RepoId, SessionId, TaskId, Timestamp, WorkflowId};
+use coven_domain::{AgentId, PermissionId, QuestionId, RepoId, SessionId, TaskId, Timestamp, WorkflowId};
 use rusqlite::Connection;
 use serde_json::{Value, json};
 use tokio::sync::OwnedMutexGuard;
 
 use super::connection::Lock;
 use super::{
-    agents, aside, entries, events, messages, permissions, question_sets, repos, sessions, tasks, to_json, workflows,
+    agent_questions, agents, aside, entries, events, messages, permissions, question_sets, repos, sessions, tasks,
+    to_json, workflows,
 };
 use crate::record::{AgentRecord, SessionRecord, TaskRecord, WorkflowRecord};
 use crate::{Change, Progress, StoreError, Tx};
@@ -193,6 +195,10 @@ impl Tx for SqliteTx {
         agents::live_of(self.connection()?, task)
     }
 
+    async fn agent_question(&mut self, id: QuestionId) -> Result<Option<AgentQuestion>, StoreError> {
+        agent_questions::by_id(self.connection()?, id)
+    }
+
     async fn workflow(&mut self, id: WorkflowId) -> Result<Option<Workflow>, StoreError> {
         workflows::by_id(self.connection()?, id)
     }
@@ -270,6 +276,19 @@ fn write(connection: &Connection, change: &Change, now: Timestamp) -> Result<u64
             agents::put(connection, agent)?;
             let payload = to_json(&json!({ "agent": AgentRecord::from(agent) }));
             events::append(connection, &format!("agent.{event}"), &agent.id.to_string(), now, &payload)
+        }
+        Change::AgentQuestionWritten { question, event } => {
+            agent_questions::put(connection, question)?;
+            let payload = to_json(&json!({ "question": {
+                "id": question.id,
+                "agent_id": question.agent,
+                "status": question.state,
+                "prompt": question.prompt,
+                "created_at": question.created_at,
+                "updated_at": question.updated_at,
+                "answered_at": question.answered_at,
+            } }));
+            events::append(connection, &format!("question.{event}"), &question.id.to_string(), now, &payload)
         }
         Change::WorkflowWritten { workflow, event } => {
             workflows::put(connection, workflow)?;

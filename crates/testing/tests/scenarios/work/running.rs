@@ -219,3 +219,49 @@ fn what_an_agent_asks_and_what_waits_for_a_human_is_in_the_inbox_with_its_task()
     assert!(home.inbox("").is_empty());
     check_invariants(&home);
 }
+
+#[test]
+fn an_agent_that_waits_at_its_terminal_asks_in_the_inbox_and_gets_its_answer() {
+    let mut home = TestHome::in_repository(json!({}));
+    home.start();
+    let text =
+        "steps:\n  - { name: talk, type: agent, channel: terminal, prompt: 'ask Really go on? ;; touch asked.txt' }\n";
+    let id = home.add_task_for("asks", text);
+    home.start_task(&id);
+    let waiting = |home: &TestHome| {
+        coven_testing::eventually("a terminal waits", || home.inbox("").into_iter().find(|it| it.kind == "terminal"))
+    };
+    let asked = waiting(&home);
+    assert_eq!((asked.title.as_str(), asked.step.as_deref()), ("Really go on?", Some("talk")));
+    assert_eq!(asked.task_id.as_deref(), Some(id.as_str()));
+    // It outlives the daemon, and so does an answer that was given and not typed in yet.
+    home.stop();
+    home.start_with_fault("after_agent_answer");
+    let again = waiting(&home);
+    assert_eq!(again.id, asked.id);
+    let _ = home.coven(&["inbox", "answer", &asked.id[..8], "by all means"]);
+    home.restart_after_death();
+    home.wait_for_task(&id, "closed");
+    let session = home.agents_of(&id).pop().and_then(|agent| agent.session_id).expect("a session");
+    let log = home.log_text(&session);
+    assert_eq!(log.matches("answer:by all means").count(), 1, "{log}");
+    let told = home.coven(&["inbox", "answer", &asked.id[..8], "no"]).refused(4);
+    assert!(told.contains("answered already"), "{told}");
+    check_invariants(&home);
+}
+
+#[test]
+fn what_somebody_types_at_the_terminal_answers_it_too() {
+    let home = TestHome::in_repository(json!({}));
+    home.start();
+    let text = "steps:\n  - { name: talk, type: script, command: 'printf \"name? \"; read name; echo hello $name' }\n";
+    let id = home.add_task_for("asks", text);
+    home.start_task(&id);
+    let asked =
+        coven_testing::eventually("a terminal waits", || home.inbox("").into_iter().find(|it| it.kind == "terminal"));
+    assert_eq!(asked.title, "name?");
+    home.type_in(asked.session_id.as_deref().expect("a session"), "me\r");
+    home.wait_for_task(&id, "closed");
+    wait_until("it waits no more", || home.inbox("").is_empty());
+    check_invariants(&home);
+}

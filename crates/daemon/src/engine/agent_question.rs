@@ -1,0 +1,124 @@
+//! What agents of tasks ask by waiting at their terminals: noticed, answered once, typed in.
+
+use std::sync::Arc;
+
+use coven_domain::agent::Agent;
+use coven_domain::agent_question::{AgentQuestion, prompt_of};
+use coven_domain::question_set::QuestionSetState;
+use coven_domain::text::one_line;
+use coven_domain::{AgentId, QuestionId, SessionId};
+use coven_host::clock;
+use coven_store::{AgentQuery, AgentQuestionQuery, Change};
+use uuid::Uuid;
+
+use super::Engine;
+use super::arrival::{Arrival, Asker};
+use crate::error::EngineError;
+
+impl Engine {
+    /// Those that wait for an answer, and those whose answer is still on its way.
+    pub(crate) async fn open_agent_questions(&self) -> Result<Vec<AgentQuestion>, EngineError> {
+        Ok(self.store.agent_questions(&AgentQuestionQuery::Open).await?)
+    }
+
+    pub(crate) async fn agent_of_question(&self, agent: AgentId) -> Result<Option<Agent>, EngineError> {
+        let mut tx = self.store.begin().await?;
+        Ok(tx.agent(agent).await?)
+    }
+
+    /// An agent has stopped at its terminal and reads: what stands there is its question.
+    pub(crate) async fn ask_for_agent(
+        self: &Arc<Self>,
+        agent: &Agent,
+        session: SessionId,
+        offset: u64,
+    ) -> Result<(), EngineError> {
+        let shown = self.screen(session, None).await?;
+        let text = shown.screen.text();
+        let cursor = shown.screen.cursor();
+        let lines: Vec<&str> = text.lines().take(usize::from(cursor.row) + 1).collect();
+        let prompt = match prompt_of(&lines) {
+            empty if empty.is_empty() => "it waits for input".to_owned(),
+            prompt => prompt,
+        };
+        let now = clock::now();
+        let id = QuestionId::from_uuid(Uuid::new_v4());
+        let title = one_line(prompt.lines().last().unwrap_or_default(), 200);
+        let question = AgentQuestion::new(id, agent.id, prompt, offset, now);
+        let mut tx = self.store.begin().await?;
+        tx.record(Change::AgentQuestionWritten { question, event: "asked" }, now).await?;
+        self.commit(tx).await?;
+        self.arrived(Arrival { asker: Asker::AgentQuestion(id), session: Some(session), title });
+        Ok(())
+    }
+
+    /// The terminal went on, or its agent is gone: nobody waits there any more.
+    pub(crate) async fn abandon_agent_question(&self, id: QuestionId) -> Result<(), EngineError> {
+        let now = clock::now();
+        let mut tx = self.store.begin().await?;
+        let Some(mut question) = tx.agent_question(id).await? else { return Ok(()) };
+        if question.abandoned(now).is_err() {
+            return Ok(());
+        }
+        tx.record(Change::AgentQuestionWritten { question, event: "abandoned" }, now).await?;
+        Ok(self.commit(tx).await?)
+    }
+
+    /// The first answer wins. It is stored before it is typed, so that a restart finishes what was begun.
+    pub(crate) async fn answer_agent_question(&self, id: QuestionId, text: &str) -> Result<AgentQuestion, EngineError> {
+        let now = clock::now();
+        let mut tx = self.store.begin().await?;
+        let known = tx.agent_question(id).await?;
+        let mut question = known.ok_or_else(|| EngineError::QuestionNotFound(id.to_string()))?;
+        question.answered(text, now).map_err(|_| EngineError::AnsweredAlready(id))?;
+        tx.record(Change::AgentQuestionWritten { question: question.clone(), event: "answered" }, now).await?;
+        self.commit(tx).await?;
+        crate::fault::point("after_agent_answer");
+        self.deliver_answer(&question).await?;
+        Ok(question)
+    }
+
+    /// Types an answer in, unless the terminal has gone on since: then it was typed already.
+    pub(crate) async fn deliver_answer(&self, question: &AgentQuestion) -> Result<(), EngineError> {
+        let Some(text) = question.answer.as_deref().filter(|_| !question.is_delivered) else { return Ok(()) };
+        let agent = self.agent_of_question(question.agent).await?.filter(|agent| !agent.is_over());
+        if let Some(agent) = agent {
+            // Not followed yet, or just ending: looked at again.
+            let Some(live) = agent.session.and_then(|session| self.live_session(session)) else { return Ok(()) };
+            if live.log_end().await <= question.offset {
+                self.send_input(live.id, format!("{text}\r").into_bytes()).await?;
+            }
+        }
+        let now = clock::now();
+        let mut tx = self.store.begin().await?;
+        let Some(mut question) = tx.agent_question(question.id).await? else { return Ok(()) };
+        question.is_delivered = true;
+        tx.record(Change::AgentQuestionWritten { question, event: "delivered" }, now).await?;
+        Ok(self.commit(tx).await?)
+    }
+
+    /// Of the inbox: those that wait, or all.
+    pub(crate) async fn listed_agent_questions(
+        &self,
+        include_settled: bool,
+        session: Option<SessionId>,
+    ) -> Result<Vec<(AgentQuestion, Option<Agent>)>, EngineError> {
+        let query = if include_settled { AgentQuestionQuery::All } else { AgentQuestionQuery::Open };
+        let mut found = Vec::new();
+        for question in self.store.agent_questions(&query).await? {
+            if !include_settled && question.state != QuestionSetState::Pending {
+                continue;
+            }
+            let agent = self.agent_of_question(question.agent).await?;
+            if session.is_none() || agent.as_ref().and_then(|agent| agent.session) == session {
+                found.push((question, agent));
+            }
+        }
+        Ok(found)
+    }
+
+    /// Agents whose terminals may be waited at.
+    pub(crate) async fn agents_at_work(&self) -> Result<Vec<Agent>, EngineError> {
+        Ok(self.store.agents(AgentQuery::Live).await?)
+    }
+}

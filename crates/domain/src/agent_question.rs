@@ -1,0 +1,90 @@
+//! A question that an agent of a task asks by waiting at its terminal.
+
+use crate::lifecycle::{Lifecycle, Refused};
+use crate::question_set::{QuestionSetFact, QuestionSetState};
+use crate::{AgentId, QuestionId, Timestamp};
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AgentQuestion {
+    pub id: QuestionId,
+    pub agent: AgentId,
+    pub state: QuestionSetState,
+    /// What stands on the screen where it waits.
+    pub prompt: String,
+    /// Where the log ended then: once it goes on, nobody waits there any more.
+    pub offset: u64,
+    pub answer: Option<String>,
+    /// The answer was typed into the terminal.
+    pub is_delivered: bool,
+    pub created_at: Timestamp,
+    pub updated_at: Timestamp,
+    pub answered_at: Option<Timestamp>,
+}
+
+impl AgentQuestion {
+    pub fn new(id: QuestionId, agent: AgentId, prompt: String, offset: u64, now: Timestamp) -> Self {
+        Self {
+            id,
+            agent,
+            state: QuestionSetState::Pending,
+            prompt,
+            offset,
+            answer: None,
+            is_delivered: false,
+            created_at: now,
+            updated_at: now,
+            answered_at: None,
+        }
+    }
+
+    /// The first answer wins.
+    pub fn answered(&mut self, text: &str, now: Timestamp) -> Result<(), Refused<QuestionSetState>> {
+        self.state = self.state.after(QuestionSetFact::Answered)?;
+        (self.answer, self.is_delivered) = (Some(text.to_owned()), false);
+        self.answered_at = Some(now);
+        self.updated_at = now.not_before(self.updated_at);
+        Ok(())
+    }
+
+    /// Nobody waits for an answer any more.
+    pub fn abandoned(&mut self, now: Timestamp) -> Result<(), Refused<QuestionSetState>> {
+        self.state = self.state.after(QuestionSetFact::Abandoned)?;
+        self.updated_at = now.not_before(self.updated_at);
+        Ok(())
+    }
+}
+
+/// What is asked, out of what a screen shows up to the cursor: the last lines that stand together, at most so many.
+pub fn prompt_of(lines: &[&str]) -> String {
+    const MOST_LINES: usize = 6;
+    let last = lines.iter().rposition(|line| !line.trim().is_empty());
+    let Some(last) = last else { return String::new() };
+    let above = lines[..=last].iter().rev().take(MOST_LINES).take_while(|line| !line.trim().is_empty());
+    let mut asked: Vec<&str> = above.map(|line| line.trim_end()).collect();
+    asked.reverse();
+    asked.join("\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use uuid::Uuid;
+
+    #[test]
+    fn what_is_asked_are_the_last_lines_that_stand_together() {
+        assert_eq!(prompt_of(&["Building", "", "Two ways:", "  1) a", "Which? ", "", ""]), "Two ways:\n  1) a\nWhich?");
+        assert_eq!(prompt_of(&["a", "b", "c", "d", "e", "f", "g", "h"]), "c\nd\ne\nf\ng\nh");
+        assert_eq!(prompt_of(&["", " "]), "");
+    }
+
+    #[test]
+    fn the_first_answer_wins_and_what_is_over_takes_none() {
+        let at = Timestamp::from_millis;
+        let id = QuestionId::from_uuid(Uuid::from_u128(1));
+        let agent = AgentId::from_uuid(Uuid::from_u128(2));
+        let mut question = AgentQuestion::new(id, agent, "ok?".into(), 7, at(1));
+        assert_eq!(question.answered("yes", at(2)), Ok(()));
+        assert!(question.answered("no", at(3)).is_err() && question.abandoned(at(3)).is_err());
+        assert_eq!((question.answer.as_deref(), question.answered_at), (Some("yes"), Some(at(2))));
+    }
+}

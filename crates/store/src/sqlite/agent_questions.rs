@@ -1,0 +1,97 @@
+//! Rows of `questions`: what agents of tasks ask by waiting at their terminals.
+
+use coven_domain::agent_question::AgentQuestion;
+use coven_domain::{QuestionId, Timestamp};
+use rusqlite::{Connection, Row, params};
+use serde::{Deserialize, Serialize};
+
+use super::{from_json, parsed, to_json};
+use crate::{AgentQuestionQuery, StoreError};
+
+const COLUMNS: &str = "id, agent_id, state, questions, answers, created_at, updated_at, answered_at";
+
+/// The columns `questions` and `answers`.
+#[derive(Serialize, Deserialize)]
+struct Asked {
+    prompt: String,
+    offset: u64,
+}
+
+#[derive(Serialize, Deserialize)]
+struct Answered {
+    text: String,
+    delivered: bool,
+}
+
+pub(super) fn put(connection: &Connection, question: &AgentQuestion) -> Result<(), StoreError> {
+    let asked = [Asked { prompt: question.prompt.clone(), offset: question.offset }];
+    let answered =
+        question.answer.as_ref().map(|text| Answered { text: text.clone(), delivered: question.is_delivered });
+    connection
+        .prepare_cached(
+            "INSERT INTO questions (id, agent_id, state, questions, answers, created_at, updated_at, answered_at)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)
+             ON CONFLICT (id) DO UPDATE SET state = ?3, answers = ?5, updated_at = ?7, answered_at = ?8",
+        )?
+        .execute(params![
+            question.id.to_string(),
+            question.agent.to_string(),
+            question.state.as_str(),
+            to_json(&asked),
+            answered.as_ref().map(to_json),
+            question.created_at.as_millis(),
+            question.updated_at.as_millis(),
+            question.answered_at.map(Timestamp::as_millis),
+        ])?;
+    Ok(())
+}
+
+pub(super) fn by_id(connection: &Connection, id: QuestionId) -> Result<Option<AgentQuestion>, StoreError> {
+    let mut statement = connection.prepare_cached(&format!("SELECT {COLUMNS} FROM questions WHERE id = ?1"))?;
+    let mut rows = statement.query([id.to_string()])?;
+    rows.next()?.map(from_row).transpose()
+}
+
+/// Oldest first.
+pub(super) fn list(connection: &Connection, query: &AgentQuestionQuery) -> Result<Vec<AgentQuestion>, StoreError> {
+    let (condition, value) = match query {
+        AgentQuestionQuery::Open => {
+            ("state = 'pending' OR (state = 'completed' AND answers ->> '$.delivered' = 0)", String::new())
+        }
+        // The engine lets only hex digits and dashes through.
+        AgentQuestionQuery::Prefix(prefix) => ("id LIKE ?1", format!("{prefix}%")),
+        AgentQuestionQuery::All => ("1", String::new()),
+    };
+    let mut statement = connection
+        .prepare_cached(&format!("SELECT {COLUMNS} FROM questions WHERE {condition} ORDER BY created_at, rowid"))?;
+    let mut rows = match value.as_str() {
+        "" => statement.query([])?,
+        value => statement.query([value])?,
+    };
+    let mut questions = Vec::new();
+    while let Some(row) = rows.next()? {
+        questions.push(from_row(row)?);
+    }
+    Ok(questions)
+}
+
+fn from_row(row: &Row<'_>) -> Result<AgentQuestion, StoreError> {
+    let asked: Vec<serde_json::Value> = from_json(row.get_ref(3)?.as_str()?)?;
+    // A row that an older tool left may ask in other words.
+    let asked = asked.into_iter().next().unwrap_or_default();
+    let text = |name: &str| asked.get(name).and_then(|it| it.as_str()).unwrap_or_default().to_owned();
+    let answered: Option<serde_json::Value> = row.get_ref(4)?.as_str_or_null()?.map(from_json).transpose()?;
+    let answer = answered.as_ref().and_then(|it| it.get("text")).and_then(|it| it.as_str()).map(str::to_owned);
+    Ok(AgentQuestion {
+        id: parsed(row.get_ref(0)?.as_str()?)?,
+        agent: parsed(row.get_ref(1)?.as_str()?)?,
+        state: parsed(row.get_ref(2)?.as_str()?)?,
+        prompt: text("prompt"),
+        offset: asked.get("offset").and_then(serde_json::Value::as_u64).unwrap_or(0),
+        answer,
+        is_delivered: answered.and_then(|it| it.get("delivered")?.as_bool()).unwrap_or(false),
+        created_at: Timestamp::from_millis(row.get(5)?),
+        updated_at: Timestamp::from_millis(row.get(6)?),
+        answered_at: row.get::<_, Option<i64>>(7)?.map(Timestamp::from_millis),
+    })
+}
