@@ -8,6 +8,7 @@ pub mod entry;
 pub mod event;
 pub mod harness;
 pub mod ids;
+pub mod legacy;
 pub mod lifecycle;
 pub mod message;
 pub mod permission;

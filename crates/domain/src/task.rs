@@ -5,6 +5,7 @@ mod record;
 
 pub use ready::{NotReady, path};
 pub use record::{BadTask, Claim, FieldChange, Priority, Task, TaskEdit, TaskKind};
+pub(crate) use record::{MAX_TAGS, is_tag};
 
 use crate::{lifecycle::Lifecycle, words};
 

@@ -9,7 +9,7 @@ use crate::text::{BadText, Title};
 use crate::{TaskId, Timestamp, words};
 
 const MAX_BODY_BYTES: usize = 1 << 20;
-const MAX_TAGS: usize = 50;
+pub(crate) const MAX_TAGS: usize = 50;
 const MAX_TAG_CHARS: usize = 64;
 const MAX_DEPENDENCIES: usize = 1000;
 
@@ -299,8 +299,7 @@ impl Task {
 fn checked_tags(tags: Vec<String>) -> Result<Vec<String>, BadTask> {
     let mut checked: Vec<String> = Vec::new();
     for tag in tags {
-        let is_bad = |c: char| c.is_whitespace() || c.is_control() || c == ',';
-        if tag.is_empty() || tag.chars().count() > MAX_TAG_CHARS || tag.contains(is_bad) {
+        if !is_tag(&tag) {
             return Err(BadTask::Tag(tag));
         }
         if !checked.contains(&tag) {
@@ -311,6 +310,11 @@ fn checked_tags(tags: Vec<String>) -> Result<Vec<String>, BadTask> {
         count if count > MAX_TAGS => Err(BadTask::TooManyTags(count)),
         _ => Ok(checked),
     }
+}
+
+pub(crate) fn is_tag(text: &str) -> bool {
+    let is_bad = |c: char| c.is_whitespace() || c.is_control() || c == ',';
+    !text.is_empty() && text.chars().count() <= MAX_TAG_CHARS && !text.contains(is_bad)
 }
 
 fn checked_name(field: &'static str, value: String) -> Result<String, BadTask> {
