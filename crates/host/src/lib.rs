@@ -11,6 +11,7 @@ pub mod daemon_start;
 mod fault;
 pub mod git;
 pub mod home;
+pub mod legacy;
 pub mod print_mode;
 pub mod program;
 pub mod questions;

@@ -1,0 +1,193 @@
+//! Files of the older coven: finding and reading them, and putting aside what was taken.
+
+mod agent;
+mod fields;
+mod question;
+mod state;
+mod task;
+#[cfg(test)]
+mod tests;
+mod workflow;
+
+use std::fs::{self, File, Metadata, OpenOptions};
+use std::io::{self, Read as _};
+use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
+use std::path::{Path, PathBuf};
+use std::time::UNIX_EPOCH;
+
+use coven_domain::Timestamp;
+use coven_domain::legacy::{Left, Legacy, Source};
+use rustix::fs::OFlags;
+use serde_json::Value;
+
+use crate::Home;
+
+/// A larger one was never written by the older coven.
+const MAX_FILE_BYTES: u64 = 64 << 20;
+const WHOLE: &str = "the file";
+
+/// A file that was read, and what it was then.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LegacyFile {
+    /// Relative to the home.
+    pub name: String,
+    path: PathBuf,
+    stamp: Stamp,
+}
+
+/// Changes whenever somebody writes the file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Stamp {
+    inode: u64,
+    size: u64,
+    modified: (i64, i64),
+}
+
+impl Stamp {
+    fn of(metadata: &Metadata) -> Self {
+        let modified = (metadata.mtime(), metadata.mtime_nsec());
+        Self { inode: metadata.ino(), size: metadata.size(), modified }
+    }
+}
+
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Found {
+    pub legacy: Legacy,
+    pub left: Vec<Left>,
+    pub files: Vec<LegacyFile>,
+}
+
+type Take = fn(&Value, &Source, &mut Legacy, &mut Vec<Left>);
+
+/// Reads everything that lies there; what cannot be understood is told and left.
+pub fn read(home: &Home) -> Found {
+    let mut found = Found::default();
+    let state = home.path().join("state.json");
+    if fs::symlink_metadata(&state).is_ok() && !read_file(&state, "state.json", state::take, &mut found) {
+        found.legacy.may_lack_tasks = true;
+    }
+    let folders: [(&str, Take); 3] =
+        [("familiars", agent::take_familiar), ("workflows", workflow::take), ("questions", question::take)];
+    for (folder, take) in folders {
+        match json_files(&home.path().join(folder)) {
+            Ok(files) => {
+                for path in files {
+                    let name = path.file_name().unwrap_or_default().to_string_lossy();
+                    read_file(&path, &format!("{folder}/{name}"), take, &mut found);
+                }
+            }
+            Err(error) => {
+                let source = Source { file: folder.to_owned(), ..Source::default() };
+                found.left.push(source.left("the folder", format!("it cannot be read: {error}")));
+            }
+        }
+    }
+    found
+}
+
+/// In order of their names; a torn `.json.tmp` and YAML are none.
+fn json_files(folder: &Path) -> io::Result<Vec<PathBuf>> {
+    let entries = match fs::read_dir(folder) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+        entries => entries?,
+    };
+    let mut files = Vec::new();
+    for entry in entries {
+        let path = entry?.path();
+        if path.extension().is_some_and(|ending| ending == "json") {
+            files.push(path);
+        }
+    }
+    files.sort();
+    Ok(files)
+}
+
+/// Whether it holds JSON; what of that is left is told one by one.
+fn read_file(path: &Path, name: &str, take: Take, found: &mut Found) -> bool {
+    let mut source = Source { file: name.to_owned(), ..Source::default() };
+    let (bytes, metadata) = match bytes_of(path) {
+        Ok(read) => read,
+        Err(why) => {
+            found.left.push(source.left(WHOLE, why));
+            return false;
+        }
+    };
+    source.modified_at = modified_at(&metadata);
+    match serde_json::from_slice::<Value>(&bytes) {
+        Ok(value) => {
+            take(&value, &source, &mut found.legacy, &mut found.left);
+            found.files.push(LegacyFile { name: source.file, path: path.to_owned(), stamp: Stamp::of(&metadata) });
+            true
+        }
+        Err(error) => {
+            found.left.push(source.left(WHOLE, format!("it is no whole JSON: {error}")));
+            false
+        }
+    }
+}
+
+fn bytes_of(path: &Path) -> Result<(Vec<u8>, Metadata), String> {
+    let unreadable = |error: io::Error| format!("it cannot be read: {error}");
+    let metadata = fs::symlink_metadata(path).map_err(unreadable)?;
+    if !metadata.is_file() {
+        let kind = match (metadata.is_symlink(), metadata.is_dir()) {
+            (true, _) => "a link to somewhere else",
+            (_, true) => "a folder",
+            (false, false) => "no plain file",
+        };
+        return Err(format!("it is {kind}"));
+    }
+    // Something else may have its name by now; a pipe must not be waited for.
+    let flags = (OFlags::NOFOLLOW | OFlags::NONBLOCK).bits().cast_signed();
+    let file: File = OpenOptions::new().read(true).custom_flags(flags).open(path).map_err(unreadable)?;
+    let metadata = file.metadata().map_err(unreadable)?;
+    let mut bytes = Vec::new();
+    file.take(MAX_FILE_BYTES + 1).read_to_end(&mut bytes).map_err(unreadable)?;
+    match bytes.len() as u64 > MAX_FILE_BYTES {
+        true => Err(format!("it has more than {MAX_FILE_BYTES} bytes")),
+        false => Ok((bytes, metadata)),
+    }
+}
+
+fn modified_at(metadata: &Metadata) -> Timestamp {
+    let since = metadata.modified().ok().and_then(|at| at.duration_since(UNIX_EPOCH).ok()).unwrap_or_default();
+    Timestamp::from_millis(i64::try_from(since.as_millis()).unwrap_or(i64::MAX))
+}
+
+impl LegacyFile {
+    /// The name it has, or would have, once it is put aside; relative to the home.
+    pub fn aside_name(&self) -> String {
+        format!("{}.{}", self.name, self.ending())
+    }
+
+    fn ending(&self) -> String {
+        let is_free = |ending: &str| fs::symlink_metadata(self.with_ending(ending)).is_err();
+        let numbered = (2_u32..).map(|nth| format!("migrated-{nth}"));
+        ["migrated".to_owned()].into_iter().chain(numbered).find(|ending| is_free(ending)).unwrap_or_default()
+    }
+
+    fn with_ending(&self, ending: &str) -> PathBuf {
+        let mut path = self.path.clone().into_os_string();
+        path.push(".");
+        path.push(ending);
+        path.into()
+    }
+
+    /// Renames it, and gives its new name; nothing if somebody else just did.
+    pub fn put_aside(&self) -> Result<Option<String>, Left> {
+        let source = Source { file: self.name.clone(), ..Source::default() };
+        let failed = |error: io::Error| source.left(WHOLE, format!("it was taken and cannot be renamed: {error}"));
+        match fs::symlink_metadata(&self.path) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+            Ok(metadata) if Stamp::of(&metadata) != self.stamp => {
+                return Err(
+                    source.left(WHOLE, "it was changed while it was read; end whoever writes it and run it again")
+                );
+            }
+            metadata => metadata.map(drop).map_err(failed)?,
+        }
+        let ending = self.ending();
+        fs::rename(&self.path, self.with_ending(&ending)).map_err(failed)?;
+        Ok(Some(format!("{}.{ending}", self.name)))
+    }
+}
