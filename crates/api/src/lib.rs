@@ -9,6 +9,7 @@ pub mod harness;
 pub mod health;
 pub mod inbox;
 pub mod message;
+pub mod migrate;
 pub mod repo;
 pub mod retention;
 pub mod route;

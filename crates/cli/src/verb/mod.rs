@@ -26,6 +26,7 @@ pub mod input;
 pub mod kill;
 pub mod man;
 pub mod mcp;
+pub mod migrate;
 pub mod prompt;
 pub mod questions;
 mod questions_text;

@@ -14,6 +14,7 @@ pub mod inbox;
 pub mod launch;
 pub mod live;
 pub mod log_file;
+pub mod migrate;
 pub mod model;
 pub mod output;
 pub mod question_set;

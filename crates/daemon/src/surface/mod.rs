@@ -6,6 +6,7 @@ pub mod conversation;
 pub mod guard;
 pub mod inbox;
 pub mod messages;
+pub mod migrate;
 mod pages;
 pub mod reply;
 pub mod repo;
@@ -104,6 +105,7 @@ fn documented() -> OpenApiRouter<App> {
         .routes(routes!(agent::show, agent::cancel))
         .routes(routes!(agent::prompt))
         .routes(routes!(agent::messages))
+        .routes(routes!(migrate::migrate))
         .routes(routes!(rest::retention))
         .routes(routes!(rest::stop_daemon))
         .routes(routes!(rest::state))

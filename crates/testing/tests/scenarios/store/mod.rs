@@ -3,6 +3,7 @@
 mod configuration;
 mod database;
 mod events;
+mod migrate;
 mod reconnecting;
 mod recovery;
 mod retention;

@@ -1,0 +1,125 @@
+//! `coven migrate`: takes over what the older coven left in the home.
+
+use std::process::ExitCode;
+
+use coven_api::migrate::{MigrateCounts, MigrateRequest, MigrateResponse};
+
+use super::print_json;
+use crate::command_line::Place;
+use crate::failure::Failure;
+use crate::link::{Link, block_on};
+use crate::output;
+use crate::wording::plain;
+
+/// Takes over tasks, agents, workflows and questions of the older coven; can be run again
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:
+  coven migrate --dry-run             what would be taken, and what not and why
+  coven migrate
+  coven migrate --json | jq -r '.left[] | \"\\(.file): \\(.what): \\(.why)\"'
+
+It reads state.json, workflows/*.json, familiars/*.json and questions/*.json in the home. All is taken or
+nothing; a file is renamed to *.migrated once all of it is in, and is never deleted. What was being worked
+on is blocked, with the reason: look at it and `coven task unblock` it. Tasks keep their old id as a tag,
+e.g. `coven task list --tag legacy:app-12`.
+
+Exit codes: 0 all was taken, or there was nothing; 1 something was left.")]
+pub struct Args {
+    /// Write nothing and rename nothing, only say what would be taken
+    #[arg(long)]
+    dry_run: bool,
+    /// Print it as JSON
+    #[arg(long)]
+    json: bool,
+}
+
+pub fn run(args: Args, place: &Place) -> Result<ExitCode, Failure> {
+    let home = place.home()?;
+    block_on(async {
+        let mut link = Link::open(&home).await?;
+        let request = MigrateRequest { dry_run: args.dry_run };
+        let done: MigrateResponse = link.post("/api/v1/migrate", &request).await?;
+        match args.json {
+            true => print_json(&serde_json::to_vec(&done).map_err(coven_api::ClientError::from)?)?,
+            false => output::bytes(text(&done).as_bytes())?,
+        }
+        Ok(if done.left.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+    })
+}
+
+fn text(done: &MigrateResponse) -> String {
+    let (taken, known) = (done.taken, done.known);
+    let nothing = MigrateCounts::default();
+    if (taken, known) == (nothing, nothing) && done.left.is_empty() && done.renamed.is_empty() {
+        return "there is nothing to migrate\n".to_owned();
+    }
+    let mut text = String::new();
+    for (what, taken, known) in [
+        ("tasks", taken.tasks, known.tasks),
+        ("agents", taken.agents, known.agents),
+        ("workflows", taken.workflows, known.workflows),
+        ("questions", taken.questions, known.questions),
+    ] {
+        let known = if known == 0 { String::new() } else { format!(", {known} known from before") };
+        text.push_str(&format!("{what:<10} {taken} taken{known}\n"));
+    }
+    for file in &done.renamed {
+        text.push_str(&format!("renamed    {} to {}\n", plain(&file.file), plain(&file.to)));
+    }
+    for left in &done.left {
+        text.push_str(&format!("left       {}: {}: {}\n", plain(&left.file), plain(&left.what), plain(&left.why)));
+    }
+    if !done.left.is_empty() {
+        text.push_str(
+            "what was left stays in its file: mend it and run `coven migrate` again, or move the file away\n",
+        );
+    }
+    if done.dry_run {
+        text.push_str("nothing was written or renamed: --dry-run\n");
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use coven_api::migrate::{MigrateLeft, MigrateRenamed};
+
+    use super::*;
+
+    #[test]
+    fn what_was_taken_known_renamed_and_left_is_told() {
+        let done = MigrateResponse {
+            dry_run: true,
+            taken: MigrateCounts { tasks: 2, agents: 1, ..MigrateCounts::default() },
+            known: MigrateCounts { workflows: 3, ..MigrateCounts::default() },
+            left: vec![MigrateLeft {
+                file: "questions/a.json".into(),
+                what: "the file".into(),
+                why: "x\x1b[2J".into(),
+            }],
+            renamed: vec![MigrateRenamed { file: "state.json".into(), to: "state.json.migrated".into() }],
+        };
+        let expected = "tasks      2 taken
+agents     1 taken
+workflows  0 taken, 3 known from before
+questions  0 taken
+renamed    state.json to state.json.migrated
+left       questions/a.json: the file: x [2J
+what was left stays in its file: mend it and run `coven migrate` again, or move the file away
+nothing was written or renamed: --dry-run
+";
+        assert_eq!(text(&done), expected);
+    }
+
+    #[test]
+    fn nothing_is_said_to_be_nothing() {
+        let done = MigrateResponse {
+            dry_run: false,
+            taken: MigrateCounts::default(),
+            known: MigrateCounts::default(),
+            left: vec![],
+            renamed: vec![],
+        };
+        assert_eq!(text(&done), "there is nothing to migrate\n");
+    }
+}

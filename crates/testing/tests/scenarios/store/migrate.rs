@@ -1,0 +1,258 @@
+//! STORE-02 and STORE-13: what an older coven left is told of, taken over once, and never lost.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use coven_api::migrate::{MigrateCounts, MigrateRenamed, MigrateResponse};
+use coven_testing::{TestHome, check_invariants};
+use serde_json::{Value, json};
+
+const PROMPT: &str = "Run `coven migrate` to migrate existing state";
+
+fn write(home: &TestHome, name: &str, content: &str) {
+    let path = home.path().join(name);
+    fs::create_dir_all(path.parent().expect("a folder")).expect("room on disk");
+    fs::write(path, content).expect("room on disk");
+}
+
+/// One of everything.
+fn leave_old_state(home: &TestHome) {
+    // Closed just now: what was closed long ago would be hidden by retention.
+    let now = coven_host::clock::now().to_string();
+    let state = json!({
+        "tasks": [
+            { "id": "app-1", "title": "Fix the parser", "description": "All of it.", "status": "in_progress",
+              "priority": 1, "type": "bug", "labels": ["ui"], "created_at": "2026-01-09T10:00:00Z" },
+            { "id": "app-2", "title": "Then test it", "status": "open", "priority": 2, "type": "task",
+              "depends_on": ["app-1"], "created_at": "2026-01-09T10:00:00Z" },
+            { "id": "app-3", "title": "Long done", "status": "closed", "created_at": "2026-01-09T10:00:00Z",
+              "updated_at": now }
+        ],
+        "agents": { "app-1": { "task_id": "app-1", "pid": 1, "status": "running", "branch": "coven/app-1",
+                               "worktree": "/gone", "started_at": "2026-01-09T10:00:00Z" } }
+    });
+    write(home, "state.json", &state.to_string());
+    let run = json!({ "task_id": "app-1", "workflow_id": "wf-app-1-17", "grimoire_name": "implement-bead",
+        "status": "running", "current_step": -1, "completed_steps": {}, "started_at": "2026-01-09T10:00:00Z" });
+    write(home, "workflows/app-1.json", &run.to_string());
+    let familiar = json!({ "taskId": "app-9", "status": "working", "spawnedAt": 1_767_952_800_000_i64,
+        "processInfo": { "pid": 1, "worktreePath": "/gone" } });
+    write(home, "familiars/app-9.json", &familiar.to_string());
+    let question = json!({ "id": "q-20260109100000-1", "task_id": "app-1", "type": "choice", "text": "Which one?",
+        "options": ["a", "b"], "detected_at": "2026-01-09T10:00:00Z", "answer": "b",
+        "answered_at": "2026-01-09T10:01:00Z" });
+    write(home, "questions/q-20260109100000-1.json", &question.to_string());
+}
+
+const OLD_FILES: [&str; 4] =
+    ["familiars/app-9.json", "questions/q-20260109100000-1.json", "state.json", "workflows/app-1.json"];
+
+const ALL: MigrateCounts = MigrateCounts { tasks: 4, agents: 2, workflows: 1, questions: 1 };
+
+fn migrate(home: &TestHome, args: &[&str]) -> (i32, MigrateResponse) {
+    let ran = home.coven(&[&["migrate", "--json"], args].concat());
+    let answer = serde_json::from_str(&ran.stdout).unwrap_or_else(|error| panic!("{error}: {ran:?}"));
+    (ran.code, answer)
+}
+
+fn renamed(answer: &MigrateResponse) -> Vec<String> {
+    let mut files: Vec<String> = answer.renamed.iter().map(|it| it.file.clone()).collect();
+    files.sort();
+    files
+}
+
+/// Everything in these folders and what is in it.
+fn contents(home: &TestHome) -> BTreeMap<PathBuf, Vec<u8>> {
+    let mut found = BTreeMap::new();
+    for folder in ["", "workflows", "familiars", "questions"] {
+        let Ok(entries) = fs::read_dir(home.path().join(folder)) else { continue };
+        for path in entries.map(|entry| entry.expect("an entry").path()) {
+            let is_old = path.extension().is_some_and(|ending| ending == "json" || ending == "migrated");
+            if is_old && path.file_name() != Some("config.json".as_ref()) {
+                found.insert(path.clone(), fs::read(path).expect("ours"));
+            }
+        }
+    }
+    found
+}
+
+fn state(home: &TestHome) -> Value {
+    let mut state: Value = home.read("/state");
+    state.as_object_mut().expect("an object").remove("timestamp");
+    state
+}
+
+fn exists(home: &TestHome, name: &str) -> bool {
+    Path::exists(&home.path().join(name))
+}
+
+#[test]
+fn store_13_old_state_is_told_of_taken_over_and_put_aside() {
+    let home = TestHome::new();
+    leave_old_state(&home);
+    let ran = home.coven(&["daemon", "start"]);
+    assert!(ran.stderr.contains(PROMPT), "{ran:?}");
+    ran.done();
+    let before = contents(&home);
+
+    let (code, answer) = migrate(&home, &[]);
+
+    assert_eq!((code, answer.dry_run, answer.taken, answer.known), (0, false, ALL, MigrateCounts::default()));
+    assert_eq!((answer.left.clone(), renamed(&answer)), (vec![], OLD_FILES.map(str::to_owned).to_vec()));
+    let to = MigrateRenamed { file: "state.json".into(), to: "state.json.migrated".into() };
+    assert!(answer.renamed.contains(&to), "{answer:?}");
+    // Not a byte of them is lost.
+    let after = contents(&home);
+    assert_eq!(after.values().collect::<Vec<_>>(), before.values().collect::<Vec<_>>());
+    assert!(after.keys().all(|path| path.extension().is_some_and(|ending| ending == "migrated")), "{after:?}");
+    home.stop();
+    let ran = home.coven(&["daemon", "start"]);
+    assert!(!ran.stderr.contains(PROMPT), "{ran:?}");
+    check_invariants(&home);
+}
+
+#[test]
+fn store_13_what_was_taken_over_is_as_it_was_and_nothing_of_it_lives() {
+    let home = TestHome::new();
+    leave_old_state(&home);
+    home.start();
+
+    home.coven(&["migrate"]).done();
+
+    let tasks: Value = home.read("/api/v1/tasks?status=open,in_progress,pending_merge,blocked,closed");
+    let mut shown: Vec<(&str, &str)> = tasks["tasks"]
+        .as_array()
+        .expect("a list")
+        .iter()
+        .map(|task| (task["title"].as_str().expect("text"), task["status"].as_str().expect("text")))
+        .collect();
+    shown.sort_unstable();
+    let expected =
+        [("Fix the parser", "blocked"), ("Long done", "closed"), ("Then test it", "open"), ("app-9", "blocked")];
+    assert_eq!(shown, expected);
+    let found: Value = home.read("/api/v1/tasks?tag=legacy:app-1");
+    let task = &found["tasks"][0];
+    assert_eq!(
+        (&task["type"], &task["priority"], &task["tags"]),
+        (&json!("bug"), &json!(1), &json!(["legacy:app-1", "ui"]))
+    );
+    let state = state(&home);
+    for agent in state["agents"].as_array().expect("a list") {
+        assert_eq!(
+            (&agent["status"], &agent["error"]),
+            (&json!("failed"), &json!("migrated: it was recorded as running"))
+        );
+    }
+    assert_eq!(state["workflows"][0]["status"], "failed");
+    let question = &state["questions"][0];
+    assert_eq!((&question["status"], &question["answers"][0]["selectedOption"]), (&json!("completed"), &json!("b")));
+    // The one that was being worked on can be taken up again; the other one waits for it.
+    let id = task["id"].as_str().expect("text");
+    home.coven(&["task", "unblock", id]).done();
+    home.coven(&["task", "close", id]).done();
+    let ready: Value = home.read("/api/v1/tasks?ready=true");
+    assert_eq!(ready["tasks"][0]["title"], "Then test it");
+    check_invariants(&home);
+}
+
+#[test]
+fn store_13_a_dry_run_changes_nothing_and_says_the_same() {
+    let home = TestHome::new();
+    leave_old_state(&home);
+    home.start();
+    let (files, before) = (contents(&home), state(&home));
+
+    let (code, answer) = migrate(&home, &["--dry-run"]);
+
+    assert_eq!((code, answer.dry_run, answer.taken), (0, true, ALL));
+    assert_eq!((contents(&home), state(&home)), (files, before));
+    let (_, real) = migrate(&home, &[]);
+    assert_eq!(MigrateResponse { dry_run: true, ..real }, answer);
+}
+
+#[test]
+fn store_13_a_second_run_does_nothing_and_says_so() {
+    let home = TestHome::new();
+    leave_old_state(&home);
+    home.start();
+    migrate(&home, &[]);
+    let (files, before) = (contents(&home), state(&home));
+
+    let said = home.coven(&["migrate"]).done();
+
+    assert_eq!(said, "there is nothing to migrate\n");
+    assert_eq!((contents(&home), state(&home)), (files, before));
+    // Nor where the same files come again.
+    leave_old_state(&home);
+    let (code, answer) = migrate(&home, &[]);
+    assert_eq!((code, answer.taken, answer.left.len()), (0, MigrateCounts::default(), 0));
+    assert_eq!(answer.known, MigrateCounts { tasks: 3, ..ALL }, "one only stands for what was done for it");
+    assert!(exists(&home, "state.json.migrated-2") && exists(&home, "state.json.migrated"));
+    check_invariants(&home);
+}
+
+#[test]
+fn store_13_what_cannot_be_read_is_told_and_stays_until_it_can() {
+    let home = TestHome::new();
+    leave_old_state(&home);
+    write(&home, "workflows/torn.json", "{\"task_id\":\"app-2\",\n \"work");
+    write(&home, "questions/lost.json", r#"{"id":"q","task_id":"nobody","text":"?"}"#);
+    write(&home, "workflows/implement.yaml", "not: legacy");
+    home.start();
+
+    let (code, answer) = migrate(&home, &[]);
+
+    assert_eq!((code, answer.taken), (1, ALL));
+    assert_eq!(renamed(&answer), OLD_FILES);
+    let left: Vec<(&str, &str)> = answer.left.iter().map(|it| (it.file.as_str(), it.why.as_str())).collect();
+    let [(torn, why), (lost, unknown)] = left[..] else { panic!("{left:?}") };
+    assert_eq!((torn, lost), ("workflows/torn.json", "questions/lost.json"));
+    assert!(why.contains("line 2 column 6"), "{why}");
+    assert_eq!(unknown, "no agent of its task nobody is known");
+    assert!(exists(&home, "workflows/torn.json") && exists(&home, "workflows/implement.yaml"));
+    // Told again, and taken once it is mended.
+    assert_eq!(
+        migrate(&home, &[]),
+        (1, MigrateResponse { taken: MigrateCounts::default(), renamed: vec![], ..answer })
+    );
+    write(&home, "workflows/torn.json", r#"{"task_id":"app-2","workflow_id":"wf-app-2-1","status":"cancelled"}"#);
+    let (_, mended) = migrate(&home, &[]);
+    assert_eq!((mended.taken.workflows, renamed(&mended)), (1, vec!["workflows/torn.json".to_owned()]));
+    check_invariants(&home);
+}
+
+#[test]
+fn store_13_while_the_tasks_cannot_be_read_nothing_stands_for_them() {
+    let home = TestHome::new();
+    leave_old_state(&home);
+    let whole = fs::read_to_string(home.path().join("state.json")).expect("ours");
+    write(&home, "state.json", &whole[..whole.len() / 2]);
+    home.start();
+
+    let (code, answer) = migrate(&home, &[]);
+
+    assert_eq!((code, answer.taken, renamed(&answer).len()), (1, MigrateCounts::default(), 0));
+    write(&home, "state.json", &whole);
+    assert_eq!((migrate(&home, &[]).1.taken, exists(&home, "state.json")), (ALL, false));
+    check_invariants(&home);
+}
+
+#[test]
+fn store_02_a_daemon_killed_before_the_files_are_renamed_took_everything_once() {
+    let mut home = TestHome::new();
+    leave_old_state(&home);
+    home.start_with_fault("after_migrate");
+
+    let ran = home.coven(&["migrate"]);
+
+    assert_ne!(ran.code, 0, "{ran:?}");
+    home.restart_after_death();
+    let before = state(&home);
+    assert_eq!(before["tasks"].as_array().map(Vec::len), Some(4));
+    assert!(OLD_FILES.iter().all(|name| exists(&home, name)));
+    let (code, answer) = migrate(&home, &[]);
+    assert_eq!((code, answer.taken, answer.left.len()), (0, MigrateCounts::default(), 0));
+    assert_eq!((renamed(&answer), state(&home)), (OLD_FILES.map(str::to_owned).to_vec(), before));
+    check_invariants(&home);
+}
