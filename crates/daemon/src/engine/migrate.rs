@@ -77,7 +77,7 @@ impl Engine {
             known.workflows.extend(tx.workflow(workflow.id()).await?.map(|workflow| workflow.id));
         }
         for question in &legacy.questions {
-            known.questions.extend(tx.has_question(question.id()).await?.then(|| question.id()));
+            known.questions.extend(tx.agent_question(question.id()).await?.map(|question| question.id));
         }
         Ok(known)
     }
@@ -96,7 +96,7 @@ async fn write(tx: &mut Box<dyn Tx>, import: Import, now: Timestamp) -> Result<(
         tx.record(Change::WorkflowWritten { workflow, event }, now).await?;
     }
     for question in import.questions {
-        tx.record(Change::QuestionImported(question), now).await?;
+        tx.record(Change::AgentQuestionWritten { question, event }, now).await?;
     }
     Ok(())
 }
