@@ -41,7 +41,7 @@ macro_rules! verbs {
 
 verbs! {
     run, attach, chat, prompt, inbox, ask, answer, questions, mcp, spawn, sessions, show, input, screen, replay, export, wait, start, finish, kill, archive,
-    summon, sacrifice, task, workflow, rescue, repo, harness, events, state, daemon, init, doctor, config, db, migrate, retention, completions, man,
+    summon, sacrifice, task, board, workflow, rescue, repo, harness, events, state, daemon, init, doctor, config, db, migrate, retention, completions, man,
 }
 
 /// Which home a command was asked to use.

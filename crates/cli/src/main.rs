@@ -3,6 +3,7 @@
 mod answer;
 mod arrivals;
 mod attach;
+mod board;
 mod chat;
 mod command_line;
 mod demo_agent;

@@ -11,7 +11,7 @@ mod fixtures;
 mod follow;
 pub mod input;
 mod layout;
-mod line;
+pub mod line;
 mod list;
 mod offer;
 mod preview;

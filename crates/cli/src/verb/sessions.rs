@@ -159,30 +159,30 @@ fn browse(home: &Home, place: &Place, include_archived: bool) -> Result<ExitCode
                 match outcome {
                     Outcome::Detached => {}
                     Outcome::Signalled(signal) => return Ok(attach_verb::signal_code(signal)),
-                    Outcome::Exited(_) | Outcome::Shown => wait_for_key()?,
+                    Outcome::Exited(_) | Outcome::Shown => wait_for_key("the sessions")?,
                 }
             }
             tui::Outcome::Replay(id) => {
                 replay::play(home, &id)?;
-                wait_for_key()?;
+                wait_for_key("the sessions")?;
             }
             tui::Outcome::Resume(id) => {
                 if let Err(failure) = spawn::resume(place, id) {
                     failure::say(&failure.sentence());
-                    wait_for_key()?;
+                    wait_for_key("the sessions")?;
                 }
             }
             tui::Outcome::Summon(id) => {
                 summon::summon(home, &id, false)?;
-                wait_for_key()?;
+                wait_for_key("the sessions")?;
             }
         }
     }
 }
 
-/// Gives a person the time to read what would vanish behind the browser.
-fn wait_for_key() -> Result<(), Failure> {
-    output::note(format_args!("[press any key to go back to the sessions]"));
+/// Gives a person the time to read what would vanish behind the next screen.
+pub fn wait_for_key(to: &str) -> Result<(), Failure> {
+    output::note(format_args!("[press any key to go back to {to}]"));
     let _raw = RawMode::enter(std::io::stdin()).map_err(Failure::Terminal)?;
     let mut typed = [0; 256];
     read_typed(&mut typed, Duration::from_secs(86_400));

@@ -408,7 +408,7 @@ pub fn by_session() -> Option<String> {
 }
 
 /// The repository around this folder, where the home is nobody's project.
-fn repo_here(home: &Home) -> Option<String> {
+pub fn repo_here(home: &Home) -> Option<String> {
     if home.project_root().is_some() {
         return None;
     }

@@ -1,0 +1,179 @@
+//! The last line that a session wrote, looked at while its card is on the screen.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+use std::time::Duration;
+
+use coven_api::message::MessagesResponse;
+use coven_api::session::ScreenResponse;
+use coven_api::{Client, ClientError, ErrorCode};
+use hyper::Method;
+use serde_json::Value;
+use tokio::sync::mpsc::Sender;
+use tokio::sync::watch;
+use tokio::time::{Instant, sleep_until, timeout};
+
+use super::report::Report;
+use crate::route;
+use crate::wording::plain;
+
+/// No session is looked at more often.
+const BETWEEN_LOOKS: Duration = Duration::from_secs(1);
+const DEADLINE: Duration = Duration::from_secs(5);
+/// So much of the end of a log is searched for something to read.
+const TAIL_BYTES: u64 = 32 << 10;
+const PAGE: usize = 1000;
+
+/// What was seen of a session so far.
+#[derive(Debug, Default)]
+pub struct Seen {
+    line: Option<String>,
+    /// It speaks in messages; the number of the last one.
+    messages: Option<u64>,
+    looked_at: Option<Instant>,
+}
+
+/// Runs until the board is left.
+pub async fn watch(socket: &Path, mut watched: watch::Receiver<BTreeSet<String>>, reports: &Sender<Report>) {
+    let mut seen: BTreeMap<String, Seen> = BTreeMap::new();
+    let mut client = None;
+    loop {
+        let sessions = watched.borrow_and_update().clone();
+        seen.retain(|id, _| sessions.contains(id));
+        let mut next = Instant::now() + BETWEEN_LOOKS;
+        for id in &sessions {
+            let session = seen.entry(id.clone()).or_default();
+            if let Some(due) = session.looked_at.map(|at| at + BETWEEN_LOOKS).filter(|due| *due > Instant::now()) {
+                next = next.min(due);
+                continue;
+            }
+            session.looked_at = Some(Instant::now());
+            let before = session.line.clone();
+            // What cannot be seen now is looked at again; the card keeps its line.
+            if look_in_time(socket, &mut client, id, session).await.is_err() {
+                client = None;
+            }
+            if let Some(line) = session.line.clone().filter(|line| before.as_ref() != Some(line)) {
+                let report = Report::Wrote { session: id.clone(), line };
+                if reports.send(report).await.is_err() {
+                    return;
+                }
+            }
+        }
+        tokio::select! {
+            () = sleep_until(next), if !sessions.is_empty() => {}
+            changed = watched.changed() => if changed.is_err() {
+                return;
+            },
+        }
+    }
+}
+
+async fn look_in_time(
+    socket: &Path,
+    client: &mut Option<Client>,
+    id: &str,
+    seen: &mut Seen,
+) -> Result<(), ClientError> {
+    let client = match client {
+        Some(client) => client,
+        None => client.insert(Client::connect(socket).await?),
+    };
+    let unanswered =
+        || ClientError::Unreachable { socket: socket.to_owned(), source: std::io::ErrorKind::TimedOut.into() };
+    timeout(DEADLINE, look(client, id, seen)).await.map_err(|_| unanswered())?
+}
+
+/// The last line of a session, asked for once.
+pub async fn last_line(client: &mut Client, id: &str) -> Result<Option<String>, ClientError> {
+    let mut seen = Seen::default();
+    look(client, id, &mut seen).await?;
+    Ok(seen.line)
+}
+
+async fn look(client: &mut Client, id: &str, seen: &mut Seen) -> Result<(), ClientError> {
+    if seen.messages.is_none() {
+        match client.get::<ScreenResponse>(&route::session(id, "/screen?format=json")).await {
+            Ok(screen) => {
+                let line = match is_machine_talk(&screen.text) {
+                    true => from_log(client, id, screen.offset).await?,
+                    false => last_readable(&screen.text),
+                };
+                seen.line = line.or(seen.line.take());
+                return Ok(());
+            }
+            // It has no terminal: it speaks in messages.
+            Err(error) if error.is(ErrorCode::SessionRefused) => seen.messages = Some(0),
+            Err(error) => return Err(error),
+        }
+    }
+    let mut after = seen.messages.unwrap_or(0);
+    loop {
+        let path = route::session(id, &format!("/messages?after={after}&limit={PAGE}"));
+        let page: MessagesResponse = client.get(&path).await?;
+        let said = page.messages.iter().rev().filter(|it| it.role != "user").find_map(|it| told(&it.content));
+        seen.line = said.or(seen.line.take());
+        (after, seen.messages) = (page.next, Some(page.next));
+        if page.messages.len() < PAGE {
+            return Ok(());
+        }
+    }
+}
+
+/// Harnesses that answer one prompt write a JSON object per line, which a screen breaks anywhere.
+fn is_machine_talk(screen: &str) -> bool {
+    screen.contains("{\"")
+}
+
+async fn from_log(client: &mut Client, id: &str, end: u64) -> Result<Option<String>, ClientError> {
+    let from = end.saturating_sub(TAIL_BYTES);
+    let path = route::session(id, &format!("/log?from={from}&to={end}"));
+    let bytes = client.bytes(Method::GET, &path, None).await?;
+    let text = String::from_utf8_lossy(&bytes);
+    Ok(text.lines().rev().find_map(|line| match line.trim().starts_with('{') {
+        true => serde_json::from_str(line.trim()).ok().and_then(|object: Value| told(&object)),
+        false => last_readable(line),
+    }))
+}
+
+/// The last line with a letter or a digit in it: frames and rulers say nothing.
+fn last_readable(text: &str) -> Option<String> {
+    let is_readable = |line: &&str| line.chars().any(char::is_alphanumeric);
+    text.lines().rev().find(is_readable).map(|line| plain(line.trim()))
+}
+
+/// The last thing in an object that is meant for people.
+fn told(value: &Value) -> Option<String> {
+    const WORDS: [&str; 5] = ["text", "result", "title", "command", "message"];
+    match value {
+        Value::Object(fields) => {
+            let direct =
+                WORDS.iter().find_map(|word| fields.get(*word).and_then(Value::as_str).and_then(last_readable));
+            direct.or_else(|| fields.values().rev().find_map(told))
+        }
+        Value::Array(items) => items.iter().rev().find_map(told),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn the_last_line_is_the_last_with_something_to_read() {
+        assert_eq!(last_readable("one\n two \n──────\n  \n").as_deref(), Some("two"));
+        assert_eq!(last_readable("\u{1b}[2Jx").as_deref(), Some(" [2Jx"));
+        assert_eq!(last_readable("\n──\n"), None);
+    }
+
+    #[test]
+    fn what_an_object_tells_people_is_found() {
+        let said =
+            json!({"type": "assistant", "message": {"content": [{"type": "text", "text": "first\nthen this\n"}]}});
+        assert_eq!(told(&said).as_deref(), Some("then this"));
+        assert_eq!(told(&json!({"type": "result", "result": "done"})).as_deref(), Some("done"));
+        assert_eq!(told(&json!({"type": "system", "session_id": "7"})), None);
+    }
+}

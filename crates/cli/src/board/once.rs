@@ -1,0 +1,134 @@
+//! The board as plain text or JSON: for pipes, scripts and tests.
+
+use coven_api::inbox::InboxItem;
+use coven_api::task::TaskRecord;
+use coven_api::workflow::{AgentRecord, WorkflowRecord};
+use coven_api::{Client, ClientError};
+use coven_domain::Timestamp;
+use coven_domain::task::TaskState;
+use serde::Serialize;
+use serde_json::{Map, Value};
+
+use super::lines;
+use super::read;
+use super::tasks::{COLUMNS, Card, Merge, Tasks, name};
+use crate::table::Table;
+use crate::wording::{age, short_id};
+
+/// Everything that the board would show.
+pub async fn read(client: &mut Client, hides_closed: bool) -> Result<Tasks, ClientError> {
+    let mut tasks = Tasks::new(String::new(), hides_closed, None);
+    tasks.read(read::everything(client).await?);
+    tasks.settle();
+    let at_work = COLUMNS.iter().position(|state| *state == TaskState::InProgress).unwrap_or(0);
+    let agents = tasks.column(at_work).iter().filter_map(|id| tasks.card(id)?.agent?.session_id.clone());
+    for session in agents.collect::<Vec<_>>() {
+        // A session that cannot be seen is no reason to show nothing.
+        if let Ok(Some(line)) = lines::last_line(client, &session).await {
+            tasks.wrote(session, line);
+        }
+    }
+    Ok(tasks)
+}
+
+/// One table per state.
+pub fn text(tasks: &Tasks, now: Timestamp, width: Option<usize>) -> String {
+    let mut text = String::new();
+    for (at, state) in COLUMNS.iter().enumerate().take(tasks.column_count()) {
+        let cards: Vec<Card<'_>> = tasks.column(at).iter().filter_map(|id| tasks.card(id)).collect();
+        if !text.is_empty() {
+            text.push('\n');
+        }
+        text.push_str(&format!("{} {}\n", name(*state), cards.len()));
+        if !cards.is_empty() {
+            text.push_str(&table(*state, &cards, now).text(width));
+        }
+    }
+    text
+}
+
+fn table(state: TaskState, cards: &[Card<'_>], now: Timestamp) -> Table {
+    let text = |text: Option<&str>| text.unwrap_or_default().to_owned();
+    let first = |card: &Card<'_>| {
+        let task = card.task;
+        [short_id(&task.id).to_owned(), task.priority.to_string(), task.kind.clone(), task.title.clone()]
+    };
+    match state {
+        TaskState::Open => {
+            let mut table = Table::new(&["ID", "PRIO", "TYPE", "TITLE", "READY", "WAITS FOR", "AGE"], &[3, 5]);
+            for card in cards {
+                let waits: Vec<&str> = card.task.depends_on.iter().map(|id| short_id(id)).collect();
+                let ready = if card.is_ready { "ready" } else { "no" };
+                let waits = if card.is_ready { String::new() } else { waits.join(" ") };
+                let rest = [ready.to_owned(), waits, age(&card.task.created_at, now)];
+                table.row(first(card).into_iter().chain(rest));
+            }
+            table
+        }
+        TaskState::InProgress => {
+            let head = ["ID", "PRIO", "TYPE", "TITLE", "STEP", "AGENT", "ASKS", "LAST LINE"];
+            let mut table = Table::new(&head, &[7, 3]);
+            for card in cards {
+                let step = card.agent.and_then(|agent| agent.step.as_deref());
+                let step = step.or_else(|| card.run.and_then(|run| run.step_name.as_deref()));
+                let status = card.agent.map(|agent| agent.status.as_str());
+                let asks = if card.questions > 0 { card.questions.to_string() } else { String::new() };
+                table.row(first(card).into_iter().chain([text(step), text(status), asks, text(card.line)]));
+            }
+            table
+        }
+        TaskState::PendingMerge => {
+            let mut table = Table::new(&["ID", "PRIO", "TYPE", "TITLE", "MERGE"], &[4, 3]);
+            for card in cards {
+                let merge = match card.merge() {
+                    Merge::UnderWay { by } => format!("being merged, approved by {by}"),
+                    Merge::Failed(why) => format!("not merged: {why}"),
+                    Merge::Awaited => "waits for review".to_owned(),
+                };
+                table.row(first(card).into_iter().chain([merge]));
+            }
+            table
+        }
+        TaskState::Blocked | TaskState::Closed => {
+            let mut table = Table::new(&["ID", "PRIO", "TYPE", "TITLE", "REASON", "SINCE"], &[4, 3]);
+            for card in cards {
+                let since = card.task.closed_at.as_ref().unwrap_or(&card.task.updated_at);
+                table.row(first(card).into_iter().chain([text(card.task.reason.as_deref()), age(since, now)]));
+            }
+            table
+        }
+    }
+}
+
+/// A task as programs see it here.
+#[derive(Debug, Serialize)]
+struct Shown<'a> {
+    #[serde(flatten)]
+    task: &'a TaskRecord,
+    ready: bool,
+    agent: Option<&'a AgentRecord>,
+    run: Option<&'a WorkflowRecord>,
+    last_line: Option<&'a str>,
+    questions: Vec<&'a InboxItem>,
+}
+
+/// The tasks of each state, in the order of the board.
+pub fn json(tasks: &Tasks) -> Result<Vec<u8>, ClientError> {
+    let mut states = Map::new();
+    for (at, state) in COLUMNS.iter().enumerate().take(tasks.column_count()) {
+        let shown = |card: Card<'_>| {
+            let asked = |item: &&InboxItem| tasks.asker(item).is_some_and(|task| task.id == card.task.id);
+            serde_json::to_value(Shown {
+                task: card.task,
+                ready: card.is_ready,
+                agent: card.agent,
+                run: card.run,
+                last_line: card.line,
+                questions: tasks.inbox().iter().filter(asked).collect(),
+            })
+        };
+        let cards = tasks.column(at).iter().filter_map(|id| tasks.card(id)).map(shown);
+        states.insert(state.to_string(), Value::Array(cards.collect::<Result<_, _>>()?));
+    }
+    Ok(serde_json::to_vec(&states)?)
+}

@@ -1,0 +1,84 @@
+//! `coven board`: tasks by state, live on a terminal, as text or JSON in a pipe.
+
+use std::process::ExitCode;
+
+use coven_host::clock;
+use coven_host::home::Home;
+use coven_host::questions::QuestionFolder;
+
+use super::sessions::wait_for_key;
+use super::{attach as attach_verb, print_json, task};
+use crate::attach::{self, Options, Outcome, Start};
+use crate::board::{self, BoardOptions, once};
+use crate::command_line::Place;
+use crate::failure::Failure;
+use crate::link::{Link, block_on};
+use crate::{answer, arrivals, output};
+
+/// Shows tasks by state with the agents at work, what they wrote last, what they ask and what waits to be merged
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:
+  coven board                                    on a terminal; ? shows the keys
+  coven board --once                             the same as text, once
+  coven board | cat                              likewise
+  coven board --json | jq -r '.pending_merge[].title'
+
+On the board: s starts a task, a approves it, x rejects it, d shows what it changed, o attaches to its agent, i answers
+what agents ask, n makes a task. Closed tasks are the newest 20.")]
+pub struct Args {
+    /// Print the board as text and end
+    #[arg(long, conflicts_with = "json")]
+    once: bool,
+    /// Print the tasks of each state with agent, run, last line and questions
+    #[arg(long)]
+    json: bool,
+    /// Leave closed tasks out
+    #[arg(long)]
+    no_closed: bool,
+}
+
+pub fn run(args: Args, place: &Place) -> Result<ExitCode, Failure> {
+    let home = place.home()?;
+    if args.json || args.once || !output::is_terminal() {
+        return block_on(print(&home, args.no_closed, args.json));
+    }
+    // The board connects by itself; this starts the daemon if it must, and says so if it cannot.
+    block_on(Link::open(&home))?;
+    let mut options = BoardOptions {
+        socket: home.socket()?,
+        repo: task::repo_here(&home),
+        by: task::by_session(),
+        hides_closed: args.no_closed,
+        rings: arrivals::rings(&home),
+        ..BoardOptions::default()
+    };
+    loop {
+        match board::open(&mut options)? {
+            board::Outcome::Quit => return Ok(ExitCode::SUCCESS),
+            board::Outcome::Answer => {
+                answer::open(QuestionFolder::locate(), options.rings)?;
+            }
+            board::Outcome::Attach(id) => {
+                match attach::open(&home, &id, Options { start: Start::Screen, is_read_only: false }) {
+                    Ok(Outcome::Detached) => {}
+                    Ok(Outcome::Signalled(signal)) => return Ok(attach_verb::signal_code(signal)),
+                    Ok(Outcome::Exited(_) | Outcome::Shown) => wait_for_key("the board")?,
+                    // The session may be gone; the board is not.
+                    Err(failure) => options.problem = Some(failure.sentence()),
+                }
+            }
+        }
+    }
+}
+
+async fn print(home: &Home, hides_closed: bool, as_json: bool) -> Result<ExitCode, Failure> {
+    let mut link = Link::open(home).await?;
+    let tasks = once::read(&mut link, hides_closed).await?;
+    if as_json {
+        print_json(&once::json(&tasks)?)?;
+    } else {
+        let width = output::terminal_size().map(|(_, cols)| usize::from(cols));
+        output::bytes(once::text(&tasks, clock::now(), width).as_bytes())?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
