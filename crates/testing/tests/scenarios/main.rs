@@ -4,6 +4,7 @@
 mod agent;
 mod answer_screen;
 mod ask_verbs;
+mod board;
 mod chat;
 mod chat_everywhere;
 mod inbox;
