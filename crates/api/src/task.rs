@@ -214,7 +214,7 @@ pub struct ListTasksQuery {
     /// Only what could be begun now.
     pub ready: Option<bool>,
     pub include_deleted: Option<bool>,
-    /// 1 to 1000; 100 if left out.
+    /// 1 to 10000; 100 if left out.
     pub limit: Option<usize>,
     pub offset: Option<u64>,
 }

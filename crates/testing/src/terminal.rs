@@ -161,8 +161,9 @@ impl TestTerminal {
         let after = tcgetattr(&self.slave).expect("a terminal");
         let modes = |it: &Termios| (it.input_modes, it.output_modes, it.control_modes, it.local_modes);
         assert_eq!(modes(&after), modes(&self.before), "the terminal was left in another mode");
-        assert!(!self.is_alternate(), "the terminal was left on the alternate screen");
-        assert!(self.is_cursor_visible(), "the terminal was left without a cursor");
+        // What it wrote last may still be on its way to whoever reads here.
+        wait_until("the terminal is back on its own screen", || !self.is_alternate());
+        wait_until("the terminal has its cursor again", || self.is_cursor_visible());
     }
 }
 

@@ -7,13 +7,15 @@ use clap::Subcommand;
 use coven_api::ClientError;
 use coven_api::task::{
     CreateTaskRequest, CreateTasksRequest, CreateTasksResponse, DeleteTaskResponse, EditTaskRequest, TaskDetail,
-    TaskHistoryResponse, TaskListResponse, TaskMoveRequest, TaskRecord,
+    TaskHistoryResponse, TaskMoveRequest, TaskRecord,
 };
 use coven_api::workflow::{StartTaskResponse, TaskDiffResponse};
 use coven_host::clock;
 use coven_host::home::Home;
 use hyper::Method;
-use serde::Serialize;
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
 
 use super::task_text;
 use crate::command_line::Place;
@@ -22,6 +24,7 @@ use crate::link::{Link, block_on};
 use crate::{output, route, wording};
 
 const PAGE: usize = 1000;
+const TASKS: usize = 10_000;
 
 /// Keeps the tasks that agents work on: what is to be done, in which order, and what became of it
 #[derive(Debug, clap::Args)]
@@ -296,10 +299,12 @@ pub fn run(args: Args, place: &Place) -> Result<ExitCode, Failure> {
                     ("parent", parent),
                     ("ready", ready.then(|| "true".to_owned())),
                 ];
-                let tasks = listed(&mut link, &filter, limit).await?;
                 if json {
+                    // As they came: a program reads them, and nobody here has to.
+                    let tasks: Vec<Box<RawValue>> = listed(&mut link, &filter, limit).await?;
                     return print(&tasks).map(|()| ExitCode::SUCCESS);
                 }
+                let tasks: Vec<TaskRecord> = listed(&mut link, &filter, limit).await?;
                 let width = output::terminal_size().map(|(_, cols)| usize::from(cols));
                 output::bytes(task_text::table(&tasks, tree, clock::now()).text(width).as_bytes())?;
             }
@@ -451,17 +456,24 @@ fn drafts(text: &str, by: Option<&str>) -> Result<Vec<CreateTaskRequest>, Failur
         .collect()
 }
 
-async fn listed(
+/// A page of tasks, however they are wanted.
+#[derive(Deserialize)]
+struct Page<T> {
+    tasks: Vec<T>,
+    total: u64,
+}
+
+async fn listed<T: DeserializeOwned>(
     link: &mut Link,
     filter: &[(&str, Option<String>)],
     limit: Option<usize>,
-) -> Result<Vec<TaskRecord>, Failure> {
-    let mut tasks: Vec<TaskRecord> = Vec::new();
+) -> Result<Vec<T>, Failure> {
+    let mut tasks: Vec<T> = Vec::new();
     loop {
         let left = limit.unwrap_or(usize::MAX).saturating_sub(tasks.len());
-        let page = [("limit", Some(left.clamp(1, PAGE).to_string())), ("offset", Some(tasks.len().to_string()))];
+        let page = [("limit", Some(left.clamp(1, TASKS).to_string())), ("offset", Some(tasks.len().to_string()))];
         let query = route::query(&[filter, &page].concat());
-        let answer: TaskListResponse = link.get(&format!("/api/v1/tasks{query}")).await?;
+        let answer: Page<T> = link.get(&format!("/api/v1/tasks{query}")).await?;
         let count = answer.tasks.len();
         tasks.extend(answer.tasks);
         if count == 0 || tasks.len() as u64 >= answer.total || limit.is_some_and(|limit| tasks.len() >= limit) {

@@ -18,6 +18,8 @@ use super::rest::{Answer, invalid, page_size};
 use crate::engine::task::{MAX_BULK, TaskDraft, TaskPatch};
 
 const DEFAULT_LIMIT: usize = 100;
+/// Tasks are small; who wants all of them gets them in one page, mostly.
+const MOST: usize = 10_000;
 
 /// Makes a task.
 #[utoipa::path(post, path = "/api/v1/tasks", request_body = CreateTaskRequest, responses((status = 201, body = TaskRecord), (status = 400, body = ErrorBody), (status = 404, body = ErrorBody)))]
@@ -86,7 +88,10 @@ pub async fn list(State(app): State<App>, Params(query): Params<ListTasksQuery>)
             is_ready: query.ready.unwrap_or(false),
             include_deleted: query.include_deleted.unwrap_or(false),
             offset: query.offset.unwrap_or(0),
-            limit: page_size(query.limit, DEFAULT_LIMIT)?,
+            limit: match query.limit.unwrap_or(DEFAULT_LIMIT) {
+                limit @ 1..=MOST => limit,
+                _ => return Err(invalid(format!("limit: must be between 1 and {MOST}"))),
+            },
         })
         .await?;
     Ok(Json(TaskListResponse { tasks: page.tasks.iter().map(TaskRecord::from).collect(), total: page.total }))

@@ -1,3 +1,4 @@
+DROP INDEX tasks_in_order;
 DROP INDEX workflows_one_live;
 DROP INDEX agents_one_live;
 DROP INDEX agents_by_workflow;

@@ -10,3 +10,6 @@ CREATE INDEX agents_by_workflow ON agents (workflow_id) WHERE workflow_id IS NOT
 -- Never two at once on one task, whoever writes.
 CREATE UNIQUE INDEX agents_one_live ON agents (task_id) WHERE state IN ('starting', 'running');
 CREATE UNIQUE INDEX workflows_one_live ON workflows (task_id) WHERE state IN ('running', 'pending_merge');
+
+-- Lists of several states are in this order too, without sorting.
+CREATE INDEX tasks_in_order ON tasks (priority, created_at) WHERE deleted_at IS NULL;

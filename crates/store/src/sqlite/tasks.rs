@@ -21,8 +21,11 @@ const READY: &str = "state = 'open' AND claimed_by IS NULL AND deleted_at IS NUL
 /// The row as it is from now on, with what it depends on.
 pub(super) fn put(connection: &Connection, task: &Task) -> Result<(), StoreError> {
     let id = task.id.to_string();
-    // Tasks that are made together may name each other; until the commit all of them are there.
-    connection.pragma_update(None, "defer_foreign_keys", true)?;
+    // Tasks that are made together may name each other; until the commit all of them are there. Only where it is so: the pragma
+    // makes SQLite prepare every statement anew.
+    if names_unknown(connection, task)? {
+        connection.pragma_update(None, "defer_foreign_keys", true)?;
+    }
     connection
         .prepare_cached(
             "INSERT INTO tasks (id, title, body, type, priority, parent_id, tags, state, reason, claimed_by,
@@ -66,6 +69,15 @@ pub(super) fn put(connection: &Connection, task: &Task) -> Result<(), StoreError
         insert.execute(params![id, other.to_string()])?;
     }
     Ok(())
+}
+
+fn names_unknown(connection: &Connection, task: &Task) -> Result<bool, StoreError> {
+    for other in task.depends_on.iter().chain(&task.parent) {
+        if !connection.prepare_cached("SELECT 1 FROM tasks WHERE id = ?1")?.exists([other.to_string()])? {
+            return Ok(true);
+        }
+    }
+    Ok(false)
 }
 
 pub(super) fn note(
