@@ -15,7 +15,7 @@ use rustix::event::{PollFd, PollFlags, poll};
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 use rustix::termios::{Termios, Winsize, tcgetattr, tcsetwinsize};
 
-use crate::{TestHome, eventually};
+use crate::{TestHome, eventually, wait_until};
 
 struct Shown {
     screen: Screen,
