@@ -265,3 +265,23 @@ fn what_somebody_types_at_the_terminal_answers_it_too() {
     wait_until("it waits no more", || home.inbox("").is_empty());
     check_invariants(&home);
 }
+
+#[test]
+fn a_question_set_that_a_step_asks_names_its_task() {
+    let home = TestHome::in_repository(json!({}));
+    home.start();
+    let coven = coven_testing::program::coven();
+    let text = format!(
+        "steps:\n  - {{ name: choose, type: script, command: '{} ask --prompt \"Which one?\" --option A --option B' }}\n",
+        coven.display()
+    );
+    let id = home.add_task_for("asks", &text);
+    home.start_task(&id);
+    let asked =
+        coven_testing::eventually("it asks", || home.inbox("").into_iter().find(|it| it.kind == "question_set"));
+    assert_eq!((asked.task_id.as_deref(), asked.step.as_deref()), (Some(id.as_str()), Some("choose")));
+    home.coven(&["inbox", "answer", &asked.id[..8], "--option", "B"]).done();
+    home.wait_for_task(&id, "closed");
+    assert!(home.run_of(&id).steps[0].output.as_deref().unwrap_or_default().contains('B'));
+    check_invariants(&home);
+}
