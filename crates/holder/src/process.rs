@@ -76,12 +76,7 @@ pub fn shows(pid: u32, identity: &str) -> bool {
 /// away. Zombies count: one may only be the first thread of a process that goes on. A daemon that was started from inside
 /// a session, and the holders it started, are not of its family: they carry other sessions.
 pub fn descendants(ancestor: u32) -> Vec<Stat> {
-    let Ok(entries) = fs::read_dir("/proc") else { return Vec::new() };
-    let mut others: Vec<Stat> = entries
-        .filter_map(|entry| entry.ok()?.file_name().to_str()?.parse::<u32>().ok())
-        .filter_map(|pid| stat(pid).ok())
-        .filter(|it| !it.is_coven)
-        .collect();
+    let mut others: Vec<Stat> = all().into_iter().filter(|it| !it.is_coven).collect();
     let mut found: Vec<Stat> = Vec::new();
     loop {
         let (more, rest): (Vec<Stat>, Vec<Stat>) = others
@@ -93,6 +88,13 @@ pub fn descendants(ancestor: u32) -> Vec<Stat> {
         found.extend(more);
         others = rest;
     }
+}
+
+/// Every process there is.
+pub fn all() -> Vec<Stat> {
+    let Ok(entries) = fs::read_dir("/proc") else { return Vec::new() };
+    let pids = entries.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse::<u32>().ok());
+    pids.filter_map(|pid| stat(pid).ok()).collect()
 }
 
 #[cfg(test)]

@@ -6,6 +6,7 @@ use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
+use coven_holder::process as kernel;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
@@ -248,7 +249,11 @@ impl TestHome {
     }
 
     pub fn daemons(&self) -> Vec<u32> {
-        self.processes().into_iter().filter(|it| it.role == Role::Daemon).map(|it| it.pid).collect()
+        let found: Vec<u32> =
+            self.processes().into_iter().filter(|it| it.role == Role::Daemon).map(|it| it.pid).collect();
+        // A child that has not become its program yet looks like the daemon that it comes from.
+        let is_child = |pid: u32| kernel::stat(pid).is_ok_and(|it| found.contains(&it.parent));
+        found.iter().copied().filter(|pid| !is_child(*pid)).collect()
     }
 
     pub fn holder_of(&self, id: &str) -> Option<u32> {

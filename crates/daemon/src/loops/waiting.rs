@@ -1,6 +1,6 @@
 //! Notices agents of tasks that wait at their terminals for somebody to type.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -40,6 +40,7 @@ async fn tick(engine: &Arc<Engine>, standing: &mut Standing, now: Instant) -> Re
         settle(engine, question, agents.iter().any(|agent| agent.id == question.agent)).await?;
     }
     standing.retain(|session, _| agents.iter().any(|agent| agent.session == Some(*session)));
+    let mut quiet = Vec::new();
     for agent in &agents {
         let Some(live) = agent.session.and_then(|session| engine.live_session(session)) else { continue };
         if live.conversation.is_some() {
@@ -54,10 +55,16 @@ async fn tick(engine: &Arc<Engine>, standing: &mut Standing, now: Instant) -> Re
         if is_asked || now.duration_since(*since) < QUIET {
             continue;
         }
-        let Some(pid) = agent.pid else { continue };
-        let reads = tokio::task::spawn_blocking(move || reads_terminal(pid)).await.unwrap_or(false);
-        if reads {
-            engine.ask_for_agent(agent, live.id, offset).await?;
+        quiet.extend(agent.pid.map(|pid| (pid, agent, live.id, offset)));
+    }
+    if quiet.is_empty() {
+        return Ok(());
+    }
+    let pids: Vec<u32> = quiet.iter().map(|(pid, ..)| *pid).collect();
+    let reading = tokio::task::spawn_blocking(move || reading(&pids)).await.unwrap_or_default();
+    for (pid, agent, session, offset) in quiet {
+        if reading.contains(&pid) {
+            engine.ask_for_agent(agent, session, offset).await?;
         }
     }
     Ok(())
@@ -77,13 +84,17 @@ async fn settle(engine: &Arc<Engine>, question: &AgentQuestion, is_at_work: bool
     if !is_at_work || went_on { engine.abandon_agent_question(question.id).await } else { Ok(()) }
 }
 
-/// Whether a process or one of its family sleeps in a read from its terminal. Where the kernel does not tell, nobody does.
-fn reads_terminal(pid: u32) -> bool {
-    let family = process::descendants(pid).into_iter().map(|member| member.pid);
-    std::iter::once(pid).chain(family).any(|pid| {
-        let waits_in = std::fs::read_to_string(format!("/proc/{pid}/wchan")).unwrap_or_default();
-        let is_read = ["wait_woken", "n_tty_read", "tty_read"].contains(&waits_in.trim());
-        let has_terminal = std::fs::read_link(format!("/proc/{pid}/fd/0")).is_ok_and(|it| it.starts_with("/dev/pts"));
-        is_read && has_terminal
-    })
+/// Those of which the process or one of its family sleeps in a read from its terminal. Where the kernel does not tell, nobody does.
+fn reading(pids: &[u32]) -> HashSet<u32> {
+    // A harness leads its session, and its family mostly stays in it: one look at all processes is enough.
+    let all = process::all();
+    let sessions: HashSet<u32> = pids.iter().copied().collect();
+    let members = all.iter().filter(|it| sessions.contains(&it.session));
+    members.filter(|it| sleeps_in_read(it.pid)).map(|it| it.session).collect()
+}
+
+fn sleeps_in_read(pid: u32) -> bool {
+    let waits_in = std::fs::read_to_string(format!("/proc/{pid}/wchan")).unwrap_or_default();
+    let is_read = ["wait_woken", "n_tty_read", "tty_read"].contains(&waits_in.trim());
+    is_read && std::fs::read_link(format!("/proc/{pid}/fd/0")).is_ok_and(|it| it.starts_with("/dev/pts"))
 }

@@ -149,6 +149,7 @@ impl Repository {
 
     /// A folder with exactly this commit in it, on no branch, for checks.
     pub fn check_out_at(&self, folder: &Path, commit: &str) -> Result<(), GitError> {
+        let _turn = super::worktree::turn();
         self.run(["worktree", "prune"])?;
         let mut command = git(&self.top);
         command.args(["worktree", "add", "--quiet", "--detach"]).arg(folder).arg(commit);

@@ -220,3 +220,22 @@ fn conflicts_are_listed_and_nothing_is_touched() {
     assert_eq!(tried, MergeTry::Conflicts(vec!["a.txt".to_owned(), "b c".to_owned()]));
     assert_eq!(sh(bench.top(), "cat a.txt; git status --porcelain"), "ours");
 }
+
+#[test]
+fn many_work_trees_are_made_and_put_away_at_once() {
+    let bench = bench();
+    std::thread::scope(|scope| {
+        for nth in 0..12 {
+            let (repository, aside) = (&bench.repository, &bench.aside);
+            scope.spawn(move || {
+                let worktree = repository.worktree(&aside.join(nth.to_string()), &format!("coven/{nth}"));
+                worktree.ensure("main").expect("a work tree");
+                fs::write(worktree.folder.join("new.txt"), nth.to_string()).expect("it is there");
+                let kept = worktree.put_away("main", &format!("{nth}/1")).expect("put away");
+                assert_eq!(kept, Rescued::Under(format!("refs/coven/rescue/{nth}/1")));
+            });
+        }
+    });
+    assert_eq!(bench.repository.rescues().expect("a list").len(), 12);
+    assert_eq!(sh(bench.top(), "git worktree list | wc -l"), "1");
+}

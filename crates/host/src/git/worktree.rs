@@ -2,8 +2,17 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use super::{GitError, Repository, as_somebody, git, run_in, succeeded};
+
+/// Adding, pruning and removing are done one at a time: to git's prune, a worktree that is being added is one that is gone.
+static TURN: Mutex<()> = Mutex::new(());
+
+pub(super) fn turn() -> MutexGuard<'static, ()> {
+    // Nothing is kept in it that could be left half done.
+    TURN.lock().unwrap_or_else(PoisonError::into_inner)
+}
 
 /// A folder with a branch of its own, cut from a base.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -33,6 +42,7 @@ impl Worktree {
         if self.exists() {
             return Ok(());
         }
+        let _turn = turn();
         // What git remembers of a folder that somebody removed is in the way.
         self.repository.run(["worktree", "prune"])?;
         if self.folder.exists() {
@@ -111,6 +121,7 @@ impl Worktree {
 
     /// Takes the folder away; whoever calls has seen to it that nothing in it is lost.
     pub(super) fn remove(&self) -> Result<(), GitError> {
+        let _turn = turn();
         if self.folder.exists() {
             let mut command = git(self.repository.top());
             command.args(["worktree", "remove", "--force", "--force"]).arg(&self.folder);

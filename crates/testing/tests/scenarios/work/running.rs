@@ -114,6 +114,23 @@ fn a_task_that_is_not_ready_is_refused_with_the_reason() {
     check_invariants(&home);
 }
 
+#[test]
+fn many_tasks_begin_at_once() {
+    let home = TestHome::in_repository(json!({ "scheduler": { "maxConcurrentAgents": 8 } }));
+    home.start();
+    home.write_workflow("quick", "steps:\n  - { name: a, type: script, command: 'test -f a.txt' }\n");
+    let ids: Vec<String> = (0..8).map(|_| home.add_task("One of many", "", &["--workflow", "quick"])).collect();
+    thread::scope(|scope| {
+        for id in &ids {
+            scope.spawn(|| home.start_task(id));
+        }
+    });
+    for id in &ids {
+        home.wait_for_task(id, "closed");
+    }
+    check_invariants(&home);
+}
+
 /// As fast as they can, from eight programs at once.
 #[test]
 fn never_two_agents_on_one_task_however_many_start_it() {
