@@ -79,6 +79,8 @@ pub enum EngineError {
     AgentRefused(#[from] Refused<AgentState>),
     #[error("it was answered already, or nobody waits for an answer any more: {0}")]
     AnsweredAlready(QuestionId),
+    #[error("the task was approved and is being merged; wait until that is over: {0}")]
+    BeingMerged(TaskId),
     #[error("the task was not merged: {why}: {id}")]
     NotMerged { id: TaskId, why: NotMerged },
     #[error("task {place} of {count}: {source}; none was made")]
@@ -176,6 +178,7 @@ impl EngineError {
             Self::AgentNotFound(_) => ErrorCode::AgentNotFound,
             Self::WorkflowRefused(_) | Self::AgentRefused(_) => ErrorCode::WorkflowRefused,
             Self::NotMerged { .. } => ErrorCode::NotMerged,
+            Self::BeingMerged(_) => ErrorCode::TaskRefused,
             Self::AnsweredAlready(_) => ErrorCode::AlreadyAnswered,
             Self::OneOfSeveral { source, .. } => source.code(),
             Self::NotLive { .. } | Self::HolderGone(_) => ErrorCode::SessionNotLive,

@@ -1,8 +1,8 @@
 //! The home: a `.coven` folder with everything one daemon owns.
 
 use std::fs::{self, DirBuilder};
-use std::io;
-use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt};
+use std::io::{self, Write as _};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 use coven_domain::SessionId;
@@ -92,7 +92,8 @@ impl Home {
         let file = self.path.join(".gitignore");
         if self.project_root().is_some() && !file.exists() {
             // Not worth failing for: git would only show more than is wanted.
-            let _ = fs::write(file, "*\n");
+            let made = fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(file);
+            let _ = made.and_then(|mut file| file.write_all(b"*\n"));
         }
     }
 

@@ -312,6 +312,9 @@ impl Engine {
             StopKind::Cancel => Some("its workflow was cancelled".to_owned()),
             StopKind::Release => None,
         };
+        if workflow.state == WorkflowState::PendingMerge && workflow.progress.approval.is_some() {
+            return Err(EngineError::BeingMerged(task.id));
+        }
         // Only who names the run is told that it cannot be cancelled any more.
         if stop.kind == StopKind::Cancel || workflow.state.after(fact).is_ok() {
             workflow.apply(fact, why.clone(), now)?;

@@ -29,6 +29,8 @@ const READ_BYTES: usize = 4 << 20;
 const KEPT_BYTES: usize = 64 << 10;
 /// What does not fit into an argument goes through standard input.
 const MAX_ARGUMENT: usize = 120 << 10;
+/// A prompt for standard input, and the agent it is for.
+pub(super) const PROMPT_FILE: &str = ".prompt-";
 /// Standard input from a file, then the program itself in place of the shell.
 const FROM_FILE: &str = "exec \"$@\" < \"$0\"";
 
@@ -175,7 +177,7 @@ impl Engine {
     }
 
     fn prompt_file(&self, agent: &Agent) -> PathBuf {
-        self.home.path().join("worktrees").join(format!(".prompt-{}", agent.id))
+        self.home.path().join("worktrees").join(format!("{PROMPT_FILE}{}", agent.id))
     }
 
     /// What came of a step whose session has ended.

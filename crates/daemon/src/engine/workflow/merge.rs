@@ -12,7 +12,7 @@ use coven_host::{WorkDir, clock};
 use coven_store::Change;
 use uuid::Uuid;
 
-use super::launch::{failure, script};
+use super::launch::{PROMPT_FILE, failure, script};
 use super::{branch_of, with_git};
 use crate::engine::Engine;
 use crate::engine::launch::StepLaunch;
@@ -138,7 +138,7 @@ impl Engine {
         let changes = task.apply(TaskFact::Rejected, Some(&reason), now)?;
         if let Some(mut workflow) = tx.latest_workflow(id).await? {
             if workflow.progress.approval.is_some() {
-                return Err(EngineError::Invalid(format!("it was approved and is being merged: {id}")));
+                return Err(EngineError::BeingMerged(id));
             }
             workflow.apply(WorkflowFact::Blocked, Some(reason), now)?;
             tx.record(Change::WorkflowWritten { workflow, event: "rejected" }, now).await?;
@@ -392,6 +392,21 @@ impl Engine {
         });
     }
 
+    /// Prompts that were written for agents which are over.
+    async fn sweep_prompts(&self) -> Result<(), EngineError> {
+        let Ok(entries) = std::fs::read_dir(self.home.path().join("worktrees")) else { return Ok(()) };
+        for entry in entries.flatten() {
+            let agent: Option<AgentId> =
+                entry.file_name().to_str().and_then(|name| name.strip_prefix(PROMPT_FILE)?.parse().ok());
+            let Some(agent) = agent else { continue };
+            let mut tx = self.store.begin().await?;
+            if tx.agent(agent).await?.is_none_or(|agent| agent.is_over()) {
+                let _ = std::fs::remove_file(entry.path());
+            }
+        }
+        Ok(())
+    }
+
     /// Worktrees that nobody needs and that were not put away when their task ended.
     pub(crate) async fn sweep_worktrees(&self) -> Result<(), EngineError> {
         let folder = self.home.path().join("worktrees");
@@ -402,6 +417,7 @@ impl Engine {
         })
         .await
         .unwrap_or_default();
+        self.sweep_prompts().await?;
         for (id, folder) in names {
             match self.store.task(id).await? {
                 Some(task) if task.state == TaskState::Closed || task.deleted_at.is_some() => {

@@ -28,7 +28,7 @@ fn indexed(connection: &Connection, table: &str) -> HashSet<String> {
 }
 
 fn objects(connection: &Connection) -> HashSet<String> {
-    strings(connection, "SELECT name FROM sqlite_schema WHERE type IN ('table', 'view')").into_iter().collect()
+    strings(connection, "SELECT name FROM sqlite_schema WHERE type IN ('table', 'view', 'index')").into_iter().collect()
 }
 
 #[test]

@@ -188,3 +188,32 @@ fn a_worktree_goes_with_its_task_and_what_is_only_there_is_kept() {
     home.coven(&["rescue", "restore", &deleted, "--branch", "deleted"]).done();
     assert_eq!(home.git("git show left:two.txt deleted:one.txt; git status --porcelain"), "not committed\none.txt");
 }
+
+#[test]
+fn what_is_being_merged_can_be_neither_cancelled_nor_rejected() {
+    let home = started();
+    let go = home.folder().join("go");
+    home.write_workflow(
+        "slow",
+        &format!(
+            "steps:\n  - {{ name: work, type: agent, prompt: 'commit f.txt' }}\n  - name: land\n    type: merge\n    checks:\n      \
+             - while [ ! -f {} ]; do sleep 0.05; done\n",
+            go.display()
+        ),
+    );
+    let id = done(&home, "File", "", &["--workflow", "slow"]);
+    thread::scope(|scope| {
+        let approving = scope.spawn(|| home.coven(&["task", "approve", &id]).done());
+        wait_until("its check runs", || {
+            home.agents_of(&id).iter().any(|it| it.step.as_deref() == Some("land") && it.status == "running")
+        });
+        for args in [&["workflow", "cancel", &id][..], &["task", "reject", &id, "--reason", "no"]] {
+            let told = home.coven(args).refused(4);
+            assert!(told.contains("being merged"), "{told}");
+        }
+        fs::write(&go, "").expect("room on disk");
+        approving.join().expect("it was approved");
+    });
+    assert_eq!((home.task(&id).task.status.as_str(), home.git("cat f.txt").as_str()), ("closed", "f.txt"));
+    check_invariants(&home);
+}

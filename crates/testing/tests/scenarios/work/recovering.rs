@@ -3,7 +3,7 @@
 
 use std::fs;
 
-use coven_testing::{TestHome, check_invariants, process};
+use coven_testing::{TestHome, check_invariants, process, wait_until};
 use serde_json::{Value, json};
 
 /// A task whose agent did what `script` says and hangs; its id and its session.
@@ -63,6 +63,12 @@ fn store_05_an_agent_that_died_with_uncommitted_work_blocks_its_task() {
         assert!(home.events_since("0").events.iter().any(|it| it.kind == "task.blocked" && it.subject == id));
         let waiting: Value = home.json(&["inbox", "--json"]);
         assert!(waiting.to_string().contains(&id), "{waiting}");
+        // What was written for the agent is swept away.
+        let is_prompt = |name: std::ffi::OsString| name.to_string_lossy().starts_with(".prompt-");
+        wait_until("its prompt is gone", || {
+            let mut names = fs::read_dir(home.path().join("worktrees")).expect("a folder").flatten();
+            !names.any(|entry| is_prompt(entry.file_name()))
+        });
         // And nothing is lost: a retry goes on in the same worktree.
         assert!(home.git(&format!("cd {}; git status --porcelain", home.worktree(&id).display())).contains(".txt"));
         check_invariants(&home);
