@@ -94,7 +94,7 @@ pub async fn list(State(app): State<App>, Params(query): Params<ListTasksQuery>)
             },
         })
         .await?;
-    Ok(Json(TaskListResponse { tasks: page.tasks.iter().map(TaskRecord::from).collect(), total: page.total }))
+    Ok(Json(TaskListResponse { tasks: page.tasks.into_iter().map(TaskRecord::from).collect(), total: page.total }))
 }
 
 #[utoipa::path(get, path = "/api/v1/tasks/{id}", params(("id" = String, Path)), responses((status = 200, body = TaskDetail), (status = 404, body = ErrorBody)))]
