@@ -14,6 +14,7 @@ use super::report::{Done, Report, Request, Subject, What};
 use super::tasks::{COLUMNS, Tasks};
 use super::{BoardOptions, Outcome};
 use crate::tui::line::Line;
+pub use crate::tui::state::{Link, Tone};
 use crate::tui::text;
 use crate::wording::{plain, short_id};
 
@@ -93,19 +94,6 @@ pub enum Sure {
     Close,
     Delete,
     Cancel,
-}
-
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Link {
-    Connecting,
-    Live,
-    Lost(String),
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Tone {
-    News,
-    Problem,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]

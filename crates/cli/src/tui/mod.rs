@@ -22,7 +22,7 @@ mod scripted_daemon;
 #[cfg(test)]
 pub use scripted_daemon::read_request;
 mod shelf;
-mod state;
+pub mod state;
 pub mod terminal;
 #[cfg(test)]
 mod tests;
