@@ -21,11 +21,16 @@ type Standing = HashMap<SessionId, (u64, Instant)>;
 
 /// Runs until the daemon stops.
 pub async fn run(engine: Arc<Engine>) {
-    let mut standing = Standing::new();
+    let (mut standing, mut was_idle) = (Standing::new(), false);
     loop {
-        if let Err(error) = tick(&engine, &mut standing, Instant::now()).await {
+        // Where nothing runs there is one last look, at what was asked before; then an idle daemon sleeps on.
+        let is_idle = engine.live_sessions().is_empty();
+        if !(is_idle && was_idle)
+            && let Err(error) = tick(&engine, &mut standing, Instant::now()).await
+        {
             tracing::warn!(%error, "waiting terminals could not be looked at");
         }
+        was_idle = is_idle;
         tokio::select! {
             () = tokio::time::sleep(EVERY) => {}
             () = engine.stopped() => return,
