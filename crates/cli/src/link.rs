@@ -68,9 +68,7 @@ impl Link {
 
     /// Prints a JSON answer as it came.
     pub async fn print_json(&mut self, path: &str) -> Result<(), Failure> {
-        let mut body = self.client.bytes(Method::GET, path, None).await?.to_vec();
-        body.push(b'\n');
-        output::bytes(&body)
+        output::json(&self.client.bytes(Method::GET, path, None).await?)
     }
 
     /// The JSON of an answer to `send`.

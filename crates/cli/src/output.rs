@@ -16,6 +16,12 @@ pub fn bytes(bytes: &[u8]) -> Result<(), Failure> {
     out.write_all(bytes).and_then(|()| out.flush()).map_err(Failure::Output)
 }
 
+/// A JSON text as it came, and the end of its line.
+pub fn json(text: &[u8]) -> Result<(), Failure> {
+    let mut out = io::stdout().lock();
+    out.write_all(text).and_then(|()| out.write_all(b"\n")).and_then(|()| out.flush()).map_err(Failure::Output)
+}
+
 /// One line to a person, beside the output.
 pub fn note(text: Arguments<'_>) {
     // Nothing is left to tell if standard error is gone too.

@@ -122,5 +122,5 @@ fn print_record(body: &Bytes, as_json: bool, what_happened: &str) -> Result<(), 
 }
 
 fn print_json(body: &[u8]) -> Result<(), Failure> {
-    output::bytes(&[body, b"\n"].concat())
+    output::json(body)
 }

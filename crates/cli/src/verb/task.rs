@@ -301,10 +301,8 @@ pub fn run(args: Args, place: &Place) -> Result<ExitCode, Failure> {
                 ];
                 if json {
                     // As they came: a program reads them, and nobody here has to.
-                    if limit.is_none()
-                        && let Some(all) = in_one_page(&mut link, &filter).await?
-                    {
-                        return super::print_json(all.get().as_bytes()).map(|()| ExitCode::SUCCESS);
+                    if limit.is_none() && printed_in_one_page(&mut link, &filter).await? {
+                        return Ok(ExitCode::SUCCESS);
                     }
                     let tasks: Vec<Box<RawValue>> = listed(&mut link, &filter, limit).await?;
                     return print(&tasks).map(|()| ExitCode::SUCCESS);
@@ -468,16 +466,21 @@ struct Page<T> {
     total: u64,
 }
 
-/// All of them as they came, if one page holds them.
-async fn in_one_page(link: &mut Link, filter: &[(&str, Option<String>)]) -> Result<Option<Box<RawValue>>, Failure> {
+/// Prints all of them as they came, if one page holds them.
+async fn printed_in_one_page(link: &mut Link, filter: &[(&str, Option<String>)]) -> Result<bool, Failure> {
     #[derive(Deserialize)]
-    struct Whole {
-        tasks: Box<RawValue>,
+    struct Whole<'a> {
+        #[serde(borrow)]
+        tasks: &'a RawValue,
         total: u64,
     }
     let query = route::query(&[filter, &[("limit", Some(TASKS.to_string()))]].concat());
-    let page: Whole = link.get(&format!("/api/v1/tasks{query}")).await?;
-    Ok(Some(page.tasks).filter(|_| page.total <= TASKS as u64))
+    let body = link.bytes(Method::GET, &format!("/api/v1/tasks{query}"), None).await?;
+    let page: Whole<'_> = serde_json::from_slice(&body).map_err(ClientError::from)?;
+    if page.total > TASKS as u64 {
+        return Ok(false);
+    }
+    super::print_json(page.tasks.get().as_bytes()).map(|()| true)
 }
 
 async fn listed<T: DeserializeOwned>(

@@ -3,6 +3,7 @@
 use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
+use axum::response::Response;
 use coven_api::ErrorBody;
 use coven_api::task::{
     CreateTaskRequest, CreateTasksRequest, CreateTasksResponse, DeleteTaskQuery, DeleteTaskResponse, EditTaskRequest,
@@ -12,9 +13,9 @@ use coven_api::task::{
 use coven_domain::task::{Priority, TaskEdit};
 use coven_store::TaskQuery;
 
-use super::App;
 use super::reply::{Body, Id, Params};
 use super::rest::{Answer, invalid, page_size};
+use super::{App, reply};
 use crate::engine::task::{MAX_BULK, TaskDraft, TaskPatch};
 
 const DEFAULT_LIMIT: usize = 100;
@@ -66,7 +67,7 @@ fn draft(request: CreateTaskRequest) -> Answer<TaskDraft> {
 
 /// Tasks by priority, then age.
 #[utoipa::path(get, path = "/api/v1/tasks", params(ListTasksQuery), responses((status = 200, body = TaskListResponse), (status = 400, body = ErrorBody)))]
-pub async fn list(State(app): State<App>, Params(query): Params<ListTasksQuery>) -> Answer<Json<TaskListResponse>> {
+pub async fn list(State(app): State<App>, Params(query): Params<ListTasksQuery>) -> Answer<Response> {
     let parent = match &query.parent {
         Some(text) => Some(app.engine.find_task(text).await?),
         None => None,
@@ -94,7 +95,12 @@ pub async fn list(State(app): State<App>, Params(query): Params<ListTasksQuery>)
             },
         })
         .await?;
-    Ok(Json(TaskListResponse { tasks: page.tasks.into_iter().map(TaskRecord::from).collect(), total: page.total }))
+    let total = page.total;
+    reply::long(page.tasks.len(), move || TaskListResponse {
+        tasks: page.tasks.into_iter().map(TaskRecord::from).collect(),
+        total,
+    })
+    .await
 }
 
 #[utoipa::path(get, path = "/api/v1/tasks/{id}", params(("id" = String, Path)), responses((status = 200, body = TaskDetail), (status = 404, body = ErrorBody)))]

@@ -10,7 +10,8 @@ use crate::{StoreError, TaskHistoryEntry, TaskPage, TaskQuery};
 
 const COLUMNS: &str = "id, title, body, type, priority, parent_id, tags, state, reason, claimed_by, claimed_until,
     base_branch, base_commit, harness, workflow, created_at, updated_at, closed_at, deleted_at,
-    (SELECT json_group_array(depends_on ORDER BY depends_on) FROM task_dependencies WHERE task_id = tasks.id),
+    (SELECT group_concat(depends_on) FROM (
+        SELECT depends_on FROM task_dependencies WHERE task_id = tasks.id ORDER BY depends_on)),
     repo";
 
 /// Open, nobody's, and everything it depends on is closed.
@@ -178,23 +179,29 @@ pub(super) fn in_progress(connection: &Connection) -> Result<u64, StoreError> {
 /// In the order that they are given out: priority, then age.
 pub(super) fn page(connection: &Connection, query: &TaskQuery) -> Result<TaskPage, StoreError> {
     let read = connection.unchecked_transaction()?;
-    let (condition, mut values) = condition(query);
-    let total = read
-        .prepare_cached(&format!("SELECT count(*) FROM tasks WHERE {condition}"))?
-        .query_row(params_from_iter(&values), |row| row.get(0))?;
-    values.extend([count(query.limit).into(), integer(query.offset).into()]);
+    let (condition, filter) = condition(query);
+    // One more than asked for tells whether there are more, so that only then they have to be counted.
+    let window = [count(query.limit.saturating_add(1)).into(), integer(query.offset).into()];
     let sql =
         format!("SELECT {COLUMNS} FROM tasks WHERE {condition} ORDER BY priority, created_at, rowid LIMIT ? OFFSET ?");
     let mut statement = read.prepare_cached(&sql)?;
-    let mut rows = statement.query(params_from_iter(&values))?;
+    let mut rows = statement.query(params_from_iter(filter.iter().chain(&window)))?;
     let mut tasks = Vec::new();
     while let Some(row) = rows.next()? {
         tasks.push(from_row(row)?);
     }
     drop(rows);
     drop(statement);
+    let is_all = tasks.len() <= query.limit && (query.offset == 0 || !tasks.is_empty());
+    let total = if is_all {
+        query.offset.saturating_add(tasks.len() as u64)
+    } else {
+        let sql = format!("SELECT count(*) FROM tasks WHERE {condition}");
+        unsigned(read.prepare_cached(&sql)?.query_row(params_from_iter(&filter), |row| row.get(0))?)?
+    };
     read.commit()?;
-    Ok(TaskPage { tasks, total: unsigned(total)? })
+    tasks.truncate(query.limit);
+    Ok(TaskPage { tasks, total })
 }
 
 fn condition(query: &TaskQuery) -> (String, Vec<Value>) {
@@ -260,6 +267,8 @@ fn from_row(row: &Row<'_>) -> Result<Task, StoreError> {
     let id_at = |column: usize| -> Result<Option<TaskId>, StoreError> {
         row.get_ref(column)?.as_str_or_null()?.map(parsed).transpose()
     };
+    let named =
+        |ids: Option<&str>| ids.into_iter().flat_map(|ids| ids.split(',')).map(parsed).collect::<Result<_, _>>();
     let priority: i64 = row.get(4)?;
     let (claimed_by, until): (Option<String>, _) = (row.get(9)?, moment(10)?);
     Ok(Task {
@@ -281,7 +290,7 @@ fn from_row(row: &Row<'_>) -> Result<Task, StoreError> {
         updated_at: Timestamp::from_millis(row.get(16)?),
         closed_at: moment(17)?,
         deleted_at: moment(18)?,
-        depends_on: from_json(row.get_ref(19)?.as_str()?)?,
+        depends_on: named(row.get_ref(19)?.as_str_or_null()?)?,
         repo: row.get(20)?,
     })
 }
