@@ -1,10 +1,11 @@
 //! A moment: milliseconds since the epoch, written as ISO 8601 UTC with milliseconds.
 
 use std::fmt;
+use std::io::Write as _;
 use std::str::FromStr;
 use std::time::Duration;
 
-use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
+use serde::{Deserialize, Deserializer, Serialize, Serializer, de, ser};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct Timestamp(i64);
@@ -56,7 +57,16 @@ impl FromStr for Timestamp {
 
 impl Serialize for Timestamp {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_str(self)
+        // Lists have thousands of them: in one piece, and not in one for each part of a date.
+        let mut text = [0; 32];
+        let mut rest = &mut text[..];
+        match write!(rest, "{self}") {
+            Ok(()) => {
+                let length = 32 - rest.len();
+                serializer.serialize_str(std::str::from_utf8(&text[..length]).map_err(ser::Error::custom)?)
+            }
+            Err(_) => serializer.collect_str(self),
+        }
     }
 }
 

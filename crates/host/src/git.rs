@@ -98,9 +98,7 @@ impl Repository {
 
     /// What git prints, or nothing where it says no.
     fn ask<I: AsRef<OsStr>>(&self, args: impl IntoIterator<Item = I>) -> Result<Option<String>, GitError> {
-        let output = self.output(args)?;
-        let text = String::from_utf8_lossy(&output.stdout).trim_end().to_owned();
-        Ok(Some(text).filter(|text| output.status.success() && !text.is_empty()))
+        ask_in(&self.top, args)
     }
 
     fn output<I: AsRef<OsStr>>(&self, args: impl IntoIterator<Item = I>) -> Result<Output, GitError> {
@@ -112,6 +110,12 @@ fn run_in<I: AsRef<OsStr>>(folder: &Path, args: impl IntoIterator<Item = I>) -> 
     let mut command = git(folder);
     command.args(args);
     succeeded(&mut command)
+}
+
+fn ask_in<I: AsRef<OsStr>>(folder: &Path, args: impl IntoIterator<Item = I>) -> Result<Option<String>, GitError> {
+    let output = git(folder).args(args).output().map_err(GitError::NotRun)?;
+    let text = String::from_utf8_lossy(&output.stdout).trim_end().to_owned();
+    Ok(Some(text).filter(|text| output.status.success() && !text.is_empty()))
 }
 
 fn succeeded(command: &mut Command) -> Result<String, GitError> {

@@ -13,6 +13,6 @@ pub use page::{
     AgentQuery, AgentQuestionQuery, MessageQuery, Order, PermissionQuery, SessionFilter, SessionPage, SessionQuery,
     StateSnapshot, SweepReport, TaskHistoryEntry, TaskPage, TaskQuery, WorkflowQuery,
 };
-pub use record::SessionRecord;
+pub use record::{SessionRecord, TaskRecord};
 pub use sqlite::{SqliteStore, migrations};
 pub use traits::{Change, Conversation, Keyframe, Progress, Store, Tx};

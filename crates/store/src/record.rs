@@ -2,7 +2,7 @@
 
 use coven_domain::agent::Agent;
 use coven_domain::session::Session;
-use coven_domain::task::{Priority, Task};
+use coven_domain::task::{FieldChange, Priority, Task};
 use coven_domain::workflow::Workflow;
 use coven_domain::{AgentId, RepoId, SessionId, TaskId, Timestamp, WorkflowId};
 use serde::Serialize;
@@ -48,11 +48,14 @@ impl<'a> From<&'a Session> for SessionRecord<'a> {
     }
 }
 
-/// A task without its body, which may be long; whoever wants it asks for the task.
+/// All of a task, in the order that the API has.
 #[derive(Debug, Serialize)]
 pub struct TaskRecord<'a> {
     pub id: TaskId,
     pub title: &'a str,
+    /// It may be long: an event has it where it is new or changed, and only there.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub body: Option<&'a str>,
     #[serde(rename = "type")]
     pub kind: &'static str,
     pub priority: Priority,
@@ -62,6 +65,12 @@ pub struct TaskRecord<'a> {
     pub status: &'static str,
     pub reason: Option<&'a str>,
     pub claimed_by: Option<&'a str>,
+    pub claimed_until: Option<Timestamp>,
+    pub base_branch: Option<&'a str>,
+    pub base_commit: Option<&'a str>,
+    pub harness: Option<&'a str>,
+    pub workflow: Option<&'a str>,
+    pub repo: Option<&'a str>,
     pub created_at: Timestamp,
     pub updated_at: Timestamp,
     pub closed_at: Option<Timestamp>,
@@ -73,6 +82,7 @@ impl<'a> From<&'a Task> for TaskRecord<'a> {
         Self {
             id: task.id,
             title: &task.title,
+            body: Some(&task.body),
             kind: task.kind.as_str(),
             priority: task.priority,
             parent_id: task.parent,
@@ -81,11 +91,35 @@ impl<'a> From<&'a Task> for TaskRecord<'a> {
             status: task.state.as_str(),
             reason: task.reason.as_deref(),
             claimed_by: task.claim.as_ref().map(|claim| claim.by.as_str()),
+            claimed_until: task.claim.as_ref().map(|claim| claim.until),
+            base_branch: task.base_branch.as_deref(),
+            base_commit: task.base_commit.as_deref(),
+            harness: task.harness.as_deref(),
+            workflow: task.workflow.as_deref(),
+            repo: task.repo.as_deref(),
             created_at: task.created_at,
             updated_at: task.updated_at,
             closed_at: task.closed_at,
             deleted_at: task.deleted_at,
         }
+    }
+}
+
+/// What an event about a task says.
+#[derive(Debug, Serialize)]
+pub(crate) struct TaskPayload<'a> {
+    task: TaskRecord<'a>,
+    changes: &'a [FieldChange],
+    by: &'a str,
+}
+
+impl<'a> TaskPayload<'a> {
+    pub(crate) fn new(task: &'a Task, changes: &'a [FieldChange], by: &'a str, is_new: bool) -> Self {
+        let mut record = TaskRecord::from(task);
+        if !is_new && !changes.iter().any(|change| change.field == "body") {
+            record.body = None;
+        }
+        Self { task: record, changes, by }
     }
 }
 

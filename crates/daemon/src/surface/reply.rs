@@ -10,7 +10,6 @@ use axum::http::{HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
 use coven_api::error::ErrorDetail;
 use coven_api::{ErrorBody, ErrorCode};
-use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
@@ -69,13 +68,13 @@ impl IntoResponse for ApiError {
 const RECORD_BYTES: usize = 512;
 
 /// A long list as JSON. Writing it takes longer than anybody else should wait for the runtime's thread.
-pub async fn long<T: Serialize>(
+pub async fn long(
     records: usize,
-    list: impl FnOnce() -> T + Send + 'static,
+    write: impl FnOnce(&mut Vec<u8>) -> serde_json::Result<()> + Send + 'static,
 ) -> Result<Response, ApiError> {
     let written = aside(move || {
         let mut body = Vec::with_capacity(records.saturating_mul(RECORD_BYTES));
-        serde_json::to_writer(&mut body, &list()).map(|()| body)
+        write(&mut body).map(|()| body)
     });
     match written.await? {
         Ok(body) => Ok(([(CONTENT_TYPE, "application/json")], body).into_response()),

@@ -12,6 +12,7 @@ use coven_api::task::{
 };
 use coven_domain::task::{Priority, TaskEdit};
 use coven_store::TaskQuery;
+use serde::Serialize;
 
 use super::reply::{Body, Id, Params};
 use super::rest::{Answer, invalid, page_size};
@@ -65,6 +66,13 @@ fn draft(request: CreateTaskRequest) -> Answer<TaskDraft> {
     })
 }
 
+/// A `TaskListResponse` that is written from what the store gave, without a copy of it.
+#[derive(Serialize)]
+struct List<'a> {
+    tasks: Vec<coven_store::TaskRecord<'a>>,
+    total: u64,
+}
+
 /// Tasks by priority, then age.
 #[utoipa::path(get, path = "/api/v1/tasks", params(ListTasksQuery), responses((status = 200, body = TaskListResponse), (status = 400, body = ErrorBody)))]
 pub async fn list(State(app): State<App>, Params(query): Params<ListTasksQuery>) -> Answer<Response> {
@@ -95,10 +103,9 @@ pub async fn list(State(app): State<App>, Params(query): Params<ListTasksQuery>)
             },
         })
         .await?;
-    let total = page.total;
-    reply::long(page.tasks.len(), move || TaskListResponse {
-        tasks: page.tasks.into_iter().map(TaskRecord::from).collect(),
-        total,
+    reply::long(page.tasks.len(), move |body| {
+        let tasks = page.tasks.iter().map(coven_store::TaskRecord::from).collect();
+        serde_json::to_writer(body, &List { tasks, total: page.total })
     })
     .await
 }

@@ -99,13 +99,22 @@ impl Repository {
         if !status.trim().is_empty() {
             return Ok(in_the_way("it has changes that are not committed"));
         }
-        // Brings files, index and branch along at once, and refuses where a new file would be overwritten.
-        match run_in(&folder, ["merge", "--ff-only", "--quiet", "--no-autostash", &merged.commit]) {
-            Ok(_) => Ok(Landing::Landed),
-            Err(_) if self.commit_of(&reference)?.as_deref() != Some(&merged.onto) => Ok(Landing::BaseMoved),
-            Err(GitError::Failed { why, .. }) => Ok(in_the_way(&why)),
-            Err(error) => Err(error),
+        // Brings files, index and branch along at once, and refuses where a file that git does not know would be overwritten,
+        // ignored or not.
+        let along = ["merge", "--ff-only", "--quiet", "--no-autostash", "--no-overwrite-ignore", &merged.commit];
+        let output = git(&folder).args(along).output().map_err(GitError::NotRun)?;
+        if output.status.success() {
+            return Ok(Landing::Landed);
         }
+        if self.commit_of(&reference)?.as_deref() != Some(&merged.onto) {
+            return Ok(Landing::BaseMoved);
+        }
+        let said = String::from_utf8_lossy(&output.stderr);
+        let files: Vec<&str> = said.lines().filter_map(|line| line.strip_prefix('\t')).collect();
+        Ok(match &files[..] {
+            [] => in_the_way(said.lines().next().unwrap_or("git does not say why")),
+            files => in_the_way(&format!("{} would be overwritten", files.join(", "))),
+        })
     }
 
     /// Where a branch is checked out.

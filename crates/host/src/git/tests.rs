@@ -98,12 +98,13 @@ fn what_is_left_uncommitted_is_seen_and_can_be_committed() {
     assert_eq!(worktree.state("main").expect("a state"), state(false, false));
     fs::write(worktree.folder.join("ignored.o"), "x").expect("a file");
     assert_eq!(worktree.state("main").expect("a state"), state(false, false));
-    assert!(!worktree.commit_rest("rest").expect("nothing to do"));
+    worktree.gather("rest").expect("nothing to do");
+    assert_eq!(sh(bench.top(), "git rev-parse main"), sh(bench.top(), "git rev-parse coven/x"));
     sh(&worktree.folder, "echo 4 >> a.txt; mkdir d; echo n > 'd/a b'");
     assert_eq!(worktree.state("main").expect("a state"), state(true, false));
     // A hook that would stop a commit stops nothing here.
     sh(bench.top(), "printf '#!/bin/sh\\nexit 1\\n' > .git/hooks/pre-commit; chmod +x .git/hooks/pre-commit");
-    assert!(worktree.commit_rest("rest").expect("committed"));
+    worktree.gather("rest").expect("committed");
     assert_eq!(worktree.state("main").expect("a state"), state(false, true));
     let changes = bench.repository.changes("main", "coven/x").expect("changes");
     let change = |path: &str| FileChange { path: path.to_owned(), added: Some(1), deleted: Some(0) };
@@ -164,6 +165,65 @@ fn a_repository_inside_a_work_tree_keeps_it_from_going() {
 }
 
 #[test]
+fn a_folder_that_lost_git_s_mark_keeps_its_files() {
+    let bench = bench();
+    let worktree = bench.worktree();
+    sh(&worktree.folder, "echo c > committed; git add -A; git commit -qm one; echo u > untracked; rm .git");
+    let refused = worktree.put_away("main", "x/1").expect_err("they would be lost");
+    assert!(refused.to_string().contains("move it away"), "{refused}");
+    assert!(worktree.folder.join("untracked").exists());
+    // Once somebody took them, the rest goes and the commit is kept.
+    sh(&worktree.folder, "rm * .gitignore");
+    assert!(matches!(worktree.put_away("main", "x/1").expect("put away"), Rescued::Under(_)));
+    assert!(!worktree.folder.exists());
+}
+
+#[test]
+fn work_on_another_branch_comes_onto_the_task_s_own() {
+    for leave in ["git checkout -q -b feature", "git checkout -q --detach"] {
+        let bench = bench();
+        let worktree = bench.worktree();
+        sh(&worktree.folder, &format!("{leave}; echo c > committed; git add -A; git commit -qm one; echo r > rest"));
+        let feature = sh(&worktree.folder, "git rev-parse HEAD");
+        worktree.gather("the rest").expect("gathered");
+        assert_eq!(sh(&worktree.folder, "git status --porcelain; git branch --show-current"), "coven/x");
+        let files = sh(bench.top(), "git ls-tree --name-only coven/x; git log --format=%s main..coven/x");
+        assert_eq!(files, ".gitignore\na.txt\ncommitted\nrest\nthe rest\none");
+        if leave.contains("feature") {
+            assert_eq!(sh(bench.top(), "git rev-parse feature"), feature, "what is not its own is not moved");
+        }
+        worktree.gather("again").expect("nothing to do");
+        assert_eq!(sh(bench.top(), "git log -1 --format=%s coven/x"), "the rest");
+    }
+}
+
+#[test]
+fn branches_that_went_apart_are_nobody_s_to_put_together() {
+    let bench = bench();
+    let worktree = bench.worktree();
+    sh(&worktree.folder, "echo c > c; git add -A; git commit -qm one; git checkout -q -b feature main; echo d > d");
+    let refused = worktree.gather("rest").expect_err("both have something");
+    assert!(refused.to_string().contains("coven/x") && worktree.folder.join("d").exists(), "{refused}");
+    // Older and clean: the branch has all of it.
+    sh(&worktree.folder, "rm d");
+    worktree.gather("rest").expect("nothing to do");
+    assert_eq!(sh(bench.top(), "git log -1 --format=%s coven/x"), "one");
+}
+
+#[test]
+fn an_unfinished_merge_is_not_committed_with_its_marks() {
+    let bench = bench();
+    let worktree = bench.worktree();
+    sh(&worktree.folder, "echo theirs > a.txt; git add -A; git commit -qm work");
+    sh(bench.top(), "echo ours > a.txt; git add -A; git commit -qm ours");
+    sh(&worktree.folder, "git merge -q main || true");
+    let refused = worktree.gather("rest").expect_err("it is not finished");
+    assert!(refused.to_string().contains("merge is not finished"), "{refused}");
+    sh(&worktree.folder, "echo both > a.txt; git add -A; git commit -qm both");
+    worktree.gather("rest").expect("nothing to do");
+}
+
+#[test]
 fn a_merge_lands_without_a_checkout_or_with_a_clean_one() {
     let bench = bench();
     let worktree = bench.worktree();
@@ -192,7 +252,10 @@ fn a_merge_lands_without_a_checkout_or_with_a_clean_one() {
 
 #[test]
 fn a_checkout_with_changes_or_a_file_in_the_way_is_left_alone() {
-    for (script, words) in [("echo mine >> a.txt", "not committed"), ("echo mine > new", "new")] {
+    let ignored = "echo new > .git/info/exclude; echo mine > new";
+    for (script, words) in
+        [("echo mine >> a.txt", "not committed"), ("echo mine > new", "new would"), (ignored, "new would")]
+    {
         let bench = bench();
         let worktree = bench.worktree();
         sh(&worktree.folder, "echo n > new; git add -A; git commit -qm work");
@@ -203,7 +266,8 @@ fn a_checkout_with_changes_or_a_file_in_the_way_is_left_alone() {
             panic!("not ready")
         };
         let landing = bench.repository.land("main", &merged).expect("a landing");
-        assert!(matches!(landing, Landing::CheckoutInTheWay { .. }), "{landing:?} {words}");
+        let Landing::CheckoutInTheWay { why, .. } = landing else { panic!("{landing:?} {words}") };
+        assert!(why.contains(words), "{why}");
         let after =
             sh(bench.top(), "git rev-parse main; cat a.txt; cat new 2>/dev/null || true; git status --porcelain");
         assert_eq!(before, after);

@@ -1,10 +1,11 @@
 //! A task's own work tree: a folder and a branch beside the user's checkout.
 
 use std::fs;
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use super::{GitError, Repository, as_somebody, git, run_in, succeeded};
+use super::{GitError, Repository, as_somebody, ask_in, git, run_in, succeeded};
 
 /// Adding, pruning and removing are done one at a time: to git's prune, a worktree that is being added is one that is gone.
 static TURN: Mutex<()> = Mutex::new(());
@@ -45,13 +46,7 @@ impl Worktree {
         let _turn = turn();
         // What git remembers of a folder that somebody removed is in the way.
         self.repository.run(["worktree", "prune"])?;
-        if self.folder.exists() {
-            // Only an empty one may go: what is in another is somebody's.
-            fs::remove_dir(&self.folder).map_err(|error| {
-                let folder = self.folder.display();
-                GitError::Refused(format!("{folder} is there, holds files and is no work tree ({error}); move it away"))
-            })?;
-        }
+        self.clear_place()?;
         let is_there = self.repository.commit_of(&format!("refs/heads/{}", self.branch))?.is_some();
         let folder = self.folder.as_os_str();
         let mut command = git(self.repository.top());
@@ -70,14 +65,83 @@ impl Worktree {
         Ok(WorktreeState { is_dirty: !status.trim().is_empty(), is_ahead: ahead.trim() != "0" })
     }
 
-    /// Puts what is not committed onto the branch; nothing of it is lost if this stops half-way. Hooks are not run: nobody
-    /// is there to read what they say.
-    pub fn commit_rest(&self, message: &str) -> Result<bool, GitError> {
-        let Some(commit) = self.snapshot(message)? else { return Ok(false) };
-        let head = run_in(&self.folder, ["rev-parse", "HEAD"])?;
-        run_in(&self.folder, ["update-ref", "-m", "coven: the rest", "HEAD", &commit, head.trim()])?;
-        run_in(&self.folder, ["reset", "--quiet"])?;
-        Ok(true)
+    /// A folder that is no work tree goes if it is empty: what is in another is somebody's.
+    pub(super) fn clear_place(&self) -> Result<(), GitError> {
+        match fs::remove_dir(&self.folder) {
+            Err(error) if error.kind() != ErrorKind::NotFound => {
+                let folder = self.folder.display();
+                Err(GitError::Refused(format!("{folder} holds files and is no work tree ({error}); move it away")))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Puts all that is in the folder onto the task's branch, also what is not committed, and also if whoever worked there went
+    /// to another branch. Nothing of it is lost if this stops half-way. Hooks are not run: nobody is there to read what they say.
+    pub fn gather(&self, message: &str) -> Result<(), GitError> {
+        self.refuse_unfinished()?;
+        let head = run_in(&self.folder, ["rev-parse", "HEAD"])?.trim().to_owned();
+        let rest = self.snapshot(message)?;
+        let own = format!("refs/heads/{}", self.branch);
+        let is_there = self.is_on(&own)?;
+        let tip = match is_there {
+            true => Some(head.clone()),
+            false => self.repository.commit_of(&own)?,
+        };
+        let is_dirty = rest.is_some();
+        let all = rest.unwrap_or_else(|| head.clone());
+        if let Some(tip) = &tip
+            && !self.repository.is_ancestor(tip, &all)?
+        {
+            if !is_dirty && self.repository.is_ancestor(&all, tip)? {
+                return Ok(());
+            }
+            return Err(GitError::Refused(format!(
+                "{} is not on its branch {} any more, and both have commits of their own; put them together there",
+                self.folder.display(),
+                self.branch
+            )));
+        }
+        if tip.as_ref() != Some(&all) {
+            self.repository.run([
+                "update-ref",
+                "-m",
+                "coven: the rest",
+                &own,
+                &all,
+                tip.as_deref().unwrap_or_default(),
+            ])?;
+        }
+        if !is_there {
+            run_in(&self.folder, ["symbolic-ref", "-m", "coven: back on its branch", "HEAD", &own])?;
+        }
+        if is_dirty || !is_there {
+            run_in(&self.folder, ["reset", "--quiet"])?;
+        }
+        Ok(())
+    }
+
+    fn is_on(&self, reference: &str) -> Result<bool, GitError> {
+        Ok(ask_in(&self.folder, ["symbolic-ref", "--quiet", "HEAD"])?.as_deref() == Some(reference))
+    }
+
+    /// In the middle of a merge the folder holds both sides and the marks between them.
+    fn refuse_unfinished(&self) -> Result<(), GitError> {
+        const MARKS: [(&str, &str); 5] = [
+            ("MERGE_HEAD", "merge"),
+            ("rebase-merge", "rebase"),
+            ("rebase-apply", "rebase"),
+            ("CHERRY_PICK_HEAD", "cherry-pick"),
+            ("REVERT_HEAD", "revert"),
+        ];
+        let folder = run_in(&self.folder, ["rev-parse", "--absolute-git-dir"])?;
+        match MARKS.iter().find(|(mark, _)| Path::new(folder.trim()).join(mark).exists()) {
+            Some((_, what)) => Err(GitError::Refused(format!(
+                "a {what} is not finished in {}; finish or abort it there",
+                self.folder.display()
+            ))),
+            None => Ok(()),
+        }
     }
 
     /// A commit on top of HEAD with everything in the folder that is not ignored; nothing where that is what HEAD has.
@@ -136,7 +200,7 @@ impl Worktree {
 
 fn remove_all(folder: &Path) -> std::io::Result<()> {
     match fs::remove_dir_all(folder) {
-        Err(error) if error.kind() != std::io::ErrorKind::NotFound => Err(error),
+        Err(error) if error.kind() != ErrorKind::NotFound => Err(error),
         _ => Ok(()),
     }
 }

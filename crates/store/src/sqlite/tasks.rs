@@ -10,8 +10,7 @@ use crate::{StoreError, TaskHistoryEntry, TaskPage, TaskQuery};
 
 const COLUMNS: &str = "id, title, body, type, priority, parent_id, tags, state, reason, claimed_by, claimed_until,
     base_branch, base_commit, harness, workflow, created_at, updated_at, closed_at, deleted_at,
-    (SELECT group_concat(depends_on) FROM (
-        SELECT depends_on FROM task_dependencies WHERE task_id = tasks.id ORDER BY depends_on)),
+    (SELECT group_concat(depends_on) FROM task_dependencies WHERE task_id = tasks.id),
     repo";
 
 /// Open, nobody's, and everything it depends on is closed.
@@ -267,8 +266,9 @@ fn from_row(row: &Row<'_>) -> Result<Task, StoreError> {
     let id_at = |column: usize| -> Result<Option<TaskId>, StoreError> {
         row.get_ref(column)?.as_str_or_null()?.map(parsed).transpose()
     };
-    let named =
-        |ids: Option<&str>| ids.into_iter().flat_map(|ids| ids.split(',')).map(parsed).collect::<Result<_, _>>();
+    let named = row.get_ref(19)?.as_str_or_null()?.unwrap_or_default();
+    let mut depends_on = named.split_terminator(',').map(parsed).collect::<Result<Vec<TaskId>, _>>()?;
+    depends_on.sort_unstable();
     let priority: i64 = row.get(4)?;
     let (claimed_by, until): (Option<String>, _) = (row.get(9)?, moment(10)?);
     Ok(Task {
@@ -290,7 +290,7 @@ fn from_row(row: &Row<'_>) -> Result<Task, StoreError> {
         updated_at: Timestamp::from_millis(row.get(16)?),
         closed_at: moment(17)?,
         deleted_at: moment(18)?,
-        depends_on: named(row.get_ref(19)?.as_str_or_null()?)?,
+        depends_on,
         repo: row.get(20)?,
     })
 }

@@ -1,5 +1,7 @@
 //! A write transaction: rows and their events, then one commit or nothing.
 
+use std::collections::BTreeMap;
+
 use async_trait::async_trait;
 use coven_domain::agent::Agent;
 use coven_domain::agent_question::AgentQuestion;
@@ -20,7 +22,7 @@ use super::{
     agent_questions, agents, aside, entries, events, messages, permissions, question_sets, repos, sessions, tasks,
     to_json, workflows,
 };
-use crate::record::{AgentRecord, SessionRecord, TaskRecord, WorkflowRecord};
+use crate::record::{AgentRecord, SessionRecord, TaskPayload, WorkflowRecord};
 use crate::{Change, Progress, StoreError, Tx};
 
 /// The one connection that writes. It closes before the lock goes.
@@ -269,12 +271,12 @@ fn write(connection: &Connection, change: &Change, now: Timestamp) -> Result<u64
         Change::TaskWritten { task, event, changes, by } => {
             tasks::put(connection, task)?;
             tasks::note(connection, task.id, changes, by, now)?;
-            let payload = to_json(&json!({ "task": TaskRecord::from(task), "changes": changes, "by": by }));
+            let payload = to_json(&TaskPayload::new(task, changes, by, *event == "created"));
             events::append(connection, &format!("task.{event}"), &task.id.to_string(), now, &payload)
         }
         Change::AgentWritten { agent, event } => {
             agents::put(connection, agent)?;
-            let payload = to_json(&json!({ "agent": AgentRecord::from(agent) }));
+            let payload = to_json(&BTreeMap::from([("agent", AgentRecord::from(agent))]));
             events::append(connection, &format!("agent.{event}"), &agent.id.to_string(), now, &payload)
         }
         Change::AgentQuestionWritten { question, event } => {
@@ -284,6 +286,7 @@ fn write(connection: &Connection, change: &Change, now: Timestamp) -> Result<u64
                 "agent_id": question.agent,
                 "status": question.state,
                 "prompt": question.prompt,
+                "answer": question.answer,
                 "created_at": question.created_at,
                 "updated_at": question.updated_at,
                 "answered_at": question.answered_at,
@@ -292,7 +295,7 @@ fn write(connection: &Connection, change: &Change, now: Timestamp) -> Result<u64
         }
         Change::WorkflowWritten { workflow, event } => {
             workflows::put(connection, workflow)?;
-            let payload = to_json(&json!({ "workflow": WorkflowRecord::from(workflow) }));
+            let payload = to_json(&BTreeMap::from([("workflow", WorkflowRecord::from(workflow))]));
             events::append(connection, &format!("workflow.{event}"), &workflow.id.to_string(), now, &payload)
         }
         Change::QuestionSetChanged { set, event } => {

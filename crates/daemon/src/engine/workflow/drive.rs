@@ -172,7 +172,7 @@ impl Engine {
                             Next::Merge(_)
                         )
                 };
-                if leads_to_merge && let Err(why) = self.commit_rest(task.id).await? {
+                if leads_to_merge && let Err(why) = self.gather_work(task.id).await? {
                     self.fail_run(id, Some(agent.id), fact, why).await?
                 } else {
                     self.end_step(id, agent.id, fact, result).await?
@@ -211,15 +211,15 @@ impl Engine {
     }
 
     /// What the step left uncommitted belongs to what is reviewed.
-    async fn commit_rest(&self, task: TaskId) -> Result<Result<(), String>, EngineError> {
+    async fn gather_work(&self, task: TaskId) -> Result<Result<(), String>, EngineError> {
         let task = self.known_task(task).await?;
         let worktree = self.worktree_of(&task).await?;
         if !worktree.exists() {
             return Ok(Err("its worktree is gone".to_owned()));
         }
         let message = super::merge::message(&task);
-        match with_git(move || worktree.commit_rest(&message)).await {
-            Ok(_) => Ok(Ok(())),
+        match with_git(move || worktree.gather(&message)).await {
+            Ok(()) => Ok(Ok(())),
             Err(EngineError::Git(error)) => Ok(Err(error.to_string())),
             Err(error) => Err(error),
         }

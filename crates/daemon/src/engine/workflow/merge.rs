@@ -197,7 +197,7 @@ impl Engine {
             let tried = with_git(move || {
                 // Whoever reviewed it may have mended something.
                 if tree.exists() {
-                    tree.commit_rest(&rest)?;
+                    tree.gather(&rest)?;
                 }
                 tree.repository.try_merge(&base_name, &branch_name, &title)
             })

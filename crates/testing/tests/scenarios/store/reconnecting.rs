@@ -6,15 +6,15 @@ use std::thread;
 
 use coven_testing::events::Message;
 use coven_testing::{EventFeed, TestHome, check_invariants};
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 const RECONNECTIONS: usize = 1000;
 const NOUNS: [&str; 4] = ["task", "agent", "workflow", "session"];
 
-/// What a client knows: of every task, agent, run and session its status and when that was.
+/// What a client knows: every task, agent, run and session with all that it was told of them.
 #[derive(Debug, Default, PartialEq)]
 struct Known {
-    rows: BTreeMap<(String, String), (Value, Value)>,
+    rows: BTreeMap<(String, String), Map<String, Value>>,
     cursor: u64,
     gaps: usize,
 }
@@ -32,7 +32,9 @@ impl Known {
 
     fn put(&mut self, noun: &str, row: &Value) {
         let id = row["id"].as_str().expect("an id").to_owned();
-        self.rows.insert((noun.to_owned(), id), (row["status"].clone(), row["updated_at"].clone()));
+        let fields = row.as_object().expect("fields").clone();
+        // What an event does not name is as it was.
+        self.rows.entry((noun.to_owned(), id)).or_default().extend(fields);
     }
 
     fn hear(&mut self, message: &Message) {
@@ -68,7 +70,10 @@ fn load(home: &TestHome, nth: usize, is_over: &AtomicBool, written: &AtomicUsize
         match count % 3 {
             0 => drop(home.request(hyper::Method::DELETE, &path, None)),
             1 => drop(home.post(&format!("{path}/close"), &json!({}))),
-            _ => {}
+            _ => {
+                let edit = json!({ "body": format!("longer {count}"), "priority": count % 5, "tags": ["x"] });
+                home.request(hyper::Method::PATCH, &path, Some(edit.to_string().into_bytes()));
+            }
         }
         if count % 40 == 1 {
             let more = json!({ "title": "worked on", "workflow": "quick" });
@@ -119,10 +124,16 @@ fn assert_same(home: &TestHome, known: &Known) {
         .rows
         .keys()
         .chain(known.rows.keys())
-        .filter(|key| known.rows.get(*key) != servers.rows.get(*key))
+        .filter(|key| !is_same(known.rows.get(*key), servers.rows.get(*key)))
         .map(|key| (key, known.rows.get(key), servers.rows.get(key)))
         .collect();
     assert!(differing.is_empty(), "{} differ, the first: {:?}", differing.len(), differing.first());
+}
+
+/// All that the server has is known, as it is.
+fn is_same(known: Option<&Map<String, Value>>, servers: Option<&Map<String, Value>>) -> bool {
+    let (Some(known), Some(servers)) = (known, servers) else { return false };
+    servers.iter().all(|(name, value)| known.get(name) == Some(value))
 }
 
 #[test]
