@@ -9,6 +9,9 @@ pub(crate) use record::{MAX_TAGS, is_tag};
 
 use crate::{lifecycle::Lifecycle, words};
 
+/// The reason of an open task whose run somebody cancelled: it is begun again by hand, and not by the scheduler.
+pub const CANCELLED: &str = "its workflow was cancelled";
+
 words! {
     pub enum TaskState {
         Open = "open",

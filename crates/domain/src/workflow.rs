@@ -7,7 +7,7 @@ mod result;
 mod run;
 mod template;
 
-pub use advance::{Next, StepEnd};
+pub use advance::{Next, Overdue, Setting, StepEnd, StepOver};
 pub use check::Problem;
 pub use definition::{BUILT_IN, Definition, OnFail, OnMax, Step, StepChannel, StepKind};
 pub use result::{Verdict, verdict};

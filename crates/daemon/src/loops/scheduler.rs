@@ -1,4 +1,4 @@
-//! Gives out ready tasks, if the config says so, and looks after claims that ran out.
+//! Gives out ready tasks, if the config says so, and looks after claims that ran out and merges that nobody is at.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -21,6 +21,9 @@ pub async fn run(engine: Arc<Engine>) {
     loop {
         if let Err(error) = engine.release_lost_claims().await {
             tracing::error!(%error, "claims that ran out could not be looked at");
+        }
+        if let Err(error) = engine.merge_approved().await {
+            tracing::error!(%error, "approved tasks could not be looked at");
         }
         if engine.config.scheduler.auto_start
             && let Err(error) = tick(&engine, &mut refused).await

@@ -1,8 +1,11 @@
 //! How a run goes on: from where it stands to the next step that has something to do.
 
+use std::time::Duration;
+
 use super::definition::{Definition, OnFail, OnMax, Step, StepKind};
 use super::run::{Progress, StepResult};
 use super::template::Scope;
+use crate::Timestamp;
 use crate::task::Task;
 
 /// What a run needs next.
@@ -16,6 +19,25 @@ pub enum Next<'a> {
     Failed(String),
 }
 
+/// How a step came to its end.
+#[derive(Debug, Clone, PartialEq)]
+pub enum StepOver {
+    Ended(StepResult),
+    /// The time of the loop `depth` levels down was up while it ran.
+    LoopTimedOut {
+        depth: usize,
+        why: String,
+        result: StepResult,
+    },
+}
+
+impl StepOver {
+    pub fn error(&self) -> Option<&str> {
+        let (Self::Ended(result) | Self::LoopTimedOut { result, .. }) = self;
+        result.error.as_deref()
+    }
+}
+
 /// What a step that ended means for the run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum StepEnd {
@@ -26,16 +48,25 @@ pub enum StepEnd {
 
 /// What stays the same while a run is looked at.
 #[derive(Debug, Clone, Copy)]
-struct Setting<'a> {
-    task: &'a Task,
-    worktree: &'a str,
-    branch: &'a str,
+pub struct Setting<'a> {
+    pub task: &'a Task,
+    pub worktree: &'a str,
+    pub branch: &'a str,
+    pub now: Timestamp,
+}
+
+/// A time that is up, and for what.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Overdue {
+    Step,
+    /// The loop that many levels down.
+    Loop(usize),
+    Whole,
 }
 
 impl Definition {
     /// Skips what is not to be done, enters loops and leaves them, until there is something to do. Only `progress` changes.
-    pub fn next<'a>(&'a self, progress: &mut Progress, task: &Task, worktree: &str, branch: &str) -> Next<'a> {
-        let setting = Setting { task, worktree, branch };
+    pub fn next<'a>(&'a self, progress: &mut Progress, setting: Setting<'_>) -> Next<'a> {
         // Every turn goes a step further, and loops have limits; the bound is for definitions of steps that are all skipped.
         for _ in 0..1_000_000 {
             match self.look(progress, setting) {
@@ -65,6 +96,7 @@ impl Definition {
             StepKind::Merge { .. } => Ok(Some(Next::Merge(step))),
             StepKind::Loop { .. } => {
                 progress.iterations.insert(step.name.clone(), 1);
+                progress.entered.insert(step.name.clone(), setting.now);
                 progress.at.push(0);
                 Ok(None)
             }
@@ -100,41 +132,110 @@ impl Definition {
             ..StepResult::default()
         };
         progress.results.insert(around.name.clone(), result);
-        match on_max {
-            _ if is_success => leave(progress),
-            OnMax::Continue => leave(progress),
-            OnMax::Block => return Ok(Some(Next::Blocked(exhausted))),
-            OnMax::Fail => return Ok(Some(Next::Failed(exhausted))),
-        }
-        Ok(None)
+        progress.at.pop();
+        Ok(match on_max {
+            _ if is_success => {
+                forward(progress);
+                None
+            }
+            OnMax::Continue => {
+                forward(progress);
+                None
+            }
+            // It stands at the loop: a retry goes round from the first iteration.
+            OnMax::Block => Some(Next::Blocked(exhausted)),
+            OnMax::Fail => match self.failed(progress, exhausted) {
+                StepEnd::GoOn => None,
+                StepEnd::Blocked(why) => Some(Next::Blocked(why)),
+                StepEnd::Failed(why) => Some(Next::Failed(why)),
+            },
+        })
     }
 
     /// Writes down what came of the step that ran. One that failed stays where it is, so that a retry repeats it.
-    pub fn ended(&self, progress: &mut Progress, result: StepResult) -> StepEnd {
+    pub fn over(&self, progress: &mut Progress, over: StepOver) -> StepEnd {
+        match over {
+            StepOver::Ended(result) => self.ended(progress, result),
+            StepOver::LoopTimedOut { depth, why, result } => self.loop_timed_out(progress, depth, &why, result),
+        }
+    }
+
+    fn ended(&self, progress: &mut Progress, result: StepResult) -> StepEnd {
         let Some(step) = self.step(&progress.at).cloned() else {
             return StepEnd::Failed("it stands at no step".to_owned());
         };
         let (is_success, error) = (result.success, result.error.clone());
         progress.previous = Some(step.name.clone());
         progress.results.insert(step.name.clone(), result);
-        let why = || format!("{}: {}", step.name, error.clone().unwrap_or_else(|| "failed".to_owned()));
-        match (is_success, step.on_fail) {
-            (true, _) if step.exits_loop && progress.at.len() > 1 => {
-                let above = progress.at[..progress.at.len() - 1].to_vec();
-                if let Some(around) = self.step(&above) {
-                    let done = StepResult { success: true, ..StepResult::default() };
-                    progress.results.insert(around.name.clone(), done);
-                }
-                leave(progress);
-                StepEnd::GoOn
-            }
-            (true, _) | (false, OnFail::Continue) => {
-                forward(progress);
-                StepEnd::GoOn
-            }
-            (false, OnFail::Block) => StepEnd::Blocked(why()),
-            (false, OnFail::Fail) => StepEnd::Failed(why()),
+        if !is_success {
+            return self.failed(progress, format!("{}: {}", step.name, error.unwrap_or_else(|| "failed".to_owned())));
         }
+        if step.exits_loop && progress.at.len() > 1 {
+            progress.at.pop();
+            if let Some(around) = self.step(&progress.at) {
+                let done = StepResult { success: true, ..StepResult::default() };
+                progress.results.insert(around.name.clone(), done);
+            }
+        }
+        forward(progress);
+        StepEnd::GoOn
+    }
+
+    /// It stands at the loop then: a retry goes round anew.
+    fn loop_timed_out(&self, progress: &mut Progress, depth: usize, why: &str, result: StepResult) -> StepEnd {
+        if let Some(step) = self.step(&progress.at) {
+            progress.previous = Some(step.name.clone());
+            progress.results.insert(step.name.clone(), result);
+        }
+        progress.at.truncate(depth);
+        let Some(around) = self.step(&progress.at) else {
+            return StepEnd::Failed("it stands at no step".to_owned());
+        };
+        let failed = StepResult { error: Some(why.to_owned()), ..StepResult::default() };
+        progress.results.insert(around.name.clone(), failed);
+        self.failed(progress, format!("{}: {why}", around.name))
+    }
+
+    /// What becomes of the run when the step that it stands at has failed: its own rule says it, or that of a loop around it.
+    fn failed(&self, progress: &mut Progress, why: String) -> StepEnd {
+        for depth in (1..=progress.at.len()).rev() {
+            let Some(step) = self.step(&progress.at[..depth]) else { continue };
+            match step.on_fail {
+                OnFail::Fail => {}
+                OnFail::Block => return StepEnd::Blocked(why),
+                OnFail::Continue => {
+                    let is_around = depth < progress.at.len();
+                    if is_around {
+                        let failed = StepResult { error: Some(why), ..StepResult::default() };
+                        progress.results.insert(step.name.clone(), failed);
+                    }
+                    progress.at.truncate(depth);
+                    forward(progress);
+                    return StepEnd::GoOn;
+                }
+            }
+        }
+        StepEnd::Failed(why)
+    }
+
+    /// What time the step that the run stands at has at most, with what would be up by then; `began` is when the step did.
+    pub fn deadline(&self, progress: &Progress, began: Timestamp) -> Option<(Timestamp, Duration, Overdue)> {
+        let mut all: Vec<(Timestamp, Duration, Overdue)> = Vec::new();
+        all.extend(self.timeout.map(|limit| (progress.since.after(limit), limit, Overdue::Whole)));
+        for depth in 1..=progress.at.len() {
+            let Some(step) = self.step(&progress.at[..depth]) else { continue };
+            let Some(limit) = step.timeout else { continue };
+            all.push(match &step.kind {
+                StepKind::Loop { .. } => {
+                    let entered = progress.entered.get(&step.name).copied().unwrap_or(progress.since);
+                    (entered.after(limit), limit, Overdue::Loop(depth))
+                }
+                StepKind::Agent { .. } | StepKind::Script { .. } | StepKind::Merge { .. } => {
+                    (began.after(limit), limit, Overdue::Step)
+                }
+            });
+        }
+        all.into_iter().min_by_key(|(until, ..)| *until)
     }
 
     /// What the templates of the step that runs can name.
@@ -164,17 +265,15 @@ fn forward(progress: &mut Progress) {
     }
 }
 
-/// Out of the loop, behind it.
-fn leave(progress: &mut Progress) {
-    progress.at.pop();
-    forward(progress);
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::{TaskId, Timestamp};
     use uuid::Uuid;
+
+    fn setting(task: &Task) -> Setting<'_> {
+        Setting { task, worktree: "/w", branch: "b", now: Timestamp::from_millis(1_000) }
+    }
 
     /// Runs a definition to its end; `answer` says what comes of each step. Gives the steps that ran and how it ended.
     fn run(text: &str, mut answer: impl FnMut(&str, usize) -> bool) -> (Vec<String>, String, Progress) {
@@ -183,7 +282,7 @@ mod tests {
         let mut progress = Progress::new(Timestamp::default());
         let mut ran = Vec::new();
         for nth in 0..100 {
-            let step = match definition.next(&mut progress, &task, "/w", "b") {
+            let step = match definition.next(&mut progress, setting(&task)) {
                 Next::Run(step) => step,
                 other => return (ran, format!("{other:?}"), progress),
             };
@@ -258,12 +357,83 @@ steps:
             assert_eq!(end, ends);
             let definition = Definition::parse("x", &text).expect("a sound file");
             let task = Task::new(TaskId::from_uuid(Uuid::from_u128(1)), "t", Timestamp::default()).expect("a title");
-            let next = definition.next(&mut progress, &task, "/w", "b");
+            let next = definition.next(&mut progress, setting(&task));
             assert!(matches!(next, Next::Run(step) if step.name == "a"), "{next:?}");
             definition.ended(&mut progress, StepResult { success: true, ..StepResult::default() });
-            let next = definition.next(&mut progress, &task, "/w", "b");
+            let next = definition.next(&mut progress, setting(&task));
             assert!(matches!(next, Next::Merge(step) if step.name == "m"), "{next:?}");
         }
+    }
+
+    #[test]
+    fn a_loop_that_ran_out_goes_round_anew_when_it_is_tried_again() {
+        for (rule, ends) in [("fail", "Failed("), ("block", "Blocked(")] {
+            let text = LOOP.replace("max_iterations: 3", &format!("max_iterations: 2\n    on_max_iterations: {rule}"));
+            let (_, end, mut progress) = run(&text, |name, _| name != "test");
+            assert!(end.starts_with(ends), "{end}");
+            let definition = Definition::parse("x", &text).expect("a sound file");
+            let task = Task::new(TaskId::from_uuid(Uuid::from_u128(1)), "t", Timestamp::default()).expect("a title");
+            let next = definition.next(&mut progress, setting(&task));
+            assert!(matches!(next, Next::Run(step) if step.name == "test"), "{next:?}");
+            assert_eq!(progress.iterations["again"], 1);
+        }
+    }
+
+    const NESTED: &str = "
+timeout: 100
+steps:
+  - name: outer
+    type: loop
+    max_iterations: 2
+    timeout: 50
+    steps:
+      - name: inner
+        type: loop
+        max_iterations: 2
+        timeout: 20
+        on_fail: RULE
+        steps:
+          - { name: a, type: script, command: x, timeout: 5 }
+      - { name: b, type: script, command: x }
+";
+
+    #[test]
+    fn a_loop_says_what_becomes_of_a_step_in_it_that_fails() {
+        let (ran, end, progress) = run(&NESTED.replace("RULE", "continue"), |name, _| name != "a");
+        assert_eq!((ran.concat().as_str(), end.as_str()), ("abab", "Done"));
+        assert_eq!(progress.results["inner"].error.as_deref(), Some("a: exit 1"));
+        let (ran, end, progress) = run(&NESTED.replace("RULE", "block"), |name, _| name != "a");
+        assert_eq!((ran.concat().as_str(), end.as_str()), ("a", "Blocked(\"a: exit 1\")"));
+        assert_eq!(progress.at, [0, 0, 0], "a retry repeats the step that failed");
+        let (_, end, _) = run(&NESTED.replace("RULE", "fail"), |name, _| name != "a");
+        assert_eq!(end, "Failed(\"a: exit 1\")");
+    }
+
+    #[test]
+    fn the_time_that_is_up_first_counts() {
+        let definition = Definition::parse("x", &NESTED.replace("RULE", "continue")).expect("a sound file");
+        let task = Task::new(TaskId::from_uuid(Uuid::from_u128(1)), "t", Timestamp::default()).expect("a title");
+        let mut progress = Progress::new(Timestamp::default());
+        definition.next(&mut progress, setting(&task));
+        let at = |seconds: i64| Timestamp::from_millis(seconds * 1_000);
+        let until = |progress: &Progress, began| definition.deadline(progress, at(began)).expect("a time");
+        assert_eq!(until(&progress, 1), (at(6), Duration::from_secs(5), Overdue::Step));
+        assert_eq!(until(&progress, 17), (at(21), Duration::from_secs(20), Overdue::Loop(2)));
+        progress.entered.insert("inner".to_owned(), at(40));
+        assert_eq!(until(&progress, 49), (at(51), Duration::from_secs(50), Overdue::Loop(1)));
+        progress.entered.insert("outer".to_owned(), at(90));
+        assert_eq!(until(&progress, 99), (at(60), Duration::from_secs(20), Overdue::Loop(2)));
+        progress.entered.insert("inner".to_owned(), at(90));
+        assert_eq!(until(&progress, 99), (at(100), Duration::from_secs(100), Overdue::Whole));
+        // The inner one's rule says to go on behind it.
+        let end = definition.loop_timed_out(&mut progress, 2, "timed out", StepResult::default());
+        assert_eq!(end, StepEnd::GoOn);
+        assert_eq!(progress.results["inner"].error.as_deref(), Some("timed out"));
+        let next = definition.next(&mut progress, setting(&task));
+        assert!(matches!(next, Next::Run(step) if step.name == "b"), "{next:?}");
+        let end = definition.loop_timed_out(&mut progress, 1, "timed out", StepResult::default());
+        assert_eq!(end, StepEnd::Failed("outer: timed out".to_owned()));
+        assert_eq!(progress.at, [0]);
     }
 
     #[test]

@@ -192,7 +192,7 @@ impl Check {
     /// A key that means nothing for this kind of step was meant for something: it is not passed over.
     fn unfitting(&mut self, raw: &RawStep) {
         let kind = raw.kind.value.as_str();
-        let given: [(&str, Option<u64>, &[&str]); 11] = [
+        let given: [(&str, Option<u64>, &[&str]); 12] = [
             ("harness", raw.harness.as_ref().map(line), &["agent"]),
             ("channel", raw.channel.as_ref().map(line), &["agent"]),
             ("prompt", raw.prompt.as_ref().map(line), &["agent"]),
@@ -204,6 +204,7 @@ impl Check {
             ("require_review", raw.require_review.as_ref().map(line), &["merge"]),
             ("checks", raw.checks.as_ref().map(line), &["merge"]),
             ("on_success", raw.on_success.as_ref().map(line), &["agent", "script"]),
+            ("on_fail", raw.on_fail.as_ref().map(line), &["agent", "script", "loop"]),
         ];
         for (key, at, kinds) in given {
             if let Some(at) = at
@@ -354,6 +355,7 @@ steps:
         type: merge
   - name: land
     type: merge
+    on_fail: continue
   - name: later
     type: script
     command: echo
@@ -368,7 +370,7 @@ steps:
                 "line 2: name: \"other\", but the file is called \"x\"",
                 "line 3: timeout: not a time such as 90s, 30m, 1h30m",
                 "line 5: 1st: task has no \"titel\"; it has: id, title, body, type, priority, tags, parent_id, branch",
-                "line 5: 1st: there is no \"nothing\"; there are: task, steps, previous, loop, loops, worktree, branch, base_branch, base_commit, workflow",
+                "line 5: 1st: there is no \"nothing\"; there are: task, steps, previous, loop, loops, worktree, branch, base_branch, base_commit, workflow, review",
                 "line 5: name: \"1st\" is not made of letters, digits, - and _, with a letter first",
                 "line 8: build: the step \"later\" has not run by then",
                 "line 10: prompt: means nothing in a step of type script",
@@ -378,9 +380,10 @@ steps:
                 "line 19: command: unexpected end of input, expected end of variable block",
                 "line 20: a merge cannot stand in a loop",
                 "line 22: land: a merge closes the task; it can only be the last step",
-                "line 27: when: unexpected `(`, expected identifier or integer",
-                "line 28: on_success: exit_loop stands in no loop",
-                "line 30: type: \"dance\" is none of agent, script, loop, merge",
+                "line 24: on_fail: means nothing in a step of type merge",
+                "line 28: when: unexpected `(`, expected identifier or integer",
+                "line 29: on_success: exit_loop stands in no loop",
+                "line 31: type: \"dance\" is none of agent, script, loop, merge",
             ]
         );
     }

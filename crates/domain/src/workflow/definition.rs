@@ -19,6 +19,10 @@ steps:
       {{ task.title }}
 
       {{ task.body }}
+      {%- if review %}
+
+      What is there already was sent back: {{ review }}
+      {%- endif %}
   - name: merge
     type: merge
 ",
@@ -198,7 +202,7 @@ mod tests {
         assert_eq!(kinds, [("work", "agent"), ("merge", "merge")]);
         let merge = StepKind::Merge { needs_review: true, checks: vec![] };
         assert_eq!(built_in.steps[1].kind, merge);
-        assert_eq!(built_in.step(&[1]).map(|step| step.line), Some(9));
+        assert_eq!(built_in.step(&[1]).map(|step| step.line), Some(13));
         assert_eq!(built_in.step(&[1, 0]), None);
         assert_eq!(built_in.step(&[]), None);
     }

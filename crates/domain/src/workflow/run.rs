@@ -1,6 +1,7 @@
 //! A run of a workflow as it is kept: after every step the store has all that is needed to go on.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -36,6 +37,9 @@ pub struct Progress {
     /// The iteration that each loop is in, or was in last, from 1.
     #[serde(default)]
     pub iterations: BTreeMap<String, u32>,
+    /// When each loop was entered last.
+    #[serde(default)]
+    pub entered: BTreeMap<String, Timestamp>,
     /// What came of each step when it ran last.
     #[serde(default)]
     pub results: BTreeMap<String, StepResult>,
@@ -47,6 +51,12 @@ pub struct Progress {
     /// Who said that it may be merged, and when: the place in the queue.
     #[serde(default)]
     pub approval: Option<Approval>,
+    /// Why a human sent it back: for whoever tries again.
+    #[serde(default)]
+    pub rejected: Option<String>,
+    /// What was left of the time for the whole when it began to wait for people.
+    #[serde(default)]
+    pub left: Option<Duration>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -93,10 +103,13 @@ impl Progress {
         Self {
             at: vec![0],
             iterations: BTreeMap::new(),
+            entered: BTreeMap::new(),
             results: BTreeMap::new(),
             previous: None,
             since: now,
             approval: None,
+            rejected: None,
+            left: None,
         }
     }
 }
@@ -132,6 +145,7 @@ impl Workflow {
         self.ended_at = is_over.then_some(now);
         if fact == WorkflowFact::Retried {
             self.progress.since = now;
+            self.progress.entered.values_mut().for_each(|entered| *entered = now);
             self.progress.approval = None;
         }
         Ok(())

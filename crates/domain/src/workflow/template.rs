@@ -9,8 +9,19 @@ use serde::Deserialize as _;
 use super::run::Progress;
 use crate::task::Task;
 
-const ROOTS: [&str; 10] =
-    ["task", "steps", "previous", "loop", "loops", "worktree", "branch", "base_branch", "base_commit", "workflow"];
+const ROOTS: [&str; 11] = [
+    "task",
+    "steps",
+    "previous",
+    "loop",
+    "loops",
+    "worktree",
+    "branch",
+    "base_branch",
+    "base_commit",
+    "workflow",
+    "review",
+];
 const TASK: [&str; 8] = ["id", "title", "body", "type", "priority", "tags", "parent_id", "branch"];
 const RESULT: [&str; 7] = ["success", "failed", "skipped", "exit_code", "output", "outputs", "error"];
 const LOOP: [&str; 2] = ["iteration", "max"];
@@ -98,6 +109,7 @@ impl Scope<'_> {
             "base_branch": task.base_branch,
             "base_commit": task.base_commit,
             "workflow": self.workflow,
+            "review": self.progress.rejected,
         });
         Value::deserialize(values).expect("JSON is made of what a template knows")
     }

@@ -1,6 +1,6 @@
 //! Rows of `tasks`, what they depend on, and their history.
 
-use coven_domain::task::{Claim, FieldChange, Priority, Task, TaskState};
+use coven_domain::task::{CANCELLED, Claim, FieldChange, Priority, Task, TaskState};
 use coven_domain::{TaskId, Timestamp};
 use rusqlite::types::Value;
 use rusqlite::{Connection, Row, params, params_from_iter};
@@ -155,14 +155,12 @@ pub(super) fn dependencies(connection: &Connection, id: TaskId) -> Result<Vec<(T
     Ok(found)
 }
 
-/// The first in the order that they are given out, whose runs nobody cancelled.
+/// The first in the order that they are given out, without those whose run somebody cancelled.
 pub(super) fn ready(connection: &Connection, limit: usize) -> Result<Vec<Task>, StoreError> {
     let mut statement = connection.prepare_cached(&format!(
-        "SELECT {COLUMNS} FROM tasks WHERE {READY} AND NOT EXISTS (
-            SELECT 1 FROM workflows WHERE workflows.task_id = tasks.id AND workflows.state = 'cancelled')
-         ORDER BY priority, created_at, rowid LIMIT ?1"
+        "SELECT {COLUMNS} FROM tasks WHERE {READY} AND reason IS NOT ?1 ORDER BY priority, created_at, rowid LIMIT ?2"
     ))?;
-    let mut rows = statement.query([count(limit)])?;
+    let mut rows = statement.query(params![CANCELLED, count(limit)])?;
     let mut tasks = Vec::new();
     while let Some(row) = rows.next()? {
         tasks.push(from_row(row)?);

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use coven_domain::agent::Agent;
 use coven_domain::task::{Claim, FieldChange, Task, TaskFact};
-use coven_domain::workflow::{Definition, Next, StepKind, Workflow, WorkflowFact};
+use coven_domain::workflow::{Definition, Next, Setting, StepKind, Workflow, WorkflowFact};
 use coven_domain::{AgentId, TaskId, Timestamp, WorkflowId};
 use coven_host::clock;
 use coven_store::{Change, Tx};
@@ -44,13 +44,15 @@ pub struct Claimed {
 /// Task, agent and run in one transaction, which the caller commits.
 pub async fn claim(tx: &mut Box<dyn Tx>, id: TaskId, plan: &Plan, now: Timestamp) -> Result<Claimed, EngineError> {
     let task = live_task(tx, id).await?;
-    let workflow = Workflow::new(
+    let mut workflow = Workflow::new(
         WorkflowId::from_uuid(Uuid::new_v4()),
         id,
         &plan.definition.name,
         &plan.text,
         now.not_before(task.created_at),
     );
+    // The worktree is the one that was sent back.
+    workflow.progress.rejected = tx.latest_workflow(id).await?.and_then(|before| before.progress.rejected);
     begin(tx, task, workflow, "started", Vec::new(), plan, now).await
 }
 
@@ -91,7 +93,8 @@ async fn begin(
     if active >= plan.limit {
         return Err(EngineError::TooManyTasks { active, limit: plan.limit });
     }
-    let first = match plan.definition.next(&mut workflow.progress.clone(), &task, &plan.worktree, &plan.branch) {
+    let setting = Setting { task: &task, worktree: &plan.worktree, branch: &plan.branch, now };
+    let first = match plan.definition.next(&mut workflow.progress.clone(), setting) {
         Next::Run(step) => Some(step.name.clone()),
         Next::Merge(_) | Next::Done | Next::Blocked(_) | Next::Failed(_) => None,
     };

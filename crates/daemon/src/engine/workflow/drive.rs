@@ -1,12 +1,12 @@
 //! Whoever drives a run: begins its steps, waits for their ends, keeps its claim alive, and stops it when somebody says so.
 
-use std::sync::{Arc, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use coven_domain::agent::{Agent, AgentFact, AgentState};
 use coven_domain::session::{Channel, Session};
-use coven_domain::task::TaskState;
-use coven_domain::workflow::{Definition, Next, Step, StepResult, WorkflowState};
+use coven_domain::task::{Task, TaskState};
+use coven_domain::workflow::{Next, Overdue, Progress, Setting, StepEnd, StepOver, StepResult, WorkflowState};
 use coven_domain::{SessionId, TaskId, Timestamp, WorkflowId};
 use coven_host::clock;
 use coven_store::Change;
@@ -14,7 +14,7 @@ use tokio::sync::watch;
 
 use super::ending::{After, SYSTEM};
 use super::launch::NotLaunched;
-use super::{Stop, with_git};
+use super::{Stop, TakenUp, with_git};
 use crate::engine::Engine;
 use crate::error::EngineError;
 
@@ -25,65 +25,64 @@ const CANNOT_GO_ON: &str = "a workflow cannot go on; it is tried again";
 enum Waited {
     Ended(Box<Session>),
     Stop(Stop),
-    /// The step's time is up, or the whole run's.
+    /// The step's time is up, or that of something around it.
     TimedOut {
-        is_whole: bool,
+        overdue: Overdue,
         limit: Duration,
     },
     DaemonStops,
 }
 
+/// What is to do after a step.
+enum Driven {
+    GoOn,
+    Over,
+    /// The merge was agreed to beforehand.
+    Merge(TaskId),
+}
+
 impl Engine {
     /// Sees to it that a run goes on; one that is driven already is left alone.
     pub(crate) fn drive(self: &Arc<Self>, id: WorkflowId) {
-        let stop = {
-            let mut drives = self.runs.drives.lock().unwrap_or_else(PoisonError::into_inner);
-            if drives.contains_key(&id) {
-                return;
-            }
-            let sender = watch::Sender::new(None);
-            let stop = sender.subscribe();
-            drives.insert(id, sender);
-            stop
-        };
+        let Some(taken) = self.runs.take_up(id) else { return };
         let engine = self.clone();
         // Ends with the run, or with the daemon: the next one takes it up.
         self.background.spawn(async move {
-            engine.drive_to_end(id, stop).await;
+            engine.drive_to_end(id, taken).await;
         });
     }
 
-    pub(crate) fn is_driven(&self, id: WorkflowId) -> bool {
-        self.runs.drives.lock().unwrap_or_else(PoisonError::into_inner).contains_key(&id)
-    }
-
-    async fn drive_to_end(self: &Arc<Self>, id: WorkflowId, mut stop: watch::Receiver<Option<Stop>>) {
+    async fn drive_to_end(self: &Arc<Self>, id: WorkflowId, mut taken: TakenUp) {
         loop {
-            match self.drive_on(id, &mut stop).await {
-                Ok(true) => self.forget_problem(CANNOT_GO_ON),
-                Ok(false) => break,
+            match self.drive_on(id, &mut taken.word).await {
+                Ok(Driven::GoOn) => self.forget_problem(CANNOT_GO_ON),
+                Ok(Driven::Over) => return,
+                Ok(Driven::Merge(task)) => {
+                    // Whoever merges it takes it up anew.
+                    drop(taken);
+                    return self.merge_later(task);
+                }
                 Err(error) => {
                     tracing::error!(workflow = %id, %error, "a run cannot go on; it is tried again");
                     self.report_problem(CANNOT_GO_ON);
                     tokio::select! {
                         () = tokio::time::sleep(TRY_AGAIN) => {}
-                        () = self.stopped() => break,
+                        () = self.stopped() => return,
                     }
                 }
             }
         }
-        self.runs.drives.lock().unwrap_or_else(PoisonError::into_inner).remove(&id);
     }
 
-    /// One step further; false once there is nothing more to do here.
+    /// One step further.
     async fn drive_on(
         self: &Arc<Self>,
         id: WorkflowId,
         stop: &mut watch::Receiver<Option<Stop>>,
-    ) -> Result<bool, EngineError> {
-        let Some(workflow) = self.store.workflow(id).await? else { return Ok(false) };
+    ) -> Result<Driven, EngineError> {
+        let Some(workflow) = self.store.workflow(id).await? else { return Ok(Driven::Over) };
         if workflow.state != WorkflowState::Running || self.is_stopping() {
-            return Ok(false);
+            return Ok(Driven::Over);
         }
         let task = self.known_task(workflow.task).await?;
         let agent = match workflow.agent {
@@ -100,19 +99,21 @@ impl Engine {
             Ok(definition) => definition,
             Err(problem) => {
                 self.fail_run(id, Some(agent.id), AgentFact::Failed, problem).await?;
-                return Ok(false);
+                return Ok(Driven::Over);
             }
         };
         let asked = stop.borrow_and_update().clone();
         if let Some(asked) = asked {
             self.end_process(&agent).await?;
             self.write_stop(id, &asked).await?;
-            return Ok(false);
+            return Ok(Driven::Over);
         }
         // What is skipped or entered on the way is worked out again whenever it is needed, and comes out the same.
         let mut here = workflow.clone();
         let (folder, branch) = (self.worktree_dir(task.id), super::branch_of(task.id));
-        let next = definition.next(&mut here.progress, &task, &folder.to_string_lossy(), &branch);
+        let folder = folder.to_string_lossy();
+        let setting = Setting { task: &task, worktree: &folder, branch: &branch, now: clock::now() };
+        let next = definition.next(&mut here.progress, setting);
         let Next::Run(step) = next else {
             // Nothing to run from the first: what was claimed for it never runs.
             let after = self.skip_agent(id, agent.id).await?;
@@ -120,38 +121,43 @@ impl Engine {
         };
         if agent.session.is_none() {
             return match self.launch_step(&here, &definition, step, &task, &agent).await {
-                Ok(()) => Ok(true),
+                Ok(()) => Ok(Driven::GoOn),
                 Err(NotLaunched::Daemon(error)) => Err(error),
                 Err(NotLaunched::Step(why)) => {
-                    let result = StepResult { error: Some(why), ..StepResult::default() };
+                    let over = StepOver::Ended(StepResult { error: Some(why), ..StepResult::default() });
                     self.keep_place(id, &here.progress).await?;
-                    let after = self.end_step(id, agent.id, AgentFact::Failed, result).await?;
+                    let after = self.end_step(id, agent.id, AgentFact::Failed, over).await?;
                     Ok(self.follow_up(after, task.id))
                 }
             };
         }
         self.keep_place(id, &here.progress).await?;
-        let waited = self.wait_for_step(&workflow.progress.since, &definition, step, &agent, task.id, stop).await?;
-        let after = match waited {
-            Waited::DaemonStops => return Ok(false),
+        let until = definition.deadline(&here.progress, agent.created_at);
+        let (fact, over) = match self.wait_for_step(until, &agent, task.id, stop).await? {
+            Waited::DaemonStops => return Ok(Driven::Over),
             Waited::Stop(asked) => {
                 self.end_process(&agent).await?;
                 self.write_stop(id, &asked).await?;
-                return Ok(false);
+                return Ok(Driven::Over);
             }
-            Waited::TimedOut { is_whole, limit } => {
+            Waited::TimedOut { overdue, limit } => {
                 self.end_process(&agent).await?;
                 let why = format!("timed out after {}", spelled(limit));
-                if is_whole {
-                    self.fail_run(id, Some(agent.id), AgentFact::Killed, format!("the workflow {why}")).await?
-                } else {
-                    let mut result = match agent.session {
-                        Some(session) => self.step_result(step, &task, &agent, &self.session(session).await?).await,
-                        None => StepResult::default(),
-                    };
-                    (result.success, result.error) = (false, Some(why));
-                    self.end_step(id, agent.id, AgentFact::Killed, result).await?
-                }
+                let mut result = match agent.session {
+                    Some(session) => self.step_result(step, &task, &agent, &self.session(session).await?).await,
+                    None => StepResult::default(),
+                };
+                (result.success, result.error) = (false, Some(why.clone()));
+                let over = match overdue {
+                    Overdue::Step => StepOver::Ended(result),
+                    Overdue::Loop(depth) => StepOver::LoopTimedOut { depth, why, result },
+                    Overdue::Whole => {
+                        let why = format!("the workflow {why}");
+                        let after = self.fail_run(id, Some(agent.id), AgentFact::Killed, why).await?;
+                        return Ok(self.follow_up(after, task.id));
+                    }
+                };
+                (AgentFact::Killed, over)
             }
             Waited::Ended(session) => {
                 if agent.state == AgentState::Starting {
@@ -163,41 +169,33 @@ impl Engine {
                     (false, coven_domain::session::SessionState::Killed) => AgentFact::Killed,
                     (false, _) => AgentFact::Failed,
                 };
-                let leads_to_merge = {
-                    let mut progress = here.progress.clone();
-                    let end = definition.ended(&mut progress, result.clone());
-                    end == coven_domain::workflow::StepEnd::GoOn
-                        && matches!(
-                            definition.next(&mut progress, &task, &folder.to_string_lossy(), &branch),
-                            Next::Merge(_)
-                        )
-                };
-                if leads_to_merge && let Err(why) = self.gather_work(task.id).await? {
-                    self.fail_run(id, Some(agent.id), fact, why).await?
-                } else {
-                    self.end_step(id, agent.id, fact, result).await?
-                }
+                (fact, StepOver::Ended(result))
             }
+        };
+        let mut ahead = here.progress.clone();
+        let leads_to_merge = definition.over(&mut ahead, over.clone()) == StepEnd::GoOn
+            && matches!(definition.next(&mut ahead, setting), Next::Merge(_));
+        let after = if leads_to_merge && let Err(why) = self.gather_work(&task).await? {
+            self.fail_run(id, Some(agent.id), fact, why).await?
+        } else {
+            self.end_step(id, agent.id, fact, over).await?
         };
         Ok(self.follow_up(after, task.id))
     }
 
-    fn follow_up(self: &Arc<Self>, after: After, task: TaskId) -> bool {
+    fn follow_up(self: &Arc<Self>, after: After, task: TaskId) -> Driven {
         match after {
-            After::GoOn => true,
+            After::GoOn => Driven::GoOn,
             After::Over => {
                 self.tidy_worktree_later(task);
-                false
+                Driven::Over
             }
-            After::Merge => {
-                self.merge_later(task);
-                false
-            }
+            After::Merge => Driven::Merge(task),
         }
     }
 
     /// Loops that were entered and steps that were skipped stay so.
-    async fn keep_place(&self, id: WorkflowId, progress: &coven_domain::workflow::Progress) -> Result<(), EngineError> {
+    async fn keep_place(&self, id: WorkflowId, progress: &Progress) -> Result<(), EngineError> {
         let mut tx = self.store.begin().await?;
         let Some(mut workflow) = tx.workflow(id).await? else { return Ok(()) };
         if workflow.state != WorkflowState::Running || workflow.progress == *progress {
@@ -206,18 +204,17 @@ impl Engine {
         workflow.progress = progress.clone();
         let now = clock::now();
         workflow.updated_at = now.not_before(workflow.updated_at);
-        tx.record(Change::WorkflowWritten { workflow, event: "step.started" }, now).await?;
+        tx.record(Change::WorkflowWritten { workflow, event: "advanced" }, now).await?;
         Ok(self.commit(tx).await?)
     }
 
     /// What the step left uncommitted belongs to what is reviewed.
-    async fn gather_work(&self, task: TaskId) -> Result<Result<(), String>, EngineError> {
-        let task = self.known_task(task).await?;
-        let worktree = self.worktree_of(&task).await?;
+    pub(super) async fn gather_work(&self, task: &Task) -> Result<Result<(), String>, EngineError> {
+        let worktree = self.worktree_of(task).await?;
         if !worktree.exists() {
             return Ok(Err("its worktree is gone".to_owned()));
         }
-        let message = super::merge::message(&task);
+        let message = super::merge::message(task);
         match with_git(move || worktree.gather(&message)).await {
             Ok(()) => Ok(Ok(())),
             Err(EngineError::Git(error)) => Ok(Err(error.to_string())),
@@ -227,28 +224,20 @@ impl Engine {
 
     async fn wait_for_step(
         self: &Arc<Self>,
-        since: &Timestamp,
-        definition: &Definition,
-        step: &Step,
+        until: Option<(Timestamp, Duration, Overdue)>,
         agent: &Agent,
         task: TaskId,
         stop: &mut watch::Receiver<Option<Stop>>,
     ) -> Result<Waited, EngineError> {
         let Some(session) = agent.session else { return Err(EngineError::AgentNotFound(agent.id.to_string())) };
-        let deadline = |from: Timestamp, limit: Option<Duration>| {
-            limit.map(|limit| (tokio::time::Instant::now() + limit.saturating_sub(clock::now().since(from)), limit))
-        };
-        let (step_until, whole_until) =
-            (deadline(agent.created_at, step.timeout), deadline(*since, definition.timeout));
         let renew_every = (self.config.store.lease() / 3).max(Duration::from_millis(50));
         let ended = self.step_over(session);
         tokio::pin!(ended);
         loop {
             tokio::select! {
                 session = &mut ended => return Ok(Waited::Ended(Box::new(session?))),
-                asked = word(stop) => return Ok(Waited::Stop(asked)),
-                limit = passed(step_until) => return Ok(Waited::TimedOut { is_whole: false, limit }),
-                limit = passed(whole_until) => return Ok(Waited::TimedOut { is_whole: true, limit }),
+                asked = super::word(stop) => return Ok(Waited::Stop(asked)),
+                (limit, overdue) = passed(until) => return Ok(Waited::TimedOut { overdue, limit }),
                 () = tokio::time::sleep(renew_every) => self.renew_claim(task).await?,
                 () = self.stopped() => return Ok(Waited::DaemonStops),
             }
@@ -325,20 +314,12 @@ impl Engine {
     }
 }
 
-/// Waits for a word to stop.
-async fn word(stop: &mut watch::Receiver<Option<Stop>>) -> Stop {
-    match stop.wait_for(Option::is_some).await.ok().and_then(|word| word.clone()) {
-        Some(asked) => asked,
-        None => std::future::pending().await,
-    }
-}
-
 /// Waits for a moment; for ever if there is none.
-async fn passed(until: Option<(tokio::time::Instant, Duration)>) -> Duration {
+async fn passed(until: Option<(Timestamp, Duration, Overdue)>) -> (Duration, Overdue) {
     match until {
-        Some((until, limit)) => {
-            tokio::time::sleep_until(until).await;
-            limit
+        Some((until, limit, overdue)) => {
+            tokio::time::sleep(until.since(clock::now())).await;
+            (limit, overdue)
         }
         None => std::future::pending().await,
     }

@@ -1,13 +1,11 @@
 //! How runs end: a step's end and what follows from it, a word to stop, a verdict after a restart. Task, agent and run change
 //! together or not at all.
 
-use std::sync::PoisonError;
-
 use coven_domain::agent::{Agent, AgentFact, AgentState};
 use coven_domain::lifecycle::Lifecycle as _;
-use coven_domain::task::{Task, TaskFact, TaskState};
+use coven_domain::task::{CANCELLED, Task, TaskFact, TaskState};
 use coven_domain::workflow::{
-    Approval, Definition, Next, StepEnd, StepKind, StepResult, Workflow, WorkflowFact, WorkflowState,
+    Approval, Definition, Next, Setting, StepEnd, StepKind, StepOver, Workflow, WorkflowFact, WorkflowState,
 };
 use coven_domain::{AgentId, Timestamp, WorkflowId};
 use coven_host::clock;
@@ -62,7 +60,7 @@ impl Engine {
         id: WorkflowId,
         agent: AgentId,
         fact: AgentFact,
-        result: StepResult,
+        over: StepOver,
     ) -> Result<After, EngineError> {
         let now = clock::now();
         let mut tx = self.store.begin().await?;
@@ -71,10 +69,10 @@ impl Engine {
         if let Some(agent) = &mut rows.agent {
             // One that never ran has only one way to end.
             let fact = if agent.state == AgentState::Starting { AgentFact::Failed } else { fact };
-            agent.apply(fact, result.error.clone(), now)?;
+            agent.apply(fact, over.error().map(str::to_owned), now)?;
         }
         let event = agent_event(rows.agent.as_ref());
-        let end = definition.ended(&mut rows.workflow.progress, result);
+        let end = definition.over(&mut rows.workflow.progress, over);
         self.go_on(tx, rows, &definition, end, event, now).await
     }
 
@@ -133,7 +131,10 @@ impl Engine {
         let worktree = self.worktree_dir(rows.task.id).to_string_lossy().into_owned();
         let branch = branch_of(rows.task.id);
         let next = match end {
-            StepEnd::GoOn => definition.next(&mut rows.workflow.progress, &rows.task, &worktree, &branch),
+            StepEnd::GoOn => {
+                let setting = Setting { task: &rows.task, worktree: &worktree, branch: &branch, now };
+                definition.next(&mut rows.workflow.progress, setting)
+            }
             StepEnd::Blocked(why) => Next::Blocked(why),
             StepEnd::Failed(why) => Next::Failed(why),
         };
@@ -190,6 +191,9 @@ impl Engine {
     ) -> Result<After, EngineError> {
         write_agent(&mut tx, &rows, agent_event, now).await?;
         rows.workflow.apply(WorkflowFact::MergeAwaited, None, now)?;
+        let whole = rows.workflow.parsed().map_err(EngineError::Invalid)?.timeout;
+        let since = rows.workflow.progress.since;
+        rows.workflow.progress.left = whole.map(|limit| limit.saturating_sub(now.since(since)));
         let why = if needs_review { "its work is there to be reviewed" } else { "its work is about to be merged" };
         let changes = rows.task.apply(TaskFact::WorkDone, Some(why), now)?;
         rows.workflow.progress.approval = (!needs_review).then(|| Approval { by: "workflow".to_owned(), at: now });
@@ -256,9 +260,7 @@ impl Engine {
                     .await?;
             }
             Settled::ToReview => {
-                // Approving it later asks for the merge's checks, wherever the run stood.
-                let definition = rows.workflow.parsed().map_err(EngineError::Invalid)?;
-                rows.workflow.progress.at = vec![definition.steps.len().saturating_sub(1)];
+                // It stands where it stood: sent back and tried again, the step that died is repeated.
                 self.write_merge_awaited(tx, rows, true, "failed", now).await?;
             }
         }
@@ -274,18 +276,7 @@ impl Engine {
 
     /// Ends a run because somebody says so: its process first, so that nobody begins the task while it still works.
     pub async fn stop_run(&self, id: WorkflowId, stop: Stop) -> Result<(), EngineError> {
-        let driver = {
-            let drives = self.runs.drives.lock().unwrap_or_else(PoisonError::into_inner);
-            drives.get(&id).cloned()
-        };
-        if let Some(driver) = driver {
-            driver.send_if_modified(|word| {
-                let is_first = word.is_none();
-                if is_first {
-                    *word = Some(stop.clone());
-                }
-                is_first
-            });
+        if let Some(driver) = self.runs.tell_to_stop(id, &stop) {
             // Whoever drives it lets go of the other end when it is over.
             tokio::select! {
                 () = driver.closed() => {}
@@ -309,11 +300,14 @@ impl Engine {
         };
         let why = match &stop.kind {
             StopKind::Block(reason) | StopKind::Close(reason) => reason.clone(),
-            StopKind::Cancel => Some("its workflow was cancelled".to_owned()),
+            StopKind::Cancel => Some(CANCELLED.to_owned()),
             StopKind::Release => None,
         };
         if workflow.state == WorkflowState::PendingMerge && workflow.progress.approval.is_some() {
-            return Err(EngineError::BeingMerged(task.id));
+            if self.runs.is_taken(id) {
+                return Err(EngineError::BeingMerged(task.id));
+            }
+            workflow.progress.approval = None;
         }
         // Only who names the run is told that it cannot be cancelled any more.
         if stop.kind == StopKind::Cancel || workflow.state.after(fact).is_ok() {

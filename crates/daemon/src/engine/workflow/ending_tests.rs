@@ -5,7 +5,7 @@ use std::sync::Arc;
 use coven_domain::agent::AgentFact;
 use coven_domain::config::Config;
 use coven_domain::task::Task;
-use coven_domain::workflow::StepResult;
+use coven_domain::workflow::{StepOver, StepResult};
 use coven_domain::{TaskId, Timestamp};
 use coven_host::conversations::Conversations;
 use coven_host::questions::QuestionFolder;
@@ -108,8 +108,8 @@ fn states(snapshot: &StateSnapshot) -> [&str; 3] {
     [&snapshot.tasks, &snapshot.agents, &snapshot.workflows].map(|rows| rows[0]["status"].as_str().unwrap_or_default())
 }
 
-fn success() -> StepResult {
-    StepResult { success: true, exit_code: Some(0), ..StepResult::default() }
+fn success() -> StepOver {
+    StepOver::Ended(StepResult { success: true, exit_code: Some(0), ..StepResult::default() })
 }
 
 #[tokio::test]
@@ -122,7 +122,7 @@ async fn store_16_a_workflow_completes_and_its_task_closes_together_or_not_at_al
     let snapshot = bench.snapshot().await;
     assert_eq!(states(&snapshot), ["closed", "completed", "completed"]);
     // Told twice, it happens once.
-    let again = bench.engine.end_step(workflow, agent, AgentFact::Failed, StepResult::default()).await;
+    let again = bench.engine.end_step(workflow, agent, AgentFact::Failed, StepOver::Ended(StepResult::default())).await;
     assert_eq!(again.expect("nothing to do"), After::Over);
     assert_eq!(bench.snapshot().await, snapshot);
 }
@@ -139,7 +139,10 @@ async fn a_merge_is_awaited_by_all_three_or_by_none() {
 async fn a_failed_step_blocks_its_task_with_the_reason_or_changes_nothing() {
     let bench = bench(ONE_SCRIPT).await;
     let (workflow, agent) = (bench.claimed.workflow.id, bench.claimed.agent.id);
-    let failure = || StepResult { error: Some("exit code 2".to_owned()), exit_code: Some(2), ..StepResult::default() };
+    let failure = || {
+        let error = Some("exit code 2".to_owned());
+        StepOver::Ended(StepResult { error, exit_code: Some(2), ..StepResult::default() })
+    };
     bench.under_fire(async || bench.engine.end_step(workflow, agent, AgentFact::Failed, failure()).await).await;
     let snapshot = bench.snapshot().await;
     assert_eq!(states(&snapshot), ["blocked", "failed", "failed"]);

@@ -1,20 +1,24 @@
 //! Review and merge: what a task changed, and putting it onto its base without touching anybody's checkout.
 
+use std::path::Path;
 use std::sync::Arc;
 
 use coven_domain::agent::{Agent, AgentFact, AgentState};
 use coven_domain::lifecycle::Lifecycle as _;
 use coven_domain::task::{Task, TaskFact, TaskState};
-use coven_domain::workflow::{Approval, StepKind, Workflow, WorkflowFact};
-use coven_domain::{AgentId, TaskId};
+use coven_domain::workflow::{Approval, StepKind, Workflow, WorkflowFact, WorkflowState};
+use coven_domain::{AgentId, TaskId, WorkflowId};
 use coven_host::git::{FileChange, Landing, MergeTry, Merged, Repository, Rescued, Worktree};
 use coven_host::{WorkDir, clock};
-use coven_store::Change;
+use coven_store::{AgentQuery, Change, WorkflowQuery};
+use tokio::sync::watch;
+use tokio::time::Instant;
 use uuid::Uuid;
 
 use super::launch::{PROMPT_FILE, failure, script};
-use super::{branch_of, with_git};
+use super::{Stop, branch_of, with_git, word};
 use crate::engine::Engine;
+use crate::engine::arrival::{Arrival, Asker};
 use crate::engine::launch::StepLaunch;
 use crate::engine::task::{checked_by, live_task};
 use crate::error::EngineError;
@@ -44,6 +48,7 @@ pub enum NotMerged {
     Check { command: String, why: String, session: Option<String> },
     Checkout { folder: String, why: String },
     BaseMoves,
+    Stopped { by: String },
 }
 
 impl std::fmt::Display for NotMerged {
@@ -62,7 +67,26 @@ impl std::fmt::Display for NotMerged {
                 )
             }
             Self::BaseMoves => write!(f, "its base kept going on; approve again"),
+            Self::Stopped { by } => write!(f, "it was stopped by {by}"),
         }
+    }
+}
+
+/// A command that must succeed before a merge.
+struct Check<'a> {
+    task: &'a Task,
+    workflow: &'a Workflow,
+    step: &'a str,
+    command: String,
+    folder: &'a Path,
+    until: Option<Instant>,
+}
+
+/// Waits for a moment; for ever if there is none.
+async fn passed(until: Option<Instant>) {
+    match until {
+        Some(until) => tokio::time::sleep_until(until).await,
+        None => std::future::pending().await,
     }
 }
 
@@ -137,9 +161,11 @@ impl Engine {
         let mut task = live_task(&mut tx, id).await?;
         let changes = task.apply(TaskFact::Rejected, Some(&reason), now)?;
         if let Some(mut workflow) = tx.latest_workflow(id).await? {
-            if workflow.progress.approval.is_some() {
+            if workflow.progress.approval.is_some() && self.runs.is_taken(workflow.id) {
                 return Err(EngineError::BeingMerged(id));
             }
+            workflow.progress.approval = None;
+            workflow.progress.rejected = Some(reason.clone());
             workflow.apply(WorkflowFact::Blocked, Some(reason), now)?;
             tx.record(Change::WorkflowWritten { workflow, event: "rejected" }, now).await?;
         }
@@ -150,29 +176,24 @@ impl Engine {
 
     /// Merges what was approved, one after the other for each repository.
     async fn merge_task(self: &Arc<Self>, id: TaskId) -> Result<Task, EngineError> {
-        let task = self.known_task(id).await?;
-        let worktree = self.worktree_of(&task).await?;
-        let queue = self.runs.queue_of(&worktree.repository);
-        let _turn = queue.lock().await;
-        // It may have been merged, or given up, while it waited.
-        let task = self.known_task(id).await?;
-        let Some(workflow) = self.latest_workflow(id).await?.filter(|it| it.progress.approval.is_some()) else {
-            task.state.after(TaskFact::Approved)?;
-            return Err(EngineError::Invalid(format!("its approval was taken back: {id}")));
-        };
-        if task.state != TaskState::PendingMerge {
-            return Ok(task);
-        }
-        match self.try_to_merge(&task, &workflow, &worktree).await {
-            Ok(None) => {
-                let task = self.write_merged(id).await?;
-                self.put_worktree_away(&task).await;
-                Ok(task)
+        let mut taken = loop {
+            let workflow = match self.approved_task(id).await? {
+                (_, Some(workflow)) => workflow,
+                (task, None) => return Ok(task),
+            };
+            match self.runs.take_up(workflow.id) {
+                Some(taken) => break taken,
+                // Somebody else is at it: what comes of that is what comes of this.
+                None => self.let_go(workflow.id).await?,
             }
-            Ok(Some(not_merged)) => {
+        };
+        match self.merge_in_turn(id, &mut taken.word).await {
+            Ok(Ok(task)) => Ok(task),
+            Ok(Err(not_merged)) => {
                 self.write_not_merged(id, &not_merged.to_string()).await?;
                 Err(EngineError::NotMerged { id, why: not_merged })
             }
+            // The approval stands, and it is tried again.
             Err(error @ (EngineError::Stopping | EngineError::Store(_))) => Err(error),
             Err(error) => {
                 self.write_not_merged(id, &error.to_string()).await?;
@@ -181,11 +202,71 @@ impl Engine {
         }
     }
 
+    /// A task with its run, if that is to be merged; without one if it was merged already.
+    async fn approved_task(&self, id: TaskId) -> Result<(Task, Option<Workflow>), EngineError> {
+        let task = self.known_task(id).await?;
+        let latest = self.latest_workflow(id).await?;
+        let Some(workflow) = latest.filter(|it| it.progress.approval.is_some()) else {
+            task.state.after(TaskFact::Approved)?;
+            let why = task.reason.as_deref().unwrap_or_default();
+            return Err(EngineError::Invalid(format!("its approval was taken back: {id}: {why}")));
+        };
+        let is_waiting = task.state == TaskState::PendingMerge;
+        Ok((task, Some(workflow).filter(|_| is_waiting)))
+    }
+
+    async fn merge_in_turn(
+        self: &Arc<Self>,
+        id: TaskId,
+        stop: &mut watch::Receiver<Option<Stop>>,
+    ) -> Result<Result<Task, NotMerged>, EngineError> {
+        let worktree = self.worktree_of(&self.known_task(id).await?).await?;
+        let queue = self.runs.queue_of(&worktree.repository);
+        let _turn = tokio::select! {
+            turn = queue.lock() => turn,
+            asked = word(stop) => return Ok(Err(NotMerged::Stopped { by: asked.by })),
+        };
+        // It may have been given up while it waited.
+        let (task, workflow) = match self.approved_task(id).await? {
+            (task, Some(workflow)) => (task, workflow),
+            (task, None) => return Ok(Ok(task)),
+        };
+        if let Some(not_merged) = self.try_to_merge(&task, &workflow, &worktree, stop).await? {
+            return Ok(Err(not_merged));
+        }
+        let task = self.write_merged(id).await?;
+        self.put_worktree_away(&task).await;
+        Ok(Ok(task))
+    }
+
+    /// Waits until nobody looks after a run any more.
+    async fn let_go(&self, id: WorkflowId) -> Result<(), EngineError> {
+        let Some(taken) = self.runs.holder_of(id) else { return Ok(()) };
+        tokio::select! {
+            () = taken.closed() => Ok(()),
+            () = self.stopped() => Err(EngineError::Stopping),
+        }
+    }
+
+    /// Merges what was approved and what nobody is at, in the order that it was approved.
+    pub(crate) async fn merge_approved(self: &Arc<Self>) -> Result<(), EngineError> {
+        let limit = usize::MAX >> 1;
+        let waiting = WorkflowQuery { states: vec![WorkflowState::PendingMerge], limit, ..WorkflowQuery::default() };
+        let mut approved = self.store.workflows(&waiting).await?;
+        approved.retain(|workflow| workflow.progress.approval.is_some() && !self.runs.is_taken(workflow.id));
+        approved.sort_by_key(|workflow| workflow.progress.approval.as_ref().map(|approval| approval.at));
+        for workflow in approved {
+            self.merge_later(workflow.task);
+        }
+        Ok(())
+    }
+
     async fn try_to_merge(
         self: &Arc<Self>,
         task: &Task,
         workflow: &Workflow,
         worktree: &Worktree,
+        stop: &mut watch::Receiver<Option<Stop>>,
     ) -> Result<Option<NotMerged>, EngineError> {
         let Some(base) = task.base_branch.clone() else {
             return Err(EngineError::Invalid(format!("nobody has worked on the task yet: {}", task.id)));
@@ -207,7 +288,7 @@ impl Engine {
                 MergeTry::Conflicts(files) => return Ok(Some(NotMerged::Conflicts(files))),
                 MergeTry::Ready(merged) => merged,
             };
-            if let Some(failed) = self.run_checks(task, workflow, worktree, &merged).await? {
+            if let Some(failed) = self.run_checks(task, workflow, worktree, &merged, stop).await? {
                 return Ok(Some(failed));
             }
             fault::point("before_landing");
@@ -233,6 +314,7 @@ impl Engine {
         workflow: &Workflow,
         worktree: &Worktree,
         merged: &Merged,
+        stop: &mut watch::Receiver<Option<Stop>>,
     ) -> Result<Option<NotMerged>, EngineError> {
         let definition = workflow.parsed().map_err(EngineError::Invalid)?;
         let Some(step) = definition.steps.last() else { return Ok(None) };
@@ -240,6 +322,9 @@ impl Engine {
         if checks.is_empty() {
             return Ok(None);
         }
+        self.end_checks(task.id).await?;
+        let limit = [step.timeout, workflow.progress.left].into_iter().flatten().min();
+        let until = limit.map(|limit| Instant::now() + limit);
         let folder = self.home.path().join("worktrees").join(format!("{}.check", task.id));
         let (repository, place, commit) = (worktree.repository.clone(), folder.clone(), merged.commit.clone());
         with_git(move || {
@@ -252,7 +337,15 @@ impl Engine {
         for check in checks {
             let scope = definition.scope_of(&workflow.progress, task, &root, &worktree.branch);
             let command = scope.shell(check).map_err(|bad| EngineError::Invalid(format!("checks: {bad}")))?;
-            failed = self.run_check(task, workflow, &step.name, command, &folder, step.timeout).await?;
+            let run = Check { task, workflow, step: &step.name, command, folder: &folder, until };
+            failed = match self.run_check(run, stop).await {
+                Ok(failed) => failed,
+                Err(error) => {
+                    // Where this fails too, the next try begins with it.
+                    self.end_checks(task.id).await?;
+                    return Err(error);
+                }
+            };
             if failed.is_some() {
                 break;
             }
@@ -264,52 +357,57 @@ impl Engine {
         Ok(failed)
     }
 
+    /// Ends checks of which nobody waits for the end any more.
+    async fn end_checks(self: &Arc<Self>, task: TaskId) -> Result<(), EngineError> {
+        for agent in self.store.agents(AgentQuery::Task(task)).await?.into_iter().filter(|it| !it.is_over()) {
+            self.recover_agent(agent).await?;
+        }
+        Ok(())
+    }
+
     async fn run_check(
         self: &Arc<Self>,
-        task: &Task,
-        workflow: &Workflow,
-        step: &str,
-        command: String,
-        folder: &std::path::Path,
-        timeout: Option<std::time::Duration>,
+        check: Check<'_>,
+        stop: &mut watch::Receiver<Option<Stop>>,
     ) -> Result<Option<NotMerged>, EngineError> {
         let now = clock::now();
-        let mut agent = Agent::new(AgentId::from_uuid(Uuid::new_v4()), task.id, workflow.id, Some(step), now);
-        agent.worktree = Some(folder.to_string_lossy().into_owned());
+        let id = AgentId::from_uuid(Uuid::new_v4());
+        let mut agent = Agent::new(id, check.task.id, check.workflow.id, Some(check.step), now);
+        agent.worktree = Some(check.folder.to_string_lossy().into_owned());
         let mut tx = self.store.begin().await?;
         tx.record(Change::AgentWritten { agent: agent.clone(), event: "starting" }, now).await?;
         self.commit(tx).await?;
-        let place = WorkDir::inside(folder, folder)?;
-        let launch = StepLaunch { agent: agent.id, task: task.id, step: step.to_owned(), folder: place, argv: None };
-        let launched = self.create_session(script(command.clone(), format!("check: {}", task.title), launch)).await;
-        let failed =
-            |why: String, session: Option<String>| Some(NotMerged::Check { command: command.clone(), why, session });
+        let place = WorkDir::inside(check.folder, check.folder)?;
+        let step = check.step.to_owned();
+        let launch = StepLaunch { agent: id, task: check.task.id, step, folder: place, argv: None };
+        let title = format!("check: {}", check.task.title);
+        let launched = self.create_session(script(check.command.clone(), title, launch)).await;
+        let failed = |why: String, session| Some(NotMerged::Check { command: check.command.clone(), why, session });
         let session = match launched {
             Ok(session) => session,
             Err(error) => {
-                self.end_agent(agent.id, AgentFact::Failed, Some(error.to_string())).await?;
+                self.end_agent(id, AgentFact::Failed, Some(error.to_string())).await?;
                 return Ok(failed(error.to_string(), None));
             }
         };
+        agent.session = Some(session.id);
         self.write_agent_started(&agent, &session).await?;
-        let over = self.wait_for_end(session.id);
-        let ended = match timeout {
-            Some(limit) => tokio::time::timeout(limit, over).await.ok().transpose()?,
-            None => Some(over.await?),
-        };
-        let (fact, why) = match ended {
-            Some(session) => match failure(&session) {
+        let (fact, why) = tokio::select! {
+            ended = self.wait_for_end(session.id) => match failure(&ended?) {
                 None => (AgentFact::Succeeded, None),
-                Some(why) => (AgentFact::Failed, Some(why)),
+                Some(why) => (AgentFact::Failed, failed(why, Some(session.id.to_string()))),
             },
-            None => {
-                agent.session = Some(session.id);
+            () = passed(check.until) => {
                 self.end_process(&agent).await?;
-                (AgentFact::Killed, Some("it timed out".to_owned()))
+                (AgentFact::Killed, failed("it timed out".to_owned(), Some(session.id.to_string())))
+            }
+            asked = word(stop) => {
+                self.end_process(&agent).await?;
+                (AgentFact::Killed, Some(NotMerged::Stopped { by: asked.by }))
             }
         };
-        self.end_agent(agent.id, fact, why.clone()).await?;
-        Ok(why.and_then(|why| failed(why, Some(session.id.to_string()))))
+        self.end_agent(id, fact, why.as_ref().map(ToString::to_string)).await?;
+        Ok(why)
     }
 
     /// An agent that no run depends on.
@@ -373,8 +471,13 @@ impl Engine {
         let engine = self.clone();
         // Ends with the daemon; the next one finds the approval.
         self.background.spawn(async move {
-            if let Err(error) = engine.merge_task(id).await {
-                tracing::warn!(task = %id, %error, "an approved task was not merged");
+            let Err(error) = engine.merge_task(id).await else { return };
+            tracing::warn!(task = %id, %error, "an approved task was not merged");
+            if let Ok(task) = engine.known_task(id).await
+                && task.state == TaskState::PendingMerge
+            {
+                let title = format!("not merged: {}: {error}", task.title);
+                engine.arrived(Arrival { asker: Asker::Task(id), session: None, title });
             }
         });
     }

@@ -33,16 +33,72 @@ const MAX_DEFINITION_BYTES: u64 = 1 << 20;
 /// What runs in this daemon.
 #[derive(Default)]
 pub(super) struct Runs {
-    /// Whoever drives a run listens here for a word to stop.
-    drives: Mutex<HashMap<WorkflowId, watch::Sender<Option<Stop>>>>,
+    /// Whoever drives a run, or merges it, listens here for a word to stop.
+    taken: Arc<Mutex<HashMap<WorkflowId, watch::Sender<Option<Stop>>>>>,
     /// One merge at a time for each repository; whoever waits is served in order.
     merging: Mutex<HashMap<PathBuf, Arc<tokio::sync::Mutex<()>>>>,
 }
 
+/// A run that somebody looks after, until this is dropped.
+struct TakenUp {
+    id: WorkflowId,
+    word: watch::Receiver<Option<Stop>>,
+    taken: Arc<Mutex<HashMap<WorkflowId, watch::Sender<Option<Stop>>>>>,
+}
+
+impl Drop for TakenUp {
+    fn drop(&mut self) {
+        self.taken.lock().unwrap_or_else(PoisonError::into_inner).remove(&self.id);
+    }
+}
+
 impl Runs {
+    /// Nothing if somebody looks after it already.
+    fn take_up(&self, id: WorkflowId) -> Option<TakenUp> {
+        let mut taken = self.taken.lock().unwrap_or_else(PoisonError::into_inner);
+        if taken.contains_key(&id) {
+            return None;
+        }
+        let sender = watch::Sender::new(None);
+        let word = sender.subscribe();
+        taken.insert(id, sender);
+        Some(TakenUp { id, word, taken: self.taken.clone() })
+    }
+
+    fn is_taken(&self, id: WorkflowId) -> bool {
+        self.taken.lock().unwrap_or_else(PoisonError::into_inner).contains_key(&id)
+    }
+
+    /// What is closed once nobody looks after it any more.
+    fn holder_of(&self, id: WorkflowId) -> Option<watch::Sender<Option<Stop>>> {
+        self.taken.lock().unwrap_or_else(PoisonError::into_inner).get(&id).cloned()
+    }
+
+    /// Tells whoever looks after it to stop; gives what is closed once nobody does any more.
+    fn tell_to_stop(&self, id: WorkflowId, stop: &Stop) -> Option<watch::Sender<Option<Stop>>> {
+        let taken = self.taken.lock().unwrap_or_else(PoisonError::into_inner);
+        let driver = taken.get(&id)?;
+        driver.send_if_modified(|word| {
+            let is_first = word.is_none();
+            if is_first {
+                *word = Some(stop.clone());
+            }
+            is_first
+        });
+        Some(driver.clone())
+    }
+
     fn queue_of(&self, repository: &Repository) -> Arc<tokio::sync::Mutex<()>> {
         let mut merging = self.merging.lock().unwrap_or_else(PoisonError::into_inner);
         merging.entry(repository.top().to_owned()).or_default().clone()
+    }
+}
+
+/// Waits for a word to stop.
+async fn word(stop: &mut watch::Receiver<Option<Stop>>) -> Stop {
+    match stop.wait_for(Option::is_some).await.ok().and_then(|word| word.clone()) {
+        Some(asked) => asked,
+        None => std::future::pending().await,
     }
 }
 

@@ -18,6 +18,8 @@ use crate::error::EngineError;
 
 const AWAITS_REVIEW: &str = "daemon restarted and the agent was gone; what it committed is there to be reviewed";
 
+const CANNOT_BE_GATHERED: &str = "daemon restarted and what is in the worktree cannot be reviewed as it is";
+
 /// What was done with the agents that an earlier daemon left.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct RecoveredAgents {
@@ -48,14 +50,7 @@ pub async fn recover(engine: &Arc<Engine>) -> Result<RecoveredAgents, EngineErro
     for workflow in engine.store.workflows(&running).await? {
         engine.drive(workflow.id);
     }
-    let waiting = WorkflowQuery { states: vec![WorkflowState::PendingMerge], limit, ..WorkflowQuery::default() };
-    let mut approved = engine.store.workflows(&waiting).await?;
-    approved.retain(|workflow| workflow.progress.approval.is_some());
-    // In the order that they were approved.
-    approved.sort_by_key(|workflow| workflow.progress.approval.as_ref().map(|approval| approval.at));
-    for workflow in approved {
-        engine.merge_later(workflow.task);
-    }
+    engine.merge_approved().await?;
     Ok(recovered)
 }
 
@@ -102,9 +97,13 @@ impl Engine {
             AgentVerdict::FailAndReopen(error) => {
                 self.settle_agent(workflow.id, agent.id, error, Settled::Reopened).await?;
             }
-            AgentVerdict::AwaitMerge => {
-                self.settle_agent(workflow.id, agent.id, AWAITS_REVIEW, Settled::ToReview).await?;
-            }
+            AgentVerdict::AwaitMerge => match self.gather_work(&task).await? {
+                Ok(()) => self.settle_agent(workflow.id, agent.id, AWAITS_REVIEW, Settled::ToReview).await?,
+                Err(why) => {
+                    self.settle_agent(workflow.id, agent.id, &why, Settled::Blocked).await?;
+                    return Ok(AgentVerdict::FailAndBlock(CANNOT_BE_GATHERED));
+                }
+            },
         }
         Ok(verdict)
     }
@@ -160,7 +159,7 @@ impl Engine {
                 continue;
             }
             let workflow = self.latest_workflow(task.id).await?.filter(|it| it.state == WorkflowState::Running);
-            if workflow.as_ref().is_some_and(|workflow| self.is_driven(workflow.id)) {
+            if workflow.as_ref().is_some_and(|workflow| self.runs.is_taken(workflow.id)) {
                 continue;
             }
             tracing::warn!(task = %task.id, "its claim ran out");

@@ -1,9 +1,10 @@
 //! Review and merge: nobody's checkout is touched, nothing is lost.
 
 use std::fs;
+use std::path::PathBuf;
 use std::thread;
 
-use coven_testing::{TestHome, check_invariants, wait_until};
+use coven_testing::{TestHome, check_invariants, eventually, wait_until};
 use serde_json::{Value, json};
 
 fn started() -> TestHome {
@@ -189,31 +190,121 @@ fn a_worktree_goes_with_its_task_and_what_is_only_there_is_kept() {
     assert_eq!(home.git("git show left:two.txt deleted:one.txt; git status --porcelain"), "not committed\none.txt");
 }
 
-#[test]
-fn what_is_being_merged_can_be_neither_cancelled_nor_rejected() {
-    let home = started();
+/// A workflow whose check waits for a file.
+fn write_slow(home: &TestHome, more: &str) -> PathBuf {
     let go = home.folder().join("go");
     home.write_workflow(
         "slow",
         &format!(
-            "steps:\n  - {{ name: work, type: agent, prompt: 'commit f.txt' }}\n  - name: land\n    type: merge\n    checks:\n      \
+            "{more}steps:\n  - {{ name: work, type: agent, prompt: 'commit f.txt' }}\n  - name: land\n    type: merge\n    checks:\n      \
              - while [ ! -f {} ]; do sleep 0.05; done\n",
             go.display()
         ),
     );
+    go
+}
+
+fn wait_for_check(home: &TestHome, id: &str) -> String {
+    eventually("its check runs", || {
+        let check =
+            home.agents_of(id).into_iter().find(|it| it.step.as_deref() == Some("land") && it.status == "running");
+        check.and_then(|it| it.session_id)
+    })
+}
+
+#[test]
+fn what_is_being_merged_cannot_be_rejected() {
+    let home = started();
+    let go = write_slow(&home, "");
     let id = done(&home, "File", "", &["--workflow", "slow"]);
     thread::scope(|scope| {
-        let approving = scope.spawn(|| home.coven(&["task", "approve", &id]).done());
-        wait_until("its check runs", || {
-            home.agents_of(&id).iter().any(|it| it.step.as_deref() == Some("land") && it.status == "running")
-        });
-        for args in [&["workflow", "cancel", &id][..], &["task", "reject", &id, "--reason", "no"]] {
-            let told = home.coven(args).refused(4);
-            assert!(told.contains("being merged"), "{told}");
-        }
+        let approving = [0, 1].map(|_| scope.spawn(|| home.coven(&["task", "approve", &id]).done()));
+        wait_for_check(&home, &id);
+        let told = home.coven(&["task", "reject", &id, "--reason", "no"]).refused(4);
+        assert!(told.contains("being merged"), "{told}");
         fs::write(&go, "").expect("room on disk");
-        approving.join().expect("it was approved");
+        // Whoever approved it a second time hears of the same end.
+        approving.map(|it| it.join().expect("it was approved"));
     });
     assert_eq!((home.task(&id).task.status.as_str(), home.git("cat f.txt").as_str()), ("closed", "f.txt"));
+    assert_eq!(home.git("git log --merges --oneline main | wc -l"), "1");
+    check_invariants(&home);
+}
+
+#[test]
+fn cancelling_ends_a_check_too() {
+    let home = started();
+    write_slow(&home, "");
+    let id = done(&home, "File", "", &["--workflow", "slow"]);
+    thread::scope(|scope| {
+        let approving = scope.spawn(|| home.coven(&["task", "approve", &id]).refused(4));
+        let session = wait_for_check(&home, &id);
+        home.coven(&["workflow", "cancel", &id]).done();
+        assert!(home.harness_processes(&session).is_empty(), "it is gone when the answer comes");
+        let told = approving.join().expect("it was answered");
+        assert!(told.contains("stopped by"), "{told}");
+    });
+    let (task, run) = (home.task(&id).task, home.run_of(&id).workflow);
+    assert_eq!((task.status.as_str(), run.status.as_str()), ("blocked", "cancelled"));
+    assert_eq!(home.git("git log --oneline main | wc -l"), "1");
+    check_invariants(&home);
+}
+
+#[test]
+fn the_time_for_the_whole_counts_for_checks_but_not_for_people() {
+    let home = started();
+    write_slow(&home, "timeout: 3\n");
+    let id = done(&home, "File", "", &["--workflow", "slow"]);
+    let told = home.coven(&["task", "approve", &id]).refused(4);
+    assert!(told.contains("it timed out"), "{told}");
+    let task = home.task(&id).task;
+    assert_eq!(task.status, "pending_merge");
+    assert!(home.agents_of(&id).iter().all(|it| it.status != "running" && it.status != "starting"));
+    check_invariants(&home);
+}
+
+#[test]
+fn an_approval_that_cannot_be_followed_is_taken_back() {
+    let home = started();
+    let id = done(&home, "File", "commit f.txt", &[]);
+    home.git("mv .git away");
+    home.coven(&["task", "approve", &id]).refused(2);
+    let waiting: Value = home.json(&["inbox", "--json"]);
+    assert!(waiting.to_string().contains(&id), "somebody has to look at it: {waiting}");
+    home.git("mv away .git");
+    home.coven(&["task", "reject", &id, "--reason", "not now"]).done();
+    check_invariants(&home);
+}
+
+#[test]
+fn work_on_a_branch_of_the_agents_own_is_shown_and_merged() {
+    let home = started();
+    home.write_workflow(
+        "branching",
+        "steps:\n  - name: work\n    type: script\n    command: |\n      git checkout -q -b feature\n      echo 1 > one.txt; git add -A; git commit -qm one\n      \
+         echo 2 > two.txt\n  - { name: land, type: merge }\n",
+    );
+    let id = done(&home, "Branching", "", &["--workflow", "branching"]);
+    let shown = home.coven(&["task", "diff", &id]).done();
+    assert!(shown.contains("one.txt") && shown.contains("two.txt"), "{shown}");
+    home.coven(&["task", "approve", &id]).done();
+    assert_eq!(home.git("cat one.txt two.txt; git branch --list feature | wc -l"), "1\n2\n1");
+    check_invariants(&home);
+}
+
+#[test]
+fn whoever_tries_again_hears_why_it_was_sent_back() {
+    let home = started();
+    home.write_workflow(
+        "told",
+        "steps:\n  - { name: work, type: script, command: 'echo {{ review }} >> heard.txt' }\n  - { name: land, type: merge }\n",
+    );
+    let id = done(&home, "Told", "", &["--workflow", "told"]);
+    home.coven(&["task", "reject", &id, "--reason", "use 'tabs'"]).done();
+    home.coven(&["task", "unblock", &id]).done();
+    home.start_task(&id);
+    home.wait_for_task(&id, "pending_merge");
+    let heard = fs::read_to_string(home.worktree(&id).join("heard.txt")).expect("a file");
+    assert_eq!(heard, "\nuse 'tabs'\n");
     check_invariants(&home);
 }

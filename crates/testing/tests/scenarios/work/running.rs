@@ -173,6 +173,11 @@ fn a_scheduler_that_may_begins_what_is_ready_in_order_and_no_more_than_allowed()
     let after = home.add_task("after", "", &["--workflow", "quick"]);
     home.wait_for_task(&after, "closed");
     assert_eq!((home.task(&hanging).task.status.as_str(), home.agents_of(&hanging).len()), ("open", 1));
+    // What is given back is for somebody else, and that may be the scheduler.
+    let released = home.add_task("given back", "hang", &[]);
+    home.wait_for_agent(&released);
+    home.coven(&["task", "release", &released]).done();
+    wait_until("somebody else has it", || home.agents_of(&released).len() == 2);
     check_invariants(&home);
 }
 

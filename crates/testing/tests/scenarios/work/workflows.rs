@@ -144,6 +144,49 @@ fn time_is_up_for_a_step_and_for_the_whole() {
 }
 
 #[test]
+fn time_is_up_for_a_loop_and_its_rule_says_what_then() {
+    let home = started();
+    let text = |rule: &str| {
+        format!(
+            "steps:\n  - name: l\n    type: loop\n    max_iterations: 3\n    timeout: 0.5\n    on_fail: {rule}\n    steps:\n      \
+             - {{ name: slow, type: script, command: sleep 600 }}\n  - {{ name: b, type: script, command: 'true' }}\n"
+        )
+    };
+    for (rule, task, run) in
+        [("fail", "blocked", "failed"), ("block", "blocked", "blocked"), ("continue", "closed", "completed")]
+    {
+        let id = home.add_task_for(rule, &text(rule));
+        home.start_task(&id);
+        let task = home.wait_for_task(&id, task).task;
+        assert_eq!(home.run_of(&id).workflow.status, run, "{rule}");
+        let sessions: Vec<String> = home.agents_of(&id).into_iter().filter_map(|it| it.session_id).collect();
+        assert!(sessions.iter().all(|it| home.harness_processes(it).is_empty()));
+        if rule != "continue" {
+            assert_eq!(task.reason.as_deref(), Some("l: timed out after 500ms"));
+        }
+    }
+    check_invariants(&home);
+}
+
+#[test]
+fn a_loop_that_ran_out_goes_round_anew_when_it_is_tried_again() {
+    let home = started();
+    let id = home.add_task_for(
+        "rounds",
+        "steps:\n  - name: l\n    type: loop\n    max_iterations: 2\n    on_max_iterations: block\n    until: steps.look.success\n    steps:\n      \
+         - { name: look, type: script, command: 'echo x >> rounds.txt; test -f mended', on_fail: continue }\n",
+    );
+    home.start_task(&id);
+    let task = home.wait_for_task(&id, "blocked").task;
+    assert_eq!(task.reason.as_deref(), Some("l: 2 iterations were not enough"));
+    fs::write(home.worktree(&id).join("mended"), "").expect("its worktree is there");
+    home.coven(&["workflow", "retry", &id]).done();
+    home.wait_for_task(&id, "closed");
+    assert_eq!(home.run_of(&id).agents.len(), 3);
+    check_invariants(&home);
+}
+
+#[test]
 fn cancelling_ends_the_process_before_anybody_can_begin_again() {
     let home = started();
     let id = home.add_task("Stubborn", "ignore_sigterm ;; fork_children ;; hang", &[]);
