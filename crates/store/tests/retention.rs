@@ -118,6 +118,25 @@ async fn store_17_the_seven_rules_in_one_transaction_with_one_event() {
     assert_eq!(work.store.session(id(2)).await.expect("a read"), Some(ended(2)));
     assert_eq!(work.store.last_entry(id(1)).await.expect("a read"), 0);
 
+    // Who and when is in the history of those that are left.
+    let mut statement = work
+        .connection
+        .prepare("SELECT task_id, field, old, new FROM task_history WHERE changed_by = 'retention' AND at = ?1 ORDER BY number")
+        .expect("a statement");
+    let noted: Vec<[String; 4]> = statement
+        .query_map([NOW.as_millis()], |row| Ok([row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?]))
+        .expect("rows")
+        .collect::<Result<_, _>>()
+        .expect("text");
+    assert_eq!(
+        noted,
+        [
+            ["closed-31", "deleted", "false", "true"],
+            ["open", "parent", "\"deleted-8\"", "null"],
+            ["open", "depends_on", "[\"deleted-8\"]", "[]"],
+        ]
+    );
+
     let events = work.store.events_after(0, 10).await.expect("a read");
     let swept = &events.last().expect("an event").event;
     assert_eq!((events.len(), swept.kind.as_str()), (2, "retention.swept"));

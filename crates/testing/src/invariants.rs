@@ -6,9 +6,11 @@ use std::time::Instant;
 
 use coven_api::SessionRecord;
 use coven_api::session::EntryRecord;
+use coven_domain::event::KINDS;
 use coven_holder::SOCKET;
 use coven_holder::journal::{Record, Stamped};
 use coven_holder::process as kernel;
+use serde_json::Value;
 
 use crate::pattern::assert_bytes;
 use crate::process::{Found, Role};
@@ -26,7 +28,32 @@ pub fn check_invariants(home: &TestHome) {
             check_messages(home, session);
         }
     }
+    check_tasks(home);
     check_events(home);
+}
+
+/// In one look: whoever works on a task is recorded on all sides, and nobody works on one that rests. Gives how many are
+/// worked on.
+#[track_caller]
+pub fn check_tasks(home: &TestHome) -> usize {
+    let state: Value = home.read("/state");
+    let rows = |name: &str| state[name].as_array().cloned().unwrap_or_default();
+    let (agents, workflows) = (rows("agents"), rows("workflows"));
+    let mut worked_on = 0;
+    for task in rows("tasks") {
+        let of_it = |row: &&Value| row["task_id"] == task["id"];
+        let live = |row: &&Value| row["status"] == "starting" || row["status"] == "running";
+        let at_work = agents.iter().filter(of_it).filter(live).count();
+        let running = workflows.iter().filter(of_it).filter(|row| row["status"] == "running").count();
+        let is_worked_on = task["status"] == "in_progress";
+        assert_eq!(running, usize::from(is_worked_on), "runs of {task}");
+        assert_eq!(!task["claimed_by"].is_null(), is_worked_on, "who claims {task}");
+        // A check before a merge is somebody at work too.
+        let may_work = is_worked_on || task["status"] == "pending_merge";
+        assert!(at_work <= usize::from(may_work), "{at_work} work on {task}");
+        worked_on += usize::from(is_worked_on);
+    }
+    worked_on
 }
 
 /// The sessions once none is on its way: a kill takes its grace period, and the daemon hears of an end a moment after
@@ -203,6 +230,7 @@ fn check_events(home: &TestHome) {
                 assert_eq!(event.number, last + 1, "the feed has a gap");
             }
             last = Some(event.number);
+            assert!(KINDS.iter().any(|(kind, _)| *kind == event.kind), "{:?} is no kind of event", event.kind);
         }
         since = page.next;
     }

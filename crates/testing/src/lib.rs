@@ -22,6 +22,6 @@ pub mod work;
 pub use events::EventFeed;
 pub use home::{Ran, TestHome};
 pub use http::Answer;
-pub use invariants::check_invariants;
+pub use invariants::{check_invariants, check_tasks};
 pub use terminal::TestTerminal;
 pub use waiting::{DEADLINE, eventually, wait_until};

@@ -8,6 +8,7 @@ use std::process::Command;
 
 use coven_domain::agent::AgentState;
 use coven_domain::conversation::ConversationState;
+use coven_domain::event::KINDS;
 use coven_domain::lifecycle::markdown;
 use coven_domain::question_set::QuestionSetState;
 use coven_domain::session::SessionState;
@@ -48,6 +49,17 @@ fn lifecycles() {
         "lifecycles.md",
         &format!("# Lifecycles\n\nA move that is not listed is refused.\n\n{}", tables.join("\n")),
     );
+}
+
+#[test]
+fn events() {
+    let mut text = "# Events\n\nThe names in `GET /events`, `coven events` and SSE. Each comes with the record of what changed, as it is then; \
+                    of a task the `body` is left out where it did not change.\n\n| Name | What happened |\n|---|---|\n"
+        .to_owned();
+    for (kind, meaning) in KINDS {
+        text.push_str(&format!("| `{kind}` | {meaning} |\n"));
+    }
+    is_up_to_date("events.md", &text);
 }
 
 #[test]

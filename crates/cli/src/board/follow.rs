@@ -204,7 +204,7 @@ mod tests {
         let worker = agent("t", "s");
         let events = [
             event("task.claimed", "t", json!({})),
-            event("workflow.stepped", "w", run),
+            event("workflow.step.started", "w", run),
             event("agent.started", "a", json!({"agent": worker})),
             event("session.exited", "s", json!({})),
             event("task.renewed", "other", json!({})),
@@ -220,7 +220,7 @@ mod tests {
         assert_eq!(changes(&[event("task.closed", "t", json!({})), event("gap", "", json!({}))]), Changes::Many);
         let flood: Vec<_> = (0..=MANY).map(|n| event("task.created", &n.to_string(), json!({}))).collect();
         assert_eq!(changes(&flood), Changes::Many);
-        assert_eq!(changes(&[event("workflow.stepped", "w", json!({}))]), Changes::Many);
+        assert_eq!(changes(&[event("workflow.step.started", "w", json!({}))]), Changes::Many);
         let strange = SseEvent { id: None, kind: "task.closed".into(), data: "?".into() };
         assert_eq!(changes(&[strange]), Changes::Many);
     }

@@ -55,12 +55,18 @@ enum Verb {
     },
 }
 
-pub fn run(args: Args, _place: &Place) -> Result<ExitCode, Failure> {
-    let folder = match args.repo {
-        Some(folder) => folder,
-        None => std::env::current_dir().map_err(Failure::Input)?,
+pub fn run(args: Args, place: &Place) -> Result<ExitCode, Failure> {
+    let repository = match args.repo {
+        Some(folder) => Repository::of(&folder).map_err(failed)?,
+        None => {
+            let here = std::env::current_dir().map_err(Failure::Input)?;
+            match (Repository::of(&here), place.home()?.project_root()) {
+                // Outside of every repository it is the home's own that is meant.
+                (Err(_), Some(project)) => Repository::of(&project).map_err(failed)?,
+                (found, _) => found.map_err(failed)?,
+            }
+        }
     };
-    let repository = Repository::of(&folder).map_err(failed)?;
     let kept = repository.rescues().map_err(failed)?;
     match args.verb {
         Verb::List { json: true } => {

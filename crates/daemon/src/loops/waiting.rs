@@ -80,10 +80,11 @@ async fn settle(engine: &Arc<Engine>, question: &AgentQuestion, is_at_work: bool
     if question.state != QuestionSetState::Pending {
         return engine.deliver_answer(question).await;
     }
-    let agent = engine.agent_of_question(question.agent).await?;
-    let live = agent.and_then(|agent| agent.session).and_then(|session| engine.live_session(session));
-    let went_on = match live {
-        Some(live) => live.log_end().await > question.offset,
+    let session = engine.agent_of_question(question.agent).await?.and_then(|agent| agent.session);
+    let went_on = match session.map(|session| (session, engine.live_session(session))) {
+        Some((_, Some(live))) => live.log_end().await > question.offset,
+        // After a restart its holder may not have answered yet.
+        Some((session, None)) => !engine.session(session).await?.is_live(),
         None => true,
     };
     if !is_at_work || went_on { engine.abandon_agent_question(question.id).await } else { Ok(()) }

@@ -1,10 +1,12 @@
 //! Retention: what is past its period goes, in one transaction, with one event that lists it.
 
 use coven_domain::retention::Cutoffs;
+use coven_domain::task::FieldChange;
 use coven_domain::{SessionId, Timestamp};
 use rusqlite::{Connection, ToSql};
+use serde_json::{Value, json};
 
-use super::{events, parsed, sessions, to_json};
+use super::{events, parsed, sessions, tasks, to_json};
 use crate::{StoreError, SweepReport};
 
 /// Soft-deleted long enough ago, and nothing of it lives any more: a living agent keeps its task until the next time.
@@ -24,10 +26,13 @@ pub(super) fn sweep(connection: &Connection, cutoffs: &Cutoffs, now: Timestamp) 
              WHERE closed_at <= ?1 AND deleted_at IS NULL RETURNING id",
             &[&cutoff.as_millis(), &now.as_millis()],
         )?;
+        for task in &report.tasks_soft_deleted {
+            note(connection, task, "deleted", json!(false), json!(true), now)?;
+        }
     }
     if let Some(cutoff) = cutoffs.deleted_tasks {
         for task in ids(connection, EXPIRED_TASKS, &[&cutoff.as_millis()])? {
-            delete_task(connection, task, &mut report)?;
+            delete_task(connection, task, &mut report, now)?;
         }
     }
     if let Some(cutoff) = cutoffs.completed_workflows {
@@ -52,7 +57,22 @@ pub(super) fn sweep(connection: &Connection, cutoffs: &Cutoffs, now: Timestamp) 
 }
 
 /// A task goes with its agents, what they asked, what they wrote, and the workflows they went through.
-fn delete_task(connection: &Connection, task: String, report: &mut SweepReport) -> Result<(), StoreError> {
+fn delete_task(
+    connection: &Connection,
+    task: String,
+    report: &mut SweepReport,
+    now: Timestamp,
+) -> Result<(), StoreError> {
+    // Those that named it name it no more.
+    for child in ids(connection, "SELECT id FROM tasks WHERE parent_id = ?1", &[&task])? {
+        note(connection, &child, "parent", json!(task), Value::Null, now)?;
+    }
+    for dependent in ids(connection, "SELECT task_id FROM task_dependencies WHERE depends_on = ?1", &[&task])? {
+        let all = "SELECT depends_on FROM task_dependencies WHERE task_id = ?1 ORDER BY depends_on";
+        let before = ids(connection, all, &[&dependent])?;
+        let after: Vec<_> = before.iter().filter(|id| **id != task).collect();
+        note(connection, &dependent, "depends_on", json!(before), json!(after), now)?;
+    }
     let written =
         ids(connection, "SELECT session_id FROM agents WHERE task_id = ?1 AND session_id IS NOT NULL", &[&task])?;
     report.workflows_deleted.extend(ids(
@@ -74,6 +94,19 @@ fn delete_task(connection: &Connection, task: String, report: &mut SweepReport) 
     connection.prepare_cached("DELETE FROM tasks WHERE id = ?1")?.execute([&task])?;
     report.tasks_deleted.push(task);
     Ok(())
+}
+
+/// One field of a task, in its history.
+fn note(
+    connection: &Connection,
+    task: &str,
+    field: &str,
+    old: Value,
+    new: Value,
+    now: Timestamp,
+) -> Result<(), StoreError> {
+    let change = FieldChange { field: field.to_owned(), old, new };
+    tasks::note(connection, task, &[change], "retention", now)
 }
 
 fn ids(connection: &Connection, sql: &str, values: &[&dyn ToSql]) -> Result<Vec<String>, StoreError> {

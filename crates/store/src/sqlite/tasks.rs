@@ -82,7 +82,7 @@ fn names_unknown(connection: &Connection, task: &Task) -> Result<bool, StoreErro
 
 pub(super) fn note(
     connection: &Connection,
-    id: TaskId,
+    id: &str,
     changes: &[FieldChange],
     by: &str,
     at: Timestamp,
@@ -92,7 +92,7 @@ pub(super) fn note(
     )?;
     for change in changes {
         let (old, new) = (to_json(&change.old), to_json(&change.new));
-        insert.execute(params![id.to_string(), at.as_millis(), by, change.field, old, new])?;
+        insert.execute(params![id, at.as_millis(), by, change.field, old, new])?;
     }
     Ok(())
 }

@@ -270,8 +270,8 @@ fn write(connection: &Connection, change: &Change, now: Timestamp) -> Result<u64
         }
         Change::TaskWritten { task, event, changes, by } => {
             tasks::put(connection, task)?;
-            tasks::note(connection, task.id, changes, by, now)?;
-            let payload = to_json(&TaskPayload::new(task, changes, by, *event == "created"));
+            tasks::note(connection, &task.id.to_string(), changes, by, now)?;
+            let payload = to_json(&TaskPayload::new(task, changes, by, ["created", "imported"].contains(event)));
             events::append(connection, &format!("task.{event}"), &task.id.to_string(), now, &payload)
         }
         Change::AgentWritten { agent, event } => {

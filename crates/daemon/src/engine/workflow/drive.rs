@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use coven_domain::agent::{Agent, AgentFact, AgentState};
-use coven_domain::session::{Channel, Session};
+use coven_domain::session::{Channel, Session, SessionState};
 use coven_domain::task::{Task, TaskState};
 use coven_domain::workflow::{Next, Overdue, Progress, Setting, StepEnd, StepOver, StepResult, WorkflowState};
 use coven_domain::{SessionId, TaskId, Timestamp, WorkflowId};
@@ -23,7 +23,8 @@ const CANNOT_GO_ON: &str = "a workflow cannot go on; it is tried again";
 
 /// Why a wait for a step is over.
 enum Waited {
-    Ended(Box<Session>),
+    /// With why it was ended before it had answered, over ACP.
+    Ended(Box<Session>, Option<String>),
     Stop(Stop),
     /// The step's time is up, or that of something around it.
     TimedOut {
@@ -159,16 +160,19 @@ impl Engine {
                 };
                 (AgentFact::Killed, over)
             }
-            Waited::Ended(session) => {
+            Waited::Ended(session, refusal) => {
                 if agent.state == AgentState::Starting {
                     self.write_agent_started(&agent, &session).await?;
                 }
-                let result = self.step_result(step, &task, &agent, &session).await;
+                let mut result = self.step_result(step, &task, &agent, &session).await;
                 let fact = match (result.success, session.state) {
                     (true, _) => AgentFact::Succeeded,
-                    (false, coven_domain::session::SessionState::Killed) => AgentFact::Killed,
+                    (false, SessionState::Killed) if refusal.is_none() => AgentFact::Killed,
                     (false, _) => AgentFact::Failed,
                 };
+                if let Some(reason) = refusal.filter(|_| !result.success) {
+                    result.error = Some(format!("its agent stopped without an answer: {reason}"));
+                }
                 (fact, StepOver::Ended(result))
             }
         };
@@ -235,7 +239,10 @@ impl Engine {
         tokio::pin!(ended);
         loop {
             tokio::select! {
-                session = &mut ended => return Ok(Waited::Ended(Box::new(session?))),
+                over = &mut ended => {
+                    let (session, refusal) = over?;
+                    return Ok(Waited::Ended(Box::new(session), refusal));
+                }
                 asked = super::word(stop) => return Ok(Waited::Stop(asked)),
                 (limit, overdue) = passed(until) => return Ok(Waited::TimedOut { overdue, limit }),
                 () = tokio::time::sleep(renew_every) => self.renew_claim(task).await?,
@@ -245,20 +252,21 @@ impl Engine {
     }
 
     /// Waits until a step's session has nothing more to do, and is over.
-    async fn step_over(self: &Arc<Self>, id: SessionId) -> Result<Session, EngineError> {
+    async fn step_over(self: &Arc<Self>, id: SessionId) -> Result<(Session, Option<String>), EngineError> {
         let session = self.session(id).await?;
+        let mut refusal = None;
         if session.channel == Channel::Acp && !session.is_over() {
-            self.turn_over(id).await;
+            refusal = self.turn_over(id).await;
         } else if let Some(live) = self.live_session(id) {
             live.ended().await;
         }
-        self.wait_for_end(id).await
+        Ok((self.wait_for_end(id).await?, refusal))
     }
 
-    /// Waits until an agent over ACP has answered, then asks its session to end.
-    async fn turn_over(self: &Arc<Self>, id: SessionId) {
-        let Some(live) = self.live_session(id) else { return };
-        let Some(conversation) = live.conversation.clone() else { return };
+    /// Waits until an agent over ACP has answered, then asks its session to end; gives why there was no answer.
+    async fn turn_over(self: &Arc<Self>, id: SessionId) -> Option<String> {
+        let live = self.live_session(id)?;
+        let conversation = live.conversation.clone()?;
         let mut changes = conversation.changes();
         loop {
             changes.borrow_and_update();
@@ -272,19 +280,20 @@ impl Engine {
                 break;
             }
             tokio::select! {
-                changed = changes.changed() => if changed.is_err() { return },
-                () = live.ended() => return,
+                changed = changes.changed() => if changed.is_err() { return None },
+                () = live.ended() => return None,
             }
         }
-        let refusal = conversation.look(|state| state.stop_reason.clone()).await.flatten();
-        let is_done = refusal.as_deref().is_none_or(|reason| reason == "end_turn");
-        let ended = match is_done {
-            true => self.finish_session(id).await.map(drop),
-            false => self.kill_session(id).await.map(drop),
+        let stopped = conversation.look(|state| state.stop_reason.clone()).await.flatten();
+        let refusal = stopped.filter(|reason| reason != "end_turn");
+        let ended = match refusal {
+            None => self.finish_session(id).await.map(drop),
+            Some(_) => self.kill_session(id).await.map(drop),
         };
         if let Err(error) = ended {
             tracing::info!(session = %id, %error, "a step's session ended by itself");
         }
+        refusal
     }
 
     /// Ends whatever the agent runs and waits until it is gone.

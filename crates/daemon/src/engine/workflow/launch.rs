@@ -45,7 +45,8 @@ pub(super) enum NotLaunched {
 impl From<EngineError> for NotLaunched {
     fn from(error: EngineError) -> Self {
         match error {
-            EngineError::Store(_) | EngineError::Stopping => Self::Daemon(error),
+            // There will be room again.
+            EngineError::Store(_) | EngineError::Stopping | EngineError::TooMany { .. } => Self::Daemon(error),
             other => Self::Step(other.to_string()),
         }
     }

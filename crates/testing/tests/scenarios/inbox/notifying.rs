@@ -90,6 +90,27 @@ fn a_permission_is_shown_with_who_asks_and_one_that_a_rule_decides_is_not() {
 }
 
 #[test]
+fn a_task_that_waits_for_a_human_is_shown_also_when_a_restart_finds_it() {
+    let home = TestHome::in_repository(json!({ "scheduler": { "maxConcurrentAgents": 3 } }));
+    home.write_agent("notify-send", RECORDER);
+    home.start();
+    let review = home.add_task("Look at me", "commit new.txt", &[]);
+    home.start_task(&review);
+    home.wait_for_task(&review, "pending_merge");
+    assert!(wait_for(&home, 1)[0].contains("to review: Look at me"));
+
+    let dies = home.add_task("Dies", "leave_dirty left.txt ;; hang", &[]);
+    home.start_task(&dies);
+    let session = home.wait_for_agent(&dies).session_id.expect("a session");
+    wait_until("it has written", || home.worktree(&dies).join("left.txt").exists());
+    home.kill_daemon_and(&session);
+    home.start();
+
+    let shown = wait_for(&home, 2);
+    assert!(shown[1].contains("blocked: Dies: daemon restarted with uncommitted work"), "{shown:?}");
+}
+
+#[test]
 fn a_program_that_hangs_holds_nothing_up_and_is_ended() {
     let home = TestHome::new();
     let script = format!("{RECORDER}echo $$ >> \"$HOME/pids\"\nexec tail -f /dev/null\n");

@@ -158,6 +158,23 @@ fn store_09_what_is_not_the_agent_is_neither_looked_after_nor_ended() {
     check_invariants(&home);
 }
 
+#[test]
+fn an_agent_that_was_still_starting_gives_its_task_back() {
+    let mut home = TestHome::in_repository(json!({}));
+    home.start();
+    let id = home.add_task("A task", "hang", &[]);
+    home.stop();
+    home.start_with_fault("after_claim");
+    let _ = home.coven(&["task", "start", &id]);
+    home.restart_after_death();
+
+    let (status, error) = agent(&home, &id);
+    assert_eq!(status, "failed", "{error:?}");
+    let task = home.task(&id);
+    assert_eq!((task.task.status.as_str(), task.task.claimed_by, task.ready), ("open", None, true));
+    check_invariants(&home);
+}
+
 /// The daemon dies at every named point of a task's life. Whatever it was, there is one agent at most, and the task comes to
 /// its end.
 #[test]

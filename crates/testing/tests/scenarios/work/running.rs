@@ -2,7 +2,7 @@
 
 use std::thread;
 
-use coven_testing::{TestHome, check_invariants, wait_until};
+use coven_testing::{TestHome, check_invariants, check_tasks, wait_until};
 use serde_json::{Value, json};
 
 #[test]
@@ -131,6 +131,27 @@ fn many_tasks_begin_at_once() {
     check_invariants(&home);
 }
 
+#[test]
+fn store_01_a_snapshot_has_tasks_agents_and_runs_of_one_moment() {
+    let home = TestHome::in_repository(json!({ "scheduler": { "maxConcurrentAgents": 2, "autoStart": true } }));
+    home.start();
+    home.write_workflow(
+        "quick",
+        "steps:\n  - { name: a, type: script, command: 'true' }\n  - { name: b, type: script, command: 'true' }\n",
+    );
+    let ids: Vec<String> = (0..6).map(|_| home.add_task("One of many", "", &["--workflow", "quick"])).collect();
+    // Every look must fit, and some of them must see somebody at work.
+    let (mut looks, mut seen) = (0, 0);
+    wait_until("all are done", || {
+        let worked_on = check_tasks(&home);
+        (looks, seen) = (looks + 1, seen + worked_on);
+        assert!(worked_on <= 2, "{worked_on}");
+        ids.iter().all(|id| home.task(id).task.status == "closed")
+    });
+    assert!(looks > 3 && seen > 0, "{looks} looks, {seen} at work");
+    check_invariants(&home);
+}
+
 /// As fast as they can, from eight programs at once.
 #[test]
 fn never_two_agents_on_one_task_however_many_start_it() {
@@ -178,6 +199,7 @@ fn a_scheduler_that_may_begins_what_is_ready_in_order_and_no_more_than_allowed()
     home.wait_for_agent(&released);
     home.coven(&["task", "release", &released]).done();
     wait_until("somebody else has it", || home.agents_of(&released).len() == 2);
+    home.wait_for_agent(&released);
     check_invariants(&home);
 }
 

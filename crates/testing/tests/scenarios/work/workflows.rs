@@ -111,9 +111,13 @@ fn what_a_failed_step_means_is_said_by_its_rule() {
 #[test]
 fn an_agent_is_believed_when_it_says_that_it_failed() {
     let home = started();
-    let id = home.add_task("Try", r#"say {"success": false, "error": "no such file"}"#, &["--harness", "plain"]);
-    home.start_task(&id);
-    assert_eq!(home.wait_for_task(&id, "blocked").task.reason.as_deref(), Some("work: no such file"));
+    // In its own words, and in the records of one that writes JSON.
+    let record = r#"{"type":"assistant","message":{"content":[{"type":"text","text":"{\"success\": false, \"error\": \"no such file\"}"}]}}"#;
+    for (harness, said) in [("plain", r#"{"success": false, "error": "no such file"}"#), ("claude", record)] {
+        let id = home.add_task("Try", &format!("say {said}"), &["--harness", harness]);
+        home.start_task(&id);
+        assert_eq!(home.wait_for_task(&id, "blocked").task.reason.as_deref(), Some("work: no such file"));
+    }
     // Words on a screen are no verdict, and an exit code is.
     let id = home.add_task("Try", "say error: it failed miserably", &[]);
     home.start_task(&id);
@@ -252,6 +256,20 @@ fn an_agent_works_over_acp_and_on_a_terminal_too() {
         let run = home.run_of(&id);
         assert!(run.steps[0].output.as_deref().unwrap_or_default().contains("hello"), "{channel}: {run:?}");
     }
+    check_invariants(&home);
+}
+
+#[test]
+fn an_agent_over_acp_that_refuses_says_so() {
+    let home = started();
+    let id = home.add_task_for(
+        "refused",
+        "steps:\n  - { name: work, type: agent, harness: gemini, channel: acp, prompt: 'say hm ;; stop refusal' }\n",
+    );
+    home.start_task(&id);
+    let task = home.wait_for_task(&id, "blocked").task;
+    assert_eq!(task.reason.as_deref(), Some("work: its agent stopped without an answer: refusal"));
+    assert_eq!(home.agents_of(&id).pop().map(|it| it.status), Some("failed".to_owned()));
     check_invariants(&home);
 }
 
