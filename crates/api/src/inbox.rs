@@ -62,8 +62,8 @@ pub struct InboxResponse {
 }
 
 /// `POST /api/v1/inbox/:id/answer`, one of these. A permission takes an option by its id, or `allow` / `deny` for the first
-/// option that means it; a question set takes answers to all its questions, or is rejected. A merge takes `approve`, or is
-/// rejected with a reason; a blocked task `retry`, `unblock` or `close`. A terminal takes a line, as `option`.
+/// option that means it; a question set takes answers to all its questions, or is rejected. A merge takes `approve`, or
+/// `reject` with a reason; a blocked task `retry`, `unblock` or `close`. A terminal takes a line, as `option`.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct AnswerRequest {
@@ -78,6 +78,9 @@ pub struct AnswerRequest {
     pub answers: Option<Vec<Answer>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reject: Option<Rejection>,
+    /// Beside `option` or `decision`: why a task's work is rejected, which has to be said, or why the task is closed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
 }
 
 /// Nobody will answer.

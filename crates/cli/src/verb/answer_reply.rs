@@ -17,11 +17,11 @@ pub struct ReplyArgs {
     #[arg(long, value_name = "JSON", conflicts_with_all = ["option", "text", "question", "reject"])]
     answers: Option<String>,
     /// Decline to answer
-    #[arg(long, conflicts_with_all = ["option", "text", "question"])]
+    #[arg(long, group = "reasoned", conflicts_with_all = ["option", "text", "question"])]
     reject: bool,
     /// Why it is rejected
-    #[arg(long, value_name = "TEXT", requires = "reject")]
-    reason: Option<String>,
+    #[arg(long, value_name = "TEXT", requires = "reasoned")]
+    pub reason: Option<String>,
 }
 
 /// What becomes of a set.

@@ -28,7 +28,8 @@ use crate::{arrivals, output, route, wording};
   coven inbox answer 7f3c --option SQLite    a question set, as with `coven answer`
   coven inbox answer 7f3c --reject --reason \"too vague\"
   coven inbox answer 5b1f yes         a terminal that waits: the line is typed in
-  coven inbox answer 9d0e approve     a task's work: merge it; or --reject with a reason
+  coven inbox answer 9d0e approve     a task's work: merge it
+  coven inbox answer 9d0e reject --reason \"no tests\"    or say what is wrong with it
   coven inbox answer 9d0e retry       a blocked task: go on where it stopped; or unblock, close
   coven inbox --json --all | jq '.items[].title'
 
@@ -65,8 +66,8 @@ enum Verb {
     Answer {
         #[arg(value_parser = NonEmptyStringValueParser::new())]
         id: String,
-        /// A permission: allow, deny, or the id of one of its options
-        #[arg(value_name = "allow|deny|OPTION", conflicts_with_all = ["option", "text", "question", "answers", "reject"])]
+        /// A permission or a task: allow, deny, or the id of one of its options; a terminal: the line to type in
+        #[arg(value_name = "allow|deny|OPTION", group = "reasoned", conflicts_with_all = ["option", "text", "question", "answers", "reject"])]
         answer: Option<String>,
         #[command(flatten)]
         reply: ReplyArgs,
@@ -130,8 +131,8 @@ async fn list(link: &mut Link, all: bool, session: Option<String>, as_json: bool
 /// Sends what was said; whether it fits is for the daemon to tell.
 async fn send(link: &mut Link, id: &str, answer: Option<String>, reply: ReplyArgs) -> Result<InboxItem, Failure> {
     let body = match answer.as_deref() {
-        Some("allow" | "deny") => AnswerRequest { decision: answer, ..AnswerRequest::default() },
-        Some(_) => AnswerRequest { option: answer, ..AnswerRequest::default() },
+        Some("allow" | "deny") => AnswerRequest { decision: answer, reason: reply.reason, ..AnswerRequest::default() },
+        Some(_) => AnswerRequest { option: answer, reason: reply.reason, ..AnswerRequest::default() },
         None if reply.is_empty() => {
             return Err(Failure::usage(
                 "there is no answer",

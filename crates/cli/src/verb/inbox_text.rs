@@ -90,9 +90,10 @@ pub fn details(item: &InboxItem, now: Timestamp) -> String {
         }
         how = format!("coven inbox answer {short} 'a line to type in'");
     } else if item.kind == "merge" {
-        how = format!("coven task diff {short}\ncoven inbox answer {short} approve | --reject --reason TEXT");
+        how = format!("coven task diff {short}\ncoven inbox answer {short} approve | reject --reason TEXT");
     } else if item.kind == "blocked" {
-        how = format!("coven workflow show {short}\ncoven inbox answer {short} retry | unblock | close");
+        how =
+            format!("coven workflow show {short}\ncoven inbox answer {short} retry | unblock | close [--reason TEXT]");
     } else if item.status == "broken" {
         text.push_str(&format!("\ncoven questions dismiss {short}\n"));
     } else {

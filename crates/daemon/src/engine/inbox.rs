@@ -38,7 +38,12 @@ pub enum Item {
 /// How somebody answers.
 #[derive(Debug, Clone)]
 pub enum Reply {
-    ToPermission(Answer),
+    /// One of the options, or the line that a terminal waits for.
+    Chosen {
+        answer: Answer,
+        /// Why, for a task.
+        reason: Option<String>,
+    },
     ToQuestions(Ending),
 }
 
@@ -96,20 +101,27 @@ impl Engine {
     async fn answer_task(self: &Arc<Self>, task: &Task, reply: Reply) -> Result<(), EngineError> {
         let id = task.id.to_string();
         let by = None;
-        let word = match (&reply, task.state) {
-            (Reply::ToPermission(Answer::Option(word)), _) => word.as_str(),
-            (Reply::ToPermission(Answer::Decision(Decision::Allow)), TaskState::PendingMerge) => "approve",
-            (Reply::ToPermission(Answer::Decision(Decision::Allow)), _) => "retry",
-            (Reply::ToPermission(Answer::Decision(Decision::Deny)), TaskState::PendingMerge) => "reject",
-            (Reply::ToPermission(Answer::Decision(Decision::Deny)), _) => "close",
-            (Reply::ToQuestions(Ending::Rejection(_)), _) => "reject",
-            (Reply::ToQuestions(Ending::Answers(_)), _) => "answers",
+        let (answer, reason) = match reply {
+            Reply::Chosen { answer, reason } => (answer, reason),
+            Reply::ToQuestions(Ending::Rejection(reason)) => (Answer::Option("reject".to_owned()), reason),
+            Reply::ToQuestions(Ending::Answers(_)) => (Answer::Option("answers".to_owned()), None),
         };
-        let reason = match &reply {
-            Reply::ToQuestions(Ending::Rejection(reason)) => reason.clone(),
-            Reply::ToPermission(_) | Reply::ToQuestions(Ending::Answers(_)) => None,
+        let word = match (&answer, task.state) {
+            (Answer::Option(word), _) => word.as_str(),
+            (Answer::Decision(Decision::Allow), TaskState::PendingMerge) => "approve",
+            (Answer::Decision(Decision::Allow), _) => "retry",
+            (Answer::Decision(Decision::Deny), TaskState::PendingMerge) => "reject",
+            (Answer::Decision(Decision::Deny), _) => "close",
         };
+        let is_blank = reason.as_deref().is_none_or(|reason| reason.trim().is_empty());
         match word {
+            "approve" | "retry" | "unblock" if !is_blank => {
+                Err(EngineError::Invalid(format!("{word} takes no reason: {id}")))
+            }
+            "reject" if is_blank => Err(EngineError::Invalid(format!(
+                "reject needs a reason, for whoever tries again; say what is wrong with \
+                 `coven inbox answer {id} reject --reason TEXT`"
+            ))),
             "approve" => self.approve_task(&id, by).await.map(drop),
             "reject" => self.reject_task(&id, reason, by).await.map(drop),
             "retry" => self.retry_workflow(&id, by).await.map(drop),
@@ -131,29 +143,32 @@ impl Engine {
     /// The first answer wins; a second one is told so. Gives the item as it is then.
     pub async fn answer_in_inbox(self: &Arc<Self>, text: &str, reply: Reply) -> Result<Item, EngineError> {
         match (self.find_in_inbox(text).await?, reply) {
-            (Found::Permission(permission), Reply::ToPermission(answer)) => {
+            (Found::Permission(permission), Reply::Chosen { answer, reason: None }) => {
                 Ok(Item::Permission(self.answer_permission(&permission, &answer).await?))
             }
             (Found::QuestionSet(id), Reply::ToQuestions(ending)) => {
                 self.end_question_set(id, ending).await?;
                 self.read_found(Found::QuestionSet(id), text).await
             }
-            (Found::AgentQuestion(id), Reply::ToPermission(Answer::Option(text))) => {
+            (Found::AgentQuestion(id), Reply::Chosen { answer: Answer::Option(text), reason: None }) => {
                 self.answer_agent_question(id, &text).await?;
                 self.read_found(Found::AgentQuestion(id), text.as_str()).await
             }
-            (Found::AgentQuestion(id), Reply::ToPermission(Answer::Decision(_)) | Reply::ToQuestions(_)) => {
-                Err(EngineError::Invalid(format!("an agent waits at its terminal for a line; give it as option: {id}")))
-            }
+            (Found::AgentQuestion(id), Reply::Chosen { .. } | Reply::ToQuestions(_)) => Err(EngineError::Invalid(
+                format!("an agent waits at its terminal for a line; give it as option, and nothing else: {id}"),
+            )),
             (Found::Task(task), reply) => {
                 self.answer_task(&task, reply).await?;
                 Ok(Item::Task(Box::new(self.known_task(task.id).await?)))
+            }
+            (Found::Permission(permission), Reply::Chosen { .. }) => {
+                Err(EngineError::Invalid(format!("a request for permission takes no reason: {}", permission.id)))
             }
             (Found::Permission(permission), Reply::ToQuestions(_)) => Err(EngineError::Invalid(format!(
                 "it is a request for permission and takes option or decision, not answers or reject: {}",
                 permission.id
             ))),
-            (Found::QuestionSet(id), Reply::ToPermission(_)) => Err(EngineError::Invalid(format!(
+            (Found::QuestionSet(id), Reply::Chosen { .. }) => Err(EngineError::Invalid(format!(
                 "it is a question set and takes answers or reject, not option or decision: {id}"
             ))),
         }

@@ -52,18 +52,21 @@ pub async fn answer(State(app): State<App>, Id(id): Id, Body(request): Body<Answ
 
 fn reply(request: AnswerRequest) -> Answer<Reply> {
     match request {
-        AnswerRequest { option: Some(option), decision: None, answers: None, reject: None } => {
-            Ok(Reply::ToPermission(Given::Option(option)))
+        AnswerRequest { option: Some(option), decision: None, answers: None, reject: None, reason } => {
+            Ok(Reply::Chosen { answer: Given::Option(option), reason })
         }
-        AnswerRequest { option: None, decision: Some(word), answers: None, reject: None } => {
+        AnswerRequest { option: None, decision: Some(word), answers: None, reject: None, reason } => {
             let decision: Decision = word.parse().map_err(|error| invalid(format!("decision: {error}")))?;
-            Ok(Reply::ToPermission(Given::Decision(decision)))
+            Ok(Reply::Chosen { answer: Given::Decision(decision), reason })
         }
-        AnswerRequest { option: None, decision: None, answers: Some(answers), reject: None } => {
+        AnswerRequest { option: None, decision: None, answers: Some(answers), reject: None, reason: None } => {
             Ok(Reply::ToQuestions(Ending::Answers(answers)))
         }
-        AnswerRequest { option: None, decision: None, answers: None, reject: Some(rejection) } => {
+        AnswerRequest { option: None, decision: None, answers: None, reject: Some(rejection), reason: None } => {
             Ok(Reply::ToQuestions(Ending::Rejection(rejection.reason)))
+        }
+        AnswerRequest { reason: Some(_), .. } => {
+            Err(invalid("reason stands beside one of option, decision; reject has a reason of its own"))
         }
         _ => Err(invalid("give one of option, decision, answers, reject")),
     }

@@ -67,6 +67,7 @@ fn what_is_no_answer_is_refused_with_the_reason_and_changes_nothing() {
     assert_eq!(refused(json!({})), one_of);
     assert_eq!(refused(json!({ "answers": [], "reject": {} })), one_of);
     assert!(refused(json!({ "reject": { "why": "x" } })).contains("unknown field"));
+    assert!(refused(json!({ "reject": {}, "reason": "x" })).contains("reject has a reason of its own"));
     home.answer_request(NOBODY, &choosing("A")).refused(404, "question_not_found");
     home.answer_request("..%2F..%2Fetc", &choosing("A")).refused(404, "question_not_found");
 
@@ -118,6 +119,7 @@ fn the_command_line_lists_shows_and_answers_them() {
     let refusal = home.coven(&["inbox", "answer", &fourth, "allow"]).refused(2);
     assert!(refusal.contains("takes answers or reject"), "{refusal}");
     home.coven(&["inbox", "answer", &fourth, "--option", "ZZZ"]).refused(2);
+    assert_eq!(home.coven(&["inbox", "answer", &fourth, "--option", "A", "--reason", "x"]).code, 2);
     home.coven(&["inbox", "answer", NOBODY, "--reject"]).refused(3);
     assert_eq!(show(&home, &fourth).status, "pending");
 }
@@ -172,6 +174,9 @@ fn a_prefix_must_mean_one_thing_of_either_kind_and_what_waits_is_meant_first() {
 
     let wrong = home.answer_request(&permission, &choosing("A")).refused(400, "invalid_request");
     assert!(wrong.starts_with("it is a request for permission and takes option or decision"), "{wrong}");
+    let reasoned = json!({ "decision": "deny", "reason": "no" });
+    let wrong = home.answer_request(&permission, &reasoned).refused(400, "invalid_request");
+    assert!(wrong.starts_with("a request for permission takes no reason"), "{wrong}");
     assert_eq!(home.answer_request(&set, &choosing("A")).status, 200);
     assert_eq!(show(&home, prefix).id, permission, "the other one is history");
     home.coven(&["inbox", "answer", prefix, "deny"]).done();

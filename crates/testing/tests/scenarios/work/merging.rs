@@ -122,6 +122,25 @@ fn what_is_rejected_is_blocked_with_the_reason_and_kept() {
 }
 
 #[test]
+fn the_inbox_rejects_and_closes_a_task_with_a_reason() {
+    let home = started();
+    let id = done(&home, "Half", "commit half.txt", &[]);
+    for word in ["reject", "deny"] {
+        let told = home.coven(&["inbox", "answer", &id, word]).refused(2);
+        assert!(told.contains(&format!("coven inbox answer {id} reject --reason TEXT")), "{told}");
+    }
+    let told = home.coven(&["inbox", "answer", &id, "approve", "--reason", "fine"]).refused(2);
+    assert!(told.contains("approve takes no reason"), "{told}");
+    home.coven(&["inbox", "answer", &id, "reject", "--reason", "the other half is missing"]).done();
+    let task = home.task(&id).task;
+    assert_eq!((task.status.as_str(), task.reason.as_deref()), ("blocked", Some("the other half is missing")));
+    assert_eq!(home.answer_request(&id, &json!({ "decision": "deny", "reason": "not needed" })).status, 200);
+    let task = home.task(&id).task;
+    assert_eq!((task.status.as_str(), task.reason.as_deref()), ("closed", Some("not needed")));
+    check_invariants(&home);
+}
+
+#[test]
 fn checks_run_on_what_would_be_merged_and_several_approvals_wait_in_turn() {
     let home = started();
     home.write_workflow(
