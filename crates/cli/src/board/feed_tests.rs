@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use serde_json::{Value, json};
 
 use super::feed::Feed;
-use super::fixtures::{agent, detail, permission, run, task};
+use super::fixtures::{agent, detail, permission, run, task, terminal};
 use super::report::{Done, Report, Request, What};
 use crate::tui::read_request;
 
@@ -141,6 +141,9 @@ fn everything_is_read_and_then_only_what_changed() {
     rig.daemon.answers("GET /api/v1/inbox", 200, json!({"items": [permission("p", "s1")]}));
     rig.daemon.emit("permission.requested", "p", &json!({}));
     assert_eq!(rig.feed.next(), Report::Inbox(vec![permission("p", "s1")]));
+    rig.daemon.answers("GET /api/v1/inbox", 200, json!({"items": [terminal("q", "s1")]}));
+    rig.daemon.emit("question.asked", "q", &json!({}));
+    assert_eq!(rig.feed.next(), Report::Inbox(vec![terminal("q", "s1")]));
     rig.daemon.emit("task.deleted", "t9", &json!({}));
     assert_eq!(rig.feed.next(), Report::Gone("t9".into()));
 }

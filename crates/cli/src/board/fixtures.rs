@@ -100,6 +100,17 @@ pub fn permission(id: &str, session: &str) -> InboxItem {
     }
 }
 
+/// A terminal at which the agent of a session waits.
+pub fn terminal(id: &str, session: &str) -> InboxItem {
+    InboxItem {
+        kind: "terminal".to_owned(),
+        title: "Really\x1b[2J go on?".to_owned(),
+        options: Vec::new(),
+        detail: serde_json::json!({"prompt": "Two ways:\nReally\x1b[2J go on?"}),
+        ..permission(id, session)
+    }
+}
+
 pub fn detail(task: TaskRecord, run: Option<WorkflowRecord>) -> TaskDetail {
     TaskDetail { ready: task.status == "open", task, not_ready: Vec::new(), run }
 }
