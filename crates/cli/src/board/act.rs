@@ -86,7 +86,8 @@ async fn send(socket: &Path, by: Option<&str>, Request { id, what }: &Request) -
             let task: TaskRecord = serde_json::from_slice(&answer).map_err(ClientError::from)?;
             Ok(Done::Did(task_text::line(&task)))
         }
-        What::Answer { option } => {
+        // A terminal takes its line as an option.
+        What::Answer { option } | What::Reply(option) => {
             let answer = AnswerRequest { option: Some(option.clone()), ..AnswerRequest::default() };
             let item: InboxItem = client.post(&route::question(id, "/answer"), &answer).await?;
             Ok(Done::Did(plain(&item.title)))

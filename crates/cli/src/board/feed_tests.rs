@@ -195,3 +195,14 @@ fn a_request_is_sent_with_who_asks_and_refused_with_a_sentence() {
     let body = json!({"reason": "no tests", "by": "session:7"});
     assert_eq!(asked, Some(("POST /api/v1/tasks/t1/reject".to_owned(), body)));
 }
+
+#[test]
+fn a_terminal_gets_its_line() {
+    let mut rig = Rig::new();
+    rig.read();
+    rig.daemon.answers("POST /api/v1/inbox/q/answer", 200, json!(terminal("q", "s1")));
+    rig.feed.ask(Request { id: "q".into(), what: What::Reply(" 2".into()) }).expect("nothing is under way");
+    rig.wait_for(|report| matches!(report, Report::Answered { .. }));
+    let asked = rig.daemon.lock().asked.last().cloned();
+    assert_eq!(asked, Some(("POST /api/v1/inbox/q/answer".to_owned(), json!({"option": " 2"}))));
+}

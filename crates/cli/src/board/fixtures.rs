@@ -160,6 +160,8 @@ pub fn press(app: &mut App, key: KeyCode) -> Vec<Effect> {
     app.update(Message::Key(KeyEvent::from(key)))
 }
 
+/// Presses the keys of a text; the end of a line is Enter.
 pub fn type_text(app: &mut App, text: &str) -> Vec<Effect> {
-    text.chars().flat_map(|c| press(app, KeyCode::Char(c))).collect()
+    let key = |c| if c == '\n' { KeyCode::Enter } else { KeyCode::Char(c) };
+    text.chars().flat_map(|c| press(app, key(c))).collect()
 }

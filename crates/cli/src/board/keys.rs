@@ -8,7 +8,7 @@ use super::layout;
 use super::offer::{self, Action, ENTER, OFFERS};
 use super::page::Page;
 use super::report::{Request, Subject, What};
-use super::state::{App, Effect, Mode, Sure, Why};
+use super::state::{App, Effect, Mode, Purpose, Sure};
 use super::view;
 use crate::tui::line::Line;
 
@@ -28,7 +28,7 @@ impl App {
         match std::mem::replace(&mut self.mode, Mode::Browsing) {
             Mode::Browsing => self.browse(key),
             Mode::Filtering(line) => self.filter(line, key),
-            Mode::Reasoning { id, why, line } => self.reasoning(id, why, line, key),
+            Mode::Saying { id, purpose, line, inbox } => self.saying(id, purpose, line, inbox, key),
             Mode::Confirming { id, sure } => self.confirm(id, sure, key),
             Mode::Filling(form) => self.fill(form, key),
             Mode::Reading(page) => self.page_key(page, key),
@@ -124,14 +124,13 @@ impl App {
             self.problem(why);
             return Vec::new();
         }
-        let id = card.task.id.clone();
-        let form = (offer.action == Action::Edit).then(|| {
-            // What was typed before and refused is still there.
-            let draft = self.draft.as_deref().filter(|form| form.task.as_ref().is_some_and(|task| task.id == id));
-            Box::new(draft.cloned().unwrap_or_else(|| Form::of(card.task)))
-        });
+        self.perform(card.task.id.clone(), offer.action)
+    }
+
+    /// Does what a task allows.
+    pub(super) fn perform(&mut self, id: String, action: Action) -> Vec<Effect> {
         self.notice = None;
-        match offer.action {
+        match action {
             Action::Open => return self.look(id, Subject::Detail),
             Action::Diff => return self.look(id, Subject::Diff),
             Action::Workflow => return self.look(id, Subject::Workflow),
@@ -141,21 +140,22 @@ impl App {
             Action::Unblock => return self.ask(id, What::Unblock),
             Action::Retry => return self.ask(id, What::Retry),
             Action::Attach => return self.ask(id, What::Attach),
-            Action::Reject => self.mode = Mode::Reasoning { id, why: Why::Reject, line: Line::default() },
-            Action::Block => self.mode = Mode::Reasoning { id, why: Why::Block, line: Line::default() },
+            Action::Reject => self.say(id, Purpose::Reject, String::new()),
+            Action::Block => self.say(id, Purpose::Block, String::new()),
             Action::Close => self.mode = Mode::Confirming { id, sure: Sure::Close },
             Action::Delete => self.mode = Mode::Confirming { id, sure: Sure::Delete },
             Action::Cancel => self.mode = Mode::Confirming { id, sure: Sure::Cancel },
             Action::Edit => {
-                if let Some(form) = form {
-                    self.mode = Mode::Filling(form);
-                }
+                let Some(card) = self.tasks.card(&id) else { return Vec::new() };
+                // What was typed before and refused is still there.
+                let draft = self.draft.as_deref().filter(|form| form.task.as_ref().is_some_and(|task| task.id == id));
+                self.mode = Mode::Filling(Box::new(draft.cloned().unwrap_or_else(|| Form::of(card.task))));
             }
         }
         Vec::new()
     }
 
-    fn look(&mut self, id: String, subject: Subject) -> Vec<Effect> {
+    pub(super) fn look(&mut self, id: String, subject: Subject) -> Vec<Effect> {
         let columns = self.page_size().0;
         self.mode = Mode::Reading(Box::new(Page::new(id.clone(), subject, columns)));
         vec![Effect::Ask(Request { id, what: What::Look(subject) })]
@@ -179,21 +179,32 @@ impl App {
         Vec::new()
     }
 
-    fn reasoning(&mut self, id: String, why: Why, mut line: Line, key: KeyEvent) -> Vec<Effect> {
+    fn saying(
+        &mut self,
+        id: String,
+        purpose: Purpose,
+        mut line: Line,
+        inbox: Option<usize>,
+        key: KeyEvent,
+    ) -> Vec<Effect> {
+        let is_missing = purpose == Purpose::Reject && line.text().trim().is_empty();
+        let before = inbox.map_or(Mode::Browsing, |cursor| Mode::Inbox { cursor });
         match key.code {
-            KeyCode::Esc => Vec::new(),
-            KeyCode::Enter if why == Why::Reject && line.text().trim().is_empty() => {
+            KeyCode::Esc => self.mode = before,
+            KeyCode::Enter if is_missing => {
                 self.problem("say what is wrong, for whoever tries again; Esc leaves it as it is".to_owned());
-                self.mode = Mode::Reasoning { id, why, line };
-                Vec::new()
+                self.mode = Mode::Saying { id, purpose, line, inbox };
             }
-            KeyCode::Enter => self.reason(id, why, line.text()),
+            KeyCode::Enter => {
+                self.mode = before;
+                return self.ask(id, purpose.what(line.text()));
+            }
             _ => {
                 line.edit(key);
-                self.mode = Mode::Reasoning { id, why, line };
-                Vec::new()
+                self.mode = Mode::Saying { id, purpose, line, inbox };
             }
         }
+        Vec::new()
     }
 
     fn confirm(&mut self, id: String, sure: Sure, key: KeyEvent) -> Vec<Effect> {
@@ -276,38 +287,6 @@ impl App {
         }
     }
 
-    /// A permission is answered here, a question set on its own screen.
-    fn inbox(&mut self, cursor: usize, key: KeyEvent) -> Vec<Effect> {
-        let last = self.tasks.inbox().len().saturating_sub(1);
-        let cursor = cursor.min(last);
-        let item = self.tasks.inbox().get(cursor);
-        let cursor = match key.code {
-            KeyCode::Down | KeyCode::Char('j') => (cursor + 1).min(last),
-            KeyCode::Up | KeyCode::Char('k') => cursor.saturating_sub(1),
-            KeyCode::Enter if item.is_some_and(|item| item.kind == "question_set") => {
-                return vec![Effect::Leave(Outcome::Answer)];
-            }
-            KeyCode::Char(digit @ '1'..='9') => {
-                let nth = usize::from(u8::try_from(digit).unwrap_or(b'1') - b'1');
-                let chosen = item.and_then(|item| Some((item.id.clone(), item.options.get(nth)?.id.clone())));
-                self.mode = Mode::Inbox { cursor };
-                return match chosen {
-                    Some((id, option)) => self.ask(id, What::Answer { option }),
-                    None => Vec::new(),
-                };
-            }
-            // The session that asks, for whoever wants to see why.
-            KeyCode::Char('o') if item.is_some_and(|item| item.session_id.is_some()) => {
-                let session = item.and_then(|item| item.session_id.clone()).unwrap_or_default();
-                return vec![Effect::Leave(Outcome::Attach(session))];
-            }
-            KeyCode::Enter => cursor,
-            _ => return Vec::new(),
-        };
-        self.mode = Mode::Inbox { cursor };
-        Vec::new()
-    }
-
     fn help(&mut self, scroll: u16, key: KeyEvent) -> Vec<Effect> {
         let scroll = match key.code {
             KeyCode::Down | KeyCode::Char('j') => scroll.saturating_add(1),
@@ -328,7 +307,7 @@ impl App {
                 let filter = line.text().to_owned();
                 self.tasks.set_filter(&filter);
             }
-            Mode::Reasoning { line, .. } => line.insert(&in_one_line),
+            Mode::Saying { line, .. } => line.insert(&in_one_line),
             Mode::Filling(form) => form.paste(text),
             // What is pasted is no command.
             Mode::Browsing | Mode::Confirming { .. } | Mode::Reading(_) | Mode::Inbox { .. } | Mode::Help { .. } => {}

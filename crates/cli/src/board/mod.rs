@@ -11,6 +11,7 @@ mod feed_tests;
 mod fixtures;
 mod follow;
 mod form;
+mod inbox;
 mod keys;
 mod layout;
 pub mod lines;

@@ -69,6 +69,8 @@ pub enum What {
     Answer {
         option: String,
     },
+    /// Type this line into the terminal that waits for one.
+    Reply(String),
 }
 
 /// What a page shows of a task.

@@ -50,11 +50,13 @@ pub enum Effect {
 pub enum Mode {
     Browsing,
     Filtering(Line),
-    /// Why something is to be done.
-    Reasoning {
+    /// One line of words for what is to be done.
+    Saying {
         id: String,
-        why: Why,
+        purpose: Purpose,
         line: Line,
+        /// The cursor of the inbox, if that is gone back to.
+        inbox: Option<usize>,
     },
     /// `y` does it.
     Confirming {
@@ -72,18 +74,23 @@ pub enum Mode {
     },
 }
 
-/// What a reason is for.
+/// What a line of words is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Why {
+pub enum Purpose {
     Block,
     Reject,
+    /// A terminal waits for it.
+    Reply,
 }
 
-impl Why {
-    fn what(self, reason: String) -> What {
+impl Purpose {
+    pub(super) fn what(self, text: &str) -> What {
+        let reason = text.trim().to_owned();
         match self {
             Self::Block => What::Block(reason),
             Self::Reject => What::Reject(reason),
+            // What is typed into a terminal is nobody's to change.
+            Self::Reply => What::Reply(text.to_owned()),
         }
     }
 }
@@ -175,8 +182,10 @@ impl App {
             }
             Message::Clock(now) => self.clock(now),
             Message::Reports(reports) => {
+                let waiting = self.selected_in_inbox();
                 let effects = reports.into_iter().flat_map(|report| self.report(report)).collect();
                 self.tasks.settle();
+                self.select_in_inbox(waiting);
                 effects
             }
         };
@@ -281,20 +290,31 @@ impl App {
     /// What was typed for something that was refused is not lost.
     fn give_back(&mut self, id: String, what: What) {
         let is_free = self.mode == Mode::Browsing;
-        match what {
+        let (purpose, text) = match what {
             What::Create(_) | What::Edit(_) => {
                 if let Some(form) = self.draft.take_if(|_| is_free) {
                     self.mode = Mode::Filling(form);
                 }
+                return;
             }
-            What::Reject(reason) if is_free => {
-                self.mode = Mode::Reasoning { id, why: Why::Reject, line: Line::new(reason) };
-            }
-            What::Block(reason) if is_free => {
-                self.mode = Mode::Reasoning { id, why: Why::Block, line: Line::new(reason) };
-            }
-            _ => {}
+            What::Block(reason) => (Purpose::Block, reason),
+            What::Reject(reason) => (Purpose::Reject, reason),
+            // Nobody waits for a line that somebody else has given.
+            What::Reply(line) if self.tasks.inbox().iter().any(|item| item.id == id) => (Purpose::Reply, line),
+            _ => return,
+        };
+        if !text.is_empty() && (is_free || matches!(self.mode, Mode::Inbox { .. })) {
+            self.say(id, purpose, text);
         }
+    }
+
+    /// Has a line typed; where it was asked for in the inbox, that is gone back to.
+    pub(super) fn say(&mut self, id: String, purpose: Purpose, text: String) {
+        let inbox = match self.mode {
+            Mode::Inbox { cursor } => Some(cursor),
+            _ => None,
+        };
+        self.mode = Mode::Saying { id, purpose, line: Line::new(text), inbox };
     }
 
     fn looked(&mut self, id: &str, subject: Subject, answer: Result<Done, String>) -> Vec<Effect> {
@@ -328,10 +348,6 @@ impl App {
             self.pending.push(request.clone());
         }
         vec![Effect::Ask(request)]
-    }
-
-    pub(super) fn reason(&mut self, id: String, why: Why, reason: &str) -> Vec<Effect> {
-        self.ask(id, why.what(reason.trim().to_owned()))
     }
 
     pub(super) fn news(&mut self, text: String) {
@@ -391,7 +407,7 @@ fn present(what: &What) -> &'static str {
         What::Retry => "retrying",
         What::Look(_) => "reading",
         What::Attach => "looking for the session of",
-        What::Answer { .. } => "answering",
+        What::Answer { .. } | What::Reply(_) => "answering",
     }
 }
 
@@ -412,6 +428,6 @@ fn past(what: &What) -> &'static str {
         What::Retry => "goes on",
         What::Look(_) => "read",
         What::Attach => "attached",
-        What::Answer { .. } => "answered",
+        What::Answer { .. } | What::Reply(_) => "answered",
     }
 }

@@ -147,6 +147,17 @@ impl Tasks {
         &self.inbox
     }
 
+    /// Those that a human is needed for, the longest wait first. What was approved waits for nobody.
+    pub fn waiting(&self) -> Vec<Card<'_>> {
+        let [merge, blocked] = [TaskState::PendingMerge, TaskState::Blocked].map(TaskState::as_str);
+        let waits = |task: &&TaskRecord| task.status == merge || task.status == blocked;
+        let cards = self.known.values().filter(waits).filter_map(|task| self.card(&task.id));
+        let is_approved = |card: &Card<'_>| card.task.status == merge && matches!(card.merge(), Merge::UnderWay { .. });
+        let mut cards: Vec<Card<'_>> = cards.filter(|card| !is_approved(card)).collect();
+        cards.sort_by(|a, b| a.task.updated_at.cmp(&b.task.updated_at));
+        cards
+    }
+
     /// The task whose agent asked it.
     pub fn asker(&self, item: &InboxItem) -> Option<&TaskRecord> {
         if let Some(id) = &item.task_id {

@@ -4,7 +4,7 @@ use coven_api::task::{CreateTaskRequest, EditTaskRequest};
 use crossterm::event::{KeyCode, KeyModifiers, MouseButton, MouseEvent, MouseEventKind};
 use ratatui::layout::Size;
 
-use super::fixtures::{agent, app_with, detail, permission, press, run, snapshot, task, type_text};
+use super::fixtures::{agent, app_with, detail, permission, press, run, snapshot, task, terminal, type_text};
 use super::offer::OFFERS;
 use super::report::{Done, Report, Request, Subject, What};
 use super::state::{App, Effect, Message, Mode, Tone};
@@ -95,11 +95,24 @@ fn every_action_of_the_command_line_has_a_key() {
     ] {
         let mut app = app_with(snapshot());
         app.tasks.select(column, 0);
-        let effects: Vec<Effect> = keys
-            .chars()
-            .flat_map(|c| press(&mut app, if c == '\n' { KeyCode::Enter } else { KeyCode::Char(c) }))
-            .collect();
+        let effects = type_text(&mut app, keys);
         assert_eq!(asked(&effects).iter().map(|(_, what)| *what).collect::<Vec<_>>(), [&what], "{keys}");
+    }
+    for (keys, id, what) in [
+        ("i2", "ask-1", What::Answer { option: "no".into() }),
+        ("ij\nyes\n", "ask-2", What::Reply("yes".into())),
+        ("ijj1", "44444444-d", What::Approve),
+        ("ijj2no tests\n", "44444444-d", What::Reject("no tests".into())),
+        ("ijjjj1", "66666666-f", What::Unblock),
+        ("ijjjj2", "66666666-f", What::Retry),
+        ("ijjjj3y", "66666666-f", What::Close),
+        ("ijj\n", "44444444-d", What::Look(Subject::Detail)),
+        ("ijjo", "44444444-d", What::Attach),
+    ] {
+        let mut some = snapshot();
+        some.inbox.push(terminal("ask-2", "session-1"));
+        let mut app = app_with(some);
+        assert_eq!(asked(&type_text(&mut app, keys)), [(id, &what)], "{keys}");
     }
     let mut keys: Vec<char> = OFFERS.iter().map(|offer| offer.key).chain("ni/A?qhjklgG".chars()).collect();
     let count = keys.len();
@@ -127,9 +140,8 @@ fn an_answer_other_than_yes_does_nothing() {
         assert_eq!(app.mode, Mode::Browsing);
     }
     app.tasks.select(2, 0);
-    type_text(&mut app, "x");
-    assert!(press(&mut app, KeyCode::Enter).is_empty(), "a rejection needs a reason");
-    assert!(matches!(app.mode, Mode::Reasoning { .. }));
+    assert!(type_text(&mut app, "x\n").is_empty(), "a rejection needs a reason");
+    assert!(matches!(app.mode, Mode::Saying { .. }));
 }
 
 #[test]
@@ -147,12 +159,14 @@ fn a_long_action_is_told_until_it_is_done_and_an_error_loses_nothing() {
     answer(&mut app, request, Err("it conflicts with its base in a.rs.".into()));
     assert!(app.notice.as_ref().is_some_and(|it| it.tone == Tone::Problem && it.text.contains("a.rs")));
 
-    app.tasks.select(2, 0);
-    type_text(&mut app, "xslow");
-    let effects = press(&mut app, KeyCode::Enter);
-    let [Effect::Ask(request)] = &effects[..] else { panic!("{effects:?}") };
-    answer(&mut app, request.clone(), Err("the daemon stops.".into()));
-    assert!(matches!(&app.mode, Mode::Reasoning { line, .. } if line.text() == "slow"));
+    for (column, keys) in [(2, "xslow\n"), (0, "ij2slow\n")] {
+        app = app_with(snapshot());
+        app.tasks.select(column, 0);
+        let effects = type_text(&mut app, keys);
+        let [Effect::Ask(request)] = &effects[..] else { panic!("{effects:?}") };
+        answer(&mut app, request.clone(), Err("the daemon stops.".into()));
+        assert!(matches!(&app.mode, Mode::Saying { line, .. } if line.text() == "slow"), "{keys}");
+    }
 }
 
 #[test]
@@ -290,6 +304,71 @@ fn the_inbox_answers_permissions_and_leads_to_questions() {
     let effects = app.update(Message::Reports(vec![Report::Inbox(vec![set])]));
     assert_eq!(effects, [Effect::Bell]);
     assert_eq!(press(&mut app, KeyCode::Enter), [Effect::Leave(Outcome::Answer)]);
+}
+
+#[test]
+fn a_terminal_takes_a_line_as_it_is_typed() {
+    let mut some = snapshot();
+    some.inbox = vec![terminal("ask-1", "session-1")];
+    let mut app = app_with(some);
+    assert!(type_text(&mut app, "i1").is_empty(), "there is nothing to choose from");
+    type_text(&mut app, "\nno");
+    press(&mut app, KeyCode::Esc);
+    assert_eq!(app.mode, Mode::Inbox { cursor: 0 });
+    type_text(&mut app, "\n  2 ");
+    app.update(Message::Paste("a\nb".into()));
+    let effects = press(&mut app, KeyCode::Enter);
+    let reply = Request { id: "ask-1".into(), what: What::Reply("  2 a b".into()) };
+    assert_eq!(effects, [Effect::Ask(reply.clone())]);
+    assert_eq!(app.mode, Mode::Inbox { cursor: 0 });
+    // What was refused is given back while it is waited for.
+    answer(&mut app, reply.clone(), Err("the daemon stops.".into()));
+    assert!(matches!(&app.mode, Mode::Saying { line, .. } if line.text() == "  2 a b"));
+    press(&mut app, KeyCode::Enter);
+    app.update(Message::Reports(vec![Report::Inbox(Vec::new())]));
+    answer(&mut app, reply, Err("it was answered already.".into()));
+    assert_eq!(app.mode, Mode::Inbox { cursor: 0 });
+    // An empty line is an answer, too.
+    app.update(Message::Reports(vec![Report::Inbox(vec![terminal("ask-2", "session-1")])]));
+    app.mode = Mode::Inbox { cursor: 0 };
+    assert_eq!(asked(&type_text(&mut app, "\n\n")), [("ask-2", &What::Reply(String::new()))]);
+}
+
+#[test]
+fn work_is_rejected_in_the_inbox_only_with_a_reason() {
+    let mut app = app_with(snapshot());
+    assert!(type_text(&mut app, "ij2 \n").is_empty());
+    assert!(matches!(app.mode, Mode::Saying { .. }));
+    assert!(app.notice.as_ref().is_some_and(|it| it.text.contains("say what is wrong")));
+    press(&mut app, KeyCode::Esc);
+    assert_eq!(app.mode, Mode::Inbox { cursor: 1 });
+    let effects = type_text(&mut app, "2no tests\n");
+    assert_eq!(asked(&effects), [("44444444-d", &What::Reject("no tests".into()))]);
+    assert_eq!(app.mode, Mode::Inbox { cursor: 1 });
+}
+
+#[test]
+fn what_was_approved_does_not_wait_in_the_inbox() {
+    let mut some = snapshot();
+    let mut approved = run("44444444-d", "pending_merge");
+    approved.approved_by = Some("user".into());
+    some.runs.insert(0, approved);
+    let mut app = app_with(some);
+    assert_eq!(asked(&type_text(&mut app, "ij1")), [("55555555-e", &What::Approve)]);
+}
+
+#[test]
+fn the_inbox_stays_with_what_is_selected() {
+    let mut app = app_with(snapshot());
+    type_text(&mut app, "ij");
+    let two = vec![permission("ask-1", "session-1"), permission("ask-2", "session-1")];
+    app.update(Message::Reports(vec![Report::Inbox(two)]));
+    assert_eq!(app.mode, Mode::Inbox { cursor: 2 });
+    type_text(&mut app, "2");
+    app.update(Message::Reports(vec![Report::Inbox(Vec::new())]));
+    press(&mut app, KeyCode::Esc);
+    assert_eq!(app.mode, Mode::Inbox { cursor: 0 });
+    assert_eq!(asked(&type_text(&mut app, "1")), [("44444444-d", &What::Approve)]);
 }
 
 #[test]

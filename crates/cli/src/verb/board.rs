@@ -23,8 +23,8 @@ use crate::{answer, arrivals, output};
   coven board | cat                              likewise
   coven board --json | jq -r '.pending_merge[].title'
 
-On the board: s starts a task, a approves it, x rejects it, d shows what it changed, o attaches to its agent, i answers
-what agents ask, n makes a task. Closed tasks are the newest 20.")]
+On the board: s starts a task, a approves it, x rejects it, d shows what it changed, o attaches to its agent, i shows
+what waits for you and answers it, n makes a task. Closed tasks are the newest 20.")]
 pub struct Args {
     /// Print the board as text and end
     #[arg(long, conflicts_with = "json")]

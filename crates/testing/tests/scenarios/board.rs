@@ -20,8 +20,15 @@ const WAITING: &str = "steps:
   - name: merge
     type: merge
 ";
+const ASKING: &str = "steps:
+  - name: greet
+    type: script
+    command: 'printf \"name? \"; read name; echo hello $name > made.txt'
+  - name: merge
+    type: merge
+";
 
-/// A project with a commit and two workflows.
+/// A project with a commit and three workflows.
 fn home() -> TestHome {
     let home = TestHome::started();
     let folder = home.project();
@@ -40,6 +47,7 @@ fn home() -> TestHome {
     fs::create_dir_all(&grimoires).expect("a folder");
     fs::write(grimoires.join("quick.yaml"), WORKFLOW).expect("a file");
     fs::write(grimoires.join("waiting.yaml"), WAITING).expect("a file");
+    fs::write(grimoires.join("asking.yaml"), ASKING).expect("a file");
     home
 }
 
@@ -112,6 +120,32 @@ fn a_task_is_made_worked_on_blocked_and_unblocked_with_keys() {
     terminal.types("\x03");
     assert_eq!(terminal.wait(), 0);
     terminal.is_as_it_was();
+}
+
+#[test]
+fn a_terminal_is_answered_and_its_work_rejected_in_the_inbox() {
+    let home = home();
+    let id = add(&home, &["Greet", "--workflow", "asking"]);
+    let mut terminal = TestTerminal::with_size(&home, &["board"], 24, 80);
+    terminal.shows("open 1");
+    terminal.types("s");
+    terminal.shows("?1 asked");
+    terminal.types("i\r");
+    terminal.shows("types the line into its terminal");
+    terminal.types("me\r");
+    terminal.shows("review: Greet");
+    let made = home.path().join("worktrees").join(&id).join("made.txt");
+    assert_eq!(fs::read_to_string(made).expect("it went on"), "hello me\n");
+    terminal.types("2");
+    terminal.shows("What is wrong?");
+    terminal.types("too short\r");
+    terminal.shows("blocked: Greet · too short");
+    terminal.types("\x1b");
+    terminal.hides("blocked: Greet");
+    terminal.types("q");
+    assert_eq!(terminal.wait(), 0);
+    let task: Value = home.json(&["task", "show", &id, "--json"]);
+    assert_eq!((&task["status"], &task["reason"]), (&"blocked".into(), &"too short".into()));
 }
 
 #[test]

@@ -6,7 +6,7 @@ use ratatui::text::{Line, Span};
 use ratatui::widgets::{Block, BorderType};
 
 use super::super::form::{Form, Name};
-use super::super::state::{App, Sure, Why};
+use super::super::state::{App, Purpose, Sure};
 use crate::tui::line::Line as Typed;
 use crate::tui::text;
 use crate::tui::view::Theme;
@@ -36,15 +36,30 @@ pub fn confirm(frame: &mut Frame<'_>, app: &App, theme: Theme, id: &str, sure: S
     }
 }
 
-pub fn reason(frame: &mut Frame<'_>, app: &App, theme: Theme, id: &str, why: Why, line: &Typed) {
-    let (head, explanation) = match why {
-        Why::Block => ("Block", "Why? It is for whoever looks at it. Enter blocks it, Esc leaves it."),
-        Why::Reject => ("Reject", "What is wrong? It is for whoever tries again. Enter rejects it, Esc leaves it."),
+pub fn say(frame: &mut Frame<'_>, app: &App, theme: Theme, id: &str, purpose: Purpose, line: &Typed) {
+    let (head, explanation) = match purpose {
+        Purpose::Block => ("Block", "Why? It is for whoever looks at it. Enter blocks it, Esc leaves it."),
+        Purpose::Reject => ("Reject", "What is wrong? It is for whoever tries again. Enter rejects it, Esc leaves it."),
+        Purpose::Reply => ("Answer", "Enter types the line into its terminal, also an empty one. Esc leaves it."),
     };
-    let inner = boxed(frame, theme.strong(), head, &[&title(app, id), explanation], 2);
+    let about = match purpose {
+        Purpose::Block | Purpose::Reject => vec![title(app, id)],
+        Purpose::Reply => prompt(app, id),
+    };
+    let sentences: Vec<&str> = about.iter().map(String::as_str).chain([explanation]).collect();
+    let inner = boxed(frame, theme.strong(), head, &sentences, 2);
     if let Some(row) = inner.rows().next_back() {
         typed(frame, theme, line, row, "> ", true);
     }
+}
+
+/// What stands where a terminal waits.
+fn prompt(app: &App, id: &str) -> Vec<String> {
+    let Some(item) = app.tasks.inbox().iter().find(|item| item.id == id) else {
+        return vec!["It does not wait any more.".to_owned()];
+    };
+    let prompt = item.detail["prompt"].as_str().unwrap_or(&item.title);
+    prompt.lines().map(plain).collect()
 }
 
 /// A line that is typed, behind a word.

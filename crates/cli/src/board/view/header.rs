@@ -69,7 +69,7 @@ fn state(app: &App) -> String {
     }
     let waiting = app.tasks.inbox().len();
     if waiting > 0 {
-        parts.push(format!("?{waiting} in the inbox"));
+        parts.push(format!("?{waiting} asked"));
     }
     if app.tasks.ready_count() > 0 {
         parts.push(format!("{} ready", app.tasks.ready_count()));

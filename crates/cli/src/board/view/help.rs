@@ -14,7 +14,7 @@ const KEY_COLUMN: usize = 16;
 
 const ANYWHERE: &[(&str, &str)] = &[
     ("n", "a new task"),
-    ("i", "what waits for you: answer it"),
+    ("i", "what waits for you; a digit or Enter answers it"),
     ("/", "filter: words, #tag, beginning of an id; Esc clears"),
     ("A", "show or hide closed tasks"),
     ("← → ↑ ↓  hjkl", "move; Tab and Shift+Tab go sideways too"),

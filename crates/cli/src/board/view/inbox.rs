@@ -1,11 +1,14 @@
 //! What waits for a human, in a box over the board.
 
+use coven_domain::task::TaskState;
 use ratatui::Frame;
 use ratatui::layout::Rect;
 use ratatui::text::{Line, Span};
 use ratatui::widgets::{Block, BorderType};
 
+use super::super::inbox::{Choice, Opens, Waiting, waiting};
 use super::super::state::App;
+use super::super::tasks::Merge;
 use crate::tui::text;
 use crate::tui::view::Theme;
 use crate::tui::view::dialog::{clear, middle};
@@ -14,10 +17,9 @@ use crate::wording::{age, plain};
 const WIDTH: u16 = 76;
 
 pub fn draw(frame: &mut Frame<'_>, app: &App, theme: Theme, cursor: usize) {
-    let items = app.tasks.inbox();
+    let items = waiting(&app.tasks);
     let cursor = cursor.min(items.len().saturating_sub(1));
-    let keys =
-        items.get(cursor).map_or_else(|| "any key closes".to_owned(), |item| answer_keys(&item.kind, &item.options));
+    let keys = items.get(cursor).map_or_else(|| "any key closes".to_owned(), keys);
     let screen = frame.area();
     let columns = usize::from(WIDTH.min(screen.width).saturating_sub(4));
     let keys = text::wrap(&plain(&keys), columns, 3);
@@ -35,11 +37,7 @@ pub fn draw(frame: &mut Frame<'_>, app: &App, theme: Theme, cursor: usize) {
     }
     let first = (cursor + 1).saturating_sub(list);
     for (nth, row) in (first..items.len()).zip(inner.rows().take(list)) {
-        let item = &items[nth];
-        let asker = app.tasks.asker(item).map(|task| format!(" · {}", plain(&task.title))).unwrap_or_default();
-        let who = item.harness.as_deref().unwrap_or(&item.kind);
-        let words = format!("{:>4} {}: {}{asker}", age(&item.created_at, app.now), plain(who), plain(&item.title));
-        let line = Span::raw(text::fit(&words, usize::from(row.width)));
+        let line = Span::raw(text::fit(&words(app, &items[nth]), usize::from(row.width)));
         let line = if nth == cursor { line.style(theme.selected()) } else { line };
         frame.render_widget(Line::from(line), row);
     }
@@ -49,11 +47,37 @@ pub fn draw(frame: &mut Frame<'_>, app: &App, theme: Theme, cursor: usize) {
     }
 }
 
-fn answer_keys(kind: &str, options: &[coven_api::inbox::InboxOption]) -> String {
-    if kind == "question_set" {
-        return "⏎ answers on its own screen · o its session · Esc closes".to_owned();
+/// How long it waits, who it is and what about.
+fn words(app: &App, item: &Waiting<'_>) -> String {
+    match item {
+        Waiting::Asked(item) => {
+            let asker = app.tasks.asker(item).map(|task| format!(" · {}", plain(&task.title))).unwrap_or_default();
+            let who = item.harness.as_deref().unwrap_or(&item.kind);
+            format!("{:>4} {}: {}{asker}", age(&item.created_at, app.now), plain(who), plain(&item.title))
+        }
+        Waiting::Task(card) => {
+            let (who, why) = match (card.task.status.parse(), card.merge()) {
+                (Ok(TaskState::PendingMerge), Merge::Failed(why)) => ("not merged", Some(why)),
+                (Ok(TaskState::PendingMerge), Merge::Awaited | Merge::UnderWay { .. }) => ("review", None),
+                _ => ("blocked", card.task.reason.as_deref()),
+            };
+            let why = why.map(|why| format!(" · {}", plain(why))).unwrap_or_default();
+            format!("{:>4} {who}: {}{why}", age(&card.task.updated_at, app.now), plain(&card.task.title))
+        }
     }
-    let options: Vec<String> =
-        options.iter().take(9).enumerate().map(|(nth, option)| format!("{} {}", nth + 1, option.name)).collect();
-    format!("{} · o its session · Esc closes", options.join(" · "))
+}
+
+fn keys(item: &Waiting<'_>) -> String {
+    let named = item.choices().into_iter().enumerate().map(|(nth, choice)| match choice {
+        Choice::Option { id: _, name } => format!("{} {name}", nth + 1),
+        Choice::Action(offer) => format!("{} {}", nth + 1, offer.word),
+    });
+    let opens = item.opens().map(|opens| match opens {
+        Opens::Questions => "⏎ answers on its own screen",
+        Opens::Line => "⏎ types a line into it",
+        Opens::Page => "⏎ opens it",
+    });
+    let session = item.has_session().then_some("o its session");
+    let rest = opens.into_iter().chain(session).chain(["Esc closes"]).map(str::to_owned);
+    named.chain(rest).collect::<Vec<_>>().join(" · ")
 }

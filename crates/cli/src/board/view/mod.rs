@@ -35,7 +35,7 @@ pub fn draw(frame: &mut Frame<'_>, app: &App, theme: Theme) {
     footer::draw(frame, app, theme, panes.footer);
     match &app.mode {
         Mode::Confirming { id, sure } => dialog::confirm(frame, app, theme, id, *sure),
-        Mode::Reasoning { id, why, line } => dialog::reason(frame, app, theme, id, *why, line),
+        Mode::Saying { id, purpose, line, inbox: _ } => dialog::say(frame, app, theme, id, *purpose, line),
         Mode::Filling(form) => dialog::form(frame, theme, form),
         Mode::Inbox { cursor } => inbox::draw(frame, app, theme, *cursor),
         Mode::Help { scroll } => help::draw(frame, theme, *scroll),

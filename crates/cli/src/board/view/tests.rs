@@ -6,7 +6,7 @@ use ratatui::backend::TestBackend;
 use ratatui::layout::Size;
 use ratatui::style::Color;
 
-use super::super::fixtures::{app_with, press, run, snapshot, type_text};
+use super::super::fixtures::{app_with, press, run, snapshot, terminal, type_text};
 use super::super::page::{PageLine, Shade};
 use super::super::read::Snapshot;
 use super::super::report::{Done, Report, Request, Subject, What};
@@ -69,7 +69,7 @@ fn a_usual_terminal_shows_three_columns_and_names_the_rest() {
     assert_eq!(
         rows(&app)[..9],
         [
-            " coven board  blocked 1 ›  closed 1 ›          ?1 in the inbox · 1 ready · live",
+            " coven board  blocked 1 ›  closed 1 ›                 ?1 asked · 1 ready · live",
             " open 2                     in progress 1              pending merge 2",
             "▌11111111 P1 bug    ready   33333333 P2           ?1   44444444 P2",
             "▌Fix the parser             Make the lexer faster,     Add a changelog",
@@ -153,6 +153,15 @@ fn dialogs_and_pages_fit_at_every_size() {
         press(&mut app, KeyCode::Esc);
         type_text(&mut app, "i");
         shows(&app, &[" Inbox ", "claude: Run [2J tests", "1 Allow · 2 Deny"]);
+        type_text(&mut app, "j");
+        shows(&app, &["59m review: Add a changelog", "1 approve · 2 reject"]);
+        press(&mut app, KeyCode::Esc);
+        app.update(Message::Reports(vec![Report::Inbox(vec![terminal("ask-2", "session-1")])]));
+        type_text(&mut app, "i");
+        shows(&app, &["claude: Really [2J go on?", "⏎ types a line into it"]);
+        type_text(&mut app, "\nby all means");
+        shows(&app, &[" Answer ", "Two ways:", "Really [2J go on?", "> by all means"]);
+        press(&mut app, KeyCode::Esc);
         press(&mut app, KeyCode::Esc);
         type_text(&mut app, "?");
         shows(&app, &[" Keys ", "what the selected task allows"]);
@@ -161,6 +170,9 @@ fn dialogs_and_pages_fit_at_every_size() {
     app.tasks.select(2, 0);
     type_text(&mut app, "xnot like that");
     shows(&app, &[" Reject ", "“Add a changelog” 44444444", "> not like that"]);
+    press(&mut app, KeyCode::Esc);
+    type_text(&mut app, "i");
+    shows(&app, &["not merged: Rename all · it conflicts", "blocked: Upgrade · no tests"]);
 }
 
 #[test]
@@ -205,7 +217,7 @@ fn a_lost_daemon_is_told_in_a_banner_and_an_empty_board_says_what_to_do() {
 
 #[test]
 fn every_size_can_be_drawn_in_every_mode() {
-    for keys in ["", "/abc", "n漢字", "D", "i", "?", "e", "lx"] {
+    for keys in ["", "/abc", "n漢字", "D", "c", "i", "ij2漢字", "?", "e", "lx"] {
         let mut app = board();
         type_text(&mut app, keys);
         for size in
