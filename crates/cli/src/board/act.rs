@@ -54,7 +54,7 @@ async fn send(socket: &Path, by: Option<&str>, Request { id, what }: &Request) -
         What::Unblock => did("/unblock", None).await,
         What::Approve => did("/approve", None).await,
         What::Reject(reason) => did("/reject", Some(reason)).await,
-        What::Close => did("/close", None).await,
+        What::Close(reason) => did("/close", Some(reason)).await,
         What::Start => {
             let started: StartTaskResponse = client.post(&route::task(id, "/start"), &moves(None)).await?;
             Ok(Done::Did(task_text::line(&started.task)))

@@ -197,12 +197,18 @@ fn a_request_is_sent_with_who_asks_and_refused_with_a_sentence() {
 }
 
 #[test]
-fn a_terminal_gets_its_line() {
+fn a_terminal_gets_its_line_and_a_close_its_reason_if_there_is_one() {
     let mut rig = Rig::new();
     rig.read();
     rig.daemon.answers("POST /api/v1/inbox/q/answer", 200, json!(terminal("q", "s1")));
-    rig.feed.ask(Request { id: "q".into(), what: What::Reply(" 2".into()) }).expect("nothing is under way");
-    rig.wait_for(|report| matches!(report, Report::Answered { .. }));
-    let asked = rig.daemon.lock().asked.last().cloned();
-    assert_eq!(asked, Some(("POST /api/v1/inbox/q/answer".to_owned(), json!({"option": " 2"}))));
+    rig.daemon.answers("POST /api/v1/tasks/t1/close", 200, json!(task("t1", "closed", 1)));
+    for (id, what, path, body) in [
+        ("q", What::Reply(" 2".into()), "POST /api/v1/inbox/q/answer", json!({"option": " 2"})),
+        ("t1", What::Close(String::new()), "POST /api/v1/tasks/t1/close", json!({"by": "session:7"})),
+        ("t1", What::Close("late".into()), "POST /api/v1/tasks/t1/close", json!({"reason": "late", "by": "session:7"})),
+    ] {
+        rig.feed.ask(Request { id: id.into(), what }).expect("nothing is under way");
+        rig.wait_for(|report| matches!(report, Report::Answered { .. }));
+        assert_eq!(rig.daemon.lock().asked.last(), Some(&(path.to_owned(), body)));
+    }
 }

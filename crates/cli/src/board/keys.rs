@@ -142,7 +142,7 @@ impl App {
             Action::Attach => return self.ask(id, What::Attach),
             Action::Reject => self.say(id, Purpose::Reject, String::new()),
             Action::Block => self.say(id, Purpose::Block, String::new()),
-            Action::Close => self.mode = Mode::Confirming { id, sure: Sure::Close },
+            Action::Close => self.say(id, Purpose::Close, String::new()),
             Action::Delete => self.mode = Mode::Confirming { id, sure: Sure::Delete },
             Action::Cancel => self.mode = Mode::Confirming { id, sure: Sure::Cancel },
             Action::Edit => {
@@ -209,7 +209,6 @@ impl App {
 
     fn confirm(&mut self, id: String, sure: Sure, key: KeyEvent) -> Vec<Effect> {
         match (sure, key.code) {
-            (Sure::Close, KeyCode::Char('y' | 'Y')) => self.ask(id, What::Close),
             (Sure::Cancel, KeyCode::Char('y' | 'Y')) => self.ask(id, What::Cancel),
             (Sure::Delete, KeyCode::Char('y' | 'Y')) => self.ask(id, What::Delete { is_recursive: false }),
             (Sure::Delete, KeyCode::Char('A')) => self.ask(id, What::Delete { is_recursive: true }),

@@ -61,7 +61,7 @@ pub const OFFERS: &[Offer] = &[
     Offer { action: Action::Block, key: 'b', word: "block", help: "end whoever works on it, with a reason" },
     Offer { action: Action::Cancel, key: 'C', word: "cancel", help: "end its run and its process; asks" },
     Offer { action: Action::Edit, key: 'e', word: "edit", help: "change its fields" },
-    Offer { action: Action::Close, key: 'c', word: "close", help: "close it; asks" },
+    Offer { action: Action::Close, key: 'c', word: "close", help: "close it, with a reason if there is one; asks" },
     Offer { action: Action::Delete, key: 'D', word: "delete", help: "hide it, alone or with all below it; asks" },
 ];
 

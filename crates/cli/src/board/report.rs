@@ -56,7 +56,8 @@ pub enum What {
     Approve,
     /// With what is wrong.
     Reject(String),
-    Close,
+    /// With the reason; it may be empty.
+    Close(String),
     Delete {
         is_recursive: bool,
     },

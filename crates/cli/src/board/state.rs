@@ -79,6 +79,7 @@ pub enum Mode {
 pub enum Purpose {
     Block,
     Reject,
+    Close,
     /// A terminal waits for it.
     Reply,
 }
@@ -89,6 +90,7 @@ impl Purpose {
         match self {
             Self::Block => What::Block(reason),
             Self::Reject => What::Reject(reason),
+            Self::Close => What::Close(reason),
             // What is typed into a terminal is nobody's to change.
             Self::Reply => What::Reply(text.to_owned()),
         }
@@ -98,7 +100,6 @@ impl Purpose {
 /// What is asked about before it is done.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Sure {
-    Close,
     Delete,
     Cancel,
 }
@@ -299,6 +300,7 @@ impl App {
             }
             What::Block(reason) => (Purpose::Block, reason),
             What::Reject(reason) => (Purpose::Reject, reason),
+            What::Close(reason) => (Purpose::Close, reason),
             // Nobody waits for a line that somebody else has given.
             What::Reply(line) if self.tasks.inbox().iter().any(|item| item.id == id) => (Purpose::Reply, line),
             _ => return,
@@ -401,7 +403,7 @@ fn present(what: &What) -> &'static str {
         What::Unblock => "unblocking",
         What::Approve => "checking and merging",
         What::Reject(_) => "rejecting",
-        What::Close => "closing",
+        What::Close(_) => "closing",
         What::Delete { .. } => "deleting",
         What::Cancel => "cancelling the run of",
         What::Retry => "retrying",
@@ -422,7 +424,7 @@ fn past(what: &What) -> &'static str {
         What::Unblock => "unblocked",
         What::Approve => "merged",
         What::Reject(_) => "rejected",
-        What::Close => "closed",
+        What::Close(_) => "closed",
         What::Delete { .. } => "deleted",
         What::Cancel => "cancelled",
         What::Retry => "goes on",

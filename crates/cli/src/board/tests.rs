@@ -85,7 +85,8 @@ fn every_action_of_the_command_line_has_a_key() {
         assert!(type_text(&mut app, &key.to_string()).is_empty(), "{key} twice asks once");
     }
     for (column, keys, what) in [
-        (0, "cy", What::Close),
+        (0, "c\n", What::Close(String::new())),
+        (0, "cdone by hand\n", What::Close("done by hand".into())),
         (0, "Dy", What::Delete { is_recursive: false }),
         (0, "DA", What::Delete { is_recursive: true }),
         (1, "Cy", What::Cancel),
@@ -105,7 +106,8 @@ fn every_action_of_the_command_line_has_a_key() {
         ("ijj2no tests\n", "44444444-d", What::Reject("no tests".into())),
         ("ijjjj1", "66666666-f", What::Unblock),
         ("ijjjj2", "66666666-f", What::Retry),
-        ("ijjjj3y", "66666666-f", What::Close),
+        ("ijjjj3\n", "66666666-f", What::Close(String::new())),
+        ("ijjjj3too late\n", "66666666-f", What::Close("too late".into())),
         ("ijj\n", "44444444-d", What::Look(Subject::Detail)),
         ("ijjo", "44444444-d", What::Attach),
     ] {
@@ -135,10 +137,13 @@ fn what_the_state_does_not_allow_is_refused_with_what_it_allows() {
 #[test]
 fn an_answer_other_than_yes_does_nothing() {
     let mut app = app_with(snapshot());
-    for keys in ["cn", "Dx", "c "] {
+    for keys in ["Dn", "Dx", "D "] {
         assert!(type_text(&mut app, keys).is_empty());
         assert_eq!(app.mode, Mode::Browsing);
     }
+    type_text(&mut app, "cy");
+    assert!(press(&mut app, KeyCode::Esc).is_empty());
+    assert_eq!(app.mode, Mode::Browsing);
     app.tasks.select(2, 0);
     assert!(type_text(&mut app, "x\n").is_empty(), "a rejection needs a reason");
     assert!(matches!(app.mode, Mode::Saying { .. }));
@@ -159,7 +164,7 @@ fn a_long_action_is_told_until_it_is_done_and_an_error_loses_nothing() {
     answer(&mut app, request, Err("it conflicts with its base in a.rs.".into()));
     assert!(app.notice.as_ref().is_some_and(|it| it.tone == Tone::Problem && it.text.contains("a.rs")));
 
-    for (column, keys) in [(2, "xslow\n"), (0, "ij2slow\n")] {
+    for (column, keys) in [(2, "xslow\n"), (0, "cslow\n"), (0, "ij2slow\n")] {
         app = app_with(snapshot());
         app.tasks.select(column, 0);
         let effects = type_text(&mut app, keys);

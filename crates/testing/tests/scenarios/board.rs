@@ -123,7 +123,7 @@ fn a_task_is_made_worked_on_blocked_and_unblocked_with_keys() {
 }
 
 #[test]
-fn a_terminal_is_answered_and_its_work_rejected_in_the_inbox() {
+fn a_terminal_is_answered_and_its_work_rejected_and_closed_in_the_inbox() {
     let home = home();
     let id = add(&home, &["Greet", "--workflow", "asking"]);
     let mut terminal = TestTerminal::with_size(&home, &["board"], 24, 80);
@@ -140,12 +140,16 @@ fn a_terminal_is_answered_and_its_work_rejected_in_the_inbox() {
     terminal.shows("What is wrong?");
     terminal.types("too short\r");
     terminal.shows("blocked: Greet · too short");
+    terminal.types("3");
+    terminal.shows("Why, if there is a reason?");
+    terminal.types("never mind\r");
+    terminal.shows("Nothing waits for you.");
     terminal.types("\x1b");
-    terminal.hides("blocked: Greet");
+    terminal.hides("Nothing waits for you.");
     terminal.types("q");
     assert_eq!(terminal.wait(), 0);
     let task: Value = home.json(&["task", "show", &id, "--json"]);
-    assert_eq!((&task["status"], &task["reason"]), (&"blocked".into(), &"too short".into()));
+    assert_eq!((&task["status"], &task["reason"]), (&"closed".into(), &"never mind".into()));
 }
 
 #[test]

@@ -23,7 +23,6 @@ fn title(app: &App, id: &str) -> String {
 
 pub fn confirm(frame: &mut Frame<'_>, app: &App, theme: Theme, id: &str, sure: Sure) {
     let (head, explanation, yes, more) = match sure {
-        Sure::Close => ("Close", "Whoever works on it is ended; it counts as done.", "closes it", ""),
         Sure::Delete => {
             ("Delete", "It is hidden, and retention takes it later.", "deletes it", " · A with all below it")
         }
@@ -40,10 +39,13 @@ pub fn say(frame: &mut Frame<'_>, app: &App, theme: Theme, id: &str, purpose: Pu
     let (head, explanation) = match purpose {
         Purpose::Block => ("Block", "Why? It is for whoever looks at it. Enter blocks it, Esc leaves it."),
         Purpose::Reject => ("Reject", "What is wrong? It is for whoever tries again. Enter rejects it, Esc leaves it."),
+        Purpose::Close => {
+            ("Close", "Whoever works on it is ended. Why, if there is a reason? Enter closes it, Esc leaves it.")
+        }
         Purpose::Reply => ("Answer", "Enter types the line into its terminal, also an empty one. Esc leaves it."),
     };
     let about = match purpose {
-        Purpose::Block | Purpose::Reject => vec![title(app, id)],
+        Purpose::Block | Purpose::Reject | Purpose::Close => vec![title(app, id)],
         Purpose::Reply => prompt(app, id),
     };
     let sentences: Vec<&str> = about.iter().map(String::as_str).chain([explanation]).collect();

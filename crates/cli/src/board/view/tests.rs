@@ -171,6 +171,10 @@ fn dialogs_and_pages_fit_at_every_size() {
     type_text(&mut app, "xnot like that");
     shows(&app, &[" Reject ", "“Add a changelog” 44444444", "> not like that"]);
     press(&mut app, KeyCode::Esc);
+    app.tasks.select(0, 0);
+    type_text(&mut app, "cnot needed");
+    shows(&app, &[" Close ", "“Fix the parser” 11111111", "> not needed"]);
+    press(&mut app, KeyCode::Esc);
     type_text(&mut app, "i");
     shows(&app, &["not merged: Rename all · it conflicts", "blocked: Upgrade · no tests"]);
 }
