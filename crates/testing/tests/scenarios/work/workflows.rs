@@ -240,12 +240,18 @@ fn a_restart_goes_on_at_the_step_that_was_running() {
     check_invariants(&home);
 }
 
-#[test]
-fn an_agent_works_over_acp_and_on_a_terminal_too() {
+/// With an agent that speaks ACP.
+fn started_with_agent() -> TestHome {
     let home = TestHome::with_agent(json!({}));
     home.git("git init -q -b main; git config user.name me; git config user.email me@here");
     home.git("echo a > a.txt; echo '/.coven/' > .git/info/exclude; git add -A; git commit -qm first");
     home.start();
+    home
+}
+
+#[test]
+fn an_agent_works_over_acp_and_on_a_terminal_too() {
+    let home = started_with_agent();
     for (channel, harness) in [("acp", "gemini"), ("terminal", "claude")] {
         let id = home.add_task_for(
             channel,
@@ -261,7 +267,7 @@ fn an_agent_works_over_acp_and_on_a_terminal_too() {
 
 #[test]
 fn an_agent_over_acp_that_refuses_says_so() {
-    let home = started();
+    let home = started_with_agent();
     let id = home.add_task_for(
         "refused",
         "steps:\n  - { name: work, type: agent, harness: gemini, channel: acp, prompt: 'say hm ;; stop refusal' }\n",
