@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use bytes::Bytes;
 use http_body_util::{BodyExt, Full};
-use hyper::body::Incoming;
+use hyper::body::{Body as _, Incoming};
 use hyper::client::conn::http1::{SendRequest, handshake};
 use hyper::header::{CONTENT_TYPE, HOST};
 use hyper::{Method, Request, Response, StatusCode};
@@ -14,6 +14,9 @@ use serde::de::DeserializeOwned;
 use tokio::net::UnixStream;
 
 use crate::error::{ErrorBody, ErrorCode};
+
+/// What is set aside for an answer before any of it has come.
+const LARGEST_GUESS: u64 = 64 << 20;
 
 #[derive(Debug, thiserror::Error)]
 pub enum ClientError {
@@ -122,7 +125,16 @@ impl Client {
     }
 
     pub async fn bytes(&mut self, method: Method, path: &str, body: Option<Vec<u8>>) -> Result<Bytes, ClientError> {
-        Ok(self.call(method, path, body).await?.collect().await?.to_bytes())
+        let mut response = self.call(method, path, body).await?;
+        // Put in place piece by piece: all of them beside their whole would be the answer twice.
+        let size = response.body().size_hint().lower().min(LARGEST_GUESS);
+        let mut whole = Vec::with_capacity(usize::try_from(size).unwrap_or(0));
+        while let Some(frame) = response.frame().await {
+            if let Ok(piece) = frame?.into_data() {
+                whole.extend_from_slice(&piece);
+            }
+        }
+        Ok(whole.into())
     }
 
     pub async fn get<T: DeserializeOwned>(&mut self, path: &str) -> Result<T, ClientError> {

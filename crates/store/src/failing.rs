@@ -22,7 +22,7 @@ use coven_domain::{AgentId, PermissionId, QuestionId, RepoId, SessionId, TaskId,
 use crate::{
     AgentQuery, AgentQuestionQuery, Change, Conversation, Keyframe, MessageQuery, PermissionQuery, Progress,
     SessionPage, SessionQuery, StateSnapshot, Store, StoreError, SweepReport, TaskHistoryEntry, TaskPage, TaskQuery,
-    Tx, WorkflowQuery,
+    TaskText, Tx, WorkflowQuery,
 };
 
 /// Passes every call on, except the one whose number is up.
@@ -152,6 +152,11 @@ impl<S: Store> Store for Failing<S> {
     async fn tasks(&self, query: &TaskQuery) -> Result<TaskPage, StoreError> {
         self.calls.next()?;
         self.inner.tasks(query).await
+    }
+
+    async fn task_text(&self, query: &TaskQuery, text: Vec<u8>) -> Result<TaskText, StoreError> {
+        self.calls.next()?;
+        self.inner.task_text(query, text).await
     }
 
     async fn task_dependencies(&self, id: TaskId) -> Result<Vec<(TaskId, TaskState)>, StoreError> {

@@ -80,6 +80,13 @@ pub struct TaskPage {
     pub total: u64,
 }
 
+/// A page of tasks as a JSON array of `TaskRecord`s, behind what was there before.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TaskText {
+    pub text: Vec<u8>,
+    pub total: u64,
+}
+
 /// Which agents, oldest first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum AgentQuery {

@@ -21,7 +21,7 @@ use coven_domain::{
 
 use crate::{
     AgentQuery, AgentQuestionQuery, MessageQuery, PermissionQuery, SessionPage, SessionQuery, StateSnapshot,
-    StoreError, SweepReport, TaskHistoryEntry, TaskPage, TaskQuery, WorkflowQuery,
+    StoreError, SweepReport, TaskHistoryEntry, TaskPage, TaskQuery, TaskText, WorkflowQuery,
 };
 
 /// A change of state. Recording it writes the row and its event; there is no other way to write a row.
@@ -223,6 +223,8 @@ pub trait Store: Send + Sync + 'static {
     /// Ids of tasks that were not deleted and begin with `prefix` (hex digits and dashes), at most `limit`.
     async fn task_ids_with_prefix(&self, prefix: &str, limit: usize) -> Result<Vec<TaskId>, StoreError>;
     async fn tasks(&self, query: &TaskQuery) -> Result<TaskPage, StoreError>;
+    /// The same as JSON, put behind `text`.
+    async fn task_text(&self, query: &TaskQuery, text: Vec<u8>) -> Result<TaskText, StoreError>;
     /// How the tasks stand that it depends on.
     async fn task_dependencies(&self, id: TaskId) -> Result<Vec<(TaskId, TaskState)>, StoreError>;
     /// What became different, with a number beyond `after`, oldest first.

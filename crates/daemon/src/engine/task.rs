@@ -11,7 +11,7 @@ use coven_domain::workflow::{WorkflowFact, WorkflowState};
 use coven_domain::{TaskId, Timestamp};
 use coven_host::clock;
 use coven_host::git::top_of;
-use coven_store::{Change, TaskHistoryEntry, TaskPage, TaskQuery, Tx};
+use coven_store::{Change, TaskHistoryEntry, TaskQuery, TaskText, Tx};
 use uuid::Uuid;
 
 use super::Engine;
@@ -158,8 +158,9 @@ impl Engine {
         Ok((task, readiness))
     }
 
-    pub async fn tasks(&self, query: &TaskQuery) -> Result<TaskPage, EngineError> {
-        Ok(self.store.tasks(query).await?)
+    /// A page of tasks as JSON, behind `text`.
+    pub async fn task_text(&self, query: &TaskQuery, text: Vec<u8>) -> Result<TaskText, EngineError> {
+        Ok(self.store.task_text(query, text).await?)
     }
 
     pub async fn task_history(

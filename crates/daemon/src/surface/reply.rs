@@ -4,7 +4,7 @@ use axum::Json;
 use axum::body::Bytes;
 use axum::extract::rejection::{BytesRejection, QueryRejection};
 use axum::extract::{FromRequest, FromRequestParts, Path, Query, Request};
-use axum::http::header::{CONTENT_TYPE, RETRY_AFTER};
+use axum::http::header::RETRY_AFTER;
 use axum::http::request::Parts;
 use axum::http::{HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
@@ -13,7 +13,6 @@ use coven_api::{ErrorBody, ErrorCode};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-use crate::engine::aside;
 use crate::error::EngineError;
 
 #[derive(Debug)]
@@ -61,24 +60,6 @@ impl IntoResponse for ApiError {
             response.headers_mut().insert(RETRY_AFTER, HeaderValue::from_static("60"));
         }
         response
-    }
-}
-
-/// About what a record takes, so that a long answer is not copied each time it outgrows its place.
-const RECORD_BYTES: usize = 512;
-
-/// A long list as JSON. Writing it takes longer than anybody else should wait for the runtime's thread.
-pub async fn long(
-    records: usize,
-    write: impl FnOnce(&mut Vec<u8>) -> serde_json::Result<()> + Send + 'static,
-) -> Result<Response, ApiError> {
-    let written = aside(move || {
-        let mut body = Vec::with_capacity(records.saturating_mul(RECORD_BYTES));
-        write(&mut body).map(|()| body)
-    });
-    match written.await? {
-        Ok(body) => Ok(([(CONTENT_TYPE, "application/json")], body).into_response()),
-        Err(error) => Err(ApiError::new(ErrorCode::Internal, error.to_string())),
     }
 }
 

@@ -3,7 +3,8 @@
 use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
-use axum::response::Response;
+use axum::http::header::CONTENT_TYPE;
+use axum::response::{IntoResponse as _, Response};
 use coven_api::ErrorBody;
 use coven_api::task::{
     CreateTaskRequest, CreateTasksRequest, CreateTasksResponse, DeleteTaskQuery, DeleteTaskResponse, EditTaskRequest,
@@ -11,17 +12,18 @@ use coven_api::task::{
     TaskMoveRequest, TaskRecord,
 };
 use coven_domain::task::{Priority, TaskEdit};
-use coven_store::TaskQuery;
-use serde::Serialize;
+use coven_store::{TaskQuery, TaskText};
 
+use super::App;
 use super::reply::{Body, Id, Params};
 use super::rest::{Answer, invalid, page_size};
-use super::{App, reply};
 use crate::engine::task::{MAX_BULK, TaskDraft, TaskPatch};
 
 const DEFAULT_LIMIT: usize = 100;
 /// Tasks are small; who wants all of them gets them in one page, mostly.
 const MOST: usize = 10_000;
+/// About what a task takes, so that a long answer is not copied each time it outgrows its place.
+const RECORD_BYTES: usize = 512;
 
 /// Makes a task.
 #[utoipa::path(post, path = "/api/v1/tasks", request_body = CreateTaskRequest, responses((status = 201, body = TaskRecord), (status = 400, body = ErrorBody), (status = 404, body = ErrorBody)))]
@@ -66,13 +68,6 @@ fn draft(request: CreateTaskRequest) -> Answer<TaskDraft> {
     })
 }
 
-/// A `TaskListResponse` that is written from what the store gave, without a copy of it.
-#[derive(Serialize)]
-struct List<'a> {
-    tasks: Vec<coven_store::TaskRecord<'a>>,
-    total: u64,
-}
-
 /// Tasks by priority, then age.
 #[utoipa::path(get, path = "/api/v1/tasks", params(ListTasksQuery), responses((status = 200, body = TaskListResponse), (status = 400, body = ErrorBody)))]
 pub async fn list(State(app): State<App>, Params(query): Params<ListTasksQuery>) -> Answer<Response> {
@@ -84,30 +79,28 @@ pub async fn list(State(app): State<App>, Params(query): Params<ListTasksQuery>)
         let number: Option<i64> = word.parse().ok();
         number.and_then(|number| Priority::try_from(number).ok()).ok_or_else(|| invalid("priority: 0 to 4"))
     };
-    let page = app
-        .engine
-        .tasks(&TaskQuery {
-            states: words(query.status.as_deref(), |word| {
-                word.parse().map_err(|_| invalid("status: open, in_progress, pending_merge, blocked or closed"))
-            })?,
-            kinds: words(query.kind.as_deref(), kind)?,
-            priorities: words(query.priority.as_deref(), priority)?,
-            tag: query.tag,
-            parent,
-            is_ready: query.ready.unwrap_or(false),
-            include_deleted: query.include_deleted.unwrap_or(false),
-            offset: query.offset.unwrap_or(0),
-            limit: match query.limit.unwrap_or(DEFAULT_LIMIT) {
-                limit @ 1..=MOST => limit,
-                _ => return Err(invalid(format!("limit: must be between 1 and {MOST}"))),
-            },
-        })
-        .await?;
-    reply::long(page.tasks.len(), move |body| {
-        let tasks = page.tasks.iter().map(coven_store::TaskRecord::from).collect();
-        serde_json::to_writer(body, &List { tasks, total: page.total })
-    })
-    .await
+    let query = TaskQuery {
+        states: words(query.status.as_deref(), |word| {
+            word.parse().map_err(|_| invalid("status: open, in_progress, pending_merge, blocked or closed"))
+        })?,
+        kinds: words(query.kind.as_deref(), kind)?,
+        priorities: words(query.priority.as_deref(), priority)?,
+        tag: query.tag,
+        parent,
+        is_ready: query.ready.unwrap_or(false),
+        include_deleted: query.include_deleted.unwrap_or(false),
+        offset: query.offset.unwrap_or(0),
+        limit: match query.limit.unwrap_or(DEFAULT_LIMIT) {
+            limit @ 1..=MOST => limit,
+            _ => return Err(invalid(format!("limit: must be between 1 and {MOST}"))),
+        },
+    };
+    // A `TaskListResponse`, as it is read.
+    let mut body = Vec::with_capacity(query.limit.saturating_mul(RECORD_BYTES));
+    body.extend_from_slice(b"{\"tasks\":");
+    let TaskText { text: mut body, total } = app.engine.task_text(&query, body).await?;
+    body.extend_from_slice(format!(",\"total\":{total}}}").as_bytes());
+    Ok(([(CONTENT_TYPE, "application/json")], body).into_response())
 }
 
 #[utoipa::path(get, path = "/api/v1/tasks/{id}", params(("id" = String, Path)), responses((status = 200, body = TaskDetail), (status = 404, body = ErrorBody)))]

@@ -45,7 +45,7 @@ use self::readers::Readers;
 use self::tx::{SqliteTx, Writer, Writing};
 use crate::{
     AgentQuery, AgentQuestionQuery, Conversation, Keyframe, MessageQuery, PermissionQuery, SessionPage, SessionQuery,
-    StateSnapshot, Store, StoreError, SweepReport, TaskHistoryEntry, TaskPage, TaskQuery, Tx, WorkflowQuery,
+    StateSnapshot, Store, StoreError, SweepReport, TaskHistoryEntry, TaskPage, TaskQuery, TaskText, Tx, WorkflowQuery,
 };
 
 /// Reads of more rows than this run beside the runtime's own threads.
@@ -184,6 +184,11 @@ impl Store for SqliteStore {
     async fn tasks(&self, query: &TaskQuery) -> Result<TaskPage, StoreError> {
         let query = query.clone();
         self.read_aside(move |connection| tasks::page(connection, &query)).await
+    }
+
+    async fn task_text(&self, query: &TaskQuery, text: Vec<u8>) -> Result<TaskText, StoreError> {
+        let query = query.clone();
+        self.read_aside(move |connection| tasks::text(connection, &query, text)).await
     }
 
     async fn task_dependencies(&self, id: TaskId) -> Result<Vec<(TaskId, TaskState)>, StoreError> {

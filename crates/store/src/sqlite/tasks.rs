@@ -4,9 +4,11 @@ use coven_domain::task::{CANCELLED, Claim, FieldChange, Priority, Task, TaskStat
 use coven_domain::{TaskId, Timestamp};
 use rusqlite::types::Value;
 use rusqlite::{Connection, Row, params, params_from_iter};
+use serde::Serialize;
+use serde_json::value::RawValue;
 
 use super::{count, from_json, integer, parsed, to_json, unsigned};
-use crate::{StoreError, TaskHistoryEntry, TaskPage, TaskQuery};
+use crate::{StoreError, TaskHistoryEntry, TaskPage, TaskQuery, TaskText};
 
 const COLUMNS: &str = "id, title, body, type, priority, parent_id, tags, state, reason, claimed_by, claimed_until,
     base_branch, base_commit, harness, workflow, created_at, updated_at, closed_at, deleted_at,
@@ -175,6 +177,34 @@ pub(super) fn in_progress(connection: &Connection) -> Result<u64, StoreError> {
 
 /// In the order that they are given out: priority, then age.
 pub(super) fn page(connection: &Connection, query: &TaskQuery) -> Result<TaskPage, StoreError> {
+    let mut tasks = Vec::new();
+    let total = each(connection, query, |row| {
+        tasks.push(from_row(row)?);
+        Ok(())
+    })?;
+    Ok(TaskPage { tasks, total })
+}
+
+/// The same as JSON, straight from the rows: a long list is not taken to pieces only to be put together again.
+pub(super) fn text(connection: &Connection, query: &TaskQuery, mut text: Vec<u8>) -> Result<TaskText, StoreError> {
+    text.push(b'[');
+    let start = text.len();
+    let total = each(connection, query, |row| {
+        if text.len() > start {
+            text.push(b',');
+        }
+        serde_json::to_writer(&mut text, &TaskRow::read(row)?).map_err(|error| StoreError::corrupt(error.to_string()))
+    })?;
+    text.push(b']');
+    Ok(TaskText { text, total })
+}
+
+/// Goes over the rows of a page; gives how many there are beside it too.
+fn each(
+    connection: &Connection,
+    query: &TaskQuery,
+    mut take: impl FnMut(&Row<'_>) -> Result<(), StoreError>,
+) -> Result<u64, StoreError> {
     let read = connection.unchecked_transaction()?;
     let (condition, filter) = condition(query);
     // One more than asked for tells whether there are more, so that only then they have to be counted.
@@ -183,22 +213,88 @@ pub(super) fn page(connection: &Connection, query: &TaskQuery) -> Result<TaskPag
         format!("SELECT {COLUMNS} FROM tasks WHERE {condition} ORDER BY priority, created_at, rowid LIMIT ? OFFSET ?");
     let mut statement = read.prepare_cached(&sql)?;
     let mut rows = statement.query(params_from_iter(filter.iter().chain(&window)))?;
-    let mut tasks = Vec::new();
+    let (mut seen, mut has_more) = (0, false);
     while let Some(row) = rows.next()? {
-        tasks.push(from_row(row)?);
+        if seen == query.limit {
+            has_more = true;
+            break;
+        }
+        take(row)?;
+        seen += 1;
     }
     drop(rows);
     drop(statement);
-    let is_all = tasks.len() <= query.limit && (query.offset == 0 || !tasks.is_empty());
-    let total = if is_all {
-        query.offset.saturating_add(tasks.len() as u64)
-    } else {
+    let total = if has_more || (seen == 0 && query.offset > 0) {
         let sql = format!("SELECT count(*) FROM tasks WHERE {condition}");
         unsigned(read.prepare_cached(&sql)?.query_row(params_from_iter(&filter), |row| row.get(0))?)?
+    } else {
+        query.offset.saturating_add(seen as u64)
     };
     read.commit()?;
-    tasks.truncate(query.limit);
-    Ok(TaskPage { tasks, total })
+    Ok(total)
+}
+
+/// A row as a `TaskRecord` is written.
+#[derive(Serialize)]
+struct TaskRow<'a> {
+    id: &'a str,
+    title: &'a str,
+    body: &'a str,
+    #[serde(rename = "type")]
+    kind: &'a str,
+    priority: i64,
+    parent_id: Option<&'a str>,
+    depends_on: Vec<&'a str>,
+    tags: &'a RawValue,
+    status: &'a str,
+    reason: Option<&'a str>,
+    claimed_by: Option<&'a str>,
+    claimed_until: Option<Timestamp>,
+    base_branch: Option<&'a str>,
+    base_commit: Option<&'a str>,
+    harness: Option<&'a str>,
+    workflow: Option<&'a str>,
+    repo: Option<&'a str>,
+    created_at: Timestamp,
+    updated_at: Timestamp,
+    closed_at: Option<Timestamp>,
+    deleted_at: Option<Timestamp>,
+}
+
+impl<'a> TaskRow<'a> {
+    fn read(row: &'a Row<'_>) -> Result<Self, StoreError> {
+        let word = |column: usize| -> Result<&'a str, StoreError> { Ok(row.get_ref(column)?.as_str()?) };
+        let maybe =
+            |column: usize| -> Result<Option<&'a str>, StoreError> { Ok(row.get_ref(column)?.as_str_or_null()?) };
+        let moment = |column: usize| -> Result<Option<Timestamp>, StoreError> {
+            Ok(row.get_ref(column)?.as_i64_or_null()?.map(Timestamp::from_millis))
+        };
+        let mut depends_on: Vec<&str> = maybe(19)?.unwrap_or_default().split_terminator(',').collect();
+        depends_on.sort_unstable();
+        Ok(Self {
+            id: word(0)?,
+            title: word(1)?,
+            body: word(2)?,
+            kind: word(3)?,
+            priority: row.get(4)?,
+            parent_id: maybe(5)?,
+            depends_on,
+            tags: serde_json::from_str(word(6)?).map_err(|error| StoreError::corrupt(error.to_string()))?,
+            status: word(7)?,
+            reason: maybe(8)?,
+            claimed_by: maybe(9)?,
+            claimed_until: moment(10)?,
+            base_branch: maybe(11)?,
+            base_commit: maybe(12)?,
+            harness: maybe(13)?,
+            workflow: maybe(14)?,
+            repo: maybe(20)?,
+            created_at: Timestamp::from_millis(row.get(15)?),
+            updated_at: Timestamp::from_millis(row.get(16)?),
+            closed_at: moment(17)?,
+            deleted_at: moment(18)?,
+        })
+    }
 }
 
 fn condition(query: &TaskQuery) -> (String, Vec<Value>) {

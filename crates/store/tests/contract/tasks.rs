@@ -5,7 +5,7 @@ use std::sync::Arc;
 use coven_domain::TaskId;
 use coven_domain::retention::Cutoffs;
 use coven_domain::task::{Claim, FieldChange, Task, TaskEdit, TaskFact, TaskKind, TaskState};
-use coven_store::{Change, Store, TaskPage, TaskQuery};
+use coven_store::{Change, Store, TaskPage, TaskQuery, TaskRecord, TaskText};
 use serde_json::json;
 
 use super::samples::*;
@@ -34,7 +34,12 @@ async fn created(store: &dyn Store, task: &Task) {
 }
 
 async fn listed(store: &dyn Store, query: TaskQuery) -> Vec<TaskId> {
-    let TaskPage { tasks, .. } = store.tasks(&TaskQuery { limit: 100, ..query }).await.expect("a read");
+    let query = TaskQuery { limit: 100, ..query };
+    let TaskPage { tasks, total } = store.tasks(&query).await.expect("a read");
+    // The text is that of the records, byte for byte.
+    let records: Vec<_> = tasks.iter().map(TaskRecord::from).collect();
+    let text = [b"x".to_vec(), serde_json::to_vec(&records).expect("JSON")].concat();
+    assert_eq!(store.task_text(&query, b"x".to_vec()).await.expect("a read"), TaskText { text, total });
     tasks.iter().map(|task| task.id).collect()
 }
 
