@@ -114,7 +114,8 @@ fn check_processes(home: &TestHome, sessions: &[SessionRecord]) {
         strays.replace(found);
         is_clean
     });
-    assert_eq!(home.daemons().len(), 1, "one daemon has the home");
+    // A program that it is about to start looks like the daemon itself until it is.
+    wait_until("one daemon has the home", || home.daemons().len() == 1);
 }
 
 /// Whether a process of the session's harness may be there. What a harness left running when it exited by itself is its
