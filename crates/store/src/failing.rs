@@ -169,6 +169,11 @@ impl<S: Store> Store for Failing<S> {
         self.inner.task_history(id, after, limit).await
     }
 
+    async fn agent(&self, id: AgentId) -> Result<Option<Agent>, StoreError> {
+        self.calls.next()?;
+        self.inner.agent(id).await
+    }
+
     async fn agents(&self, query: AgentQuery) -> Result<Vec<Agent>, StoreError> {
         self.calls.next()?;
         self.inner.agents(query).await

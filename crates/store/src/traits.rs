@@ -230,6 +230,7 @@ pub trait Store: Send + Sync + 'static {
     /// What became different, with a number beyond `after`, oldest first.
     async fn task_history(&self, id: TaskId, after: u64, limit: usize) -> Result<Vec<TaskHistoryEntry>, StoreError>;
 
+    async fn agent(&self, id: AgentId) -> Result<Option<Agent>, StoreError>;
     async fn agents(&self, query: AgentQuery) -> Result<Vec<Agent>, StoreError>;
     /// Oldest first.
     async fn agent_questions(&self, query: &AgentQuestionQuery) -> Result<Vec<AgentQuestion>, StoreError>;

@@ -22,8 +22,7 @@ impl Engine {
     }
 
     pub(crate) async fn agent_of_question(&self, agent: AgentId) -> Result<Option<Agent>, EngineError> {
-        let mut tx = self.store.begin().await?;
-        Ok(tx.agent(agent).await?)
+        Ok(self.store.agent(agent).await?)
     }
 
     /// An agent has stopped at its terminal and reads: what stands there is its question.

@@ -36,7 +36,7 @@ use coven_domain::retention::Cutoffs;
 use coven_domain::session::Session;
 use coven_domain::task::{Task, TaskState};
 use coven_domain::workflow::Workflow;
-use coven_domain::{RepoId, SessionId, TaskId, Timestamp, WorkflowId};
+use coven_domain::{AgentId, RepoId, SessionId, TaskId, Timestamp, WorkflowId};
 use rusqlite::Connection;
 use tokio::sync::Mutex;
 
@@ -197,6 +197,10 @@ impl Store for SqliteStore {
 
     async fn task_history(&self, id: TaskId, after: u64, limit: usize) -> Result<Vec<TaskHistoryEntry>, StoreError> {
         self.read_aside(move |connection| tasks::history(connection, id, after, limit)).await
+    }
+
+    async fn agent(&self, id: AgentId) -> Result<Option<Agent>, StoreError> {
+        self.read(|connection| agents::by_id(connection, id)).await
     }
 
     async fn agents(&self, query: AgentQuery) -> Result<Vec<Agent>, StoreError> {

@@ -87,9 +87,7 @@ impl Engine {
         }
         let task = self.known_task(workflow.task).await?;
         let agent = match workflow.agent {
-            Some(agent) => {
-                self.store.agents(coven_store::AgentQuery::Workflow(id)).await?.into_iter().find(|it| it.id == agent)
-            }
+            Some(agent) => self.store.agent(agent).await?,
             None => None,
         };
         let Some(agent) = agent.filter(|agent| !agent.is_over()) else {

@@ -502,8 +502,7 @@ impl Engine {
             let agent: Option<AgentId> =
                 entry.file_name().to_str().and_then(|name| name.strip_prefix(PROMPT_FILE)?.parse().ok());
             let Some(agent) = agent else { continue };
-            let mut tx = self.store.begin().await?;
-            if tx.agent(agent).await?.is_none_or(|agent| agent.is_over()) {
+            if self.store.agent(agent).await?.is_none_or(|agent| agent.is_over()) {
                 let _ = std::fs::remove_file(entry.path());
             }
         }

@@ -202,8 +202,7 @@ impl Engine {
     pub async fn agent(&self, text: &str) -> Result<Agent, EngineError> {
         let unknown = || EngineError::AgentNotFound(text.chars().take(64).collect());
         let id: AgentId = text.parse().map_err(|_| unknown())?;
-        let mut tx = self.store.begin().await?;
-        tx.agent(id).await?.ok_or_else(unknown)
+        self.store.agent(id).await?.ok_or_else(unknown)
     }
 
     pub(super) async fn known_task(&self, id: TaskId) -> Result<Task, EngineError> {
