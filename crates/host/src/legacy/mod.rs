@@ -3,6 +3,7 @@
 mod agent;
 mod fields;
 mod question;
+mod session;
 mod state;
 mod task;
 #[cfg(test)]
@@ -62,44 +63,69 @@ type Take = fn(&Value, &Source, &mut Legacy, &mut Vec<Left>);
 /// Reads everything that lies there; what cannot be understood is told and left.
 pub fn read(home: &Home) -> Found {
     let mut found = Found::default();
-    let state = home.path().join("state.json");
-    if fs::symlink_metadata(&state).is_ok() && !read_file(&state, "state.json", state::take, &mut found) {
-        found.legacy.may_lack_tasks = true;
+    for path in files_in(home.path(), ".", &mut found) {
+        match name_of(&path).as_str() {
+            "state.json" => {
+                let is_read = read_file(&path, "state.json", state::take, &mut found);
+                found.legacy.may_lack_tasks |= !is_read;
+            }
+            "session.json" => drop(read_file(&path, "session.json", session::take, &mut found)),
+            name => {
+                // Whatever else lies there is not the older coven's.
+                if let Some(whole @ ("state.json" | "session.json")) = whole_name(name) {
+                    found.left.push(half_written(name, whole));
+                }
+            }
+        }
     }
     let folders: [(&str, Take); 3] =
         [("familiars", agent::take_familiar), ("workflows", workflow::take), ("questions", question::take)];
     for (folder, take) in folders {
-        match json_files(&home.path().join(folder)) {
-            Ok(files) => {
-                for path in files {
-                    let name = path.file_name().unwrap_or_default().to_string_lossy();
-                    read_file(&path, &format!("{folder}/{name}"), take, &mut found);
-                }
-            }
-            Err(error) => {
-                let source = Source { file: folder.to_owned(), ..Source::default() };
-                found.left.push(source.left("the folder", format!("it cannot be read: {error}")));
+        for path in files_in(&home.path().join(folder), folder, &mut found) {
+            let name = name_of(&path);
+            let shown = format!("{folder}/{name}");
+            if path.extension().is_some_and(|ending| ending == "json") {
+                read_file(&path, &shown, take, &mut found);
+            } else if let Some(whole) = whole_name(&name) {
+                found.left.push(half_written(&shown, whole));
             }
         }
     }
     found
 }
 
-/// In order of their names; a torn `.json.tmp` and YAML are none.
-fn json_files(folder: &Path) -> io::Result<Vec<PathBuf>> {
-    let entries = match fs::read_dir(folder) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
-        entries => entries?,
-    };
-    let mut files = Vec::new();
-    for entry in entries {
-        let path = entry?.path();
-        if path.extension().is_some_and(|ending| ending == "json") {
-            files.push(path);
+/// In order of their names; a folder that is not there has none.
+fn files_in(folder: &Path, shown: &str, found: &mut Found) -> Vec<PathBuf> {
+    let files: io::Result<Vec<PathBuf>> =
+        fs::read_dir(folder).and_then(|entries| entries.map(|entry| Ok(entry?.path())).collect());
+    match files {
+        Ok(mut files) => {
+            files.sort();
+            files
+        }
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Vec::new(),
+        Err(error) => {
+            let source = Source { file: shown.to_owned(), ..Source::default() };
+            found.left.push(source.left("the folder", format!("it cannot be read: {error}")));
+            Vec::new()
         }
     }
-    files.sort();
-    Ok(files)
+}
+
+fn name_of(path: &Path) -> String {
+    path.file_name().unwrap_or_default().to_string_lossy().into_owned()
+}
+
+/// `a.json` for `a.json.tmp` and the like: files had such a name until they were whole.
+fn whole_name(name: &str) -> Option<&str> {
+    let (stem, ending) = name.rsplit_once(".json.")?;
+    let is_half = ending.split(['.', '-']).any(|part| part == "tmp");
+    is_half.then(|| &name[..stem.len() + ".json".len()])
+}
+
+fn half_written(name: &str, whole: &str) -> Left {
+    let source = Source { file: name.to_owned(), ..Source::default() };
+    source.left(WHOLE, format!("its writing was never finished; only a whole {whole} is read"))
 }
 
 /// Whether it holds JSON; what of that is left is told one by one.

@@ -187,12 +187,11 @@ fn older_states_are_read_too() {
 #[test]
 fn a_run_is_read_with_the_results_of_its_steps() {
     let place = Place::with("workflows/app-1.json", &began());
-    place.write("workflows/app-2.json.tmp", b"{\"task_id\":");
     place.write("workflows/implement.yaml", b"name: x");
 
     let found = place.read();
 
-    assert_eq!((found.left.clone(), found.files.len()), (vec![], 1), "a torn copy and YAML are none of these");
+    assert_eq!((found.left.clone(), found.files.len()), (vec![], 1), "YAML is none of these");
     let [run] = &found.legacy.workflows[..] else { panic!("{found:?}") };
     assert_eq!((run.state, run.steps_done, run.name.as_deref()), (WorkflowState::Blocked, 2, Some("implement-bead")));
     let results: Vec<_> =
@@ -311,6 +310,7 @@ fn a_file_that_was_cut_anywhere_is_told_and_never_counts_as_read() {
         ("workflows/a.json", began()),
         ("familiars/a.json", familiar()),
         ("questions/a.json", asked()),
+        ("session.json", json!({ "status": "active", "sessionId": "s" })),
     ];
     for (name, content) in whole {
         let text = content.to_string();
@@ -345,6 +345,65 @@ fn a_file_with_any_byte_changed_is_read_or_told() {
                 import(&found.legacy, &Known::default());
             }
         }
+    }
+}
+
+#[test]
+fn half_written_files_are_told_and_the_whole_ones_beside_them_taken() {
+    let place = Place::with("workflows/app-1.json", &began());
+    for name in [
+        "state.json.tmp",
+        "session.json.4711.tmp",
+        "workflows/app-1.json.tmp",
+        "familiars/a.json.tmp-17",
+        "questions/a.b.json.tmp",
+    ] {
+        place.write(name, b"{\"task_id\":");
+    }
+    // Of this coven, and put aside.
+    place.write("config.json.tmp", b"{");
+    place.write("workflows/app-0.json.migrated", b"{}");
+    place.write("workflows/app-0.json.migrated-2", b"{}");
+
+    let found = place.read();
+
+    let left: Vec<(&str, &str)> = found.left.iter().map(|it| (it.file.as_str(), it.why.as_str())).collect();
+    let expected = [
+        ("session.json.4711.tmp", "its writing was never finished; only a whole session.json is read"),
+        ("state.json.tmp", "its writing was never finished; only a whole state.json is read"),
+        ("familiars/a.json.tmp-17", "its writing was never finished; only a whole a.json is read"),
+        ("workflows/app-1.json.tmp", "its writing was never finished; only a whole app-1.json is read"),
+        ("questions/a.b.json.tmp", "its writing was never finished; only a whole a.b.json is read"),
+    ];
+    assert_eq!(left, expected);
+    let files: Vec<&str> = found.files.iter().map(|file| file.name.as_str()).collect();
+    assert_eq!((files, found.legacy.workflows.len()), (vec!["workflows/app-1.json"], 1));
+}
+
+#[test]
+fn a_session_is_told_with_what_became_of_it() {
+    let ended = "a session has ended with the process that had it open";
+    for (session, what, why) in [
+        (
+            json!({ "status": "active", "featureBranch": "next", "sessionId": "s-1" }),
+            "session s-1",
+            format!(
+                "{ended}; it was active; its work went into the branch next: \
+                 give it to tasks with `coven task edit ID --base next`"
+            ),
+        ),
+        (
+            json!({ "status": "inactive", "featureBranch": null, "sessionId": "s-1" }),
+            "session s-1",
+            format!("{ended}; it was inactive"),
+        ),
+        (json!({ "status": "dozing" }), "the file", format!("{ended}; it was dozing")),
+        (json!({ "user": 1 }), "the file", "its shape is unknown".to_owned()),
+        (json!([1]), "the file", "expected an object, not a list".to_owned()),
+    ] {
+        let place = Place::with("session.json", &session);
+        assert_eq!(place.left(), [(what.to_owned(), why)], "{session}");
+        assert_eq!(place.read().legacy, Legacy::default(), "nothing of it is taken");
     }
 }
 
