@@ -33,12 +33,18 @@ pub struct Left {
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Source {
     pub file: String,
+    /// Where each line of the file is a record of its own.
+    pub line: Option<usize>,
     pub modified_at: Timestamp,
 }
 
 impl Source {
     pub fn left(&self, what: impl Into<String>, why: impl Into<String>) -> Left {
-        Left { file: self.file.clone(), what: what.into(), why: why.into() }
+        let what = match self.line {
+            Some(line) => format!("line {line}: {}", what.into()),
+            None => what.into(),
+        };
+        Left { file: self.file.clone(), what, why: why.into() }
     }
 }
 
@@ -48,6 +54,9 @@ pub struct LegacyTask {
     pub id: String,
     pub title: Option<String>,
     pub body: Option<String>,
+    /// What was written down about it later.
+    pub notes: Option<String>,
+    pub author: Option<String>,
     pub kind: Option<String>,
     pub state: TaskState,
     pub reason: Option<String>,
@@ -56,7 +65,10 @@ pub struct LegacyTask {
     pub depends_on: Vec<String>,
     /// Those that depend on it.
     pub blocks: Vec<String>,
-    pub parent: Option<String>,
+    /// Only one of them can be kept.
+    pub parents: Vec<String>,
+    /// Other sorts of links, each with its sort: they hold nothing up.
+    pub mentions: Vec<String>,
     pub created_at: Option<Timestamp>,
     pub updated_at: Option<Timestamp>,
     pub closed_at: Option<Timestamp>,
@@ -70,6 +82,8 @@ impl LegacyTask {
             id: id.to_owned(),
             title: None,
             body: None,
+            notes: None,
+            author: None,
             kind: None,
             state,
             reason: None,
@@ -77,7 +91,8 @@ impl LegacyTask {
             labels: Vec::new(),
             depends_on: Vec::new(),
             blocks: Vec::new(),
-            parent: None,
+            parents: Vec::new(),
+            mentions: Vec::new(),
             created_at: None,
             updated_at: None,
             closed_at: None,
@@ -141,13 +156,16 @@ pub struct LegacyQuestion {
 /// Everything that could be read.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Legacy {
+    /// As the older daemon kept them: copies of the tracker's issues, without links.
     pub tasks: Vec<LegacyTask>,
+    /// As the tracker keeps them.
+    pub issues: Vec<LegacyTask>,
     pub agents: Vec<LegacyAgent>,
     pub workflows: Vec<LegacyWorkflow>,
     pub questions: Vec<LegacyQuestion>,
     /// Tasks that are there and could not be understood.
     pub unclear_tasks: BTreeSet<String>,
-    /// The file that tasks are in could not be read: any task may be in it.
+    /// A file that tasks are in could not be read, or not all of it: any task may be in it.
     pub may_lack_tasks: bool,
 }
 
@@ -155,8 +173,8 @@ impl Legacy {
     /// Every task that anything is about.
     pub fn task_ids(&self) -> BTreeSet<TaskId> {
         let mut names: BTreeSet<&str> = BTreeSet::new();
-        for task in &self.tasks {
-            names.extend(task.depends_on.iter().chain(&task.blocks).chain(&task.parent).map(String::as_str));
+        for task in self.tasks.iter().chain(&self.issues) {
+            names.extend(task.depends_on.iter().chain(&task.blocks).chain(&task.parents).map(String::as_str));
             names.insert(&task.id);
         }
         names.extend(self.agents.iter().map(|agent| agent.task.as_str()));

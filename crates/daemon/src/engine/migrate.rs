@@ -128,7 +128,7 @@ mod tests {
     use super::*;
 
     fn found() -> Legacy {
-        let source = Source { file: "state.json".into(), modified_at: Timestamp::from_millis(1_000) };
+        let source = Source { file: "state.json".into(), line: None, modified_at: Timestamp::from_millis(1_000) };
         let agent = LegacyAgent {
             source: source.clone(),
             name: "a".into(),
@@ -156,7 +156,7 @@ mod tests {
             asked_at: None,
             answered_at: None,
         };
-        let child = LegacyTask { parent: Some("a".into()), ..LegacyTask::new(source.clone(), "b", TaskState::Open) };
+        let child = LegacyTask { parents: vec!["a".into()], ..LegacyTask::new(source.clone(), "b", TaskState::Open) };
         Legacy {
             tasks: vec![child, LegacyTask::new(source, "a", TaskState::InProgress)],
             agents: vec![agent],

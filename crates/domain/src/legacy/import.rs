@@ -1,14 +1,15 @@
 //! What is written of the older coven's records, and what of them is not.
 
+use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::links::{Links, open_circles};
-use super::task::{Attempt, stand_in, taken};
-use super::{Left, Legacy, LegacyAgent, LegacyQuestion, LegacyWorkflow, Source, task_id};
+use super::task::{Attempt, agreed, stand_in, taken, with_copy};
+use super::{Left, Legacy, LegacyAgent, LegacyQuestion, LegacyTask, LegacyWorkflow, Source, task_id};
 use crate::agent::{Agent, AgentState};
 use crate::agent_question::AgentQuestion;
 use crate::question_set::QuestionSetState;
-use crate::task::Task;
+use crate::task::{Task, TaskState};
 use crate::text::one_line;
 use crate::workflow::{Progress, Workflow, WorkflowState};
 use crate::{AgentId, QuestionId, TaskId, WorkflowId};
@@ -138,6 +139,7 @@ fn attempts(legacy: &Legacy) -> BTreeMap<TaskId, Attempt> {
             worktree: agent.worktree.clone(),
             branch: agent.branch.clone(),
             error: agent.error.clone(),
+            state: (!is_over).then_some(TaskState::InProgress),
         };
         attempts.insert(task_id(&agent.task), attempt);
     }
@@ -145,8 +147,19 @@ fn attempts(legacy: &Legacy) -> BTreeMap<TaskId, Attempt> {
         let attempt = attempts.entry(task_id(&workflow.task)).or_default();
         attempt.worktree = attempt.worktree.take().or_else(|| workflow.worktree.clone());
         attempt.error = workflow.error.clone().or_else(|| attempt.error.take());
+        attempt.state = Some(left_by(workflow.state));
     }
     attempts
+}
+
+fn left_by(run: WorkflowState) -> TaskState {
+    match run {
+        WorkflowState::Running => TaskState::InProgress,
+        WorkflowState::PendingMerge => TaskState::PendingMerge,
+        WorkflowState::Blocked | WorkflowState::Failed => TaskState::Blocked,
+        WorkflowState::Completed => TaskState::Closed,
+        WorkflowState::Cancelled => TaskState::Open,
+    }
 }
 
 /// The tasks, and those that are there and could not be taken.
@@ -156,22 +169,40 @@ fn tasks(
     left: &mut Vec<Left>,
 ) -> (BTreeMap<TaskId, Task>, BTreeSet<TaskId>) {
     let mut unclear: BTreeSet<TaskId> = legacy.unclear_tasks.iter().map(|name| task_id(name)).collect();
+    let mut records = once(&legacy.issues, left);
+    for (id, issue) in &mut records {
+        let known = attempts.get(id).and_then(|attempt| attempt.state);
+        issue.state = agreed(known.unwrap_or(TaskState::Open), issue.state);
+    }
+    for (id, copy) in once(&legacy.tasks, left) {
+        let record = match records.remove(&id) {
+            Some(issue) => with_copy(issue, copy),
+            None => copy,
+        };
+        records.insert(id, record);
+    }
     let mut tasks: BTreeMap<TaskId, Task> = BTreeMap::new();
-    for found in &legacy.tasks {
-        let (id, what) = (task_id(&found.id), format!("task {}", found.id));
-        if tasks.contains_key(&id) {
-            left.push(found.source.left(what, TWICE));
-            continue;
-        }
-        match taken(found, attempts.get(&id).unwrap_or(&Attempt::default())) {
+    for (id, found) in records {
+        match taken(&found, attempts.get(&id).unwrap_or(&Attempt::default())) {
             Ok(task) => drop(tasks.insert(id, task)),
             Err(bad) => {
                 unclear.insert(id);
-                left.push(found.source.left(what, bad.to_string()));
+                left.push(found.source.left(format!("task {}", found.id), bad.to_string()));
             }
         }
     }
     (tasks, unclear)
+}
+
+fn once(found: &[LegacyTask], left: &mut Vec<Left>) -> BTreeMap<TaskId, LegacyTask> {
+    let mut records = BTreeMap::new();
+    for task in found {
+        match records.entry(task_id(&task.id)) {
+            Entry::Vacant(entry) => drop(entry.insert(task.clone())),
+            Entry::Occupied(_) => left.push(task.source.left(format!("task {}", task.id), TWICE)),
+        }
+    }
+    records
 }
 
 /// The older coven had its tasks from elsewhere and did not always keep them: what was done for one needs it nevertheless.
@@ -211,19 +242,23 @@ fn stand_ins(
 fn link(legacy: &Legacy, known: &Known, tasks: &mut BTreeMap<TaskId, Task>, left: &mut Vec<Left>) {
     let (mut depends_on, mut parents) = (Links::new(), Links::new());
     let mut said: BTreeMap<(TaskId, TaskId), Left> = BTreeMap::new();
-    for found in &legacy.tasks {
+    for found in legacy.tasks.iter().chain(&legacy.issues) {
         let id = task_id(&found.id);
         if !tasks.contains_key(&id) {
             continue;
         }
         let waits = found.depends_on.iter().map(|other| (id, task_id(other), other, false));
         let blocks = found.blocks.iter().map(|other| (task_id(other), id, other, false));
-        let parent = found.parent.iter().map(|other| (id, task_id(other), other, true));
-        for (from, to, other, is_parent) in waits.chain(blocks).chain(parent) {
+        let above = found.parents.iter().map(|other| (id, task_id(other), other, true));
+        for (from, to, other, is_parent) in waits.chain(blocks).chain(above) {
             let what = format!("link of task {} to {other}", found.id);
             let is_there = tasks.contains_key(&from) && (tasks.contains_key(&to) || known.tasks.contains(&to));
             if !is_there {
                 left.push(found.source.left(what, "that task is in none of the files"));
+                continue;
+            }
+            if is_parent && parents.get(&from).is_some_and(|above| !above.contains(&to)) {
+                left.push(found.source.left(what, "it stands below another task already"));
                 continue;
             }
             let links = if is_parent { &mut parents } else { &mut depends_on };

@@ -14,6 +14,8 @@ pub(super) struct Attempt {
     pub branch: Option<String>,
     /// Why its run stopped.
     pub error: Option<String>,
+    /// How it left its task.
+    pub state: Option<TaskState>,
 }
 
 impl Attempt {
@@ -44,6 +46,11 @@ pub(super) fn taken(legacy: &LegacyTask, attempt: &Attempt) -> Result<Task, BadT
     if title != given.trim() {
         notes.push(format!("Title: {given}"));
     }
+    notes.extend(legacy.notes.as_ref().map(|text| format!("Notes: {text}")));
+    notes.extend(legacy.author.as_ref().map(|name| format!("Created by: {name}")));
+    if !legacy.mentions.is_empty() {
+        notes.push(format!("Links: {}", legacy.mentions.join(", ")));
+    }
     let mut task = Task::new(task_id(&legacy.id), &title, created_at)?;
     let kind = legacy.kind.as_deref().filter(|kind| !kind.is_empty());
     let known_kind = kind.and_then(|kind| kind.parse::<TaskKind>().ok());
@@ -71,6 +78,43 @@ pub(super) fn taken(legacy: &LegacyTask, attempt: &Attempt) -> Result<Task, BadT
     (task.state, task.reason) = state(legacy, attempt);
     task.closed_at = (task.state == TaskState::Closed).then(|| legacy.closed_at.unwrap_or(task.updated_at));
     Ok(task)
+}
+
+/// How a task stands, by what the older daemon knew of it and by the tracker.
+pub(super) fn agreed(known: TaskState, tracked: TaskState) -> TaskState {
+    match (known, tracked) {
+        // The tracker has no word for waiting to be merged, and may have been told of the last step instead.
+        (TaskState::Blocked | TaskState::PendingMerge | TaskState::Closed, _) => known,
+        // A step that failed gave its issue back while the run went on.
+        (TaskState::InProgress, TaskState::Open) => known,
+        (TaskState::Open | TaskState::InProgress, _) => tracked,
+    }
+}
+
+/// The tracker's issue with what is only in the older daemon's copy. Links stay with the file that has them.
+pub(super) fn with_copy(issue: LegacyTask, copy: LegacyTask) -> LegacyTask {
+    let mut labels = issue.labels;
+    for label in copy.labels {
+        if !labels.contains(&label) {
+            labels.push(label);
+        }
+    }
+    LegacyTask {
+        // The older daemon's file is only put aside when its copy was taken.
+        source: copy.source,
+        state: agreed(copy.state, issue.state),
+        title: issue.title.or(copy.title),
+        body: issue.body.or(copy.body),
+        kind: issue.kind.or(copy.kind),
+        reason: copy.reason.or(issue.reason),
+        priority: issue.priority.or(copy.priority),
+        labels,
+        created_at: issue.created_at.or(copy.created_at),
+        updated_at: issue.updated_at.max(copy.updated_at),
+        closed_at: issue.closed_at.or(copy.closed_at),
+        deleted_at: issue.deleted_at.or(copy.deleted_at),
+        ..issue
+    }
 }
 
 /// Nobody works on it any more, and the branch of its work is none that this coven would merge: both are for a human.

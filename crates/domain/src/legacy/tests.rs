@@ -3,13 +3,13 @@
 use super::*;
 use crate::agent::Agent;
 use crate::question_set::QuestionSetState;
-use crate::task::Task;
+use crate::task::{Task, TaskKind};
 
 const SEEN: Timestamp = Timestamp::from_millis(9_000);
 const BEGAN: Timestamp = Timestamp::from_millis(1_000);
 
 fn source(file: &str) -> Source {
-    Source { file: file.to_owned(), modified_at: SEEN }
+    Source { file: file.to_owned(), line: None, modified_at: SEEN }
 }
 
 fn task(id: &str, state: TaskState) -> LegacyTask {
@@ -106,7 +106,7 @@ fn a_task_keeps_what_it_had_and_its_old_id() {
 
     let task = one_task(full);
 
-    assert_eq!((task.title.as_str(), task.kind, task.priority.get()), ("Fix it", crate::task::TaskKind::Bug, 0));
+    assert_eq!((task.title.as_str(), task.kind, task.priority.get()), ("Fix it", TaskKind::Bug, 0));
     assert_eq!(task.tags, ["legacy:app-1", "ui"]);
     assert_eq!(task.body, "All of it.\n\nLabels: needs review", "what makes no tag is not lost");
     assert_eq!((task.created_at, task.updated_at, task.state), (BEGAN, SEEN, TaskState::Open));
@@ -267,7 +267,7 @@ fn links_are_set_where_they_lead_somewhere_and_make_no_circle() {
     let links = |id: &str, depends_on: &[&str], blocks: &[&str], parent: Option<&str>| LegacyTask {
         depends_on: depends_on.iter().map(|it| (*it).to_owned()).collect(),
         blocks: blocks.iter().map(|it| (*it).to_owned()).collect(),
-        parent: parent.map(str::to_owned),
+        parents: parent.map(str::to_owned).into_iter().collect(),
         ..task(id, TaskState::Open)
     };
     let tasks = vec![
@@ -310,4 +310,139 @@ fn what_is_there_twice_is_taken_once_and_what_is_known_not_at_all() {
     let second = import(&legacy, &known);
     assert_eq!((second.counts(), second.known), (Counts::default(), one_each));
     assert_eq!(second.left, first.left, "what was left is told every time");
+}
+
+fn issue(line: usize, id: &str, state: TaskState) -> LegacyTask {
+    let source = Source { line: Some(line), ..source("../.beads/issues.jsonl") };
+    LegacyTask { created_at: Some(BEGAN), ..LegacyTask::new(source, id, state) }
+}
+
+#[test]
+fn an_issue_is_a_task_with_what_has_no_field_in_its_body() {
+    let full = LegacyTask {
+        title: Some("Fix it".to_owned()),
+        body: Some("All of it.".to_owned()),
+        notes: Some("Not the parser.".to_owned()),
+        author: Some("ada".to_owned()),
+        mentions: vec!["related app-2".to_owned(), "discovered-from app-3".to_owned()],
+        kind: Some("epic".to_owned()),
+        reason: Some("done".to_owned()),
+        closed_at: Some(SEEN),
+        ..issue(1, "app-1", TaskState::Closed)
+    };
+
+    let import = imported(&Legacy { issues: vec![full], ..Legacy::default() });
+
+    let [task] = &import.tasks[..] else { panic!("{import:?}") };
+    assert_eq!(
+        (task.id, task.kind, task.tags.clone()),
+        (task_id("app-1"), TaskKind::Epic, vec!["legacy:app-1".into()])
+    );
+    let body = "All of it.\n\nNotes: Not the parser.\n\nCreated by: ada\n\nLinks: related app-2, discovered-from app-3";
+    assert_eq!(task.body, body);
+    let closed = (TaskState::Closed, Some("done"), Some(SEEN));
+    assert_eq!((task.state, task.reason.as_deref(), task.closed_at), closed);
+}
+
+#[test]
+fn what_is_left_of_an_issue_is_told_with_its_line() {
+    let child = LegacyTask {
+        depends_on: vec!["b".to_owned(), "gone".to_owned()],
+        parents: vec!["lost".to_owned(), "c".to_owned(), "b".to_owned()],
+        ..issue(4, "a", TaskState::Open)
+    };
+    let issues =
+        vec![child, issue(5, "b", TaskState::Open), issue(6, "c", TaskState::Open), issue(7, "b", TaskState::Closed)];
+
+    let import = imported(&Legacy { issues, ..Legacy::default() });
+
+    let expected = [
+        ("line 4: link of task a to b", "it stands below another task already"),
+        ("line 4: link of task a to gone", "that task is in none of the files"),
+        ("line 4: link of task a to lost", "that task is in none of the files"),
+        ("line 7: task b", "the same one was found before; the first counts"),
+    ];
+    assert_eq!(left(&import), expected);
+    let child = import.tasks.iter().find(|task| task.id == task_id("a")).expect("it is there");
+    assert_eq!((child.depends_on.clone(), child.parent), (vec![task_id("b")], Some(task_id("c"))));
+}
+
+#[test]
+fn an_issue_and_the_copy_of_it_are_one_task() {
+    let copy = LegacyTask {
+        title: Some("As it was".to_owned()),
+        body: Some("All of it.".to_owned()),
+        labels: vec!["ui".to_owned(), "grimoire:fix".to_owned()],
+        priority: Some(4),
+        ..task("a", TaskState::PendingMerge)
+    };
+    let tracked = LegacyTask {
+        title: Some("As it is".to_owned()),
+        labels: vec!["ui".to_owned()],
+        priority: Some(0),
+        depends_on: vec!["b".to_owned(), "gone".to_owned()],
+        updated_at: Some(SEEN),
+        ..issue(1, "a", TaskState::Blocked)
+    };
+    let issues = vec![tracked, issue(2, "b", TaskState::Open)];
+
+    let import = imported(&Legacy { tasks: vec![copy], issues, ..Legacy::default() });
+
+    let task = import.tasks.iter().find(|task| task.id == task_id("a")).expect("it is there");
+    assert_eq!((import.tasks.len(), task.title.as_str(), task.body.as_str()), (2, "As it is", "All of it."));
+    assert_eq!(
+        (task.priority.get(), task.tags.clone()),
+        (0, ["legacy:a", "ui", "grimoire:fix"].map(String::from).to_vec())
+    );
+    assert_eq!((task.depends_on.clone(), task.updated_at), (vec![task_id("b")], SEEN));
+    assert!(task.reason.as_deref().is_some_and(|reason| reason.starts_with("it waited to be merged")), "{task:?}");
+    // What the tracker's file says is no reason to keep the other one.
+    let files: Vec<&str> = import.left.iter().map(|left| left.file.as_str()).collect();
+    assert_eq!(files, ["../.beads/issues.jsonl"]);
+}
+
+#[test]
+fn what_the_older_daemon_knew_of_an_issue_counts_unless_it_was_still_at_work() {
+    use TaskState::{Blocked, Closed, InProgress, Open, PendingMerge};
+    for (known, tracked, expected) in [
+        (Open, [Open, InProgress, Blocked, Closed], [Open, InProgress, Blocked, Closed]),
+        (InProgress, [Open, InProgress, Blocked, Closed], [InProgress, InProgress, Blocked, Closed]),
+        (PendingMerge, [Open, InProgress, Blocked, Closed], [PendingMerge; 4]),
+        (Blocked, [Open, InProgress, Blocked, Closed], [Blocked; 4]),
+        (Closed, [Open, InProgress, Blocked, Closed], [Closed; 4]),
+    ] {
+        assert_eq!(tracked.map(|state| super::task::agreed(known, state)), expected, "{known}");
+    }
+    // The daemon deleted a run that completed: one that is there says how its task stands.
+    for (run, starts_with) in [
+        (WorkflowState::Running, Some("it was being worked on")),
+        (WorkflowState::PendingMerge, Some("it waited to be merged")),
+        (WorkflowState::Failed, Some("it was blocked")),
+        (WorkflowState::Cancelled, None),
+    ] {
+        let legacy =
+            Legacy { issues: vec![issue(1, "a", Open)], workflows: vec![workflow("a", run)], ..Legacy::default() };
+        let task = &imported(&legacy).tasks[0];
+        assert_eq!(task.state, if starts_with.is_some() { Blocked } else { Open }, "{run}");
+        assert!(task.reason.as_deref().unwrap_or_default().starts_with(starts_with.unwrap_or_default()), "{task:?}");
+    }
+    let legacy = Legacy {
+        issues: vec![issue(1, "a", Open)],
+        agents: vec![agent("a", AgentState::Running)],
+        ..Legacy::default()
+    };
+    assert_eq!(imported(&legacy).tasks[0].state, Blocked);
+}
+
+#[test]
+fn an_issue_that_is_known_is_not_taken_again() {
+    let legacy =
+        Legacy { issues: vec![issue(1, "a", TaskState::Closed), issue(2, "b", TaskState::Open)], ..Legacy::default() };
+    let known = Known { tasks: [task_id("a")].into(), ..Known::default() };
+    assert_eq!(legacy.task_ids(), [task_id("a"), task_id("b")].into());
+
+    let import = import(&legacy, &known);
+
+    let one_task = Counts { tasks: 1, ..Counts::default() };
+    assert_eq!((import.counts(), import.known, import.tasks[0].id), (one_task, one_task, task_id("b")));
 }

@@ -36,7 +36,7 @@ pub(super) fn take(value: &Value, key: Option<&str>, source: &Source, legacy: &m
     task.labels.extend(fields.text(&["grimoire_hint", "grimoireHint"]).map(|name| format!("grimoire:{name}")));
     task.depends_on = fields.texts(&["depends_on", "dependsOn"]);
     task.blocks = fields.texts(&["blocks"]);
-    task.parent = fields.text(&["parent_id", "parentId"]);
+    task.parents.extend(fields.text(&["parent_id", "parentId"]));
     task.reason = fields.text(&["close_reason", "blocked_reason", "reason"]);
     task.created_at = fields.moment(&["created_at", "createdAt"]);
     task.updated_at = fields.moment(&["updated_at", "updatedAt"]);
