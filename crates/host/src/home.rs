@@ -133,7 +133,7 @@ impl Home {
         self.sessions_dir().join(id.to_string())
     }
 
-    /// Whether old state lies here that `coven migrate` would take over.
+    /// Whether old state lies here that `coven migrate` would take over and put aside.
     pub fn has_legacy_state(&self) -> bool {
         let holds_json = |folder: &str| {
             fs::read_dir(self.path.join(folder)).is_ok_and(|entries| {

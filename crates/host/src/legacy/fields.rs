@@ -61,12 +61,18 @@ impl<'a> Fields<'a> {
         }
     }
 
+    fn list(&mut self, names: &[&'static str]) -> Option<(&'static str, &'a [Value])> {
+        match self.value(names)? {
+            (name, Value::Array(values)) => Some((name, values)),
+            (name, other) => {
+                self.complain(name, format!("expected a list, not {}", sort(other)));
+                None
+            }
+        }
+    }
+
     pub fn texts(&mut self, names: &[&'static str]) -> Vec<String> {
-        let Some((name, value)) = self.value(names) else { return Vec::new() };
-        let Value::Array(values) = value else {
-            self.complain(name, format!("expected a list, not {}", sort(value)));
-            return Vec::new();
-        };
+        let Some((name, values)) = self.list(names) else { return Vec::new() };
         let mut texts = Vec::new();
         for value in values {
             match value {
@@ -76,6 +82,17 @@ impl<'a> Fields<'a> {
             }
         }
         texts
+    }
+
+    /// Every object of a list.
+    pub fn each(&mut self, names: &[&'static str], mut take: impl FnMut(&mut Fields<'_>)) {
+        let Some((name, values)) = self.list(names) else { return };
+        let what = format!("{}: {name}", self.what);
+        for value in values {
+            if let Some(mut fields) = Fields::of(value, &what, self.source, self.left) {
+                take(&mut fields);
+            }
+        }
     }
 
     pub fn whole(&mut self, names: &[&'static str]) -> Option<i64> {

@@ -2,6 +2,7 @@
 
 mod agent;
 mod fields;
+mod issue;
 mod question;
 mod session;
 mod state;
@@ -77,6 +78,9 @@ pub fn read(home: &Home) -> Found {
                 }
             }
         }
+    }
+    if let Some(project) = home.project_root() {
+        issue::read(&project, &mut found);
     }
     let folders: [(&str, Take); 3] =
         [("familiars", agent::take_familiar), ("workflows", workflow::take), ("questions", question::take)];

@@ -26,7 +26,8 @@ pub(super) fn take(value: &Value, source: &Source, legacy: &mut Legacy, left: &m
         return;
     }
     let is_list = each(map.get("tasks"), "tasks", source, legacy, left, &mut |value, key, legacy, left| {
-        task::take(value, key, source, legacy, left);
+        let task = task::read(value, key, source, legacy, left);
+        legacy.tasks.extend(task);
     });
     legacy.may_lack_tasks |= !is_list;
     each(map.get("agents"), "agents", source, legacy, left, &mut |value, key, legacy, left| {

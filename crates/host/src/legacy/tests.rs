@@ -11,16 +11,21 @@ use serde_json::{Value, json};
 
 use super::*;
 
+mod issue;
+
+/// A project with a home in it.
 struct Place {
-    folder: tempfile::TempDir,
+    _project: tempfile::TempDir,
     home: Home,
 }
 
 impl Place {
     fn new() -> Self {
-        let folder = tempfile::tempdir().expect("a folder");
-        let home = Home::at(folder.path()).expect("a path");
-        Self { folder, home }
+        let project = tempfile::tempdir().expect("a folder");
+        let folder = project.path().join(".coven");
+        fs::create_dir(&folder).expect("room on disk");
+        let home = Home::at(&folder).expect("a path");
+        Self { _project: project, home }
     }
 
     fn with(name: &str, content: &Value) -> Self {
@@ -30,7 +35,7 @@ impl Place {
     }
 
     fn write(&self, name: &str, content: &[u8]) {
-        let path = self.folder.path().join(name);
+        let path = self.home.path().join(name);
         fs::create_dir_all(path.parent().expect("a folder")).expect("room on disk");
         fs::write(path, content).expect("room on disk");
     }
@@ -411,7 +416,7 @@ fn a_session_is_told_with_what_became_of_it() {
 fn what_is_no_plain_file_is_told_and_not_waited_for() {
     let place = Place::new();
     place.write("elsewhere", daemon_state().to_string().as_bytes());
-    let path = |name: &str| place.folder.path().join(name);
+    let path = |name: &str| place.home.path().join(name);
     symlink(path("elsewhere"), path("state.json")).expect("room on disk");
     fs::create_dir_all(path("workflows/a.json")).expect("room on disk");
     fs::create_dir_all(path("questions")).expect("room on disk");
@@ -436,7 +441,7 @@ fn what_is_no_plain_file_is_told_and_not_waited_for() {
 fn a_file_that_is_too_large_is_told() {
     let place = Place::new();
     place.write("state.json", b"{}");
-    let file = File::options().write(true).open(place.folder.path().join("state.json")).expect("ours");
+    let file = File::options().write(true).open(place.home.path().join("state.json")).expect("ours");
     file.set_len(MAX_FILE_BYTES + 1).expect("a sparse file");
     assert_eq!(place.left(), [("the file".to_owned(), "it has more than 67108864 bytes".to_owned())]);
 }
@@ -451,7 +456,7 @@ fn a_file_is_put_aside_beside_what_was_put_aside_before() {
     assert_eq!(file.put_aside(), Ok(Some("workflows/a.json.migrated-2".to_owned())));
 
     assert_eq!(file.put_aside(), Ok(None), "it is gone");
-    assert_eq!(fs::read(place.folder.path().join("workflows/a.json.migrated")).expect("kept"), b"older");
+    assert_eq!(fs::read(place.home.path().join("workflows/a.json.migrated")).expect("kept"), b"older");
     assert_eq!(place.read(), Found::default());
     assert!(!place.home.has_legacy_state());
 }
@@ -466,7 +471,7 @@ fn a_file_that_changed_since_it_was_read_stays() {
 
     let source = Source { file: "workflows/a.json".into(), ..Source::default() };
     assert_eq!(left.file, source.file);
-    assert!(place.folder.path().join("workflows/a.json").exists());
+    assert!(place.home.path().join("workflows/a.json").exists());
 }
 
 #[test]
