@@ -18,10 +18,12 @@ use crate::wording::plain;
   coven migrate
   coven migrate --json | jq -r '.left[] | \"\\(.file): \\(.what): \\(.why)\"'
 
-It reads state.json, workflows/*.json, familiars/*.json and questions/*.json in the home. All is taken or
-nothing; a file is renamed to *.migrated once all of it is in, and is never deleted. What was being worked
-on is blocked, with the reason: look at it and `coven task unblock` it. Tasks keep their old id as a tag,
-e.g. `coven task list --tag legacy:app-12`.
+It reads state.json, workflows/*.json, familiars/*.json and questions/*.json in the home, and
+.beads/issues.jsonl of the project that the home lies in. All is taken or nothing. A file of the
+home is renamed to *.migrated once all of it is in, and is never deleted. The issues are only read:
+their file belongs to the tracker, and a later run takes what is new there. What was being worked
+on is blocked, with the reason: look at it and `coven task unblock` it. Tasks keep their old id as
+a tag, e.g. `coven task list --tag legacy:app-12`.
 
 Exit codes: 0 all was taken, or there was nothing; 1 something was left.")]
 pub struct Args {

@@ -45,6 +45,25 @@ fn leave_old_state(home: &TestHome) {
     write(home, "questions/q-20260109100000-1.json", &question.to_string());
 }
 
+const ISSUES: &str = "../.beads/issues.jsonl";
+
+/// Three issues of the tracker: one that the older daemon had a copy of, an epic, and a part of that.
+fn leave_issues(home: &TestHome) -> String {
+    let link = |from: &str, to: &str, sort: &str| json!({ "issue_id": from, "depends_on_id": to, "type": sort });
+    let issues = [
+        json!({ "id": "app-2", "title": "Then test all of it", "status": "open", "priority": 2, "issue_type": "task",
+                "created_at": "2026-01-09T10:00:00Z", "created_by": "ada", "dependencies": [link("app-2", "app-1", "blocks")] }),
+        json!({ "id": "app-4", "title": "Everything", "status": "open", "priority": 0, "issue_type": "epic",
+                "created_at": "2026-01-09T10:00:00Z", "created_by": "ada", "a field": "that nobody knows" }),
+        json!({ "id": "app-5", "title": "A part", "status": "open", "priority": 0, "issue_type": "feature",
+                "labels": ["ui"], "notes": "Begin here.", "created_at": "2026-01-09T10:00:00Z",
+                "dependencies": [link("app-5", "app-4", "parent-child"), link("app-5", "app-3", "blocks")] }),
+    ];
+    let lines: String = issues.iter().map(|issue| format!("{issue}\n")).collect();
+    write(home, ISSUES, &lines);
+    lines
+}
+
 const OLD_FILES: [&str; 4] =
     ["familiars/app-9.json", "questions/q-20260109100000-1.json", "state.json", "workflows/app-1.json"];
 
@@ -220,6 +239,81 @@ fn store_13_what_cannot_be_read_is_told_and_stays_until_it_can() {
     let (_, mended) = migrate(&home, &[]);
     assert_eq!((mended.taken.workflows, renamed(&mended)), (1, vec!["workflows/torn.json".to_owned()]));
     check_invariants(&home);
+}
+
+#[test]
+fn store_13_the_trackers_issues_are_taken_over_once_and_its_file_is_left_alone() {
+    let home = TestHome::new();
+    leave_old_state(&home);
+    let lines = leave_issues(&home);
+    // The tracker is just writing the next one.
+    let (next, half) = (json!({ "id": "app-6", "title": "The next one" }).to_string(), 17);
+    write(&home, ISSUES, &format!("{lines}{}", &next[..half]));
+    home.start();
+
+    let (code, answer) = migrate(&home, &[]);
+
+    assert_eq!((code, answer.taken), (1, MigrateCounts { tasks: 5, agents: 1, ..ALL }), "{answer:?}");
+    let told: Vec<(&str, &str, &str)> =
+        answer.left.iter().map(|it| (it.file.as_str(), it.what.as_str(), it.why.as_str())).collect();
+    let expected = [
+        (ISSUES, "line 4: a task", "it ends in the middle, at column 17"),
+        ("familiars/app-9.json", "agent of app-9", "its task was left, or may be in a file that cannot be read"),
+    ];
+    assert_eq!(told, expected);
+    let of = |id: &str| home.read::<Value>(&format!("/api/v1/tasks?status=open,blocked,closed&tag=legacy:{id}"));
+    let id_of = |id: &str| of(id)["tasks"][0]["id"].clone();
+    let part = &of("app-5")["tasks"][0];
+    assert_eq!((&part["parent_id"], &part["depends_on"]), (&id_of("app-4"), &json!([id_of("app-3")])), "{part}");
+    assert_eq!((&part["type"], &part["body"]), (&json!("feature"), &json!("Notes: Begin here.")));
+    let copied = &of("app-2")["tasks"][0];
+    assert_eq!((&copied["title"], &copied["depends_on"]), (&json!("Then test all of it"), &json!([id_of("app-1")])));
+
+    // Written to the end, it is taken with what waited for it; the others are known.
+    let whole = format!("{lines}{next}\n");
+    write(&home, ISSUES, &whole);
+    let (code, answer) = migrate(&home, &[]);
+    assert_eq!((code, answer.taken), (0, MigrateCounts { tasks: 2, agents: 1, workflows: 0, questions: 0 }));
+    assert_eq!((answer.known.tasks, renamed(&answer)), (3, vec!["familiars/app-9.json".to_owned()]));
+
+    let before = state(&home);
+    let (code, answer) = migrate(&home, &[]);
+    let nothing = MigrateCounts::default();
+    assert_eq!((code, answer.taken, answer.known), (0, nothing, MigrateCounts { tasks: 4, ..nothing }));
+    assert_eq!((answer.left, answer.renamed, state(&home)), (vec![], vec![], before));
+    assert_eq!(fs::read_to_string(home.path().join(ISSUES)).expect("ours"), whole);
+    assert!(!exists(&home, &format!("{ISSUES}.migrated")));
+    home.stop();
+    let ran = home.coven(&["daemon", "start"]);
+    assert!(!ran.stderr.contains(PROMPT), "{ran:?}");
+    check_invariants(&home);
+}
+
+#[test]
+fn store_13_a_session_and_half_written_files_are_told_and_stay() {
+    let home = TestHome::new();
+    leave_old_state(&home);
+    write(&home, "session.json", r#"{"status":"active","featureBranch":null,"sessionId":"s-1"}"#);
+    write(&home, "state.json.tmp", "{\"tasks\":");
+    write(&home, "workflows/app-1.json.tmp", "");
+    home.start();
+
+    let (code, answer) = migrate(&home, &[]);
+
+    assert_eq!((code, answer.taken, renamed(&answer)), (1, ALL, OLD_FILES.map(str::to_owned).to_vec()));
+    let told: Vec<(&str, &str, &str)> =
+        answer.left.iter().map(|it| (it.file.as_str(), it.what.as_str(), it.why.as_str())).collect();
+    let ended = "a session has ended with the process that had it open; it was active";
+    let torn = |whole: &str| format!("its writing was never finished; only a whole {whole} is read");
+    let expected = [
+        ("session.json", "session s-1", ended),
+        ("state.json.tmp", "the file", &torn("state.json")),
+        ("workflows/app-1.json.tmp", "the file", &torn("app-1.json")),
+    ];
+    assert_eq!(told, expected);
+    assert!(expected.iter().all(|(file, ..)| exists(&home, file)));
+    let (code, again) = migrate(&home, &[]);
+    assert_eq!((code, again.taken, again.left), (1, MigrateCounts::default(), answer.left));
 }
 
 #[test]
