@@ -35,27 +35,27 @@ pub struct Progress {
     /// Where the step is that is next or runs: its place on each level.
     pub at: Vec<usize>,
     /// The iteration that each loop is in, or was in last, from 1.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub iterations: BTreeMap<String, u32>,
     /// When each loop was entered last.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub entered: BTreeMap<String, Timestamp>,
     /// What came of each step when it ran last.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub results: BTreeMap<String, StepResult>,
     /// The step that ended last.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub previous: Option<String>,
     /// Since when it runs: a retry begins anew.
     pub since: Timestamp,
     /// Who said that it may be merged, and when: the place in the queue.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub approval: Option<Approval>,
     /// Why a human sent it back: for whoever tries again.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rejected: Option<String>,
     /// What was left of the time for the whole when it began to wait for people.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub left: Option<Duration>,
 }
 

@@ -72,7 +72,7 @@ impl Drop for Writing {
     fn drop(&mut self) {
         if !self.connection().is_autocommit() {
             // Nothing to tell anyone: what cannot be rolled back now is when the connection closes.
-            let _ = self.connection().execute_batch("ROLLBACK");
+            let _ = self.connection().prepare_cached("ROLLBACK").and_then(|mut it| it.execute([]));
         }
         if self.is_unsynced {
             let back = self.connection().prepare_cached("PRAGMA synchronous = FULL").and_then(|mut it| it.execute([]));

@@ -51,8 +51,10 @@ pub async fn claim(tx: &mut Box<dyn Tx>, id: TaskId, plan: &Plan, now: Timestamp
         &plan.text,
         now.not_before(task.created_at),
     );
-    // The worktree is the one that was sent back.
-    workflow.progress.rejected = tx.latest_workflow(id).await?.and_then(|before| before.progress.rejected);
+    // Where somebody worked before, the worktree may be one that was sent back.
+    if task.base_commit.is_some() {
+        workflow.progress.rejected = tx.latest_workflow(id).await?.and_then(|before| before.progress.rejected);
+    }
     begin(tx, task, workflow, "started", Vec::new(), plan, now).await
 }
 

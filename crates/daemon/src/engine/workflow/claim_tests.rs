@@ -70,7 +70,7 @@ async fn store_15_whatever_call_fails_nothing_of_a_claim_stays() {
         assert_eq!(store.snapshot().await.expect("a snapshot"), before, "after call {failed} failed");
     }
     // Begin, task, dependencies, how many are at work, three rows, commit.
-    assert_eq!(failed, 9);
+    assert_eq!(failed, 8);
     let after = store.snapshot().await.expect("a snapshot");
     assert_eq!((after.agents.len(), after.workflows.len(), after.event_number), (1, 1, before.event_number + 3));
     assert_eq!(
