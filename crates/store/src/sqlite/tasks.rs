@@ -5,7 +5,6 @@ use coven_domain::{TaskId, Timestamp};
 use rusqlite::types::Value;
 use rusqlite::{Connection, Row, params, params_from_iter};
 use serde::Serialize;
-use serde_json::value::RawValue;
 
 use super::{count, from_json, integer, parsed, to_json, unsigned};
 use crate::{StoreError, TaskHistoryEntry, TaskPage, TaskQuery, TaskText};
@@ -193,7 +192,7 @@ pub(super) fn text(connection: &Connection, query: &TaskQuery, mut text: Vec<u8>
         if text.len() > start {
             text.push(b',');
         }
-        serde_json::to_writer(&mut text, &TaskRow::read(row)?).map_err(|error| StoreError::corrupt(error.to_string()))
+        write_record(row, &mut text)
     })?;
     text.push(b']');
     Ok(TaskText { text, total })
@@ -234,66 +233,54 @@ fn each(
     Ok(total)
 }
 
-/// A row as a `TaskRecord` is written.
-#[derive(Serialize)]
-struct TaskRow<'a> {
-    id: &'a str,
-    title: &'a str,
-    body: &'a str,
-    #[serde(rename = "type")]
-    kind: &'a str,
-    priority: i64,
-    parent_id: Option<&'a str>,
-    depends_on: Vec<&'a str>,
-    tags: &'a RawValue,
-    status: &'a str,
-    reason: Option<&'a str>,
-    claimed_by: Option<&'a str>,
-    claimed_until: Option<Timestamp>,
-    base_branch: Option<&'a str>,
-    base_commit: Option<&'a str>,
-    harness: Option<&'a str>,
-    workflow: Option<&'a str>,
-    repo: Option<&'a str>,
-    created_at: Timestamp,
-    updated_at: Timestamp,
-    closed_at: Option<Timestamp>,
-    deleted_at: Option<Timestamp>,
+/// A row as a `TaskRecord` is written; a test compares them byte for byte.
+fn write_record(row: &Row<'_>, text: &mut Vec<u8>) -> Result<(), StoreError> {
+    let word = |column: usize| -> Result<&str, StoreError> { Ok(row.get_ref(column)?.as_str()?) };
+    let moment = |column: usize| -> Result<Option<Timestamp>, StoreError> {
+        Ok(row.get_ref(column)?.as_i64_or_null()?.map(Timestamp::from_millis))
+    };
+    let mut depends_on: Vec<&str> =
+        row.get_ref(19)?.as_str_or_null()?.unwrap_or_default().split_terminator(',').collect();
+    depends_on.sort_unstable();
+    let mut json = Json(text);
+    json.put("{\"id\":", word(0)?)?;
+    json.put(",\"title\":", word(1)?)?;
+    json.put(",\"body\":", word(2)?)?;
+    json.put(",\"type\":", word(3)?)?;
+    json.put(",\"priority\":", row.get::<_, i64>(4)?)?;
+    json.put(",\"parent_id\":", row.get_ref(5)?.as_str_or_null()?)?;
+    json.put(",\"depends_on\":", depends_on)?;
+    json.document(",\"tags\":", word(6)?);
+    json.put(",\"status\":", word(7)?)?;
+    json.put(",\"reason\":", row.get_ref(8)?.as_str_or_null()?)?;
+    json.put(",\"claimed_by\":", row.get_ref(9)?.as_str_or_null()?)?;
+    json.put(",\"claimed_until\":", moment(10)?)?;
+    json.put(",\"base_branch\":", row.get_ref(11)?.as_str_or_null()?)?;
+    json.put(",\"base_commit\":", row.get_ref(12)?.as_str_or_null()?)?;
+    json.put(",\"harness\":", row.get_ref(13)?.as_str_or_null()?)?;
+    json.put(",\"workflow\":", row.get_ref(14)?.as_str_or_null()?)?;
+    json.put(",\"repo\":", row.get_ref(20)?.as_str_or_null()?)?;
+    json.put(",\"created_at\":", moment(15)?)?;
+    json.put(",\"updated_at\":", moment(16)?)?;
+    json.put(",\"closed_at\":", moment(17)?)?;
+    json.put(",\"deleted_at\":", moment(18)?)?;
+    json.0.push(b'}');
+    Ok(())
 }
 
-impl<'a> TaskRow<'a> {
-    fn read(row: &'a Row<'_>) -> Result<Self, StoreError> {
-        let word = |column: usize| -> Result<&'a str, StoreError> { Ok(row.get_ref(column)?.as_str()?) };
-        let maybe =
-            |column: usize| -> Result<Option<&'a str>, StoreError> { Ok(row.get_ref(column)?.as_str_or_null()?) };
-        let moment = |column: usize| -> Result<Option<Timestamp>, StoreError> {
-            Ok(row.get_ref(column)?.as_i64_or_null()?.map(Timestamp::from_millis))
-        };
-        let mut depends_on: Vec<&str> = maybe(19)?.unwrap_or_default().split_terminator(',').collect();
-        depends_on.sort_unstable();
-        Ok(Self {
-            id: word(0)?,
-            title: word(1)?,
-            body: word(2)?,
-            kind: word(3)?,
-            priority: row.get(4)?,
-            parent_id: maybe(5)?,
-            depends_on,
-            tags: serde_json::from_str(word(6)?).map_err(|error| StoreError::corrupt(error.to_string()))?,
-            status: word(7)?,
-            reason: maybe(8)?,
-            claimed_by: maybe(9)?,
-            claimed_until: moment(10)?,
-            base_branch: maybe(11)?,
-            base_commit: maybe(12)?,
-            harness: maybe(13)?,
-            workflow: maybe(14)?,
-            repo: maybe(20)?,
-            created_at: Timestamp::from_millis(row.get(15)?),
-            updated_at: Timestamp::from_millis(row.get(16)?),
-            closed_at: moment(17)?,
-            deleted_at: moment(18)?,
-        })
+/// An object that is written field by field, under names that are quoted already.
+struct Json<'a>(&'a mut Vec<u8>);
+
+impl Json<'_> {
+    fn put(&mut self, name: &str, value: impl Serialize) -> Result<(), StoreError> {
+        self.0.extend_from_slice(name.as_bytes());
+        serde_json::to_writer(&mut *self.0, &value).map_err(|error| StoreError::corrupt(error.to_string()))
+    }
+
+    /// What is JSON already.
+    fn document(&mut self, name: &str, text: &str) {
+        self.0.extend_from_slice(name.as_bytes());
+        self.0.extend_from_slice(text.as_bytes());
     }
 }
 

@@ -15,7 +15,9 @@ use coven_domain::workflow::Workflow;
 use coven_domain::{AgentId, PermissionId, QuestionId, RepoId, SessionId, TaskId, Timestamp, WorkflowId};
 use rusqlite::Connection;
 use serde_json::{Value, json};
+use tokio::runtime::{Handle, RuntimeFlavor};
 use tokio::sync::OwnedMutexGuard;
+use tokio::task::block_in_place;
 
 use super::connection::Lock;
 use super::{
@@ -227,7 +229,11 @@ impl Tx for SqliteTx {
             None => events::newest(self.connection()?)?,
         };
         let writing = self.writing.take().ok_or(StoreError::Aborted)?;
-        aside(move || writing.commit()).await?;
+        // It waits for the disk; where others can go on beside it, it does not wait for another thread as well.
+        match Handle::current().runtime_flavor() {
+            RuntimeFlavor::MultiThread => block_in_place(|| writing.commit())?,
+            _ => aside(move || writing.commit()).await?,
+        }
         Ok(newest)
     }
 }
