@@ -243,7 +243,9 @@ fn what_is_being_merged_cannot_be_rejected() {
         assert!(told.contains("being merged"), "{told}");
         fs::write(&go, "").expect("room on disk");
         // Whoever approved it a second time hears of the same end.
-        approving.map(|it| it.join().expect("it was approved"));
+        for it in approving {
+            it.join().expect("it was approved");
+        }
     });
     assert_eq!((home.task(&id).task.status.as_str(), home.git("cat f.txt").as_str()), ("closed", "f.txt"));
     assert_eq!(home.git("git log --merges --oneline main | wc -l"), "1");
