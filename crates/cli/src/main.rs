@@ -9,6 +9,7 @@ mod command_line;
 mod demo_agent;
 mod export;
 mod failure;
+mod frame;
 mod ledger;
 mod link;
 mod output;

@@ -29,7 +29,7 @@ use coven_host::clock::now;
 use coven_host::questions::QuestionFolder;
 use crossterm::event::Event;
 use ratatui::layout::Size;
-use signal_hook::low_level::{emulate_default_handler, raise};
+use signal_hook::low_level::emulate_default_handler;
 
 use self::draft::Drafts;
 use self::feed::{Feed, Request, Wanted};
@@ -121,12 +121,7 @@ impl Screen {
             Effect::Bell if self.rings => arrivals::ring().map_err(Failure::Terminal)?,
             Effect::Bell => {}
             Effect::Redraw => terminal.forget().map_err(Failure::Terminal)?,
-            Effect::Suspend => {
-                terminal.lend();
-                // Returns when the shell continues us.
-                raise(signal_hook::consts::SIGTSTP).map_err(Failure::Terminal)?;
-                terminal.retake().map_err(Failure::Terminal)?;
-            }
+            Effect::Suspend => terminal.suspend().map_err(Failure::Terminal)?,
             Effect::Leave => return Ok(true),
         }
         Ok(false)

@@ -33,7 +33,7 @@ use std::time::Duration;
 use coven_host::clock::now;
 use crossterm::event::Event;
 use ratatui::layout::Size;
-use signal_hook::low_level::{emulate_default_handler, raise};
+use signal_hook::low_level::emulate_default_handler;
 
 use self::feed::Feed;
 use self::report::{Report, Request};
@@ -150,12 +150,7 @@ fn run(
                     Effect::Bell if rings => arrivals::ring().map_err(Failure::Terminal)?,
                     Effect::Bell => {}
                     Effect::Redraw => terminal.forget().map_err(Failure::Terminal)?,
-                    Effect::Suspend => {
-                        terminal.lend();
-                        // Returns when the shell continues us.
-                        raise(signal_hook::consts::SIGTSTP).map_err(Failure::Terminal)?;
-                        terminal.retake().map_err(Failure::Terminal)?;
-                    }
+                    Effect::Suspend => terminal.suspend().map_err(Failure::Terminal)?,
                 }
             }
         }

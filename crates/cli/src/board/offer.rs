@@ -5,6 +5,8 @@ use coven_domain::task::{TaskFact, TaskState};
 use coven_domain::workflow::{WorkflowFact, WorkflowState};
 
 use super::tasks::Card;
+use crate::frame::menu;
+pub use crate::frame::menu::{ENTER, key_name};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Action {
@@ -25,21 +27,7 @@ pub enum Action {
     Delete,
 }
 
-/// One line of the menu.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Offer {
-    pub action: Action,
-    pub key: char,
-    pub word: &'static str,
-    pub help: &'static str,
-}
-
-pub const ENTER: char = '\n';
-
-/// The key of an offer as people read it.
-pub fn key_name(key: char) -> String {
-    if key == ENTER { "⏎".to_owned() } else { key.to_string() }
-}
+pub type Offer = menu::Offer<Action>;
 
 /// In the order of the menu.
 pub const OFFERS: &[Offer] = &[

@@ -36,7 +36,7 @@ use std::time::Duration;
 use coven_host::clock::now;
 use coven_host::conversations::Conversations;
 use crossterm::event::Event;
-use signal_hook::low_level::{emulate_default_handler, raise};
+use signal_hook::low_level::emulate_default_handler;
 
 use self::feed::Feed;
 use self::input::Input;
@@ -139,6 +139,11 @@ fn run(
                 terminal.retake().map_err(Failure::Terminal)?;
             }
             messages.extend(news.events.into_iter().filter_map(message));
+            // Asked for, too: the news of it is lost when a key comes at the same moment.
+            let size = terminal.size().map_err(Failure::Terminal)?;
+            if size != app.size {
+                messages.push(Message::Resized(size));
+            }
             let mut reports = feed.reports().map_err(|_| feed_ended())?;
             reports.extend(shelf.as_ref().and_then(Shelf::news).map(Report::Conversations));
             if !reports.is_empty() {
@@ -163,12 +168,7 @@ fn run(
                     Effect::Bell if rings => arrivals::ring().map_err(Failure::Terminal)?,
                     Effect::Bell => {}
                     Effect::Redraw => terminal.forget().map_err(Failure::Terminal)?,
-                    Effect::Suspend => {
-                        terminal.lend();
-                        // Returns when the shell continues us.
-                        raise(signal_hook::consts::SIGTSTP).map_err(Failure::Terminal)?;
-                        terminal.retake().map_err(Failure::Terminal)?;
-                    }
+                    Effect::Suspend => terminal.suspend().map_err(Failure::Terminal)?,
                 }
             }
         }

@@ -5,21 +5,10 @@ use std::str::FromStr;
 use coven_api::SessionRecord;
 use coven_domain::session::Action;
 
-/// One line of the menu.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Offer {
-    pub action: Action,
-    pub key: char,
-    pub word: &'static str,
-    pub help: &'static str,
-}
+use crate::frame::menu;
+pub use crate::frame::menu::{ENTER, key_name};
 
-/// The key of an offer as people read it.
-pub fn key_name(key: char) -> String {
-    if key == ENTER { "⏎".to_owned() } else { key.to_string() }
-}
-
-pub const ENTER: char = '\n';
+pub type Offer = menu::Offer<Action>;
 
 /// In the order of the menu. `k` moves up as in vi, so kill is `x`.
 pub const OFFERS: &[Offer] = &[

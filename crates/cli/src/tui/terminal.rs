@@ -12,6 +12,8 @@ use crossterm::terminal::{EnterAlternateScreen, LeaveAlternateScreen, disable_ra
 use ratatui::Frame;
 use ratatui::backend::CrosstermBackend;
 use ratatui::layout::Size;
+use signal_hook::consts::SIGTSTP;
+use signal_hook::low_level::raise;
 
 // Clicks and the wheel, not every movement: those would be hundreds of reports a second for nothing.
 const MOUSE_ON: &str = "\x1b[?1000h\x1b[?1006h";
@@ -37,9 +39,11 @@ impl Terminal {
         }
     }
 
-    /// Gives the terminal to the shell for a while.
-    pub fn lend(&mut self) {
+    /// Stops us like any program; returns when the shell continues us.
+    pub fn suspend(&mut self) -> io::Result<()> {
         give_back();
+        raise(SIGTSTP)?;
+        self.retake()
     }
 
     /// Makes the terminal ours again, whatever was done to it meanwhile.

@@ -1,16 +1,12 @@
 //! All keys at once.
 
 use ratatui::Frame;
-use ratatui::layout::{Rect, Size};
-use ratatui::text::{Line, Span};
-use ratatui::widgets::{Block, BorderType, Paragraph};
+use ratatui::layout::Size;
+use ratatui::text::Line;
 
-use super::super::offer::{ENTER, OFFERS};
+use super::super::offer::OFFERS;
+use crate::frame::help;
 use crate::tui::view::Theme;
-use crate::tui::view::dialog::{clear, middle};
-
-const WIDTH: u16 = 74;
-const KEY_COLUMN: usize = 16;
 
 const ANYWHERE: &[(&str, &str)] = &[
     ("n", "a new task"),
@@ -24,39 +20,18 @@ const ANYWHERE: &[(&str, &str)] = &[
 ];
 
 fn lines(theme: Theme) -> Vec<Line<'static>> {
-    let entry = |key: &str, what: &str| {
-        Line::from(vec![Span::styled(format!(" {key:KEY_COLUMN$}"), theme.key()), Span::raw(what.to_owned())])
-    };
-    let offers = OFFERS.iter().map(|offer| match offer.key {
-        ENTER => entry("Enter", offer.help),
-        key => entry(key.encode_utf8(&mut [0; 4]), offer.help),
-    });
     let mut lines = vec![Line::styled(" what the selected task allows", theme.quiet())];
-    lines.extend(offers);
+    lines.extend(OFFERS.iter().map(|offer| help::offer(theme, offer)));
     lines.push(Line::styled(" the rest", theme.quiet()));
-    lines.extend(ANYWHERE.iter().map(|(key, what)| entry(key, what)));
+    lines.extend(ANYWHERE.iter().map(|(key, what)| help::entry(theme, key, what)));
     lines
-}
-
-fn area(screen: Rect) -> Rect {
-    let count = u16::try_from(lines(Theme::Plain).len()).unwrap_or(u16::MAX);
-    middle(screen, WIDTH, count + 2)
 }
 
 /// How far the help can be scrolled on a screen of this size.
 pub fn last_scroll(size: Size) -> u16 {
-    let height = area(Rect::new(0, 0, size.width, size.height)).height;
-    let count = u16::try_from(lines(Theme::Plain).len()).unwrap_or(u16::MAX);
-    count.saturating_sub(height.saturating_sub(2))
+    help::last_scroll(lines(Theme::Plain).len(), size)
 }
 
 pub fn draw(frame: &mut Frame<'_>, theme: Theme, scroll: u16) {
-    let area = area(frame.area());
-    let more = if last_scroll(frame.area().as_size()) > scroll { " ↓ more " } else { " any key closes " };
-    let block = Block::bordered()
-        .border_type(BorderType::Rounded)
-        .title(" Keys ")
-        .title_bottom(Line::raw(more).right_aligned());
-    clear(frame, area);
-    frame.render_widget(Paragraph::new(lines(theme)).block(block).scroll((scroll, 0)), area);
+    help::draw(frame, lines(theme), scroll);
 }
