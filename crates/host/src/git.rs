@@ -88,7 +88,11 @@ impl Repository {
 
     pub fn is_ancestor(&self, older: &str, newer: &str) -> Result<bool, GitError> {
         let output = self.output(["merge-base", "--is-ancestor", older, newer])?;
-        Ok(output.status.success())
+        match output.status.code() {
+            Some(0) => Ok(true),
+            Some(1) => Ok(false),
+            _ => Err(GitError::Failed { what: "merge-base".to_owned(), why: said(&output) }),
+        }
     }
 
     /// Runs git here; its first line of trouble becomes the error.
@@ -124,11 +128,18 @@ fn succeeded(command: &mut Command) -> Result<String, GitError> {
         true => Ok(String::from_utf8_lossy(&output.stdout).into_owned()),
         false => {
             let what = command.get_args().nth(2).unwrap_or_default().to_string_lossy().into_owned();
-            let said = String::from_utf8_lossy(&output.stderr);
-            let why = said.lines().find(|line| !line.trim().is_empty()).unwrap_or("it says nothing").to_owned();
-            Err(GitError::Failed { what, why })
+            Err(GitError::Failed { what, why: said(&output) })
         }
     }
+}
+
+/// The first of what git says went wrong: its first line often only leads up to it.
+fn said(output: &Output) -> String {
+    const LINES: usize = 3;
+    let text = String::from_utf8_lossy(&output.stderr);
+    let lines = text.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with("hint:"));
+    let said = lines.take(LINES).collect::<Vec<_>>().join(" ");
+    if said.is_empty() { "it says nothing".to_owned() } else { said }
 }
 
 /// git, asked about a folder and about nothing else.
@@ -141,9 +152,12 @@ fn git(folder: &Path) -> Command {
     }
     command
         // Whoever owns the folder: nothing of it is run.
-        .env("GIT_CONFIG_COUNT", "1")
+        .env("GIT_CONFIG_COUNT", "2")
         .env("GIT_CONFIG_KEY_0", "safe.directory")
         .env("GIT_CONFIG_VALUE_0", "*")
+        // Hooks are for people at work there: nobody is here to read what they say.
+        .env("GIT_CONFIG_KEY_1", "core.hooksPath")
+        .env("GIT_CONFIG_VALUE_1", "/dev/null")
         .env("GIT_TERMINAL_PROMPT", "0")
         .env("GIT_OPTIONAL_LOCKS", "0")
         .env("LC_ALL", "C")

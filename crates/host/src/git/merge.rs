@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use super::{GitError, Repository, as_somebody, git, run_in, succeeded};
+use super::{GitError, Repository, as_somebody, ask_in, git, run_in, said, succeeded};
 
 /// What came of the try to merge.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -67,8 +67,7 @@ impl Repository {
                 return Ok(MergeTry::Conflicts(files));
             }
             _ => {
-                let why = String::from_utf8_lossy(&output.stderr).lines().next().unwrap_or_default().to_owned();
-                return Err(GitError::Failed { what: "merge-tree".to_owned(), why });
+                return Err(GitError::Failed { what: "merge-tree".to_owned(), why: said(&output) });
             }
         }
         let mut command = git(&self.top);
@@ -83,6 +82,10 @@ impl Repository {
         let reference = format!("refs/heads/{base}");
         if self.commit_of(&reference)?.as_deref() != Some(&merged.onto) {
             return Ok(Landing::BaseMoved);
+        }
+        if let Some(folder) = self.busy_with(base)? {
+            let why = "something is not finished there that will put the branch back (a rebase or bisect)".to_owned();
+            return Ok(Landing::CheckoutInTheWay { folder, why });
         }
         let Some(folder) = self.checkout_of(&reference)? else {
             let moved = self.run(["update-ref", "-m", "coven: merge", &reference, &merged.commit, &merged.onto]);
@@ -109,10 +112,10 @@ impl Repository {
         if self.commit_of(&reference)?.as_deref() != Some(&merged.onto) {
             return Ok(Landing::BaseMoved);
         }
-        let said = String::from_utf8_lossy(&output.stderr);
-        let files: Vec<&str> = said.lines().filter_map(|line| line.strip_prefix('\t')).collect();
+        let text = String::from_utf8_lossy(&output.stderr);
+        let files: Vec<&str> = text.lines().filter_map(|line| line.strip_prefix('\t')).collect();
         Ok(match &files[..] {
-            [] => in_the_way(said.lines().next().unwrap_or("git does not say why")),
+            [] => in_the_way(&said(&output)),
             files => in_the_way(&format!("{} would be overwritten", files.join(", "))),
         })
     }
@@ -126,6 +129,24 @@ impl Repository {
                 folder = Some(PathBuf::from(path));
             } else if line.strip_prefix("branch ") == Some(reference) {
                 return Ok(folder.filter(|folder| folder.exists()));
+            }
+        }
+        Ok(None)
+    }
+
+    /// Where a branch is being rebased or bisected: nothing is checked out there, but it will be again.
+    fn busy_with(&self, branch: &str) -> Result<Option<PathBuf>, GitError> {
+        let listed = self.run(["worktree", "list", "--porcelain", "-z"])?;
+        for folder in listed.split('\0').filter_map(|line| line.strip_prefix("worktree ")).map(PathBuf::from) {
+            let Some(git_folder) = ask_in(&folder, ["rev-parse", "--absolute-git-dir"])? else { continue };
+            let named = |file: &str| std::fs::read_to_string(Path::new(&git_folder).join(file)).unwrap_or_default();
+            let is_named = |text: String| {
+                let name = text.trim();
+                name.strip_prefix("refs/heads/").unwrap_or(name) == branch
+            };
+            if ["rebase-merge/head-name", "rebase-apply/head-name", "BISECT_START"].into_iter().map(named).any(is_named)
+            {
+                return Ok(Some(folder));
             }
         }
         Ok(None)

@@ -31,9 +31,10 @@ impl Worktree {
     /// Keeps everything that `base` does not have, tracked or new and not ignored, then takes folder and branch away.
     /// `name` is the task and a moment, for the ref.
     pub fn put_away(&self, base: &str, name: &str) -> Result<Rescued, GitError> {
-        if !self.exists() {
+        match self.exists() {
+            true => self.refuse_submodules()?,
             // Without git's mark in it there is nobody who could keep what is in it.
-            self.clear_place()?;
+            false => self.clear_place()?,
         }
         let rescued = self.rescue(base, name)?;
         self.remove()?;

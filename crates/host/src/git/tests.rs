@@ -224,6 +224,95 @@ fn an_unfinished_merge_is_not_committed_with_its_marks() {
 }
 
 #[test]
+fn work_in_a_submodule_keeps_the_work_tree() {
+    let bench = bench();
+    sh(
+        &bench.aside,
+        "git init -q -b main lib; cd lib; echo l > l; git add -A; git -c user.name=t -c user.email=t commit -qm lib",
+    );
+    let add = format!("git -c protocol.file.allow=always submodule --quiet add {}/lib lib", bench.aside.display());
+    sh(bench.top(), &format!("{add}; git commit -qm with-lib"));
+    let worktree = bench.worktree();
+    let init = "git -c protocol.file.allow=always submodule --quiet update --init";
+    sh(&worktree.folder, init);
+    assert_eq!(worktree.put_away("main", "x/1").expect("all of it is elsewhere"), Rescued::Nothing);
+    for work in [
+        "echo u > new",
+        "git checkout -q -b feat; echo c > c; git add -A; git -c user.name=t -c user.email=t commit -qm c",
+    ] {
+        let worktree = bench.worktree();
+        sh(&worktree.folder, &format!("{init}; cd lib; {work}"));
+        let refused = worktree.put_away("main", "x/2").expect_err("it would be lost");
+        assert!(refused.to_string().contains("lib is a submodule"), "{refused}");
+        assert!(worktree.folder.join("lib/l").exists());
+        sh(&worktree.folder, "rm -rf lib; git checkout -q -- .gitmodules");
+        worktree.put_away("main", "x/2").expect("put away");
+    }
+}
+
+#[test]
+fn a_folder_that_leads_elsewhere_is_nobody_s_work_tree() {
+    for trick in ["rm .git; mkdir .git", "rm .git; git init -q .", "cd ..; rm -rf w; ln -s ../repo w"] {
+        let bench = bench();
+        let worktree = bench.worktree();
+        sh(bench.top(), "echo mine >> a.txt; echo new > mine.txt");
+        let before = sh(bench.top(), "git status --porcelain; git rev-parse HEAD; git branch --show-current");
+        sh(&worktree.folder, &format!("echo w > w.txt; {trick}"));
+        assert!(!worktree.exists(), "{trick}");
+        worktree.put_away("main", "x/1").expect_err("nobody knows what it is");
+        assert_eq!(sh(bench.top(), "git status --porcelain; git rev-parse HEAD; git branch --show-current"), before);
+    }
+    // A mark that leads to another repository.
+    let (bench, other) = (bench(), bench());
+    let (worktree, theirs) = (bench.worktree(), other.worktree());
+    fs::copy(theirs.folder.join(".git"), worktree.folder.join(".git")).expect("a mark");
+    for refused in [worktree.gather("x").err(), worktree.put_away("main", "x/1").err(), worktree.state("main").err()] {
+        assert!(refused.is_some_and(|it| it.to_string().contains("no work tree of")));
+    }
+}
+
+#[test]
+fn what_nobody_may_write_to_goes_too() {
+    let bench = bench();
+    let worktree = bench.worktree();
+    sh(&worktree.folder, "mkdir -p deep/er; echo x > deep/er/x; chmod 500 deep/er deep");
+    assert!(matches!(worktree.put_away("main", "x/1").expect("put away"), Rescued::Under(_)));
+    assert!(!worktree.folder.exists());
+}
+
+#[test]
+fn a_branch_that_is_being_rebased_is_left_alone() {
+    let bench = bench();
+    let worktree = bench.worktree();
+    sh(&worktree.folder, "echo n > new; git add -A; git commit -qm work");
+    sh(
+        bench.top(),
+        "git checkout -q -b other; echo theirs > a.txt; git commit -qam theirs; git checkout -q main; echo ours > a.txt; \
+         git commit -qam ours; git rebase -q other || true",
+    );
+    let MergeTry::Ready(merged) = bench.repository.try_merge("main", "coven/x", "m").expect("a merge") else {
+        panic!("not ready")
+    };
+    let landing = bench.repository.land("main", &merged).expect("a landing");
+    assert!(matches!(&landing, Landing::CheckoutInTheWay { why, .. } if why.contains("rebase")), "{landing:?}");
+    sh(bench.top(), "git rebase --abort");
+    assert_eq!(bench.repository.land("main", &merged).expect("a landing"), Landing::Landed);
+}
+
+#[test]
+fn hooks_of_the_user_are_not_run() {
+    let bench = bench();
+    sh(
+        bench.top(),
+        "for hook in post-checkout post-merge pre-commit; do printf '#!/bin/sh\\nexit 2\\n' > .git/hooks/$hook; \
+         chmod +x .git/hooks/$hook; done",
+    );
+    let worktree = bench.worktree();
+    assert!(worktree.exists());
+    bench.repository.check_out_at(&bench.aside.join("check"), "main").expect("a folder for checks");
+}
+
+#[test]
 fn a_merge_lands_without_a_checkout_or_with_a_clean_one() {
     let bench = bench();
     let worktree = bench.worktree();

@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::io::ErrorKind;
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -33,9 +34,23 @@ pub struct WorktreeState {
 }
 
 impl Worktree {
-    /// The folder is there and git knows it as a work tree.
+    /// The folder is there with the mark that makes it a work tree. A link, or a folder with a repository of its own, is another
+    /// place: git would look for work there, and find somebody else's.
     pub fn exists(&self) -> bool {
-        self.folder.join(".git").exists()
+        let is = |path: &Path, kind: fn(&fs::FileType) -> bool| {
+            fs::symlink_metadata(path).is_ok_and(|found| kind(&found.file_type()))
+        };
+        is(&self.folder, fs::FileType::is_dir) && is(&self.folder.join(".git"), fs::FileType::is_file)
+    }
+
+    /// Its mark leads to the repository that it was made from.
+    fn refuse_strange(&self) -> Result<(), GitError> {
+        let ask = ["rev-parse", "--path-format=absolute", "--git-common-dir"];
+        if run_in(&self.folder, ask)?.trim() == self.repository.run(ask)?.trim() {
+            return Ok(());
+        }
+        let (folder, top) = (self.folder.display(), self.repository.top().display());
+        Err(GitError::Refused(format!("{folder} is no work tree of {top} any more; move it away")))
     }
 
     /// Makes the folder, or takes it as it is; the branch is taken up where it stands, or cut from `base`.
@@ -60,6 +75,7 @@ impl Worktree {
 
     /// `base` is a branch or a commit.
     pub fn state(&self, base: &str) -> Result<WorktreeState, GitError> {
+        self.refuse_strange()?;
         let status = run_in(&self.folder, ["status", "--porcelain", "--untracked-files=normal"])?;
         let ahead = run_in(&self.folder, ["rev-list", "--count", "HEAD", &format!("^{base}")])?;
         Ok(WorktreeState { is_dirty: !status.trim().is_empty(), is_ahead: ahead.trim() != "0" })
@@ -146,6 +162,7 @@ impl Worktree {
 
     /// A commit on top of HEAD with everything in the folder that is not ignored; nothing where that is what HEAD has.
     pub(super) fn snapshot(&self, message: &str) -> Result<Option<String>, GitError> {
+        self.refuse_strange()?;
         let folder = tempfile::tempdir().map_err(|error| GitError::Refused(format!("no temporary folder: {error}")))?;
         let index = folder.path().join("index");
         let with_index = |args: &[&str]| {
@@ -168,19 +185,37 @@ impl Worktree {
 
     /// Of a repository inside the folder git would keep the number of a commit and not one file.
     fn refuse_nested(&self, tree: &str) -> Result<(), GitError> {
-        let links = |tree: &str| -> Result<Vec<String>, GitError> {
-            let listed = run_in(&self.folder, ["ls-tree", "-r", tree])?;
-            let lines = listed.lines().filter(|line| line.starts_with("160000 "));
-            Ok(lines.filter_map(|line| line.split('\t').nth(1)).map(str::to_owned).collect())
-        };
-        let known = links("HEAD")?;
-        match links(tree)?.into_iter().find(|path| !known.contains(path)) {
+        let known = links(&self.folder, "HEAD")?;
+        match links(&self.folder, tree)?.into_iter().find(|path| !known.contains(path)) {
             Some(path) => Err(GitError::Refused(format!(
                 "{} is a repository of its own inside the work tree; move it away, or its files would be lost",
                 self.folder.join(path).display()
             ))),
             None => Ok(()),
         }
+    }
+
+    /// What is in a submodule goes with the folder: all of it must be elsewhere too.
+    pub(super) fn refuse_submodules(&self) -> Result<(), GitError> {
+        let mut left = vec![self.folder.clone()];
+        while let Some(folder) = left.pop() {
+            for path in links(&folder, "HEAD")? {
+                let inner = folder.join(path);
+                if !inner.join(".git").exists() {
+                    continue;
+                }
+                let status = run_in(&inner, ["status", "--porcelain", "--untracked-files=normal"])?;
+                let ahead = run_in(&inner, ["rev-list", "--count", "HEAD", "--branches", "--not", "--remotes"])?;
+                if !status.trim().is_empty() || ahead.trim() != "0" {
+                    return Err(GitError::Refused(format!(
+                        "{} is a submodule with work that is nowhere else; commit and push it, or move it away",
+                        inner.display()
+                    )));
+                }
+                left.push(inner);
+            }
+        }
+        Ok(())
     }
 
     /// Takes the folder away; whoever calls has seen to it that nothing in it is lost.
@@ -191,16 +226,39 @@ impl Worktree {
             command.args(["worktree", "remove", "--force", "--force"]).arg(&self.folder);
             if let Err(error) = succeeded(&mut command) {
                 // A folder that git does not know, or only half: its files are kept under a ref by now.
-                remove_all(&self.folder).map_err(|_| error)?;
+                remove_all(&self.folder).map_err(|left| GitError::Refused(format!("{error}; {left}")))?;
             }
         }
         self.repository.run(["worktree", "prune"]).map(drop)
     }
 }
 
+/// The repositories that a tree has in it: of each it knows a commit and not one file.
+fn links(folder: &Path, tree: &str) -> Result<Vec<String>, GitError> {
+    let listed = run_in(folder, ["ls-tree", "-r", "-z", tree])?;
+    let entries = listed.split('\0').filter(|entry| entry.starts_with("160000 "));
+    Ok(entries.filter_map(|entry| entry.split('\t').nth(1)).map(str::to_owned).collect())
+}
+
 fn remove_all(folder: &Path) -> std::io::Result<()> {
     match fs::remove_dir_all(folder) {
+        Err(error) if error.kind() == ErrorKind::PermissionDenied => {
+            // Folders that nobody may write to, as some package managers leave them.
+            open_folders(folder)?;
+            fs::remove_dir_all(folder)
+        }
         Err(error) if error.kind() != ErrorKind::NotFound => Err(error),
         _ => Ok(()),
     }
+}
+
+fn open_folders(folder: &Path) -> std::io::Result<()> {
+    fs::set_permissions(folder, fs::Permissions::from_mode(0o700))?;
+    for entry in fs::read_dir(folder)? {
+        let entry = entry?;
+        if entry.file_type()?.is_dir() {
+            open_folders(&entry.path())?;
+        }
+    }
+    Ok(())
 }
