@@ -65,6 +65,10 @@ impl Engine {
 
     /// The first answer wins. It is stored before it is typed, so that a restart finishes what was begun.
     pub(crate) async fn answer_agent_question(&self, id: QuestionId, text: &str) -> Result<AgentQuestion, EngineError> {
+        if text.contains(['\n', '\r']) {
+            let why = "answer: one line; the next one would answer what nobody has asked yet";
+            return Err(EngineError::Invalid(why.to_owned()));
+        }
         let now = clock::now();
         let mut tx = self.store.begin().await?;
         let known = tx.agent_question(id).await?;

@@ -137,7 +137,11 @@ impl Check {
                 }),
                 prompt: self.template("prompt", raw.prompt.as_ref(), at)?,
             }),
-            "script" => Some(StepKind::Script { command: self.template("command", raw.command.as_ref(), at)? }),
+            "script" => {
+                let command = self.template("command", raw.command.as_ref(), at)?;
+                self.command("command", raw.command.as_ref(), &command);
+                Some(StepKind::Script { command })
+            }
             "loop" => {
                 if depth + 1 >= MAX_DEPTH {
                     self.refuse(at, format!("loops stand in each other at most {MAX_DEPTH} deep"));
@@ -175,7 +179,9 @@ impl Check {
                 }
                 let checks = raw.checks.as_ref().map(|checks| &checks.value[..]).unwrap_or_default();
                 for check in checks {
-                    self.template("checks", Some(check), at);
+                    if let Some(text) = self.template("checks", Some(check), at) {
+                        self.command("checks", Some(check), &text);
+                    }
                 }
                 Some(StepKind::Merge {
                     needs_review: raw.require_review.as_ref().is_none_or(|it| it.value),
@@ -254,6 +260,12 @@ impl Check {
                 self.refuse(line(raw), format!("{key}: {problem}"));
                 None
             }
+        }
+    }
+
+    fn command(&mut self, key: &str, raw: Option<&Spanned<String>>, text: &str) {
+        if let Err(problem) = template::check_command(text) {
+            self.refuse(raw.map_or(0, line), format!("{key}: {problem}"));
         }
     }
 
@@ -356,6 +368,7 @@ steps:
   - name: land
     type: merge
     on_fail: continue
+    checks: [\"test '{{ task.title }}'\"]
   - name: later
     type: script
     command: echo
@@ -381,9 +394,10 @@ steps:
                 "line 20: a merge cannot stand in a loop",
                 "line 22: land: a merge closes the task; it can only be the last step",
                 "line 24: on_fail: means nothing in a step of type merge",
-                "line 28: when: unexpected `(`, expected identifier or integer",
-                "line 29: on_success: exit_loop stands in no loop",
-                "line 31: type: \"dance\" is none of agent, script, loop, merge",
+                "line 25: checks: {{ task.title }} stands inside quotes; it is quoted already, so leave them out",
+                "line 29: when: unexpected `(`, expected identifier or integer",
+                "line 30: on_success: exit_loop stands in no loop",
+                "line 32: type: \"dance\" is none of agent, script, loop, merge",
             ]
         );
     }

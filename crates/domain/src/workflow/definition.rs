@@ -47,7 +47,7 @@ words! {
 pub struct Definition {
     pub name: String,
     pub description: String,
-    /// For the whole, without the time it waits for people.
+    /// For the whole, without the time it waits for a review.
     pub timeout: Option<Duration>,
     pub steps: Vec<Step>,
 }

@@ -159,6 +159,7 @@ impl Engine {
                 (AgentFact::Killed, over)
             }
             Waited::Ended(session, refusal) => {
+                self.surely_over(&session).await;
                 if agent.state == AgentState::Starting {
                     self.write_agent_started(&agent, &session).await?;
                 }
@@ -304,7 +305,16 @@ impl Engine {
                 Err(error) => return Err(error),
             }
         }
-        self.wait_for_end(id).await.map(drop)
+        let session = self.wait_for_end(id).await?;
+        self.surely_over(&session).await;
+        Ok(())
+    }
+
+    /// A harness may outlive the holder that died under it; until it is gone, nobody else may begin.
+    pub(super) async fn surely_over(&self, session: &Session) {
+        if session.state == SessionState::Orphaned {
+            self.end_leftovers(session).await;
+        }
     }
 
     /// A living agent keeps its task.

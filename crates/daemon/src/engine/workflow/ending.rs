@@ -276,13 +276,17 @@ impl Engine {
 
     /// Ends a run because somebody says so: its process first, so that nobody begins the task while it still works.
     pub async fn stop_run(&self, id: WorkflowId, stop: Stop) -> Result<(), EngineError> {
+        let is_merging = self.store.workflow(id).await?.is_some_and(|it| it.state == WorkflowState::PendingMerge);
         if let Some(driver) = self.runs.tell_to_stop(id, &stop) {
             // Whoever drives it lets go of the other end when it is over.
             tokio::select! {
                 () = driver.closed() => {}
                 () = self.stopped() => return Err(EngineError::Stopping),
             }
-            if self.store.workflow(id).await?.is_none_or(|workflow| workflow.state == stop.kind.leads_to()) {
+            let now = self.store.workflow(id).await?.map(|workflow| workflow.state);
+            // Only the merge was stopped: the work is as it was, and still waits for its review.
+            let is_unmerged = is_merging && stop.kind == StopKind::Cancel && now == Some(WorkflowState::PendingMerge);
+            if is_unmerged || now.is_none_or(|state| state == stop.kind.leads_to()) {
                 return Ok(());
             }
         }

@@ -275,6 +275,9 @@ pub(super) fn failure(session: &Session) -> Option<String> {
         // By itself with 0, or because it was asked to.
         (SessionState::Completed, _) => None,
         (SessionState::Killed, _) => Some("it was killed".to_owned()),
+        (SessionState::Orphaned, _) => {
+            Some("it was lost: what held its terminal is gone, and nobody saw how it ended".to_owned())
+        }
         (_, Some(code)) if code > 128 => Some(format!("it was ended by signal {}", code - 128)),
         (_, Some(code)) => Some(format!("exit code {code}")),
         (state, None) => {

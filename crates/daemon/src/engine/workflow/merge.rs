@@ -49,6 +49,7 @@ pub enum NotMerged {
     Checkout { folder: String, why: String },
     BaseMoves,
     Stopped { by: String },
+    NoBranch(String),
 }
 
 impl std::fmt::Display for NotMerged {
@@ -68,6 +69,12 @@ impl std::fmt::Display for NotMerged {
             }
             Self::BaseMoves => write!(f, "its base kept going on; approve again"),
             Self::Stopped { by } => write!(f, "it was stopped by {by}"),
+            Self::NoBranch(branch) => {
+                write!(
+                    f,
+                    "there is nothing to merge: it has no branch {branch:?}; reject it to have it done again, or close it"
+                )
+            }
         }
     }
 }
@@ -280,9 +287,13 @@ impl Engine {
                 if tree.exists() {
                     tree.gather(&rest)?;
                 }
-                tree.repository.try_merge(&base_name, &branch_name, &title)
+                if tree.repository.commit_of(&format!("refs/heads/{branch_name}"))?.is_none() {
+                    return Ok(None);
+                }
+                tree.repository.try_merge(&base_name, &branch_name, &title).map(Some)
             })
             .await?;
+            let Some(tried) = tried else { return Ok(Some(NotMerged::NoBranch(branch))) };
             let merged = match tried {
                 MergeTry::Nothing => return Ok(None),
                 MergeTry::Conflicts(files) => return Ok(Some(NotMerged::Conflicts(files))),
@@ -529,6 +540,7 @@ impl Engine {
                 None => {
                     let name = format!("{id}/{}", moment_name());
                     let branch = branch_of(id);
+                    let _turn = self.runs.tidying.lock().await;
                     let put = with_git(move || {
                         Repository::of_worktree(&folder)?.worktree(&folder, &branch).put_away("HEAD", &name)
                     });
@@ -543,7 +555,16 @@ impl Engine {
 
     /// Takes folder and branch away; what is only there is kept under a ref.
     pub(crate) async fn put_worktree_away(&self, task: &Task) {
-        let Ok(worktree) = self.worktree_of(task).await else { return };
+        let _turn = self.runs.tidying.lock().await;
+        let worktree = match self.worktree_of(task).await {
+            Ok(worktree) => worktree,
+            Err(error) => {
+                if self.worktree_dir(task.id).exists() {
+                    self.report_left_worktree(task, &error);
+                }
+                return;
+            }
+        };
         let base = task.base_branch.clone().unwrap_or_else(|| "HEAD".to_owned());
         let base = task.base_commit.clone().map_or_else(|| base.clone(), |_| format!("refs/heads/{base}"));
         let name = format!("{}/{}", task.id, moment_name());
@@ -573,10 +594,12 @@ impl Engine {
                     let _ = self.commit(tx).await;
                 }
             }
-            Err(error) => {
-                tracing::warn!(task = %task.id, %error, "a worktree stays where it is");
-                self.report_problem(&format!("the worktree of task {} was left alone: {error}", task.id.short()));
-            }
+            Err(error) => self.report_left_worktree(task, &error),
         }
+    }
+
+    fn report_left_worktree(&self, task: &Task, error: &EngineError) {
+        tracing::warn!(task = %task.id, %error, "a worktree stays where it is");
+        self.report_problem(&format!("the worktree of task {} was left alone: {error}", task.id.short()));
     }
 }

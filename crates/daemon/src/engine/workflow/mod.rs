@@ -37,6 +37,8 @@ pub(super) struct Runs {
     taken: Arc<Mutex<HashMap<WorkflowId, watch::Sender<Option<Stop>>>>>,
     /// One merge at a time for each repository; whoever waits is served in order.
     merging: Mutex<HashMap<PathBuf, Arc<tokio::sync::Mutex<()>>>>,
+    /// Worktrees are put away one at a time: what one takes away, another must not look into.
+    tidying: tokio::sync::Mutex<()>,
 }
 
 /// A run that somebody looks after, until this is dropped.
@@ -119,7 +121,13 @@ impl Engine {
             EngineError::Invalid(format!("the task belongs to no repository; make it again inside one: {}", task.id))
         })?;
         let (folder, branch) = (self.worktree_dir(task.id), branch_of(task.id));
-        with_git(move || Ok(Repository::of(&repo)?.worktree(&folder, &branch))).await
+        with_git(move || {
+            // Made in a linked work tree that is gone, or moved: its own still knows where it belongs.
+            let found = Repository::of(&repo);
+            let repository = found.or_else(|error| Repository::of_worktree(&folder).map_err(|_| error))?;
+            Ok(repository.worktree(&folder, &branch))
+        })
+        .await
     }
 
     /// A workflow's file, and what it says.

@@ -76,6 +76,9 @@ impl Engine {
             return Ok(AgentVerdict::Leave);
         };
         let found = finding(session.as_ref());
+        if let Some(session) = session.as_ref().filter(|_| found == AgentFinding::Dead) {
+            self.surely_over(session).await;
+        }
         let is_script = is_script(&workflow, &agent);
         // A script's end is its step's end, however it was; only of an agent may there be more to say.
         if is_script && found == AgentFinding::Dead && session.as_ref().is_some_and(|it| it.exit_code.is_some()) {

@@ -265,9 +265,12 @@ fn cancelling_ends_a_check_too() {
         let told = approving.join().expect("it was answered");
         assert!(told.contains("stopped by"), "{told}");
     });
-    let (task, run) = (home.task(&id).task, home.run_of(&id).workflow);
-    assert_eq!((task.status.as_str(), run.status.as_str()), ("blocked", "cancelled"));
+    // The work is as it was; cancelled once more, it is given up.
+    let stands = || (home.task(&id).task.status, home.run_of(&id).workflow.status);
+    assert_eq!(stands(), ("pending_merge".to_owned(), "pending_merge".to_owned()));
     assert_eq!(home.git("git log --oneline main | wc -l"), "1");
+    home.coven(&["workflow", "cancel", &id]).done();
+    assert_eq!(stands(), ("blocked".to_owned(), "cancelled".to_owned()));
     check_invariants(&home);
 }
 
@@ -294,6 +297,37 @@ fn an_approval_that_cannot_be_followed_is_taken_back() {
     assert!(waiting.to_string().contains(&id), "somebody has to look at it: {waiting}");
     home.git("mv away .git");
     home.coven(&["task", "reject", &id, "--reason", "not now"]).done();
+    check_invariants(&home);
+}
+
+#[test]
+fn without_a_branch_there_is_nothing_to_merge() {
+    let home = started();
+    home.write_workflow(
+        "idle",
+        "steps:\n  - { name: work, type: script, command: 'true', when: 'false' }\n  - { name: land, type: merge }\n",
+    );
+    let id = done(&home, "Idle", "", &["--workflow", "idle"]);
+    let told = home.coven(&["task", "approve", &id]).refused(4);
+    assert!(told.contains("nothing to merge"), "{told}");
+    home.coven(&["task", "reject", &id, "--reason", "do something"]).done();
+    check_invariants(&home);
+}
+
+#[test]
+fn a_task_of_a_linked_work_tree_outlives_it() {
+    let home = started();
+    home.git("git worktree add -q ../linked -b feat");
+    let linked = home.project().parent().expect("a folder").join("linked");
+    let request = json!({ "title": "Linked", "body": ";; commit new.txt", "harness": "claude", "repo": linked.display().to_string() });
+    let made: Value = home.post("/api/v1/tasks", &request).json();
+    let id = made["id"].as_str().expect("an id").to_owned();
+    home.start_task(&id);
+    home.wait_for_task(&id, "pending_merge");
+    home.git("git worktree remove ../linked");
+    assert!(home.coven(&["task", "diff", &id]).done().contains("new.txt"));
+    home.coven(&["task", "approve", &id]).done();
+    assert_eq!(home.git("git show feat:new.txt"), "new.txt");
     check_invariants(&home);
 }
 

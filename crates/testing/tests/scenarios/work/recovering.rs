@@ -159,6 +159,31 @@ fn store_09_what_is_not_the_agent_is_neither_looked_after_nor_ended() {
 }
 
 #[test]
+fn nobody_begins_while_the_one_before_is_still_being_ended() {
+    let config = json!({ "scheduler": { "autoStart": true }, "sessions": { "killGraceSeconds": 1.0 } });
+    let home = TestHome::in_repository(config);
+    home.write_workflow(
+        "stubborn",
+        "steps:\n  - name: s\n    type: script\n    command: |\n      trap '' HUP TERM\n      echo begin $$ >> ../../../log; while :; do sleep 0.05; done\n",
+    );
+    home.start();
+    let id = home.add_task("Stubborn", "", &["--workflow", "stubborn"]);
+    let first = home.wait_for_agent(&id);
+    let session = first.session_id.expect("a session");
+    let harness = home.harness_processes(&session);
+    wait_until("it runs", || home.project().join("log").exists());
+    let holder = home.holder_of(&session).expect("a holder");
+    home.kill_daemon();
+    process::kill_hard(holder);
+    home.start();
+
+    wait_until("somebody else has it", || home.agents_of(&id).len() == 2);
+    assert!(harness.iter().all(|pid| !process::is_alive(*pid)), "the one before is gone by then");
+    home.wait_for_agent(&id);
+    check_invariants(&home);
+}
+
+#[test]
 fn an_agent_that_was_still_starting_gives_its_task_back() {
     let mut home = TestHome::in_repository(json!({}));
     home.start();
