@@ -1,25 +1,20 @@
 //! Review and merge: what a task changed, and putting it onto its base without touching anybody's checkout.
 
-use std::path::Path;
 use std::sync::Arc;
 
-use coven_domain::agent::{Agent, AgentFact, AgentState};
+use coven_domain::agent::{AgentFact, AgentState};
 use coven_domain::lifecycle::Lifecycle as _;
 use coven_domain::task::{Task, TaskFact, TaskState};
-use coven_domain::workflow::{Approval, StepKind, Workflow, WorkflowFact, WorkflowState};
+use coven_domain::workflow::{Approval, Workflow, WorkflowFact, WorkflowState};
 use coven_domain::{AgentId, TaskId, WorkflowId};
-use coven_host::git::{FileChange, Landing, MergeTry, Merged, Repository, Rescued, Worktree};
-use coven_host::{WorkDir, clock};
-use coven_store::{AgentQuery, Change, WorkflowQuery};
+use coven_host::clock;
+use coven_host::git::{FileChange, Landing, MergeTry, Worktree};
+use coven_store::{Change, WorkflowQuery};
 use tokio::sync::watch;
-use tokio::time::Instant;
-use uuid::Uuid;
 
-use super::launch::{PROMPT_FILE, failure, script};
 use super::{Stop, branch_of, with_git, word};
 use crate::engine::Engine;
 use crate::engine::arrival::{Arrival, Asker};
-use crate::engine::launch::StepLaunch;
 use crate::engine::task::{checked_by, live_task};
 use crate::error::EngineError;
 use crate::fault;
@@ -79,32 +74,9 @@ impl std::fmt::Display for NotMerged {
     }
 }
 
-/// A command that must succeed before a merge.
-struct Check<'a> {
-    task: &'a Task,
-    workflow: &'a Workflow,
-    step: &'a str,
-    command: String,
-    folder: &'a Path,
-    until: Option<Instant>,
-}
-
-/// Waits for a moment; for ever if there is none.
-async fn passed(until: Option<Instant>) {
-    match until {
-        Some(until) => tokio::time::sleep_until(until).await,
-        None => std::future::pending().await,
-    }
-}
-
 /// Every commit and merge of a task says which one it was.
 pub(super) fn message(task: &Task) -> String {
     format!("{}\n\nCoven-Task: {}", task.title, task.id)
-}
-
-/// A moment as a part of a ref's name.
-fn moment_name() -> String {
-    clock::now().to_string().replace([':', '.'], "-")
 }
 
 impl Engine {
@@ -318,109 +290,6 @@ impl Engine {
         Ok(Some(NotMerged::BaseMoves))
     }
 
-    /// The checks of the merge's step, on exactly what would be the base afterwards.
-    async fn run_checks(
-        self: &Arc<Self>,
-        task: &Task,
-        workflow: &Workflow,
-        worktree: &Worktree,
-        merged: &Merged,
-        stop: &mut watch::Receiver<Option<Stop>>,
-    ) -> Result<Option<NotMerged>, EngineError> {
-        let definition = workflow.parsed().map_err(EngineError::Invalid)?;
-        let Some(step) = definition.steps.last() else { return Ok(None) };
-        let StepKind::Merge { checks, .. } = &step.kind else { return Ok(None) };
-        if checks.is_empty() {
-            return Ok(None);
-        }
-        self.end_checks(task.id).await?;
-        let limit = [step.timeout, workflow.progress.left].into_iter().flatten().min();
-        let until = limit.map(|limit| Instant::now() + limit);
-        let folder = self.home.path().join("worktrees").join(format!("{}.check", task.id));
-        let (repository, place, commit) = (worktree.repository.clone(), folder.clone(), merged.commit.clone());
-        with_git(move || {
-            repository.drop_check_out(&place)?;
-            repository.check_out_at(&place, &commit)
-        })
-        .await?;
-        let mut failed = None;
-        let root = worktree.folder.to_string_lossy().into_owned();
-        for check in checks {
-            let scope = definition.scope_of(&workflow.progress, task, &root, &worktree.branch);
-            let command = scope.shell(check).map_err(|bad| EngineError::Invalid(format!("checks: {bad}")))?;
-            let run = Check { task, workflow, step: &step.name, command, folder: &folder, until };
-            failed = match self.run_check(run, stop).await {
-                Ok(failed) => failed,
-                Err(error) => {
-                    // Where this fails too, the next try begins with it.
-                    self.end_checks(task.id).await?;
-                    return Err(error);
-                }
-            };
-            if failed.is_some() {
-                break;
-            }
-        }
-        let repository = worktree.repository.clone();
-        if let Err(error) = with_git(move || repository.drop_check_out(&folder)).await {
-            tracing::warn!(task = %task.id, %error, "a folder for checks could not be removed");
-        }
-        Ok(failed)
-    }
-
-    /// Ends checks of which nobody waits for the end any more.
-    async fn end_checks(self: &Arc<Self>, task: TaskId) -> Result<(), EngineError> {
-        for agent in self.store.agents(AgentQuery::Task(task)).await?.into_iter().filter(|it| !it.is_over()) {
-            self.recover_agent(agent).await?;
-        }
-        Ok(())
-    }
-
-    async fn run_check(
-        self: &Arc<Self>,
-        check: Check<'_>,
-        stop: &mut watch::Receiver<Option<Stop>>,
-    ) -> Result<Option<NotMerged>, EngineError> {
-        let now = clock::now();
-        let id = AgentId::from_uuid(Uuid::new_v4());
-        let mut agent = Agent::new(id, check.task.id, check.workflow.id, Some(check.step), now);
-        agent.worktree = Some(check.folder.to_string_lossy().into_owned());
-        let mut tx = self.store.begin().await?;
-        tx.record(Change::AgentWritten { agent: agent.clone(), event: "starting" }, now).await?;
-        self.commit(tx).await?;
-        let place = WorkDir::inside(check.folder, check.folder)?;
-        let step = check.step.to_owned();
-        let launch = StepLaunch { agent: id, task: check.task.id, step, folder: place, argv: None };
-        let title = format!("check: {}", check.task.title);
-        let launched = self.create_session(script(check.command.clone(), title, launch)).await;
-        let failed = |why: String, session| Some(NotMerged::Check { command: check.command.clone(), why, session });
-        let session = match launched {
-            Ok(session) => session,
-            Err(error) => {
-                self.end_agent(id, AgentFact::Failed, Some(error.to_string())).await?;
-                return Ok(failed(error.to_string(), None));
-            }
-        };
-        agent.session = Some(session.id);
-        self.write_agent_started(&agent, &session).await?;
-        let (fact, why) = tokio::select! {
-            ended = self.wait_for_end(session.id) => match failure(&ended?) {
-                None => (AgentFact::Succeeded, None),
-                Some(why) => (AgentFact::Failed, failed(why, Some(session.id.to_string()))),
-            },
-            () = passed(check.until) => {
-                self.end_process(&agent).await?;
-                (AgentFact::Killed, failed("it timed out".to_owned(), Some(session.id.to_string())))
-            }
-            asked = word(stop) => {
-                self.end_process(&agent).await?;
-                (AgentFact::Killed, Some(NotMerged::Stopped { by: asked.by }))
-            }
-        };
-        self.end_agent(id, fact, why.as_ref().map(ToString::to_string)).await?;
-        Ok(why)
-    }
-
     /// An agent that no run depends on.
     pub(super) async fn end_agent(
         &self,
@@ -491,115 +360,5 @@ impl Engine {
                 engine.arrived(Arrival { asker: Asker::Task(id), session: None, title });
             }
         });
-    }
-
-    /// Once nobody needs a task's worktree any more.
-    pub(crate) fn tidy_worktree_later(self: &Arc<Self>, id: TaskId) {
-        let engine = self.clone();
-        // What it does not come to is swept with the next retention.
-        self.background.spawn(async move {
-            if let Ok(task) = engine.known_task(id).await
-                && (task.state == TaskState::Closed || task.deleted_at.is_some())
-            {
-                engine.put_worktree_away(&task).await;
-            }
-        });
-    }
-
-    /// Prompts that were written for agents which are over.
-    async fn sweep_prompts(&self) -> Result<(), EngineError> {
-        let Ok(entries) = std::fs::read_dir(self.home.path().join("worktrees")) else { return Ok(()) };
-        for entry in entries.flatten() {
-            let agent: Option<AgentId> =
-                entry.file_name().to_str().and_then(|name| name.strip_prefix(PROMPT_FILE)?.parse().ok());
-            let Some(agent) = agent else { continue };
-            if self.store.agent(agent).await?.is_none_or(|agent| agent.is_over()) {
-                let _ = std::fs::remove_file(entry.path());
-            }
-        }
-        Ok(())
-    }
-
-    /// Worktrees that nobody needs and that were not put away when their task ended.
-    pub(crate) async fn sweep_worktrees(&self) -> Result<(), EngineError> {
-        let folder = self.home.path().join("worktrees");
-        let names = tokio::task::spawn_blocking(move || -> Vec<(TaskId, std::path::PathBuf)> {
-            let Ok(entries) = std::fs::read_dir(folder) else { return Vec::new() };
-            let named = |entry: std::fs::DirEntry| Some((entry.file_name().to_str()?.parse().ok()?, entry.path()));
-            entries.flatten().filter_map(named).collect()
-        })
-        .await
-        .unwrap_or_default();
-        self.sweep_prompts().await?;
-        for (id, folder) in names {
-            match self.store.task(id).await? {
-                Some(task) if task.state == TaskState::Closed || task.deleted_at.is_some() => {
-                    self.put_worktree_away(&task).await;
-                }
-                Some(_) => {}
-                None => {
-                    let name = format!("{id}/{}", moment_name());
-                    let branch = branch_of(id);
-                    let _turn = self.runs.tidying.lock().await;
-                    let put = with_git(move || {
-                        Repository::of_worktree(&folder)?.worktree(&folder, &branch).put_away("HEAD", &name)
-                    });
-                    if let Err(error) = put.await {
-                        tracing::warn!(task = %id, %error, "the worktree of a deleted task stays where it is");
-                    }
-                }
-            }
-        }
-        Ok(())
-    }
-
-    /// Takes folder and branch away; what is only there is kept under a ref.
-    pub(crate) async fn put_worktree_away(&self, task: &Task) {
-        let _turn = self.runs.tidying.lock().await;
-        let worktree = match self.worktree_of(task).await {
-            Ok(worktree) => worktree,
-            Err(error) => {
-                if self.worktree_dir(task.id).exists() {
-                    self.report_left_worktree(task, &error);
-                }
-                return;
-            }
-        };
-        let base = task.base_branch.clone().unwrap_or_else(|| "HEAD".to_owned());
-        let base = task.base_commit.clone().map_or_else(|| base.clone(), |_| format!("refs/heads/{base}"));
-        let name = format!("{}/{}", task.id, moment_name());
-        let moment = clock::now();
-        let result = with_git(move || {
-            if !worktree.exists()
-                && worktree.repository.commit_of(&format!("refs/heads/{}", worktree.branch))?.is_none()
-            {
-                return Ok(Rescued::Nothing);
-            }
-            worktree.put_away(&base, &name)
-        })
-        .await;
-        match result {
-            Ok(Rescued::Nothing) => {}
-            Ok(Rescued::Under(reference)) => {
-                tracing::info!(task = %task.id, reference, "work that was not merged is kept");
-                let event = coven_domain::event::NewEvent {
-                    kind: "task.rescued".to_owned(),
-                    subject: task.id.to_string(),
-                    at: moment,
-                    payload: serde_json::json!({ "task_id": task.id, "ref": reference }),
-                };
-                if let Ok(mut tx) = self.store.begin().await
-                    && tx.record(Change::Noted(event), moment).await.is_ok()
-                {
-                    let _ = self.commit(tx).await;
-                }
-            }
-            Err(error) => self.report_left_worktree(task, &error),
-        }
-    }
-
-    fn report_left_worktree(&self, task: &Task, error: &EngineError) {
-        tracing::warn!(task = %task.id, %error, "a worktree stays where it is");
-        self.report_problem(&format!("the worktree of task {} was left alone: {error}", task.id.short()));
     }
 }

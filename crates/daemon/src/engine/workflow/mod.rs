@@ -1,12 +1,14 @@
 //! Runs of workflows: a task is claimed, its steps are sessions in its worktree, and every step's end is in the store before the
 //! next one begins.
 
+mod check;
 pub mod claim;
 mod drive;
 mod ending;
 mod launch;
 pub mod merge;
 pub mod recover;
+mod tidy;
 
 use std::collections::HashMap;
 use std::path::PathBuf;
