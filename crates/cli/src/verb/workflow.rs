@@ -118,7 +118,12 @@ pub fn run(args: Args, place: &Place) -> Result<ExitCode, Failure> {
             let ended: WorkflowRecord = link.post(&route::workflow(&id, "/cancel"), &request).await?;
             match json {
                 true => print_json(&serde_json::to_vec(&ended).map_err(ClientError::from)?)?,
-                false => output::line(format_args!("cancelled: {} {}", wording::short_id(&ended.id), ended.name))?,
+                false => {
+                    // During a merge only that is stopped.
+                    let what =
+                        if ended.status == "pending_merge" { "not merged, still to be reviewed" } else { "cancelled" };
+                    output::line(format_args!("{what}: {} {}", wording::short_id(&ended.id), ended.name))?;
+                }
             }
             Ok(ExitCode::SUCCESS)
         }),

@@ -260,7 +260,8 @@ fn cancelling_ends_a_check_too() {
     thread::scope(|scope| {
         let approving = scope.spawn(|| home.coven(&["task", "approve", &id]).refused(4));
         let session = wait_for_check(&home, &id);
-        home.coven(&["workflow", "cancel", &id]).done();
+        let told = home.coven(&["workflow", "cancel", &id]).done();
+        assert!(told.contains("still to be reviewed"), "{told}");
         assert!(home.harness_processes(&session).is_empty(), "it is gone when the answer comes");
         let told = approving.join().expect("it was answered");
         assert!(told.contains("stopped by"), "{told}");
