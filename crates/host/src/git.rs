@@ -73,7 +73,8 @@ impl Repository {
                 head.ok_or(GitError::NoBranch)?
             }
         };
-        let commit = self.commit_of(&format!("refs/heads/{branch}"))?;
+        // By its whole name: `main^` is a commit, and no branch to merge into.
+        let commit = self.ask(["show-ref", "--verify", "--hash", &format!("refs/heads/{branch}")])?;
         match (commit, named) {
             (Some(commit), _) => Ok((branch, commit)),
             (None, Some(_)) => Err(GitError::UnknownBranch(branch)),

@@ -63,6 +63,7 @@ fn work_begins_from_the_branch_that_is_named_or_checked_out() {
     assert_eq!(bench.repository.base(Some("other")).expect("a base"), ("other".to_owned(), commit));
     assert!(matches!(bench.repository.base(Some("none")), Err(GitError::UnknownBranch(_))));
     assert!(matches!(bench.repository.base(Some("--all")), Err(GitError::UnknownBranch(_))));
+    assert!(matches!(bench.repository.base(Some("main^0")), Err(GitError::UnknownBranch(_))));
     sh(bench.top(), "git checkout -q --detach");
     assert!(matches!(bench.repository.base(None), Err(GitError::NoBranch)));
     sh(bench.top(), "git checkout -q --orphan empty");
