@@ -42,31 +42,24 @@ pub struct TaskRecord {
 
 impl From<&Task> for TaskRecord {
     fn from(task: &Task) -> Self {
-        task.clone().into()
-    }
-}
-
-impl From<Task> for TaskRecord {
-    fn from(task: Task) -> Self {
-        let (claimed_by, claimed_until) = task.claim.map(|claim| (claim.by, claim.until.to_string())).unzip();
         Self {
             id: task.id.to_string(),
-            title: task.title,
-            body: task.body,
+            title: task.title.clone(),
+            body: task.body.clone(),
             kind: task.kind.to_string(),
             priority: task.priority.get(),
             parent_id: task.parent.map(|id| id.to_string()),
             depends_on: task.depends_on.iter().map(ToString::to_string).collect(),
-            tags: task.tags,
+            tags: task.tags.clone(),
             status: task.state.to_string(),
-            reason: task.reason,
-            claimed_by,
-            claimed_until,
-            base_branch: task.base_branch,
-            base_commit: task.base_commit,
-            harness: task.harness,
-            workflow: task.workflow,
-            repo: task.repo,
+            reason: task.reason.clone(),
+            claimed_by: task.claim.as_ref().map(|claim| claim.by.clone()),
+            claimed_until: task.claim.as_ref().map(|claim| claim.until.to_string()),
+            base_branch: task.base_branch.clone(),
+            base_commit: task.base_commit.clone(),
+            harness: task.harness.clone(),
+            workflow: task.workflow.clone(),
+            repo: task.repo.clone(),
             created_at: task.created_at.to_string(),
             updated_at: task.updated_at.to_string(),
             closed_at: task.closed_at.map(|at| at.to_string()),

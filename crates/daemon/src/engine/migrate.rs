@@ -9,7 +9,7 @@ use coven_host::clock;
 use coven_host::legacy::{self, Found, LegacyFile};
 use coven_store::{AgentQuery, Change, StoreError, Tx};
 
-use super::{Engine, aside};
+use super::Engine;
 use crate::error::EngineError;
 use crate::fault;
 
@@ -117,6 +117,15 @@ fn put_aside(files: Vec<LegacyFile>) -> (Vec<(String, String)>, Vec<Left>) {
         }
     }
     (renamed, failed)
+}
+
+/// Files wait for the disk: beside the runtime's own threads.
+async fn aside<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Result<T, EngineError> {
+    match tokio::task::spawn_blocking(work).await {
+        Ok(done) => Ok(done),
+        Err(failed) if failed.is_panic() => std::panic::resume_unwind(failed.into_panic()),
+        Err(_) => Err(EngineError::Stopping),
+    }
 }
 
 #[cfg(test)]

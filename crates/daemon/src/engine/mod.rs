@@ -262,12 +262,3 @@ impl Engine {
         self.problems.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 }
-
-/// Work that waits for the disk or takes long, beside the runtime's own threads.
-pub(crate) async fn aside<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Result<T, EngineError> {
-    match tokio::task::spawn_blocking(work).await {
-        Ok(done) => Ok(done),
-        Err(failed) if failed.is_panic() => std::panic::resume_unwind(failed.into_panic()),
-        Err(_) => Err(EngineError::Stopping),
-    }
-}

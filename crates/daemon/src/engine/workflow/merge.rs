@@ -12,7 +12,7 @@ use coven_host::git::{FileChange, Landing, MergeTry, Worktree};
 use coven_store::{Change, WorkflowQuery};
 use tokio::sync::watch;
 
-use super::{Stop, branch_of, with_git, word};
+use super::{Stop, TakenUp, branch_of, with_git, word};
 use crate::engine::Engine;
 use crate::engine::arrival::{Arrival, Asker};
 use crate::engine::task::{checked_by, live_task};
@@ -40,11 +40,22 @@ pub struct Diff {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum NotMerged {
     Conflicts(Vec<String>),
-    Check { command: String, why: String, session: Option<String> },
-    Checkout { folder: String, why: String },
+    Check {
+        command: String,
+        why: String,
+        session: Option<String>,
+    },
+    Checkout {
+        folder: String,
+        why: String,
+    },
     BaseMoves,
-    Stopped { by: String },
+    Stopped {
+        by: String,
+    },
     NoBranch(String),
+    /// Somebody else was at it, and this came of it.
+    TakenBack(String),
 }
 
 impl std::fmt::Display for NotMerged {
@@ -64,6 +75,7 @@ impl std::fmt::Display for NotMerged {
             }
             Self::BaseMoves => write!(f, "its base kept going on; approve again"),
             Self::Stopped { by } => write!(f, "it was stopped by {by}"),
+            Self::TakenBack(why) => write!(f, "its approval was taken back: {why}"),
             Self::NoBranch(branch) => {
                 write!(
                     f,
@@ -112,6 +124,8 @@ impl Engine {
         task.state.after(TaskFact::Approved)?;
         let latest = tx.latest_workflow(id).await?;
         let mut workflow = latest.ok_or_else(|| EngineError::WorkflowNotFound(id.to_string()))?;
+        // Before anybody can see the approval, so that whoever gave it hears what comes of it.
+        let taken = self.runs.take_up(workflow.id);
         // Whoever was first has the place in the queue.
         if workflow.progress.approval.is_none() {
             workflow.progress.approval = Some(Approval { by, at: now });
@@ -122,7 +136,7 @@ impl Engine {
             drop(tx);
         }
         fault::point("after_approve");
-        self.merge_task(id).await
+        self.merge_task(id, taken).await
     }
 
     pub async fn reject_task(
@@ -154,13 +168,13 @@ impl Engine {
     }
 
     /// Merges what was approved, one after the other for each repository.
-    async fn merge_task(self: &Arc<Self>, id: TaskId) -> Result<Task, EngineError> {
+    async fn merge_task(self: &Arc<Self>, id: TaskId, mut taken: Option<TakenUp>) -> Result<Task, EngineError> {
         let mut taken = loop {
             let workflow = match self.approved_task(id).await? {
                 (_, Some(workflow)) => workflow,
                 (task, None) => return Ok(task),
             };
-            match self.runs.take_up(workflow.id) {
+            match taken.take().or_else(|| self.runs.take_up(workflow.id)) {
                 Some(taken) => break taken,
                 // Somebody else is at it: what comes of that is what comes of this.
                 None => self.let_go(workflow.id).await?,
@@ -188,7 +202,7 @@ impl Engine {
         let Some(workflow) = latest.filter(|it| it.progress.approval.is_some()) else {
             task.state.after(TaskFact::Approved)?;
             let why = task.reason.as_deref().unwrap_or_default();
-            return Err(EngineError::Invalid(format!("its approval was taken back: {id}: {why}")));
+            return Err(EngineError::NotMerged { id, why: NotMerged::TakenBack(why.to_owned()) });
         };
         let is_waiting = task.state == TaskState::PendingMerge;
         Ok((task, Some(workflow).filter(|_| is_waiting)))
@@ -351,7 +365,7 @@ impl Engine {
         let engine = self.clone();
         // Ends with the daemon; the next one finds the approval.
         self.background.spawn(async move {
-            let Err(error) = engine.merge_task(id).await else { return };
+            let Err(error) = engine.merge_task(id, None).await else { return };
             tracing::warn!(task = %id, %error, "an approved task was not merged");
             if let Ok(task) = engine.known_task(id).await
                 && task.state == TaskState::PendingMerge
