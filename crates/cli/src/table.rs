@@ -22,7 +22,8 @@ impl Table {
 
     pub fn row(&mut self, cells: impl IntoIterator<Item = String>) {
         // A control character in a title must not act on the reader's terminal.
-        let cells: Vec<String> = cells.into_iter().map(|cell| wording::plain(&cell)).collect();
+        let plain = |cell: String| if is_simple(&cell) { cell } else { wording::plain(&cell) };
+        let cells: Vec<String> = cells.into_iter().map(plain).collect();
         debug_assert_eq!(cells.len(), self.head.len());
         self.rows.push(cells);
     }
@@ -32,24 +33,27 @@ impl Table {
         let mut widths: Vec<usize> = self.head.iter().map(|name| name.width()).collect();
         for row in &self.rows {
             for (widest, cell) in widths.iter_mut().zip(row) {
-                *widest = (*widest).max(cell.width());
+                *widest = (*widest).max(columns(cell));
             }
         }
         if let Some(width) = width {
             self.shrink(&mut widths, width);
         }
-        let mut out = String::new();
+        let line_bytes = widths.iter().sum::<usize>() + GAP * widths.len() + 1;
+        let mut out = String::with_capacity(line_bytes.saturating_mul(self.rows.len() + 1));
         let head: Vec<String> = self.head.iter().map(|name| (*name).to_owned()).collect();
         for row in std::iter::once(&head).chain(&self.rows) {
-            let mut line = String::new();
+            let start = out.len();
             for (cell, width) in row.iter().zip(&widths) {
-                let cell = cut(cell, *width);
-                let padding = width - cell.width() + GAP;
-                line.push_str(&cell);
-                line.push_str(&" ".repeat(padding));
+                let used = push_cut(&mut out, cell, *width);
+                out.extend(std::iter::repeat_n(' ', width - used + GAP));
             }
-            let line = line.trim_end();
-            out.push_str(&width.map_or_else(|| line.to_owned(), |width| cut(line, width)));
+            out.truncate(start + out[start..].trim_end().len());
+            if let Some(width) = width.filter(|width| columns(&out[start..]) > *width) {
+                let line = cut(&out[start..], width);
+                out.truncate(start);
+                out.push_str(&line);
+            }
             out.push('\n');
         }
         out
@@ -67,12 +71,29 @@ impl Table {
     }
 }
 
+/// Nothing but what is one column wide and does nothing: most cells, and known at a glance.
+fn is_simple(text: &str) -> bool {
+    text.bytes().all(|byte| (b' '..=b'~').contains(&byte))
+}
+
+fn columns(text: &str) -> usize {
+    if is_simple(text) { text.len() } else { text.width() }
+}
+
 /// At most `width` columns of the text; an ellipsis tells that something is missing.
 pub fn cut(text: &str, width: usize) -> String {
-    if text.width() <= width {
-        return text.to_owned();
-    }
     let mut out = String::new();
+    push_cut(&mut out, text, width);
+    out
+}
+
+/// The same behind `out`; gives how many columns it took.
+fn push_cut(out: &mut String, text: &str, width: usize) -> usize {
+    let whole = columns(text);
+    if whole <= width {
+        out.push_str(text);
+        return whole;
+    }
     let mut used = 0;
     for character in text.chars() {
         let wide = character.width().unwrap_or(0);
@@ -84,8 +105,9 @@ pub fn cut(text: &str, width: usize) -> String {
     }
     if width > 0 {
         out.push('…');
+        used += 1;
     }
-    out
+    used
 }
 
 #[cfg(test)]

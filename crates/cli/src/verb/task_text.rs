@@ -27,7 +27,7 @@ pub fn table(tasks: &[TaskRecord], is_tree: bool, now: Timestamp) -> Table {
             task.priority.to_string(),
             task.status.clone(),
             task.kind.clone(),
-            format!("{}{}", "  ".repeat(depth), plain(&task.title)),
+            format!("{}{}", "  ".repeat(depth), task.title),
             waits.join(" "),
             task.tags.join(" "),
             age(&task.created_at, now),
