@@ -1,5 +1,7 @@
 //! Tasks on the wire.
 
+use std::borrow::Cow;
+
 use coven_domain::task::{NotReady, Task};
 use coven_domain::workflow::Workflow;
 use serde::{Deserialize, Deserializer, Serialize};
@@ -66,6 +68,25 @@ impl From<&Task> for TaskRecord {
             deleted_at: task.deleted_at.map(|at| at.to_string()),
         }
     }
+}
+
+/// What a list shows of a task.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct TaskBrief<'a> {
+    #[serde(borrow)]
+    pub id: Cow<'a, str>,
+    #[serde(borrow)]
+    pub title: Cow<'a, str>,
+    #[serde(rename = "type", borrow)]
+    pub kind: Cow<'a, str>,
+    pub priority: u8,
+    pub parent_id: Option<String>,
+    pub depends_on: Vec<String>,
+    pub tags: Vec<String>,
+    #[serde(borrow)]
+    pub status: Cow<'a, str>,
+    #[serde(borrow)]
+    pub created_at: Cow<'a, str>,
 }
 
 /// `GET /api/v1/tasks/{id}`: the task, and whether it can be begun.
@@ -214,6 +235,8 @@ pub struct ListTasksQuery {
     /// Only what could be begun now.
     pub ready: Option<bool>,
     pub include_deleted: Option<bool>,
+    /// Of each only its id, title, type, priority, parent, dependencies, tags, status and when it was made: a `BriefTaskListResponse`.
+    pub brief: Option<bool>,
     /// 1 to 10000; 100 if left out.
     pub limit: Option<usize>,
     pub offset: Option<u64>,
@@ -222,6 +245,14 @@ pub struct ListTasksQuery {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct TaskListResponse {
     pub tasks: Vec<TaskRecord>,
+    pub total: u64,
+}
+
+/// `GET /api/v1/tasks?brief=true`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct BriefTaskListResponse<'a> {
+    #[serde(borrow)]
+    pub tasks: Vec<TaskBrief<'a>>,
     pub total: u64,
 }
 

@@ -10,51 +10,68 @@ const NARROWEST: usize = 8;
 
 pub struct Table {
     head: Vec<&'static str>,
-    rows: Vec<Vec<String>>,
+    /// Row by row, behind each other: a long table is one text and no thousands.
+    text: String,
+    cells: Vec<Cell>,
     /// Columns that give way when the terminal is narrow, the first one first.
     elastic: &'static [usize],
 }
 
+struct Cell {
+    end: usize,
+    width: usize,
+}
+
 impl Table {
     pub fn new(head: &[&'static str], elastic: &'static [usize]) -> Self {
-        Self { head: head.to_vec(), rows: Vec::new(), elastic }
+        Self { head: head.to_vec(), text: String::new(), cells: Vec::new(), elastic }
     }
 
-    pub fn row(&mut self, cells: impl IntoIterator<Item = String>) {
-        // A control character in a title must not act on the reader's terminal.
-        let plain = |cell: String| if is_simple(&cell) { cell } else { wording::plain(&cell) };
-        let cells: Vec<String> = cells.into_iter().map(plain).collect();
-        debug_assert_eq!(cells.len(), self.head.len());
-        self.rows.push(cells);
+    pub fn row<T: AsRef<str>>(&mut self, cells: impl IntoIterator<Item = T>) {
+        for cell in cells {
+            let cell = cell.as_ref();
+            // A control character in a title must not act on the reader's terminal.
+            let width = match is_simple(cell) {
+                true => {
+                    self.text.push_str(cell);
+                    cell.len()
+                }
+                false => {
+                    let cell = wording::plain(cell);
+                    self.text.push_str(&cell);
+                    cell.width()
+                }
+            };
+            self.cells.push(Cell { end: self.text.len(), width });
+        }
+        debug_assert!(self.cells.len().is_multiple_of(self.head.len()));
     }
 
     /// The table as text; `width` is the terminal's, nothing if it goes into a pipe.
     pub fn text(&self, width: Option<usize>) -> String {
         let mut widths: Vec<usize> = self.head.iter().map(|name| name.width()).collect();
-        for row in &self.rows {
+        for row in self.cells.chunks(self.head.len()) {
             for (widest, cell) in widths.iter_mut().zip(row) {
-                *widest = (*widest).max(columns(cell));
+                *widest = (*widest).max(cell.width);
             }
         }
         if let Some(width) = width {
             self.shrink(&mut widths, width);
         }
         let line_bytes = widths.iter().sum::<usize>() + GAP * widths.len() + 1;
-        let mut out = String::with_capacity(line_bytes.saturating_mul(self.rows.len() + 1));
-        let head: Vec<String> = self.head.iter().map(|name| (*name).to_owned()).collect();
-        for row in std::iter::once(&head).chain(&self.rows) {
-            let start = out.len();
-            for (cell, width) in row.iter().zip(&widths) {
-                let used = push_cut(&mut out, cell, *width);
-                out.extend(std::iter::repeat_n(' ', width - used + GAP));
-            }
-            out.truncate(start + out[start..].trim_end().len());
-            if let Some(width) = width.filter(|width| columns(&out[start..]) > *width) {
-                let line = cut(&out[start..], width);
-                out.truncate(start);
-                out.push_str(&line);
-            }
-            out.push('\n');
+        // Where the widest fits, every line does.
+        let width = width.filter(|width| line_bytes - 1 - GAP > *width);
+        let rows = self.cells.len() / self.head.len();
+        let mut out = String::with_capacity(line_bytes.saturating_mul(rows + 1));
+        push_line(&mut out, self.head.iter().map(|name| (*name, name.width())), &widths, width);
+        let mut start = 0;
+        for row in self.cells.chunks(self.head.len()) {
+            let cells = row.iter().map(|cell| {
+                let text = &self.text[start..cell.end];
+                start = cell.end;
+                (text, cell.width)
+            });
+            push_line(&mut out, cells, &widths, width);
         }
         out
     }
@@ -71,25 +88,43 @@ impl Table {
     }
 }
 
+/// One row, its cells with their widths; no line is wider than the terminal.
+fn push_line<'a>(
+    out: &mut String,
+    cells: impl Iterator<Item = (&'a str, usize)>,
+    widths: &[usize],
+    terminal: Option<usize>,
+) {
+    let start = out.len();
+    for ((cell, whole), width) in cells.zip(widths) {
+        let used = push_cut(out, cell, whole, *width);
+        out.extend(std::iter::repeat_n(' ', width - used + GAP));
+    }
+    out.truncate(start + out[start..].trim_end().len());
+    if let Some(terminal) = terminal
+        && out[start..].width() > terminal
+    {
+        let line = cut(&out[start..], terminal);
+        out.truncate(start);
+        out.push_str(&line);
+    }
+    out.push('\n');
+}
+
 /// Nothing but what is one column wide and does nothing: most cells, and known at a glance.
 fn is_simple(text: &str) -> bool {
     text.bytes().all(|byte| (b' '..=b'~').contains(&byte))
 }
 
-fn columns(text: &str) -> usize {
-    if is_simple(text) { text.len() } else { text.width() }
-}
-
 /// At most `width` columns of the text; an ellipsis tells that something is missing.
 pub fn cut(text: &str, width: usize) -> String {
     let mut out = String::new();
-    push_cut(&mut out, text, width);
+    push_cut(&mut out, text, text.width(), width);
     out
 }
 
-/// The same behind `out`; gives how many columns it took.
-fn push_cut(out: &mut String, text: &str, width: usize) -> usize {
-    let whole = columns(text);
+/// The same of a text that is `whole` columns wide, behind `out`; gives how many columns it took.
+fn push_cut(out: &mut String, text: &str, whole: usize, width: usize) -> usize {
     if whole <= width {
         out.push_str(text);
         return whole;
@@ -116,8 +151,8 @@ mod tests {
 
     fn table() -> Table {
         let mut table = Table::new(&["ID", "TITLE", "CWD"], &[2, 1]);
-        table.row(["1a".into(), "写代码 quickly".into(), "/home/a/project".into()]);
-        table.row(["2".into(), "two".into(), "/".into()]);
+        table.row(["1a", "写代码 quickly", "/home/a/project"]);
+        table.row(["2", "two", "/"]);
         table
     }
 
@@ -138,7 +173,7 @@ mod tests {
     #[test]
     fn control_characters_never_reach_the_terminal() {
         let mut table = Table::new(&["T"], &[]);
-        table.row(["a\x1b[31mb\nc".into()]);
+        table.row(["a\x1b[31mb\nc"]);
         assert_eq!(table.text(None), "T\na [31mb c\n");
     }
 

@@ -19,6 +19,9 @@ use serde_json::{Value, json};
 
 use crate::engine::workflow::merge::NotMerged;
 
+/// How much of a circle a message names.
+const MOST_TOLD: usize = 8;
+
 #[derive(Debug, thiserror::Error)]
 pub enum EngineError {
     #[error("no session has the id {0:?}; see `coven sessions --all`")]
@@ -136,7 +139,14 @@ pub enum EngineError {
 }
 
 fn circle(relation: &str, way: &[TaskId]) -> String {
-    way.iter().map(TaskId::short).collect::<Vec<_>>().join(&format!(" {relation} "))
+    let told = |way: &[TaskId]| way.iter().map(TaskId::short).collect::<Vec<_>>().join(&format!(" {relation} "));
+    match way {
+        [start @ .., last] if start.len() > MOST_TOLD => {
+            let left_out = start.len() - MOST_TOLD;
+            format!("{} {relation} … ({left_out} more) {relation} {}", told(&start[..MOST_TOLD]), last.short())
+        }
+        all => told(all),
+    }
 }
 
 fn ids(candidates: &[impl ToString]) -> String {

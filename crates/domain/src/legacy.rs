@@ -1,7 +1,6 @@
 //! Records of the older coven as they were found in its files, and the ids they have from now on.
 
 mod import;
-mod links;
 mod task;
 #[cfg(test)]
 mod tests;

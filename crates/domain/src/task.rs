@@ -1,9 +1,10 @@
 //! A task: a unit of work that agents attempt. Its life, its fields, and whether it can be begun.
 
+pub mod links;
 mod ready;
 mod record;
 
-pub use ready::{NotReady, path};
+pub use ready::NotReady;
 pub use record::{BadTask, Claim, FieldChange, Priority, Task, TaskEdit, TaskKind};
 pub(crate) use record::{MAX_TAGS, is_tag};
 

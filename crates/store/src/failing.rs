@@ -21,8 +21,8 @@ use coven_domain::{AgentId, PermissionId, QuestionId, RepoId, SessionId, TaskId,
 
 use crate::{
     AgentQuery, AgentQuestionQuery, Change, Conversation, Keyframe, MessageQuery, PermissionQuery, Progress,
-    SessionPage, SessionQuery, StateSnapshot, Store, StoreError, SweepReport, TaskHistoryEntry, TaskPage, TaskQuery,
-    TaskText, Tx, WorkflowQuery,
+    SessionPage, SessionQuery, StateSnapshot, Store, StoreError, SweepReport, TaskForm, TaskHistoryEntry, TaskPage,
+    TaskQuery, TaskText, Tx, WorkflowQuery,
 };
 
 /// Passes every call on, except the one whose number is up.
@@ -154,9 +154,9 @@ impl<S: Store> Store for Failing<S> {
         self.inner.tasks(query).await
     }
 
-    async fn task_text(&self, query: &TaskQuery, text: Vec<u8>) -> Result<TaskText, StoreError> {
+    async fn task_text(&self, query: &TaskQuery, form: TaskForm, text: Vec<u8>) -> Result<TaskText, StoreError> {
         self.calls.next()?;
-        self.inner.task_text(query, text).await
+        self.inner.task_text(query, form, text).await
     }
 
     async fn task_dependencies(&self, id: TaskId) -> Result<Vec<(TaskId, TaskState)>, StoreError> {
@@ -295,10 +295,6 @@ impl Tx for FailingTx {
 
     async fn task(&mut self, id: TaskId) -> Result<Option<Task>, StoreError> {
         self.reading()?.task(id).await
-    }
-
-    async fn task_links(&mut self, id: TaskId) -> Result<Vec<TaskId>, StoreError> {
-        self.reading()?.task_links(id).await
     }
 
     async fn task_dependents(&mut self, id: TaskId) -> Result<Vec<TaskId>, StoreError> {

@@ -80,7 +80,16 @@ pub struct TaskPage {
     pub total: u64,
 }
 
-/// A page of tasks as a JSON array of `TaskRecord`s, behind what was there before.
+/// How much of each task a text has.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum TaskForm {
+    /// All of it: a `TaskRecord`.
+    Record,
+    /// What a list shows: a `TaskBrief`.
+    Brief,
+}
+
+/// A page of tasks as a JSON array, behind what was there before.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TaskText {
     pub text: Vec<u8>,

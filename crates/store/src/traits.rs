@@ -21,7 +21,7 @@ use coven_domain::{
 
 use crate::{
     AgentQuery, AgentQuestionQuery, MessageQuery, PermissionQuery, SessionPage, SessionQuery, StateSnapshot,
-    StoreError, SweepReport, TaskHistoryEntry, TaskPage, TaskQuery, TaskText, WorkflowQuery,
+    StoreError, SweepReport, TaskForm, TaskHistoryEntry, TaskPage, TaskQuery, TaskText, WorkflowQuery,
 };
 
 /// A change of state. Recording it writes the row and its event; there is no other way to write a row.
@@ -144,8 +144,6 @@ pub trait Tx: Send {
 
     /// One, even if it was deleted.
     async fn task(&mut self, id: TaskId) -> Result<Option<Task>, StoreError>;
-    /// What it depends on.
-    async fn task_links(&mut self, id: TaskId) -> Result<Vec<TaskId>, StoreError>;
     /// Those that depend on it and are neither closed nor deleted.
     async fn task_dependents(&mut self, id: TaskId) -> Result<Vec<TaskId>, StoreError>;
     /// Those right below it that were not deleted, oldest first.
@@ -224,7 +222,7 @@ pub trait Store: Send + Sync + 'static {
     async fn task_ids_with_prefix(&self, prefix: &str, limit: usize) -> Result<Vec<TaskId>, StoreError>;
     async fn tasks(&self, query: &TaskQuery) -> Result<TaskPage, StoreError>;
     /// The same as JSON, put behind `text`.
-    async fn task_text(&self, query: &TaskQuery, text: Vec<u8>) -> Result<TaskText, StoreError>;
+    async fn task_text(&self, query: &TaskQuery, form: TaskForm, text: Vec<u8>) -> Result<TaskText, StoreError>;
     /// How the tasks stand that it depends on.
     async fn task_dependencies(&self, id: TaskId) -> Result<Vec<(TaskId, TaskState)>, StoreError>;
     /// What became different, with a number beyond `after`, oldest first.

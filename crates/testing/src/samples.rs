@@ -1,6 +1,7 @@
 //! Rows for a store that no daemon has open.
 
 use coven_domain::session::{Channel, Launch, Session, SessionState};
+use coven_domain::task::Task;
 use coven_domain::{SessionId, Timestamp};
 use coven_store::{Change, SqliteStore, Store};
 use serde_json::Map;
@@ -46,12 +47,25 @@ pub fn id(nth: u32) -> SessionId {
 
 /// Writes rows while no daemon runs.
 pub fn put(home: &TestHome, sessions: impl IntoIterator<Item = Session>) {
+    write(home, sessions.into_iter().map(Change::SessionCreated));
+}
+
+/// The same with tasks.
+pub fn put_tasks(home: &TestHome, tasks: impl IntoIterator<Item = Task>) {
+    let created = |task: Task| {
+        let changes = task.first_fields();
+        Change::TaskWritten { task, event: "created", changes, by: "user".to_owned() }
+    };
+    write(home, tasks.into_iter().map(created));
+}
+
+fn write(home: &TestHome, changes: impl Iterator<Item = Change>) {
     runtime().block_on(async {
         let store = SqliteStore::open(home.path().join("coven.db")).expect("no daemon has it");
         let mut tx = store.begin().await.expect("the writer's turn");
-        for session in sessions {
-            // Its event is new, however old the session: retention has nothing to do with it.
-            tx.record(Change::SessionCreated(session), coven_host::clock::now()).await.expect("a new row");
+        for change in changes {
+            // Its event is new, however old what it tells of: retention has nothing to do with it.
+            tx.record(change, coven_host::clock::now()).await.expect("a new row");
         }
         tx.commit().await.expect("a commit");
     });

@@ -3,24 +3,25 @@
 use std::io::Read;
 use std::process::ExitCode;
 
+use bytes::Bytes;
 use clap::Subcommand;
 use coven_api::ClientError;
 use coven_api::task::{
-    CreateTaskRequest, CreateTasksRequest, CreateTasksResponse, DeleteTaskResponse, EditTaskRequest, TaskDetail,
-    TaskHistoryResponse, TaskMoveRequest, TaskRecord,
+    BriefTaskListResponse, CreateTaskRequest, CreateTasksRequest, CreateTasksResponse, DeleteTaskResponse,
+    EditTaskRequest, TaskDetail, TaskHistoryResponse, TaskMoveRequest, TaskRecord,
 };
 use coven_api::workflow::{StartTaskResponse, TaskDiffResponse};
 use coven_host::clock;
 use coven_host::home::Home;
 use hyper::Method;
-use serde::de::DeserializeOwned;
-use serde::{Deserialize, Serialize};
-use serde_json::value::RawValue;
+use serde::Serialize;
+use serde::de::Error;
 
 use super::task_text;
 use crate::command_line::Place;
 use crate::failure::Failure;
 use crate::link::{Link, block_on};
+use crate::table::Table;
 use crate::{output, route, wording};
 
 const PAGE: usize = 1000;
@@ -298,18 +299,14 @@ pub fn run(args: Args, place: &Place) -> Result<ExitCode, Failure> {
                     ("tag", tag),
                     ("parent", parent),
                     ("ready", ready.then(|| "true".to_owned())),
+                    ("brief", (!json).then(|| "true".to_owned())),
                 ];
-                if json {
-                    // As they came: a program reads them, and nobody here has to.
-                    if limit.is_none() && printed_in_one_page(&mut link, &filter).await? {
-                        return Ok(ExitCode::SUCCESS);
-                    }
-                    let tasks: Vec<Box<RawValue>> = listed(&mut link, &filter, limit).await?;
-                    return print(&tasks).map(|()| ExitCode::SUCCESS);
-                }
-                let tasks: Vec<TaskRecord> = listed(&mut link, &filter, limit).await?;
+                let pages = pages(&mut link, &filter, limit).await?;
                 let width = output::terminal_size().map(|(_, cols)| usize::from(cols));
-                output::bytes(task_text::table(&tasks, tree, clock::now()).text(width).as_bytes())?;
+                match json {
+                    true => print_array(&pages)?,
+                    false => output::bytes(table_of(&pages, tree)?.text(width).as_bytes())?,
+                }
             }
             Verb::Show { id, json: true } => link.print_json(&route::task(&id, "")).await?,
             Verb::Show { id, json: false } => {
@@ -459,49 +456,62 @@ fn drafts(text: &str, by: Option<&str>) -> Result<Vec<CreateTaskRequest>, Failur
         .collect()
 }
 
-/// A page of tasks, however they are wanted.
-#[derive(Deserialize)]
-struct Page<T> {
-    tasks: Vec<T>,
-    total: u64,
-}
-
-/// Prints all of them as they came, if one page holds them.
-async fn printed_in_one_page(link: &mut Link, filter: &[(&str, Option<String>)]) -> Result<bool, Failure> {
-    let query = route::query(&[filter, &[("limit", Some(TASKS.to_string()))]].concat());
-    let body = link.bytes(Method::GET, &format!("/api/v1/tasks{query}"), None).await?;
-    match page_of(&body) {
-        Some((tasks, total)) if total <= TASKS as u64 => super::print_json(tasks).map(|()| true),
-        _ => Ok(false),
-    }
-}
-
-/// The list in a page, and how many there are beside it. Only what stands around it is looked at: what a program reads, nobody has
-/// to read twice.
-fn page_of(body: &[u8]) -> Option<(&[u8], u64)> {
-    let inner = body.strip_prefix(b"{\"tasks\":")?.strip_suffix(b"}")?;
-    let comma = inner.iter().rposition(|byte| *byte == b',')?;
-    let total = inner[comma..].strip_prefix(b",\"total\":")?;
-    Some((&inner[..comma], serde_json::from_slice(total).ok()?))
-}
-
-async fn listed<T: DeserializeOwned>(
+/// Pages of tasks as they came, until `limit` or all that match are there.
+async fn pages(
     link: &mut Link,
     filter: &[(&str, Option<String>)],
     limit: Option<usize>,
-) -> Result<Vec<T>, Failure> {
-    let mut tasks: Vec<T> = Vec::new();
+) -> Result<Vec<TaskPage>, Failure> {
+    let (mut pages, mut offset): (Vec<TaskPage>, usize) = (Vec::new(), 0);
+    let limit = limit.unwrap_or(usize::MAX);
     loop {
-        let left = limit.unwrap_or(usize::MAX).saturating_sub(tasks.len());
-        let page = [("limit", Some(left.clamp(1, TASKS).to_string())), ("offset", Some(tasks.len().to_string()))];
-        let query = route::query(&[filter, &page].concat());
-        let answer: Page<T> = link.get(&format!("/api/v1/tasks{query}")).await?;
-        let count = answer.tasks.len();
-        tasks.extend(answer.tasks);
-        if count == 0 || tasks.len() as u64 >= answer.total || limit.is_some_and(|limit| tasks.len() >= limit) {
-            return Ok(tasks);
+        let asked = (limit - offset).min(TASKS);
+        let window = [("limit", Some(asked.to_string())), ("offset", Some(offset.to_string()))];
+        let query = route::query(&[filter, &window].concat());
+        let page = TaskPage(link.bytes(Method::GET, &format!("/api/v1/tasks{query}"), None).await?);
+        let total = page.parts()?.1;
+        pages.push(page);
+        offset += asked;
+        if offset >= limit || offset as u64 >= total {
+            return Ok(pages);
         }
     }
+}
+
+struct TaskPage(Bytes);
+
+impl TaskPage {
+    /// What stands between the brackets of its list, and how many tasks there are beside it. Only what stands around it is looked
+    /// at: what a program reads, nobody has to read twice.
+    fn parts(&self) -> Result<(&[u8], u64), Failure> {
+        let parts = || {
+            let inner = self.0.strip_prefix(b"{\"tasks\":[")?.strip_suffix(b"}")?;
+            let end = inner.iter().rposition(|byte| *byte == b']')?;
+            let total = inner[end..].strip_prefix(b"],\"total\":")?;
+            Some((&inner[..end], serde_json::from_slice(total).ok()?))
+        };
+        parts().ok_or_else(|| ClientError::from(serde_json::Error::custom("no list of tasks")).into())
+    }
+}
+
+/// One array of them all, as they came: a program reads them, and nobody here has to.
+fn print_array(pages: &[TaskPage]) -> Result<(), Failure> {
+    let mut before: &[u8] = b"[";
+    for page in pages {
+        output::bytes(before)?;
+        output::bytes(page.parts()?.0)?;
+        before = b",";
+    }
+    output::json(b"]")
+}
+
+fn table_of(pages: &[TaskPage], is_tree: bool) -> Result<Table, Failure> {
+    let mut tasks = Vec::new();
+    for page in pages {
+        let page: BriefTaskListResponse<'_> = serde_json::from_slice(&page.0).map_err(ClientError::from)?;
+        tasks.extend(page.tasks);
+    }
+    Ok(task_text::table(&tasks, is_tree, clock::now()))
 }
 
 async fn history(link: &mut Link, id: &str) -> Result<TaskHistoryResponse, Failure> {

@@ -1,8 +1,9 @@
 //! Tasks as people read them.
 
-use std::collections::BTreeMap;
+use std::borrow::Cow;
+use std::collections::{BTreeMap, BTreeSet};
 
-use coven_api::task::{TaskDetail, TaskHistoryRecord, TaskRecord};
+use coven_api::task::{TaskBrief, TaskDetail, TaskHistoryRecord, TaskRecord};
 use coven_api::workflow::TaskDiffResponse;
 use coven_domain::Timestamp;
 use serde_json::Value;
@@ -14,7 +15,7 @@ pub fn line(task: &TaskRecord) -> String {
     format!("{} {}", short_id(&task.id), plain(&task.title))
 }
 
-pub fn table(tasks: &[TaskRecord], is_tree: bool, now: Timestamp) -> Table {
+pub fn table(tasks: &[TaskBrief<'_>], is_tree: bool, now: Timestamp) -> Table {
     let mut table = Table::new(&["ID", "PRIO", "STATUS", "TYPE", "TITLE", "WAITS FOR", "TAGS", "AGE"], &[4, 6, 5]);
     let rows = match is_tree {
         true => nested(tasks),
@@ -22,27 +23,31 @@ pub fn table(tasks: &[TaskRecord], is_tree: bool, now: Timestamp) -> Table {
     };
     for (depth, task) in rows {
         let waits: Vec<&str> = task.depends_on.iter().map(|id| short_id(id)).collect();
+        let title = match depth {
+            0 => Cow::from(&*task.title),
+            _ => format!("{}{}", "  ".repeat(depth), task.title).into(),
+        };
         table.row([
-            short_id(&task.id).to_owned(),
-            task.priority.to_string(),
-            task.status.clone(),
-            task.kind.clone(),
-            format!("{}{}", "  ".repeat(depth), task.title),
-            waits.join(" "),
-            task.tags.join(" "),
-            age(&task.created_at, now),
+            short_id(&task.id).into(),
+            task.priority.to_string().into(),
+            Cow::from(&*task.status),
+            Cow::from(&*task.kind),
+            title,
+            waits.join(" ").into(),
+            task.tags.join(" ").into(),
+            age(&task.created_at, now).into(),
         ]);
     }
     table
 }
 
 /// Each task after the one it is a part of, with how deep it stands. One whose parent is not shown stands at the top.
-fn nested(tasks: &[TaskRecord]) -> Vec<(usize, &TaskRecord)> {
-    let known: BTreeMap<&str, &TaskRecord> = tasks.iter().map(|task| (task.id.as_str(), task)).collect();
-    let mut below: BTreeMap<&str, Vec<&TaskRecord>> = BTreeMap::new();
-    let mut open: Vec<(usize, &TaskRecord)> = Vec::new();
+fn nested<'a>(tasks: &'a [TaskBrief<'a>]) -> Vec<(usize, &'a TaskBrief<'a>)> {
+    let known: BTreeSet<&str> = tasks.iter().map(|task| &*task.id).collect();
+    let mut below: BTreeMap<&str, Vec<&TaskBrief<'_>>> = BTreeMap::new();
+    let mut open: Vec<(usize, &TaskBrief<'_>)> = Vec::new();
     for task in tasks {
-        match task.parent_id.as_deref().filter(|parent| known.contains_key(parent)) {
+        match task.parent_id.as_deref().filter(|parent| known.contains(parent)) {
             Some(parent) => below.entry(parent).or_default().push(task),
             None => open.push((0, task)),
         }
@@ -51,7 +56,7 @@ fn nested(tasks: &[TaskRecord]) -> Vec<(usize, &TaskRecord)> {
     let mut rows = Vec::with_capacity(tasks.len());
     while let Some((depth, task)) = open.pop() {
         rows.push((depth, task));
-        let children = below.remove(task.id.as_str()).unwrap_or_default();
+        let children = below.remove(&*task.id).unwrap_or_default();
         open.extend(children.into_iter().rev().map(|child| (depth + 1, child)));
     }
     rows
@@ -166,28 +171,42 @@ fn word(value: &Value) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use coven_domain::task::{Task, TaskEdit};
+    use coven_domain::task::Task;
 
-    fn task(nth: u32, parent: Option<u32>) -> TaskRecord {
-        let id = |nth: u32| format!("{nth:08x}-0000-4000-a000-{nth:012x}").parse().expect("an id");
-        let mut task = Task::new(id(nth), &format!("task {nth}"), Timestamp::from_millis(0)).expect("a title");
-        let edit = TaskEdit { parent: Some(parent.map(id)), ..TaskEdit::default() };
-        task.edit(edit, Timestamp::from_millis(0)).expect("a good edit");
-        TaskRecord::from(&task)
+    fn brief(nth: u32, parent: Option<u32>) -> TaskBrief<'static> {
+        TaskBrief {
+            id: nth.to_string().into(),
+            title: format!("task {nth}").into(),
+            kind: "task".into(),
+            priority: 2,
+            parent_id: parent.map(|nth| nth.to_string()),
+            depends_on: vec!["7".into(), "8".into()],
+            tags: vec!["ui".into(), "core".into()],
+            status: "open".into(),
+            created_at: Timestamp::from_millis(0).to_string().into(),
+        }
     }
 
     #[test]
     fn a_tree_has_each_task_once_below_its_parent() {
-        let tasks = [task(1, None), task(2, Some(3)), task(3, Some(1)), task(4, Some(9)), task(5, Some(1))];
-        let rows: Vec<(usize, &str)> = nested(&tasks).iter().map(|(depth, it)| (*depth, it.title.as_str())).collect();
+        let tasks = [brief(1, None), brief(2, Some(3)), brief(3, Some(1)), brief(4, Some(9)), brief(5, Some(1))];
+        let rows: Vec<(usize, &str)> = nested(&tasks).iter().map(|(depth, it)| (*depth, &*it.title)).collect();
         assert_eq!(rows, [(0, "task 1"), (1, "task 3"), (2, "task 2"), (1, "task 5"), (0, "task 4")]);
+        let text = table(&tasks, true, Timestamp::from_millis(5_000)).text(None);
+        assert_eq!(text.lines().nth(2), Some("3   2     open    task    task 3    7 8        ui core  5s"));
     }
 
     #[test]
     fn text_from_outside_does_not_act_on_the_terminal() {
-        let mut it = task(1, None);
-        it.body = "a\u{1b}[2Jb".to_owned();
-        let detail = TaskDetail { task: it, ready: false, not_ready: vec!["it is closed".to_owned()], run: None };
+        let id = "00000001-0000-4000-a000-000000000001".parse().expect("an id");
+        let mut task = Task::new(id, "task", Timestamp::from_millis(0)).expect("a title");
+        task.body = "a\u{1b}[2Jb".to_owned();
+        let detail = TaskDetail {
+            task: TaskRecord::from(&task),
+            ready: false,
+            not_ready: vec!["it is closed".to_owned()],
+            run: None,
+        };
         let text = page(&detail, Timestamp::from_millis(5_000));
         assert!(text.contains("ready       no: it is closed") && !text.contains('\u{1b}'), "{text}");
     }

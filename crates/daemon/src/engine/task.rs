@@ -1,17 +1,17 @@
 //! Tasks: made, changed, closed and deleted by people and programs. One transaction each, with history and event.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::convert::Infallible;
 use std::path::Path;
 use std::sync::Arc;
 
 use coven_domain::lifecycle::Lifecycle as _;
-use coven_domain::task::{self, FieldChange, NotReady, Task, TaskEdit, TaskFact, TaskKind, TaskState};
+use coven_domain::task::links::{self, Links};
+use coven_domain::task::{FieldChange, NotReady, Task, TaskEdit, TaskFact, TaskKind, TaskState};
 use coven_domain::workflow::{WorkflowFact, WorkflowState};
 use coven_domain::{TaskId, Timestamp};
 use coven_host::clock;
 use coven_host::git::top_of;
-use coven_store::{Change, TaskHistoryEntry, TaskQuery, TaskText, Tx};
+use coven_store::{Change, TaskForm, TaskHistoryEntry, TaskQuery, TaskText, Tx};
 use uuid::Uuid;
 
 use super::Engine;
@@ -68,16 +68,14 @@ impl Engine {
                 return Err(twice.of_several(index, count));
             }
         }
-        let mut tasks = Vec::with_capacity(count);
+        let (mut tasks, mut repos) = (Vec::with_capacity(count), BTreeMap::new());
         for (index, (draft, id)) in drafts.into_iter().zip(ids).enumerate() {
-            let task = self.drafted(draft, id, &made, now).await.map_err(|error| error.of_several(index, count))?;
+            let drafted = self.drafted(draft, id, &made, &mut repos, now);
+            let task = drafted.await.map_err(|error| error.of_several(index, count))?;
             tasks.push(task);
         }
         let mut tx = self.store.begin().await?;
-        let known: BTreeMap<TaskId, Task> = tasks.iter().map(|(task, _)| (task.id, task.clone())).collect();
-        for (index, (task, _)) in tasks.iter().enumerate() {
-            check_links(&mut tx, &known, task).await.map_err(|error| error.of_several(index, count))?;
-        }
+        check_links(&mut tx, &tasks.iter().map(|(task, _)| task).collect::<Vec<_>>()).await?;
         for (task, by) in &tasks {
             let (task, changes, by) = (task.clone(), task.first_fields(), by.clone());
             tx.record(Change::TaskWritten { task, event: "created", changes, by }, now).await?;
@@ -91,6 +89,7 @@ impl Engine {
         draft: TaskDraft,
         id: TaskId,
         made: &BTreeMap<String, TaskId>,
+        repos: &mut BTreeMap<String, String>,
         now: Timestamp,
     ) -> Result<(Task, String), EngineError> {
         let by = checked_by(draft.by)?;
@@ -117,10 +116,7 @@ impl Engine {
         };
         task.edit(edit, now)?;
         task.repo = match draft.repo {
-            Some(folder) => {
-                let top = with_git(move || top_of(Path::new(&folder))).await?;
-                Some(top.to_string_lossy().into_owned())
-            }
+            Some(folder) => Some(repo_of(folder, repos).await?),
             None => None,
         };
         Ok((task, by))
@@ -159,8 +155,8 @@ impl Engine {
     }
 
     /// A page of tasks as JSON, behind `text`.
-    pub async fn task_text(&self, query: &TaskQuery, text: Vec<u8>) -> Result<TaskText, EngineError> {
-        Ok(self.store.task_text(query, text).await?)
+    pub async fn task_text(&self, query: &TaskQuery, form: TaskForm, text: Vec<u8>) -> Result<TaskText, EngineError> {
+        Ok(self.store.task_text(query, form, text).await?)
     }
 
     pub async fn task_history(
@@ -195,7 +191,7 @@ impl Engine {
         let mut task = live_task(&mut tx, id).await?;
         let changes = task.edit(edit, now)?;
         if changes_links {
-            check_links(&mut tx, &BTreeMap::from([(task.id, task.clone())]), &task).await?;
+            check_links(&mut tx, &[&task]).await?;
         }
         self.write_task(tx, task, "updated", changes, by, now).await
     }
@@ -339,46 +335,62 @@ pub(super) async fn live_task(tx: &mut Box<dyn Tx>, id: TaskId) -> Result<Task, 
     task.ok_or_else(|| EngineError::TaskNotFound(id.to_string()))
 }
 
-/// No task waits for itself or stands below itself, over however many others. `known` are tasks as they will be.
-async fn check_links(tx: &mut Box<dyn Tx>, known: &BTreeMap<TaskId, Task>, task: &Task) -> Result<(), EngineError> {
-    for other in task.depends_on.iter().chain(&task.parent) {
-        if !known.contains_key(other) {
-            live_task(tx, *other).await?;
+type LinksOf = fn(&Task) -> Vec<TaskId>;
+
+/// What `tasks` name is there, and none of them waits for itself or stands below itself, over however many others.
+async fn check_links(tx: &mut Box<dyn Tx>, tasks: &[&Task]) -> Result<(), EngineError> {
+    let known: BTreeMap<TaskId, &Task> = tasks.iter().map(|task| (task.id, *task)).collect();
+    let mut found = BTreeSet::new();
+    for (index, task) in tasks.iter().enumerate() {
+        for other in task.depends_on.iter().chain(&task.parent) {
+            if !known.contains_key(other) && found.insert(*other) {
+                live_task(tx, *other).await.map_err(|error| error.of_several(index, tasks.len()))?;
+            }
         }
     }
-    let mut links: BTreeMap<TaskId, Vec<TaskId>> = BTreeMap::new();
-    let mut open = task.depends_on.clone();
-    while let Some(id) = open.pop() {
-        if links.contains_key(&id) || id == task.id {
-            continue;
-        }
-        let next = match known.get(&id) {
-            Some(known) => known.depends_on.clone(),
-            None => tx.task_links(id).await?,
-        };
-        open.extend(&next);
-        links.insert(id, next);
-    }
-    let next = |id: TaskId| Ok::<_, Infallible>(links.get(&id).cloned().unwrap_or_default());
-    if let Ok(Some(way)) = task::path(&task.depends_on, task.id, next) {
-        return Err(EngineError::TaskCycle { relation: "depends on", way: [vec![task.id], way].concat() });
-    }
-    let (mut way, mut above) = (vec![task.id], task.parent);
-    while let Some(id) = above {
-        way.push(id);
-        if id == task.id {
-            return Err(EngineError::TaskCycle { relation: "is below", way });
-        }
-        above = match known.get(&id) {
-            Some(known) => known.parent,
-            None => tx.task(id).await?.and_then(|task| task.parent),
-        };
-        // A circle that this task is no part of was refused when it would have been made.
-        if way.len() > known.len() + MAX_BULK {
-            break;
+    let ids: Vec<TaskId> = tasks.iter().map(|task| task.id).collect();
+    let relations: [(_, LinksOf); 2] =
+        [("depends on", |task| task.depends_on.clone()), ("is below", |task| task.parent.into_iter().collect())];
+    for (relation, links_of) in relations {
+        let links = links_from(tx, &known, links_of).await?;
+        if let Some((index, way)) = links::circle(&links, &ids) {
+            return Err(EngineError::TaskCycle { relation, way }.of_several(index, tasks.len()));
         }
     }
     Ok(())
+}
+
+/// Where `known` lead to, and that in turn; they are tasks as they will be.
+async fn links_from(
+    tx: &mut Box<dyn Tx>,
+    known: &BTreeMap<TaskId, &Task>,
+    links_of: LinksOf,
+) -> Result<Links, EngineError> {
+    let mut links = Links::new();
+    let mut open: Vec<TaskId> = known.keys().copied().collect();
+    while let Some(id) = open.pop() {
+        if links.contains_key(&id) {
+            continue;
+        }
+        let next = match known.get(&id) {
+            Some(task) => links_of(task),
+            None => tx.task(id).await?.as_ref().map(links_of).unwrap_or_default(),
+        };
+        open.extend(&next);
+        links.insert(id, next.into_iter().collect());
+    }
+    Ok(links)
+}
+
+/// The top of the repository that a folder lies in. Of many tasks most are about the same: Git is asked once for each.
+async fn repo_of(folder: String, known: &mut BTreeMap<String, String>) -> Result<String, EngineError> {
+    if let Some(top) = known.get(&folder) {
+        return Ok(top.clone());
+    }
+    let place = folder.clone();
+    let top = with_git(move || top_of(Path::new(&place))).await?.to_string_lossy().into_owned();
+    known.insert(folder, top.clone());
+    Ok(top)
 }
 
 /// Who does it: a word for the history.

@@ -19,6 +19,7 @@ use std::sync::Arc;
 
 use axum::Router;
 use axum::routing::get;
+use coven_api::task::BriefTaskListResponse;
 use utoipa::OpenApi;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
@@ -44,11 +45,14 @@ impl App {
 }
 
 #[derive(OpenApi)]
-#[openapi(info(
-    title = "coven",
-    description = "Sessions of AI coding agents: launch, attach, replay, answer, control. \
-                   On the home's Unix socket without a token; on TCP with `Authorization: Bearer`."
-))]
+#[openapi(
+    info(
+        title = "coven",
+        description = "Sessions of AI coding agents: launch, attach, replay, answer, control. \
+                       On the home's Unix socket without a token; on TCP with `Authorization: Bearer`."
+    ),
+    components(schemas(BriefTaskListResponse))
+)]
 struct ApiDoc;
 
 fn documented() -> OpenApiRouter<App> {

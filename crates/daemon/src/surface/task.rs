@@ -12,7 +12,7 @@ use coven_api::task::{
     TaskMoveRequest, TaskRecord,
 };
 use coven_domain::task::{Priority, TaskEdit};
-use coven_store::{TaskQuery, TaskText};
+use coven_store::{TaskForm, TaskQuery, TaskText};
 
 use super::App;
 use super::reply::{Body, Id, Params};
@@ -43,7 +43,7 @@ pub async fn create_many(
     Body(request): Body<CreateTasksRequest>,
 ) -> Answer<(StatusCode, Json<CreateTasksResponse>)> {
     if request.tasks.len() > MAX_BULK {
-        return Err(invalid(format!("tasks: at most {MAX_BULK} at once")));
+        return Err(invalid(format!("tasks: at most {MAX_BULK} at once; send them in parts")));
     }
     let drafts = request.tasks.into_iter().map(draft).collect::<Answer<Vec<_>>>()?;
     let made = app.engine.create_tasks(drafts).await?;
@@ -79,6 +79,7 @@ pub async fn list(State(app): State<App>, Params(query): Params<ListTasksQuery>)
         let number: Option<i64> = word.parse().ok();
         number.and_then(|number| Priority::try_from(number).ok()).ok_or_else(|| invalid("priority: 0 to 4"))
     };
+    let form = if query.brief.unwrap_or(false) { TaskForm::Brief } else { TaskForm::Record };
     let query = TaskQuery {
         states: words(query.status.as_deref(), |word| {
             word.parse().map_err(|_| invalid("status: open, in_progress, pending_merge, blocked or closed"))
@@ -98,7 +99,7 @@ pub async fn list(State(app): State<App>, Params(query): Params<ListTasksQuery>)
     // A `TaskListResponse`, as it is read.
     let mut body = Vec::with_capacity(query.limit.saturating_mul(RECORD_BYTES));
     body.extend_from_slice(b"{\"tasks\":");
-    let TaskText { text: mut body, total } = app.engine.task_text(&query, body).await?;
+    let TaskText { text: mut body, total } = app.engine.task_text(&query, form, body).await?;
     body.extend_from_slice(format!(",\"total\":{total}}}").as_bytes());
     Ok(([(CONTENT_TYPE, "application/json")], body).into_response())
 }

@@ -3,12 +3,12 @@
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::links::{Links, open_circles};
 use super::task::{Attempt, agreed, stand_in, taken, with_copy};
 use super::{Left, Legacy, LegacyAgent, LegacyQuestion, LegacyTask, LegacyWorkflow, Source, task_id};
 use crate::agent::{Agent, AgentState};
 use crate::agent_question::AgentQuestion;
 use crate::question_set::QuestionSetState;
+use crate::task::links::{self, Links};
 use crate::task::{Task, TaskState};
 use crate::text::one_line;
 use crate::workflow::{Progress, Workflow, WorkflowState};
@@ -266,12 +266,21 @@ fn link(legacy: &Legacy, known: &Known, tasks: &mut BTreeMap<TaskId, Task>, left
             said.insert((from, to), found.source.left(what, "it would close a circle"));
         }
     }
-    let closing = [open_circles(&mut depends_on), open_circles(&mut parents)].concat();
+    let closing = [without_circles(&mut depends_on), without_circles(&mut parents)].concat();
     left.extend(closing.iter().filter_map(|link| said.get(link).cloned()));
     for task in tasks.values_mut() {
         task.depends_on = depends_on.get(&task.id).into_iter().flatten().copied().collect();
         task.parent = parents.get(&task.id).and_then(|above| above.first().copied());
     }
+}
+
+/// Takes out what closes a circle, and gives it: nobody saw to it before.
+fn without_circles(links: &mut Links) -> Vec<(TaskId, TaskId)> {
+    let closing = links::closing(links);
+    for (from, to) in &closing {
+        links.entry(*from).or_default().remove(to);
+    }
+    closing
 }
 
 /// Nobody looks after it any more, whatever it was: it has ended, and is never signalled.

@@ -1,6 +1,4 @@
-//! Whether a task can be begun, and which links between tasks make no sense.
-
-use std::collections::{BTreeSet, VecDeque};
+//! Whether a task can be begun.
 
 use super::{Task, TaskState};
 use crate::TaskId;
@@ -37,34 +35,11 @@ impl Task {
     }
 }
 
-/// How one gets from any of `starts` to `goal`, the shortest way; `next` gives where a task leads.
-pub fn path<E>(
-    starts: &[TaskId],
-    goal: TaskId,
-    mut next: impl FnMut(TaskId) -> Result<Vec<TaskId>, E>,
-) -> Result<Option<Vec<TaskId>>, E> {
-    let mut seen: BTreeSet<TaskId> = starts.iter().copied().collect();
-    let mut ways: VecDeque<Vec<TaskId>> = starts.iter().map(|start| vec![*start]).collect();
-    while let Some(way) = ways.pop_front() {
-        let last = way[way.len() - 1];
-        if last == goal {
-            return Ok(Some(way));
-        }
-        for step in next(last)? {
-            if seen.insert(step) {
-                ways.push_back(way.iter().copied().chain([step]).collect());
-            }
-        }
-    }
-    Ok(None)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::Timestamp;
     use crate::task::Claim;
-    use std::convert::Infallible;
     use uuid::Uuid;
 
     fn id(nth: u128) -> TaskId {
@@ -86,21 +61,5 @@ mod tests {
         assert_eq!(claimed.readiness(&[]), Err(why));
         let deleted = Task { deleted_at: Some(Timestamp::default()), ..task };
         assert_eq!(deleted.readiness(&[]), Err(vec![NotReady::Deleted]));
-    }
-
-    #[test]
-    fn a_way_is_found_if_there_is_one_and_circles_do_not_catch_the_search() {
-        let links = |from: TaskId| -> Result<Vec<TaskId>, Infallible> {
-            Ok(match from {
-                it if it == id(1) => vec![id(2), id(3)],
-                it if it == id(2) => vec![id(1)],
-                it if it == id(3) => vec![id(4)],
-                _ => vec![],
-            })
-        };
-        assert_eq!(path(&[id(1)], id(4), links), Ok(Some(vec![id(1), id(3), id(4)])));
-        assert_eq!(path(&[id(4), id(2)], id(3), links), Ok(Some(vec![id(2), id(1), id(3)])));
-        assert_eq!(path(&[id(4)], id(1), links), Ok(None));
-        assert_eq!(path(&[id(4)], id(4), links), Ok(Some(vec![id(4)])));
     }
 }

@@ -45,7 +45,8 @@ use self::readers::Readers;
 use self::tx::{SqliteTx, Writer, Writing};
 use crate::{
     AgentQuery, AgentQuestionQuery, Conversation, Keyframe, MessageQuery, PermissionQuery, SessionPage, SessionQuery,
-    StateSnapshot, Store, StoreError, SweepReport, TaskHistoryEntry, TaskPage, TaskQuery, TaskText, Tx, WorkflowQuery,
+    StateSnapshot, Store, StoreError, SweepReport, TaskForm, TaskHistoryEntry, TaskPage, TaskQuery, TaskText, Tx,
+    WorkflowQuery,
 };
 
 /// Reads of more rows than this run beside the runtime's own threads.
@@ -186,9 +187,9 @@ impl Store for SqliteStore {
         self.read_aside(move |connection| tasks::page(connection, &query)).await
     }
 
-    async fn task_text(&self, query: &TaskQuery, text: Vec<u8>) -> Result<TaskText, StoreError> {
+    async fn task_text(&self, query: &TaskQuery, form: TaskForm, text: Vec<u8>) -> Result<TaskText, StoreError> {
         let query = query.clone();
-        self.read_aside(move |connection| tasks::text(connection, &query, text)).await
+        self.read_aside(move |connection| tasks::text(connection, &query, form, text)).await
     }
 
     async fn task_dependencies(&self, id: TaskId) -> Result<Vec<(TaskId, TaskState)>, StoreError> {

@@ -7,12 +7,16 @@ use rusqlite::{Connection, Row, params, params_from_iter};
 use serde::Serialize;
 
 use super::{count, from_json, integer, parsed, to_json, unsigned};
-use crate::{StoreError, TaskHistoryEntry, TaskPage, TaskQuery, TaskText};
+use crate::{StoreError, TaskForm, TaskHistoryEntry, TaskPage, TaskQuery, TaskText};
 
 const COLUMNS: &str = "id, title, body, type, priority, parent_id, tags, state, reason, claimed_by, claimed_until,
     base_branch, base_commit, harness, workflow, created_at, updated_at, closed_at, deleted_at,
     (SELECT group_concat(depends_on) FROM task_dependencies WHERE task_id = tasks.id),
     repo";
+
+/// What a list shows.
+const BRIEF_COLUMNS: &str = "id, title, type, priority, parent_id, tags, state, created_at,
+    (SELECT group_concat(depends_on) FROM task_dependencies WHERE task_id = tasks.id)";
 
 /// Open, nobody's, and everything it depends on is closed.
 const READY: &str = "state = 'open' AND claimed_by IS NULL AND deleted_at IS NULL AND NOT EXISTS (
@@ -114,7 +118,7 @@ pub(super) fn ids_with_prefix(connection: &Connection, prefix: &str, limit: usiz
     )
 }
 
-pub(super) fn depends_on(connection: &Connection, id: TaskId) -> Result<Vec<TaskId>, StoreError> {
+fn depends_on(connection: &Connection, id: TaskId) -> Result<Vec<TaskId>, StoreError> {
     let sql = "SELECT depends_on FROM task_dependencies WHERE task_id = ?1 ORDER BY depends_on";
     ids(connection, sql, &[id.to_string().into()])
 }
@@ -177,7 +181,7 @@ pub(super) fn in_progress(connection: &Connection) -> Result<u64, StoreError> {
 /// In the order that they are given out: priority, then age.
 pub(super) fn page(connection: &Connection, query: &TaskQuery) -> Result<TaskPage, StoreError> {
     let mut tasks = Vec::new();
-    let total = each(connection, query, |row| {
+    let total = each(connection, COLUMNS, query, |row| {
         tasks.push(from_row(row)?);
         Ok(())
     })?;
@@ -185,14 +189,23 @@ pub(super) fn page(connection: &Connection, query: &TaskQuery) -> Result<TaskPag
 }
 
 /// The same as JSON, straight from the rows: a long list is not taken to pieces only to be put together again.
-pub(super) fn text(connection: &Connection, query: &TaskQuery, mut text: Vec<u8>) -> Result<TaskText, StoreError> {
+pub(super) fn text(
+    connection: &Connection,
+    query: &TaskQuery,
+    form: TaskForm,
+    mut text: Vec<u8>,
+) -> Result<TaskText, StoreError> {
+    let (columns, write): (_, fn(&Row<'_>, &mut Vec<u8>) -> _) = match form {
+        TaskForm::Record => (COLUMNS, write_record),
+        TaskForm::Brief => (BRIEF_COLUMNS, write_brief),
+    };
     text.push(b'[');
     let start = text.len();
-    let total = each(connection, query, |row| {
+    let total = each(connection, columns, query, |row| {
         if text.len() > start {
             text.push(b',');
         }
-        write_record(row, &mut text)
+        write(row, &mut text)
     })?;
     text.push(b']');
     Ok(TaskText { text, total })
@@ -201,6 +214,7 @@ pub(super) fn text(connection: &Connection, query: &TaskQuery, mut text: Vec<u8>
 /// Goes over the rows of a page; gives how many there are beside it too.
 fn each(
     connection: &Connection,
+    columns: &str,
     query: &TaskQuery,
     mut take: impl FnMut(&Row<'_>) -> Result<(), StoreError>,
 ) -> Result<u64, StoreError> {
@@ -209,7 +223,7 @@ fn each(
     // One more than asked for tells whether there are more, so that only then they have to be counted.
     let window = [count(query.limit.saturating_add(1)).into(), integer(query.offset).into()];
     let sql =
-        format!("SELECT {COLUMNS} FROM tasks WHERE {condition} ORDER BY priority, created_at, rowid LIMIT ? OFFSET ?");
+        format!("SELECT {columns} FROM tasks WHERE {condition} ORDER BY priority, created_at, rowid LIMIT ? OFFSET ?");
     let mut statement = read.prepare_cached(&sql)?;
     let mut rows = statement.query(params_from_iter(filter.iter().chain(&window)))?;
     let (mut seen, mut has_more) = (0, false);
@@ -239,9 +253,6 @@ fn write_record(row: &Row<'_>, text: &mut Vec<u8>) -> Result<(), StoreError> {
     let moment = |column: usize| -> Result<Option<Timestamp>, StoreError> {
         Ok(row.get_ref(column)?.as_i64_or_null()?.map(Timestamp::from_millis))
     };
-    let mut depends_on: Vec<&str> =
-        row.get_ref(19)?.as_str_or_null()?.unwrap_or_default().split_terminator(',').collect();
-    depends_on.sort_unstable();
     let mut json = Json(text);
     json.put("{\"id\":", word(0)?)?;
     json.put(",\"title\":", word(1)?)?;
@@ -249,7 +260,7 @@ fn write_record(row: &Row<'_>, text: &mut Vec<u8>) -> Result<(), StoreError> {
     json.put(",\"type\":", word(3)?)?;
     json.put(",\"priority\":", row.get::<_, i64>(4)?)?;
     json.put(",\"parent_id\":", row.get_ref(5)?.as_str_or_null()?)?;
-    json.put(",\"depends_on\":", depends_on)?;
+    json.put(",\"depends_on\":", ids_in(row, 19)?)?;
     json.document(",\"tags\":", word(6)?);
     json.put(",\"status\":", word(7)?)?;
     json.put(",\"reason\":", row.get_ref(8)?.as_str_or_null()?)?;
@@ -266,6 +277,31 @@ fn write_record(row: &Row<'_>, text: &mut Vec<u8>) -> Result<(), StoreError> {
     json.put(",\"deleted_at\":", moment(18)?)?;
     json.0.push(b'}');
     Ok(())
+}
+
+/// A row as a `TaskBrief` is written, likewise.
+fn write_brief(row: &Row<'_>, text: &mut Vec<u8>) -> Result<(), StoreError> {
+    let word = |column: usize| -> Result<&str, StoreError> { Ok(row.get_ref(column)?.as_str()?) };
+    let mut json = Json(text);
+    json.put("{\"id\":", word(0)?)?;
+    json.put(",\"title\":", word(1)?)?;
+    json.put(",\"type\":", word(2)?)?;
+    json.put(",\"priority\":", row.get::<_, i64>(3)?)?;
+    json.put(",\"parent_id\":", row.get_ref(4)?.as_str_or_null()?)?;
+    json.put(",\"depends_on\":", ids_in(row, 8)?)?;
+    json.document(",\"tags\":", word(5)?);
+    json.put(",\"status\":", word(6)?)?;
+    json.put(",\"created_at\":", Timestamp::from_millis(row.get(7)?))?;
+    json.0.push(b'}');
+    Ok(())
+}
+
+/// Ids that were joined by commas, in their order.
+fn ids_in<'a>(row: &'a Row<'_>, column: usize) -> Result<Vec<&'a str>, StoreError> {
+    let joined = row.get_ref(column)?.as_str_or_null()?.unwrap_or_default();
+    let mut ids: Vec<&str> = joined.split_terminator(',').collect();
+    ids.sort_unstable();
+    Ok(ids)
 }
 
 /// An object that is written field by field, under names that are quoted already.

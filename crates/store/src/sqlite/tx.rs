@@ -167,10 +167,6 @@ impl Tx for SqliteTx {
         tasks::by_id(self.connection()?, id)
     }
 
-    async fn task_links(&mut self, id: TaskId) -> Result<Vec<TaskId>, StoreError> {
-        tasks::depends_on(self.connection()?, id)
-    }
-
     async fn task_dependents(&mut self, id: TaskId) -> Result<Vec<TaskId>, StoreError> {
         tasks::dependents(self.connection()?, id)
     }

@@ -1,6 +1,8 @@
 //! Tasks from the command line and over REST.
 
-use coven_testing::TestHome;
+use coven_domain::Timestamp;
+use coven_domain::task::Task;
+use coven_testing::{TestHome, samples};
 use hyper::Method;
 use serde_json::{Value, json};
 
@@ -102,7 +104,11 @@ fn many_tasks_are_added_together_or_not_at_all() {
     assert!(told.contains("task 2 of 2") && told.contains("none was made"), "{told}");
     let circle = b"{\"title\":\"x\",\"ref\":\"x\",\"depends_on\":[\"y\"]}\n{\"title\":\"y\",\"ref\":\"y\",\"depends_on\":[\"x\"]}\n";
     let told = home.coven_with_input(&["task", "add", "--stdin"], circle).refused(2);
-    assert!(told.contains("cannot wait for itself"), "{told}");
+    assert!(told.contains("task 1 of 2") && told.contains("cannot wait for itself"), "{told}");
+    let round = |nth: u32| json!({"title": "x", "ref": nth.to_string(), "parent": ((nth + 1) % 20).to_string()});
+    let long: String = (0..20).map(|nth| format!("{}\n", round(nth))).collect();
+    let told = home.coven_with_input(&["task", "add", "--stdin"], long.as_bytes()).refused(2);
+    assert!(told.contains("task 1 of 20") && told.contains("is below … (12 more) is below"), "{told}");
     let told = home.coven_with_input(&["task", "add", "--stdin"], b"{\"title\":\"x\"}\nno\n").refused(2);
     assert!(told.contains("line 2 is no task"), "{told}");
     home.coven_with_input(&["task", "add", "--stdin"], b"\n").refused(2);
@@ -145,6 +151,45 @@ fn every_change_is_told_with_who_did_it_and_survives_a_kill() {
         .collect();
     let by = "session:1234";
     assert_eq!(told, [("task.created", by), ("task.updated", by), ("task.closed", by)]);
+}
+
+#[test]
+fn a_list_longer_than_a_page_is_whole() {
+    let home = TestHome::new();
+    let made = |nth: u32| {
+        let id = format!("{nth:08x}-0000-4000-a000-{nth:012x}").parse().expect("an id");
+        Task::new(id, &format!("task {nth}"), Timestamp::from_millis(nth.into())).expect("a title")
+    };
+    samples::put_tasks(&home, (0..10_002).map(made));
+    home.start();
+    let all: Vec<String> = (0..10_002).map(|nth| format!("task {nth}")).collect();
+    assert_eq!(titles(&home, &[]), all);
+    assert_eq!(titles(&home, &["--limit", "10001"]), all[..10_001]);
+    let table = home.coven(&["task", "list"]).done();
+    let shown: Vec<&str> = table.lines().skip(1).filter_map(|line| line.get(0..8)).collect();
+    assert_eq!(shown, (0..10_002).map(|nth| format!("{nth:08x}")).collect::<Vec<_>>());
+    assert_eq!(home.coven(&["task", "list", "--limit", "2"]).done().lines().count(), 3);
+    assert_eq!(titles(&home, &["--tag", "none"]), Vec::<String>::new());
+    let told = home.coven(&["task", "list", "--limit", "0"]).refused(2);
+    assert!(told.contains("limit: must be between 1 and 10000"), "{told}");
+}
+
+#[test]
+fn a_brief_list_has_what_a_table_shows() {
+    let home = TestHome::started();
+    let first = add(&home, &["first", "--body", "long", "--tag", "ui", "--type", "bug", "--priority", "1"]);
+    add(&home, &["second", "--parent", &first, "--depends-on", &first]);
+    let whole: Value = home.read("/api/v1/tasks");
+    let brief: Value = home.read("/api/v1/tasks?brief=true");
+    assert_eq!(brief["total"], 2);
+    for nth in 0..2 {
+        let (record, brief) = (&whole["tasks"][nth], brief["tasks"][nth].as_object().expect("a task"));
+        assert!(brief.iter().all(|(name, value)| record[name] == *value), "{brief:?}");
+        let names: Vec<&str> = brief.keys().map(String::as_str).collect();
+        let shown = ["id", "title", "type", "priority", "parent_id", "depends_on", "tags", "status", "created_at"];
+        assert_eq!(names, shown);
+    }
+    home.get("/api/v1/tasks?brief=maybe").refused(400, "invalid_request");
 }
 
 #[test]
