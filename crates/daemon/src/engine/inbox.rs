@@ -4,10 +4,11 @@ use std::sync::Arc;
 
 use coven_domain::agent::Agent;
 use coven_domain::agent_question::AgentQuestion;
+use coven_domain::lifecycle::Lifecycle as _;
 use coven_domain::permission::{Decision, Permission};
 use coven_domain::question_set::QuestionSetState;
 use coven_domain::task::{Task, TaskState};
-use coven_domain::workflow::WorkflowState;
+use coven_domain::workflow::{Workflow, WorkflowFact, WorkflowState};
 use coven_domain::{QuestionId, QuestionSetId, SessionId, TaskId, Timestamp};
 use coven_host::clock;
 use coven_host::questions::Listed;
@@ -106,10 +107,12 @@ impl Engine {
             Reply::ToQuestions(Ending::Rejection(reason)) => (Answer::Option("reject".to_owned()), reason),
             Reply::ToQuestions(Ending::Answers(_)) => (Answer::Option("answers".to_owned()), None),
         };
+        let run = self.latest_workflow(task.id).await?;
         let word = match (&answer, task.state) {
             (Answer::Option(word), _) => word.as_str(),
             (Answer::Decision(Decision::Allow), TaskState::PendingMerge) => "approve",
-            (Answer::Decision(Decision::Allow), _) => "retry",
+            (Answer::Decision(Decision::Allow), _) if run.as_ref().is_some_and(can_retry) => "retry",
+            (Answer::Decision(Decision::Allow), _) => "unblock",
             (Answer::Decision(Decision::Deny), TaskState::PendingMerge) => "reject",
             (Answer::Decision(Decision::Deny), _) => "close",
         };
@@ -129,7 +132,7 @@ impl Engine {
             "close" => self.close_task(&id, reason, by).await.map(drop),
             other => Err(EngineError::Invalid(format!(
                 "a task takes {}, and not {other:?}: {id}",
-                task_options(task.state).iter().map(|(word, _)| *word).collect::<Vec<_>>().join(", ")
+                task_options(task, run.as_ref()).iter().map(|(word, _)| *word).collect::<Vec<_>>().join(", ")
             ))),
         }
     }
@@ -255,11 +258,17 @@ impl Engine {
 }
 
 /// What a task that waits may be answered with, and what that means.
-pub fn task_options(state: TaskState) -> Vec<(&'static str, &'static str)> {
-    match state {
+pub fn task_options(task: &Task, run: Option<&Workflow>) -> Vec<(&'static str, &'static str)> {
+    let rest = vec![("unblock", "allow_once"), ("close", "reject_once")];
+    match task.state {
         TaskState::PendingMerge => vec![("approve", "allow_once"), ("reject", "reject_once")],
-        _ => vec![("retry", "allow_once"), ("unblock", "allow_once"), ("close", "reject_once")],
+        _ if run.is_some_and(can_retry) => [vec![("retry", "allow_once")], rest].concat(),
+        _ => rest,
     }
+}
+
+fn can_retry(run: &Workflow) -> bool {
+    run.state.after(WorkflowFact::Retried).is_ok()
 }
 
 fn unknown(text: &str) -> EngineError {

@@ -96,7 +96,7 @@ async fn of_task(app: &App, task: &Task) -> Answer<InboxItem> {
         (false, Some(reason)) => format!("{}: {reason}", task.title),
         (false, None) => task.title.clone(),
     };
-    let options = task_options(task.state).into_iter().map(|(word, kind)| InboxOption {
+    let options = task_options(task, run.as_ref()).into_iter().map(|(word, kind)| InboxOption {
         id: word.to_owned(),
         name: word.to_owned(),
         kind: kind.to_owned(),

@@ -272,6 +272,11 @@ fn cancelling_ends_a_check_too() {
     assert_eq!(home.git("git log --oneline main | wc -l"), "1");
     home.coven(&["workflow", "cancel", &id]).done();
     assert_eq!(stands(), ("blocked".to_owned(), "cancelled".to_owned()));
+    // Only what can be done is offered: there is nothing to go on with.
+    let offered: Vec<String> = home.inbox("").remove(0).options.into_iter().map(|option| option.id).collect();
+    assert_eq!(offered, ["unblock", "close"]);
+    home.coven(&["inbox", "answer", &id, "allow"]).done();
+    assert_eq!(home.task(&id).task.status, "open");
     check_invariants(&home);
 }
 

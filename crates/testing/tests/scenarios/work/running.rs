@@ -108,6 +108,8 @@ fn a_task_that_is_not_ready_is_refused_with_the_reason() {
     home.coven(&["task", "block", &first, "--reason", "wait for me"]).done();
     assert_eq!(home.task(&first).task.reason.as_deref(), Some("wait for me"));
     assert!(home.harness_processes(&home.agents_of(&first)[0].session_id.clone().expect("a session")).is_empty());
+    let offered: Vec<String> = home.inbox("").remove(0).options.into_iter().map(|option| option.id).collect();
+    assert_eq!(offered, ["retry", "unblock", "close"]);
     home.coven(&["task", "unblock", &first]).done();
     home.coven(&["task", "close", &first]).done();
     assert_eq!(home.task(&second).task.status, "open");
