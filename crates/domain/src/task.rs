@@ -37,6 +37,13 @@ words! {
     }
 }
 
+impl TaskState {
+    /// Somebody works on it, or what was done waits to be merged.
+    pub fn is_at_work(self) -> bool {
+        matches!(self, Self::InProgress | Self::PendingMerge)
+    }
+}
+
 impl Lifecycle for TaskState {
     type Fact = TaskFact;
 

@@ -9,6 +9,9 @@ use super::report::{Subject, What};
 use super::state::{App, Effect, Mode, Purpose};
 use super::tasks::{Card, Tasks};
 
+/// Nobody has read in this time what took the place of something else.
+const UNREAD_MILLIS: i64 = 700;
+
 /// Something that waits.
 #[derive(Debug, Clone, Copy)]
 pub enum Waiting<'a> {
@@ -92,8 +95,8 @@ impl App {
         let Some(here) = waiting.get(cursor) else { return Vec::new() };
         let id = here.id().to_owned();
         match key.code {
-            KeyCode::Down | KeyCode::Char('j') => self.mode = Mode::Inbox { cursor: (cursor + 1).min(last) },
-            KeyCode::Up | KeyCode::Char('k') => self.mode = Mode::Inbox { cursor: cursor.saturating_sub(1) },
+            KeyCode::Down | KeyCode::Char('j') => self.move_in_inbox((cursor + 1).min(last)),
+            KeyCode::Up | KeyCode::Char('k') => self.move_in_inbox(cursor.saturating_sub(1)),
             KeyCode::Enter => {
                 let opens = here.opens();
                 self.mode = Mode::Inbox { cursor };
@@ -103,6 +106,10 @@ impl App {
                     Some(Opens::Page) => return self.look(id, Subject::Detail),
                     None => {}
                 }
+            }
+            KeyCode::Char('1'..='9') if self.has_just_slipped() => {
+                self.mode = Mode::Inbox { cursor };
+                self.news("the one before is gone; this is the next: look at it first".to_owned());
             }
             KeyCode::Char(digit @ '1'..='9') => {
                 let nth = usize::from(u8::try_from(digit).unwrap_or(b'1') - b'1');
@@ -128,6 +135,11 @@ impl App {
         Vec::new()
     }
 
+    pub(super) fn move_in_inbox(&mut self, cursor: usize) {
+        self.slipped_at = None;
+        self.mode = Mode::Inbox { cursor };
+    }
+
     /// What the inbox is at.
     pub(super) fn selected_in_inbox(&mut self) -> Option<String> {
         let cursor = *self.inbox_cursor()?;
@@ -138,9 +150,16 @@ impl App {
     pub(super) fn select_in_inbox(&mut self, id: Option<String>) {
         let Some(id) = id else { return };
         let place = waiting(&self.tasks).iter().position(|it| it.id() == id);
-        if let (Some(place), Some(cursor)) = (place, self.inbox_cursor()) {
-            *cursor = place;
+        match (place, self.inbox_cursor()) {
+            (Some(place), Some(cursor)) => *cursor = place,
+            (None, _) => self.slipped_at = Some(self.now),
+            (Some(_), None) => {}
         }
+    }
+
+    /// A key that was meant for what stood there before must not answer what nobody has read yet.
+    fn has_just_slipped(&self) -> bool {
+        self.slipped_at.is_some_and(|at| (0..UNREAD_MILLIS).contains(&(self.now.as_millis() - at.as_millis())))
     }
 
     fn inbox_cursor(&mut self) -> Option<&mut usize> {

@@ -54,7 +54,7 @@ impl App {
                 let form = self.draft.take().filter(|form| form.task.is_none());
                 self.mode = Mode::Filling(form.unwrap_or_else(|| Box::new(Form::new())));
             }
-            KeyCode::Char('i') => self.mode = Mode::Inbox { cursor: 0 },
+            KeyCode::Char('i') => self.move_in_inbox(0),
             KeyCode::Enter => return self.act(ENTER),
             KeyCode::Char(key) => return self.act(key),
             _ => {}

@@ -137,8 +137,9 @@ fn run(
                 messages.push(Message::Reports(reports));
             }
             let now = now();
-            if now.as_millis() / 1000 != app.now.as_millis() / 1000 || news.is_continued {
-                messages.push(Message::Clock(now));
+            let is_due = now.as_millis() / 1000 != app.now.as_millis() / 1000 || news.is_continued;
+            if is_due || !messages.is_empty() {
+                messages.insert(0, Message::Clock(now));
             }
         }
         for message in messages {

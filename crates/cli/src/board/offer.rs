@@ -61,7 +61,8 @@ pub fn allows(card: &Card<'_>, action: Action) -> bool {
         state.is_some_and(|state| state.after(fact).is_ok())
     };
     match action {
-        Action::Open | Action::Edit | Action::Delete => true,
+        Action::Open | Action::Edit => true,
+        Action::Delete => card.task.status.parse::<TaskState>().is_ok_and(|state| !state.is_at_work()),
         Action::Start => task(TaskFact::Claimed),
         Action::Approve => task(TaskFact::Approved),
         Action::Reject => task(TaskFact::Rejected),

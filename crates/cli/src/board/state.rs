@@ -132,6 +132,8 @@ pub struct App {
     /// A new task that was filled in and not sent.
     pub(super) draft: Option<Box<Form>>,
     pub(super) repo: Option<String>,
+    /// Since when the inbox is at something that nobody moved to.
+    pub(super) slipped_at: Option<Timestamp>,
     watched: BTreeSet<String>,
 }
 
@@ -151,6 +153,7 @@ impl App {
             pending: Vec::new(),
             draft: None,
             repo: options.repo.clone(),
+            slipped_at: None,
             watched: BTreeSet::new(),
         };
         if let Some(problem) = &options.problem {

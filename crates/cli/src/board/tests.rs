@@ -1,6 +1,7 @@
 //! What the board does with keys, clicks and reports.
 
 use coven_api::task::{CreateTaskRequest, EditTaskRequest};
+use coven_domain::Timestamp;
 use crossterm::event::{KeyCode, KeyModifiers, MouseButton, MouseEvent, MouseEventKind};
 use ratatui::layout::Size;
 
@@ -374,6 +375,23 @@ fn the_inbox_stays_with_what_is_selected() {
     press(&mut app, KeyCode::Esc);
     assert_eq!(app.mode, Mode::Inbox { cursor: 0 });
     assert_eq!(asked(&type_text(&mut app, "1")), [("44444444-d", &What::Approve)]);
+}
+
+#[test]
+fn a_digit_does_not_answer_what_has_just_taken_the_place() {
+    let mut app = app_with(snapshot());
+    type_text(&mut app, "i");
+    app.update(Message::Reports(vec![Report::Inbox(Vec::new())]));
+    assert!(type_text(&mut app, "1").is_empty());
+    assert!(app.notice.as_ref().is_some_and(|it| it.text.contains("look at it first")));
+    app.update(Message::Clock(Timestamp::from_millis(app.now.as_millis() + 700)));
+    assert_eq!(asked(&type_text(&mut app, "1")), [("44444444-d", &What::Approve)]);
+    // Whoever moves has looked.
+    app.update(Message::Reports(vec![Report::Inbox(vec![permission("ask-2", "session-1")])]));
+    type_text(&mut app, "k");
+    app.update(Message::Reports(vec![Report::Inbox(Vec::new())]));
+    assert!(type_text(&mut app, "1").is_empty());
+    assert_eq!(asked(&type_text(&mut app, "j1")), [("55555555-e", &What::Approve)]);
 }
 
 #[test]

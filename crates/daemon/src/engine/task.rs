@@ -311,7 +311,7 @@ impl Engine {
         going.reverse();
         for id in &going {
             let mut task = live_task(&mut tx, *id).await?;
-            if matches!(task.state, TaskState::InProgress | TaskState::PendingMerge) {
+            if task.state.is_at_work() {
                 return Err(EngineError::TaskActive { id: *id, state: task.state });
             }
             let waiting = tx.task_dependents(*id).await?.into_iter().find(|other| !all.contains(other));

@@ -136,7 +136,8 @@ fn a_terminal_is_answered_and_its_work_rejected_and_closed_in_the_inbox() {
     terminal.shows("review: Greet");
     let made = home.path().join("worktrees").join(&id).join("made.txt");
     assert_eq!(fs::read_to_string(made).expect("it went on"), "hello me\n");
-    terminal.types("2");
+    // Whoever moves has looked; a digit alone would be for what stood there before.
+    terminal.types("k2");
     terminal.shows("What is wrong?");
     terminal.types("too short\r");
     terminal.shows("blocked: Greet · too short");
