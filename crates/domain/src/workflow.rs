@@ -3,6 +3,7 @@
 mod advance;
 mod check;
 mod definition;
+mod keys;
 mod result;
 mod run;
 mod template;

@@ -1,13 +1,13 @@
 //! What a workflow file cannot say: every mistake with its line.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::time::Duration;
 
 use serde_saphyr::Spanned;
 
 use super::definition::{Definition, OnFail, OnMax, RawDuration, RawExpression, RawFile, RawStep, Step, StepKind};
-use super::template;
+use super::{keys, template};
 
 const MAX_STEPS: usize = 200;
 const MAX_DEPTH: usize = 5;
@@ -31,37 +31,43 @@ impl fmt::Display for Problem {
     }
 }
 
-pub(super) fn of_yaml(error: &serde_saphyr::Error) -> Problem {
+fn of_yaml(error: &serde_saphyr::Error, source: &[&str]) -> Problem {
     let line = error.location().map_or(0, |location| location.line());
     // Its own text shows the place a second time, with an excerpt over several lines.
     let text = error.without_snippet().to_string();
     let text = text.lines().next().unwrap_or_default();
     let text = text.strip_prefix("error: ").unwrap_or(text);
     let text = text.split(" at line ").next().unwrap_or(text);
-    Problem { line, text: text.to_owned() }
+    if let Some((_, rest)) = text.split_once("duplicate mapping key: ") {
+        let key = rest.split(',').next().unwrap_or(rest);
+        return Problem { line, text: format!("{key}: stands twice") };
+    }
+    if text.contains("expected mapping start") {
+        return Problem { line, text: "keys and their values are expected here, such as `name: build`".to_owned() };
+    }
+    // What is wrong with a value says nothing without its key.
+    let here = usize::try_from(line).ok().and_then(|line| source.get(line.checked_sub(1)?));
+    let key = here.and_then(|here| here.trim_start_matches([' ', '-']).split_once(": ")).map(|(key, _)| key.trim());
+    let is_word = |key: &&str| !text.contains(key) && key.chars().all(|c| c.is_ascii_alphanumeric() || c == '_');
+    match key.filter(is_word) {
+        Some(key) => Problem { line, text: format!("{key}: {text}") },
+        None => Problem { line, text: text.to_owned() },
+    }
 }
 
-pub(super) fn checked(file_name: &str, file: RawFile) -> Result<Definition, Vec<Problem>> {
-    let mut check = Check::default();
-    if let Some(name) = &file.name
-        && name.value != file_name
-    {
-        check.refuse(line(name), format!("name: {:?}, but the file is called {file_name:?}", name.value));
-    }
-    if file.steps.value.is_empty() {
-        check.refuse(line(&file.steps), "steps: there is none".to_owned());
-    }
-    let timeout = file.timeout.as_ref().and_then(|timeout| check.duration(timeout));
-    let steps = check.steps(&file.steps.value, 0);
-    if check.seen.len() > MAX_STEPS {
-        check.refuse(0, format!("there are {} steps; at most {MAX_STEPS} are possible", check.seen.len()));
-    }
-    let definition =
-        Definition { name: file_name.to_owned(), description: file.description.unwrap_or_default(), timeout, steps };
-    check.order(&definition);
-    match check.problems.is_empty() {
-        true => Ok(definition),
-        false => {
+/// Reads and checks a file; every mistake is told, and none hides another.
+pub(super) fn checked(file_name: &str, text: &str) -> Result<Definition, Vec<Problem>> {
+    let mut check = Check { problems: keys::unknown(text), source: text.lines().collect(), ..Check::default() };
+    let definition = match serde_saphyr::from_str(text) {
+        Ok(file) => Some(check.file(file_name, file)),
+        Err(error) => {
+            check.problems.push(of_yaml(&error, &check.source));
+            None
+        }
+    };
+    match definition {
+        Some(definition) if check.problems.is_empty() => Ok(definition),
+        _ => {
             check.problems.sort();
             Err(check.problems)
         }
@@ -73,13 +79,45 @@ fn line<T>(value: &Spanned<T>) -> u64 {
 }
 
 #[derive(Default)]
-struct Check {
+struct Check<'a> {
     problems: Vec<Problem>,
+    /// The lines of the file.
+    source: Vec<&'a str>,
     /// Names of steps in the order of the file.
     seen: Vec<String>,
+    /// Where the templates and expressions of each step begin.
+    places: BTreeMap<(String, String), u64>,
 }
 
-impl Check {
+impl Check<'_> {
+    fn file(&mut self, file_name: &str, file: RawFile) -> Definition {
+        if let Some(name) = &file.name
+            && name.value != file_name
+        {
+            self.refuse(line(name), format!("name: {:?}, but the file is called {file_name:?}", name.value));
+        }
+        if file.steps.value.is_empty() {
+            self.refuse(line(&file.steps), "steps: there is none".to_owned());
+        }
+        let timeout = file.timeout.as_ref().and_then(|timeout| self.duration(timeout));
+        let steps = self.steps(&file.steps.value, 0);
+        if self.seen.len() > MAX_STEPS {
+            self.refuse(0, format!("there are {} steps; at most {MAX_STEPS} are possible", self.seen.len()));
+        }
+        let description = file.description.unwrap_or_default();
+        let definition = Definition { name: file_name.to_owned(), description, timeout, steps };
+        self.order(&definition);
+        definition
+    }
+
+    /// The line of the file that the nth line of a text stands in, which begins at `at`.
+    fn line_in(&self, at: u64, text: &str, nth: usize) -> u64 {
+        let Some(wanted) = text.lines().nth(nth).map(str::trim).filter(|line| !line.is_empty()) else { return at };
+        let start = usize::try_from(at).unwrap_or(0).saturating_sub(1);
+        let further = self.source.iter().skip(start).position(|line| line.contains(wanted));
+        further.map_or(at, |further| at + further as u64)
+    }
+
     fn refuse(&mut self, line: u64, text: String) {
         self.problems.push(Problem { line, text });
     }
@@ -104,7 +142,7 @@ impl Check {
         self.seen.push(name.clone());
         self.unfitting(raw);
         let kind = self.kind(raw, at, depth)?;
-        let when = raw.when.as_ref().and_then(|when| self.expression("when", when));
+        let when = raw.when.as_ref().and_then(|when| self.expression(name, "when", when));
         let timeout = raw.timeout.as_ref().and_then(|timeout| self.duration(timeout));
         let on_fail = self.word("on_fail", raw.on_fail.as_ref(), OnFail::Fail);
         let exits_loop = match raw.on_success.as_ref() {
@@ -135,10 +173,10 @@ impl Check {
                         None
                     }
                 }),
-                prompt: self.template("prompt", raw.prompt.as_ref(), at)?,
+                prompt: self.template(raw, "prompt", raw.prompt.as_ref(), at)?,
             }),
             "script" => {
-                let command = self.template("command", raw.command.as_ref(), at)?;
+                let command = self.template(raw, "command", raw.command.as_ref(), at)?;
                 self.command("command", raw.command.as_ref(), &command);
                 Some(StepKind::Script { command })
             }
@@ -164,7 +202,7 @@ impl Check {
                 if inner.value.is_empty() {
                     self.refuse(line(inner), "steps: there is none".to_owned());
                 }
-                let until = raw.until.as_ref().and_then(|until| self.expression("until", until));
+                let until = raw.until.as_ref().and_then(|until| self.expression(&raw.name.value, "until", until));
                 let on_max = self.word("on_max_iterations", raw.on_max_iterations.as_ref(), OnMax::Fail);
                 Some(StepKind::Loop {
                     steps: self.steps(&inner.value, depth + 1),
@@ -179,7 +217,7 @@ impl Check {
                 }
                 let checks = raw.checks.as_ref().map(|checks| &checks.value[..]).unwrap_or_default();
                 for check in checks {
-                    if let Some(text) = self.template("checks", Some(check), at) {
+                    if let Some(text) = self.template(raw, "checks", Some(check), at) {
                         self.command("checks", Some(check), &text);
                     }
                 }
@@ -233,7 +271,7 @@ impl Check {
         read
     }
 
-    fn expression(&mut self, key: &str, raw: &Spanned<RawExpression>) -> Option<String> {
+    fn expression(&mut self, step: &str, key: &str, raw: &Spanned<RawExpression>) -> Option<String> {
         let text = match &raw.value {
             RawExpression::Plain(value) => value.to_string(),
             // The braces of a template are usual here too, and say nothing more.
@@ -243,10 +281,11 @@ impl Check {
             self.refuse(line(raw), format!("{key}: {problem}"));
             return None;
         }
+        self.places.insert((step.to_owned(), text.clone()), line(raw));
         Some(text)
     }
 
-    fn template(&mut self, key: &str, raw: Option<&Spanned<String>>, at: u64) -> Option<String> {
+    fn template(&mut self, step: &RawStep, key: &str, raw: Option<&Spanned<String>>, at: u64) -> Option<String> {
         let Some(raw) = raw else {
             self.refuse(at, format!("{key}: is missing"));
             return None;
@@ -255,9 +294,12 @@ impl Check {
             self.refuse(line(raw), format!("{key}: is empty"));
         }
         match template::check(&raw.value) {
-            Ok(()) => Some(raw.value.clone()),
-            Err(problem) => {
-                self.refuse(line(raw), format!("{key}: {problem}"));
+            Ok(()) => {
+                self.places.insert((step.name.value.clone(), raw.value.clone()), line(raw));
+                Some(raw.value.clone())
+            }
+            Err((nth, problem)) => {
+                self.refuse(self.line_in(line(raw), &raw.value, nth), format!("{key}: {problem}"));
                 None
             }
         }
@@ -293,6 +335,7 @@ impl Check {
         for (depth, step) in definition.flat() {
             // In a loop, a step may name one further down: from the second iteration on it is there.
             let reach = if depth == 0 { &known } else { &all };
+            let is_in_loop = depth > 0 || matches!(step.kind, StepKind::Loop { .. });
             let texts = match &step.kind {
                 StepKind::Agent { prompt, .. } => vec![(prompt, false)],
                 StepKind::Script { command } => vec![(command, false)],
@@ -302,8 +345,10 @@ impl Check {
             let texts = texts.into_iter().chain(step.when.as_ref().map(|when| (when, true)));
             for (text, is_expression) in texts {
                 let reach = if matches!(step.kind, StepKind::Loop { .. }) { &all } else { reach };
-                for problem in template::unknown_names(text, is_expression, reach, &all) {
-                    self.refuse(step.line, format!("{}: {problem}", step.name));
+                for (name, problem) in template::unknown_names(text, is_expression, reach, &all, is_in_loop) {
+                    let at = self.places.get(&(step.name.clone(), text.clone())).copied().unwrap_or(step.line);
+                    let nth = text.lines().position(|line| line.contains(&name)).unwrap_or(0);
+                    self.refuse(self.line_in(at, text, nth), format!("{}: {problem}", step.name));
                 }
             }
             known.insert(template::variable(&step.name));
@@ -382,11 +427,11 @@ steps:
             [
                 "line 2: name: \"other\", but the file is called \"x\"",
                 "line 3: timeout: not a time such as 90s, 30m, 1h30m",
-                "line 5: 1st: task has no \"titel\"; it has: id, title, body, type, priority, tags, parent_id, branch",
-                "line 5: 1st: there is no \"nothing\"; there are: task, steps, previous, loop, loops, worktree, branch, base_branch, base_commit, workflow, review",
                 "line 5: name: \"1st\" is not made of letters, digits, - and _, with a letter first",
-                "line 8: build: the step \"later\" has not run by then",
+                "line 7: 1st: task has no \"titel\"; it has: id, title, body, type, priority, tags, parent_id, branch",
+                "line 7: 1st: there is no \"nothing\"; there are: task, steps, previous, loop, loops, worktree, branch, base_branch, base_commit, workflow, review",
                 "line 10: prompt: means nothing in a step of type script",
+                "line 11: build: the step \"later\" has not run by then",
                 "line 12: on_fail: unknown value \"explode\"; known: fail, block, continue",
                 "line 15: max_iterations: 0 is not between 1 and 1000",
                 "line 17: name: \"build\" is used twice",
@@ -403,11 +448,51 @@ steps:
     }
 
     #[test]
+    fn a_mistake_in_a_long_text_is_told_with_the_line_it_stands_in() {
+        let text = "
+steps:
+  - name: work
+    type: agent
+    when: |
+      task.priority > 1
+      and task.kind == 'bug'
+    prompt: |
+      Do this:
+
+        {{ task.title }}
+        {{ task.name }}
+  - name: build
+    type: script
+    comand: make
+    command: |
+      set -e
+      make {{ branch
+  - name: again
+    type: script
+    command: \"make
+      {{ nothing }}\"
+";
+        assert_eq!(
+            problems(text),
+            [
+                "line 7: work: task has no \"kind\"; it has: id, title, body, type, priority, tags, parent_id, branch",
+                "line 12: work: task has no \"name\"; it has: id, title, body, type, priority, tags, parent_id, branch",
+                "line 15: comand: is no key here; did you mean command?",
+                "line 18: command: unexpected end of input, expected end of variable block",
+                "line 21: again: there is no \"nothing\"; there are: task, steps, previous, loop, loops, worktree, branch, base_branch, base_commit, workflow, review",
+            ]
+        );
+    }
+
+    #[test]
     fn what_is_no_workflow_file_is_told_too() {
         for (text, line, words) in [
             ("steps: [", 1, ""),
-            ("- a\n- b\n", 1, ""),
-            ("steps:\n  - name: a\n    type: script\n    comand: x\n", 4, "comand"),
+            ("- a\n- b\n", 1, "keys and their values"),
+            ("steps:\n  - {name: a, type: script, command: 'echo {{ loop.iteration }}'}\n", 2, "stands in no loop"),
+            ("steps:\n  - name: a\n    type: script\n    comand: x\n", 2, "command: is missing"),
+            ("steps:\n  - {name: a, type: script, command: x, command: y}\n", 2, "command: stands twice"),
+            ("steps:\n  - name: a\n    type: merge\n    require_review: perhaps\n", 4, "require_review: invalid"),
             ("steps:\n  - type: script\n    command: x\n", 3, "name"),
             ("description: nothing\n", 1, "steps"),
             ("steps: []\n", 1, "none"),

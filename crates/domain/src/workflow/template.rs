@@ -146,8 +146,10 @@ pub(super) fn bare(expression: &str) -> &str {
     text.strip_prefix("{{").and_then(|text| text.strip_suffix("}}")).map_or(text, str::trim)
 }
 
-pub(super) fn check(template: &str) -> Result<(), String> {
-    environment().template_from_str(template).map(drop).map_err(|error| explained(&error))
+/// What is wrong with it, and in which of its lines, from 0.
+pub(super) fn check(template: &str) -> Result<(), (usize, String)> {
+    let told = |error: minijinja::Error| (error.line().unwrap_or(1).saturating_sub(1), explained(&error));
+    environment().template_from_str(template).map(drop).map_err(told)
 }
 
 /// A value becomes a word of the shell by being quoted; inside quotes of the command that would undo them, and the value would be
@@ -196,20 +198,28 @@ pub(super) fn check_expression(expression: &str) -> Result<(), String> {
     environment().compile_expression(expression).map(drop).map_err(|error| explained(&error))
 }
 
-/// Names that nothing will stand behind, in words. `reach` are the steps that may have run by then, `all` those there are.
+/// Names that nothing will stand behind, with what is wrong with them. `reach` are the steps that may have run by then, `all` those there are.
 pub(super) fn unknown_names(
     text: &str,
     is_expression: bool,
     reach: &BTreeSet<String>,
     all: &BTreeSet<String>,
-) -> Vec<String> {
+    is_in_loop: bool,
+) -> Vec<(String, String)> {
     let environment = environment();
     let names = match is_expression {
         true => environment.compile_expression(text).map(|it| it.undeclared_variables(true)),
         false => environment.template_from_str(text).map(|it| it.undeclared_variables(true)),
     };
     let names: BTreeSet<String> = names.unwrap_or_default().into_iter().collect();
-    names.iter().filter_map(|name| unknown(name, reach, all)).collect()
+    let told = |name: String| {
+        let why = match name.split('.').next() {
+            Some("loop") if !is_in_loop => "loop: stands in no loop; loops.NAME tells of one that is over".to_owned(),
+            _ => unknown(&name, reach, all)?,
+        };
+        Some((name, why))
+    };
+    names.into_iter().filter_map(told).collect()
 }
 
 fn unknown(name: &str, reach: &BTreeSet<String>, all: &BTreeSet<String>) -> Option<String> {

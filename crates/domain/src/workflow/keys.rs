@@ -1,0 +1,119 @@
+//! Keys of a workflow file that mean nothing.
+
+use std::fmt;
+
+use serde::de::{Deserialize, Deserializer, IgnoredAny, MapAccess, Visitor};
+use serde_saphyr::Spanned;
+
+use super::check::Problem;
+
+const FILE: [&str; 4] = ["name", "description", "timeout", "steps"];
+const STEP: [&str; 17] = [
+    "name",
+    "type",
+    "when",
+    "timeout",
+    "on_fail",
+    "on_success",
+    "harness",
+    "channel",
+    "prompt",
+    "spell",
+    "command",
+    "steps",
+    "max_iterations",
+    "on_max_iterations",
+    "until",
+    "require_review",
+    "checks",
+];
+/// How alike two words are where one was meant for the other; 1 is the same.
+const ALIKE: f64 = 0.8;
+
+/// Nothing if the file cannot be read at all: that is told by whoever reads it.
+pub(super) fn unknown(text: &str) -> Vec<Problem> {
+    let mut problems = Vec::new();
+    if let Ok(file) = serde_saphyr::from_str::<Keys>(text) {
+        file.check(&FILE, &mut problems);
+    }
+    problems
+}
+
+/// The keys of a file or a step, with their lines; what they hold is passed over, except for further steps.
+struct Keys {
+    own: Vec<Spanned<String>>,
+    steps: Vec<Keys>,
+}
+
+impl Keys {
+    fn check(&self, known: &[&str], problems: &mut Vec<Problem>) {
+        for key in self.own.iter().filter(|key| !known.contains(&key.value.as_str())) {
+            let alike = |word: &&&str| strsim::jaro_winkler(&key.value, word);
+            let nearest = known.iter().max_by(|a, b| alike(a).total_cmp(&alike(b))).filter(|word| alike(word) >= ALIKE);
+            let hint = match nearest {
+                Some(word) => format!("did you mean {word}?"),
+                None => format!("known: {}", known.join(", ")),
+            };
+            problems
+                .push(Problem { line: key.referenced.line(), text: format!("{}: is no key here; {hint}", key.value) });
+        }
+        self.steps.iter().for_each(|step| step.check(&STEP, problems));
+    }
+}
+
+impl<'de> Deserialize<'de> for Keys {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct OfMap;
+        impl<'de> Visitor<'de> for OfMap {
+            type Value = Keys;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("keys and values")
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Keys, A::Error> {
+                let mut keys = Keys { own: Vec::new(), steps: Vec::new() };
+                while let Some(key) = map.next_key::<Spanned<String>>()? {
+                    match key.value.as_str() {
+                        "steps" => keys.steps = map.next_value()?,
+                        _ => drop(map.next_value::<IgnoredAny>()?),
+                    }
+                    keys.own.push(key);
+                }
+                Ok(keys)
+            }
+        }
+        deserializer.deserialize_map(OfMap)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_key_that_means_nothing_is_named_with_what_was_meant() {
+        let text = "
+steps:
+  - name: a
+    type: script
+    comand: x
+  - name: b
+    typ: loop
+    steps:
+      - { name: c, type: script, command: x, on_sucess: exit_loop }
+colour: red
+";
+        let told: Vec<String> = unknown(text).iter().map(ToString::to_string).collect();
+        assert_eq!(
+            told,
+            [
+                "line 10: colour: is no key here; known: name, description, timeout, steps",
+                "line 5: comand: is no key here; did you mean command?",
+                "line 7: typ: is no key here; did you mean type?",
+                "line 9: on_sucess: is no key here; did you mean on_success?",
+            ]
+        );
+        assert_eq!(unknown("- a\n"), []);
+    }
+}
