@@ -11,7 +11,7 @@ pub struct RetentionRequest {
 }
 
 /// What went, or would go; ids.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct RetentionResponse {
     pub dry_run: bool,
     /// Closed long enough ago: hidden, and deleted later.

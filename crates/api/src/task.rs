@@ -81,7 +81,8 @@ pub struct TaskBrief<'a> {
     pub kind: Cow<'a, str>,
     pub priority: u8,
     pub parent_id: Option<String>,
-    pub depends_on: Vec<String>,
+    /// Of what it depends on that which is not closed.
+    pub waits_for: Vec<String>,
     pub tags: Vec<String>,
     #[serde(borrow)]
     pub status: Cow<'a, str>,
@@ -99,16 +100,24 @@ pub struct TaskDetail {
     pub not_ready: Vec<String>,
     /// Its newest run.
     pub run: Option<WorkflowRecord>,
+    /// Where it is worked on, as long as that is there.
+    pub worktree: Option<String>,
 }
 
 impl TaskDetail {
-    pub fn new(task: &Task, readiness: Result<(), Vec<NotReady>>, run: Option<&Workflow>) -> Self {
+    pub fn new(
+        task: &Task,
+        readiness: Result<(), Vec<NotReady>>,
+        run: Option<&Workflow>,
+        worktree: Option<String>,
+    ) -> Self {
         let why = readiness.err().unwrap_or_default();
         Self {
             task: task.into(),
             ready: why.is_empty(),
             not_ready: why.iter().map(ToString::to_string).collect(),
             run: run.map(WorkflowRecord::from),
+            worktree,
         }
     }
 }
@@ -235,7 +244,7 @@ pub struct ListTasksQuery {
     /// Only what could be begun now.
     pub ready: Option<bool>,
     pub include_deleted: Option<bool>,
-    /// Of each only its id, title, type, priority, parent, dependencies, tags, status and when it was made: a `BriefTaskListResponse`.
+    /// Of each only its id, title, type, priority, parent, what it waits for, tags, status and when it was made: a `BriefTaskListResponse`.
     pub brief: Option<bool>,
     /// 1 to 10000; 100 if left out.
     pub limit: Option<usize>,

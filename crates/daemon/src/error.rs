@@ -248,7 +248,7 @@ impl EngineError {
                 Some(json!({ "not_ready": why.iter().map(ToString::to_string).collect::<Vec<_>>() }))
             }
             Self::TooManyTasks { active, limit } => Some(json!({ "active": active, "limit": limit })),
-            Self::NotMerged { why: NotMerged::Conflicts(files), .. } => Some(json!({ "conflicts": files })),
+            Self::NotMerged { why: NotMerged::Conflicts { files, .. }, .. } => Some(json!({ "conflicts": files })),
             Self::NotMerged { why: NotMerged::Check { command, session, .. }, .. } => {
                 Some(json!({ "check": command, "session_id": session }))
             }

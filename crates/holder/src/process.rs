@@ -90,6 +90,17 @@ pub fn descendants(ancestor: u32) -> Vec<Stat> {
     }
 }
 
+/// What still lives of a session whose first process was `leader` and had `variable` in its environment, without coven's own.
+/// A number alone could be somebody else's by now; what a process was started with is not.
+pub fn members(leader: u32, variable: &str) -> Vec<Stat> {
+    let has_it = |it: &Stat| {
+        fs::read(format!("/proc/{}/environ", it.pid))
+            .is_ok_and(|text| text.split(|byte| *byte == 0).any(|entry| entry == variable.as_bytes()))
+    };
+    let is_member = |it: &Stat| it.session == leader && !it.is_coven && !matches!(it.state, b'Z' | b'X') && has_it(it);
+    all().into_iter().filter(is_member).collect()
+}
+
 /// Every process there is.
 pub fn all() -> Vec<Stat> {
     let Ok(entries) = fs::read_dir("/proc") else { return Vec::new() };

@@ -91,9 +91,9 @@ fn told(card: &Card<'_>, most: usize, now: Timestamp, theme: Theme) -> Vec<(Stri
     let Ok(state) = task.status.parse::<TaskState>() else { return Vec::new() };
     match state {
         TaskState::Open if card.is_ready => Vec::new(),
-        TaskState::Open if task.depends_on.is_empty() => Vec::new(),
+        TaskState::Open if card.waits.is_empty() => Vec::new(),
         TaskState::Open => {
-            let ids: Vec<&str> = task.depends_on.iter().map(|id| short_id(id)).collect();
+            let ids: Vec<&str> = card.waits.iter().map(|id| short_id(id)).collect();
             vec![(format!("after {}", ids.join(", ")), theme.quiet(), 1)]
         }
         TaskState::InProgress => {

@@ -112,7 +112,7 @@ pub fn terminal(id: &str, session: &str) -> InboxItem {
 }
 
 pub fn detail(task: TaskRecord, run: Option<WorkflowRecord>) -> TaskDetail {
-    TaskDetail { ready: task.status == "open", task, not_ready: Vec::new(), run }
+    TaskDetail { ready: task.status == "open", task, not_ready: Vec::new(), run, worktree: None }
 }
 
 /// One task or two in every state.

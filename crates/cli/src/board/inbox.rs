@@ -62,8 +62,10 @@ impl<'a> Waiting<'a> {
                 item.options.iter().take(9).cloned().map(choice).collect()
             }
             Self::Task(card) => {
-                let offers = offer::offers(card).into_iter();
-                offers.filter(|offer| ACTIONS.contains(&offer.action)).map(Choice::Action).collect()
+                // In the order that the inbox of the command line has them.
+                let offers = offer::offers(card);
+                let offer = |action| offers.iter().find(|offer| offer.action == action).copied();
+                ACTIONS.into_iter().filter_map(offer).map(Choice::Action).collect()
             }
         }
     }

@@ -57,10 +57,9 @@ fn table(state: TaskState, cards: &[Card<'_>], now: Timestamp) -> Table {
         TaskState::Open => {
             let mut table = Table::new(&["ID", "PRIO", "TYPE", "TITLE", "READY", "WAITS FOR", "AGE"], &[3, 5]);
             for card in cards {
-                let waits: Vec<&str> = card.task.depends_on.iter().map(|id| short_id(id)).collect();
+                let waits: Vec<&str> = card.waits.iter().map(|id| short_id(id)).collect();
                 let ready = if card.is_ready { "ready" } else { "no" };
-                let waits = if card.is_ready { String::new() } else { waits.join(" ") };
-                let rest = [ready.to_owned(), waits, age(&card.task.created_at, now)];
+                let rest = [ready.to_owned(), waits.join(" "), age(&card.task.created_at, now)];
                 table.row(first(card).into_iter().chain(rest));
             }
             table

@@ -26,6 +26,8 @@ pub struct Card<'a> {
     /// Whoever worked on it last.
     pub agent: Option<&'a AgentRecord>,
     pub is_ready: bool,
+    /// What it depends on and is not closed.
+    pub waits: &'a [String],
     /// How many things that its agent asked wait for a human.
     pub questions: usize,
     /// What its agent wrote last.
@@ -57,6 +59,11 @@ impl<'a> Card<'a> {
 #[derive(Debug, Default)]
 pub struct Tasks {
     known: BTreeMap<String, TaskRecord>,
+    /// In which order they came: those made together are as old as each other.
+    arrivals: BTreeMap<String, usize>,
+    arrived: usize,
+    /// What each still waits for.
+    waits: BTreeMap<String, Vec<String>>,
     /// The newest run of each task.
     runs: BTreeMap<String, WorkflowRecord>,
     /// The newest agent of each task.
@@ -84,6 +91,8 @@ impl Tasks {
     }
 
     pub fn read(&mut self, snapshot: Snapshot) {
+        self.arrivals = snapshot.tasks.iter().enumerate().map(|(nth, task)| (task.id.clone(), nth)).collect();
+        self.arrived = self.arrivals.len();
         self.known = snapshot.tasks.into_iter().map(|task| (task.id.clone(), task)).collect();
         self.ready = snapshot.ready;
         self.inbox = snapshot.inbox;
@@ -98,7 +107,7 @@ impl Tasks {
     }
 
     pub fn changed(&mut self, detail: TaskDetail) {
-        let TaskDetail { task, ready, run, not_ready: _ } = detail;
+        let TaskDetail { task, ready, run, not_ready: _, worktree: _ } = detail;
         if task.deleted_at.is_some() {
             return self.gone(&task.id);
         }
@@ -110,11 +119,14 @@ impl Tasks {
             Some(run) => self.runs.insert(task.id.clone(), run),
             None => self.runs.remove(&task.id),
         };
+        self.arrivals.entry(task.id.clone()).or_insert(self.arrived);
+        self.arrived += 1;
         self.known.insert(task.id.clone(), task);
     }
 
     pub fn gone(&mut self, id: &str) {
         self.known.remove(id);
+        self.arrivals.remove(id);
         self.ready.remove(id);
     }
 
@@ -178,6 +190,7 @@ impl Tasks {
             run: self.runs.get(id),
             agent,
             is_ready: self.ready.contains(id),
+            waits: self.waits.get(id).map(Vec::as_slice).unwrap_or_default(),
             questions: self.inbox.iter().filter(asked).count(),
             line: session.and_then(|session| self.lines.get(session)).map(String::as_str),
         })
@@ -191,7 +204,8 @@ impl Tasks {
             let is_shown =
                 |task: &&TaskRecord| task.status == state.as_str() && terms.iter().all(|term| matches(task, term));
             let mut tasks: Vec<&TaskRecord> = self.known.values().filter(is_shown).collect();
-            let by_age = |task: &TaskRecord| (task.priority, task.created_at.clone(), task.id.clone());
+            let arrival = |task: &TaskRecord| self.arrivals.get(&task.id).copied();
+            let by_age = |task: &TaskRecord| (task.priority, task.created_at.clone(), arrival(task));
             match state {
                 TaskState::Closed => {
                     tasks.sort_by(|a, b| b.closed_at.cmp(&a.closed_at).then_with(|| a.id.cmp(&b.id)));
@@ -204,6 +218,11 @@ impl Tasks {
             }
             self.columns[at] = tasks.into_iter().map(|task| task.id.clone()).collect();
         }
+        // All that is not closed is known here.
+        let is_open = |id: &&String| self.known.get(*id).is_some_and(|task| task.status != TaskState::Closed.as_str());
+        let waits = |task: &TaskRecord| task.depends_on.iter().filter(is_open).cloned().collect::<Vec<_>>();
+        let waiting = self.known.values().filter(|task| !task.depends_on.is_empty());
+        self.waits = waiting.map(|task| (task.id.clone(), waits(task))).collect();
         self.settle_selection();
     }
 

@@ -105,8 +105,8 @@ fn every_action_of_the_command_line_has_a_key() {
         ("ij\nyes\n", "ask-2", What::Reply("yes".into())),
         ("ijj1", "44444444-d", What::Approve),
         ("ijj2no tests\n", "44444444-d", What::Reject("no tests".into())),
-        ("ijjjj1", "66666666-f", What::Unblock),
-        ("ijjjj2", "66666666-f", What::Retry),
+        ("ijjjj2", "66666666-f", What::Unblock),
+        ("ijjjj1", "66666666-f", What::Retry),
         ("ijjjj3\n", "66666666-f", What::Close(String::new())),
         ("ijjjj3too late\n", "66666666-f", What::Close("too late".into())),
         ("ijj\n", "44444444-d", What::Look(Subject::Detail)),
@@ -392,6 +392,25 @@ fn a_digit_does_not_answer_what_has_just_taken_the_place() {
     app.update(Message::Reports(vec![Report::Inbox(Vec::new())]));
     assert!(type_text(&mut app, "1").is_empty());
     assert_eq!(asked(&type_text(&mut app, "j1")), [("55555555-e", &What::Approve)]);
+}
+
+#[test]
+fn tasks_made_together_stay_in_their_order_and_wait_for_what_is_not_closed() {
+    let mut some = snapshot();
+    let mut last = task("aaaaaaaa-z", "open", 10);
+    last.depends_on = vec!["bbbbbbbb-z".into(), "77777777-g".into(), "unknown".into()];
+    some.tasks = vec![task("cccccccc-z", "open", 10), task("bbbbbbbb-z", "open", 10), task("77777777-g", "closed", 1)];
+    some.ready = some.tasks.iter().map(|task| task.id.clone()).collect();
+    let mut app = app_with(some);
+    app.update(Message::Reports(vec![Report::Changed(Box::new(detail(last, None)))]));
+    let column: Vec<String> = (0..3)
+        .map(|row| {
+            app.tasks.select(0, row);
+            selected(&app)
+        })
+        .collect();
+    assert_eq!(column, ["cccccccc-z", "bbbbbbbb-z", "aaaaaaaa-z"]);
+    assert_eq!(app.tasks.card("aaaaaaaa-z").map(|card| card.waits), Some(&["bbbbbbbb-z".to_owned()][..]));
 }
 
 #[test]

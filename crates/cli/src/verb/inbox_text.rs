@@ -71,7 +71,11 @@ pub fn details(item: &InboxItem, now: Timestamp) -> String {
     lines.extend(item.answer.as_ref().map(|_| ("answer", answer_of(item))));
     lines.extend(item.answered_by.clone().map(|by| ("by", by)));
     for option in &item.options {
-        lines.push(("option", format!("{}  {} ({})", option.id, option.name, option.kind.replace('_', " "))));
+        lines.push(match item.kind.as_str() {
+            // Their names say it all.
+            "merge" | "blocked" => ("option", option.name.clone()),
+            _ => ("option", format!("{}  {} ({})", option.id, option.name, option.kind.replace('_', " "))),
+        });
     }
     if let Some(set) = &set {
         lines.extend(set.working_directory.clone().map(|folder| ("folder", folder)));
@@ -92,8 +96,8 @@ pub fn details(item: &InboxItem, now: Timestamp) -> String {
     } else if item.kind == "merge" {
         how = format!("coven task diff {short}\ncoven inbox answer {short} approve | reject --reason TEXT");
     } else if item.kind == "blocked" {
-        how =
-            format!("coven workflow show {short}\ncoven inbox answer {short} retry | unblock | close [--reason TEXT]");
+        let options: Vec<&str> = item.options.iter().map(|option| option.id.as_str()).collect();
+        how = format!("coven task show {short}\ncoven inbox answer {short} {} [--reason TEXT]", options.join(" | "));
     } else if item.status == "broken" {
         text.push_str(&format!("\ncoven questions dismiss {short}\n"));
     } else {

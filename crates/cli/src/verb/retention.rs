@@ -3,6 +3,10 @@
 use std::process::ExitCode;
 
 use coven_api::retention::{RetentionRequest, RetentionResponse};
+use coven_daemon::loops::retention;
+use coven_host::clock;
+use coven_host::home::Home;
+use coven_store::SqliteStore;
 
 use super::print_json;
 use crate::command_line::Place;
@@ -16,7 +20,8 @@ use crate::output;
   coven retention --dry-run           what would go
   coven retention --dry-run --json | jq .events_deleted
 
-The periods are store.taskRetentionDays and its neighbours in the config; see `coven config schema`.")]
+The periods are store.taskRetentionDays and its neighbours in the config as it is now: new ones can be tried with --dry-run
+before a daemon starts with them. See `coven config schema`.")]
 pub struct Args {
     /// Delete nothing, only say what would go
     #[arg(long)]
@@ -29,15 +34,54 @@ pub struct Args {
 pub fn run(args: Args, place: &Place) -> Result<ExitCode, Failure> {
     let home = place.home()?;
     block_on(async {
-        let mut link = Link::open(&home).await?;
-        let request = RetentionRequest { dry_run: args.dry_run };
-        let went: RetentionResponse = link.post("/api/v1/retention", &request).await?;
+        let went = match Link::running(&home).await? {
+            Some(mut link) => asked(&mut link, args.dry_run).await?,
+            // A daemon would sweep as it starts.
+            None if args.dry_run => preview(&home).await?,
+            None => {
+                let before = preview(&home).await?;
+                together(before, asked(&mut Link::open(&home).await?, false).await?)
+            }
+        };
         match args.json {
             true => print_json(&serde_json::to_vec(&went).map_err(coven_api::ClientError::from)?)?,
             false => output::bytes(text(&went).as_bytes())?,
         }
         Ok(ExitCode::SUCCESS)
     })
+}
+
+async fn asked(link: &mut Link, dry_run: bool) -> Result<RetentionResponse, Failure> {
+    Ok(link.post("/api/v1/retention", &RetentionRequest { dry_run }).await?)
+}
+
+/// Without a daemon, by the config as it is.
+async fn preview(home: &Home) -> Result<RetentionResponse, Failure> {
+    let config = coven_host::config::load(home)?;
+    // Opening a store that is not there would make one.
+    if !home.db().exists() {
+        return Ok(RetentionResponse { dry_run: true, ..RetentionResponse::default() });
+    }
+    let store = SqliteStore::open(home.db()).map_err(Failure::Store)?;
+    let previewed = retention::preview(&store, &config.store, clock::now()).await;
+    previewed.map_err(|error| Failure::usage(error.to_string(), "See `coven doctor`"))
+}
+
+/// What a daemon swept as it started, and what it did when it was asked.
+fn together(mut started: RetentionResponse, asked: RetentionResponse) -> RetentionResponse {
+    fn add(all: &mut Vec<String>, more: Vec<String>) {
+        all.extend(more);
+        all.sort();
+        all.dedup();
+    }
+    add(&mut started.tasks_soft_deleted, asked.tasks_soft_deleted);
+    add(&mut started.tasks_deleted, asked.tasks_deleted);
+    add(&mut started.agents_deleted, asked.agents_deleted);
+    add(&mut started.sessions_deleted, asked.sessions_deleted);
+    add(&mut started.workflows_deleted, asked.workflows_deleted);
+    add(&mut started.questions_deleted, asked.questions_deleted);
+    started.events_deleted = started.events_deleted.max(asked.events_deleted);
+    RetentionResponse { dry_run: false, ..started }
 }
 
 fn text(went: &RetentionResponse) -> String {
@@ -70,12 +114,8 @@ mod tests {
         let went = RetentionResponse {
             dry_run: true,
             tasks_soft_deleted: vec!["a".into(), "b".into()],
-            tasks_deleted: vec![],
-            agents_deleted: vec![],
-            sessions_deleted: vec![],
-            workflows_deleted: vec![],
-            questions_deleted: vec![],
             events_deleted: 7,
+            ..RetentionResponse::default()
         };
         let text = text(&went);
         assert!(text.starts_with("tasks hidden       2\n  a\n  b\n"), "{text}");

@@ -22,7 +22,7 @@ use crate::command_line::Place;
 use crate::failure::Failure;
 use crate::link::{Link, block_on};
 use crate::table::Table;
-use crate::{output, route, wording};
+use crate::{failure, output, route, wording};
 
 const PAGE: usize = 1000;
 const TASKS: usize = 10_000;
@@ -336,19 +336,7 @@ pub fn run(args: Args, place: &Place) -> Result<ExitCode, Failure> {
                 tell(&record, "changed", json)?;
             }
             Verb::Start { ids, json } => {
-                for id in &ids {
-                    let request = TaskMoveRequest { reason: None, by: by.clone() };
-                    let started: StartTaskResponse = link.post(&route::task(id, "/start"), &request).await?;
-                    match json {
-                        true => print(&started)?,
-                        false => output::line(format_args!(
-                            "started: {} in {}; see `coven workflow show {}`",
-                            task_text::line(&started.task),
-                            started.agent.worktree.as_deref().unwrap_or("its worktree"),
-                            wording::short_id(&started.workflow.id),
-                        ))?,
-                    }
-                }
+                return each(&ids, async |id| start(&mut link, id, by.clone(), json).await).await;
             }
             Verb::Release { id, json } => moved(&mut link, &id, "release", None, by, "released", json).await?,
             Verb::Block { id, reason, json } => moved(&mut link, &id, "block", reason, by, "blocked", json).await?,
@@ -357,9 +345,8 @@ pub fn run(args: Args, place: &Place) -> Result<ExitCode, Failure> {
                 moved(&mut link, &id, "reject", Some(reason), by, "rejected", json).await?;
             }
             Verb::Approve { ids, json } => {
-                for id in &ids {
-                    moved(&mut link, id, "approve", None, by.clone(), "merged", json).await?;
-                }
+                let approve = async |id: &str| moved(&mut link, id, "approve", None, by.clone(), "merged", json).await;
+                return each(&ids, approve).await;
             }
             Verb::Diff { id, json: true, .. } => link.print_json(&route::task(&id, "/diff")).await?,
             Verb::Diff { id, stat, json: false } => {
@@ -367,11 +354,16 @@ pub fn run(args: Args, place: &Place) -> Result<ExitCode, Failure> {
                 output::bytes(task_text::diff(&diff, stat, output::is_terminal()).as_bytes())?;
             }
             Verb::Close { ids, reason, json } => {
-                for id in &ids {
+                let close = async |id: &str| {
                     let request = TaskMoveRequest { reason: reason.clone(), by: by.clone() };
                     let closed: TaskRecord = link.post(&route::task(id, "/close"), &request).await?;
                     tell(&closed, "closed", json)?;
-                }
+                    if closed.base_commit.is_some() && !json {
+                        output::note(format_args!("What was done for it and not merged is in `coven rescue list`."));
+                    }
+                    Ok(())
+                };
+                return each(&ids, close).await;
             }
             Verb::Delete { id, recursive, json } => {
                 let query = route::query(&[("recursive", recursive.then(|| "true".to_owned())), ("by", by)]);
@@ -391,6 +383,35 @@ pub fn run(args: Args, place: &Place) -> Result<ExitCode, Failure> {
         }
         Ok(ExitCode::SUCCESS)
     })
+}
+
+/// One after the other. One that is refused is told with its id, and does not keep the others from it.
+async fn each(ids: &[String], mut act: impl AsyncFnMut(&str) -> Result<(), Failure>) -> Result<ExitCode, Failure> {
+    let mut end = ExitCode::SUCCESS;
+    for id in ids {
+        match act(id).await {
+            Err(failure) if ids.len() > 1 && !matches!(failure, Failure::Output(_)) => {
+                failure::say(&format!("{id}: {}", failure.sentence()));
+                end = ExitCode::from(failure.exit_code());
+            }
+            other => other?,
+        }
+    }
+    Ok(end)
+}
+
+async fn start(link: &mut Link, id: &str, by: Option<String>, as_json: bool) -> Result<(), Failure> {
+    let request = TaskMoveRequest { reason: None, by };
+    let started: StartTaskResponse = link.post(&route::task(id, "/start"), &request).await?;
+    match as_json {
+        true => print(&started),
+        false => output::line(format_args!(
+            "started: {} in {}; see `coven workflow show {}`",
+            task_text::line(&started.task),
+            started.agent.worktree.as_deref().unwrap_or("its worktree"),
+            wording::short_id(&started.workflow.id),
+        )),
+    }
 }
 
 async fn moved(

@@ -11,6 +11,9 @@ use serde_json::Value;
 use crate::table::Table;
 use crate::wording::{age, plain, readable, short_id};
 
+/// Nothing is moved in further than this: every line would be as wide.
+const DEEPEST: usize = 20;
+
 pub fn line(task: &TaskRecord) -> String {
     format!("{} {}", short_id(&task.id), plain(&task.title))
 }
@@ -22,10 +25,10 @@ pub fn table(tasks: &[TaskBrief<'_>], is_tree: bool, now: Timestamp) -> Table {
         false => tasks.iter().map(|task| (0, task)).collect(),
     };
     for (depth, task) in rows {
-        let waits: Vec<&str> = task.depends_on.iter().map(|id| short_id(id)).collect();
+        let waits: Vec<&str> = task.waits_for.iter().map(|id| short_id(id)).collect();
         let title = match depth {
             0 => Cow::from(&*task.title),
-            _ => format!("{}{}", "  ".repeat(depth), task.title).into(),
+            _ => format!("{}{}", "  ".repeat(depth.min(DEEPEST)), task.title).into(),
         };
         table.row([
             short_id(&task.id).into(),
@@ -80,6 +83,8 @@ pub fn page(detail: &TaskDetail, now: Timestamp) -> String {
     optional("workflow", task.workflow.clone());
     optional("base", task.base_branch.clone());
     optional("repository", task.repo.clone());
+    optional("worktree", detail.worktree.clone());
+    optional("branch", detail.worktree.as_ref().map(|_| format!("coven/{}", task.id)));
     optional("claimed by", task.claimed_by.clone());
     optional(
         "run",
@@ -180,7 +185,7 @@ mod tests {
             kind: "task".into(),
             priority: 2,
             parent_id: parent.map(|nth| nth.to_string()),
-            depends_on: vec!["7".into(), "8".into()],
+            waits_for: vec!["7".into(), "8".into()],
             tags: vec!["ui".into(), "core".into()],
             status: "open".into(),
             created_at: Timestamp::from_millis(0).to_string().into(),
@@ -206,8 +211,11 @@ mod tests {
             ready: false,
             not_ready: vec!["it is closed".to_owned()],
             run: None,
+            worktree: Some("/w".to_owned()),
         };
         let text = page(&detail, Timestamp::from_millis(5_000));
         assert!(text.contains("ready       no: it is closed") && !text.contains('\u{1b}'), "{text}");
+        let place = format!("worktree    /w\nbranch      coven/{}\n", task.id);
+        assert!(text.contains(&place), "{text}");
     }
 }

@@ -168,7 +168,10 @@ fn lint(home: &Home, named: Vec<PathBuf>, as_json: bool) -> Result<ExitCode, Fai
     } else {
         for (file, read) in &found {
             match read {
-                Ok(read) => output::line(format_args!("{}: sound, {} steps", file.display(), read.flat().len()))?,
+                Ok(read) => {
+                    let (count, file) = (read.flat().len(), file.display());
+                    output::line(format_args!("{file}: sound, {count} step{}", if count == 1 { "" } else { "s" }))?;
+                }
                 Err(problems) => {
                     for problem in problems {
                         let place = if problem.line == 0 { String::new() } else { format!(":{}", problem.line) };

@@ -157,6 +157,39 @@ impl Engine {
     }
 }
 
+/// Ends what a session left in the background of its terminal: whoever comes next into its folder is alone there.
+pub(super) async fn end_background(session: &Session) {
+    let Some(leader) = session.process.as_ref().map(|recorded| recorded.pid) else { return };
+    let variable = format!("{}={}", super::launch::SESSION_VARIABLE, session.id);
+    let find = || {
+        let variable = variable.clone();
+        tokio::task::spawn_blocking(move || process::members(leader, &variable))
+    };
+    let signal = |members: &[process::Stat], signal: Signal| {
+        for member in members {
+            let is_the_same = process::stat(member.pid).is_ok_and(|now| now.started_ticks == member.started_ticks);
+            if let (true, Some(pid)) = (is_the_same, Pid::from_raw(member.pid.cast_signed())) {
+                let _ = kill_process(pid, signal);
+            }
+        }
+    };
+    let Ok(members) = find().await else { return };
+    if members.is_empty() {
+        return;
+    }
+    tracing::info!(session = %session.id, count = members.len(), "what it left in the background is ended");
+    signal(&members, Signal::TERM);
+    let until = tokio::time::Instant::now() + grace(session);
+    while let Ok(members) = find().await
+        && !members.is_empty()
+    {
+        if tokio::time::Instant::now() >= until {
+            signal(&members, Signal::KILL);
+        }
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+}
+
 /// How long a session may take to end after it was asked to.
 fn grace(session: &Session) -> Duration {
     Duration::try_from_secs_f64(session.launch.grace_seconds).unwrap_or(LONGEST_GRACE).min(LONGEST_GRACE)

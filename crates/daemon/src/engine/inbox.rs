@@ -268,7 +268,8 @@ pub fn task_options(task: &Task, run: Option<&Workflow>) -> Vec<(&'static str, &
 }
 
 fn can_retry(run: &Workflow) -> bool {
-    run.state.after(WorkflowFact::Retried).is_ok()
+    // What was taken over from an older coven has no definition.
+    run.state.after(WorkflowFact::Retried).is_ok() && run.parsed().is_ok()
 }
 
 fn unknown(text: &str) -> EngineError {

@@ -27,6 +27,8 @@ use crate::fault;
 
 /// Small enough that a bound, a sacrifice or retention is a handful of unlinks, big enough to be few.
 const SEGMENT_BYTES: u64 = 16 << 20;
+/// Tells whatever runs in a session which one that is.
+pub(super) const SESSION_VARIABLE: &str = "COVEN_SESSION_ID";
 
 /// What somebody wants to run.
 #[derive(Debug, Clone, Default)]
@@ -430,7 +432,7 @@ impl Engine {
         if let Some(harness) = self.harnesses.iter().find(|harness| harness.id == session.harness) {
             env.extend(harness.env.clone());
         }
-        env.insert("COVEN_SESSION_ID".to_owned(), session.id.to_string());
+        env.insert(SESSION_VARIABLE.to_owned(), session.id.to_string());
         env.insert("COVEN_HOME".to_owned(), self.home.path().to_string_lossy().into_owned());
         // A session that belongs to no task must not inherit the one of whoever asked.
         let task = session.metadata.get("task_id").and_then(Value::as_str).unwrap_or_default();

@@ -3,9 +3,12 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
+use coven_api::retention::RetentionResponse;
+use coven_domain::config::StoreConfig;
+use coven_domain::retention::Cutoffs;
 use coven_domain::{SessionId, Timestamp};
-use coven_host::clock;
-use coven_store::SweepReport;
+use coven_host::{clock, config};
+use coven_store::{Store, SweepReport};
 
 use crate::engine::Engine;
 use crate::error::EngineError;
@@ -14,7 +17,8 @@ use crate::error::EngineError;
 pub async fn run(engine: Arc<Engine>) {
     let every = engine.config.store.sweep_every();
     loop {
-        if let Err(error) = tick(&engine, clock::now()).await {
+        let now = clock::now();
+        if let Err(error) = tick(&engine, &engine.config.store.cutoffs(now), now).await {
             tracing::error!(%error, "retention failed; it is tried again");
         }
         tokio::select! {
@@ -26,9 +30,9 @@ pub async fn run(engine: Arc<Engine>) {
 
 /// Rows go in one transaction, files after the commit, leftovers of earlier times with them. One failure does not stop
 /// the rest.
-pub async fn tick(engine: &Arc<Engine>, now: Timestamp) -> Result<SweepReport, EngineError> {
+async fn tick(engine: &Arc<Engine>, cutoffs: &Cutoffs, now: Timestamp) -> Result<SweepReport, EngineError> {
     engine.restore_ballast();
-    let swept = engine.store.sweep(&engine.config.store.cutoffs(now), now).await;
+    let swept = engine.store.sweep(cutoffs, now).await;
     let announced = engine.announce_newest().await;
     for id in swept.iter().flat_map(|report| &report.sessions_deleted) {
         engine.remove_files(*id).await;
@@ -39,9 +43,37 @@ pub async fn tick(engine: &Arc<Engine>, now: Timestamp) -> Result<SweepReport, E
     Ok(swept?)
 }
 
-/// What a tick would delete now.
-pub async fn preview(engine: &Engine, now: Timestamp) -> Result<SweepReport, EngineError> {
-    Ok(engine.store.sweep_preview(&engine.config.store.cutoffs(now), now).await?)
+/// Somebody asks for it: by the periods that are in the config by now, so that new ones can be tried before they hold.
+pub async fn by_hand(engine: &Arc<Engine>, is_dry_run: bool) -> Result<RetentionResponse, EngineError> {
+    let (home, now) = (engine.home.clone(), clock::now());
+    let config = tokio::task::spawn_blocking(move || config::load(&home)).await;
+    let config = config.map_err(|_| EngineError::Stopping)?.map_err(|error| EngineError::Invalid(error.to_string()))?;
+    match is_dry_run {
+        true => preview(&*engine.store, &config.store, now).await,
+        false => Ok(told(tick(engine, &config.store.cutoffs(now), now).await?, false)),
+    }
+}
+
+/// What would be deleted now; nothing is.
+pub async fn preview(
+    store: &dyn Store,
+    periods: &StoreConfig,
+    now: Timestamp,
+) -> Result<RetentionResponse, EngineError> {
+    Ok(told(store.sweep_preview(&periods.cutoffs(now), now).await?, true))
+}
+
+fn told(report: SweepReport, dry_run: bool) -> RetentionResponse {
+    RetentionResponse {
+        dry_run,
+        tasks_soft_deleted: report.tasks_soft_deleted,
+        tasks_deleted: report.tasks_deleted,
+        agents_deleted: report.agents_deleted,
+        sessions_deleted: report.sessions_deleted.iter().map(ToString::to_string).collect(),
+        workflows_deleted: report.workflows_deleted,
+        questions_deleted: report.questions_deleted,
+        events_deleted: report.events_deleted,
+    }
 }
 
 /// Folders of sessions whose deletion was committed and whose files stayed. A folder that the store knows nothing about

@@ -92,7 +92,10 @@ async fn of_task(app: &App, task: &Task) -> Answer<InboxItem> {
         TaskState::Open | TaskState::InProgress | TaskState::Closed => (false, false),
     };
     let title = match (is_merge, &task.reason) {
-        (true, _) => format!("review {}", task.title),
+        (true, _) => match run.as_ref().and_then(|run| run.error.as_deref()) {
+            Some(error) => format!("review {}: {error}", task.title),
+            None => format!("review {}", task.title),
+        },
         (false, Some(reason)) => format!("{}: {reason}", task.title),
         (false, None) => task.title.clone(),
     };

@@ -19,7 +19,6 @@ use coven_api::session::{
 use coven_api::state::StateResponse;
 use coven_domain::SessionId;
 use coven_domain::session::SessionState;
-use coven_host::clock;
 use coven_store::{SessionFilter, SessionQuery};
 use serde::Deserialize;
 
@@ -331,21 +330,7 @@ pub async fn retention(
     State(app): State<App>,
     Body(request): Body<RetentionRequest>,
 ) -> Answer<Json<RetentionResponse>> {
-    let now = clock::now();
-    let went = match request.dry_run {
-        true => retention::preview(&app.engine, now).await?,
-        false => retention::tick(&app.engine, now).await?,
-    };
-    Ok(Json(RetentionResponse {
-        dry_run: request.dry_run,
-        tasks_soft_deleted: went.tasks_soft_deleted,
-        tasks_deleted: went.tasks_deleted,
-        agents_deleted: went.agents_deleted,
-        sessions_deleted: went.sessions_deleted.iter().map(ToString::to_string).collect(),
-        workflows_deleted: went.workflows_deleted,
-        questions_deleted: went.questions_deleted,
-        events_deleted: went.events_deleted,
-    }))
+    Ok(Json(retention::by_hand(&app.engine, request.dry_run).await?))
 }
 
 /// Stops the daemon.

@@ -108,7 +108,7 @@ pub async fn list(State(app): State<App>, Params(query): Params<ListTasksQuery>)
 pub async fn show(State(app): State<App>, Id(id): Id) -> Answer<Json<TaskDetail>> {
     let (task, readiness) = app.engine.task(&id).await?;
     let run = app.engine.latest_workflow(task.id).await?;
-    Ok(Json(TaskDetail::new(&task, readiness, run.as_ref())))
+    Ok(Json(TaskDetail::new(&task, readiness, run.as_ref(), app.engine.worktree_path(task.id))))
 }
 
 /// Changes what is given and leaves the rest.

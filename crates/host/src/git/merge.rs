@@ -83,9 +83,8 @@ impl Repository {
         if self.commit_of(&reference)?.as_deref() != Some(&merged.onto) {
             return Ok(Landing::BaseMoved);
         }
-        if let Some(folder) = self.busy_with(base)? {
-            let why = "something is not finished there that will put the branch back (a rebase or bisect)".to_owned();
-            return Ok(Landing::CheckoutInTheWay { folder, why });
+        if let Some(obstacle) = self.obstacle(base)? {
+            return Ok(obstacle);
         }
         let Some(folder) = self.checkout_of(&reference)? else {
             let moved = self.run(["update-ref", "-m", "coven: merge", &reference, &merged.commit, &merged.onto]);
@@ -98,10 +97,6 @@ impl Repository {
             };
         };
         let in_the_way = |why: &str| Landing::CheckoutInTheWay { folder: folder.clone(), why: why.to_owned() };
-        let status = run_in(&folder, ["status", "--porcelain", "--untracked-files=no"])?;
-        if !status.trim().is_empty() {
-            return Ok(in_the_way("it has changes that are not committed"));
-        }
         // Brings files, index and branch along at once, and refuses where a file that git does not know would be overwritten,
         // ignored or not.
         let along = ["merge", "--ff-only", "--quiet", "--no-autostash", "--no-overwrite-ignore", &merged.commit];
@@ -118,6 +113,18 @@ impl Repository {
             [] => in_the_way(&said(&output)),
             files => in_the_way(&format!("{} would be overwritten", files.join(", "))),
         })
+    }
+
+    /// What keeps anything from being put onto the base now, whatever it is.
+    pub fn obstacle(&self, base: &str) -> Result<Option<Landing>, GitError> {
+        if let Some(folder) = self.busy_with(base)? {
+            let why = "something is not finished there that will put the branch back (a rebase or bisect)".to_owned();
+            return Ok(Some(Landing::CheckoutInTheWay { folder, why }));
+        }
+        let Some(folder) = self.checkout_of(&format!("refs/heads/{base}"))? else { return Ok(None) };
+        let status = run_in(&folder, ["status", "--porcelain", "--untracked-files=no"])?;
+        let why = "it has changes that are not committed".to_owned();
+        Ok((!status.trim().is_empty()).then_some(Landing::CheckoutInTheWay { folder, why }))
     }
 
     /// Where a branch is checked out.

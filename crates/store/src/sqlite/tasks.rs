@@ -16,7 +16,8 @@ const COLUMNS: &str = "id, title, body, type, priority, parent_id, tags, state, 
 
 /// What a list shows.
 const BRIEF_COLUMNS: &str = "id, title, type, priority, parent_id, tags, state, created_at,
-    (SELECT group_concat(depends_on) FROM task_dependencies WHERE task_id = tasks.id)";
+    (SELECT group_concat(other.id) FROM task_dependencies JOIN tasks AS other ON other.id = depends_on
+     WHERE task_id = tasks.id AND other.state <> 'closed')";
 
 /// Open, nobody's, and everything it depends on is closed.
 const READY: &str = "state = 'open' AND claimed_by IS NULL AND deleted_at IS NULL AND NOT EXISTS (
@@ -288,7 +289,7 @@ fn write_brief(row: &Row<'_>, text: &mut Vec<u8>) -> Result<(), StoreError> {
     json.put(",\"type\":", word(2)?)?;
     json.put(",\"priority\":", row.get::<_, i64>(3)?)?;
     json.put(",\"parent_id\":", row.get_ref(4)?.as_str_or_null()?)?;
-    json.put(",\"depends_on\":", ids_in(row, 8)?)?;
+    json.put(",\"waits_for\":", ids_in(row, 8)?)?;
     json.document(",\"tags\":", word(5)?);
     json.put(",\"status\":", word(6)?)?;
     json.put(",\"created_at\":", Timestamp::from_millis(row.get(7)?))?;

@@ -178,17 +178,23 @@ fn a_list_longer_than_a_page_is_whole() {
 fn a_brief_list_has_what_a_table_shows() {
     let home = TestHome::started();
     let first = add(&home, &["first", "--body", "long", "--tag", "ui", "--type", "bug", "--priority", "1"]);
-    add(&home, &["second", "--parent", &first, "--depends-on", &first]);
-    let whole: Value = home.read("/api/v1/tasks");
+    let second = add(&home, &["second"]);
+    add(&home, &["third", "--parent", &first, "--depends-on", &format!("{first},{second}")]);
+    home.coven(&["task", "close", &second]).done();
     let brief: Value = home.read("/api/v1/tasks?brief=true");
-    assert_eq!(brief["total"], 2);
-    for nth in 0..2 {
+    assert_eq!(brief["total"], 3);
+    let whole: Value = home.read("/api/v1/tasks");
+    for nth in 0..3 {
         let (record, brief) = (&whole["tasks"][nth], brief["tasks"][nth].as_object().expect("a task"));
-        assert!(brief.iter().all(|(name, value)| record[name] == *value), "{brief:?}");
-        let names: Vec<&str> = brief.keys().map(String::as_str).collect();
-        let shown = ["id", "title", "type", "priority", "parent_id", "depends_on", "tags", "status", "created_at"];
-        assert_eq!(names, shown);
+        let shown = ["id", "title", "type", "priority", "parent_id", "waits_for", "tags", "status", "created_at"];
+        assert_eq!(brief.keys().map(String::as_str).collect::<Vec<_>>(), shown);
+        let same = |(name, value): (&String, &Value)| name == "waits_for" || record[name] == *value;
+        assert!(brief.iter().all(same), "{brief:?}");
     }
+    // What is closed is waited for no more.
+    assert_eq!(brief["tasks"][2]["waits_for"], json!([first]));
+    let table = home.coven(&["task", "list"]).done();
+    assert!(table.contains(&first[..8]) && !table.contains(&second[..8]), "{table}");
     home.get("/api/v1/tasks?brief=maybe").refused(400, "invalid_request");
 }
 
@@ -224,11 +230,17 @@ fn store_17_store_18_closed_tasks_go_by_their_periods_and_a_dry_run_deletes_noth
     assert_eq!((&kept["dry_run"], &kept["tasks_soft_deleted"]), (&json!(false), &json!([])), "never means never");
     let text = home.coven(&["retention", "--dry-run"]).done();
     assert!(text.ends_with("nothing was deleted: --dry-run\n"), "{text}");
-    // when the periods are over at once
-    home.stop();
+    // New periods can be tried before they hold, with a daemon that has the old ones and without any.
     home.configure(json!({"store": {"taskRetentionDays": 0, "taskSoftDeleteDays": 0}}));
-    home.start();
-    home.coven(&["retention"]).done();
+    for _ in 0..2 {
+        let previewed: Value = home.json(&["retention", "--dry-run", "--json"]);
+        assert_eq!(previewed["tasks_soft_deleted"], json!([one]));
+        home.stop();
+    }
+    assert!(!home.path().join("coven.sock").exists(), "nobody was started who would sweep");
+    // when the periods are over at once
+    let went: Value = home.json(&["retention", "--json"]);
+    assert_eq!((&went["tasks_soft_deleted"], &went["dry_run"]), (&json!([one]), &json!(false)));
     home.coven(&["retention"]).done();
     let listed: Value = home.read("/api/v1/tasks?include_deleted=true");
     assert_eq!((&listed["total"], &listed["tasks"][0]["id"]), (&json!(1), &json!(two)));

@@ -26,7 +26,9 @@ pub fn confirm(frame: &mut Frame<'_>, app: &App, theme: Theme, id: &str, sure: S
         Sure::Delete => {
             ("Delete", "It is hidden, and retention takes it later.", "deletes it", " · A with all below it")
         }
-        Sure::Cancel => ("Cancel", "Its run and its process are ended; it can be begun again.", "cancels its run", ""),
+        Sure::Cancel => {
+            ("Cancel", "Its run and its process are ended; what was done stays in its worktree.", "cancels its run", "")
+        }
     };
     let inner = boxed(frame, theme.strong(), head, &[&title(app, id), explanation], 2);
     let keys = vec![Span::styled("y", theme.key()), Span::raw(format!(" {yes}{more} · any other key leaves it"))];

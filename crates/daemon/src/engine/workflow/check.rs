@@ -7,7 +7,7 @@ use coven_domain::agent::{Agent, AgentFact};
 use coven_domain::task::Task;
 use coven_domain::workflow::{StepKind, Workflow};
 use coven_domain::{AgentId, TaskId};
-use coven_host::git::{Merged, Worktree};
+use coven_host::git::{Landing, Merged, Worktree};
 use coven_host::{WorkDir, clock};
 use coven_store::{AgentQuery, Change};
 use tokio::sync::watch;
@@ -54,6 +54,11 @@ impl Engine {
         let StepKind::Merge { checks, .. } = &step.kind else { return Ok(None) };
         if checks.is_empty() {
             return Ok(None);
+        }
+        // Told before anybody waits for checks that would come to nothing.
+        let (repository, base) = (worktree.repository.clone(), task.base_branch.clone().unwrap_or_default());
+        if let Some(Landing::CheckoutInTheWay { folder, why }) = with_git(move || repository.obstacle(&base)).await? {
+            return Ok(Some(NotMerged::Checkout { folder: folder.display().to_string(), why }));
         }
         self.end_checks(task.id).await?;
         let limit = [step.timeout, workflow.progress.left].into_iter().flatten().min();

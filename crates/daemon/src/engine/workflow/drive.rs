@@ -8,6 +8,7 @@ use coven_domain::session::{Channel, Session, SessionState};
 use coven_domain::task::{Task, TaskState};
 use coven_domain::workflow::{Next, Overdue, Progress, Setting, StepEnd, StepOver, StepResult, WorkflowState};
 use coven_domain::{SessionId, TaskId, Timestamp, WorkflowId};
+use coven_holder::process;
 use coven_host::clock;
 use coven_store::Change;
 use tokio::sync::watch;
@@ -16,6 +17,7 @@ use super::ending::{After, SYSTEM};
 use super::launch::NotLaunched;
 use super::{Stop, TakenUp, with_git};
 use crate::engine::Engine;
+use crate::engine::ending::end_background;
 use crate::error::EngineError;
 
 const TRY_AGAIN: Duration = Duration::from_secs(1);
@@ -310,10 +312,15 @@ impl Engine {
         Ok(())
     }
 
-    /// A harness may outlive the holder that died under it; until it is gone, nobody else may begin.
+    /// A harness may outlive the holder that died under it, and its children may outlive the harness; until they are gone, nobody
+    /// else may begin.
     pub(super) async fn surely_over(&self, session: &Session) {
         if session.state == SessionState::Orphaned {
             self.end_leftovers(session).await;
+        }
+        // What looks like somebody else is not ended; who is told apart by less than that, is.
+        if !lives_on(session) {
+            end_background(session).await;
         }
     }
 
@@ -329,6 +336,11 @@ impl Engine {
         tx.record(renewed, now).await?;
         Ok(self.commit(tx).await?)
     }
+}
+
+/// What was launched is still there, though its session is over: it does not look any more like what it was.
+pub(super) fn lives_on(session: &Session) -> bool {
+    session.process.as_ref().is_some_and(process::is_alive)
 }
 
 /// Waits for a moment; for ever if there is none.

@@ -39,7 +39,10 @@ pub struct Diff {
 /// Why an approved merge did not happen; the task stays as it is.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum NotMerged {
-    Conflicts(Vec<String>),
+    Conflicts {
+        files: Vec<String>,
+        worktree: String,
+    },
     Check {
         command: String,
         why: String,
@@ -61,9 +64,9 @@ pub enum NotMerged {
 impl std::fmt::Display for NotMerged {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
-            Self::Conflicts(files) => write!(
+            Self::Conflicts { files, worktree } => write!(
                 f,
-                "it conflicts with its base in {}; merge the base into its branch in its worktree, then approve again",
+                "it conflicts with its base in {}; merge the base into its branch in {worktree}, then approve again",
                 files.join(", ")
             ),
             Self::Check { command, why, .. } => write!(f, "the check `{command}` failed: {why}"),
@@ -282,7 +285,10 @@ impl Engine {
             let Some(tried) = tried else { return Ok(Some(NotMerged::NoBranch(branch))) };
             let merged = match tried {
                 MergeTry::Nothing => return Ok(None),
-                MergeTry::Conflicts(files) => return Ok(Some(NotMerged::Conflicts(files))),
+                MergeTry::Conflicts(files) => {
+                    let worktree = worktree.folder.display().to_string();
+                    return Ok(Some(NotMerged::Conflicts { files, worktree }));
+                }
                 MergeTry::Ready(merged) => merged,
             };
             if let Some(failed) = self.run_checks(task, workflow, worktree, &merged, stop).await? {

@@ -116,6 +116,11 @@ impl Engine {
         self.home.path().join("worktrees").join(task.to_string())
     }
 
+    /// Where a task is worked on, as long as that is there.
+    pub fn worktree_path(&self, task: TaskId) -> Option<String> {
+        Some(self.worktree_dir(task)).filter(|folder| folder.exists()).map(|folder| folder.display().to_string())
+    }
+
     /// The worktree of a task, whether it is there or not.
     pub(crate) async fn worktree_of(&self, task: &Task) -> Result<Worktree, EngineError> {
         let repo = task.repo.clone().map(PathBuf::from).or_else(|| self.home.project_root());

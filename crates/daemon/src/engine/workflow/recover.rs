@@ -10,6 +10,7 @@ use coven_domain::workflow::{StepKind, Workflow, WorkflowState};
 use coven_host::clock;
 use coven_store::{AgentQuery, Change, WorkflowQuery};
 
+use super::drive::lives_on;
 use super::ending::Settled;
 use super::launch::failure;
 use super::with_git;
@@ -18,6 +19,7 @@ use crate::error::EngineError;
 
 const AWAITS_REVIEW: &str = "daemon restarted and the agent was gone; what it committed is there to be reviewed";
 
+const MAY_LIVE: &str = "daemon restarted and its agent may still run, though it looks like something else now";
 const CANNOT_BE_GATHERED: &str = "daemon restarted and what is in the worktree cannot be reviewed as it is";
 
 /// What was done with the agents that an earlier daemon left.
@@ -89,6 +91,13 @@ impl Engine {
             AgentFinding::Lives | AgentFinding::Succeeded => WorktreeFinding::Clean,
             AgentFinding::Dead => self.look_at_worktree(&task).await?,
         };
+        if let Some(session) = session.as_ref().filter(|it| found == AgentFinding::Dead && lives_on(it)) {
+            let pid = session.process.as_ref().map_or(0, |recorded| recorded.pid);
+            tracing::warn!(agent = %agent.id, task = %task.id, pid, "what lives under its pid is not known to be it");
+            let why = format!("{MAY_LIVE}: look at pid {pid} and end it, then retry");
+            self.settle_agent(workflow.id, agent.id, &why, Settled::Blocked).await?;
+            return Ok(AgentVerdict::FailAndBlock(MAY_LIVE));
+        }
         let verdict = agent_verdict(agent.state, found, worktree);
         tracing::info!(agent = %agent.id, task = %task.id, ?found, ?worktree, ?verdict, "recovering an agent");
         match verdict {

@@ -3,7 +3,7 @@
 
 use std::fs;
 
-use coven_testing::{TestHome, check_invariants, process, wait_until};
+use coven_testing::{TestHome, check_invariants, check_tasks, eventually, process, wait_until};
 use serde_json::{Value, json};
 
 /// A task whose agent did what `script` says and hangs; its id and its session.
@@ -155,6 +155,58 @@ fn store_09_what_is_not_the_agent_is_neither_looked_after_nor_ended() {
     assert!(process::is_alive(other.id()) && !process::is_alive(holder));
     other.kill().expect("ours");
     other.wait().expect("ours");
+    check_invariants(&home);
+}
+
+#[test]
+fn an_agent_that_changed_its_looks_is_never_given_a_second_one() {
+    let config = json!({
+        "scheduler": { "autoStart": true },
+        "harnesses": { "renamed": { "program": "/bin/bash", "identity": "looks-like-this", "print": { "prompt": "argument",
+            "args": ["-c", "echo $$ >> ../../../log; exec -a something-else sleep 600", "looks-like-this"] } } },
+    });
+    let home = TestHome::in_repository(config);
+    home.start();
+    let id = home.add_task("Renamed", "x", &["--harness", "renamed"]);
+    home.wait_for_agent(&id);
+    let log = home.project().join("log");
+    let pid = eventually("it runs", || fs::read_to_string(&log).ok()?.trim().parse::<u32>().ok());
+    wait_until("it has other looks", || {
+        fs::read(format!("/proc/{pid}/cmdline")).is_ok_and(|line| line.starts_with(b"something-else"))
+    });
+    home.kill_daemon();
+    home.start();
+
+    let task = home.wait_for_task(&id, "blocked").task;
+    assert!(task.reason.as_ref().is_some_and(|why| why.contains(&format!("pid {pid}"))), "{task:?}");
+    assert!(process::is_alive(pid), "it is not ours to end");
+    assert_eq!(home.agents_of(&id).len(), 1);
+    check_tasks(&home);
+    process::kill_hard(pid);
+}
+
+#[test]
+fn nobody_begins_while_children_of_the_one_before_live() {
+    let config = json!({ "scheduler": { "autoStart": true }, "sessions": { "killGraceSeconds": 1.0 } });
+    let home = TestHome::in_repository(config);
+    home.write_workflow(
+        "family",
+        "steps:\n  - name: s\n    type: script\n    command: |\n      (trap '' HUP TERM; echo $BASHPID >> ../../../log; while :; do sleep 0.05; done) &\n      sleep 600\n",
+    );
+    home.start();
+    let id = home.add_task("Family", "", &["--workflow", "family"]);
+    let session = home.wait_for_agent(&id).session_id.expect("a session");
+    wait_until("its child runs", || home.project().join("log").exists());
+    let family = home.harness_processes(&session);
+    let holder = home.holder_of(&session).expect("a holder");
+    home.kill_daemon();
+    process::kill_hard(holder);
+    wait_until("the first of them is gone", || family.iter().any(|pid| !process::is_alive(*pid)));
+    home.start();
+
+    wait_until("somebody else has it", || home.agents_of(&id).len() == 2);
+    assert!(family.iter().all(|pid| !process::is_alive(*pid)), "all of them are gone by then");
+    home.wait_for_agent(&id);
     check_invariants(&home);
 }
 

@@ -280,6 +280,33 @@ fn an_agent_over_acp_that_refuses_says_so() {
 }
 
 #[test]
+fn what_a_step_leaves_in_the_background_ends_with_it() {
+    let home = started_with_agent();
+    // What has ended and was not waited for yet has no command line any more.
+    let id = home.add_task_for(
+        "leaving",
+        "steps:
+  - name: first
+    type: script
+    command: |
+      nohup sleep 600 > /dev/null 2>&1 &
+      echo $! > left
+      tr '\\0' ' ' < /proc/$!/cmdline > before
+  - name: second
+    type: script
+    command: |
+      tr '\\0' ' ' < /proc/$(cat left)/cmdline > after || true
+  - { name: land, type: merge }
+",
+    );
+    home.start_task(&id);
+    home.wait_for_task(&id, "pending_merge");
+    let read = |name: &str| fs::read_to_string(home.worktree(&id).join(name)).expect("a file");
+    assert!(read("before").contains("600") && read("after").is_empty(), "{:?} {:?}", read("before"), read("after"));
+    check_invariants(&home);
+}
+
+#[test]
 fn mistakes_in_a_workflow_file_are_told_with_their_lines() {
     let home = TestHome::in_repository(json!({}));
     home.write_workflow(
@@ -289,9 +316,9 @@ fn mistakes_in_a_workflow_file_are_told_with_their_lines() {
     home.write_workflow("good", "steps:\n  - { name: a, type: script, command: 'true' }\n");
     let ran = home.coven(&["workflow", "lint"]);
     assert_eq!(ran.code, 1, "{ran:?}");
-    assert!(ran.stdout.contains("bad.yaml:2: a: the step \"b\" has not run by then"), "{}", ran.stdout);
+    assert!(ran.stdout.contains("bad.yaml:4: a: the step \"b\" has not run by then"), "{}", ran.stdout);
     assert!(ran.stdout.contains("bad.yaml:6: type: \"dance\""), "{}", ran.stdout);
-    assert!(ran.stdout.contains("good.yaml: sound, 1 steps"), "{}", ran.stdout);
+    assert!(ran.stdout.contains("good.yaml: sound, 1 step\n"), "{}", ran.stdout);
     let ran = home.coven(&["workflow", "lint", "bad", "--json"]);
     let report: Value = serde_json::from_str(&ran.stdout).expect("JSON");
     assert_eq!(report[0]["problems"][1]["line"], 6);
