@@ -206,7 +206,9 @@ impl EngineError {
             Self::RepoInUse { .. } => ErrorCode::RepoInUse,
             Self::Git(GitError::NotARepository(_)) => ErrorCode::NotARepository,
             Self::Git(GitError::NoCommit | GitError::NoBranch | GitError::UnknownBranch(_)) => ErrorCode::InvalidBase,
-            Self::Git(GitError::Failed { .. } | GitError::Refused(_)) => ErrorCode::GitFailed,
+            Self::Git(
+                GitError::Failed { .. } | GitError::Refused(_) | GitError::Stopped { .. } | GitError::TooLong { .. },
+            ) => ErrorCode::GitFailed,
             Self::TooMany { .. } => ErrorCode::TooManySessions,
             Self::QuestionNotFound(_) => ErrorCode::QuestionNotFound,
             Self::Questions(error) => question_code(error),

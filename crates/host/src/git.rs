@@ -2,6 +2,7 @@
 
 mod merge;
 mod rescue;
+mod run;
 mod worktree;
 
 use std::ffi::OsStr;
@@ -10,6 +11,7 @@ use std::process::{Command, Output, Stdio};
 
 pub use merge::{FileChange, Landing, MergeTry, Merged};
 pub use rescue::{Rescue, Rescued};
+pub use run::Cancel;
 pub use worktree::{Worktree, WorktreeState};
 
 #[derive(Debug, thiserror::Error)]
@@ -26,6 +28,12 @@ pub enum GitError {
     NoBranch,
     #[error("the repository has no branch {0:?}; see `git branch`")]
     UnknownBranch(String),
+    #[error("git {what} was stopped")]
+    Stopped { what: String },
+    #[error(
+        "git {what} had not ended after {seconds} seconds and was; see whether a filter waits, or a file is very large"
+    )]
+    TooLong { what: String, seconds: u64 },
     #[error("{0}")]
     Refused(String),
 }
@@ -39,7 +47,7 @@ pub struct Repository {
 /// The top folder of the work tree that holds `path`, canonical.
 pub fn top_of(path: &Path) -> Result<PathBuf, GitError> {
     let not_one = || GitError::NotARepository(path.to_owned());
-    let output = git(path).args(["rev-parse", "--show-toplevel"]).output().map_err(GitError::NotRun)?;
+    let output = run::output(git(path).args(["rev-parse", "--show-toplevel"]))?;
     let top = String::from_utf8(output.stdout).ok().map(|text| text.trim_end_matches('\n').to_owned());
     match top.filter(|top| output.status.success() && !top.is_empty()) {
         Some(top) => std::fs::canonicalize(top).map_err(|_| not_one()),
@@ -107,7 +115,7 @@ impl Repository {
     }
 
     fn output<I: AsRef<OsStr>>(&self, args: impl IntoIterator<Item = I>) -> Result<Output, GitError> {
-        git(&self.top).args(args).output().map_err(GitError::NotRun)
+        run::output(git(&self.top).args(args))
     }
 }
 
@@ -118,13 +126,13 @@ fn run_in<I: AsRef<OsStr>>(folder: &Path, args: impl IntoIterator<Item = I>) -> 
 }
 
 fn ask_in<I: AsRef<OsStr>>(folder: &Path, args: impl IntoIterator<Item = I>) -> Result<Option<String>, GitError> {
-    let output = git(folder).args(args).output().map_err(GitError::NotRun)?;
+    let output = run::output(git(folder).args(args))?;
     let text = String::from_utf8_lossy(&output.stdout).trim_end().to_owned();
     Ok(Some(text).filter(|text| output.status.success() && !text.is_empty()))
 }
 
 fn succeeded(command: &mut Command) -> Result<String, GitError> {
-    let output = command.output().map_err(GitError::NotRun)?;
+    let output = run::output(command)?;
     match output.status.success() {
         true => Ok(String::from_utf8_lossy(&output.stdout).into_owned()),
         false => {
@@ -170,7 +178,7 @@ fn git(folder: &Path) -> Command {
 
 /// Somebody must have made a commit; where git knows nobody, it was coven.
 fn as_somebody(command: &mut Command, folder: &Path) {
-    let knows = |key: &str| git(folder).args(["config", key]).output().is_ok_and(|it| it.status.success());
+    let knows = |key: &str| run::output(git(folder).args(["config", key])).is_ok_and(|it| it.status.success());
     if !knows("user.name") || !knows("user.email") {
         for (name, value) in [("NAME", "coven"), ("EMAIL", "coven@localhost")] {
             command.env(format!("GIT_AUTHOR_{name}"), value).env(format!("GIT_COMMITTER_{name}"), value);

@@ -100,7 +100,7 @@ impl Repository {
         // Brings files, index and branch along at once, and refuses where a file that git does not know would be overwritten,
         // ignored or not.
         let along = ["merge", "--ff-only", "--quiet", "--no-autostash", "--no-overwrite-ignore", &merged.commit];
-        let output = git(&folder).args(along).output().map_err(GitError::NotRun)?;
+        let output = super::run::output(git(&folder).args(along))?;
         if output.status.success() {
             return Ok(Landing::Landed);
         }

@@ -273,6 +273,32 @@ fn a_folder_that_leads_elsewhere_is_nobody_s_work_tree() {
 }
 
 #[test]
+fn a_work_tree_that_stands_for_another_folder_is_left_alone() {
+    for script in [
+        "git config extensions.worktreeConfig true; mkdir ../empty; git config --worktree core.worktree \"$PWD/../empty\"",
+        "echo \"gitdir: $(git rev-parse --path-format=absolute --git-common-dir)\" > .git",
+        "echo \"gitdir: $(git -C ../other rev-parse --absolute-git-dir)\" > .git",
+    ] {
+        let bench = bench();
+        let other = bench.repository.worktree(&bench.aside.join("other"), "coven/other");
+        other.ensure("main").expect("a work tree");
+        let worktree = bench.worktree();
+        sh(&worktree.folder, &format!("echo work > new.txt; {script}"));
+        for refused in
+            [worktree.gather("m").err(), worktree.put_away("main", "x/1").err(), worktree.state("main").err()]
+        {
+            assert!(refused.is_some_and(|it| it.to_string().contains("no work tree of")), "{script}");
+        }
+        assert_eq!(
+            sh(bench.top(), "git symbolic-ref HEAD; git status --porcelain; cat a.txt"),
+            "refs/heads/main\n1\n2\n3"
+        );
+        assert_eq!(sh(&other.folder, "git symbolic-ref HEAD; git status --porcelain"), "refs/heads/coven/other");
+        assert_eq!(fs::read_to_string(worktree.folder.join("new.txt")).expect("it stays"), "work\n");
+    }
+}
+
+#[test]
 fn what_nobody_may_write_to_goes_too() {
     let bench = bench();
     let worktree = bench.worktree();

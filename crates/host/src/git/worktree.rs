@@ -43,10 +43,23 @@ impl Worktree {
         is(&self.folder, fs::FileType::is_dir) && is(&self.folder.join(".git"), fs::FileType::is_file)
     }
 
-    /// Its mark leads to the repository that it was made from.
+    /// Its mark leads to the repository that it was made from, to the part of it that is this folder's, and its files are those in
+    /// this folder: otherwise git would look for work elsewhere, and write elsewhere.
     fn refuse_strange(&self) -> Result<(), GitError> {
-        let ask = ["rev-parse", "--path-format=absolute", "--git-common-dir"];
-        if run_in(&self.folder, ask)?.trim() == self.repository.run(ask)?.trim() {
+        let common = ["rev-parse", "--path-format=absolute", "--git-common-dir"];
+        let asked = [&common[..], &["--absolute-git-dir", "--show-toplevel"]].concat();
+        let told = run_in(&self.folder, asked)?;
+        let mut told = told.lines();
+        let (repository, own, files) = (told.next(), told.next(), told.next());
+        let is_same = |one: &Path, other: &Path| {
+            fs::canonicalize(one).is_ok_and(|one| fs::canonicalize(other).is_ok_and(|other| one == other))
+        };
+        // Git keeps there which folder the part is for.
+        let named = own.and_then(|own| fs::read_to_string(Path::new(own).join("gitdir")).ok()).unwrap_or_default();
+        let is_ours = repository.is_some_and(|it| self.repository.run(common).is_ok_and(|top| top.trim() == it))
+            && is_same(Path::new(named.trim()), &self.folder.join(".git"))
+            && files.is_some_and(|files| is_same(Path::new(files), &self.folder));
+        if is_ours {
             return Ok(());
         }
         let (folder, top) = (self.folder.display(), self.repository.top().display());

@@ -10,6 +10,7 @@ use coven_domain::workflow::{Next, Overdue, Progress, Setting, StepEnd, StepOver
 use coven_domain::{SessionId, TaskId, Timestamp, WorkflowId};
 use coven_holder::process;
 use coven_host::clock;
+use coven_host::git::{Cancel, GitError};
 use coven_store::Change;
 use tokio::sync::watch;
 
@@ -180,10 +181,15 @@ impl Engine {
         let mut ahead = here.progress.clone();
         let leads_to_merge = definition.over(&mut ahead, over.clone()) == StepEnd::GoOn
             && matches!(definition.next(&mut ahead, setting), Next::Merge(_));
-        let after = if leads_to_merge && let Err(why) = self.gather_work(&task).await? {
-            self.fail_run(id, Some(agent.id), fact, why).await?
-        } else {
-            self.end_step(id, agent.id, fact, over).await?
+        let gathered = if leads_to_merge { self.gather_unless_stopped(&task, stop).await? } else { Gathered::All };
+        let after = match gathered {
+            Gathered::All => self.end_step(id, agent.id, fact, over).await?,
+            Gathered::NotSo(why) => self.fail_run(id, Some(agent.id), fact, why).await?,
+            Gathered::DaemonStops => return Ok(Driven::Over),
+            Gathered::Stop(asked) => {
+                self.write_stop(id, &asked).await?;
+                return Ok(Driven::Over);
+            }
         };
         Ok(self.follow_up(after, task.id))
     }
@@ -223,6 +229,44 @@ impl Engine {
         match with_git(move || worktree.gather(&message)).await {
             Ok(()) => Ok(Ok(())),
             Err(EngineError::Git(error)) => Ok(Err(error.to_string())),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// However long git takes, a word to stop is heard.
+    async fn gather_unless_stopped(
+        &self,
+        task: &Task,
+        stop: &mut watch::Receiver<Option<Stop>>,
+    ) -> Result<Gathered, EngineError> {
+        let worktree = self.worktree_of(task).await?;
+        if !worktree.exists() {
+            return Ok(Gathered::NotSo("its worktree is gone".to_owned()));
+        }
+        let (message, cancel) = (super::merge::message(task), Cancel::default());
+        let work = with_git({
+            let cancel = cancel.clone();
+            move || cancel.unless(|| worktree.gather(&message))
+        });
+        tokio::pin!(work);
+        let gathered = tokio::select! {
+            gathered = &mut work => gathered,
+            () = asked(stop) => {
+                cancel.now();
+                work.await
+            }
+            () = self.stopped() => {
+                cancel.now();
+                work.await
+            }
+        };
+        match gathered {
+            Ok(()) => Ok(Gathered::All),
+            Err(EngineError::Git(GitError::Stopped { .. })) => Ok(match stop.borrow_and_update().clone() {
+                Some(asked) => Gathered::Stop(asked),
+                None => Gathered::DaemonStops,
+            }),
+            Err(EngineError::Git(error)) => Ok(Gathered::NotSo(error.to_string())),
             Err(error) => Err(error),
         }
     }
@@ -341,6 +385,22 @@ impl Engine {
 /// What was launched is still there, though its session is over: it does not look any more like what it was.
 pub(super) fn lives_on(session: &Session) -> bool {
     session.process.as_ref().is_some_and(process::is_alive)
+}
+
+/// Comes back once somebody wants it to stop.
+async fn asked(stop: &mut watch::Receiver<Option<Stop>>) {
+    if stop.wait_for(Option::is_some).await.is_err() {
+        std::future::pending().await
+    }
+}
+
+/// What came of putting a step's work onto the task's branch.
+enum Gathered {
+    All,
+    /// It is for a human to say what belongs there.
+    NotSo(String),
+    Stop(Stop),
+    DaemonStops,
 }
 
 /// Waits for a moment; for ever if there is none.

@@ -39,8 +39,8 @@ pub(super) struct Runs {
     taken: Arc<Mutex<HashMap<WorkflowId, watch::Sender<Option<Stop>>>>>,
     /// One merge at a time for each repository; whoever waits is served in order.
     merging: Mutex<HashMap<PathBuf, Arc<tokio::sync::Mutex<()>>>>,
-    /// Worktrees are put away one at a time: what one takes away, another must not look into.
-    tidying: tokio::sync::Mutex<()>,
+    /// The tasks whose worktrees are being put away: what one takes away, another must not look into.
+    tidying: Mutex<HashMap<TaskId, Arc<tokio::sync::Mutex<()>>>>,
 }
 
 /// A run that somebody looks after, until this is dropped.
@@ -67,6 +67,16 @@ impl Runs {
         let word = sender.subscribe();
         taken.insert(id, sender);
         Some(TakenUp { id, word, taken: self.taken.clone() })
+    }
+
+    /// One at a time for each task; whichever repository hangs, the others go on.
+    async fn tidying_turn(&self, id: TaskId) -> tokio::sync::OwnedMutexGuard<()> {
+        let turn = {
+            let mut tidying = self.tidying.lock().unwrap_or_else(PoisonError::into_inner);
+            tidying.retain(|_, turn| Arc::strong_count(turn) > 1);
+            tidying.entry(id).or_default().clone()
+        };
+        turn.lock_owned().await
     }
 
     fn is_taken(&self, id: WorkflowId) -> bool {

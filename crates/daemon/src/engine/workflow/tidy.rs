@@ -66,7 +66,7 @@ impl Engine {
                 None => {
                     let name = format!("{id}/{}", moment_name());
                     let branch = branch_of(id);
-                    let _turn = self.runs.tidying.lock().await;
+                    let _turn = self.runs.tidying_turn(id).await;
                     let put = with_git(move || {
                         Repository::of_worktree(&folder)?.worktree(&folder, &branch).put_away("HEAD", &name)
                     });
@@ -81,7 +81,7 @@ impl Engine {
 
     /// Takes folder and branch away; what is only there is kept under a ref.
     pub(crate) async fn put_worktree_away(&self, task: &Task) {
-        let _turn = self.runs.tidying.lock().await;
+        let _turn = self.runs.tidying_turn(task.id).await;
         let worktree = match self.worktree_of(task).await {
             Ok(worktree) => worktree,
             Err(error) => {

@@ -280,6 +280,35 @@ fn an_agent_over_acp_that_refuses_says_so() {
 }
 
 #[test]
+fn a_git_that_does_not_end_keeps_nobody_from_stopping() {
+    let home = started_with_agent();
+    let id = home.add_task_for(
+        "stuck",
+        "steps:
+  - name: first
+    type: script
+    command: |
+      git config filter.stuck.clean 'touch ../../../stuck; sleep 600'
+      echo '*.txt filter=stuck' > .gitattributes
+      echo x > x.txt
+  - { name: land, type: merge }
+",
+    );
+    home.start_task(&id);
+    wait_until("git waits for a filter", || home.project().join("stuck").exists());
+    // A daemon that stops takes its git along, and the next one begins it again.
+    home.stop();
+    fs::remove_file(home.project().join("stuck")).expect("it was there");
+    home.start();
+    wait_until("git waits again", || home.project().join("stuck").exists());
+    home.coven(&["workflow", "cancel", &id]).done();
+    let told = home.task(&id);
+    assert_eq!((told.task.status.as_str(), told.run.expect("a run").status.as_str()), ("open", "cancelled"));
+    assert!(home.worktree(&id).join("x.txt").exists(), "what was done stays");
+    check_invariants(&home);
+}
+
+#[test]
 fn what_a_step_leaves_in_the_background_ends_with_it() {
     let home = started_with_agent();
     // What has ended and was not waited for yet has no command line any more.

@@ -1,0 +1,128 @@
+//! Running git so that it ends: what it starts may wait for ever, and a tree may be larger than anybody's patience.
+
+use std::cell::RefCell;
+use std::os::unix::process::CommandExt as _;
+use std::process::{Command, Output};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{self, RecvTimeoutError};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use rustix::process::{Pid, Signal, kill_process_group};
+
+use super::GitError;
+
+/// No sensible call takes longer.
+const LIMIT: Duration = Duration::from_secs(600);
+/// So soon a stop is noticed.
+const LATENCY: Duration = Duration::from_millis(50);
+
+thread_local! {
+    static CANCEL: RefCell<Option<Cancel>> = const { RefCell::new(None) };
+}
+
+/// A word to stop for git calls that another thread makes.
+#[derive(Debug, Clone, Default)]
+pub struct Cancel(Arc<AtomicBool>);
+
+impl Cancel {
+    pub fn now(&self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+
+    /// Does the work; once the word has come, the call of git that is under way is ended and every further one refused.
+    pub fn unless<T>(&self, work: impl FnOnce() -> T) -> T {
+        let before = CANCEL.replace(Some(self.clone()));
+        let result = work();
+        CANCEL.set(before);
+        result
+    }
+
+    fn is_set(&self) -> bool {
+        self.0.load(Ordering::Relaxed)
+    }
+}
+
+/// What git prints. It is ended with all that it started when it takes too long or somebody wants it to stop.
+pub(super) fn output(command: &mut Command) -> Result<Output, GitError> {
+    output_within(command, LIMIT)
+}
+
+fn output_within(command: &mut Command, limit: Duration) -> Result<Output, GitError> {
+    let cancel = CANCEL.with_borrow(Option::clone);
+    let is_cancelled = || cancel.as_ref().is_some_and(Cancel::is_set);
+    let what = command.get_args().nth(2).unwrap_or_default().to_string_lossy().into_owned();
+    if is_cancelled() {
+        return Err(GitError::Stopped { what });
+    }
+    let child = command.process_group(0).spawn().map_err(GitError::NotRun)?;
+    let group = Pid::from_child(&child);
+    let (done, over) = mpsc::channel::<()>();
+    let (output, ended) = thread::scope(|scope| {
+        let watch = scope.spawn(|| {
+            let over = over;
+            let until = Instant::now() + limit;
+            loop {
+                let why = match over.recv_timeout(LATENCY) {
+                    Err(RecvTimeoutError::Timeout) if is_cancelled() => GitError::Stopped { what: what.clone() },
+                    Err(RecvTimeoutError::Timeout) if Instant::now() >= until => {
+                        GitError::TooLong { what: what.clone(), seconds: limit.as_secs() }
+                    }
+                    Err(RecvTimeoutError::Timeout) => continue,
+                    Ok(()) | Err(RecvTimeoutError::Disconnected) => return None,
+                };
+                let _ = kill_process_group(group, Signal::KILL);
+                return Some(why);
+            }
+        });
+        let output = child.wait_with_output();
+        drop(done);
+        (output, watch.join().expect("a watch does not panic"))
+    });
+    match ended {
+        Some(why) => Err(why),
+        None => output.map_err(GitError::NotRun),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::process::Stdio;
+
+    fn shell(script: &str) -> Command {
+        let mut command = Command::new("sh");
+        command.args(["-c", script]).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        command
+    }
+
+    #[test]
+    fn what_takes_too_long_is_ended_with_its_children() {
+        // The child holds the pipe, too.
+        let ended = output_within(&mut shell("sleep 600 & sleep 600"), Duration::from_millis(100));
+        assert!(matches!(ended, Err(GitError::TooLong { .. })), "{ended:?}");
+        let told = output_within(&mut shell("echo a; echo b >&2"), Duration::from_secs(60)).expect("an answer");
+        assert_eq!((&told.stdout[..], &told.stderr[..]), (&b"a\n"[..], &b"b\n"[..]));
+    }
+
+    #[test]
+    fn a_word_from_outside_ends_it_and_refuses_the_next() {
+        let cancel = Cancel::default();
+        let folder = tempfile::tempdir().expect("a folder");
+        let mark = folder.path().join("begun");
+        let ended = thread::scope(|scope| {
+            scope.spawn(|| {
+                while !mark.exists() {
+                    thread::yield_now();
+                }
+                cancel.now();
+            });
+            let mut command = shell(&format!("touch {}; sleep 600", mark.display()));
+            cancel.unless(|| output(&mut command))
+        });
+        assert!(matches!(ended, Err(GitError::Stopped { .. })), "{ended:?}");
+        assert!(matches!(cancel.unless(|| output(&mut shell("true"))), Err(GitError::Stopped { .. })));
+        assert!(output(&mut shell("true")).is_ok(), "others are not meant");
+    }
+}
