@@ -248,6 +248,8 @@ pub struct ListTasksQuery {
     pub brief: Option<bool>,
     /// 1 to 10000; 100 if left out.
     pub limit: Option<usize>,
+    /// The `next` of the page before: however many are made or deleted meanwhile, each is there once.
+    pub cursor: Option<String>,
     pub offset: Option<u64>,
 }
 
@@ -255,6 +257,8 @@ pub struct ListTasksQuery {
 pub struct TaskListResponse {
     pub tasks: Vec<TaskRecord>,
     pub total: u64,
+    /// Give it as `cursor` to get the next page; null on the last one.
+    pub next: Option<String>,
 }
 
 /// `GET /api/v1/tasks?brief=true`.
@@ -263,6 +267,7 @@ pub struct BriefTaskListResponse<'a> {
     #[serde(borrow)]
     pub tasks: Vec<TaskBrief<'a>>,
     pub total: u64,
+    pub next: Option<String>,
 }
 
 /// `GET /api/v1/tasks/{id}/history`: oldest first.

@@ -11,7 +11,7 @@ pub use error::StoreError;
 pub use failing::Failing;
 pub use page::{
     AgentQuery, AgentQuestionQuery, MessageQuery, Order, PermissionQuery, SessionFilter, SessionPage, SessionQuery,
-    StateSnapshot, SweepReport, TaskForm, TaskHistoryEntry, TaskPage, TaskQuery, TaskText, WorkflowQuery,
+    StateSnapshot, SweepReport, TaskForm, TaskHistoryEntry, TaskPage, TaskPlace, TaskQuery, TaskText, WorkflowQuery,
 };
 pub use record::{SessionRecord, TaskRecord};
 pub use sqlite::{SqliteStore, migrations};

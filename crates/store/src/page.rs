@@ -1,5 +1,9 @@
 //! What is asked for and what comes back, in the domain's words.
 
+use std::fmt;
+use std::num::ParseIntError;
+use std::str::FromStr;
+
 use coven_domain::session::{Channel, Session, SessionState};
 use coven_domain::task::{FieldChange, Priority, Task, TaskKind, TaskState};
 use coven_domain::workflow::WorkflowState;
@@ -69,8 +73,35 @@ pub struct TaskQuery {
     /// Open, nobody's, and everything it depends on is closed.
     pub is_ready: bool,
     pub include_deleted: bool,
+    /// Those behind this place; then `offset` counts from there.
+    pub after: Option<TaskPlace>,
     pub offset: u64,
     pub limit: usize,
+}
+
+/// Where a task stands in the order that they are given out. Pages that go on from a place have every task once, whatever is made or
+/// deleted meanwhile.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct TaskPlace {
+    pub priority: i64,
+    pub created_at: Timestamp,
+    pub row: i64,
+}
+
+impl fmt::Display for TaskPlace {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}.{}.{}", self.priority, self.created_at.as_millis(), self.row)
+    }
+}
+
+impl FromStr for TaskPlace {
+    type Err = ParseIntError;
+
+    fn from_str(text: &str) -> Result<Self, ParseIntError> {
+        let mut parts = text.splitn(3, '.').map(str::parse::<i64>);
+        let mut part = || parts.next().unwrap_or_else(|| "".parse());
+        Ok(Self { priority: part()?, created_at: Timestamp::from_millis(part()?), row: part()? })
+    }
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -78,6 +109,8 @@ pub struct TaskPage {
     /// In the order that they are given out: priority, then age.
     pub tasks: Vec<Task>,
     pub total: u64,
+    /// Where the last of them stands, if there are more.
+    pub next: Option<TaskPlace>,
 }
 
 /// How much of each task a text has.
@@ -94,6 +127,7 @@ pub enum TaskForm {
 pub struct TaskText {
     pub text: Vec<u8>,
     pub total: u64,
+    pub next: Option<TaskPlace>,
 }
 
 /// Which agents, oldest first.

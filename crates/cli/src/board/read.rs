@@ -56,17 +56,14 @@ async fn newest_closed(client: &mut Client) -> Result<Vec<TaskRecord>, ClientErr
 }
 
 async fn tasks(client: &mut Client, name: &str, value: &str) -> Result<Vec<TaskRecord>, ClientError> {
-    let mut tasks: Vec<TaskRecord> = Vec::new();
+    let (mut tasks, mut cursor): (Vec<TaskRecord>, Option<String>) = (Vec::new(), None);
     loop {
-        let query = route::query(&[
-            (name, Some(value.to_owned())),
-            ("limit", Some(PAGE.to_string())),
-            ("offset", Some(tasks.len().to_string())),
-        ]);
+        let query =
+            route::query(&[(name, Some(value.to_owned())), ("limit", Some(PAGE.to_string())), ("cursor", cursor)]);
         let page: TaskListResponse = client.get(&format!("/api/v1/tasks{query}")).await?;
-        let is_last = page.tasks.len() < PAGE;
         tasks.extend(page.tasks);
-        if is_last {
+        cursor = page.next;
+        if cursor.is_none() {
             return Ok(tasks);
         }
     }

@@ -14,8 +14,8 @@ use coven_api::workflow::{StartTaskResponse, TaskDiffResponse};
 use coven_host::clock;
 use coven_host::home::Home;
 use hyper::Method;
-use serde::Serialize;
 use serde::de::Error;
+use serde::{Deserialize, Serialize};
 
 use super::task_text;
 use crate::command_line::Place;
@@ -483,17 +483,16 @@ async fn pages(
     filter: &[(&str, Option<String>)],
     limit: Option<usize>,
 ) -> Result<Vec<TaskPage>, Failure> {
-    let (mut pages, mut offset): (Vec<TaskPage>, usize) = (Vec::new(), 0);
-    let limit = limit.unwrap_or(usize::MAX);
+    let (mut pages, mut cursor): (Vec<TaskPage>, Option<String>) = (Vec::new(), None);
+    let mut left = limit.unwrap_or(usize::MAX);
     loop {
-        let asked = (limit - offset).min(TASKS);
-        let window = [("limit", Some(asked.to_string())), ("offset", Some(offset.to_string()))];
-        let query = route::query(&[filter, &window].concat());
+        let asked = left.min(TASKS);
+        let query = route::query(&[filter, &[("limit", Some(asked.to_string())), ("cursor", cursor)]].concat());
         let page = TaskPage(link.bytes(Method::GET, &format!("/api/v1/tasks{query}"), None).await?);
-        let total = page.parts()?.1;
+        cursor = page.parts()?.1;
         pages.push(page);
-        offset += asked;
-        if offset >= limit || offset as u64 >= total {
+        left -= asked;
+        if left == 0 || cursor.is_none() {
             return Ok(pages);
         }
     }
@@ -502,14 +501,18 @@ async fn pages(
 struct TaskPage(Bytes);
 
 impl TaskPage {
-    /// What stands between the brackets of its list, and how many tasks there are beside it. Only what stands around it is looked
-    /// at: what a program reads, nobody has to read twice.
-    fn parts(&self) -> Result<(&[u8], u64), Failure> {
+    /// What stands between the brackets of its list, and where the next one begins. Only what stands around the list is looked at:
+    /// what a program reads, nobody has to read twice.
+    fn parts(&self) -> Result<(&[u8], Option<String>), Failure> {
+        #[derive(Deserialize)]
+        struct Rest {
+            next: Option<String>,
+        }
         let parts = || {
-            let inner = self.0.strip_prefix(b"{\"tasks\":[")?.strip_suffix(b"}")?;
+            let inner = self.0.strip_prefix(b"{\"tasks\":[")?;
             let end = inner.iter().rposition(|byte| *byte == b']')?;
-            let total = inner[end..].strip_prefix(b"],\"total\":")?;
-            Some((&inner[..end], serde_json::from_slice(total).ok()?))
+            let rest = [b"{", inner[end..].strip_prefix(b"],")?].concat();
+            Some((&inner[..end], serde_json::from_slice::<Rest>(&rest).ok()?.next))
         };
         parts().ok_or_else(|| ClientError::from(serde_json::Error::custom("no list of tasks")).into())
     }
@@ -517,11 +520,15 @@ impl TaskPage {
 
 /// One array of them all, as they came: a program reads them, and nobody here has to.
 fn print_array(pages: &[TaskPage]) -> Result<(), Failure> {
-    let mut before: &[u8] = b"[";
+    output::bytes(b"[")?;
+    let mut is_first = true;
     for page in pages {
-        output::bytes(before)?;
-        output::bytes(page.parts()?.0)?;
-        before = b",";
+        let (tasks, _) = page.parts()?;
+        if !is_first && !tasks.is_empty() {
+            output::bytes(b",")?;
+        }
+        is_first &= tasks.is_empty();
+        output::bytes(tasks)?;
     }
     output::json(b"]")
 }

@@ -13,6 +13,7 @@ use coven_api::task::{
 };
 use coven_domain::task::{Priority, TaskEdit};
 use coven_store::{TaskForm, TaskQuery, TaskText};
+use serde_json::json;
 
 use super::App;
 use super::reply::{Body, Id, Params};
@@ -90,6 +91,11 @@ pub async fn list(State(app): State<App>, Params(query): Params<ListTasksQuery>)
         parent,
         is_ready: query.ready.unwrap_or(false),
         include_deleted: query.include_deleted.unwrap_or(false),
+        after: match query.cursor.as_deref().map(str::parse) {
+            None => None,
+            Some(Ok(place)) => Some(place),
+            Some(Err(_)) => return Err(invalid("cursor: give the `next` of the page before")),
+        },
         offset: query.offset.unwrap_or(0),
         limit: match query.limit.unwrap_or(DEFAULT_LIMIT) {
             limit @ 1..=MOST => limit,
@@ -99,8 +105,9 @@ pub async fn list(State(app): State<App>, Params(query): Params<ListTasksQuery>)
     // A `TaskListResponse`, as it is read.
     let mut body = Vec::with_capacity(query.limit.saturating_mul(RECORD_BYTES));
     body.extend_from_slice(b"{\"tasks\":");
-    let TaskText { text: mut body, total } = app.engine.task_text(&query, form, body).await?;
-    body.extend_from_slice(format!(",\"total\":{total}}}").as_bytes());
+    let TaskText { text: mut body, total, next } = app.engine.task_text(&query, form, body).await?;
+    let next = json!(next.map(|place| place.to_string()));
+    body.extend_from_slice(format!(",\"total\":{total},\"next\":{next}}}").as_bytes());
     Ok(([(CONTENT_TYPE, "application/json")], body).into_response())
 }
 

@@ -7,7 +7,7 @@ use rusqlite::{Connection, Row, params, params_from_iter};
 use serde::Serialize;
 
 use super::{count, from_json, integer, parsed, to_json, unsigned};
-use crate::{StoreError, TaskForm, TaskHistoryEntry, TaskPage, TaskQuery, TaskText};
+use crate::{StoreError, TaskForm, TaskHistoryEntry, TaskPage, TaskPlace, TaskQuery, TaskText};
 
 const COLUMNS: &str = "id, title, body, type, priority, parent_id, tags, state, reason, claimed_by, claimed_until,
     base_branch, base_commit, harness, workflow, created_at, updated_at, closed_at, deleted_at,
@@ -182,11 +182,11 @@ pub(super) fn in_progress(connection: &Connection) -> Result<u64, StoreError> {
 /// In the order that they are given out: priority, then age.
 pub(super) fn page(connection: &Connection, query: &TaskQuery) -> Result<TaskPage, StoreError> {
     let mut tasks = Vec::new();
-    let total = each(connection, COLUMNS, query, |row| {
+    let (total, next) = each(connection, COLUMNS, query, |row| {
         tasks.push(from_row(row)?);
         Ok(())
     })?;
-    Ok(TaskPage { tasks, total })
+    Ok(TaskPage { tasks, total, next })
 }
 
 /// The same as JSON, straight from the rows: a long list is not taken to pieces only to be put together again.
@@ -202,32 +202,42 @@ pub(super) fn text(
     };
     text.push(b'[');
     let start = text.len();
-    let total = each(connection, columns, query, |row| {
+    let (total, next) = each(connection, columns, query, |row| {
         if text.len() > start {
             text.push(b',');
         }
         write(row, &mut text)
     })?;
     text.push(b']');
-    Ok(TaskText { text, total })
+    Ok(TaskText { text, total, next })
 }
 
-/// Goes over the rows of a page; gives how many there are beside it too.
+/// Goes over the rows of a page; gives how many there are beside it too, and where it ends if they go on.
 fn each(
     connection: &Connection,
     columns: &str,
     query: &TaskQuery,
     mut take: impl FnMut(&Row<'_>) -> Result<(), StoreError>,
-) -> Result<u64, StoreError> {
+) -> Result<(u64, Option<TaskPlace>), StoreError> {
     let read = connection.unchecked_transaction()?;
     let (condition, filter) = condition(query);
+    let (behind, place) = match query.after {
+        Some(place) => {
+            let values = [place.priority.into(), place.created_at.as_millis().into(), place.row.into()];
+            (" AND (priority, created_at, rowid) > (?, ?, ?)", values.to_vec())
+        }
+        None => ("", Vec::new()),
+    };
     // One more than asked for tells whether there are more, so that only then they have to be counted.
     let window = [count(query.limit.saturating_add(1)).into(), integer(query.offset).into()];
-    let sql =
-        format!("SELECT {columns} FROM tasks WHERE {condition} ORDER BY priority, created_at, rowid LIMIT ? OFFSET ?");
+    let sql = format!(
+        "SELECT {columns}, priority, created_at, rowid FROM tasks WHERE {condition}{behind}
+         ORDER BY priority, created_at, rowid LIMIT ? OFFSET ?"
+    );
     let mut statement = read.prepare_cached(&sql)?;
-    let mut rows = statement.query(params_from_iter(filter.iter().chain(&window)))?;
-    let (mut seen, mut has_more) = (0, false);
+    let at = statement.column_count() - 3;
+    let mut rows = statement.query(params_from_iter(filter.iter().chain(&place).chain(&window)))?;
+    let (mut seen, mut last, mut has_more) = (0, None, false);
     while let Some(row) = rows.next()? {
         if seen == query.limit {
             has_more = true;
@@ -235,17 +245,21 @@ fn each(
         }
         take(row)?;
         seen += 1;
+        if seen == query.limit {
+            let created_at = Timestamp::from_millis(row.get(at + 1)?);
+            last = Some(TaskPlace { priority: row.get(at)?, created_at, row: row.get(at + 2)? });
+        }
     }
     drop(rows);
     drop(statement);
-    let total = if has_more || (seen == 0 && query.offset > 0) {
+    let total = if has_more || query.after.is_some() || (seen == 0 && query.offset > 0) {
         let sql = format!("SELECT count(*) FROM tasks WHERE {condition}");
         unsigned(read.prepare_cached(&sql)?.query_row(params_from_iter(&filter), |row| row.get(0))?)?
     } else {
         query.offset.saturating_add(seen as u64)
     };
     read.commit()?;
-    Ok(total)
+    Ok((total, last.filter(|_| has_more)))
 }
 
 /// A row as a `TaskRecord` is written; a test compares them byte for byte.

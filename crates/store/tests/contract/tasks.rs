@@ -5,7 +5,7 @@ use std::sync::Arc;
 use coven_domain::TaskId;
 use coven_domain::retention::Cutoffs;
 use coven_domain::task::{Claim, FieldChange, Task, TaskEdit, TaskFact, TaskKind, TaskState};
-use coven_store::{Change, Store, TaskForm, TaskPage, TaskQuery, TaskRecord, TaskText};
+use coven_store::{Change, Store, TaskForm, TaskPage, TaskPlace, TaskQuery, TaskRecord, TaskText};
 use serde_json::{Value, json};
 
 use super::samples::*;
@@ -35,12 +35,12 @@ async fn created(store: &dyn Store, task: &Task) {
 
 async fn listed(store: &dyn Store, query: TaskQuery) -> Vec<TaskId> {
     let query = TaskQuery { limit: 100, ..query };
-    let TaskPage { tasks, total } = store.tasks(&query).await.expect("a read");
+    let TaskPage { tasks, total, next } = store.tasks(&query).await.expect("a read");
     // The text is that of the records, byte for byte.
     let records: Vec<_> = tasks.iter().map(TaskRecord::from).collect();
     let text = [b"x".to_vec(), serde_json::to_vec(&records).expect("JSON")].concat();
     let read = store.task_text(&query, TaskForm::Record, b"x".to_vec()).await.expect("a read");
-    assert_eq!(read, TaskText { text, total });
+    assert_eq!(read, TaskText { text, total, next });
     let every = TaskQuery { include_deleted: true, limit: 100, ..TaskQuery::default() };
     let every = store.tasks(&every).await.expect("a read").tasks;
     let closed: Vec<Value> =
@@ -124,11 +124,21 @@ pub async fn tasks_are_listed_by_priority_then_age_and_filtered(store: Arc<dyn S
         (page.tasks.iter().map(|task| task.id).collect::<Vec<_>>(), page.total),
         ([1, 2].map(task_id).into(), 5)
     );
+    // Page by page from a place, whatever goes meanwhile: 4, 1 | 3, 5.
+    let first = store.tasks(&TaskQuery { limit: 2, ..all() }).await.expect("a read");
+    let next = first.next.expect("there are more");
+    assert_eq!((next.to_string().parse(), "1.2".parse::<TaskPlace>().is_err()), (Ok(next), true));
     // when one is deleted
     let mut gone = task(2);
     gone.deleted_at = Some(at(10));
     written(&*store, &gone, "deleted", vec![]).await;
     assert_eq!(listed(&*store, all()).await, [4, 1, 3, 5].map(task_id));
+    let mut gone_first = task(1);
+    gone_first.deleted_at = Some(at(10));
+    written(&*store, &gone_first, "deleted", vec![]).await;
+    let rest = store.tasks(&TaskQuery { after: Some(next), limit: 2, ..all() }).await.expect("a read");
+    let ids: Vec<TaskId> = rest.tasks.iter().map(|task| task.id).collect();
+    assert_eq!((ids, rest.total, rest.next), ([3, 5].map(task_id).into(), 3, None));
     assert_eq!(listed(&*store, TaskQuery { include_deleted: true, ..all() }).await.len(), 5);
     assert_eq!(store.task_ids_with_prefix("00000002", 5).await.expect("a read"), []);
 }
