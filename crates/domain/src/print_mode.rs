@@ -36,6 +36,9 @@ pub struct PrintMode {
     /// Further arguments that tell it an agent's `{instructions}`. Left out: they stand in front of the first prompt.
     #[serde(default)]
     pub instructions: Option<Vec<String>>,
+    /// Further arguments of a step of a workflow, where nobody is there to be asked: they let it change files where it works.
+    #[serde(default)]
+    pub step_args: Vec<String>,
     /// Agents that it knows by name.
     #[serde(default)]
     pub own_agents: Option<OwnAgents>,
@@ -92,6 +95,8 @@ pub struct PrintTurn<'a> {
     pub prompt: &'a str,
     pub session: PrintSession<'a>,
     pub agent: Option<AgentBrief<'a>>,
+    /// A step of a workflow, in a worktree of its own.
+    pub is_step: bool,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -141,6 +146,9 @@ impl PrintMode {
             (PrintSession::Kept(id) | PrintSession::New(id), _) => (&self.args, id, false),
         };
         let mut args = filled(args, SESSION, session);
+        if turn.is_step {
+            args.extend(self.step_args.iter().cloned());
+        }
         let mut prompt = turn.prompt.to_owned();
         match (turn.agent, &self.own_agents, &self.instructions) {
             (Some(AgentBrief::Named(name)), Some(own), _) => args.extend(filled(&own.args, AGENT, name)),
@@ -199,7 +207,7 @@ mod tests {
     use super::*;
 
     fn call(mode: &PrintMode, session: PrintSession, agent: Option<AgentBrief>) -> (String, String) {
-        let PrintCall { args, stdin } = mode.call(&PrintTurn { prompt: "-hello", session, agent });
+        let PrintCall { args, stdin } = mode.call(&PrintTurn { prompt: "-hello", session, agent, is_step: false });
         (args.join(" "), stdin)
     }
 
@@ -210,6 +218,16 @@ mod tests {
         assert_eq!((args.as_str(), stdin.as_str()), ("exec --json --skip-git-repo-check -", "-hello"));
         let (args, _) = call(&mode, PrintSession::Kept("t-1"), None);
         assert_eq!(args, "exec resume --json --skip-git-repo-check t-1 -");
+    }
+
+    #[test]
+    fn a_step_may_change_files_where_a_conversation_would_ask() {
+        let turn = PrintTurn { prompt: "x", session: PrintSession::New("s"), agent: None, is_step: true };
+        for id in ["claude", "gemini", "qwen"] {
+            let mode = known(id).expect("built in");
+            let (step, turn) = (mode.call(&turn).args, mode.call(&PrintTurn { is_step: false, ..turn }).args);
+            assert_eq!(step, [turn, mode.step_args].concat(), "{id}");
+        }
     }
 
     #[test]

@@ -10,6 +10,8 @@ pub const KNOWN: &[&str] = &["claude", "codex", "gemini", "opencode", "copilot",
 pub fn known(id: &str) -> Option<PrintMode> {
     let mode = match id {
         "claude" => PrintMode {
+            // Beside whatever its settings allow: files below the folder it works in.
+            step_args: strings(&["--allowedTools=Edit(./**)"]),
             instructions: words(&["--append-system-prompt", "{instructions}"]),
             own_agents: Some(OwnAgents { folder: ".claude/agents".to_owned(), args: strings(&["--agent", "{agent}"]) }),
             ..resumed_by_flag(
@@ -25,7 +27,11 @@ pub fn known(id: &str) -> Option<PrintMode> {
             format: PrintFormat::CodexJson,
             ..PrintMode::default()
         },
-        "gemini" => resumed_by_flag(PrintFormat::GeminiJson, &["--output-format", "stream-json"], "--resume"),
+        // Without it there is no tool that writes.
+        "gemini" => PrintMode {
+            step_args: strings(&["--allowed-tools=write_file,replace"]),
+            ..resumed_by_flag(PrintFormat::GeminiJson, &["--output-format", "stream-json"], "--resume")
+        },
         // It takes an agent by name too, but not one that is only there for others to call: it then goes on without.
         "opencode" => resumed_by_flag(PrintFormat::OpencodeJson, &["run", "--format", "json"], "--session"),
         "copilot" => PrintMode {
@@ -46,6 +52,7 @@ pub fn known(id: &str) -> Option<PrintMode> {
             ..resumed_by_flag(PrintFormat::KimiJson, &["--output-format", "stream-json"], "--session")
         },
         "qwen" => PrintMode {
+            step_args: strings(&["--allowed-tools=write_file,edit"]),
             instructions: words(&["--append-system-prompt", "{instructions}"]),
             ..resumed_by_flag(
                 PrintFormat::QwenJson,

@@ -165,7 +165,7 @@ fn call(spec: &TurnSpec, new_session: &str) -> Result<PrintCall, TurnError> {
         Some(own) if agent.is_in(&own.folder) && agent.has_plain_name() => AgentBrief::Named(&agent.name),
         _ => AgentBrief::Instructions(&agent.instructions),
     });
-    let call = mode.call(&PrintTurn { prompt: spec.prompt, session, agent });
+    let call = mode.call(&PrintTurn { prompt: spec.prompt, session, agent, is_step: false });
     if call.args.iter().any(|arg| arg.contains('\0')) {
         return Err(TurnError::PromptNul);
     }

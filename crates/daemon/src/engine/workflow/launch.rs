@@ -12,6 +12,7 @@ use coven_domain::task::Task;
 use coven_domain::workflow::{Definition, Step, StepChannel, StepKind, StepResult, Workflow, verdict};
 use coven_host::print_mode::Answer;
 use coven_host::{WorkDir, clock};
+use coven_screen::TextLog;
 use coven_store::{Change, MessageQuery};
 use serde_json::Value;
 use uuid::Uuid;
@@ -50,6 +51,18 @@ impl From<EngineError> for NotLaunched {
             other => Self::Step(other.to_string()),
         }
     }
+}
+
+/// How what a step wrote is to be read.
+enum Written {
+    /// As a harness in print mode tells it.
+    Answer(PrintFormat),
+    /// As it stood on the screen of whoever looked: what is painted makes no sense byte by byte.
+    Screen {
+        rows: u16,
+        cols: u16,
+    },
+    Plain,
 }
 
 impl Engine {
@@ -156,7 +169,7 @@ impl Engine {
     fn print_argv(&self, harness: &Harness, prompt: &str, agent: &Agent) -> Result<Vec<String>, NotLaunched> {
         let mode = harness.print.clone().unwrap_or_default();
         let session = Uuid::new_v4().to_string();
-        let turn = PrintTurn { prompt, session: PrintSession::New(&session), agent: None };
+        let turn = PrintTurn { prompt, session: PrintSession::New(&session), agent: None, is_step: true };
         let call = mode.call(&turn);
         if call.args.iter().any(|arg| arg.len() > MAX_ARGUMENT) {
             return Err(NotLaunched::Step(format!("the prompt is too long for the arguments of {}", harness.id)));
@@ -184,19 +197,20 @@ impl Engine {
     /// What came of a step whose session has ended.
     pub(super) async fn step_result(&self, step: &Step, task: &Task, agent: &Agent, session: &Session) -> StepResult {
         let _ = std::fs::remove_file(self.prompt_file(agent));
-        let format = match &step.kind {
+        let form = match &step.kind {
             StepKind::Agent { harness, channel, .. } => {
                 let harness = harness.as_deref().or(task.harness.as_deref()).unwrap_or(&self.config.agents.harness);
                 let harness = self.harnesses.iter().find(|it| it.id == harness);
-                harness
-                    .filter(|harness| channel_of(*channel, harness) == StepChannel::Print)
-                    .map(|harness| harness.print.clone().unwrap_or_default().format)
+                match harness.filter(|harness| channel_of(*channel, harness) == StepChannel::Print) {
+                    Some(harness) => Written::Answer(harness.print.clone().unwrap_or_default().format),
+                    None => Written::Screen { rows: session.launch.rows, cols: session.launch.cols },
+                }
             }
-            StepKind::Script { .. } | StepKind::Loop { .. } | StepKind::Merge { .. } => None,
+            StepKind::Script { .. } | StepKind::Loop { .. } | StepKind::Merge { .. } => Written::Plain,
         };
         let text = match session.channel {
             Channel::Acp => self.said_by_agent(session.id).await,
-            Channel::Terminal => self.written_by(session.id, format).await,
+            Channel::Terminal => self.written_by(session.id, form).await,
         };
         let said = matches!(step.kind, StepKind::Agent { .. }).then(|| verdict(&text)).flatten();
         let failure = failure(session);
@@ -216,7 +230,7 @@ impl Engine {
     }
 
     /// The end of what a session wrote, as text.
-    async fn written_by(&self, id: SessionId, format: Option<PrintFormat>) -> String {
+    async fn written_by(&self, id: SessionId, form: Written) -> String {
         let dir = self.home.session_dir(id);
         let read = tokio::task::spawn_blocking(move || -> std::io::Result<Vec<u8>> {
             let mut log = LogFile::new(&dir);
@@ -226,15 +240,20 @@ impl Engine {
         })
         .await;
         let Ok(Ok(bytes)) = read else { return String::new() };
-        let plain = strip_ansi_escapes::strip(&bytes);
-        match format {
-            Some(format) => {
+        match form {
+            Written::Answer(format) => {
                 let mut answer = Answer::new(format);
-                answer.feed(&plain, &mut |_| {});
+                answer.feed(&strip_ansi_escapes::strip(&bytes), &mut |_| {});
                 answer.finish(&mut |_| {});
                 answer.text
             }
-            None => String::from_utf8_lossy(&plain).into_owned(),
+            Written::Screen { rows, cols } => {
+                let (mut text, mut log) = (Vec::new(), TextLog::new(rows, cols));
+                // A text in memory takes everything.
+                let _ = log.push(&bytes, &mut text).and_then(|()| log.finish(&mut text));
+                String::from_utf8_lossy(&text).into_owned()
+            }
+            Written::Plain => String::from_utf8_lossy(&strip_ansi_escapes::strip(&bytes)).into_owned(),
         }
     }
 

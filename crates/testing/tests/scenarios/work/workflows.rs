@@ -280,6 +280,23 @@ fn an_agent_over_acp_that_refuses_says_so() {
 }
 
 #[test]
+fn what_an_agent_painted_is_handed_on_as_it_stood_there() {
+    let config = json!({ "harnesses": { "painter": {
+        "program": "/bin/sh", "args": ["-c", "printf 'Quick\\033[7Gcheck\\033[1G\\033[2K'; printf 'Is it\\033[7Gsafe?\\n'"] } } });
+    let home = TestHome::in_repository(config);
+    home.start();
+    let id = home.add_task_for(
+        "painting",
+        "steps:\n  - { name: paint, type: agent, harness: painter, channel: terminal, prompt: x }\n  \
+         - { name: tell, type: script, command: 'printf %s {{ steps.paint.output }} > seen' }\n  - { name: land, type: merge }\n",
+    );
+    home.start_task(&id);
+    home.wait_for_task(&id, "pending_merge");
+    assert_eq!(fs::read_to_string(home.worktree(&id).join("seen")).expect("a file").trim_end(), "Is it safe?");
+    check_invariants(&home);
+}
+
+#[test]
 fn a_git_that_does_not_end_keeps_nobody_from_stopping() {
     let home = started_with_agent();
     let id = home.add_task_for(
