@@ -20,6 +20,7 @@ mod sse;
 mod table;
 mod tui;
 mod verb;
+mod way;
 mod wording;
 
 use std::ffi::OsString;

@@ -1,6 +1,5 @@
 //! Does what the user asked for: one request to the daemon, one sentence if it failed.
 
-use std::path::Path;
 use std::time::Duration;
 
 use coven_api::inbox::{AnswerRequest, InboxItem};
@@ -20,6 +19,7 @@ use super::report::{Done, Request, Subject, What};
 use crate::failure::Failure;
 use crate::route;
 use crate::verb::task_text;
+use crate::way::Way;
 use crate::wording::{plain, short_id};
 
 /// Longer than any grace period an ending session is given by default.
@@ -29,16 +29,17 @@ const LONG_DEADLINE: Duration = Duration::from_secs(24 * 60 * 60);
 const PAGE: usize = 1000;
 
 /// `by` is who asks, inside a session.
-pub async fn perform(socket: &Path, by: Option<&str>, request: &Request) -> Result<Done, String> {
+pub async fn perform(way: &Way, by: Option<&str>, request: &Request) -> Result<Done, String> {
     let deadline = if request.what == What::Approve { LONG_DEADLINE } else { DEADLINE };
-    match timeout(deadline, send(socket, by, request)).await {
+    match timeout(deadline, send(way, by, request)).await {
         Ok(answer) => answer.map_err(|failure| failure.sentence()),
         Err(_) => Err("the daemon does not answer; see `coven daemon status`, then try again".to_owned()),
     }
 }
 
-async fn send(socket: &Path, by: Option<&str>, Request { id, what }: &Request) -> Result<Done, Failure> {
-    let mut client = Client::connect(socket).await?;
+async fn send(way: &Way, by: Option<&str>, Request { id, what }: &Request) -> Result<Done, Failure> {
+    // Somebody is there and wants something: a daemon that went is started again.
+    let mut client = way.open().await?;
     let by = by.map(str::to_owned);
     let moves = |reason: Option<&String>| TaskMoveRequest {
         reason: reason.filter(|reason| !reason.is_empty()).cloned(),

@@ -1,13 +1,13 @@
 //! The board's connection to the daemon.
 
 use std::collections::BTreeSet;
-use std::path::PathBuf;
 
 use tokio::sync::watch;
 
 use super::report::{Report, Request};
 use super::{act, follow, lines};
 use crate::frame::desk::{Desk, Ended};
+use crate::way::Way;
 
 pub struct Feed {
     desk: Desk<Report, Request>,
@@ -15,16 +15,16 @@ pub struct Feed {
 }
 
 impl Feed {
-    pub fn start(socket: PathBuf, by: Option<String>) -> std::io::Result<Self> {
+    pub fn start(way: Way, by: Option<String>) -> std::io::Result<Self> {
         let (watched, watched_receiver) = watch::channel(BTreeSet::new());
-        let here = socket.clone();
+        let here = way.socket().to_owned();
         let look = async move |reports| {
             tokio::join!(follow::follow(&here, &reports), lines::watch(&here, watched_receiver, &reports));
         };
         let perform = move |request: Request| {
-            let (socket, by) = (socket.clone(), by.clone());
+            let (way, by) = (way.clone(), by.clone());
             async move {
-                let answer = act::perform(&socket, by.as_deref(), &request).await;
+                let answer = act::perform(&way, by.as_deref(), &request).await;
                 Report::Answered { request: Box::new(request), answer }
             }
         };

@@ -12,6 +12,7 @@ use super::feed::Feed;
 use super::fixtures::{agent, detail, permission, run, task, terminal};
 use super::report::{Done, Report, Request, What};
 use crate::tui::read_request;
+use crate::way::Way;
 
 #[derive(Default)]
 struct Script {
@@ -104,7 +105,7 @@ impl Rig {
         let folder = tempfile::tempdir().expect("a folder for the socket");
         let socket = folder.path().join("coven.sock");
         let daemon = ScriptedDaemon::start(&socket);
-        let feed = Feed::start(socket, Some("session:7".to_owned())).expect("threads are left");
+        let feed = Feed::start(Way::to_socket(&socket), Some("session:7".to_owned())).expect("threads are left");
         Self { daemon, feed, _folder: folder }
     }
 

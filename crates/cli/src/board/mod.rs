@@ -27,7 +27,6 @@ pub mod tasks;
 mod tests;
 mod view;
 
-use std::path::PathBuf;
 use std::time::Duration;
 
 use coven_host::clock::now;
@@ -43,6 +42,7 @@ use crate::failure::Failure;
 use crate::tui::input::Input;
 use crate::tui::terminal::Terminal;
 use crate::tui::view::Theme;
+use crate::way::Way;
 
 /// How long a report of the daemon may wait for the screen; keys are handled at once.
 const REPORT_LATENCY: Duration = Duration::from_millis(40);
@@ -51,8 +51,8 @@ const REPORT_LATENCY: Duration = Duration::from_millis(40);
 /// after an attach opens it at the same place.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct BoardOptions {
-    /// The Unix socket of the home's daemon.
-    pub socket: PathBuf,
+    /// To the home's daemon.
+    pub way: Way,
     /// The repository that new tasks are about, where the home is nobody's project.
     pub repo: Option<String>,
     /// Who does what is done here, inside a session.
@@ -82,7 +82,7 @@ pub enum Outcome {
 /// Shows the board until the user leaves it. The terminal is as it was before, however this ends: also when a signal
 /// ends the program.
 pub fn open(options: &mut BoardOptions) -> Result<Outcome, Failure> {
-    let mut feed = Feed::start(options.socket.clone(), options.by.clone()).map_err(Failure::Runtime)?;
+    let mut feed = Feed::start(options.way.clone(), options.by.clone()).map_err(Failure::Runtime)?;
     // Before the terminal is changed, so that no signal finds it changed and unguarded.
     let mut input = Input::listen().map_err(Failure::Terminal)?;
     let mut terminal = Terminal::take().map_err(Failure::Terminal)?;

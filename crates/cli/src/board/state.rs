@@ -211,7 +211,13 @@ impl App {
 
     fn report(&mut self, report: Report) -> Vec<Effect> {
         match report {
-            Report::Connected => self.link = Link::Live,
+            Report::Connected => {
+                // What went wrong without a daemon is over.
+                if matches!(self.link, Link::Lost(_)) {
+                    self.notice = None;
+                }
+                self.link = Link::Live;
+            }
             Report::Lost(why) => self.link = Link::Lost(why),
             Report::Read(snapshot) => {
                 self.tasks.read(*snapshot);

@@ -9,9 +9,9 @@ use tokio::time::timeout;
 
 use super::feed::Reports;
 use super::report::Report;
-use super::way::Way;
 use crate::failure::Failure;
 use crate::route;
+use crate::way::Way;
 
 /// Another question may come, or one be answered elsewhere, while the agent waits all the time.
 const BETWEEN_LOOKS: Duration = Duration::from_millis(400);

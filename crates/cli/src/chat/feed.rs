@@ -11,8 +11,8 @@ use tokio::sync::watch;
 use tokio::time::timeout;
 
 use super::report::{Report, Request};
-use super::way::Way;
 use super::{asking, follow, request, waiting};
+use crate::way::Way;
 
 /// Reports the screen has not taken yet. When it is full the feed waits, and the daemon's stream with it.
 const REPORTS: usize = 256;

@@ -10,8 +10,8 @@ use super::report::{Answer, Chosen, Report, Request};
 use super::row::Row;
 use super::scripted_daemon::{SESSION, ScriptedDaemon};
 use super::transcript::Detail;
-use super::way::Way;
 use crate::link;
+use crate::way::Way;
 
 /// A daemon in a folder of its own and a feed on it.
 struct Rig {

@@ -10,10 +10,10 @@ use tokio::time::{sleep, timeout};
 
 use super::feed::Reports;
 use super::report::Report;
-use super::way::Way;
 use crate::failure::Failure;
 use crate::route;
 use crate::sse::{EventStream, SseEvent};
+use crate::way::Way;
 
 const FIRST_PAUSE: Duration = Duration::from_millis(100);
 const LONGEST_PAUSE: Duration = Duration::from_secs(2);

@@ -39,7 +39,6 @@ mod transcript_tests;
 pub mod turn;
 mod view;
 mod waiting;
-pub mod way;
 pub mod wrap;
 
 use std::io::{self, IsTerminal};
@@ -59,10 +58,10 @@ use self::row::{Row, Style};
 use self::state::{App, Effect, Leaving, Message};
 use self::terminal::Terminal;
 use self::transcript::Detail;
-use self::way::Way;
 use crate::attach::terminal::Sink;
 use crate::failure::Failure;
 use crate::tui::input::Input;
+use crate::way::Way;
 use crate::{arrivals, link, output, wording};
 
 /// How long the screen waits when nothing moves on it.

@@ -11,8 +11,8 @@ use super::report::Report;
 use super::row::Row;
 use super::transcript::{Detail, Transcript};
 use super::turn::say_question;
-use super::way::Way;
 use crate::failure::Failure;
+use crate::way::Way;
 use crate::{link, output, wording};
 
 /// After so long without the daemon a script is better told.

@@ -12,9 +12,9 @@ use tokio::time::timeout;
 
 use super::past;
 use super::report::{Answer, Chosen, Request};
-use super::way::{Way, is_away};
 use crate::failure::Failure;
 use crate::route;
+use crate::way::{Way, is_away};
 
 const DEADLINE: Duration = Duration::from_secs(60);
 /// A daemon that goes away so often while one prompt is sent has another problem.

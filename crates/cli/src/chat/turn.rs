@@ -10,8 +10,8 @@ use super::past;
 use super::plain::Away;
 use super::report::Report;
 use super::request;
-use super::way::Way;
 use crate::failure::{self, Failure};
+use crate::way::Way;
 use crate::{link, route, wording};
 
 /// A prompt that was accepted.

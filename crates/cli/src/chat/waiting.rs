@@ -7,11 +7,11 @@ use tokio::time::{sleep, timeout};
 
 use super::feed::Reports;
 use super::report::Report;
-use super::way::Way;
 use crate::arrivals::newly_waiting;
 use crate::failure::Failure;
 use crate::route;
 use crate::sse::EventStream;
+use crate::way::Way;
 
 /// Between two tries while the daemon is away; following the session looks for it and says so.
 const PAUSE: Duration = Duration::from_secs(1);

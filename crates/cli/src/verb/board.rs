@@ -13,6 +13,7 @@ use crate::board::{self, BoardOptions, once};
 use crate::command_line::Place;
 use crate::failure::Failure;
 use crate::link::{Link, block_on};
+use crate::way::Way;
 use crate::{answer, arrivals, output};
 
 /// Shows tasks by state with the agents at work, what they wrote last, what they ask and what waits to be merged
@@ -45,7 +46,7 @@ pub fn run(args: Args, place: &Place) -> Result<ExitCode, Failure> {
     // The board connects by itself; this starts the daemon if it must, and says so if it cannot.
     block_on(Link::open(&home))?;
     let mut options = BoardOptions {
-        socket: home.socket()?,
+        way: Way::to(&home)?,
         repo: task::repo_here(&home),
         by: task::by_session(),
         hides_closed: args.no_closed,

@@ -8,10 +8,10 @@ use serde_json::json;
 
 use super::SessionArg;
 use crate::chat::turn::Turn;
-use crate::chat::way::Way;
 use crate::command_line::Place;
 use crate::failure::{self, Failure};
 use crate::link::{Link, block_on};
+use crate::way::Way;
 use crate::{output, route, wording};
 
 /// Sends a prompt to an agent that was started with `run --acp`

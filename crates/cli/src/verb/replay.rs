@@ -7,11 +7,11 @@ use coven_host::home::Home;
 use super::NewestArg;
 use super::attach::signal_code;
 use crate::chat::plain;
-use crate::chat::way::Way;
 use crate::command_line::Place;
 use crate::failure::Failure;
 use crate::link::{Link, runtime};
 use crate::replay::{self, Speed};
+use crate::way::Way;
 use crate::{output, route};
 
 /// Plays a session again in its original timing; into a pipe or file, writes its log and nothing else

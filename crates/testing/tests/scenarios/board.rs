@@ -154,6 +154,21 @@ fn a_terminal_is_answered_and_its_work_rejected_and_closed_in_the_inbox() {
 }
 
 #[test]
+fn a_key_brings_a_daemon_back_that_died() {
+    let home = home();
+    add(&home, &["Greet", "--workflow", "asking"]);
+    let mut terminal = TestTerminal::with_size(&home, &["board"], 24, 100);
+    terminal.shows("open 1");
+    home.kill_daemon();
+    terminal.shows("retrying");
+    terminal.types("s");
+    terminal.shows("?1 asked");
+    terminal.shows("live");
+    terminal.types("q");
+    assert_eq!(terminal.wait(), 0);
+}
+
+#[test]
 fn into_a_pipe_the_board_is_text_and_for_programs_json() {
     let home = home();
     let first = add(&home, &["Fix the parser", "--workflow", "quick"]);

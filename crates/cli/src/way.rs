@@ -1,6 +1,6 @@
 //! The way to the daemon for something that outlives it: looks for it again, and starts it if it must.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use coven_api::{Client, ClientError};
 use coven_host::daemon_start;
@@ -8,7 +8,7 @@ use coven_host::home::Home;
 
 use crate::failure::Failure;
 
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Way {
     socket: PathBuf,
     /// Whose daemon is started if none answers; nothing if that is not ours to do.
@@ -22,8 +22,12 @@ impl Way {
 
     /// To a daemon that somebody else starts.
     #[cfg(test)]
-    pub fn to_socket(socket: &std::path::Path) -> Self {
+    pub fn to_socket(socket: &Path) -> Self {
         Self { socket: socket.to_owned(), home: None }
+    }
+
+    pub fn socket(&self) -> &Path {
+        &self.socket
     }
 
     /// Connects; starts the daemon if it does not run.
