@@ -1,5 +1,6 @@
 //! How things are put into words for people: ages, sizes, short ids, ends of sessions.
 
+use coven_domain::text::acts;
 use std::time::Duration;
 
 use coven_api::SessionRecord;
@@ -55,7 +56,7 @@ pub fn status(session: &SessionRecord) -> String {
 
 /// Text from outside on one line: control characters would act on the reader's terminal.
 pub fn plain(text: &str) -> String {
-    text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect()
+    text.chars().map(|c| if acts(c) { ' ' } else { c }).collect()
 }
 
 /// Text from outside with its lines and tabs; every other control character would act on the reader's terminal.

@@ -40,7 +40,10 @@ pub enum EngineError {
     Refused(#[from] Refused<SessionState>),
     #[error("{0}")]
     Text(#[from] BadText),
-    #[error("there is no harness {id:?}; there are: {known}; run any command with `coven run -- <program> …`")]
+    #[error(
+        "there is no harness {id:?}; there are: {known}; one that is new in the config counts after `coven daemon restart`; \
+             run any command with `coven run -- <program> …`"
+    )]
     UnknownHarness { id: String, known: String },
     #[error("the harness {id:?} is not installed: {program:?} was not found in PATH; {hint}")]
     NotInstalled { id: String, program: String, hint: String },
@@ -55,7 +58,7 @@ pub enum EngineError {
     #[error("{0}")]
     TaskRefused(#[from] Refused<TaskState>),
     #[error("a task cannot wait for itself or stand below itself: {}", circle(relation, way))]
-    TaskCycle { relation: &'static str, way: Vec<TaskId> },
+    TaskCycle { relation: &'static str, way: Vec<String> },
     #[error("the task has {count} below it; delete them first, or all together with --recursive: {id}")]
     TaskHasChildren { id: TaskId, count: usize },
     #[error("the task is {state}: {id}; it cannot be deleted before it is closed")]
@@ -138,12 +141,12 @@ pub enum EngineError {
     Stopping,
 }
 
-fn circle(relation: &str, way: &[TaskId]) -> String {
-    let told = |way: &[TaskId]| way.iter().map(TaskId::short).collect::<Vec<_>>().join(&format!(" {relation} "));
+fn circle(relation: &str, way: &[String]) -> String {
+    let told = |way: &[String]| way.join(&format!(" {relation} "));
     match way {
         [start @ .., last] if start.len() > MOST_TOLD => {
             let left_out = start.len() - MOST_TOLD;
-            format!("{} {relation} … ({left_out} more) {relation} {}", told(&start[..MOST_TOLD]), last.short())
+            format!("{} {relation} … ({left_out} more) {relation} {}", told(&start[..MOST_TOLD]), last)
         }
         all => told(all),
     }

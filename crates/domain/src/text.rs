@@ -33,7 +33,7 @@ pub struct Title(String);
 
 impl Title {
     pub fn parse(text: &str) -> Result<Self, BadText> {
-        if let Some(at) = text.chars().position(char::is_control) {
+        if let Some(at) = text.chars().position(acts) {
             return Err(BadText::TitleControl { at });
         }
         let chars = text.chars().count();
@@ -41,7 +41,7 @@ impl Title {
             return Err(BadText::TitleTooLong { chars });
         }
         match text.trim() {
-            "" => Err(BadText::TitleEmpty),
+            trimmed if trimmed.chars().all(is_unseen) => Err(BadText::TitleEmpty),
             trimmed => Ok(Self(trimmed.to_owned())),
         }
     }
@@ -49,7 +49,7 @@ impl Title {
     /// The first line of the prompt, else the harness's name.
     pub fn derived(prompt: &str, harness: &str) -> Self {
         let line = prompt.lines().map(str::trim).find(|line| !line.is_empty()).unwrap_or(harness);
-        let clean: String = line.chars().filter(|c| !c.is_control()).collect();
+        let clean: String = line.chars().filter(|c| !acts(*c)).collect();
         let mut title: String = clean.chars().take(DERIVED_TITLE_CHARS).collect();
         if clean.chars().count() > DERIVED_TITLE_CHARS {
             title.push('…');
@@ -86,10 +86,21 @@ impl Prompt {
     }
 }
 
+/// A character that does something to what stands around it in place of being shown: control characters, line ends, and those that
+/// turn the direction of writing, by which a text can look like another.
+pub fn acts(c: char) -> bool {
+    c.is_control() || matches!(c, '\u{2028}' | '\u{2029}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+}
+
+/// A character that nobody sees by itself.
+fn is_unseen(c: char) -> bool {
+    c.is_whitespace() || matches!(c, '\u{200b}'..='\u{200f}' | '\u{2060}'..='\u{2064}' | '\u{feff}')
+}
+
 /// The text on one line of at most so many characters: blanks, line ends and control characters become one blank each.
 pub fn one_line(text: &str, most_chars: usize) -> String {
     let mut line = String::new();
-    let words = text.split(|c: char| c.is_whitespace() || c.is_control()).filter(|word| !word.is_empty());
+    let words = text.split(|c: char| c.is_whitespace() || acts(c)).filter(|word| !word.is_empty());
     for word in words {
         if !line.is_empty() {
             line.push(' ');

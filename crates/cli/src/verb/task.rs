@@ -450,7 +450,8 @@ fn emptied(word: String) -> Option<String> {
 async fn add_many(link: &mut Link, home: &Home, by: Option<String>, as_json: bool) -> Result<(), Failure> {
     let mut text = String::new();
     std::io::stdin().read_to_string(&mut text).map_err(Failure::Input)?;
-    let mut tasks = drafts(&text, by.as_deref())?;
+    // Some editors begin a file with a mark of its encoding.
+    let mut tasks = drafts(text.trim_start_matches('\u{feff}'), by.as_deref())?;
     let here = repo_here(home);
     tasks.iter_mut().filter(|task| task.repo.is_none()).for_each(|task| task.repo.clone_from(&here));
     if tasks.is_empty() {

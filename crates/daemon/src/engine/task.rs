@@ -354,6 +354,12 @@ async fn check_links(tx: &mut Box<dyn Tx>, tasks: &[&Task]) -> Result<(), Engine
     for (relation, links_of) in relations {
         let links = links_from(tx, &known, links_of).await?;
         if let Some((index, way)) = links::circle(&links, &ids) {
+            // Nobody knows the ids of tasks that were not made.
+            let name = |id: &TaskId| match known.get(id) {
+                Some(task) if tasks.len() > 1 => format!("{:?}", task.title),
+                _ => id.short(),
+            };
+            let way = way.iter().map(name).collect();
             return Err(EngineError::TaskCycle { relation, way }.of_several(index, tasks.len()));
         }
     }

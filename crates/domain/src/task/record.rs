@@ -55,7 +55,9 @@ impl From<Priority> for u8 {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum BadTask {
     #[error("{0}")]
-    Title(#[from] BadText),
+    Title(BadText),
+    #[error("the title is empty; say in one line what is to be done")]
+    TitleEmpty,
     #[error("the body is {bytes} bytes long; at most {MAX_BODY_BYTES} fit")]
     BodyTooLong { bytes: usize },
     #[error("the priority {0} is not between 0 (first) and 4 (last)")]
@@ -70,6 +72,15 @@ pub enum BadTask {
     TooManyDependencies(usize),
     #[error("{field} {value:?} has blanks at its ends or control characters, or is empty")]
     Name { field: &'static str, value: String },
+}
+
+impl From<BadText> for BadTask {
+    fn from(bad: BadText) -> Self {
+        match bad {
+            BadText::TitleEmpty => Self::TitleEmpty,
+            other => Self::Title(other),
+        }
+    }
 }
 
 /// Who works on it, and until when that holds without a sign of life.

@@ -64,6 +64,8 @@ fn what_a_task_cannot_be_is_refused_with_the_reason_and_nothing_is_written() {
         assert!(told.contains(why), "{args:?}: {told}");
     };
     refused(&["add", "a\nb"], 2, "control character");
+    refused(&["add", "a\u{202e}b"], 2, "control character");
+    refused(&["add", "\u{200b}"], 2, "say in one line what is to be done");
     refused(&["add", "x", "--priority", "7"], 2, "priority 7");
     refused(&["add", "x", "--type", "chore"], 2, "type: task, bug");
     refused(&["add", "x", "--tag", "a b"], 2, "the tag");
@@ -108,7 +110,7 @@ fn many_tasks_are_added_together_or_not_at_all() {
     let round = |nth: u32| json!({"title": "x", "ref": nth.to_string(), "parent": ((nth + 1) % 20).to_string()});
     let long: String = (0..20).map(|nth| format!("{}\n", round(nth))).collect();
     let told = home.coven_with_input(&["task", "add", "--stdin"], long.as_bytes()).refused(2);
-    assert!(told.contains("task 1 of 20") && told.contains("is below … (12 more) is below"), "{told}");
+    assert!(told.contains("task 1 of 20") && told.contains("is below … (12 more) is below \"x\""), "{told}");
     let told = home.coven_with_input(&["task", "add", "--stdin"], b"{\"title\":\"x\"}\nno\n").refused(2);
     assert!(told.contains("line 2 is no task"), "{told}");
     home.coven_with_input(&["task", "add", "--stdin"], b"\n").refused(2);

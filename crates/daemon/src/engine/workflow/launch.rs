@@ -78,7 +78,10 @@ impl Engine {
                 coven_domain::harness::Program::Named(name) => name.clone(),
                 coven_domain::harness::Program::UserShell | coven_domain::harness::Program::Coven(_) => String::new(),
             };
-            let hint = harness.install_hint.clone();
+            let hint = format!(
+                "{}; or choose another: --harness for this task, agents.harness in the config for all",
+                harness.install_hint
+            );
             return Err(EngineError::NotInstalled { id: id.to_owned(), program, hint });
         }
         Ok(harness)
