@@ -28,6 +28,9 @@ pub enum HomeError {
     SocketTooLong { path: PathBuf },
 }
 
+/// What git is told of a home: only these files belong into a repository.
+const SHARED: &str = "*\n!.gitignore\n!config.json\n!grimoires/\n!grimoires/*.yaml\n";
+
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Home {
     path: PathBuf,
@@ -87,13 +90,13 @@ impl Home {
         Ok(())
     }
 
-    /// A project's home lies in its repository: `git add` must not take store, logs and work trees along.
+    /// A project's home lies in its repository: `git add` takes along what a project may share, and neither store, logs nor work trees.
     fn hide_from_git(&self) {
         let file = self.path.join(".gitignore");
         if self.project_root().is_some() && !file.exists() {
             // Not worth failing for: git would only show more than is wanted.
             let made = fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(file);
-            let _ = made.and_then(|mut file| file.write_all(b"*\n"));
+            let _ = made.and_then(|mut file| file.write_all(SHARED.as_bytes()));
         }
     }
 

@@ -31,8 +31,6 @@ pub fn run(_args: Args, place: &Place) -> Result<ExitCode, Failure> {
     write_new(home.config_file(), &format!("{{\n  \"$schema\": \"./{SCHEMA}\"\n}}\n"))?;
     let schema = home.path().join(SCHEMA);
     fs::write(&schema, config::schema()).map_err(|source| Failure::File { path: schema, source })?;
-    // Nothing in a home belongs into a repository but what a project may share.
-    write_new(home.path().join(".gitignore"), "*\n!.gitignore\n!config.json\n!grimoires/\n!grimoires/*.yaml\n")?;
     config::load(&home)?;
     let word = if is_new { "made" } else { "it was there already" };
     output::line(format_args!("{word}: {}", home.path().display()))?;

@@ -55,6 +55,7 @@ fn text(done: &MigrateResponse) -> String {
     if (taken, known) == (nothing, nothing) && done.left.is_empty() && done.renamed.is_empty() {
         return "there is nothing to migrate\n".to_owned();
     }
+    let (take, rename) = if done.dry_run { ("to be taken", "to rename") } else { ("taken", "renamed") };
     let mut text = String::new();
     for (what, taken, known) in [
         ("tasks", taken.tasks, known.tasks),
@@ -63,10 +64,10 @@ fn text(done: &MigrateResponse) -> String {
         ("questions", taken.questions, known.questions),
     ] {
         let known = if known == 0 { String::new() } else { format!(", {known} known from before") };
-        text.push_str(&format!("{what:<10} {taken} taken{known}\n"));
+        text.push_str(&format!("{what:<10} {taken} {take}{known}\n"));
     }
     for file in &done.renamed {
-        text.push_str(&format!("renamed    {} to {}\n", plain(&file.file), plain(&file.to)));
+        text.push_str(&format!("{rename:<10} {} to {}\n", plain(&file.file), plain(&file.to)));
     }
     for left in &done.left {
         text.push_str(&format!("left       {}: {}: {}\n", plain(&left.file), plain(&left.what), plain(&left.why)));
@@ -101,11 +102,11 @@ mod tests {
             }],
             renamed: vec![MigrateRenamed { file: "state.json".into(), to: "state.json.migrated".into() }],
         };
-        let expected = "tasks      2 taken
-agents     1 taken
-workflows  0 taken, 3 known from before
-questions  0 taken
-renamed    state.json to state.json.migrated
+        let expected = "tasks      2 to be taken
+agents     1 to be taken
+workflows  0 to be taken, 3 known from before
+questions  0 to be taken
+to rename  state.json to state.json.migrated
 left       questions/a.json: the file: x [2J
 what was left stays in its file: mend it and run `coven migrate` again, or move the file away
 nothing was written or renamed: --dry-run

@@ -27,6 +27,15 @@ fn init_makes_a_home_that_commands_below_it_use() {
     // Done again it changes nothing.
     let config = fs::read(home.path().join("config.json")).expect("a config");
     home.coven(&["init"]).done();
+    // What a project may share can be committed, and nothing else.
+    let script = "git init -q; mkdir -p .coven/grimoires; touch .coven/grimoires/a.yaml .coven/coven.db; git add -A; git ls-files";
+    let shared =
+        std::process::Command::new("sh").args(["-c", script]).current_dir(home.project()).output().expect("git");
+    let shared = String::from_utf8_lossy(&shared.stdout).into_owned();
+    assert_eq!(
+        shared.lines().collect::<Vec<_>>(),
+        [".coven/.gitignore", ".coven/config.json", ".coven/grimoires/a.yaml"]
+    );
     assert_eq!(fs::read(home.path().join("config.json")).expect("a config"), config);
 }
 
