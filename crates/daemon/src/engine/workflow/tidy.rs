@@ -5,7 +5,7 @@ use std::sync::Arc;
 use coven_domain::task::{Task, TaskState};
 use coven_domain::{AgentId, TaskId};
 use coven_host::clock;
-use coven_host::git::{Repository, Rescued};
+use coven_host::git::{Cancel, GitError, Repository, Rescued};
 use coven_store::Change;
 
 use super::launch::PROMPT_FILE;
@@ -67,7 +67,7 @@ impl Engine {
                     let name = format!("{id}/{}", moment_name());
                     let branch = branch_of(id);
                     let _turn = self.runs.tidying_turn(id).await;
-                    let put = with_git(move || {
+                    let put = self.git_until_stopped(move || {
                         Repository::of_worktree(&folder)?.worktree(&folder, &branch).put_away("HEAD", &name)
                     });
                     if let Err(error) = put.await {
@@ -95,15 +95,16 @@ impl Engine {
         let base = task.base_commit.clone().map_or_else(|| base.clone(), |_| format!("refs/heads/{base}"));
         let name = format!("{}/{}", task.id, moment_name());
         let moment = clock::now();
-        let result = with_git(move || {
-            if !worktree.exists()
-                && worktree.repository.commit_of(&format!("refs/heads/{}", worktree.branch))?.is_none()
-            {
-                return Ok(Rescued::Nothing);
-            }
-            worktree.put_away(&base, &name)
-        })
-        .await;
+        let result = self
+            .git_until_stopped(move || {
+                if !worktree.exists()
+                    && worktree.repository.commit_of(&format!("refs/heads/{}", worktree.branch))?.is_none()
+                {
+                    return Ok(Rescued::Nothing);
+                }
+                worktree.put_away(&base, &name)
+            })
+            .await;
         match result {
             Ok(Rescued::Nothing) => {}
             Ok(Rescued::Under(reference)) => {
@@ -120,7 +121,28 @@ impl Engine {
                     let _ = self.commit(tx).await;
                 }
             }
+            Err(EngineError::Git(GitError::Stopped { .. })) => {}
             Err(error) => self.report_left_worktree(task, &error),
+        }
+    }
+
+    /// A daemon that stops takes its git along; what is not put away then is, after the next start.
+    async fn git_until_stopped<T: Send + 'static>(
+        &self,
+        work: impl FnOnce() -> Result<T, GitError> + Send + 'static,
+    ) -> Result<T, EngineError> {
+        let cancel = Cancel::default();
+        let work = with_git({
+            let cancel = cancel.clone();
+            move || cancel.unless(work)
+        });
+        tokio::pin!(work);
+        tokio::select! {
+            done = &mut work => done,
+            () = self.stopped() => {
+                cancel.now();
+                work.await
+            }
         }
     }
 

@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use coven_testing::{TestHome, check_invariants, process, wait_until};
+use coven_testing::{TestHome, check_invariants, eventually, process, wait_until};
 use serde_json::{Value, json};
 
 fn started() -> TestHome {
@@ -305,24 +305,40 @@ fn a_git_that_does_not_end_keeps_nobody_from_stopping() {
   - name: first
     type: script
     command: |
-      git config filter.stuck.clean 'touch ../../../stuck; sleep 600'
+      git config filter.stuck.clean 'echo $$ > ../../../stuck; exec sleep 600'
       echo '*.txt filter=stuck' > .gitattributes
       echo x > x.txt
   - { name: land, type: merge }
 ",
     );
     home.start_task(&id);
-    wait_until("git waits for a filter", || home.project().join("stuck").exists());
+    let waiting = || {
+        let mark = home.project().join("stuck");
+        let pid = eventually("git waits for a filter", || fs::read_to_string(&mark).ok()?.trim().parse::<u32>().ok());
+        fs::remove_file(mark).expect("it is there");
+        pid
+    };
+    let is_gone = |pid: u32| wait_until("the filter is gone", || !process::is_alive(pid));
     // A daemon that stops takes its git along, and the next one begins it again.
+    let first = waiting();
     home.stop();
-    fs::remove_file(home.project().join("stuck")).expect("it was there");
+    is_gone(first);
     home.start();
-    wait_until("git waits again", || home.project().join("stuck").exists());
+    let second = waiting();
     home.coven(&["workflow", "cancel", &id]).done();
+    is_gone(second);
     let told = home.task(&id);
     assert_eq!((told.task.status.as_str(), told.run.expect("a run").status.as_str()), ("open", "cancelled"));
     assert!(home.worktree(&id).join("x.txt").exists(), "what was done stays");
+    // Nor does it keep anybody from closing the task; its worktree stays where it is until git ends.
+    home.coven(&["task", "close", &id]).done();
+    let third = waiting();
+    home.stop();
+    is_gone(third);
+    assert!(home.worktree(&id).join("x.txt").exists(), "what was done stays");
+    home.start();
     check_invariants(&home);
+    home.stop();
 }
 
 #[test]
