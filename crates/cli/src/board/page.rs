@@ -135,15 +135,9 @@ pub fn detail(known: &Known, now: Timestamp) -> Vec<PageLine> {
     }
     if let Some(agent) = known.agents.last() {
         page.extend(head("last worked on"));
-        let by = |text: &Option<String>| text.clone().unwrap_or_else(|| "-".to_owned());
         let session = agent.session_id.as_deref().map_or("-", short_id);
-        let step = by(&agent.step);
-        let text = format!(
-            "step        {step}: {}\nsession     {session}\nworktree    {}\nbranch      {}",
-            agent.status,
-            by(&agent.worktree),
-            by(&agent.branch)
-        );
+        let step = agent.step.as_deref().unwrap_or("-");
+        let text = format!("step        {step}: {}\nsession     {session}", agent.status);
         page.extend(lines(&text, Shade::Plain));
     }
     if !known.history.is_empty() {
