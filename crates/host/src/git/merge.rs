@@ -29,6 +29,10 @@ pub enum Landing {
     Landed,
     /// The base went on in the meantime: try again from there.
     BaseMoved,
+    /// The base is checked out here, and another git is at work in it.
+    Busy {
+        folder: PathBuf,
+    },
     /// The base is checked out here, and something in it would be overwritten.
     CheckoutInTheWay {
         folder: PathBuf,
@@ -107,6 +111,9 @@ impl Repository {
         if self.commit_of(&reference)?.as_deref() != Some(&merged.onto) {
             return Ok(Landing::BaseMoved);
         }
+        if is_locked(&folder)? {
+            return Ok(Landing::Busy { folder });
+        }
         let text = String::from_utf8_lossy(&output.stderr);
         let files: Vec<&str> = text.lines().filter_map(|line| line.strip_prefix('\t')).collect();
         Ok(match &files[..] {
@@ -122,6 +129,10 @@ impl Repository {
             return Ok(Some(Landing::CheckoutInTheWay { folder, why }));
         }
         let Some(folder) = self.checkout_of(&format!("refs/heads/{base}"))? else { return Ok(None) };
+        // What it has not come to yet would look like changes.
+        if is_locked(&folder)? {
+            return Ok(Some(Landing::Busy { folder }));
+        }
         let status = run_in(&folder, ["status", "--porcelain", "--untracked-files=no"])?;
         let why = "it has changes that are not committed".to_owned();
         Ok((!status.trim().is_empty()).then_some(Landing::CheckoutInTheWay { folder, why }))
@@ -197,4 +208,10 @@ impl Repository {
     pub fn drop_check_out(&self, folder: &Path) -> Result<(), GitError> {
         self.worktree(folder, "").remove()
     }
+}
+
+/// Another git writes to the index of this checkout.
+fn is_locked(folder: &Path) -> Result<bool, GitError> {
+    let own = run_in(folder, ["rev-parse", "--absolute-git-dir"])?;
+    Ok(Path::new(own.trim_end_matches('\n')).join("index.lock").exists())
 }

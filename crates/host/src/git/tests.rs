@@ -361,6 +361,11 @@ fn a_merge_lands_without_a_checkout_or_with_a_clean_one() {
     let MergeTry::Ready(merged) = bench.repository.try_merge("main", "coven/x", "second").expect("a merge") else {
         panic!("not ready")
     };
+    // Another git is at work there, and half of it looks like changes.
+    sh(bench.top(), "touch .git/index.lock; echo half > a.txt");
+    let busy = Landing::Busy { folder: bench.top().to_owned() };
+    assert_eq!(bench.repository.land("main", &merged).expect("a landing"), busy);
+    sh(bench.top(), "rm .git/index.lock; git checkout -q -- a.txt");
     assert_eq!(bench.repository.land("main", &merged).expect("a landing"), Landing::Landed);
     assert_eq!(sh(bench.top(), "cat more; git status --porcelain"), "m");
     assert_eq!(bench.repository.land("main", &merged).expect("a landing"), Landing::BaseMoved);

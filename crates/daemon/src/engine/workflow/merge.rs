@@ -1,6 +1,7 @@
 //! Review and merge: what a task changed, and putting it onto its base without touching anybody's checkout.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use coven_domain::agent::{AgentFact, AgentState};
 use coven_domain::lifecycle::Lifecycle as _;
@@ -8,7 +9,7 @@ use coven_domain::task::{Task, TaskFact, TaskState};
 use coven_domain::workflow::{Approval, Workflow, WorkflowFact, WorkflowState};
 use coven_domain::{AgentId, TaskId, WorkflowId};
 use coven_host::clock;
-use coven_host::git::{FileChange, Landing, MergeTry, Worktree};
+use coven_host::git::{FileChange, Landing, MergeTry, Merged, Repository, Worktree};
 use coven_store::{Change, WorkflowQuery};
 use tokio::sync::watch;
 
@@ -21,6 +22,9 @@ use crate::fault;
 
 /// How often a base that goes on while a merge is checked is tried again.
 const TRIES: usize = 5;
+/// How long another git may be at work in a checkout of the base: ten seconds.
+const BUSY_TRIES: usize = 40;
+const BUSY_PAUSE: Duration = Duration::from_millis(250);
 
 /// What a task's branch changed since it left its base.
 #[derive(Debug)]
@@ -86,6 +90,20 @@ impl std::fmt::Display for NotMerged {
                 )
             }
         }
+    }
+}
+
+/// Waits for another git in the user's checkout: one that an earlier daemon started may still be at the same merge.
+async fn land(repository: &Repository, base: &str, merged: &Merged) -> Result<Landing, EngineError> {
+    let mut tries = 0;
+    loop {
+        let (repository, base, merged) = (repository.clone(), base.to_owned(), merged.clone());
+        let landing = with_git(move || repository.land(&base, &merged)).await?;
+        if !matches!(landing, Landing::Busy { .. }) || tries == BUSY_TRIES {
+            return Ok(landing);
+        }
+        tries += 1;
+        tokio::time::sleep(BUSY_PAUSE).await;
     }
 }
 
@@ -295,13 +313,16 @@ impl Engine {
                 return Ok(Some(failed));
             }
             fault::point("before_landing");
-            let (repository, base_name) = (worktree.repository.clone(), base.clone());
-            match with_git(move || repository.land(&base_name, &merged)).await? {
+            match land(&worktree.repository, &base, &merged).await? {
                 Landing::Landed => {
                     fault::point("after_landing");
                     return Ok(None);
                 }
                 Landing::BaseMoved => {}
+                Landing::Busy { folder } => {
+                    let why = "another git is at work there, or one that died left its index.lock".to_owned();
+                    return Ok(Some(NotMerged::Checkout { folder: folder.display().to_string(), why }));
+                }
                 Landing::CheckoutInTheWay { folder, why } => {
                     return Ok(Some(NotMerged::Checkout { folder: folder.display().to_string(), why }));
                 }

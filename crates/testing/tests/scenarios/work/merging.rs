@@ -253,6 +253,21 @@ fn what_is_being_merged_cannot_be_rejected() {
 }
 
 #[test]
+fn a_merge_waits_for_another_git_in_the_checkout() {
+    let home = started();
+    let id = done(&home, "File", "commit f.txt", &[]);
+    home.git("touch .git/index.lock");
+    thread::scope(|scope| {
+        let approving = scope.spawn(|| home.coven(&["task", "approve", &id]).done());
+        wait_until("it is approved", || home.run_of(&id).workflow.approved_by.is_some());
+        home.git("rm .git/index.lock");
+        approving.join().expect("it was merged");
+    });
+    assert_eq!(home.git("ls f.txt; git status --porcelain --untracked-files=no"), "f.txt");
+    check_invariants(&home);
+}
+
+#[test]
 fn cancelling_ends_a_check_too() {
     let home = started();
     write_slow(&home, "");
