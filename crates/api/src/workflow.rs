@@ -158,6 +158,8 @@ fn steps(workflow: &Workflow, definition: &Definition) -> Vec<StepRecord> {
             None if workflow.state == WorkflowState::Completed => "completed",
             None => "pending",
         };
+        // What came of the round before is not how it goes now.
+        let result = result.filter(|_| status != "running");
         let max_iterations = match &step.kind {
             StepKind::Loop { max_iterations, .. } => Some(*max_iterations),
             StepKind::Agent { .. } | StepKind::Script { .. } | StepKind::Merge { .. } => None,

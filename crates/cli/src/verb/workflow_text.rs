@@ -54,7 +54,10 @@ pub fn page(detail: &WorkflowDetail, now: Timestamp) -> String {
         ]);
     }
     text.push_str(&table.text(crate::output::terminal_size().map(|(_, cols)| usize::from(cols))));
-    let failed = detail.steps.iter().find(|step| step.status == "failed" && step.output.is_some());
+    // The one that it stands at is why it does not go on.
+    let has_failed = |step: &&StepRecord| step.status == "failed" && step.output.is_some();
+    let here = detail.steps.iter().filter(has_failed).find(|step| run.step_name.as_deref() == Some(&step.name));
+    let failed = here.or_else(|| detail.steps.iter().rfind(has_failed));
     if let Some((step, output)) = failed.and_then(|step| Some((step, step.output.as_deref()?))) {
         let lines: Vec<&str> = output.trim_end().lines().collect();
         text.push_str(&format!("\nthe end of what {} wrote:\n", step.name));

@@ -280,6 +280,40 @@ fn an_agent_over_acp_that_refuses_says_so() {
 }
 
 #[test]
+fn a_step_that_runs_again_does_not_show_how_it_went_before() {
+    let home = started_with_agent();
+    let id = home.add_task_for(
+        "rounds",
+        "steps:
+  - { name: before, type: script, command: 'echo early; exit 1', on_fail: continue }
+  - name: again
+    type: loop
+    max_iterations: 2
+    steps:
+      - { name: try, type: script, command: 'test -f ../../../go && echo late && exit 3; test -f seen && sleep 600; touch seen; exit 1', on_fail: continue }
+      - { name: rest, type: script, command: 'true', when: 'loop.iteration == 1' }
+  - { name: last, type: script, command: 'echo why it stops; exit 4' }
+",
+    );
+    home.start_task(&id);
+    let step = |name: &str| home.run_of(&id).steps.into_iter().find(|step| step.name == name).expect("a step");
+    wait_until("the second round is under way", || {
+        let again = step("again");
+        (again.iteration, step("try").status.as_str()) == (Some(2), "running")
+    });
+    assert_eq!((step("try").error, step("try").exit_code), (None, None));
+    assert_eq!(step("before").exit_code, Some(1));
+    // The one that it stands at is told of.
+    fs::write(home.project().join("go"), "").expect("a file");
+    home.coven(&["workflow", "cancel", &id]).done();
+    home.start_task(&id);
+    home.wait_for_task(&id, "blocked");
+    let shown = home.coven(&["workflow", "show", &id]).done();
+    assert!(shown.contains("the end of what last wrote:\n  why it stops"), "{shown}");
+    check_invariants(&home);
+}
+
+#[test]
 fn what_an_agent_painted_is_handed_on_as_it_stood_there() {
     let config = json!({ "harnesses": { "painter": {
         "program": "/bin/sh", "args": ["-c", "printf 'Quick\\033[7Gcheck\\033[1G\\033[2K'; printf 'Is it\\033[7Gsafe?\\n'"] } } });
