@@ -7,6 +7,7 @@ use coven_daemon::loops::retention;
 use coven_host::clock;
 use coven_host::home::Home;
 use coven_store::SqliteStore;
+use coven_store::sqlite::migrations;
 
 use super::print_json;
 use crate::command_line::Place;
@@ -62,9 +63,16 @@ async fn preview(home: &Home) -> Result<RetentionResponse, Failure> {
     if !home.db().exists() {
         return Ok(RetentionResponse { dry_run: true, ..RetentionResponse::default() });
     }
+    // Nor is one changed only to be looked at.
+    if migrations::status(home.db()).map_err(Failure::Store)?.iter().any(|step| step.applied_at.is_none()) {
+        return Err(Failure::refused(
+            "the store is older than this program",
+            "Bring it up to date with `coven db migrate` first",
+        ));
+    }
     let store = SqliteStore::open(home.db()).map_err(Failure::Store)?;
     let previewed = retention::preview(&store, &config.store, clock::now()).await;
-    previewed.map_err(|error| Failure::usage(error.to_string(), "See `coven doctor`"))
+    previewed.map_err(|error| Failure::failed(error.to_string(), "See `coven doctor`"))
 }
 
 /// What a daemon swept as it started, and what it did when it was asked.

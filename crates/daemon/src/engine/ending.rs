@@ -157,9 +157,10 @@ impl Engine {
     }
 }
 
-/// Ends what a session left in the background of its terminal: whoever comes next into its folder is alone there.
-pub(super) async fn end_background(session: &Session) {
-    let Some(leader) = session.process.as_ref().map(|recorded| recorded.pid) else { return };
+/// Ends what a session left in the background of its terminal: whoever comes next into its folder is alone there. False if something
+/// does not end.
+pub(super) async fn end_background(session: &Session) -> bool {
+    let Some(leader) = session.process.as_ref().map(|recorded| recorded.pid) else { return true };
     let variable = format!("{}={}", super::launch::SESSION_VARIABLE, session.id);
     let find = || {
         let variable = variable.clone();
@@ -173,9 +174,9 @@ pub(super) async fn end_background(session: &Session) {
             }
         }
     };
-    let Ok(members) = find().await else { return };
+    let Ok(members) = find().await else { return true };
     if members.is_empty() {
-        return;
+        return true;
     }
     tracing::info!(session = %session.id, count = members.len(), "what it left in the background is ended");
     signal(&members, Signal::TERM);
@@ -183,11 +184,16 @@ pub(super) async fn end_background(session: &Session) {
     while let Ok(members) = find().await
         && !members.is_empty()
     {
-        if tokio::time::Instant::now() >= until {
+        let now = tokio::time::Instant::now();
+        if now >= until + AFTER_GRACE {
+            return false;
+        }
+        if now >= until {
             signal(&members, Signal::KILL);
         }
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
+    true
 }
 
 /// How long a session may take to end after it was asked to.

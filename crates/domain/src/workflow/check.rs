@@ -57,10 +57,16 @@ fn of_yaml(error: &serde_saphyr::Error, source: &[&str]) -> Problem {
 
 /// Reads and checks a file; every mistake is told, and none hides another.
 pub(super) fn checked(file_name: &str, text: &str) -> Result<Definition, Vec<Problem>> {
-    let mut check = Check { problems: keys::unknown(text), source: text.lines().collect(), ..Check::default() };
+    let mut check = Check { source: text.lines().collect(), ..Check::default() };
+    let keys = keys::unknown(text).map_err(|error| of_yaml(&error, &check.source));
     let definition = match serde_saphyr::from_str(text) {
-        Ok(file) => Some(check.file(file_name, file)),
+        Ok(file) => {
+            // Where only the keys cannot be read, none of them was looked at.
+            check.problems = keys.unwrap_or_else(|problem| vec![problem]);
+            Some(check.file(file_name, file))
+        }
         Err(error) => {
+            check.problems = keys.unwrap_or_default();
             check.problems.push(of_yaml(&error, &check.source));
             None
         }
@@ -496,6 +502,7 @@ steps:
             ("steps:\n  - type: script\n    command: x\n", 3, "name"),
             ("description: nothing\n", 1, "steps"),
             ("steps: []\n", 1, "none"),
+            ("steps:\n  - { name: a, type: script, command: x, steps: ~, comand: y }\n", 2, ""),
         ] {
             let found = Definition::parse("x", text).expect_err("no workflow");
             assert_eq!(found[0].line, line, "{text:?}: {found:?}");

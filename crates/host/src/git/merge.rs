@@ -111,10 +111,10 @@ impl Repository {
         if self.commit_of(&reference)?.as_deref() != Some(&merged.onto) {
             return Ok(Landing::BaseMoved);
         }
-        if is_locked(&folder)? {
+        let text = String::from_utf8_lossy(&output.stderr);
+        if is_locked(&folder)? || text.contains("index.lock") {
             return Ok(Landing::Busy { folder });
         }
-        let text = String::from_utf8_lossy(&output.stderr);
         let files: Vec<&str> = text.lines().filter_map(|line| line.strip_prefix('\t')).collect();
         Ok(match &files[..] {
             [] => in_the_way(&said(&output)),

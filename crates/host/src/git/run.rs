@@ -15,6 +15,8 @@ use super::GitError;
 
 /// No sensible call takes longer.
 const LIMIT: Duration = Duration::from_secs(600);
+/// How long git may take to tidy up after itself.
+const GRACE: Duration = Duration::from_secs(2);
 /// So soon a stop is noticed.
 const LATENCY: Duration = Duration::from_millis(50);
 
@@ -72,7 +74,11 @@ fn output_within(command: &mut Command, limit: Duration) -> Result<Output, GitEr
                     Err(RecvTimeoutError::Timeout) => continue,
                     Ok(()) | Err(RecvTimeoutError::Disconnected) => return None,
                 };
-                let _ = kill_process_group(group, Signal::KILL);
+                // Asked first: git takes its locks and half-made folders away.
+                let _ = kill_process_group(group, Signal::TERM);
+                if over.recv_timeout(GRACE) == Err(RecvTimeoutError::Timeout) {
+                    let _ = kill_process_group(group, Signal::KILL);
+                }
                 return Some(why);
             }
         });
@@ -100,7 +106,7 @@ mod tests {
     #[test]
     fn what_takes_too_long_is_ended_with_its_children() {
         // The child holds the pipe, too.
-        let ended = output_within(&mut shell("sleep 600 & sleep 600"), Duration::from_millis(100));
+        let ended = output_within(&mut shell("trap '' TERM; sleep 600 & sleep 600"), Duration::from_millis(100));
         assert!(matches!(ended, Err(GitError::TooLong { .. })), "{ended:?}");
         let told = output_within(&mut shell("echo a; echo b >&2"), Duration::from_secs(60)).expect("an answer");
         assert_eq!((&told.stdout[..], &told.stderr[..]), (&b"a\n"[..], &b"b\n"[..]));

@@ -55,9 +55,13 @@ impl Worktree {
             fs::canonicalize(one).is_ok_and(|one| fs::canonicalize(other).is_ok_and(|other| one == other))
         };
         // Git keeps there which folder the part is for.
-        let named = own.and_then(|own| fs::read_to_string(Path::new(own).join("gitdir")).ok()).unwrap_or_default();
+        let named = own.and_then(|own| {
+            let named = fs::read_to_string(Path::new(own).join("gitdir")).ok()?;
+            // From there, where it is relative.
+            Some(Path::new(own).join(named.trim_end_matches('\n')))
+        });
         let is_ours = repository.is_some_and(|it| self.repository.run(common).is_ok_and(|top| top.trim() == it))
-            && is_same(Path::new(named.trim()), &self.folder.join(".git"))
+            && named.is_some_and(|named| is_same(&named, &self.folder.join(".git")))
             && files.is_some_and(|files| is_same(Path::new(files), &self.folder));
         if is_ours {
             return Ok(());
@@ -83,7 +87,11 @@ impl Worktree {
             true => command.arg(folder).arg(&self.branch),
             false => command.args(["-b", &self.branch]).arg(folder).arg(base),
         };
-        succeeded(&mut command).map(drop)
+        succeeded(&mut command).map(drop).inspect_err(|_| {
+            // Half of it would be taken for all of it, and the rest for deleted. Nothing else is in it: it was not there before.
+            let _ = remove_all(&self.folder);
+            let _ = self.repository.run(["worktree", "prune"]);
+        })
     }
 
     /// `base` is a branch or a commit.

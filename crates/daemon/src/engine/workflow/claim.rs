@@ -11,6 +11,7 @@ use coven_host::clock;
 use coven_store::{Change, Tx};
 use uuid::Uuid;
 
+use super::drive::{lives_on, may_live};
 use super::{branch_of, with_git};
 use crate::engine::Engine;
 use crate::engine::task::{checked_by, live_task};
@@ -144,6 +145,16 @@ impl Engine {
         let workflow = self.find_workflow(text).await?;
         // Told before git is asked for anything.
         workflow.clone().apply(WorkflowFact::Retried, None, clock::now())?;
+        let agent = match workflow.agent {
+            Some(id) => self.store.agent(id).await?,
+            None => None,
+        };
+        if let Some(id) = agent.and_then(|agent| agent.session)
+            && let Some(session) =
+                self.store.session(id).await?.filter(|session| session.is_over() && lives_on(session))
+        {
+            return Err(EngineError::Invalid(may_live(Some(&session))));
+        }
         let task = self.known_task(workflow.task).await?;
         let definition = workflow.parsed().map_err(EngineError::Invalid)?;
         let plan = self.plan(&task, definition, workflow.definition.clone(), by).await?;

@@ -10,18 +10,19 @@ use coven_domain::workflow::{Next, Overdue, Progress, Setting, StepEnd, StepOver
 use coven_domain::{SessionId, TaskId, Timestamp, WorkflowId};
 use coven_holder::process;
 use coven_host::clock;
-use coven_host::git::{Cancel, GitError};
+use coven_host::git::GitError;
 use coven_store::Change;
 use tokio::sync::watch;
 
-use super::ending::{After, SYSTEM};
+use super::ending::{After, SYSTEM, Settled};
 use super::launch::NotLaunched;
-use super::{Stop, TakenUp, with_git};
+use super::{Stop, TakenUp, with_git, with_git_unless, word};
 use crate::engine::Engine;
 use crate::engine::ending::end_background;
 use crate::error::EngineError;
 
 const TRY_AGAIN: Duration = Duration::from_secs(1);
+pub(super) const MAY_LIVE: &str = "its agent may still run, though it looks like something else now or cannot be ended";
 const CANNOT_GO_ON: &str = "a workflow cannot go on; it is tried again";
 
 /// Why a wait for a step is over.
@@ -106,7 +107,9 @@ impl Engine {
         };
         let asked = stop.borrow_and_update().clone();
         if let Some(asked) = asked {
-            self.end_process(&agent).await?;
+            if !self.end_process(&agent).await? {
+                return self.block_beside(id, &agent).await;
+            }
             self.write_stop(id, &asked).await?;
             return Ok(Driven::Over);
         }
@@ -138,12 +141,16 @@ impl Engine {
         let (fact, over) = match self.wait_for_step(until, &agent, task.id, stop).await? {
             Waited::DaemonStops => return Ok(Driven::Over),
             Waited::Stop(asked) => {
-                self.end_process(&agent).await?;
+                if !self.end_process(&agent).await? {
+                    return self.block_beside(id, &agent).await;
+                }
                 self.write_stop(id, &asked).await?;
                 return Ok(Driven::Over);
             }
             Waited::TimedOut { overdue, limit } => {
-                self.end_process(&agent).await?;
+                if !self.end_process(&agent).await? {
+                    return self.block_beside(id, &agent).await;
+                }
                 let why = format!("timed out after {}", spelled(limit));
                 let mut result = match agent.session {
                     Some(session) => self.step_result(step, &task, &agent, &self.session(session).await?).await,
@@ -162,7 +169,9 @@ impl Engine {
                 (AgentFact::Killed, over)
             }
             Waited::Ended(session, refusal) => {
-                self.surely_over(&session).await;
+                if !self.surely_over(&session).await {
+                    return self.block_beside(id, &agent).await;
+                }
                 if agent.state == AgentState::Starting {
                     self.write_agent_started(&agent, &session).await?;
                 }
@@ -243,23 +252,14 @@ impl Engine {
         if !worktree.exists() {
             return Ok(Gathered::NotSo("its worktree is gone".to_owned()));
         }
-        let (message, cancel) = (super::merge::message(task), Cancel::default());
-        let work = with_git({
-            let cancel = cancel.clone();
-            move || cancel.unless(|| worktree.gather(&message))
-        });
-        tokio::pin!(work);
-        let gathered = tokio::select! {
-            gathered = &mut work => gathered,
-            () = asked(stop) => {
-                cancel.now();
-                work.await
-            }
-            () = self.stopped() => {
-                cancel.now();
-                work.await
+        let message = super::merge::message(task);
+        let stopping = async {
+            tokio::select! {
+                _ = word(stop) => {}
+                () = self.stopped() => {}
             }
         };
+        let gathered = with_git_unless(stopping, move || worktree.gather(&message)).await;
         match gathered {
             Ok(()) => Ok(Gathered::All),
             Err(EngineError::Git(GitError::Stopped { .. })) => Ok(match stop.borrow_and_update().clone() {
@@ -341,9 +341,9 @@ impl Engine {
         refusal
     }
 
-    /// Ends whatever the agent runs and waits until it is gone.
-    pub(super) async fn end_process(self: &Arc<Self>, agent: &Agent) -> Result<(), EngineError> {
-        let Some(id) = agent.session else { return Ok(()) };
+    /// Ends whatever the agent runs and waits until it is gone; false if something of it may live on.
+    pub(super) async fn end_process(self: &Arc<Self>, agent: &Agent) -> Result<bool, EngineError> {
+        let Some(id) = agent.session else { return Ok(true) };
         let session = self.session(id).await?;
         if session.is_live() {
             match self.kill_session(id).await {
@@ -352,20 +352,27 @@ impl Engine {
             }
         }
         let session = self.wait_for_end(id).await?;
-        self.surely_over(&session).await;
-        Ok(())
+        Ok(self.surely_over(&session).await)
     }
 
-    /// A harness may outlive the holder that died under it, and its children may outlive the harness; until they are gone, nobody
-    /// else may begin.
-    pub(super) async fn surely_over(&self, session: &Session) {
+    /// Nobody begins beside what may still work on the task: a human has to look.
+    async fn block_beside(&self, id: WorkflowId, agent: &Agent) -> Result<Driven, EngineError> {
+        let session = match agent.session {
+            Some(session) => self.store.session(session).await?,
+            None => None,
+        };
+        self.settle_agent(id, agent.id, &may_live(session.as_ref()), Settled::Blocked).await?;
+        Ok(Driven::Over)
+    }
+
+    /// A harness may outlive the holder that died under it, and its children may outlive the harness. False as long as something of
+    /// it may live: until that is gone, nobody else may begin.
+    pub(super) async fn surely_over(&self, session: &Session) -> bool {
         if session.state == SessionState::Orphaned {
             self.end_leftovers(session).await;
         }
-        // What looks like somebody else is not ended; who is told apart by less than that, is.
-        if !lives_on(session) {
-            end_background(session).await;
-        }
+        // What looks like somebody else is not ended.
+        !lives_on(session) && end_background(session).await
     }
 
     /// A living agent keeps its task.
@@ -382,16 +389,15 @@ impl Engine {
     }
 }
 
+/// Why a task is blocked that nobody may begin.
+pub(super) fn may_live(session: Option<&Session>) -> String {
+    let pid = session.and_then(|session| session.process.as_ref()).map_or(0, |recorded| recorded.pid);
+    format!("{MAY_LIVE}: look at pid {pid} and what it started, end that, then retry")
+}
+
 /// What was launched is still there, though its session is over: it does not look any more like what it was.
 pub(super) fn lives_on(session: &Session) -> bool {
     session.process.as_ref().is_some_and(process::is_alive)
-}
-
-/// Comes back once somebody wants it to stop.
-async fn asked(stop: &mut watch::Receiver<Option<Stop>>) {
-    if stop.wait_for(Option::is_some).await.is_err() {
-        std::future::pending().await
-    }
 }
 
 /// What came of putting a step's work onto the task's branch.

@@ -65,6 +65,26 @@ enum Written {
     Plain,
 }
 
+impl Written {
+    fn text_of(self, bytes: &[u8]) -> String {
+        match self {
+            Self::Answer(format) => {
+                let mut answer = Answer::new(format);
+                answer.feed(&strip_ansi_escapes::strip(bytes), &mut |_| {});
+                answer.finish(&mut |_| {});
+                answer.text
+            }
+            Self::Screen { rows, cols } => {
+                let (mut text, mut log) = (Vec::new(), TextLog::new(rows, cols));
+                // A text in memory takes everything.
+                let _ = log.push(bytes, &mut text).and_then(|()| log.finish(&mut text));
+                String::from_utf8_lossy(&text).into_owned()
+            }
+            Self::Plain => String::from_utf8_lossy(&strip_ansi_escapes::strip(bytes)).into_owned(),
+        }
+    }
+}
+
 impl Engine {
     /// The harness of an agent's step: the step's, else the task's, else the one for agents.
     pub(super) fn step_harness(&self, named: Option<&str>, task: &Task) -> Result<&Harness, EngineError> {
@@ -235,29 +255,14 @@ impl Engine {
     /// The end of what a session wrote, as text.
     async fn written_by(&self, id: SessionId, form: Written) -> String {
         let dir = self.home.session_dir(id);
-        let read = tokio::task::spawn_blocking(move || -> std::io::Result<Vec<u8>> {
+        let read = tokio::task::spawn_blocking(move || -> std::io::Result<String> {
             let mut log = LogFile::new(&dir);
             let range = log.range()?;
             let from = range.start.max(range.end.saturating_sub(READ_BYTES as u64));
-            log.read_range(from, usize::try_from(range.end - from).unwrap_or(0))
-        })
-        .await;
-        let Ok(Ok(bytes)) = read else { return String::new() };
-        match form {
-            Written::Answer(format) => {
-                let mut answer = Answer::new(format);
-                answer.feed(&strip_ansi_escapes::strip(&bytes), &mut |_| {});
-                answer.finish(&mut |_| {});
-                answer.text
-            }
-            Written::Screen { rows, cols } => {
-                let (mut text, mut log) = (Vec::new(), TextLog::new(rows, cols));
-                // A text in memory takes everything.
-                let _ = log.push(&bytes, &mut text).and_then(|()| log.finish(&mut text));
-                String::from_utf8_lossy(&text).into_owned()
-            }
-            Written::Plain => String::from_utf8_lossy(&strip_ansi_escapes::strip(&bytes)).into_owned(),
-        }
+            let bytes = log.read_range(from, usize::try_from(range.end - from).unwrap_or(0))?;
+            Ok(form.text_of(&bytes))
+        });
+        read.await.ok().and_then(Result::ok).unwrap_or_default()
     }
 
     /// What an agent over ACP said in its last turn.

@@ -9,11 +9,11 @@ use coven_domain::task::{Task, TaskFact, TaskState};
 use coven_domain::workflow::{Approval, Workflow, WorkflowFact, WorkflowState};
 use coven_domain::{AgentId, TaskId, WorkflowId};
 use coven_host::clock;
-use coven_host::git::{FileChange, Landing, MergeTry, Merged, Repository, Worktree};
+use coven_host::git::{FileChange, GitError, Landing, MergeTry, Merged, Repository, Worktree};
 use coven_store::{Change, WorkflowQuery};
 use tokio::sync::watch;
 
-use super::{Stop, TakenUp, branch_of, with_git, word};
+use super::{Stop, TakenUp, branch_of, with_git, with_git_unless, word};
 use crate::engine::Engine;
 use crate::engine::arrival::{Arrival, Asker};
 use crate::engine::task::{checked_by, live_task};
@@ -289,7 +289,7 @@ impl Engine {
         for _ in 0..TRIES {
             let (tree, base_name, branch_name) = (worktree.clone(), base.clone(), branch.clone());
             let (rest, title) = (text.clone(), format!("Merge {text}"));
-            let tried = with_git(move || {
+            let tried = with_git_unless(word(stop), move || {
                 // Whoever reviewed it may have mended something.
                 if tree.exists() {
                     tree.gather(&rest)?;
@@ -298,8 +298,13 @@ impl Engine {
                     return Ok(None);
                 }
                 tree.repository.try_merge(&base_name, &branch_name, &title).map(Some)
-            })
-            .await?;
+            });
+            let tried = match (tried.await, stop.borrow().clone()) {
+                (Err(EngineError::Git(GitError::Stopped { .. })), Some(asked)) => {
+                    return Ok(Some(NotMerged::Stopped { by: asked.by }));
+                }
+                (tried, _) => tried?,
+            };
             let Some(tried) = tried else { return Ok(Some(NotMerged::NoBranch(branch))) };
             let merged = match tried {
                 MergeTry::Nothing => return Ok(None),

@@ -18,7 +18,7 @@ use coven_domain::agent::Agent;
 use coven_domain::task::Task;
 use coven_domain::workflow::{BUILT_IN, Definition, Workflow};
 use coven_domain::{AgentId, TaskId, WorkflowId};
-use coven_host::git::{GitError, Repository, Worktree};
+use coven_host::git::{Cancel, GitError, Repository, Worktree};
 use coven_store::{AgentQuery, WorkflowQuery};
 use tokio::sync::watch;
 
@@ -243,5 +243,25 @@ pub(crate) async fn with_git<T: Send + 'static>(
         Ok(result) => Ok(result?),
         Err(failed) if failed.is_panic() => std::panic::resume_unwind(failed.into_panic()),
         Err(_) => Err(EngineError::Stopping),
+    }
+}
+
+/// The same until `stopping` comes back: then the call of git that is under way is ended, and this fails as stopped.
+pub(crate) async fn with_git_unless<T: Send + 'static>(
+    stopping: impl Future,
+    work: impl FnOnce() -> Result<T, GitError> + Send + 'static,
+) -> Result<T, EngineError> {
+    let cancel = Cancel::default();
+    let work = with_git({
+        let cancel = cancel.clone();
+        move || cancel.unless(work)
+    });
+    tokio::pin!(work);
+    tokio::select! {
+        done = &mut work => done,
+        _ = stopping => {
+            cancel.now();
+            work.await
+        }
     }
 }

@@ -10,7 +10,7 @@ use coven_domain::workflow::{StepKind, Workflow, WorkflowState};
 use coven_host::clock;
 use coven_store::{AgentQuery, Change, WorkflowQuery};
 
-use super::drive::lives_on;
+use super::drive::{MAY_LIVE, may_live};
 use super::ending::Settled;
 use super::launch::failure;
 use super::with_git;
@@ -19,7 +19,6 @@ use crate::error::EngineError;
 
 const AWAITS_REVIEW: &str = "daemon restarted and the agent was gone; what it committed is there to be reviewed";
 
-const MAY_LIVE: &str = "daemon restarted and its agent may still run, though it looks like something else now";
 const CANNOT_BE_GATHERED: &str = "daemon restarted and what is in the worktree cannot be reviewed as it is";
 
 /// What was done with the agents that an earlier daemon left.
@@ -78,8 +77,12 @@ impl Engine {
             return Ok(AgentVerdict::Leave);
         };
         let found = finding(session.as_ref());
-        if let Some(session) = session.as_ref().filter(|_| found == AgentFinding::Dead) {
-            self.surely_over(session).await;
+        if let Some(session) = session.as_ref().filter(|_| found == AgentFinding::Dead)
+            && !self.surely_over(session).await
+        {
+            tracing::warn!(agent = %agent.id, task = %task.id, session = %session.id, "something of it may live on");
+            self.settle_agent(workflow.id, agent.id, &may_live(Some(session)), Settled::Blocked).await?;
+            return Ok(AgentVerdict::FailAndBlock(MAY_LIVE));
         }
         let is_script = is_script(&workflow, &agent);
         // A script's end is its step's end, however it was; only of an agent may there be more to say.
@@ -91,13 +94,6 @@ impl Engine {
             AgentFinding::Lives | AgentFinding::Succeeded => WorktreeFinding::Clean,
             AgentFinding::Dead => self.look_at_worktree(&task).await?,
         };
-        if let Some(session) = session.as_ref().filter(|it| found == AgentFinding::Dead && lives_on(it)) {
-            let pid = session.process.as_ref().map_or(0, |recorded| recorded.pid);
-            tracing::warn!(agent = %agent.id, task = %task.id, pid, "what lives under its pid is not known to be it");
-            let why = format!("{MAY_LIVE}: look at pid {pid} and end it, then retry");
-            self.settle_agent(workflow.id, agent.id, &why, Settled::Blocked).await?;
-            return Ok(AgentVerdict::FailAndBlock(MAY_LIVE));
-        }
         let verdict = agent_verdict(agent.state, found, worktree);
         tracing::info!(agent = %agent.id, task = %task.id, ?found, ?worktree, ?verdict, "recovering an agent");
         match verdict {

@@ -5,11 +5,11 @@ use std::sync::Arc;
 use coven_domain::task::{Task, TaskState};
 use coven_domain::{AgentId, TaskId};
 use coven_host::clock;
-use coven_host::git::{Cancel, GitError, Repository, Rescued};
+use coven_host::git::{GitError, Repository, Rescued};
 use coven_store::Change;
 
 use super::launch::PROMPT_FILE;
-use super::{branch_of, with_git};
+use super::{branch_of, with_git_unless};
 use crate::engine::Engine;
 use crate::error::EngineError;
 
@@ -67,7 +67,8 @@ impl Engine {
                     let name = format!("{id}/{}", moment_name());
                     let branch = branch_of(id);
                     let _turn = self.runs.tidying_turn(id).await;
-                    let put = self.git_until_stopped(move || {
+                    // A daemon that stops takes its git along; what is not put away then is, after the next start.
+                    let put = with_git_unless(self.stopped(), move || {
                         Repository::of_worktree(&folder)?.worktree(&folder, &branch).put_away("HEAD", &name)
                     });
                     if let Err(error) = put.await {
@@ -95,16 +96,15 @@ impl Engine {
         let base = task.base_commit.clone().map_or_else(|| base.clone(), |_| format!("refs/heads/{base}"));
         let name = format!("{}/{}", task.id, moment_name());
         let moment = clock::now();
-        let result = self
-            .git_until_stopped(move || {
-                if !worktree.exists()
-                    && worktree.repository.commit_of(&format!("refs/heads/{}", worktree.branch))?.is_none()
-                {
-                    return Ok(Rescued::Nothing);
-                }
-                worktree.put_away(&base, &name)
-            })
-            .await;
+        let result = with_git_unless(self.stopped(), move || {
+            if !worktree.exists()
+                && worktree.repository.commit_of(&format!("refs/heads/{}", worktree.branch))?.is_none()
+            {
+                return Ok(Rescued::Nothing);
+            }
+            worktree.put_away(&base, &name)
+        })
+        .await;
         match result {
             Ok(Rescued::Nothing) => {}
             Ok(Rescued::Under(reference)) => {
@@ -123,26 +123,6 @@ impl Engine {
             }
             Err(EngineError::Git(GitError::Stopped { .. })) => {}
             Err(error) => self.report_left_worktree(task, &error),
-        }
-    }
-
-    /// A daemon that stops takes its git along; what is not put away then is, after the next start.
-    async fn git_until_stopped<T: Send + 'static>(
-        &self,
-        work: impl FnOnce() -> Result<T, GitError> + Send + 'static,
-    ) -> Result<T, EngineError> {
-        let cancel = Cancel::default();
-        let work = with_git({
-            let cancel = cancel.clone();
-            move || cancel.unless(work)
-        });
-        tokio::pin!(work);
-        tokio::select! {
-            done = &mut work => done,
-            () = self.stopped() => {
-                cancel.now();
-                work.await
-            }
         }
     }
 

@@ -180,9 +180,15 @@ fn an_agent_that_changed_its_looks_is_never_given_a_second_one() {
     let task = home.wait_for_task(&id, "blocked").task;
     assert!(task.reason.as_ref().is_some_and(|why| why.contains(&format!("pid {pid}"))), "{task:?}");
     assert!(process::is_alive(pid), "it is not ours to end");
+    let told = home.coven(&["workflow", "retry", &id]).refused(2);
+    assert!(told.contains(&format!("pid {pid}")), "{told}");
     assert_eq!(home.agents_of(&id).len(), 1);
     check_tasks(&home);
     process::kill_hard(pid);
+    wait_until("it is gone", || !process::is_alive(pid));
+    home.coven(&["workflow", "retry", &id]).done();
+    wait_until("the next one is at work", || home.agents_of(&id).len() == 2);
+    home.coven(&["workflow", "cancel", &id]).done();
 }
 
 #[test]

@@ -391,6 +391,7 @@ fn what_a_step_leaves_in_the_background_ends_with_it() {
   - name: second
     type: script
     command: |
+      : > after
       tr '\\0' ' ' < /proc/$(cat left)/cmdline > after || true
   - { name: land, type: merge }
 ",
