@@ -18,7 +18,7 @@ use crate::fault;
 const KILL_ALL_LIMIT: Duration = Duration::from_secs(30);
 const LONGEST_GRACE: Duration = Duration::from_secs(3600);
 /// How long a process may take to be gone after it was killed for good.
-const AFTER_GRACE: Duration = Duration::from_secs(1);
+pub(super) const AFTER_GRACE: Duration = Duration::from_secs(1);
 const DISK_FULL: &str = "the disk is full; free some space";
 
 impl Engine {
@@ -201,7 +201,7 @@ fn grace(session: &Session) -> Duration {
     Duration::try_from_secs_f64(session.launch.grace_seconds).unwrap_or(LONGEST_GRACE).min(LONGEST_GRACE)
 }
 
-async fn wait_until_gone(recorded: &ProcessIdentity, limit: Duration) {
+pub(super) async fn wait_until_gone(recorded: &ProcessIdentity, limit: Duration) {
     let until = tokio::time::Instant::now() + limit;
     while process::is_alive(recorded) && tokio::time::Instant::now() < until {
         tokio::time::sleep(Duration::from_millis(20)).await;

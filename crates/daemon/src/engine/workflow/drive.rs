@@ -18,7 +18,7 @@ use super::ending::{After, SYSTEM, Settled};
 use super::launch::NotLaunched;
 use super::{Stop, TakenUp, with_git, with_git_unless, word};
 use crate::engine::Engine;
-use crate::engine::ending::end_background;
+use crate::engine::ending::{AFTER_GRACE, end_background, wait_until_gone};
 use crate::error::EngineError;
 
 const TRY_AGAIN: Duration = Duration::from_secs(1);
@@ -371,7 +371,10 @@ impl Engine {
         if session.state == SessionState::Orphaned {
             self.end_leftovers(session).await;
         }
-        // What looks like somebody else is not ended.
+        // A process may take a moment to be gone after its end was written down. What looks like somebody else is not ended.
+        if let Some(recorded) = &session.process {
+            wait_until_gone(recorded, AFTER_GRACE).await;
+        }
         !lives_on(session) && end_background(session).await
     }
 
