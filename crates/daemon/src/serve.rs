@@ -34,6 +34,9 @@ use crate::surface::{App, router};
 /// How long open requests may take to end once the daemon stops.
 const STOP_LIMIT: Duration = Duration::from_secs(2);
 
+/// How long work on threads of its own may go on when the daemon ends; git is told to stop by then.
+const LAST_WORK: Duration = Duration::from_secs(1);
+
 #[derive(Debug, Clone)]
 pub struct ServeOptions {
     pub home: PathBuf,
@@ -93,7 +96,7 @@ pub fn serve(options: &ServeOptions) -> ExitCode {
         let _ = rustix::process::nice(FOLLOWING_NICE);
     });
     let outcome = runtime.block_on(run(options, background.handle().clone()));
-    background.shutdown_timeout(Duration::from_millis(200));
+    background.shutdown_timeout(LAST_WORK);
     // What still reads a log or compresses one is cut off; every file it left is whole.
     runtime.shutdown_timeout(Duration::from_millis(200));
     match outcome {

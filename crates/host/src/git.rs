@@ -11,7 +11,7 @@ use std::process::{Command, Output, Stdio};
 
 pub use merge::{FileChange, Landing, MergeTry, Merged};
 pub use rescue::{Rescue, Rescued};
-pub use run::Cancel;
+pub use run::{Cancel, CancelOnDrop};
 pub use worktree::{Worktree, WorktreeState};
 
 #[derive(Debug, thiserror::Error)]

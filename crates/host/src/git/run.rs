@@ -41,8 +41,22 @@ impl Cancel {
         result
     }
 
+    /// Gives the word when it is dropped: whoever waited for the work does not any more.
+    pub fn on_drop(&self) -> CancelOnDrop {
+        CancelOnDrop(self.clone())
+    }
+
     fn is_set(&self) -> bool {
         self.0.load(Ordering::Relaxed)
+    }
+}
+
+#[derive(Debug)]
+pub struct CancelOnDrop(Cancel);
+
+impl Drop for CancelOnDrop {
+    fn drop(&mut self) {
+        self.0.now();
     }
 }
 

@@ -252,6 +252,8 @@ pub(crate) async fn with_git_unless<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, GitError> + Send + 'static,
 ) -> Result<T, EngineError> {
     let cancel = Cancel::default();
+    // A daemon that ends drops this before anybody is asked.
+    let _dropped = cancel.on_drop();
     let work = with_git({
         let cancel = cancel.clone();
         move || cancel.unless(work)
