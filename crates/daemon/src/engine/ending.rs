@@ -148,12 +148,7 @@ impl Engine {
         if process::is_alive(&recorded) {
             let _ = kill_process_group(leader, Signal::KILL);
         }
-        for member in family {
-            let is_the_same = process::stat(member.pid).is_ok_and(|now| now.started_ticks == member.started_ticks);
-            if let (true, Some(pid)) = (is_the_same, Pid::from_raw(member.pid.cast_signed())) {
-                let _ = kill_process(pid, Signal::KILL);
-            }
-        }
+        signal_each(&family, Signal::KILL);
     }
 }
 
@@ -166,20 +161,12 @@ pub(super) async fn end_background(session: &Session) -> bool {
         let variable = variable.clone();
         tokio::task::spawn_blocking(move || process::members(leader, &variable))
     };
-    let signal = |members: &[process::Stat], signal: Signal| {
-        for member in members {
-            let is_the_same = process::stat(member.pid).is_ok_and(|now| now.started_ticks == member.started_ticks);
-            if let (true, Some(pid)) = (is_the_same, Pid::from_raw(member.pid.cast_signed())) {
-                let _ = kill_process(pid, signal);
-            }
-        }
-    };
     let Ok(members) = find().await else { return true };
     if members.is_empty() {
         return true;
     }
     tracing::info!(session = %session.id, count = members.len(), "what it left in the background is ended");
-    signal(&members, Signal::TERM);
+    signal_each(&members, Signal::TERM);
     let until = tokio::time::Instant::now() + grace(session);
     while let Ok(members) = find().await
         && !members.is_empty()
@@ -189,11 +176,21 @@ pub(super) async fn end_background(session: &Session) -> bool {
             return false;
         }
         if now >= until {
-            signal(&members, Signal::KILL);
+            signal_each(&members, Signal::KILL);
         }
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
     true
+}
+
+/// Only who is still the same.
+fn signal_each(processes: &[process::Stat], signal: Signal) {
+    for seen in processes {
+        let is_the_same = process::stat(seen.pid).is_ok_and(|now| now.started_ticks == seen.started_ticks);
+        if let (true, Some(pid)) = (is_the_same, Pid::from_raw(seen.pid.cast_signed())) {
+            let _ = kill_process(pid, signal);
+        }
+    }
 }
 
 /// How long a session may take to end after it was asked to.

@@ -16,7 +16,7 @@ use tokio::sync::watch;
 
 use super::ending::{After, SYSTEM, Settled};
 use super::launch::NotLaunched;
-use super::{Stop, TakenUp, with_git, with_git_unless, word};
+use super::{Stop, TakenUp, with_git_unless, word};
 use crate::engine::Engine;
 use crate::engine::ending::{AFTER_GRACE, end_background, wait_until_gone};
 use crate::error::EngineError;
@@ -228,16 +228,20 @@ impl Engine {
         Ok(self.commit(tx).await?)
     }
 
-    /// What the step left uncommitted belongs to what is reviewed.
-    pub(super) async fn gather_work(&self, task: &Task) -> Result<Result<(), String>, EngineError> {
+    /// What the step left uncommitted belongs to what is reviewed. Git is ended once `stopping` comes back.
+    pub(super) async fn gather_work(
+        &self,
+        task: &Task,
+        stopping: impl Future,
+    ) -> Result<Result<(), GitError>, EngineError> {
         let worktree = self.worktree_of(task).await?;
         if !worktree.exists() {
-            return Ok(Err("its worktree is gone".to_owned()));
+            return Ok(Err(GitError::Refused("its worktree is gone".to_owned())));
         }
         let message = super::merge::message(task);
-        match with_git(move || worktree.gather(&message)).await {
+        match with_git_unless(stopping, move || worktree.gather(&message)).await {
             Ok(()) => Ok(Ok(())),
-            Err(EngineError::Git(error)) => Ok(Err(error.to_string())),
+            Err(EngineError::Git(error)) => Ok(Err(error)),
             Err(error) => Err(error),
         }
     }
@@ -248,27 +252,19 @@ impl Engine {
         task: &Task,
         stop: &mut watch::Receiver<Option<Stop>>,
     ) -> Result<Gathered, EngineError> {
-        let worktree = self.worktree_of(task).await?;
-        if !worktree.exists() {
-            return Ok(Gathered::NotSo("its worktree is gone".to_owned()));
-        }
-        let message = super::merge::message(task);
         let stopping = async {
             tokio::select! {
                 _ = word(stop) => {}
                 () = self.stopped() => {}
             }
         };
-        let gathered = with_git_unless(stopping, move || worktree.gather(&message)).await;
-        match gathered {
-            Ok(()) => Ok(Gathered::All),
-            Err(EngineError::Git(GitError::Stopped { .. })) => Ok(match stop.borrow_and_update().clone() {
-                Some(asked) => Gathered::Stop(asked),
-                None => Gathered::DaemonStops,
-            }),
-            Err(EngineError::Git(error)) => Ok(Gathered::NotSo(error.to_string())),
-            Err(error) => Err(error),
-        }
+        let gathered = self.gather_work(task, stopping).await?;
+        Ok(match (gathered, stop.borrow_and_update().clone()) {
+            (Ok(()), _) => Gathered::All,
+            (Err(GitError::Stopped { .. }), Some(asked)) => Gathered::Stop(asked),
+            (Err(GitError::Stopped { .. }), None) => Gathered::DaemonStops,
+            (Err(error), _) => Gathered::NotSo(error.to_string()),
+        })
     }
 
     async fn wait_for_step(

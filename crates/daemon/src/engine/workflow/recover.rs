@@ -8,6 +8,7 @@ use coven_domain::session::{Session, SessionState};
 use coven_domain::task::{Task, TaskState};
 use coven_domain::workflow::{StepKind, Workflow, WorkflowState};
 use coven_host::clock;
+use coven_host::git::GitError;
 use coven_store::{AgentQuery, Change, WorkflowQuery};
 
 use super::drive::{MAY_LIVE, may_live};
@@ -105,10 +106,11 @@ impl Engine {
             AgentVerdict::FailAndReopen(error) => {
                 self.settle_agent(workflow.id, agent.id, error, Settled::Reopened).await?;
             }
-            AgentVerdict::AwaitMerge => match self.gather_work(&task).await? {
+            AgentVerdict::AwaitMerge => match self.gather_work(&task, self.stopped()).await? {
                 Ok(()) => self.settle_agent(workflow.id, agent.id, AWAITS_REVIEW, Settled::ToReview).await?,
+                Err(GitError::Stopped { .. }) => return Err(EngineError::Stopping),
                 Err(why) => {
-                    self.settle_agent(workflow.id, agent.id, &why, Settled::Blocked).await?;
+                    self.settle_agent(workflow.id, agent.id, &why.to_string(), Settled::Blocked).await?;
                     return Ok(AgentVerdict::FailAndBlock(CANNOT_BE_GATHERED));
                 }
             },
