@@ -43,5 +43,8 @@ pub struct MigrateResponse {
     /// In the store from before, and left as it is there.
     pub known: MigrateCounts,
     pub left: Vec<MigrateLeft>,
+    /// Files that hold nothing to take, such as an interrupted write; they do not make a migration incomplete.
+    #[serde(default)]
+    pub leftovers: Vec<MigrateLeft>,
     pub renamed: Vec<MigrateRenamed>,
 }

@@ -38,11 +38,17 @@ impl DerefMut for Link {
 impl Link {
     /// Connects; starts the daemon if it does not run.
     pub async fn open(home: &Home) -> Result<Self, Failure> {
+        Self::open_without(home, "").await
+    }
+
+    /// As `open`, for a command to which one of a starting daemon's notices does not apply.
+    pub async fn open_without(home: &Home, needless_notice: &str) -> Result<Self, Failure> {
         match Self::running(home).await? {
             Some(link) => Ok(link),
             None => {
                 let started = daemon_start::ensure_running(home, &[])?;
-                started.notices.iter().for_each(|notice| failure::say(notice));
+                let notices = started.notices.iter().filter(|notice| *notice != needless_notice);
+                notices.for_each(|notice| failure::say(notice));
                 Ok(Self { client: Client::connect(&started.socket).await? })
             }
         }

@@ -13,7 +13,7 @@ use axum::serve::Listener;
 use coven_host::agent_settings::BadVariable;
 use coven_host::config::{self, ConfigError};
 use coven_host::conversations::Conversations;
-use coven_host::daemon_start::FirstWord;
+use coven_host::daemon_start::{self, FirstWord};
 use coven_host::questions::QuestionFolder;
 use coven_host::{AgentSettings, Home, HomeError};
 use coven_store::{SqliteStore, Store, StoreError};
@@ -156,7 +156,7 @@ async fn run(options: &ServeOptions, background: tokio::runtime::Handle) -> Resu
     std::panic::set_hook(Box::new(|panic| tracing::error!(%panic, "a bug: something panicked")));
     let mut notices = Vec::new();
     if home.has_legacy_state() {
-        notices.push("Run `coven migrate` to migrate existing state".to_owned());
+        notices.push(daemon_start::MIGRATE_NOTICE.to_owned());
     }
     // The store's lock makes this the home's only daemon; everything after it may assume so.
     let store: Arc<dyn Store> = Arc::new(SqliteStore::open(home.db())?);

@@ -19,6 +19,9 @@ const OLD_ONE_ENDS: Duration = Duration::from_secs(5);
 /// How long a daemon may take from listening to serving.
 const SERVES_WITHIN: Duration = Duration::from_secs(10);
 
+/// What a starting daemon says when the home holds state of the older coven.
+pub const MIGRATE_NOTICE: &str = "Run `coven migrate` to migrate existing state";
+
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {
     #[error(transparent)]

@@ -4,6 +4,8 @@ use std::process::ExitCode;
 
 use coven_api::migrate::{MigrateCounts, MigrateRequest, MigrateResponse};
 
+use coven_host::daemon_start::MIGRATE_NOTICE;
+
 use super::print_json;
 use crate::command_line::Place;
 use crate::failure::Failure;
@@ -25,6 +27,9 @@ their file belongs to the tracker, and a later run takes what is new there. What
 on is blocked, with the reason: look at it and `coven task unblock` it. Tasks keep their old id as
 a tag, e.g. `coven task list --tag legacy:app-12`.
 
+A file whose writing was interrupted (*.json.tmp) and session.json hold nothing to take: they are
+mentioned and stay where they are.
+
 Exit codes: 0 all was taken, or there was nothing; 1 something was left.")]
 pub struct Args {
     /// Write nothing and rename nothing, only say what would be taken
@@ -38,7 +43,7 @@ pub struct Args {
 pub fn run(args: Args, place: &Place) -> Result<ExitCode, Failure> {
     let home = place.home()?;
     block_on(async {
-        let mut link = Link::open(&home).await?;
+        let mut link = Link::open_without(&home, MIGRATE_NOTICE).await?;
         let request = MigrateRequest { dry_run: args.dry_run };
         let done: MigrateResponse = link.post("/api/v1/migrate", &request).await?;
         match args.json {
@@ -52,7 +57,11 @@ pub fn run(args: Args, place: &Place) -> Result<ExitCode, Failure> {
 fn text(done: &MigrateResponse) -> String {
     let (taken, known) = (done.taken, done.known);
     let nothing = MigrateCounts::default();
-    if (taken, known) == (nothing, nothing) && done.left.is_empty() && done.renamed.is_empty() {
+    if (taken, known) == (nothing, nothing)
+        && done.left.is_empty()
+        && done.renamed.is_empty()
+        && done.leftovers.is_empty()
+    {
         return "there is nothing to migrate\n".to_owned();
     }
     let (take, rename) = if done.dry_run { ("to be taken", "to rename") } else { ("taken", "renamed") };
@@ -72,10 +81,17 @@ fn text(done: &MigrateResponse) -> String {
     for left in &done.left {
         text.push_str(&format!("left       {}: {}: {}\n", plain(&left.file), plain(&left.what), plain(&left.why)));
     }
+    for leftover in &done.leftovers {
+        let (file, what, why) = (plain(&leftover.file), plain(&leftover.what), plain(&leftover.why));
+        text.push_str(&format!("leftover   {file}: {what}: {why}\n"));
+    }
     if !done.left.is_empty() {
         text.push_str(
             "what was left stays in its file: mend it and run `coven migrate` again, or move the file away\n",
         );
+    }
+    if !done.leftovers.is_empty() {
+        text.push_str("leftovers hold nothing to take: delete them when you do not need them\n");
     }
     if done.dry_run {
         text.push_str("nothing was written or renamed: --dry-run\n");
@@ -100,6 +116,7 @@ mod tests {
                 what: "the file".into(),
                 why: "x\x1b[2J".into(),
             }],
+            leftovers: vec![MigrateLeft { file: "state.json.tmp".into(), what: "the file".into(), why: "torn".into() }],
             renamed: vec![MigrateRenamed { file: "state.json".into(), to: "state.json.migrated".into() }],
         };
         let expected = "tasks      2 to be taken
@@ -108,7 +125,9 @@ workflows  0 to be taken, 3 known from before
 questions  0 to be taken
 to rename  state.json to state.json.migrated
 left       questions/a.json: the file: x [2J
+leftover   state.json.tmp: the file: torn
 what was left stays in its file: mend it and run `coven migrate` again, or move the file away
+leftovers hold nothing to take: delete them when you do not need them
 nothing was written or renamed: --dry-run
 ";
         assert_eq!(text(&done), expected);
@@ -121,6 +140,7 @@ nothing was written or renamed: --dry-run
             taken: MigrateCounts::default(),
             known: MigrateCounts::default(),
             left: vec![],
+            leftovers: vec![],
             renamed: vec![],
         };
         assert_eq!(text(&done), "there is nothing to migrate\n");

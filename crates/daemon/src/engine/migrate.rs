@@ -22,6 +22,8 @@ pub struct Migrated {
     pub taken: Counts,
     pub known: Counts,
     pub left: Vec<Left>,
+    /// Files that hold nothing to take.
+    pub leftovers: Vec<Left>,
     /// Files with the names they have now.
     pub renamed: Vec<(String, String)>,
 }
@@ -30,7 +32,7 @@ impl Engine {
     /// Can be run again: what is in the store stays as it is, and only files that were wholly taken are put aside.
     pub async fn migrate(&self, dry_run: bool) -> Result<Migrated, EngineError> {
         let home = self.home.clone();
-        let Found { legacy, mut left, files } = aside(move || legacy::read(&home)).await?;
+        let Found { legacy, mut left, leftovers, files } = aside(move || legacy::read(&home)).await?;
         let mut tx = self.store.begin().await?;
         let known = self.known(&mut tx, &legacy).await?;
         let import = import(&legacy, &known);
@@ -54,8 +56,16 @@ impl Engine {
                 renamed
             }
         };
-        tracing::info!(dry_run, ?taken, ?known, left = left.len(), renamed = renamed.len(), "migrated");
-        Ok(Migrated { taken, known, left, renamed })
+        tracing::info!(
+            dry_run,
+            ?taken,
+            ?known,
+            left = left.len(),
+            leftovers = leftovers.len(),
+            renamed = renamed.len(),
+            "migrated"
+        );
+        Ok(Migrated { taken, known, left, leftovers, renamed })
     }
 
     /// What of it is in the store.

@@ -3,7 +3,7 @@
 use axum::Json;
 use axum::extract::State;
 use coven_api::migrate::{MigrateCounts, MigrateLeft, MigrateRenamed, MigrateRequest, MigrateResponse};
-use coven_domain::legacy::Counts;
+use coven_domain::legacy::{Counts, Left};
 
 use super::App;
 use super::reply::Body;
@@ -13,15 +13,19 @@ use super::rest::Answer;
 #[utoipa::path(post, path = "/api/v1/migrate", request_body = MigrateRequest, responses((status = 200, body = MigrateResponse)))]
 pub async fn migrate(State(app): State<App>, Body(request): Body<MigrateRequest>) -> Answer<Json<MigrateResponse>> {
     let done = app.engine.migrate(request.dry_run).await?;
-    let left = done.left.into_iter().map(|it| MigrateLeft { file: it.file, what: it.what, why: it.why });
     let renamed = done.renamed.into_iter().map(|(file, to)| MigrateRenamed { file, to });
     Ok(Json(MigrateResponse {
         dry_run: request.dry_run,
         taken: counts(done.taken),
         known: counts(done.known),
-        left: left.collect(),
+        left: left(done.left),
+        leftovers: left(done.leftovers),
         renamed: renamed.collect(),
     }))
+}
+
+fn left(left: Vec<Left>) -> Vec<MigrateLeft> {
+    left.into_iter().map(|Left { file, what, why }| MigrateLeft { file, what, why }).collect()
 }
 
 fn counts(counts: Counts) -> MigrateCounts {

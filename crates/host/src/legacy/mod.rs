@@ -56,6 +56,8 @@ impl Stamp {
 pub struct Found {
     pub legacy: Legacy,
     pub left: Vec<Left>,
+    /// Files that hold nothing to take; they stay where they are.
+    pub leftovers: Vec<Left>,
     pub files: Vec<LegacyFile>,
 }
 
@@ -70,11 +72,15 @@ pub fn read(home: &Home) -> Found {
                 let is_read = read_file(&path, "state.json", state::take, &mut found);
                 found.legacy.may_lack_tasks |= !is_read;
             }
-            "session.json" => drop(read_file(&path, "session.json", session::take, &mut found)),
+            "session.json" => {
+                let mut session = Found::default();
+                read_file(&path, "session.json", session::take, &mut session);
+                found.leftovers.append(&mut session.left);
+            }
             name => {
                 // Whatever else lies there is not the older coven's.
                 if let Some(whole @ ("state.json" | "session.json")) = whole_name(name) {
-                    found.left.push(half_written(name, whole));
+                    found.leftovers.push(half_written(name, whole));
                 }
             }
         }
@@ -91,7 +97,7 @@ pub fn read(home: &Home) -> Found {
             if path.extension().is_some_and(|ending| ending == "json") {
                 read_file(&path, &shown, take, &mut found);
             } else if let Some(whole) = whole_name(&name) {
-                found.left.push(half_written(&shown, whole));
+                found.leftovers.push(half_written(&shown, whole));
             }
         }
     }

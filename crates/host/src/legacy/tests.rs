@@ -323,8 +323,9 @@ fn a_file_that_was_cut_anywhere_is_told_and_never_counts_as_read() {
         for end in 0..text.len() {
             place.write(name, &text.as_bytes()[..end]);
             let found = place.read();
-            assert_eq!((found.left.len(), found.files.len()), (1, 0), "{name} cut at {end}");
-            assert!(found.left[0].why.contains("line 1"), "{:?}", found.left);
+            let told = [found.left, found.leftovers].concat();
+            assert_eq!((told.len(), found.files.len()), (1, 0), "{name} cut at {end}");
+            assert!(told[0].why.contains("line 1"), "{told:?}");
             assert_eq!(found.legacy.may_lack_tasks, name == "state.json");
         }
     }
@@ -372,7 +373,7 @@ fn half_written_files_are_told_and_the_whole_ones_beside_them_taken() {
 
     let found = place.read();
 
-    let left: Vec<(&str, &str)> = found.left.iter().map(|it| (it.file.as_str(), it.why.as_str())).collect();
+    let left: Vec<(&str, &str)> = found.leftovers.iter().map(|it| (it.file.as_str(), it.why.as_str())).collect();
     let expected = [
         ("session.json.4711.tmp", "its writing was never finished; only a whole session.json is read"),
         ("state.json.tmp", "its writing was never finished; only a whole state.json is read"),
@@ -407,8 +408,10 @@ fn a_session_is_told_with_what_became_of_it() {
         (json!([1]), "the file", "expected an object, not a list".to_owned()),
     ] {
         let place = Place::with("session.json", &session);
-        assert_eq!(place.left(), [(what.to_owned(), why)], "{session}");
-        assert_eq!(place.read().legacy, Legacy::default(), "nothing of it is taken");
+        let found = place.read();
+        let leftovers: Vec<(String, String)> = found.leftovers.into_iter().map(|it| (it.what, it.why)).collect();
+        assert_eq!(leftovers, [(what.to_owned(), why)], "{session}");
+        assert_eq!(found.legacy, Legacy::default(), "nothing of it is taken");
     }
 }
 

@@ -290,7 +290,7 @@ fn store_13_the_trackers_issues_are_taken_over_once_and_its_file_is_left_alone()
 }
 
 #[test]
-fn store_13_a_session_and_half_written_files_are_told_and_stay() {
+fn store_13_migrate_succeeds_beside_files_that_hold_nothing_to_take() {
     let home = TestHome::new();
     leave_old_state(&home);
     write(&home, "session.json", r#"{"status":"active","featureBranch":null,"sessionId":"s-1"}"#);
@@ -300,9 +300,10 @@ fn store_13_a_session_and_half_written_files_are_told_and_stay() {
 
     let (code, answer) = migrate(&home, &[]);
 
-    assert_eq!((code, answer.taken, renamed(&answer)), (1, ALL, OLD_FILES.map(str::to_owned).to_vec()));
+    assert_eq!((code, answer.taken, renamed(&answer)), (0, ALL, OLD_FILES.map(str::to_owned).to_vec()));
+    assert_eq!(answer.left, []);
     let told: Vec<(&str, &str, &str)> =
-        answer.left.iter().map(|it| (it.file.as_str(), it.what.as_str(), it.why.as_str())).collect();
+        answer.leftovers.iter().map(|it| (it.file.as_str(), it.what.as_str(), it.why.as_str())).collect();
     let ended = "a session has ended with the process that had it open; it was active";
     let torn = |whole: &str| format!("its writing was never finished; only a whole {whole} is read");
     let expected = [
@@ -313,7 +314,20 @@ fn store_13_a_session_and_half_written_files_are_told_and_stay() {
     assert_eq!(told, expected);
     assert!(expected.iter().all(|(file, ..)| exists(&home, file)));
     let (code, again) = migrate(&home, &[]);
-    assert_eq!((code, again.taken, again.left), (1, MigrateCounts::default(), answer.left));
+    assert_eq!((code, again.taken, again.leftovers), (0, MigrateCounts::default(), answer.leftovers));
+    let shown = home.coven(&["migrate"]).done();
+    assert!(shown.contains("leftover   workflows/app-1.json.tmp: the file: its writing was never finished"), "{shown}");
+}
+
+#[test]
+fn migrate_does_not_print_the_notice_to_run_migrate() {
+    let home = TestHome::new();
+    leave_old_state(&home);
+
+    let ran = home.coven(&["migrate"]);
+
+    assert!(!ran.stderr.contains(PROMPT), "{ran:?}");
+    assert!(ran.done().contains("tasks      4 taken"));
 }
 
 #[test]
