@@ -46,6 +46,14 @@ pub fn size(bytes: u64) -> String {
     format!("{value:.1} {}", UNITS[unit])
 }
 
+/// `1 session`, `2 sessions`.
+pub fn count(number: usize, noun: &str) -> String {
+    match number {
+        1 => format!("1 {noun}"),
+        _ => format!("{number} {noun}s"),
+    }
+}
+
 /// The status with what made it so: `failed, exit code 3`.
 pub fn status(session: &SessionRecord) -> String {
     match session.exit_code {
@@ -88,6 +96,11 @@ mod tests {
     fn sizes_are_told_in_their_largest_unit() {
         assert_eq!((size(0), size(1023), size(1024)), ("0 B".into(), "1023 B".into(), "1.0 KiB".into()));
         assert_eq!(size(3 << 30), "3.0 GiB");
+    }
+
+    #[test]
+    fn one_thing_is_counted_in_the_singular() {
+        assert_eq!([0, 1, 2].map(|number| count(number, "session")), ["0 sessions", "1 session", "2 sessions"]);
     }
 
     #[test]

@@ -12,35 +12,46 @@ use coven_host::conversations::{Cleaned, Conversations};
 use super::report;
 use crate::failure::{self, Failure};
 use crate::output;
+use crate::wording::count;
 
 const DAY: f64 = 86_400.0;
 /// Beside the folder of conversations: what went, and when.
 const LOG: &str = "cleanup.log";
 
-pub fn delete(conversations: &Conversations, id: &str, yes: bool) -> Result<ExitCode, Failure> {
+pub fn delete(conversations: &Conversations, id: &str, confirms: bool) -> Result<ExitCode, Failure> {
     // Only by its whole name: a beginning may be another one's.
     let id = conversations.exact(id).ok_or_else(|| report::not_found(conversations, id))?;
-    if !yes {
-        if !io::stdin().is_terminal() {
-            return Err(Failure::usage(
-                format!("'{id}' was not deleted: nobody can be asked"),
-                "Give --yes to delete it",
-            ));
-        }
-        let answer = super::asked(&format!("Delete session '{id}'? [y/N] "))?;
-        if !matches!(answer.as_str(), "y" | "yes") {
-            output::line(format_args!("nothing was deleted"))?;
-            return Ok(ExitCode::SUCCESS);
-        }
+    if confirms && !confirmed(&format!("Delete session '{id}'? [y/N] "))? {
+        return Ok(ExitCode::SUCCESS);
     }
     conversations.delete(&id)?;
     output::line(format_args!("Session '{id}' deleted"))?;
     Ok(ExitCode::SUCCESS)
 }
 
-pub fn clean(conversations: &Conversations, days: f64) -> Result<ExitCode, Failure> {
+/// Asks before something is deleted, for a person who wants to be asked.
+fn confirmed(question: &str) -> Result<bool, Failure> {
+    if !io::stdin().is_terminal() {
+        return Err(Failure::usage(
+            "nothing was deleted: --interactive-confirm asks first, and standard input is not a terminal",
+            "Leave it out to delete without a question",
+        ));
+    }
+    let agrees = matches!(super::asked(question)?.as_str(), "y" | "yes");
+    if !agrees {
+        output::line(format_args!("nothing was deleted"))?;
+    }
+    Ok(agrees)
+}
+
+pub fn clean(conversations: &Conversations, days: f64, confirms: bool) -> Result<ExitCode, Failure> {
     let age = Duration::try_from_secs_f64(days * DAY)
         .map_err(|_| Failure::usage(format!("{days} is no number of days"), "Give 0 or more"))?;
+    if confirms
+        && !confirmed(&format!("Delete the sessions that were last written to {days} days ago or earlier? [y/N] "))?
+    {
+        return Ok(ExitCode::SUCCESS);
+    }
     let cleaned = conversations.clean(age, clock::now())?;
     log(conversations, &cleaned);
     for (id, why) in &cleaned.failed {
@@ -48,9 +59,10 @@ pub fn clean(conversations: &Conversations, days: f64) -> Result<ExitCode, Failu
     }
     let spared = match cleaned.spared.len() {
         0 => String::new(),
-        count => format!("; {count} in use were spared"),
+        1 => "; 1 in use was kept".to_owned(),
+        spared => format!("; {spared} in use were kept"),
     };
-    output::line(format_args!("{} sessions deleted{spared}", cleaned.removed.len()))?;
+    output::line(format_args!("{} deleted{spared}", count(cleaned.removed.len(), "session")))?;
     Ok(if cleaned.failed.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 

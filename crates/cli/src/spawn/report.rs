@@ -50,7 +50,7 @@ pub fn list(
     let width = output::terminal_size().map(|(_, cols)| usize::from(cols));
     output::bytes(table.text(width).as_bytes())?;
     if is_filtered {
-        output::note(format_args!("{} sessions match", listing.conversations.len()));
+        output::note(format_args!("{} found", wording::count(listing.conversations.len(), "session")));
     }
     Ok(ExitCode::SUCCESS)
 }

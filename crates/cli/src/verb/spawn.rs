@@ -43,14 +43,17 @@ pub struct Args {
     /// Print the list as JSON
     #[arg(long, requires = "list_sessions")]
     json: bool,
-    /// Delete a conversation, after asking
+    /// Delete a conversation
     #[arg(long, value_name = "ID", conflicts_with_all = ["interactive", "resume", "list_sessions"])]
     delete_session: Option<String>,
     /// Delete conversations that nobody wrote to for so many days
     #[arg(long, value_name = "DAYS", conflicts_with_all = ["interactive", "resume", "list_sessions", "delete_session"])]
     clean_sessions: Option<f64>,
-    /// Do not ask before deleting
-    #[arg(long, short)]
+    /// Ask before deleting; needs a terminal
+    #[arg(long)]
+    interactive_confirm: bool,
+    /// Delete without a question, which is the default
+    #[arg(long, short, conflicts_with = "interactive_confirm")]
     yes: bool,
     /// Fail if another process is writing to the conversation
     #[arg(long)]
@@ -80,11 +83,12 @@ pub fn run(args: Args, place: &Place) -> Result<ExitCode, Failure> {
     if args.list_sessions {
         return spawn::list(&conversations, args.agent, args.status, args.json);
     }
+    let confirms = args.interactive_confirm && !args.yes;
     if let Some(id) = &args.delete_session {
-        return spawn::delete(&conversations, id, args.yes);
+        return spawn::delete(&conversations, id, confirms);
     }
     if let Some(days) = args.clean_sessions {
-        return spawn::clean(&conversations, days);
+        return spawn::clean(&conversations, days, confirms);
     }
     if args.task_file.is_some() || !(args.interactive || args.resume.is_some()) {
         return Err(Failure::usage("there is nothing to do", "Start a conversation with --interactive"));

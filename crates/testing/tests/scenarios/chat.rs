@@ -98,11 +98,24 @@ fn chat_04_chat_05_chat_06_the_list_shows_the_most_recent_first_and_can_be_filte
 }
 
 #[test]
-fn chat_07_a_conversation_is_deleted_after_asking() {
+fn chat_07_a_conversation_is_deleted_and_the_deletion_confirmed() {
+    let home = home_with(ECHO);
+    for id in ["piped", "typed"] {
+        say(&home, &["-i", "--session", id], "a\n").done();
+    }
+    assert_eq!(say(&home, &["--delete-session", "piped"], "").done(), "Session 'piped' deleted\n");
+    let mut terminal = TestTerminal::open(&home, &["spawn", "--delete-session", "typed"]);
+    terminal.shows("Session 'typed' deleted");
+    assert_eq!((terminal.wait(), listed(&home, &[]).len()), (0, 0));
+}
+
+#[test]
+fn chat_07_a_conversation_is_deleted_after_asking_where_that_is_wanted() {
     let home = home_with(ECHO);
     say(&home, &["-i", "--session", "s"], "a\n").done();
-    say(&home, &["--delete-session", "s"], "").refused(2);
-    let mut terminal = TestTerminal::open(&home, &["spawn", "--delete-session", "s"]);
+    say(&home, &["--delete-session", "s", "--interactive-confirm"], "").refused(2);
+    say(&home, &["--clean-sessions", "0", "--interactive-confirm"], "").refused(2);
+    let mut terminal = TestTerminal::open(&home, &["spawn", "--delete-session", "s", "--interactive-confirm"]);
     terminal.shows("Delete session 's'? [y/N]");
     terminal.types("y\n");
     terminal.shows("Session 's' deleted");
@@ -122,7 +135,7 @@ fn chat_08_chat_09_old_conversations_are_cleaned_by_hand_and_at_the_start() {
         fs::File::options().append(true).open(file(&home, id)).and_then(|it| it.set_modified(long_ago)).expect("ours");
     };
     age("old");
-    assert_eq!(say(&home, &["--clean-sessions", "30"], "").done(), "1 sessions deleted\n");
+    assert_eq!(say(&home, &["--clean-sessions", "30"], "").done(), "1 session deleted\n");
     assert!(!file(&home, "old").exists() && file(&home, "new").exists());
     age("new");
     // Something to wait for, so that what runs beside it is done.
