@@ -9,7 +9,8 @@ use coven_host::home::Home;
 use coven_host::{HomeError, config};
 
 use crate::failure::{self, Failure};
-use crate::{VERSION, verb};
+use crate::wording::readable;
+use crate::{VERSION, output, verb};
 
 const EXAMPLES: &str = "\
 First steps:
@@ -96,11 +97,21 @@ pub fn run() -> ExitCode {
     let word = std::env::args_os().nth(1);
     let named = VERBS.iter().position(|(name, ..)| word.as_deref().is_some_and(|word| word == *name));
     let verbs = named.map_or(VERBS, |at| &VERBS[at..=at]);
-    let matches = with_verbs(verbs).get_matches();
+    let matches = with_verbs(verbs).try_get_matches().unwrap_or_else(|error| refuse(&error));
     let (name, arguments) = matches.subcommand().expect("a verb is required");
     let place = Place { flag: arguments.get_one("home").cloned() };
     let (_, _, run) = verbs.iter().find(|(verb, ..)| *verb == name).expect("only verbs are subcommands");
     run(arguments, &place).unwrap_or_else(failure::end)
+}
+
+/// Prints clap's message and ends. A message that quotes foreign text is printed without colours and made harmless.
+fn refuse(error: &clap::Error) -> ! {
+    let text = error.render().to_string();
+    if readable(&text) == text {
+        error.exit();
+    }
+    output::note(format_args!("{}", text.trim_end()));
+    std::process::exit(error.exit_code());
 }
 
 #[cfg(test)]

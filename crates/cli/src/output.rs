@@ -1,13 +1,20 @@
 //! Standard output for people and programs: locked, written once, and a reader that leaves is no error.
+//! `line`, `text` and `note` make foreign text harmless; `bytes` and `json` write what they are given.
 
 use std::fmt::Arguments;
 use std::io::{self, IsTerminal, Write};
 
 use crate::failure::Failure;
+use crate::wording::readable;
 
-/// Writes one line.
-pub fn line(text: Arguments<'_>) -> Result<(), Failure> {
-    bytes(format!("{text}\n").as_bytes())
+/// Writes one line for people.
+pub fn line(line: Arguments<'_>) -> Result<(), Failure> {
+    text(&format!("{line}\n"))
+}
+
+/// Writes text for people. Nothing in it acts on their terminal.
+pub fn text(text: &str) -> Result<(), Failure> {
+    bytes(readable(text).as_bytes())
 }
 
 /// Writes bytes as they are.
@@ -25,7 +32,7 @@ pub fn json(text: &[u8]) -> Result<(), Failure> {
 /// One line to a person, beside the output.
 pub fn note(text: Arguments<'_>) {
     // Nothing is left to tell if standard error is gone too.
-    let _ = io::stderr().lock().write_all(format!("{text}\n").as_bytes());
+    let _ = io::stderr().lock().write_all(readable(&format!("{text}\n")).as_bytes());
 }
 
 /// Whether a person wants colours, and the terminal has them.
@@ -39,19 +46,31 @@ pub fn is_terminal() -> bool {
     io::stdout().is_terminal()
 }
 
+/// Whether a full-screen program can be shown and take keys: a terminal on both sides that can move its cursor.
+pub fn has_screen() -> bool {
+    is_terminal() && io::stdin().is_terminal() && std::env::var_os("TERM").is_none_or(|term| term != "dumb")
+}
+
 /// Rows and columns of the terminal behind standard output, if there is one.
 pub fn terminal_size() -> Option<(u16, u16)> {
     let size = rustix::termios::tcgetwinsize(io::stdout()).ok()?;
     (size.ws_row > 0 && size.ws_col > 0).then_some((size.ws_row, size.ws_col))
 }
 
-/// Standard output becomes the terminal if it leads elsewhere: for what only makes sense on a screen.
+/// Standard input and output become the terminal if they lead elsewhere: for what only makes sense on a screen.
 pub fn onto_terminal() -> Result<(), Failure> {
-    if is_terminal() {
+    if is_terminal() && io::stdin().is_terminal() {
         return Ok(());
     }
     let terminal = std::fs::File::options().read(true).write(true).open("/dev/tty").map_err(|_| {
         Failure::usage("there is no terminal to open the browser on", "Use `--plain` or `--json` for a list")
     })?;
-    rustix::stdio::dup2_stdout(terminal).map_err(|error| Failure::Terminal(error.into()))
+    let failed = |error: rustix::io::Errno| Failure::Terminal(error.into());
+    if !is_terminal() {
+        rustix::stdio::dup2_stdout(&terminal).map_err(failed)?;
+    }
+    if !io::stdin().is_terminal() {
+        rustix::stdio::dup2_stdin(&terminal).map_err(failed)?;
+    }
+    Ok(())
 }

@@ -1,12 +1,11 @@
 //! How things are put into words for people: ages, sizes, short ids, ends of sessions.
 
-use coven_domain::text::acts;
 use std::time::Duration;
 
 use coven_api::SessionRecord;
 use coven_domain::Timestamp;
 
-use crate::tui::text::clean;
+use crate::tui::text::{is_unseen, stand_in};
 
 /// Enough of an id for a person to tell sessions apart.
 pub fn short_id(id: &str) -> &str {
@@ -64,18 +63,13 @@ pub fn status(session: &SessionRecord) -> String {
 
 /// Text from outside on one line: control characters would act on the reader's terminal.
 pub fn plain(text: &str) -> String {
-    text.chars().map(|c| if acts(c) { ' ' } else { c }).collect()
+    text.chars().map(|c| if is_unseen(c) { ' ' } else { c }).collect()
 }
 
 /// Text from outside with its lines and tabs; every other control character would act on the reader's terminal.
 pub fn readable(text: &str) -> String {
-    let text = text.replace('\r', "");
-    text.split_inclusive(['\n', '\t'])
-        .map(|piece| match piece.char_indices().next_back() {
-            Some((at, end @ ('\n' | '\t'))) => format!("{}{end}", clean(&piece[..at])),
-            _ => clean(piece).into_owned(),
-        })
-        .collect()
+    let stays = |c: char| matches!(c, '\n' | '\t') || !is_unseen(c);
+    text.chars().filter(|c| *c != '\r').map(|c| if stays(c) { c } else { stand_in(c) }).collect()
 }
 
 #[cfg(test)]

@@ -28,7 +28,7 @@ pub fn list(
     if as_json {
         let records: Vec<Value> = listing.conversations.iter().map(record).collect();
         let text = serde_json::to_string_pretty(&records).expect("plain data");
-        output::line(format_args!("{text}"))?;
+        output::json(text.as_bytes())?;
         return Ok(ExitCode::SUCCESS);
     }
     if listing.conversations.is_empty() {
@@ -48,7 +48,7 @@ pub fn list(
         ]);
     }
     let width = output::terminal_size().map(|(_, cols)| usize::from(cols));
-    output::bytes(table.text(width).as_bytes())?;
+    output::text(&table.text(width))?;
     if is_filtered {
         output::note(format_args!("{} found", wording::count(listing.conversations.len(), "session")));
     }

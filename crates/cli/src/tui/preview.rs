@@ -37,7 +37,11 @@ fn drawn(span: SeenSpan) -> Span<'static> {
     let seen = span.style;
     let mut style = Style::new();
     // Hidden text stays hidden: it may be a password.
-    let text = if seen.hidden { " ".repeat(super::text::width(&span.text)) } else { span.text };
+    let text = match seen.hidden {
+        true => " ".repeat(super::text::width(&span.text)),
+        // They take no column; in the browser they would turn the text beside the preview.
+        false => span.text.chars().filter(|c| !super::text::is_unseen(*c)).collect(),
+    };
     style.fg = color(seen.fg);
     style.bg = color(seen.bg);
     for (is_set, modifier) in [
@@ -94,6 +98,13 @@ mod tests {
         let spans = json!([[{"text": "secret", "style": {"hidden": true}}, {"text": "!"}]]);
         let picture = Picture::try_from(screen(spans)).expect("sound spans");
         assert_eq!(picture.lines[0].to_string(), "      !");
+    }
+
+    #[test]
+    fn a_preview_leaves_out_direction_marks_and_control_characters() {
+        let spans = json!([[{"text": "a\u{202e}b\u{2066}c\u{1b}"}]]);
+        let picture = Picture::try_from(screen(spans)).expect("sound spans");
+        assert_eq!(picture.lines[0].to_string(), "abc");
     }
 
     #[test]

@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 
+use coven_domain::text::acts;
 use ratatui::style::Style;
 use ratatui::text::Span;
 use unicode_width::UnicodeWidthStr;
@@ -14,14 +15,15 @@ pub fn clean(text: &str) -> Cow<'_, str> {
     Cow::Owned(text.chars().map(|c| if is_unseen(c) { stand_in(c) } else { c }).collect())
 }
 
-fn is_unseen(c: char) -> bool {
-    c.is_control()
+/// A character that acts on a terminal, or that a reader cannot see.
+pub fn is_unseen(c: char) -> bool {
+    acts(c)
         // Marks that turn the reading direction could make a title look like another one.
-        || matches!(c, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
-        || matches!(c, '\u{2028}' | '\u{2029}' | '\u{feff}')
+        || matches!(c, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{feff}')
 }
 
-fn stand_in(c: char) -> char {
+/// What is shown in place of such a character.
+pub fn stand_in(c: char) -> char {
     match u32::from(c) {
         code @ 0..=0x1f => char::from_u32(0x2400 + code).expect("every C0 control has a picture"),
         0x7f => '␡',

@@ -83,7 +83,7 @@ pub fn run(args: Args, place: &Place) -> Result<ExitCode, Failure> {
             let id = folder.create(&new, &limits, clock::now())?;
             scope.spawn(|| clean_up(&folder, retention));
             match args.json {
-                true => output::line(format_args!("{}", json!({"id": id, "status": "pending"})))?,
+                true => output::json(json!({"id": id, "status": "pending"}).to_string().as_bytes())?,
                 false => output::line(format_args!("{id}"))?,
             }
             return Ok(ExitCode::SUCCESS);
@@ -177,7 +177,7 @@ fn report(id: &QuestionSetId, questions: &[Question], waited: Waited, as_json: b
             Waited::Rejected(reason) => record["rejectionReason"] = reason.clone().map_or(Value::Null, Value::String),
             Waited::TimedOut | Waited::Abandoned | Waited::Gone => {}
         }
-        output::line(format_args!("{record}"))?;
+        output::json(record.to_string().as_bytes())?;
         return Ok(ExitCode::from(code));
     }
     match waited {
@@ -193,7 +193,7 @@ fn report(id: &QuestionSetId, questions: &[Question], waited: Waited, as_json: b
 /// Text of people and agents: as it is for a program, readable on a terminal.
 fn print(text: &str) -> Result<(), Failure> {
     match output::is_terminal() {
-        true => output::line(format_args!("{}", wording::readable(text))),
-        false => output::line(format_args!("{text}")),
+        true => output::line(format_args!("{text}")),
+        false => output::bytes(format!("{text}\n").as_bytes()),
     }
 }

@@ -45,7 +45,7 @@ pub fn run(args: Args, place: &Place) -> Result<ExitCode, Failure> {
         Verb::Show => {
             let config = config::load(&place.home()?)?;
             let text = serde_json::to_string_pretty(&config).expect("a config is plain data");
-            output::line(format_args!("{text}"))?;
+            output::json(text.as_bytes())?;
         }
     }
     Ok(ExitCode::SUCCESS)

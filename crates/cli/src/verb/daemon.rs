@@ -136,7 +136,7 @@ fn status(home: &Home, as_json: bool) -> Result<ExitCode, Failure> {
     block_on(async {
         let Some(mut link) = Link::running(home).await? else {
             if as_json {
-                output::line(format_args!("{}", json!({"ok": false, "home": home.path()})))?;
+                output::json(json!({"ok": false, "home": home.path()}).to_string().as_bytes())?;
                 return Ok(ExitCode::from(failure::OUT_OF_REACH));
             }
             return Err(not_running());
@@ -147,7 +147,7 @@ fn status(home: &Home, as_json: bool) -> Result<ExitCode, Failure> {
             return Ok(ExitCode::SUCCESS);
         }
         let health: HealthResponse = serde_json::from_slice(&body).map_err(coven_api::ClientError::from)?;
-        output::bytes(words(&health).as_bytes())?;
+        output::text(&words(&health))?;
         Ok(ExitCode::SUCCESS)
     })
 }

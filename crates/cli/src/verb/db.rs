@@ -59,8 +59,8 @@ pub fn run(args: Args, place: &Place) -> Result<ExitCode, Failure> {
         Verb::Status { json } => {
             let steps = migrations::status(home.db()).map_err(Failure::Store)?;
             match json {
-                true => output::line(format_args!("{}", as_json(&steps)))?,
-                false => output::bytes(table(&steps).text(None).as_bytes())?,
+                true => output::json(as_json(&steps).to_string().as_bytes())?,
+                false => output::text(&table(&steps).text(None))?,
             }
         }
     }

@@ -57,10 +57,10 @@ pub fn run(args: Args, place: &Place) -> Result<ExitCode, Failure> {
     });
     findings.extend(desktop(place));
     if args.json {
-        output::line(format_args!("{}", serde_json::to_string(&findings).expect("plain data")))?;
+        output::json(&serde_json::to_vec(&findings).expect("plain data"))?;
     } else {
         let line = |it: &Finding| format!("{:<5} {:<9} {}\n", mark(it.verdict), it.what, wording::plain(&it.text));
-        output::bytes(findings.iter().map(line).collect::<String>().as_bytes())?;
+        output::text(&findings.iter().map(line).collect::<String>())?;
     }
     let is_sound = findings.iter().all(|finding| finding.verdict != Verdict::Wrong);
     Ok(if is_sound { ExitCode::SUCCESS } else { ExitCode::FAILURE })

@@ -101,7 +101,7 @@ fn show(event: &SseEvent, as_json: bool) -> Result<(), Failure> {
         // `gap` and `snapshot`: not events of anything, but a reader must not miss them.
         Err(_) if as_json => {
             let data: serde_json::Value = serde_json::from_str(&event.data).unwrap_or_default();
-            output::line(format_args!("{}", serde_json::json!({"kind": event.kind, "payload": data})))
+            output::json(serde_json::json!({"kind": event.kind, "payload": data}).to_string().as_bytes())
         }
         Err(_) if event.kind == "gap" => {
             failure::say("events were missed because they have expired; `coven state` shows everything as it is now.");
@@ -113,7 +113,7 @@ fn show(event: &SseEvent, as_json: bool) -> Result<(), Failure> {
 
 fn print(event: &EventRecord, as_json: bool) -> Result<(), Failure> {
     match as_json {
-        true => output::line(format_args!("{}", serde_json::to_string(event).expect("plain data"))),
+        true => output::json(&serde_json::to_vec(event).expect("plain data")),
         false => output::line(format_args!(
             "{:>8}  {}  {:<22} {}",
             event.number,

@@ -50,7 +50,7 @@ pub fn run(args: Args, place: &Place) -> Result<ExitCode, Failure> {
         let list: HarnessListResponse = link.get(&path).await?;
         let table = if is_doctor { doctor(&list.harnesses) } else { overview(&list.harnesses) };
         let width = output::terminal_size().map(|(_, cols)| usize::from(cols));
-        output::bytes(table.text(width).as_bytes())?;
+        output::text(&table.text(width))?;
         Ok(ExitCode::SUCCESS)
     })
 }

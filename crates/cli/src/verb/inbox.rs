@@ -91,12 +91,12 @@ pub fn run(args: Args, place: &Place) -> Result<ExitCode, Failure> {
             Some(Verb::Show { id, json: true }) => link.print_json(&route::question(&id, "")).await?,
             Some(Verb::Show { id, json: false }) => {
                 let item: InboxItem = link.get(&route::question(&id, "")).await?;
-                output::bytes(details(&item, clock::now()).as_bytes())?;
+                output::text(&details(&item, clock::now()))?;
             }
             Some(Verb::Answer { id, answer, reply, json }) => {
                 let item = send(&mut link, &id, answer, reply).await?;
                 match json {
-                    true => output::line(format_args!("{}", serde_json::to_string(&item).expect("plain data")))?,
+                    true => output::json(&serde_json::to_vec(&item).expect("plain data"))?,
                     false => output::line(format_args!("{}", what_happened(&item)))?,
                 }
             }
@@ -125,7 +125,7 @@ async fn list(link: &mut Link, all: bool, session: Option<String>, as_json: bool
         return Ok(());
     }
     let width = output::terminal_size().map(|(_, cols)| usize::from(cols));
-    output::bytes(table(&inbox.items, all, clock::now()).text(width).as_bytes())
+    output::text(&table(&inbox.items, all, clock::now()).text(width))
 }
 
 /// Sends what was said; whether it fits is for the daemon to tell.

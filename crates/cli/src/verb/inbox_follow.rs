@@ -138,7 +138,7 @@ impl Board {
 
     fn print(&self, what: &str, item: &InboxItem) -> Result<(), Failure> {
         if self.as_json {
-            return output::line(format_args!("{}", json!({"event": what, "item": item})));
+            return output::json(json!({"event": what, "item": item}).to_string().as_bytes());
         }
         let (short, title) = (wording::short_id(&item.id), wording::plain(&item.title));
         let asker = item.harness.as_deref().map_or_else(|| "-".to_owned(), wording::plain);

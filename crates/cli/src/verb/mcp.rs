@@ -126,10 +126,11 @@ fn change(target: &Target, plan: &Plan, done: &str) -> Result<ExitCode, Failure>
         (false, false) => "not written",
     };
     match (target.json, may_write) {
-        (true, _) => output::line(format_args!(
-            "{}",
+        (true, _) => output::json(
             json!({"agent": target.agent.as_str(), "file": plan.path, "entry": plan.entry, "replaced": plan.replaced, "outcome": outcome})
-        ))?,
+                .to_string()
+                .as_bytes(),
+        )?,
         (false, true) if plan.entry.is_some() => {
             let name = target.agent.as_str();
             output::line(format_args!("written; restart {name}. `coven mcp uninstall {name}` takes it out again"))?;

@@ -48,7 +48,7 @@ pub fn run(args: Args, place: &Place) -> Result<ExitCode, Failure> {
         let done: MigrateResponse = link.post("/api/v1/migrate", &request).await?;
         match args.json {
             true => print_json(&serde_json::to_vec(&done).map_err(coven_api::ClientError::from)?)?,
-            false => output::bytes(text(&done).as_bytes())?,
+            false => output::text(&text(&done))?,
         }
         Ok(if done.left.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
     })

@@ -49,7 +49,7 @@ pub fn run(args: Args, place: &Place) -> Result<ExitCode, Failure> {
         let body = PromptRequest { text };
         let accepted: PromptResponse = link.post(&route::session(&args.session.id, "/prompt"), &body).await?;
         match args.json {
-            true => output::line(format_args!("{}", json!(accepted)))?,
+            true => output::json(json!(accepted).to_string().as_bytes())?,
             false => {
                 let short = wording::short_id(&args.session.id);
                 output::line(format_args!("accepted; `coven chat {short}` shows the answer"))?;
@@ -86,12 +86,12 @@ fn wait(way: Way, id: String, text: &str, as_json: bool) -> Result<ExitCode, Fai
             answer.push_str(piece);
             Ok(())
         }
-        (false, true) => output::bytes(wording::readable(piece).as_bytes()),
+        (false, true) => output::text(piece),
         (false, false) => output::bytes(piece.as_bytes()),
     })?;
     if as_json {
         let answer = json!({"messageId": message_id, "stopReason": stop_reason, "text": answer.trim_end()});
-        output::line(format_args!("{answer}"))?;
+        output::json(answer.to_string().as_bytes())?;
     }
     if stop_reason == "end_turn" {
         return Ok(ExitCode::SUCCESS);

@@ -15,7 +15,7 @@ use super::ask::{ABANDONED, REJECTED, TIMED_OUT};
 use super::questions_text::{details, history_table, list_table, listed_record, mentions, pretty, record};
 use crate::command_line::Place;
 use crate::failure::{Failure, REFUSED};
-use crate::{output, wording};
+use crate::output;
 
 /// Lists the questions of agents, shows them, takes them away, and gives their answers
 #[derive(Debug, clap::Args)]
@@ -109,7 +109,7 @@ pub fn run(args: Args, _place: &Place) -> Result<ExitCode, Failure> {
             let set = folder.read(&folder.find(&set.id)?)?;
             match json {
                 true => output::bytes(pretty(&record(&set)).as_bytes())?,
-                false => output::bytes(details(&set, clock::now()).as_bytes())?,
+                false => output::text(&details(&set, clock::now()))?,
             }
         }
         Verb::Dismiss { set, yes } => dismiss(&folder, &set.id, yes)?,
@@ -117,6 +117,12 @@ pub fn run(args: Args, _place: &Place) -> Result<ExitCode, Failure> {
         Verb::Answers { set, json } => return answers(&folder, &set.id, json),
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// What `coven answer` prints where it has no screen.
+pub fn list_waiting(folder: &QuestionFolder) -> Result<(), Failure> {
+    folder.abandon_orphans(clock::now());
+    list(folder, &List { all: false, json: false })
 }
 
 fn list(folder: &QuestionFolder, how: &List) -> Result<(), Failure> {
@@ -164,7 +170,7 @@ fn history(folder: &QuestionFolder, search: Option<&str>, limit: usize, as_json:
 
 fn print_table(table: &crate::table::Table) -> Result<(), Failure> {
     let width = output::terminal_size().map(|(_, cols)| usize::from(cols));
-    output::bytes(table.text(width).as_bytes())
+    output::text(&table.text(width))
 }
 
 fn dismiss(folder: &QuestionFolder, prefix: &str, is_meant: bool) -> Result<(), Failure> {
@@ -218,8 +224,8 @@ fn answers(folder: &QuestionFolder, prefix: &str, as_json: bool) -> Result<ExitC
     };
     match as_json {
         true => output::bytes(pretty(&record(&set)).as_bytes())?,
-        false if output::is_terminal() => output::line(format_args!("{}", wording::readable(&text)))?,
-        false => output::line(format_args!("{text}"))?,
+        false if output::is_terminal() => output::line(format_args!("{text}"))?,
+        false => output::bytes(format!("{text}\n").as_bytes())?,
     }
     if code == 0 {
         match folder.mark_read(&id, clock::now()) {

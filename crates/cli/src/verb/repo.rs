@@ -70,7 +70,7 @@ pub fn run(args: Args, place: &Place) -> Result<ExitCode, Failure> {
             Verb::List { json: false } => {
                 let list: RepoListResponse = link.get("/api/repos").await?;
                 let width = output::terminal_size().map(|(_, cols)| usize::from(cols));
-                output::bytes(table(&list.repos).text(width).as_bytes())?;
+                output::text(&table(&list.repos).text(width))?;
             }
             Verb::Remove { repo, json } => {
                 let id = find(&mut link, &repo).await?.id;

@@ -81,7 +81,7 @@ pub fn run(args: Args, place: &Place) -> Result<ExitCode, Failure> {
                 let commit = rescue.commit.chars().take(10).collect();
                 table.row([rescue.name.clone(), commit, wording::age(&at, clock::now()), rescue.subject.clone()]);
             }
-            output::bytes(table.text(output::terminal_size().map(|(_, cols)| usize::from(cols))).as_bytes())?;
+            output::text(&table.text(output::terminal_size().map(|(_, cols)| usize::from(cols))))?;
         }
         Verb::Restore { name, branch, json } => {
             let rescue = named(&kept, &name)?;

@@ -46,7 +46,7 @@ pub fn run(args: Args, place: &Place) -> Result<ExitCode, Failure> {
         };
         match args.json {
             true => print_json(&serde_json::to_vec(&went).map_err(coven_api::ClientError::from)?)?,
-            false => output::bytes(text(&went).as_bytes())?,
+            false => output::text(&text(&went))?,
         }
         Ok(ExitCode::SUCCESS)
     })

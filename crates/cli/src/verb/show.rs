@@ -53,7 +53,7 @@ pub fn run(args: Args, place: &Place) -> Result<ExitCode, Failure> {
         lines.extend(metadata.iter().map(|(name, value)| (name.as_str(), value.clone())));
         lines.push(("actions", record.actions.join(", ")));
         let text: String = lines.iter().map(|(name, value)| format!("{name:<10}{}\n", wording::plain(value))).collect();
-        output::bytes(text.as_bytes())?;
+        output::text(&text)?;
         Ok(ExitCode::SUCCESS)
     })
 }

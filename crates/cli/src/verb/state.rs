@@ -37,7 +37,7 @@ pub fn run(args: Args, place: &Place) -> Result<ExitCode, Failure> {
             state.questions.len(),
             state.event_number,
         );
-        output::bytes(text.as_bytes())?;
+        output::text(&text)?;
         Ok(ExitCode::SUCCESS)
     })
 }

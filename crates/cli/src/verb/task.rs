@@ -305,13 +305,13 @@ pub fn run(args: Args, place: &Place) -> Result<ExitCode, Failure> {
                 let width = output::terminal_size().map(|(_, cols)| usize::from(cols));
                 match json {
                     true => print_array(&pages)?,
-                    false => output::bytes(table_of(&pages, tree)?.text(width).as_bytes())?,
+                    false => output::text(&table_of(&pages, tree)?.text(width))?,
                 }
             }
             Verb::Show { id, json: true } => link.print_json(&route::task(&id, "")).await?,
             Verb::Show { id, json: false } => {
                 let task: TaskDetail = link.get(&route::task(&id, "")).await?;
-                output::bytes(task_text::page(&task, clock::now()).as_bytes())?;
+                output::text(&task_text::page(&task, clock::now()))?;
             }
             Verb::Edit { id, title, fields, parent, no_parent, depends_on, no_depends_on, tags, no_tags, json } => {
                 let request = EditTaskRequest {
@@ -377,7 +377,7 @@ pub fn run(args: Args, place: &Place) -> Result<ExitCode, Failure> {
                 let history = history(&mut link, &id).await?;
                 match json {
                     true => print(&history.history)?,
-                    false => output::bytes(task_text::history(&history.history).as_bytes())?,
+                    false => output::text(&task_text::history(&history.history))?,
                 }
             }
         }

@@ -101,7 +101,7 @@ pub fn run(args: Args, place: &Place) -> Result<ExitCode, Failure> {
             }
             let found: WorkflowListResponse = link.get(&path).await?;
             let width = output::terminal_size().map(|(_, cols)| usize::from(cols));
-            output::bytes(workflow_text::table(&found.workflows, clock::now()).text(width).as_bytes())?;
+            output::text(&workflow_text::table(&found.workflows, clock::now()).text(width))?;
             Ok(ExitCode::SUCCESS)
         }),
         Verb::Show { id, json } => block_on(async {
@@ -110,7 +110,7 @@ pub fn run(args: Args, place: &Place) -> Result<ExitCode, Failure> {
                 return link.print_json(&route::workflow(&id, "")).await.map(|()| ExitCode::SUCCESS);
             }
             let found: WorkflowDetail = link.get(&route::workflow(&id, "")).await?;
-            output::bytes(workflow_text::page(&found, clock::now()).as_bytes())?;
+            output::text(&workflow_text::page(&found, clock::now()))?;
             Ok(ExitCode::SUCCESS)
         }),
         Verb::Cancel { id, json } => block_on(async {
