@@ -107,7 +107,7 @@ pub fn open(home: &Home, id: &str, options: Options) -> Result<Ending, Failure> 
         ));
     }
     let is_typed_on = io::stdin().is_terminal();
-    if !output::is_terminal() || !is_typed_on {
+    if !output::has_screen() {
         let extent = if output::is_terminal() { options.extent } else { Extent::All };
         plain::show(&way, &record, extent, options.detail, !is_typed_on)?;
         return Ok(Ending::Left);

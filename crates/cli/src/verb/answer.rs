@@ -1,6 +1,5 @@
 //! `coven answer`: answers questions, on a screen or with one command.
 
-use std::io::{self, IsTerminal};
 use std::process::ExitCode;
 
 use clap::builder::NonEmptyStringValueParser;
@@ -10,6 +9,7 @@ use coven_host::questions::QuestionFolder;
 use serde_json::json;
 
 use super::answer_reply::{Reply, ReplyArgs};
+use super::questions;
 use crate::command_line::Place;
 use crate::failure::Failure;
 use crate::{answer, arrivals, output};
@@ -24,7 +24,7 @@ use crate::{answer, arrivals, output};
   coven answer 1a2b --answers '{\"0\":{\"selectedOption\":\"A\"},\"1\":{\"selectedOptions\":[]}}'
   coven answer 1a2b --reject --reason \"too vague\"
 
-Needs no daemon and no home. On the screen, what was chosen and typed is kept until it is sent.
+Needs no daemon and no home. Without a terminal it lists what waits. On the screen, what was chosen and typed is kept until it is sent.
 Exits with 0 if the answers were given, 2 if they are wrong, 3 if there is no such set, 4 if it is finished already.")]
 pub struct Args {
     /// The set: its id, or any beginning of it that no other set has [default: the screen with all that wait]
@@ -61,7 +61,7 @@ pub fn run(args: Args, place: &Place) -> Result<ExitCode, Failure> {
         }
     };
     match args.json {
-        true => output::line(format_args!("{}", json!({"id": id, "status": status})))?,
+        true => output::json(json!({"id": id, "status": status}).to_string().as_bytes())?,
         false => output::line(format_args!("{what_happened}: {id}"))?,
     }
     Ok(ExitCode::SUCCESS)
@@ -73,11 +73,9 @@ fn rings(place: &Place) -> bool {
 }
 
 fn screen(folder: QuestionFolder, rings: bool) -> Result<ExitCode, Failure> {
-    if !output::is_terminal() || !(io::stdin().is_terminal() || std::fs::File::open("/dev/tty").is_ok()) {
-        return Err(Failure::usage(
-            "there is no terminal to show the questions on",
-            "List them with `coven questions list` and answer with `coven answer <id> --option LABEL`",
-        ));
+    if !output::has_screen() {
+        questions::list_waiting(&folder)?;
+        return Ok(ExitCode::SUCCESS);
     }
     match answer::open(folder, rings)? {
         0 => {}

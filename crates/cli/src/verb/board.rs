@@ -40,7 +40,7 @@ pub struct Args {
 
 pub fn run(args: Args, place: &Place) -> Result<ExitCode, Failure> {
     let home = place.home()?;
-    if args.json || args.once || !output::is_terminal() {
+    if args.json || args.once || !output::has_screen() {
         return block_on(print(&home, args.no_closed, args.json));
     }
     // The board connects by itself; this starts the daemon if it must, and says so if it cannot.
@@ -79,7 +79,7 @@ async fn print(home: &Home, hides_closed: bool, as_json: bool) -> Result<ExitCod
         print_json(&once::json(&tasks)?)?;
     } else {
         let width = output::terminal_size().map(|(_, cols)| usize::from(cols));
-        output::bytes(once::text(&tasks, clock::now(), width).as_bytes())?;
+        output::text(&once::text(&tasks, clock::now(), width))?;
     }
     Ok(ExitCode::SUCCESS)
 }

@@ -1,4 +1,4 @@
-//! `coven sessions`: the browser on a terminal, a table in a pipe, records for programs.
+//! `coven sessions`: the browser on a terminal, a table elsewhere, records for programs.
 
 use std::process::ExitCode;
 use std::time::Duration;
@@ -42,7 +42,7 @@ pub struct Args {
     /// Archived sessions too
     #[arg(long)]
     all: bool,
-    /// Open the browser, whatever standard output is
+    /// Open the browser on the terminal, whatever standard input and output are
     #[arg(long)]
     manage: bool,
     /// Only these: created, running, completed, failed, killed, orphaned; of conversations active, completed, interrupted
@@ -69,7 +69,7 @@ pub enum Kind {
 
 pub fn run(args: Args, place: &Place) -> Result<ExitCode, Failure> {
     let home = place.home()?;
-    if args.manage || (output::is_terminal() && !args.plain && !args.json) {
+    if args.manage || (output::has_screen() && !args.plain && !args.json) {
         output::onto_terminal()?;
         return browse(&home, place, args.all);
     }
@@ -81,7 +81,7 @@ pub fn run(args: Args, place: &Place) -> Result<ExitCode, Failure> {
         return Ok(ExitCode::SUCCESS);
     }
     let width = output::terminal_size().map(|(_, cols)| usize::from(cols));
-    output::bytes(sessions_list::table(&pages, &conversations, limit, clock::now(), width)?.as_bytes())?;
+    output::text(&sessions_list::table(&pages, &conversations, limit, clock::now(), width)?)?;
     if !conversations.is_empty() {
         output::note(format_args!("go on with a conversation by `coven spawn --resume ID`"));
     }

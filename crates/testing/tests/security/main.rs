@@ -2,6 +2,7 @@
 
 mod bodies;
 mod files;
+mod foreign_text;
 mod tcp;
 mod uid;
 mod websocket;
