@@ -6,6 +6,7 @@ pub mod agent_mcp;
 pub mod agent_settings;
 pub mod clock;
 pub mod config;
+pub mod config_check;
 pub mod conversations;
 pub mod daemon_start;
 mod fault;
@@ -15,6 +16,7 @@ pub mod legacy;
 pub mod print_mode;
 pub mod program;
 pub mod questions;
+pub mod suggest;
 pub mod work_dir;
 
 pub use agent_settings::AgentSettings;

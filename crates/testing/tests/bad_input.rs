@@ -59,9 +59,10 @@ fn a_working_folder_that_is_missing_or_outside_is_refused() {
     symlink("/usr", home.project().join("link")).expect("a link");
     fs::write(home.project().join("file"), "").expect("room on disk");
 
-    for missing in ["nowhere", "file", "file/below"] {
+    for (missing, why) in [("nowhere", "does not exist"), ("file", "is not a folder"), ("file/below", "does not exist")]
+    {
         let message = refused(&home, &["run", "claude", "--cwd", missing, "--background"], USAGE);
-        assert!(message.contains("does not exist") && message.contains("--cwd"), "{message}");
+        assert!(message.contains(why) && message.contains("--cwd"), "{message}");
     }
     for outside in ["/", "..", "link", "link/../usr"] {
         let message = refused(&home, &["run", "claude", "--cwd", outside, "--background"], USAGE);
@@ -237,6 +238,41 @@ fn a_config_with_a_mistake_is_told_with_its_place_and_the_daemon_does_not_start(
         assert!(home.daemons().is_empty());
         assert!(!home.path().join("coven.db").exists());
     }
+}
+
+#[test]
+fn config_check_names_every_mistake_with_its_line() {
+    let home = TestHome::new();
+    let text = "{\n  \"sesions\": {},\n  \"store\": {\"taskRetentionDays\": -1},\n  \"http\": {\"allowRemote\": 1}\n}";
+    fs::write(home.path().join("config.json"), text).expect("room on disk");
+
+    let ran = home.coven(&["config", "check"]);
+
+    assert_eq!(ran.code, USAGE, "{ran:?}");
+    let lines: Vec<&str> = ran.stderr.lines().collect();
+    assert_eq!(lines.len(), 3, "{ran:?}");
+    assert!(lines[0].contains("line 2") && lines[0].contains("sesions") && lines[0].contains("did you mean sessions?"));
+    assert!(lines[1].contains("line 3") && lines[1].contains("store.taskRetentionDays"), "{ran:?}");
+    assert!(lines[2].contains("line 4") && lines[2].contains("http.allowRemote"), "{ran:?}");
+}
+
+#[test]
+fn restart_keeps_the_daemon_if_a_new_one_could_not_start() {
+    let mut home = TestHome::started();
+    let before = home.health().pid;
+
+    for (config, flag, variable) in [("{\"sesions\": {}}", None, ""), ("{}", Some("nowhere"), ""), ("{}", None, "many")]
+    {
+        fs::write(home.path().join("config.json"), config).expect("room on disk");
+        home.env = vec![("AGENT_MAX_SESSIONS".to_owned(), variable.to_owned())];
+        let flags: Vec<&str> = flag.into_iter().flat_map(|address| ["--listen", address]).collect();
+        home.coven(&[&["daemon", "restart"], flags.as_slice()].concat()).refused(USAGE);
+        assert_eq!(home.health().pid, before);
+    }
+
+    home.env.clear();
+    home.coven(&["daemon", "restart"]).done();
+    assert_ne!(home.health().pid, before);
 }
 
 #[test]

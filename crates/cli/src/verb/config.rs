@@ -5,6 +5,7 @@ use std::process::ExitCode;
 use clap::Subcommand;
 use coven_host::config;
 
+use super::config_check;
 use crate::command_line::Place;
 use crate::failure::Failure;
 use crate::output;
@@ -23,25 +24,23 @@ pub struct Args {
 #[derive(Debug, Subcommand)]
 enum Verb {
     /// Prints the JSON Schema of config.json
+    #[command(after_help = "Examples:
+  coven config schema > .coven/config.schema.json")]
     Schema,
-    /// Reads config.json and says what is wrong with it
+    /// Reads config.json and names every mistake in it, with its line
+    #[command(after_help = "Examples:
+  coven config check")]
     Check,
     /// Prints every setting as it is in force, defaults included
+    #[command(after_help = "Examples:
+  coven config show | jq .sessions")]
     Show,
 }
 
 pub fn run(args: Args, place: &Place) -> Result<ExitCode, Failure> {
     match args.verb {
         Verb::Schema => output::bytes(config::schema().as_bytes())?,
-        Verb::Check => {
-            let home = place.home()?;
-            config::load(&home)?;
-            let file = home.config_file();
-            match file.exists() {
-                true => output::line(format_args!("{} is fine", file.display()))?,
-                false => output::line(format_args!("there is no {}; the defaults are in force", file.display()))?,
-            }
-        }
+        Verb::Check => return config_check::run(&place.home()?),
         Verb::Show => {
             let config = config::load(&place.home()?)?;
             let text = serde_json::to_string_pretty(&config).expect("a config is plain data");

@@ -1,13 +1,14 @@
 //! `coven daemon`: starts, stops and looks at the daemon of a home.
 
+use std::net::SocketAddr;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
 use clap::Subcommand;
 use coven_api::health::HealthResponse;
-use coven_host::clock;
-use coven_host::daemon_start;
+use coven_domain::config::Config;
 use coven_host::home::Home;
+use coven_host::{AgentSettings, clock, config, daemon_start};
 use hyper::Method;
 use serde_json::json;
 
@@ -36,21 +37,33 @@ pub struct Args {
 #[derive(Debug, Subcommand)]
 enum Verb {
     /// Starts it, if it does not run; commands do that by themselves
+    #[command(after_help = "Examples:
+  coven daemon start --listen 127.0.0.1:7777")]
     Start(StartArgs),
     /// Stops it; sessions go on
+    #[command(after_help = "Examples:
+  coven daemon stop
+  coven daemon stop --kill-sessions")]
     Stop {
         /// End all sessions too
         #[arg(long)]
         kill_sessions: bool,
     },
     /// Stops and starts it; sessions go on
+    #[command(after_help = "Examples:
+  coven daemon restart")]
     Restart(StartArgs),
     /// Says whether it runs and how it is
+    #[command(after_help = "Examples:
+  coven daemon status --json | jq .pid")]
     Status {
+        /// Print JSON
         #[arg(long)]
         json: bool,
     },
     /// Prints the daemon's own log
+    #[command(after_help = "Examples:
+  coven daemon logs --follow -n 20")]
     Logs(daemon_logs::Args),
     /// Runs it in the foreground
     #[command(hide = true)]
@@ -78,6 +91,9 @@ pub fn run(args: Args, place: &Place) -> Result<ExitCode, Failure> {
         }
         Verb::Restart(args) => {
             let home = place.home()?;
+            // The daemon that runs is worth more than one that cannot start.
+            let config = check_settings(&home)?;
+            args.listen.as_deref().map_or(Ok(()), |listen| check_listen(listen, &config))?;
             stop(&home, false)?;
             start(&home, args)?;
         }
@@ -87,9 +103,30 @@ pub fn run(args: Args, place: &Place) -> Result<ExitCode, Failure> {
     Ok(ExitCode::SUCCESS)
 }
 
+/// Refuses what a new daemon would refuse, before anything is stopped or started.
+fn check_settings(home: &Home) -> Result<Config, Failure> {
+    let config = config::load(home)?;
+    let variable = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty());
+    AgentSettings::read(home, &config, variable).map_err(|error| Failure::usage(error.to_string(), ""))?;
+    Ok(config)
+}
+
+fn check_listen(listen: &str, config: &Config) -> Result<(), Failure> {
+    let address: SocketAddr = listen.parse().map_err(|_| {
+        let hint = "Give an address and port such as 127.0.0.1:7777";
+        Failure::usage(format!("--listen: {listen:?} is not an address and port"), hint)
+    })?;
+    match address.ip().is_loopback() || config.http.allow_remote {
+        true => Ok(()),
+        false => Err(Failure::usage(
+            format!("--listen: {address} is not a loopback address"),
+            "Set http.allowRemote in the config to listen there",
+        )),
+    }
+}
+
 fn start(home: &Home, args: StartArgs) -> Result<(), Failure> {
-    // A broken config is told here, with its place, before anything is started.
-    coven_host::config::load(home)?;
+    check_settings(home)?;
     let wants_listen = args.listen.is_some();
     let extra: Vec<String> = args.listen.into_iter().flat_map(|address| ["--listen".to_owned(), address]).collect();
     let started = daemon_start::ensure_running(home, &extra)?;

@@ -11,6 +11,7 @@ pub mod board;
 pub mod chat;
 pub mod completions;
 pub mod config;
+mod config_check;
 pub mod daemon;
 mod daemon_logs;
 pub mod db;
@@ -86,11 +87,16 @@ impl NewestArg {
         if let Some(id) = self.id {
             return Ok(id);
         }
-        let list = quick::get(home, &format!("/api/v1/sessions?limit=1&{which}"))?;
-        let list: SessionListResponse = serde_json::from_slice(&list).map_err(ClientError::from)?;
-        let newest = list.sessions.into_iter().next().map(|record| record.id);
-        newest.ok_or_else(|| Failure::missing("there is no session to take", "Start one with `coven run`"))
+        let none = || Failure::missing("there is no such session", "List all with `coven sessions --all`");
+        newest(home, which)?.map(|record| record.id).ok_or_else(none)
     }
+}
+
+/// The newest session of a filter.
+fn newest(home: &Home, which: &str) -> Result<Option<SessionRecord>, Failure> {
+    let list = quick::get(home, &format!("/api/v1/sessions?limit=1&{which}"))?;
+    let list: SessionListResponse = serde_json::from_slice(&list).map_err(ClientError::from)?;
+    Ok(list.sessions.into_iter().next())
 }
 
 /// The environment of this shell, for the harness. What is not text cannot be sent and stays here.
@@ -117,8 +123,12 @@ fn print_record(body: &Bytes, as_json: bool, what_happened: &str) -> Result<(), 
         return print_json(body);
     }
     let record: SessionRecord = serde_json::from_slice(body).map_err(ClientError::from)?;
-    let (title, id) = (wording::plain(&record.title), &record.id);
-    output::line(format_args!("{what_happened}: {title} ({}) {id}", wording::status(&record)))
+    output::line(format_args!("{}", named(what_happened, &record)))
+}
+
+/// What happened to a session, on one line with its title, status and id.
+fn named(what_happened: &str, record: &SessionRecord) -> String {
+    format!("{what_happened}: {} ({}) {}", wording::plain(&record.title), wording::status(record), record.id)
 }
 
 fn print_json(body: &[u8]) -> Result<(), Failure> {

@@ -6,12 +6,12 @@ use coven_api::{ClientError, SessionRecord};
 use coven_host::home::Home;
 use hyper::Method;
 
-use super::{SessionArg, print_json};
+use super::{SessionArg, named, print_json};
 use crate::attach::{self, Options, Outcome, Start};
 use crate::command_line::Place;
-use crate::failure::{self, Failure};
+use crate::failure::Failure;
 use crate::link::{Link, block_on};
-use crate::{route, wording};
+use crate::{output, route};
 
 /// Brings an archived session back into the list and shows its log; nothing is run again
 #[derive(Debug, clap::Args)]
@@ -43,7 +43,7 @@ pub fn summon(home: &Home, id: &str, as_json: bool) -> Result<Outcome, Failure> 
         return Ok(Outcome::Shown);
     }
     let record: SessionRecord = serde_json::from_slice(&body).map_err(ClientError::from)?;
-    failure::say(&format!("summoned {} ({})", wording::plain(&record.title), wording::status(&record)));
+    output::note(format_args!("{}", named("summoned", &record)));
     match record.status.as_str() {
         // It never ran: there is nothing to show.
         "created" => Ok(Outcome::Shown),

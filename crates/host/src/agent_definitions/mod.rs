@@ -1,7 +1,6 @@
 //! Agents that are defined in Markdown files with front matter, in the folders of the tools that know them.
 
 mod front_matter;
-mod suggest;
 
 use std::fs;
 use std::io::{self, Read};
@@ -129,7 +128,7 @@ impl AgentDefinitions {
         let id = name.trim().trim_start_matches('@').to_lowercase();
         self.agents.iter().find(|agent| agent.id == id).ok_or_else(|| {
             let known = self.agents.iter().map(|agent| agent.id.as_str());
-            UnknownAgent { name: name.to_owned(), suggestions: suggest::closest(&id, known) }
+            UnknownAgent { name: name.to_owned(), suggestions: crate::suggest::closest(&id, known) }
         })
     }
 }

@@ -1,0 +1,36 @@
+//! `coven config check`: every mistake in the config file, with its line.
+
+use std::process::ExitCode;
+
+use coven_host::config::{self, ConfigError};
+use coven_host::config_check::mistakes;
+use coven_host::home::Home;
+
+use crate::failure::{self, Failure, USAGE};
+use crate::output;
+
+pub fn run(home: &Home) -> Result<ExitCode, Failure> {
+    let file = home.config_file();
+    let error = match config::load(home) {
+        Ok(_) => {
+            match file.exists() {
+                true => output::line(format_args!("{} is fine", file.display()))?,
+                false => output::line(format_args!("there is no {}; the defaults are in force", file.display()))?,
+            }
+            return Ok(ExitCode::SUCCESS);
+        }
+        Err(error @ ConfigError::Unreadable { .. }) => return Err(error.into()),
+        Err(error) => error,
+    };
+    let text = std::fs::read_to_string(&file).map_err(|source| Failure::File { path: file.clone(), source })?;
+    let found = mistakes(&text);
+    if found.is_empty() {
+        // The file was changed in between, or only the loader knows what is wrong with it.
+        return Err(error.into());
+    }
+    for mistake in &found {
+        let text = mistake.text.replace('\n', " ");
+        failure::say(&format!("the config {}, line {}: {text}", file.display(), mistake.line));
+    }
+    Ok(ExitCode::from(USAGE))
+}
