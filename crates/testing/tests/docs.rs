@@ -124,3 +124,11 @@ fn read_all(folder: &Path) -> String {
     }
     text
 }
+
+#[test]
+fn cargo_xtask_shows_what_cargo_compiles() {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../.cargo/config.toml");
+    let text = fs::read_to_string(path).expect("the workspace's settings");
+    let alias = text.lines().find(|line| line.starts_with("xtask")).expect("an alias");
+    assert!(!alias.contains("--quiet") && !alias.contains(" -q"), "{alias}");
+}
