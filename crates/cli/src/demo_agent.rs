@@ -6,9 +6,11 @@ use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::termios::{LocalModes, OptionalActions, Termios, tcgetattr, tcsetattr};
 use unicode_width::UnicodeWidthStr;
 
 use crate::table::cut;
+use crate::wording;
 
 const TASK: &str = "Add a --version flag to a small program";
 /// How long the question waits for an answer.
@@ -54,6 +56,8 @@ struct Demo {
     width: usize,
     /// A factor on every pause.
     pace: f64,
+    /// The terminal's settings before the demo, if there is a terminal.
+    before: Option<Termios>,
     started_at: Instant,
 }
 
@@ -65,11 +69,23 @@ impl Demo {
             has_colours: io::stdout().is_terminal() && std::env::var_os("NO_COLOR").is_none(),
             width: width.clamp(20, 100),
             pace: pace.filter(|pace| (0.0..=100.0).contains(pace)).unwrap_or(1.0),
+            before: tcgetattr(io::stdin()).ok(),
             started_at: Instant::now(),
         }
     }
 
+    /// Switches the echo of typed keys on or off: outside of the question they would land in the progress bar.
+    fn echo(&self, is_on: bool) {
+        let Some(mut modes) = self.before.clone() else { return };
+        if !is_on {
+            modes.local_modes.remove(LocalModes::ECHO);
+        }
+        // Nothing depends on it but the looks.
+        let _ = tcsetattr(io::stdin(), OptionalActions::Now, &modes);
+    }
+
     fn play(&mut self, prompt: &str) -> io::Result<()> {
+        self.echo(false);
         self.say("\x1b[1;35m✦ Demo agent\x1b[0m \x1b[2ma script inside coven; it changes nothing\x1b[0m")?;
         self.say("")?;
         self.show_task(prompt)?;
@@ -135,11 +151,18 @@ impl Demo {
         self.say("")?;
         self.print(&format!("\x1b[1;33m?\x1b[0m {question} \x1b[2m[{DEFAULT_ANSWER}]\x1b[0m "))?;
         let wait = Duration::from_secs_f64(ANSWER_WITHIN * self.pace);
-        let answer = match read_line(io::stdin(), wait) {
+        self.echo(true);
+        let answered = read_line(io::stdin(), wait);
+        self.echo(false);
+        let answer = match answered {
             Answer::Line(line) if !line.trim().is_empty() => line.trim().to_owned(),
             Answer::Line(_) => DEFAULT_ANSWER.to_owned(),
             Answer::Closed | Answer::Late => {
-                self.say(&format!("\x1b[2m(no answer, taking {DEFAULT_ANSWER})\x1b[0m"))?;
+                self.say("")?;
+                self.say(&format!(
+                    "  No answer within {:.0} s: continuing with {DEFAULT_ANSWER}.",
+                    wait.as_secs_f64()
+                ))?;
                 format!("none, so {DEFAULT_ANSWER}")
             }
         };
@@ -157,7 +180,8 @@ impl Demo {
             false => "nothing was built and no test was run".to_owned(),
         };
         self.say(&format!("  {work}, your answer: {shown}"))?;
-        self.say(&format!("  took {:.0} s; see it again with `coven replay`", self.started_at.elapsed().as_secs_f64()))
+        self.say(&format!("  took {:.0} s; see it again with", self.started_at.elapsed().as_secs_f64()))?;
+        self.say(&format!("  {} replay", wording::program()))
     }
 
     fn say(&self, line: &str) -> io::Result<()> {
@@ -173,6 +197,12 @@ impl Demo {
 
     fn rest(&self, seconds: f64) {
         std::thread::sleep(Duration::from_secs_f64(seconds * self.pace));
+    }
+}
+
+impl Drop for Demo {
+    fn drop(&mut self) {
+        self.echo(true);
     }
 }
 

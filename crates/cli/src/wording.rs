@@ -1,5 +1,6 @@
 //! How things are put into words for people: ages, sizes, short ids, ends of sessions.
 
+use std::path::PathBuf;
 use std::time::Duration;
 
 use coven_api::SessionRecord;
@@ -70,6 +71,20 @@ pub fn plain(text: &str) -> String {
 pub fn readable(text: &str) -> String {
     let stays = |c: char| matches!(c, '\n' | '\t') || !is_unseen(c);
     text.chars().filter(|c| *c != '\r').map(|c| if stays(c) { c } else { stand_in(c) }).collect()
+}
+
+/// How a shell finds this program: by its name if that is on PATH, else by its path.
+pub fn program() -> String {
+    let this = std::env::current_exe().ok();
+    let named = coven_host::program::find("coven", std::env::var_os("PATH").as_deref());
+    let real = |path: PathBuf| std::fs::canonicalize(path).ok();
+    match this {
+        Some(path) if named.and_then(real) != real(path.clone()) => {
+            let path = path.display().to_string();
+            if path.contains([' ', '\'', '"', '$']) { format!("'{}'", path.replace('\'', "'\\''")) } else { path }
+        }
+        _ => "coven".to_owned(),
+    }
 }
 
 #[cfg(test)]

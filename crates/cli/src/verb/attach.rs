@@ -2,18 +2,21 @@
 
 use std::process::ExitCode;
 
-use super::NewestArg;
+use coven_host::home::Home;
+
+use super::{NewestArg, named, newest};
 use crate::attach::{self, Options, Outcome, Start};
 use crate::command_line::Place;
 use crate::failure::Failure;
+use crate::output;
 
 /// Opens a terminal on a session; shows the log of one that has ended
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
-  coven attach                        the newest that runs
+  coven attach                        the newest that runs; if none does, the newest that ended
   coven attach 1a2b                   Ctrl-\\ leaves it running (config: sessions.detachKeys)
   coven attach 1a2b --read-only       watches; Ctrl-C leaves too
-  coven attach 5c6d                   a session of `run --acp` opens as a conversation (see `coven chat`)
+  coven attach 5c6d                   a session of `run --acp` opens as a conversation
   coven attach 1a2b > output          everything it wrote and writes, byte for byte, until it ends
   echo make | coven attach 1a2b       types what comes through the pipe")]
 pub struct Args {
@@ -30,9 +33,23 @@ pub struct Args {
 pub fn run(args: Args, place: &Place) -> Result<ExitCode, Failure> {
     let home = place.home()?;
     let start = if args.no_replay { Start::Now } else { Start::Screen };
-    let id = args.session.find(&home, "status=running")?;
+    let id = match args.session.id {
+        Some(id) => id,
+        None => newest_session(&home)?,
+    };
     let outcome = attach::open(&home, &id, Options { start, is_read_only: args.read_only })?;
     Ok(exit_code(outcome))
+}
+
+/// The newest session that runs; without one, the newest that ended.
+fn newest_session(home: &Home) -> Result<String, Failure> {
+    if let Some(running) = newest(home, "status=running")? {
+        return Ok(running.id);
+    }
+    let ended = newest(home, "status=completed,failed,killed,orphaned")?
+        .ok_or_else(|| Failure::missing("there is no session yet", "Start one with `coven run`"))?;
+    output::note(format_args!("{}", named("no session is running; the newest ended", &ended)));
+    Ok(ended.id)
 }
 
 /// An attached viewer has done its work however the session ended.

@@ -55,6 +55,39 @@ fn the_demo_shows_a_plan_asks_and_ends() {
 }
 
 #[test]
+fn the_demos_question_says_that_it_closed_and_late_keys_are_not_shown() {
+    let mut home = TestHome::started();
+    home.env.push(("COVEN_DEMO_SPEED".to_owned(), "0.2".to_owned()));
+    let mut terminal = TestTerminal::with_size(&home, &["run", "demo"], 50, 120);
+
+    terminal.shows("continuing with yes");
+    terminal.types("late");
+
+    assert_eq!(terminal.wait(), 0);
+    let id = home.sessions().remove(0).id;
+    home.wait_for_end(&id);
+    let log = home.log_text(&id);
+    assert!(!log.contains("late"), "{log}");
+    // Nothing of that name is on PATH here.
+    assert!(log.contains(&format!("{} replay", coven_testing::program::coven().display())), "{log}");
+}
+
+#[test]
+fn attach_without_a_running_session_shows_the_newest_that_ended() {
+    let home = TestHome::started();
+    let message = home.coven(&["attach"]).refused(3);
+    assert!(message.contains("there is no session yet") && message.contains("coven run"), "{message}");
+    home.wait_for_end(&home.launch("say first").id);
+    let newest = home.launch("say second").id;
+    home.wait_for_end(&newest);
+
+    let ran = home.coven(&["attach"]);
+
+    assert!(ran.stderr.contains("no session is running") && ran.stderr.contains(&newest), "{ran:?}");
+    assert!(ran.done().contains("second"));
+}
+
+#[test]
 fn any_command_runs_as_it_stands_and_the_shell_is_typed_into() {
     let home = TestHome::started();
 
