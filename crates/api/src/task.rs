@@ -193,6 +193,9 @@ pub struct EditTaskRequest {
     pub workflow: Option<Option<String>>,
     #[serde(deserialize_with = "given", skip_serializing_if = "Option::is_none")]
     pub base_branch: Option<Option<String>>,
+    /// A folder in the Git repository that it is about; `null` for the home's project. Only before its first start.
+    #[serde(deserialize_with = "given", skip_serializing_if = "Option::is_none")]
+    pub repo: Option<Option<String>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub by: Option<String>,
 }

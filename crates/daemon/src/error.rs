@@ -47,6 +47,8 @@ pub enum EngineError {
     UnknownHarness { id: String, known: String },
     #[error("the harness {id:?} is not installed: {program:?} was not found in PATH; {hint}")]
     NotInstalled { id: String, program: String, hint: String },
+    #[error("the program {0:?} was not found; check its name, or give its full path")]
+    ProgramNotFound(String),
     #[error("{0}")]
     WorkDir(#[from] WorkDirError),
     #[error("no task has the id {0:?}; see `coven task list`")]
@@ -99,6 +101,11 @@ pub enum EngineError {
     RepoInUse { id: RepoId, sessions: u64 },
     #[error("{0}")]
     Git(#[from] GitError),
+    #[error(
+        "{} is not inside a Git repository; make one with `git init`, or name another with `coven task edit {id} --repo DIR`",
+        path.display()
+    )]
+    TaskOutsideGit { id: TaskId, path: std::path::PathBuf },
     #[error("{active} of {limit} agent sessions are active; wait until one ends or cancel one, then try again")]
     TooMany { active: u64, limit: u64 },
     #[error("the harness {0:?} does not speak ACP; set its acpArgs in the config, or leave --acp out")]
@@ -117,8 +124,8 @@ pub enum EngineError {
     NotOpenYet(SessionId),
     #[error("nothing in the inbox has the id {0:?}; see `coven inbox`")]
     QuestionNotFound(String),
-    #[error("several things in the inbox begin with {prefix:?}; give more of the id: {}", candidates.join(", "))]
-    AmbiguousItem { prefix: String, candidates: Vec<String> },
+    #[error("several {what} begin with {prefix:?}; give more of the id: {}", candidates.join(", "))]
+    AmbiguousItem { what: &'static str, prefix: String, candidates: Vec<String> },
     #[error("{0}")]
     Questions(#[from] QuestionError),
     #[error("{source}: {id}")]
@@ -200,14 +207,14 @@ impl EngineError {
             Self::Text(BadText::PromptTooLong { .. } | BadText::PromptNul { .. }) => ErrorCode::InvalidPrompt,
             Self::Text(_) => ErrorCode::InvalidTitle,
             Self::UnknownHarness { .. } => ErrorCode::UnknownHarness,
-            Self::NotInstalled { .. } => ErrorCode::HarnessNotInstalled,
+            Self::NotInstalled { .. } | Self::ProgramNotFound(_) => ErrorCode::HarnessNotInstalled,
             Self::WorkDir(WorkDirError::RootNotAFolder(_)) => ErrorCode::RootNotAFolder,
-            Self::WorkDir(WorkDirError::Missing(_)) => ErrorCode::CwdMissing,
+            Self::WorkDir(WorkDirError::Missing(_) | WorkDirError::NotAFolder(_)) => ErrorCode::CwdMissing,
             Self::WorkDir(WorkDirError::OutsideRoot { .. }) => ErrorCode::CwdOutsideRoot,
             Self::RepoNotFound(_) => ErrorCode::RepoNotFound,
             Self::RepoOutsideRoot { .. } => ErrorCode::RepoOutsideRoot,
             Self::RepoInUse { .. } => ErrorCode::RepoInUse,
-            Self::Git(GitError::NotARepository(_)) => ErrorCode::NotARepository,
+            Self::Git(GitError::NotARepository(_)) | Self::TaskOutsideGit { .. } => ErrorCode::NotARepository,
             Self::Git(GitError::NoCommit | GitError::NoBranch | GitError::UnknownBranch(_)) => ErrorCode::InvalidBase,
             Self::Git(
                 GitError::Failed { .. } | GitError::Refused(_) | GitError::Stopped { .. } | GitError::TooLong { .. },

@@ -24,7 +24,7 @@ pub enum GitError {
     Failed { what: String, why: String },
     #[error("the repository has no commit yet; make one with `git commit`")]
     NoCommit,
-    #[error("the repository is on no branch; say with --base which one the work begins from")]
+    #[error("the repository is on no branch (detached HEAD); name the one to work from with --base BRANCH")]
     NoBranch,
     #[error("the repository has no branch {0:?}; see `git branch`")]
     UnknownBranch(String),

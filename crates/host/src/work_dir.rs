@@ -8,11 +8,23 @@ pub enum WorkDirError {
     RootNotAFolder(PathBuf),
     #[error("the working folder {} does not exist; create it or give another with --cwd", .0.display())]
     Missing(PathBuf),
+    #[error("the working folder {} is not a folder; give another with --cwd", .0.display())]
+    NotAFolder(PathBuf),
     #[error(
         "the working folder {} is outside the project root {}; choose a folder inside it",
         cwd.display(), root.display()
     )]
     OutsideRoot { cwd: PathBuf, root: PathBuf },
+}
+
+impl WorkDirError {
+    /// Why a path is not a working folder.
+    pub fn of(path: &Path) -> Self {
+        match path.exists() {
+            true => Self::NotAFolder(path.to_owned()),
+            false => Self::Missing(path.to_owned()),
+        }
+    }
 }
 
 /// Both canonical: links and `..` are resolved before the check.
@@ -25,7 +37,7 @@ pub struct WorkDir {
 impl WorkDir {
     pub fn inside(root: &Path, cwd: &Path) -> Result<Self, WorkDirError> {
         let root = canonical_folder(root).ok_or_else(|| WorkDirError::RootNotAFolder(root.to_owned()))?;
-        let found = canonical_folder(&root.join(cwd)).ok_or_else(|| WorkDirError::Missing(cwd.to_owned()))?;
+        let found = canonical_folder(&root.join(cwd)).ok_or_else(|| WorkDirError::of(&root.join(cwd)))?;
         match found.starts_with(&root) {
             true => Ok(Self { root, cwd: found }),
             false => Err(WorkDirError::OutsideRoot { cwd: found, root }),
@@ -65,5 +77,6 @@ mod tests {
         let file = base.join("file");
         std::fs::write(&file, "").expect("room");
         assert!(matches!(WorkDir::inside(&file, Path::new(".")), Err(WorkDirError::RootNotAFolder(_))));
+        assert!(matches!(WorkDir::inside(&base, &file), Err(WorkDirError::NotAFolder(_))));
     }
 }

@@ -219,6 +219,7 @@ impl Form {
             harness: is_changed(Name::Harness).then(|| self.given(Name::Harness)),
             workflow: is_changed(Name::Workflow).then(|| self.given(Name::Workflow)),
             base_branch: is_changed(Name::Base).then(|| self.given(Name::Base)),
+            repo: None,
             by: None,
         };
         if request == EditTaskRequest::default() {

@@ -36,6 +36,8 @@ pub struct Wanted {
     pub resume: Option<String>,
     pub damaged: Damaged,
     pub waits: bool,
+    /// Sent as the only message; without it a human types.
+    pub task: Option<String>,
     pub timeout: Option<Duration>,
 }
 
@@ -151,13 +153,23 @@ pub fn converse(conversations: Conversations, place: &Place, wanted: Wanted) -> 
     let unsaved = Vec::new();
     let open =
         Open { conversations, writer, loaded, context, settings, harness, agent, cwd, timeout, unsaved, seen_len };
-    repl::run(open, is_resumed)
+    match &wanted.task {
+        Some(task) => repl::run_task(open, task),
+        None => repl::run(open, is_resumed),
+    }
 }
 
 /// From the browser: goes on with a conversation until the human leaves it.
 pub fn resume(place: &Place, id: String) -> Result<ExitCode, Failure> {
-    let wanted =
-        Wanted { agent: None, name: None, resume: Some(id), damaged: Damaged::Ask, waits: true, timeout: None };
+    let wanted = Wanted {
+        agent: None,
+        name: None,
+        resume: Some(id),
+        damaged: Damaged::Ask,
+        waits: true,
+        task: None,
+        timeout: None,
+    };
     converse(Conversations::locate(), place, wanted)
 }
 

@@ -103,6 +103,19 @@ pub fn run(mut open: Open, is_resumed: bool) -> Result<ExitCode, Failure> {
     Ok(ExitCode::SUCCESS)
 }
 
+/// One turn, and the end.
+pub fn run_task(mut open: Open, task: &str) -> Result<ExitCode, Failure> {
+    let mut signals = Signals::listen().map_err(Failure::Runtime)?;
+    let mut failed = None;
+    let state = match talk(&mut open, &mut signals, task, Told::News, &mut failed)? {
+        Next::GoOn => ConversationState::Completed,
+        Next::Leave(state) => state,
+    };
+    append(&mut open, vec![Line::Status { status: state, timestamp: clock::now() }])?;
+    output::note(format_args!("`coven spawn --resume {}` continues it", open.writer.id()));
+    Ok(if failed.is_none() && state == ConversationState::Completed { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
 fn name(open: &Open) -> String {
     open.agent.as_ref().map_or_else(|| "spawn".to_owned(), |agent| agent.id.clone())
 }

@@ -9,7 +9,7 @@ use coven_host::clock;
 
 use super::answer_reply::{Reply, ReplyArgs};
 use super::inbox_follow;
-use super::inbox_text::{answer_of, details, question_set, table};
+use super::inbox_text::{answer_of, details, how_to_answer, question_set, reason, table};
 use crate::command_line::Place;
 use crate::failure::Failure;
 use crate::link::{Link, block_on};
@@ -55,7 +55,10 @@ pub struct Args {
 #[derive(Debug, Subcommand)]
 enum Verb {
     /// Shows one thing that waits, with what it may be answered with
+    #[command(after_help = "Examples:
+  coven inbox show 1a2b")]
     Show {
+        /// Id of the item, or a unique prefix
         #[arg(value_parser = NonEmptyStringValueParser::new())]
         id: String,
         /// Print the record
@@ -63,11 +66,17 @@ enum Verb {
         json: bool,
     },
     /// Answers a request for permission, a question set, or for a task that waits
+    #[command(after_help = "Examples:
+  coven inbox answer 1a2b allow
+  coven inbox answer 7f3c --option SQLite
+  coven inbox answer 9d0e reject --reason \"no tests\"")]
     Answer {
+        /// Id of the item, or a unique prefix
         #[arg(value_parser = NonEmptyStringValueParser::new())]
         id: String,
-        /// A permission or a task: allow, deny, or the id of one of its options; a terminal: the line to type in
-        #[arg(value_name = "allow|deny|OPTION", group = "reasoned", conflicts_with_all = ["option", "text", "question", "answers", "reject"])]
+        /// A permission: allow, deny or an option; a review: approve or reject; a blocked task: retry, unblock or
+        /// close; a terminal: the line to type in
+        #[arg(value_name = "ANSWER", group = "reasoned", conflicts_with_all = ["option", "text", "question", "answers", "reject"])]
         answer: Option<String>,
         #[command(flatten)]
         reply: ReplyArgs,
@@ -125,7 +134,14 @@ async fn list(link: &mut Link, all: bool, session: Option<String>, as_json: bool
         return Ok(());
     }
     let width = output::terminal_size().map(|(_, cols)| usize::from(cols));
-    output::text(&table(&inbox.items, all, clock::now()).text(width))
+    output::text(&table(&inbox.items, all, clock::now()).text(width))?;
+    // The table cuts long cells; the paths in a reason are needed whole.
+    for item in inbox.items.iter().filter(|item| item.status == "pending") {
+        if let Some(why) = reason(item) {
+            output::line(format_args!("\n{}: {}", wording::short_id(&item.id), wording::plain(&why)))?;
+        }
+    }
+    Ok(())
 }
 
 /// Sends what was said; whether it fits is for the daemon to tell.
@@ -134,10 +150,8 @@ async fn send(link: &mut Link, id: &str, answer: Option<String>, reply: ReplyArg
         Some("allow" | "deny") => AnswerRequest { decision: answer, reason: reply.reason, ..AnswerRequest::default() },
         Some(_) => AnswerRequest { option: answer, reason: reply.reason, ..AnswerRequest::default() },
         None if reply.is_empty() => {
-            return Err(Failure::usage(
-                "there is no answer",
-                "A permission takes allow, deny or an option; a question set --option, --text, --answers or --reject",
-            ));
+            let item: InboxItem = link.get(&route::question(id, "")).await?;
+            return Err(Failure::usage("there is no answer", format!("Give one with {}", how_to_answer(&item))));
         }
         None => {
             let item: InboxItem = link.get(&route::question(id, "")).await?;

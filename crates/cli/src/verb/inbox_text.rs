@@ -83,33 +83,56 @@ pub fn details(item: &InboxItem, now: Timestamp) -> String {
         lines.extend(reasons.into_iter().flatten().map(|reason| ("reason", reason.clone())));
     }
     let mut text: String = lines.iter().map(|(name, value)| format!("{name:<10}{}\n", wording::plain(value))).collect();
+    // In full: the title, which is one short line, may lack the path or file that is needed.
+    if let Some(why) = reason(item) {
+        text.push_str(&format!("\n{}\n", wording::readable(&why)));
+    }
     let short = wording::short_id(&item.id);
-    let mut how = format!("coven inbox answer {short} allow|deny");
     if let Some(set) = &set {
         text.push_str(&questions_and_answers(set));
-        how = format!("coven inbox answer {short} --option LABEL | --text TEXT | --reject");
-    } else if item.kind == "terminal" {
-        if let Some(prompt) = field::<String>(item, "prompt") {
-            text.push_str(&format!("\n{}\n", wording::readable(&prompt)));
-        }
-        how = format!("coven inbox answer {short} 'a line to type in'");
-    } else if item.kind == "merge" {
-        how = format!("coven task diff {short}\ncoven inbox answer {short} approve | reject --reason TEXT");
-    } else if item.kind == "blocked" {
-        let options: Vec<&str> = item.options.iter().map(|option| option.id.as_str()).collect();
-        how = format!("coven task show {short}\ncoven inbox answer {short} {} [--reason TEXT]", options.join(" | "));
+    } else if let Some(prompt) = field::<String>(item, "prompt").filter(|_| item.kind == "terminal") {
+        text.push_str(&format!("\n{}\n", wording::readable(&prompt)));
     } else if item.status == "broken" {
         text.push_str(&format!("\ncoven questions dismiss {short}\n"));
-    } else {
+    } else if item.kind == "permission" {
         for row in chat::request_rows(&item.detail) {
             text.push_str(&row.text());
             text.push('\n');
         }
     }
     if item.status == "pending" {
-        text.push_str(&format!("\n{how}\n"));
+        let look = match item.kind.as_str() {
+            "merge" => format!("coven task diff {short}\n"),
+            "blocked" => format!("coven task show {short}\n"),
+            _ => String::new(),
+        };
+        text.push_str(&format!("\n{look}{}\n", how_to_answer(item)));
     }
     text
+}
+
+/// The command that answers an item, with the words it takes.
+pub fn how_to_answer(item: &InboxItem) -> String {
+    let answer = match item.kind.as_str() {
+        "question_set" => "--option LABEL | --text TEXT | --reject".to_owned(),
+        "terminal" => "'a line to type in'".to_owned(),
+        "merge" => "approve | reject --reason TEXT".to_owned(),
+        "blocked" => {
+            let words: Vec<&str> = item.options.iter().map(|option| option.id.as_str()).collect();
+            format!("{} [--reason TEXT]", words.join(" | "))
+        }
+        _ => "allow|deny".to_owned(),
+    };
+    format!("coven inbox answer {} {answer}", wording::short_id(&item.id))
+}
+
+/// Why a task waits, whole: what a merge conflicts with, and the worktree to resolve that in.
+pub fn reason(item: &InboxItem) -> Option<String> {
+    if !matches!(item.kind.as_str(), "merge" | "blocked") {
+        return None;
+    }
+    let of_task = || item.detail.get("task")?.get("reason")?.as_str().map(str::to_owned);
+    field::<String>(item, "error").or_else(of_task).filter(|why| !why.trim().is_empty())
 }
 
 /// The set behind an item; none if it is something else or broken.

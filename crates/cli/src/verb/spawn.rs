@@ -1,13 +1,17 @@
 //! `coven spawn`: conversations with an agent, turn by turn, kept as files. Needs no daemon.
 
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use coven_domain::conversation::ConversationState;
+use coven_files::{Limit, Links};
 use coven_host::conversations::Conversations;
 
 use crate::command_line::Place;
 use crate::failure::Failure;
 use crate::spawn::{self, Damaged, Wanted};
+
+const TASK_FILE: Limit = Limit::new("a task file", 1 << 20);
 
 /// Talks with an agent turn by turn; the conversation is kept and can be gone on with
 #[derive(Debug, clap::Args)]
@@ -15,6 +19,7 @@ use crate::spawn::{self, Damaged, Wanted};
   coven spawn -i                              a new conversation; /help lists what can be typed
   coven spawn -i --agent qa-test --session my-review
   coven spawn --resume my-review              goes on where it ended
+  coven spawn task.md --session my-task       one turn with the task in a file
   coven spawn --list-sessions --status active
   coven spawn --delete-session my-review
   coven spawn --clean-sessions 30             deletes what nobody touched for 30 days
@@ -67,9 +72,21 @@ pub struct Args {
     /// Give up on a turn after so many seconds
     #[arg(long, value_name = "SECONDS")]
     timeout: Option<u64>,
-    /// A file of tasks; not with --interactive
+    /// File with the task: it is sent as one message, and the answer printed; not with --interactive
     #[arg(value_name = "TASK_FILE")]
-    task_file: Option<String>,
+    task_file: Option<PathBuf>,
+}
+
+/// What a file asks for.
+fn task_of(file: &Path) -> Result<String, Failure> {
+    let text = coven_files::read_text(file, TASK_FILE, Links::Follow).map_err(|error| match error {
+        error if error.is_not_found() => Failure::missing(format!("there is no file {}", file.display()), ""),
+        error => Failure::usage(error.to_string(), ""),
+    })?;
+    match text.trim() {
+        "" => Err(Failure::usage(format!("{} is empty", file.display()), "Write the task into it")),
+        task => Ok(task.to_owned()),
+    }
 }
 
 pub fn run(args: Args, place: &Place) -> Result<ExitCode, Failure> {
@@ -90,9 +107,10 @@ pub fn run(args: Args, place: &Place) -> Result<ExitCode, Failure> {
     if let Some(days) = args.clean_sessions {
         return spawn::clean(&conversations, days, confirms);
     }
-    if args.task_file.is_some() || !(args.interactive || args.resume.is_some()) {
-        return Err(Failure::usage("there is nothing to do", "Start a conversation with --interactive"));
+    if args.task_file.is_none() && !args.interactive && args.resume.is_none() {
+        return Err(Failure::usage("no task is given", "Name a file with the task, or talk with --interactive"));
     }
+    let task = args.task_file.as_deref().map(task_of).transpose()?;
     let damaged = match (args.recover, args.delete_damaged) {
         (true, _) => Damaged::Recover,
         (false, true) => Damaged::Delete,
@@ -107,6 +125,7 @@ pub fn run(args: Args, place: &Place) -> Result<ExitCode, Failure> {
             resume: args.resume,
             damaged,
             waits: !args.no_wait,
+            task,
             timeout: args.timeout.map(std::time::Duration::from_secs),
         },
     )

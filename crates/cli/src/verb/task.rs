@@ -1,6 +1,7 @@
 //! `coven task`: the work that agents are to do.
 
 use std::io::Read;
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 use bytes::Bytes;
@@ -17,7 +18,7 @@ use hyper::Method;
 use serde::de::Error;
 use serde::{Deserialize, Serialize};
 
-use super::task_text;
+use super::{folder, task_text};
 use crate::command_line::Place;
 use crate::failure::Failure;
 use crate::link::{Link, block_on};
@@ -38,7 +39,8 @@ const TASKS: usize = 10_000;
   coven task edit 1a2b --priority 0 --body \"It fails on tabs.\"
   coven task start 1a2b                          an agent works on it in a worktree of its own
   coven task diff 1a2b                           what it changed
-  coven task approve 1a2b                        merge it; or: coven task reject 1a2b --reason \"no tests\"
+  coven task approve 1a2b                        merge it
+  coven task reject 1a2b --reason \"no tests\"
   coven task close 1a2b --reason \"done by hand\"
 
 A line of --stdin is an object with title, body, type, priority, parent, depends_on, tags, harness, workflow, base_branch;
@@ -51,7 +53,12 @@ pub struct Args {
 #[derive(Debug, Subcommand)]
 enum Verb {
     /// Makes a task
+    #[command(after_help = "Examples:
+  coven task add \"Fix the parser\" --type bug --priority 1 --tag core
+  coven task add \"Release\" --depends-on 1a2b,3c4d
+  coven task add --stdin < tasks.jsonl")]
     Add {
+        /// Title, one line
         #[arg(required_unless_present = "stdin")]
         title: Option<String>,
         #[command(flatten)]
@@ -76,6 +83,10 @@ enum Verb {
         json: bool,
     },
     /// Lists tasks by priority, then age; without the closed ones
+    #[command(after_help = "Examples:
+  coven task list --ready
+  coven task list --tree --all
+  coven task list --json | jq -r '.[].title'")]
     List {
         /// Only these: open, in_progress, pending_merge, blocked, closed
         #[arg(long, value_name = "STATUS")]
@@ -86,6 +97,7 @@ enum Verb {
         /// Only these: 0 to 4
         #[arg(long)]
         priority: Option<String>,
+        /// Only those with this tag
         #[arg(long)]
         tag: Option<String>,
         /// Only those right below this one
@@ -108,7 +120,10 @@ enum Verb {
         json: bool,
     },
     /// Shows a task, and why it cannot be begun
+    #[command(after_help = "Examples:
+  coven task show 1a2b")]
     Show {
+        /// Task id or unique prefix
         #[arg(value_name = "ID")]
         id: String,
         /// Print the record
@@ -116,9 +131,15 @@ enum Verb {
         json: bool,
     },
     /// Changes a task; what is not given stays as it is
+    #[command(after_help = "Examples:
+  coven task edit 1a2b --priority 0 --body \"It fails on tabs.\"
+  coven task edit 1a2b --repo ~/src/parser
+  coven task edit 1a2b --harness \"\"        the default again")]
     Edit {
+        /// Task id or unique prefix
         #[arg(value_name = "ID")]
         id: String,
+        /// Title, one line
         #[arg(long)]
         title: Option<String>,
         #[command(flatten)]
@@ -141,20 +162,40 @@ enum Verb {
         /// It has no tags
         #[arg(long, conflicts_with = "tags")]
         no_tags: bool,
+        /// Folder in the Git repository that it is about, for a task that was not started before
+        #[arg(long, value_name = "DIR")]
+        repo: Option<PathBuf>,
         /// Print the record
         #[arg(long)]
         json: bool,
     },
     /// Gives tasks to agents: each works in a worktree of its own
+    #[command(after_help = "Examples:
+  coven task start 1a2b 3c4d
+  coven task start 1a2b --harness codex --base develop
+  coven task start 1a2b --repo ~/src/parser")]
     Start {
+        /// Task ids or unique prefixes
         #[arg(value_name = "ID", required = true)]
         ids: Vec<String>,
+        /// Harness that works on it from now on
+        #[arg(long)]
+        harness: Option<String>,
+        /// Branch to work from and merge into
+        #[arg(long, value_name = "BRANCH")]
+        base: Option<String>,
+        /// Folder in the Git repository to work in, for a task that was not started before
+        #[arg(long, value_name = "DIR")]
+        repo: Option<PathBuf>,
         /// Print what was written
         #[arg(long)]
         json: bool,
     },
     /// Ends whoever works on a task; it can be begun again
+    #[command(after_help = "Examples:
+  coven task release 1a2b")]
     Release {
+        /// Task id or unique prefix
         #[arg(value_name = "ID")]
         id: String,
         /// Print the record
@@ -162,7 +203,10 @@ enum Verb {
         json: bool,
     },
     /// Ends whoever works on a task; it waits for a human
+    #[command(after_help = "Examples:
+  coven task block 1a2b --reason \"needs a decision\"")]
     Block {
+        /// Task id or unique prefix
         #[arg(value_name = "ID")]
         id: String,
         /// Why, for whoever looks at it
@@ -173,7 +217,10 @@ enum Verb {
         json: bool,
     },
     /// Lets a blocked task be begun again
+    #[command(after_help = "Examples:
+  coven task unblock 1a2b")]
     Unblock {
+        /// Task id or unique prefix
         #[arg(value_name = "ID")]
         id: String,
         /// Print the record
@@ -181,7 +228,11 @@ enum Verb {
         json: bool,
     },
     /// Shows what a task changed since it left its base
+    #[command(after_help = "Examples:
+  coven task diff 1a2b
+  coven task diff 1a2b --stat")]
     Diff {
+        /// Task id or unique prefix
         #[arg(value_name = "ID")]
         id: String,
         /// Only the files and how much of them
@@ -192,7 +243,10 @@ enum Verb {
         json: bool,
     },
     /// Merges a task's work into its base, after its checks
+    #[command(after_help = "Examples:
+  coven task approve 1a2b 3c4d")]
     Approve {
+        /// Task ids or unique prefixes
         #[arg(value_name = "ID", required = true)]
         ids: Vec<String>,
         /// Print the records, one per line
@@ -200,7 +254,10 @@ enum Verb {
         json: bool,
     },
     /// Blocks a task whose work is not good enough; its worktree stays
+    #[command(after_help = "Examples:
+  coven task reject 1a2b --reason \"no tests\"")]
     Reject {
+        /// Task id or unique prefix
         #[arg(value_name = "ID")]
         id: String,
         /// What is wrong, for whoever tries again
@@ -211,7 +268,10 @@ enum Verb {
         json: bool,
     },
     /// Closes tasks
+    #[command(after_help = "Examples:
+  coven task close 1a2b --reason \"done by hand\"")]
     Close {
+        /// Task ids or unique prefixes
         #[arg(value_name = "ID", required = true)]
         ids: Vec<String>,
         /// Why, for the history
@@ -222,7 +282,11 @@ enum Verb {
         json: bool,
     },
     /// Hides a task; retention takes it later
+    #[command(after_help = "Examples:
+  coven task delete 1a2b
+  coven task delete 1a2b --recursive")]
     Delete {
+        /// Task id or unique prefix
         #[arg(value_name = "ID")]
         id: String,
         /// With everything below it
@@ -233,7 +297,10 @@ enum Verb {
         json: bool,
     },
     /// Shows what changed, when and by whom
+    #[command(after_help = "Examples:
+  coven task history 1a2b")]
     History {
+        /// Task id or unique prefix
         #[arg(value_name = "ID")]
         id: String,
         /// Print the records
@@ -313,7 +380,19 @@ pub fn run(args: Args, place: &Place) -> Result<ExitCode, Failure> {
                 let task: TaskDetail = link.get(&route::task(&id, "")).await?;
                 output::text(&task_text::page(&task, clock::now()))?;
             }
-            Verb::Edit { id, title, fields, parent, no_parent, depends_on, no_depends_on, tags, no_tags, json } => {
+            Verb::Edit {
+                id,
+                title,
+                fields,
+                parent,
+                no_parent,
+                depends_on,
+                no_depends_on,
+                tags,
+                no_tags,
+                repo,
+                json,
+            } => {
                 let request = EditTaskRequest {
                     title,
                     body: fields.body,
@@ -325,18 +404,23 @@ pub fn run(args: Args, place: &Place) -> Result<ExitCode, Failure> {
                     harness: fields.harness.map(emptied),
                     workflow: fields.workflow.map(emptied),
                     base_branch: fields.base.map(emptied),
+                    repo: repo.map(|dir| folder(Some(dir))).transpose()?.map(Some),
                     by: None,
                 };
                 if request == EditTaskRequest::default() {
                     return Err(Failure::usage("nothing is to be changed", "Give at least one of the flags in --help"));
                 }
-                let body = to_json(&EditTaskRequest { by, ..request })?;
-                let answer = link.bytes(Method::PATCH, &route::task(&id, ""), Some(body)).await?;
-                let record: TaskRecord = serde_json::from_slice(&answer).map_err(ClientError::from)?;
+                let record = edit(&mut link, &id, &EditTaskRequest { by, ..request }).await?;
                 tell(&record, "changed", json)?;
             }
-            Verb::Start { ids, json } => {
-                return each(&ids, async |id| start(&mut link, id, by.clone(), json).await).await;
+            Verb::Start { ids, harness, base, repo, json } => {
+                let changes = EditTaskRequest {
+                    harness: harness.map(Some),
+                    base_branch: base.map(Some),
+                    repo: repo.map(|dir| folder(Some(dir))).transpose()?.map(Some),
+                    ..EditTaskRequest::default()
+                };
+                return each(&ids, async |id| start(&mut link, id, &changes, by.clone(), json).await).await;
             }
             Verb::Release { id, json } => moved(&mut link, &id, "release", None, by, "released", json).await?,
             Verb::Block { id, reason, json } => moved(&mut link, &id, "block", reason, by, "blocked", json).await?,
@@ -400,7 +484,25 @@ async fn each(ids: &[String], mut act: impl AsyncFnMut(&str) -> Result<(), Failu
     Ok(end)
 }
 
-async fn start(link: &mut Link, id: &str, by: Option<String>, as_json: bool) -> Result<(), Failure> {
+async fn edit(link: &mut Link, id: &str, request: &EditTaskRequest) -> Result<TaskRecord, Failure> {
+    let answer = link.bytes(Method::PATCH, &route::task(id, ""), Some(to_json(request)?)).await?;
+    Ok(serde_json::from_slice(&answer).map_err(ClientError::from)?)
+}
+
+async fn start(
+    link: &mut Link,
+    id: &str,
+    changes: &EditTaskRequest,
+    by: Option<String>,
+    as_json: bool,
+) -> Result<(), Failure> {
+    if *changes != EditTaskRequest::default() {
+        let task: TaskDetail = link.get(&route::task(id, "")).await?;
+        // One that cannot start stays as it is; the daemon says why below.
+        if task.ready {
+            edit(link, id, &EditTaskRequest { by: by.clone(), ..changes.clone() }).await?;
+        }
+    }
     let request = TaskMoveRequest { reason: None, by };
     let started: StartTaskResponse = link.post(&route::task(id, "/start"), &request).await?;
     match as_json {

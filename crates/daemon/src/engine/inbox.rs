@@ -251,7 +251,11 @@ impl Engine {
                     Found::Task(task) => task.id.to_string(),
                     Found::AgentQuestion(id) => id.to_string(),
                 });
-                Err(EngineError::AmbiguousItem { prefix: text.to_owned(), candidates: candidates.collect() })
+                Err(EngineError::AmbiguousItem {
+                    what: "things in the inbox",
+                    prefix: text.to_owned(),
+                    candidates: candidates.collect(),
+                })
             }
         }
     }

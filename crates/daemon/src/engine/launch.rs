@@ -69,6 +69,14 @@ impl StepLaunch {
 }
 
 impl Engine {
+    /// The harness of that id.
+    pub(super) fn known_harness(&self, id: &str) -> Result<&Harness, EngineError> {
+        self.harnesses.iter().find(|harness| harness.id == id).ok_or_else(|| {
+            let known: Vec<&str> = self.harnesses.iter().map(|harness| harness.id.as_str()).collect();
+            EngineError::UnknownHarness { id: id.chars().take(64).collect(), known: known.join(", ") }
+        })
+    }
+
     pub async fn create_session(self: &Arc<Self>, new: NewSession) -> Result<Session, EngineError> {
         if new.channel == Some(Channel::Acp) {
             return self.create_agent_session(new).await;
@@ -175,6 +183,9 @@ impl Engine {
                 return Err(WorkDirError::OutsideRoot { cwd: folder.cwd, root: folder.root }.into());
             }
             let program = record.launch.argv.first().map_or("", String::as_str);
+            if program::find(program, None).is_none() && record.harness == "command" {
+                return Err(EngineError::ProgramNotFound(program.to_owned()));
+            }
             if program::find(program, None).is_none() {
                 let hint = "install it, or make the record anew".to_owned();
                 return Err(EngineError::NotInstalled { id: record.harness, program: program.to_owned(), hint });
@@ -316,7 +327,7 @@ impl Engine {
             )));
         }
         if let Some(missing) = new.cwd.iter().find(|path| !path.is_dir()) {
-            return Err(WorkDirError::Missing(missing.clone()).into());
+            return Err(WorkDirError::of(missing).into());
         }
         let cwd = new.cwd.clone().or_else(|| repo.map(|repo| PathBuf::from(repo.path)));
         let asked = new.project_root.clone();
@@ -370,16 +381,12 @@ impl Engine {
                 if argv.iter().any(|arg| arg.contains('\0')) {
                     return Err(EngineError::Invalid("an argument has a NUL byte; remove it".to_owned()));
                 }
-                let found = program::find(&first, path)
-                    .ok_or_else(|| not_installed("command", &first, "check the name or give its full path"))?;
+                let found = program::find(&first, path).ok_or(EngineError::ProgramNotFound(first))?;
                 argv[0] = found.to_string_lossy().into_owned();
                 Ok(plan(argv, prompt.as_str().to_owned(), None))
             }
             (Some(id), None) => {
-                let harness = self.harnesses.iter().find(|harness| harness.id == *id).ok_or_else(|| {
-                    let known: Vec<&str> = self.harnesses.iter().map(|harness| harness.id.as_str()).collect();
-                    EngineError::UnknownHarness { id: id.chars().take(64).collect(), known: known.join(", ") }
-                })?;
+                let harness = self.known_harness(id)?;
                 if let Some(call) = call {
                     return Ok(plan(call, String::new(), Some(harness)));
                 }

@@ -49,6 +49,8 @@ pub struct TaskPatch {
     pub fields: TaskEdit,
     pub parent: Option<Option<String>>,
     pub depends_on: Option<Vec<String>>,
+    /// A folder in the repository; nothing: the home's.
+    pub repo: Option<Option<String>>,
     pub by: Option<String>,
 }
 
@@ -114,12 +116,21 @@ impl Engine {
             harness: Some(draft.harness),
             workflow: Some(draft.workflow),
         };
+        self.check_harness(edit.harness.as_ref())?;
         task.edit(edit, now)?;
         task.repo = match draft.repo {
             Some(folder) => Some(repo_of(folder, repos).await?),
             None => None,
         };
         Ok((task, by))
+    }
+
+    /// Refuses a name that no harness has; a typo would otherwise be found only when the task starts.
+    fn check_harness(&self, named: Option<&Option<String>>) -> Result<(), EngineError> {
+        match named {
+            Some(Some(id)) => self.known_harness(id).map(drop),
+            Some(None) | None => Ok(()),
+        }
     }
 
     async fn named_task(&self, name: &str, made: &BTreeMap<String, TaskId>) -> Result<TaskId, EngineError> {
@@ -184,12 +195,29 @@ impl Engine {
             }
             edit.depends_on = Some(ids);
         }
+        self.check_harness(edit.harness.as_ref())?;
         let changes_links = edit.parent.is_some() || edit.depends_on.is_some();
+        let repo = match patch.repo {
+            Some(Some(folder)) => Some(Some(repo_of(folder, &mut BTreeMap::new()).await?)),
+            other => other,
+        };
         let id = self.find_task(text).await?;
         let now = clock::now();
         let mut tx = self.store.begin().await?;
         let mut task = live_task(&mut tx, id).await?;
-        let changes = task.edit(edit, now)?;
+        let before = task.clone();
+        task.edit(edit, now)?;
+        if let Some(repo) = repo.filter(|repo| *repo != task.repo) {
+            // Its branch and worktree are in the other repository.
+            if task.base_commit.is_some() {
+                return Err(EngineError::Invalid(format!(
+                    "the task was started already and cannot move to another repository; add a new task there: {id}"
+                )));
+            }
+            task.repo = repo;
+            task.updated_at = now.not_before(task.updated_at);
+        }
+        let changes = before.differences(&task);
         if changes_links {
             check_links(&mut tx, &[&task]).await?;
         }

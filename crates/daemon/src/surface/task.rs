@@ -137,7 +137,8 @@ pub async fn edit(
         harness: request.harness,
         workflow: request.workflow,
     };
-    let patch = TaskPatch { fields, parent: request.parent, depends_on: request.depends_on, by: request.by };
+    let EditTaskRequest { parent, depends_on, repo, by, .. } = request;
+    let patch = TaskPatch { fields, parent, depends_on, repo, by };
     Ok(Json(TaskRecord::from(&app.engine.edit_task(&id, patch).await?)))
 }
 

@@ -314,6 +314,20 @@ fn chat_13_two_in_one_conversation_know_of_each_other() {
 }
 
 #[test]
+fn a_task_file_is_one_turn() {
+    let home = home_with(ECHO);
+    fs::write(home.project().join("task.md"), "Fix the\nparser\n").expect("room on disk");
+    let ran = say(&home, &["task.md", "--session", "s"], "");
+    assert_eq!(ran.stdout, "heard 14: the\nparser\n", "{ran:?}");
+    assert_eq!(ran.code, 0);
+    let contents: Vec<Value> = lines(&home, "s").into_iter().map(|line| line["content"].clone()).collect();
+    assert_eq!(contents[1], "Fix the\nparser");
+    assert_eq!(listed(&home, &["--status", "completed"]).len(), 1);
+    say(&home, &["nosuch.md"], "").refused(3);
+    say(&home, &[], "").refused(2);
+}
+
+#[test]
 fn chat_07_only_a_whole_name_is_deleted() {
     let home = home_with(ECHO);
     say(&home, &["-i", "--session", "proj-important"], "a\n").done();

@@ -89,18 +89,15 @@ impl Engine {
     /// The harness of an agent's step: the step's, else the task's, else the one for agents.
     pub(super) fn step_harness(&self, named: Option<&str>, task: &Task) -> Result<&Harness, EngineError> {
         let id = named.or(task.harness.as_deref()).unwrap_or(&self.config.agents.harness);
-        let harness = self.harnesses.iter().find(|harness| harness.id == id).ok_or_else(|| {
-            let known: Vec<&str> = self.harnesses.iter().map(|harness| harness.id.as_str()).collect();
-            EngineError::UnknownHarness { id: id.chars().take(64).collect(), known: known.join(", ") }
-        })?;
+        let harness = self.known_harness(id)?;
         if self.harness_program(harness, &self.environment(None)).is_none() {
             let program = match &harness.program {
                 coven_domain::harness::Program::Named(name) => name.clone(),
                 coven_domain::harness::Program::UserShell | coven_domain::harness::Program::Coven(_) => String::new(),
             };
             let hint = format!(
-                "{}; or choose another: --harness for this task, agents.harness in the config for all",
-                harness.install_hint
+                "{}; or choose another: `coven task start {} --harness NAME`, or agents.harness in the config for all",
+                harness.install_hint, task.id
             );
             return Err(EngineError::NotInstalled { id: id.to_owned(), program, hint });
         }

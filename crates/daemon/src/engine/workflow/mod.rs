@@ -135,16 +135,23 @@ impl Engine {
     pub(crate) async fn worktree_of(&self, task: &Task) -> Result<Worktree, EngineError> {
         let repo = task.repo.clone().map(PathBuf::from).or_else(|| self.home.project_root());
         let repo = repo.ok_or_else(|| {
-            EngineError::Invalid(format!("the task belongs to no repository; make it again inside one: {}", task.id))
+            EngineError::Invalid(format!(
+                "the task belongs to no repository; name one with `coven task edit {} --repo DIR`",
+                task.id
+            ))
         })?;
-        let (folder, branch) = (self.worktree_dir(task.id), branch_of(task.id));
-        with_git(move || {
+        let (folder, branch, id) = (self.worktree_dir(task.id), branch_of(task.id), task.id);
+        let found = with_git(move || {
             // Made in a linked work tree that is gone, or moved: its own still knows where it belongs.
             let found = Repository::of(&repo);
             let repository = found.or_else(|error| Repository::of_worktree(&folder).map_err(|_| error))?;
             Ok(repository.worktree(&folder, &branch))
         })
-        .await
+        .await;
+        found.map_err(|error| match error {
+            EngineError::Git(GitError::NotARepository(path)) => EngineError::TaskOutsideGit { id, path },
+            other => other,
+        })
     }
 
     /// A workflow's file, and what it says.
@@ -206,7 +213,7 @@ impl Engine {
             }
             _ => {
                 let candidates = found.into_iter().take(SHOWN).map(|id| id.to_string()).collect();
-                Err(EngineError::AmbiguousItem { prefix: text.to_owned(), candidates })
+                Err(EngineError::AmbiguousItem { what: "runs of workflows", prefix: text.to_owned(), candidates })
             }
         }
     }

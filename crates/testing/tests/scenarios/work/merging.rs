@@ -4,7 +4,7 @@ use std::fs;
 use std::path::PathBuf;
 use std::thread;
 
-use coven_testing::{TestHome, check_invariants, eventually, wait_until};
+use coven_testing::{TestHome, TestTerminal, check_invariants, eventually, wait_until};
 use serde_json::{Value, json};
 
 fn started() -> TestHome {
@@ -94,6 +94,25 @@ fn conflicts_are_listed_and_the_task_still_waits() {
     home.coven(&["task", "approve", &id]).done();
     assert_eq!(home.git("cat a.txt"), "both");
     check_invariants(&home);
+}
+
+#[test]
+fn the_inbox_shows_a_conflicts_files_and_worktree_whole() {
+    let home = started();
+    let id = done(&home, &format!("Change a line {}", "and so on ".repeat(15)), "leave_dirty a.txt", &[]);
+    home.git("echo ours > a.txt; git commit -qam ours");
+    home.coven(&["task", "approve", &id]).refused(4);
+    let worktree = home.worktree(&id).canonicalize().expect("it is there").display().to_string();
+
+    let shown = home.coven(&["inbox", "show", &id]).done();
+    assert!(shown.contains("a.txt") && shown.contains(&worktree), "{shown}");
+    let mut terminal = TestTerminal::with_size(&home, &["inbox"], 40, 60);
+    assert_eq!(terminal.wait(), 0);
+    let listed = String::from_utf8_lossy(&terminal.bytes()).into_owned();
+    assert!(listed.contains(&worktree), "{listed}");
+
+    let message = home.coven(&["inbox", "answer", &id]).refused(2);
+    assert!(message.contains("approve | reject"), "{message}");
 }
 
 #[test]

@@ -91,11 +91,9 @@ fn a_task_that_is_not_ready_is_refused_with_the_reason() {
     refused(&["task", "start", &second], 4, &format!("it depends on {first}, which is open"));
     for (more, why) in [
         (["--workflow", "nowhere"], "there is no workflow \"nowhere\""),
-        (["--harness", "nobody"], "there is no harness \"nobody\""),
         (["--base", "nothing"], "no branch \"nothing\""),
     ] {
-        let harness: &[&str] = if more[0] == "--harness" { &[] } else { &["--harness", "claude"] };
-        let made: Value = home.json(&[&["task", "add", "x", "--json"], &more[..], harness].concat());
+        let made: Value = home.json(&[&["task", "add", "x", "--json", "--harness", "claude"], &more[..]].concat());
         refused(&["task", "start", made["id"].as_str().expect("an id")], 2, why);
     }
     home.start_task(&first);
@@ -330,4 +328,36 @@ fn a_question_set_that_a_step_asks_names_its_task() {
     home.wait_for_task(&id, "closed");
     assert!(home.run_of(&id).steps[0].output.as_deref().unwrap_or_default().contains('B'));
     check_invariants(&home);
+}
+
+#[test]
+fn a_task_starts_with_another_harness_base_and_repository() {
+    let home = TestHome::new();
+    home.start();
+    home.git("git init -q -b main repo; cd repo; git config user.name me; git config user.email me@here");
+    home.git("cd repo; echo 1 > a.txt; git add -A; git commit -qm first; git branch develop");
+    let id = home.add_task("Work", "commit b.txt", &["--harness", "codex"]);
+    let message = home.coven(&["task", "start", &id, "--harness", "claude"]).refused(2);
+    assert!(message.contains("--repo"), "{message}");
+
+    home.coven(&["task", "start", &id, "--harness", "claude", "--base", "develop", "--repo", "repo"]).done();
+
+    let task = home.wait_for_task(&id, "pending_merge").task;
+    assert_eq!((task.harness.as_deref(), task.base_branch.as_deref()), (Some("claude"), Some("develop")));
+    let repo = home.project().join("repo").canonicalize().expect("it was made");
+    assert_eq!(task.repo, Some(repo.display().to_string()));
+    let history: serde_json::Value = home.json(&["task", "history", &id, "--json"]);
+    assert!(history.to_string().contains("\"field\":\"repo\""), "{history}");
+}
+
+#[test]
+fn a_task_that_was_started_stays_in_its_repository() {
+    let home = TestHome::in_repository(json!({}));
+    home.start();
+    let id = home.add_task("Work", "commit b.txt", &[]);
+    home.start_task(&id);
+    home.wait_for_task(&id, "pending_merge");
+    home.git("git init -q -b main other; cd other; git config user.name me; git config user.email me@here; git commit -q --allow-empty -m x");
+    let message = home.coven(&["task", "edit", &id, "--repo", "other"]).refused(2);
+    assert!(message.contains("started already"), "{message}");
 }
