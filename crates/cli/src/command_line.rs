@@ -1,5 +1,6 @@
 //! The command line: one subcommand per verb, each in a file of its own.
 
+use std::ffi::OsStr;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -16,7 +17,7 @@ const EXAMPLES: &str = "\
 First steps:
   coven run demo                     a scripted agent, to see how it works
   coven run claude \"fix the tests\"   an agent in this folder; Ctrl-\\ leaves it running
-  coven run goose --acp              a conversation with an agent; `coven chat` comes back to it
+  coven run opencode --acp           a conversation with an agent; `coven chat` comes back to it
   coven sessions                     browse what runs and what ran
   coven answer                       answer what agents ask
 
@@ -92,12 +93,33 @@ fn with_verbs(verbs: &[Verb]) -> Command {
         .subcommands(verbs.iter().map(|(name, add_arguments, _)| add_arguments(Command::new(*name))))
 }
 
+/// The verb for a word that other programs have for the same thing.
+fn other_name(word: &str) -> Option<&'static str> {
+    Some(match word {
+        "list" | "ls" | "ps" => "sessions",
+        "rm" | "remove" | "delete" => "sacrifice",
+        "log" | "logs" => "replay",
+        "status" => "daemon status",
+        "new" | "launch" => "run",
+        "resume" | "continue" => "attach",
+        "stop" => "kill",
+        "tasks" => "task list",
+        _ => return None,
+    })
+}
+
 pub fn run() -> ExitCode {
     // Building all verbs takes longer than most of them need: where the first word is one, it is the only one built.
     let word = std::env::args_os().nth(1);
     let named = VERBS.iter().position(|(name, ..)| word.as_deref().is_some_and(|word| word == *name));
     let verbs = named.map_or(VERBS, |at| &VERBS[at..=at]);
-    let matches = with_verbs(verbs).try_get_matches().unwrap_or_else(|error| refuse(&error));
+    let command = with_verbs(verbs);
+    if let Some(word) = word.as_deref().and_then(OsStr::to_str).filter(|word| command.find_subcommand(word).is_none())
+        && let Some(wanted) = other_name(word)
+    {
+        return failure::end(Failure::usage(format!("there is no command {word}"), format!("Use `coven {wanted}`")));
+    }
+    let matches = command.try_get_matches().unwrap_or_else(|error| refuse(&error));
     let (name, arguments) = matches.subcommand().expect("a verb is required");
     let place = Place { flag: arguments.get_one("home").cloned() };
     let (_, _, run) = verbs.iter().find(|(verb, ..)| *verb == name).expect("only verbs are subcommands");
@@ -133,9 +155,65 @@ mod tests {
     }
 
     #[test]
-    fn every_verb_has_examples() {
-        for verb in command().get_subcommands() {
-            assert!(verb.get_after_help().is_some(), "{} has none", verb.get_name());
+    fn a_word_of_other_programs_leads_to_a_verb() {
+        for word in ["ls", "ps", "list", "rm", "logs", "status", "new", "resume"] {
+            let wanted = other_name(word).expect("a suggestion");
+            let verb = wanted.split(' ').next().expect("a word");
+            assert!(VERBS.iter().any(|(name, ..)| *name == verb), "{wanted}");
+        }
+    }
+
+    /// Every command that the help shows, with the words that lead to it.
+    fn visible(command: &Command, words: &str, found: &mut Vec<(String, Command)>) {
+        for inner in command.get_subcommands().filter(|inner| !inner.is_hide_set() && inner.get_name() != "help") {
+            let words = format!("{words} {}", inner.get_name());
+            visible(inner, &words, found);
+            found.push((words, inner.clone()));
+        }
+    }
+
+    fn all() -> Vec<(String, Command)> {
+        let mut found = Vec::new();
+        visible(&command(), "coven", &mut found);
+        found
+    }
+
+    #[test]
+    fn every_subcommand_has_an_example_that_fits_the_help() {
+        const WIDEST: usize = 100;
+        let mut found = Vec::new();
+        for (words, command) in all() {
+            let help = command.get_after_help().map(ToString::to_string).unwrap_or_default();
+            if !help.contains(&words) {
+                found.push(format!("{words}: no example"));
+            }
+            let lines = help.lines().filter(|line| line.starts_with("  ") && line.chars().count() > WIDEST);
+            found.extend(lines.map(|line| format!("{words}: too wide: {line}")));
+        }
+        assert!(found.is_empty(), "{found:#?}");
+    }
+
+    #[test]
+    fn every_argument_has_a_description() {
+        let mut found = Vec::new();
+        for (words, command) in all() {
+            let is_bare = |it: &&Arg| !it.is_hide_set() && it.get_help().is_none_or(|help| help.to_string().is_empty());
+            found.extend(command.get_arguments().filter(is_bare).map(|it| format!("{words}: {}", it.get_id())));
+        }
+        assert!(found.is_empty(), "{found:#?}");
+    }
+
+    #[test]
+    fn examples_name_only_harnesses_that_exist() {
+        let harnesses = coven_domain::harness::all(&std::collections::BTreeMap::new());
+        let help = all()
+            .iter()
+            .filter_map(|(_, command)| command.get_after_help().map(ToString::to_string))
+            .collect::<String>();
+        for line in [EXAMPLES, &help].concat().lines() {
+            let Some(rest) = line.trim_start().strip_prefix("coven run ") else { continue };
+            let word = rest.split_whitespace().next().unwrap_or_default();
+            assert!(word.starts_with('-') || harnesses.iter().any(|harness| harness.id == word), "{line}");
         }
     }
 }

@@ -211,7 +211,6 @@ fn client_hint(error: &ClientError) -> &'static str {
         ClientError::Api { message, .. } if message.contains("`coven ") => "",
         ClientError::Api { code, .. } => match ErrorCode::from_word(code) {
             Some(ErrorCode::SessionNotFound) => "List the sessions with `coven sessions --all`",
-            Some(ErrorCode::AmbiguousId) => "Give more of the id",
             Some(ErrorCode::SessionNotLive) => "Look at it with `coven attach <id>`",
             Some(ErrorCode::UnknownHarness) => "List them with `coven harness list`",
             Some(ErrorCode::RepoNotFound) => "List them with `coven repo list`",

@@ -160,7 +160,8 @@ fn watch(
                 // It ended before it heard that we follow: the log has what is missing.
                 link::block_on(async { log_view::show(&mut Link::open(home).await?, &id, shown).await })?;
             }
-            say_ended(status);
+            let is_killed = record_in_time(home, &id).is_ok_and(|record| record.status == "killed");
+            say_ended(status, is_killed);
             Ok(Outcome::Exited(status))
         }
         Ending::Signalled(signal) => Ok(Outcome::Signalled(signal)),
@@ -175,7 +176,7 @@ async fn holder_gone(home: &Home, id: &str, shown: u64) -> Result<Outcome, Failu
         && let Some(code) = record.exit_code
     {
         log_view::show(&mut link, id, shown).await?;
-        say_ended(ExitStatus::Code(code));
+        say_ended(ExitStatus::Code(code), record.status == "killed");
         return Ok(Outcome::Exited(ExitStatus::Code(code)));
     }
     Err(Failure::failed(
@@ -329,11 +330,13 @@ fn leave(viewer: &Viewer<'_>, ending: &Result<Ending, Failure>) {
     let _ = terminal::write_within(&last, Duration::from_millis(200));
 }
 
-fn say_ended(status: ExitStatus) {
+fn say_ended(status: ExitStatus, is_killed: bool) {
     if !output::is_terminal() {
         return;
     }
     match status {
+        // How its program took the signal says less than that somebody killed it.
+        _ if is_killed => output::note(format_args!("[session ended: killed]")),
         ExitStatus::Code(code) => output::note(format_args!("[session ended: exit code {code}]")),
         ExitStatus::Signal(signal) => output::note(format_args!("[session ended: signal {signal}]")),
     }
@@ -341,14 +344,18 @@ fn say_ended(status: ExitStatus) {
 
 fn say_detached(home: &Home, id: &str) {
     let short = wording::short_id(id);
-    let title = link::block_on(async {
-        let mut link = Link::running(home).await?.ok_or_else(link::not_running)?;
-        // The title is a courtesy: leaving must not wait for it.
-        match tokio::time::timeout(Duration::from_millis(300), link.session(id)).await {
-            Ok(record) => record.map(|record| wording::plain(&record.title)),
-            Err(_) => Err(link::not_running()),
-        }
-    });
+    let title = record_in_time(home, id).map(|record| wording::plain(&record.title));
     let title = title.unwrap_or_else(|_| format!("session {short}"));
     output::note(format_args!("[detached from {title} — coven attach {short}]"));
+}
+
+/// The session's record. It is a courtesy to the reader: leaving must not wait for it.
+fn record_in_time(home: &Home, id: &str) -> Result<SessionRecord, Failure> {
+    link::block_on(async {
+        let mut link = Link::running(home).await?.ok_or_else(link::not_running)?;
+        match tokio::time::timeout(Duration::from_millis(300), link.session(id)).await {
+            Ok(record) => record,
+            Err(_) => Err(link::not_running()),
+        }
+    })
 }

@@ -6,7 +6,6 @@ pub mod kept;
 mod progress;
 mod target;
 
-use std::ffi::OsStr;
 use std::io::{self, Write};
 use std::path::Path;
 
@@ -37,13 +36,18 @@ pub enum Format {
 }
 
 impl Format {
-    /// What a file of this name holds.
-    pub fn of(file: Option<&Path>) -> Self {
-        match file.and_then(Path::extension).and_then(OsStr::to_str) {
-            Some("cast") => Self::Asciicast,
-            Some("html" | "htm") => Self::Html,
-            Some("jsonl" | "ndjson" | "json") => Self::Jsonl,
-            _ => Self::Text,
+    /// The format that belongs to the name of the output file.
+    pub fn of(file: Option<&Path>) -> Result<Self, Failure> {
+        let Some(ending) = file.and_then(Path::extension) else { return Ok(Self::Text) };
+        match ending.to_str() {
+            Some("cast") => Ok(Self::Asciicast),
+            Some("html" | "htm") => Ok(Self::Html),
+            Some("jsonl" | "ndjson" | "json") => Ok(Self::Jsonl),
+            Some("txt" | "text" | "log" | "md") => Ok(Self::Text),
+            _ => Err(Failure::usage(
+                format!("cannot export to a .{} file", ending.display()),
+                "Name it .txt, .cast, .html or .jsonl, or choose the content with --format",
+            )),
         }
     }
 }

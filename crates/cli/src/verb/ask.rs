@@ -30,7 +30,7 @@ pub const ABANDONED: u8 = 12;
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   coven ask --prompt \"Which database?\" --option SQLite --option \"PostgreSQL=for many writers\"
-  coven ask '{\"questions\":[{\"title\":\"Database\",\"prompt\":\"Which?\",\"options\":[{\"label\":\"A\"},{\"label\":\"B\"}]}]}'
+  coven ask '{\"questions\":[{\"title\":\"Database\",\"prompt\":\"Which?\",\"options\":[{\"label\":\"A\"}]}]}'
   coven ask --json < questions.json | jq '.answers[0].selectedOption'
   id=$(coven ask --no-wait - < questions.json); coven questions answers \"$id\"
 

@@ -16,6 +16,7 @@ use crate::output;
   coven completions zsh > ~/.zfunc/_coven
   coven completions fish > ~/.config/fish/completions/coven.fish")]
 pub struct Args {
+    /// Shell to write the script for
     #[arg(value_enum)]
     shell: Name,
 }

@@ -27,14 +27,22 @@ pub struct Args {
 #[derive(Debug, Subcommand)]
 enum Verb {
     /// Applies what is pending
+    #[command(after_help = "Examples:
+  coven db migrate")]
     Migrate,
     /// Takes back the newest steps, after a copy of the store was made
+    #[command(after_help = "Examples:
+  coven db rollback --steps 2")]
     Rollback {
+        /// Number of steps to take back
         #[arg(long, default_value_t = 1, value_name = "N")]
         steps: usize,
     },
     /// Lists every step and when it was applied
+    #[command(after_help = "Examples:
+  coven db status")]
     Status {
+        /// Print JSON
         #[arg(long)]
         json: bool,
     },

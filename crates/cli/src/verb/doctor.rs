@@ -94,6 +94,10 @@ fn mark(verdict: Verdict) -> &'static str {
 fn examine(home: &Home) -> Vec<Finding> {
     let mut findings = vec![examine_home(home)];
     findings.push(match config::load(home) {
+        Ok(_) if !home.config_file().exists() => {
+            let text = format!("there is no {}; the defaults are in force", home.config_file().display());
+            finding("config", Verdict::Note, text)
+        }
         Ok(_) => finding("config", Verdict::Ok, home.config_file().display().to_string()),
         Err(error) => finding("config", Verdict::Wrong, Failure::from(error).sentence()),
     });
@@ -132,8 +136,9 @@ fn space(path: &Path) -> Option<Finding> {
 async fn examine_daemon(home: &Home) -> Result<Vec<Finding>, Failure> {
     let mut link = Link::open(home).await?;
     let health: HealthResponse = link.get("/api/v1/health").await?;
+    let live = usize::try_from(health.sessions_live).unwrap_or(usize::MAX);
     let mut findings = vec![match VERSION.starts_with(&health.version) && health.api_version == API_VERSION {
-        true => finding("daemon", Verdict::Ok, format!("pid {}, {} sessions live", health.pid, health.sessions_live)),
+        true => finding("daemon", Verdict::Ok, format!("pid {}, {} live", health.pid, wording::count(live, "session"))),
         false => {
             let advice = "restart it with `coven daemon restart`, sessions go on";
             finding("daemon", Verdict::Note, format!("is version {}, this is {VERSION}; {advice}", health.version))

@@ -68,7 +68,7 @@ async fn list(link: &mut Link, mut since: String, as_json: bool) -> Result<(), F
         let response = link.send(Method::GET, &format!("/events{query}"), &headers, None).await?;
         let page: EventsResponse = link.decode(response).await?;
         if page.gap && since != "0" {
-            failure::say("events after that point have expired; `coven state` shows everything as it is now.");
+            say_gap(since.parse().ok(), page.next);
         }
         for event in &page.events {
             print(event, as_json)?;
@@ -104,10 +104,28 @@ fn show(event: &SseEvent, as_json: bool) -> Result<(), Failure> {
             output::json(serde_json::json!({"kind": event.kind, "payload": data}).to_string().as_bytes())
         }
         Err(_) if event.kind == "gap" => {
-            failure::say("events were missed because they have expired; `coven state` shows everything as it is now.");
+            let gap: Gap = serde_json::from_str(&event.data).unwrap_or_default();
+            say_gap(Some(gap.after), gap.resumes_at);
             Ok(())
         }
         Err(_) => Ok(()),
+    }
+}
+
+/// Where a subscriber asked to continue, and where it does.
+#[derive(Debug, Default, serde::Deserialize)]
+#[serde(default)]
+struct Gap {
+    after: u64,
+    resumes_at: u64,
+}
+
+fn say_gap(after: Option<u64>, newest: u64) {
+    match after {
+        Some(after) if after > newest => {
+            failure::say(&format!("there is no event {after} yet; the newest is {newest}."));
+        }
+        _ => failure::say("events after that point have expired; `coven state` shows everything as it is now."),
     }
 }
 

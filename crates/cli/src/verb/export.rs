@@ -17,12 +17,12 @@ use crate::link::{Link, block_on};
   coven export 1a2b | less
   coven export 1a2b --output demo.cast && asciinema play demo.cast
   coven export 1a2b --format jsonl | jq 'select(.kind == \"input\")'
-  coven export 5c6d --format jsonl | jq 'select(.role == \"agent\")'     of a conversation, its messages
+  coven export 5c6d --format jsonl | jq 'select(.role == \"agent\")'   a conversation
   coven export my-talk --output my-talk.html")]
 pub struct Args {
     #[command(flatten)]
     session: SessionArg,
-    /// [default: what the name of the output file ends with, else text]
+    /// Format [default: what the name of the output file ends with, else text]
     #[arg(long, value_enum)]
     format: Option<Format>,
     /// The file to write; it appears whole or not at all [default: standard output]
@@ -38,7 +38,7 @@ pub struct Args {
 
 pub fn run(args: Args, place: &Place) -> Result<ExitCode, Failure> {
     let home = place.home()?;
-    let format = args.format.unwrap_or_else(|| Format::of(args.output.as_deref()));
+    let format = args.format.map_or_else(|| Format::of(args.output.as_deref()), Ok)?;
     let mut target = Target::open(args.output.as_deref(), args.force)?;
     let conversations = Conversations::locate();
     match conversations.exact(&args.session.id) {

@@ -24,12 +24,18 @@ pub struct Args {
 #[derive(Debug, Subcommand)]
 enum Verb {
     /// Lists the harnesses and how they are started
+    #[command(after_help = "Examples:
+  coven harness list")]
     List {
+        /// Print JSON
         #[arg(long)]
         json: bool,
     },
     /// Asks every installed harness for its version and says what is missing
+    #[command(after_help = "Examples:
+  coven harness doctor")]
     Doctor {
+        /// Print JSON
         #[arg(long)]
         json: bool,
     },

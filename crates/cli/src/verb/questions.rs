@@ -59,8 +59,12 @@ struct Set {
 #[derive(Debug, Subcommand)]
 enum Verb {
     /// Lists the sets that wait for an answer, the oldest first
+    #[command(after_help = "Examples:
+  coven questions list --all --json | jq -r '.[].status'")]
     List(List),
     /// Shows one set: its questions, options and answers
+    #[command(after_help = "Examples:
+  coven questions show 1a2b")]
     Show {
         #[command(flatten)]
         set: Set,
@@ -69,6 +73,8 @@ enum Verb {
         json: bool,
     },
     /// Takes a set away, into the archive
+    #[command(after_help = "Examples:
+  coven questions dismiss 1a2b --yes")]
     Dismiss {
         #[command(flatten)]
         set: Set,
@@ -77,6 +83,8 @@ enum Verb {
         yes: bool,
     },
     /// Lists the sets that are finished, the newest first
+    #[command(after_help = "Examples:
+  coven questions history --search database --limit 5")]
     History {
         /// Only sets with these words in questions, options or answers
         #[arg(long, value_name = "WORDS")]
@@ -89,7 +97,10 @@ enum Verb {
         json: bool,
     },
     /// Prints the answers as the agent gets them, and marks them as read
-    #[command(after_help = "Exits with 0 if there are answers, 4 while it waits for them, 10 if it was rejected,
+    #[command(after_help = "Examples:
+  coven questions answers 1a2b
+
+Exits with 0 if there are answers, 4 while it waits for them, 10 if it was rejected,
 11 if it timed out, 12 if it was abandoned.")]
     Answers {
         #[command(flatten)]

@@ -33,6 +33,9 @@ pub struct Args {
 #[derive(Debug, Subcommand)]
 enum Verb {
     /// Registers a repository
+    #[command(after_help = "Examples:
+  coven repo add
+  coven repo add ~/src/parser --name parser")]
     Add {
         /// Any folder in it [default: this one]
         path: Option<PathBuf>,
@@ -44,12 +47,16 @@ enum Verb {
         json: bool,
     },
     /// Lists the repositories
+    #[command(after_help = "Examples:
+  coven repo list")]
     List {
         /// Print the records
         #[arg(long)]
         json: bool,
     },
     /// Forgets a repository; its sessions and files stay
+    #[command(after_help = "Examples:
+  coven repo remove parser")]
     Remove {
         /// The repository: its id or a beginning of it, its name or its path
         #[arg(value_name = "ID|NAME|PATH")]

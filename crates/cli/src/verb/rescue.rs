@@ -36,12 +36,16 @@ pub struct Args {
 #[derive(Debug, Subcommand)]
 enum Verb {
     /// Lists what was kept, newest first
+    #[command(after_help = "Examples:
+  coven rescue list")]
     List {
         /// Print the records
         #[arg(long)]
         json: bool,
     },
     /// Gives kept work a branch; no checkout is touched
+    #[command(after_help = "Examples:
+  coven rescue restore 1a2b --branch parser-again")]
     Restore {
         /// What was kept: its name, its task's id, or a beginning of it that only one has
         #[arg(value_name = "NAME")]

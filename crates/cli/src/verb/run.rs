@@ -29,8 +29,8 @@ use crate::output;
   coven run gemini - < prompt.md                the prompt comes on standard input
   coven run -- cargo watch -x test              any command, as it stands
   coven run claude --detach                     writes the record only; `coven start` launches it
-  coven run goose --acp fix the tests           a conversation instead of a terminal (see `coven chat`)
-  coven run goose --acp --resume 1a2b           goes on with an earlier conversation
+  coven run opencode --acp fix the tests        a conversation instead of a terminal
+  coven run opencode --acp --resume 1a2b        goes on with an earlier conversation
 
 An attached run ends with the harness's exit code. `coven harness list` shows the harnesses.")]
 pub struct Args {
@@ -173,10 +173,15 @@ fn prompt(words: &[String], behind_dashes: &[String]) -> Result<Option<String>, 
         ([dash], []) if dash == "-" => {
             let mut text = String::new();
             std::io::stdin().lock().read_to_string(&mut text).map_err(Failure::Input)?;
-            Ok(Some(text))
+            Ok(Some(without_last_newline(&text).to_owned()))
         }
         _ => Ok(Some([words, behind_dashes].concat().join(" "))),
     }
+}
+
+/// The end of the last line is not part of a prompt; a terminal would take it for Enter.
+fn without_last_newline(text: &str) -> &str {
+    text.trim_end_matches(['\n', '\r'])
 }
 
 #[cfg(test)]
@@ -237,6 +242,11 @@ mod tests {
         let resumed = parse(&["--acp", "--resume", "1a2b", "--", "go", "on"]).expect("its harness is known");
         assert_eq!((resumed.harness, resumed.argv, resumed.prompt.as_deref()), (None, None, Some("go on")));
         assert_eq!(parse(&["goose"]).expect("a good line").channel, None);
+    }
+
+    #[test]
+    fn the_last_newline_of_a_prompt_from_standard_input_is_not_typed() {
+        assert_eq!(without_last_newline("one\ntwo\r\n"), "one\ntwo");
     }
 
     #[test]

@@ -20,6 +20,7 @@ use crate::{output, route};
 pub struct Args {
     #[command(flatten)]
     session: SessionArg,
+    /// Format of the output
     #[arg(long, value_enum, default_value_t = Format::Text)]
     format: Format,
     /// The screen as it was when the log stood at this byte

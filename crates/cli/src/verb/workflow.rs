@@ -38,6 +38,9 @@ pub struct Args {
 #[derive(Debug, Subcommand)]
 enum Verb {
     /// Lists runs, newest first
+    #[command(after_help = "Examples:
+  coven workflow list --status running
+  coven workflow list --task 1a2b")]
     List {
         /// Only these: running, blocked, pending_merge, completed, failed, cancelled
         #[arg(long, value_name = "STATUS")]
@@ -53,7 +56,10 @@ enum Verb {
         json: bool,
     },
     /// Shows a run with its steps, by its id or its task's
+    #[command(after_help = "Examples:
+  coven workflow show 1a2b")]
     Show {
+        /// Id of the run or of its task, or a unique prefix
         #[arg(value_name = "ID")]
         id: String,
         /// Print the record
@@ -61,7 +67,10 @@ enum Verb {
         json: bool,
     },
     /// Ends a run and its process; the task can be begun again
+    #[command(after_help = "Examples:
+  coven workflow cancel 1a2b")]
     Cancel {
+        /// Id of the run or of its task, or a unique prefix
         #[arg(value_name = "ID")]
         id: String,
         /// Print the record
@@ -69,7 +78,10 @@ enum Verb {
         json: bool,
     },
     /// Repeats the step that failed or blocked a run
+    #[command(after_help = "Examples:
+  coven workflow retry 1a2b")]
     Retry {
+        /// Id of the run or of its task, or a unique prefix
         #[arg(value_name = "ID")]
         id: String,
         /// Print what was written
@@ -77,6 +89,9 @@ enum Verb {
         json: bool,
     },
     /// Tells what is wrong with workflow files, with line numbers
+    #[command(after_help = "Examples:
+  coven workflow lint
+  coven workflow lint ./careful.yaml --json")]
     Lint {
         /// Names of workflows, or files [default: all in the home's folder grimoires]
         #[arg(value_name = "FILE")]

@@ -1,6 +1,7 @@
 //! One test per scenario of `scenarios.tsv`, named after its number, and one per verb of the command line, against the
 //! built binary.
 
+mod advice;
 mod agent;
 mod answer_screen;
 mod ask_verbs;
