@@ -76,6 +76,7 @@ codes! {
     RepoNotFound = "repo_not_found", 404, 3;
     QuestionNotFound = "question_not_found", 404, 3;
     MethodNotAllowed = "method_not_allowed", 405, 2;
+    RequestTimeout = "request_timeout", 408, 1;
     SessionNotLive = "session_not_live", 409, 4;
     SessionRunning = "session_running", 409, 4;
     SessionRefused = "session_refused", 409, 4;

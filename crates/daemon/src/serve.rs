@@ -29,7 +29,7 @@ use crate::error::EngineError;
 use crate::events::{self, Hub};
 use crate::loops::{idle, notify, question_sets, recovery, retention, scheduler, waiting};
 use crate::surface::guard::Guard;
-use crate::surface::{App, router};
+use crate::surface::{App, listen, router};
 
 /// How long open requests may take to end once the daemon stops.
 const STOP_LIMIT: Duration = Duration::from_secs(2);
@@ -200,13 +200,11 @@ async fn run(options: &ServeOptions, background: tokio::runtime::Handle) -> Resu
     recovery::tidy_up(&engine).await?;
     let listen = tcp.as_ref().and_then(|tcp| tcp.local_addr().ok());
     let app = App::new(engine.clone(), listen.map(|address| address.to_string().into()));
-    let on_socket = axum::serve(OurUsersOnly(unix), router(app.clone(), Guard::Socket))
-        .with_graceful_shutdown(stopped(engine.clone()));
-    let on_socket = tokio::spawn(async move { on_socket.await });
+    let on_socket = router(app.clone(), Guard::Socket);
+    let on_socket = tokio::spawn(listen::serve(OurUsersOnly(unix), on_socket, listen::SOCKET, engine.stopping()));
     let on_tcp = tcp.zip(listen).map(|(tcp, address)| {
         let guard = tcp_guard(&engine, token, address);
-        let serving = axum::serve(tcp, router(app, guard)).with_graceful_shutdown(stopped(engine.clone()));
-        tokio::spawn(async move { serving.await })
+        tokio::spawn(listen::serve(tcp, router(app, guard), listen::TCP, engine.stopping()))
     });
     say(&FirstWord::Ready { pid: std::process::id(), notices });
 
@@ -228,10 +226,6 @@ async fn run(options: &ServeOptions, background: tokio::runtime::Handle) -> Resu
     notifying.abort();
     pump.abort();
     Ok(())
-}
-
-async fn stopped(engine: Arc<Engine>) {
-    engine.stopped().await;
 }
 
 async fn wait_for_stop(engine: &Engine) {

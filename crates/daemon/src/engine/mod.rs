@@ -239,6 +239,11 @@ impl Engine {
         let _ = self.stopping.subscribe().wait_for(|stop| *stop).await;
     }
 
+    /// Turns true when the daemon is asked to stop.
+    pub fn stopping(&self) -> watch::Receiver<bool> {
+        self.stopping.subscribe()
+    }
+
     pub fn is_stopping(&self) -> bool {
         *self.stopping.borrow()
     }

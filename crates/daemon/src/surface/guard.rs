@@ -10,6 +10,7 @@ use axum::response::{IntoResponse, Response};
 use coven_api::ErrorCode;
 use subtle::ConstantTimeEq;
 
+use super::body;
 use super::reply::ApiError;
 
 /// What a transport asks for.
@@ -61,7 +62,9 @@ impl Guard {
     }
 }
 
-pub async fn check(State(guard): State<Arc<Guard>>, request: Request, next: Next) -> Response {
+/// Admits or refuses; of a refused request at most `limit` bytes of the body are read.
+pub async fn check(State(door): State<Arc<(Guard, usize)>>, request: Request, next: Next) -> Response {
+    let (guard, limit) = &*door;
     match guard.admit(request.headers()) {
         // A write goes on to its end even if whoever asked goes away: half a launch would be a process nobody owns.
         Ok(()) if !request.method().is_safe() => match tokio::spawn(next.run(request)).await {
@@ -71,6 +74,8 @@ pub async fn check(State(guard): State<Arc<Guard>>, request: Request, next: Next
         Ok(()) => next.run(request).await,
         Err(refusal) => {
             tracing::warn!(code = refusal.code.as_str(), path = request.uri().path(), "a request was refused");
+            let (parts, body) = request.into_parts();
+            body::discard(&parts.headers, body, *limit);
             let mut response = refusal.into_response();
             if response.status() == axum::http::StatusCode::UNAUTHORIZED {
                 response.headers_mut().insert("www-authenticate", axum::http::HeaderValue::from_static("Bearer"));

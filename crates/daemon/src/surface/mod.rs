@@ -2,9 +2,11 @@
 
 pub mod agent;
 pub mod attach;
+mod body;
 pub mod conversation;
 pub mod guard;
 pub mod inbox;
+pub mod listen;
 pub mod messages;
 pub mod migrate;
 mod pages;
@@ -18,6 +20,7 @@ pub mod workflow;
 use std::sync::Arc;
 
 use axum::Router;
+use axum::middleware::from_fn_with_state;
 use axum::routing::get;
 use coven_api::task::BriefTaskListResponse;
 use utoipa::OpenApi;
@@ -135,7 +138,8 @@ pub fn router(app: App, guard: Guard) -> Router {
         )
         .fallback(|| async { ApiError::not_found() })
         .method_not_allowed_fallback(|| async { ApiError::method_not_allowed() })
-        .layer(axum::extract::DefaultBodyLimit::max(limit))
-        .layer(axum::middleware::from_fn_with_state(Arc::new(guard), guard::check))
+        .layer(axum::extract::DefaultBodyLimit::disable())
+        .layer(from_fn_with_state(limit, body::read_whole))
+        .layer(from_fn_with_state(Arc::new((guard, limit)), guard::check))
         .with_state(app)
 }

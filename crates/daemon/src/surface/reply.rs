@@ -2,7 +2,7 @@
 
 use axum::Json;
 use axum::body::Bytes;
-use axum::extract::rejection::{BytesRejection, QueryRejection};
+use axum::extract::rejection::QueryRejection;
 use axum::extract::{FromRequest, FromRequestParts, Path, Query, Request};
 use axum::http::header::RETRY_AFTER;
 use axum::http::request::Parts;
@@ -70,12 +70,9 @@ impl<T: DeserializeOwned, S: Send + Sync> FromRequest<S> for Body<T> {
     type Rejection = ApiError;
 
     async fn from_request(request: Request, state: &S) -> Result<Self, ApiError> {
-        let bytes = Bytes::from_request(request, state).await.map_err(|rejection| match rejection {
-            BytesRejection::FailedToBufferBody(it) if it.status() == StatusCode::PAYLOAD_TOO_LARGE => {
-                ApiError::new(ErrorCode::BodyTooLarge, "the body is larger than http.maxBodyBytes allows")
-            }
-            other => ApiError::new(ErrorCode::InvalidRequest, other.body_text()),
-        })?;
+        let bytes = Bytes::from_request(request, state)
+            .await
+            .map_err(|rejection| ApiError::new(ErrorCode::InvalidRequest, rejection.body_text()))?;
         let text: &[u8] = if bytes.is_empty() { b"{}" } else { &bytes };
         serde_json::from_slice(text).map(Self).map_err(|error| {
             let message = error.to_string();

@@ -1,8 +1,81 @@
 //! Bodies that are too large, too deep or not what they say.
 
-use coven_testing::TestHome;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::os::unix::net::UnixStream;
+
+use coven_testing::{DEADLINE, TestHome};
 use hyper::Method;
-use serde_json::json;
+use serde_json::{Value, json};
+
+/// One connection to the home's socket, written to byte by byte.
+struct Raw(BufReader<UnixStream>);
+
+impl Raw {
+    fn connect(home: &TestHome) -> Self {
+        let stream = UnixStream::connect(home.socket()).expect("the daemon answers");
+        stream.set_read_timeout(Some(DEADLINE)).expect("a socket");
+        Self(BufReader::new(stream))
+    }
+
+    fn write(&mut self, text: &str) {
+        self.0.get_mut().write_all(text.as_bytes()).expect("the daemon reads");
+    }
+
+    /// The status and the body of the next answer, which has a length.
+    fn answer(&mut self) -> (u16, Value) {
+        let mut line = String::new();
+        self.0.read_line(&mut line).expect("a status line");
+        let status = line.split(' ').nth(1).and_then(|word| word.parse().ok()).unwrap_or_else(|| panic!("{line:?}"));
+        let mut length = 0;
+        loop {
+            let mut header = String::new();
+            self.0.read_line(&mut header).expect("a header");
+            if header.trim().is_empty() {
+                break;
+            }
+            if let Some(value) = header.to_ascii_lowercase().strip_prefix("content-length:") {
+                length = value.trim().parse().expect("a number");
+            }
+        }
+        let mut body = vec![0; length];
+        self.0.read_exact(&mut body).expect("a body");
+        (status, serde_json::from_slice(&body).unwrap_or(Value::Null))
+    }
+}
+
+#[test]
+fn a_body_in_a_second_write_reaches_routes_that_take_none() {
+    let home = TestHome::started();
+    let id = home.launch("hang").id;
+    let mut raw = Raw::connect(&home);
+    let post = |raw: &mut Raw, action: &str| {
+        raw.write(&format!("POST /api/v1/sessions/{id}/{action} HTTP/1.1\r\nhost: x\r\ncontent-length: 2\r\n\r\n"));
+        // Answered on another connection: the daemon had time to look at the header alone.
+        assert!(home.health().ok);
+        raw.write("{}");
+        raw.answer().0
+    };
+
+    // One connection for all of them: it stays usable.
+    assert_eq!(post(&mut raw, "cancel"), 409);
+    assert_eq!(post(&mut raw, "finish"), 200);
+    assert_eq!(post(&mut raw, "archive"), 200);
+    assert_eq!(post(&mut raw, "nothing"), 404);
+    raw.write("GET /api/v1/health HTTP/1.1\r\nhost: x\r\n\r\n");
+    assert_eq!(raw.answer().0, 200);
+}
+
+#[test]
+fn a_declared_length_beyond_the_limit_is_refused_before_the_body_is_sent() {
+    let home = TestHome::started();
+    let mut raw = Raw::connect(&home);
+
+    raw.write("POST /api/v1/sessions HTTP/1.1\r\nhost: x\r\ncontent-length: 1000000000\r\n\r\n");
+
+    let (status, body) = raw.answer();
+    assert_eq!((status, &body["error"]["code"]), (413, &json!("body_too_large")), "{body}");
+    assert_eq!(home.sessions(), []);
+}
 
 #[test]
 fn an_oversized_body_is_refused_and_the_daemon_goes_on() {
