@@ -9,7 +9,9 @@ pub mod inbox;
 pub mod listen;
 pub mod messages;
 pub mod migrate;
+mod objects;
 mod pages;
+mod query;
 pub mod reply;
 pub mod repo;
 pub mod rest;
@@ -30,6 +32,7 @@ use utoipa_axum::routes;
 use crate::engine::Engine;
 use guard::Guard;
 use pages::Pages;
+use query::KnownParameters;
 use reply::ApiError;
 
 /// What every handler gets.
@@ -129,6 +132,7 @@ pub fn openapi() -> String {
 /// All routes; `guard` decides who may pass.
 pub fn router(app: App, guard: Guard) -> Router {
     let (router, document) = documented().split_for_parts();
+    let parameters = Arc::new(KnownParameters::of(&document));
     let document: Arc<str> = document.to_json().expect("a document is plain data").into();
     let limit = app.engine.config.http.max_body_bytes;
     router
@@ -139,6 +143,7 @@ pub fn router(app: App, guard: Guard) -> Router {
         .fallback(|| async { ApiError::not_found() })
         .method_not_allowed_fallback(|| async { ApiError::method_not_allowed() })
         .layer(axum::extract::DefaultBodyLimit::disable())
+        .layer(from_fn_with_state(parameters, query::check))
         .layer(from_fn_with_state(limit, body::read_whole))
         .layer(from_fn_with_state(Arc::new((guard, limit)), guard::check))
         .with_state(app)

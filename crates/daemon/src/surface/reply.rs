@@ -13,6 +13,7 @@ use coven_api::{ErrorBody, ErrorCode};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
+use super::objects;
 use crate::error::EngineError;
 
 #[derive(Debug)]
@@ -74,7 +75,7 @@ impl<T: DeserializeOwned, S: Send + Sync> FromRequest<S> for Body<T> {
             .await
             .map_err(|rejection| ApiError::new(ErrorCode::InvalidRequest, rejection.body_text()))?;
         let text: &[u8] = if bytes.is_empty() { b"{}" } else { &bytes };
-        serde_json::from_slice(text).map(Self).map_err(|error| {
+        objects::read(text).map(Self).map_err(|error| {
             let message = error.to_string();
             match message.contains("recursion limit") {
                 true => ApiError::new(ErrorCode::JsonTooDeep, "the body is nested too deeply"),

@@ -78,6 +78,54 @@ fn a_declared_length_beyond_the_limit_is_refused_before_the_body_is_sent() {
 }
 
 #[test]
+fn an_object_is_never_filled_from_an_array() {
+    let home = TestHome::started();
+    let id = home.launch("hang").id;
+    let session = |rest: &str| format!("/api/v1/sessions/{id}{rest}");
+
+    for (path, body) in [
+        ("/api/v1/sessions".to_owned(), r#"[null,["true"]]"#),
+        ("/api/v1/tasks".to_owned(), r#"["x"]"#),
+        ("/api/v1/tasks/bulk".to_owned(), r#"[[{"title":"x"}]]"#),
+        ("/api/v1/tasks/bulk".to_owned(), r#"{"tasks":[["x"]]}"#),
+        ("/api/v1/retention".to_owned(), "[]"),
+        ("/api/v1/migrate".to_owned(), "[]"),
+        ("/api/v1/daemon/stop".to_owned(), "[true]"),
+        ("/api/repos".to_owned(), r#"["/"]"#),
+        (session("/input"), r#"["x"]"#),
+        (session("/resize"), "[10,10]"),
+        (session("/start"), "[]"),
+    ] {
+        let answer = home.request(Method::POST, &path, Some(body.as_bytes().to_vec()));
+        let message = answer.refused(400, "invalid_request");
+        assert!(message.contains("object"), "{path} {body}: {message}");
+    }
+    assert_eq!(home.sessions().len(), 1);
+    assert_eq!(home.read::<Value>("/api/v1/tasks")["total"], 0);
+    assert_eq!(home.session(&id).status, "running");
+}
+
+#[test]
+fn every_route_refuses_a_query_parameter_that_it_does_not_know() {
+    let home = TestHome::started();
+    let id = home.launch("hang").id;
+    let document: Value = home.read("/api/openapi.json");
+
+    for (path, item) in document["paths"].as_object().expect("paths") {
+        for method in item.as_object().expect("methods").keys() {
+            let at = path.replace("{id}", &id);
+            let method: Method = method.to_uppercase().parse().expect("a method");
+            let answer = home.request(method.clone(), &format!("{at}?unknown=1"), None);
+            let message = answer.refused(400, "invalid_request");
+            assert!(message.contains("unknown"), "{method} {path}: {message}");
+        }
+    }
+    home.get("/api/openapi.json?x=1").refused(400, "invalid_request");
+    assert_eq!(home.session(&id).status, "running");
+    assert_eq!(home.get("/api/v1/sessions?limit=1").status, 200);
+}
+
+#[test]
 fn an_oversized_body_is_refused_and_the_daemon_goes_on() {
     let home = TestHome::started_with(json!({ "http": { "maxBodyBytes": 65536 } }));
     let body = json!({ "harness": "claude", "prompt": "x".repeat(70_000) }).to_string();
