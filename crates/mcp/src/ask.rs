@@ -109,7 +109,7 @@ impl Server {
             tokio::select! {
                 biased;
                 waited = &mut ended => break waited,
-                () = context.ct.cancelled() => break Ok(Waited::Abandoned),
+                () = context.ct.cancelled() => break Ok(Waited::Abandoned(None)),
                 said = said_in(&mut form) => {
                     form = None;
                     if let Some(said) = said {
@@ -123,7 +123,7 @@ impl Server {
         match &waited {
             Ok(Waited::Answered(_) | Waited::Rejected(_) | Waited::TimedOut | Waited::Gone) => self.asked.disown(id),
             // Somebody else may have given it up already, which is as good.
-            Ok(Waited::Abandoned) | Err(_) => self.asked.abandon(id),
+            Ok(Waited::Abandoned(_)) | Err(_) => self.asked.abandon(id),
         }
         if let Some(form) = form {
             // Fails where the client has gone.

@@ -124,7 +124,7 @@ impl Asked {
             }
             is_worth_it = tokio::select! {
                 () = changed => true,
-                () = self.left() => return Ok(Waited::Abandoned),
+                () = self.left() => return Ok(Waited::Abandoned(None)),
                 () = tokio::time::sleep(pause) => waiter.has_changed(),
             };
         }

@@ -22,6 +22,10 @@ pub struct Outcome {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "String", default)]
     pub rejection_reason: Option<String>,
+    /// Why the set was abandoned, where that is known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "String", default)]
+    pub abandon_reason: Option<String>,
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
@@ -50,7 +54,7 @@ impl From<&Answer> for GivenAnswer {
 impl Outcome {
     fn new(id: &QuestionSetId, status: &str) -> Self {
         let (session_id, status) = (id.to_string(), status.to_owned());
-        Self { session_id, status, answers: Vec::new(), rejection_reason: None }
+        Self { session_id, status, answers: Vec::new(), rejection_reason: None, abandon_reason: None }
     }
 }
 
@@ -68,7 +72,11 @@ pub fn ended(id: &QuestionSetId, questions: &[Question], waited: &Waited) -> Cal
             told(format!("{head}\n\n{}", format_rejection(reason.as_deref())), data)
         }
         Waited::TimedOut => failed(id, "timed_out", "Nobody answered in time."),
-        Waited::Abandoned => failed(id, "abandoned", "The question set was abandoned."),
+        Waited::Abandoned(reason) => {
+            let text = abandoned_text(reason.as_deref());
+            let data = Outcome { abandon_reason: reason.clone(), ..Outcome::new(id, "abandoned") };
+            failure(format!("{}\n\n{text}", header(id, None, Some("abandoned"))), data)
+        }
         Waited::Gone => failed(id, "dismissed", "The question set was dismissed."),
     }
 }
@@ -88,7 +96,11 @@ pub fn submitted(id: &QuestionSetId, questions: usize) -> CallToolResult {
 pub fn standing(set: &QuestionSet) -> CallToolResult {
     let (id, status) = (&set.id, set.state.to_string());
     let head = header(id, None, Some(&status));
-    let data = Outcome { rejection_reason: set.rejection_reason.clone(), ..Outcome::new(id, &status) };
+    let data = Outcome {
+        rejection_reason: set.rejection_reason.clone(),
+        abandon_reason: set.abandon_reason.clone(),
+        ..Outcome::new(id, &status)
+    };
     match (status.as_str(), &set.answers) {
         (_, Some(given)) => ended(id, &set.questions, &Waited::Answered(given.answers.clone())),
         ("pending", None) => told(format!("{head}\n\nNo answers yet."), data),
@@ -96,6 +108,10 @@ pub fn standing(set: &QuestionSet) -> CallToolResult {
             let reason = set.rejection_reason.as_ref().map(|reason| format!(" Reason: \"{reason}\""));
             told(format!("{head}\n\nUser rejected this question set.{}", reason.unwrap_or_default()), data)
         }
+        ("abandoned", None) => told(
+            format!("{head}\n\nSession is no longer active. {}", abandoned_text(set.abandon_reason.as_deref())),
+            data,
+        ),
         (_, None) => told(format!("{head}\n\nSession is no longer active."), data),
     }
 }
@@ -113,10 +129,20 @@ pub fn told(text: String, data: impl Serialize) -> CallToolResult {
 }
 
 fn failed(id: &QuestionSetId, status: &str, text: &str) -> CallToolResult {
-    let text = format!("{}\n\n{text}", header(id, None, Some(status)));
-    let mut result = told(text, Outcome::new(id, status));
+    failure(format!("{}\n\n{text}", header(id, None, Some(status))), Outcome::new(id, status))
+}
+
+fn failure(text: String, data: Outcome) -> CallToolResult {
+    let mut result = told(text, data);
     result.is_error = Some(true);
     result
+}
+
+fn abandoned_text(reason: Option<&str>) -> String {
+    match reason {
+        Some(reason) => format!("The question set was abandoned. Reason: {reason}"),
+        None => "The question set was abandoned.".to_owned(),
+    }
 }
 
 fn short(id: &QuestionSetId) -> String {

@@ -167,7 +167,7 @@ fn report(id: &QuestionSetId, questions: &[Question], waited: Waited, as_json: b
         Waited::Answered(_) => (0, "completed"),
         Waited::Rejected(_) => (REJECTED, "rejected"),
         Waited::TimedOut => (TIMED_OUT, "timed_out"),
-        Waited::Abandoned => (ABANDONED, "abandoned"),
+        Waited::Abandoned(_) => (ABANDONED, "abandoned"),
         Waited::Gone => (ABANDONED, "dismissed"),
     };
     if as_json {
@@ -175,7 +175,8 @@ fn report(id: &QuestionSetId, questions: &[Question], waited: Waited, as_json: b
         match &waited {
             Waited::Answered(answers) => record["answers"] = json!(answers),
             Waited::Rejected(reason) => record["rejectionReason"] = reason.clone().map_or(Value::Null, Value::String),
-            Waited::TimedOut | Waited::Abandoned | Waited::Gone => {}
+            Waited::Abandoned(reason) => record["abandonReason"] = reason.clone().map_or(Value::Null, Value::String),
+            Waited::TimedOut | Waited::Gone => {}
         }
         output::json(record.to_string().as_bytes())?;
         return Ok(ExitCode::from(code));
@@ -184,7 +185,10 @@ fn report(id: &QuestionSetId, questions: &[Question], waited: Waited, as_json: b
         Waited::Answered(answers) => print(&format_answers(questions, &answers))?,
         Waited::Rejected(reason) => print(format_rejection(reason.as_deref()).trim_end())?,
         Waited::TimedOut => failure::say(&format!("nobody answered in time: {id}")),
-        Waited::Abandoned => failure::say(&format!("the question set was abandoned: {id}")),
+        Waited::Abandoned(None) => failure::say(&format!("the question set was abandoned: {id}")),
+        Waited::Abandoned(Some(reason)) => {
+            failure::say(&format!("the question set was abandoned: {}: {id}", wording::readable(&reason)));
+        }
         Waited::Gone => failure::say(&format!("the question set was dismissed: {id}")),
     }
     Ok(ExitCode::from(code))

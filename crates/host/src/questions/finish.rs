@@ -79,16 +79,20 @@ impl QuestionFolder {
     }
 
     /// Abandons a set whose answers make no sense, if they still do not. A tool that does not check what it writes calls
-    /// such a set completed.
-    pub(super) fn give_up_on_answers(&self, id: &QuestionSetId, now: Timestamp) -> Result<bool, QuestionError> {
+    /// such a set completed. Returns the reason if this call abandoned it.
+    pub(super) fn give_up_on_answers(
+        &self,
+        id: &QuestionSetId,
+        now: Timestamp,
+    ) -> Result<Option<String>, QuestionError> {
         let _lock = self.hold(id)?;
         let dir = self.dir(id);
         let request: RequestFile = set::required(&dir, id, REQUEST)?;
         let status: StatusFile = set::required(&dir, id, STATUS)?;
         let why = match set::answers(&dir, id) {
-            Ok(None) => return Ok(false),
+            Ok(None) => return Ok(None),
             Ok(Some(given)) => match check_stored_answers(&request.questions, &given.answers) {
-                Ok(()) => return Ok(false),
+                Ok(()) => return Ok(None),
                 Err(bad) => bad.to_string(),
             },
             Err(QuestionError::Malformed { problem, .. }) => format!("{ANSWERS} is malformed: {problem}"),
@@ -96,9 +100,9 @@ impl QuestionFolder {
         };
         let is_due = matches!(status.status, QuestionSetState::Pending | QuestionSetState::Completed);
         if is_due {
-            self.change_status(id, QuestionSetState::Abandoned, now, |fields| fields.set("abandonReason", why))?;
+            self.change_status(id, QuestionSetState::Abandoned, now, |fields| fields.set("abandonReason", &why))?;
         }
-        Ok(is_due)
+        Ok(is_due.then_some(why))
     }
 
     /// Notes when somebody fetched the answers.

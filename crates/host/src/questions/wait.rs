@@ -25,8 +25,8 @@ pub enum Waited {
     Answered(Vec<Answer>),
     Rejected(Option<String>),
     TimedOut,
-    /// Given up; `QuestionSet::abandon_reason` may tell why.
-    Abandoned,
+    /// Given up, with the reason where one is known.
+    Abandoned(Option<String>),
     /// The set is no longer there.
     Gone,
 }
@@ -139,9 +139,9 @@ impl Waiter {
             Err(QuestionError::NotFound { .. }) => Ok(Some(Waited::Gone)),
             Err(QuestionError::Malformed { file: ANSWERS, .. } | QuestionError::BadAnswers(_)) => {
                 match self.folder.give_up_on_answers(&self.id, clock::now()) {
-                    Ok(true) => Ok(Some(Waited::Abandoned)),
+                    Ok(Some(why)) => Ok(Some(Waited::Abandoned(Some(why)))),
                     // Somebody ended it or brought better ones.
-                    Ok(false) => self.ended_otherwise(),
+                    Ok(None) => self.ended_otherwise(),
                     Err(QuestionError::NotFound { .. }) => Ok(Some(Waited::Gone)),
                     Err(error) => Err(error),
                 }
@@ -153,7 +153,7 @@ impl Waiter {
     fn ended_otherwise(&self) -> Result<Option<Waited>, QuestionError> {
         match self.look_once() {
             Err(QuestionError::Malformed { file: ANSWERS, .. } | QuestionError::BadAnswers(_)) => {
-                Ok(self.by_status()?.or(Some(Waited::Abandoned)))
+                Ok(self.by_status()?.or(Some(Waited::Abandoned(None))))
             }
             found => found,
         }
@@ -172,7 +172,7 @@ impl Waiter {
             QuestionSetState::Pending => Ok(None),
             QuestionSetState::Rejected => Ok(Some(Waited::Rejected(status.rejection_reason))),
             QuestionSetState::TimedOut => Ok(Some(Waited::TimedOut)),
-            QuestionSetState::Abandoned => Ok(Some(Waited::Abandoned)),
+            QuestionSetState::Abandoned => Ok(Some(Waited::Abandoned(status.abandon_reason))),
             // They were written between the two looks, else they are not for this call.
             QuestionSetState::Completed => self.answered()?.map(Some).ok_or_else(|| QuestionError::Contradiction {
                 id: self.id,

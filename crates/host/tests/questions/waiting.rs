@@ -116,7 +116,7 @@ fn a_set_that_is_given_up_or_taken_away_ends_the_wait() {
     let stand = Stand::new();
     let id = stand.ask();
     let waited = wait_while(&stand, &id, || assert!(stand.folder.abandon(&id, "cancelled", NOW).expect("pending")));
-    assert_eq!(waited, Waited::Abandoned);
+    assert_eq!(waited, Waited::Abandoned(Some("cancelled".into())));
     let id = stand.ask();
     let settle = || assert!(stand.folder.settle(&id, QuestionSetState::TimedOut, NOW).expect("pending"));
     assert_eq!(wait_while(&stand, &id, settle), Waited::TimedOut);
@@ -142,12 +142,14 @@ fn ask_08_answers_that_make_no_sense_abandon_the_set_with_the_reason() {
     ] {
         let stand = Stand::new();
         let id = stand.ask();
-        assert_eq!(wait_while(&stand, &id, || stand.put(&id, "answers.json", text)), Waited::Abandoned, "{text}");
+        let waited = wait_while(&stand, &id, || stand.put(&id, "answers.json", text));
+        let Waited::Abandoned(Some(told)) = &waited else { panic!("{text}: {waited:?}") };
+        assert!(told.contains(why), "the asker gets the reason: {told}");
         let set = stand.read(&id);
         assert_eq!(set.state, QuestionSetState::Abandoned);
         assert!(set.abandon_reason.as_deref().is_some_and(|reason| reason.contains(why)), "{set:?}");
         assert_eq!(stand.json(&id, "status.json")["status"], "abandoned");
-        assert_eq!(stand.folder.wait(&id, None, None).expect("no error"), Waited::Abandoned, "also the second time");
+        assert_eq!(stand.folder.wait(&id, None, None).expect("no error"), waited, "also the second time");
     }
 }
 
@@ -157,7 +159,8 @@ fn ask_08_a_tool_that_calls_such_a_set_completed_does_not_make_it_so() {
     let id = stand.ask();
     stand.put(&id, "answers.json", r#"{"answers": [{"questionIndex": 0, "selectedOption": "ZZZ"}]}"#);
     stand.put(&id, "status.json", &stand.text(&id, "status.json").replace("pending", "completed"));
-    assert_eq!(stand.folder.wait(&id, None, None).expect("no error"), Waited::Abandoned);
+    let waited = stand.folder.wait(&id, None, None).expect("no error");
+    assert!(matches!(&waited, Waited::Abandoned(Some(why)) if why.contains("ZZZ")), "{waited:?}");
     assert_eq!(stand.read(&id).state, QuestionSetState::Abandoned);
 }
 

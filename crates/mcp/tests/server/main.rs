@@ -76,6 +76,27 @@ async fn ask_08_a_call_that_is_cancelled_abandons_its_set() {
 }
 
 #[tokio::test]
+async fn a_set_that_invalid_answers_abandon_returns_the_reason() {
+    let stand = Stand::new();
+    let Connected { client, mut heard, .. } = stand.connect(false).await;
+    let asked = begin(&client, "ask_user_questions", one_question()).await;
+    next(&mut heard.progress).await;
+    let id = stand.pending();
+    let set = stand.options.folder.path().join(id.to_string());
+    // In one step, as every tool does: half a file would be another reason.
+    std::fs::write(set.join("new"), r#"{"answers":[{"questionIndex":7,"selectedOption":"A"}]}"#).expect("the set");
+    std::fs::rename(set.join("new"), set.join("answers.json")).expect("the set");
+    let result = end(asked).await;
+    assert_eq!(result.is_error, Some(true));
+    assert!(text(&result).contains("invalid question index: 7"), "{}", text(&result));
+    let data = data(&result);
+    assert_eq!(data["status"], "abandoned");
+    assert!(data["abandonReason"].as_str().is_some_and(|why| why.contains("invalid question index: 7")), "{data}");
+    let later = call(&client, "get_answered_questions", json!({"session_id": id.to_string()})).await;
+    assert!(text(&later).contains("invalid question index: 7"), "{}", text(&later));
+}
+
+#[tokio::test]
 async fn ask_08_a_client_that_goes_leaves_nothing_pending() {
     let stand = Stand::new();
     let Connected { mut client, mut heard, server } = stand.connect(false).await;

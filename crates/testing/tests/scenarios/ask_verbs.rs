@@ -127,6 +127,23 @@ fn an_interrupted_asker_leaves_nothing_pending() {
 }
 
 #[test]
+fn an_asker_gets_the_reason_when_invalid_answers_abandon_the_set() {
+    let home = TestHome::new();
+    for flags in [&[TWO][..], &[TWO, "--json"]] {
+        let asker = ask(&home, flags);
+        let id = waiting(&home);
+        let set = home.user().join(".local/share/auq/sessions").join(&id);
+        // In one step, as every tool does: half a file would be another reason.
+        std::fs::write(set.join("new"), r#"{"answers":[{"questionIndex":7,"selectedOption":"A"}]}"#).expect("the set");
+        std::fs::rename(set.join("new"), set.join("answers.json")).expect("the set");
+        let ran = end(asker);
+        assert_eq!((ran.code, status(&home, &id).as_str()), (12, "abandoned"), "{}", ran.stderr);
+        let told = format!("{}{}", ran.stdout, ran.stderr);
+        assert!(told.contains("invalid question index: 7"), "{told}");
+    }
+}
+
+#[test]
 fn an_asker_whose_reader_has_gone_gives_up() {
     let home = TestHome::new();
     let mut asker = ask(&home, &[TWO]);
