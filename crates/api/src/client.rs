@@ -6,7 +6,7 @@ use bytes::Bytes;
 use http_body_util::{BodyExt, Full};
 use hyper::body::{Body as _, Incoming};
 use hyper::client::conn::http1::{SendRequest, handshake};
-use hyper::header::{CONTENT_TYPE, HOST};
+use hyper::header::{CONTENT_TYPE, HOST, HeaderValue};
 use hyper::{Method, Request, Response, StatusCode};
 use hyper_util::rt::TokioIo;
 use serde::Serialize;
@@ -14,6 +14,7 @@ use serde::de::DeserializeOwned;
 use tokio::net::UnixStream;
 
 use crate::error::{ErrorBody, ErrorCode};
+use crate::header;
 
 /// What is set aside for an answer before any of it has come.
 const LARGEST_GUESS: u64 = 64 << 20;
@@ -52,6 +53,8 @@ pub struct Client {
     sender: SendRequest<Full<Bytes>>,
     // The connection's task belongs to the client and ends with it.
     connection: tokio::task::JoinHandle<()>,
+    /// The session that this process runs in; the daemon records who answers.
+    session: Option<HeaderValue>,
 }
 
 impl Drop for Client {
@@ -70,7 +73,9 @@ impl Client {
             // An error here reaches whoever waits for a response.
             let _ = connection.with_upgrades().await;
         });
-        Ok(Self { sender, connection })
+        let session = std::env::var("COVEN_SESSION_ID").ok().filter(|id| !id.is_empty());
+        let session = session.and_then(|id| HeaderValue::try_from(id).ok());
+        Ok(Self { sender, connection, session })
     }
 
     /// Sends and returns the response as it is, whatever its status; for raw and streamed bodies.
@@ -87,6 +92,9 @@ impl Client {
         }
         for (name, value) in headers {
             request = request.header(*name, *value);
+        }
+        if let Some(session) = &self.session {
+            request = request.header(header::CALLER_SESSION, session);
         }
         let request = request.body(Full::new(Bytes::from(body.unwrap_or_default())))?;
         self.sender.ready().await?;

@@ -67,6 +67,7 @@ codes! {
     Unauthorized = "unauthorized", 401, 2;
     ForbiddenHost = "forbidden_host", 403, 2;
     ForbiddenOrigin = "forbidden_origin", 403, 2;
+    SelfAnswer = "self_answer", 403, 4;
     NotFound = "not_found", 404, 3;
     SessionNotFound = "session_not_found", 404, 3;
     ConversationNotFound = "conversation_not_found", 404, 3;

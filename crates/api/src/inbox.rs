@@ -26,7 +26,8 @@ pub struct InboxItem {
     pub title: String,
     pub created_at: String,
     pub answered_at: Option<String>,
-    /// `rule`, `human`, `session`: who answered.
+    /// Who answered: `human`, `rule`, `session:<id>` for a process that runs in that session, or `session` if the request
+    /// ended with its turn or session.
     pub answered_by: Option<String>,
     /// A permission's answer: its id among `options`.
     pub answer: Option<String>,

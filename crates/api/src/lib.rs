@@ -29,6 +29,8 @@ pub mod header {
     pub const OFFSET: &str = "x-coven-offset";
     /// The whole id of a session that was asked for by prefix.
     pub const SESSION: &str = "x-coven-session";
+    /// Of a request: the session that the caller runs in, from its `COVEN_SESSION_ID`.
+    pub const CALLER_SESSION: &str = "x-coven-caller-session";
     pub const STATUS: &str = "x-coven-status";
     pub const ROWS: &str = "x-coven-rows";
     pub const COLS: &str = "x-coven-cols";

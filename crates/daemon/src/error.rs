@@ -130,6 +130,17 @@ pub enum EngineError {
     Questions(#[from] QuestionError),
     #[error("{source}: {id}")]
     NoAnswer { id: PermissionId, source: NoAnswer },
+    #[error(
+        "the answer comes from inside the session that asks; answer from another terminal, or set \
+             permissions.allowSelfAnswer: {0}"
+    )]
+    SelfAnswer(SessionId),
+    #[error(
+        "cannot tell whether the answer comes from inside the session that asks, because the process that connected \
+             cannot be looked at; send the answer from a process that keeps running, or set \
+             permissions.allowSelfAnswer: {0}"
+    )]
+    UnknownCaller(SessionId),
     #[error("{what} cannot be read: {id}")]
     Unreadable { id: SessionId, what: &'static str, source: serde_json::Error },
     #[error("{0}")]
@@ -222,6 +233,7 @@ impl EngineError {
             Self::TooMany { .. } => ErrorCode::TooManySessions,
             Self::QuestionNotFound(_) => ErrorCode::QuestionNotFound,
             Self::Questions(error) => question_code(error),
+            Self::SelfAnswer(_) | Self::UnknownCaller(_) => ErrorCode::SelfAnswer,
             Self::NoAnswer { source: NoAnswer::AlreadyAnswered(_), .. } => ErrorCode::AlreadyAnswered,
             Self::NoAnswer { source: NoAnswer::Cancelled, .. } => ErrorCode::AlreadyAnswered,
             Self::NoAnswer { .. } | Self::NoAcp(_) => ErrorCode::InvalidRequest,

@@ -29,6 +29,7 @@ use crate::error::EngineError;
 use crate::events::{self, Hub};
 use crate::loops::{idle, notify, question_sets, recovery, retention, scheduler, waiting};
 use crate::surface::guard::Guard;
+use crate::surface::reply::Peer;
 use crate::surface::{App, listen, router};
 
 /// How long open requests may take to end once the daemon stops.
@@ -317,12 +318,15 @@ struct OurUsersOnly(UnixListener);
 
 impl Listener for OurUsersOnly {
     type Io = UnixStream;
-    type Addr = ();
+    type Addr = Peer;
 
-    async fn accept(&mut self) -> (UnixStream, ()) {
+    async fn accept(&mut self) -> (UnixStream, Peer) {
         loop {
             match self.0.accept().await {
-                Ok((stream, _)) if is_ours(&stream) => return (stream, ()),
+                Ok((stream, _)) if is_ours(&stream) => {
+                    let peer = Peer { pid: stream.peer_cred().ok().and_then(|peer| peer.pid()?.try_into().ok()) };
+                    return (stream, peer);
+                }
                 Ok(_) => tracing::warn!("a connection of another user was refused"),
                 // Out of descriptors, mostly: give others time to close theirs.
                 Err(error) => {
@@ -333,8 +337,8 @@ impl Listener for OurUsersOnly {
         }
     }
 
-    fn local_addr(&self) -> io::Result<()> {
-        Ok(())
+    fn local_addr(&self) -> io::Result<Peer> {
+        Ok(Peer { pid: Some(std::process::id()) })
     }
 }
 

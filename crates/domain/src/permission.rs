@@ -1,11 +1,14 @@
 //! An agent's request for permission: what it wants, the options it offers, and who decided.
 
 use std::collections::BTreeMap;
+use std::fmt;
+use std::str::FromStr;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use crate::lifecycle::UnknownWord;
 use crate::words;
 use crate::{PermissionId, SessionId, Timestamp};
 
@@ -14,8 +17,47 @@ words! {
     pub enum PermissionState { Pending = "pending", Answered = "answered", Cancelled = "cancelled" }
 }
 
-words! {
-    pub enum AnsweredBy { Human = "human", Rule = "rule", Session = "session" }
+/// Who settled a request. Stored and sent as `human`, `rule`, `session` or `session:<id>`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum AnsweredBy {
+    Human,
+    Rule,
+    /// Nobody: the turn was cancelled or the session ended.
+    Session,
+    /// A process that runs in another session, on its own or for a human who works there.
+    From(SessionId),
+}
+
+impl fmt::Display for AnsweredBy {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Human => f.write_str("human"),
+            Self::Rule => f.write_str("rule"),
+            Self::Session => f.write_str("session"),
+            Self::From(session) => write!(f, "session:{session}"),
+        }
+    }
+}
+
+impl FromStr for AnsweredBy {
+    type Err = UnknownWord;
+
+    fn from_str(text: &str) -> Result<Self, UnknownWord> {
+        match text {
+            "human" => Ok(Self::Human),
+            "rule" => Ok(Self::Rule),
+            "session" => Ok(Self::Session),
+            other => other.strip_prefix("session:").and_then(|id| id.parse().ok()).map(Self::From).ok_or_else(|| {
+                UnknownWord { word: other.to_owned(), known: vec!["human", "rule", "session", "session:<id>"] }
+            }),
+        }
+    }
+}
+
+impl Serialize for AnsweredBy {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -50,20 +92,29 @@ pub enum NoAnswer {
     Cancelled,
     #[error("there is no option {asked:?}; there are: {known}")]
     UnknownOption { asked: String, known: String },
-    #[error("the agent offers no way to {0} this")]
+    #[error("the agent offers no way to {0} this; deny it, or cancel the turn")]
     NoSuchOption(Decision),
 }
 
 impl Permission {
+    fn must_be_pending(&self) -> Result<(), NoAnswer> {
+        match self.state {
+            PermissionState::Pending => Ok(()),
+            PermissionState::Answered => Err(NoAnswer::AlreadyAnswered(self.answer.clone().unwrap_or_default())),
+            PermissionState::Cancelled => Err(NoAnswer::Cancelled),
+        }
+    }
+
+    /// Denies a request whose options have no way to say so: it is cancelled.
+    pub fn denied(&mut self, by: AnsweredBy, now: Timestamp) -> Result<(), NoAnswer> {
+        self.must_be_pending()?;
+        self.cancelled(by, now);
+        Ok(())
+    }
+
     /// Takes an answer; the first one wins.
     pub fn answered(&mut self, option: &str, by: AnsweredBy, now: Timestamp) -> Result<(), NoAnswer> {
-        match self.state {
-            PermissionState::Pending => {}
-            PermissionState::Answered => {
-                return Err(NoAnswer::AlreadyAnswered(self.answer.clone().unwrap_or_default()));
-            }
-            PermissionState::Cancelled => return Err(NoAnswer::Cancelled),
-        }
+        self.must_be_pending()?;
         if !self.options.iter().any(|known| known.id == option) {
             let known: Vec<&str> = self.options.iter().map(|known| known.id.as_str()).collect();
             return Err(NoAnswer::UnknownOption { asked: option.to_owned(), known: known.join(", ") });
@@ -126,6 +177,8 @@ pub struct PermissionsConfig {
     pub harnesses: BTreeMap<String, Rule>,
     /// By the repo's name or path.
     pub repos: BTreeMap<String, Rule>,
+    /// Processes of a session may answer what that same session asks. Without it such answers are refused.
+    pub allow_self_answer: bool,
 }
 
 impl PermissionsConfig {
@@ -179,10 +232,28 @@ mod tests {
     }
 
     #[test]
+    fn a_denial_without_an_option_for_it_cancels_the_request() {
+        let mut it = Permission { options: Vec::new(), ..request() };
+        it.denied(AnsweredBy::Human, Timestamp::from_millis(2)).expect("it is pending");
+        assert_eq!((it.state, it.answered_by), (PermissionState::Cancelled, Some(AnsweredBy::Human)));
+        assert_eq!(it.denied(AnsweredBy::Human, Timestamp::from_millis(3)), Err(NoAnswer::Cancelled));
+    }
+
+    #[test]
     fn a_withdrawn_request_takes_no_answer() {
         let mut it = request();
         assert!(it.cancelled(AnsweredBy::Session, Timestamp::from_millis(2)));
         assert_eq!(it.answered("a", AnsweredBy::Human, Timestamp::from_millis(3)), Err(NoAnswer::Cancelled));
+    }
+
+    #[test]
+    fn who_answered_is_read_back_as_it_was_written() {
+        let session = SessionId::from_uuid(uuid::Uuid::from_u128(2));
+        for by in [AnsweredBy::Human, AnsweredBy::Rule, AnsweredBy::Session, AnsweredBy::From(session)] {
+            assert_eq!(by.to_string().parse(), Ok(by));
+            assert_eq!(serde_json::json!(by), by.to_string());
+        }
+        assert!("session:x".parse::<AnsweredBy>().is_err());
     }
 
     #[test]

@@ -155,6 +155,7 @@ pub fn question_set(item: &InboxItem) -> Option<QuestionSet> {
         working_directory: field(item, "workingDirectory"),
         session: item.session_id.clone(),
         rejection_reason: field(item, "rejectionReason"),
+        answered_by: item.answered_by.clone(),
         abandon_reason: field(item, "abandonReason"),
         answers: answers.map(|answers| Answers {
             answers,

@@ -182,6 +182,7 @@ mod tests {
             working_directory: Some("/work".into()),
             session: None,
             rejection_reason: None,
+            answered_by: None,
             abandon_reason: None,
             answers: None,
         }

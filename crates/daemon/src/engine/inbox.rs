@@ -16,6 +16,7 @@ use coven_store::{AgentQuestionQuery, PermissionQuery, TaskQuery, WorkflowQuery}
 
 use super::Engine;
 use super::acp::Answer;
+use super::caller::Caller;
 use super::question_set::Ending;
 use crate::error::EngineError;
 
@@ -99,9 +100,8 @@ impl Engine {
     }
 
     /// The same words as the verbs of a task.
-    async fn answer_task(self: &Arc<Self>, task: &Task, reply: Reply) -> Result<(), EngineError> {
+    async fn answer_task(self: &Arc<Self>, task: &Task, reply: Reply, by: Option<String>) -> Result<(), EngineError> {
         let id = task.id.to_string();
-        let by = None;
         let (answer, reason) = match reply {
             Reply::Chosen { answer, reason } => (answer, reason),
             Reply::ToQuestions(Ending::Rejection(reason)) => (Answer::Option("reject".to_owned()), reason),
@@ -143,14 +143,45 @@ impl Engine {
         self.read_found(found, text).await
     }
 
+    /// The session that waits for the answer.
+    async fn asking_session(&self, found: &Found) -> Result<Option<SessionId>, EngineError> {
+        Ok(match found {
+            Found::Permission(permission) => Some(permission.session),
+            Found::QuestionSet(id) => match self.question_set(*id).await {
+                Some(Listed::Sound(set)) => set.asking_session(),
+                Some(Listed::Broken { .. }) | None => None,
+            },
+            Found::AgentQuestion(id) => {
+                let asked = self.store.agent_questions(&AgentQuestionQuery::Prefix(id.to_string())).await?.pop();
+                match asked {
+                    Some(asked) => self.agent_of_question(asked.agent).await?.and_then(|agent| agent.session),
+                    None => None,
+                }
+            }
+            // A review is not a question of its agent.
+            Found::Task(_) => None,
+        })
+    }
+
     /// The first answer wins; a second one is told so. Gives the item as it is then.
-    pub async fn answer_in_inbox(self: &Arc<Self>, text: &str, reply: Reply) -> Result<Item, EngineError> {
-        match (self.find_in_inbox(text).await?, reply) {
+    pub async fn answer_in_inbox(
+        self: &Arc<Self>,
+        text: &str,
+        reply: Reply,
+        caller: &Caller,
+    ) -> Result<Item, EngineError> {
+        let found = self.find_in_inbox(text).await?;
+        if !self.config.permissions.allow_self_answer
+            && let Some(asking) = self.asking_session(&found).await?
+        {
+            caller.must_not_be(asking).inspect_err(|error| tracing::warn!(%error, "an answer was refused"))?;
+        }
+        match (found, reply) {
             (Found::Permission(permission), Reply::Chosen { answer, reason: None }) => {
-                Ok(Item::Permission(self.answer_permission(&permission, &answer).await?))
+                Ok(Item::Permission(self.answer_permission(&permission, &answer, caller.answered_by()).await?))
             }
             (Found::QuestionSet(id), Reply::ToQuestions(ending)) => {
-                self.end_question_set(id, ending).await?;
+                self.end_question_set(id, ending, caller.name()).await?;
                 self.read_found(Found::QuestionSet(id), text).await
             }
             (Found::AgentQuestion(id), Reply::Chosen { answer: Answer::Option(text), reason: None }) => {
@@ -161,7 +192,7 @@ impl Engine {
                 format!("an agent waits at its terminal for a line; give it as option, and nothing else: {id}"),
             )),
             (Found::Task(task), reply) => {
-                self.answer_task(&task, reply).await?;
+                self.answer_task(&task, reply, caller.name()).await?;
                 Ok(Item::Task(Box::new(self.known_task(task.id).await?)))
             }
             (Found::Permission(permission), Reply::Chosen { .. }) => {

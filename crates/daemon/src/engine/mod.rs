@@ -5,6 +5,7 @@ mod agent_question;
 pub mod archive;
 pub mod arrival;
 mod ballast;
+pub mod caller;
 mod control;
 mod conversation;
 pub mod describe;

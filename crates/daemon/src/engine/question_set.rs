@@ -215,10 +215,16 @@ impl Engine {
     }
 
     /// The first one to end a set wins, here or in any other program. Its event is out when this returns.
-    pub async fn end_question_set(&self, id: QuestionSetId, ending: Ending) -> Result<(), EngineError> {
+    /// `by` names who ended it, where that is not the human.
+    pub async fn end_question_set(
+        &self,
+        id: QuestionSetId,
+        ending: Ending,
+        by: Option<String>,
+    ) -> Result<(), EngineError> {
         let ended = self.question_sets.aside(move |folder| match ending {
-            Ending::Answers(answers) => folder.answer(&id, answers, clock::now()),
-            Ending::Rejection(reason) => folder.reject(&id, reason.as_deref(), clock::now()),
+            Ending::Answers(answers) => folder.answer_as(&id, answers, by.as_deref(), clock::now()),
+            Ending::Rejection(reason) => folder.reject_as(&id, reason.as_deref(), by.as_deref(), clock::now()),
         });
         ended.await?;
         if let Err(error) = self.look_at_question_sets(&[id]).await {
@@ -318,6 +324,7 @@ mod tests {
             call_id: None,
             working_directory: None,
             session: None,
+            answered_by: None,
             rejection_reason: None,
             abandon_reason: None,
             answers: None,

@@ -19,6 +19,7 @@ use super::App;
 use super::reply::{Body, Id, Params};
 use super::rest::{Answer, find, invalid};
 use crate::engine::acp::Answer as Given;
+use crate::engine::caller::Caller;
 use crate::engine::inbox::{Item, Reply, task_options};
 use crate::engine::question_set::Ending;
 
@@ -44,9 +45,14 @@ pub async fn show(State(app): State<App>, Id(id): Id) -> Answer<Json<InboxItem>>
 }
 
 /// Answers; the first answer wins.
-#[utoipa::path(post, path = "/api/v1/inbox/{id}/answer", params(("id" = String, Path)), request_body = AnswerRequest, responses((status = 200, body = InboxItem), (status = 400, description = "no answer to this, with the reason", body = ErrorBody), (status = 404, body = ErrorBody), (status = 409, description = "already answered, or broken", body = ErrorBody)))]
-pub async fn answer(State(app): State<App>, Id(id): Id, Body(request): Body<AnswerRequest>) -> Answer<Json<InboxItem>> {
-    let item = app.engine.answer_in_inbox(&id, reply(request)?).await?;
+#[utoipa::path(post, path = "/api/v1/inbox/{id}/answer", params(("id" = String, Path)), request_body = AnswerRequest, responses((status = 200, body = InboxItem), (status = 400, description = "no answer to this, with the reason", body = ErrorBody), (status = 403, description = "from inside the session that asks", body = ErrorBody), (status = 404, body = ErrorBody), (status = 409, description = "already answered, or broken", body = ErrorBody)))]
+pub async fn answer(
+    State(app): State<App>,
+    Id(id): Id,
+    caller: Caller,
+    Body(request): Body<AnswerRequest>,
+) -> Answer<Json<InboxItem>> {
+    let item = app.engine.answer_in_inbox(&id, reply(request)?, &caller).await?;
     Ok(Json(record(&app, item).await?))
 }
 
@@ -209,7 +215,7 @@ async fn of_question_set(app: &App, set: QuestionSet) -> Answer<InboxItem> {
         title: title_of(&set.questions),
         created_at: set.created_at.to_string(),
         answered_at: (set.state != QuestionSetState::Pending).then(|| ended_at.to_string()),
-        answered_by: answered_by.map(str::to_owned),
+        answered_by: answered_by.map(|by| set.answered_by.clone().unwrap_or_else(|| by.to_owned())),
         answer: None,
         options: Vec::new(),
         detail: detail(&set),

@@ -1,5 +1,7 @@
 //! Answers: bodies in, records out, one error shape.
 
+use std::convert::Infallible;
+
 use axum::Json;
 use axum::body::Bytes;
 use axum::extract::rejection::QueryRejection;
@@ -9,11 +11,12 @@ use axum::http::request::Parts;
 use axum::http::{HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
 use coven_api::error::ErrorDetail;
-use coven_api::{ErrorBody, ErrorCode};
+use coven_api::{ErrorBody, ErrorCode, header};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use super::objects;
+use crate::engine::caller::Caller;
 use crate::error::EngineError;
 
 #[derive(Debug)]
@@ -98,6 +101,25 @@ impl<S: Send + Sync> FromRequestParts<S> for Id {
             Ok(Path(id)) => Ok(Self(id)),
             Err(rejection) => Err(ApiError::new(ErrorCode::InvalidRequest, rejection.body_text())),
         }
+    }
+}
+
+/// The process on the other end of the Unix socket.
+#[derive(Debug, Clone, Copy)]
+pub struct Peer {
+    pub pid: Option<u32>,
+}
+
+impl<S: Send + Sync> FromRequestParts<S> for Caller {
+    type Rejection = Infallible;
+
+    async fn from_request_parts(parts: &mut Parts, _state: &S) -> Result<Self, Infallible> {
+        let claimed = parts.headers.get(header::CALLER_SESSION);
+        let claimed = claimed.and_then(|id| id.to_str().ok()?.parse().ok());
+        Ok(match parts.extensions.get::<Peer>() {
+            Some(peer) => Self::on_socket(peer.pid, claimed),
+            None => Self::over_tcp(claimed),
+        })
     }
 }
 

@@ -15,7 +15,18 @@ use super::{ANSWERS, QuestionError, QuestionFolder, REQUEST, STATUS, atomic};
 
 impl QuestionFolder {
     /// Gives the answers, once they are found to fit.
-    pub fn answer(&self, id: &QuestionSetId, mut answers: Vec<Answer>, now: Timestamp) -> Result<(), QuestionError> {
+    pub fn answer(&self, id: &QuestionSetId, answers: Vec<Answer>, now: Timestamp) -> Result<(), QuestionError> {
+        self.answer_as(id, answers, None, now)
+    }
+
+    /// As `answer`, and writes down who gave them where that is not the human.
+    pub fn answer_as(
+        &self,
+        id: &QuestionSetId,
+        mut answers: Vec<Answer>,
+        by: Option<&str>,
+        now: Timestamp,
+    ) -> Result<(), QuestionError> {
         let _lock = self.hold(id)?;
         let set = self.read(id)?;
         may(&set, QuestionSetFact::Answered)?;
@@ -30,15 +41,29 @@ impl QuestionFolder {
         set_some(&mut fields, "callId", set.call_id.as_ref());
         // The answers first: who waits for them looks for that file.
         atomic::write(&self.dir(id).join(ANSWERS), &fields.to_text())?;
-        self.change_status(id, QuestionSetState::Completed, now, |_| {})
+        self.change_status(id, QuestionSetState::Completed, now, |fields| set_some(fields, "answeredBy", by))
     }
 
     /// Declines to answer, with or without a reason.
     pub fn reject(&self, id: &QuestionSetId, reason: Option<&str>, now: Timestamp) -> Result<(), QuestionError> {
+        self.reject_as(id, reason, None, now)
+    }
+
+    /// As `reject`, and writes down who did it where that is not the human.
+    pub fn reject_as(
+        &self,
+        id: &QuestionSetId,
+        reason: Option<&str>,
+        by: Option<&str>,
+        now: Timestamp,
+    ) -> Result<(), QuestionError> {
         let _lock = self.hold(id)?;
         may(&self.read(id)?, QuestionSetFact::Rejected)?;
         let reason = reason.map(str::trim).filter(|reason| !reason.is_empty());
-        self.change_status(id, QuestionSetState::Rejected, now, |fields| fields.set("rejectionReason", reason))
+        self.change_status(id, QuestionSetState::Rejected, now, |fields| {
+            fields.set("rejectionReason", reason);
+            set_some(fields, "answeredBy", by);
+        })
     }
 
     /// Ends a pending set without a human: timed out or abandoned. Completed writes down that answers are there where

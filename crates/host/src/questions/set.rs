@@ -30,6 +30,8 @@ pub struct QuestionSet {
     pub working_directory: Option<String>,
     /// The session of coven that asked, if it was one.
     pub session: Option<String>,
+    /// Who answered or rejected it, where that is known not to be the human: `session:<id>`.
+    pub answered_by: Option<String>,
     pub rejection_reason: Option<String>,
     /// Why it was abandoned, where coven did it.
     pub abandon_reason: Option<String>,
@@ -92,6 +94,7 @@ pub(super) struct StatusFile {
     pub(super) total_questions: usize,
     pub(super) working_directory: Option<String>,
     pub(super) call_id: Option<String>,
+    pub(super) answered_by: Option<String>,
     pub(super) rejection_reason: Option<String>,
     pub(super) abandon_reason: Option<String>,
 }
@@ -202,6 +205,7 @@ impl QuestionFolder {
             call_id,
             working_directory: status.working_directory.or(request.working_directory),
             session: request.coven_session_id,
+            answered_by: status.answered_by,
             rejection_reason: status.rejection_reason,
             abandon_reason: status.abandon_reason,
             answers: answers.map(|AnswersFile { answers, timestamp, last_read_at, .. }| Answers {

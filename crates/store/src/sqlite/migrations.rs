@@ -36,6 +36,7 @@ const MIGRATIONS: &[Migration] = &[
     migration!(4, "0004_question_sets"),
     migration!(5, "0005_task_history"),
     migration!(6, "0006_runs"),
+    migration!(7, "0007_answering_session"),
 ];
 
 /// The newest schema this program knows.

@@ -1,6 +1,6 @@
 //! Rows of `permissions`.
 
-use coven_domain::permission::Permission;
+use coven_domain::permission::{AnsweredBy, Permission};
 use coven_domain::{PermissionId, SessionId, Timestamp};
 use rusqlite::{Connection, Row, params};
 
@@ -11,7 +11,7 @@ macro_rules! select {
     ($rest:literal) => {
         concat!(
             "SELECT permissions.id, sessions.id, permissions.state, permissions.title, options, tool_call, answer, \
-             answered_by, permissions.created_at, answered_at \
+             answered_by, permissions.created_at, answered_at, answering_session \
              FROM permissions JOIN sessions ON sessions.key = permissions.session_key ",
             $rest
         )
@@ -20,11 +20,17 @@ macro_rules! select {
 
 pub(super) fn put(connection: &Connection, permission: &Permission) -> Result<(), StoreError> {
     let key = sessions::key_of(connection, permission.session)?.ok_or(StoreError::NotFound)?;
+    // The word comes from a fixed list; the id has a column of its own.
+    let (answered_by, answering_session) = match permission.answered_by {
+        Some(AnsweredBy::From(session)) => (Some(AnsweredBy::Session), Some(session.to_string())),
+        by => (by, None),
+    };
     connection
         .prepare_cached(
             "INSERT OR REPLACE INTO permissions
-             (id, session_key, state, title, options, tool_call, answer, answered_by, created_at, answered_at)
-             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)",
+             (id, session_key, state, title, options, tool_call, answer, answered_by, created_at, answered_at,
+              answering_session)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)",
         )?
         .execute(params![
             permission.id.to_string(),
@@ -34,9 +40,10 @@ pub(super) fn put(connection: &Connection, permission: &Permission) -> Result<()
             to_json(&permission.options),
             to_json(&permission.tool_call),
             permission.answer,
-            permission.answered_by.map(coven_domain::permission::AnsweredBy::as_str),
+            answered_by.map(|by| by.to_string()),
             permission.created_at.as_millis(),
             permission.answered_at.map(Timestamp::as_millis),
+            answering_session,
         ])?;
     Ok(())
 }
@@ -66,6 +73,8 @@ pub(super) fn list(connection: &Connection, query: &PermissionQuery) -> Result<V
 }
 
 fn from_row(row: &Row<'_>) -> Result<Permission, StoreError> {
+    let answered_by = row.get_ref(7)?.as_str_or_null()?.map(parsed).transpose()?;
+    let answering_session = row.get_ref(10)?.as_str_or_null()?.map(parsed).transpose()?;
     Ok(Permission {
         id: parsed(row.get_ref(0)?.as_str()?)?,
         session: parsed(row.get_ref(1)?.as_str()?)?,
@@ -74,7 +83,7 @@ fn from_row(row: &Row<'_>) -> Result<Permission, StoreError> {
         options: from_json(row.get_ref(4)?.as_str()?)?,
         tool_call: from_json(row.get_ref(5)?.as_str()?)?,
         answer: row.get(6)?,
-        answered_by: row.get_ref(7)?.as_str_or_null()?.map(parsed).transpose()?,
+        answered_by: answering_session.map(AnsweredBy::From).or(answered_by),
         created_at: Timestamp::from_millis(row.get(8)?),
         answered_at: row.get::<_, Option<i64>>(9)?.map(Timestamp::from_millis),
     })

@@ -125,7 +125,7 @@ pub async fn permissions_wait_oldest_first_until_they_are_settled(store: Arc<dyn
     assert_eq!(pending, [permission(1), permission(2)]);
 
     let mut answered = permission(1);
-    answered.answered("y", AnsweredBy::Human, at(9)).expect("it waits");
+    answered.answered("y", AnsweredBy::From(id(2)), at(9)).expect("it waits");
     let change = Change::PermissionChanged { permission: answered.clone(), event: "answered" };
     record(&*store, change).await.expect("an answer");
 

@@ -31,26 +31,36 @@ impl Engine {
         self: &Arc<Self>,
         permission: &Permission,
         answer: &Answer,
+        by: AnsweredBy,
     ) -> Result<Permission, EngineError> {
         let no_answer = |source| EngineError::NoAnswer { id: permission.id, source };
         let option = match answer {
-            Answer::Option(option) => option.clone(),
-            Answer::Decision(decision) => decision.among(&permission.options).map_err(no_answer)?.id.clone(),
+            Answer::Option(option) => Some(option.clone()),
+            Answer::Decision(decision) => match (decision.among(&permission.options), decision) {
+                (Ok(option), _) => Some(option.id.clone()),
+                // No option says no, so the agent gets `cancelled`.
+                (Err(_), Decision::Deny) => None,
+                (Err(error), Decision::Allow) => return Err(no_answer(error)),
+            },
+        };
+        let settle = |known: &mut Permission| match &option {
+            Some(option) => known.answered(option, by, clock::now()).map_err(no_answer),
+            None => known.denied(by, clock::now()).map_err(no_answer),
         };
         let Some(conversation) = self.conversation(permission.session) else {
             // Its session has ended; the row says whether somebody was faster.
             let mut known = self.known_permission(permission.id).await?;
-            known.answered(&option, AnsweredBy::Human, clock::now()).map_err(no_answer)?;
+            settle(&mut known)?;
             return Err(no_answer(NoAnswer::Cancelled));
         };
         // Whoever holds the conversation decides: two answers at once come one after the other.
         let waited = tokio::time::timeout(PATIENCE, conversation.talk()).await;
         let mut talk = waited.map_err(|_| EngineError::Busy(conversation.id))?;
         let mut known = self.known_permission(permission.id).await?;
-        known.answered(&option, AnsweredBy::Human, clock::now()).map_err(no_answer)?;
+        settle(&mut known)?;
         let before = talk.machine.state().clone();
         let mut step = new_step();
-        if talk.is_over || !talk.machine.decide(known.id, Some(&option), &mut step) {
+        if talk.is_over || !talk.machine.decide(known.id, option.as_deref(), &mut step) {
             return Err(no_answer(NoAnswer::Cancelled));
         }
         self.settle(&conversation, &mut talk, before, step, Some(known.clone())).await?;

@@ -1,10 +1,15 @@
 //! Agents ask for leave: the inbox, its answers, and rules that answer by themselves.
 
+use std::fs;
+use std::path::PathBuf;
 use std::thread;
 
+use coven_api::SessionRecord;
 use coven_api::inbox::{InboxItem, InboxOption};
 use coven_testing::agents::behaving;
-use coven_testing::{EventFeed, TestHome, check_invariants};
+use coven_testing::program::coven;
+use coven_testing::{EventFeed, TestHome, check_invariants, eventually};
+use rustix::fs::{FileType, Mode};
 use serde_json::{Value, json};
 
 const NOBODY: &str = "3f2504e0-4f89-41d3-9a0c-0305e82c3301";
@@ -158,5 +163,94 @@ fn cancelling_the_turn_takes_the_request_and_the_queue_back_and_leaves_the_sessi
     assert!(home.said(&id).iter().any(|it| it.role == "system" && it.content == turn), "{:?}", home.said(&id));
     home.turn(&id, "say still here");
     assert_eq!(home.received_prompts(&id), ["permit touch x", "say still here"]);
+    check_invariants(&home);
+}
+
+#[test]
+fn a_request_without_options_can_be_denied() {
+    let home = TestHome::started_with_agent(json!({}));
+    let id = home.open(&home.make_repo("app")).id;
+    home.prompt(&id, "permit_of , touch x");
+    let asked = home.wait_for_request(&id);
+    assert_eq!(asked.options, []);
+
+    home.answer_request(&asked.id, &json!({ "decision": "allow" })).refused(400, "invalid_request");
+    home.coven(&["inbox", "answer", &asked.id, "deny"]).done();
+
+    home.wait_for_text(&id, "chose:cancelled");
+    let denied = home.inbox("?all=true").pop().expect("the request");
+    assert_eq!((denied.status.as_str(), denied.answered_by.as_deref()), ("cancelled", Some("human")));
+    home.answer_request(&asked.id, &json!({ "decision": "deny" })).refused(409, "already_answered");
+    check_invariants(&home);
+}
+
+/// A script that reads an id and allows that request, without the variable that names its session.
+struct Answering {
+    script: PathBuf,
+    ids: PathBuf,
+    said: PathBuf,
+}
+
+impl Answering {
+    fn new(home: &TestHome) -> Self {
+        let [script, ids, said] = ["answer.sh", "ids", "said"].map(|name| home.folder().join(name));
+        rustix::fs::mknodat(rustix::fs::CWD, &ids, FileType::Fifo, Mode::RUSR | Mode::WUSR, 0).expect("a fifo");
+        let text = format!(
+            "read -r id < {ids}\nenv -u COVEN_SESSION_ID {coven} inbox answer \"$id\" allow > {said}.part 2>&1\n\
+             echo \"exit $?\" >> {said}.part\nmv {said}.part {said}\n",
+            ids = ids.display(),
+            coven = coven().display(),
+            said = said.display(),
+        );
+        fs::write(&script, text).expect("room on disk");
+        Self { script, ids, said }
+    }
+
+    /// Hands the id over and waits for what the command said.
+    fn answer(&self, id: &str) -> String {
+        fs::write(&self.ids, format!("{id}\n")).expect("the script reads");
+        eventually("the command has ended", || fs::read_to_string(&self.said).ok())
+    }
+}
+
+#[test]
+fn an_answer_from_inside_the_asking_session_is_refused() {
+    let home = TestHome::started_with_agent(json!({}));
+    let id = home.open(&home.make_repo("app")).id;
+    let answering = Answering::new(&home);
+    home.prompt(&id, &format!("terminals 1 /bin/sh {} ;; permit touch x", answering.script.display()));
+    let asked = home.wait_for_request(&id);
+
+    let said = answering.answer(&asked.id);
+
+    assert!(said.contains("permissions.allowSelfAnswer") && said.contains("exit 4"), "{said}");
+    assert_eq!(home.inbox(""), std::slice::from_ref(&asked));
+    home.coven(&["inbox", "answer", &asked.id, "allow"]).done();
+    home.wait_for_text(&id, "chose:o1-allow_once");
+    assert_eq!(home.inbox("?all=true").pop().and_then(|it| it.answered_by).as_deref(), Some("human"));
+    check_invariants(&home);
+}
+
+#[test]
+fn an_answer_from_a_session_is_recorded_with_that_session() {
+    let home = TestHome::started_with_agent(json!({ "permissions": { "allowSelfAnswer": true } }));
+    let id = home.open(&home.make_repo("app")).id;
+    let recorded = |home: &TestHome| home.inbox("?all=true").pop().and_then(|it| it.answered_by).expect("an answer");
+
+    let itself = Answering::new(&home);
+    home.prompt(&id, &format!("terminals 1 /bin/sh {} ;; permit touch x", itself.script.display()));
+    let said = itself.answer(&home.wait_for_request(&id).id);
+    assert!(said.contains("exit 0"), "{said}");
+    assert_eq!(recorded(&home), format!("session:{id}"));
+    home.wait_for_rest(&id);
+
+    [&itself.ids, &itself.said].into_iter().for_each(|file| fs::remove_file(file).expect("ours"));
+    let another = Answering::new(&home);
+    let argv = ["/bin/sh".to_owned(), another.script.display().to_string()];
+    let other: SessionRecord = home.post("/api/v1/sessions", &json!({ "argv": argv, "cwd": home.project() })).json();
+    home.prompt(&id, "permit touch y");
+    let said = another.answer(&home.wait_for_request(&id).id);
+    assert!(said.contains("exit 0"), "{said}");
+    assert_eq!(recorded(&home), format!("session:{}", other.id));
     check_invariants(&home);
 }

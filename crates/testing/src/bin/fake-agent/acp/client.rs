@@ -63,7 +63,7 @@ impl Turn {
         // Ids of its own: an id is not a kind.
         let option =
             |(nth, kind): (usize, &str)| json!({ "optionId": format!("o{nth}-{kind}"), "name": kind, "kind": kind });
-        let options: Vec<Value> = kinds.split(',').enumerate().map(option).collect();
+        let options: Vec<Value> = kinds.split(',').filter(|kind| !kind.is_empty()).enumerate().map(option).collect();
         let params = json!({ "sessionId": self.session, "toolCall": call, "options": options });
         let chosen = match self.agent.wire.ask("session/request_permission", params) {
             Ok(answer) if answer["outcome"]["outcome"] == "selected" => {

@@ -1,0 +1,135 @@
+//! Who sends a request: the sessions of coven that the sending process runs in.
+
+use std::fs;
+
+use coven_domain::SessionId;
+use coven_domain::permission::AnsweredBy;
+use coven_holder::process::{self, HOLDER_NAME};
+
+use crate::error::EngineError;
+
+/// Longer chains of parents do not occur; the bound guards against a chain that changes while it is read.
+const MOST_PARENTS: usize = 1000;
+
+/// The sender of a request, as far as the daemon can find out.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Caller {
+    /// The sessions that it runs in, the innermost first.
+    sessions: Vec<SessionId>,
+    /// Whether its process could be looked at. Over TCP it cannot, and only its own word counts.
+    is_traced: Traced,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Traced {
+    Yes,
+    /// Over TCP there is no process to look at.
+    NoProcess,
+    /// The process that connected has ended, or runs where this daemon cannot see it.
+    Hidden,
+}
+
+impl Caller {
+    /// A client on the Unix socket. `claimed` is the session that it says it runs in.
+    ///
+    /// Every process of a session is a descendant of the session's holder, which adopts those whose parents end. So the
+    /// chain of parents leads to the holder even if the process cleared its environment or made a session of its own.
+    pub fn on_socket(pid: Option<u32>, claimed: Option<SessionId>) -> Self {
+        let traced = pid.filter(|pid| *pid > 0).and_then(sessions_around);
+        let is_traced = if traced.is_some() { Traced::Yes } else { Traced::Hidden };
+        let mut sessions = traced.unwrap_or_default();
+        sessions.extend(claimed.filter(|claimed| !sessions.contains(claimed)));
+        Self { sessions, is_traced }
+    }
+
+    /// A client over TCP, of which only its own word is known.
+    pub fn over_tcp(claimed: Option<SessionId>) -> Self {
+        Self { sessions: claimed.into_iter().collect(), is_traced: Traced::NoProcess }
+    }
+
+    pub fn answered_by(&self) -> AnsweredBy {
+        self.sessions.first().map_or(AnsweredBy::Human, |session| AnsweredBy::From(*session))
+    }
+
+    /// The caller as the history of a task names it; none for a human.
+    pub fn name(&self) -> Option<String> {
+        self.sessions.first().map(|session| AnsweredBy::From(*session).to_string())
+    }
+
+    /// Refuses an answer that comes from inside the session that asks.
+    pub fn must_not_be(&self, asking: SessionId) -> Result<(), EngineError> {
+        if self.sessions.contains(&asking) {
+            return Err(EngineError::SelfAnswer(asking));
+        }
+        match self.is_traced {
+            Traced::Yes | Traced::NoProcess => Ok(()),
+            Traced::Hidden => Err(EngineError::UnknownCaller(asking)),
+        }
+    }
+}
+
+/// The sessions whose holders are among the parents of a process; none if the process cannot be looked at.
+fn sessions_around(pid: u32) -> Option<Vec<SessionId>> {
+    let mut sessions = Vec::new();
+    let mut next = process::stat(pid).ok()?;
+    for _ in 0..MOST_PARENTS {
+        if next.is_coven {
+            sessions.extend(held_by(next.pid).filter(|session| !sessions.contains(session)));
+        }
+        if next.parent == 0 {
+            break;
+        }
+        match process::stat(next.parent) {
+            Ok(parent) => next = parent,
+            // It ended just now and the chain continues elsewhere; its children were adopted meanwhile.
+            Err(_) => next = process::stat(next.pid).ok()?,
+        }
+    }
+    Some(sessions)
+}
+
+/// The session that a holder holds: `coven hold <session>`, or `coven hold <session>/<terminal>`.
+fn held_by(pid: u32) -> Option<SessionId> {
+    let name = fs::read(format!("/proc/{pid}/comm")).ok()?;
+    if name.trim_ascii_end() != HOLDER_NAME.to_bytes() {
+        return None;
+    }
+    let line = fs::read(format!("/proc/{pid}/cmdline")).ok()?;
+    let mut words = line.split(|byte| *byte == 0).skip_while(|word| *word != b"hold").skip(1);
+    let name = std::str::from_utf8(words.next()?).ok()?;
+    name.split('/').next()?.parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn session(number: u128) -> SessionId {
+        SessionId::from_uuid(uuid::Uuid::from_u128(number))
+    }
+
+    #[test]
+    fn a_process_outside_of_every_session_counts_as_the_human() {
+        let caller = Caller::on_socket(Some(std::process::id()), None);
+        assert_eq!(caller.is_traced, Traced::Yes);
+        assert_eq!(caller.answered_by(), AnsweredBy::Human);
+        caller.must_not_be(session(1)).expect("it is not inside");
+    }
+
+    #[test]
+    fn a_session_that_the_caller_names_is_believed() {
+        for caller in [Caller::over_tcp(Some(session(1))), Caller::on_socket(Some(1), Some(session(1)))] {
+            assert_eq!(caller.answered_by(), AnsweredBy::From(session(1)));
+            caller.must_not_be(session(1)).expect_err("it is inside");
+            caller.must_not_be(session(2)).expect("that is another session");
+        }
+    }
+
+    #[test]
+    fn a_process_that_cannot_be_looked_at_may_not_answer() {
+        for pid in [None, Some(0), Some(u32::MAX >> 1)] {
+            Caller::on_socket(pid, None).must_not_be(session(1)).expect_err("it could be inside");
+        }
+        Caller::over_tcp(None).must_not_be(session(1)).expect("the token is all that counts there");
+    }
+}

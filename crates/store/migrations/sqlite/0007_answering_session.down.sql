@@ -1,0 +1,1 @@
+ALTER TABLE permissions DROP COLUMN answering_session;
