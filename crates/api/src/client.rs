@@ -50,6 +50,7 @@ impl ClientError {
 
 /// One connection to the daemon. Requests on it go one after the other.
 pub struct Client {
+    socket: PathBuf,
     sender: SendRequest<Full<Bytes>>,
     // The connection's task belongs to the client and ends with it.
     connection: tokio::task::JoinHandle<()>,
@@ -75,7 +76,7 @@ impl Client {
         });
         let session = std::env::var("COVEN_SESSION_ID").ok().filter(|id| !id.is_empty());
         let session = session.and_then(|id| HeaderValue::try_from(id).ok());
-        Ok(Self { sender, connection, session })
+        Ok(Self { socket: socket.to_owned(), sender, connection, session })
     }
 
     /// Sends and returns the response as it is, whatever its status; for raw and streamed bodies.
@@ -97,8 +98,17 @@ impl Client {
             request = request.header(header::CALLER_SESSION, session);
         }
         let request = request.body(Full::new(Bytes::from(body.unwrap_or_default())))?;
-        self.sender.ready().await?;
-        Ok(self.sender.send_request(request).await?)
+        match self.sender.try_send_request(request).await {
+            Ok(response) => Ok(response),
+            Err(mut error) => match error.take_message() {
+                // The daemon closed the connection, which was idle, and has seen nothing of the request.
+                Some(request) => {
+                    *self = Self::connect(&self.socket.clone()).await?;
+                    Ok(self.sender.send_request(request).await?)
+                }
+                None => Err(error.into_error().into()),
+            },
+        }
     }
 
     /// Sends and turns an error answer into `ClientError::Api`.
@@ -156,5 +166,35 @@ impl Client {
 
     pub async fn delete<T: DeserializeOwned>(&mut self, path: &str) -> Result<T, ClientError> {
         Ok(serde_json::from_slice(&self.bytes(Method::DELETE, path, None).await?)?)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+    use tokio::net::UnixListener;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn a_connection_that_the_daemon_closed_is_opened_again() {
+        let dir = std::env::temp_dir().join(format!("coven-client-{}", std::process::id()));
+        let _ = std::fs::remove_file(&dir);
+        let listener = UnixListener::bind(&dir).expect("a socket");
+        // Answers one request and closes the connection, as the daemon does with an idle one.
+        let answer = async |listener: UnixListener| {
+            let (mut stream, _) = listener.accept().await.expect("a connection");
+            let mut seen = Vec::new();
+            while !seen.ends_with(b"\r\n\r\n") {
+                seen.push(stream.read_u8().await.expect("a request"));
+            }
+            stream.write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 1\r\n\r\n1").await.expect("it listens");
+            listener
+        };
+        let mut client = Client::connect(&dir).await.expect("it listens");
+        let (first, listener) = tokio::join!(client.get::<u8>("/"), answer(listener));
+        let (second, _) = tokio::join!(client.get::<u8>("/"), answer(listener));
+        assert_eq!((first.expect("an answer"), second.expect("an answer")), (1, 1));
+        let _ = std::fs::remove_file(&dir);
     }
 }
