@@ -15,7 +15,7 @@ mod updates;
 mod wire;
 
 pub use call::{Call, CallKind};
-pub use lines::{Lines, Taken};
+pub use lines::{Lines, MAX_MESSAGE_BYTES, Taken};
 pub use machine::Machine;
 pub use state::{Activity, Opening, State};
 pub use step::{Ask, Step, TurnChange};

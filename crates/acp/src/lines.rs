@@ -1,7 +1,9 @@
 //! Cuts a byte stream into lines and knows where it stands.
 
-/// The longest line that is looked at; a longer one is skipped and told.
-const MAX_LINE: usize = 128 << 20;
+/// The largest message of an agent. A larger one is left out, and the conversation says so.
+pub const MAX_MESSAGE_BYTES: usize = 16 << 20;
+/// The beginning of a message that is left out: enough to see what it was.
+const HEAD_BYTES: usize = 4 << 10;
 
 /// The part of a line that has come so far.
 #[derive(Debug, Default)]
@@ -14,8 +16,8 @@ pub struct Lines {
 #[derive(Debug, PartialEq, Eq)]
 pub enum Taken<'a> {
     Line(&'a [u8]),
-    /// A line ended that was too long to keep.
-    TooLong,
+    /// A line ended that was too long to keep; this is how it began.
+    TooLong(&'a [u8]),
 }
 
 impl Lines {
@@ -26,31 +28,38 @@ impl Lines {
         let mut consumed = 0;
         while let Some(end) = rest.iter().position(|byte| *byte == b'\n') {
             let (line, after) = (&rest[..end], &rest[end + 1..]);
-            if std::mem::take(&mut self.is_skipping) {
-                take(Taken::TooLong);
-            } else if self.partial.is_empty() {
+            if self.partial.is_empty() && !self.is_skipping {
                 take(Taken::Line(line));
             } else {
-                self.partial.extend_from_slice(line);
+                self.keep(line);
                 let whole = std::mem::take(&mut self.partial);
-                take(Taken::Line(&whole));
+                match std::mem::take(&mut self.is_skipping) {
+                    true => take(Taken::TooLong(&whole)),
+                    false => take(Taken::Line(&whole)),
+                }
             }
             consumed += end + 1;
             rest = after;
         }
-        if !self.is_skipping {
-            self.partial.extend_from_slice(rest);
-            if self.partial.len() > MAX_LINE {
-                self.partial = Vec::new();
-                self.is_skipping = true;
-            }
-        }
+        self.keep(rest);
         Progress { lines_end: (consumed > 0).then_some(consumed) }
+    }
+
+    /// Adds to the line that has no end yet, unless it is too long.
+    fn keep(&mut self, bytes: &[u8]) {
+        if self.is_skipping {
+            return;
+        }
+        self.partial.extend_from_slice(bytes);
+        if self.partial.len() > MAX_MESSAGE_BYTES {
+            self.partial = self.partial[..HEAD_BYTES].to_vec();
+            self.is_skipping = true;
+        }
     }
 
     /// What came of a line that has no end yet.
     pub fn rest(&self) -> &[u8] {
-        &self.partial
+        if self.is_skipping { &[] } else { &self.partial }
     }
 }
 
@@ -72,7 +81,7 @@ mod tests {
             for piece in [&text[..cut], &text[cut..]] {
                 lines.feed(piece, |taken| match taken {
                     Taken::Line(line) => found.push(String::from_utf8_lossy(line).into_owned()),
-                    Taken::TooLong => panic!("nothing is too long here"),
+                    Taken::TooLong(_) => panic!("nothing is too long here"),
                 });
             }
             assert_eq!(found, ["one", "", "two and more"], "cut at {cut}");
@@ -84,13 +93,17 @@ mod tests {
     fn a_line_without_end_is_skipped_and_told_once() {
         let (mut lines, mut told) = (Lines::default(), 0);
         let piece = vec![b'x'; 1 << 20];
-        for _ in 0..130 {
+        for _ in 0..18 {
             lines.feed(&piece, |_| told += 1);
         }
         assert_eq!((told, lines.rest().len()), (0, 0));
+        assert!(lines.partial.capacity() < 1 << 20, "what is skipped is not kept");
         let mut after = Vec::new();
         lines.feed(b"x\nnext\n", |taken| match taken {
-            Taken::TooLong => told += 1,
+            Taken::TooLong(head) => {
+                assert_eq!(head, vec![b'x'; HEAD_BYTES]);
+                told += 1;
+            }
             Taken::Line(line) => after.push(line.to_vec()),
         });
         assert_eq!((told, after), (1, vec![b"next".to_vec()]));

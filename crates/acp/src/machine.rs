@@ -10,9 +10,10 @@ use coven_domain::MessageId;
 use coven_domain::message::{Message, Role, error_content, text_content};
 use serde_json::{Map, Value, json};
 
+use crate::lines::MAX_MESSAGE_BYTES;
 use crate::state::{Open, Opening, Phase, Queued, Sent, State, Turn};
 use crate::step::{Step, TurnChange};
-use crate::wire::{self, Envelope, RpcError};
+use crate::wire::{self, Envelope, Head, RpcError};
 
 pub struct Machine {
     pub(crate) state: State,
@@ -66,6 +67,24 @@ impl Machine {
             (None, Some(id)) => self.answered(id.get(), &envelope, step),
             (None, None) => step.oddities.push("a message with neither method nor id".to_owned()),
         }
+    }
+
+    /// The agent said something that is too long to read; `head` is how it began. The conversation says so. A request is
+    /// refused and an answer counts as a failure, so that nothing waits for ever.
+    pub fn too_long(&mut self, head: &[u8], step: &mut Step) {
+        let limit = MAX_MESSAGE_BYTES >> 20;
+        let error = RpcError::new(-32600, format!("the message is larger than {limit} MiB and was left out"));
+        self.close_message(false, step);
+        match wire::head(head) {
+            Head { id: Some(id), is_request: true } => step.lines.push(wire::answer(&id, Err(error.clone()))),
+            Head { id: Some(id), is_request: false } => {
+                // Whatever waits for this answer says why it failed.
+                let failed = wire::answer(&id, Err(error));
+                return self.line(failed.as_bytes(), step);
+            }
+            Head { id: None, .. } => {}
+        }
+        step.say(Role::System, &error_of(&format!("the agent sent too much at once: {}", error.message), &error));
     }
 
     /// Somebody has something to say; it is sent as soon as the turn before it is over.

@@ -15,6 +15,8 @@ use crate::step::Step;
 use crate::tool::{Shown, Tool};
 use crate::wire::Envelope;
 
+/// The longest text of one message. What an agent says beyond it goes on in the next message.
+const MAX_TEXT_BYTES: usize = 16 << 20;
 /// So many tool calls of a turn are remembered for later updates.
 const MOST_TOOLS: usize = 512;
 
@@ -95,7 +97,9 @@ impl Machine {
         let goes_on = role != Role::User || agent_id.is_some();
         let goes_on = goes_on
             && self.state.open.as_ref().is_some_and(|open| {
-                (open.role, open.kind) == (role, kind) && (agent_id.is_none() || open.agent_id == agent_id)
+                (open.role, open.kind) == (role, kind)
+                    && (agent_id.is_none() || open.agent_id == agent_id)
+                    && open.text.len() < MAX_TEXT_BYTES
             });
         if !goes_on {
             self.close_message(false, step);

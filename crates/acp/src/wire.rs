@@ -39,6 +39,40 @@ impl Envelope<'_> {
     }
 }
 
+/// What the beginning of a message tells of it.
+#[derive(Debug, PartialEq)]
+pub struct Head {
+    pub id: Option<Value>,
+    /// It has a method.
+    pub is_request: bool,
+}
+
+/// Looks at the first fields of a message that is not read whole. Agents write `id` and `method` before what is long.
+pub fn head(text: &[u8]) -> Head {
+    let mut head = Head { id: None, is_request: false };
+    let mut rest = text.trim_ascii_start().strip_prefix(b"{").unwrap_or_default();
+    loop {
+        rest = rest.trim_ascii_start();
+        rest = rest.strip_prefix(b",").unwrap_or(rest).trim_ascii_start();
+        let Some((name, after)) = value_of(rest) else { return head };
+        let Some(after) = after.trim_ascii_start().strip_prefix(b":") else { return head };
+        let Some((value, after)) = value_of(after) else { return head };
+        match name.as_str() {
+            Some("id") => head.id = Some(value).filter(|id| !id.is_null()),
+            Some("method") => head.is_request = true,
+            _ => {}
+        }
+        rest = after;
+    }
+}
+
+/// The first value of a text and what follows it.
+fn value_of(text: &[u8]) -> Option<(Value, &[u8])> {
+    let mut values = serde_json::Deserializer::from_slice(text).into_iter::<Value>();
+    let value = values.next()?.ok()?;
+    Some((value, &text[values.byte_offset()..]))
+}
+
 /// An error as JSON-RPC has it. Codes of agents are any number.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct RpcError {

@@ -410,3 +410,23 @@ fn empty_pieces_make_no_message_and_prompts_that_come_back_stay_apart() {
     let texts: Vec<Value> = bench.contents().iter().map(|it| it[1]["text"].clone()).collect();
     assert_eq!(texts, ["one", "two"]);
 }
+
+#[test]
+fn a_message_that_is_too_long_leaves_nothing_waiting() {
+    let mut bench = Bench::opened();
+    bench.with(|machine, step| machine.prompt("go", step));
+    let beginnings = [
+        r#"{"jsonrpc":"2.0","method":"session/update","params":{"update":{"text":"xxx"#,
+        r#"{"jsonrpc":"2.0", "id": 7, "method":"fs/write_text_file","params":{"content":"xxx"#,
+        r#"{"jsonrpc":"2.0","id":3,"result":{"stopReason":"end_turn","_meta":"xxx"#,
+        "no message at all",
+    ];
+    for beginning in beginnings {
+        bench.with(|machine, step| machine.too_long(beginning.as_bytes(), step));
+    }
+    let refused = bench.sent.last().expect("an answer");
+    assert_eq!((&refused["id"], &refused["error"]["code"]), (&json!(7), &json!(-32600)));
+    assert_eq!(bench.turns.last(), Some(&TurnChange::Ended { stop_reason: "error".to_owned() }));
+    let told = bench.contents().iter().filter(|it| it[1]["type"] == "error").count();
+    assert_eq!(told, beginnings.len(), "each of them is told: {:?}", bench.contents());
+}

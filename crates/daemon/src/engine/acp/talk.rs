@@ -194,7 +194,7 @@ pub(super) fn take_in(talk: &mut Talk, reader: &mut LogReader, until: u64, step:
                     step.oddities.push("a line that could not be dealt with".to_owned());
                 }
             }
-            Taken::TooLong => step.oddities.push("a line that is too long was left out".to_owned()),
+            Taken::TooLong(head) => machine.too_long(head, step),
         });
         if let Some(end) = fed.lines_end {
             talk.read_to = talk.fed_to + end as u64;

@@ -21,9 +21,10 @@ use super::super::spawn::reap;
 use super::super::{Engine, control};
 use super::{Conversation, files};
 
-/// What is kept of a terminal's output; an agent may ask for less.
+/// What is kept of a terminal's output on disk.
 const KEPT_BYTES: u64 = 16 << 20;
-const SHOWN_BYTES: u64 = 1 << 20;
+/// The end of a terminal's output that an agent gets; it may ask for less. With more, the answer says `truncated`.
+const MAX_SHOWN_BYTES: u64 = 1 << 20;
 const GRACE_MS: u32 = 2000;
 const LIMIT_FILE: &str = "output-limit";
 /// Marks one that its agent has let go; what it showed stays with the session.
@@ -103,7 +104,7 @@ impl Engine {
         };
         let holder = self.prepare_holder_at(&format!("{}/{terminal}", conversation.id), dir.clone());
         let (holder, _) = holder.brief(spec).await.map_err(RpcError::internal)?;
-        let limit = output_limit.unwrap_or(SHOWN_BYTES).min(KEPT_BYTES);
+        let limit = output_limit.unwrap_or(MAX_SHOWN_BYTES).min(MAX_SHOWN_BYTES);
         let _ = std::fs::write(dir.join(LIMIT_FILE), limit.to_string());
         reap(holder);
         Ok(())
@@ -130,10 +131,10 @@ impl Engine {
     pub(super) async fn terminal_output(&self, id: SessionId, terminal: &str) -> Result<Value, RpcError> {
         let dir = self.known_terminal(id, terminal)?;
         let read = move || -> std::io::Result<Value> {
-            let limit = std::fs::read_to_string(dir.join(LIMIT_FILE)).ok().and_then(|text| text.parse().ok());
+            let limit = std::fs::read_to_string(dir.join(LIMIT_FILE)).ok().and_then(|text| text.parse::<u64>().ok());
             let mut reader = LogReader::new(&dir);
             let range = reader.range()?;
-            let from = range.end.saturating_sub(limit.unwrap_or(SHOWN_BYTES)).max(range.start);
+            let from = range.end.saturating_sub(limit.unwrap_or(MAX_SHOWN_BYTES).min(MAX_SHOWN_BYTES)).max(range.start);
             let mut bytes = vec![0; usize::try_from(range.end - from).unwrap_or(0)];
             let mut filled = 0;
             while filled < bytes.len() {

@@ -30,8 +30,37 @@ fn a_hundred_thousand_chunks_are_one_message_in_their_order() {
 }
 
 #[test]
-fn a_message_of_fifty_megabytes_is_kept_whole() {
-    const LENGTH: usize = 50_000_000;
+fn a_message_beyond_the_limit_is_left_out_and_the_conversation_says_so() {
+    let scene = Scene::new(&[]);
+    let id = scene.open();
+
+    scene.home.prompt(&id, "say before ;; big 50000000 ;; say after");
+    scene.home.turn(&scene.bystander, "say in between");
+    scene.home.wait_for_rest(&id);
+
+    assert_eq!(scene.home.agent_text(&id), "beforeafter");
+    let told = scene.of_system(&id, "error").pop().expect("a message");
+    assert!(told.content.to_string().contains("larger than 16 MiB"), "{:?}", told.content);
+    scene.is_sound();
+}
+
+#[test]
+fn what_one_message_cannot_hold_goes_on_in_the_next() {
+    const PIECE: usize = 9_000_000;
+    let scene = Scene::new(&[]);
+    let id = scene.open();
+
+    scene.home.prompt(&id, &format!("big {PIECE} ;; big {PIECE} ;; big {PIECE}"));
+    scene.home.wait_for_rest(&id);
+
+    let lengths: Vec<usize> = scene.home.said(&id).iter().skip(1).map(|it| it.text().len()).collect();
+    assert_eq!(lengths, [2 * PIECE, PIECE]);
+    scene.is_sound();
+}
+
+#[test]
+fn a_message_of_fifteen_megabytes_is_kept_whole() {
+    const LENGTH: usize = 15_000_000;
     let scene = Scene::new(&[]);
     let id = scene.open();
 

@@ -117,3 +117,16 @@ fn an_agent_in_a_folder_of_its_repository_may_work_in_all_of_it() {
     assert!(text.contains(&format!("{outside} is outside the repository {repo}")), "{text}");
     scene.is_sound();
 }
+
+#[test]
+fn an_agent_gets_the_end_of_a_terminals_output_and_hears_that_there_was_more() {
+    let scene = Scene::new(&[]);
+    let id = scene.open();
+
+    scene.home.turn(&id, r"shown 100000000 head -c 5000000 /dev/zero | tr '\0' x");
+    scene.home.turn(&id, "shown 3 printf abcdef");
+
+    let said = scene.home.agent_text(&id);
+    assert_eq!(said, format!("shown:{} trueshown:3 true", 1 << 20));
+    scene.is_sound();
+}

@@ -53,6 +53,19 @@ impl Turn {
         }
     }
 
+    /// `shown LIMIT SCRIPT`: runs a shell script in a terminal to its end; says how much of its output came back.
+    pub fn shown(&self, rest: &str) {
+        let (limit, script) = counted(rest);
+        let params = json!({ "command": "/bin/sh", "args": ["-c", script], "outputByteLimit": limit });
+        let shown = self.ask("terminal/create", params).and_then(|made| {
+            let terminal = json!({ "terminalId": made["terminalId"] });
+            self.ask("terminal/wait_for_exit", terminal.clone())?;
+            self.ask("terminal/output", terminal)
+        });
+        let brief = |it: Value| format!("{} {}", it["output"].as_str().unwrap_or_default().len(), it["truncated"]);
+        self.tell("shown", shown.map(brief));
+    }
+
     /// `reads N PATH`: asks for the file so often before it waits for an answer.
     pub fn reads(&self, rest: &str) {
         let (count, path) = counted(rest);

@@ -132,6 +132,7 @@ impl Turn {
             "deaf" => {}
             "terminals" => self.terminals(rest),
             "waits" => self.waits(rest),
+            "shown" => self.shown(rest),
             "released" => self.released(rest),
             "reads" => self.reads(rest),
             "tools" => self.tools(first, numbers.get(1).copied().unwrap_or(0)),
