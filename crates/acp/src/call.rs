@@ -9,6 +9,9 @@ pub struct Call {
     /// The agent's id of the request: a number, a string.
     pub id: Value,
     pub kind: CallKind,
+    /// A human or a rule permitted it, so it is not asked about again.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_permitted: bool,
 }
 
 impl Call {

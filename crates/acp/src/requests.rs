@@ -17,6 +17,8 @@ use crate::wire::{self, Envelope, RpcError};
 /// So many requests of an agent may wait at once, and so many for a human.
 const MOST_CALLS: usize = 1000;
 const MOST_ASKS: usize = 100;
+/// The option that lets a call of the agent be carried out.
+const ALLOW: &str = "allow";
 
 impl Machine {
     pub(crate) fn asked(&mut self, method: &str, id: Value, envelope: &Envelope<'_>, step: &mut Step) {
@@ -65,7 +67,7 @@ impl Machine {
             let error = RpcError::internal("too many requests are waiting; wait for their answers first");
             return step.lines.push(wire::answer(&id, Err(error)));
         }
-        let call = Call { id, kind };
+        let call = Call { id, kind, is_permitted: false };
         self.state.calls.push(call.clone());
         step.calls.push(call);
         step.has_new_state = true;
@@ -100,15 +102,44 @@ impl Machine {
         step.has_new_state = true;
     }
 
+    /// Asks a human before a call is carried out. The answer goes to `decide`, which then hands the call out again or
+    /// refuses it.
+    pub fn ask_before(&mut self, call: &Call, title: &str, tool_call: Value, step: &mut Step) {
+        if self.state.asks.len() >= MOST_ASKS {
+            step.oddities.push("more requests for permission than anybody could answer".to_owned());
+            return self.reply(call, Err(RpcError::internal("too many requests for permission are waiting")), step);
+        }
+        let option = |id: &str, name: &str, kind: &str| PermissionOption {
+            id: id.to_owned(),
+            name: name.to_owned(),
+            kind: kind.to_owned(),
+        };
+        let options = vec![option(ALLOW, "Allow once", "allow_once"), option("reject", "Reject", "reject_once")];
+        let ask = Ask { id: step.permission_id(), title: title.to_owned(), options, tool_call };
+        self.state.asks.insert(ask.id, call.id.clone());
+        step.asks.push(ask);
+        step.has_new_state = true;
+    }
+
     /// The word of a human or a rule goes to the agent; false if it does not wait for it any more.
     pub fn decide(&mut self, permission: PermissionId, option: Option<&str>, step: &mut Step) -> bool {
         let Some(id) = self.state.asks.remove(&permission) else { return false };
+        step.has_new_state = true;
+        if let Some(call) = self.state.calls.iter_mut().find(|call| call.id == id) {
+            if option == Some(ALLOW) {
+                call.is_permitted = true;
+                step.calls.push(call.clone());
+            } else {
+                let call = call.clone();
+                self.reply(&call, Err(RpcError::new(-32000, "the user did not permit it")), step);
+            }
+            return true;
+        }
         let outcome = match option {
             Some(option) => RequestPermissionOutcome::Selected(SelectedPermissionOutcome::new(option.to_owned())),
             None => RequestPermissionOutcome::Cancelled,
         };
         step.lines.push(wire::answer(&id, Ok(json!(RequestPermissionResponse::new(outcome)))));
-        step.has_new_state = true;
         true
     }
 
@@ -124,6 +155,7 @@ impl Machine {
         let found = self.state.asks.iter().find(|(_, id)| *id == request).map(|(permission, _)| *permission);
         if let Some(permission) = found {
             self.state.asks.remove(&permission);
+            self.state.calls.retain(|call| call.id != *request);
             step.withdrawn.push(permission);
             step.lines.push(wire::answer(request, Err(RpcError::new(-32800, "the request was cancelled"))));
             step.has_new_state = true;
@@ -140,8 +172,10 @@ impl Machine {
         }
     }
 
-    /// Calls that were taken and not answered, for a daemon that starts again.
+    /// Calls that were taken and not answered, for a daemon that starts again. Those that wait for a human are handed out
+    /// by the answer.
     pub fn open_calls(&self) -> Vec<Call> {
-        self.state.calls.clone()
+        let waits = |call: &&Call| self.state.asks.values().any(|id| *id == call.id);
+        self.state.calls.iter().filter(|call| !waits(call)).cloned().collect()
     }
 }

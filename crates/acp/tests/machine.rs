@@ -430,3 +430,27 @@ fn a_message_that_is_too_long_leaves_nothing_waiting() {
     let told = bench.contents().iter().filter(|it| it[1]["type"] == "error").count();
     assert_eq!(told, beginnings.len(), "each of them is told: {:?}", bench.contents());
 }
+
+#[test]
+fn a_call_that_a_human_is_asked_about_is_carried_out_or_refused() {
+    for (option, is_allowed) in [(Some("allow"), true), (Some("reject"), false), (None, false)] {
+        let mut bench = Bench::opened();
+        bench.with(|machine, step| machine.prompt("go", step));
+        bench.hear(
+            &json!({ "id": 7, "method": "fs/read_text_file", "params": { "sessionId": "s", "path": "/repo/.git/x" } }),
+        );
+        let call = bench.calls.pop().expect("a call");
+        bench.with(|machine, step| machine.ask_before(&call, "read it", json!({}), step));
+        let ask = bench.asked.pop().expect("a question");
+        bench.restart();
+        assert_eq!(bench.machine.state().activity(), Activity::Waiting);
+        assert_eq!(bench.machine.open_calls(), [], "it waits for the answer");
+
+        assert!(bench.with(|machine, step| machine.decide(ask.id, option, step)));
+
+        assert_eq!(bench.calls.pop().map(|call| call.is_permitted), is_allowed.then_some(true));
+        let refusal = bench.sent.last().filter(|line| line["id"] == 7).map(|line| line["error"]["code"].clone());
+        assert_eq!(refusal, (!is_allowed).then(|| json!(-32000)));
+        assert_eq!(bench.machine.open_calls().len(), usize::from(is_allowed));
+    }
+}

@@ -8,6 +8,9 @@ use serde_json::{Value, json};
 use super::super::Engine;
 use super::{Conversation, files, new_step};
 
+/// How much of a path a question shows.
+const TITLE_CHARS: usize = 200;
+
 impl Engine {
     pub(super) fn call(self: &Arc<Self>, conversation: &Arc<Conversation>, call: Call) {
         let (engine, conversation) = (self.clone(), conversation.clone());
@@ -22,6 +25,18 @@ impl Engine {
                     () = conversation.ending() => return,
                 },
             };
+            if let Some((title, tool_call)) = question(&conversation, &call).await {
+                let mut talk = tokio::select! {
+                    talk = conversation.talk() => talk,
+                    () = conversation.ending() => return,
+                };
+                let mut step = new_step();
+                if !talk.is_over {
+                    talk.machine.ask_before(&call, &title, tool_call, &mut step);
+                    engine.settle_until_stored(&conversation, &mut talk, step).await;
+                }
+                return;
+            }
             let (outcome, shown) = tokio::select! {
                 done = async {
                     conversation.outbox.has_room().await;
@@ -95,6 +110,28 @@ impl Engine {
             }
         }
     }
+}
+
+/// What a human is asked before a call is carried out: its title and its details. None for most calls.
+async fn question(conversation: &Conversation, call: &Call) -> Option<(String, Value)> {
+    let (path, verb, kind) = match &call.kind {
+        _ if call.is_permitted => return None,
+        CallKind::Read { path, .. } => (path.clone(), "read", "read"),
+        CallKind::Write { path, .. } => (path.clone(), "write", "edit"),
+        _ => return None,
+    };
+    let (root, asked) = (conversation.root.clone(), path.clone());
+    // A path that is refused anyway is refused when it is used.
+    let is_gits_own = aside(move || files::is_gits_own(&root, &asked)).await.unwrap_or(false);
+    is_gits_own.then(|| {
+        let title = coven_domain::text::one_line(&format!("{verb} {path} in Git's own folder"), TITLE_CHARS);
+        let mut detail =
+            json!({ "title": title, "kind": kind, "locations": [{ "path": path }], "rawInput": { "path": path } });
+        if let CallKind::Write { content, .. } = &call.kind {
+            detail["content"] = json!([{ "type": "diff", "path": path, "newText": content }]);
+        }
+        (title, detail)
+    })
 }
 
 #[derive(Debug, Clone, Copy)]

@@ -1,23 +1,32 @@
-//! An agent's reads and writes of text files: inside its repository, links resolved before the check.
+//! An agent's reads and writes of text files: inside its repository, also while another process replaces folders by links.
 
+use std::fs::File;
 use std::io::{self, Write};
+use std::os::fd::OwnedFd;
 use std::path::{Component, Path, PathBuf};
 
 use coven_acp::RpcError;
+use coven_files::{Limit, ReadError};
+use rustix::fs::{AtFlags, FileType, Mode, OFlags, ResolveFlags, openat2};
+use rustix::io::Errno;
 
 /// The largest file that is handed over.
-const MAX_BYTES: u64 = 8 << 20;
+const TEXT_FILE: Limit = Limit::new("a file that an agent reads", 8 << 20);
+
+/// A path that was resolved has no links left: a link in it was put there since.
+const RESOLVE: ResolveFlags = ResolveFlags::BENEATH.union(ResolveFlags::NO_SYMLINKS).union(ResolveFlags::NO_MAGICLINKS);
 
 pub(super) fn read(root: &Path, path: &str, line: Option<u32>, limit: Option<u32>) -> Result<String, RpcError> {
-    let file = inside(root, path)?;
-    let metadata = std::fs::metadata(&file).map_err(|error| failed(path, &error))?;
-    if !metadata.is_file() {
-        return Err(RpcError::invalid_params(format!("{path} is not a file")));
-    }
-    if metadata.len() > MAX_BYTES {
-        return Err(RpcError::invalid_params(format!("{path} is larger than {MAX_BYTES} bytes")));
-    }
-    let bytes = std::fs::read(&file).map_err(|error| failed(path, &error))?;
+    let place = Place::of(root, path)?;
+    // Without NONBLOCK, opening a fifo would wait for its writer.
+    let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NONBLOCK | OFlags::NOCTTY;
+    let file = File::from(place.open(&place.relative, flags).map_err(|error| failed(path, &error))?);
+    let bytes = coven_files::ensure_regular(&file, Path::new(path))
+        .and_then(|()| coven_files::read_opened(file, Path::new(path), TEXT_FILE));
+    let bytes = bytes.map_err(|error| match error {
+        ReadError::Io { source, .. } => failed(path, &source),
+        refused => RpcError::invalid_params(refused.to_string()),
+    })?;
     let text = String::from_utf8(bytes).map_err(|_| RpcError::invalid_params(format!("{path} is not UTF-8 text")))?;
     if line.is_none() && limit.is_none() {
         return Ok(text);
@@ -29,37 +38,106 @@ pub(super) fn read(root: &Path, path: &str, line: Option<u32>, limit: Option<u32
 
 /// Whole or not at all: beside the file, then in its place.
 pub(super) fn write(root: &Path, path: &str, content: &str) -> Result<(), RpcError> {
-    let file = inside(root, path)?;
-    let folder = file.parent().ok_or_else(|| RpcError::invalid_params(format!("{path} is no file")))?;
-    if file.is_dir() {
+    let place = Place::of(root, path)?;
+    let (Some(folder), Some(name)) = (place.relative.parent(), place.relative.file_name()) else {
         return Err(RpcError::invalid_params(format!("{path} is a folder")));
-    }
+    };
     let attempt = || -> io::Result<()> {
-        std::fs::create_dir_all(folder)?;
-        let name = file.file_name().unwrap_or_default().to_string_lossy();
-        let beside = folder.join(format!(".{name}.{}.coven", uuid::Uuid::new_v4().simple()));
+        let folder = place.make_folder(folder)?;
+        let known = match rustix::fs::statat(&folder, name, AtFlags::SYMLINK_NOFOLLOW) {
+            Ok(known) => Some(known),
+            Err(Errno::NOENT) => None,
+            Err(error) => return Err(error.into()),
+        };
+        let kind = known.as_ref().map(|known| FileType::from_raw_mode(known.st_mode));
+        if kind == Some(FileType::Directory) {
+            return Err(io::ErrorKind::IsADirectory.into());
+        }
+        let beside = format!(".{}.{}.coven", name.to_string_lossy(), uuid::Uuid::new_v4().simple());
         let written = (|| {
-            let mut new = std::fs::File::create_new(&beside)?;
+            let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+            let mut new = File::from(rustix::fs::openat(&folder, &beside, flags, Mode::from_raw_mode(0o666))?);
             new.write_all(content.as_bytes())?;
-            if let Ok(known) = std::fs::metadata(&file) {
-                new.set_permissions(known.permissions())?;
+            if let (Some(known), Some(FileType::RegularFile)) = (&known, kind) {
+                rustix::fs::fchmod(&new, Mode::from_raw_mode(known.st_mode))?;
             }
-            std::fs::rename(&beside, &file)
+            // Replaces a link instead of following it.
+            Ok(rustix::fs::renameat(&folder, &beside, &folder, name)?)
         })();
         if written.is_err() {
-            let _ = std::fs::remove_file(&beside);
+            let _ = rustix::fs::unlinkat(&folder, &beside, AtFlags::empty());
         }
         written
     };
-    attempt().map_err(|error| failed(path, &error))
+    attempt().map_err(|error| match error.kind() {
+        io::ErrorKind::IsADirectory => RpcError::invalid_params(format!("{path} is a folder")),
+        _ => failed(path, &error),
+    })
+}
+
+/// Whether a path leads into Git's own folder. What is written there can run when the user calls Git next.
+pub(super) fn is_gits_own(root: &Path, path: &str) -> Result<bool, RpcError> {
+    let place = Place::of(root, path)?;
+    // Some file systems do not tell upper from lower case.
+    Ok(place.relative.components().any(|part| part.as_os_str().eq_ignore_ascii_case(".git")))
+}
+
+/// A path inside a repository: the open folder of the repository, and the way from there without links.
+struct Place {
+    root: OwnedFd,
+    relative: PathBuf,
+}
+
+impl Place {
+    fn of(root: &Path, path: &str) -> Result<Self, RpcError> {
+        let real = inside(root, path)?;
+        let root = std::fs::canonicalize(root).map_err(|error| failed(&root.to_string_lossy(), &error))?;
+        let relative = real.strip_prefix(&root).map_err(|_| outside(&root, path))?.to_owned();
+        let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let opened = rustix::fs::open(&root, flags, Mode::empty());
+        Ok(Self { root: opened.map_err(|error| failed(path, &error.into()))?, relative })
+    }
+
+    fn open(&self, relative: &Path, flags: OFlags) -> io::Result<OwnedFd> {
+        let relative = if relative.as_os_str().is_empty() { Path::new(".") } else { relative };
+        match openat2(&self.root, relative, flags, Mode::empty(), RESOLVE) {
+            Err(Errno::NOSYS) => Err(io::Error::new(
+                io::ErrorKind::Unsupported,
+                "this kernel has no openat2, so coven cannot guard the repository's boundary; use Linux 5.6 or later, or \
+                 let the agent use its own file tools",
+            )),
+            Err(Errno::LOOP | Errno::XDEV) => Err(io::Error::new(
+                io::ErrorKind::PermissionDenied,
+                "a folder on the way was replaced by a link; try again when nothing changes it",
+            )),
+            opened => Ok(opened?),
+        }
+    }
+
+    /// Opens a folder and makes what is missing of it.
+    fn make_folder(&self, relative: &Path) -> io::Result<OwnedFd> {
+        let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        match (self.open(relative, flags), relative.parent(), relative.file_name()) {
+            (Err(error), Some(above), Some(name)) if error.kind() == io::ErrorKind::NotFound => {
+                let above = self.make_folder(above)?;
+                match rustix::fs::mkdirat(&above, name, Mode::from_raw_mode(0o777)) {
+                    Ok(()) | Err(Errno::EXIST) => self.open(relative, flags),
+                    Err(error) => Err(error.into()),
+                }
+            }
+            (opened, _, _) => opened,
+        }
+    }
+}
+
+fn outside(root: &Path, path: &str) -> RpcError {
+    tracing::warn!(path, root = %root.display(), "an agent asked for a file outside its repository");
+    RpcError::invalid_params(format!("{path} is outside the repository {}", root.display()))
 }
 
 /// The real place of a path, if it lies in the repository. What does not exist yet is judged by the folder that does.
 pub(super) fn inside(root: &Path, path: &str) -> Result<PathBuf, RpcError> {
-    let refused = || {
-        tracing::warn!(path, root = %root.display(), "an agent asked for a file outside its repository");
-        RpcError::invalid_params(format!("{path} is outside the repository {}", root.display()))
-    };
+    let refused = || outside(root, path);
     let root = std::fs::canonicalize(root).map_err(|error| failed(&root.to_string_lossy(), &error))?;
     let asked = Path::new(path);
     if !asked.is_absolute() || path.contains('\0') {
@@ -151,5 +229,58 @@ mod tests {
         }
         assert_eq!(std::fs::read_to_string(secret).expect("there"), "no");
         assert!(!base.join("new").exists() && !base.join("not yet").exists());
+    }
+
+    /// Swaps a folder and a link out of the repository for as long as it is wanted.
+    #[test]
+    fn a_folder_that_turns_into_a_link_meanwhile_does_not_lead_out() {
+        let dir = tempfile::tempdir().expect("a folder");
+        let base = std::fs::canonicalize(dir.path()).expect("there");
+        let (root, away) = (base.join("repo"), base.join("away"));
+        std::fs::create_dir_all(root.join("folder")).expect("a folder");
+        std::fs::create_dir(&away).expect("a folder");
+        std::fs::write(away.join("secret"), "no").expect("room");
+        std::os::unix::fs::symlink(&away, root.join("link")).expect("a link");
+        let is_done = std::sync::atomic::AtomicBool::new(false);
+        let swap = || {
+            let exchange = rustix::fs::RenameFlags::EXCHANGE;
+            let (cwd, folder, link) = (rustix::fs::CWD, root.join("folder"), root.join("link"));
+            rustix::fs::renameat_with(cwd, &folder, cwd, &link, exchange).expect("both are there");
+        };
+        let path = |name: &str| root.join("folder").join(name).to_str().expect("text").to_owned();
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                while !is_done.load(std::sync::atomic::Ordering::Relaxed) {
+                    swap();
+                }
+            });
+            for nth in 0..2000 {
+                // Either of them may win; only the outcome counts.
+                let _ = write(&root, &path(&format!("file-{nth}")), "words");
+                if let Ok(text) = read(&root, &path("secret"), None, None) {
+                    panic!("read {text:?}");
+                }
+            }
+            is_done.store(true, std::sync::atomic::Ordering::Relaxed);
+        });
+        let left: Vec<_> = std::fs::read_dir(&away).expect("there").flatten().map(|it| it.file_name()).collect();
+        assert_eq!(left, ["secret"], "nothing was written outside");
+    }
+
+    #[test]
+    fn gits_own_folder_is_found_behind_every_spelling() {
+        let dir = tempfile::tempdir().expect("a folder");
+        let root = std::fs::canonicalize(dir.path()).expect("there");
+        std::fs::create_dir_all(root.join(".git/hooks")).expect("a folder");
+        std::os::unix::fs::symlink(root.join(".git"), root.join("innocent")).expect("a link");
+        let gits = [".git/config", ".git", ".GIT/config", "innocent/hooks/x", "sub/.git/config", "a/../.git/new"];
+        for (path, expected) in
+            gits.map(|path| (path, true)).into_iter().chain([".gitignore", "a.git"].map(|path| (path, false)))
+        {
+            std::fs::create_dir_all(root.join("a")).expect("a folder");
+            let whole = root.join(path);
+            let asked = is_gits_own(&root, whole.to_str().expect("text")).expect(path);
+            assert_eq!(asked, expected, "{path}");
+        }
     }
 }

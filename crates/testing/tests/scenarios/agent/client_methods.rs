@@ -3,7 +3,7 @@
 use std::fs;
 
 use coven_testing::sessions::path;
-use coven_testing::{TestHome, check_invariants, wait_until};
+use coven_testing::{TestHome, check_invariants, eventually, wait_until};
 use serde_json::json;
 
 fn opened() -> (TestHome, String, String) {
@@ -28,6 +28,30 @@ fn an_agent_reads_and_writes_files_of_its_repository() {
     // The words that agents look for to tell a missing file from a failure.
     let missing = said.split("read error").nth(1).expect("an error").to_owned();
     assert!(["Resource not found", "ENOENT", "does not exist"].iter().any(|it| missing.contains(it)), "{missing}");
+}
+
+#[test]
+fn files_of_git_itself_need_a_permission() {
+    let (home, id, folder) = opened();
+    let hook = format!("{folder}/.git/hooks/pre-commit");
+
+    home.prompt(&id, &format!("write {hook} anything ;; read {folder}/.git/config"));
+    let asked = home.wait_for_request(&id);
+    assert!(asked.title.contains(&hook), "{asked:?}");
+    assert!(!fs::exists(&hook).expect("a folder"));
+    assert_eq!(home.answer_request(&asked.id, &json!({ "decision": "deny" })).status, 200);
+    let second = eventually("the next request", || home.inbox("").pop().filter(|it| it.id != asked.id));
+    assert!(second.title.contains(".git/config"), "{second:?}");
+    // A daemon that starts again keeps the question and does what was asked once it is allowed.
+    home.coven(&["daemon", "restart"]).done();
+    assert_eq!(home.answer_request(&second.id, &json!({ "decision": "allow" })).status, 200);
+    home.wait_for_rest(&id);
+
+    let said = home.agent_text(&id);
+    assert!(said.contains("wrote error") && said.contains("did not permit"), "{said}");
+    assert!(said.contains("repositoryformatversion"), "{said}");
+    assert!(!fs::exists(&hook).expect("a folder"));
+    check_invariants(&home);
 }
 
 #[test]
