@@ -49,17 +49,17 @@ pub struct AgentStateRecord {
     /// The agent's own id of the session.
     pub agent_session_id: Option<String>,
     /// Name, title and version, as the agent tells them.
-    #[schema(value_type = Object)]
+    #[schema(value_type = Option<Object>)]
     pub agent: Value,
-    #[schema(value_type = Object)]
+    #[schema(value_type = Option<Object>)]
     pub capabilities: Value,
-    #[schema(value_type = Object)]
+    #[schema(value_type = Option<Object>)]
     pub modes: Value,
-    #[schema(value_type = Object)]
+    #[schema(value_type = Option<Vec<Object>>)]
     pub config_options: Value,
-    #[schema(value_type = Object)]
+    #[schema(value_type = Option<Vec<Object>>)]
     pub commands: Value,
-    #[schema(value_type = Object)]
+    #[schema(value_type = Option<Object>)]
     pub usage: Value,
     pub title: Option<String>,
     /// How the last turn ended: `end_turn`, `cancelled`, `max_tokens`, `refusal`, `error`, …

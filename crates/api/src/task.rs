@@ -289,9 +289,8 @@ pub struct TaskHistoryRecord {
     pub at: String,
     pub by: String,
     pub field: String,
-    #[schema(value_type = Object)]
+    /// A text, a number, a list or null, as the field is.
     pub old: Value,
-    #[schema(value_type = Object)]
     pub new: Value,
 }
 

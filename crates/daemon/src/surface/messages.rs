@@ -23,6 +23,7 @@ use coven_store::MessageQuery;
 use futures_util::Stream;
 use futures_util::stream::unfold;
 use serde::Serialize;
+use serde_json::Value;
 
 use super::App;
 use super::reply::{Body, Id, Params};
@@ -112,12 +113,12 @@ async fn state(app: &App, id: SessionId) -> Answer<AgentStateRecord> {
         activity: state.activity().as_str().to_owned(),
         queued: state.queued(),
         agent_session_id: state.agent_session_id.clone(),
-        agent: state.agent.clone(),
-        capabilities: state.capabilities.clone(),
-        modes: state.modes.clone(),
-        config_options: state.config_options.clone(),
-        commands: state.commands.clone(),
-        usage: state.usage.clone(),
+        agent: if_any(&state.agent, Value::is_object),
+        capabilities: if_any(&state.capabilities, Value::is_object),
+        modes: if_any(&state.modes, Value::is_object),
+        config_options: if_any(&state.config_options, Value::is_array),
+        commands: if_any(&state.commands, Value::is_array),
+        usage: if_any(&state.usage, Value::is_object),
         title: state.title.clone(),
         stop_reason: state.stop_reason.clone(),
     };
@@ -126,6 +127,11 @@ async fn state(app: &App, id: SessionId) -> Answer<AgentStateRecord> {
         "ended".clone_into(&mut state.activity);
     }
     Ok(state)
+}
+
+/// What an agent told, if it has the shape that the document promises; else null.
+fn if_any(told: &Value, has_shape: fn(&Value) -> bool) -> Value {
+    Some(told).filter(|told| has_shape(told)).cloned().unwrap_or_default()
 }
 
 fn record(message: StoredMessage) -> MessageRecord {

@@ -1,0 +1,109 @@
+//! The OpenAPI document against what the daemon answers.
+
+use coven_testing::TestHome;
+use coven_testing::agents::behaving;
+use serde_json::{Value, json};
+
+/// Where a value is not what its schema says, as a path into the value.
+fn misfits(document: &Value, schema: &Value, value: &Value, at: &str, found: &mut Vec<String>) {
+    if let Some(name) = schema["$ref"].as_str() {
+        let schema = document.pointer(name.trim_start_matches('#')).unwrap_or_else(|| panic!("there is no {name}"));
+        return misfits(document, schema, value, at, found);
+    }
+    if let Some(choices) = schema["oneOf"].as_array().or(schema["anyOf"].as_array()) {
+        let fits = |choice: &Value| {
+            let mut found = Vec::new();
+            misfits(document, choice, value, at, &mut found);
+            found.is_empty()
+        };
+        if !choices.iter().any(fits) {
+            found.push(format!("{at}: {value} is none of the choices"));
+        }
+        return;
+    }
+    for part in schema["allOf"].as_array().into_iter().flatten() {
+        misfits(document, part, value, at, found);
+    }
+    let kinds: Vec<&str> = match &schema["type"] {
+        Value::String(kind) => vec![kind],
+        Value::Array(kinds) => kinds.iter().filter_map(Value::as_str).collect(),
+        // Anything goes.
+        _ => return,
+    };
+    let kind = match value {
+        Value::Null => "null",
+        Value::Bool(_) => "boolean",
+        Value::Number(number) if number.is_f64() => "number",
+        Value::Number(_) => "integer",
+        Value::String(_) => "string",
+        Value::Array(_) => "array",
+        Value::Object(_) => "object",
+    };
+    if !kinds.contains(&kind) && !(kind == "integer" && kinds.contains(&"number")) {
+        return found.push(format!("{at}: {kind}, documented as {}", kinds.join(" or ")));
+    }
+    for (nth, item) in value.as_array().into_iter().flatten().enumerate() {
+        misfits(document, &schema["items"], item, &format!("{at}[{nth}]"), found);
+    }
+    for (name, field) in value.as_object().into_iter().flatten() {
+        if let Some(schema) = schema["properties"].get(name) {
+            misfits(document, schema, field, &format!("{at}.{name}"), found);
+        }
+    }
+    for name in schema["required"].as_array().into_iter().flatten().filter_map(Value::as_str) {
+        if value.is_object() && value.get(name).is_none() {
+            found.push(format!("{at}.{name}: missing"));
+        }
+    }
+}
+
+/// Reads a route and compares the answer with the document.
+#[track_caller]
+fn is_as_documented(home: &TestHome, document: &Value, route: &str, path: &str) -> Value {
+    let schema = &document["paths"][route]["get"]["responses"]["200"]["content"]["application/json"]["schema"];
+    assert!(schema.is_object(), "{route} is documented");
+    let answer: Value = home.read(path);
+    let mut found = Vec::new();
+    misfits(document, schema, &answer, path, &mut found);
+    assert_eq!(found, [""; 0], "{answer}");
+    answer
+}
+
+#[test]
+fn what_is_known_of_an_agent_is_as_documented() {
+    let config = json!({ "harnesses": { "mute": behaving("silent"), "odd": behaving("modes_list") } });
+    let home = TestHome::started_with_agent(config);
+    let repo = home.make_repo("app");
+    let document: Value = home.read("/api/openapi.json");
+    let look = |id: &str| {
+        is_as_documented(&home, &document, "/api/v1/sessions/{id}/agent", &format!("/api/v1/sessions/{id}/agent"))
+    };
+
+    // It has told nothing yet.
+    let mute = look(&home.open_as(&repo, "mute").id);
+    assert_eq!((&mute["modes"], &mute["config_options"]), (&Value::Null, &Value::Null));
+    let odd = home.open_as(&repo, "odd").id;
+    home.wait_for_rest(&odd);
+    assert_eq!(look(&odd)["modes"], Value::Null);
+    let usual = home.open(&repo).id;
+    home.turn(&usual, "usage 1234 ;; commands web,test");
+    let usual = look(&usual);
+    assert!(
+        usual["modes"].is_object() && usual["config_options"].is_array() && usual["commands"].is_array(),
+        "{usual}"
+    );
+}
+
+#[test]
+fn the_history_of_a_task_is_as_documented() {
+    let home = TestHome::started();
+    let document: Value = home.read("/api/openapi.json");
+    let task: Value = home.post("/api/v1/tasks", &json!({ "title": "first", "tags": ["a"] })).json();
+    let id = task["id"].as_str().expect("an id");
+    home.coven(&["task", "edit", id, "--title", "second", "--priority", "1"]).done();
+
+    let path = format!("/api/v1/tasks/{id}/history");
+    let history = is_as_documented(&home, &document, "/api/v1/tasks/{id}/history", &path);
+
+    assert!(history["history"].as_array().is_some_and(|it| it.iter().any(|it| it["old"] == "first")), "{history}");
+}
