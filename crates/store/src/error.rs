@@ -1,6 +1,7 @@
 //! Why the store could not do what was asked.
 
 use std::io;
+use std::path::PathBuf;
 
 #[derive(Debug, thiserror::Error)]
 pub enum StoreError {
@@ -19,6 +20,8 @@ pub enum StoreError {
     /// After a failed write a transaction can only be given up, or a row might stay without its event.
     #[error("an earlier step of this transaction failed; nothing of it was written")]
     Aborted,
+    #[error("{} is not a regular file; remove it", path.display())]
+    NotAFile { path: PathBuf },
     #[error("cannot {doing}")]
     Io { doing: String, source: io::Error },
     #[error("a statement failed")]
