@@ -23,6 +23,8 @@ const LARGEST_GUESS: u64 = 64 << 20;
 pub enum ClientError {
     #[error("the daemon does not answer on {}", socket.display())]
     Unreachable { socket: PathBuf, source: std::io::Error },
+    #[error("a process of another user listens on {}; nothing was sent to it", socket.display())]
+    NotOurs { socket: PathBuf },
     #[error("{message}")]
     Api { status: u16, code: String, message: String, details: Option<Box<serde_json::Value>> },
     #[error("the connection to the daemon broke")]
@@ -38,6 +40,7 @@ impl ClientError {
     pub fn exit_code(&self) -> u8 {
         match self {
             Self::Unreachable { .. } | Self::Broken(_) => 5,
+            Self::NotOurs { .. } => 4,
             Self::Api { code, .. } => ErrorCode::from_word(code).map_or(1, ErrorCode::exit_code),
             Self::Decode(_) | Self::Request(_) => 1,
         }
@@ -66,9 +69,12 @@ impl Drop for Client {
 
 impl Client {
     pub async fn connect(socket: &Path) -> Result<Self, ClientError> {
-        let stream = UnixStream::connect(socket)
-            .await
-            .map_err(|source| ClientError::Unreachable { socket: socket.to_owned(), source })?;
+        let unreachable = |source| ClientError::Unreachable { socket: socket.to_owned(), source };
+        let stream = UnixStream::connect(socket).await.map_err(unreachable)?;
+        // Prompts and environments are sent over it.
+        if stream.peer_cred().map_err(unreachable)?.uid() != rustix::process::geteuid().as_raw() {
+            return Err(ClientError::NotOurs { socket: socket.to_owned() });
+        }
         let (sender, connection) = handshake(TokioIo::new(stream)).await?;
         let connection = tokio::spawn(async move {
             // An error here reaches whoever waits for a response.

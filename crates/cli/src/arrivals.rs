@@ -33,7 +33,7 @@ pub async fn item(client: &mut Client, id: &str) -> Result<Option<InboxItem>, Cl
 
 /// Whether the terminal's bell may ring. A config that cannot be read is somebody else's to complain about.
 pub fn rings(home: &Home) -> bool {
-    config::load(home).unwrap_or_default().notifications.bell
+    config::read(home).unwrap_or_default().notifications.bell
 }
 
 /// Rings the terminal's bell.

@@ -7,11 +7,12 @@ use std::process::ExitCode;
 use clap::{Arg, ArgMatches, Args as _, Command, FromArgMatches, value_parser};
 use coven_domain::config::Config;
 use coven_host::home::Home;
+use coven_host::trust::{self, Withheld};
 use coven_host::{HomeError, config};
 
 use crate::failure::{self, Failure};
 use crate::wording::readable;
-use crate::{VERSION, output, verb};
+use crate::{VERSION, output, trust_prompt, verb, wording};
 
 const EXAMPLES: &str = "\
 First steps:
@@ -43,7 +44,7 @@ macro_rules! verbs {
 
 verbs! {
     run, attach, chat, prompt, inbox, ask, answer, questions, mcp, spawn, sessions, show, input, screen, replay, export, wait, start, finish, kill, archive,
-    summon, sacrifice, task, board, workflow, rescue, repo, harness, events, state, daemon, init, doctor, config, db, migrate, retention, completions, man,
+    summon, sacrifice, task, board, workflow, rescue, repo, harness, events, state, daemon, init, trust, doctor, config, db, migrate, retention, completions, man,
 }
 
 /// Which home a command was asked to use.
@@ -53,18 +54,29 @@ pub struct Place {
 }
 
 impl Place {
+    /// The home, after checking that it is this user's own.
     pub fn home(&self) -> Result<Home, Failure> {
+        let home = self.unchecked_home()?;
+        home.verify()?;
+        if let Some(notice) = trust::withheld_notice(&home) {
+            failure::say(&wording::plain(&notice));
+        }
+        Ok(home)
+    }
+
+    /// The home, whether or not it may be used.
+    pub fn unchecked_home(&self) -> Result<Home, Failure> {
         Ok(Home::resolve(self.flag.as_deref())?)
     }
 
     /// The config for verbs that need no home: without one, the defaults.
-    pub fn config(&self) -> Result<(Option<Home>, Config), Failure> {
-        match self.home() {
+    pub fn config(&self) -> Result<(Option<Home>, Config, Withheld), Failure> {
+        match self.unchecked_home() {
             Ok(home) => {
-                let config = config::load(&home)?;
-                Ok((Some(home), config))
+                let (config, withheld) = config::load(&home)?;
+                Ok((Some(home), config, withheld))
             }
-            Err(Failure::Home(HomeError::Nowhere)) => Ok((None, Config::default())),
+            Err(Failure::Home(HomeError::Nowhere)) => Ok((None, Config::default(), Withheld::default())),
             Err(failure) => Err(failure),
         }
     }
@@ -123,7 +135,15 @@ pub fn run() -> ExitCode {
     let (name, arguments) = matches.subcommand().expect("a verb is required");
     let place = Place { flag: arguments.get_one("home").cloned() };
     let (_, _, run) = verbs.iter().find(|(verb, ..)| *verb == name).expect("only verbs are subcommands");
-    run(arguments, &place).unwrap_or_else(failure::end)
+    let outcome = match run(arguments, &place) {
+        Err(failure) => match trust_prompt::ask_after(&failure, &place) {
+            Ok(true) => verb::daemon::restart(&place).and_then(|()| run(arguments, &place)),
+            Ok(false) => Err(failure),
+            Err(other) => Err(other),
+        },
+        done => done,
+    };
+    outcome.unwrap_or_else(failure::end)
 }
 
 /// Prints clap's message and ends. A message that quotes foreign text is printed without colours and made harmless.

@@ -11,8 +11,10 @@ use coven_host::agent_mcp::InstallError;
 use coven_host::config::ConfigError;
 use coven_host::conversations::ConversationError;
 use coven_host::daemon_start::StartError;
+use coven_host::git::GitError;
 use coven_host::home::HomeError;
 use coven_host::questions::QuestionError;
+use coven_host::trust::TrustError;
 use coven_store::StoreError;
 
 use crate::{output, verb};
@@ -46,6 +48,10 @@ pub enum Failure {
     Conversation(#[from] ConversationError),
     #[error(transparent)]
     Install(#[from] InstallError),
+    #[error(transparent)]
+    Trust(#[from] TrustError),
+    #[error(transparent)]
+    Git(#[from] GitError),
     #[error(transparent)]
     Mcp(#[from] coven_mcp::ServeError),
     #[error("{what}")]
@@ -99,7 +105,8 @@ impl Failure {
     pub fn exit_code(&self) -> u8 {
         match self {
             Self::Client(error) => error.exit_code(),
-            Self::Home(_) | Self::Config(_) | Self::Usage { .. } => USAGE,
+            Self::Home(error) => error.exit_code(),
+            Self::Config(_) | Self::Usage { .. } => USAGE,
             Self::Conversation(ConversationError::BadId(_) | ConversationError::Ambiguous { .. }) => USAGE,
             Self::Conversation(
                 ConversationError::Exists { .. } | ConversationError::Busy { .. } | ConversationError::InUse { .. },
@@ -116,6 +123,8 @@ impl Failure {
             | Self::Conversation(_)
             | Self::Install(_)
             | Self::Mcp(_)
+            | Self::Trust(_)
+            | Self::Git(_)
             | Self::Failed { .. }
             | Self::Output(_)
             | Self::Input(_)
@@ -145,7 +154,7 @@ impl Failure {
             Self::Install(InstallError::Malformed { .. }) => "Mend it and try again".to_owned(),
             Self::Install(InstallError::Moved { .. }) => "Try again".to_owned(),
             Self::Home(_) | Self::Config(_) | Self::Start(_) => String::new(),
-            Self::Conversation(_) | Self::Install(_) | Self::Mcp(_) => String::new(),
+            Self::Conversation(_) | Self::Install(_) | Self::Mcp(_) | Self::Trust(_) | Self::Git(_) => String::new(),
             Self::Output(_) | Self::Input(_) | Self::File { .. } => String::new(),
         }
     }
@@ -205,6 +214,7 @@ fn client_hint(error: &ClientError) -> &'static str {
         ClientError::Unreachable { .. } => {
             "Start it with `coven daemon start`, or see why it ended: `coven daemon logs`"
         }
+        ClientError::NotOurs { .. } => "Choose another home with --home",
         ClientError::Broken(_) => "See why it ended: `coven daemon logs`",
         ClientError::Decode(_) | ClientError::Request(_) => "",
         // The daemon's own advice is better than ours.

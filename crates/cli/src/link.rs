@@ -14,7 +14,7 @@ use serde::de::DeserializeOwned;
 use tokio::runtime::{Builder, Runtime};
 
 use crate::failure::{self, Failure};
-use crate::{output, route};
+use crate::{output, route, trust_prompt};
 
 /// One connection to the daemon of a home.
 pub struct Link {
@@ -46,6 +46,7 @@ impl Link {
         match Self::running(home).await? {
             Some(link) => Ok(link),
             None => {
+                trust_prompt::ask_before_start(home)?;
                 let started = daemon_start::ensure_running(home, &[])?;
                 let notices = started.notices.iter().filter(|notice| *notice != needless_notice);
                 notices.for_each(|notice| failure::say(notice));

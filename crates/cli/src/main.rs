@@ -18,6 +18,7 @@ mod replay;
 mod spawn;
 mod sse;
 mod table;
+mod trust_prompt;
 mod tui;
 mod verb;
 mod way;

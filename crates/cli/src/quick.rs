@@ -1,10 +1,10 @@
 //! One request without a runtime, for the verbs that scripts and prompts call all the time.
 
 use std::io::{Read, Write};
-use std::os::unix::net::UnixStream;
 use std::time::Duration;
 
 use coven_host::home::Home;
+use coven_host::peer;
 use hyper::Method;
 
 use crate::failure::Failure;
@@ -41,7 +41,7 @@ impl Answer {
 
 /// The answer of a daemon that runs, if it is a plain success.
 pub fn at_once(home: &Home, path: &str, patience: Duration) -> Result<Option<Answer>, Failure> {
-    let Ok(mut stream) = UnixStream::connect(home.socket()?) else { return Ok(None) };
+    let Ok(mut stream) = peer::connect(&home.socket()?) else { return Ok(None) };
     if stream.set_read_timeout(Some(patience)).is_err() {
         return Ok(None);
     }

@@ -10,7 +10,7 @@ use coven_domain::task::{BadTask, NotReady, TaskState};
 use coven_domain::text::BadText;
 use coven_domain::workflow::{Problem, WorkflowState};
 use coven_domain::{PermissionId, QuestionId, RepoId, SessionId, TaskId};
-use coven_host::WorkDirError;
+use coven_host::{Home, WorkDirError};
 use coven_host::conversations::ConversationError;
 use coven_host::git::GitError;
 use coven_host::questions::QuestionError;
@@ -143,6 +143,8 @@ pub enum EngineError {
     UnknownCaller(SessionId),
     #[error("{what} cannot be read: {id}")]
     Unreadable { id: SessionId, what: &'static str, source: serde_json::Error },
+    #[error("{what} in {home} came with a repository or archive, so it is not used; read it, then run `coven trust {home}`")]
+    Untrusted { what: String, home: String },
     #[error("{0}")]
     Invalid(String),
     #[error("the harness could not be launched: {reason}; the record is kept as {id}")]
@@ -190,6 +192,10 @@ impl EngineError {
         }
     }
 
+    pub fn untrusted(what: impl Into<String>, home: &Home) -> Self {
+        Self::Untrusted { what: what.into(), home: home.path().display().to_string() }
+    }
+
     pub fn code(&self) -> ErrorCode {
         match self {
             Self::SessionNotFound(_) | Self::IsConversation(_) => ErrorCode::SessionNotFound,
@@ -225,6 +231,9 @@ impl EngineError {
             Self::RepoNotFound(_) => ErrorCode::RepoNotFound,
             Self::RepoOutsideRoot { .. } => ErrorCode::RepoOutsideRoot,
             Self::RepoInUse { .. } => ErrorCode::RepoInUse,
+            Self::Untrusted { .. } | Self::Git(GitError::Untrusted { .. } | GitError::NotOurs(_)) => {
+                ErrorCode::TrustRequired
+            }
             Self::Git(GitError::NotARepository(_)) | Self::TaskOutsideGit { .. } => ErrorCode::NotARepository,
             Self::Git(GitError::NoCommit | GitError::NoBranch | GitError::UnknownBranch(_)) => ErrorCode::InvalidBase,
             Self::Git(

@@ -1,9 +1,9 @@
 //! The daemon's process: lock the home, open the store, listen, recover, say that it is ready, run, stop.
 
 use std::fs;
-use std::io::{self, Write};
+use std::io::{self, Seek as _, Write};
 use std::net::SocketAddr;
-use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -15,7 +15,7 @@ use coven_host::config::{self, ConfigError};
 use coven_host::conversations::Conversations;
 use coven_host::daemon_start::{self, FirstWord};
 use coven_host::questions::QuestionFolder;
-use coven_host::{AgentSettings, Home, HomeError};
+use coven_host::{AgentSettings, Home, HomeError, trust};
 use coven_store::{SqliteStore, Store, StoreError};
 use tokio::net::{TcpListener, UnixListener, UnixStream};
 use tokio::signal::unix::{SignalKind, signal};
@@ -37,6 +37,8 @@ const STOP_LIMIT: Duration = Duration::from_secs(2);
 
 /// How long work on threads of its own may go on when the daemon ends; git is told to stop by then.
 const LAST_WORK: Duration = Duration::from_secs(1);
+
+pub const TOKEN_FILE: coven_files::Limit = coven_files::Limit::new("a token file", 4096);
 
 #[derive(Debug, Clone)]
 pub struct ServeOptions {
@@ -70,7 +72,8 @@ enum ServeError {
 impl ServeError {
     const fn exit_code(&self) -> u8 {
         match self {
-            Self::Home(_) | Self::Config(_) | Self::Variable(_) | Self::BadListen(_) | Self::NotLoopback(_) => 2,
+            Self::Home(error) => error.exit_code(),
+            Self::Config(_) | Self::Variable(_) | Self::BadListen(_) | Self::NotLoopback(_) => 2,
             Self::Store(StoreError::Locked) => 5,
             Self::Store(_) | Self::Listen { .. } | Self::Io { .. } | Self::Engine(_) => 1,
         }
@@ -150,7 +153,7 @@ async fn run(options: &ServeOptions, background: tokio::runtime::Handle) -> Resu
     let home = Home::at(&options.home)?;
     home.create()?;
     let socket = home.socket()?;
-    let config = config::load(&home)?;
+    let (config, withheld) = config::load(&home)?;
     let agents = AgentSettings::read(&home, &config, |name| std::env::var_os(name).filter(|it| !it.is_empty()))?;
     let _log = start_log(&home);
     // A task that panics ends alone; why must not be lost with it.
@@ -159,6 +162,8 @@ async fn run(options: &ServeOptions, background: tokio::runtime::Handle) -> Resu
     if home.has_legacy_state() {
         notices.push(daemon_start::MIGRATE_NOTICE.to_owned());
     }
+    notices.extend(withheld.notice(home.path()));
+    trust::mark_withheld(&home, &withheld);
     // The store's lock makes this the home's only daemon; everything after it may assume so.
     let store: Arc<dyn Store> = Arc::new(SqliteStore::open(home.db())?);
     let last = store.event_range().await?.end.saturating_sub(1);
@@ -175,6 +180,7 @@ async fn run(options: &ServeOptions, background: tokio::runtime::Handle) -> Resu
         store,
         home,
         config,
+        withheld,
         agents,
         questions,
         conversations,
@@ -299,15 +305,17 @@ fn tcp_guard(engine: &Engine, token: String, address: SocketAddr) -> Guard {
 
 /// The home's token: kept if it is there and sound, else made new.
 fn write_token(path: &Path) -> io::Result<String> {
-    if let Ok(text) = fs::read_to_string(path) {
-        let token = text.trim().to_owned();
-        if token.len() >= 32 {
-            fs::set_permissions(path, fs::Permissions::from_mode(0o600))?;
-            return Ok(token);
-        }
+    // Refuses a link: what it leads to would be overwritten.
+    let mut file = trust::open_own(path)?;
+    let text = coven_files::read_opened(file.try_clone()?, path, TOKEN_FILE)?;
+    file.set_permissions(fs::Permissions::from_mode(0o600))?;
+    let token = String::from_utf8_lossy(&text).trim().to_owned();
+    if token.len() >= 32 {
+        return Ok(token);
     }
     let token = format!("{}{}", Uuid::new_v4().simple(), Uuid::new_v4().simple());
-    let mut file = fs::OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(path)?;
+    file.set_len(0)?;
+    file.rewind()?;
     file.write_all(token.as_bytes())?;
     file.sync_all()?;
     Ok(token)

@@ -1,12 +1,16 @@
 //! Reads the config file; says where and what is wrong.
 
-use std::fs;
 use std::io;
 use std::path::PathBuf;
 
 use coven_domain::config::{BadValue, Config};
 
+use coven_files::{Limit, Links};
+
 use crate::Home;
+use crate::trust::{self, Withheld};
+
+pub const CONFIG_FILE: Limit = Limit::new("a config file", 1 << 20);
 
 #[derive(Debug, thiserror::Error)]
 pub enum ConfigError {
@@ -18,13 +22,20 @@ pub enum ConfigError {
     Senseless { path: PathBuf, bad: BadValue },
 }
 
-/// The home's config; the defaults if there is no file.
-pub fn load(home: &Home) -> Result<Config, ConfigError> {
+/// The config that is in force, and the parts of the file that need the user's agreement first.
+pub fn load(home: &Home) -> Result<(Config, Withheld), ConfigError> {
+    Ok(trust::effective(home, read(home)?))
+}
+
+/// The home's config as its file has it; the defaults if there is no file. Use [`load`] for settings that run or open something.
+pub fn read(home: &Home) -> Result<Config, ConfigError> {
     let path = home.config_file();
-    match fs::read_to_string(&path) {
+    // People keep the files of their home folder elsewhere and link them; a repository has no reason to.
+    let links = if home.project_root().is_some() { Links::Refuse } else { Links::Follow };
+    match coven_files::read_text(&path, CONFIG_FILE, links) {
         Ok(text) => parse(&text, path),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Config::default()),
-        Err(source) => Err(ConfigError::Unreadable { path, source }),
+        Err(error) if error.is_not_found() => Ok(Config::default()),
+        Err(source) => Err(ConfigError::Unreadable { path, source: source.into() }),
     }
 }
 

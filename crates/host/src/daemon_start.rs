@@ -1,10 +1,8 @@
 //! Starts the daemon when a command needs it: detached from the caller's terminal, session and, where there is a
 //! user manager, its scope.
 
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, File};
 use std::io::{self, BufRead, BufReader, Read, Write};
-use std::os::unix::fs::OpenOptionsExt;
-use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -12,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Home, HomeError};
+use crate::{Home, HomeError, peer, trust};
 
 /// How long a daemon that is stopping may hold the store.
 const OLD_ONE_ENDS: Duration = Duration::from_secs(5);
@@ -37,7 +35,7 @@ pub enum StartError {
 impl StartError {
     pub const fn exit_code(&self) -> u8 {
         match self {
-            Self::Home(_) => 2,
+            Self::Home(error) => error.exit_code(),
             Self::Spawn(_) | Self::Died { .. } => 5,
             Self::Refused { exit_code, .. } => *exit_code,
         }
@@ -115,7 +113,7 @@ fn start_new(home: &Home, socket: &Path, log: &Path, extra_args: &[String]) -> R
 /// Whether a daemon serves there. One that was just killed may still be connected to, and never answers.
 fn answers(socket: &Path) -> bool {
     let ask = || -> io::Result<bool> {
-        let mut stream = UnixStream::connect(socket)?;
+        let mut stream = peer::connect(socket)?;
         // A daemon that is starting listens before it serves.
         stream.set_read_timeout(Some(SERVES_WITHIN))?;
         stream.write_all(b"GET /api/v1/health HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")?;
@@ -129,14 +127,15 @@ fn answers(socket: &Path) -> bool {
 fn start_lock(home: &Home) -> Result<File, StartError> {
     let path = home.path().join("daemon.start");
     let unusable = |source| StartError::Home(HomeError::Unusable { path: home.path().to_owned(), source });
-    let file = OpenOptions::new().write(true).create(true).truncate(false).mode(0o600).open(&path).map_err(unusable)?;
+    let file = trust::open_own(&path).map_err(unusable)?;
     file.lock().map_err(unusable)?;
     Ok(file)
 }
 
 fn command(home: &Home, log: &Path, extra_args: &[String]) -> Result<Command, StartError> {
     let program = std::env::current_exe().map_err(StartError::Spawn)?;
-    let errors = OpenOptions::new().append(true).create(true).mode(0o600).open(log).map_err(StartError::Spawn)?;
+    let errors = trust::open_own(log).map_err(StartError::Spawn)?;
+    rustix::fs::fcntl_setfl(&errors, rustix::fs::OFlags::APPEND).map_err(|error| StartError::Spawn(error.into()))?;
     let mut command = match user_scope() {
         Some(systemd_run) => {
             // Of its own scope: the end of a login session does not take the daemon and its sessions along.

@@ -1,17 +1,24 @@
 //! Git repositories on the disk, asked through git itself.
 
+mod guard;
 mod merge;
 mod rescue;
 mod run;
+mod tracked;
 mod worktree;
 
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
+use guard::Guard;
+
+use crate::trust::Part;
+
 pub use merge::{FileChange, Landing, MergeTry, Merged};
 pub use rescue::{Rescue, Rescued};
 pub use run::{Cancel, CancelOnDrop};
+pub use tracked::{Tracked, tracked};
 pub use worktree::{Worktree, WorktreeState};
 
 #[derive(Debug, thiserror::Error)]
@@ -20,6 +27,10 @@ pub enum GitError {
     NotRun(#[source] std::io::Error),
     #[error("{} is not inside a Git repository with a work tree; make one with `git init`", .0.display())]
     NotARepository(PathBuf),
+    #[error("{} belongs to another user, so git does not use it; see safe.directory in `git help config`", .0.display())]
+    NotOurs(PathBuf),
+    #[error("the config of {top} names programs that you have not agreed to: {keys}; run `coven trust {top}`", top = top.display())]
+    Untrusted { top: PathBuf, keys: String },
     #[error("git {what} failed: {why}")]
     Failed { what: String, why: String },
     #[error("the repository has no commit yet; make one with `git commit`")]
@@ -42,22 +53,53 @@ pub enum GitError {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Repository {
     top: PathBuf,
+    guard: Guard,
 }
 
 /// The top folder of the work tree that holds `path`, canonical.
 pub fn top_of(path: &Path) -> Result<PathBuf, GitError> {
     let not_one = || GitError::NotARepository(path.to_owned());
     let output = run::output(git(path).args(["rev-parse", "--show-toplevel"]))?;
-    let top = String::from_utf8(output.stdout).ok().map(|text| text.trim_end_matches('\n').to_owned());
+    let top = str::from_utf8(&output.stdout).ok().map(|text| text.trim_end_matches('\n').to_owned());
     match top.filter(|top| output.status.success() && !top.is_empty()) {
         Some(top) => std::fs::canonicalize(top).map_err(|_| not_one()),
-        None => Err(not_one()),
+        None => match error_of(path, "rev-parse", &output) {
+            error @ GitError::NotOurs(_) => Err(error),
+            _ => Err(not_one()),
+        },
     }
+}
+
+/// The settings of the repository around `path` that start programs and that the user has not agreed to.
+pub fn untrusted_settings(path: &Path) -> Result<(PathBuf, Vec<Part>), GitError> {
+    let Repository { top, guard } = Repository::of(path)?;
+    Ok((top, guard.untrusted_parts()))
 }
 
 impl Repository {
     pub fn of(path: &Path) -> Result<Self, GitError> {
-        Ok(Self { top: top_of(path)? })
+        let top = top_of(path)?;
+        let guard = Guard::of(&top)?;
+        Ok(Self { top, guard })
+    }
+
+    /// Fails if the repository's own config names filters or merge drivers that the user has not agreed to: files written
+    /// without them would be wrong.
+    pub fn ensure_trusted(&self) -> Result<(), GitError> {
+        self.guard.ensure_trusted(&self.top)
+    }
+
+    /// git in a folder of this repository. The repository's own programs do not run unless the user trusts it.
+    fn git(&self, folder: &Path) -> Command {
+        let mut command = git(folder);
+        self.guard.apply(&mut command);
+        command
+    }
+
+    fn run_in<I: AsRef<OsStr>>(&self, folder: &Path, args: impl IntoIterator<Item = I>) -> Result<String, GitError> {
+        let mut command = self.git(folder);
+        command.args(args);
+        succeeded(&mut command)
     }
 
     /// The repository that a worktree belongs to.
@@ -106,7 +148,7 @@ impl Repository {
 
     /// Runs git here; its first line of trouble becomes the error.
     fn run<I: AsRef<OsStr>>(&self, args: impl IntoIterator<Item = I>) -> Result<String, GitError> {
-        run_in(&self.top, args)
+        self.run_in(&self.top, args)
     }
 
     /// What git prints, or nothing where it says no.
@@ -115,7 +157,7 @@ impl Repository {
     }
 
     fn output<I: AsRef<OsStr>>(&self, args: impl IntoIterator<Item = I>) -> Result<Output, GitError> {
-        run::output(git(&self.top).args(args))
+        run::output(self.git(&self.top).args(args))
     }
 }
 
@@ -136,9 +178,17 @@ fn succeeded(command: &mut Command) -> Result<String, GitError> {
     match output.status.success() {
         true => Ok(String::from_utf8_lossy(&output.stdout).into_owned()),
         false => {
-            let what = command.get_args().nth(2).unwrap_or_default().to_string_lossy().into_owned();
-            Err(GitError::Failed { what, why: said(&output) })
+            let mut args = command.get_args().skip(1);
+            let folder = PathBuf::from(args.next().unwrap_or_default());
+            Err(error_of(&folder, &args.next().unwrap_or_default().to_string_lossy(), &output))
         }
+    }
+}
+
+fn error_of(folder: &Path, what: &str, output: &Output) -> GitError {
+    match String::from_utf8_lossy(&output.stderr).contains("dubious ownership") {
+        true => GitError::NotOurs(folder.to_owned()),
+        false => GitError::Failed { what: what.to_owned(), why: said(output) },
     }
 }
 
@@ -159,14 +209,14 @@ fn git(folder: &Path) -> Command {
     for name in ["GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_OBJECT_DIRECTORY", "GIT_COMMON_DIR", "GIT_PREFIX"] {
         command.env_remove(name);
     }
+    guard::set(&mut command, 0, guard::OFF);
     command
-        // Whoever owns the folder: nothing of it is run.
-        .env("GIT_CONFIG_COUNT", "2")
-        .env("GIT_CONFIG_KEY_0", "safe.directory")
-        .env("GIT_CONFIG_VALUE_0", "*")
-        // Hooks are for people at work there: nobody is here to read what they say.
-        .env("GIT_CONFIG_KEY_1", "core.hooksPath")
-        .env("GIT_CONFIG_VALUE_1", "/dev/null")
+        .env("GIT_PAGER", "cat")
+        .env("GIT_EDITOR", "true")
+        .env_remove("GIT_EXTERNAL_DIFF")
+        // Fetching runs programs that the config names. Older versions of git know only the first of these.
+        .env("GIT_ALLOW_PROTOCOL", "none")
+        .env("GIT_NO_LAZY_FETCH", "1")
         .env("GIT_TERMINAL_PROMPT", "0")
         .env("GIT_OPTIONAL_LOCKS", "0")
         .env("LC_ALL", "C")

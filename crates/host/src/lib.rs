@@ -13,10 +13,12 @@ mod fault;
 pub mod git;
 pub mod home;
 pub mod legacy;
+pub mod peer;
 pub mod print_mode;
 pub mod program;
 pub mod questions;
 pub mod suggest;
+pub mod trust;
 pub mod work_dir;
 
 pub use agent_settings::AgentSettings;

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
 use coven_holder::process as kernel;
+use coven_host::trust::{Origin, TrustStore};
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
@@ -75,6 +76,10 @@ impl TestHome {
         for folder in [home.project(), home.path(), home.user(), home.agents()] {
             fs::create_dir_all(folder).expect("room on disk");
         }
+        // As `coven init` does: the settings that a test writes are the user's own.
+        let trust = TrustStore::at(&home.user().join(".local/state/coven"));
+        let path = fs::canonicalize(home.path()).expect("just made");
+        trust.record_home(&path, Origin::Made).expect("room on disk");
         // Killing must not take a test longer than it has to.
         home.configure(json!({ "sessions": { "killGraceSeconds": 2.0 } }));
         home.install("claude");
@@ -94,6 +99,12 @@ impl TestHome {
         home.configure(config);
         home.start();
         home
+    }
+
+    /// Forgets that this user made the home: it is now one that came with a repository or archive.
+    pub fn forget_trust(&self) {
+        fs::remove_dir_all(self.user().join(".local/state/coven")).expect("it was recorded");
+        fs::remove_file(self.path().join("home.id")).expect("it was recorded");
     }
 
     pub fn folder(&self) -> &Path {

@@ -191,11 +191,11 @@ fn strange_id(id: &str) -> Failure {
 
 /// The keys that leave, as the config has them.
 pub fn leave_keys(home: &Home) -> String {
-    coven_host::config::load(home).map_or_else(|_| "ctrl-\\".to_owned(), |config| config.sessions.detach_keys)
+    coven_host::config::read(home).map_or_else(|_| "ctrl-\\".to_owned(), |config| config.sessions.detach_keys)
 }
 
 fn detach_keys(home: &Home) -> Result<DetachKeys, Failure> {
-    let config = coven_host::config::load(home)?;
+    let config = coven_host::config::read(home)?;
     let keys = DetachKeys::parse(&config.sessions.detach_keys);
     keys.map_err(|problem| Failure::usage(format!("sessions.detachKeys: {problem}"), "Correct it in the config"))
 }

@@ -92,9 +92,18 @@ pub fn converse(conversations: Conversations, place: &Place, wanted: Wanted) -> 
     };
     let remembered = loaded.as_ref().and_then(|loaded| loaded.transcript.metadata.harness.clone());
     let tool = wanted_tool(settings.tool.as_deref()).or(remembered);
-    let harnesses = harness::all(&place.config()?.1.harnesses);
+    let (_, config, withheld) = place.config()?;
+    let harnesses = harness::all(&config.harnesses);
     let harness = choose(tool.as_deref(), &harnesses, std::env::var_os("PATH").as_deref())
-        .map_err(|error| Failure::failed(wording::plain(&error.to_string()), ""))?;
+        .map_err(|error| Failure::failed(wording::plain(&error.to_string()), ""));
+    if let Some(id) = tool.as_deref().or(harness.as_ref().ok().map(|harness| harness.id.as_str()))
+        && withheld.has(&format!("harnesses.{id}"))
+    {
+        let id = wording::plain(id);
+        let what = format!("the definition of {id} in the config came with a repository or archive, so it is not used");
+        return Err(Failure::refused(what, "Read it, then run `coven trust`"));
+    }
+    let harness = harness?;
     let remembered = loaded.as_ref().and_then(|loaded| loaded.transcript.metadata.agent.clone());
     let agent = match (&wanted.agent, remembered) {
         (Some(name), _) => Some(known_agent(name, &settings)?),

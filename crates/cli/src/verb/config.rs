@@ -42,7 +42,7 @@ pub fn run(args: Args, place: &Place) -> Result<ExitCode, Failure> {
         Verb::Schema => output::bytes(config::schema().as_bytes())?,
         Verb::Check => return config_check::run(&place.home()?),
         Verb::Show => {
-            let config = config::load(&place.home()?)?;
+            let (config, _) = config::load(&place.home()?)?;
             let text = serde_json::to_string_pretty(&config).expect("a config is plain data");
             output::json(text.as_bytes())?;
         }

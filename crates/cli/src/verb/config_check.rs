@@ -2,6 +2,7 @@
 
 use std::process::ExitCode;
 
+use coven_files::Links;
 use coven_host::config::{self, ConfigError};
 use coven_host::config_check::mistakes;
 use coven_host::home::Home;
@@ -11,7 +12,7 @@ use crate::output;
 
 pub fn run(home: &Home) -> Result<ExitCode, Failure> {
     let file = home.config_file();
-    let error = match config::load(home) {
+    let error = match config::read(home) {
         Ok(_) => {
             match file.exists() {
                 true => output::line(format_args!("{} is fine", file.display()))?,
@@ -22,7 +23,8 @@ pub fn run(home: &Home) -> Result<ExitCode, Failure> {
         Err(error @ ConfigError::Unreadable { .. }) => return Err(error.into()),
         Err(error) => error,
     };
-    let text = std::fs::read_to_string(&file).map_err(|source| Failure::File { path: file.clone(), source })?;
+    let text = coven_files::read_text(&file, config::CONFIG_FILE, Links::Follow)
+        .map_err(|error| Failure::File { path: file.clone(), source: error.into() })?;
     let found = mistakes(&text);
     if found.is_empty() {
         // The file was changed in between, or only the loader knows what is wrong with it.

@@ -16,7 +16,7 @@ use super::{daemon_logs, print_json};
 use crate::command_line::Place;
 use crate::failure::{self, Failure};
 use crate::link::{Link, block_on, not_running};
-use crate::{output, wording};
+use crate::{output, trust_prompt, wording};
 
 /// How long a daemon may take to write down what it holds and end.
 const STOPS_WITHIN: Duration = Duration::from_secs(20);
@@ -105,7 +105,7 @@ pub fn run(args: Args, place: &Place) -> Result<ExitCode, Failure> {
 
 /// Refuses what a new daemon would refuse, before anything is stopped or started.
 fn check_settings(home: &Home) -> Result<Config, Failure> {
-    let config = config::load(home)?;
+    let (config, _) = config::load(home)?;
     let variable = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty());
     AgentSettings::read(home, &config, variable).map_err(|error| Failure::usage(error.to_string(), ""))?;
     Ok(config)
@@ -127,6 +127,7 @@ fn check_listen(listen: &str, config: &Config) -> Result<(), Failure> {
 
 fn start(home: &Home, args: StartArgs) -> Result<(), Failure> {
     check_settings(home)?;
+    trust_prompt::ask_before_start(home)?;
     let wants_listen = args.listen.is_some();
     let extra: Vec<String> = args.listen.into_iter().flat_map(|address| ["--listen".to_owned(), address]).collect();
     let started = daemon_start::ensure_running(home, &extra)?;
@@ -159,6 +160,22 @@ fn stop(home: &Home, kill_sessions: bool) -> Result<bool, Failure> {
         }
         Ok(true)
     })
+}
+
+pub fn restart(place: &Place) -> Result<(), Failure> {
+    restart_if_running(&place.unchecked_home()?)
+}
+
+/// Restarts a daemon that runs, so that it reads its config again.
+pub fn restart_if_running(home: &Home) -> Result<(), Failure> {
+    if stop(home, false)? {
+        daemon_start::ensure_running(home, &[])?;
+    }
+    Ok(())
+}
+
+pub fn stop_if_running(home: &Home) -> Result<(), Failure> {
+    stop(home, false).map(drop)
 }
 
 /// Whether the process still does anything; a zombie does not.

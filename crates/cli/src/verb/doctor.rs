@@ -1,12 +1,13 @@
 //! `coven doctor`: looks at everything a session needs and says what to do about what is missing.
 
+use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::process::ExitCode;
 
 use coven_api::harness::HarnessListResponse;
 use coven_api::health::{API_VERSION, HealthResponse};
 use coven_host::home::Home;
-use coven_host::{config, program};
+use coven_host::{config, program, trust};
 use serde::Serialize;
 
 use crate::command_line::Place;
@@ -45,7 +46,7 @@ fn finding(what: &'static str, verdict: Verdict, text: impl Into<String>) -> Fin
 
 pub fn run(args: Args, place: &Place) -> Result<ExitCode, Failure> {
     let mut findings = vec![finding("version", Verdict::Ok, VERSION)];
-    match place.home() {
+    match place.unchecked_home() {
         Ok(home) => findings.extend(examine(&home)),
         Err(failure) => findings.push(finding("home", Verdict::Wrong, failure.sentence())),
     }
@@ -68,7 +69,7 @@ pub fn run(args: Args, place: &Place) -> Result<ExitCode, Failure> {
 
 /// What shows that something waits, where that is wanted.
 fn desktop(place: &Place) -> Option<Finding> {
-    let config = config::load(&place.home().ok()?).ok()?;
+    let config = config::read(&place.unchecked_home().ok()?).ok()?;
     if !config.notifications.desktop {
         return None;
     }
@@ -93,14 +94,20 @@ fn mark(verdict: Verdict) -> &'static str {
 
 fn examine(home: &Home) -> Vec<Finding> {
     let mut findings = vec![examine_home(home)];
-    findings.push(match config::load(home) {
-        Ok(_) if !home.config_file().exists() => {
-            let text = format!("there is no {}; the defaults are in force", home.config_file().display());
-            finding("config", Verdict::Note, text)
+    match config::load(home) {
+        Ok((_, withheld)) => {
+            findings.push(match home.config_file().exists() {
+                true => finding("config", Verdict::Ok, home.config_file().display().to_string()),
+                false => {
+                    let text = format!("there is no {}; the defaults are in force", home.config_file().display());
+                    finding("config", Verdict::Note, text)
+                }
+            });
+            findings.extend(withheld.notice(home.path()).map(|notice| finding("trust", Verdict::Note, notice)));
         }
-        Ok(_) => finding("config", Verdict::Ok, home.config_file().display().to_string()),
-        Err(error) => finding("config", Verdict::Wrong, Failure::from(error).sentence()),
-    });
+        Err(error) => findings.push(finding("config", Verdict::Wrong, Failure::from(error).sentence())),
+    }
+    findings.extend(exposure(home));
     if findings.iter().any(|finding| finding.verdict == Verdict::Wrong) {
         // The daemon would only say the same again.
         return findings;
@@ -124,6 +131,22 @@ fn examine_home(home: &Home) -> Finding {
         Ok(()) => finding("home", Verdict::Ok, home.path().display().to_string()),
         Err(failure) => finding("home", Verdict::Wrong, failure.sentence()),
     }
+}
+
+/// Who else could replace or read the home.
+fn exposure(home: &Home) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    if let Some(parent) = home.path().parent()
+        && trust::others_can_write(parent)
+    {
+        let text = format!("other users can write to {}, which holds the home; move the home", parent.display());
+        findings.push(finding("home", Verdict::Note, text));
+    }
+    if std::fs::metadata(home.path()).is_ok_and(|it| it.mode() & 0o077 != 0) {
+        let path = home.path().display();
+        findings.push(finding("home", Verdict::Note, format!("other users can open {path}; run `chmod 700 {path}`")));
+    }
+    findings
 }
 
 fn space(path: &Path) -> Option<Finding> {

@@ -31,7 +31,7 @@ pub fn run(_args: Args, place: &Place) -> Result<ExitCode, Failure> {
     write_new(home.config_file(), &format!("{{\n  \"$schema\": \"./{SCHEMA}\"\n}}\n"))?;
     let schema = home.path().join(SCHEMA);
     fs::write(&schema, config::schema()).map_err(|source| Failure::File { path: schema, source })?;
-    config::load(&home)?;
+    config::read(&home)?;
     let word = if is_new { "made" } else { "it was there already" };
     output::line(format_args!("{word}: {}", home.path().display()))?;
     if is_new {

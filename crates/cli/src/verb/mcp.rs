@@ -87,7 +87,7 @@ fn serve(place: &Place) -> Result<ExitCode, Failure> {
             "Tell your agent of it with `coven mcp install <agent>`",
         ));
     }
-    let (home, config) = place.config()?;
+    let (home, config, _) = place.config()?;
     coven_mcp::serve(coven_mcp::Options {
         folder: QuestionFolder::locate(),
         questions: config.questions,

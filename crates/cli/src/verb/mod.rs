@@ -49,6 +49,7 @@ pub mod state;
 pub mod summon;
 pub mod task;
 pub mod task_text;
+pub mod trust;
 pub mod wait;
 pub mod workflow;
 pub mod workflow_text;

@@ -58,7 +58,7 @@ async fn asked(link: &mut Link, dry_run: bool) -> Result<RetentionResponse, Fail
 
 /// Without a daemon, by the config as it is.
 async fn preview(home: &Home) -> Result<RetentionResponse, Failure> {
-    let config = coven_host::config::load(home)?;
+    let config = coven_host::config::read(home)?;
     // Opening a store that is not there would make one.
     if !home.db().exists() {
         return Ok(RetentionResponse { dry_run: true, ..RetentionResponse::default() });

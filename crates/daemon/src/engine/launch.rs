@@ -69,8 +69,11 @@ impl StepLaunch {
 }
 
 impl Engine {
-    /// The harness of that id.
+    /// The harness of that id, unless its definition came with a repository and the user has not agreed to it.
     pub(super) fn known_harness(&self, id: &str) -> Result<&Harness, EngineError> {
+        if self.withheld.has(&format!("harnesses.{id}")) {
+            return Err(EngineError::untrusted(format!("the definition of the harness {id:?}"), &self.home));
+        }
         self.harnesses.iter().find(|harness| harness.id == id).ok_or_else(|| {
             let known: Vec<&str> = self.harnesses.iter().map(|harness| harness.id.as_str()).collect();
             EngineError::UnknownHarness { id: id.chars().take(64).collect(), known: known.join(", ") }

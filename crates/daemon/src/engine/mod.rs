@@ -36,6 +36,7 @@ use coven_domain::session::Session;
 use coven_domain::{SessionId, Timestamp, harness};
 use coven_host::conversations::Conversations;
 use coven_host::questions::QuestionFolder;
+use coven_host::trust::Withheld;
 use coven_host::{AgentSettings, Home, clock};
 use coven_store::{Change, Store, StoreError, Tx};
 use tokio::runtime::Handle;
@@ -54,6 +55,7 @@ pub struct Engine {
     pub store: Arc<dyn Store>,
     pub home: Home,
     pub config: Config,
+    withheld: Withheld,
     pub harnesses: Vec<Harness>,
     /// What holds for all sessions over ACP.
     pub agents: AgentSettings,
@@ -93,6 +95,8 @@ pub struct Parts {
     pub store: Arc<dyn Store>,
     pub home: Home,
     pub config: Config,
+    /// Settings that are not in force until the user agrees to them.
+    pub withheld: Withheld,
     pub agents: AgentSettings,
     /// Where this user's question sets are.
     pub questions: QuestionFolder,
@@ -113,6 +117,7 @@ impl Engine {
             store,
             home,
             config,
+            withheld,
             agents,
             questions,
             conversations,
@@ -130,6 +135,7 @@ impl Engine {
             store,
             home,
             config,
+            withheld,
             agents,
             asked: acp::Asked::default(),
             question_sets: QuestionSets::of(questions),

@@ -46,7 +46,7 @@ async fn tick(engine: &Arc<Engine>, cutoffs: &Cutoffs, now: Timestamp) -> Result
 /// Somebody asks for it: by the periods that are in the config by now, so that new ones can be tried before they hold.
 pub async fn by_hand(engine: &Arc<Engine>, is_dry_run: bool) -> Result<RetentionResponse, EngineError> {
     let (home, now) = (engine.home.clone(), clock::now());
-    let config = tokio::task::spawn_blocking(move || config::load(&home)).await;
+    let config = tokio::task::spawn_blocking(move || config::read(&home)).await;
     let config = config.map_err(|_| EngineError::Stopping)?.map_err(|error| EngineError::Invalid(error.to_string()))?;
     match is_dry_run {
         true => preview(&*engine.store, &config.store, now).await,

@@ -111,6 +111,23 @@ impl Definition {
         Self::parse(BUILT_IN.0, BUILT_IN.1).expect("the built-in workflow is sound: a test reads it")
     }
 
+    /// Every command that a run of it starts beside its agents: scripts and checks.
+    pub fn commands(&self) -> Vec<&str> {
+        fn collect<'a>(steps: &'a [Step], commands: &mut Vec<&'a str>) {
+            for step in steps {
+                match &step.kind {
+                    StepKind::Agent { .. } => {}
+                    StepKind::Script { command } => commands.push(command),
+                    StepKind::Loop { steps, .. } => collect(steps, commands),
+                    StepKind::Merge { checks, .. } => commands.extend(checks.iter().map(String::as_str)),
+                }
+            }
+        }
+        let mut commands = Vec::new();
+        collect(&self.steps, &mut commands);
+        commands
+    }
+
     /// The step at this path: its place on each level.
     pub fn step(&self, path: &[usize]) -> Option<&Step> {
         let (last, above) = path.split_last()?;

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use super::{GitError, Repository, as_somebody, ask_in, git, run_in, said, succeeded};
+use super::{GitError, Repository, as_somebody, ask_in, run_in, said, succeeded};
 
 /// What came of the try to merge.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -52,6 +52,7 @@ pub struct FileChange {
 impl Repository {
     /// Puts branch and base together beside every checkout.
     pub fn try_merge(&self, base: &str, branch: &str, message: &str) -> Result<MergeTry, GitError> {
+        self.ensure_trusted()?;
         let unknown = |name: &str| GitError::UnknownBranch(name.to_owned());
         let onto = self.commit_of(&format!("refs/heads/{base}"))?.ok_or_else(|| unknown(base))?;
         let tip = self.commit_of(&format!("refs/heads/{branch}"))?.ok_or_else(|| unknown(branch))?;
@@ -74,7 +75,7 @@ impl Repository {
                 return Err(GitError::Failed { what: "merge-tree".to_owned(), why: said(&output) });
             }
         }
-        let mut command = git(&self.top);
+        let mut command = self.git(&self.top);
         command.args(["commit-tree", &tree, "-p", &onto, "-p", &tip, "-m", message]);
         as_somebody(&mut command, &self.top);
         let commit = succeeded(&mut command)?.trim().to_owned();
@@ -83,6 +84,7 @@ impl Repository {
 
     /// Puts a merge onto the base. A checkout of the base is brought along if it is clean; if not, nothing is done.
     pub fn land(&self, base: &str, merged: &Merged) -> Result<Landing, GitError> {
+        self.ensure_trusted()?;
         let reference = format!("refs/heads/{base}");
         if self.commit_of(&reference)?.as_deref() != Some(&merged.onto) {
             return Ok(Landing::BaseMoved);
@@ -104,7 +106,7 @@ impl Repository {
         // Brings files, index and branch along at once, and refuses where a file that git does not know would be overwritten,
         // ignored or not.
         let along = ["merge", "--ff-only", "--quiet", "--no-autostash", "--no-overwrite-ignore", &merged.commit];
-        let output = super::run::output(git(&folder).args(along))?;
+        let output = super::run::output(self.git(&folder).args(along))?;
         if output.status.success() {
             return Ok(Landing::Landed);
         }
@@ -133,7 +135,9 @@ impl Repository {
         if is_locked(&folder)? {
             return Ok(Some(Landing::Busy { folder }));
         }
-        let status = run_in(&folder, ["status", "--porcelain", "--untracked-files=no"])?;
+        // Changes inside a submodule are not in the way, and looking for them would run its own filters.
+        let status = ["status", "--porcelain", "--untracked-files=no", "--ignore-submodules=dirty"];
+        let status = self.run_in(&folder, status)?;
         let why = "it has changes that are not committed".to_owned();
         Ok((!status.trim().is_empty()).then_some(Landing::CheckoutInTheWay { folder, why }))
     }
@@ -172,7 +176,7 @@ impl Repository {
 
     /// What a branch changed since it left its base, file by file.
     pub fn changes(&self, base: &str, branch: &str) -> Result<Vec<FileChange>, GitError> {
-        let listed = self.run(["diff", "--numstat", "-z", "--no-renames", &format!("{base}...{branch}")])?;
+        let listed = self.run(["diff", "--numstat", "-z", "--no-renames", "--no-ext-diff", "--no-textconv", &format!("{base}...{branch}")])?;
         let read = |entry: &str| {
             let mut parts = entry.splitn(3, '\t');
             let (added, deleted) = (parts.next()?.parse().ok(), parts.next()?.parse().ok());
@@ -183,7 +187,7 @@ impl Repository {
 
     /// The same as a patch, at most `limit` bytes of it, and whether that was all.
     pub fn patch(&self, base: &str, branch: &str, limit: usize) -> Result<(String, bool), GitError> {
-        let mut text = self.run(["diff", "--no-color", "--no-ext-diff", &format!("{base}...{branch}")])?;
+        let mut text = self.run(["diff", "--no-color", "--no-ext-diff", "--no-textconv", &format!("{base}...{branch}")])?;
         let is_all = text.len() <= limit;
         if !is_all {
             let mut end = limit;
@@ -197,9 +201,10 @@ impl Repository {
 
     /// A folder with exactly this commit in it, on no branch, for checks.
     pub fn check_out_at(&self, folder: &Path, commit: &str) -> Result<(), GitError> {
+        self.ensure_trusted()?;
         let _turn = super::worktree::turn();
         self.run(["worktree", "prune"])?;
-        let mut command = git(&self.top);
+        let mut command = self.git(&self.top);
         command.args(["worktree", "add", "--quiet", "--detach"]).arg(folder).arg(commit);
         succeeded(&mut command).map(drop)
     }

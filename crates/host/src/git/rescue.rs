@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use super::worktree::Worktree;
-use super::{GitError, Repository, as_somebody, git, succeeded};
+use super::{GitError, Repository, as_somebody, succeeded};
 
 const REFS: &str = "refs/coven/rescue/";
 
@@ -70,7 +70,7 @@ impl Worktree {
             [] => return Ok(Rescued::Nothing),
             [only] => only.clone(),
             [first, rest @ ..] => {
-                let mut command = git(repository.top());
+                let mut command = repository.git(repository.top());
                 command.args(["commit-tree", &format!("{first}^{{tree}}"), "-m", &message, "-p", first]);
                 for other in rest {
                     command.args(["-p", other]);

@@ -6,7 +6,7 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use super::{GitError, Repository, as_somebody, ask_in, git, run_in, succeeded};
+use super::{GitError, Repository, as_somebody, ask_in, run_in, succeeded};
 
 /// Adding, pruning and removing are done one at a time: to git's prune, a worktree that is being added is one that is gone.
 static TURN: Mutex<()> = Mutex::new(());
@@ -75,13 +75,14 @@ impl Worktree {
         if self.exists() {
             return Ok(());
         }
+        self.repository.ensure_trusted()?;
         let _turn = turn();
         // What git remembers of a folder that somebody removed is in the way.
         self.repository.run(["worktree", "prune"])?;
         self.clear_place()?;
         let is_there = self.repository.commit_of(&format!("refs/heads/{}", self.branch))?.is_some();
         let folder = self.folder.as_os_str();
-        let mut command = git(self.repository.top());
+        let mut command = self.repository.git(self.repository.top());
         command.args(["worktree", "add", "--quiet"]);
         match is_there {
             true => command.arg(folder).arg(&self.branch),
@@ -97,7 +98,7 @@ impl Worktree {
     /// `base` is a branch or a commit.
     pub fn state(&self, base: &str) -> Result<WorktreeState, GitError> {
         self.refuse_strange()?;
-        let status = run_in(&self.folder, ["status", "--porcelain", "--untracked-files=normal"])?;
+        let status = self.repository.run_in(&self.folder, ["status", "--porcelain", "--untracked-files=normal"])?;
         let ahead = run_in(&self.folder, ["rev-list", "--count", "HEAD", &format!("^{base}")])?;
         Ok(WorktreeState { is_dirty: !status.trim().is_empty(), is_ahead: ahead.trim() != "0" })
     }
@@ -116,6 +117,7 @@ impl Worktree {
     /// Puts all that is in the folder onto the task's branch, also what is not committed, and also if whoever worked there went
     /// to another branch. Nothing of it is lost if this stops half-way. Hooks are not run: nobody is there to read what they say.
     pub fn gather(&self, message: &str) -> Result<(), GitError> {
+        self.repository.ensure_trusted()?;
         self.refuse_unfinished()?;
         let head = run_in(&self.folder, ["rev-parse", "HEAD"])?.trim().to_owned();
         let rest = self.snapshot(message)?;
@@ -153,7 +155,7 @@ impl Worktree {
             run_in(&self.folder, ["symbolic-ref", "-m", "coven: back on its branch", "HEAD", &own])?;
         }
         if is_dirty || !is_there {
-            run_in(&self.folder, ["reset", "--quiet"])?;
+            self.repository.run_in(&self.folder, ["reset", "--quiet"])?;
         }
         Ok(())
     }
@@ -187,7 +189,7 @@ impl Worktree {
         let folder = tempfile::tempdir().map_err(|error| GitError::Refused(format!("no temporary folder: {error}")))?;
         let index = folder.path().join("index");
         let with_index = |args: &[&str]| {
-            let mut command = git(&self.folder);
+            let mut command = self.repository.git(&self.folder);
             command.args(args).env("GIT_INDEX_FILE", &index);
             succeeded(&mut command)
         };
@@ -198,7 +200,7 @@ impl Worktree {
             return Ok(None);
         }
         self.refuse_nested(&tree)?;
-        let mut command = git(&self.folder);
+        let mut command = self.repository.git(&self.folder);
         command.args(["commit-tree", &tree, "-p", "HEAD", "-m", message]);
         as_somebody(&mut command, &self.folder);
         Ok(Some(succeeded(&mut command)?.trim().to_owned()))
@@ -225,7 +227,8 @@ impl Worktree {
                 if !inner.join(".git").exists() {
                     continue;
                 }
-                let status = run_in(&inner, ["status", "--porcelain", "--untracked-files=normal"])?;
+                let repository = Repository::of(&inner)?;
+                let status = repository.run_in(&inner, ["status", "--porcelain", "--untracked-files=normal"])?;
                 let ahead = run_in(&inner, ["rev-list", "--count", "HEAD", "--branches", "--not", "--remotes"])?;
                 if !status.trim().is_empty() || ahead.trim() != "0" {
                     return Err(GitError::Refused(format!(
@@ -243,7 +246,7 @@ impl Worktree {
     pub(super) fn remove(&self) -> Result<(), GitError> {
         let _turn = turn();
         if self.folder.exists() {
-            let mut command = git(self.repository.top());
+            let mut command = self.repository.git(self.repository.top());
             command.args(["worktree", "remove", "--force", "--force"]).arg(&self.folder);
             if let Err(error) = succeeded(&mut command) {
                 // A folder that git does not know, or only half: its files are kept under a ref by now.

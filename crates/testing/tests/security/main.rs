@@ -1,8 +1,10 @@
-//! Who gets in and who does not: token, Host, Origin, uid, sizes, modes.
+//! Who gets in and what is used: token, Host, Origin, uid, sizes, modes, and state or settings that others made.
 
 mod bodies;
 mod files;
 mod foreign_text;
 mod tcp;
+mod trust;
+mod trusted_git;
 mod uid;
 mod websocket;

@@ -150,11 +150,7 @@ impl Engine {
             .as_deref()
             .or(earlier.map(|session| session.harness.as_str()))
             .unwrap_or(&self.config.agents.harness);
-        let found = self.harnesses.iter().find(|harness| harness.id == id).cloned();
-        found.ok_or_else(|| {
-            let known: Vec<&str> = self.harnesses.iter().map(|harness| harness.id.as_str()).collect();
-            EngineError::UnknownHarness { id: id.chars().take(64).collect(), known: known.join(", ") }
-        })
+        self.known_harness(id).cloned()
     }
 
     /// The repository that is named, else the earlier session's, else the one that holds the working folder.

@@ -174,6 +174,7 @@ impl Engine {
             }
         }
         let worktree = self.worktree_of(task).await?;
+        worktree.repository.ensure_trusted()?;
         let folder = worktree.folder.to_string_lossy().into_owned();
         // Work that is there goes on from where it began.
         let recorded = task.base_branch.clone().zip(task.base_commit.clone()).filter(|_| worktree.exists());

@@ -18,7 +18,10 @@ use coven_domain::agent::Agent;
 use coven_domain::task::Task;
 use coven_domain::workflow::{BUILT_IN, Definition, Workflow};
 use coven_domain::{AgentId, TaskId, WorkflowId};
+use coven_files::Links;
 use coven_host::git::{Cancel, GitError, Repository, Worktree};
+use coven_host::home::WORKFLOW_FILE;
+use coven_host::trust;
 use coven_store::{AgentQuery, WorkflowQuery};
 use tokio::sync::watch;
 
@@ -30,7 +33,6 @@ use crate::error::EngineError;
 
 /// How many ids a message names.
 const SHOWN: usize = 5;
-const MAX_DEFINITION_BYTES: u64 = 1 << 20;
 
 /// What runs in this daemon.
 #[derive(Default)]
@@ -164,21 +166,23 @@ impl Engine {
         let folder = self.home.path().join("grimoires");
         let file =
             ["yaml", "yml"].map(|ending| folder.join(format!("{name}.{ending}"))).into_iter().find(|it| it.is_file());
-        let text = match (file, name == BUILT_IN.0) {
-            (Some(file), _) => {
-                let unreadable =
-                    |why: String| EngineError::Invalid(format!("{} cannot be read: {why}", file.display()));
-                let size = std::fs::metadata(&file).map_or(0, |it| it.len());
-                if size > MAX_DEFINITION_BYTES {
-                    return Err(unreadable(format!("it has {size} bytes")));
-                }
-                std::fs::read_to_string(&file).map_err(|error| unreadable(error.to_string()))?
-            }
+        let text = match (&file, name == BUILT_IN.0) {
+            (Some(file), _) => coven_files::read_text(file, WORKFLOW_FILE, Links::Refuse)
+                .map_err(|error| EngineError::Invalid(error.to_string()))?,
             (None, true) => BUILT_IN.1.to_owned(),
             (None, false) => return Err(self.unknown_definition(name)),
         };
         let read = Definition::parse(name, &text);
         let read = read.map_err(|problems| EngineError::BadDefinition { name: name.to_owned(), problems })?;
+        if let Some(file) = file.and_then(|file| file.file_name()?.to_str().map(str::to_owned)) {
+            let (home, definition, content) = (self.home.clone(), read.clone(), text.clone());
+            let name = file.clone();
+            let asked = move || Ok(trust::workflow_is_allowed(&home, &name, &definition, &content));
+            let is_allowed = with_git(asked).await?;
+            if !is_allowed {
+                return Err(EngineError::untrusted(format!("the workflow file grimoires/{file}"), &self.home));
+            }
+        }
         Ok((read, text))
     }
 

@@ -1,0 +1,151 @@
+//! Asks the user before settings that came with a repository or archive are used. See `docs/security.md`.
+
+use std::io::{self, BufRead, IsTerminal, Write};
+use std::path::Path;
+
+use coven_api::{ClientError, ErrorCode};
+use coven_holder::process;
+use coven_host::config;
+use coven_host::git::{self, GitError};
+use coven_host::home::Home;
+use coven_host::trust::{self, Part, TrustStore};
+
+use crate::command_line::Place;
+use crate::failure::Failure;
+use crate::wording;
+
+/// What the user is asked to agree to.
+#[derive(Debug, Default)]
+pub struct Request {
+    home: Option<Home>,
+    /// State in the home that was not made on this machine, by name.
+    pub state: Vec<String>,
+    /// Settings of the home.
+    pub settings: Vec<Part>,
+    /// The repository, and the settings of its own config that start programs.
+    pub git: Option<(std::path::PathBuf, Vec<Part>)>,
+}
+
+impl Request {
+    /// Everything about a home and the repository around a folder that needs agreement.
+    pub fn about(home: Option<Home>, folder: &Path) -> Result<Self, Failure> {
+        let mut request = Self::default();
+        if let Some(home) = &home {
+            if home.was_found() && !home.is_recorded() {
+                request.state = home.state();
+            }
+            request.settings = trust::unsettled(home, &config::read(home)?, true);
+        }
+        request.home = home;
+        request.git = match git::untrusted_settings(folder) {
+            Ok((_, parts)) if parts.is_empty() => None,
+            Ok(found) => Some(found),
+            Err(GitError::NotARepository(_) | GitError::NotRun(_)) => None,
+            Err(error) => return Err(error.into()),
+        };
+        Ok(request)
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.state.is_empty() && self.settings.is_empty() && self.git.is_none()
+    }
+
+    pub fn home(&self) -> Option<&Home> {
+        self.home.as_ref()
+    }
+
+    /// What would be used and run, for a person.
+    pub fn text(&self) -> String {
+        let mut text = String::new();
+        let mut list = |head: String, parts: &[Part]| {
+            text.push_str(&format!("{}\n", wording::plain(&head)));
+            for part in parts {
+                text.push_str(&format!("  {}: {}\n", wording::plain(&part.key), wording::plain(&part.effect)));
+            }
+        };
+        if let Some(home) = &self.home {
+            let path = home.path().display();
+            if !self.state.is_empty() {
+                list(format!("{path} has state that you did not make on this machine: {}", self.state.join(", ")), &[]);
+            }
+            if !self.settings.is_empty() {
+                list(format!("{path} has settings that came with a repository or archive:"), &self.settings);
+            }
+        }
+        if let Some((top, parts)) = &self.git {
+            list(format!("the Git config of {} starts programs:", top.display()), parts);
+        }
+        text
+    }
+
+    /// Records the user's agreement.
+    pub fn agree(&self) -> Result<(), Failure> {
+        let store = TrustStore::locate()?;
+        if let Some(home) = &self.home {
+            // Settings first: once the home is recorded, they are in force.
+            store.agree(home.path(), &self.settings)?;
+            if !self.state.is_empty() {
+                home.adopt()?;
+            }
+        }
+        if let Some((top, parts)) = &self.git {
+            store.agree(top, parts)?;
+        }
+        Ok(())
+    }
+}
+
+/// Before a daemon starts: asks about settings that would be in force, once for each content.
+pub fn ask_before_start(home: &Home) -> Result<(), Failure> {
+    if !can_ask() {
+        return Ok(());
+    }
+    // A broken config is reported by the start itself.
+    let Ok(config) = config::read(home) else { return Ok(()) };
+    let settings = trust::unsettled(home, &config, false);
+    if settings.is_empty() {
+        return Ok(());
+    }
+    let request = Request { home: Some(home.clone()), settings, ..Request::default() };
+    match ask(&request)? {
+        true => request.agree(),
+        false => Ok(TrustStore::locate()?.decline(home.path(), &request.settings)?),
+    }
+}
+
+/// After a command failed for lack of trust: asks, and returns whether the user agreed.
+pub fn ask_after(failure: &Failure, place: &Place) -> Result<bool, Failure> {
+    let is_about_trust = matches!(failure, Failure::Client(error @ ClientError::Api { .. }) if error.is(ErrorCode::TrustRequired));
+    if !is_about_trust || !can_ask() {
+        return Ok(false);
+    }
+    let folder = std::env::current_dir().map_err(Failure::Input)?;
+    let request = Request::about(Some(place.unchecked_home()?), &folder)?;
+    if request.is_empty() || !ask(&request)? {
+        return Ok(false);
+    }
+    request.agree()?;
+    Ok(true)
+}
+
+/// Shows the request and asks for a yes.
+pub fn ask(request: &Request) -> Result<bool, Failure> {
+    let mut err = io::stderr().lock();
+    let question = format!("{}Use all of this? [y/N] ", request.text());
+    err.write_all(question.as_bytes()).and_then(|()| err.flush()).map_err(Failure::Output)?;
+    let mut answer = String::new();
+    io::stdin().lock().read_line(&mut answer).map_err(Failure::Input)?;
+    Ok(matches!(answer.trim(), "y" | "Y" | "yes"))
+}
+
+/// A person is there to answer, and it is not an agent.
+pub fn can_ask() -> bool {
+    io::stdin().is_terminal() && io::stderr().is_terminal() && !is_in_session()
+}
+
+/// Whether this process belongs to a session of coven, i.e. an agent may have started it.
+pub fn is_in_session() -> bool {
+    let is_marked = std::env::var_os("COVEN_SESSION_ID").is_some_and(|id| !id.is_empty());
+    let mut ancestors = std::iter::successors(process::stat(std::process::id()).ok(), |it| process::stat(it.parent).ok());
+    is_marked || ancestors.any(|it| it.is_coven)
+}

@@ -1,0 +1,175 @@
+//! `coven trust`: agrees to state and settings that came with a repository or archive.
+
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use coven_host::git;
+use coven_host::home::Home;
+use coven_host::trust::{Agreement, HomeRecord, TrustStore};
+use serde::Serialize;
+
+use super::daemon;
+use crate::command_line::Place;
+use crate::failure::Failure;
+use crate::table::Table;
+use crate::trust_prompt::{self, Request};
+use crate::{output, wording};
+
+/// Agrees to settings that came with a repository or archive and can run or open something
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:
+  coven trust                    shows what would run in this project and asks
+  coven trust ~/src/clone --yes  agrees without a question; not from inside a session
+  coven trust --list             homes and settings that are trusted
+  coven trust --revoke           forgets this project again
+
+The agreement holds for exactly the settings that were shown; when they change, coven asks again.")]
+pub struct Args {
+    /// A project, a repository or a home; the current folder if left out
+    path: Option<PathBuf>,
+    /// Agree without a question
+    #[arg(long, conflicts_with_all = ["list", "revoke"])]
+    yes: bool,
+    /// List recorded homes and agreements
+    #[arg(long, conflicts_with_all = ["path", "revoke"])]
+    list: bool,
+    /// Forget the record of a home and every agreement about it
+    #[arg(long)]
+    revoke: bool,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+pub fn run(args: Args, place: &Place) -> Result<ExitCode, Failure> {
+    if args.list {
+        return list(args.json);
+    }
+    let folder = args.path.clone().unwrap_or_else(|| PathBuf::from("."));
+    let folder = std::fs::canonicalize(&folder).map_err(|source| Failure::File { path: folder, source })?;
+    let home = home_of(&folder, &args, place)?;
+    match args.revoke {
+        true => revoke(home, &folder),
+        false => agree(&args, home, &folder),
+    }
+}
+
+/// The home that a path means: itself, the one in it, or for the current folder the one that commands use.
+fn home_of(folder: &Path, args: &Args, place: &Place) -> Result<Option<Home>, Failure> {
+    if args.path.is_none() {
+        return place.unchecked_home().map(Some);
+    }
+    let candidates = [folder.join(".coven"), folder.to_owned()];
+    let is_home = |path: &&PathBuf| path.file_name().is_some_and(|name| name == ".coven") && path.is_dir();
+    Ok(candidates.iter().find(is_home).map(|path| Home::found_at(path)).transpose()?)
+}
+
+fn agree(args: &Args, home: Option<Home>, folder: &Path) -> Result<ExitCode, Failure> {
+    let request = Request::about(home, folder)?;
+    if args.json {
+        output::line(format_args!("{}", serde_json::to_string(&Shown::of(&request)).expect("plain data")))?;
+    }
+    if request.is_empty() {
+        if !args.json {
+            output::line(format_args!("nothing here needs your agreement"))?;
+        }
+        return Ok(ExitCode::SUCCESS);
+    }
+    if trust_prompt::is_in_session() {
+        return Err(Failure::refused(
+            "trust cannot be granted from inside a session",
+            "Run `coven trust` in your own terminal",
+        ));
+    }
+    if args.yes {
+        if !args.json {
+            output::bytes(request.text().as_bytes())?;
+        }
+    } else if !trust_prompt::can_ask() {
+        return Err(Failure::refused(
+            format!("{} not agreed to", if request.state.is_empty() { "settings were" } else { "state was" }),
+            "Run `coven trust` on a terminal, or add --yes if you know what it runs",
+        ));
+    } else if !trust_prompt::ask(&request)? {
+        return Err(Failure::refused("nothing was changed", "Remove the settings, or run `coven trust` again"));
+    }
+    request.agree()?;
+    if !args.json {
+        output::line(format_args!("trusted"))?;
+    }
+    // The daemon reads its config when it starts.
+    if let Some(home) = request.home()
+        && !request.settings.is_empty()
+    {
+        daemon::restart_if_running(home)?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn revoke(home: Option<Home>, folder: &Path) -> Result<ExitCode, Failure> {
+    let store = TrustStore::locate()?;
+    let top = git::top_of(folder).ok();
+    let mut was_there = false;
+    if let Some(home) = &home {
+        // A daemon that goes on would keep the settings in force.
+        if home.is_recorded() {
+            daemon::stop_if_running(home)?;
+        }
+        was_there |= store.revoke(home.path())?;
+    }
+    if let Some(top) = &top {
+        was_there |= store.revoke(top)?;
+    }
+    match was_there {
+        true => output::line(format_args!("revoked"))?,
+        false => output::line(format_args!("nothing here was trusted"))?,
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+#[derive(Serialize)]
+struct Shown<'a> {
+    home: Option<&'a Path>,
+    state: &'a [String],
+    settings: &'a [coven_host::trust::Part],
+    git: &'a [coven_host::trust::Part],
+}
+
+impl<'a> Shown<'a> {
+    fn of(request: &'a Request) -> Self {
+        Self {
+            home: request.home().map(Home::path),
+            state: &request.state,
+            settings: &request.settings,
+            git: request.git.as_ref().map_or(&[], |(_, parts)| parts),
+        }
+    }
+}
+
+#[derive(Serialize)]
+struct Listed {
+    homes: Vec<HomeRecord>,
+    agreements: Vec<Agreement>,
+}
+
+fn list(as_json: bool) -> Result<ExitCode, Failure> {
+    let store = TrustStore::locate()?;
+    let listed = Listed { homes: store.homes(), agreements: store.agreements() };
+    if as_json {
+        output::line(format_args!("{}", serde_json::to_string(&listed).expect("plain data")))?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    let mut table = Table::new(&["PATH", "WHAT"], &[0]);
+    for home in &listed.homes {
+        let word = if Path::new(&home.path).exists() { "home" } else { "home, no longer there" };
+        table.row([home.path.as_str(), word]);
+    }
+    for agreement in &listed.agreements {
+        for key in agreement.agreed.keys() {
+            table.row([agreement.path.as_str(), key]);
+        }
+    }
+    let width = output::terminal_size().map(|(_, columns)| usize::from(columns));
+    output::bytes(wording::readable(&table.text(width)).as_bytes())?;
+    Ok(ExitCode::SUCCESS)
+}

@@ -1,0 +1,212 @@
+//! The settings of a home that can run or open something, and which of them are in force.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+
+use coven_domain::config::Config;
+use coven_domain::permission::Rule;
+use coven_domain::workflow::Definition;
+use coven_files::{Limit, Links};
+use serde::Serialize;
+
+use super::{Agreement, Origin, Part, TrustStore};
+use crate::Home;
+use crate::git;
+
+const CONFIG: &str = "config.json";
+const WORKFLOWS: &str = "grimoires";
+const WITHHELD: &str = "withheld";
+const WITHHELD_NOTICE: Limit = Limit::new("a notice", 4096);
+
+/// Settings that came with a repository or archive and that the user has not agreed to.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Withheld {
+    pub parts: Vec<Part>,
+}
+
+impl Withheld {
+    pub fn has(&self, key: &str) -> bool {
+        self.parts.iter().any(|part| part.key == key)
+    }
+
+    /// One line about them, for commands that do not need them.
+    pub fn notice(&self, home: &Path) -> Option<String> {
+        let keys: Vec<&str> = self.parts.iter().map(|part| part.key.as_str()).collect();
+        let keys = match &keys[..] {
+            [] => return None,
+            [some @ .., last] if some.len() < 3 => [some, &[*last]].concat().join(", "),
+            [some @ ..] => format!("{} and {} more", some[..3].join(", "), some.len() - 3),
+        };
+        let home = home.display();
+        Some(format!("not in force until you agree to it with `coven trust`: {keys} in {home}"))
+    }
+}
+
+/// The config that is in force: without the parts that need the user's agreement and do not have it.
+pub fn effective(home: &Home, config: Config) -> (Config, Withheld) {
+    let parts = config_parts(&config);
+    if parts.is_empty() {
+        return (config, Withheld::default());
+    }
+    let judge = Judge::of(home);
+    let withheld: Vec<Part> = parts.into_iter().filter(|part| !judge.allows(CONFIG, part)).collect();
+    let mut config = config;
+    withheld.iter().for_each(|part| remove(&mut config, &part.key));
+    (config, Withheld { parts: withheld })
+}
+
+/// Leaves a line in the home about settings that are not in force, for commands that use a running daemon.
+pub fn mark_withheld(home: &Home, withheld: &Withheld) {
+    let path = home.path().join(WITHHELD);
+    // Only a notice: a home in which it cannot be written works the same.
+    let _ = match withheld.notice(home.path()) {
+        Some(notice) => super::write_whole(&path, notice.as_bytes()),
+        None => std::fs::remove_file(&path),
+    };
+}
+
+/// The line that the daemon left about settings that are not in force.
+pub fn withheld_notice(home: &Home) -> Option<String> {
+    coven_files::read_text(&home.path().join(WITHHELD), WITHHELD_NOTICE, Links::Refuse).ok()
+}
+
+/// Whether a workflow file of the home may be used. `file` is its name in the folder of workflows.
+pub fn workflow_is_allowed(home: &Home, file: &str, definition: &Definition, text: &str) -> bool {
+    workflow_part(file, definition, text).is_none_or(|part| Judge::of(home).allows(&part.key, &part))
+}
+
+/// Everything in the home that needs the user's agreement now: parts of the config, and workflow files with commands.
+/// `with_declined` also gives the parts that the user refused before.
+pub fn unsettled(home: &Home, config: &Config, with_declined: bool) -> Vec<Part> {
+    let in_config = config_parts(config).into_iter().map(|part| (CONFIG.to_owned(), part));
+    let parts: Vec<(String, Part)> =
+        in_config.chain(workflow_parts(home).into_iter().map(|part| (part.key.clone(), part))).collect();
+    if parts.is_empty() {
+        return Vec::new();
+    }
+    let judge = Judge::of(home);
+    let is_unsettled = |file: &str, part: &Part| {
+        !judge.allows(file, part) && (with_declined || !judge.agreement.declines(part))
+    };
+    parts.into_iter().filter(|(file, part)| is_unsettled(file, part)).map(|(_, part)| part).collect()
+}
+
+/// Decides for one home which parts are in force.
+struct Judge {
+    agreement: Agreement,
+    /// The home is recorded as made by the user.
+    is_own: bool,
+    tracked: git::Tracked,
+    trust: Option<(TrustStore, std::path::PathBuf)>,
+}
+
+impl Judge {
+    fn of(home: &Home) -> Self {
+        let store = TrustStore::locate().ok();
+        let record = store.as_ref().and_then(|store| store.home(home.path()));
+        // A home that was named by the user can be used where no record can be written, e.g. without HOME.
+        let is_own = record.map_or(!home.was_found(), |record| record.origin == Origin::Made);
+        let tracked = match is_own && home.may_be_tracked() {
+            true => git::tracked(home.path(), &[CONFIG, WORKFLOWS]),
+            false => git::Tracked::default(),
+        };
+        let agreement = store.as_ref().map(|store| store.agreement(home.path())).unwrap_or_default();
+        Self { agreement, is_own, tracked, trust: store.map(|store| (store, home.path().to_owned())) }
+    }
+
+    fn allows(&self, file: &str, part: &Part) -> bool {
+        if self.agreement.covers(part) {
+            return true;
+        }
+        let is_allowed = self.is_own && !self.tracked.has(file);
+        if let (true, Some((store, home))) = (is_allowed, &self.trust) {
+            // The user's own settings stay in force when the user commits them later.
+            let _ = store.agree(home, std::slice::from_ref(part));
+        }
+        is_allowed
+    }
+}
+
+fn part(key: impl Into<String>, effect: impl Into<String>, content: &impl Serialize) -> Part {
+    Part::new(key, effect, &serde_json::to_vec(content).expect("a config is plain data"))
+}
+
+/// The parts of a config that can run or open something.
+fn config_parts(config: &Config) -> Vec<Part> {
+    let mut parts = Vec::new();
+    for (id, harness) in &config.harnesses {
+        let command = [std::slice::from_ref(&harness.program), &harness.args[..]].concat().join(" ");
+        let variables = match harness.env.len() {
+            0 => String::new(),
+            _ => format!(" with {}", harness.env.keys().cloned().collect::<Vec<_>>().join(", ")),
+        };
+        parts.push(part(format!("harnesses.{id}"), format!("runs {command}{variables}"), harness));
+    }
+    let permissions = &config.permissions;
+    let rules = [&permissions.default].into_iter().chain(permissions.harnesses.values());
+    if rules.chain(permissions.repos.values()).any(|rule| *rule == Rule::Allow) {
+        parts.push(part("permissions", "allows requests of agents without asking you", permissions));
+    }
+    let http = &config.http;
+    if *http != Default::default() {
+        let effect = match &http.listen {
+            Some(listen) => format!("listens on {listen}"),
+            None => "changes who may connect over HTTP".to_owned(),
+        };
+        parts.push(part("http", effect, http));
+    }
+    if config.scheduler.auto_start {
+        parts.push(part("scheduler.autoStart", "starts agents on ready tasks without being asked", &true));
+    }
+    if config.mcp.allow_control {
+        parts.push(part("mcp.allowControl", "lets agents start sessions and type into them", &true));
+    }
+    parts
+}
+
+fn remove(config: &mut Config, key: &str) {
+    match key {
+        "permissions" => {
+            let permissions = &mut config.permissions;
+            permissions.default = permissions.default.max(Rule::Ask);
+            permissions.harnesses.retain(|_, rule| *rule != Rule::Allow);
+            permissions.repos.retain(|_, rule| *rule != Rule::Allow);
+        }
+        "http" => config.http = Default::default(),
+        "scheduler.autoStart" => config.scheduler.auto_start = false,
+        "mcp.allowControl" => config.mcp.allow_control = false,
+        key => {
+            let id = key.strip_prefix("harnesses.").expect("every other part is a harness");
+            config.harnesses.remove(id);
+        }
+    }
+}
+
+fn workflow_parts(home: &Home) -> Vec<Part> {
+    let entries = std::fs::read_dir(home.path().join(WORKFLOWS)).into_iter().flatten().flatten();
+    let names: BTreeSet<String> = entries.filter_map(|entry| entry.file_name().into_string().ok()).collect();
+    let read = |name: &String| {
+        let stem = name.strip_suffix(".yaml").or_else(|| name.strip_suffix(".yml"))?;
+        let path = home.path().join(WORKFLOWS).join(name);
+        let text = coven_files::read_text(&path, crate::home::WORKFLOW_FILE, Links::Refuse).ok()?;
+        // A file that cannot be parsed cannot be run either.
+        workflow_part(name, &Definition::parse(stem, &text).ok()?, &text)
+    };
+    names.iter().filter_map(read).collect()
+}
+
+fn workflow_part(file: &str, definition: &Definition, text: &str) -> Option<Part> {
+    let commands = definition.commands();
+    let effect = match &commands[..] {
+        [] => return None,
+        [command] => format!("runs {}", first_line(command)),
+        [command, more @ ..] => format!("runs {} and {} more", first_line(command), more.len()),
+    };
+    Some(Part::new(format!("{WORKFLOWS}/{file}"), effect, text.as_bytes()))
+}
+
+fn first_line(command: &str) -> String {
+    let mut lines = command.lines().map(str::trim).filter(|line| !line.is_empty());
+    let line: String = lines.next().unwrap_or_default().chars().take(80).collect();
+    if lines.next().is_some() || command.chars().count() > 80 { format!("{line} …") } else { line }
+}

@@ -1,0 +1,86 @@
+//! Repositories whose config starts programs.
+
+use std::fs;
+use std::os::unix::fs::{chown, lchown};
+use std::path::{Path, PathBuf};
+
+use coven_testing::program::{is_root, skip};
+use coven_testing::{TestHome, wait_until};
+use serde_json::json;
+
+const NOBODY: u32 = 65534;
+
+/// A program that leaves a mark, named after itself, and copies its input.
+fn marking(home: &TestHome, name: &str) -> (String, PathBuf) {
+    let mark = home.folder().join(format!("{name}-was-run"));
+    home.write_agent(name, &format!("#!/bin/sh\ntouch {}\nexec cat\n", mark.display()));
+    (home.agents().join(name).display().to_string(), mark)
+}
+
+#[test]
+fn programs_in_the_config_of_a_repository_do_not_run() {
+    let home = TestHome::in_repository(json!({}));
+    let (monitor, monitored) = marking(&home, "monitor");
+    let (convert, converted) = marking(&home, "convert");
+    let (external, ran_external) = marking(&home, "external");
+    home.start();
+    let task = home.add_task("x", "write b.txt two; commit b", &[]);
+    home.start_task(&task);
+    home.wait_for_task(&task, "pending_merge");
+    home.git(&format!(
+        "git config core.fsmonitor {monitor}; git config diff.x.textconv {convert}; git config diff.external {external}; \
+         mkdir -p .git/info; echo '* diff=x' > .git/info/attributes"
+    ));
+    home.coven(&["task", "diff", &task]).done();
+    home.coven(&["task", "approve", &task]).done();
+    home.wait_for_task(&task, "closed");
+    for mark in [&monitored, &converted, &ran_external] {
+        assert!(!mark.exists(), "{}", mark.display());
+    }
+}
+
+#[test]
+fn filters_of_a_repository_run_once_it_is_trusted() {
+    let home = TestHome::in_repository(json!({}));
+    let (filter, filtered) = marking(&home, "filter");
+    home.git("echo '* filter=x' > .gitattributes; git add -A; git commit -qm attributes");
+    home.git(&format!("git config filter.x.clean {filter}; git config filter.x.smudge {filter}; git config filter.x.required true"));
+    home.start();
+    let task = home.add_task("x", "write b.txt two; commit b", &[]);
+    let message = home.coven(&["task", "start", &task]).refused(4);
+    assert!(message.contains("filter.x.clean") && message.contains("`coven trust"), "{message}");
+    assert!(!filtered.exists());
+
+    home.coven(&["trust", "--yes"]).done();
+    home.start_task(&task);
+    wait_until("the filter has run", || filtered.exists());
+    home.wait_for_task(&task, "pending_merge");
+}
+
+#[test]
+fn a_repository_of_another_user_is_not_used() {
+    if !is_root() {
+        return skip("a_repository_of_another_user_is_not_used", "giving a folder away takes root");
+    }
+    let home = TestHome::in_repository(json!({}));
+    let (monitor, monitored) = marking(&home, "monitor");
+    home.git(&format!("git config core.fsmonitor {monitor}"));
+    home.start();
+    let task = home.add_task("x", "say hi", &[]);
+    give_away(&home.project().join(".git"));
+    chown(home.project(), Some(NOBODY), Some(NOBODY)).expect("root may");
+    let message = home.coven(&["task", "start", &task, "--home", &home.path().display().to_string()]).refused(4);
+    assert!(message.contains("another user"), "{message}");
+    assert!(!monitored.exists());
+    chown(home.project(), Some(0), Some(0)).expect("root may");
+}
+
+fn give_away(path: &Path) {
+    lchown(path, Some(NOBODY), Some(NOBODY)).expect("root may");
+    for entry in fs::read_dir(path).into_iter().flatten().flatten() {
+        match entry.path().is_dir() {
+            true => give_away(&entry.path()),
+            false => lchown(entry.path(), Some(NOBODY), Some(NOBODY)).expect("root may"),
+        }
+    }
+}
