@@ -1,14 +1,16 @@
 //! Asks the user before settings that came with a repository or archive are used. See `docs/security.md`.
 
 use std::io::{self, BufRead, IsTerminal, Write};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use coven_api::{ClientError, ErrorCode};
 use coven_holder::process;
 use coven_host::config;
+use coven_host::conversations::Settings;
 use coven_host::git::{self, GitError};
 use coven_host::home::Home;
 use coven_host::trust::{self, Part, TrustStore};
+use serde::Serialize;
 
 use crate::command_line::Place;
 use crate::failure::Failure;
@@ -22,8 +24,16 @@ pub struct Request {
     pub state: Vec<String>,
     /// Settings of the home.
     pub settings: Vec<Part>,
-    /// The repository, and the settings of its own config that start programs.
-    pub git: Option<(std::path::PathBuf, Vec<Part>)>,
+    /// Settings beside the home's.
+    pub others: Vec<Others>,
+}
+
+/// Settings of a repository's own Git config, or of a conversation tool.
+#[derive(Debug, Serialize)]
+pub struct Others {
+    pub folder: PathBuf,
+    pub what: &'static str,
+    pub settings: Vec<Part>,
 }
 
 impl Request {
@@ -37,17 +47,20 @@ impl Request {
             request.settings = trust::unsettled(home, &config::read(home)?, true);
         }
         request.home = home;
-        request.git = match git::untrusted_settings(folder) {
-            Ok((_, parts)) if parts.is_empty() => None,
-            Ok(found) => Some(found),
-            Err(GitError::NotARepository(_) | GitError::NotRun(_)) => None,
+        match git::untrusted_settings(folder) {
+            Ok((_, settings)) if settings.is_empty() => {}
+            Ok((folder, settings)) => request.others.push(Others { folder, what: "Git config", settings }),
+            Err(GitError::NotARepository(_) | GitError::NotRun(_)) => {}
             Err(error) => return Err(error.into()),
-        };
+        }
+        if let Some((folder, part)) = Settings::untrusted(folder) {
+            request.others.push(Others { folder, what: "conversation settings", settings: vec![part] });
+        }
         Ok(request)
     }
 
     pub fn is_empty(&self) -> bool {
-        self.state.is_empty() && self.settings.is_empty() && self.git.is_none()
+        self.state.is_empty() && self.settings.is_empty() && self.others.is_empty()
     }
 
     pub fn home(&self) -> Option<&Home> {
@@ -72,8 +85,11 @@ impl Request {
                 list(format!("{path} has settings that came with a repository or archive:"), &self.settings);
             }
         }
-        if let Some((top, parts)) = &self.git {
-            list(format!("the Git config of {} starts programs:", top.display()), parts);
+        for others in &self.others {
+            list(
+                format!("{} has {} that can run or open something:", others.folder.display(), others.what),
+                &others.settings,
+            );
         }
         text
     }
@@ -88,8 +104,8 @@ impl Request {
                 home.adopt()?;
             }
         }
-        if let Some((top, parts)) = &self.git {
-            store.agree(top, parts)?;
+        for others in &self.others {
+            store.agree(&others.folder, &others.settings)?;
         }
         Ok(())
     }
@@ -115,7 +131,8 @@ pub fn ask_before_start(home: &Home) -> Result<(), Failure> {
 
 /// After a command failed for lack of trust: asks, and returns whether the user agreed.
 pub fn ask_after(failure: &Failure, place: &Place) -> Result<bool, Failure> {
-    let is_about_trust = matches!(failure, Failure::Client(error @ ClientError::Api { .. }) if error.is(ErrorCode::TrustRequired));
+    let is_about_trust =
+        matches!(failure, Failure::Client(error @ ClientError::Api { .. }) if error.is(ErrorCode::TrustRequired));
     if !is_about_trust || !can_ask() {
         return Ok(false);
     }
@@ -146,6 +163,7 @@ pub fn can_ask() -> bool {
 /// Whether this process belongs to a session of coven, i.e. an agent may have started it.
 pub fn is_in_session() -> bool {
     let is_marked = std::env::var_os("COVEN_SESSION_ID").is_some_and(|id| !id.is_empty());
-    let mut ancestors = std::iter::successors(process::stat(std::process::id()).ok(), |it| process::stat(it.parent).ok());
+    let mut ancestors =
+        std::iter::successors(process::stat(std::process::id()).ok(), |it| process::stat(it.parent).ok());
     is_marked || ancestors.any(|it| it.is_coven)
 }

@@ -10,10 +10,10 @@ use coven_domain::task::{BadTask, NotReady, TaskState};
 use coven_domain::text::BadText;
 use coven_domain::workflow::{Problem, WorkflowState};
 use coven_domain::{PermissionId, QuestionId, RepoId, SessionId, TaskId};
-use coven_host::{Home, WorkDirError};
 use coven_host::conversations::ConversationError;
 use coven_host::git::GitError;
 use coven_host::questions::QuestionError;
+use coven_host::{Home, WorkDirError};
 use coven_store::StoreError;
 use serde_json::{Value, json};
 
@@ -143,7 +143,9 @@ pub enum EngineError {
     UnknownCaller(SessionId),
     #[error("{what} cannot be read: {id}")]
     Unreadable { id: SessionId, what: &'static str, source: serde_json::Error },
-    #[error("{what} in {home} came with a repository or archive, so it is not used; read it, then run `coven trust {home}`")]
+    #[error(
+        "{what} in {home} came with a repository or archive, so it is not used; read it, then run `coven trust {home}`"
+    )]
     Untrusted { what: String, home: String },
     #[error("{0}")]
     Invalid(String),

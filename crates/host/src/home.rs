@@ -66,8 +66,17 @@ impl HomeError {
 const SHARED: &str = "*\n!.gitignore\n!config.json\n!grimoires/\n!grimoires/*.yaml\n";
 
 /// State that only coven makes. In a `.coven` that came with a repository or archive it is not used.
-const STATE: [&str; 9] =
-    ["coven.db", "coven.db.lock", "coven.db-wal", "coven.db-shm", "coven.db-journal", "token", "coven.sock", "daemon.start", trust::HOME_ID];
+const STATE: [&str; 9] = [
+    "coven.db",
+    "coven.db.lock",
+    "coven.db-wal",
+    "coven.db-shm",
+    "coven.db-journal",
+    "token",
+    "coven.sock",
+    "daemon.start",
+    trust::HOME_ID,
+];
 /// Folders that are state as soon as they hold anything.
 const STATE_FOLDERS: [&str; 2] = ["sessions", "worktrees"];
 /// What a user may put into a home before coven makes its own: settings, workflow files, the older coven's state.

@@ -12,7 +12,7 @@ use super::daemon;
 use crate::command_line::Place;
 use crate::failure::Failure;
 use crate::table::Table;
-use crate::trust_prompt::{self, Request};
+use crate::trust_prompt::{self, Others, Request};
 use crate::{output, wording};
 
 /// Agrees to settings that came with a repository or archive and can run or open something
@@ -117,8 +117,8 @@ fn revoke(home: Option<Home>, folder: &Path) -> Result<ExitCode, Failure> {
         }
         was_there |= store.revoke(home.path())?;
     }
-    if let Some(top) = &top {
-        was_there |= store.revoke(top)?;
+    for subject in top.into_iter().chain([folder.join(".aurora")]) {
+        was_there |= store.revoke(&subject)?;
     }
     match was_there {
         true => output::line(format_args!("revoked"))?,
@@ -132,7 +132,7 @@ struct Shown<'a> {
     home: Option<&'a Path>,
     state: &'a [String],
     settings: &'a [coven_host::trust::Part],
-    git: &'a [coven_host::trust::Part],
+    others: &'a [Others],
 }
 
 impl<'a> Shown<'a> {
@@ -141,7 +141,7 @@ impl<'a> Shown<'a> {
             home: request.home().map(Home::path),
             state: &request.state,
             settings: &request.settings,
-            git: request.git.as_ref().map_or(&[], |(_, parts)| parts),
+            others: &request.others,
         }
     }
 }

@@ -8,8 +8,10 @@ use std::time::Duration;
 use serde_json::Value;
 
 use super::aurora_home;
+use crate::trust::{Part, TrustStore};
 
 const DAY: f64 = 86_400.0;
+const AGENT_FOLDERS: &str = "agents.discovery_paths";
 
 #[derive(Debug, Clone, PartialEq)]
 pub struct Settings {
@@ -33,7 +35,33 @@ impl Settings {
     /// From `.aurora/config.json` below this folder if it has a `.aurora`, else from the user's home. With what is wrong in it.
     pub fn load(current: &Path) -> (Self, Vec<String>) {
         let home = aurora_home(|name| std::env::var_os(name), std::env::home_dir());
-        Self::read(&config_file(current, &home))
+        let file = config_file(current, &home);
+        let (mut settings, mut warnings) = Self::read(&file);
+        if settings.untrusted_part(current, &file).is_some() {
+            settings.agent_folders = None;
+            let file = file.display();
+            warnings
+                .push(format!("{AGENT_FOLDERS} in {file} is not in force until you agree to it with `coven trust`"));
+        }
+        (settings, warnings)
+    }
+
+    /// The project's settings that need the user's agreement and do not have it, with the folder that they are in.
+    pub fn untrusted(current: &Path) -> Option<(PathBuf, Part)> {
+        let home = aurora_home(|name| std::env::var_os(name), std::env::home_dir());
+        let file = config_file(current, &home);
+        let part = Self::read(&file).0.untrusted_part(current, &file)?;
+        Some((file.parent()?.to_owned(), part))
+    }
+
+    /// Instructions for an agent may come with a repository; the user's own config needs no agreement.
+    fn untrusted_part(&self, current: &Path, file: &Path) -> Option<Part> {
+        let folders = self.agent_folders.as_ref().filter(|_| file.starts_with(current))?;
+        let shown: Vec<String> = folders.iter().map(|folder| folder.display().to_string()).collect();
+        let effect = format!("takes agent definitions from {}", shown.join(", "));
+        let part = Part::new(AGENT_FOLDERS, effect, shown.join("\0").as_bytes());
+        let agreement = TrustStore::locate().map(|store| store.agreement(file.parent().unwrap_or(file)));
+        (!agreement.is_ok_and(|agreement| agreement.covers(&part))).then_some(part)
     }
 
     fn read(path: &Path) -> (Self, Vec<String>) {
@@ -77,7 +105,7 @@ impl Settings {
                 usual.tool,
             ),
             agent_folders: keys.take(
-                "agents.discovery_paths",
+                AGENT_FOLDERS,
                 "a list of folders",
                 |value| {
                     value

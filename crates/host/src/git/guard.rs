@@ -61,7 +61,9 @@ impl Guard {
         // A filter that is required and does nothing is an error to git.
         let filters = self.parts.iter().filter_map(|part| part.key.rsplit_once('.'));
         settings.extend(
-            filters.filter(|(name, _)| name.starts_with("filter.")).map(|(name, _)| (format!("{name}.required"), "false")),
+            filters
+                .filter(|(name, _)| name.starts_with("filter."))
+                .map(|(name, _)| (format!("{name}.required"), "false")),
         );
         set(command, OFF.len(), settings.iter().map(|(key, value)| (key.as_str(), *value)));
     }

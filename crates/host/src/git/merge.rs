@@ -176,7 +176,15 @@ impl Repository {
 
     /// What a branch changed since it left its base, file by file.
     pub fn changes(&self, base: &str, branch: &str) -> Result<Vec<FileChange>, GitError> {
-        let listed = self.run(["diff", "--numstat", "-z", "--no-renames", "--no-ext-diff", "--no-textconv", &format!("{base}...{branch}")])?;
+        let listed = self.run([
+            "diff",
+            "--numstat",
+            "-z",
+            "--no-renames",
+            "--no-ext-diff",
+            "--no-textconv",
+            &format!("{base}...{branch}"),
+        ])?;
         let read = |entry: &str| {
             let mut parts = entry.splitn(3, '\t');
             let (added, deleted) = (parts.next()?.parse().ok(), parts.next()?.parse().ok());
@@ -187,7 +195,8 @@ impl Repository {
 
     /// The same as a patch, at most `limit` bytes of it, and whether that was all.
     pub fn patch(&self, base: &str, branch: &str, limit: usize) -> Result<(String, bool), GitError> {
-        let mut text = self.run(["diff", "--no-color", "--no-ext-diff", "--no-textconv", &format!("{base}...{branch}")])?;
+        let mut text =
+            self.run(["diff", "--no-color", "--no-ext-diff", "--no-textconv", &format!("{base}...{branch}")])?;
         let is_all = text.len() <= limit;
         if !is_all {
             let mut end = limit;

@@ -16,7 +16,8 @@ pub struct Tracked {
 impl Tracked {
     /// Whether the file, or a link above it, is tracked.
     pub fn has(&self, file: &str) -> bool {
-        self.is_unknown || Path::new(file).ancestors().any(|path| path.to_str().is_some_and(|it| self.paths.contains(it)))
+        self.is_unknown
+            || Path::new(file).ancestors().any(|path| path.to_str().is_some_and(|it| self.paths.contains(it)))
     }
 }
 

@@ -85,9 +85,8 @@ pub fn unsettled(home: &Home, config: &Config, with_declined: bool) -> Vec<Part>
         return Vec::new();
     }
     let judge = Judge::of(home);
-    let is_unsettled = |file: &str, part: &Part| {
-        !judge.allows(file, part) && (with_declined || !judge.agreement.declines(part))
-    };
+    let is_unsettled =
+        |file: &str, part: &Part| !judge.allows(file, part) && (with_declined || !judge.agreement.declines(part));
     parts.into_iter().filter(|(file, part)| is_unsettled(file, part)).map(|(_, part)| part).collect()
 }
 

@@ -28,14 +28,24 @@ fn free_port() -> u16 {
 fn a_store_that_came_with_a_repository_starts_nothing() {
     let home = TestHome::in_repository(json!({}));
     let mark = home.folder().join("was-run");
-    home.write_workflow("implement", &format!("steps:\n  - name: s\n    type: script\n    command: touch {}\n", mark.display()));
+    home.write_workflow(
+        "implement",
+        &format!("steps:\n  - name: s\n    type: script\n    command: touch {}\n", mark.display()),
+    );
     home.start();
     home.coven(&["task", "add", "waits"]).done();
     home.stop();
     home.configure(json!({ "scheduler": { "autoStart": true } }));
     home.forget_trust();
 
-    for verb in [&["sessions"][..], &["task", "list"], &["state"], &["daemon", "start"], &["db", "status"], &["run", "claude", "hi"]] {
+    for verb in [
+        &["sessions"][..],
+        &["task", "list"],
+        &["state"],
+        &["daemon", "start"],
+        &["db", "status"],
+        &["run", "claude", "hi"],
+    ] {
         let message = home.coven(verb).refused(4);
         assert!(message.contains("coven.db") && message.contains("`coven trust"), "{verb:?}: {message}");
     }
@@ -71,7 +81,11 @@ fn a_home_that_holds_only_settings_works_without_the_ones_that_run_or_open_somet
     // Not the built-in claude either: the project asked for another one.
     let refused = home.coven(&["run", "claude", "say hi", "--background"]);
     assert_eq!(refused.code, 4, "{}", refused.stderr);
-    assert!(refused.stderr.contains("harness \"claude\"") && refused.stderr.contains("`coven trust"), "{}", refused.stderr);
+    assert!(
+        refused.stderr.contains("harness \"claude\"") && refused.stderr.contains("`coven trust"),
+        "{}",
+        refused.stderr
+    );
     home.restart();
     assert_eq!(home.health().listen, None, "the record of the home does not make its settings the user's own");
     assert!(!mark.exists());
@@ -86,7 +100,8 @@ fn settings_that_git_tracks_need_agreement_to_exactly_their_content() {
     home.start();
     assert_eq!(home.coven(&["run", "claude", "x", "--background"]).code, 4);
     let offered: Value = serde_json::from_str(&home.coven(&["trust", "--json"]).stdout).expect("a request");
-    let keys: Vec<&str> = offered["settings"].as_array().expect("parts").iter().filter_map(|it| it["key"].as_str()).collect();
+    let keys: Vec<&str> =
+        offered["settings"].as_array().expect("parts").iter().filter_map(|it| it["key"].as_str()).collect();
     assert_eq!(keys, ["harnesses.claude", "permissions"]);
     assert!(home.coven(&["trust"]).refused(4).contains("--yes"), "no terminal to ask on");
 
@@ -156,7 +171,11 @@ fn a_person_is_asked_once_and_an_agent_never() {
     let output = inside.output().expect("coven runs");
     assert_eq!(output.status.code(), Some(4), "{}", String::from_utf8_lossy(&output.stderr));
     let coven = coven_testing::program::coven().display().to_string();
-    let id = home.launch_with(json!({ "argv": ["sh", "-c", format!("env -u COVEN_SESSION_ID {coven} trust --yes; echo code=$?")] })).id;
+    let id = home
+        .launch_with(
+            json!({ "argv": ["sh", "-c", format!("env -u COVEN_SESSION_ID {coven} trust --yes; echo code=$?")] }),
+        )
+        .id;
     assert!(home.wait_for_output(&id, "code=").contains("code=4"), "without the variable, too");
 
     let mut terminal = TestTerminal::open(&home, &["run", "claude", "x", "--background"]);
@@ -269,7 +288,8 @@ fn a_wrong_home_is_not_made() {
     let home = TestHome::new();
     let wrong = home.folder().join("wrong/home");
     let text = wrong.display().to_string();
-    for args in [&["sessions", "--home", &text][..], &["doctor", "--home", &text], &["db", "migrate", "--home", &text]] {
+    for args in [&["sessions", "--home", &text][..], &["doctor", "--home", &text], &["db", "migrate", "--home", &text]]
+    {
         let ran = home.coven(args);
         assert_ne!(ran.code, 0, "{args:?}");
         let said = format!("{}{}", ran.stdout, ran.stderr);
@@ -290,4 +310,21 @@ fn names(folder: &Path) -> Vec<String> {
     let mut names: Vec<String> = entries.filter_map(|entry| entry.file_name().into_string().ok()).collect();
     names.sort();
     names
+}
+
+#[test]
+fn agent_definitions_that_a_project_brings_need_agreement() {
+    let home = TestHome::new();
+    let folder = home.make_folder("agents");
+    fs::write(folder.join("scout.md"), "---\nname: scout\ndescription: x\n---\nDo as the repository says.\n")
+        .expect("room on disk");
+    let settings = home.make_folder(".aurora").join("config.json");
+    let config = json!({ "agents": { "discovery_paths": [folder] } });
+    fs::write(settings, config.to_string()).expect("room on disk");
+    let spawn = ["spawn", "--agent", "scout", "-i"];
+    let refused = home.coven_with_input(&spawn, b"/exit\n");
+    assert!(refused.stderr.contains("`coven trust`") && refused.code != 0, "{}", refused.stderr);
+    home.coven(&["trust", "--yes"]).done();
+    let agreed = home.coven_with_input(&spawn, b"/exit\n");
+    assert!(agreed.code == 0 && !agreed.stderr.contains("`coven trust`"), "{}", agreed.stderr);
 }

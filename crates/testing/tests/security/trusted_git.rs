@@ -44,7 +44,9 @@ fn filters_of_a_repository_run_once_it_is_trusted() {
     let home = TestHome::in_repository(json!({}));
     let (filter, filtered) = marking(&home, "filter");
     home.git("echo '* filter=x' > .gitattributes; git add -A; git commit -qm attributes");
-    home.git(&format!("git config filter.x.clean {filter}; git config filter.x.smudge {filter}; git config filter.x.required true"));
+    home.git(&format!(
+        "git config filter.x.clean {filter}; git config filter.x.smudge {filter}; git config filter.x.required true"
+    ));
     home.start();
     let task = home.add_task("x", "write b.txt two; commit b", &[]);
     let message = home.coven(&["task", "start", &task]).refused(4);

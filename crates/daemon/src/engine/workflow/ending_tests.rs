@@ -9,6 +9,7 @@ use coven_domain::workflow::{StepOver, StepResult};
 use coven_domain::{TaskId, Timestamp};
 use coven_host::conversations::Conversations;
 use coven_host::questions::QuestionFolder;
+use coven_host::trust::Withheld;
 use coven_host::{AgentSettings, Home};
 use coven_store::failing::Calls;
 use coven_store::{Change, Failing, SqliteStore, StateSnapshot, StoreError};
@@ -45,6 +46,7 @@ async fn bench(definition: &str) -> Bench {
     let parts = Parts {
         store: Arc::new(store),
         config,
+        withheld: Withheld::default(),
         agents,
         questions: QuestionFolder::at(folder.path().join("q")),
         conversations: Conversations::at(folder.path().join("c")),
