@@ -87,11 +87,25 @@ pub struct SessionsConfig {
     pub screen_model: bool,
     /// Compress the log of a finished session.
     pub compress_finished: bool,
+    /// What the journal and the ledger keep of the keys that are typed into a terminal.
+    pub record_input: RecordInput,
     /// Default size of a terminal that nobody looks at.
     #[schemars(range(min = 1, max = 1000))]
     pub rows: u16,
     #[schemars(range(min = 1, max = 1000))]
     pub cols: u16,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum RecordInput {
+    /// Every key.
+    All,
+    /// Every key, except at a prompt that does not echo: there only how many characters were typed.
+    #[default]
+    HiddenSecrets,
+    /// Only how many characters were typed.
+    None,
 }
 
 impl Default for SessionsConfig {
@@ -103,6 +117,7 @@ impl Default for SessionsConfig {
             detach_keys: "ctrl-\\".to_owned(),
             screen_model: true,
             compress_finished: true,
+            record_input: RecordInput::default(),
             rows: 24,
             cols: 80,
         }

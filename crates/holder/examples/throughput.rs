@@ -100,6 +100,7 @@ fn hold(dir: &Path, argv: Vec<String>) -> Child {
         cols: 80,
         typed: String::new(),
         open_files: None,
+        record_input: Default::default(),
         max_output_bytes: 1 << 30,
         segment_bytes: 8 << 20,
     };

@@ -8,10 +8,12 @@ use std::os::unix::net::UnixListener;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
+use coven_domain::config::RecordInput;
 use coven_domain::session::ExitStatus;
 use rustix::event::PollFlags;
 use rustix::io::Errno;
 use rustix::process::{Signal, WaitOptions, WaitStatus, wait};
+use rustix::termios::LocalModes;
 
 use crate::SOCKET;
 use crate::ending::{Ending, Left, signal_group};
@@ -473,12 +475,29 @@ impl Holder {
         if self.exit.is_some() || self.harness.input.is_none() || self.is_input_closing || bytes.is_empty() {
             return;
         }
+        // Asked before the bytes are written: a program that reads them may turn its echo on again at once.
+        let is_kept = self.keeps_input();
         // To the harness first: whoever typed it waits for the echo.
         self.typed.push(&bytes);
         self.write_input();
         if is_noted {
             self.input_end += bytes.len() as u64;
-            self.recorder.note(Record::Input(bytes));
+            self.recorder.note(if is_kept { Record::Input(bytes) } else { Record::hidden(&bytes) });
+        }
+    }
+
+    /// Reports whether the journal may keep what is typed now, and not only how much it is.
+    fn keeps_input(&self) -> bool {
+        match self.spec.record_input {
+            _ if !self.harness.is_terminal => true,
+            RecordInput::All => true,
+            RecordInput::None => false,
+            // The driver collects a line and shows none of it: a program asks for a secret. Programs that read
+            // single keys turn the echo off too; they draw what is typed themselves.
+            RecordInput::HiddenSecrets => rustix::termios::tcgetattr(&self.harness.output).is_ok_and(|terminal| {
+                let modes = terminal.local_modes;
+                !modes.contains(LocalModes::ICANON) || modes.contains(LocalModes::ECHO)
+            }),
         }
     }
 

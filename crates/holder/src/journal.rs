@@ -33,6 +33,11 @@ pub enum Record {
         length: u64,
     },
     Input(Vec<u8>),
+    /// Input of which only the size is kept.
+    HiddenInput {
+        bytes: u64,
+        characters: u64,
+    },
     Resize {
         rows: u16,
         cols: u16,
@@ -74,6 +79,10 @@ impl Stamped {
             }
             Record::Output { length } => body.extend_from_slice(&length.to_le_bytes()),
             Record::Input(bytes) | Record::Stderr(bytes) => body.extend_from_slice(bytes),
+            Record::HiddenInput { bytes, characters } => {
+                body.extend_from_slice(&bytes.to_le_bytes());
+                body.extend_from_slice(&characters.to_le_bytes());
+            }
             Record::Resize { rows, cols } => {
                 body.extend_from_slice(&rows.to_le_bytes());
                 body.extend_from_slice(&cols.to_le_bytes());
@@ -129,6 +138,7 @@ impl Stamped {
             8 => Record::Note(text(&mut fields)),
             9 => Record::Stderr(fields.rest()),
             10 => Record::LaunchFailed(text(&mut fields)),
+            11 => Record::HiddenInput { bytes: fields.u64()?, characters: fields.u64()? },
             // A newer holder wrote it: keep its place, so that the numbers after it stay right.
             other => Record::Note(format!("a record of kind {other} that this version does not know")),
         };
@@ -143,6 +153,7 @@ impl Stamped {
                 Record::Note(text) | Record::LaunchFailed(text) => text.len(),
                 Record::Start { .. }
                 | Record::Output { .. }
+                | Record::HiddenInput { .. }
                 | Record::Resize { .. }
                 | Record::Kill { .. }
                 | Record::Exit(_)
@@ -159,6 +170,9 @@ impl Stamped {
             }
             Record::Output { length } => (EntryKind::Output, *length, None, None),
             Record::Input(bytes) => (EntryKind::Input, 0, Some(bytes.clone()), None),
+            Record::HiddenInput { characters, .. } => {
+                (EntryKind::Input, 0, None, detail(json!({"hidden": true, "characters": characters})))
+            }
             Record::Resize { rows, cols } => (EntryKind::Resize, 0, None, detail(json!({"rows": rows, "cols": cols}))),
             Record::Kill { how: How::Kill, signal } => (EntryKind::Kill, 0, None, detail(json!({"signal": signal}))),
             Record::Kill { how: How::Finish, signal } => {
@@ -185,6 +199,13 @@ impl Stamped {
 }
 
 impl Record {
+    /// The record of input that must not be kept.
+    pub fn hidden(bytes: &[u8]) -> Self {
+        // Every byte but those that continue a UTF-8 character starts one.
+        let characters = bytes.iter().filter(|byte| **byte & 0xc0 != 0x80).count() as u64;
+        Self::HiddenInput { bytes: bytes.len() as u64, characters }
+    }
+
     const fn kind(&self) -> u8 {
         match self {
             Self::Start { .. } => 1,
@@ -197,6 +218,7 @@ impl Record {
             Self::Note(_) => 8,
             Self::Stderr(_) => 9,
             Self::LaunchFailed(_) => 10,
+            Self::HiddenInput { .. } => 11,
         }
     }
 }
@@ -331,6 +353,7 @@ mod tests {
             Record::Note("n".into()),
             Record::Stderr(b"e".to_vec()),
             Record::LaunchFailed("no such file".into()),
+            Record::hidden("pässword\r".as_bytes()),
             Record::Exit(ExitStatus::Signal(9)),
         ]
         .into_iter()
@@ -354,7 +377,7 @@ mod tests {
         let dir = tempfile::tempdir().expect("a folder");
         let mut reader = JournalReader::open(&write(&dir)).expect("it is there");
         let got = reader.read_more(1 << 20).expect("readable");
-        assert_eq!(got.iter().map(|(seq, _)| *seq).collect::<Vec<_>>(), (1..=11).collect::<Vec<_>>());
+        assert_eq!(got.iter().map(|(seq, _)| *seq).collect::<Vec<_>>(), (1..=12).collect::<Vec<_>>());
         assert_eq!(got.into_iter().map(|(_, record)| record).collect::<Vec<_>>(), samples());
         assert_eq!(reader.read_more(1 << 20).expect("readable"), []);
     }

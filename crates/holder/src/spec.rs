@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use coven_domain::config::RecordInput;
 use serde::{Deserialize, Serialize};
 
 /// Where the harness's standard streams lead.
@@ -29,6 +30,9 @@ pub struct Spec {
     /// The soft limit of open files that the harness is to have; the daemon's own is higher.
     #[serde(default)]
     pub open_files: Option<u64>,
+    /// What the journal keeps of the keys that are typed into a terminal. Pipes carry a protocol, which is kept.
+    #[serde(default)]
+    pub record_input: RecordInput,
     pub max_output_bytes: u64,
     pub segment_bytes: u64,
 }

@@ -461,6 +461,7 @@ impl Engine {
             typed: launch.typed.clone(),
             max_output_bytes: self.config.sessions.max_output_bytes,
             open_files: self.open_files,
+            record_input: self.config.sessions.record_input,
             segment_bytes: SEGMENT_BYTES.min(self.config.sessions.max_output_bytes / 8),
         }
     }

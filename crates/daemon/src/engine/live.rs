@@ -81,7 +81,11 @@ impl Tail {
                     }
                     Record::Exit(status) => self.exit = Some(*status),
                     Record::LaunchFailed(reason) => self.launch_failure = Some(reason.clone()),
-                    Record::Input(_) | Record::Kill { .. } | Record::Truncated { .. } | Record::Note(_) => {}
+                    Record::Input(_)
+                    | Record::HiddenInput { .. }
+                    | Record::Kill { .. }
+                    | Record::Truncated { .. }
+                    | Record::Note(_) => {}
                     Record::Stderr(bytes) => {
                         self.stderr.extend_from_slice(bytes);
                         let excess = self.stderr.len().saturating_sub(STDERR_BYTES);

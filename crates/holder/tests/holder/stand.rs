@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
+use coven_domain::config::RecordInput;
 use coven_domain::session::ExitStatus;
 use coven_holder::client::HolderClient;
 use coven_holder::journal::{JournalReader, Record, Stamped};
@@ -56,6 +57,7 @@ impl Given {
             cols: 80,
             typed: String::new(),
             open_files: None,
+            record_input: RecordInput::default(),
             max_output_bytes: 1 << 30,
             segment_bytes: 8 << 20,
         };

@@ -1,11 +1,12 @@
 //! Input and size: delivered exactly, noted once.
 
+use coven_domain::config::RecordInput;
 use coven_domain::session::ExitStatus;
 use coven_holder::journal::Record;
 use coven_holder::wire::{How, MAX_BODY, Reply, Request};
 
 use crate::player::Noise;
-use crate::stand::{Given, Holder, eventually};
+use crate::stand::{Given, Holder, eventually, memmem};
 
 fn inputs(holder: &Holder) -> Vec<Vec<u8>> {
     let input = |record| if let Record::Input(bytes) = record { Some(bytes) } else { None };
@@ -14,7 +15,9 @@ fn inputs(holder: &Holder) -> Vec<Vec<u8>> {
 
 #[test]
 fn input_reaches_the_harness_once_and_is_noted_once() {
-    let mut holder = Given::shell("stty -echo; echo ready; read a; read b; echo got $a and $b").start();
+    let mut holder = Given::shell("stty -echo; echo ready; read a; read b; echo got $a and $b")
+        .with(|spec| spec.record_input = RecordInput::All)
+        .start();
     holder.shows("ready");
     let mut client = holder.client();
     client.send(&Request::Input(b"one\n".to_vec())).expect("the holder listens");
@@ -23,6 +26,34 @@ fn input_reaches_the_harness_once_and_is_noted_once() {
     assert!(holder.log().ends_with(b"got one and two\r\n"));
     assert_eq!(inputs(&holder), [b"one\n".to_vec()], "an answer of the terminal is not noted");
     holder.check_files();
+}
+
+/// What the journal keeps of a word at an echoing prompt and one at a silent prompt.
+fn kept(record_input: RecordInput) -> Vec<Record> {
+    let script = "echo user; read a; stty -echo; echo password; read b; stty echo; echo $a has $b; read c";
+    let mut holder = Given::shell(script).with(|spec| spec.record_input = record_input).start();
+    for (prompt, answer) in [("user", "ada\n"), ("password", "pässwort\n"), ("ada has", "bye\n")] {
+        holder.shows(prompt);
+        holder.type_in(answer);
+    }
+    assert_eq!(holder.ends(), ExitStatus::Code(0));
+    assert!(memmem(&holder.log(), "ada has pässwort".as_bytes()), "the program got every character");
+    holder.check_files();
+    let is_input = |record: &Record| matches!(record, Record::Input(_) | Record::HiddenInput { .. });
+    holder.records().into_iter().map(|it| it.record).filter(is_input).collect()
+}
+
+#[test]
+fn what_is_typed_at_a_prompt_without_echo_is_counted_and_not_kept() {
+    let [ada, bye] = ["ada\n", "bye\n"].map(|text| Record::Input(text.into()));
+    assert_eq!(kept(RecordInput::HiddenSecrets), [ada, Record::HiddenInput { bytes: 10, characters: 9 }, bye]);
+}
+
+#[test]
+fn all_input_or_none_is_kept_where_the_settings_say_so() {
+    let texts = ["ada\n", "pässwort\n", "bye\n"];
+    assert_eq!(kept(RecordInput::All), texts.map(|text| Record::Input(text.into())));
+    assert_eq!(kept(RecordInput::None), texts.map(|text| Record::hidden(text.as_bytes())));
 }
 
 #[test]

@@ -12,7 +12,7 @@ fn mode(path: &Path) -> u32 {
 }
 
 /// Every file below `folder`.
-fn files(folder: &Path) -> Vec<std::path::PathBuf> {
+pub fn files(folder: &Path) -> Vec<std::path::PathBuf> {
     let entries = fs::read_dir(folder).expect("a folder").flatten().map(|entry| entry.path());
     entries.flat_map(|path| if path.is_dir() { files(&path) } else { vec![path] }).collect()
 }

@@ -6,5 +6,6 @@ mod foreign_text;
 mod tcp;
 mod trust;
 mod trusted_git;
+mod typed_secrets;
 mod uid;
 mod websocket;

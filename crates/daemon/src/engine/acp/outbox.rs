@@ -173,9 +173,11 @@ fn input_bytes(dir: &Path) -> io::Result<u64> {
             return Ok(total);
         }
         for (_, stamped) in records {
-            if let Record::Input(bytes) = stamped.record {
-                total += bytes.len() as u64;
-            }
+            total += match stamped.record {
+                Record::Input(bytes) => bytes.len() as u64,
+                Record::HiddenInput { bytes, .. } => bytes,
+                _ => 0,
+            };
         }
     }
 }

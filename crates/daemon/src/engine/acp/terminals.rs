@@ -100,6 +100,7 @@ impl Engine {
             typed: String::new(),
             max_output_bytes: KEPT_BYTES,
             open_files: None,
+            record_input: self.config.sessions.record_input,
             segment_bytes: KEPT_BYTES / 8,
         };
         let holder = self.prepare_holder_at(&format!("{}/{terminal}", conversation.id), dir.clone());

@@ -94,6 +94,7 @@ fn obey(command: &str) -> Obeyed {
             let answer = line()?.unwrap_or_default();
             say(&format!("answer:{answer}"))
         }
+        "password" => password(rest),
         "echo" => echo(),
         "env" => say(&std::env::var(rest).map_or_else(|_| format!("{rest} unset"), |value| format!("{rest}={value}"))),
         "args" => say(&format!("{:?}", std::env::args().skip(1).collect::<Vec<_>>())),
@@ -123,6 +124,18 @@ fn obey(command: &str) -> Obeyed {
         // Whatever else a prompt says is answered as an agent would: with words.
         _ => say(&format!("prompt:{command}")),
     }
+}
+
+/// Asks as `sudo` and `ssh` do: what is typed is not shown. Echoes again before it answers.
+fn password(prompt: &str) -> Obeyed {
+    let before = tcgetattr(io::stdin())?;
+    let mut silent = before.clone();
+    silent.local_modes.remove(LocalModes::ECHO);
+    tcsetattr(io::stdin(), OptionalActions::Now, &silent)?;
+    say(prompt)?;
+    let secret = line()?.unwrap_or_default();
+    tcsetattr(io::stdin(), OptionalActions::Now, &before)?;
+    say(&format!("{} characters", secret.len()))
 }
 
 /// A file of this name in a commit of its own.
@@ -208,7 +221,7 @@ fn ignore_signals() -> Obeyed {
 fn make_raw() -> Obeyed {
     let Ok(mut modes) = tcgetattr(io::stdin()) else { return Ok(()) };
     modes.output_modes.remove(OutputModes::OPOST);
-    modes.local_modes.remove(LocalModes::ECHO);
+    modes.local_modes.remove(LocalModes::ECHO | LocalModes::ICANON);
     Ok(tcsetattr(io::stdin(), OptionalActions::Now, &modes)?)
 }
 
