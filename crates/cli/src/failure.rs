@@ -114,7 +114,7 @@ impl Failure {
             Self::Install(InstallError::NoHome | InstallError::Malformed { .. }) => USAGE,
             Self::Install(InstallError::Moved { .. }) => REFUSED,
             Self::Missing { .. } => MISSING,
-            Self::Refused { .. } => REFUSED,
+            Self::Refused { .. } | Self::Holder(HolderError::Refused(_)) => REFUSED,
             Self::Start(error) => error.exit_code(),
             Self::Questions(error) => question_code(error),
             Self::OutOfReach { .. } | Self::Store(StoreError::Locked) => OUT_OF_REACH,
@@ -145,6 +145,7 @@ impl Failure {
             | Self::Refused { hint, .. }
             | Self::OutOfReach { hint, .. }
             | Self::Failed { hint, .. } => hint.clone(),
+            Self::Holder(HolderError::Refused(_)) => "See `coven attach --help`".to_owned(),
             Self::Holder(_) => "See how the session ended with `coven show <id>`".to_owned(),
             Self::Terminal(_) => "Run it in a terminal, or redirect its output".to_owned(),
             Self::Runtime(_) => "Free some file descriptors and try again".to_owned(),

@@ -13,6 +13,7 @@ mod frame;
 mod ledger;
 mod link;
 mod output;
+mod own_session;
 mod quick;
 mod replay;
 mod spawn;

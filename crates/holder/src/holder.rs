@@ -15,7 +15,6 @@ use rustix::io::Errno;
 use rustix::process::{Signal, WaitOptions, WaitStatus, wait};
 use rustix::termios::LocalModes;
 
-use crate::SOCKET;
 use crate::ending::{Ending, Left, signal_group};
 use crate::first_words::FirstWords;
 use crate::journal::Record;
@@ -28,6 +27,7 @@ use crate::stderr::Stderr;
 use crate::typed::Typed;
 use crate::viewer::Viewer;
 use crate::wire::{How, MAX_BODY, MAX_DATA, Reply, Request, VERSION, Welcome};
+use crate::{SOCKET, process};
 
 const READ_BYTES: usize = MAX_DATA;
 const STDERR_BYTES: usize = 16 << 10;
@@ -361,12 +361,12 @@ impl Holder {
                     return;
                 }
             };
-            let is_ours =
-                rustix::net::sockopt::socket_peercred(&stream).is_ok_and(|peer| peer.uid == rustix::process::geteuid());
-            if !is_ours || stream.set_nonblocking(true).is_err() {
+            let peer = rustix::net::sockopt::socket_peercred(&stream);
+            let Some(peer) = peer.ok().filter(|peer| peer.uid == rustix::process::geteuid()) else { continue };
+            if stream.set_nonblocking(true).is_err() {
                 continue;
             }
-            let mut viewer = Viewer::new(stream);
+            let mut viewer = Viewer::new(stream, peer.pid.as_raw_pid().cast_unsigned());
             if self.viewers.len() < MAX_VIEWERS {
                 self.viewers.push(viewer);
             } else {
@@ -431,6 +431,12 @@ impl Holder {
                     cols: self.spec.cols,
                 };
                 viewer.tell(&Reply::Welcome(welcome));
+            }
+            // Shown on the terminal that it comes from, output would be new output without end.
+            Request::Follow { .. } if process::comes_from(viewer.pid, std::process::id()) => {
+                viewer.refuse(
+                    "this terminal belongs to the session, and a session cannot be shown inside itself".to_owned(),
+                );
             }
             Request::Follow { from } => viewer.follow(from),
             Request::Watch => {

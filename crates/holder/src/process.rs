@@ -23,6 +23,8 @@ pub struct Stat {
 pub const DAEMON_NAME: &CStr = c"coven-daemon";
 pub const HOLDER_NAME: &CStr = c"coven-holder";
 
+const MAX_GENERATIONS: usize = 1000;
+
 pub fn stat(pid: u32) -> io::Result<Stat> {
     parse_stat(&fs::read(format!("/proc/{pid}/stat"))?)
         .ok_or_else(|| io::Error::new(io::ErrorKind::InvalidData, "unreadable stat"))
@@ -88,6 +90,22 @@ pub fn descendants(ancestor: u32) -> Vec<Stat> {
         found.extend(more);
         others = rest;
     }
+}
+
+/// Reports whether `pid` comes from `ancestor`. The chain ends at a daemon or holder of coven: what they started belongs
+/// to other sessions.
+pub fn comes_from(pid: u32, ancestor: u32) -> bool {
+    let mut next = pid;
+    // A parent always lives when it is asked for; the bound is for processes that end meanwhile.
+    for _ in 0..MAX_GENERATIONS {
+        match stat(next) {
+            Ok(it) if it.is_coven => return false,
+            Ok(it) if it.parent == ancestor => return true,
+            Ok(it) if it.parent > 1 => next = it.parent,
+            _ => return false,
+        }
+    }
+    false
 }
 
 /// What still lives of a session whose first process was `leader` and had `variable` in its environment, without coven's own.

@@ -15,6 +15,8 @@ const GIVE_UP: usize = 1 << 20;
 
 pub struct Viewer {
     stream: UnixStream,
+    /// The process that connected.
+    pub pid: u32,
     decoder: Decoder,
     /// Input that came while the harness's queue was full; what follows it waits too.
     paused: Option<Request>,
@@ -36,9 +38,10 @@ pub struct Viewer {
 }
 
 impl Viewer {
-    pub fn new(stream: UnixStream) -> Self {
+    pub fn new(stream: UnixStream, pid: u32) -> Self {
         Self {
             stream,
+            pid,
             decoder: Decoder::default(),
             paused: None,
             unsent: Vec::new(),

@@ -28,7 +28,7 @@ use crate::chat::past::Extent;
 use crate::chat::transcript::Detail;
 use crate::failure::Failure;
 use crate::link::{self, Link};
-use crate::{output, wording};
+use crate::{output, own_session, wording};
 
 /// A person waits no longer for the first picture.
 const PAINTS_WITHIN: Duration = Duration::from_secs(2);
@@ -103,7 +103,7 @@ enum Found {
 pub fn open(home: &Home, id: &str, options: Options) -> Result<Outcome, Failure> {
     let keys = detach_keys(home)?;
     // Mostly there is a daemon and a session that runs: no runtime is needed to paint it.
-    if let Some((target, holder)) = find_at_once(home, id, options) {
+    if let Some((target, holder)) = find_at_once(home, id, options)? {
         return watch(home, target, holder, keys, options);
     }
     let runtime = link::runtime()?;
@@ -116,6 +116,7 @@ pub fn open(home: &Home, id: &str, options: Options) -> Result<Outcome, Failure>
             return converse(home, &id, options);
         }
     };
+    own_session::must_not_be(&target.id)?;
     let folder = home.session_dir(target.id.parse().map_err(|_| strange_id(&target.id))?);
     let holder = match HolderClient::connect(&folder) {
         Ok(holder) => holder,
@@ -130,13 +131,16 @@ pub fn open(home: &Home, id: &str, options: Options) -> Result<Outcome, Failure>
     watch(home, target, holder, keys, options)
 }
 
-fn find_at_once(home: &Home, id: &str, options: Options) -> Option<(Target, HolderClient)> {
+fn find_at_once(home: &Home, id: &str, options: Options) -> Result<Option<(Target, HolderClient)>, Failure> {
     if options.start != Start::Screen || !output::is_terminal() {
-        return None;
+        return Ok(None);
     }
-    let screen = screen::fetch_at_once(home, id, PAINTS_WITHIN).filter(|screen| screen.status == "running")?;
-    let holder = HolderClient::connect(&home.session_dir(screen.id.parse().ok()?)).ok()?;
-    Some((Target { id: screen.id, painted: below_what_was(screen.ansi), from: Origin::Byte(screen.offset) }, holder))
+    let screen = screen::fetch_at_once(home, id, PAINTS_WITHIN).filter(|screen| screen.status == "running");
+    let Some(screen) = screen else { return Ok(None) };
+    own_session::must_not_be(&screen.id)?;
+    let holder = screen.id.parse().ok().and_then(|id| HolderClient::connect(&home.session_dir(id)).ok());
+    let from = Origin::Byte(screen.offset);
+    Ok(holder.map(|holder| (Target { id: screen.id, painted: below_what_was(screen.ansi), from }, holder)))
 }
 
 /// Follows a session until something ends the viewing.

@@ -239,11 +239,8 @@ impl<'a> Viewer<'a> {
             match reply {
                 Reply::Data { offset, end, bytes } => self.show(offset, end, &bytes)?,
                 Reply::Exited { status, end } => return Ok(Some(Ending::Exited { status, end })),
-                Reply::Welcome(_)
-                | Reply::Progress { .. }
-                | Reply::Resized { .. }
-                | Reply::Accepted
-                | Reply::Refused(_) => {}
+                Reply::Refused(why) => return Err(HolderError::Refused(why).into()),
+                Reply::Welcome(_) | Reply::Progress { .. } | Reply::Resized { .. } | Reply::Accepted => {}
             }
         }
         Ok(None)

@@ -118,6 +118,10 @@ impl App {
             }
             return Vec::new();
         };
+        if self.own_session.as_ref() == Some(&id) && matches!(offer.action, Action::Attach | Action::Replay) {
+            self.problem(format!("{} is not possible: this browser runs in session {}", offer.word, short_id(&id)));
+            return Vec::new();
+        }
         self.notice = None;
         match offer.action {
             Action::Attach => return vec![Effect::Leave(Outcome::Attach(id))],

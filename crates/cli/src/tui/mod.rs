@@ -57,6 +57,8 @@ const REPORT_LATENCY: Duration = Duration::from_millis(40);
 pub struct BrowseOptions {
     /// The Unix socket of the home's daemon.
     pub socket: PathBuf,
+    /// The session that the browser itself runs in.
+    pub own_session: Option<String>,
     /// Archived sessions are listed too.
     pub include_archived: bool,
     /// The id of the session to select first; the newest if there is none.

@@ -113,6 +113,8 @@ pub struct App {
     pub offset: usize,
     /// Asked for and not answered yet.
     pub(super) pending: Vec<Request>,
+    /// The session that the browser itself runs in.
+    pub(super) own_session: Option<String>,
     /// Lines that were typed for a session and not sent.
     pub(super) drafts: BTreeMap<String, String>,
     watched: Option<Watched>,
@@ -134,6 +136,7 @@ impl App {
             size,
             offset: 0,
             pending: Vec::new(),
+            own_session: options.own_session.clone(),
             drafts: BTreeMap::new(),
             watched: None,
             recalled: None,

@@ -62,6 +62,19 @@ fn enter_attaches_and_r_replays_and_u_summons() {
     assert_eq!(press(&mut app, KeyCode::Char('u')), [Effect::Leave(Outcome::Summon("a".into()))]);
 }
 
+#[test]
+fn the_session_that_the_browser_runs_in_is_not_opened_inside_itself() {
+    let mut app = app_with(vec![record("a", 1)]);
+    app.own_session = Some("a".into());
+    for key in [KeyCode::Enter, KeyCode::Char('r')] {
+        assert_eq!(press(&mut app, key), []);
+        let notice = app.notice.take().expect("a reason");
+        assert!(notice.text.ends_with("this browser runs in session a"), "{}", notice.text);
+    }
+    app.own_session = Some("b".into());
+    assert_eq!(press(&mut app, KeyCode::Enter), [Effect::Leave(Outcome::Attach("a".into()))]);
+}
+
 /// LIFE-29.
 #[test]
 fn only_the_typed_word_sacrifices() {

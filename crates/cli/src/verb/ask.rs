@@ -74,7 +74,7 @@ pub fn run(args: Args, place: &Place) -> Result<ExitCode, Failure> {
         questions,
         call_id: (!args.no_wait).then(|| uuid::Uuid::new_v4().to_string()),
         working_directory: working_directory.or_else(here),
-        session: std::env::var("COVEN_SESSION_ID").ok().filter(|id| !id.is_empty()),
+        session: crate::own_session::id(),
     };
     let limits = Limits { max_sessions: settings.max_sessions };
     let retention = Duration::from_millis(settings.retention_period);

@@ -93,7 +93,7 @@ fn serve(place: &Place) -> Result<ExitCode, Failure> {
         questions: config.questions,
         home,
         may_control: config.mcp.allow_control,
-        session: std::env::var("COVEN_SESSION_ID").ok().filter(|id| !id.is_empty()),
+        session: crate::own_session::id(),
         progress_every: coven_mcp::PROGRESS_EVERY,
         human_needs: coven_mcp::HUMAN_NEEDS,
         version: VERSION,

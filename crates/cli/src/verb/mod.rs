@@ -64,7 +64,7 @@ use coven_api::{ClientError, SessionRecord};
 use coven_host::home::Home;
 
 use crate::failure::Failure;
-use crate::{output, quick, wording};
+use crate::{output, own_session, quick, wording};
 
 /// The session a verb is about.
 #[derive(Debug, clap::Args)]
@@ -93,11 +93,12 @@ impl NewestArg {
     }
 }
 
-/// The newest session of a filter.
+/// The newest session of a filter. The session that this command runs in is left out.
 fn newest(home: &Home, which: &str) -> Result<Option<SessionRecord>, Failure> {
-    let list = quick::get(home, &format!("/api/v1/sessions?limit=1&{which}"))?;
+    let list = quick::get(home, &format!("/api/v1/sessions?limit=2&{which}"))?;
     let list: SessionListResponse = serde_json::from_slice(&list).map_err(ClientError::from)?;
-    Ok(list.sessions.into_iter().next())
+    let own = own_session::id();
+    Ok(list.sessions.into_iter().find(|record| own.as_ref() != Some(&record.id)))
 }
 
 /// The environment of this shell, for the harness. What is not text cannot be sent and stays here.

@@ -12,7 +12,7 @@ use crate::failure::Failure;
 use crate::link::{Link, runtime};
 use crate::replay::{self, Speed};
 use crate::way::Way;
-use crate::{output, route};
+use crate::{output, own_session, route};
 
 /// Plays a session again in its original timing; into a pipe or file, writes its log and nothing else
 #[derive(Debug, clap::Args)]
@@ -59,6 +59,9 @@ fn on_terminal(home: &Home, id: &str, speed: Speed, from: u64) -> Result<Option<
         // What the agent wrote is a protocol; what was said is what a person wants to see.
         plain::print_transcript(&Way::to(home)?, &record)?;
         return Ok(None);
+    }
+    if record.status == "running" {
+        own_session::must_not_be(&record.id)?;
     }
     replay::play(replay::Tape::new(runtime, link, record.id), speed, from)
 }

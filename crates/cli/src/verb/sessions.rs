@@ -19,7 +19,7 @@ use crate::failure::{self, Failure};
 use crate::link::{Link, block_on};
 use crate::tui::{self, BrowseOptions};
 use crate::verb::{attach as attach_verb, replay, summon};
-use crate::{arrivals, output, quick, route, spawn, wording};
+use crate::{arrivals, output, own_session, quick, route, spawn, wording};
 
 /// The largest page the daemon gives.
 const PAGE: usize = 1000;
@@ -146,6 +146,7 @@ fn browse(home: &Home, place: &Place, include_archived: bool) -> Result<ExitCode
     block_on(Link::open(home))?;
     let mut options = BrowseOptions {
         socket: home.socket()?,
+        own_session: own_session::id(),
         include_archived,
         rings: arrivals::rings(home),
         conversations: Some(Conversations::locate()),

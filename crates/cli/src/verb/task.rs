@@ -532,7 +532,7 @@ async fn moved(
 
 /// Who does it: inside a session, the session.
 pub fn by_session() -> Option<String> {
-    std::env::var("COVEN_SESSION_ID").ok().filter(|id| !id.is_empty()).map(|id| format!("session:{id}"))
+    crate::own_session::id().map(|id| format!("session:{id}"))
 }
 
 /// The repository around this folder, where the home is nobody's project.

@@ -48,6 +48,18 @@ fn answers(mut stream: UnixStream) -> Vec<Reply> {
 }
 
 #[test]
+fn a_viewer_that_runs_inside_the_session_is_refused() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let dir = folder.path().join("session");
+    let script = format!("say ready; follow {}; exit 0", dir.display());
+    let mut holder = Given::player(&script).with(|spec| spec.dir = dir).start();
+    assert_eq!(holder.ends(), ExitStatus::Code(0));
+    let log = String::from_utf8(holder.log()).expect("text");
+    assert!(log.starts_with("readyRefused(") && log.contains("inside itself"), "{log}");
+    holder.check_files();
+}
+
+#[test]
 fn nonsense_is_refused_and_the_session_goes_on() {
     let holder = listener();
     let hello = Request::Hello { version: VERSION }.encode();

@@ -3,6 +3,10 @@
 use std::fs::File;
 use std::io::{Read, Write};
 use std::os::fd::FromRawFd;
+use std::path::Path;
+
+use coven_holder::client::HolderClient;
+use coven_holder::wire::Request;
 
 pub const SCRIPT: &str = "COVEN_TEST_SCRIPT";
 
@@ -47,6 +51,12 @@ pub fn play(script: &str) -> ! {
             // Echoes a known number of bytes, then says so.
             ["echo", count] => echo(&mut out, number(count)),
             ["drink", count] => drink(&mut out, number(count)),
+            // Follows a holder from inside its session and says what came of it.
+            ["follow", dir] => {
+                let mut client = HolderClient::connect(Path::new(dir)).expect("the holder answers");
+                client.send(&Request::Follow { from: 0 }).expect("the holder listens");
+                write!(out, "{:?}.", client.next().expect("a reply")).expect("somebody reads");
+            }
             ["exit", code] => std::process::exit(i32::try_from(number(code)).expect("small")),
             // Lets the terminal go and takes it back when the file appears.
             ["reopen", path] => {

@@ -2,6 +2,7 @@
 
 use coven_testing::pattern::{INVALID_UTF8, assert_bytes};
 use coven_testing::{TestHome, TestTerminal, check_invariants};
+use serde_json::json;
 
 const DETACH: &str = "\x1c";
 
@@ -120,6 +121,48 @@ fn life_16_a_run_that_is_over_at_once_still_shows_everything_and_its_exit_code()
     assert_eq!(terminal.wait(), 9);
     terminal.shows("hello");
     terminal.is_as_it_was();
+}
+
+/// A session that runs these lines of shell, with `$c` for coven.
+fn runs(home: &TestHome, lines: &str) -> String {
+    let script = format!("c={}; {lines}", coven_testing::program::coven().display());
+    home.launch_with(json!({ "argv": ["/bin/sh", "-c", script] })).id
+}
+
+#[test]
+fn a_session_is_not_shown_inside_itself() {
+    let home = TestHome::started();
+    let tell = "echo code:$?";
+    // Without the variable only the holder can know where the viewer runs.
+    let unset = "id=$COVEN_SESSION_ID; unset COVEN_SESSION_ID";
+    let lines = format!(
+        "$c attach; {tell}; $c attach $COVEN_SESSION_ID; {tell}; $c attach $COVEN_SESSION_ID --read-only; {tell}; \
+         $c replay $COVEN_SESSION_ID; {tell}; {unset}; $c attach $id; echo last:$?; $c attach $id --no-replay; echo last:$?"
+    );
+
+    let id = runs(&home, &lines);
+    home.wait_for_end(&id);
+
+    let log = home.log_text(&id);
+    let codes =
+        |tag: &str| log.lines().filter_map(|line| line.split(tag).nth(1)).map(str::to_owned).collect::<Vec<_>>();
+    // The holder refuses after the screen was painted once, so the first codes are there twice.
+    assert_eq!(codes("code:")[..4], ["3", "4", "4", "4"], "{log}");
+    assert_eq!(codes("last:"), ["4", "4"], "{log}");
+    assert!(log.contains("a session cannot be shown inside itself"), "{log}");
+}
+
+#[test]
+fn attach_without_an_id_inside_a_session_takes_another_one() {
+    let home = TestHome::started();
+    let other = home.launch("say the other one ;; hang").id;
+    home.wait_for_output(&other, "the other one");
+
+    let id = runs(&home, "exec $c attach");
+
+    home.wait_for_output(&id, "the other one");
+    home.kill(&other);
+    home.wait_for_end(&id);
 }
 
 #[test]
