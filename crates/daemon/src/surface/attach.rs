@@ -1,5 +1,7 @@
 //! WebSocket attach: binary frames are the terminal's bytes both ways, text frames are control messages in JSON.
 
+use std::time::Duration;
+
 use axum::extract::State;
 use axum::extract::ws::rejection::WebSocketUpgradeRejection;
 use axum::extract::ws::{Message, WebSocket, WebSocketUpgrade};
@@ -8,10 +10,14 @@ use bytes::Bytes;
 use coven_api::{ErrorBody, ErrorCode};
 use coven_domain::SessionId;
 use coven_holder::wire::{Decoder, MAX_BODY, Reply, Request, VERSION};
+use futures_util::stream::{SplitSink, SplitStream};
+use futures_util::{SinkExt, StreamExt};
 use serde::Deserialize;
 use serde_json::json;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::UnixStream;
+use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
+use tokio::sync::{mpsc, oneshot};
 
 use super::App;
 use super::reply::{ApiError, Id, Params};
@@ -19,6 +25,13 @@ use crate::engine::Engine;
 use crate::engine::ending::must_be_live;
 use crate::engine::session::must_have_terminal;
 use crate::error::EngineError;
+
+/// So many complaints about malformed messages wait for a client to read them; later ones are dropped.
+const MOST_PROBLEMS: usize = 16;
+/// How long a stopping daemon waits for a client to take its last message.
+const GOODBYE_WITHIN: Duration = Duration::from_millis(500);
+
+type ToClient = SplitSink<WebSocket, Message>;
 
 #[derive(Debug, Default, Deserialize, utoipa::IntoParams)]
 #[serde(default, deny_unknown_fields)]
@@ -66,80 +79,132 @@ pub async fn attach(
     }))
 }
 
+/// Output and input are two tasks: a client that does not read its output can still type, resize and interrupt.
 async fn relay(
     engine: &Engine,
     id: SessionId,
     query: AttachQuery,
-    mut socket: WebSocket,
-    mut holder: UnixStream,
+    socket: WebSocket,
+    holder: UnixStream,
 ) -> Result<(), axum::Error> {
-    let from = match query.from {
-        Some(from) => from,
-        None => match engine.live_shot(id).await {
-            Some(shot) => {
-                let screen = json!({"type": "screen", "offset": shot.offset, "rows": shot.rows, "cols": shot.cols});
-                socket.send(Message::Text(screen.to_string().into())).await?;
-                socket.send(Message::Binary(Bytes::from(shot.ansi))).await?;
-                shot.offset
-            }
-            None => 0,
-        },
-    };
-    let hello = [Request::Hello { version: VERSION }.encode(), Request::Follow { from }.encode()].concat();
-    holder.write_all(&hello).await.map_err(axum::Error::new)?;
+    let (mut to_client, from_client) = socket.split();
+    let (from_holder, mut to_holder) = holder.into_split();
+    let (tell_problem, problems) = mpsc::channel(MOST_PROBLEMS);
     let is_read_only = query.read_only.unwrap_or(false);
+    to_holder.write_all(&Request::Hello { version: VERSION }.encode()).await.map_err(axum::Error::new)?;
+    let (start, started) = oneshot::channel();
+    let output = async {
+        let from = paint(engine, id, query.from, &mut to_client).await?;
+        // The painted screen comes first; what follows it is asked for by the side that writes to the holder.
+        let _ = start.send(from);
+        send_output(engine, from_holder, problems, to_client).await
+    };
+    tokio::select! {
+        ended = output => ended,
+        ended = take_input(from_client, to_holder, started, tell_problem, is_read_only) => ended,
+        () = async {
+            engine.stopped().await;
+            tokio::time::sleep(GOODBYE_WITHIN).await;
+        } => Ok(()),
+    }
+}
+
+/// Sends the screen where the client wants one; returns the byte of the log that follows it.
+async fn paint(engine: &Engine, id: SessionId, from: Option<u64>, client: &mut ToClient) -> Result<u64, axum::Error> {
+    if let Some(from) = from {
+        return Ok(from);
+    }
+    let Some(shot) = engine.live_shot(id).await else { return Ok(0) };
+    let screen = json!({"type": "screen", "offset": shot.offset, "rows": shot.rows, "cols": shot.cols});
+    client.send(Message::Text(screen.to_string().into())).await?;
+    client.send(Message::Binary(Bytes::from(shot.ansi))).await?;
+    Ok(shot.offset)
+}
+
+/// What the holder says goes to the client, until one of them ends.
+async fn send_output(
+    engine: &Engine,
+    mut holder: OwnedReadHalf,
+    mut problems: mpsc::Receiver<String>,
+    mut client: ToClient,
+) -> Result<(), axum::Error> {
     let (mut decoder, mut buffer) = (Decoder::default(), vec![0; 64 << 10]);
     loop {
         tokio::select! {
             read = holder.read(&mut buffer) => {
                 let count = read.map_err(axum::Error::new)?;
                 if count == 0 {
-                    return goodbye(&mut socket, json!({"type": "gone"})).await;
+                    return goodbye(&mut client, json!({"type": "gone"})).await;
                 }
                 decoder.feed(&buffer[..count]);
                 while let Some(reply) = decoder.reply().map_err(axum::Error::new)? {
                     match reply {
-                        Reply::Data { bytes, .. } => socket.send(Message::Binary(bytes.into())).await?,
+                        Reply::Data { bytes, .. } => client.send(Message::Binary(bytes.into())).await?,
                         Reply::Resized { rows, cols } => {
                             let size = json!({"type": "resize", "rows": rows, "cols": cols});
-                            socket.send(Message::Text(size.to_string().into())).await?;
+                            client.send(Message::Text(size.to_string().into())).await?;
                         }
                         Reply::Exited { status, end } => {
                             let exit = json!({"type": "exit", "exit_code": status.code(), "offset": end});
-                            return goodbye(&mut socket, exit).await;
+                            return goodbye(&mut client, exit).await;
                         }
-                        Reply::Welcome(_) | Reply::Progress { .. } | Reply::Accepted | Reply::Refused(_) => {}
+                        Reply::Refused(why) => {
+                            return goodbye(&mut client, json!({"type": "error", "message": why})).await;
+                        }
+                        Reply::Welcome(_) | Reply::Progress { .. } | Reply::Accepted => {}
                     }
                 }
             }
-            message = socket.recv() => {
-                let request = match message {
-                    None => return Ok(()),
-                    Some(message) => match message? {
-                        Message::Binary(bytes) => Some(Request::Input(bytes.to_vec())),
-                        Message::Text(text) => match serde_json::from_str(&text) {
-                            Ok(Control::Resize { rows, cols }) => Some(Request::Resize { rows, cols }),
-                            Ok(Control::Input { data }) => Some(Request::Input(data.into_bytes())),
-                            Err(error) => {
-                                let problem = json!({"type": "error", "message": error.to_string()});
-                                socket.send(Message::Text(problem.to_string().into())).await?;
-                                None
-                            }
-                        },
-                        Message::Close(_) => return Ok(()),
-                        Message::Ping(_) | Message::Pong(_) => None,
-                    },
-                };
-                if let Some(request) = request.filter(|_| !is_read_only) {
-                    holder.write_all(&request.encode()).await.map_err(axum::Error::new)?;
-                }
+            Some(problem) = problems.recv() => {
+                let problem = json!({"type": "error", "message": problem});
+                client.send(Message::Text(problem.to_string().into())).await?;
             }
-            () = engine.stopped() => return goodbye(&mut socket, json!({"type": "daemon_stopping"})).await,
+            () = engine.stopped() => return goodbye(&mut client, json!({"type": "daemon_stopping"})).await,
         }
     }
 }
 
-async fn goodbye(socket: &mut WebSocket, last: serde_json::Value) -> Result<(), axum::Error> {
-    socket.send(Message::Text(last.to_string().into())).await?;
-    socket.send(Message::Close(None)).await
+/// What the client sends goes to the holder, until the client goes away.
+async fn take_input(
+    mut client: SplitStream<WebSocket>,
+    mut holder: OwnedWriteHalf,
+    mut started: oneshot::Receiver<u64>,
+    problems: mpsc::Sender<String>,
+    is_read_only: bool,
+) -> Result<(), axum::Error> {
+    let mut is_following = false;
+    loop {
+        let request = tokio::select! {
+            from = &mut started, if !is_following => {
+                is_following = true;
+                from.ok().map(|from| Request::Follow { from })
+            }
+            message = client.next() => match message {
+                None => return Ok(()),
+                Some(message) => match message? {
+                    Message::Binary(bytes) => Some(Request::Input(bytes.to_vec())),
+                    Message::Text(text) => match serde_json::from_str(&text) {
+                        Ok(Control::Resize { rows, cols }) => Some(Request::Resize { rows, cols }),
+                        Ok(Control::Input { data }) => Some(Request::Input(data.into_bytes())),
+                        Err(error) => {
+                            // A client that does not read them loses them.
+                            let _ = problems.try_send(error.to_string());
+                            None
+                        }
+                    },
+                    Message::Close(_) => return Ok(()),
+                    Message::Ping(_) | Message::Pong(_) => None,
+                }
+                .filter(|_| !is_read_only),
+            },
+        };
+        if let Some(request) = request {
+            holder.write_all(&request.encode()).await.map_err(axum::Error::new)?;
+        }
+    }
+}
+
+async fn goodbye(client: &mut ToClient, last: serde_json::Value) -> Result<(), axum::Error> {
+    client.send(Message::Text(last.to_string().into())).await?;
+    client.send(Message::Close(None)).await
 }

@@ -2,7 +2,7 @@
 
 use coven_testing::http::runtime;
 use coven_testing::sessions::path;
-use coven_testing::{DEADLINE, TestHome};
+use coven_testing::{DEADLINE, TestHome, wait_until};
 use futures_util::{SinkExt, StreamExt};
 use serde_json::{Value, json};
 use tokio::io::{AsyncRead, AsyncWrite};
@@ -92,6 +92,27 @@ fn from_any_byte_the_stream_is_exact_and_a_reader_cannot_type() {
         let seen = read_until(&mut socket, "got:typed", &mut controls).await;
         assert!(!seen.contains("never"), "{seen:?}");
     });
+}
+
+#[test]
+fn an_interrupt_does_not_wait_behind_output_that_the_client_does_not_read() {
+    const MORE_THAN_SOCKETS_HOLD: u64 = 4 << 20;
+    let home = TestHome::started();
+    let id = home.launch("flood_until_told").id;
+
+    let runtime = runtime();
+    let (mut socket, _) = runtime.block_on(async {
+        let stream = tokio::net::UnixStream::connect(home.socket()).await.expect("the daemon answers");
+        let url = format!("ws://localhost{}", path(&id, "/attach?from=0"));
+        client_async(url, stream).await.expect("an upgrade")
+    });
+    wait_until("the output is more than the client was sent", || {
+        coven_testing::journal::log_end(&home.session_dir(&id)) > MORE_THAN_SOCKETS_HOLD
+    });
+    runtime.block_on(socket.send(Message::Binary("\x03".into()))).expect("it is open");
+
+    // Still connected and not reading until the session has ended.
+    assert_eq!(home.wait_for_end(&id).status, "failed");
 }
 
 #[test]
