@@ -277,6 +277,41 @@ pub struct LogQuery {
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, IntoParams)]
 #[serde(default, deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
+pub struct LogCheckQuery {
+    /// Compare checksums too (default); `false` compares lengths only and reads no output.
+    pub content: Option<bool>,
+}
+
+/// How the log compares with what the ledger says about it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct LogCheckResponse {
+    pub session_id: String,
+    /// The first byte that must be there; earlier ones went because of `sessions.maxOutputBytes`.
+    pub first: u64,
+    /// Where the log ends.
+    pub end: u64,
+    /// Bytes that are gone or cannot be read.
+    pub missing: Vec<ByteRange>,
+    /// Bytes whose checksum is not the recorded one.
+    pub changed: Vec<ByteRange>,
+}
+
+/// Bytes of a log: `from` is the first, `to` is the one behind the last.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct ByteRange {
+    pub from: u64,
+    pub to: u64,
+}
+
+impl std::fmt::Display for ByteRange {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "bytes {} to {}", self.from, self.to.saturating_sub(1))
+    }
+}
+
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, IntoParams)]
+#[serde(default, deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
 pub struct ScreenQuery {
     /// `json` (default), `ansi`, `text` or `html`.
     pub format: Option<String>,

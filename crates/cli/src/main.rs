@@ -12,6 +12,7 @@ mod failure;
 mod frame;
 mod ledger;
 mod link;
+mod log_check;
 mod output;
 mod own_session;
 mod quick;

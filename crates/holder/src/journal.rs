@@ -29,8 +29,10 @@ pub enum Record {
         cols: u16,
         boot_id: String,
     },
+    /// Journals of older holders have no checksum.
     Output {
         length: u64,
+        crc: Option<u32>,
     },
     Input(Vec<u8>),
     /// Input of which only the size is kept.
@@ -77,7 +79,13 @@ impl Stamped {
                 body.extend_from_slice(&cols.to_le_bytes());
                 body.extend_from_slice(boot_id.as_bytes());
             }
-            Record::Output { length } => body.extend_from_slice(&length.to_le_bytes()),
+            Record::Output { length, crc } => {
+                body.extend_from_slice(&length.to_le_bytes());
+                // Older readers take the length and ignore what follows it.
+                if let Some(crc) = crc {
+                    body.extend_from_slice(&crc.to_le_bytes());
+                }
+            }
             Record::Input(bytes) | Record::Stderr(bytes) => body.extend_from_slice(bytes),
             Record::HiddenInput { bytes, characters } => {
                 body.extend_from_slice(&bytes.to_le_bytes());
@@ -123,7 +131,7 @@ impl Stamped {
                 cols: fields.u16()?,
                 boot_id: text(&mut fields),
             },
-            2 => Record::Output { length: fields.u64()? },
+            2 => Record::Output { length: fields.u64()?, crc: fields.u32().ok() },
             3 => Record::Input(fields.rest()),
             4 => Record::Resize { rows: fields.u16()?, cols: fields.u16()? },
             5 => {
@@ -168,7 +176,9 @@ impl Stamped {
             Record::Start { pid, rows, cols, .. } => {
                 (EntryKind::Start, 0, None, detail(json!({"pid": pid, "rows": rows, "cols": cols})))
             }
-            Record::Output { length } => (EntryKind::Output, *length, None, None),
+            Record::Output { length, crc } => {
+                (EntryKind::Output, *length, None, crc.map(|crc| json!({"crc32": format!("{crc:08x}")})))
+            }
             Record::Input(bytes) => (EntryKind::Input, 0, Some(bytes.clone()), None),
             Record::HiddenInput { characters, .. } => {
                 (EntryKind::Input, 0, None, detail(json!({"hidden": true, "characters": characters})))
@@ -344,7 +354,8 @@ mod tests {
     fn samples() -> Vec<Stamped> {
         [
             Record::Start { pid: 7, started_ticks: 8, rows: 24, cols: 80, boot_id: "b-1".into() },
-            Record::Output { length: 10 },
+            Record::Output { length: 10, crc: None },
+            Record::Output { length: 11, crc: Some(0xfeed_beef) },
             Record::Input(vec![0xff, 0, b'\n']),
             Record::Resize { rows: 1, cols: 2 },
             Record::Kill { how: How::Kill, signal: 15 },
@@ -377,7 +388,7 @@ mod tests {
         let dir = tempfile::tempdir().expect("a folder");
         let mut reader = JournalReader::open(&write(&dir)).expect("it is there");
         let got = reader.read_more(1 << 20).expect("readable");
-        assert_eq!(got.iter().map(|(seq, _)| *seq).collect::<Vec<_>>(), (1..=12).collect::<Vec<_>>());
+        assert_eq!(got.iter().map(|(seq, _)| *seq).collect::<Vec<_>>(), (1..=13).collect::<Vec<_>>());
         assert_eq!(got.into_iter().map(|(_, record)| record).collect::<Vec<_>>(), samples());
         assert_eq!(reader.read_more(1 << 20).expect("readable"), []);
     }

@@ -29,10 +29,11 @@ const RETRY: Duration = Duration::from_millis(100);
 const LOOK_AGAIN: Duration = Duration::from_millis(5);
 
 /// Output since the last record of it.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug)]
 struct Window {
     start: u64,
     at: Timestamp,
+    crc: crc32fast::Hasher,
 }
 
 #[derive(Debug)]
@@ -124,8 +125,11 @@ impl Recorder {
         }
         if self.window.is_none() {
             let at = self.stamp();
-            self.window = Some(Window { start: offset, at });
+            self.window = Some(Window { start: offset, at, crc: crc32fast::Hasher::new() });
             self.sync_soon();
+        }
+        if let Some(window) = &mut self.window {
+            window.crc.update(&bytes[..count]);
         }
         self.dirty_bytes += count as u64;
         let file = self.log.file();
@@ -183,7 +187,7 @@ impl Recorder {
             self.sync_soon();
         }
         let is_due = self.sync_at.is_some_and(|at| now >= at);
-        let is_large = self.window.is_some_and(|window| self.log.end() - window.start >= WINDOW_BYTES);
+        let is_large = self.window.as_ref().is_some_and(|window| self.log.end() - window.start >= WINDOW_BYTES);
         // The first output is told at once: somebody waits for it.
         let is_first = !self.has_spoken && self.window.is_some();
         if is_due || is_large || is_first {
@@ -247,7 +251,8 @@ impl Recorder {
     fn close_window(&mut self) {
         let Some(window) = self.window.take() else { return };
         let length = self.log.end() - window.start;
-        self.append(Stamped { at: window.at, offset: window.start, record: Record::Output { length } });
+        let record = Record::Output { length, crc: Some(window.crc.finalize()) };
+        self.append(Stamped { at: window.at, offset: window.start, record });
         if let Some(first) = self.log.trim() {
             let (at, offset) = (self.stamp(), self.log.end());
             self.append(Stamped { at, offset, record: Record::Truncated { first } });

@@ -44,7 +44,7 @@ pub fn tiled_end(id: &str, records: &[Stamped]) -> u64 {
         assert!(last_at <= Some(it.at), "{id}: time goes back at record {seq}");
         last_at = Some(it.at);
         assert_eq!(it.offset, end, "{id}: record {seq} does not stand where the log stood: {it:?}");
-        if let Record::Output { length } = it.record {
+        if let Record::Output { length, .. } = it.record {
             assert!(length > 0, "{id}: record {seq} is an empty output");
             end += length;
         }

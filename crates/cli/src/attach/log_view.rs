@@ -3,30 +3,46 @@
 use std::io::{self, IsTerminal};
 use std::time::{Duration, Instant};
 
+use coven_host::home::Home;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use super::modes::ModeWatch;
 use super::terminal::RawMode;
 use crate::failure::Failure;
 use crate::link::Link;
-use crate::{output, route};
+use crate::{log_check, output, route};
 
 /// How long a terminal may take to answer a question.
 const ANSWER_WITHIN: Duration = Duration::from_millis(300);
 
 /// Writes the log from byte `from` to standard output.
-pub async fn show(link: &mut Link, id: &str, from: u64) -> Result<(), Failure> {
+pub async fn show(home: &Home, link: &mut Link, id: &str, from: u64) -> Result<(), Failure> {
+    let mut pieces = match link.stream(&route::session(id, &format!("/log?from={from}"))).await {
+        Ok(pieces) => pieces,
+        Err(failure) => return Err(log_check::explain(home, id, failure).await),
+    };
     let terminal = LogTerminal::open()?;
     let mut watch = ModeWatch::default();
-    let mut pieces = link.stream(&route::session(id, &format!("/log?from={from}"))).await?;
-    let mut is_stopped = false;
-    while !is_stopped && let Some(piece) = pieces.next().await? {
-        watch.feed(&piece);
-        output::bytes(&piece)?;
-        is_stopped = terminal.as_ref().is_some_and(LogTerminal::wants_to_stop);
+    let (mut is_stopped, mut broken) = (false, None);
+    while !is_stopped {
+        match pieces.next().await {
+            Ok(Some(piece)) => {
+                watch.feed(&piece);
+                output::bytes(&piece)?;
+                is_stopped = terminal.as_ref().is_some_and(LogTerminal::wants_to_stop);
+            }
+            Ok(None) => break,
+            Err(failure) => {
+                broken = Some(failure);
+                break;
+            }
+        }
     }
-    match terminal {
-        Some(terminal) => terminal.close(&watch),
+    if let Some(terminal) = terminal {
+        terminal.close(&watch)?;
+    }
+    match broken {
+        Some(failure) => Err(log_check::explain(home, id, failure).await),
         None => Ok(()),
     }
 }

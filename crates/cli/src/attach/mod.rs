@@ -28,7 +28,7 @@ use crate::chat::past::Extent;
 use crate::chat::transcript::Detail;
 use crate::failure::Failure;
 use crate::link::{self, Link};
-use crate::{output, own_session, wording};
+use crate::{log_check, output, own_session, wording};
 
 /// A person waits no longer for the first picture.
 const PAINTS_WITHIN: Duration = Duration::from_secs(2);
@@ -122,7 +122,7 @@ pub fn open(home: &Home, id: &str, options: Options) -> Result<Outcome, Failure>
         Ok(holder) => holder,
         // A session that is over at once takes its holder along while we connect.
         Err(error @ (HolderError::Unreachable(_) | HolderError::Broken(_) | HolderError::Closed)) => {
-            return runtime.block_on(ended(&mut link, &target, error));
+            return runtime.block_on(ended(home, &mut link, &target, error));
         }
         Err(error @ (HolderError::Protocol(_) | HolderError::Refused(_))) => return Err(error.into()),
     };
@@ -162,7 +162,7 @@ fn watch(
         Ending::Exited { status, end } => {
             if shown < end {
                 // It ended before it heard that we follow: the log has what is missing.
-                link::block_on(async { log_view::show(&mut Link::open(home).await?, &id, shown).await })?;
+                link::block_on(async { log_view::show(home, &mut Link::open(home).await?, &id, shown).await })?;
             }
             let is_killed = record_in_time(home, &id).is_ok_and(|record| record.status == "killed");
             say_ended(status, is_killed);
@@ -179,7 +179,7 @@ async fn holder_gone(home: &Home, id: &str, shown: u64) -> Result<Outcome, Failu
         && let Ok(Ok(record)) = tokio::time::timeout(Duration::from_secs(2), link.ended_session(id)).await
         && let Some(code) = record.exit_code
     {
-        log_view::show(&mut link, id, shown).await?;
+        log_view::show(home, &mut link, id, shown).await?;
         say_ended(ExitStatus::Code(code), record.status == "killed");
         return Ok(Outcome::Exited(ExitStatus::Code(code)));
     }
@@ -235,7 +235,7 @@ async fn find(home: &Home, link: &mut Link, id: &str, options: Options) -> Resul
         _ if record.channel == "acp" => Ok(Found::Conversation(record.id)),
         "running" => Ok(Found::Live(Target { id: record.id, painted: Vec::new(), from })),
         _ => {
-            show_ended(link, &record, 0).await?;
+            show_ended(home, link, &record, 0).await?;
             Ok(Found::Shown)
         }
     }
@@ -263,26 +263,26 @@ fn below_what_was(screen: Vec<u8>) -> Vec<u8> {
     out
 }
 
-async fn show_ended(link: &mut Link, record: &SessionRecord, from: u64) -> Result<(), Failure> {
+async fn show_ended(home: &Home, link: &mut Link, record: &SessionRecord, from: u64) -> Result<(), Failure> {
     if record.status == "created" {
         let hint = format!("Launch it with `coven start {}`", wording::short_id(&record.id));
         return Err(Failure::refused("the session has not been started", hint));
     }
-    log_view::show(link, &record.id, from).await?;
+    log_view::show(home, link, &record.id, from).await?;
     if output::is_terminal() {
         let (status, short) = (wording::status(record), wording::short_id(&record.id));
         output::note(format_args!("[session {short} is over: {status}]"));
     }
-    Ok(())
+    log_check::must_be_whole(link, &record.id).await
 }
 
 /// The session was live a moment ago and its holder does not answer any more.
-async fn ended(link: &mut Link, target: &Target, error: HolderError) -> Result<Outcome, Failure> {
+async fn ended(home: &Home, link: &mut Link, target: &Target, error: HolderError) -> Result<Outcome, Failure> {
     // The daemon hears of the end a moment after the holder is gone.
     let wait = tokio::time::timeout(Duration::from_secs(5), link.ended_session(&target.id)).await;
     let Ok(record) = wait else { return Err(error.into()) };
     let record = record?;
-    show_ended(link, &record, target.from.byte(0)).await?;
+    show_ended(home, link, &record, target.from.byte(0)).await?;
     Ok(record.exit_code.map_or(Outcome::Shown, |code| Outcome::Exited(ExitStatus::Code(code))))
 }
 

@@ -102,21 +102,23 @@ impl Converter {
     }
 }
 
-/// Writes the session in that form.
+/// Writes the session in that form. Returns its id if its log was read for that.
 pub async fn export(
     link: &mut Link,
     id: &str,
     format: Format,
     with_input: bool,
     target: &mut Target,
-) -> Result<(), Failure> {
+) -> Result<Option<String>, Failure> {
     let record = link.session(id).await?;
     let mut progress = Progress::new();
     if record.channel == "acp" {
-        return conversation::export(link, &record, format, target).await;
+        conversation::export(link, &record, format, target).await?;
+        return Ok(None);
     }
     if format == Format::Jsonl {
-        return entries(link, &record.id, target, &mut progress).await;
+        entries(link, &record.id, target, &mut progress).await?;
+        return Ok(Some(record.id));
     }
     let mut ledger = Ledger::after(&record.id, 0);
     let Some(first) = ledger.next(link).await? else {
@@ -131,7 +133,7 @@ pub async fn export(
     }
     converter.finish(target).map_err(Failure::Output)?;
     progress.done();
-    Ok(())
+    Ok(Some(record.id))
 }
 
 #[derive(Deserialize)]

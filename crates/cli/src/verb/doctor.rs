@@ -6,6 +6,7 @@ use std::process::ExitCode;
 
 use coven_api::harness::HarnessListResponse;
 use coven_api::health::{API_VERSION, HealthResponse};
+use coven_api::session::SessionListResponse;
 use coven_host::home::Home;
 use coven_host::{config, program, trust};
 use serde::Serialize;
@@ -13,7 +14,7 @@ use serde::Serialize;
 use crate::command_line::Place;
 use crate::failure::Failure;
 use crate::link::{Link, block_on};
-use crate::{VERSION, output, route, wording};
+use crate::{VERSION, log_check, output, route, wording};
 
 /// Looks at home, config, daemon, harnesses and tools, and says what to do about what is wrong
 #[derive(Debug, clap::Args)]
@@ -176,5 +177,27 @@ async fn examine_daemon(home: &Home) -> Result<Vec<Finding>, Failure> {
         };
         findings.push(finding("harness", verdict, format!("{}: {text}", harness.id)));
     }
+    findings.push(examine_logs(&mut link).await?);
     Ok(findings)
+}
+
+/// Compares the length of every log with what was recorded. Contents are compared when a log is shown.
+async fn examine_logs(link: &mut Link) -> Result<Finding, Failure> {
+    let (mut damaged, mut count, mut cursor) = (Vec::new(), 0, None);
+    loop {
+        let query = route::query(&[("limit", Some("1000".to_owned())), ("cursor", cursor)]);
+        let page: SessionListResponse = link.get(&format!("/api/v1/sessions{query}")).await?;
+        for record in page.sessions.iter().filter(|record| record.status != "created") {
+            count += 1;
+            damaged.extend(log_check::missing(link, &record.id).await?);
+        }
+        cursor = page.next;
+        if cursor.is_none() {
+            break;
+        }
+    }
+    Ok(match damaged.is_empty() {
+        true => finding("logs", Verdict::Ok, format!("{count} complete")),
+        false => finding("logs", Verdict::Wrong, damaged.join("; ")),
+    })
 }

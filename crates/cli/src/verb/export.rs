@@ -10,6 +10,7 @@ use crate::command_line::Place;
 use crate::export::{self, Format, Target, kept};
 use crate::failure::Failure;
 use crate::link::{Link, block_on};
+use crate::log_check;
 
 /// Writes a session's recording, or a conversation over ACP or of `coven spawn`, as text, asciicast, HTML or JSON lines
 #[derive(Debug, clap::Args)]
@@ -41,9 +42,9 @@ pub fn run(args: Args, place: &Place) -> Result<ExitCode, Failure> {
     let format = args.format.map_or_else(|| Format::of(args.output.as_deref()), Ok)?;
     let mut target = Target::open(args.output.as_deref(), args.force)?;
     let conversations = Conversations::locate();
-    match conversations.exact(&args.session.id) {
+    let session = match conversations.exact(&args.session.id) {
         // Its file is all that is needed.
-        Some(id) => kept::export(&conversations, &id, format, &mut target)?,
+        Some(id) => kept::export(&conversations, &id, format, &mut target).map(|()| None)?,
         None => {
             let done = block_on(async {
                 let mut link = Link::open(&home).await?;
@@ -51,12 +52,16 @@ pub fn run(args: Args, place: &Place) -> Result<ExitCode, Failure> {
             });
             match (done, conversations.find(&args.session.id)) {
                 (Err(failure), Ok(id)) if failure.is_not_found() => {
-                    kept::export(&conversations, &id, format, &mut target)?;
+                    kept::export(&conversations, &id, format, &mut target).map(|()| None)?
                 }
                 (done, _) => done?,
             }
         }
-    }
+    };
     target.finish()?;
+    if let Some(id) = session {
+        // What is left of a damaged log is worth having; the exit code says that it is not everything.
+        block_on(async { log_check::must_be_whole(&mut Link::open(&home).await?, &id).await })?;
+    }
     Ok(ExitCode::SUCCESS)
 }

@@ -9,10 +9,10 @@ use super::attach::signal_code;
 use crate::chat::plain;
 use crate::command_line::Place;
 use crate::failure::Failure;
-use crate::link::{Link, runtime};
+use crate::link::{Link, block_on, runtime};
 use crate::replay::{self, Speed};
 use crate::way::Way;
-use crate::{output, own_session, route};
+use crate::{log_check, output, own_session, route};
 
 /// Plays a session again in its original timing; into a pipe or file, writes its log and nothing else
 #[derive(Debug, clap::Args)]
@@ -63,16 +63,26 @@ fn on_terminal(home: &Home, id: &str, speed: Speed, from: u64) -> Result<Option<
     if record.status == "running" {
         own_session::must_not_be(&record.id)?;
     }
-    replay::play(replay::Tape::new(runtime, link, record.id), speed, from)
+    let signal = replay::play(replay::Tape::new(runtime, link, record.id.clone()), speed, from)?;
+    if signal.is_none() {
+        block_on(async { log_check::must_be_whole(&mut Link::open(home).await?, &record.id).await })?;
+    }
+    Ok(signal)
 }
 
 fn into_pipe(home: &Home, id: &str, from: u64) -> Result<(), Failure> {
     runtime()?.block_on(async {
         let mut link = Link::open(home).await?;
-        let mut pieces = link.stream(&route::session(id, &format!("/log?from={from}"))).await?;
-        while let Some(piece) = pieces.next().await? {
-            output::bytes(&piece)?;
+        let mut pieces = match link.stream(&route::session(id, &format!("/log?from={from}"))).await {
+            Ok(pieces) => pieces,
+            Err(failure) => return Err(log_check::explain(home, id, failure).await),
+        };
+        loop {
+            match pieces.next().await {
+                Ok(Some(piece)) => output::bytes(&piece)?,
+                Ok(None) => return log_check::must_be_whole(&mut link, id).await,
+                Err(failure) => return Err(log_check::explain(home, id, failure).await),
+            }
         }
-        Ok(())
     })
 }

@@ -156,29 +156,34 @@ fn browse(home: &Home, place: &Place, include_archived: bool) -> Result<ExitCode
         match tui::browse(&mut options)? {
             tui::Outcome::Quit => return Ok(ExitCode::SUCCESS),
             tui::Outcome::Attach(id) => {
-                let outcome = attach::open(home, &id, Options { start: Start::Screen, is_read_only: false })?;
-                match outcome {
-                    Outcome::Detached => {}
-                    Outcome::Signalled(signal) => return Ok(attach_verb::signal_code(signal)),
-                    Outcome::Exited(_) | Outcome::Shown => wait_for_key("the sessions")?,
+                match attach::open(home, &id, Options { start: Start::Screen, is_read_only: false }) {
+                    Ok(Outcome::Detached) => {}
+                    Ok(Outcome::Signalled(signal)) => return Ok(attach_verb::signal_code(signal)),
+                    Ok(Outcome::Exited(_) | Outcome::Shown) => wait_for_key("the sessions")?,
+                    Err(failure) => tell_failure(&failure)?,
                 }
             }
-            tui::Outcome::Replay(id) => {
-                replay::play(home, &id)?;
-                wait_for_key("the sessions")?;
-            }
+            tui::Outcome::Replay(id) => match replay::play(home, &id) {
+                Ok(()) => wait_for_key("the sessions")?,
+                Err(failure) => tell_failure(&failure)?,
+            },
             tui::Outcome::Resume(id) => {
                 if let Err(failure) = spawn::resume(place, id) {
-                    failure::say(&failure.sentence());
-                    wait_for_key("the sessions")?;
+                    tell_failure(&failure)?;
                 }
             }
-            tui::Outcome::Summon(id) => {
-                summon::summon(home, &id, false)?;
-                wait_for_key("the sessions")?;
-            }
+            tui::Outcome::Summon(id) => match summon::summon(home, &id, false) {
+                Ok(_) => wait_for_key("the sessions")?,
+                Err(failure) => tell_failure(&failure)?,
+            },
         }
     }
+}
+
+/// Shows a failure before the browser opens again.
+fn tell_failure(failure: &Failure) -> Result<(), Failure> {
+    failure::say(&failure.sentence());
+    wait_for_key("the sessions")
 }
 
 /// Gives a person the time to read what would vanish behind the next screen.

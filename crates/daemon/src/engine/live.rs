@@ -73,7 +73,7 @@ impl Tail {
                     Record::Start { pid, started_ticks, boot_id, .. } => {
                         self.started = Some((*pid, *started_ticks, boot_id.clone()));
                     }
-                    Record::Output { length } => self.end = stamped.offset + length,
+                    Record::Output { length, .. } => self.end = stamped.offset + length,
                     Record::Resize { rows, cols } => {
                         if let Some(model) = model {
                             model.resize_at(stamped.offset, *rows, *cols);

@@ -52,6 +52,22 @@ impl LogFile {
         Ok(*first..last + open_segment(&self.dir, *last)?.map_or(0, |segment| segment.length().unwrap_or(0)))
     }
 
+    /// The bytes that each segment holds, in order. A segment that cannot be read holds none.
+    pub fn pieces(&self) -> io::Result<Vec<std::ops::Range<u64>>> {
+        let starts = match all_segments(&self.dir) {
+            Ok(starts) => starts,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+            Err(error) => return Err(error),
+        };
+        let length = |start| open_segment(&self.dir, start).ok()??.length().ok();
+        Ok(starts.into_iter().map(|start| start..start + length(start).unwrap_or(0)).collect())
+    }
+
+    /// Where the next segment behind `offset` starts, if there is one.
+    pub fn next_start(&self, offset: u64) -> io::Result<Option<u64>> {
+        Ok(all_segments(&self.dir)?.into_iter().find(|start| *start > offset))
+    }
+
     /// Fills `buffer` as far as one segment or frame reaches. `Ok(0)`: nothing there (yet).
     pub fn read_at(&mut self, offset: u64, buffer: &mut [u8]) -> io::Result<usize> {
         if let Some((start, segment)) = &mut self.open

@@ -14,6 +14,7 @@ pub mod follow;
 pub mod inbox;
 pub mod launch;
 pub mod live;
+pub mod log_check;
 pub mod log_file;
 pub mod migrate;
 pub mod model;

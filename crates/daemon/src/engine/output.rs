@@ -57,7 +57,19 @@ impl Engine {
             // One read for the page: its outputs lie side by side in the log.
             let mut log = LogFile::new(&dir);
             let first = log.range()?.start.max(from);
-            let bytes = log.read_range(first, usize::try_from(to.saturating_sub(first)).unwrap_or(0))?;
+            let wanted = usize::try_from(to.saturating_sub(first)).unwrap_or(0);
+            let bytes = log.read_range(first, wanted)?;
+            if bytes.len() < wanted {
+                // Part of it is missing: every entry gets what is left of its own.
+                let pieces = entries.iter().map(|entry| match entry.length {
+                    0 => Ok(EntryRecord::new(entry, None)),
+                    length => {
+                        let piece = log.read_range(entry.offset, usize::try_from(length).unwrap_or(0))?;
+                        Ok(EntryRecord::new(entry, Some(&piece)))
+                    }
+                });
+                return pieces.collect();
+            }
             Ok(entries
                 .iter()
                 .map(|entry| {
@@ -141,7 +153,7 @@ impl Engine {
     }
 
     /// Brings the ledger up to now; on a full disk a reader gets what is there.
-    async fn refresh(self: &Arc<Self>, id: SessionId) {
+    pub(super) async fn refresh(self: &Arc<Self>, id: SessionId) {
         if let Some(live) = self.live_session(id)
             && let Err(error) = self.sync_ledger(&live).await
         {
@@ -260,9 +272,9 @@ impl Engine {
                 sending = back;
                 match read {
                     Ok(bytes) if bytes.is_empty() => {
-                        let first = sending.log.range().map_or(0, |range| range.start);
-                        if first > sending.at {
-                            sending.at = first;
+                        // Behind a gap there may be more.
+                        if let Ok(Some(next)) = sending.log.next_start(sending.at) {
+                            sending.at = next;
                             continue;
                         }
                         if has_ended {

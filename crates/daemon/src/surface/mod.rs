@@ -77,6 +77,7 @@ fn documented() -> OpenApiRouter<App> {
         .routes(routes!(rest::wait_session))
         .routes(routes!(rest::entries))
         .routes(routes!(rest::log))
+        .routes(routes!(rest::check_log))
         .routes(routes!(rest::screen))
         .routes(routes!(attach::attach))
         .routes(routes!(messages::list))

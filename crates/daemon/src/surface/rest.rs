@@ -13,8 +13,9 @@ use coven_api::header;
 use coven_api::health::HealthResponse;
 use coven_api::retention::{RetentionRequest, RetentionResponse};
 use coven_api::session::{
-    AcceptedResponse, CreateSessionRequest, EntriesQuery, EntriesResponse, InputRequest, ListSessionsQuery, LogQuery,
-    ResizeRequest, ScreenQuery, ScreenResponse, SessionListResponse, SessionRecord, StartSessionRequest,
+    AcceptedResponse, CreateSessionRequest, EntriesQuery, EntriesResponse, InputRequest, ListSessionsQuery,
+    LogCheckQuery, LogCheckResponse, LogQuery, ResizeRequest, ScreenQuery, ScreenResponse, SessionListResponse,
+    SessionRecord, StartSessionRequest,
 };
 use coven_api::state::StateResponse;
 use coven_domain::SessionId;
@@ -273,6 +274,17 @@ pub async fn log(State(app): State<App>, Id(id): Id, Params(query): Params<LogQu
         (header::SESSION, id.to_string()),
     ];
     Ok((headers, HttpBody::from_stream(stream)).into_response())
+}
+
+/// Compares the log with the ledger: names the bytes that are missing or were changed.
+#[utoipa::path(get, path = "/api/v1/sessions/{id}/log/check", params(("id" = String, Path), LogCheckQuery), responses((status = 200, body = LogCheckResponse), (status = 404, body = ErrorBody)))]
+pub async fn check_log(
+    State(app): State<App>,
+    Id(id): Id,
+    Params(query): Params<LogCheckQuery>,
+) -> Answer<Json<LogCheckResponse>> {
+    let id = find(&app, &id).await?;
+    Ok(Json(app.engine.check_log(id, query.content.unwrap_or(true)).await?))
 }
 
 /// What the session's terminal shows.

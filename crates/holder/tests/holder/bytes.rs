@@ -94,7 +94,7 @@ fn a_holder_killed_in_mid_flood_leaves_a_true_beginning() {
         let mut next = 0;
         for it in holder.records() {
             assert_eq!(it.offset, next);
-            if let Record::Output { length } = it.record {
+            if let Record::Output { length, .. } = it.record {
                 next += length;
             }
         }

@@ -257,16 +257,22 @@ pub fn log_from(dir: &Path, from: u64) -> Vec<u8> {
 /// Output records tile the log without a gap or an overlap, times never go back, the exit is the last word.
 pub fn check_files(dir: &Path) {
     let records = records(&dir.join(JOURNAL));
-    let end = LogReader::new(dir).range().expect("a log").end;
+    let kept = LogReader::new(dir).range().expect("a log");
+    let (log, end) = (log_from(dir, kept.start), kept.end);
     let mut next = 0;
     let mut last_at = None;
     for (index, it) in records.iter().enumerate() {
         assert!(last_at <= Some(it.at), "time goes back at record {}", index + 1);
         last_at = Some(it.at);
         match it.record {
-            Record::Output { length } => {
+            Record::Output { length, crc } => {
                 assert_eq!(it.offset, next, "output records tile the log");
                 assert!(length > 0, "an empty output record");
+                if it.offset >= kept.start {
+                    let bytes = &log[usize::try_from(it.offset - kept.start).expect("it fits")..];
+                    let bytes = &bytes[..usize::try_from(length).expect("it fits")];
+                    assert_eq!(crc, Some(crc32fast::hash(bytes)), "the checksum of record {}", index + 1);
+                }
                 next += length;
             }
             _ => assert_eq!(it.offset, next, "record {} stands where the log stood: {it:?}", index + 1),

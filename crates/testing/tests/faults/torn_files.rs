@@ -6,8 +6,8 @@ use std::path::PathBuf;
 
 use coven_testing::pattern::{assert_bytes, flood};
 use coven_testing::sessions::path;
-use coven_testing::{TestHome, check_invariants, wait_until};
-use serde_json::json;
+use coven_testing::{TestHome, TestTerminal, check_invariants, wait_until};
+use serde_json::{Value, json};
 
 /// A home with the log of its sessions in plain files.
 fn plain() -> TestHome {
@@ -111,6 +111,110 @@ fn a_cut_off_segment_gives_what_is_there() {
     assert_eq!(home.entries(&id).len(), entries);
     assert_eq!(home.get(&path(&id, "/screen")).status, 200);
     assert_eq!(home.command(&["replay", &id]).output().expect("coven runs").stdout.len(), 60_000);
+    says_damaged(&home, &id, "bytes 60000 to 99999 are missing (of 100000 bytes)");
+}
+
+/// Every way to look at a finished session fails and says what is wrong with its output.
+fn says_damaged(home: &TestHome, id: &str, what: &str) {
+    for args in [
+        &["replay", id][..],
+        &["attach", id],
+        &["export", id, "--format", "text"],
+        &["export", id, "--format", "asciicast"],
+        &["export", id, "--format", "jsonl"],
+    ] {
+        let message = home.coven(args).refused(1);
+        assert!(message.contains(what), "{args:?}: {message}");
+    }
+    let mut terminal = TestTerminal::open(home, &["replay", id, "--speed", "max"]);
+    assert_eq!(terminal.wait(), 1);
+}
+
+/// What `coven doctor` finds about logs, and its exit code.
+fn doctor(home: &TestHome) -> (i32, String) {
+    let ran = home.coven(&["doctor"]);
+    let line = ran.stdout.lines().find(|line| line.contains(" logs ")).unwrap_or_default();
+    (ran.code, line.to_owned())
+}
+
+#[test]
+fn a_deleted_log_is_named_as_missing_everywhere() {
+    let home = plain();
+    let id = home.run_to_end("flood 100000").id;
+    let (_, sound) = doctor(&home);
+    assert!(sound.starts_with("ok"), "{sound}");
+
+    fs::remove_file(segment(&home, &id)).expect("it was there");
+
+    assert_eq!(home.log(&id), b"");
+    says_damaged(&home, &id, "bytes 0 to 99999 are missing (of 100000 bytes)");
+    let (code, found) = doctor(&home);
+    assert!(code == 1 && found.contains("bytes 0 to 99999 are missing"), "{code}: {found}");
+}
+
+#[test]
+fn changed_bytes_of_a_log_are_noticed_by_their_checksum() {
+    let home = plain();
+    let id = home.run_to_end("flood 100000").id;
+    home.coven(&["replay", &id]).done();
+
+    let mut bytes = flood(100_000);
+    bytes[70_000] ^= 1;
+    fs::write(segment(&home, &id), &bytes).expect("room on disk");
+
+    says_damaged(&home, &id, "are not what was recorded (of 100000 bytes)");
+    let check = home.get(&path(&id, "/log/check")).json::<Value>();
+    let (from, to) = (&check["changed"][0]["from"], &check["changed"][0]["to"]);
+    assert!(from.as_u64() <= Some(70_000) && to.as_u64() > Some(70_000), "{check}");
+    assert_eq!(check["missing"], json!([]));
+}
+
+#[test]
+fn a_compressed_log_keeps_its_checksums_and_one_that_cannot_be_unpacked_is_missing() {
+    let home = TestHome::started();
+    let id = home.run_to_end("flood 600000").id;
+    let packed = home.session_dir(&id).join("0000000000000000.log.zst");
+    wait_until("it is compressed", || packed.exists() && !segment(&home, &id).exists());
+    home.coven(&["replay", &id]).done();
+
+    let mut bytes = fs::read(&packed).expect("there");
+    bytes[..64].fill(0);
+    fs::write(&packed, &bytes).expect("room on disk");
+
+    let check = home.get(&path(&id, "/log/check")).json::<Value>();
+    assert_eq!(check["missing"][0]["from"], 0, "{check}");
+    assert_eq!((&check["changed"], &check["end"]), (&json!([]), &json!(600_000)));
+    home.coven(&["replay", &id]).refused(1);
+}
+
+#[test]
+fn output_that_the_bound_dropped_is_not_missing_and_a_lost_segment_is() {
+    let home = TestHome::started_with(json!({
+        "sessions": { "compressFinished": false, "maxOutputBytes": 1 << 20 }
+    }));
+    let id = home.run_to_end("flood 3000000").id;
+    assert!(home.entry_kinds(&id).contains(&"truncated".to_owned()));
+
+    home.coven(&["replay", &id]).done();
+    assert_eq!(doctor(&home).0, 0);
+
+    let mut segments: Vec<PathBuf> = fs::read_dir(home.session_dir(&id))
+        .expect("a folder")
+        .map(|entry| entry.expect("readable").path())
+        .filter(|path| path.extension().is_some_and(|it| it == "log"))
+        .collect();
+    segments.sort();
+    let lost = &segments[segments.len() / 2];
+    let length = fs::metadata(lost).expect("there").len();
+    let name = lost.file_stem().and_then(|name| name.to_str()).expect("a name");
+    let start = u64::from_str_radix(name, 16).expect("an offset");
+    fs::remove_file(lost).expect("it was there");
+
+    let all = home.command(&["replay", &id]).output().expect("coven runs");
+    let expected = format!("bytes {start} to {} are missing", start + length - 1);
+    let message = String::from_utf8_lossy(&all.stderr).into_owned();
+    assert!(all.status.code() == Some(1) && message.contains(&expected), "{message}");
+    assert!(all.stdout.ends_with(&flood(3_000_000)[2_990_000..]), "what comes behind the gap is shown");
 }
 
 #[test]
@@ -124,10 +228,7 @@ fn an_empty_log_is_an_empty_log() {
 
     assert_eq!(home.log(&id), b"");
     assert_eq!(home.entry_kinds(&id), ["start", "output", "exit"]);
-    home.coven(&["attach", &id]).done();
-    for format in ["text", "asciicast", "html", "jsonl"] {
-        home.coven(&["export", &id, "--format", format]).done();
-    }
+    says_damaged(&home, &id, "bytes 0 to 6 are missing (of 7 bytes)");
 }
 
 #[test]

@@ -1,0 +1,81 @@
+//! Whether a session's recorded output is still what was recorded.
+
+use coven_api::session::{ByteRange, LogCheckResponse};
+use coven_host::home::Home;
+
+use crate::failure::Failure;
+use crate::link::Link;
+use crate::route;
+use crate::wording::short_id;
+
+/// A message names no more ranges than this.
+const MOST_NAMED: usize = 3;
+
+/// Fails with the bytes of a session's output that are missing or were changed.
+pub async fn must_be_whole(link: &mut Link, id: &str) -> Result<(), Failure> {
+    let check: LogCheckResponse = link.get(&route::session(id, "/log/check")).await?;
+    problem(&check).map_or(Ok(()), |problem| {
+        let hint = format!("What is left was shown; the files are in sessions/{} of the home", check.session_id);
+        Err(Failure::failed(problem, hint))
+    })
+}
+
+/// Why the log could not be read to its end: a damaged log if it is one, else the failure itself.
+pub async fn explain(home: &Home, id: &str, failure: Failure) -> Failure {
+    // The daemon closes the connection where it cannot read on.
+    let check = async { must_be_whole(&mut Link::open(home).await?, id).await };
+    match check.await {
+        Err(damage @ Failure::Failed { .. }) => damage,
+        Ok(()) | Err(_) => failure,
+    }
+}
+
+/// What is missing of a session's output, without comparing contents.
+pub async fn missing(link: &mut Link, id: &str) -> Result<Option<String>, Failure> {
+    Ok(problem(&link.get(&route::session(id, "/log/check?content=false")).await?))
+}
+
+fn problem(check: &LogCheckResponse) -> Option<String> {
+    let parts = [(&check.missing, "missing"), (&check.changed, "not what was recorded")];
+    let parts: Vec<String> =
+        parts.iter().filter(|(ranges, _)| !ranges.is_empty()).map(|(ranges, what)| named(ranges, what)).collect();
+    let (short, of) = (short_id(&check.session_id), check.end);
+    (!parts.is_empty())
+        .then(|| format!("the output of session {short} is damaged: {} (of {of} bytes)", parts.join(", ")))
+}
+
+fn named(ranges: &[ByteRange], what: &str) -> String {
+    let shown: Vec<String> = ranges.iter().take(MOST_NAMED).map(ToString::to_string).collect();
+    let more = match ranges.len().saturating_sub(MOST_NAMED) {
+        0 => String::new(),
+        more => format!(" and {more} more ranges"),
+    };
+    format!("{}{more} are {what}", shown.join(", "))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_damaged_log_is_described_by_its_ranges_and_a_sound_one_not_at_all() {
+        let range = |from, to| ByteRange { from, to };
+        let sound = LogCheckResponse {
+            session_id: "1a2b3c4d-0000-4000-8000-000000000000".to_owned(),
+            first: 0,
+            end: 100,
+            missing: Vec::new(),
+            changed: Vec::new(),
+        };
+        assert_eq!(problem(&sound), None);
+        let missing = vec![range(0, 10), range(20, 21), range(30, 40), range(50, 60), range(70, 80)];
+        let damaged = LogCheckResponse { missing, changed: vec![range(90, 95)], ..sound };
+        assert_eq!(
+            problem(&damaged).as_deref(),
+            Some(
+                "the output of session 1a2b3c4d is damaged: bytes 0 to 9, bytes 20 to 20, bytes 30 to 39 and 2 more \
+                 ranges are missing, bytes 90 to 94 are not what was recorded (of 100 bytes)"
+            )
+        );
+    }
+}
