@@ -24,7 +24,7 @@ use crate::signals::Signals;
 use crate::spec::Spec;
 use crate::stage::{Harness, as_pid};
 use crate::stderr::Stderr;
-use crate::typed::Typed;
+use crate::typed::{Typed, is_typed};
 use crate::viewer::Viewer;
 use crate::wire::{How, MAX_BODY, MAX_DATA, Reply, Request, VERSION, Welcome};
 use crate::{SOCKET, process};
@@ -62,6 +62,8 @@ pub struct Holder {
     input_end: u64,
     stderr: Stderr,
     is_input_closing: bool,
+    /// How often a viewer typed or changed its size.
+    activity: u64,
     /// The terminal has no other end right now, or the pipe is closed.
     is_output_closed: bool,
     pipe_rest: PipeRest,
@@ -98,6 +100,7 @@ impl Holder {
             input_end: 0,
             stderr: Stderr::default(),
             is_input_closing: false,
+            activity: 0,
             is_output_closed: false,
             pipe_rest: PipeRest::default(),
             reopen_at: None,
@@ -386,7 +389,32 @@ impl Holder {
                 self.handle_all(index);
             }
         }
+        let gone = self.viewers.iter().filter(|viewer| viewer.is_gone() && viewer.shown_size().is_some());
+        let last_gone = gone.map(|viewer| viewer.active_at).max();
         self.viewers.retain(|viewer| !viewer.is_gone());
+        if let Some(last_gone) = last_gone {
+            self.fall_back(last_gone);
+        }
+    }
+
+    /// The session takes the size of the viewer that somebody uses now.
+    fn make_active(&mut self, index: usize) {
+        let viewer = &mut self.viewers[index];
+        if let Some((rows, cols)) = viewer.size {
+            self.activity += 1;
+            viewer.active_at = self.activity;
+            self.resize(rows, cols);
+        }
+    }
+
+    /// A viewer left: if it had set the size, the one that was active before it does now. Without one the size stays.
+    fn fall_back(&mut self, last_gone: u64) {
+        let heir = self.viewers.iter().filter(|viewer| viewer.shown_size().is_some()).max_by_key(|it| it.active_at);
+        if let Some(heir) = heir.filter(|heir| heir.active_at < last_gone)
+            && let Some((rows, cols)) = heir.size
+        {
+            self.resize(rows, cols);
+        }
     }
 
     fn serve(&mut self, index: usize) {
@@ -443,7 +471,12 @@ impl Holder {
                 viewer.watch();
                 viewer.tell_progress((self.recorder.end(), self.recorder.records()));
             }
-            Request::Input(bytes) => self.take_input(bytes, true),
+            Request::Input(bytes) => {
+                if is_typed(&bytes) {
+                    self.make_active(index);
+                }
+                self.take_input(bytes, true);
+            }
             Request::InputAt { offset, bytes } => self.take_input_at(index, offset, bytes),
             Request::Answer(bytes) => {
                 // An attached terminal answers by itself, and an answer that waits for a reader is worth nothing.
@@ -451,7 +484,10 @@ impl Holder {
                     self.take_input(bytes, false);
                 }
             }
-            Request::Resize { rows, cols } => self.resize(rows, cols),
+            Request::Resize { rows, cols } => {
+                viewer.size = Some((rows, cols));
+                self.make_active(index);
+            }
             Request::Signal(number) => {
                 if let Some(signal) = Signal::from_named_raw(number).filter(|_| self.exit.is_none()) {
                     signal_group(self.harness.pid, signal);

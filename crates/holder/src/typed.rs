@@ -56,3 +56,49 @@ impl Typed {
         Ok(())
     }
 }
+
+/// Reports whether a person typed this. A terminal answers the harness's questions by itself, and every attached one does:
+/// that must not look like somebody using it.
+pub fn is_typed(bytes: &[u8]) -> bool {
+    match bytes {
+        // The answers that are strings.
+        [0x1b, b']' | b'P' | b'_' | b'^', ..] => false,
+        [0x1b, b'[', rest @ ..] => {
+            let end = rest.iter().find(|byte| matches!(byte, 0x40..=0x7e));
+            // Attributes, status, position, modes, window size, focus lost; and the keyboard's flags.
+            !matches!(
+                (end, rest.first()),
+                (Some(b'c' | b'n' | b'R' | b'y' | b't' | b'O'), _) | (Some(b'u'), Some(b'?'))
+            )
+        }
+        _ => true,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn keys_are_typed_and_answers_of_the_terminal_are_not() {
+        for typed in ["a", "\r", "\x03", "\x1b", "\x1b[A", "\x1bOP", "\x1b[15~", "\x1b[97;5u", "\x1b[<0;1;1M", "\x1b[I"]
+        {
+            assert!(is_typed(typed.as_bytes()), "{typed:?}");
+        }
+        for answer in [
+            "\x1b[?62;4c",
+            "\x1b[>1;10;0c",
+            "\x1b[0n",
+            "\x1b[12;40R",
+            "\x1b[?2026;2$y",
+            "\x1b[8;24;80t",
+            "\x1b[O",
+            "\x1b[?1u",
+            "\x1b]11;rgb:0/0/0\x1b\\",
+            "\x1bP>|xterm\x1b\\",
+            "\x1b_Gi=1;OK\x1b\\",
+        ] {
+            assert!(!is_typed(answer.as_bytes()), "{answer:?}");
+        }
+    }
+}

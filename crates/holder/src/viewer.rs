@@ -22,6 +22,11 @@ pub struct Viewer {
     paused: Option<Request>,
     unsent: Vec<u8>,
     sent: usize,
+    /// The size of its terminal, if it has told one.
+    pub size: Option<(u16, u16)>,
+    /// Counts what people did: the viewer with the greatest number typed or changed its size last.
+    pub active_at: u64,
+    has_followed: bool,
     /// The next byte of the log it wants.
     following: Option<u64>,
     /// Open while it is behind.
@@ -46,6 +51,9 @@ impl Viewer {
             paused: None,
             unsent: Vec::new(),
             sent: 0,
+            size: None,
+            active_at: 0,
+            has_followed: false,
             following: None,
             reader: None,
             progress: None,
@@ -84,7 +92,13 @@ impl Viewer {
         self.paused = Some(request);
     }
 
+    /// The size of a terminal that shows the session.
+    pub fn shown_size(&self) -> Option<(u16, u16)> {
+        self.size.filter(|_| self.has_followed)
+    }
+
     pub const fn follow(&mut self, from: u64) {
+        self.has_followed = true;
         if !self.is_deaf {
             self.following = Some(from);
         }

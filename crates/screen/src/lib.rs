@@ -6,6 +6,7 @@
 
 mod dispatch;
 mod editing;
+mod frame;
 mod html;
 mod keyboard;
 mod log;

@@ -254,7 +254,7 @@ fn default_tabs(cols: usize) -> Vec<bool> {
 
 /// Puts right what a change of size leaves behind: halves of wide characters and pending wraps
 /// away from the last column.
-fn tidy(grid: &mut Grid<Cell>) {
+pub(crate) fn tidy(grid: &mut Grid<Cell>) {
     let (rows, cols) = (grid.screen_lines(), grid.columns());
     for row in 0..rows {
         for col in 0..=cols {

@@ -74,7 +74,7 @@ fn write_titles(model: &Model, out: &mut Vec<u8>) {
     }
 }
 
-fn write_colors(model: &Model, out: &mut Vec<u8>) {
+pub(crate) fn write_colors(model: &Model, out: &mut Vec<u8>) {
     let colors = model.term.colors();
     for index in 0..256 {
         if let Some(color) = colors[index] {

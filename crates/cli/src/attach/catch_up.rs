@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use coven_host::home::Home;
 use tokio::runtime::Runtime;
 
-use super::screen;
+use super::screen::{self, PaintedScreen};
 use crate::link::{self, Link};
 
 /// Further behind than this a person could not follow anyway.
@@ -44,8 +44,17 @@ impl CatchUp {
         self.next_at.filter(|at| end.saturating_sub(shown) > FAR_BEHIND && now < *at && *at - now <= PAUSE)
     }
 
-    /// The newest screen and its place in the log, if the daemon gives it in time.
-    pub fn screen(&mut self) -> Option<(Vec<u8>, u64)> {
+    /// The newest screen, if the daemon gives it in time.
+    pub fn screen(&mut self) -> Option<PaintedScreen> {
+        self.fetch(None)
+    }
+
+    /// The screen as it was when the log stood at `offset`, if the daemon gives it in time.
+    pub fn screen_at(&mut self, offset: u64) -> Option<PaintedScreen> {
+        self.fetch(Some(offset))
+    }
+
+    fn fetch(&mut self, at: Option<u64>) -> Option<PaintedScreen> {
         let runtime = match &self.runtime {
             Some(runtime) => runtime,
             None => self.runtime.insert(link::runtime().ok()?),
@@ -53,12 +62,15 @@ impl CatchUp {
         let task = async {
             // Not started if it is gone: who attached has seen it running, and who stopped it meant it.
             let mut link = Link::running(&self.home).await?.ok_or_else(link::not_running)?;
-            screen::fetch(&mut link, &self.id).await
+            match at {
+                Some(offset) => screen::fetch_at(&mut link, &self.id, offset).await,
+                None => screen::fetch(&mut link, &self.id).await,
+            }
         };
         // The timer must be made inside the runtime.
         let answer = runtime.block_on(async { tokio::time::timeout(PATIENCE, task).await });
         match answer {
-            Ok(Ok(screen)) => Some((screen.ansi, screen.offset)),
+            Ok(Ok(screen)) => Some(screen),
             Ok(Err(_)) | Err(_) => {
                 self.next_at = Some(Instant::now() + PAUSE_AFTER_SILENCE);
                 None

@@ -2,6 +2,7 @@
 
 mod catch_up;
 pub mod detach;
+pub mod frame;
 pub mod log_view;
 pub mod modes;
 pub mod screen;
@@ -140,7 +141,7 @@ fn find_at_once(home: &Home, id: &str, options: Options) -> Result<Option<(Targe
     own_session::must_not_be(&screen.id)?;
     let holder = screen.id.parse().ok().and_then(|id| HolderClient::connect(&home.session_dir(id)).ok());
     let from = Origin::Byte(screen.offset);
-    Ok(holder.map(|holder| (Target { id: screen.id, painted: below_what_was(screen.ansi), from }, holder)))
+    Ok(holder.map(|holder| (Target { id: screen.id, painted: screen.ansi, from }, holder)))
 }
 
 /// Follows a session until something ends the viewing.
@@ -216,8 +217,8 @@ async fn find(home: &Home, link: &mut Link, id: &str, options: Options) -> Resul
     if options.start == Start::Screen && output::is_terminal() {
         match tokio::time::timeout(PAINTS_WITHIN, screen::fetch(link, id)).await {
             Ok(Ok(screen)) if screen.status == "running" => {
-                let painted = below_what_was(screen.ansi);
-                return Ok(Found::Live(Target { id: screen.id, painted, from: Origin::Byte(screen.offset) }));
+                let from = Origin::Byte(screen.offset);
+                return Ok(Found::Live(Target { id: screen.id, painted: screen.ansi, from }));
             }
             // It has ended, or has no screen: its record says what there is.
             Ok(Ok(_)) => {}
@@ -254,12 +255,11 @@ fn converse(home: &Home, id: &str, options: Options) -> Result<Outcome, Failure>
     })
 }
 
-/// What the terminal shows is moved into its history before a screen is painted over it.
-fn below_what_was(screen: Vec<u8>) -> Vec<u8> {
+/// Moves what the terminal shows into its history before a screen is painted over it.
+fn scrolled_away() -> Vec<u8> {
     let rows = output::terminal_size().map_or(0, |(rows, _)| usize::from(rows));
     let mut out = format!("\x1b[{rows};1H").into_bytes();
     out.extend(std::iter::repeat_n(b'\n', rows));
-    out.extend(screen);
     out
 }
 
@@ -310,8 +310,14 @@ fn view(
         (_, false) => None,
     };
     let mut viewer = Viewer::new(holder, keyboard, raw.as_ref(), is_read_only);
-    viewer.catch_up = shown_on.then_some(catch_up);
     let from = target.from.byte(viewer.holder.welcome.end);
+    if shown_on {
+        viewer.catch_up = Some(catch_up);
+        viewer.show_on_terminal();
+    }
+    if !target.painted.is_empty() {
+        viewer.put(&scrolled_away())?;
+    }
     let ending = viewer.paint(&target.painted, from).and_then(|()| viewer.run(&mut signals));
     if shown_on {
         leave(&viewer, &ending);
@@ -325,8 +331,8 @@ fn view(
 fn leave(viewer: &Viewer<'_>, ending: &Result<Ending, Failure>) {
     let mut last = viewer.watch.leave();
     match ending {
-        Ok(Ending::Exited { .. }) if !viewer.watch.is_mid_line() => {}
-        Ok(Ending::Exited { .. }) => last.extend_from_slice(b"\r\n"),
+        Ok(Ending::Exited { .. }) if !viewer.is_framed() && !viewer.watch.is_mid_line() => {}
+        Ok(Ending::Exited { .. }) if !viewer.is_framed() => last.extend_from_slice(b"\r\n"),
         // The session may have painted below its cursor.
         _ => last.extend_from_slice(b"\x1b[999;1H\r\n"),
     }

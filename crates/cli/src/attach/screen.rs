@@ -14,6 +14,8 @@ use crate::{quick, route};
 pub struct PaintedScreen {
     pub ansi: Vec<u8>,
     pub offset: u64,
+    /// Rows and columns.
+    pub size: Option<(u16, u16)>,
     /// The whole id of the session.
     pub id: String,
     pub status: String,
@@ -24,7 +26,8 @@ pub fn fetch_at_once(home: &Home, id: &str, patience: Duration) -> Option<Painte
     let answer = quick::at_once(home, &route::session(id, "/screen?format=ansi"), patience).ok()??;
     let text = |name: &str| answer.header(name).map(str::to_owned);
     let (offset, id, status) = (text(header::OFFSET)?.parse().ok()?, text(header::SESSION)?, text(header::STATUS)?);
-    Some(PaintedScreen { ansi: answer.body, offset, id, status })
+    let size = size(text);
+    Some(PaintedScreen { ansi: answer.body, offset, size, id, status })
 }
 
 pub async fn fetch(link: &mut Link, id: &str) -> Result<PaintedScreen, Failure> {
@@ -42,8 +45,16 @@ async fn fetch_from(link: &mut Link, id: &str, path: &str) -> Result<PaintedScre
     let offset = text(header::OFFSET).and_then(|offset| offset.parse().ok());
     let (id, status) = (text(header::SESSION).unwrap_or_else(|| id.to_owned()), text(header::STATUS));
     match (offset, status) {
-        (Some(offset), Some(status)) => Ok(PaintedScreen { offset, id, status, ansi: pieces.all().await? }),
+        (Some(offset), Some(status)) => {
+            let size = size(text);
+            Ok(PaintedScreen { offset, size, id, status, ansi: pieces.all().await? })
+        }
         // Another version of the daemon, which leaves out what we need.
         _ => Err(ClientError::Decode(serde::de::Error::custom("headers are missing")).into()),
     }
+}
+
+fn size(text: impl Fn(&str) -> Option<String>) -> Option<(u16, u16)> {
+    let side = |name| text(name)?.parse().ok();
+    Some((side(header::ROWS)?, side(header::COLS)?))
 }

@@ -11,6 +11,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use super::catch_up::CatchUp;
 use super::detach::DetachScanner;
+use super::frame::{Frame, Size};
 use super::modes::ModeWatch;
 use super::signals::Signals;
 use super::terminal::{self, RawMode, Sink};
@@ -57,6 +58,12 @@ pub struct Viewer<'a> {
     typed: Box<[u8]>,
     /// Far behind a flood: nothing is read until the next screen is due.
     resting_until: Option<Instant>,
+    /// The size that the session has, as far as we know. Nothing where no terminal shows it.
+    session_size: Option<Size>,
+    /// Changes of size that the holder has not answered yet.
+    unsettled: usize,
+    /// While the session has another size than this terminal.
+    frame: Option<Frame>,
 }
 
 impl<'a> Viewer<'a> {
@@ -73,24 +80,105 @@ impl<'a> Viewer<'a> {
             outgoing: Vec::new(),
             typed: vec![0; 16 << 10].into_boxed_slice(),
             resting_until: None,
+            session_size: None,
+            unsettled: 0,
+            frame: None,
+        }
+    }
+
+    /// The session is shown on this terminal. One that may type gives the session its own size.
+    pub fn show_on_terminal(&mut self) {
+        self.session_size = Some((self.holder.welcome.rows, self.holder.welcome.cols));
+        self.tell_size();
+    }
+
+    /// The session is drawn in a frame, not byte by byte.
+    pub const fn is_framed(&self) -> bool {
+        self.frame.is_some()
+    }
+
+    /// The session's size, if it is not that of this terminal and is not about to be.
+    fn must_frame(&self) -> Option<Size> {
+        self.session_size.filter(|size| self.unsettled == 0 && own_size().is_some_and(|own| own != *size))
+    }
+
+    const fn advice(&self) -> &'static str {
+        match self.is_read_only {
+            true => "another viewer sets the size",
+            false => "type to use this size",
         }
     }
 
     /// Paints something that stands for the log up to `position`.
     pub fn paint(&mut self, screen: &[u8], position: u64) -> Result<(), Failure> {
         self.position = position;
-        self.watch.feed(screen);
-        self.sink.write(screen).map_err(Failure::Output)
+        match self.must_frame() {
+            Some(size) => {
+                self.frame = Some(Frame::new(size, screen, self.advice()));
+                Ok(())
+            }
+            None => self.put(screen),
+        }
+    }
+
+    /// Writes to the terminal.
+    pub fn put(&mut self, bytes: &[u8]) -> Result<(), Failure> {
+        self.watch.feed(bytes);
+        self.sink.write(bytes).map_err(Failure::Output)
+    }
+
+    /// Starts or ends the frame after one of the two sizes has changed.
+    fn fit(&mut self) -> Result<(), Failure> {
+        match (self.must_frame(), self.frame.take()) {
+            (Some(size), Some(mut frame)) => {
+                frame.resize(size);
+                self.frame = Some(frame);
+            }
+            (Some(size), None) => {
+                // What came so far is on the terminal only; the daemon knows what it adds up to.
+                let position = self.position;
+                let screen = self.catch_up.as_mut().and_then(|catch_up| catch_up.screen_at(position));
+                let mut frame = match &screen {
+                    Some(screen) => Frame::new(screen.size.unwrap_or(size), &screen.ansi, self.advice()),
+                    None => Frame::new(size, &[], self.advice()),
+                };
+                frame.resize(size);
+                self.frame = Some(frame);
+            }
+            (None, Some(mut frame)) => {
+                if let Some(size) = self.session_size {
+                    frame.resize(size);
+                }
+                self.sink.discard();
+                self.put(&frame.whole())?;
+            }
+            (None, None) => {}
+        }
+        Ok(())
+    }
+
+    /// Draws the frame if something in it is new and the time has come.
+    fn paint_frame(&mut self, is_last: bool) -> Result<(), Failure> {
+        let is_due = |frame: &Frame| frame.due().is_some_and(|due| is_last || due <= Instant::now());
+        if !self.sink.is_waiting()
+            && let Some(own) = own_size()
+            && let Some(frame) = self.frame.as_mut().filter(|frame| is_due(frame))
+        {
+            let picture = frame.picture(own);
+            self.put(&picture)?;
+        }
+        Ok(())
     }
 
     /// Follows the log from `position` until something ends the viewing.
     pub fn run(&mut self, signals: &mut Signals) -> Result<Ending, Failure> {
         // The loop must never wait for one side while the other has something.
         self.holder.stream().set_nonblocking(true).map_err(HolderError::Broken)?;
-        self.tell_size();
         self.request(&Request::Follow { from: self.position });
         let ending = self.serve(signals);
         if let Ok(Ending::Exited { .. }) = ending {
+            self.show_rest(signals)?;
+            self.paint_frame(true)?;
             self.show_rest(signals)?;
         }
         ending
@@ -116,6 +204,7 @@ impl<'a> Viewer<'a> {
                 self.resting_until = None;
                 self.jump(self.position)?;
             }
+            self.paint_frame(false)?;
             if ready.keyboard && self.take_typed()? {
                 return Ok(Ending::Detached);
             }
@@ -151,7 +240,8 @@ impl<'a> Viewer<'a> {
             places.push(PollFd::from_borrowed_fd(stdin.as_fd(), PollFlags::IN));
             places.len() - 1
         });
-        let rest = self.resting_until.map(|until| {
+        let paint_at = self.frame.as_ref().and_then(Frame::due).filter(|_| !self.sink.is_waiting());
+        let rest = [self.resting_until, paint_at].into_iter().flatten().min().map(|until| {
             let rest = until.saturating_duration_since(Instant::now());
             Timespec { tv_sec: rest.as_secs().cast_signed(), tv_nsec: i64::from(rest.subsec_nanos()) }
         });
@@ -179,15 +269,21 @@ impl<'a> Viewer<'a> {
         }
         if signals.take_resized() {
             self.tell_size();
+            if self.unsettled == 0 {
+                self.fit()?;
+            }
         }
         Ok(())
     }
 
     fn tell_size(&mut self) {
         if !self.is_read_only
-            && let Some((rows, cols)) = terminal::size(io::stdout())
+            && let Some((rows, cols)) = own_size()
         {
             self.request(&Request::Resize { rows, cols });
+            // The answer tells which size the session has then.
+            self.request(&Request::Sync);
+            self.unsettled += 1;
         }
     }
 
@@ -240,7 +336,19 @@ impl<'a> Viewer<'a> {
                 Reply::Data { offset, end, bytes } => self.show(offset, end, &bytes)?,
                 Reply::Exited { status, end } => return Ok(Some(Ending::Exited { status, end })),
                 Reply::Refused(why) => return Err(HolderError::Refused(why).into()),
-                Reply::Welcome(_) | Reply::Progress { .. } | Reply::Resized { .. } | Reply::Accepted => {}
+                Reply::Resized { rows, cols } => {
+                    self.session_size = self.session_size.map(|_| (rows, cols));
+                    if self.unsettled == 0 {
+                        self.fit()?;
+                    }
+                }
+                Reply::Accepted => {
+                    self.unsettled = self.unsettled.saturating_sub(1);
+                    if self.unsettled == 0 {
+                        self.fit()?;
+                    }
+                }
+                Reply::Welcome(_) | Reply::Progress { .. } => {}
             }
         }
         Ok(None)
@@ -262,19 +370,24 @@ impl<'a> Viewer<'a> {
         if let Some(catch_up) = &self.catch_up {
             self.resting_until = catch_up.rest_until(behind, end, Instant::now());
         }
-        self.watch.feed(bytes);
-        self.sink.write(bytes).map_err(Failure::Output)
+        match &mut self.frame {
+            Some(frame) => {
+                frame.feed(bytes);
+                Ok(())
+            }
+            None => self.put(bytes),
+        }
     }
 
     /// Shows the newest screen instead of everything up to it; false if there is none that is newer.
     fn jump(&mut self, behind: u64) -> Result<bool, Failure> {
-        let Some((screen, offset)) = self.catch_up.as_mut().and_then(CatchUp::screen) else { return Ok(false) };
-        if offset <= behind {
+        let Some(screen) = self.catch_up.as_mut().and_then(CatchUp::screen) else { return Ok(false) };
+        if screen.offset <= behind {
             return Ok(false);
         }
         self.sink.discard();
-        self.paint(&screen, offset)?;
-        self.request(&Request::Follow { from: offset });
+        self.paint(&screen.ansi, screen.offset)?;
+        self.request(&Request::Follow { from: screen.offset });
         Ok(true)
     }
 
@@ -322,6 +435,10 @@ struct Ready {
     holder: bool,
     sink: bool,
     keyboard: bool,
+}
+
+fn own_size() -> Option<Size> {
+    terminal::size(io::stdout())
 }
 
 fn is_gone(error: &io::Error) -> bool {

@@ -9,12 +9,15 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use super::keys::{Key, keys};
 use super::tape::{Mark, Tape};
+use crate::attach::frame::{Frame, Size};
 use crate::attach::log_view::LogTerminal;
 use crate::attach::modes::ModeWatch;
 use crate::attach::signals::Signals;
 use crate::failure::Failure;
 use crate::output;
 
+/// What a frame says behind the sizes.
+const ADVICE: &str = "it was recorded at another size";
 /// How far an arrow key jumps.
 const JUMP: Duration = Duration::from_secs(5);
 const SLOWEST: f64 = 1.0 / 64.0;
@@ -73,6 +76,8 @@ pub fn play(tape: Tape, speed: Speed, from: u64) -> Result<Option<i32>, Failure>
         is_paused: false,
         has_keys: io::stdin().is_terminal(),
         watch: ModeWatch::default(),
+        size: None,
+        frame: None,
     };
     let ending = player.begin(from).and_then(|()| player.run(&mut signals));
     if let Some(terminal) = terminal {
@@ -91,6 +96,10 @@ struct Player {
     is_paused: bool,
     has_keys: bool,
     watch: ModeWatch,
+    /// The size that the recording has here.
+    size: Option<Size>,
+    /// While that is another size than this terminal's.
+    frame: Option<Frame>,
 }
 
 impl Player {
@@ -99,8 +108,65 @@ impl Player {
         if from > 0 {
             self.next = self.tape.first_beyond(from)?;
             self.position = self.tape.mark(self.next)?.map_or(self.position, |mark| mark.at);
-            let screen = self.tape.screen_at(from)?;
-            self.show(&screen)?;
+            self.jump(from)?;
+        }
+        Ok(())
+    }
+
+    /// Shows the screen as it was at this byte of the log.
+    fn jump(&mut self, offset: u64) -> Result<(), Failure> {
+        let screen = self.tape.screen_at(offset)?;
+        self.size = screen.size.or(self.size);
+        self.frame = self.must_frame().map(|size| Frame::new(size, &screen.ansi, ADVICE));
+        match self.frame {
+            Some(_) => Ok(()),
+            None => self.put(&screen.ansi),
+        }
+    }
+
+    fn must_frame(&self) -> Option<Size> {
+        self.size.filter(|size| output::terminal_size().is_some_and(|own| own != *size))
+    }
+
+    /// Starts, changes or ends the frame when the recording goes on with this size.
+    fn take_size(&mut self, mark: Mark) -> Result<(), Failure> {
+        if mark.size.is_none() || mark.size == self.size {
+            return Ok(());
+        }
+        let is_first = self.size.is_none();
+        self.size = mark.size;
+        match (self.must_frame(), self.frame.take()) {
+            (Some(size), Some(mut frame)) => {
+                frame.resize(size);
+                self.frame = Some(frame);
+            }
+            (Some(size), None) if is_first => self.frame = Some(Frame::new(size, &[], ADVICE)),
+            (Some(_), None) => {
+                self.jump(mark.offset)?;
+                self.size = mark.size;
+                if let (Some(frame), Some(size)) = (&mut self.frame, mark.size) {
+                    frame.resize(size);
+                }
+            }
+            (None, Some(mut frame)) => {
+                if let Some(size) = mark.size {
+                    frame.resize(size);
+                }
+                self.put(&frame.whole())?;
+            }
+            (None, None) => {}
+        }
+        Ok(())
+    }
+
+    /// Draws the frame if something in it is new and the time has come.
+    fn paint_frame(&mut self, is_last: bool) -> Result<(), Failure> {
+        let is_due = |frame: &Frame| frame.due().is_some_and(|due| is_last || due <= Instant::now());
+        if let Some(own) = output::terminal_size()
+            && let Some(frame) = self.frame.as_mut().filter(|frame| is_due(frame))
+        {
+            let picture = frame.picture(own);
+            self.put(&picture)?;
         }
         Ok(())
     }
@@ -109,7 +175,10 @@ impl Player {
         loop {
             let mark = match self.tape.mark(self.next)? {
                 // Who pauses at the end may still want to go back.
-                None if !self.is_paused => return Ok(None),
+                None if !self.is_paused => {
+                    self.paint_frame(true)?;
+                    return Ok(None);
+                }
                 mark => mark,
             };
             let until = match mark {
@@ -117,7 +186,9 @@ impl Player {
                 _ => None,
             };
             let began = Instant::now();
-            let typed = self.wait(signals, until)?;
+            let paint_in = self.frame.as_ref().and_then(Frame::due).map(|due| due.saturating_duration_since(began));
+            let typed = self.wait(signals, [until, paint_in].into_iter().flatten().min())?;
+            self.paint_frame(false)?;
             if let Some(signal) = signals.ending() {
                 return Ok(Some(signal));
             }
@@ -140,6 +211,7 @@ impl Player {
     }
 
     fn play_next(&mut self, mark: Mark) -> Result<(), Failure> {
+        self.take_size(mark)?;
         let bytes = self.tape.bytes(self.next)?;
         self.show(&bytes)?;
         self.tape.played(self.next);
@@ -192,8 +264,7 @@ impl Player {
             Some(last) => self.tape.mark(last)?.map_or(0, |mark| mark.end()),
             None => self.tape.mark(0)?.map_or(0, |mark| mark.offset),
         };
-        let screen = self.tape.screen_at(offset)?;
-        self.show(&screen)?;
+        self.jump(offset)?;
         self.next = next;
         self.position = to;
         Ok(())
@@ -208,6 +279,17 @@ impl Player {
     }
 
     fn show(&mut self, bytes: &[u8]) -> Result<(), Failure> {
+        match &mut self.frame {
+            Some(frame) => {
+                frame.feed(bytes);
+                Ok(())
+            }
+            None => self.put(bytes),
+        }
+    }
+
+    /// Writes to the terminal.
+    fn put(&mut self, bytes: &[u8]) -> Result<(), Failure> {
         self.watch.feed(bytes);
         output::bytes(bytes)
     }

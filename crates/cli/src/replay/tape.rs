@@ -4,9 +4,9 @@ use std::time::Duration;
 
 use tokio::runtime::Runtime;
 
-use crate::attach::screen;
+use crate::attach::screen::{self, PaintedScreen};
 use crate::failure::Failure;
-use crate::ledger::{Ledger, time_of};
+use crate::ledger::{Ledger, size_of, time_of};
 use crate::link::Link;
 
 /// Where a piece of output stands in time and in the log. Its bytes are asked for when it is played.
@@ -17,6 +17,8 @@ pub struct Mark {
     pub at: Duration,
     pub offset: u64,
     pub length: u64,
+    /// Rows and columns of the terminal that it was written to.
+    pub size: Option<(u16, u16)>,
 }
 
 impl Mark {
@@ -32,6 +34,8 @@ pub struct Tape {
     /// Everything seen so far, in order.
     marks: Vec<Mark>,
     started_ms: Option<i64>,
+    /// The size that the terminal had last.
+    size: Option<(u16, u16)>,
     ahead: Ledger,
     /// The bytes of `marks[held_from..]`, as long as they are played in order.
     held: Vec<Vec<u8>>,
@@ -41,7 +45,17 @@ pub struct Tape {
 impl Tape {
     pub fn new(runtime: Runtime, link: Link, id: String) -> Self {
         let ahead = Ledger::after(&id, 0);
-        Self { runtime, link, id, marks: Vec::new(), started_ms: None, ahead, held: Vec::new(), held_from: 0 }
+        Self {
+            runtime,
+            link,
+            id,
+            marks: Vec::new(),
+            started_ms: None,
+            size: None,
+            ahead,
+            held: Vec::new(),
+            held_from: 0,
+        }
     }
 
     /// The mark with this number; nothing behind the end.
@@ -78,9 +92,9 @@ impl Tape {
         Ok(entry.map(|entry| entry.bytes()).unwrap_or_default())
     }
 
-    /// The bytes that paint the screen as it was when the log stood at `offset`.
-    pub fn screen_at(&mut self, offset: u64) -> Result<Vec<u8>, Failure> {
-        Ok(self.runtime.block_on(screen::fetch_at(&mut self.link, &self.id, offset))?.ansi)
+    /// The screen as it was when the log stood at `offset`.
+    pub fn screen_at(&mut self, offset: u64) -> Result<PaintedScreen, Failure> {
+        self.runtime.block_on(screen::fetch_at(&mut self.link, &self.id, offset))
     }
 
     /// Takes in one more entry; false at the end.
@@ -88,11 +102,12 @@ impl Tape {
         let Some(entry) = self.runtime.block_on(self.ahead.next(&mut self.link))? else { return Ok(false) };
         let time = time_of(&entry);
         let started = *self.started_ms.get_or_insert(time);
+        self.size = size_of(&entry).or(self.size);
         let (Some(offset), Some(length)) = (entry.offset, entry.length) else { return Ok(true) };
         // A clock that went back must not play before what came before it.
         let earliest = self.marks.last().map_or(Duration::ZERO, |mark| mark.at);
         let at = Duration::from_millis(u64::try_from(time - started).unwrap_or(0)).max(earliest);
-        self.marks.push(Mark { seq: entry.seq, at, offset, length });
+        self.marks.push(Mark { seq: entry.seq, at, offset, length, size: self.size });
         if self.held_from + self.held.len() + 1 != self.marks.len() {
             self.held.clear();
             self.held_from = self.marks.len() - 1;

@@ -9,6 +9,7 @@ mod offsets;
 mod pipes;
 mod player;
 mod quiet;
+mod sizes;
 mod stand;
 mod typing;
 

@@ -8,4 +8,5 @@ mod detached;
 mod launch;
 mod list;
 mod recovery;
+mod sizes;
 mod states;

@@ -1,0 +1,63 @@
+//! A session shown on a terminal of another size: drawn from a model of its screen instead of its own bytes.
+
+use std::time::{Duration, Instant};
+
+use coven_screen::Screen;
+
+/// A person does not see more pictures a second than this.
+const PAUSE: Duration = Duration::from_millis(40);
+
+/// Rows and columns.
+pub type Size = (u16, u16);
+
+/// The note for people, in the order they know from their terminals.
+pub fn sizes(session: Size, terminal: Size) -> String {
+    format!(" session {}x{}, this terminal {}x{}", session.1, session.0, terminal.1, terminal.0)
+}
+
+pub struct Frame {
+    screen: Screen,
+    /// What to say behind the sizes.
+    advice: &'static str,
+    paint_at: Option<Instant>,
+}
+
+impl Frame {
+    /// Starts with a screen as the daemon painted it; `painted` may be empty.
+    pub fn new((rows, cols): Size, painted: &[u8], advice: &'static str) -> Self {
+        Self { screen: Screen::restore(rows, cols, painted), advice, paint_at: Some(Instant::now()) }
+    }
+
+    pub fn feed(&mut self, bytes: &[u8]) {
+        self.screen.feed(bytes);
+        self.paint_soon();
+    }
+
+    pub fn resize(&mut self, (rows, cols): Size) {
+        self.screen.resize(rows, cols);
+        self.paint_soon();
+    }
+
+    /// Something changed that is not on the terminal yet.
+    pub fn paint_soon(&mut self) {
+        self.paint_at.get_or_insert_with(|| Instant::now() + PAUSE);
+    }
+
+    /// When the next picture is due, if anything is new.
+    pub const fn due(&self) -> Option<Instant> {
+        self.paint_at
+    }
+
+    /// The bytes that draw the session on a terminal of this size.
+    pub fn picture(&mut self, terminal: Size) -> Vec<u8> {
+        self.paint_at = None;
+        let note = format!("{}: {} ", sizes(self.screen.size(), terminal), self.advice);
+        let view = self.screen.framed(terminal.0, terminal.1, &note).snapshot();
+        [b"\x1b[?2026h".as_slice(), &view, b"\x1b[?2026l"].concat()
+    }
+
+    /// The bytes that draw the session on a terminal of its own size, after which its output can follow.
+    pub fn whole(mut self) -> Vec<u8> {
+        self.screen.snapshot()
+    }
+}
