@@ -39,7 +39,8 @@ fn misfits(document: &Value, schema: &Value, value: &Value, at: &str, found: &mu
         Value::Array(_) => "array",
         Value::Object(_) => "object",
     };
-    if !kinds.contains(&kind) && !(kind == "integer" && kinds.contains(&"number")) {
+    let is_documented = kinds.contains(&kind) || (kind == "integer" && kinds.contains(&"number"));
+    if !is_documented {
         return found.push(format!("{at}: {kind}, documented as {}", kinds.join(" or ")));
     }
     for (nth, item) in value.as_array().into_iter().flatten().enumerate() {
