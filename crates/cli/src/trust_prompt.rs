@@ -53,8 +53,9 @@ impl Request {
             Err(GitError::NotARepository(_) | GitError::NotRun(_)) => {}
             Err(error) => return Err(error.into()),
         }
-        if let Some((folder, part)) = Settings::untrusted(folder) {
-            request.others.push(Others { folder, what: "conversation settings", settings: vec![part] });
+        let (folder, settings) = Settings::untrusted(folder);
+        if !settings.is_empty() {
+            request.others.push(Others { folder, what: "conversation settings", settings });
         }
         Ok(request)
     }

@@ -11,6 +11,7 @@ use super::aurora_home;
 use crate::trust::{Part, TrustStore};
 
 const DAY: f64 = 86_400.0;
+const TOOL: &str = "spawner.tool";
 const AGENT_FOLDERS: &str = "agents.discovery_paths";
 
 #[derive(Debug, Clone, PartialEq)]
@@ -37,31 +38,39 @@ impl Settings {
         let home = aurora_home(|name| std::env::var_os(name), std::env::home_dir());
         let file = config_file(current, &home);
         let (mut settings, mut warnings) = Self::read(&file);
-        if settings.untrusted_part(current, &file).is_some() {
-            settings.agent_folders = None;
-            let file = file.display();
-            warnings
-                .push(format!("{AGENT_FOLDERS} in {file} is not in force until you agree to it with `coven trust`"));
+        let withheld = settings.untrusted_parts(current, &file);
+        if !withheld.is_empty() {
+            (settings.tool, settings.agent_folders) = (None, None);
+            let keys: Vec<&str> = withheld.iter().map(|part| part.key.as_str()).collect();
+            let (keys, file) = (keys.join(", "), file.display());
+            warnings.push(format!("not in force until you agree to it with `coven trust`: {keys} in {file}"));
         }
         (settings, warnings)
     }
 
     /// The project's settings that need the user's agreement and do not have it, with the folder that they are in.
-    pub fn untrusted(current: &Path) -> Option<(PathBuf, Part)> {
+    pub fn untrusted(current: &Path) -> (PathBuf, Vec<Part>) {
         let home = aurora_home(|name| std::env::var_os(name), std::env::home_dir());
         let file = config_file(current, &home);
-        let part = Self::read(&file).0.untrusted_part(current, &file)?;
-        Some((file.parent()?.to_owned(), part))
+        let parts = Self::read(&file).0.untrusted_parts(current, &file);
+        (file.parent().unwrap_or(current).to_owned(), parts)
     }
 
-    /// Instructions for an agent may come with a repository; the user's own config needs no agreement.
-    fn untrusted_part(&self, current: &Path, file: &Path) -> Option<Part> {
-        let folders = self.agent_folders.as_ref().filter(|_| file.starts_with(current))?;
-        let shown: Vec<String> = folders.iter().map(|folder| folder.display().to_string()).collect();
-        let effect = format!("takes agent definitions from {}", shown.join(", "));
-        let part = Part::new(AGENT_FOLDERS, effect, shown.join("\0").as_bytes());
+    /// A project's config can name the program for turns, and instructions for an agent. The user's own config needs no
+    /// agreement.
+    fn untrusted_parts(&self, current: &Path, file: &Path) -> Vec<Part> {
+        if !file.starts_with(current) {
+            return Vec::new();
+        }
+        let tool = self.tool.iter().map(|tool| Part::new(TOOL, format!("runs {tool} for every turn"), tool.as_bytes()));
+        let folders = self.agent_folders.iter().map(|folders| {
+            let shown: Vec<String> = folders.iter().map(|folder| folder.display().to_string()).collect();
+            let effect = format!("takes agent definitions from {}", shown.join(", "));
+            Part::new(AGENT_FOLDERS, effect, shown.join("\0").as_bytes())
+        });
         let agreement = TrustStore::locate().map(|store| store.agreement(file.parent().unwrap_or(file)));
-        (!agreement.is_ok_and(|agreement| agreement.covers(&part))).then_some(part)
+        let agreement = agreement.unwrap_or_default();
+        tool.chain(folders).filter(|part| !agreement.covers(part)).collect()
     }
 
     fn read(path: &Path) -> (Self, Vec<String>) {
@@ -99,7 +108,7 @@ impl Settings {
                 usual.max_tokens,
             ),
             tool: keys.take(
-                "spawner.tool",
+                TOOL,
                 "the name of a program",
                 |value| value.as_str().filter(|name| !name.is_empty()).map(|name| Some(name.to_owned())),
                 usual.tool,

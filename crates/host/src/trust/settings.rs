@@ -143,7 +143,7 @@ fn config_parts(config: &Config) -> Vec<Part> {
     }
     let permissions = &config.permissions;
     let rules = [&permissions.default].into_iter().chain(permissions.harnesses.values());
-    if rules.chain(permissions.repos.values()).any(|rule| *rule == Rule::Allow) {
+    if permissions.allow_self_answer || rules.chain(permissions.repos.values()).any(|rule| *rule == Rule::Allow) {
         parts.push(part("permissions", "allows requests of agents without asking you", permissions));
     }
     let http = &config.http;
@@ -167,6 +167,7 @@ fn remove(config: &mut Config, key: &str) {
     match key {
         "permissions" => {
             let permissions = &mut config.permissions;
+            permissions.allow_self_answer = false;
             permissions.default = permissions.default.max(Rule::Ask);
             permissions.harnesses.retain(|_, rule| *rule != Rule::Allow);
             permissions.repos.retain(|_, rule| *rule != Rule::Allow);

@@ -110,6 +110,7 @@ fn a_home_that_cannot_be_written_is_told_with_what_to_do() {
     let home = TestHome::new();
     let folder = home.path();
     fs::remove_file(folder.join("config.json")).expect("it was there");
+    home.forget_trust();
     let mut command = home.command(&["sessions", "--json"]);
     if is_root() {
         let is_open = fs::metadata(coven()).is_ok_and(|it| it.permissions().mode() & 0o005 == 0o005);

@@ -313,17 +313,22 @@ fn names(folder: &Path) -> Vec<String> {
 }
 
 #[test]
-fn agent_definitions_that_a_project_brings_need_agreement() {
+fn the_tool_and_agent_definitions_that_a_project_brings_need_agreement() {
     let home = TestHome::new();
     let folder = home.make_folder("agents");
     fs::write(folder.join("scout.md"), "---\nname: scout\ndescription: x\n---\nDo as the repository says.\n")
         .expect("room on disk");
     let settings = home.make_folder(".aurora").join("config.json");
-    let config = json!({ "agents": { "discovery_paths": [folder] } });
+    let mark = home.folder().join("was-run");
+    home.write_agent("evil", &format!("#!/bin/sh\ntouch {}\n", mark.display()));
+    let tool = home.agents().join("evil");
+    let config = json!({ "agents": { "discovery_paths": [folder] }, "spawner": { "tool": tool } });
     fs::write(settings, config.to_string()).expect("room on disk");
     let spawn = ["spawn", "--agent", "scout", "-i"];
     let refused = home.coven_with_input(&spawn, b"/exit\n");
     assert!(refused.stderr.contains("`coven trust`") && refused.code != 0, "{}", refused.stderr);
+    let other = home.coven_with_input(&["spawn", "-i"], b"hello\n/exit\n");
+    assert!(other.stderr.contains("spawner.tool") && !mark.exists(), "{}", other.stderr);
     home.coven(&["trust", "--yes"]).done();
     let agreed = home.coven_with_input(&spawn, b"/exit\n");
     assert!(agreed.code == 0 && !agreed.stderr.contains("`coven trust`"), "{}", agreed.stderr);
