@@ -40,6 +40,11 @@ pub fn read(home: &Home) -> Result<Config, ConfigError> {
 }
 
 fn parse(text: &str, path: PathBuf) -> Result<Config, ConfigError> {
+    // serde would fill the settings from an array, by position.
+    if text.trim_start().starts_with('[') {
+        let problem = "the config must be an object, not an array".to_owned();
+        return Err(ConfigError::Malformed { path, line: 1, column: 1, key: String::new(), problem });
+    }
     let mut reader = serde_json::Deserializer::from_str(text);
     let config: Config = serde_path_to_error::deserialize(&mut reader).map_err(|error| {
         let key = match error.path().to_string() {
@@ -90,6 +95,7 @@ mod tests {
         let text = error(r#"{"harnesses":{"x":{"program":"a b"}}}"#);
         assert!(text.contains("harnesses.x"), "{text}");
         assert!(error("{").contains("line 1"));
+        assert!(error(" []").contains("must be an object"));
     }
 
     #[test]
