@@ -2,35 +2,78 @@
 
 use std::process::ExitCode;
 
+use coven_api::{ClientError, SessionRecord};
 use hyper::Method;
+use serde_json::Value;
 
 use super::{SessionArg, print_json};
 use crate::command_line::Place;
 use crate::failure::Failure;
 use crate::link::{Link, block_on};
-use crate::{output, route};
+use crate::{output, route, wording};
 
-/// Ends a running session: SIGTERM to its processes, SIGKILL after a grace period
+/// Ends a running session and waits until its processes are gone: SIGTERM, then SIGKILL after a grace period
 #[derive(Debug, clap::Args)]
-#[command(after_help = "Examples:\n  coven kill 1a2b\n  coven finish 1a2b     the same, counted as completed")]
+#[command(after_help = "Examples:
+  coven kill 1a2b
+  coven kill 1a2b --no-wait     return as soon as the daemon has accepted it
+  coven finish 1a2b             the same, counted as completed")]
 pub struct Args {
     #[command(flatten)]
     session: SessionArg,
-    /// Print the daemon's answer
+    /// Do not wait until the processes are gone
+    #[arg(long)]
+    no_wait: bool,
+    /// Print the session's record, or with --no-wait the daemon's answer
     #[arg(long)]
     json: bool,
 }
 
 pub fn run(args: Args, place: &Place) -> Result<ExitCode, Failure> {
     let home = place.home()?;
+    let id = &args.session.id;
     block_on(async {
         let mut link = Link::open(&home).await?;
-        let path = route::session(&args.session.id, "/kill");
-        let body = link.bytes(Method::POST, &path, Some(b"{}".to_vec())).await?;
-        match args.json {
-            true => print_json(&body)?,
-            false => output::line(format_args!("killed: {}", args.session.id))?,
+        let accepted = link.bytes(Method::POST, &route::session(id, "/kill"), Some(b"{}".to_vec())).await?;
+        match (args.no_wait, args.json) {
+            (true, true) => print_json(&accepted)?,
+            (true, false) => output::line(format_args!("kill accepted: {id}"))?,
+            (false, as_json) => {
+                let body = link.bytes(Method::GET, &route::session(id, "/wait"), None).await?;
+                let session: SessionRecord = serde_json::from_slice(&body).map_err(ClientError::from)?;
+                if let Some(pids) = session.metadata.get("still_alive") {
+                    return Err(still_alive(&session, pids));
+                }
+                match as_json {
+                    true => print_json(&body)?,
+                    false => {
+                        let (title, how) = (wording::plain(&session.title), how_it_ended(&session));
+                        output::line(format_args!("{}: {title} ({how}) {}", session.status, session.id))?;
+                    }
+                }
+            }
         }
         Ok(ExitCode::SUCCESS)
     })
+}
+
+fn how_it_ended(session: &SessionRecord) -> String {
+    match (session.metadata.get("signal").and_then(Value::as_i64), session.exit_code) {
+        (Some(15), _) => "ended by SIGTERM".to_owned(),
+        (Some(9), _) => "ended by SIGKILL".to_owned(),
+        (Some(signal), _) => format!("ended by signal {signal}"),
+        (None, Some(code)) => format!("exit code {code}"),
+        // A launch that was on its way, or a session whose holder was lost at the same time.
+        (None, None) => match session.metadata.get("error").and_then(Value::as_str) {
+            Some(error) => wording::plain(error),
+            None => "no exit status".to_owned(),
+        },
+    }
+}
+
+fn still_alive(session: &SessionRecord, pids: &Value) -> Failure {
+    Failure::failed(
+        format!("session {} has not ended: processes {pids} are alive after SIGKILL", session.id),
+        "They most likely wait for a device or a network file system; look at them with `ps`",
+    )
 }

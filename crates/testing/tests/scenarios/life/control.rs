@@ -44,6 +44,32 @@ fn life_18_kill_of_a_running_session_is_accepted_ends_it_and_is_recorded() {
 }
 
 #[test]
+fn kill_waits_until_the_process_is_gone() {
+    let home = TestHome::started();
+    let stubborn = home.launch("ignore_sigterm ;; fork_children ;; hang");
+    home.wait_for_output(&stubborn.id, "children are there");
+
+    let said = home.coven(&["kill", &stubborn.id]).done();
+
+    assert!(!process::is_alive(stubborn.pid.expect("it ran")), "{said}");
+    assert_eq!(home.harness_processes(&stubborn.id), Vec::<u32>::new());
+    assert!(said.starts_with("killed: ") && said.contains("ended by SIGKILL"), "{said}");
+    assert!(said.trim_end().ends_with(&stubborn.id), "{said}");
+
+    let polite = home.launch("say hello ;; hang");
+    home.wait_for_output(&polite.id, "hello");
+    let record: coven_api::SessionRecord = home.json(&["kill", &polite.id, "--json"]);
+    assert_eq!((record.status.as_str(), record.exit_code), ("killed", Some(143)));
+
+    let accepted = home.launch("say hello ;; hang");
+    home.wait_for_output(&accepted.id, "hello");
+    let answer: Value = home.json(&["kill", &accepted.id, "--no-wait", "--json"]);
+    assert_eq!(answer, json!({ "ok": true, "accepted": true }));
+    home.wait_for_end(&accepted.id);
+    check_invariants(&home);
+}
+
+#[test]
 fn life_19_an_unknown_session_is_not_found() {
     let home = TestHome::started();
     let unknown = "00000000-0000-4000-8000-000000000000";
