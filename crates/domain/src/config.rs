@@ -81,6 +81,9 @@ pub struct SessionsConfig {
     /// Seconds between SIGTERM and SIGKILL.
     #[schemars(range(min = 0.0))]
     pub kill_grace_seconds: f64,
+    /// Seconds that a launch may take until the harness runs; after them its processes are ended and the session is failed.
+    #[schemars(range(min = 0.0))]
+    pub launch_timeout_seconds: f64,
     /// The keys that leave an attached session: `ctrl-` and a letter or one of `\ ] ^ _`, then optionally one more key.
     pub detach_keys: String,
     /// Keep a terminal model of every running session; without it attaching replays the log.
@@ -114,6 +117,7 @@ impl Default for SessionsConfig {
             max_output_bytes: 1 << 30,
             root: None,
             kill_grace_seconds: 5.0,
+            launch_timeout_seconds: 30.0,
             detach_keys: "ctrl-\\".to_owned(),
             screen_model: true,
             compress_finished: true,
@@ -265,6 +269,7 @@ impl Config {
             ("store.workflowRetentionDays", store.workflow_retention_days),
             ("store.claimTimeoutMinutes", Some(store.claim_timeout_minutes)),
             ("sessions.killGraceSeconds", Some(self.sessions.kill_grace_seconds)),
+            ("sessions.launchTimeoutSeconds", Some(self.sessions.launch_timeout_seconds)),
             ("agents.idleTimeoutMinutes", Some(self.agents.idle_timeout_minutes)),
             ("agents.handshakeSeconds", Some(self.agents.handshake_seconds)),
             ("conversations.sessionExpiryDays", Some(self.conversations.session_expiry_days)),

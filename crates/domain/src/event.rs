@@ -6,7 +6,7 @@ use serde_json::Value;
 use crate::Timestamp;
 
 /// Every kind of event there is, and what it tells. Programs rely on the names.
-pub const KINDS: [(&str, &str); 71] = [
+pub const KINDS: [(&str, &str); 72] = [
     ("session.created", "there is a session; its harness does not run yet"),
     ("session.launching", "its harness is being started"),
     ("session.running", "its harness runs"),
@@ -15,6 +15,7 @@ pub const KINDS: [(&str, &str); 71] = [
     ("session.failed", "its harness could not be started, or ended with an error"),
     ("session.killed", "somebody ended it"),
     ("session.exited", "the harness of a killed one is gone"),
+    ("session.unended", "some processes of a killed session are alive after SIGKILL"),
     ("session.orphaned", "its harness is gone, and nobody saw how it ended"),
     ("session.idled_out", "its agent was ended because nobody wanted anything of it"),
     ("session.refused", "its agent would not take up the session"),

@@ -67,6 +67,9 @@ words! {
     pub enum EndIntent { Finish = "finish", IdleTimeout = "idle_timeout" }
 }
 
+/// The key in `metadata` under which the pids are that SIGKILL did not end.
+const SURVIVORS: &str = "still_alive";
+
 /// `metadata.reason` of a session whose agent could not be talked to.
 const UNOPENED: &str = "open_failed";
 
@@ -146,7 +149,7 @@ pub struct Session {
 pub enum NotNow {
     #[error("the session is running; kill it or wait until it ends")]
     Running,
-    #[error("the session is being launched; wait until it runs, then kill it")]
+    #[error("the session is being launched; kill it, or wait until it runs")]
     Launching,
     #[error("the session is already archived")]
     AlreadyArchived,
@@ -178,6 +181,22 @@ impl Session {
     /// A record that launched nothing and is not about to.
     pub fn is_detached(&self) -> bool {
         self.state == SessionState::Created && self.launching_at.is_none()
+    }
+
+    /// Its harness is being started.
+    pub fn is_launching(&self) -> bool {
+        self.state == SessionState::Created && self.launching_at.is_some()
+    }
+
+    /// It was killed, and some of its processes did not end.
+    pub fn has_survivors(&self) -> bool {
+        self.state == SessionState::Killed && self.exit_code.is_none() && self.metadata.contains_key(SURVIVORS)
+    }
+
+    /// SIGKILL did not end these processes: they hang in the kernel, most likely.
+    pub fn not_ended(&mut self, pids: &[u32], now: Timestamp) {
+        self.metadata.insert(SURVIVORS.into(), json!(pids));
+        self.touch(now);
     }
 
     pub fn launching(&mut self, now: Timestamp) -> Result<(), NotNow> {
@@ -218,6 +237,7 @@ impl Session {
         };
         self.state = self.state.after(fact)?;
         self.exit_code = Some(status.code());
+        self.metadata.remove(SURVIVORS);
         if let ExitStatus::Signal(signal) = status {
             self.metadata.insert("signal".into(), json!(signal));
         }
@@ -305,7 +325,8 @@ impl Session {
         match action {
             Action::Attach => self.is_live(),
             Action::Replay => self.process.is_some(),
-            Action::Input | Action::Finish | Action::Kill => self.is_live(),
+            Action::Input | Action::Finish => self.is_live(),
+            Action::Kill => self.is_live() || self.is_launching(),
             Action::Start => self.is_detached() && !archived,
             Action::Archive => at_rest && !archived,
             Action::Summon => archived,
@@ -440,6 +461,19 @@ mod tests {
         let mut record = session(SessionState::Created);
         record.process = None;
         assert_eq!(record.actions(), [Start, Archive, Sacrifice]);
+    }
+
+    #[test]
+    fn a_killed_session_whose_processes_survive_says_so_until_they_are_gone() {
+        let mut it = session(SessionState::Running);
+        it.killed(Timestamp::from_millis(20)).expect("running may be killed");
+        it.not_ended(&[7, 8], Timestamp::from_millis(30));
+        assert!(it.has_survivors() && !it.is_over());
+        assert_eq!(it.metadata["still_alive"], json!([7, 8]));
+
+        it.exited(ExitStatus::Signal(9), Timestamp::from_millis(40)).expect("a killed session may exit");
+        assert!(!it.has_survivors() && it.is_over());
+        assert!(!it.metadata.contains_key("still_alive"));
     }
 
     #[test]

@@ -2,9 +2,9 @@
 
 use std::time::{Duration, Instant};
 
-use rustix::process::{PidfdFlags, Signal, kill_process_group, pidfd_open, pidfd_send_signal};
+use rustix::process::{Signal, kill_process_group};
 
-use crate::process::{self, Stat};
+use crate::process;
 use crate::stage::as_pid;
 use crate::wire::How;
 
@@ -104,8 +104,8 @@ impl Ending {
             let who = (it.pid, it.started_ticks);
             if it.group != self.leader && !self.warned.contains(&who) {
                 self.warned.push(who);
-                signal_one(&it, Signal::TERM);
-                signal_one(&it, Signal::CONT);
+                process::signal(&it, Signal::TERM);
+                process::signal(&it, Signal::CONT);
             }
         }
     }
@@ -120,7 +120,7 @@ fn kill_family() {
             if !known.contains(&who) {
                 known.push(who);
                 is_new = true;
-                signal_one(&it, Signal::KILL);
+                process::signal(&it, Signal::KILL);
             }
         }
         if !is_new {
@@ -133,13 +133,4 @@ fn kill_family() {
 pub fn signal_group(leader: u32, signal: Signal) {
     // It may have ended already, which is what we want.
     let _ = kill_process_group(as_pid(leader), signal);
-}
-
-/// The process that was seen, and never another that got its number since.
-fn signal_one(seen: &Stat, signal: Signal) {
-    if let Ok(pidfd) = pidfd_open(as_pid(seen.pid), PidfdFlags::empty())
-        && process::stat(seen.pid).is_ok_and(|now| now.started_ticks == seen.started_ticks)
-    {
-        let _ = pidfd_send_signal(&pidfd, signal);
-    }
 }

@@ -1,10 +1,14 @@
 //! Processes as the kernel knows them: start time, boot, command line, who belongs to a session.
 
+use std::collections::HashMap;
 use std::ffi::CStr;
 use std::fs;
 use std::io;
 
 use coven_domain::session::ProcessIdentity;
+use rustix::process::{PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
+
+use crate::stage::as_pid;
 
 /// What `/proc/<pid>/stat` tells that we need.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -24,6 +28,19 @@ pub const DAEMON_NAME: &CStr = c"coven-daemon";
 pub const HOLDER_NAME: &CStr = c"coven-holder";
 
 const MAX_GENERATIONS: usize = 1000;
+
+impl Stat {
+    /// Stopped by a signal or by a debugger.
+    pub const fn is_stopped(&self) -> bool {
+        matches!(self.state, b'T' | b't')
+    }
+
+    /// Whether it still runs code. The first thread of a process may be a zombie while the others run.
+    fn is_running(&self) -> bool {
+        let has_threads = || fs::read_dir(format!("/proc/{}/task", self.pid)).is_ok_and(|it| it.count() > 1);
+        !matches!(self.state, b'Z' | b'X') || has_threads()
+    }
+}
 
 pub fn stat(pid: u32) -> io::Result<Stat> {
     parse_stat(&fs::read(format!("/proc/{pid}/stat"))?)
@@ -111,12 +128,66 @@ pub fn comes_from(pid: u32, ancestor: u32) -> bool {
 /// What still lives of a session whose first process was `leader` and had `variable` in its environment, without coven's own.
 /// A number alone could be somebody else's by now; what a process was started with is not.
 pub fn members(leader: u32, variable: &str) -> Vec<Stat> {
-    let has_it = |it: &Stat| {
-        fs::read(format!("/proc/{}/environ", it.pid))
-            .is_ok_and(|text| text.split(|byte| *byte == 0).any(|entry| entry == variable.as_bytes()))
+    let is_member = |it: &Stat| {
+        it.session == leader && !it.is_coven && !matches!(it.state, b'Z' | b'X') && has_variable(it.pid, variable)
     };
-    let is_member = |it: &Stat| it.session == leader && !it.is_coven && !matches!(it.state, b'Z' | b'X') && has_it(it);
     all().into_iter().filter(is_member).collect()
+}
+
+fn has_variable(pid: u32, variable: &str) -> bool {
+    fs::read(format!("/proc/{pid}/environ"))
+        .is_ok_and(|text| text.split(|byte| *byte == 0).any(|entry| entry == variable.as_bytes()))
+}
+
+/// Returns the living process that was started as `coven hold <name>`.
+pub fn find_holder(name: &str) -> Option<Stat> {
+    all().into_iter().find(|it| is_holder(it, name))
+}
+
+/// Whether the process is the holder that was started under `name`.
+pub fn is_holder(seen: &Stat, name: &str) -> bool {
+    let is_named = || {
+        fs::read(format!("/proc/{}/cmdline", seen.pid)).is_ok_and(|text| {
+            let mut words = text.split(|byte| *byte == 0).skip(1);
+            words.next() == Some(b"hold") && words.next() == Some(name.as_bytes())
+        })
+    };
+    seen.is_coven && !matches!(seen.state, b'Z' | b'X') && is_named()
+}
+
+/// Returns every living process that a session started, with or without its holder: what comes from the holder or from
+/// the recorded leader, what is in the leader's terminal session, and what has `variable` in its environment.
+/// Coven's own processes and what comes from them are left out.
+pub fn family(leader: Option<&ProcessIdentity>, holder: Option<u32>, variable: Option<&str>) -> Vec<Stat> {
+    let seen: HashMap<u32, Stat> = all().into_iter().map(|it| (it.pid, it)).collect();
+    let is_recorded = |recorded: &&ProcessIdentity| {
+        seen.get(&recorded.pid).is_some_and(|now| now.started_ticks == recorded.started_ticks)
+            && boot_id().is_ok_and(|boot| boot == recorded.boot_id)
+    };
+    let leader = leader.filter(is_recorded).map(|recorded| recorded.pid);
+    let belongs = |it: &Stat| {
+        let (mut above, mut steps) = (Some(it), 0);
+        while let Some(ancestor) = above.filter(|_| steps <= seen.len()) {
+            if Some(ancestor.pid) == holder || Some(ancestor.pid) == leader {
+                return true;
+            }
+            if ancestor.is_coven {
+                return false;
+            }
+            (above, steps) = (seen.get(&ancestor.parent), steps + 1);
+        }
+        leader == Some(it.session) || variable.is_some_and(|variable| has_variable(it.pid, variable))
+    };
+    seen.values().filter(|it| !it.is_coven && it.is_running() && belongs(it)).copied().collect()
+}
+
+/// Signals the process that was seen, and never another one that got its pid since.
+pub fn signal(seen: &Stat, signal: Signal) {
+    if let Ok(pidfd) = pidfd_open(as_pid(seen.pid), PidfdFlags::empty())
+        && stat(seen.pid).is_ok_and(|now| now.started_ticks == seen.started_ticks)
+    {
+        let _ = pidfd_send_signal(&pidfd, signal);
+    }
 }
 
 /// Every process there is.

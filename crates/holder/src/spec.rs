@@ -37,10 +37,22 @@ pub struct Spec {
     pub segment_bytes: u64,
 }
 
-/// One line of JSON on standard output.
+/// Lines of JSON on standard output: `Spawned` where a process was made, then how the launch went.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Ready {
-    Running { holder: u32, pid: u32, started_ticks: u64, boot_id: String },
-    Failed { reason: String },
+    /// The harness's process exists and has not yet become its program. It says so itself: a harness that ends or stops
+    /// its holder at once is known all the same.
+    Spawned {
+        pid: u32,
+    },
+    Running {
+        holder: u32,
+        pid: u32,
+        started_ticks: u64,
+        boot_id: String,
+    },
+    Failed {
+        reason: String,
+    },
 }

@@ -1,6 +1,6 @@
 //! Starts the harness on a terminal or on pipes.
 
-use std::io;
+use std::io::{self, Write as _};
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::process::CommandExt;
 use std::process::{Command, Stdio};
@@ -38,8 +38,15 @@ fn on_terminal(spec: &Spec, program: &str, args: &[String]) -> io::Result<Harnes
         .env_clear()
         .envs(spec.env.iter().map(|(name, value)| (name, value)))
         .current_dir(&spec.cwd);
+    let announce = announcement()?;
     // SAFETY: see there.
-    let child = unsafe { command.pre_exec(forget_signals) }.spawn(pts).map_err(|error| match error {
+    let child = unsafe {
+        command.pre_exec(move || {
+            announce_process(&announce);
+            forget_signals()
+        })
+    };
+    let child = child.spawn(pts).map_err(|error| match error {
         pty_process::Error::Io(error) => error,
         other => io::Error::other(other),
     })?;
@@ -58,10 +65,12 @@ fn on_pipes(spec: &Spec, program: &str, args: &[String]) -> io::Result<Harness> 
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped());
-    // SAFETY: setsid is async-signal-safe and touches nothing of ours; for the other see there.
+    let announce = announcement()?;
+    // SAFETY: setsid is async-signal-safe and touches nothing of ours; for the others see there.
     unsafe {
-        command.pre_exec(|| {
+        command.pre_exec(move || {
             rustix::process::setsid()?;
+            announce_process(&announce);
             forget_signals()
         })
     };
@@ -73,6 +82,23 @@ fn on_pipes(spec: &Spec, program: &str, args: &[String]) -> io::Result<Harness> 
         set_nonblocking(fd)?;
     }
     Ok(Harness { pid: child.id(), output, input: Some(input), stderr: Some(stderr), is_terminal: false })
+}
+
+/// The holder's standard output, which is no longer standard output in the harness's process. Closed by exec.
+fn announcement() -> io::Result<OwnedFd> {
+    Ok(rustix::io::fcntl_dupfd_cloexec(rustix::stdio::stdout(), 3)?)
+}
+
+/// Writes [`crate::Ready::Spawned`] from the harness's process, before any code of the harness runs. Runs between fork
+/// and exec: it only formats into a buffer on the stack and makes async-signal-safe calls.
+fn announce_process(starter: &OwnedFd) {
+    // SAFETY: ignoring is a valid action; `forget_signals` sets the default again. A starter that is gone does not end us.
+    unsafe { libc::signal(libc::SIGPIPE, libc::SIG_IGN) };
+    let mut line = [0; 64];
+    let mut rest = &mut line[..];
+    let _ = writeln!(rest, r#"{{"spawned":{{"pid":{}}}}}"#, rustix::process::getpid().as_raw_nonzero());
+    let unused = rest.len();
+    let _ = rustix::io::write(starter, &line[..line.len() - unused]);
 }
 
 /// Signals that our starter ignored, as `nohup` and shells' background jobs do, would stay ignored in the harness: its

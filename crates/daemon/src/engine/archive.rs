@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use coven_domain::SessionId;
-use coven_domain::session::{Session, SessionState};
+use coven_domain::session::{NotNow, Session, SessionState};
 use coven_host::clock;
 use coven_store::{Change, StoreError};
 
@@ -33,7 +33,10 @@ impl Engine {
         let session = self.session(id).await?;
         session.at_rest().map_err(not_now)?;
         if !session.is_detached() {
-            self.wait_for_end(id).await?;
+            let ended = self.wait_for_end(id).await?;
+            if ended.has_survivors() {
+                return Err(not_now(NotNow::Running));
+            }
         }
         let session = match self.delete_record(id).await {
             // Deleting is how room is made.

@@ -21,8 +21,17 @@ const PATIENCE: Duration = Duration::from_secs(10);
 impl Engine {
     /// Sends and waits until the holder has handled everything.
     pub(crate) async fn tell_holder(&self, id: SessionId, requests: &[Request]) -> Result<(), EngineError> {
+        self.tell_holder_within(id, requests, PATIENCE).await
+    }
+
+    pub(super) async fn tell_holder_within(
+        &self,
+        id: SessionId,
+        requests: &[Request],
+        limit: Duration,
+    ) -> Result<(), EngineError> {
         let dir = self.home.session_dir(id);
-        match tokio::time::timeout(PATIENCE, tell(&dir, requests)).await {
+        match tokio::time::timeout(limit, tell(&dir, requests)).await {
             Ok(Ok(())) => Ok(()),
             Ok(Err(error)) => {
                 tracing::debug!(session = %id, %error, "a holder was not reached");

@@ -4,13 +4,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use coven_domain::SessionId;
-use coven_domain::session::{EndIntent, NotNow, ProcessIdentity, Session};
+use coven_domain::session::{EndIntent, NotNow, ProcessIdentity, Session, SessionState};
 use coven_holder::process;
 use coven_holder::wire::{How, Request};
 use coven_store::StoreError;
-use rustix::process::{Pid, Signal, kill_process, kill_process_group};
+use rustix::process::Signal;
 
 use super::Engine;
+use super::leftovers::Processes;
 use crate::error::EngineError;
 use crate::fault;
 
@@ -19,12 +20,22 @@ const KILL_ALL_LIMIT: Duration = Duration::from_secs(30);
 const LONGEST_GRACE: Duration = Duration::from_secs(3600);
 /// How long a process may take to be gone after it was killed for good.
 pub(super) const AFTER_GRACE: Duration = Duration::from_secs(1);
+/// How long a holder may take to handle the request to end. A slow one costs nothing: the daemon sends the same signals.
+const HOLDER_ANSWERS: Duration = Duration::from_secs(3);
+/// How long after the grace period a holder may take to end its session.
+const HOLDER_LATE: Duration = Duration::from_secs(5);
 const DISK_FULL: &str = "the disk is full; free some space";
 
 impl Engine {
     /// Accepted means: the record says `killed` and the whole group has its signal; SIGKILL follows the grace period.
-    /// An agent over ACP is told first.
+    /// An agent over ACP is told first. A launch that is on its way fails instead.
     pub async fn kill_session(self: &Arc<Self>, id: SessionId) -> Result<Session, EngineError> {
+        if self.session(id).await?.is_launching() {
+            let session = self.cancel_launch(id).await?;
+            if session.state != SessionState::Running {
+                return Ok(session);
+            }
+        }
         if self.conversation(id).is_some() {
             must_be_live(&self.session(id).await?)?;
             if let Err(error) = self.say_goodbye(id, Some("cancelled by request")).await {
@@ -91,15 +102,42 @@ impl Engine {
         self.wait_for_end(id).await
     }
 
-    /// Signals the holder; if it is just ending by itself that is as good.
-    pub(crate) async fn send_end(&self, session: &Session, how: How) {
+    /// Asks the holder to end its session, and sees to it that the session ends whatever becomes of the holder.
+    pub(crate) async fn send_end(self: &Arc<Self>, session: &Session, how: How) {
+        Processes::of(session).wake_holder();
         let grace_ms = grace(session).as_millis() as u32;
-        if let Err(error) = self.tell_holder(session.id, &[Request::End { how, grace_ms }]).await {
-            tracing::info!(session = %session.id, %error, "the holder was gone before the signal");
+        let told = self.tell_holder_within(session.id, &[Request::End { how, grace_ms }], HOLDER_ANSWERS).await;
+        if let Err(error) = &told {
+            tracing::info!(session = %session.id, %error, "the holder did not take the signal");
         }
+        let (engine, session) = (self.clone(), session.clone());
+        // Ends by itself soon after the grace period, or with the daemon: the next one sends the signal again.
+        tokio::spawn(async move { engine.see_to_end(&session, told.is_ok()).await });
     }
 
-    /// Waits until the record says that nothing runs, or the daemon stops.
+    /// Signals the processes directly where the holder does not end them: the harness may have stopped it.
+    pub(crate) async fn see_to_end(self: &Arc<Self>, session: &Session, is_told: bool) {
+        let (id, grace) = (session.id, grace(session));
+        if is_told && tokio::time::timeout(grace + HOLDER_LATE, self.wait_for_end(id)).await.is_ok() {
+            return;
+        }
+        // The harness of a holder that was told has had its grace period.
+        let processes = Processes::of(session);
+        let left = processes.end(if is_told { Duration::ZERO } else { grace }).await;
+        if !left.is_empty() {
+            tracing::error!(session = %id, pids = ?left, "processes are alive after SIGKILL");
+            let noted = self.change_session(id, "unended", |session, now| {
+                session.not_ended(&left, now);
+                Ok::<(), EngineError>(())
+            });
+            if let Err(error) = noted.await {
+                tracing::error!(session = %id, %error, "that processes are alive could not be written");
+            }
+        }
+        processes.release_holder().await;
+    }
+
+    /// Waits until the record says that nothing runs or that SIGKILL did not help, or the daemon stops.
     pub async fn wait_for_end(&self, id: SessionId) -> Result<Session, EngineError> {
         let mut commits = self.commits();
         loop {
@@ -109,8 +147,8 @@ impl Engine {
             if session.is_detached() {
                 return Err(EngineError::NotNow { id, source: NotNow::NotStarted });
             }
-            if session.is_over() {
-                if let Some(live) = self.live_session(id) {
+            if session.is_over() || session.has_survivors() {
+                if let Some(live) = self.live_session(id).filter(|_| session.is_over()) {
                     live.ended().await;
                 }
                 return Ok(session);
@@ -122,33 +160,39 @@ impl Engine {
         }
     }
 
+    /// Kills every session that runs, also one whose holder did not answer since the daemon started.
     pub async fn kill_all(self: &Arc<Self>) {
-        for live in self.live_sessions() {
-            if let Err(error) = self.kill_session(live.id).await {
-                tracing::warn!(session = %live.id, %error, "could not be killed");
+        let running = match self.store.unsettled_sessions().await {
+            Ok(unsettled) => unsettled.into_iter().filter(|it| it.is_live() || it.is_launching()).collect(),
+            Err(error) => {
+                tracing::error!(%error, "the sessions could not be read");
+                Vec::new()
+            }
+        };
+        for session in &running {
+            if let Err(error) = self.kill_session(session.id).await {
+                tracing::warn!(session = %session.id, %error, "could not be killed");
             }
         }
-        for live in self.live_sessions() {
-            let _ = tokio::time::timeout(KILL_ALL_LIMIT, live.ended()).await;
+        for session in &running {
+            let _ = tokio::time::timeout(KILL_ALL_LIMIT, self.wait_for_end(session.id)).await;
         }
     }
 
     /// A harness that outlived its holder has no terminal any more: end it, if it is surely the one that was recorded.
     pub(crate) async fn end_leftovers(&self, session: &Session) {
-        let Some(recorded) = session.process.clone() else { return };
-        if !process::is_alive(&recorded) || !process::shows(recorded.pid, &session.launch.identity) {
-            return;
+        let Some(recorded) = &session.process else { return };
+        if process::is_alive(recorded) && process::shows(recorded.pid, &session.launch.identity) {
+            self.end_processes(session).await;
         }
-        let Some(leader) = Pid::from_raw(recorded.pid.cast_signed()) else { return };
-        tracing::warn!(session = %session.id, pid = recorded.pid, "the harness outlived its holder; ending it");
-        // Taken down before it ends: afterwards its children belong to somebody else.
-        let family = process::descendants(recorded.pid);
-        let _ = kill_process_group(leader, Signal::TERM);
-        wait_until_gone(&recorded, grace(session)).await;
-        if process::is_alive(&recorded) {
-            let _ = kill_process_group(leader, Signal::KILL);
+    }
+
+    /// Ends what is left of a session that this daemon ran and whose holder is gone.
+    pub(crate) async fn end_processes(&self, session: &Session) {
+        let left = Processes::of(session).end(grace(session)).await;
+        if !left.is_empty() {
+            tracing::error!(session = %session.id, pids = ?left, "processes outlived their holder and SIGKILL");
         }
-        signal_each(&family, Signal::KILL);
     }
 }
 
@@ -183,18 +227,12 @@ pub(super) async fn end_background(session: &Session) -> bool {
     true
 }
 
-/// Only who is still the same.
 fn signal_each(processes: &[process::Stat], signal: Signal) {
-    for seen in processes {
-        let is_the_same = process::stat(seen.pid).is_ok_and(|now| now.started_ticks == seen.started_ticks);
-        if let (true, Some(pid)) = (is_the_same, Pid::from_raw(seen.pid.cast_signed())) {
-            let _ = kill_process(pid, signal);
-        }
-    }
+    processes.iter().for_each(|seen| process::signal(seen, signal));
 }
 
 /// How long a session may take to end after it was asked to.
-fn grace(session: &Session) -> Duration {
+pub(crate) fn grace(session: &Session) -> Duration {
     Duration::try_from_secs_f64(session.launch.grace_seconds).unwrap_or(LONGEST_GRACE).min(LONGEST_GRACE)
 }
 

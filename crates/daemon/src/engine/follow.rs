@@ -76,6 +76,7 @@ impl Engine {
                 conversation.close().await;
             }
             if !engine.is_stopping() {
+                engine.end_killed(&followed).await;
                 engine.settle_end(&followed).await;
                 engine.live_map().remove(&id);
                 followed.end();
@@ -216,6 +217,20 @@ impl Engine {
         Ok(self.commit_output(tx).await?)
     }
 
+    /// A killed session whose holder is gone without an exit status may still run: it is ended before its end is written.
+    async fn end_killed(&self, live: &LiveSession) {
+        let mut tail = live.tail.lock().await;
+        let _ = tail.read(live.model.as_deref());
+        let has_exit = tail.exit.is_some();
+        drop(tail);
+        if !has_exit
+            && let Ok(Some(session)) = self.store.session(live.id).await
+            && session.state == SessionState::Killed
+        {
+            self.end_processes(&session).await;
+        }
+    }
+
     /// The holder is gone: what the journal says last decides. Tried until the store takes it.
     async fn settle_end(self: &Arc<Self>, live: &Arc<LiveSession>) {
         const PROBLEM: &str = "a session's end could not be written; the store may be out of space";
@@ -278,7 +293,7 @@ impl Engine {
         if let Ok(Some(session)) = self.store.session(live.id).await
             && session.state == SessionState::Orphaned
         {
-            self.end_leftovers(&session).await;
+            self.end_processes(&session).await;
         }
         if live.conversation.is_some() {
             self.end_terminals(live.id).await;

@@ -1,10 +1,10 @@
 //! The launch path: resolve and check, write the record, spawn, write down that it runs.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::process::Child;
-use std::sync::Arc;
+use std::sync::{Arc, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use coven_domain::harness::{Harness, Program};
@@ -16,17 +16,21 @@ use coven_holder::{Spec, Stage};
 use coven_host::{WorkDir, WorkDirError, clock, program, work_dir};
 use coven_store::{Change, Tx};
 use serde_json::{Map, Value, json};
+use tokio::sync::Notify;
 use uuid::Uuid;
 
 use super::Engine;
 use super::follow::HOLDER_GONE;
+use super::leftovers::Processes;
 use super::live::Tail;
-use super::spawn::{PreparedHolder, reap};
+use super::spawn::{Bounds, PreparedHolder, end_launch, reap};
 use crate::error::EngineError;
 use crate::fault;
 
 /// Small enough that a bound, a sacrifice or retention is a handful of unlinks, big enough to be few.
 const SEGMENT_BYTES: u64 = 16 << 20;
+/// How long a holder may take to end a harness at once.
+const HOLDER_ENDS: Duration = Duration::from_secs(3);
 /// Tells whatever runs in a session which one that is.
 pub(super) const SESSION_VARIABLE: &str = "COVEN_SESSION_ID";
 
@@ -218,7 +222,11 @@ impl Engine {
         holder: PreparedHolder,
     ) -> Result<Session, EngineError> {
         let id = session.id;
-        let spawned = holder.brief(self.spec(&session, env)).await;
+        let cancelled = Arc::new(Notify::new());
+        self.launches().insert(id, cancelled.clone());
+        let bounds = Bounds { limit: self.launch_limit(), cancelled: &cancelled };
+        let spawned = holder.brief(self.spec(&session, env), &bounds).await;
+        self.launches().remove(&id);
         fault::point("after_spawn");
         let failed = match spawned {
             Ok((holder, process)) => match coven_holder::client::connect_socket(&self.home.session_dir(id)) {
@@ -229,10 +237,14 @@ impl Engine {
                     self.change_session(id, "running", |session, now| session.spawned(process, now)).await?;
                     self.settle_from_journal(id, HOLDER_GONE).await?;
                     reap(holder);
-                    return self.session(id).await;
+                    let session = self.session(id).await?;
+                    if session.state == SessionState::Orphaned {
+                        self.end_processes(&session).await;
+                    }
+                    return Ok(session);
                 }
                 Err(error) => {
-                    self.abandon(id, holder).await;
+                    self.abandon(id, process, holder).await;
                     format!("its holder does not answer: {error}")
                 }
             },
@@ -252,10 +264,11 @@ impl Engine {
         stream: std::os::unix::net::UnixStream,
         holder: Child,
     ) -> Result<Session, EngineError> {
-        let session = match self.change_session(id, "running", |session, now| session.spawned(process, now)).await {
+        let recorded = process.clone();
+        let session = match self.change_session(id, "running", |session, now| session.spawned(recorded, now)).await {
             Ok(session) => session,
             Err(error) => {
-                self.abandon(id, holder).await;
+                self.abandon(id, process, holder).await;
                 self.fail_later(id, error.to_string());
                 return Err(error);
             }
@@ -266,11 +279,43 @@ impl Engine {
     }
 
     /// Ends a harness that nobody will follow.
-    async fn abandon(&self, id: SessionId, mut holder: Child) {
-        if self.tell_holder(id, &[Request::End { how: How::Kill, grace_ms: 0 }]).await.is_err() {
-            let _ = holder.kill();
+    async fn abandon(&self, id: SessionId, process: ProcessIdentity, mut holder: Child) {
+        let end = [Request::End { how: How::Kill, grace_ms: 0 }];
+        if self.tell_holder_within(id, &end, HOLDER_ENDS).await.is_ok() {
+            let until = tokio::time::Instant::now() + HOLDER_ENDS;
+            while matches!(holder.try_wait(), Ok(None)) && tokio::time::Instant::now() < until {
+                tokio::time::sleep(Duration::from_millis(20)).await;
+            }
         }
-        let _ = tokio::task::spawn_blocking(move || holder.wait()).await;
+        let mut processes = Processes::of_launch(id);
+        processes.leader = Some(process);
+        end_launch(&processes, holder).await;
+    }
+
+    /// Stops a launch that is on its way; gives the session once it has failed, or runs after all.
+    pub(super) async fn cancel_launch(&self, id: SessionId) -> Result<Session, EngineError> {
+        let cancelled = self.launches().get(&id).cloned();
+        match cancelled {
+            Some(cancelled) => cancelled.notify_one(),
+            // An earlier daemon began it, and recovery looks at it until its holder is gone.
+            None => drop(Processes::of_launch(id).end_launch().await),
+        }
+        let mut commits = self.commits();
+        loop {
+            commits.borrow_and_update();
+            let session = self.session(id).await?;
+            if !session.is_launching() {
+                return Ok(session);
+            }
+            tokio::select! {
+                changed = commits.changed() => if changed.is_err() { return Err(EngineError::Stopping) },
+                () = self.stopped() => return Err(EngineError::Stopping),
+            }
+        }
+    }
+
+    fn launches(&self) -> MutexGuard<'_, HashMap<SessionId, Arc<Notify>>> {
+        self.launches.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Writes down that a launch failed as soon as the store takes it.

@@ -13,6 +13,7 @@ pub mod ending;
 pub mod follow;
 pub mod inbox;
 pub mod launch;
+pub(crate) mod leftovers;
 pub mod live;
 pub mod log_check;
 pub mod log_file;
@@ -41,7 +42,7 @@ use coven_host::trust::Withheld;
 use coven_host::{AgentSettings, Home, clock};
 use coven_store::{Change, Store, StoreError, Tx};
 use tokio::runtime::Handle;
-use tokio::sync::{mpsc, watch};
+use tokio::sync::{Notify, mpsc, watch};
 
 use crate::error::EngineError;
 use crate::events::Hub;
@@ -84,6 +85,8 @@ pub struct Engine {
     /// The newest event when a session's record was last changed.
     sessions_changed: AtomicU64,
     live: Mutex<HashMap<SessionId, Arc<LiveSession>>>,
+    /// Launches on their way, and how each is told to stop.
+    launches: Mutex<HashMap<SessionId, Arc<Notify>>>,
     stopping: watch::Sender<bool>,
     /// Whose turn it is to be compressed.
     compressing: tokio::sync::Mutex<()>,
@@ -152,6 +155,7 @@ impl Engine {
             committed,
             sessions_changed: AtomicU64::default(),
             live: Mutex::default(),
+            launches: Mutex::default(),
             spare: Mutex::default(),
             stopping: watch::Sender::new(false),
             compressing: tokio::sync::Mutex::new(()),

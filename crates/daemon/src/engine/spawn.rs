@@ -1,25 +1,36 @@
 //! Starting a holder: its program first, its spec when the record is written.
 
-use std::io::{self, BufRead, BufReader, Write};
+use std::io::{self, Write};
 use std::os::unix::fs::DirBuilderExt;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use coven_domain::SessionId;
 use coven_domain::session::ProcessIdentity;
-use coven_holder::{Ready, Spec};
+use coven_holder::{Ready, Spec, process};
+use tokio::io::{AsyncBufReadExt, BufReader};
+use tokio::net::unix::pipe;
+use tokio::sync::Notify;
 use tokio::task::{JoinHandle, spawn_blocking};
 use uuid::Uuid;
 
 use super::Engine;
+use super::leftovers::Processes;
 
 /// A holder that waits to be told what to run. Told nothing, it ends by itself.
 pub(crate) struct PreparedHolder {
     child: JoinHandle<io::Result<Child>>,
     dir: PathBuf,
+    processes: Processes,
+}
+
+/// How long a launch may take, and how it is told to stop earlier.
+pub(crate) struct Bounds<'a> {
+    pub limit: Duration,
+    pub cancelled: &'a Notify,
 }
 
 impl Engine {
@@ -46,11 +57,15 @@ impl Engine {
     }
 
     pub(crate) fn prepare_holder(&self, id: SessionId) -> PreparedHolder {
-        self.prepare_holder_at(&id.to_string(), self.home.session_dir(id))
+        self.prepare(&id.to_string(), self.home.session_dir(id), Processes::of_launch(id))
     }
 
     /// One that keeps its files in another folder than a session's own.
-    pub(crate) fn prepare_holder_at(&self, name: &str, dir: std::path::PathBuf) -> PreparedHolder {
+    pub(crate) fn prepare_holder_at(&self, name: &str, dir: PathBuf) -> PreparedHolder {
+        self.prepare(name, dir, Processes::of_holder(name))
+    }
+
+    fn prepare(&self, name: &str, dir: PathBuf, processes: Processes) -> PreparedHolder {
         let (program, name) = (self.program.clone(), name.to_owned());
         // From a thread of those who answer: a child has the rank of the thread that makes it.
         let child = self.foreground.spawn(async move {
@@ -59,30 +74,51 @@ impl Engine {
                 Err(error) => Err(io::Error::other(error)),
             }
         });
-        PreparedHolder { child, dir }
+        PreparedHolder { child, dir, processes }
+    }
+
+    pub(crate) fn launch_limit(&self) -> Duration {
+        Duration::try_from_secs_f64(self.config.sessions.launch_timeout_seconds).unwrap_or(Duration::MAX)
     }
 }
 
 impl PreparedHolder {
     /// Nobody ended it while it waited.
     async fn if_alive(self) -> Option<Self> {
-        let mut child = self.child.await.ok()?.ok()?;
+        let Self { child, dir, processes } = self;
+        let mut child = child.await.ok()?.ok()?;
         let is_alive = matches!(child.try_wait(), Ok(None));
-        is_alive.then(|| Self { child: tokio::spawn(async move { Ok(child) }), dir: self.dir })
+        is_alive.then(|| Self { child: tokio::spawn(async move { Ok(child) }), dir, processes })
     }
 
-    /// Tells it what to run and waits for its first word.
-    pub async fn brief(self, spec: Spec) -> Result<(Child, ProcessIdentity), String> {
-        let child = match self.child.await {
+    /// Tells it what to run and waits until that runs. Whatever came of a launch that fails is ended before this returns.
+    pub async fn brief(self, spec: Spec, bounds: &Bounds<'_>) -> Result<(Child, ProcessIdentity), String> {
+        let Self { child, dir, mut processes } = self;
+        let mut holder = match child.await {
             Ok(Ok(child)) => child,
             Ok(Err(error)) => return Err(format!("the holder cannot be started: {error}")),
             Err(error) => return Err(error.to_string()),
         };
-        let dir = self.dir;
-        match spawn_blocking(move || brief(child, &dir, &spec)).await {
-            Ok(answer) => answer,
-            Err(error) => Err(error.to_string()),
-        }
+        let (stdin, stdout) = (holder.stdin.take(), holder.stdout.take());
+        let heard = async {
+            spawn_blocking(move || tell(stdin.expect("it was piped"), &dir, &spec))
+                .await
+                .map_err(|error| error.to_string())??;
+            hear(stdout.expect("it was piped"), &mut processes.leader).await
+        };
+        let reason = tokio::select! {
+            heard = heard => match heard {
+                Ok(process) => return Ok((holder, process)),
+                Err(reason) => reason,
+            },
+            () = tokio::time::sleep(bounds.limit) => format!(
+                "it did not run after {} seconds (sessions.launchTimeoutSeconds), and was ended",
+                bounds.limit.as_secs_f64()
+            ),
+            () = bounds.cancelled.notified() => "it was killed before it ran".to_owned(),
+        };
+        end_launch(&processes, holder).await;
+        Err(reason)
     }
 
     /// It is not needed after all.
@@ -134,29 +170,38 @@ fn start(program: &Path, name: &str) -> io::Result<Child> {
         .spawn()
 }
 
-fn brief(mut holder: Child, dir: &Path, spec: &Spec) -> Result<(Child, ProcessIdentity), String> {
-    let answer = tell(&mut holder, dir, spec);
-    match answer {
-        Ok(Ready::Running { pid, started_ticks, boot_id, .. }) => {
-            Ok((holder, ProcessIdentity { pid, started_ticks, boot_id }))
-        }
-        Ok(Ready::Failed { reason }) | Err(reason) => {
-            drop(holder.stdin.take());
-            let _ = holder.wait();
-            Err(reason)
-        }
+/// Ends what a launch started, and its holder.
+pub(super) async fn end_launch(processes: &Processes, mut holder: Child) {
+    let left = processes.end_launch().await;
+    if !left.is_empty() {
+        tracing::error!(pids = ?left, "processes of a failed launch are alive after SIGKILL");
     }
+    // A holder that has not taken its name yet.
+    let _ = holder.kill();
+    reap(holder);
 }
 
-fn tell(holder: &mut Child, dir: &Path, spec: &Spec) -> Result<Ready, String> {
+fn tell(mut stdin: ChildStdin, dir: &Path, spec: &Spec) -> Result<(), String> {
     let told = |what: &'static str| move |error: io::Error| format!("{what}: {error}");
     std::fs::DirBuilder::new().mode(0o700).create(dir).map_err(told("the session's folder cannot be made"))?;
-    let mut stdin = holder.stdin.take().expect("it was piped");
     let spec = serde_json::to_vec(spec).map_err(|error| error.to_string())?;
-    stdin.write_all(&spec).map_err(told("the holder did not listen"))?;
-    drop(stdin);
-    let mut line = String::new();
-    let stdout = holder.stdout.take().expect("it was piped");
-    BufReader::new(stdout).read_line(&mut line).map_err(told("the holder did not answer"))?;
-    serde_json::from_str(&line).map_err(|_| "the holder died before it answered".to_owned())
+    stdin.write_all(&spec).map_err(told("the holder did not listen"))
+}
+
+/// Waits until the harness runs. Its process is known earlier: a holder can die in between.
+async fn hear(stdout: ChildStdout, spawned: &mut Option<ProcessIdentity>) -> Result<ProcessIdentity, String> {
+    let told = |error: io::Error| format!("the holder did not answer: {error}");
+    let stdout = pipe::Receiver::from_owned_fd(stdout.into()).map_err(told)?;
+    let mut lines = BufReader::new(stdout).lines();
+    while let Some(line) = lines.next_line().await.map_err(told)? {
+        match serde_json::from_str(&line) {
+            Ok(Ready::Spawned { pid }) => *spawned = process::identity(pid).ok(),
+            Ok(Ready::Running { pid, started_ticks, boot_id, .. }) => {
+                return Ok(ProcessIdentity { pid, started_ticks, boot_id });
+            }
+            Ok(Ready::Failed { reason }) => return Err(reason),
+            Err(error) => return Err(format!("the holder's answer is not understood: {error}")),
+        }
+    }
+    Err("the holder died before it answered".to_owned())
 }

@@ -10,11 +10,13 @@ use coven_holder::client::{HolderClient, HolderError};
 use coven_holder::journal::{JournalReader, JournalWriter, Record};
 use coven_holder::process;
 use coven_holder::wire::How;
+use coven_host::clock;
 
 use tokio::sync::{Semaphore, mpsc};
 
 use crate::engine::Engine;
 use crate::engine::follow::HOLDER_GONE;
+use crate::engine::leftovers::Processes;
 use crate::engine::log_file;
 use crate::error::EngineError;
 
@@ -71,7 +73,10 @@ async fn settle(engine: &Arc<Engine>, mut session: Session, turns: &Semaphore) -
         let verdict = recover_one(engine, session).await;
         drop(turn);
         match verdict {
-            Ok(SessionVerdict::LookAgain) => engine.report_problem(SILENT),
+            Ok(SessionVerdict::LookAgain) => {
+                engine.report_problem(SILENT);
+                engine.end_silent(id).await;
+            }
             Ok(verdict) => {
                 engine.forget_problem(SILENT);
                 return Some(verdict);
@@ -92,12 +97,19 @@ async fn settle(engine: &Arc<Engine>, mut session: Session, turns: &Semaphore) -
 async fn recover_one(engine: &Arc<Engine>, session: Session) -> Result<SessionVerdict, EngineError> {
     let dir = engine.home.session_dir(session.id);
     let looked_at = session.clone();
+    if session.state == SessionState::Killed || session.end_intent.is_some() {
+        // Its harness may have stopped the holder so as not to be ended.
+        Processes::of(&session).wake_holder();
+    }
     let (finding, connection, exit, started) =
         tokio::task::spawn_blocking(move || look(&dir, &looked_at)).await.expect("looking does not panic");
     let verdict = session_verdict(session.state, session.launching_at.is_some(), finding, exit);
     tracing::info!(session = %session.id, ?finding, ?verdict, "recovering");
     match verdict {
         SessionVerdict::Leave if session.state == SessionState::Killed => {
+            if finding == HolderFinding::Gone {
+                engine.end_leftovers(&session).await;
+            }
             engine.settle_from_journal(session.id, HOLDER_GONE).await?;
         }
         SessionVerdict::Leave | SessionVerdict::LookAgain => {}
@@ -121,7 +133,9 @@ async fn recover_one(engine: &Arc<Engine>, session: Session) -> Result<SessionVe
         SessionVerdict::Ended(_) | SessionVerdict::LaunchFailed | SessionVerdict::Orphaned => {
             let orphaned = if finding == HolderFinding::Mismatch { NOT_THE_SAME } else { HOLDER_GONE };
             engine.settle_from_journal(session.id, orphaned).await?;
-            if finding == HolderFinding::Gone && verdict == SessionVerdict::Orphaned {
+            // A launch that was cut off is known from its journal alone.
+            let session = Session { process: session.process.clone().or(started), ..session };
+            if finding == HolderFinding::Gone && !matches!(verdict, SessionVerdict::Ended(_)) {
                 engine.end_leftovers(&session).await;
             }
         }
@@ -217,6 +231,19 @@ pub async fn tidy_up(engine: &Arc<Engine>) -> Result<(), EngineError> {
 }
 
 impl Engine {
+    /// A session that was to end, or a launch that took too long, is ended although its holder does not answer.
+    async fn end_silent(self: &Arc<Self>, id: SessionId) {
+        let Ok(session) = self.session(id).await else { return };
+        if session.state == SessionState::Killed || (session.is_live() && session.end_intent.is_some()) {
+            self.see_to_end(&session, false).await;
+        } else if let Some(since) = session.launching_at.filter(|_| session.is_launching())
+            && clock::now().since(since) >= self.launch_limit()
+        {
+            tracing::warn!(session = %id, "a launch took too long; it is ended");
+            Processes::of_launch(id).end_launch().await;
+        }
+    }
+
     /// A session without a journal never ran.
     pub(crate) async fn end_without_journal(self: &Arc<Self>, id: SessionId) -> Result<(), EngineError> {
         let session = self.session(id).await?;

@@ -103,6 +103,7 @@ impl Given {
         match ready {
             Ready::Running { pid, .. } => holder.pid = pid,
             Ready::Failed { reason } => panic!("the holder did not start: {reason}"),
+            Ready::Spawned { .. } => unreachable!("only the last answer is given"),
         }
         holder
     }
@@ -129,12 +130,13 @@ impl Given {
             .expect("this binary runs");
         let text = serde_json::to_string(&self.spec).expect("plain data");
         child.stdin.take().expect("piped").write_all(text.as_bytes()).expect("it reads");
-        let line = BufReader::new(child.stdout.take().expect("piped"))
+        let ready = BufReader::new(child.stdout.take().expect("piped"))
             .lines()
             .map(|line| line.expect("text"))
-            .find(|line| line.starts_with('{'))
+            .filter(|line| line.starts_with('{'))
+            .map(|line| serde_json::from_str(&line).expect("an answer that we know"))
+            .find(|ready| !matches!(ready, Ready::Spawned { .. }))
             .expect("an answer");
-        let ready = serde_json::from_str(&line).expect("an answer that we know");
         (Holder { child, spec: self.spec, folder: self.folder, pid: 0 }, ready)
     }
 }

@@ -6,6 +6,7 @@ mod daemon_killed;
 mod disk;
 mod ending;
 mod harness;
+mod holder_attacked;
 mod holder_killed;
 mod launch_cut_off;
 mod many;

@@ -16,8 +16,9 @@ use coven_holder::{SOCKET, Spec, Stage};
 use coven_host::program;
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::sync::Notify;
 
-use super::super::spawn::reap;
+use super::super::spawn::{Bounds, reap};
 use super::super::{Engine, control};
 use super::{Conversation, files};
 
@@ -104,7 +105,8 @@ impl Engine {
             segment_bytes: KEPT_BYTES / 8,
         };
         let holder = self.prepare_holder_at(&format!("{}/{terminal}", conversation.id), dir.clone());
-        let (holder, _) = holder.brief(spec).await.map_err(RpcError::internal)?;
+        let bounds = Bounds { limit: self.launch_limit(), cancelled: &Notify::new() };
+        let (holder, _) = holder.brief(spec, &bounds).await.map_err(RpcError::internal)?;
         let limit = output_limit.unwrap_or(MAX_SHOWN_BYTES).min(MAX_SHOWN_BYTES);
         let _ = std::fs::write(dir.join(LIMIT_FILE), limit.to_string());
         reap(holder);
