@@ -106,10 +106,10 @@ impl Conversation {
         self.last_active.fetch_max(now.as_millis(), Ordering::Relaxed);
     }
 
-    /// When somebody last said something, unless it is the human's turn to. One that is busy is not idle.
+    /// When somebody last said something, unless it is the human's turn to. One that is busy or about to end is not idle.
     pub fn idle_since(&self) -> Option<Timestamp> {
         let talk = self.talk.try_lock().ok()?;
-        let is_waiting = talk.is_over || talk.machine.state().waits_for_human();
+        let is_waiting = talk.is_over || *self.ending.borrow() || talk.machine.state().waits_for_human();
         (!is_waiting).then(|| Timestamp::from_millis(self.last_active.load(Ordering::Relaxed)))
     }
 

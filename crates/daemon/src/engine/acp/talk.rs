@@ -7,7 +7,7 @@ use std::time::Duration;
 use coven_acp::{Step, Taken};
 use coven_domain::session::EndIntent;
 use coven_holder::log::LogReader;
-use coven_holder::wire::How;
+use coven_holder::wire::{How, Request};
 use tokio::time::{Instant, sleep_until};
 
 use super::super::Engine;
@@ -24,6 +24,8 @@ const READ_BYTES: usize = 256 << 10;
 const STEP_BYTES: u64 = 8 << 20;
 /// How long to wait before a log that could not be read is tried again.
 const READ_AGAIN: Duration = Duration::from_secs(1);
+/// How long an idle agent may take to read that its session is cancelled, and to end by itself.
+const CANCEL_GRACE: Duration = Duration::from_secs(5);
 
 /// How far a reading came.
 enum Read {
@@ -148,7 +150,8 @@ impl Engine {
         }
     }
 
-    /// Tells the agent that nobody wants anything any more, then ends its session as idle.
+    /// Cancels whatever the agent does and ends its session as idle. The agent may end by itself: its input is closed
+    /// behind the `session/cancel`, and it gets time to read both before it is signalled.
     pub async fn idle_out(self: &Arc<Self>, id: coven_domain::SessionId) -> Result<(), crate::error::EngineError> {
         let session = self
             .change_session(id, "idled_out", |session, now| {
@@ -160,7 +163,17 @@ impl Engine {
         if let Err(error) = self.say_goodbye(id, None).await {
             tracing::info!(session = %id, %error, "an agent was not told that its session ends");
         }
-        self.send_end(&session, How::Finish).await;
+        let (engine, live) = (self.clone(), self.live_session(id));
+        // Ends by itself, or with the daemon: the next one ends the session.
+        tokio::spawn(async move {
+            if let Some(live) = live
+                && engine.tell_holder(id, &[Request::CloseInput]).await.is_ok()
+                && tokio::time::timeout(CANCEL_GRACE, live.ended()).await.is_ok()
+            {
+                return;
+            }
+            engine.send_end(&session, How::Finish).await;
+        });
         Ok(())
     }
 }

@@ -1,7 +1,8 @@
 //! AGENT-26 to AGENT-28: a session that nobody uses ends.
 
 use coven_testing::agents::{agent, counted};
-use coven_testing::{TestHome, check_invariants, wait_until};
+use coven_testing::{EventFeed, TestHome, check_invariants, process, wait_until};
+use rustix::process::Signal;
 use serde_json::{Value, json};
 
 /// A home whose sessions end after `minutes` without a word.
@@ -51,6 +52,26 @@ fn agent_26_a_session_without_a_turn_ends_too_and_a_restart_does_not_save_it() {
 
     let ended = home.wait_for_agent_status(&id, "completed");
     assert_eq!(ended.metadata["reason"], "idle_timeout");
+    check_invariants(&home);
+}
+
+#[test]
+fn an_idle_agent_reads_the_cancel_before_it_is_signalled() {
+    let home = home_with_timeout("0.03");
+    let repo = home.make_repo("app");
+    let id = home.open(&repo).id;
+    home.turn(&id, "say hello");
+    let mut feed = EventFeed::open(&home);
+
+    // It cannot read the cancel when that comes.
+    let agent = home.session(&id).pid.expect("it runs");
+    process::signal(agent, Signal::STOP);
+    feed.next_of("session.idled_out");
+    process::signal(agent, Signal::CONT);
+
+    let ended = home.wait_for_end(&id);
+    assert!(home.received_methods(&id).contains(&"session/cancel".to_owned()), "{:?}", home.received_methods(&id));
+    assert_eq!((ended.status.as_str(), &ended.metadata["reason"]), ("completed", &json!("idle_timeout")));
     check_invariants(&home);
 }
 
