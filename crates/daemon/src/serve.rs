@@ -3,7 +3,7 @@
 use std::fs;
 use std::io::{self, Seek as _, Write};
 use std::net::SocketAddr;
-use std::os::unix::fs::PermissionsExt;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -39,6 +39,8 @@ const STOP_LIMIT: Duration = Duration::from_secs(2);
 const LAST_WORK: Duration = Duration::from_secs(1);
 
 pub const TOKEN_FILE: coven_files::Limit = coven_files::Limit::new("a token file", 4096);
+/// How often the daemon looks whether the file of its socket is still there.
+const LOOK_FOR_SOCKET: Duration = Duration::from_secs(1);
 
 #[derive(Debug, Clone)]
 pub struct ServeOptions {
@@ -207,8 +209,8 @@ async fn run(options: &ServeOptions, background: tokio::runtime::Handle) -> Resu
     recovery::tidy_up(&engine).await?;
     let listen = tcp.as_ref().and_then(|tcp| tcp.local_addr().ok());
     let app = App::new(engine.clone(), listen.map(|address| address.to_string().into()));
-    let on_socket = router(app.clone(), Guard::Socket);
-    let on_socket = tokio::spawn(listen::serve(OurUsersOnly(unix), on_socket, listen::SOCKET, engine.stopping()));
+    let (accepting, on_socket) = (OurUsersOnly::new(unix, &socket), router(app.clone(), Guard::Socket));
+    let on_socket = tokio::spawn(listen::serve(accepting, on_socket, listen::SOCKET, engine.stopping()));
     let on_tcp = tcp.zip(listen).map(|(tcp, address)| {
         let guard = tcp_guard(&engine, token, address);
         tokio::spawn(listen::serve(tcp, router(app, guard), listen::TCP, engine.stopping()))
@@ -321,8 +323,41 @@ fn write_token(path: &Path) -> io::Result<String> {
     Ok(token)
 }
 
-/// Accepts connections of our own uid only; whoever else got through the folder's permissions is turned away.
-struct OurUsersOnly(UnixListener);
+/// Accepts connections of our own uid only; whoever else got through the folder's permissions is turned away. Binds again
+/// when the socket's file is gone: without it no command could reach the daemon.
+struct OurUsersOnly {
+    listener: UnixListener,
+    path: PathBuf,
+    /// Device and inode of the socket's file.
+    file: Option<(u64, u64)>,
+    look: tokio::time::Interval,
+}
+
+impl OurUsersOnly {
+    fn new(listener: UnixListener, path: &Path) -> Self {
+        let mut look = tokio::time::interval(LOOK_FOR_SOCKET);
+        look.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+        Self { listener, path: path.to_owned(), file: file_id(path), look }
+    }
+
+    fn bind_again_if_lost(&mut self) {
+        let found = file_id(&self.path);
+        if found.is_some() && found == self.file {
+            return;
+        }
+        match listen_unix(&self.path) {
+            Ok(listener) => {
+                tracing::warn!("the socket's file was gone or replaced; the daemon made a new one");
+                (self.listener, self.file) = (listener, file_id(&self.path));
+            }
+            Err(error) => tracing::debug!(%error, "the socket's file is gone and cannot be made"),
+        }
+    }
+}
+
+fn file_id(path: &Path) -> Option<(u64, u64)> {
+    fs::symlink_metadata(path).ok().map(|it| (it.dev(), it.ino()))
+}
 
 impl Listener for OurUsersOnly {
     type Io = UnixStream;
@@ -330,7 +365,14 @@ impl Listener for OurUsersOnly {
 
     async fn accept(&mut self) -> (UnixStream, Peer) {
         loop {
-            match self.0.accept().await {
+            let accepted = tokio::select! {
+                accepted = self.listener.accept() => accepted,
+                _ = self.look.tick() => {
+                    self.bind_again_if_lost();
+                    continue;
+                }
+            };
+            match accepted {
                 Ok((stream, _)) if is_ours(&stream) => {
                     let peer = Peer { pid: stream.peer_cred().ok().and_then(|peer| peer.pid()?.try_into().ok()) };
                     return (stream, peer);

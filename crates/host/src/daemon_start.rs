@@ -3,6 +3,7 @@
 
 use std::fs::{self, File};
 use std::io::{self, BufRead, BufReader, Read, Write};
+use std::os::unix::fs::MetadataExt;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -86,6 +87,10 @@ pub fn ensure_running(home: &Home, extra_args: &[String]) -> Result<Started, Sta
             // One that was just stopped still writes its last; its lock goes with its process.
             Err(StartError::Refused { exit_code: 5, .. }) if Instant::now() < until => {
                 std::thread::sleep(Duration::from_millis(50));
+                // Or one that runs has lost its socket and makes a new one.
+                if answers(&socket) {
+                    return Ok(running(socket));
+                }
             }
             started => return started,
         }
@@ -122,6 +127,22 @@ fn answers(socket: &Path) -> bool {
         Ok(&head == b"HTTP/1.1")
     };
     ask().unwrap_or(false)
+}
+
+/// Returns the pid of the daemon that has the home's store, whether or not it answers.
+pub fn store_owner(home: &Home) -> Option<u32> {
+    let mut lock = home.db().into_os_string();
+    lock.push(".lock");
+    let id = |path: &Path| fs::metadata(path).ok().map(|it| (it.dev(), it.ino()));
+    let lock = id(Path::new(&lock))?;
+    let has_it = |pid: &u32| {
+        // The daemon's own name: other commands have the store for a moment only.
+        fs::read(format!("/proc/{pid}/comm")).is_ok_and(|name| name == b"coven-daemon\n")
+            && fs::read_dir(format!("/proc/{pid}/fd"))
+                .is_ok_and(|files| files.flatten().any(|file| id(&file.path()) == Some(lock)))
+    };
+    let entries = fs::read_dir("/proc").ok()?;
+    entries.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok()).find(has_it)
 }
 
 fn start_lock(home: &Home) -> Result<File, StartError> {

@@ -10,6 +10,7 @@ use coven_domain::config::Config;
 use coven_host::home::Home;
 use coven_host::{AgentSettings, clock, config, daemon_start};
 use hyper::Method;
+use rustix::process::{Pid, Signal, kill_process};
 use serde_json::json;
 
 use super::{daemon_logs, print_json};
@@ -20,6 +21,8 @@ use crate::{output, trust_prompt, wording};
 
 /// How long a daemon may take to write down what it holds and end.
 const STOPS_WITHIN: Duration = Duration::from_secs(20);
+/// How long a daemon may take to notice that its socket is gone, and to make a new one.
+const BINDS_WITHIN: Duration = Duration::from_secs(5);
 
 /// Starts, stops and looks at the daemon; sessions outlive it
 #[derive(Debug, clap::Args)]
@@ -142,19 +145,59 @@ fn start(home: &Home, args: StartArgs) -> Result<(), Failure> {
     output::line(format_args!("{word}: {}", started.socket.display()))
 }
 
+/// What there is of a home's daemon.
+enum Found {
+    Answering(Link),
+    /// It has the store and does not answer on its socket.
+    Silent(u32),
+    Nothing,
+}
+
+/// Looks for the daemon. One that has lost its socket gets time to make a new one.
+async fn find(home: &Home) -> Result<Found, Failure> {
+    let deadline = Instant::now() + BINDS_WITHIN;
+    loop {
+        if let Some(link) = Link::running(home).await? {
+            return Ok(Found::Answering(link));
+        }
+        match daemon_start::store_owner(home) {
+            None => return Ok(Found::Nothing),
+            Some(pid) if Instant::now() >= deadline => return Ok(Found::Silent(pid)),
+            Some(_) => tokio::time::sleep(Duration::from_millis(50)).await,
+        }
+    }
+}
+
 /// Stops the daemon and waits until it is gone; false if there was none.
 fn stop(home: &Home, kill_sessions: bool) -> Result<bool, Failure> {
     block_on(async {
-        let Some(mut link) = Link::running(home).await? else { return Ok(false) };
-        let health: HealthResponse = link.get("/api/v1/health").await?;
-        let body = serde_json::to_vec(&json!({ "kill_sessions": kill_sessions })).expect("plain data");
-        link.bytes(Method::POST, "/api/v1/daemon/stop", Some(body)).await?;
-        drop(link);
+        let pid = match find(home).await? {
+            Found::Nothing => return Ok(false),
+            Found::Answering(mut link) => {
+                let health: HealthResponse = link.get("/api/v1/health").await?;
+                let body = serde_json::to_vec(&json!({ "kill_sessions": kill_sessions })).expect("plain data");
+                link.bytes(Method::POST, "/api/v1/daemon/stop", Some(body)).await?;
+                health.pid
+            }
+            Found::Silent(pid) if kill_sessions => {
+                return Err(Failure::failed(
+                    format!("the sessions cannot be killed: the daemon (pid {pid}) does not answer on its socket"),
+                    "Run `coven daemon restart`, then try again",
+                ));
+            }
+            Found::Silent(pid) => {
+                terminate(pid);
+                pid
+            }
+        };
         let deadline = Instant::now() + STOPS_WITHIN;
         // The process, not only its socket: until it is gone it holds the store.
-        while is_alive(health.pid) {
+        while is_alive(pid) {
             if Instant::now() > deadline {
-                return Err(Failure::failed("the daemon does not end", "See what it does: `coven daemon logs`"));
+                return Err(Failure::failed(
+                    format!("the daemon (pid {pid}) does not end"),
+                    "See what it does: `coven daemon logs`",
+                ));
             }
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
@@ -178,6 +221,14 @@ pub fn stop_if_running(home: &Home) -> Result<(), Failure> {
     stop(home, false).map(drop)
 }
 
+/// Asks a process to end; one that is stopped would not hear it.
+fn terminate(pid: u32) {
+    if let Some(pid) = Pid::from_raw(pid.cast_signed()) {
+        let _ = kill_process(pid, Signal::TERM);
+        let _ = kill_process(pid, Signal::CONT);
+    }
+}
+
 /// Whether the process still does anything; a zombie does not.
 fn is_alive(pid: u32) -> bool {
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
@@ -188,12 +239,24 @@ fn is_alive(pid: u32) -> bool {
 
 fn status(home: &Home, as_json: bool) -> Result<ExitCode, Failure> {
     block_on(async {
-        let Some(mut link) = Link::running(home).await? else {
+        let (mut link, pid) = match find(home).await? {
+            Found::Answering(link) => (Some(link), None),
+            Found::Silent(pid) => (None, Some(pid)),
+            Found::Nothing => (None, None),
+        };
+        let Some(link) = &mut link else {
             if as_json {
-                output::json(json!({"ok": false, "home": home.path()}).to_string().as_bytes())?;
+                let answer = json!({"ok": false, "home": home.path(), "pid": pid});
+                output::json(answer.to_string().as_bytes())?;
                 return Ok(ExitCode::from(failure::OUT_OF_REACH));
             }
-            return Err(not_running());
+            return Err(match pid {
+                None => not_running(),
+                Some(pid) => Failure::out_of_reach(
+                    format!("the daemon runs (pid {pid}) and does not answer on its socket"),
+                    "Run `coven daemon restart`",
+                ),
+            });
         };
         let body = link.bytes(Method::GET, "/api/v1/health", None).await?;
         if as_json {

@@ -3,7 +3,7 @@
 use std::process::Stdio;
 
 use coven_api::SessionRecord;
-use coven_testing::{TestHome, check_invariants, wait_until};
+use coven_testing::{TestHome, check_invariants, process, wait_until};
 
 #[test]
 fn twenty_commands_that_need_a_daemon_start_one() {
@@ -95,4 +95,42 @@ fn after_a_stop_the_next_command_finds_a_daemon_whatever_was_still_open() {
         waiting.wait().expect("our child");
     }
     check_invariants(&home);
+}
+
+#[test]
+fn a_daemon_whose_socket_was_removed_makes_a_new_one() {
+    let home = TestHome::started();
+    let daemon = home.health().pid;
+    let id = home.launch("hang").id;
+
+    for command in [&["sessions", "--plain"][..], &["daemon", "status"], &["daemon", "start"]] {
+        std::fs::remove_file(home.socket()).expect("it was there");
+        let said = home.coven(command).done();
+        assert!(!said.contains("locked"), "{said}");
+        assert_eq!(home.health().pid, daemon, "{command:?}");
+    }
+
+    std::fs::remove_file(home.socket()).expect("it was there");
+    home.coven(&["daemon", "restart"]).done();
+    assert_ne!(home.health().pid, daemon);
+    std::fs::remove_file(home.socket()).expect("it was there");
+    assert_eq!(home.coven(&["daemon", "stop"]).done(), "stopped\n");
+    assert_eq!(home.daemons(), Vec::<u32>::new());
+    home.start();
+    assert_eq!(home.session(&id).status, "running");
+    check_invariants(&home);
+}
+
+#[test]
+fn a_daemon_that_does_not_answer_is_found_by_its_lock() {
+    let home = TestHome::started();
+    let daemon = home.health().pid;
+    process::signal(daemon, rustix::process::Signal::STOP);
+    std::fs::remove_file(home.socket()).expect("it was there");
+
+    let message = home.coven(&["daemon", "status"]).refused(5);
+
+    assert!(message.contains(&format!("pid {daemon}")) && message.contains("daemon restart"), "{message}");
+    assert_eq!(home.coven(&["daemon", "stop"]).done(), "stopped\n");
+    assert_eq!(home.daemons(), Vec::<u32>::new());
 }
