@@ -6,7 +6,8 @@ use std::net::SocketAddr;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use axum::serve::Listener;
@@ -65,6 +66,11 @@ enum ServeError {
     NotLoopback(SocketAddr),
     #[error("cannot listen on {place}: {source}")]
     Listen { place: String, source: io::Error },
+    #[error(
+        "cannot start {THREADS} threads: {0}; the limit of this user's processes (`ulimit -u`) is reached: \
+         end some of them, or raise it"
+    )]
+    Threads(#[source] io::Error),
     #[error("cannot {doing}: {source}")]
     Io { doing: &'static str, source: io::Error },
     #[error("{0}")]
@@ -77,10 +83,15 @@ impl ServeError {
             Self::Home(error) => error.exit_code(),
             Self::Config(_) | Self::Variable(_) | Self::BadListen(_) | Self::NotLoopback(_) => 2,
             Self::Store(StoreError::Locked) => 5,
-            Self::Store(_) | Self::Listen { .. } | Self::Io { .. } | Self::Engine(_) => 1,
+            Self::Store(_) | Self::Listen { .. } | Self::Threads(_) | Self::Io { .. } | Self::Engine(_) => 1,
         }
     }
 }
+
+/// As many threads as a daemon with a few requests has.
+const THREADS: usize = 24;
+/// The starter was told that the daemon is ready.
+static IS_READY: AtomicBool = AtomicBool::new(false);
 
 /// How far those who follow sessions stand back behind those who answer requests.
 const FOLLOWING_NICE: i32 = 5;
@@ -89,6 +100,18 @@ const FOLLOWING_NICE: i32 = 5;
 pub fn serve(options: &ServeOptions) -> ExitCode {
     close_inherited_files();
     let _ = rustix::thread::set_name(coven_holder::process::DAEMON_NAME);
+    std::panic::set_hook(Box::new(|panic| {
+        // A task that panics ends alone; why must not be lost with it.
+        tracing::error!(%panic, "a bug: something panicked");
+        if !IS_READY.load(Ordering::Acquire) {
+            // A start that lost one of its threads would never become ready.
+            say(&FirstWord::Failed { message: format!("the daemon could not start: {panic}"), exit_code: 1 });
+            std::process::exit(1);
+        }
+    }));
+    if let Err(error) = check_threads() {
+        return fail(&ServeError::Threads(error));
+    }
     let runtime = match tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build() {
         Ok(runtime) => runtime,
         Err(error) => return fail(&ServeError::Io { doing: "start the runtime", source: error }),
@@ -115,6 +138,24 @@ fn fail(error: &ServeError) -> ExitCode {
     tracing::error!(%error, "the daemon does not run");
     say(&FirstWord::Failed { message: error.to_string(), exit_code: error.exit_code() });
     ExitCode::from(error.exit_code())
+}
+
+/// Fails where the system does not give us the threads of a daemon. The runtime would panic, or wait for them for ever.
+fn check_threads() -> io::Result<()> {
+    let gate = Mutex::new(());
+    let closed = gate.lock();
+    std::thread::scope(|scope| {
+        let mut started = Ok(());
+        for _ in 0..THREADS {
+            let waiting = std::thread::Builder::new().stack_size(64 << 10).spawn_scoped(scope, || drop(gate.lock()));
+            if let Err(error) = waiting {
+                started = Err(error);
+                break;
+            }
+        }
+        drop(closed);
+        started
+    })
 }
 
 /// Speaks to whoever started the daemon, then lets go of their pipe.
@@ -158,8 +199,6 @@ async fn run(options: &ServeOptions, background: tokio::runtime::Handle) -> Resu
     let (config, withheld) = config::load(&home)?;
     let agents = AgentSettings::read(&home, &config, |name| std::env::var_os(name).filter(|it| !it.is_empty()))?;
     let _log = start_log(&home);
-    // A task that panics ends alone; why must not be lost with it.
-    std::panic::set_hook(Box::new(|panic| tracing::error!(%panic, "a bug: something panicked")));
     let mut notices = Vec::new();
     if home.has_legacy_state() {
         notices.push(daemon_start::MIGRATE_NOTICE.to_owned());
@@ -215,6 +254,7 @@ async fn run(options: &ServeOptions, background: tokio::runtime::Handle) -> Resu
         let guard = tcp_guard(&engine, token, address);
         tokio::spawn(listen::serve(tcp, router(app, guard), listen::TCP, engine.stopping()))
     });
+    IS_READY.store(true, Ordering::Release);
     say(&FirstWord::Ready { pid: std::process::id(), notices });
 
     wait_for_stop(&engine).await;

@@ -2,19 +2,22 @@
 //! user manager, its scope.
 
 use std::fs::{self, File};
-use std::io::{self, BufRead, BufReader, Read, Write};
+use std::io::{self, Read, Write};
 use std::os::unix::fs::MetadataExt;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::{ChildStdout, Command, Stdio};
 use std::time::{Duration, Instant};
 
+use rustix::event::{PollFd, PollFlags};
 use serde::{Deserialize, Serialize};
 
 use crate::{Home, HomeError, peer, trust};
 
 /// How long a daemon that is stopping may hold the store.
 const OLD_ONE_ENDS: Duration = Duration::from_secs(5);
+/// How long a daemon may take to be ready. Bringing a big store up to date takes longest.
+const READY_WITHIN: Duration = Duration::from_secs(180);
 /// How long a daemon may take from listening to serving.
 const SERVES_WITHIN: Duration = Duration::from_secs(10);
 
@@ -31,13 +34,15 @@ pub enum StartError {
     Refused { message: String, exit_code: u8 },
     #[error("the daemon ended before it was ready; see {}", log.display())]
     Died { log: PathBuf },
+    #[error("the daemon was not ready after {} seconds and was ended; see {}", READY_WITHIN.as_secs(), log.display())]
+    Late { log: PathBuf },
 }
 
 impl StartError {
     pub const fn exit_code(&self) -> u8 {
         match self {
             Self::Home(error) => error.exit_code(),
-            Self::Spawn(_) | Self::Died { .. } => 5,
+            Self::Spawn(_) | Self::Died { .. } | Self::Late { .. } => 5,
             Self::Refused { exit_code, .. } => *exit_code,
         }
     }
@@ -99,9 +104,12 @@ pub fn ensure_running(home: &Home, extra_args: &[String]) -> Result<Started, Sta
 
 fn start_new(home: &Home, socket: &Path, log: &Path, extra_args: &[String]) -> Result<Started, StartError> {
     let mut child = command(home, log, extra_args)?.spawn().map_err(StartError::Spawn)?;
-    let stdout = child.stdout.take().expect("it was piped");
-    let mut line = String::new();
-    BufReader::new(stdout).read_line(&mut line).map_err(StartError::Spawn)?;
+    let mut stdout = child.stdout.take().expect("it was piped");
+    let Some(line) = first_line(&mut stdout, READY_WITHIN).map_err(StartError::Spawn)? else {
+        let _ = child.kill();
+        let _ = child.wait();
+        return Err(StartError::Late { log: log.to_owned() });
+    };
     match serde_json::from_str(&line) {
         Ok(FirstWord::Ready { notices, .. }) => Ok(Started { socket: socket.to_owned(), is_new: true, notices }),
         Ok(FirstWord::Failed { message, exit_code }) => {
@@ -113,6 +121,25 @@ fn start_new(home: &Home, socket: &Path, log: &Path, extra_args: &[String]) -> R
             Err(StartError::Died { log: log.to_owned() })
         }
     }
+}
+
+/// Reads up to the end of a line; nothing if that takes longer than `limit`.
+fn first_line(stdout: &mut ChildStdout, limit: Duration) -> io::Result<Option<String>> {
+    let (mut line, mut buffer, until) = (Vec::new(), [0; 1024], Instant::now() + limit);
+    while !line.ends_with(b"\n") {
+        let left = until.saturating_duration_since(Instant::now());
+        let left = rustix::event::Timespec::try_from(left).map_err(io::Error::other)?;
+        match rustix::event::poll(&mut [PollFd::new(stdout, PollFlags::IN)], Some(&left)) {
+            Ok(0) => return Ok(None),
+            Ok(_) => match stdout.read(&mut buffer)? {
+                0 => break,
+                count => line.extend_from_slice(&buffer[..count]),
+            },
+            Err(rustix::io::Errno::INTR) => {}
+            Err(error) => return Err(error.into()),
+        }
+    }
+    Ok(Some(String::from_utf8_lossy(&line).into_owned()))
 }
 
 /// Whether a daemon serves there. One that was just killed may still be connected to, and never answers.

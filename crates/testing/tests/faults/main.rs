@@ -10,6 +10,7 @@ mod holder_attacked;
 mod holder_killed;
 mod launch_cut_off;
 mod many;
+mod many_processes;
 mod nested;
 mod starting;
 mod store_lost;
