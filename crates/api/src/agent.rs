@@ -66,7 +66,7 @@ pub struct AgentMessageRecord {
 #[serde(rename_all = "camelCase", default, deny_unknown_fields)]
 pub struct CreateAgentSessionRequest {
     pub repo_id: String,
-    /// The config's `agents.harness` if left out.
+    /// The config's `agents.harness` or `defaultHarness` if left out, else gemini where it is installed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub harness: Option<String>,
     /// A first prompt.

@@ -49,6 +49,10 @@ pub enum EngineError {
     NotInstalled { id: String, program: String, hint: String },
     #[error("the program {0:?} was not found; check its name, or give its full path")]
     ProgramNotFound(String),
+    #[error(
+        "no agent is named and none is installed; install one of {known}, name a harness, or set defaultHarness in the config"
+    )]
+    NoAgentInstalled { known: String },
     #[error("{0}")]
     WorkDir(#[from] WorkDirError),
     #[error("no task has the id {0:?}; see `coven task list`")]
@@ -226,7 +230,9 @@ impl EngineError {
             Self::Text(BadText::PromptTooLong { .. } | BadText::PromptNul { .. }) => ErrorCode::InvalidPrompt,
             Self::Text(_) => ErrorCode::InvalidTitle,
             Self::UnknownHarness { .. } => ErrorCode::UnknownHarness,
-            Self::NotInstalled { .. } | Self::ProgramNotFound(_) => ErrorCode::HarnessNotInstalled,
+            Self::NotInstalled { .. } | Self::NoAgentInstalled { .. } | Self::ProgramNotFound(_) => {
+                ErrorCode::HarnessNotInstalled
+            }
             Self::WorkDir(WorkDirError::RootNotAFolder(_)) => ErrorCode::RootNotAFolder,
             Self::WorkDir(WorkDirError::Missing(_) | WorkDirError::NotAFolder(_)) => ErrorCode::CwdMissing,
             Self::WorkDir(WorkDirError::OutsideRoot { .. }) => ErrorCode::CwdOutsideRoot,

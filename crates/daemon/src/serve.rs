@@ -205,6 +205,7 @@ async fn run(options: &ServeOptions, background: tokio::runtime::Handle) -> Resu
     }
     notices.extend(withheld.notice(home.path()));
     trust::mark_withheld(&home, &withheld);
+    notices.extend(config.warnings().iter().map(|warning| format!("{}: {warning}", home.config_file().display())));
     // The store's lock makes this the home's only daemon; everything after it may assume so.
     let store: Arc<dyn Store> = Arc::new(SqliteStore::open(home.db())?);
     let last = store.event_range().await?.end.saturating_sub(1);

@@ -17,6 +17,9 @@ pub struct Config {
     pub schema: Option<String>,
     pub store: StoreConfig,
     pub sessions: SessionsConfig,
+    /// The agent that sessions, tasks and conversations use where none is named; unset: the first installed of claude,
+    /// codex, gemini, opencode and copilot.
+    pub default_harness: Option<String>,
     /// More harnesses, or changes to built-in ones, by id.
     pub harnesses: BTreeMap<String, HarnessConfig>,
     pub agents: AgentsConfig,
@@ -25,7 +28,10 @@ pub struct Config {
     pub scheduler: SchedulerConfig,
     pub questions: QuestionsConfig,
     pub mcp: McpConfig,
-    pub conversations: ConversationsConfig,
+    /// Accepted and ignored: earlier releases documented this key and never read it.
+    #[serde(skip_serializing)]
+    #[schemars(skip)]
+    pub conversations: Option<serde::de::IgnoredAny>,
     pub notifications: NotificationsConfig,
 }
 
@@ -132,8 +138,8 @@ impl Default for SessionsConfig {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub struct AgentsConfig {
-    /// The harness of `POST /api/sessions` where the request names none.
-    pub harness: String,
+    /// The harness of sessions over ACP where the request names none; unset: `defaultHarness`.
+    pub harness: Option<String>,
     /// So many may be active at once; `AGENT_MAX_SESSIONS` stands above it.
     #[schemars(range(min = 1))]
     pub max_sessions: u64,
@@ -147,7 +153,7 @@ pub struct AgentsConfig {
 
 impl Default for AgentsConfig {
     fn default() -> Self {
-        Self { harness: "gemini".to_owned(), max_sessions: 5, idle_timeout_minutes: 30.0, handshake_seconds: 60.0 }
+        Self { harness: None, max_sessions: 5, idle_timeout_minutes: 30.0, handshake_seconds: 60.0 }
     }
 }
 
@@ -219,20 +225,6 @@ pub struct McpConfig {
     pub allow_control: bool,
 }
 
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
-pub struct ConversationsConfig {
-    #[schemars(range(min = 0.0))]
-    pub session_expiry_days: f64,
-    pub max_tokens: u64,
-}
-
-impl Default for ConversationsConfig {
-    fn default() -> Self {
-        Self { session_expiry_days: 30.0, max_tokens: 100_000 }
-    }
-}
-
 /// How a person is told that something new waits in the inbox.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
@@ -258,6 +250,18 @@ pub struct BadValue {
 }
 
 impl Config {
+    /// The agent to use where none is named. `agents.harness` counts for configs that are older than `defaultHarness`.
+    pub fn default_harness(&self) -> Option<&str> {
+        self.default_harness.as_deref().or(self.agents.harness.as_deref())
+    }
+
+    /// Settings that are accepted and have no effect, one sentence each.
+    pub fn warnings(&self) -> Vec<String> {
+        let conversations = "conversations: this setting has no effect; remove it, and set spawner.interactive in \
+                             ~/.aurora/config.json instead";
+        self.conversations.iter().map(|_| conversations.to_owned()).collect()
+    }
+
     /// Everything the types cannot say, reported by key.
     pub fn check(&self) -> Result<(), BadValue> {
         let bad = |key: &str, problem: String| Err(BadValue { key: key.to_owned(), problem });
@@ -272,7 +276,6 @@ impl Config {
             ("sessions.launchTimeoutSeconds", Some(self.sessions.launch_timeout_seconds)),
             ("agents.idleTimeoutMinutes", Some(self.agents.idle_timeout_minutes)),
             ("agents.handshakeSeconds", Some(self.agents.handshake_seconds)),
-            ("conversations.sessionExpiryDays", Some(self.conversations.session_expiry_days)),
         ] {
             if value.is_some_and(|period| !(0.0..=1e9).contains(&period)) {
                 return bad(key, "must be a number of 0 or more".to_owned());
@@ -308,6 +311,13 @@ impl Config {
         }
         if self.scheduler.max_concurrent_agents == 0 {
             return bad("scheduler.maxConcurrentAgents", "must be at least 1".to_owned());
+        }
+        let harnesses = crate::harness::all(&self.harnesses);
+        if let Some(id) = &self.default_harness
+            && !harnesses.iter().any(|harness| harness.id == *id)
+        {
+            let known: Vec<&str> = harnesses.iter().map(|harness| harness.id.as_str()).collect();
+            return bad("defaultHarness", format!("{id:?} is not a harness; known: {}", known.join(", ")));
         }
         for (id, harness) in &self.harnesses {
             if let Err(problem) = harness.check(id) {
@@ -390,7 +400,28 @@ mod tests {
         assert_eq!(check(r#"{"http":{"listen":"0.0.0.0:80"}}"#), "http.listen");
         assert_eq!(check(r#"{"http":{"listen":"localhost"}}"#), "http.listen");
         assert_eq!(check(r#"{"sessions":{"detachKeys":"d"}}"#), "sessions.detachKeys");
+        assert_eq!(check(r#"{"defaultHarness":"cluade"}"#), "defaultHarness");
         assert_eq!(check(r#"{"harnesses":{"x y":{"program":"x"}}}"#), "harnesses.x y");
+    }
+
+    #[test]
+    fn a_config_with_the_unused_conversations_block_is_accepted_with_a_warning() {
+        let text = r#"{"conversations":{"sessionExpiryDays":7,"maxTokens":5}}"#;
+        let config: Config = serde_json::from_str(text).expect("an old key does not stop the daemon");
+        config.check().expect("it makes sense");
+        assert!(matches!(&config.warnings()[..], [text] if text.starts_with("conversations:")));
+        assert_eq!(Config::default().warnings(), Vec::<String>::new());
+    }
+
+    #[test]
+    fn the_default_agent_of_an_older_config_is_still_in_force() {
+        let default = |text: &str| {
+            let config: Config = serde_json::from_str(text).expect("well-typed");
+            config.default_harness().map(str::to_owned)
+        };
+        assert_eq!(default("{}"), None);
+        assert_eq!(default(r#"{"agents":{"harness":"codex"}}"#).as_deref(), Some("codex"));
+        assert_eq!(default(r#"{"defaultHarness":"gemini","agents":{"harness":"codex"}}"#).as_deref(), Some("gemini"));
     }
 
     #[test]

@@ -200,6 +200,16 @@ pub fn all(config: &BTreeMap<String, HarnessConfig>) -> Vec<Harness> {
     harnesses
 }
 
+/// The agents that are tried in this order where none is named.
+const PREFERRED: [&str; 5] = ["claude", "codex", "gemini", "opencode", "copilot"];
+
+/// Harnesses to choose a default from: the well-known agents in a fixed order, then those that only the config has.
+pub fn by_preference(harnesses: &[Harness]) -> impl Iterator<Item = &Harness> {
+    let preferred = PREFERRED.iter().filter_map(|id| harnesses.iter().find(|harness| harness.id == *id));
+    let is_other = |harness: &&Harness| !harness.is_builtin && !PREFERRED.contains(&harness.id.as_str());
+    preferred.chain(harnesses.iter().filter(is_other))
+}
+
 fn strings(words: &[&str]) -> Vec<String> {
     words.iter().map(|word| (*word).to_owned()).collect()
 }
@@ -321,6 +331,15 @@ mod tests {
         assert_eq!(harnesses.len(), builtin().len() + 1);
         let claude = harnesses.iter().find(|harness| harness.id == "claude").expect("still there");
         assert_eq!((claude.is_builtin, claude.identity.as_str()), (false, ""));
+    }
+
+    #[test]
+    fn the_default_is_chosen_in_a_fixed_order_that_starts_with_claude() {
+        let entry: HarnessConfig = serde_json::from_str(r#"{"program":"/opt/x"}"#).expect("an entry");
+        let config = BTreeMap::from([("claude".to_owned(), entry.clone()), ("mine".to_owned(), entry)]);
+        let harnesses = all(&config);
+        let order: Vec<&str> = by_preference(&harnesses).map(|harness| harness.id.as_str()).collect();
+        assert_eq!(order, ["claude", "codex", "gemini", "opencode", "copilot", "mine"]);
     }
 
     #[test]

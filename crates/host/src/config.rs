@@ -101,7 +101,7 @@ mod tests {
     #[test]
     fn the_schema_names_every_block() {
         let schema = schema();
-        for block in ["store", "sessions", "harnesses", "http", "scheduler", "questions", "conversations"] {
+        for block in ["store", "sessions", "harnesses", "http", "scheduler", "questions", "defaultHarness"] {
             assert!(schema.contains(&format!("\"{block}\"")), "{block}");
         }
     }

@@ -330,7 +330,6 @@ fn wrong_usage_of_the_command_line_is_exit_code_two() {
 
     for args in [
         &["no-such-verb"][..],
-        &["run"],
         &["run", "claude", "--detach", "--background"],
         &["sessions", "--limit", "many"],
         &["sessions", "--json", "--plain"],

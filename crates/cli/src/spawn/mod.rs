@@ -91,8 +91,9 @@ pub fn converse(conversations: Conversations, place: &Place, wanted: Wanted) -> 
         None => (None, None),
     };
     let remembered = loaded.as_ref().and_then(|loaded| loaded.transcript.metadata.harness.clone());
-    let tool = wanted_tool(settings.tool.as_deref()).or(remembered);
     let (_, config, withheld) = place.config()?;
+    let default = config.default_harness().map(str::to_owned);
+    let tool = wanted_tool(settings.tool.as_deref()).or(remembered).or(default);
     let harnesses = harness::all(&config.harnesses);
     let harness = choose(tool.as_deref(), &harnesses, std::env::var_os("PATH").as_deref())
         .map_err(|error| Failure::failed(wording::plain(&error.to_string()), ""));

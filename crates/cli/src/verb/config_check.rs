@@ -13,7 +13,8 @@ use crate::output;
 pub fn run(home: &Home) -> Result<ExitCode, Failure> {
     let file = home.config_file();
     let error = match config::read(home) {
-        Ok(_) => {
+        Ok(config) => {
+            config.warnings().iter().for_each(|warning| failure::say(warning));
             match file.exists() {
                 true => output::line(format_args!("{} is fine", file.display()))?,
                 false => output::line(format_args!("there is no {}; the defaults are in force", file.display()))?,

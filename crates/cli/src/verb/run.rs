@@ -35,7 +35,7 @@ use crate::output;
 An attached run ends with the harness's exit code. `coven harness list` shows the harnesses.")]
 pub struct Args {
     /// The harness: claude, codex, gemini, opencode, copilot, shell, demo, or one of the config
-    #[arg(required_unless_present_any = ["argv", "resume"])]
+    /// [default: defaultHarness of the config, else the first that is installed]
     harness: Option<String>,
     /// What to ask it; `-` reads standard input
     prompt: Vec<String>,
@@ -125,8 +125,7 @@ async fn complete(home: &Home, request: &mut CreateSessionRequest) -> Result<(),
             }
             Ok(())
         }
-        (None, None) => Err(Failure::usage("--acp needs a harness", "List them with `coven harness list`")),
-        (Some(_), _) => Ok(()),
+        (Some(_), _) | (None, None) => Ok(()),
     }
 }
 
@@ -146,7 +145,7 @@ fn request(args: &Args) -> Result<CreateSessionRequest, Failure> {
         Some(_) => (prompt(&args.prompt, &args.argv)?, None),
         // The earlier session knows its harness; what stands behind dashes is the prompt.
         None if args.resume.is_some() => (prompt(&[], &args.argv)?, None),
-        None => (None, Some(args.argv.clone())),
+        None => (None, Some(args.argv.clone()).filter(|argv| !argv.is_empty())),
     };
     // An agent that is talked to has no terminal.
     let (rows, cols) = output::terminal_size().filter(|_| !args.acp).unzip();
@@ -219,6 +218,12 @@ mod tests {
     }
 
     #[test]
+    fn without_a_harness_the_daemon_chooses_the_default() {
+        let request = parse(&["--title", "T"]).expect("a good line");
+        assert_eq!((request.harness, request.argv, request.prompt), (None, None, None));
+    }
+
+    #[test]
     fn behind_a_harness_dashes_protect_the_prompt() {
         let request = parse(&["claude", "--", "--help", "me"]).expect("a good line");
         assert_eq!((request.argv, request.prompt.as_deref()), (None, Some("--help me")));
@@ -227,8 +232,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_to_run_and_contradictions_are_refused() {
-        assert!(parse(&[]).is_err());
+    fn contradictions_are_refused() {
         assert!(parse(&["demo", "--detach", "--background"]).is_err());
         assert!(parse(&["demo", "--no-such-flag"]).is_err());
     }

@@ -23,7 +23,7 @@ const TASK_FILE: Limit = Limit::new("a task file", 1 << 20);
   coven spawn --list-sessions --status active
   coven spawn --delete-session my-review
   coven spawn --clean-sessions 30             deletes what nobody touched for 30 days
-  AURORA_SPAWN_TOOL=codex coven spawn -i      another tool than claude
+  AURORA_SPAWN_TOOL=codex coven spawn -i      another tool than the default
 
 Conversations lie in ~/.aurora/spawn/sessions (AURORA_HOME), one file each. Turns run the tool's print mode.")]
 pub struct Args {

@@ -7,7 +7,7 @@ use std::process::Child;
 use std::sync::{Arc, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use coven_domain::harness::{Harness, Program};
+use coven_domain::harness::Harness;
 use coven_domain::session::{Channel, Launch, NotNow, ProcessIdentity, Session, SessionState};
 use coven_domain::text::{BadText, MAX_PROMPT_BYTES, Prompt, Title};
 use coven_domain::{AgentId, RepoId, SessionId, TaskId};
@@ -73,18 +73,7 @@ impl StepLaunch {
 }
 
 impl Engine {
-    /// The harness of that id, unless its definition came with a repository and the user has not agreed to it.
-    pub(super) fn known_harness(&self, id: &str) -> Result<&Harness, EngineError> {
-        if self.withheld.has(&format!("harnesses.{id}")) {
-            return Err(EngineError::untrusted(format!("the definition of the harness {id:?}"), &self.home));
-        }
-        self.harnesses.iter().find(|harness| harness.id == id).ok_or_else(|| {
-            let known: Vec<&str> = self.harnesses.iter().map(|harness| harness.id.as_str()).collect();
-            EngineError::UnknownHarness { id: id.chars().take(64).collect(), known: known.join(", ") }
-        })
-    }
-
-    pub async fn create_session(self: &Arc<Self>, new: NewSession) -> Result<Session, EngineError> {
+    pub async fn create_session(self: &Arc<Self>, mut new: NewSession) -> Result<Session, EngineError> {
         if new.channel == Some(Channel::Acp) {
             return self.create_agent_session(new).await;
         }
@@ -97,8 +86,11 @@ impl Engine {
             Some(step) => step.folder.clone(),
             None => self.work_dir(&new).await?,
         };
-        let env = self.environment(new.env);
+        let env = self.environment(new.env.take());
         let call = new.step.as_ref().and_then(|step| step.argv.clone());
+        if new.harness.is_none() && new.argv.is_none() {
+            new.harness = Some(self.default_harness(&env)?.id.clone());
+        }
         let launch = self.launch_plan(&new.harness, new.argv, call, &prompt, &env, new.size)?;
         if let Some(long) = launch.argv.iter().find(|arg| arg.len() > MAX_PROMPT_BYTES) {
             return Err(BadText::PromptTooLong { bytes: long.len() }.into());
@@ -414,11 +406,6 @@ impl Engine {
             cols: size.1.unwrap_or(sessions.cols).clamp(1, 1000),
             grace_seconds: harness.and_then(|it| it.grace_seconds).unwrap_or(sessions.kill_grace_seconds),
         };
-        let not_installed = |id: &str, program: &str, hint: &str| EngineError::NotInstalled {
-            id: id.to_owned(),
-            program: program.to_owned(),
-            hint: hint.to_owned(),
-        };
         match (id, argv) {
             (None, None) => Err(EngineError::Invalid("give a harness or an argv".to_owned())),
             (Some(_), Some(_)) => Err(EngineError::Invalid("give a harness or an argv, not both".to_owned())),
@@ -439,28 +426,10 @@ impl Engine {
                     return Ok(plan(call, String::new(), Some(harness)));
                 }
                 let (args, typed) = harness.terminal_args(prompt);
-                let mut argv = self.harness_program(harness, env).ok_or_else(|| {
-                    let program = match &harness.program {
-                        Program::Named(name) => name.as_str(),
-                        Program::UserShell => "SHELL",
-                        Program::Coven(_) => "coven",
-                    };
-                    not_installed(id, program, &harness.install_hint)
-                })?;
+                let mut argv = self.installed_program(harness, env)?;
                 argv.extend(args);
                 Ok(plan(argv, typed, Some(harness)))
             }
-        }
-    }
-
-    /// The front of a harness's argv, if its program is there.
-    pub(crate) fn harness_program(&self, harness: &Harness, env: &BTreeMap<String, String>) -> Option<Vec<String>> {
-        let path = env.get("PATH").map(OsStr::new);
-        let found = |program: &str| program::find(program, path).map(|file| vec![file.to_string_lossy().into_owned()]);
-        match &harness.program {
-            Program::Named(name) => found(name),
-            Program::UserShell => found(env.get("SHELL").map_or("/bin/sh", String::as_str)),
-            Program::Coven(verb) => Some(vec![self.program.to_string_lossy().into_owned(), (*verb).to_owned()]),
         }
     }
 

@@ -11,6 +11,7 @@ mod conversation;
 pub mod describe;
 pub mod ending;
 pub mod follow;
+mod harness;
 pub mod inbox;
 pub mod launch;
 pub(crate) mod leftovers;
@@ -35,7 +36,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use coven_domain::config::Config;
 use coven_domain::harness::Harness;
 use coven_domain::session::Session;
-use coven_domain::{SessionId, Timestamp, harness};
+use coven_domain::{SessionId, Timestamp};
 use coven_host::conversations::Conversations;
 use coven_host::questions::QuestionFolder;
 use coven_host::trust::Withheld;
@@ -133,7 +134,7 @@ impl Engine {
             background,
         } = parts;
         Ok(Self {
-            harnesses: harness::all(&config.harnesses),
+            harnesses: coven_domain::harness::all(&config.harnesses),
             screens: Screens::start()?,
             ballast: Ballast::at(&home.path().join("ballast")),
             store,

@@ -32,7 +32,7 @@ pub async fn create(
     let new = NewSession {
         repo_id: Some(parse(&request.repo_id)?),
         channel: Some(Channel::Acp),
-        harness: request.harness,
+        harness: request.harness.or_else(|| app.engine.agent_interface_harness()),
         prompt: request.text.unwrap_or_default(),
         title: request.title,
         ..NewSession::default()

@@ -5,14 +5,12 @@ use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use coven_domain::harness::{Harness, Program};
+use coven_domain::harness::{self, Harness, Program};
 use coven_domain::print_mode::{self, PrintMode};
 
 use crate::program;
 
 const TOOL_VARIABLE: &str = "AURORA_SPAWN_TOOL";
-/// Taken if nothing else is said and it is installed.
-const FIRST_CHOICE: &str = "claude";
 const GRACE_SECONDS: f64 = 5.0;
 
 /// A harness whose program was found, with its print mode.
@@ -55,15 +53,13 @@ pub fn wanted_tool(configured: Option<&str>) -> Option<String> {
 }
 
 /// The wanted tool: a harness by its id, else any program, which then gets `-p`, the prompt on standard input and
-/// answers in plain text. Without a wish: claude, else the first that is installed.
+/// answers in plain text. Without a wish: the first that is installed.
 pub fn choose(wanted: Option<&str>, harnesses: &[Harness], path: Option<&OsStr>) -> Result<PrintHarness, ToolError> {
     let candidates = candidates(harnesses);
     let Some(tool) = wanted else {
-        let first = candidates.iter().filter(|one| one.id == FIRST_CHOICE);
-        let others = candidates.iter().filter(|one| one.id != FIRST_CHOICE);
         let known = || candidates.iter().map(|one| one.id.clone()).collect();
-        return first
-            .chain(others)
+        return candidates
+            .iter()
             .find_map(|one| one.found(path))
             .ok_or_else(|| ToolError::NoneInstalled { known: known() });
     };
@@ -117,9 +113,9 @@ impl Candidate {
     }
 }
 
-/// Harnesses with a print mode, then the print modes that belong to no harness.
+/// Harnesses with a print mode, in the order in which a default is chosen, then the print modes that belong to no harness.
 fn candidates(harnesses: &[Harness]) -> Vec<Candidate> {
-    let mut candidates: Vec<Candidate> = harnesses.iter().filter_map(candidate).collect();
+    let mut candidates: Vec<Candidate> = harness::by_preference(harnesses).filter_map(candidate).collect();
     for id in print_mode::KNOWN {
         if let Some(mode) = print_mode::known(id)
             && !harnesses.iter().any(|harness| harness.id == *id)

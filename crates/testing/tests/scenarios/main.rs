@@ -8,6 +8,7 @@ mod ask_verbs;
 mod board;
 mod chat;
 mod chat_everywhere;
+mod default_agent;
 mod document;
 mod inbox;
 mod life;

@@ -5,7 +5,6 @@ use std::sync::Arc;
 
 use coven_acp::{Machine, Opening, State, Step};
 use coven_domain::SessionId;
-use coven_domain::harness::Harness;
 use coven_domain::repo::Repo;
 use coven_domain::session::{Channel, Launch, Session, SessionState};
 use coven_domain::text::{MAX_ACP_PROMPT_BYTES, Title};
@@ -22,7 +21,7 @@ use crate::error::EngineError;
 use crate::fault;
 
 impl Engine {
-    pub(crate) async fn create_agent_session(self: &Arc<Self>, new: NewSession) -> Result<Session, EngineError> {
+    pub(crate) async fn create_agent_session(self: &Arc<Self>, mut new: NewSession) -> Result<Session, EngineError> {
         let invalid = |problem: &str| Err(EngineError::Invalid(problem.to_owned()));
         if new.argv.is_some() {
             return invalid("argv: a session over ACP needs a harness; add one to the config");
@@ -35,14 +34,18 @@ impl Engine {
         }
         let title = new.title.as_deref().map(Title::parse).transpose()?;
         let earlier = self.earlier(new.resume).await?;
-        let harness = self.agent_harness(&new, earlier.as_ref().map(|(session, _)| session))?;
+        let env = self.environment(new.env.take());
+        let named = new.harness.as_deref().or(earlier.as_ref().map(|(session, _)| session.harness.as_str()));
+        let harness = match named {
+            Some(id) => self.known_harness(id)?,
+            None => self.default_acp_harness(&env)?,
+        };
         let repo = self.agent_repo(&new, earlier.as_ref().map(|(session, _)| session)).await?;
         let folder = match &new.step {
             Some(step) => step.folder.clone(),
             None => WorkDir::inside(Path::new(&repo.path), new.cwd.as_deref().unwrap_or(Path::new(&repo.path)))?,
         };
-        let env = self.environment(new.env);
-        let argv = self.acp_argv(&harness, &env, &folder.root).await?;
+        let argv = self.acp_argv(harness, &env, &folder.root).await?;
         let (id, holder) = self.next_holder().await;
         let now = clock::now();
         let mut metadata = new.step.as_ref().map(StepLaunch::metadata).unwrap_or_default();
@@ -142,15 +145,6 @@ impl Engine {
         }
         let agent_session = state.agent_session_id.ok_or_else(|| cannot("its agent never opened a session"))?;
         Ok(Some((session, agent_session)))
-    }
-
-    fn agent_harness(&self, new: &NewSession, earlier: Option<&Session>) -> Result<Harness, EngineError> {
-        let id = new
-            .harness
-            .as_deref()
-            .or(earlier.map(|session| session.harness.as_str()))
-            .unwrap_or(&self.config.agents.harness);
-        self.known_harness(id).cloned()
     }
 
     /// The repository that is named, else the earlier session's, else the one that holds the working folder.

@@ -7,7 +7,7 @@ use std::process::Stdio;
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, SystemTime};
 
-use coven_domain::harness::{Harness, Program};
+use coven_domain::harness::Harness;
 use coven_host::program;
 use tokio::process::Command;
 
@@ -40,15 +40,7 @@ impl Engine {
                 })?;
                 vec![found.to_string_lossy().into_owned()]
             }
-            None => self.harness_program(harness, env).ok_or_else(|| EngineError::NotInstalled {
-                id: harness.id.clone(),
-                program: match &harness.program {
-                    Program::Named(name) => name.clone(),
-                    Program::UserShell => "SHELL".to_owned(),
-                    Program::Coven(_) => "coven".to_owned(),
-                },
-                hint: harness.install_hint.clone(),
-            })?,
+            None => self.installed_program(harness, env)?,
         };
         let program = PathBuf::from(&argv[0]);
         argv.extend(args.iter().cloned());

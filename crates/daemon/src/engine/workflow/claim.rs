@@ -170,7 +170,7 @@ impl Engine {
     async fn plan(&self, task: &Task, definition: Definition, text: String, by: String) -> Result<Plan, EngineError> {
         for (_, step) in definition.flat() {
             if let StepKind::Agent { harness, .. } = &step.kind {
-                self.step_harness(harness.as_deref(), task)?;
+                self.step_harness(harness.as_deref(), task, &self.environment(None))?;
             }
         }
         let worktree = self.worktree_of(task).await?;

@@ -153,7 +153,7 @@ impl Engine {
                 }
                 let why = format!("timed out after {}", spelled(limit));
                 let mut result = match agent.session {
-                    Some(session) => self.step_result(step, &task, &agent, &self.session(session).await?).await,
+                    Some(session) => self.step_result(step, &agent, &self.session(session).await?).await,
                     None => StepResult::default(),
                 };
                 (result.success, result.error) = (false, Some(why.clone()));
@@ -175,7 +175,7 @@ impl Engine {
                 if agent.state == AgentState::Starting {
                     self.write_agent_started(&agent, &session).await?;
                 }
-                let mut result = self.step_result(step, &task, &agent, &session).await;
+                let mut result = self.step_result(step, &agent, &session).await;
                 let fact = match (result.success, session.state) {
                     (true, _) => AgentFact::Succeeded,
                     (false, SessionState::Killed) if refusal.is_none() => AgentFact::Killed,

@@ -1,5 +1,6 @@
 //! A step's session: what it runs, and what came of it.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -86,21 +87,27 @@ impl Written {
 }
 
 impl Engine {
-    /// The harness of an agent's step: the step's, else the task's, else the one for agents.
-    pub(super) fn step_harness(&self, named: Option<&str>, task: &Task) -> Result<&Harness, EngineError> {
-        let id = named.or(task.harness.as_deref()).unwrap_or(&self.config.agents.harness);
-        let harness = self.known_harness(id)?;
-        if self.harness_program(harness, &self.environment(None)).is_none() {
-            let program = match &harness.program {
-                coven_domain::harness::Program::Named(name) => name.clone(),
-                coven_domain::harness::Program::UserShell | coven_domain::harness::Program::Coven(_) => String::new(),
-            };
-            let hint = format!(
-                "{}; or choose another: `coven task start {} --harness NAME`, or agents.harness in the config for all",
-                harness.install_hint, task.id
-            );
-            return Err(EngineError::NotInstalled { id: id.to_owned(), program, hint });
-        }
+    /// The harness of an agent's step: the step's, else the task's, else the default.
+    pub(super) fn step_harness(
+        &self,
+        named: Option<&str>,
+        task: &Task,
+        env: &BTreeMap<String, String>,
+    ) -> Result<&Harness, EngineError> {
+        let harness = match named.or(task.harness.as_deref()) {
+            Some(id) => self.known_harness(id)?,
+            None => self.default_harness(env)?,
+        };
+        self.installed_program(harness, env).map_err(|error| match error {
+            EngineError::NotInstalled { id, program, hint } => {
+                let hint = format!(
+                    "{hint}; or choose another: `coven task start {} --harness NAME`, or defaultHarness in the config for all",
+                    task.id
+                );
+                EngineError::NotInstalled { id, program, hint }
+            }
+            other => other,
+        })?;
         Ok(harness)
     }
 
@@ -162,7 +169,7 @@ impl Engine {
                 Ok(script(command, title, launch))
             }
             StepKind::Agent { harness, channel, prompt } => {
-                let harness = self.step_harness(harness.as_deref(), task)?;
+                let harness = self.step_harness(harness.as_deref(), task, &self.environment(None))?;
                 let prompt = scope.text(prompt).map_err(|problem| bad("prompt", &problem))?;
                 let new = NewSession { harness: Some(harness.id.clone()), title: Some(title), ..NewSession::default() };
                 match channel_of(*channel, harness) {
@@ -194,9 +201,7 @@ impl Engine {
         if call.args.iter().any(|arg| arg.len() > MAX_ARGUMENT) {
             return Err(NotLaunched::Step(format!("the prompt is too long for the arguments of {}", harness.id)));
         }
-        let mut argv = self
-            .harness_program(harness, &self.environment(None))
-            .ok_or_else(|| NotLaunched::Step(format!("{} is not installed", harness.id)))?;
+        let mut argv = self.installed_program(harness, &self.environment(None))?;
         argv.extend(call.args);
         if call.stdin.is_empty() {
             return Ok(argv);
@@ -215,12 +220,11 @@ impl Engine {
     }
 
     /// What came of a step whose session has ended.
-    pub(super) async fn step_result(&self, step: &Step, task: &Task, agent: &Agent, session: &Session) -> StepResult {
+    pub(super) async fn step_result(&self, step: &Step, agent: &Agent, session: &Session) -> StepResult {
         let _ = std::fs::remove_file(self.prompt_file(agent));
         let form = match &step.kind {
-            StepKind::Agent { harness, channel, .. } => {
-                let harness = harness.as_deref().or(task.harness.as_deref()).unwrap_or(&self.config.agents.harness);
-                let harness = self.harnesses.iter().find(|it| it.id == harness);
+            StepKind::Agent { channel, .. } => {
+                let harness = self.harnesses.iter().find(|it| it.id == session.harness);
                 match harness.filter(|harness| channel_of(*channel, harness) == StepChannel::Print) {
                     Some(harness) => Written::Answer(harness.print.clone().unwrap_or_default().format),
                     None => Written::Screen { rows: session.launch.rows, cols: session.launch.cols },

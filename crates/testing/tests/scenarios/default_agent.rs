@@ -1,0 +1,67 @@
+//! The agent that is used where none is named: the same for sessions, tasks and conversations.
+
+use coven_testing::{TestHome, eventually};
+use serde_json::{Value, json};
+
+use crate::chat::{lines, say};
+
+/// The harnesses that a session, a step of a task and a conversation get where none is named.
+fn chosen(home: &TestHome) -> [String; 3] {
+    let word = |value: &Value| value.as_str().expect("a harness").to_owned();
+    let session: Value = home.json(&["run", "--json"]);
+    let task: Value = home.json(&["task", "add", "Do it", "--json"]);
+    let id = word(&task["id"]);
+    home.start_task(&id);
+    let step = eventually("the step has a session", || home.agents_of(&id).pop()?.session_id);
+    say(home, &["-i", "--session", "s"], "").done();
+    [word(&session["harness"]), home.session(&step).harness, word(&lines(home, "s")[0]["harness"])]
+}
+
+/// A Git repository with agents that end at once.
+fn home_with_agents(names: &[&str], config: Value) -> TestHome {
+    let home = TestHome::in_repository(config);
+    names.iter().for_each(|name| home.write_agent(name, "#!/bin/sh\nexit 0\n"));
+    home.start();
+    home
+}
+
+#[test]
+fn sessions_tasks_and_conversations_share_the_configured_default_agent() {
+    let home = home_with_agents(&["codex", "gemini"], json!({ "defaultHarness": "gemini" }));
+    assert_eq!(chosen(&home), ["gemini", "gemini", "gemini"]);
+}
+
+#[test]
+fn without_a_configured_default_it_is_the_first_installed_agent() {
+    let home = home_with_agents(&["codex", "gemini"], json!({}));
+    assert_eq!(chosen(&home), ["claude", "claude", "claude"]);
+    let home = TestHome::in_repository(json!({}));
+    std::fs::remove_file(home.agents().join("claude")).expect("it is there");
+    home.write_agent("codex", "#!/bin/sh\nexit 0\n");
+    home.start();
+    assert_eq!(chosen(&home), ["codex", "codex", "codex"]);
+}
+
+#[test]
+fn the_agent_of_an_older_config_is_the_default_for_all() {
+    let home = home_with_agents(&["codex"], json!({ "agents": { "harness": "codex" } }));
+    assert_eq!(chosen(&home), ["codex", "codex", "codex"]);
+}
+
+#[test]
+fn where_no_agent_is_installed_the_message_says_what_to_do() {
+    let home = TestHome::new();
+    std::fs::remove_file(home.agents().join("claude")).expect("it is there");
+    let told = home.coven(&["run", "--json"]).refused(2);
+    assert!(told.contains("claude, codex") && told.contains("defaultHarness"), "{told}");
+}
+
+#[test]
+fn a_config_with_the_unused_conversations_block_is_accepted_with_a_warning() {
+    let home = TestHome::new();
+    home.configure(json!({ "conversations": { "maxTokens": 5 } }));
+    let checked = home.coven(&["config", "check"]);
+    assert!(checked.stderr.contains("conversations: this setting has no effect"), "{}", checked.stderr);
+    checked.done();
+    home.start();
+}
