@@ -69,7 +69,7 @@ impl From<&Session> for SessionRecord {
     }
 }
 
-/// `POST /api/v1/sessions`. Either `harness` or `argv` says what to run.
+/// `POST /api/v1/sessions`. Either `harness` or `argv` says what to run; without both it is the default agent.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct CreateSessionRequest {
@@ -80,6 +80,9 @@ pub struct CreateSessionRequest {
     pub argv: Option<Vec<String>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub prompt: Option<String>,
+    /// Arguments for the harness, in front of the prompt.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub args: Vec<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cwd: Option<String>,
     /// The folder that `cwd` must lie in; the home's own root if left out.

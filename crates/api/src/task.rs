@@ -33,6 +33,9 @@ pub struct TaskRecord {
     pub base_branch: Option<String>,
     pub base_commit: Option<String>,
     pub harness: Option<String>,
+    /// Arguments for the harness.
+    #[serde(default)]
+    pub args: Vec<String>,
     pub workflow: Option<String>,
     /// The top folder of its Git repository; the home's project if there is none.
     pub repo: Option<String>,
@@ -60,6 +63,7 @@ impl From<&Task> for TaskRecord {
             base_branch: task.base_branch.clone(),
             base_commit: task.base_commit.clone(),
             harness: task.harness.clone(),
+            args: task.args.clone(),
             workflow: task.workflow.clone(),
             repo: task.repo.clone(),
             created_at: task.created_at.to_string(),
@@ -141,6 +145,9 @@ pub struct CreateTaskRequest {
     pub tags: Vec<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub harness: Option<String>,
+    /// Arguments for the harness.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub args: Vec<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub workflow: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -189,6 +196,8 @@ pub struct EditTaskRequest {
     pub tags: Option<Vec<String>>,
     #[serde(deserialize_with = "given", skip_serializing_if = "Option::is_none")]
     pub harness: Option<Option<String>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub args: Option<Vec<String>>,
     #[serde(deserialize_with = "given", skip_serializing_if = "Option::is_none")]
     pub workflow: Option<Option<String>>,
     #[serde(deserialize_with = "given", skip_serializing_if = "Option::is_none")]

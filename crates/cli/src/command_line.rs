@@ -4,6 +4,8 @@ use std::ffi::OsStr;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
+use clap::builder::StyledStr;
+use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{Arg, ArgMatches, Args as _, Command, FromArgMatches, value_parser};
 use coven_domain::config::Config;
 use coven_host::home::Home;
@@ -125,13 +127,16 @@ pub fn run() -> ExitCode {
     let word = std::env::args_os().nth(1);
     let named = VERBS.iter().position(|(name, ..)| word.as_deref().is_some_and(|word| word == *name));
     let verbs = named.map_or(VERBS, |at| &VERBS[at..=at]);
-    let command = with_verbs(verbs);
+    let mut command = with_verbs(verbs);
     if let Some(word) = word.as_deref().and_then(OsStr::to_str).filter(|word| command.find_subcommand(word).is_none())
         && let Some(wanted) = other_name(word)
     {
         return failure::end(Failure::usage(format!("there is no command {word}"), format!("Use `coven {wanted}`")));
     }
-    let matches = command.try_get_matches().unwrap_or_else(|error| refuse(&error));
+    let matches = command.try_get_matches_from_mut(std::env::args_os()).unwrap_or_else(|error| {
+        let words: Vec<String> = std::env::args_os().skip(1).map(|word| word.to_string_lossy().into_owned()).collect();
+        refuse(&with_agent_hint(error, &command, &words))
+    });
     let (name, arguments) = matches.subcommand().expect("a verb is required");
     let place = Place { flag: arguments.get_one("home").cloned() };
     let (_, _, run) = verbs.iter().find(|(verb, ..)| *verb == name).expect("only verbs are subcommands");
@@ -156,9 +161,53 @@ fn refuse(error: &clap::Error) -> ! {
     std::process::exit(error.exit_code());
 }
 
+/// The id of arguments behind `--` that a verb passes on to an agent.
+const AGENT_ARGS: &str = "agent_args";
+
+/// Where a verb passes arguments on to an agent, says how to give it a flag that coven does not know.
+fn with_agent_hint(mut error: clap::Error, command: &Command, words: &[String]) -> clap::Error {
+    let mut verb = command;
+    for word in words {
+        verb = verb.find_subcommand(word).unwrap_or(verb);
+    }
+    let takes_args = verb.get_arguments().any(|argument| argument.get_id() == AGENT_ARGS);
+    if error.kind() == ErrorKind::UnknownArgument
+        && takes_args
+        && let Some(ContextValue::String(flag)) = error.get(ContextKind::InvalidArg).cloned()
+    {
+        let flag = flag.split('=').next().unwrap_or_default();
+        let hint = format!("to pass '{flag}' to the agent, put it behind '--', at the end of the line: -- {flag} …");
+        error.insert(ContextKind::Suggested, ContextValue::StyledStrs(vec![StyledStr::from(hint)]));
+    }
+    error
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_unknown_flag_before_the_dashes_gets_a_hint_that_names_them() {
+        let told = |words: &[&str]| {
+            let mut command = command();
+            let words: Vec<String> = words.iter().map(|word| (*word).to_owned()).collect();
+            let line = ["coven".to_owned()].into_iter().chain(words.iter().cloned());
+            let error = command.try_get_matches_from_mut(line).expect_err("an unknown flag");
+            with_agent_hint(error, &command, &words).to_string()
+        };
+        for line in [
+            &["run", "claude", "--model", "opus"][..],
+            &["run", "claude", "--model=opus", "fix it"],
+            &["spawn", "-i", "--model", "opus"],
+            &["task", "add", "x", "--model", "opus"],
+            &["task", "start", "1a2b", "--model", "opus"],
+        ] {
+            let text = told(line);
+            assert!(text.contains("to pass '--model' to the agent") && text.contains("-- --model …"), "{text}");
+            assert!(!text.contains("as a value"), "{text}");
+        }
+        assert!(!told(&["kill", "1a2b", "--model"]).contains("agent"), "kill starts no agent");
+    }
 
     #[test]
     fn the_command_line_is_sound() {

@@ -26,20 +26,23 @@ pub enum PromptStyle {
     None,
 }
 
-/// A harness as written in the config file.
+/// A harness as written in the config file. An entry for a built-in harness that names no program changes only what it
+/// gives.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct HarnessConfig {
-    /// The program: a name looked up in PATH, or an absolute path.
-    pub program: String,
+    /// The program: a name looked up in PATH, or an absolute path. May be left out for a built-in harness.
+    #[serde(default)]
+    pub program: Option<String>,
     #[serde(default)]
     pub label: Option<String>,
-    /// Arguments in front of the prompt.
+    /// Arguments in front of the prompt. Without a program: further arguments of the built-in harness, in a terminal and
+    /// in print mode.
     #[serde(default)]
     pub args: Vec<String>,
-    /// How a prompt reaches the program in a terminal.
-    #[serde(default = "typed")]
-    pub prompt: PromptStyle,
+    /// How a prompt reaches the program in a terminal; typed if left out.
+    #[serde(default)]
+    pub prompt: Option<PromptStyle>,
     /// What the command line of the living process contains, asked when a restarted daemon takes it over; not asked if
     /// left out.
     #[serde(default)]
@@ -62,18 +65,15 @@ pub struct HarnessConfig {
     /// How it answers one prompt and ends, for conversations; what is known of a harness of this id if left out.
     #[serde(default)]
     pub print: Option<PrintMode>,
-    #[serde(default = "version_args")]
-    pub version_args: Vec<String>,
+    /// Arguments that make it print its version; `--version` if left out.
+    #[serde(default)]
+    pub version_args: Option<Vec<String>>,
     /// Seconds between SIGTERM and SIGKILL; the config's `sessions.killGraceSeconds` if left out.
     #[serde(default)]
     pub grace_seconds: Option<f64>,
     /// What to do when it is not installed.
     #[serde(default)]
     pub install_hint: Option<String>,
-}
-
-fn typed() -> PromptStyle {
-    PromptStyle::Typed
 }
 
 fn version_args() -> Vec<String> {
@@ -87,13 +87,20 @@ impl HarnessConfig {
         if id.is_empty() || id.len() > 64 || !id.chars().all(is_plain) {
             return Err("the id may only have letters, digits, '-', '_' and '.', at most 64 of them".to_owned());
         }
-        if self.program.is_empty() || self.program.contains(char::is_whitespace) {
-            return Err("program: name one program; its arguments go into args".to_owned());
+        match &self.program {
+            None if !is_built_in(id) => return Err("program: name the program to run".to_owned()),
+            Some(program) if program.is_empty() || program.contains(char::is_whitespace) => {
+                return Err("program: name one program; its arguments go into args".to_owned());
+            }
+            Some(program) if program.contains('/') && !program.starts_with('/') => {
+                return Err("program: give a name to look up in PATH or an absolute path".to_owned());
+            }
+            Some(_) | None => {}
         }
-        if self.program.contains('/') && !self.program.starts_with('/') {
-            return Err("program: give a name to look up in PATH or an absolute path".to_owned());
+        if self.args.iter().any(|arg| arg.contains('\0')) {
+            return Err("args: an argument cannot hold a NUL byte".to_owned());
         }
-        if let PromptStyle::Flag(flag) | PromptStyle::FlagEquals(flag) = &self.prompt
+        if let Some(PromptStyle::Flag(flag) | PromptStyle::FlagEquals(flag)) = &self.prompt
             && !flag.starts_with('-')
         {
             return Err(format!("prompt: {flag:?} is not a flag"));
@@ -132,6 +139,8 @@ pub struct Harness {
     pub label: String,
     pub program: Program,
     pub args: Vec<String>,
+    /// What the config adds to a built-in harness, in a terminal and in print mode.
+    pub added_args: Vec<String>,
     pub prompt: PromptStyle,
     pub identity: String,
     pub env: BTreeMap<String, String>,
@@ -149,13 +158,14 @@ pub struct Harness {
 }
 
 impl Harness {
-    fn from_config(id: &str, config: &HarnessConfig) -> Self {
+    fn from_config(id: &str, program: &str, config: &HarnessConfig) -> Self {
         Self {
             id: id.to_owned(),
             label: config.label.clone().unwrap_or_else(|| id.to_owned()),
-            program: Program::Named(config.program.clone()),
+            program: Program::Named(program.to_owned()),
             args: config.args.clone(),
-            prompt: config.prompt.clone(),
+            added_args: Vec::new(),
+            prompt: config.prompt.clone().unwrap_or(PromptStyle::Typed),
             identity: config.identity.clone().unwrap_or_default(),
             env: config.env.clone(),
             acp_args: config.acp_args.clone(),
@@ -163,19 +173,42 @@ impl Harness {
             acp_auth: config.acp_auth.clone(),
             workspace_flag: config.workspace_flag.clone(),
             print: config.print.clone().or_else(|| print_mode::known(id)),
-            version_args: config.version_args.clone(),
+            version_args: config.version_args.clone().unwrap_or_else(version_args),
             grace_seconds: config.grace_seconds,
-            install_hint: config.install_hint.clone().unwrap_or_else(|| {
-                format!("install {} or correct harnesses.{id}.program in the config", config.program)
-            }),
+            install_hint: config
+                .install_hint
+                .clone()
+                .unwrap_or_else(|| format!("install {program} or correct harnesses.{id}.program in the config")),
             note: String::new(),
             is_builtin: false,
         }
     }
 
-    /// The arguments behind the program, and what to type once it runs.
-    pub fn terminal_args(&self, prompt: &Prompt) -> (Vec<String>, String) {
-        let mut args = self.args.clone();
+    /// A built-in harness with what an entry of the config changes.
+    fn changed_by(self, config: &HarnessConfig) -> Self {
+        let mut env = self.env;
+        env.extend(config.env.clone());
+        Self {
+            label: config.label.clone().unwrap_or(self.label),
+            added_args: config.args.clone(),
+            prompt: config.prompt.clone().unwrap_or(self.prompt),
+            identity: config.identity.clone().unwrap_or(self.identity),
+            env,
+            acp_args: config.acp_args.clone().or(self.acp_args),
+            acp_program: config.acp_program.clone().or(self.acp_program),
+            acp_auth: config.acp_auth.clone().or(self.acp_auth),
+            workspace_flag: config.workspace_flag.clone().or(self.workspace_flag),
+            print: config.print.clone().or(self.print),
+            version_args: config.version_args.clone().unwrap_or(self.version_args),
+            grace_seconds: config.grace_seconds.or(self.grace_seconds),
+            install_hint: config.install_hint.clone().unwrap_or(self.install_hint),
+            ..self
+        }
+    }
+
+    /// The arguments behind the program, and what to type once it runs. `more` are arguments of this call only.
+    pub fn terminal_args(&self, prompt: &Prompt, more: &[String]) -> (Vec<String>, String) {
+        let mut args = [&self.args, &self.added_args, more].concat();
         if prompt.is_empty() {
             return (args, String::new());
         }
@@ -192,12 +225,22 @@ impl Harness {
     }
 }
 
-/// The built-in harnesses, then those of the config; an id of the config replaces a built-in one.
+/// The built-in harnesses, then those of the config. An entry of the config that names a program replaces a built-in
+/// harness of its id; one that names none changes it.
 pub fn all(config: &BTreeMap<String, HarnessConfig>) -> Vec<Harness> {
-    let mut harnesses: Vec<Harness> =
-        builtin().into_iter().filter(|harness| !config.contains_key(&harness.id)).collect();
-    harnesses.extend(config.iter().map(|(id, entry)| Harness::from_config(id, entry)));
-    harnesses
+    let own = |id: &str, entry: &HarnessConfig| {
+        entry.program.as_ref().map(|program| Harness::from_config(id, program, entry))
+    };
+    let built_in = builtin().into_iter().filter_map(|harness| match config.get(&harness.id) {
+        Some(entry) if entry.program.is_none() => Some(harness.changed_by(entry)),
+        Some(_) => None,
+        None => Some(harness),
+    });
+    built_in.chain(config.iter().filter_map(|(id, entry)| own(id, entry))).collect()
+}
+
+fn is_built_in(id: &str) -> bool {
+    builtin().iter().any(|harness| harness.id == id)
 }
 
 /// The agents that are tried in this order where none is named.
@@ -221,6 +264,7 @@ pub fn builtin() -> Vec<Harness> {
         label: label.to_owned(),
         program: Program::Named(id.to_owned()),
         args: strings(args),
+        added_args: Vec::new(),
         prompt,
         identity: id.to_owned(),
         env: BTreeMap::new(),
@@ -312,7 +356,7 @@ mod tests {
         let prompt = Prompt::parse("-x; $(id) \"q\"\nline").expect("text");
         let args = |style: PromptStyle| {
             let harness = Harness { prompt: style, args: strings(&["a"]), ..builtin().remove(0) };
-            harness.terminal_args(&prompt)
+            harness.terminal_args(&prompt, &[])
         };
         let text = prompt.as_str().to_owned();
         assert_eq!(args(PromptStyle::Last), (vec!["a".into(), text.clone()], String::new()));
@@ -321,6 +365,19 @@ mod tests {
         assert_eq!(args(PromptStyle::FlagEquals("-i".into())), (vec!["a".into(), format!("-i={text}")], String::new()));
         assert_eq!(args(PromptStyle::Typed), (vec!["a".into()], text));
         assert_eq!(args(PromptStyle::None), (vec!["a".into()], String::new()));
+    }
+
+    #[test]
+    fn arguments_of_the_config_and_of_a_call_stand_before_the_prompt() {
+        let entry: HarnessConfig = serde_json::from_str(r#"{"args":["--model","opus"]}"#).expect("no program needed");
+        entry.check("codex").expect("codex is built in");
+        let harnesses = all(&BTreeMap::from([("codex".to_owned(), entry.clone())]));
+        let codex = harnesses.iter().find(|harness| harness.id == "codex").expect("still there");
+        assert_eq!((codex.identity.as_str(), codex.is_builtin, harnesses.len()), ("codex", true, builtin().len()));
+        let prompt = Prompt::parse("fix it").expect("text");
+        let (args, _) = codex.terminal_args(&prompt, &["-x".to_owned()]);
+        assert_eq!(args, ["--disable", "daemon_auto_start", "--model", "opus", "-x", "--", "fix it"]);
+        assert!(entry.check("mine").expect_err("it is not built in").starts_with("program:"));
     }
 
     #[test]

@@ -97,6 +97,8 @@ pub struct PrintTurn<'a> {
     pub agent: Option<AgentBrief<'a>>,
     /// A step of a workflow, in a worktree of its own.
     pub is_step: bool,
+    /// Further arguments for the program.
+    pub more_args: &'a [String],
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -149,6 +151,7 @@ impl PrintMode {
         if turn.is_step {
             args.extend(self.step_args.iter().cloned());
         }
+        args.extend(turn.more_args.iter().cloned());
         let mut prompt = turn.prompt.to_owned();
         match (turn.agent, &self.own_agents, &self.instructions) {
             (Some(AgentBrief::Named(name)), Some(own), _) => args.extend(filled(&own.args, AGENT, name)),
@@ -207,7 +210,7 @@ mod tests {
     use super::*;
 
     fn call(mode: &PrintMode, session: PrintSession, agent: Option<AgentBrief>) -> (String, String) {
-        let PrintCall { args, stdin } = mode.call(&PrintTurn { prompt: "-hello", session, agent, is_step: false });
+        let PrintCall { args, stdin } = mode.call(&PrintTurn { prompt: "-hello", session, agent, is_step: false, more_args: &[] });
         (args.join(" "), stdin)
     }
 
@@ -222,7 +225,7 @@ mod tests {
 
     #[test]
     fn a_step_may_change_files_where_a_conversation_would_ask() {
-        let turn = PrintTurn { prompt: "x", session: PrintSession::New("s"), agent: None, is_step: true };
+        let turn = PrintTurn { prompt: "x", session: PrintSession::New("s"), agent: None, is_step: true, more_args: &[] };
         for id in ["claude", "gemini", "qwen"] {
             let mode = known(id).expect("built in");
             let (step, turn) = (mode.call(&turn).args, mode.call(&PrintTurn { is_step: false, ..turn }).args);

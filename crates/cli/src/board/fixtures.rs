@@ -32,6 +32,7 @@ pub fn task(id: &str, status: &str, second: i64) -> TaskRecord {
         base_branch: is_begun.then(|| "main".to_owned()),
         base_commit: is_begun.then(|| "c0ffee".to_owned()),
         harness: None,
+        args: Vec::new(),
         workflow: None,
         repo: None,
         created_at: at.clone(),

@@ -39,6 +39,8 @@ pub struct Wanted {
     /// Sent as the only message; without it a human types.
     pub task: Option<String>,
     pub timeout: Option<Duration>,
+    /// Arguments for the agent's program.
+    pub more_args: Vec<String>,
 }
 
 /// What becomes of a file that cannot be read.
@@ -58,6 +60,7 @@ struct Open {
     context: Context,
     settings: Settings,
     harness: PrintHarness,
+    more_args: Vec<String>,
     agent: Option<AgentDefinition>,
     cwd: PathBuf,
     timeout: Option<Duration>,
@@ -159,10 +162,20 @@ pub fn converse(conversations: Conversations, place: &Place, wanted: Wanted) -> 
     }
     let is_resumed = wanted.resume.is_some();
     let context = loaded.transcript.context();
-    let timeout = wanted.timeout;
-    let unsaved = Vec::new();
-    let open =
-        Open { conversations, writer, loaded, context, settings, harness, agent, cwd, timeout, unsaved, seen_len };
+    let open = Open {
+        conversations,
+        writer,
+        loaded,
+        context,
+        settings,
+        harness,
+        more_args: wanted.more_args,
+        agent,
+        cwd,
+        timeout: wanted.timeout,
+        unsaved: Vec::new(),
+        seen_len,
+    };
     match &wanted.task {
         Some(task) => repl::run_task(open, task),
         None => repl::run(open, is_resumed),
@@ -179,6 +192,7 @@ pub fn resume(place: &Place, id: String) -> Result<ExitCode, Failure> {
         waits: true,
         task: None,
         timeout: None,
+        more_args: Vec::new(),
     };
     converse(Conversations::locate(), place, wanted)
 }

@@ -202,6 +202,7 @@ fn talk(
         session: session.as_deref(),
         used_before: Some(used(transcript.turns_since_clear())),
         agent: open.agent.as_ref(),
+        more_args: &open.more_args,
         cwd: &open.cwd,
         timeout: open.timeout,
     };

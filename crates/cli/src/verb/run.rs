@@ -25,6 +25,8 @@ use crate::output;
 #[command(after_help = "Examples:
   coven run demo                                a scripted agent; needs nothing installed
   coven run claude fix the failing tests        words are joined to one prompt
+  coven run claude \"fix it\" -- --model opus     what stands behind -- goes to the agent
+  coven run claude --prompt \"--help is wrong\"   a prompt that starts with a dash
   coven run codex \"review\" --title Review --background
   coven run gemini - < prompt.md                the prompt comes on standard input
   coven run -- cargo watch -x test              any command, as it stands
@@ -38,10 +40,14 @@ pub struct Args {
     /// [default: defaultHarness of the config, else the first that is installed]
     harness: Option<String>,
     /// What to ask it; `-` reads standard input
-    prompt: Vec<String>,
-    /// Any command instead of a harness; behind a harness, the prompt
-    #[arg(last = true, value_name = "ARGV")]
-    argv: Vec<String>,
+    #[arg(value_name = "PROMPT")]
+    words: Vec<String>,
+    /// Arguments for the agent; without a harness, any command to run
+    #[arg(last = true, value_name = "ARGS")]
+    agent_args: Vec<String>,
+    /// What to ask it, as it is: for a prompt that starts with a dash, or without a harness
+    #[arg(long, value_name = "TEXT", allow_hyphen_values = true, conflicts_with = "words")]
+    prompt: Option<String>,
     /// The folder to work in [default: this one]
     #[arg(long, value_name = "DIR")]
     cwd: Option<PathBuf>,
@@ -141,11 +147,14 @@ fn converse(home: &Home, id: &str) -> Result<ExitCode, Failure> {
 }
 
 fn request(args: &Args) -> Result<CreateSessionRequest, Failure> {
-    let (prompt, argv) = match &args.harness {
-        Some(_) => (prompt(&args.prompt, &args.argv)?, None),
-        // The earlier session knows its harness; what stands behind dashes is the prompt.
-        None if args.resume.is_some() => (prompt(&[], &args.argv)?, None),
-        None => (None, Some(args.argv.clone()).filter(|argv| !argv.is_empty())),
+    let prompt = match &args.prompt {
+        Some(text) => Some(text.clone()),
+        None => prompt(&args.words)?,
+    };
+    // An earlier session knows its harness.
+    let (argv, agent_args) = match args.harness.is_some() || args.resume.is_some() || args.agent_args.is_empty() {
+        true => (None, args.agent_args.clone()),
+        false => (Some(args.agent_args.clone()), Vec::new()),
     };
     // An agent that is talked to has no terminal.
     let (rows, cols) = output::terminal_size().filter(|_| !args.acp).unzip();
@@ -153,6 +162,7 @@ fn request(args: &Args) -> Result<CreateSessionRequest, Failure> {
         harness: args.harness.clone(),
         argv,
         prompt,
+        args: agent_args,
         cwd: Some(folder(args.cwd.clone())?),
         project_root: args.root.clone().map(|root| folder(Some(root))).transpose()?,
         title: args.title.clone(),
@@ -166,15 +176,15 @@ fn request(args: &Args) -> Result<CreateSessionRequest, Failure> {
     })
 }
 
-fn prompt(words: &[String], behind_dashes: &[String]) -> Result<Option<String>, Failure> {
-    match (words, behind_dashes) {
-        ([], []) => Ok(None),
-        ([dash], []) if dash == "-" => {
+fn prompt(words: &[String]) -> Result<Option<String>, Failure> {
+    match words {
+        [] => Ok(None),
+        [dash] if dash == "-" => {
             let mut text = String::new();
             std::io::stdin().lock().read_to_string(&mut text).map_err(Failure::Input)?;
             Ok(Some(without_last_newline(&text).to_owned()))
         }
-        _ => Ok(Some([words, behind_dashes].concat().join(" "))),
+        _ => Ok(Some(words.join(" "))),
     }
 }
 
@@ -224,9 +234,21 @@ mod tests {
     }
 
     #[test]
-    fn behind_a_harness_dashes_protect_the_prompt() {
-        let request = parse(&["claude", "--", "--help", "me"]).expect("a good line");
-        assert_eq!((request.argv, request.prompt.as_deref()), (None, Some("--help me")));
+    fn behind_a_harness_dashes_start_the_arguments_of_the_agent() {
+        let request = parse(&["claude", "fix", "it", "--title", "T", "--", "--model", "opus"]).expect("a good line");
+        assert_eq!((request.argv, request.prompt.as_deref()), (None, Some("fix it")));
+        assert_eq!(request.args, ["--model", "opus"]);
+        let request = parse(&["--acp", "--resume", "1a2b", "--", "--debug"]).expect("a good line");
+        assert_eq!((request.argv, request.args), (None, vec!["--debug".to_owned()]));
+    }
+
+    #[test]
+    fn a_prompt_may_start_with_a_dash_and_needs_no_harness() {
+        let request = parse(&["claude", "--prompt", "--help me"]).expect("a good line");
+        assert_eq!((request.harness.as_deref(), request.prompt.as_deref()), (Some("claude"), Some("--help me")));
+        let request = parse(&["--prompt", "fix it"]).expect("a good line");
+        assert_eq!((request.harness, request.argv, request.prompt.as_deref()), (None, None, Some("fix it")));
+        assert!(parse(&["claude", "fix", "--prompt", "it"]).is_err(), "two prompts");
         let line = "a;b $(c) \"d\"\n'e'";
         assert_eq!(parse(&["demo", line]).expect("any text").prompt.as_deref(), Some(line));
     }
@@ -243,7 +265,7 @@ mod tests {
         assert_eq!((request.channel.as_deref(), request.resume.as_deref()), (Some("acp"), Some("1a2b")));
         assert_eq!((request.prompt.as_deref(), request.rows), (Some("fix it"), None));
         assert!(parse(&["goose", "--resume", "1a2b"]).is_err(), "a terminal cannot be gone on with");
-        let resumed = parse(&["--acp", "--resume", "1a2b", "--", "go", "on"]).expect("its harness is known");
+        let resumed = parse(&["--acp", "--resume", "1a2b", "--prompt", "go on"]).expect("its harness is known");
         assert_eq!((resumed.harness, resumed.argv, resumed.prompt.as_deref()), (None, None, Some("go on")));
         assert_eq!(parse(&["goose"]).expect("a good line").channel, None);
     }

@@ -20,6 +20,7 @@ const TASK_FILE: Limit = Limit::new("a task file", 1 << 20);
   coven spawn -i --agent qa-test --session my-review
   coven spawn --resume my-review              goes on where it ended
   coven spawn task.md --session my-task       one turn with the task in a file
+  coven spawn -i -- --model opus              arguments for the agent's program
   coven spawn --list-sessions --status active
   coven spawn --delete-session my-review
   coven spawn --clean-sessions 30             deletes what nobody touched for 30 days
@@ -75,6 +76,9 @@ pub struct Args {
     /// File with the task: it is sent as one message, and the answer printed; not with --interactive
     #[arg(value_name = "TASK_FILE")]
     task_file: Option<PathBuf>,
+    /// Arguments for the agent's program
+    #[arg(last = true, value_name = "ARGS")]
+    agent_args: Vec<String>,
 }
 
 /// What a file asks for.
@@ -127,6 +131,7 @@ pub fn run(args: Args, place: &Place) -> Result<ExitCode, Failure> {
             waits: !args.no_wait,
             task,
             timeout: args.timeout.map(std::time::Duration::from_secs),
+            more_args: args.agent_args,
         },
     )
 }

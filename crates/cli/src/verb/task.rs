@@ -38,12 +38,13 @@ const TASKS: usize = 10_000;
   coven task list --tree --all
   coven task edit 1a2b --priority 0 --body \"It fails on tabs.\"
   coven task start 1a2b                          an agent works on it in a worktree of its own
+  coven task add \"Fix it\" --harness claude -- --model opus     what stands behind -- goes to the agent
   coven task diff 1a2b                           what it changed
   coven task approve 1a2b                        merge it
   coven task reject 1a2b --reason \"no tests\"
   coven task close 1a2b --reason \"done by hand\"
 
-A line of --stdin is an object with title, body, type, priority, parent, depends_on, tags, harness, workflow, base_branch;
+A line of --stdin is an object with title, body, type, priority, parent, depends_on, tags, harness, args, workflow, base_branch;
 with a ref of its own, other lines may name it in parent and depends_on.")]
 pub struct Args {
     #[command(subcommand)]
@@ -76,11 +77,14 @@ enum Verb {
         #[arg(long, value_name = "DIR")]
         repo: Option<String>,
         /// Read tasks from standard input, one JSON object per line
-        #[arg(long, conflicts_with_all = ["title", "body", "kind", "priority", "parent", "depends_on", "tags", "harness", "workflow", "base", "repo"])]
+        #[arg(long, conflicts_with_all = ["title", "body", "kind", "priority", "parent", "depends_on", "tags", "harness", "workflow", "base", "repo", "agent_args"])]
         stdin: bool,
         /// Print the record
         #[arg(long)]
         json: bool,
+        /// Arguments for the agent
+        #[arg(last = true, value_name = "ARGS")]
+        agent_args: Vec<String>,
     },
     /// Lists tasks by priority, then age; without the closed ones
     #[command(after_help = "Examples:
@@ -165,9 +169,15 @@ enum Verb {
         /// Folder in the Git repository that it is about, for a task that was not started before
         #[arg(long, value_name = "DIR")]
         repo: Option<PathBuf>,
+        /// Its agent gets no arguments
+        #[arg(long, conflicts_with = "agent_args")]
+        no_args: bool,
         /// Print the record
         #[arg(long)]
         json: bool,
+        /// Arguments for the agent, in place of those before
+        #[arg(last = true, value_name = "ARGS")]
+        agent_args: Vec<String>,
     },
     /// Gives tasks to agents: each works in a worktree of its own
     #[command(after_help = "Examples:
@@ -190,6 +200,9 @@ enum Verb {
         /// Print what was written
         #[arg(long)]
         json: bool,
+        /// Arguments for the agent, in place of those that the tasks have
+        #[arg(last = true, value_name = "ARGS")]
+        agent_args: Vec<String>,
     },
     /// Ends whoever works on a task; it can be begun again
     #[command(after_help = "Examples:
@@ -338,7 +351,7 @@ pub fn run(args: Args, place: &Place) -> Result<ExitCode, Failure> {
         let mut link = Link::open(&home).await?;
         match args.verb {
             Verb::Add { stdin: true, json, .. } => add_many(&mut link, &home, by, json).await?,
-            Verb::Add { title, fields, parent, depends_on, tags, repo, json, .. } => {
+            Verb::Add { title, fields, parent, depends_on, tags, repo, json, agent_args, .. } => {
                 let request = CreateTaskRequest {
                     title: title.unwrap_or_default(),
                     body: fields.body,
@@ -348,6 +361,7 @@ pub fn run(args: Args, place: &Place) -> Result<ExitCode, Failure> {
                     depends_on,
                     tags,
                     harness: fields.harness,
+                    args: agent_args,
                     workflow: fields.workflow,
                     base_branch: fields.base,
                     repo: repo.or_else(|| repo_here(&home)),
@@ -391,7 +405,9 @@ pub fn run(args: Args, place: &Place) -> Result<ExitCode, Failure> {
                 tags,
                 no_tags,
                 repo,
+                no_args,
                 json,
+                agent_args,
             } => {
                 let request = EditTaskRequest {
                     title,
@@ -402,6 +418,7 @@ pub fn run(args: Args, place: &Place) -> Result<ExitCode, Failure> {
                     depends_on: (no_depends_on || !depends_on.is_empty()).then_some(depends_on),
                     tags: (no_tags || !tags.is_empty()).then_some(tags),
                     harness: fields.harness.map(emptied),
+                    args: (no_args || !agent_args.is_empty()).then_some(agent_args),
                     workflow: fields.workflow.map(emptied),
                     base_branch: fields.base.map(emptied),
                     repo: repo.map(|dir| folder(Some(dir))).transpose()?.map(Some),
@@ -413,9 +430,10 @@ pub fn run(args: Args, place: &Place) -> Result<ExitCode, Failure> {
                 let record = edit(&mut link, &id, &EditTaskRequest { by, ..request }).await?;
                 tell(&record, "changed", json)?;
             }
-            Verb::Start { ids, harness, base, repo, json } => {
+            Verb::Start { ids, harness, base, repo, json, agent_args } => {
                 let changes = EditTaskRequest {
                     harness: harness.map(Some),
+                    args: Some(agent_args).filter(|args| !args.is_empty()),
                     base_branch: base.map(Some),
                     repo: repo.map(|dir| folder(Some(dir))).transpose()?.map(Some),
                     ..EditTaskRequest::default()

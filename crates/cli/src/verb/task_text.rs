@@ -80,6 +80,7 @@ pub fn page(detail: &TaskDetail, now: Timestamp) -> String {
     optional("depends on", Some(task.depends_on.join(", ")).filter(|list| !list.is_empty()));
     optional("tags", Some(task.tags.join(", ")).filter(|list| !list.is_empty()));
     optional("harness", task.harness.clone());
+    optional("arguments", Some(task.args.join(" ")).filter(|args| !args.is_empty()));
     optional("workflow", task.workflow.clone());
     optional("base", task.base_branch.clone());
     optional("repository", task.repo.clone());

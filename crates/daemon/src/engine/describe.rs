@@ -58,7 +58,7 @@ impl Engine {
                 Program::Coven(_) => "coven".to_owned(),
             };
             let mut argv = found.clone().unwrap_or_else(|| vec![program.clone()]);
-            argv.extend(harness.args.iter().cloned());
+            argv.extend(harness.args.iter().chain(&harness.added_args).cloned());
             match &harness.prompt {
                 PromptStyle::Last => argv.push("{prompt}".to_owned()),
                 PromptStyle::AfterDashes => argv.extend(["--".to_owned(), "{prompt}".to_owned()]),

@@ -40,6 +40,8 @@ pub struct NewSession {
     pub harness: Option<String>,
     pub argv: Option<Vec<String>>,
     pub prompt: String,
+    /// Arguments for the harness, in front of the prompt.
+    pub args: Vec<String>,
     pub cwd: Option<PathBuf>,
     pub project_root: Option<PathBuf>,
     pub title: Option<String>,
@@ -74,6 +76,7 @@ impl StepLaunch {
 
 impl Engine {
     pub async fn create_session(self: &Arc<Self>, mut new: NewSession) -> Result<Session, EngineError> {
+        check_args(&new)?;
         if new.channel == Some(Channel::Acp) {
             return self.create_agent_session(new).await;
         }
@@ -91,7 +94,7 @@ impl Engine {
         if new.harness.is_none() && new.argv.is_none() {
             new.harness = Some(self.default_harness(&env)?.id.clone());
         }
-        let launch = self.launch_plan(&new.harness, new.argv, call, &prompt, &env, new.size)?;
+        let launch = self.launch_plan(&new.harness, new.argv, call, (&prompt, &new.args), &env, new.size)?;
         if let Some(long) = launch.argv.iter().find(|arg| arg.len() > MAX_PROMPT_BYTES) {
             return Err(BadText::PromptTooLong { bytes: long.len() }.into());
         }
@@ -392,7 +395,7 @@ impl Engine {
         id: &Option<String>,
         argv: Option<Vec<String>>,
         call: Option<Vec<String>>,
-        prompt: &Prompt,
+        (prompt, more_args): (&Prompt, &[String]),
         env: &BTreeMap<String, String>,
         size: (Option<u16>, Option<u16>),
     ) -> Result<Launch, EngineError> {
@@ -425,7 +428,7 @@ impl Engine {
                 if let Some(call) = call {
                     return Ok(plan(call, String::new(), Some(harness)));
                 }
-                let (args, typed) = harness.terminal_args(prompt);
+                let (args, typed) = harness.terminal_args(prompt, more_args);
                 let mut argv = self.installed_program(harness, env)?;
                 argv.extend(args);
                 Ok(plan(argv, typed, Some(harness)))
@@ -478,5 +481,16 @@ impl Engine {
             record_input: self.config.sessions.record_input,
             segment_bytes: SEGMENT_BYTES.min(self.config.sessions.max_output_bytes / 8),
         }
+    }
+}
+
+/// Arguments belong to a harness, and are what a program can take.
+fn check_args(new: &NewSession) -> Result<(), EngineError> {
+    if new.argv.is_some() && !new.args.is_empty() {
+        return Err(EngineError::Invalid("args: they are for a harness; put them into argv".to_owned()));
+    }
+    match new.args.iter().any(|arg| arg.contains('\0')) {
+        true => Err(EngineError::Invalid("args: an argument has a NUL byte; remove it".to_owned())),
+        false => Ok(()),
     }
 }

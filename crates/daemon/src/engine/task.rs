@@ -36,6 +36,7 @@ pub struct TaskDraft {
     pub depends_on: Vec<String>,
     pub tags: Vec<String>,
     pub harness: Option<String>,
+    pub args: Vec<String>,
     pub workflow: Option<String>,
     pub base_branch: Option<String>,
     /// A folder in the repository that it is about; left out: the home's.
@@ -114,6 +115,7 @@ impl Engine {
             tags: Some(draft.tags),
             base_branch: Some(draft.base_branch),
             harness: Some(draft.harness),
+            args: Some(draft.args),
             workflow: Some(draft.workflow),
         };
         self.check_harness(edit.harness.as_ref())?;

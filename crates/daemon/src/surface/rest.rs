@@ -141,6 +141,7 @@ pub async fn create_session(
         harness: request.harness,
         argv: request.argv,
         prompt: request.prompt.unwrap_or_default(),
+        args: request.args,
         cwd: request.cwd.map(Into::into),
         project_root: request.project_root.map(Into::into),
         title: request.title,

@@ -62,6 +62,7 @@ fn draft(request: CreateTaskRequest) -> Answer<TaskDraft> {
         depends_on: request.depends_on,
         tags: request.tags,
         harness: request.harness,
+        args: request.args,
         workflow: request.workflow,
         base_branch: request.base_branch,
         repo: request.repo,
@@ -135,6 +136,7 @@ pub async fn edit(
         tags: request.tags,
         base_branch: request.base_branch,
         harness: request.harness,
+        args: request.args,
         workflow: request.workflow,
     };
     let EditTaskRequest { parent, depends_on, repo, by, .. } = request;

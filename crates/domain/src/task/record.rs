@@ -70,6 +70,8 @@ pub enum BadTask {
     TooManyTags(usize),
     #[error("it depends on {0} tasks; at most {MAX_DEPENDENCIES} are possible")]
     TooManyDependencies(usize),
+    #[error("the argument {0:?} has a NUL byte; remove it")]
+    Argument(String),
     #[error("{field} {value:?} has blanks at its ends or control characters, or is empty")]
     Name { field: &'static str, value: String },
 }
@@ -108,6 +110,8 @@ pub struct Task {
     pub base_branch: Option<String>,
     pub base_commit: Option<String>,
     pub harness: Option<String>,
+    /// Arguments for the harness.
+    pub args: Vec<String>,
     pub workflow: Option<String>,
     /// The top folder of the Git repository that it is about; left out: the home's.
     pub repo: Option<String>,
@@ -129,6 +133,7 @@ pub struct TaskEdit {
     pub tags: Option<Vec<String>>,
     pub base_branch: Option<Option<String>>,
     pub harness: Option<Option<String>>,
+    pub args: Option<Vec<String>>,
     pub workflow: Option<Option<String>>,
 }
 
@@ -157,6 +162,7 @@ impl Task {
             base_branch: None,
             base_commit: None,
             harness: None,
+            args: Vec::new(),
             workflow: None,
             repo: None,
             created_at: now,
@@ -197,6 +203,12 @@ impl Task {
         }
         if let Some(tags) = edit.tags {
             next.tags = checked_tags(tags)?;
+        }
+        if let Some(args) = edit.args {
+            if let Some(bad) = args.iter().find(|arg| arg.contains('\0')) {
+                return Err(BadTask::Argument(bad.clone()));
+            }
+            next.args = args;
         }
         for (field, given, place) in [
             ("base_branch", edit.base_branch, &mut next.base_branch),
@@ -268,6 +280,7 @@ impl Task {
             tags: Vec::new(),
             base_branch: None,
             harness: None,
+            args: Vec::new(),
             workflow: None,
             repo: None,
             ..self.clone()
@@ -283,7 +296,7 @@ impl Task {
             .collect()
     }
 
-    fn fields(&self) -> [(&'static str, Value); 16] {
+    fn fields(&self) -> [(&'static str, Value); 17] {
         let claimed_by = self.claim.as_ref().map(|claim| &claim.by);
         [
             ("title", json!(self.title)),
@@ -299,6 +312,7 @@ impl Task {
             ("base_branch", json!(self.base_branch)),
             ("base_commit", json!(self.base_commit)),
             ("harness", json!(self.harness)),
+            ("args", json!(self.args)),
             ("workflow", json!(self.workflow)),
             ("repo", json!(self.repo)),
             ("deleted", json!(self.deleted_at.is_some())),

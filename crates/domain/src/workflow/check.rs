@@ -180,6 +180,10 @@ impl Check<'_> {
                     }
                 }),
                 prompt: self.template(raw, "prompt", raw.prompt.as_ref(), at)?,
+                args: {
+                    let args = raw.args.iter().flatten();
+                    args.map(|arg| self.template(raw, "args", Some(arg), at)).collect::<Option<_>>()?
+                },
             }),
             "script" => {
                 let command = self.template(raw, "command", raw.command.as_ref(), at)?;
@@ -343,7 +347,9 @@ impl Check<'_> {
             let reach = if depth == 0 { &known } else { &all };
             let is_in_loop = depth > 0 || matches!(step.kind, StepKind::Loop { .. });
             let texts = match &step.kind {
-                StepKind::Agent { prompt, .. } => vec![(prompt, false)],
+                StepKind::Agent { prompt, args, .. } => {
+                    [prompt].into_iter().chain(args).map(|text| (text, false)).collect()
+                }
                 StepKind::Script { command } => vec![(command, false)],
                 StepKind::Loop { until, .. } => until.iter().map(|until| (until, true)).collect(),
                 StepKind::Merge { checks, .. } => checks.iter().map(|check| (check, false)).collect(),

@@ -72,6 +72,8 @@ pub enum StepKind {
         harness: Option<String>,
         channel: Option<StepChannel>,
         prompt: String,
+        /// Arguments for the harness, templates like the prompt.
+        args: Vec<String>,
     },
     Script {
         command: String,
@@ -111,15 +113,18 @@ impl Definition {
         Self::parse(BUILT_IN.0, BUILT_IN.1).expect("the built-in workflow is sound: a test reads it")
     }
 
-    /// Every command that a run of it starts beside its agents: scripts and checks.
-    pub fn commands(&self) -> Vec<&str> {
-        fn collect<'a>(steps: &'a [Step], commands: &mut Vec<&'a str>) {
+    /// Every command of its own that a run starts: scripts, checks, and agents with arguments, which may lift limits.
+    pub fn commands(&self) -> Vec<String> {
+        fn collect(steps: &[Step], commands: &mut Vec<String>) {
             for step in steps {
                 match &step.kind {
-                    StepKind::Agent { .. } => {}
-                    StepKind::Script { command } => commands.push(command),
+                    StepKind::Agent { args, .. } if args.is_empty() => {}
+                    StepKind::Agent { harness, args, .. } => {
+                        commands.push(format!("{} {}", harness.as_deref().unwrap_or("an agent with"), args.join(" ")));
+                    }
+                    StepKind::Script { command } => commands.push(command.clone()),
                     StepKind::Loop { steps, .. } => collect(steps, commands),
-                    StepKind::Merge { checks, .. } => commands.extend(checks.iter().map(String::as_str)),
+                    StepKind::Merge { checks, .. } => commands.extend(checks.iter().cloned()),
                 }
             }
         }
@@ -178,6 +183,7 @@ pub(super) struct RawStep {
     pub on_success: Option<Spanned<String>>,
     pub harness: Option<Spanned<String>>,
     pub channel: Option<Spanned<String>>,
+    pub args: Option<Vec<Spanned<String>>>,
     #[serde(alias = "spell")]
     pub prompt: Option<Spanned<String>>,
     pub command: Option<Spanned<String>>,
@@ -233,6 +239,7 @@ steps:
     type: agent
     harness: claude
     channel: acp
+    args: [--model, opus]
     timeout: 1h30m
     prompt: 'Do {{ task.title }}'
   - name: until-green
@@ -256,10 +263,12 @@ steps:
     checks: [make test]
 ";
         let read = Definition::parse("careful", text).expect("a sound file");
+        assert_eq!(read.commands(), ["claude --model opus", "make test", "make test"]);
         assert_eq!(read.timeout, Some(Duration::from_secs(7200)));
         assert_eq!(read.steps[0].timeout, Some(Duration::from_secs(5400)));
+        assert!(matches!(&read.steps[0].kind, StepKind::Agent { args, .. } if args == &["--model", "opus"]));
         let inner = read.step(&[1, 0]).expect("a step of the loop");
-        assert_eq!((inner.name.as_str(), inner.on_fail, inner.line), ("test", OnFail::Continue, 18));
+        assert_eq!((inner.name.as_str(), inner.on_fail, inner.line), ("test", OnFail::Continue, 19));
         assert_eq!(inner.timeout, Some(Duration::from_secs(90)));
         let depths: Vec<_> = read.flat().iter().map(|(depth, step)| (*depth, step.name.clone())).collect();
         let names = [(0, "build"), (0, "until-green"), (1, "test"), (1, "fix"), (0, "merge")];

@@ -8,7 +8,7 @@ use serde_saphyr::Spanned;
 use super::check::Problem;
 
 const FILE: [&str; 4] = ["name", "description", "timeout", "steps"];
-const STEP: [&str; 17] = [
+const STEP: [&str; 18] = [
     "name",
     "type",
     "when",
@@ -17,6 +17,7 @@ const STEP: [&str; 17] = [
     "on_success",
     "harness",
     "channel",
+    "args",
     "prompt",
     "spell",
     "command",

@@ -20,6 +20,8 @@ pub struct PrintHarness {
     pub label: String,
     pub program: PathBuf,
     pub mode: PrintMode,
+    /// Arguments that the config adds.
+    pub added_args: Vec<String>,
     /// Variables to add to the environment.
     pub env: BTreeMap<String, String>,
     /// Between SIGTERM and SIGKILL.
@@ -82,7 +84,8 @@ fn any_program(tool: &str, file: PathBuf, candidates: &[Candidate]) -> PrintHarn
     }
     let mode = PrintMode { args: vec!["-p".to_owned()], ..PrintMode::default() };
     let grace = Duration::from_secs_f64(GRACE_SECONDS);
-    PrintHarness { id: tool.to_owned(), label: name, program: file, mode, env: BTreeMap::new(), grace }
+    let (added_args, env) = (Vec::new(), BTreeMap::new());
+    PrintHarness { id: tool.to_owned(), label: name, program: file, mode, added_args, env, grace }
 }
 
 /// Something that can run a turn, if its program is there.
@@ -91,6 +94,7 @@ struct Candidate {
     label: String,
     program: String,
     mode: PrintMode,
+    added_args: Vec<String>,
     env: BTreeMap<String, String>,
     grace_seconds: f64,
     hint: Option<String>,
@@ -107,6 +111,7 @@ impl Candidate {
             label: self.label.clone(),
             program,
             mode: self.mode.clone(),
+            added_args: self.added_args.clone(),
             env: self.env.clone(),
             grace: Duration::from_secs_f64(self.grace_seconds),
         }
@@ -125,6 +130,7 @@ fn candidates(harnesses: &[Harness]) -> Vec<Candidate> {
                 label: (*id).to_owned(),
                 program: (*id).to_owned(),
                 mode,
+                added_args: Vec::new(),
                 env: BTreeMap::new(),
                 grace_seconds: GRACE_SECONDS,
                 hint: None,
@@ -141,6 +147,7 @@ fn candidate(harness: &Harness) -> Option<Candidate> {
         label: harness.label.clone(),
         program: program.clone(),
         mode: harness.print.clone()?,
+        added_args: harness.added_args.clone(),
         env: harness.env.clone(),
         grace_seconds: harness.grace_seconds.unwrap_or(GRACE_SECONDS),
         hint: Some(harness.install_hint.clone()),

@@ -26,6 +26,8 @@ pub struct TurnSpec<'a> {
     /// What the earlier turns of that session took together: some harnesses count a session and not a turn.
     pub used_before: Option<Usage>,
     pub agent: Option<&'a AgentDefinition>,
+    /// Arguments for the harness beside those of the config.
+    pub more_args: &'a [String],
     pub cwd: &'a Path,
     pub timeout: Option<Duration>,
 }
@@ -165,7 +167,8 @@ fn call(spec: &TurnSpec, new_session: &str) -> Result<PrintCall, TurnError> {
         Some(own) if agent.is_in(&own.folder) && agent.has_plain_name() => AgentBrief::Named(&agent.name),
         _ => AgentBrief::Instructions(&agent.instructions),
     });
-    let call = mode.call(&PrintTurn { prompt: spec.prompt, session, agent, is_step: false });
+    let more_args = &[&spec.harness.added_args, spec.more_args].concat();
+    let call = mode.call(&PrintTurn { prompt: spec.prompt, session, agent, is_step: false, more_args });
     if call.args.iter().any(|arg| arg.contains('\0')) {
         return Err(TurnError::PromptNul);
     }

@@ -37,6 +37,7 @@ const MIGRATIONS: &[Migration] = &[
     migration!(5, "0005_task_history"),
     migration!(6, "0006_runs"),
     migration!(7, "0007_answering_session"),
+    migration!(8, "0008_task_args"),
 ];
 
 /// The newest schema this program knows.

@@ -12,7 +12,7 @@ use crate::{StoreError, TaskForm, TaskHistoryEntry, TaskPage, TaskPlace, TaskQue
 const COLUMNS: &str = "id, title, body, type, priority, parent_id, tags, state, reason, claimed_by, claimed_until,
     base_branch, base_commit, harness, workflow, created_at, updated_at, closed_at, deleted_at,
     (SELECT group_concat(depends_on) FROM task_dependencies WHERE task_id = tasks.id),
-    repo";
+    repo, args";
 
 /// What a list shows.
 const BRIEF_COLUMNS: &str = "id, title, type, priority, parent_id, tags, state, created_at,
@@ -36,12 +36,12 @@ pub(super) fn put(connection: &Connection, task: &Task) -> Result<(), StoreError
         .prepare_cached(
             "INSERT INTO tasks (id, title, body, type, priority, parent_id, tags, state, reason, claimed_by,
                 claimed_until, base_branch, base_commit, harness, workflow, created_at, updated_at, closed_at, deleted_at,
-                repo)
-             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20)
+                repo, args)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20, ?21)
              ON CONFLICT (id) DO UPDATE SET title = ?2, body = ?3, type = ?4, priority = ?5, parent_id = ?6, tags = ?7,
                 state = ?8, reason = ?9, claimed_by = ?10, claimed_until = ?11, base_branch = ?12, base_commit = ?13,
                 harness = ?14, workflow = ?15, updated_at = ?17, closed_at = ?18, deleted_at = ?19,
-                repo = ?20",
+                repo = ?20, args = ?21",
         )?
         .execute(params![
             id,
@@ -64,6 +64,7 @@ pub(super) fn put(connection: &Connection, task: &Task) -> Result<(), StoreError
             task.closed_at.map(Timestamp::as_millis),
             task.deleted_at.map(Timestamp::as_millis),
             task.repo,
+            to_json(&task.args),
         ])?;
     if depends_on(connection, task.id)? == task.depends_on {
         return Ok(());
@@ -284,6 +285,7 @@ fn write_record(row: &Row<'_>, text: &mut Vec<u8>) -> Result<(), StoreError> {
     json.put(",\"base_branch\":", row.get_ref(11)?.as_str_or_null()?)?;
     json.put(",\"base_commit\":", row.get_ref(12)?.as_str_or_null()?)?;
     json.put(",\"harness\":", row.get_ref(13)?.as_str_or_null()?)?;
+    json.document(",\"args\":", word(21)?);
     json.put(",\"workflow\":", row.get_ref(14)?.as_str_or_null()?)?;
     json.put(",\"repo\":", row.get_ref(20)?.as_str_or_null()?)?;
     json.put(",\"created_at\":", moment(15)?)?;
@@ -424,5 +426,6 @@ fn from_row(row: &Row<'_>) -> Result<Task, StoreError> {
         deleted_at: moment(18)?,
         depends_on,
         repo: row.get(20)?,
+        args: from_json(row.get_ref(21)?.as_str()?)?,
     })
 }

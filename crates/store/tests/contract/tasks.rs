@@ -80,6 +80,7 @@ pub async fn a_task_comes_back_as_it_was_stored(store: Arc<dyn Store>) {
             tags: Some(vec!["ui".into(), "a\"b".into()]),
             base_branch: Some(Some("main".into())),
             harness: Some(Some("claude".into())),
+            args: Some(vec!["--model".into(), "o \"pus\"".into()]),
             workflow: Some(Some("implement".into())),
         },
     );

@@ -3,6 +3,7 @@
 
 mod advice;
 mod agent;
+mod agent_args;
 mod answer_screen;
 mod ask_verbs;
 mod board;

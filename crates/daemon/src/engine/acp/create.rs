@@ -45,7 +45,8 @@ impl Engine {
             Some(step) => step.folder.clone(),
             None => WorkDir::inside(Path::new(&repo.path), new.cwd.as_deref().unwrap_or(Path::new(&repo.path)))?,
         };
-        let argv = self.acp_argv(harness, &env, &folder.root).await?;
+        let mut argv = self.acp_argv(harness, &env, &folder.root).await?;
+        argv.extend(new.args.iter().cloned());
         let (id, holder) = self.next_holder().await;
         let now = clock::now();
         let mut metadata = new.step.as_ref().map(StepLaunch::metadata).unwrap_or_default();

@@ -168,10 +168,17 @@ impl Engine {
                 let command = scope.shell(command).map_err(|problem| bad("command", &problem))?;
                 Ok(script(command, title, launch))
             }
-            StepKind::Agent { harness, channel, prompt } => {
-                let harness = self.step_harness(harness.as_deref(), task, &self.environment(None))?;
+            StepKind::Agent { harness: named, channel, prompt, args } => {
+                let harness = self.step_harness(named.as_deref(), task, &self.environment(None))?;
                 let prompt = scope.text(prompt).map_err(|problem| bad("prompt", &problem))?;
-                let new = NewSession { harness: Some(harness.id.clone()), title: Some(title), ..NewSession::default() };
+                let filled = args.iter().map(|arg| scope.text(arg));
+                let mut args = filled.collect::<Result<Vec<_>, _>>().map_err(|problem| bad("args", &problem))?;
+                // A step that names another harness than the task's cannot use the task's arguments.
+                if named.is_none() || *named == task.harness {
+                    args.extend(task.args.iter().cloned());
+                }
+                let harness_id = Some(harness.id.clone());
+                let new = NewSession { harness: harness_id, title: Some(title), args, ..NewSession::default() };
                 match channel_of(*channel, harness) {
                     StepChannel::Acp => {
                         let channel = Some(Channel::Acp);
@@ -181,7 +188,7 @@ impl Engine {
                     }
                     StepChannel::Terminal => Ok(NewSession { prompt, step: Some(launch), ..new }),
                     StepChannel::Print => {
-                        launch.argv = Some(self.print_argv(harness, &prompt, agent)?);
+                        launch.argv = Some(self.print_argv(harness, &prompt, &new.args, agent)?);
                         Ok(NewSession { step: Some(launch), ..new })
                     }
                 }
@@ -193,10 +200,17 @@ impl Engine {
     }
 
     /// The command line of a harness that answers one prompt and ends.
-    fn print_argv(&self, harness: &Harness, prompt: &str, agent: &Agent) -> Result<Vec<String>, NotLaunched> {
+    fn print_argv(
+        &self,
+        harness: &Harness,
+        prompt: &str,
+        args: &[String],
+        agent: &Agent,
+    ) -> Result<Vec<String>, NotLaunched> {
         let mode = harness.print.clone().unwrap_or_default();
         let session = Uuid::new_v4().to_string();
-        let turn = PrintTurn { prompt, session: PrintSession::New(&session), agent: None, is_step: true };
+        let more_args = &[&harness.added_args, args].concat();
+        let turn = PrintTurn { prompt, session: PrintSession::New(&session), agent: None, is_step: true, more_args };
         let call = mode.call(&turn);
         if call.args.iter().any(|arg| arg.len() > MAX_ARGUMENT) {
             return Err(NotLaunched::Step(format!("the prompt is too long for the arguments of {}", harness.id)));
