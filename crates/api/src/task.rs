@@ -2,13 +2,33 @@
 
 use std::borrow::Cow;
 
-use coven_domain::task::{NotReady, Task};
+use coven_domain::task::{NotReady, Task, WorkSize};
 use coven_domain::workflow::Workflow;
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::Value;
 use utoipa::{IntoParams, ToSchema};
 
 use crate::workflow::WorkflowRecord;
+
+/// How much a task's work changed: files, and lines of those that are text. No files: it changed nothing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct ChangesRecord {
+    pub files: u64,
+    pub additions: u64,
+    pub deletions: u64,
+}
+
+impl From<WorkSize> for ChangesRecord {
+    fn from(WorkSize { files, additions, deletions }: WorkSize) -> Self {
+        Self { files, additions, deletions }
+    }
+}
+
+impl std::fmt::Display for ChangesRecord {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        WorkSize { files: self.files, additions: self.additions, deletions: self.deletions }.fmt(f)
+    }
+}
 
 /// A task as programs see it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
@@ -32,6 +52,9 @@ pub struct TaskRecord {
     pub claimed_until: Option<String>,
     pub base_branch: Option<String>,
     pub base_commit: Option<String>,
+    /// How much its last attempt changed, once that is done.
+    #[serde(default)]
+    pub changes: Option<ChangesRecord>,
     pub harness: Option<String>,
     /// Arguments for the harness.
     #[serde(default)]
@@ -62,6 +85,7 @@ impl From<&Task> for TaskRecord {
             claimed_until: task.claim.as_ref().map(|claim| claim.until.to_string()),
             base_branch: task.base_branch.clone(),
             base_commit: task.base_commit.clone(),
+            changes: task.changes.map(ChangesRecord::from),
             harness: task.harness.clone(),
             args: task.args.clone(),
             workflow: task.workflow.clone(),
@@ -90,6 +114,8 @@ pub struct TaskBrief<'a> {
     pub tags: Vec<String>,
     #[serde(borrow)]
     pub status: Cow<'a, str>,
+    #[serde(default)]
+    pub changes: Option<ChangesRecord>,
     #[serde(borrow)]
     pub created_at: Cow<'a, str>,
 }
@@ -256,7 +282,7 @@ pub struct ListTasksQuery {
     /// Only what could be begun now.
     pub ready: Option<bool>,
     pub include_deleted: Option<bool>,
-    /// Of each only its id, title, type, priority, parent, what it waits for, tags, status and when it was made: a `BriefTaskListResponse`.
+    /// Of each only its id, title, type, priority, parent, what it waits for, tags, status, changes and when it was made: a `BriefTaskListResponse`.
     pub brief: Option<bool>,
     /// 1 to 10000; 100 if left out.
     pub limit: Option<usize>,

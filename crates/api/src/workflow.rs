@@ -231,13 +231,16 @@ pub struct FileChangeRecord {
     pub deletions: Option<u64>,
 }
 
-/// `GET /api/v1/tasks/{id}/diff`: what a task's branch changed since it left its base.
+/// `GET /api/v1/tasks/{id}/diff`: what a task's branch changed since it left its base; of a merged task, what was merged.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct TaskDiffResponse {
     pub task_id: String,
     pub base_branch: Option<String>,
     pub base_commit: String,
+    /// The task's branch; once it is merged, the commit that the base got.
     pub branch: String,
+    #[serde(default)]
+    pub merged: bool,
     pub files: Vec<FileChangeRecord>,
     pub additions: u64,
     pub deletions: u64,

@@ -3,9 +3,11 @@
 pub mod links;
 mod ready;
 mod record;
+mod work_size;
 
 pub use ready::NotReady;
 pub use record::{BadTask, Claim, FieldChange, Priority, Task, TaskEdit, TaskKind};
+pub use work_size::WorkSize;
 pub(crate) use record::{MAX_TAGS, is_tag};
 
 use crate::{lifecycle::Lifecycle, words};

@@ -2,7 +2,7 @@
 
 use coven_domain::agent::Agent;
 use coven_domain::session::Session;
-use coven_domain::task::{FieldChange, Priority, Task};
+use coven_domain::task::{FieldChange, Priority, Task, WorkSize};
 use coven_domain::workflow::Workflow;
 use coven_domain::{AgentId, RepoId, SessionId, TaskId, Timestamp, WorkflowId};
 use serde::Serialize;
@@ -68,6 +68,7 @@ pub struct TaskRecord<'a> {
     pub claimed_until: Option<Timestamp>,
     pub base_branch: Option<&'a str>,
     pub base_commit: Option<&'a str>,
+    pub changes: Option<WorkSize>,
     pub harness: Option<&'a str>,
     pub args: &'a [String],
     pub workflow: Option<&'a str>,
@@ -95,6 +96,7 @@ impl<'a> From<&'a Task> for TaskRecord<'a> {
             claimed_until: task.claim.as_ref().map(|claim| claim.until),
             base_branch: task.base_branch.as_deref(),
             base_commit: task.base_commit.as_deref(),
+            changes: task.changes,
             harness: task.harness.as_deref(),
             args: &task.args,
             workflow: task.workflow.as_deref(),

@@ -53,7 +53,11 @@ async fn send(way: &Way, by: Option<&str>, Request { id, what }: &Request) -> Re
         What::Release => did("/release", None).await,
         What::Block(reason) => did("/block", Some(reason)).await,
         What::Unblock => did("/unblock", None).await,
-        What::Approve => did("/approve", None).await,
+        What::Approve => {
+            let task: TaskRecord = client.post(&route::task(id, "/approve"), &moves(None)).await?;
+            let changes = task.changes.map_or_else(String::new, |changes| format!(": {changes}"));
+            Ok(Done::Did(format!("{}{changes}", task_text::line(&task))))
+        }
         What::Reject(reason) => did("/reject", Some(reason)).await,
         What::Close(reason) => did("/close", Some(reason)).await,
         What::Start => {

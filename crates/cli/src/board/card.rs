@@ -1,5 +1,6 @@
 //! A task as a card: a few lines of any width.
 
+use coven_api::task::TaskRecord;
 use coven_domain::Timestamp;
 use coven_domain::task::TaskState;
 use ratatui::style::Style;
@@ -105,7 +106,7 @@ fn told(card: &Card<'_>, most: usize, now: Timestamp, theme: Theme) -> Vec<(Stri
         TaskState::PendingMerge => vec![match card.merge() {
             Merge::UnderWay { .. } => ("being merged …".to_owned(), theme.good(), 1),
             Merge::Failed(why) => (format!("not merged: {why}"), theme.problem(), most),
-            Merge::Awaited => ("waits for review".to_owned(), theme.recommended(), 1),
+            Merge::Awaited => (awaited(task), theme.recommended(), 1),
         }],
         TaskState::Blocked => {
             let why = task.reason.as_deref().or_else(|| card.run.and_then(|run| run.error.as_deref()));
@@ -116,6 +117,14 @@ fn told(card: &Card<'_>, most: usize, now: Timestamp, theme: Theme) -> Vec<(Stri
             let why = task.reason.as_deref().map_or_else(String::new, |why| format!(": {why}"));
             vec![(format!("{ago}{why}"), theme.quiet(), 1)]
         }
+    }
+}
+
+/// That it waits for a review, and how much there is to review.
+pub fn awaited(task: &TaskRecord) -> String {
+    match task.changes {
+        Some(changes) => format!("waits for review: {changes}"),
+        None => "waits for review".to_owned(),
     }
 }
 

@@ -31,6 +31,7 @@ pub fn task(id: &str, status: &str, second: i64) -> TaskRecord {
         claimed_until: None,
         base_branch: is_begun.then(|| "main".to_owned()),
         base_commit: is_begun.then(|| "c0ffee".to_owned()),
+        changes: None,
         harness: None,
         args: Vec::new(),
         workflow: None,

@@ -9,6 +9,7 @@ use coven_domain::task::TaskState;
 use serde::Serialize;
 use serde_json::{Map, Value};
 
+use super::card::awaited;
 use super::lines;
 use super::read;
 use super::tasks::{COLUMNS, Card, Merge, Tasks, name};
@@ -82,7 +83,7 @@ fn table(state: TaskState, cards: &[Card<'_>], now: Timestamp) -> Table {
                 let merge = match card.merge() {
                     Merge::UnderWay { by } => format!("being merged, approved by {by}"),
                     Merge::Failed(why) => format!("not merged: {why}"),
-                    Merge::Awaited => "waits for review".to_owned(),
+                    Merge::Awaited => awaited(card.task),
                 };
                 table.row(first(card).into_iter().chain([merge]));
             }

@@ -431,7 +431,7 @@ fn past(what: &What) -> &'static str {
         What::Release => "released",
         What::Block(_) => "blocked",
         What::Unblock => "unblocked",
-        What::Approve => "merged",
+        What::Approve => "approved",
         What::Reject(_) => "rejected",
         What::Close(_) => "closed",
         What::Delete { .. } => "deleted",

@@ -240,7 +240,7 @@ enum Verb {
         #[arg(long)]
         json: bool,
     },
-    /// Shows what a task changed since it left its base
+    /// Shows what a task changed since it left its base, or what was merged of it
     #[command(after_help = "Examples:
   coven task diff 1a2b
   coven task diff 1a2b --stat")]
@@ -255,7 +255,7 @@ enum Verb {
         #[arg(long)]
         json: bool,
     },
-    /// Merges a task's work into its base, after its checks
+    /// Merges a task's work into its base, after its checks; closes a task that changed nothing
     #[command(after_help = "Examples:
   coven task approve 1a2b 3c4d")]
     Approve {
@@ -447,7 +447,12 @@ pub fn run(args: Args, place: &Place) -> Result<ExitCode, Failure> {
                 moved(&mut link, &id, "reject", Some(reason), by, "rejected", json).await?;
             }
             Verb::Approve { ids, json } => {
-                let approve = async |id: &str| moved(&mut link, id, "approve", None, by.clone(), "merged", json).await;
+                let approve = async |id: &str| {
+                    let request = TaskMoveRequest { reason: None, by: by.clone() };
+                    let task: TaskRecord = link.post(&route::task(id, "/approve"), &request).await?;
+                    let is_merged = task.changes.is_none_or(|changes| changes.files > 0);
+                    tell(&task, if is_merged { "merged" } else { "closed without a merge, no changes" }, json)
+                };
                 return each(&ids, approve).await;
             }
             Verb::Diff { id, json: true, .. } => link.print_json(&route::task(&id, "/diff")).await?,

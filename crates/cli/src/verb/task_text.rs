@@ -33,7 +33,10 @@ pub fn table(tasks: &[TaskBrief<'_>], is_tree: bool, now: Timestamp) -> Table {
         table.row([
             short_id(&task.id).into(),
             task.priority.to_string().into(),
-            Cow::from(&*task.status),
+            match task.changes {
+                Some(changes) => format!("{}: {changes}", task.status).into(),
+                None => Cow::from(&*task.status),
+            },
             Cow::from(&*task.kind),
             title,
             waits.join(" ").into(),
@@ -76,6 +79,7 @@ pub fn page(detail: &TaskDetail, now: Timestamp) -> String {
     ];
     let mut optional = |name, value: Option<String>| rows.extend(value.map(|value| (name, plain(&value))));
     optional("reason", task.reason.clone());
+    optional("changes", task.changes.map(|changes| changes.to_string()));
     optional("parent", task.parent_id.clone());
     optional("depends on", Some(task.depends_on.join(", ")).filter(|list| !list.is_empty()));
     optional("tags", Some(task.tags.join(", ")).filter(|list| !list.is_empty()));
@@ -121,13 +125,19 @@ pub fn diff(diff: &TaskDiffResponse, is_short: bool, has_colours: bool) -> Strin
     };
     let base = diff.base_branch.as_deref().unwrap_or(&diff.base_commit);
     let files = diff.files.len();
-    text.push_str(&format!(
-        "{files} file{} changed, {} added, {} deleted: {base}...{}\n",
-        if files == 1 { "" } else { "s" },
-        diff.additions,
-        diff.deletions,
-        diff.branch
-    ));
+    let place = match diff.merged {
+        true => format!("merged into {base} by {}", short_id(&diff.branch)),
+        false => format!("{base}...{}", diff.branch),
+    };
+    text.push_str(&match files {
+        0 => format!("no changes: {place}\n"),
+        _ => format!(
+            "{files} file{} changed, {} added, {} deleted: {place}\n",
+            if files == 1 { "" } else { "s" },
+            diff.additions,
+            diff.deletions,
+        ),
+    });
     if diff.uncommitted {
         text.push_str("more lies in its worktree that is in no commit yet\n");
     }
@@ -189,6 +199,7 @@ mod tests {
             waits_for: vec!["7".into(), "8".into()],
             tags: vec!["ui".into(), "core".into()],
             status: "open".into(),
+            changes: None,
             created_at: Timestamp::from_millis(0).to_string().into(),
         }
     }

@@ -22,6 +22,7 @@ use crate::engine::acp::Answer as Given;
 use crate::engine::caller::Caller;
 use crate::engine::inbox::{Item, Reply, task_options};
 use crate::engine::question_set::Ending;
+use crate::engine::workflow::titled;
 
 /// What waits, oldest first.
 #[utoipa::path(get, path = "/api/v1/inbox", params(InboxQuery), responses((status = 200, body = InboxResponse)))]
@@ -99,8 +100,8 @@ async fn of_task(app: &App, task: &Task) -> Answer<InboxItem> {
     };
     let title = match (is_merge, &task.reason) {
         (true, _) => match run.as_ref().and_then(|run| run.error.as_deref()) {
-            Some(error) => format!("review {}: {error}", task.title),
-            None => format!("review {}", task.title),
+            Some(error) => format!("review {}: {error}", titled(task)),
+            None => format!("review {}", titled(task)),
         },
         (false, Some(reason)) => format!("{}: {reason}", task.title),
         (false, None) => task.title.clone(),

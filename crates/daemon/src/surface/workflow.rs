@@ -94,7 +94,7 @@ pub async fn reject(
     Ok(Json((&task).into()))
 }
 
-/// What a task's branch changed since it left its base.
+/// What a task's branch changed since it left its base; of a merged task, what was merged.
 #[utoipa::path(get, path = "/api/v1/tasks/{id}/diff", params(("id" = String, Path)), responses((status = 200, body = TaskDiffResponse), (status = 404, body = ErrorBody)))]
 pub async fn diff(State(app): State<App>, Id(id): Id) -> Answer<Json<TaskDiffResponse>> {
     let diff = app.engine.task_diff(&id, PATCH_BYTES).await?;
@@ -104,6 +104,7 @@ pub async fn diff(State(app): State<App>, Id(id): Id) -> Answer<Json<TaskDiffRes
         base_branch: diff.task.base_branch.clone(),
         base_commit: diff.base.clone(),
         branch: diff.branch.clone(),
+        merged: diff.is_merged,
         additions: sum(|file| file.added),
         deletions: sum(|file| file.deleted),
         files: diff

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use super::{TaskFact, TaskState};
+use super::{TaskFact, TaskState, WorkSize};
 use crate::lifecycle::{Lifecycle, Refused};
 use crate::text::{BadText, Title};
 use crate::{TaskId, Timestamp, words};
@@ -109,6 +109,10 @@ pub struct Task {
     pub claim: Option<Claim>,
     pub base_branch: Option<String>,
     pub base_commit: Option<String>,
+    /// How much its last attempt changed, once that is done.
+    pub changes: Option<WorkSize>,
+    /// What was merged of it, as a range of two commits.
+    pub merged: Option<String>,
     pub harness: Option<String>,
     /// Arguments for the harness.
     pub args: Vec<String>,
@@ -161,6 +165,8 @@ impl Task {
             claim: None,
             base_branch: None,
             base_commit: None,
+            changes: None,
+            merged: None,
             harness: None,
             args: Vec::new(),
             workflow: None,
@@ -258,6 +264,7 @@ impl Task {
         self.apply(TaskFact::Claimed, None, now)?;
         self.claim = Some(claim);
         (self.base_branch, self.base_commit) = (Some(base.0), Some(base.1));
+        (self.changes, self.merged) = (None, None);
         Ok(before.differences(self))
     }
 

@@ -38,6 +38,7 @@ const MIGRATIONS: &[Migration] = &[
     migration!(6, "0006_runs"),
     migration!(7, "0007_answering_session"),
     migration!(8, "0008_task_args"),
+    migration!(9, "0009_task_changes"),
 ];
 
 /// The newest schema this program knows.

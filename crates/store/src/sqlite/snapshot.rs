@@ -10,7 +10,7 @@ use crate::{StateSnapshot, StoreError};
 
 const TASKS: &str = "SELECT id, title, body, type, priority, parent_id, tags,
         (SELECT json_group_array(depends_on) FROM task_dependencies WHERE task_id = tasks.id) AS depends_on,
-        state AS status, reason, claimed_by, claimed_until, base_branch, base_commit, harness, args, workflow, repo,
+        state AS status, reason, claimed_by, claimed_until, base_branch, base_commit, changes, harness, args, workflow, repo,
         created_at, updated_at, closed_at
     FROM tasks WHERE deleted_at IS NULL ORDER BY created_at, rowid";
 const AGENTS: &str =
@@ -28,7 +28,7 @@ const QUESTION_SETS: &str = "SELECT id, 'question_set' AS kind, session_id, stat
     FROM question_sets ORDER BY created_at, id";
 
 /// Columns whose text is JSON.
-const DOCUMENTS: [&str; 5] = ["args", "tags", "depends_on", "questions", "answers"];
+const DOCUMENTS: [&str; 6] = ["args", "changes", "tags", "depends_on", "questions", "answers"];
 
 pub(super) fn take(connection: &Connection) -> Result<StateSnapshot, StoreError> {
     let read = connection.unchecked_transaction()?;

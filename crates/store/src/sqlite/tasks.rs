@@ -12,12 +12,12 @@ use crate::{StoreError, TaskForm, TaskHistoryEntry, TaskPage, TaskPlace, TaskQue
 const COLUMNS: &str = "id, title, body, type, priority, parent_id, tags, state, reason, claimed_by, claimed_until,
     base_branch, base_commit, harness, workflow, created_at, updated_at, closed_at, deleted_at,
     (SELECT group_concat(depends_on) FROM task_dependencies WHERE task_id = tasks.id),
-    repo, args";
+    repo, args, changes, merged";
 
 /// What a list shows.
 const BRIEF_COLUMNS: &str = "id, title, type, priority, parent_id, tags, state, created_at,
     (SELECT group_concat(other.id) FROM task_dependencies JOIN tasks AS other ON other.id = depends_on
-     WHERE task_id = tasks.id AND other.state <> 'closed')";
+     WHERE task_id = tasks.id AND other.state <> 'closed'), changes";
 
 /// Open, nobody's, and everything it depends on is closed.
 const READY: &str = "state = 'open' AND claimed_by IS NULL AND deleted_at IS NULL AND NOT EXISTS (
@@ -36,12 +36,13 @@ pub(super) fn put(connection: &Connection, task: &Task) -> Result<(), StoreError
         .prepare_cached(
             "INSERT INTO tasks (id, title, body, type, priority, parent_id, tags, state, reason, claimed_by,
                 claimed_until, base_branch, base_commit, harness, workflow, created_at, updated_at, closed_at, deleted_at,
-                repo, args)
-             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20, ?21)
+                repo, args, changes, merged)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20, ?21,
+                ?22, ?23)
              ON CONFLICT (id) DO UPDATE SET title = ?2, body = ?3, type = ?4, priority = ?5, parent_id = ?6, tags = ?7,
                 state = ?8, reason = ?9, claimed_by = ?10, claimed_until = ?11, base_branch = ?12, base_commit = ?13,
                 harness = ?14, workflow = ?15, updated_at = ?17, closed_at = ?18, deleted_at = ?19,
-                repo = ?20, args = ?21",
+                repo = ?20, args = ?21, changes = ?22, merged = ?23",
         )?
         .execute(params![
             id,
@@ -65,6 +66,8 @@ pub(super) fn put(connection: &Connection, task: &Task) -> Result<(), StoreError
             task.deleted_at.map(Timestamp::as_millis),
             task.repo,
             to_json(&task.args),
+            task.changes.as_ref().map(to_json),
+            task.merged,
         ])?;
     if depends_on(connection, task.id)? == task.depends_on {
         return Ok(());
@@ -284,6 +287,7 @@ fn write_record(row: &Row<'_>, text: &mut Vec<u8>) -> Result<(), StoreError> {
     json.put(",\"claimed_until\":", moment(10)?)?;
     json.put(",\"base_branch\":", row.get_ref(11)?.as_str_or_null()?)?;
     json.put(",\"base_commit\":", row.get_ref(12)?.as_str_or_null()?)?;
+    json.document(",\"changes\":", row.get_ref(22)?.as_str_or_null()?.unwrap_or("null"));
     json.put(",\"harness\":", row.get_ref(13)?.as_str_or_null()?)?;
     json.document(",\"args\":", word(21)?);
     json.put(",\"workflow\":", row.get_ref(14)?.as_str_or_null()?)?;
@@ -308,6 +312,7 @@ fn write_brief(row: &Row<'_>, text: &mut Vec<u8>) -> Result<(), StoreError> {
     json.put(",\"waits_for\":", ids_in(row, 8)?)?;
     json.document(",\"tags\":", word(5)?);
     json.put(",\"status\":", word(6)?)?;
+    json.document(",\"changes\":", row.get_ref(9)?.as_str_or_null()?.unwrap_or("null"));
     json.put(",\"created_at\":", Timestamp::from_millis(row.get(7)?))?;
     json.0.push(b'}');
     Ok(())
@@ -427,5 +432,7 @@ fn from_row(row: &Row<'_>) -> Result<Task, StoreError> {
         depends_on,
         repo: row.get(20)?,
         args: from_json(row.get_ref(21)?.as_str()?)?,
+        changes: row.get_ref(22)?.as_str_or_null()?.map(from_json).transpose()?,
+        merged: row.get(23)?,
     })
 }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use coven_domain::TaskId;
 use coven_domain::retention::Cutoffs;
-use coven_domain::task::{Claim, FieldChange, Task, TaskEdit, TaskFact, TaskKind, TaskState};
+use coven_domain::task::{Claim, FieldChange, Task, TaskEdit, TaskFact, TaskKind, TaskState, WorkSize};
 use coven_store::{Change, Store, TaskForm, TaskPage, TaskPlace, TaskQuery, TaskRecord, TaskText};
 use serde_json::{Value, json};
 
@@ -54,8 +54,8 @@ async fn listed(store: &dyn Store, query: TaskQuery) -> Vec<TaskId> {
 
 /// The same under fewer names.
 fn brief(record: &Value, closed: &[Value]) -> Value {
-    const NAMES: [&str; 9] =
-        ["id", "title", "type", "priority", "parent_id", "waits_for", "tags", "status", "created_at"];
+    const NAMES: [&str; 10] =
+        ["id", "title", "type", "priority", "parent_id", "waits_for", "tags", "status", "changes", "created_at"];
     let value = |name: &str| match name {
         "waits_for" => {
             record["depends_on"].as_array().expect("a list").iter().filter(|id| !closed.contains(id)).cloned().collect()
@@ -87,6 +87,8 @@ pub async fn a_task_comes_back_as_it_was_stored(store: Arc<dyn Store>) {
     full.claim = Some(Claim { by: "agent".into(), until: at(60_000) });
     full.state = TaskState::InProgress;
     full.base_commit = Some("abc".into());
+    full.changes = Some(WorkSize { files: 2, additions: 12, deletions: 3 });
+    full.merged = Some("abc..def".into());
     created(&*store, &full).await;
     assert_eq!(store.task(full.id).await.expect("a read"), Some(full.clone()));
     assert_eq!(store.task_ids_with_prefix("00000003", 5).await.expect("a read"), [full.id]);

@@ -5,12 +5,12 @@ use std::time::Duration;
 
 use coven_domain::agent::{Agent, AgentFact, AgentState};
 use coven_domain::session::{Channel, Session, SessionState};
-use coven_domain::task::{Task, TaskState};
+use coven_domain::task::{Task, TaskState, WorkSize};
 use coven_domain::workflow::{Next, Overdue, Progress, Setting, StepEnd, StepOver, StepResult, WorkflowState};
 use coven_domain::{SessionId, TaskId, Timestamp, WorkflowId};
 use coven_holder::process;
 use coven_host::clock;
-use coven_host::git::GitError;
+use coven_host::git::{FileChange, GitError};
 use coven_store::Change;
 use tokio::sync::watch;
 
@@ -131,7 +131,7 @@ impl Engine {
                 Err(NotLaunched::Step(why)) => {
                     let over = StepOver::Ended(StepResult { error: Some(why), ..StepResult::default() });
                     self.keep_place(id, &here.progress).await?;
-                    let after = self.end_step(id, agent.id, AgentFact::Failed, over).await?;
+                    let after = self.end_step(id, agent.id, AgentFact::Failed, over, None).await?;
                     Ok(self.follow_up(after, task.id))
                 }
             };
@@ -190,9 +190,9 @@ impl Engine {
         let mut ahead = here.progress.clone();
         let leads_to_merge = definition.over(&mut ahead, over.clone()) == StepEnd::GoOn
             && matches!(definition.next(&mut ahead, setting), Next::Merge(_));
-        let gathered = if leads_to_merge { self.gather_unless_stopped(&task, stop).await? } else { Gathered::All };
+        let gathered = if leads_to_merge { self.gather_unless_stopped(&task, stop).await? } else { Gathered::All(None) };
         let after = match gathered {
-            Gathered::All => self.end_step(id, agent.id, fact, over).await?,
+            Gathered::All(work) => self.end_step(id, agent.id, fact, over, work).await?,
             Gathered::NotSo(why) => self.fail_run(id, Some(agent.id), fact, why).await?,
             Gathered::DaemonStops => return Ok(Driven::Over),
             Gathered::Stop(asked) => {
@@ -228,19 +228,25 @@ impl Engine {
         Ok(self.commit(tx).await?)
     }
 
-    /// What the step left uncommitted belongs to what is reviewed. Git is ended once `stopping` comes back.
+    /// What the step left uncommitted belongs to what is reviewed. Returns how much there is. Git is ended once `stopping`
+    /// comes back.
     pub(super) async fn gather_work(
         &self,
         task: &Task,
         stopping: impl Future,
-    ) -> Result<Result<(), GitError>, EngineError> {
+    ) -> Result<Result<WorkSize, GitError>, EngineError> {
         let worktree = self.worktree_of(task).await?;
         if !worktree.exists() {
             return Ok(Err(GitError::Refused("its worktree is gone".to_owned())));
         }
         let message = super::merge::message(task);
-        match with_git_unless(stopping, move || worktree.gather(&message)).await {
-            Ok(()) => Ok(Ok(())),
+        let base = task.base_commit.clone().unwrap_or_else(|| "HEAD".to_owned());
+        let gathering = with_git_unless(stopping, move || {
+            worktree.gather(&message)?;
+            Ok(work_size(&worktree.repository.changes(&base, &worktree.branch)?))
+        });
+        match gathering.await {
+            Ok(work) => Ok(Ok(work)),
             Err(EngineError::Git(error)) => Ok(Err(error)),
             Err(error) => Err(error),
         }
@@ -260,7 +266,7 @@ impl Engine {
         };
         let gathered = self.gather_work(task, stopping).await?;
         Ok(match (gathered, stop.borrow_and_update().clone()) {
-            (Ok(()), _) => Gathered::All,
+            (Ok(work), _) => Gathered::All(Some(work)),
             (Err(GitError::Stopped { .. }), Some(asked)) => Gathered::Stop(asked),
             (Err(GitError::Stopped { .. }), None) => Gathered::DaemonStops,
             (Err(error), _) => Gathered::NotSo(error.to_string()),
@@ -401,11 +407,17 @@ pub(super) fn lives_on(session: &Session) -> bool {
 
 /// What came of putting a step's work onto the task's branch.
 enum Gathered {
-    All,
+    /// With how much it is, where there is something to merge.
+    All(Option<WorkSize>),
     /// It is for a human to say what belongs there.
     NotSo(String),
     Stop(Stop),
     DaemonStops,
+}
+
+fn work_size(files: &[FileChange]) -> WorkSize {
+    let sum = |count: fn(&FileChange) -> Option<u64>| files.iter().filter_map(count).sum();
+    WorkSize { files: files.len() as u64, additions: sum(|file| file.added), deletions: sum(|file| file.deleted) }
 }
 
 /// Waits for a moment; for ever if there is none.

@@ -3,7 +3,7 @@
 
 use coven_domain::agent::{Agent, AgentFact, AgentState};
 use coven_domain::lifecycle::Lifecycle as _;
-use coven_domain::task::{CANCELLED, Task, TaskFact, TaskState};
+use coven_domain::task::{CANCELLED, Task, TaskFact, TaskState, WorkSize};
 use coven_domain::workflow::{
     Approval, Definition, Next, Setting, StepEnd, StepKind, StepOver, Workflow, WorkflowFact, WorkflowState,
 };
@@ -54,13 +54,15 @@ pub(super) enum After {
 }
 
 impl Engine {
-    /// Writes down what came of a step and what follows: the next step, a merge to review, or the end.
+    /// Writes down what came of a step and what follows: the next step, a merge to review, or the end. `work` is how much
+    /// there is to merge.
     pub(super) async fn end_step(
         &self,
         id: WorkflowId,
         agent: AgentId,
         fact: AgentFact,
         over: StepOver,
+        work: Option<WorkSize>,
     ) -> Result<After, EngineError> {
         let now = clock::now();
         let mut tx = self.store.begin().await?;
@@ -72,6 +74,7 @@ impl Engine {
             agent.apply(fact, over.error().map(str::to_owned), now)?;
         }
         let event = agent_event(rows.agent.as_ref());
+        rows.task.changes = work;
         let end = definition.over(&mut rows.workflow.progress, over);
         self.go_on(tx, rows, &definition, end, event, now).await
     }
@@ -197,7 +200,7 @@ impl Engine {
         let why = if needs_review { "its work is there to be reviewed" } else { "its work is about to be merged" };
         let changes = rows.task.apply(TaskFact::WorkDone, Some(why), now)?;
         rows.workflow.progress.approval = (!needs_review).then(|| Approval { by: "workflow".to_owned(), at: now });
-        let (id, title) = (rows.task.id, rows.task.title.clone());
+        let (id, title) = (rows.task.id, titled(&rows.task));
         tx.record(Change::WorkflowWritten { workflow: rows.workflow, event: "merge_pending" }, now).await?;
         let waits = Change::TaskWritten { task: rows.task, event: "pending_merge", changes, by: SYSTEM.into() };
         tx.record(waits, now).await?;
@@ -259,7 +262,8 @@ impl Engine {
                 self.write_end(tx, rows, WorkflowFact::Failed, "failed", TaskFact::Released, why, "failed", now)
                     .await?;
             }
-            Settled::ToReview => {
+            Settled::ToReview(work) => {
+                rows.task.changes = Some(work);
                 // It stands where it stood: sent back and tried again, the step that died is repeated.
                 self.write_merge_awaited(tx, rows, true, "failed", now).await?;
             }
@@ -355,7 +359,15 @@ impl StopKind {
 pub(super) enum Settled {
     Blocked,
     Reopened,
-    ToReview,
+    ToReview(WorkSize),
+}
+
+/// A task's title with how much its work changed, where that is known.
+pub(crate) fn titled(task: &Task) -> String {
+    match task.changes {
+        Some(changes) => format!("{} ({changes})", task.title),
+        None => task.title.clone(),
+    }
 }
 
 /// Who changes what nobody asked for.

@@ -119,12 +119,12 @@ async fn store_16_a_workflow_completes_and_its_task_closes_together_or_not_at_al
     let bench = bench(ONE_SCRIPT).await;
     let (workflow, agent) = (bench.claimed.workflow.id, bench.claimed.agent.id);
     let (failed, after) =
-        bench.under_fire(async || bench.engine.end_step(workflow, agent, AgentFact::Succeeded, success()).await).await;
+        bench.under_fire(async || bench.engine.end_step(workflow, agent, AgentFact::Succeeded, success(), None).await).await;
     assert_eq!((failed, after), (8, After::Over));
     let snapshot = bench.snapshot().await;
     assert_eq!(states(&snapshot), ["closed", "completed", "completed"]);
     // Told twice, it happens once.
-    let again = bench.engine.end_step(workflow, agent, AgentFact::Failed, StepOver::Ended(StepResult::default())).await;
+    let again = bench.engine.end_step(workflow, agent, AgentFact::Failed, StepOver::Ended(StepResult::default()), None).await;
     assert_eq!(again.expect("nothing to do"), After::Over);
     assert_eq!(bench.snapshot().await, snapshot);
 }
@@ -133,7 +133,7 @@ async fn store_16_a_workflow_completes_and_its_task_closes_together_or_not_at_al
 async fn a_merge_is_awaited_by_all_three_or_by_none() {
     let bench = bench(TWO_STEPS).await;
     let (workflow, agent) = (bench.claimed.workflow.id, bench.claimed.agent.id);
-    bench.under_fire(async || bench.engine.end_step(workflow, agent, AgentFact::Succeeded, success()).await).await;
+    bench.under_fire(async || bench.engine.end_step(workflow, agent, AgentFact::Succeeded, success(), None).await).await;
     assert_eq!(states(&bench.snapshot().await), ["pending_merge", "completed", "pending_merge"]);
 }
 
@@ -145,7 +145,7 @@ async fn a_failed_step_blocks_its_task_with_the_reason_or_changes_nothing() {
         let error = Some("exit code 2".to_owned());
         StepOver::Ended(StepResult { error, exit_code: Some(2), ..StepResult::default() })
     };
-    bench.under_fire(async || bench.engine.end_step(workflow, agent, AgentFact::Failed, failure()).await).await;
+    bench.under_fire(async || bench.engine.end_step(workflow, agent, AgentFact::Failed, failure(), None).await).await;
     let snapshot = bench.snapshot().await;
     assert_eq!(states(&snapshot), ["blocked", "failed", "failed"]);
     assert_eq!(snapshot.tasks[0]["reason"], "build: exit code 2");

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use coven_domain::agent::{AgentFact, AgentState};
 use coven_domain::lifecycle::Lifecycle as _;
-use coven_domain::task::{Task, TaskFact, TaskState};
+use coven_domain::task::{Task, TaskFact, TaskState, WorkSize};
 use coven_domain::workflow::{Approval, Workflow, WorkflowFact, WorkflowState};
 use coven_domain::{AgentId, TaskId, WorkflowId};
 use coven_host::clock;
@@ -26,18 +26,31 @@ const TRIES: usize = 5;
 const BUSY_TRIES: usize = 40;
 const BUSY_PAUSE: Duration = Duration::from_millis(250);
 
-/// What a task's branch changed since it left its base.
+/// What a task's branch changed since it left its base, or what was merged of it.
 #[derive(Debug)]
 pub struct Diff {
     pub task: Task,
     pub base: String,
+    /// The task's branch, or the commit that was merged.
     pub branch: String,
+    pub is_merged: bool,
     pub files: Vec<FileChange>,
     pub patch: String,
     /// Less than everything, for its size.
     pub is_cut: bool,
     /// There is more in the worktree that is in no commit yet.
     pub has_uncommitted: bool,
+}
+
+/// What came of an approval.
+enum MergeEnd {
+    /// The base has it now; the range of commits shows what it got.
+    Merged {
+        range: String,
+    },
+    /// There was nothing to merge.
+    NoChanges,
+    NotMerged(NotMerged),
 }
 
 /// Why an approved merge did not happen; the task stays as it is.
@@ -120,6 +133,17 @@ impl Engine {
         let Some(base) = task.base_commit.clone() else {
             return Err(EngineError::Invalid(format!("nobody has worked on the task yet: {id}")));
         };
+        if let Some((from, to)) = task.merged.as_deref().and_then(|range| range.split_once("..")) {
+            let (base, branch) = (from.to_owned(), to.to_owned());
+            let (from, to) = (base.clone(), branch.clone());
+            let (files, patch, is_all) = with_git(move || {
+                let (patch, is_all) = worktree.repository.patch(&from, &to, patch_bytes)?;
+                Ok((worktree.repository.changes(&from, &to)?, patch, is_all))
+            })
+            .await?;
+            let diff = Diff { task, base, branch, is_merged: true, files, patch, is_cut: !is_all, has_uncommitted: false };
+            return Ok(diff);
+        }
         let branch = branch_of(id);
         let (from, to) = (base.clone(), branch.clone());
         let (files, patch, is_all, has_uncommitted) = with_git(move || {
@@ -133,7 +157,7 @@ impl Engine {
             Ok((repository.changes(&from, &to)?, patch, is_all, has_uncommitted))
         })
         .await?;
-        Ok(Diff { task, base, branch, files, patch, is_cut: !is_all, has_uncommitted })
+        Ok(Diff { task, base, branch, is_merged: false, files, patch, is_cut: !is_all, has_uncommitted })
     }
 
     /// Agrees to a merge, then merges in turn. Gives the task as it is then; an error says why it was not merged.
@@ -245,10 +269,12 @@ impl Engine {
             (task, Some(workflow)) => (task, workflow),
             (task, None) => return Ok(Ok(task)),
         };
-        if let Some(not_merged) = self.try_to_merge(&task, &workflow, &worktree, stop).await? {
-            return Ok(Err(not_merged));
-        }
-        let task = self.write_merged(id).await?;
+        let merged = match self.try_to_merge(&task, &workflow, &worktree, stop).await? {
+            MergeEnd::NotMerged(not_merged) => return Ok(Err(not_merged)),
+            MergeEnd::Merged { range } => Some(range),
+            MergeEnd::NoChanges => None,
+        };
+        let task = self.write_merged(id, merged).await?;
         self.put_worktree_away(&task).await;
         Ok(Ok(task))
     }
@@ -281,7 +307,8 @@ impl Engine {
         workflow: &Workflow,
         worktree: &Worktree,
         stop: &mut watch::Receiver<Option<Stop>>,
-    ) -> Result<Option<NotMerged>, EngineError> {
+    ) -> Result<MergeEnd, EngineError> {
+        let not_merged = |why: NotMerged| Ok(MergeEnd::NotMerged(why));
         let Some(base) = task.base_branch.clone() else {
             return Err(EngineError::Invalid(format!("nobody has worked on the task yet: {}", task.id)));
         };
@@ -289,51 +316,60 @@ impl Engine {
         for _ in 0..TRIES {
             let (tree, base_name, branch_name) = (worktree.clone(), base.clone(), branch.clone());
             let (rest, title) = (text.clone(), format!("Merge {text}"));
+            let first = task.base_commit.clone().unwrap_or_else(|| base.clone());
             let tried = with_git_unless(word(stop), move || {
                 // Whoever reviewed it may have mended something.
                 if tree.exists() {
                     tree.gather(&rest)?;
                 }
-                if tree.repository.commit_of(&format!("refs/heads/{branch_name}"))?.is_none() {
+                let Some(tip) = tree.repository.commit_of(&format!("refs/heads/{branch_name}"))? else {
                     return Ok(None);
-                }
-                tree.repository.try_merge(&base_name, &branch_name, &title).map(Some)
+                };
+                let tried = tree.repository.try_merge(&base_name, &branch_name, &title)?;
+                // What the base already has is compared with where the work began.
+                let since = match &tried {
+                    MergeTry::Ready(merged) => &merged.onto,
+                    MergeTry::Nothing | MergeTry::Conflicts(_) => &first,
+                };
+                let is_empty = tree.repository.changes(since, &tip)?.is_empty();
+                Ok(Some((tried, is_empty, format!("{first}..{tip}"))))
             });
             let tried = match (tried.await, stop.borrow().clone()) {
                 (Err(EngineError::Git(GitError::Stopped { .. })), Some(asked)) => {
-                    return Ok(Some(NotMerged::Stopped { by: asked.by }));
+                    return not_merged(NotMerged::Stopped { by: asked.by });
                 }
                 (tried, _) => tried?,
             };
-            let Some(tried) = tried else { return Ok(Some(NotMerged::NoBranch(branch))) };
+            let Some((tried, is_empty, range)) = tried else { return not_merged(NotMerged::NoBranch(branch)) };
             let merged = match tried {
-                MergeTry::Nothing => return Ok(None),
                 MergeTry::Conflicts(files) => {
                     let worktree = worktree.folder.display().to_string();
-                    return Ok(Some(NotMerged::Conflicts { files, worktree }));
+                    return not_merged(NotMerged::Conflicts { files, worktree });
                 }
+                MergeTry::Nothing | MergeTry::Ready(_) if is_empty => return Ok(MergeEnd::NoChanges),
+                MergeTry::Nothing => return Ok(MergeEnd::Merged { range }),
                 MergeTry::Ready(merged) => merged,
             };
             if let Some(failed) = self.run_checks(task, workflow, worktree, &merged, stop).await? {
-                return Ok(Some(failed));
+                return not_merged(failed);
             }
             fault::point("before_landing");
             match land(&worktree.repository, &base, &merged).await? {
                 Landing::Landed => {
                     fault::point("after_landing");
-                    return Ok(None);
+                    return Ok(MergeEnd::Merged { range: format!("{}..{}", merged.onto, merged.commit) });
                 }
                 Landing::BaseMoved => {}
                 Landing::Busy { folder } => {
                     let why = "another git is at work there, or one that died left its index.lock".to_owned();
-                    return Ok(Some(NotMerged::Checkout { folder: folder.display().to_string(), why }));
+                    return not_merged(NotMerged::Checkout { folder: folder.display().to_string(), why });
                 }
                 Landing::CheckoutInTheWay { folder, why } => {
-                    return Ok(Some(NotMerged::Checkout { folder: folder.display().to_string(), why }));
+                    return not_merged(NotMerged::Checkout { folder: folder.display().to_string(), why });
                 }
             }
         }
-        Ok(Some(NotMerged::BaseMoves))
+        not_merged(NotMerged::BaseMoves)
     }
 
     /// An agent that no run depends on.
@@ -353,7 +389,8 @@ impl Engine {
         Ok(self.commit(tx).await?)
     }
 
-    async fn write_merged(&self, id: TaskId) -> Result<Task, EngineError> {
+    /// Closes a task whose work is in its base: `merged` is what the base got of it, if that was anything.
+    async fn write_merged(&self, id: TaskId, merged: Option<String>) -> Result<Task, EngineError> {
         let now = clock::now();
         let mut tx = self.store.begin().await?;
         let mut task = live_task(&mut tx, id).await?;
@@ -365,7 +402,12 @@ impl Engine {
             workflow.apply(WorkflowFact::Completed, None, now)?;
             tx.record(Change::WorkflowWritten { workflow, event: "completed" }, now).await?;
         }
-        let changes = task.apply(TaskFact::Approved, Some("merged"), now)?;
+        let reason = if merged.is_some() { "merged" } else { "no changes" };
+        let changes = task.apply(TaskFact::Approved, Some(reason), now)?;
+        if merged.is_none() {
+            task.changes = Some(WorkSize::default());
+        }
+        task.merged = merged;
         tx.record(Change::TaskWritten { task: task.clone(), event: "closed", changes, by }, now).await?;
         self.commit(tx).await?;
         Ok(task)

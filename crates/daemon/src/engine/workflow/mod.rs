@@ -26,6 +26,7 @@ use coven_store::{AgentQuery, WorkflowQuery};
 use tokio::sync::watch;
 
 pub use claim::Claimed;
+pub(crate) use ending::titled;
 pub use ending::{Stop, StopKind};
 
 use super::Engine;

@@ -107,7 +107,9 @@ impl Engine {
                 self.settle_agent(workflow.id, agent.id, error, Settled::Reopened).await?;
             }
             AgentVerdict::AwaitMerge => match self.gather_work(&task, self.stopped()).await? {
-                Ok(()) => self.settle_agent(workflow.id, agent.id, AWAITS_REVIEW, Settled::ToReview).await?,
+                Ok(work) => {
+                    self.settle_agent(workflow.id, agent.id, AWAITS_REVIEW, Settled::ToReview(work)).await?;
+                }
                 Err(GitError::Stopped { .. }) => return Err(EngineError::Stopping),
                 Err(why) => {
                     self.settle_agent(workflow.id, agent.id, &why.to_string(), Settled::Blocked).await?;

@@ -1,5 +1,6 @@
 //! Tasks that are worked on: claims, worktrees, workflows, review, merge, recovery.
 
+mod changes;
 mod merging;
 mod recovering;
 mod running;

@@ -1,0 +1,2 @@
+ALTER TABLE tasks DROP COLUMN merged;
+ALTER TABLE tasks DROP COLUMN changes;
