@@ -1,6 +1,7 @@
 //! Tasks on the wire.
 
 use std::borrow::Cow;
+use std::collections::BTreeMap;
 
 use coven_domain::task::{NotReady, Task, WorkSize};
 use coven_domain::workflow::Workflow;
@@ -248,6 +249,20 @@ pub struct TaskMoveRequest {
     pub reason: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub by: Option<String>,
+}
+
+/// Starts a task, or repeats the step that failed.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct StartTaskRequest {
+    /// Accepted for older clients, and not used.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub by: Option<String>,
+    /// The environment of the shell that asks, for all steps; without one they get the daemon's. Never stored.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub env: Option<BTreeMap<String, String>>,
 }
 
 /// `DELETE /api/v1/tasks/{id}`.

@@ -5,7 +5,7 @@ use std::time::Duration;
 use coven_api::inbox::{AnswerRequest, InboxItem};
 use coven_api::task::{
     CreateTaskRequest, DeleteTaskResponse, EditTaskRequest, TaskDetail, TaskHistoryRecord, TaskHistoryResponse,
-    TaskMoveRequest, TaskRecord,
+    StartTaskRequest, TaskMoveRequest, TaskRecord,
 };
 use coven_api::workflow::{AgentListResponse, StartTaskResponse, TaskDiffResponse, WorkflowDetail, WorkflowRecord};
 use coven_api::{Client, ClientError};
@@ -18,7 +18,7 @@ use super::page::{self, Known};
 use super::report::{Done, Request, Subject, What};
 use crate::failure::Failure;
 use crate::route;
-use crate::verb::task_text;
+use crate::verb::{environment, task_text};
 use crate::way::Way;
 use crate::wording::{plain, short_id};
 
@@ -45,6 +45,7 @@ async fn send(way: &Way, by: Option<&str>, Request { id, what }: &Request) -> Re
         reason: reason.filter(|reason| !reason.is_empty()).cloned(),
         by: by.clone(),
     };
+    let starts = StartTaskRequest { by: by.clone(), env: Some(environment()), ..StartTaskRequest::default() };
     let mut did = async |verb: &str, reason: Option<&String>| -> Result<Done, Failure> {
         let task: TaskRecord = client.post(&route::task(id, verb), &moves(reason)).await?;
         Ok(Done::Did(task_text::line(&task)))
@@ -61,11 +62,11 @@ async fn send(way: &Way, by: Option<&str>, Request { id, what }: &Request) -> Re
         What::Reject(reason) => did("/reject", Some(reason)).await,
         What::Close(reason) => did("/close", Some(reason)).await,
         What::Start => {
-            let started: StartTaskResponse = client.post(&route::task(id, "/start"), &moves(None)).await?;
+            let started: StartTaskResponse = client.post(&route::task(id, "/start"), &starts).await?;
             Ok(Done::Did(task_text::line(&started.task)))
         }
         What::Retry => {
-            let begun: StartTaskResponse = client.post(&route::workflow(id, "/retry"), &moves(None)).await?;
+            let begun: StartTaskResponse = client.post(&route::workflow(id, "/retry"), &starts).await?;
             let step = begun.workflow.step_name.as_deref().unwrap_or("its step");
             Ok(Done::Did(format!("{} at {step}", task_text::line(&begun.task))))
         }

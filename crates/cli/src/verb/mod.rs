@@ -102,7 +102,7 @@ fn newest(home: &Home, which: &str) -> Result<Option<SessionRecord>, Failure> {
 }
 
 /// The environment of this shell, for the harness. What is not text cannot be sent and stays here.
-fn environment() -> BTreeMap<String, String> {
+pub fn environment() -> BTreeMap<String, String> {
     std::env::vars_os()
         .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
         .collect()

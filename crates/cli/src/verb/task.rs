@@ -9,7 +9,7 @@ use clap::Subcommand;
 use coven_api::ClientError;
 use coven_api::task::{
     BriefTaskListResponse, CreateTaskRequest, CreateTasksRequest, CreateTasksResponse, DeleteTaskResponse,
-    EditTaskRequest, TaskDetail, TaskHistoryResponse, TaskMoveRequest, TaskRecord,
+    EditTaskRequest, StartTaskRequest, TaskDetail, TaskHistoryResponse, TaskMoveRequest, TaskRecord,
 };
 use coven_api::workflow::{StartTaskResponse, TaskDiffResponse};
 use coven_host::clock;
@@ -18,7 +18,7 @@ use hyper::Method;
 use serde::de::Error;
 use serde::{Deserialize, Serialize};
 
-use super::{folder, task_text};
+use super::{environment, folder, task_text};
 use crate::command_line::Place;
 use crate::failure::Failure;
 use crate::link::{Link, block_on};
@@ -526,7 +526,7 @@ async fn start(
             edit(link, id, &EditTaskRequest { by: by.clone(), ..changes.clone() }).await?;
         }
     }
-    let request = TaskMoveRequest { reason: None, by };
+    let request = StartTaskRequest { by, env: Some(environment()), ..StartTaskRequest::default() };
     let started: StartTaskResponse = link.post(&route::task(id, "/start"), &request).await?;
     match as_json {
         true => print(&started),

@@ -5,14 +5,14 @@ use std::process::ExitCode;
 
 use clap::Subcommand;
 use coven_api::ClientError;
-use coven_api::task::TaskMoveRequest;
+use coven_api::task::{StartTaskRequest, TaskMoveRequest};
 use coven_api::workflow::{StartTaskResponse, WorkflowDetail, WorkflowListResponse, WorkflowRecord};
 use coven_domain::workflow::{BUILT_IN, Definition, Problem};
 use coven_host::clock;
 use coven_host::home::Home;
 use serde_json::json;
 
-use super::{print_json, task_text, workflow_text};
+use super::{environment, print_json, task_text, workflow_text};
 use crate::command_line::Place;
 use crate::failure::Failure;
 use crate::link::{Link, block_on};
@@ -144,6 +144,8 @@ pub fn run(args: Args, place: &Place) -> Result<ExitCode, Failure> {
         }),
         Verb::Retry { id, json } => block_on(async {
             let mut link = Link::open(&home).await?;
+            let env = Some(environment());
+            let request = StartTaskRequest { by: super::task::by_session(), env, ..StartTaskRequest::default() };
             let begun: StartTaskResponse = link.post(&route::workflow(&id, "/retry"), &request).await?;
             match json {
                 true => print_json(&serde_json::to_vec(&begun).map_err(ClientError::from)?)?,

@@ -127,7 +127,7 @@ impl Engine {
             ))),
             "approve" => self.approve_task(&id, by).await.map(drop),
             "reject" => self.reject_task(&id, reason, by).await.map(drop),
-            "retry" => self.retry_workflow(&id, by).await.map(drop),
+            "retry" => self.retry_workflow(&id, by, None).await.map(drop),
             "unblock" => self.unblock_task(&id, by).await.map(drop),
             "close" => self.close_task(&id, reason, by).await.map(drop),
             other => Err(EngineError::Invalid(format!(

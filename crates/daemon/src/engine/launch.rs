@@ -77,6 +77,9 @@ impl StepLaunch {
 impl Engine {
     pub async fn create_session(self: &Arc<Self>, mut new: NewSession) -> Result<Session, EngineError> {
         check_args(&new)?;
+        if let (Some(step), None) = (&new.step, &new.env) {
+            new.env = self.runs.environment_of(step.task);
+        }
         if new.channel == Some(Channel::Acp) {
             return self.create_agent_session(new).await;
         }

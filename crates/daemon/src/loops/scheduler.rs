@@ -61,7 +61,7 @@ async fn tick(engine: &Arc<Engine>, refused: &mut Refused) -> Result<(), EngineE
         let Some(task) = ready.into_iter().find(|task| refused.get(&task.id) != Some(&task.updated_at)) else {
             return Ok(());
         };
-        match engine.start_task(&task.id.to_string(), Some("scheduler".to_owned())).await {
+        match engine.start_task(&task.id.to_string(), Some("scheduler".to_owned()), None).await {
             Ok(_) | Err(EngineError::TaskNotReady { .. }) => {}
             Err(EngineError::TooManyTasks { .. }) => return Ok(()),
             Err(error @ (EngineError::Store(_) | EngineError::Stopping)) => return Err(error),

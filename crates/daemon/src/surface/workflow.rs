@@ -3,7 +3,7 @@
 use axum::Json;
 use axum::extract::State;
 use coven_api::ErrorBody;
-use coven_api::task::{TaskMoveRequest, TaskRecord};
+use coven_api::task::{StartTaskRequest, TaskMoveRequest, TaskRecord};
 use coven_api::workflow::{
     AgentListResponse, AgentRecord, FileChangeRecord, ListAgentsQuery, ListWorkflowsQuery, StartTaskResponse,
     TaskDiffResponse, WorkflowDetail, WorkflowListResponse, WorkflowRecord,
@@ -30,13 +30,13 @@ fn started(claimed: &Claimed) -> Json<StartTaskResponse> {
 }
 
 /// Claims a task and sets its workflow going.
-#[utoipa::path(post, path = "/api/v1/tasks/{id}/start", params(("id" = String, Path)), request_body = TaskMoveRequest, responses((status = 200, body = StartTaskResponse), (status = 404, body = ErrorBody), (status = 409, body = ErrorBody)))]
+#[utoipa::path(post, path = "/api/v1/tasks/{id}/start", params(("id" = String, Path)), request_body = StartTaskRequest, responses((status = 200, body = StartTaskResponse), (status = 404, body = ErrorBody), (status = 409, body = ErrorBody)))]
 pub async fn start(
     State(app): State<App>,
     Id(id): Id,
-    Body(request): Body<TaskMoveRequest>,
+    Body(request): Body<StartTaskRequest>,
 ) -> Answer<Json<StartTaskResponse>> {
-    let claimed = app.engine.start_task(&id, request.by).await?;
+    let claimed = app.engine.start_task(&id, request.by, request.env).await?;
     Ok(started(&claimed))
 }
 
@@ -158,13 +158,13 @@ pub async fn cancel(
 }
 
 /// Repeats the step that failed.
-#[utoipa::path(post, path = "/api/v1/workflows/{id}/retry", params(("id" = String, Path)), request_body = TaskMoveRequest, responses((status = 200, body = StartTaskResponse), (status = 404, body = ErrorBody), (status = 409, body = ErrorBody)))]
+#[utoipa::path(post, path = "/api/v1/workflows/{id}/retry", params(("id" = String, Path)), request_body = StartTaskRequest, responses((status = 200, body = StartTaskResponse), (status = 404, body = ErrorBody), (status = 409, body = ErrorBody)))]
 pub async fn retry(
     State(app): State<App>,
     Id(id): Id,
-    Body(request): Body<TaskMoveRequest>,
+    Body(request): Body<StartTaskRequest>,
 ) -> Answer<Json<StartTaskResponse>> {
-    let claimed = app.engine.retry_workflow(&id, request.by).await?;
+    let claimed = app.engine.retry_workflow(&id, request.by, request.env).await?;
     Ok(started(&claimed))
 }
 

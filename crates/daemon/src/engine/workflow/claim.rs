@@ -1,5 +1,6 @@
 //! Claiming a task: the task, its agent and its run change together or not at all.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -120,27 +121,42 @@ async fn begin(
 }
 
 impl Engine {
-    /// Claims a task and sets its run going.
-    pub async fn start_task(self: &Arc<Self>, text: &str, by: Option<String>) -> Result<Claimed, EngineError> {
+    /// Claims a task and sets its run going. Its steps get `env`, or the daemon's environment.
+    pub async fn start_task(
+        self: &Arc<Self>,
+        text: &str,
+        by: Option<String>,
+        env: Option<BTreeMap<String, String>>,
+    ) -> Result<Claimed, EngineError> {
         let (by, id) = (checked_by(by)?, self.find_task(text).await?);
         let task = self.known_task(id).await?;
         // Asked again inside the transaction; here it spares the work that comes before.
         let ready = task.readiness(&self.store.task_dependencies(id).await?);
         ready.map_err(|why| EngineError::TaskNotReady { id, why })?;
         let (definition, text) = self.definition(task.workflow.as_deref()).await?;
-        let plan = self.plan(&task, definition, text, by).await?;
+        let plan = self.plan(&task, definition, text, by, &self.environment(env.clone())).await?;
         let now = clock::now();
         let mut tx = self.store.begin().await?;
         let claimed = claim(&mut tx, id, &plan, now).await?;
         fault::point("before_claim");
         self.commit(tx).await?;
         fault::point("after_claim");
+        match env {
+            Some(env) => self.runs.keep_environment(id, env),
+            None => self.runs.forget_environment(id),
+        }
         self.drive(claimed.workflow.id);
         Ok(claimed)
     }
 
-    /// Repeats the step that failed, by the definition that the run began with.
-    pub async fn retry_workflow(self: &Arc<Self>, text: &str, by: Option<String>) -> Result<Claimed, EngineError> {
+    /// Repeats the step that failed, by the definition that the run began with; in `env`, else in the environment that the
+    /// run had.
+    pub async fn retry_workflow(
+        self: &Arc<Self>,
+        text: &str,
+        by: Option<String>,
+        env: Option<BTreeMap<String, String>>,
+    ) -> Result<Claimed, EngineError> {
         let by = checked_by(by)?;
         let workflow = self.find_workflow(text).await?;
         // Told before git is asked for anything.
@@ -157,20 +173,32 @@ impl Engine {
         }
         let task = self.known_task(workflow.task).await?;
         let definition = workflow.parsed().map_err(EngineError::Invalid)?;
-        let plan = self.plan(&task, definition, workflow.definition.clone(), by).await?;
+        let env = env.or_else(|| self.runs.environment_of(task.id));
+        let (text, steps_env) = (workflow.definition.clone(), self.environment(env.clone()));
+        let plan = self.plan(&task, definition, text, by, &steps_env).await?;
         let now = clock::now();
         let mut tx = self.store.begin().await?;
         let claimed = claim_again(&mut tx, workflow.id, &plan, now).await?;
         self.commit(tx).await?;
+        if let Some(env) = env {
+            self.runs.keep_environment(task.id, env);
+        }
         self.drive(claimed.workflow.id);
         Ok(claimed)
     }
 
     /// Everything that can be wrong before a task is claimed is told now.
-    async fn plan(&self, task: &Task, definition: Definition, text: String, by: String) -> Result<Plan, EngineError> {
+    async fn plan(
+        &self,
+        task: &Task,
+        definition: Definition,
+        text: String,
+        by: String,
+        env: &BTreeMap<String, String>,
+    ) -> Result<Plan, EngineError> {
         for (_, step) in definition.flat() {
             if let StepKind::Agent { harness, .. } = &step.kind {
-                self.step_harness(harness.as_deref(), task, &self.environment(None))?;
+                self.step_harness(harness.as_deref(), task, env)?;
             }
         }
         let worktree = self.worktree_of(task).await?;

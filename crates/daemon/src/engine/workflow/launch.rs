@@ -169,7 +169,8 @@ impl Engine {
                 Ok(script(command, title, launch))
             }
             StepKind::Agent { harness: named, channel, prompt, args } => {
-                let harness = self.step_harness(named.as_deref(), task, &self.environment(None))?;
+                let env = self.environment(self.runs.environment_of(task.id));
+                let harness = self.step_harness(named.as_deref(), task, &env)?;
                 let prompt = scope.text(prompt).map_err(|problem| bad("prompt", &problem))?;
                 let filled = args.iter().map(|arg| scope.text(arg));
                 let mut args = filled.collect::<Result<Vec<_>, _>>().map_err(|problem| bad("args", &problem))?;
@@ -188,7 +189,7 @@ impl Engine {
                     }
                     StepChannel::Terminal => Ok(NewSession { prompt, step: Some(launch), ..new }),
                     StepChannel::Print => {
-                        launch.argv = Some(self.print_argv(harness, &prompt, &new.args, agent)?);
+                        launch.argv = Some(self.print_argv(harness, &prompt, &new.args, agent, &env)?);
                         Ok(NewSession { step: Some(launch), ..new })
                     }
                 }
@@ -206,6 +207,7 @@ impl Engine {
         prompt: &str,
         args: &[String],
         agent: &Agent,
+        env: &BTreeMap<String, String>,
     ) -> Result<Vec<String>, NotLaunched> {
         let mode = harness.print.clone().unwrap_or_default();
         let session = Uuid::new_v4().to_string();
@@ -215,7 +217,7 @@ impl Engine {
         if call.args.iter().any(|arg| arg.len() > MAX_ARGUMENT) {
             return Err(NotLaunched::Step(format!("the prompt is too long for the arguments of {}", harness.id)));
         }
-        let mut argv = self.installed_program(harness, &self.environment(None))?;
+        let mut argv = self.installed_program(harness, env)?;
         argv.extend(call.args);
         if call.stdin.is_empty() {
             return Ok(argv);

@@ -10,7 +10,7 @@ pub mod merge;
 pub mod recover;
 mod tidy;
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -44,6 +44,8 @@ pub(super) struct Runs {
     merging: Mutex<HashMap<PathBuf, Arc<tokio::sync::Mutex<()>>>>,
     /// The tasks whose worktrees are being put away: what one takes away, another must not look into.
     tidying: Mutex<HashMap<TaskId, Arc<tokio::sync::Mutex<()>>>>,
+    /// The environments of the shells that started tasks which are not closed yet. Only here: never in the store or a file.
+    environments: Mutex<HashMap<TaskId, BTreeMap<String, String>>>,
 }
 
 /// A run that somebody looks after, until this is dropped.
@@ -80,6 +82,20 @@ impl Runs {
             tidying.entry(id).or_default().clone()
         };
         turn.lock_owned().await
+    }
+
+    /// All steps of the task get this environment from now on.
+    fn keep_environment(&self, id: TaskId, env: BTreeMap<String, String>) {
+        self.environments.lock().unwrap_or_else(PoisonError::into_inner).insert(id, env);
+    }
+
+    fn forget_environment(&self, id: TaskId) {
+        self.environments.lock().unwrap_or_else(PoisonError::into_inner).remove(&id);
+    }
+
+    /// The environment of the shell that started the task, if this daemon was running then.
+    pub(super) fn environment_of(&self, id: TaskId) -> Option<BTreeMap<String, String>> {
+        self.environments.lock().unwrap_or_else(PoisonError::into_inner).get(&id).cloned()
     }
 
     fn is_taken(&self, id: WorkflowId) -> bool {

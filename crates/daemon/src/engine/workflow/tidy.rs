@@ -82,6 +82,7 @@ impl Engine {
 
     /// Takes folder and branch away; what is only there is kept under a ref.
     pub(crate) async fn put_worktree_away(&self, task: &Task) {
+        self.runs.forget_environment(task.id);
         let _turn = self.runs.tidying_turn(task.id).await;
         let worktree = match self.worktree_of(task).await {
             Ok(worktree) => worktree,

@@ -1,6 +1,7 @@
 //! Tasks that are worked on: claims, worktrees, workflows, review, merge, recovery.
 
 mod changes;
+mod environment;
 mod merging;
 mod recovering;
 mod running;

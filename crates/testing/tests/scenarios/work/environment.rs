@@ -1,0 +1,69 @@
+//! The environment of a step: that of the shell that started its task.
+
+use std::fs;
+use std::path::Path;
+
+use coven_testing::{TestHome, eventually};
+use serde_json::json;
+
+const KEY: &str = "a value that is never written down";
+
+/// A home whose daemon does not know the variable that the shell has.
+fn home_with_key() -> TestHome {
+    let mut home = TestHome::in_repository(json!({}));
+    home.start();
+    home.env.push(("MY_KEY".to_owned(), KEY.to_owned()));
+    home
+}
+
+/// What the newest step of a task printed about its key.
+fn printed(home: &TestHome, task: &str, step: &str) -> String {
+    eventually(&format!("{step} has printed"), || {
+        let agent = home.agents_of(task).pop().filter(|agent| agent.step.as_deref() == Some(step))?;
+        let log = home.log_text(&agent.session_id?);
+        Some(log.split_once("length=")?.1.split_once(';')?.0.to_owned())
+    })
+}
+
+/// Whether a file below the folder holds the value.
+fn is_written_down(folder: &Path) -> bool {
+    fs::read_dir(folder).expect("a folder").flatten().any(|entry| {
+        let kind = entry.file_type().expect("it is there");
+        match (kind.is_dir(), kind.is_file()) {
+            (true, _) => is_written_down(&entry.path()),
+            (_, true) => fs::read(entry.path()).is_ok_and(|text| text.windows(KEY.len()).any(|it| it == KEY.as_bytes())),
+            _ => false,
+        }
+    })
+}
+
+#[test]
+fn a_step_runs_in_the_environment_of_the_shell_that_started_its_task() {
+    let home = home_with_key();
+    let id = home.add_task_for(
+        "one",
+        "steps:\n  - { name: look, type: script, command: 'echo \"length=$(printf %s \"$MY_KEY\" | wc -c);\"' }\n",
+    );
+    home.start_task(&id);
+    assert_eq!(printed(&home, &id, "look"), KEY.len().to_string());
+    home.wait_for_task(&id, "closed");
+    assert!(!is_written_down(&home.path()), "no environment value is stored");
+}
+
+#[test]
+fn after_a_restart_of_the_daemon_a_step_runs_in_its_environment() {
+    let mut home = home_with_key();
+    let id = home.add_task_for(
+        "two",
+        "steps:
+  - { name: first, type: script, command: 'echo \"length=$(printf %s \"$MY_KEY\" | wc -c);\"; until [ -e go ]; do sleep 0.05; done' }
+  - { name: second, type: script, command: 'echo \"length=$(printf %s \"$MY_KEY\" | wc -c);\"' }\n",
+    );
+    home.start_task(&id);
+    assert_eq!(printed(&home, &id, "first"), KEY.len().to_string());
+    home.env.clear();
+    home.restart();
+    fs::write(home.worktree(&id).join("go"), "").expect("room on disk");
+    assert_eq!(printed(&home, &id, "second"), "0");
+    home.wait_for_task(&id, "closed");
+}
