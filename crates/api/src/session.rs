@@ -122,6 +122,13 @@ pub struct StartSessionRequest {
     pub cols: Option<u16>,
 }
 
+/// `POST /api/v1/sessions/{id}/rename`: gives a session another title.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct RenameSessionRequest {
+    pub title: String,
+}
+
 /// `GET /api/v1/sessions`: newest first.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, IntoParams)]
 #[serde(default, deny_unknown_fields)]

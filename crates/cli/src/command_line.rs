@@ -1,6 +1,6 @@
 //! The command line: one subcommand per verb, each in a file of its own.
 
-use std::ffi::OsStr;
+use std::ffi::OsString;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -25,7 +25,17 @@ First steps:
   coven answer                       answer what agents ask
 
 Exit codes: 0 done, 1 failed, 2 wrong usage or bad config, 3 not found, 4 refused by state,
-5 daemon or store out of reach; an attached `run` passes the harness's exit code through.";
+5 daemon or store out of reach; an attached `run` passes the harness's exit code through.
+
+Short forms: ls (sessions --plain), ps (those that run), logs (export), rm (sacrifice).";
+
+/// Short forms of a verb with flags, as other programs have them.
+const ALIASES: &[(&str, &[&str])] = &[
+    ("ls", &["sessions", "--plain"]),
+    ("ps", &["sessions", "--plain", "--status", "running"]),
+    ("logs", &["export"]),
+    ("rm", &["sacrifice"]),
+];
 
 /// A verb: its name, what adds its arguments to a command, what runs it.
 type Verb = (&'static str, fn(Command) -> Command, fn(&ArgMatches, &Place) -> Result<ExitCode, Failure>);
@@ -45,7 +55,7 @@ macro_rules! verbs {
 }
 
 verbs! {
-    run, attach, chat, prompt, inbox, ask, answer, questions, mcp, spawn, sessions, show, input, screen, replay, export, wait, start, finish, kill, archive,
+    run, attach, chat, prompt, inbox, ask, answer, questions, mcp, spawn, sessions, show, input, screen, replay, export, wait, start, finish, kill, rename, archive,
     summon, sacrifice, task, board, workflow, rescue, repo, harness, events, state, daemon, init, trust, doctor, config, db, migrate, retention, completions, man,
 }
 
@@ -110,9 +120,9 @@ fn with_verbs(verbs: &[Verb]) -> Command {
 /// The verb for a word that other programs have for the same thing.
 fn other_name(word: &str) -> Option<&'static str> {
     Some(match word {
-        "list" | "ls" | "ps" => "sessions",
-        "rm" | "remove" | "delete" => "sacrifice",
-        "log" | "logs" => "replay",
+        "list" => "sessions",
+        "remove" | "delete" => "sacrifice",
+        "log" => "replay",
         "status" => "daemon status",
         "new" | "launch" => "run",
         "resume" | "continue" => "attach",
@@ -124,17 +134,18 @@ fn other_name(word: &str) -> Option<&'static str> {
 
 pub fn run() -> ExitCode {
     // Building all verbs takes longer than most of them need: where the first word is one, it is the only one built.
-    let word = std::env::args_os().nth(1);
-    let named = VERBS.iter().position(|(name, ..)| word.as_deref().is_some_and(|word| word == *name));
+    let line = expanded(std::env::args_os().collect());
+    let word = line.get(1);
+    let named = VERBS.iter().position(|(name, ..)| word.is_some_and(|word| word == *name));
     let verbs = named.map_or(VERBS, |at| &VERBS[at..=at]);
     let mut command = with_verbs(verbs);
-    if let Some(word) = word.as_deref().and_then(OsStr::to_str).filter(|word| command.find_subcommand(word).is_none())
+    if let Some(word) = word.and_then(|word| word.to_str()).filter(|word| command.find_subcommand(word).is_none())
         && let Some(wanted) = other_name(word)
     {
         return failure::end(Failure::usage(format!("there is no command {word}"), format!("Use `coven {wanted}`")));
     }
-    let matches = command.try_get_matches_from_mut(std::env::args_os()).unwrap_or_else(|error| {
-        let words: Vec<String> = std::env::args_os().skip(1).map(|word| word.to_string_lossy().into_owned()).collect();
+    let matches = command.try_get_matches_from_mut(&line).unwrap_or_else(|error| {
+        let words: Vec<String> = line.iter().skip(1).map(|word| word.to_string_lossy().into_owned()).collect();
         refuse(&with_agent_hint(error, &command, &words))
     });
     let (name, arguments) = matches.subcommand().expect("a verb is required");
@@ -161,6 +172,18 @@ fn refuse(error: &clap::Error) -> ! {
     std::process::exit(error.exit_code());
 }
 
+/// The command line with a short form written out.
+fn expanded(mut line: Vec<OsString>) -> Vec<OsString> {
+    let Some((_, words)) = ALIASES.iter().find(|(alias, _)| line.get(1).is_some_and(|word| word == *alias)) else {
+        return line;
+    };
+    // Who asks for JSON does not want the table.
+    let is_table = !line.iter().any(|word| word == "--json" || word == "--manage");
+    let words = words.iter().filter(|word| is_table || **word != "--plain").map(OsString::from);
+    line.splice(1..=1, words);
+    line
+}
+
 /// The id of arguments behind `--` that a verb passes on to an agent.
 const AGENT_ARGS: &str = "agent_args";
 
@@ -185,6 +208,26 @@ fn with_agent_hint(mut error: clap::Error, command: &Command, words: &[String]) 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn short_forms_are_written_out() {
+        let written = |line: &[&str]| {
+            let line = ["coven"].iter().chain(line).map(OsString::from).collect();
+            let words = expanded(line).into_iter().skip(1).map(|word| word.into_string().expect("text"));
+            words.collect::<Vec<_>>().join(" ")
+        };
+        assert_eq!(written(&["ls", "--all"]), "sessions --plain --all");
+        assert_eq!(written(&["ls", "--json"]), "sessions --json");
+        assert_eq!(written(&["ps"]), "sessions --plain --status running");
+        assert_eq!(written(&["rm", "1a2b", "--yes"]), "sacrifice 1a2b --yes");
+        assert_eq!(written(&["logs", "1a2b"]), "export 1a2b");
+        assert_eq!(written(&["run", "ls"]), "run ls");
+        for (alias, words) in ALIASES {
+            assert!(command().find_subcommand(alias).is_none(), "{alias} is a verb of its own");
+            let line = ["coven"].iter().chain(*words).chain(if *alias == "ls" || *alias == "ps" { &[][..] } else { &["1"] });
+            command().try_get_matches_from(line).expect("a good line");
+        }
+    }
 
     #[test]
     fn an_unknown_flag_before_the_dashes_gets_a_hint_that_names_them() {

@@ -24,7 +24,7 @@ const MOST_TOLD: usize = 8;
 
 #[derive(Debug, thiserror::Error)]
 pub enum EngineError {
-    #[error("no session has the id {0:?}; see `coven sessions --all`")]
+    #[error("no session has the id or title {0:?}; see `coven sessions --all`")]
     SessionNotFound(String),
     #[error("{0} is a conversation and no session; go on with it by `coven spawn --resume {0}`")]
     IsConversation(ConversationId),
@@ -32,6 +32,8 @@ pub enum EngineError {
     Conversation(#[from] ConversationError),
     #[error("several sessions begin with {prefix:?}; give more of the id: {}", ids(candidates))]
     AmbiguousId { prefix: String, candidates: Vec<SessionId> },
+    #[error("several sessions have the title {title:?}; name one by its id: {}", ids(candidates))]
+    AmbiguousTitle { title: String, candidates: Vec<SessionId> },
     #[error("the session is {state} and takes no input or signals; look at it with `coven replay {id}`")]
     NotLive { id: SessionId, state: String },
     #[error("{source}: {id}")]
@@ -206,9 +208,10 @@ impl EngineError {
         match self {
             Self::SessionNotFound(_) | Self::IsConversation(_) => ErrorCode::SessionNotFound,
             Self::Conversation(error) => conversation_code(error),
-            Self::AmbiguousId { .. } | Self::AmbiguousItem { .. } | Self::AmbiguousTask { .. } => {
-                ErrorCode::AmbiguousId
-            }
+            Self::AmbiguousId { .. }
+            | Self::AmbiguousTitle { .. }
+            | Self::AmbiguousItem { .. }
+            | Self::AmbiguousTask { .. } => ErrorCode::AmbiguousId,
             Self::TaskNotFound(_) => ErrorCode::TaskNotFound,
             Self::Task(_) => ErrorCode::InvalidTask,
             Self::TaskCycle { .. } => ErrorCode::TaskCycle,
@@ -273,7 +276,7 @@ impl EngineError {
     /// What a program may want beside the sentence.
     pub fn details(&self) -> Option<Value> {
         match self {
-            Self::AmbiguousId { candidates, .. } => {
+            Self::AmbiguousId { candidates, .. } | Self::AmbiguousTitle { candidates, .. } => {
                 Some(json!({"candidates": candidates.iter().map(ToString::to_string).collect::<Vec<_>>()}))
             }
             Self::OneOfSeveral { source, .. } => source.details(),

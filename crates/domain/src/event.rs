@@ -6,7 +6,7 @@ use serde_json::Value;
 use crate::Timestamp;
 
 /// Every kind of event there is, and what it tells. Programs rely on the names.
-pub const KINDS: [(&str, &str); 72] = [
+pub const KINDS: [(&str, &str); 73] = [
     ("session.created", "there is a session; its harness does not run yet"),
     ("session.launching", "its harness is being started"),
     ("session.running", "its harness runs"),
@@ -19,6 +19,7 @@ pub const KINDS: [(&str, &str); 72] = [
     ("session.orphaned", "its harness is gone, and nobody saw how it ended"),
     ("session.idled_out", "its agent was ended because nobody wanted anything of it"),
     ("session.refused", "its agent would not take up the session"),
+    ("session.renamed", "it got another title"),
     ("session.archived", "it was taken off the list"),
     ("session.summoned", "it is on the list again"),
     ("session.sacrificed", "it was deleted with its log"),

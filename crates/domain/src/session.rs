@@ -284,6 +284,11 @@ impl Session {
         self.touch(now);
     }
 
+    pub fn renamed(&mut self, title: String, now: Timestamp) {
+        self.title = title;
+        self.touch(now);
+    }
+
     pub fn archived(&mut self, now: Timestamp) -> Result<(), NotNow> {
         self.at_rest()?;
         if self.archived_at.is_some() {

@@ -89,6 +89,11 @@ impl<S: Store> Store for Failing<S> {
         self.inner.session_ids_with_prefix(prefix, limit).await
     }
 
+    async fn sessions_with_title(&self, title: &str, limit: usize) -> Result<Vec<Session>, StoreError> {
+        self.calls.next()?;
+        self.inner.sessions_with_title(title, limit).await
+    }
+
     async fn sessions(&self, query: &SessionQuery) -> Result<SessionPage, StoreError> {
         self.calls.next()?;
         self.inner.sessions(query).await

@@ -195,6 +195,8 @@ pub trait Store: Send + Sync + 'static {
     async fn session(&self, id: SessionId) -> Result<Option<Session>, StoreError>;
     /// Ids that begin with `prefix` (hex digits, dashes optional), at most `limit`.
     async fn session_ids_with_prefix(&self, prefix: &str, limit: usize) -> Result<Vec<SessionId>, StoreError>;
+    /// Sessions with exactly this title, newest first, at most `limit`.
+    async fn sessions_with_title(&self, title: &str, limit: usize) -> Result<Vec<Session>, StoreError>;
     async fn sessions(&self, query: &SessionQuery) -> Result<SessionPage, StoreError>;
     /// Sessions a starting daemon must look at: launching, running, or killed without an exit code.
     async fn unsettled_sessions(&self) -> Result<Vec<Session>, StoreError>;

@@ -4,7 +4,7 @@ use std::process::ExitCode;
 
 use hyper::Method;
 
-use super::{SessionArg, print_record};
+use super::{SessionsArg, each, print_record};
 use crate::command_line::Place;
 use crate::failure::Failure;
 use crate::link::{Link, block_on};
@@ -17,8 +17,8 @@ use crate::route;
 )]
 pub struct Args {
     #[command(flatten)]
-    session: SessionArg,
-    /// Print the session's record
+    sessions: SessionsArg,
+    /// Print the sessions' records, one per line
     #[arg(long)]
     json: bool,
 }
@@ -27,9 +27,10 @@ pub fn run(args: Args, place: &Place) -> Result<ExitCode, Failure> {
     let home = place.home()?;
     block_on(async {
         let mut link = Link::open(&home).await?;
-        let path = route::session(&args.session.id, "/archive");
-        let body = link.bytes(Method::POST, &path, Some(b"{}".to_vec())).await?;
-        print_record(&body, args.json, "archived")?;
-        Ok(ExitCode::SUCCESS)
+        each(&args.sessions.ids, async |id| {
+            let body = link.bytes(Method::POST, &route::session(id, "/archive"), Some(b"{}".to_vec())).await?;
+            print_record(&body, args.json, "archived")
+        })
+        .await
     })
 }

@@ -1,4 +1,4 @@
-//! `coven kill`: ends a running session.
+//! `coven kill`: ends running sessions.
 
 use std::process::ExitCode;
 
@@ -6,55 +6,60 @@ use coven_api::{ClientError, SessionRecord};
 use hyper::Method;
 use serde_json::Value;
 
-use super::{SessionArg, print_json};
+use super::{SessionsArg, each, print_json};
 use crate::command_line::Place;
 use crate::failure::Failure;
 use crate::link::{Link, block_on};
 use crate::{output, route, wording};
 
-/// Ends a running session and waits until its processes are gone: SIGTERM, then SIGKILL after a grace period
+/// Ends running sessions and waits until their processes are gone: SIGTERM, then SIGKILL after a grace period
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   coven kill 1a2b
+  coven kill 1a2b \"fix the tests\"     several, by id or title
   coven kill 1a2b --no-wait     return as soon as the daemon has accepted it
   coven finish 1a2b             the same, counted as completed")]
 pub struct Args {
     #[command(flatten)]
-    session: SessionArg,
+    sessions: SessionsArg,
     /// Do not wait until the processes are gone
     #[arg(long)]
     no_wait: bool,
-    /// Print the session's record, or with --no-wait the daemon's answer
+    /// Print the sessions' records, or with --no-wait the daemon's answers, one per line
     #[arg(long)]
     json: bool,
 }
 
 pub fn run(args: Args, place: &Place) -> Result<ExitCode, Failure> {
     let home = place.home()?;
-    let id = &args.session.id;
     block_on(async {
         let mut link = Link::open(&home).await?;
-        let accepted = link.bytes(Method::POST, &route::session(id, "/kill"), Some(b"{}".to_vec())).await?;
-        match (args.no_wait, args.json) {
-            (true, true) => print_json(&accepted)?,
-            (true, false) => output::line(format_args!("kill accepted: {id}"))?,
-            (false, as_json) => {
-                let body = link.bytes(Method::GET, &route::session(id, "/wait"), None).await?;
-                let session: SessionRecord = serde_json::from_slice(&body).map_err(ClientError::from)?;
-                if let Some(pids) = session.metadata.get("still_alive") {
-                    return Err(still_alive(&session, pids));
-                }
-                match as_json {
-                    true => print_json(&body)?,
-                    false => {
-                        let (title, how) = (wording::plain(&session.title), how_it_ended(&session));
-                        output::line(format_args!("{}: {title} ({how}) {}", session.status, session.id))?;
-                    }
+        each(&args.sessions.ids, async |id| kill(&mut link, id, &args).await).await
+    })
+}
+
+async fn kill(link: &mut Link, id: &str, args: &Args) -> Result<(), Failure> {
+    // By its id from here: a title may name several sessions once this one has ended.
+    let id = link.session(id).await?.id;
+    let accepted = link.bytes(Method::POST, &route::session(&id, "/kill"), Some(b"{}".to_vec())).await?;
+    match (args.no_wait, args.json) {
+        (true, true) => print_json(&accepted),
+        (true, false) => output::line(format_args!("kill accepted: {id}")),
+        (false, as_json) => {
+            let body = link.bytes(Method::GET, &route::session(&id, "/wait"), None).await?;
+            let session: SessionRecord = serde_json::from_slice(&body).map_err(ClientError::from)?;
+            if let Some(pids) = session.metadata.get("still_alive") {
+                return Err(still_alive(&session, pids));
+            }
+            match as_json {
+                true => print_json(&body),
+                false => {
+                    let (title, how) = (wording::plain(&session.title), how_it_ended(&session));
+                    output::line(format_args!("{}: {title} ({how}) {}", session.status, session.id))
                 }
             }
         }
-        Ok(ExitCode::SUCCESS)
-    })
+    }
 }
 
 fn how_it_ended(session: &SessionRecord) -> String {

@@ -33,6 +33,7 @@ pub mod prompt;
 pub mod questions;
 mod questions_text;
 pub mod replay;
+pub mod rename;
 pub mod repo;
 pub mod rescue;
 pub mod retention;
@@ -56,6 +57,7 @@ pub mod workflow_text;
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
+use std::process::ExitCode;
 
 use bytes::Bytes;
 use clap::builder::NonEmptyStringValueParser;
@@ -64,20 +66,43 @@ use coven_api::{ClientError, SessionRecord};
 use coven_host::home::Home;
 
 use crate::failure::Failure;
-use crate::{output, own_session, quick, wording};
+use crate::{failure, output, own_session, quick, wording};
 
 /// The session a verb is about.
 #[derive(Debug, clap::Args)]
 pub struct SessionArg {
-    /// The session: its id, or any beginning of it that no other session has
+    /// The session: its id, any beginning of it that no other session has, or its title
     #[arg(value_name = "ID", value_parser = NonEmptyStringValueParser::new())]
     pub id: String,
+}
+
+/// The sessions a verb is about.
+#[derive(Debug, clap::Args)]
+pub struct SessionsArg {
+    /// The sessions: ids, beginnings of them that no other session has, or titles
+    #[arg(value_name = "ID", required = true, value_parser = NonEmptyStringValueParser::new())]
+    pub ids: Vec<String>,
+}
+
+/// Acts on one after the other. A refusal is printed with its id and does not keep the others from being tried.
+pub async fn each(ids: &[String], mut act: impl AsyncFnMut(&str) -> Result<(), Failure>) -> Result<ExitCode, Failure> {
+    let mut end = ExitCode::SUCCESS;
+    for id in ids {
+        match act(id).await {
+            Err(failure) if ids.len() > 1 && !matches!(failure, Failure::Output(_)) => {
+                failure::say(&format!("{}: {}", wording::plain(id), failure.sentence()));
+                end = ExitCode::from(failure.exit_code());
+            }
+            other => other?,
+        }
+    }
+    Ok(end)
 }
 
 /// The session a verb is about, or the newest that fits if none is named.
 #[derive(Debug, clap::Args)]
 pub struct NewestArg {
-    /// The session: its id, or any beginning of it that no other session has [default: the newest]
+    /// The session: its id, any beginning of it that no other session has, or its title [default: the newest]
     #[arg(value_name = "ID", value_parser = NonEmptyStringValueParser::new())]
     id: Option<String>,
 }

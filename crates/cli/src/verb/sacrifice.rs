@@ -5,7 +5,7 @@ use std::process::ExitCode;
 
 use hyper::Method;
 
-use super::{SessionArg, print_record};
+use super::{SessionsArg, each, print_record};
 use crate::command_line::Place;
 use crate::failure::Failure;
 use crate::link::{Link, block_on};
@@ -22,11 +22,11 @@ const WORD: &str = "sacrifice";
   coven archive 1a2b             hides it instead")]
 pub struct Args {
     #[command(flatten)]
-    session: SessionArg,
+    sessions: SessionsArg,
     /// Do not ask
     #[arg(long)]
     yes: bool,
-    /// Print the record it had
+    /// Print the records they had, one per line
     #[arg(long)]
     json: bool,
 }
@@ -36,22 +36,24 @@ pub fn run(args: Args, place: &Place) -> Result<ExitCode, Failure> {
     let can_ask = io::stdin().is_terminal() && io::stderr().is_terminal();
     if !args.yes && !can_ask {
         return Err(Failure::usage(
-            format!("deleting session {} for good was not confirmed", args.session.id),
+            format!("deleting for good was not confirmed: {}", args.sessions.ids.join(", ")),
             "Add --yes if it is meant, or `coven archive` it instead",
         ));
     }
     block_on(async {
         let mut link = Link::open(&home).await?;
-        let mut id = args.session.id.clone();
-        if !args.yes {
-            let record = link.session(&id).await?;
-            ask(&wording::plain(&record.title), &record.id)?;
-            // The session that was shown, whatever the prefix stands for by now.
-            id = record.id;
-        }
-        let body = link.bytes(Method::DELETE, &route::session(&id, ""), None).await?;
-        print_record(&body, args.json, "sacrificed")?;
-        Ok(ExitCode::SUCCESS)
+        each(&args.sessions.ids, async |id| {
+            let mut id = id.to_owned();
+            if !args.yes {
+                let record = link.session(&id).await?;
+                ask(&wording::plain(&record.title), &record.id)?;
+                // The session that was shown, whatever the prefix stands for by now.
+                id = record.id;
+            }
+            let body = link.bytes(Method::DELETE, &route::session(&id, ""), None).await?;
+            print_record(&body, args.json, "sacrificed")
+        })
+        .await
     })
 }
 

@@ -2,9 +2,10 @@
 
 use std::process::ExitCode;
 
+use coven_api::SessionRecord;
 use coven_host::clock;
 
-use super::SessionArg;
+use super::{SessionsArg, each};
 use crate::command_line::Place;
 use crate::failure::Failure;
 use crate::link::{Link, block_on};
@@ -15,8 +16,8 @@ use crate::{output, route, wording};
 #[command(after_help = "Examples:\n  coven show 1a2b\n  coven show 1a2b --json | jq .status")]
 pub struct Args {
     #[command(flatten)]
-    session: SessionArg,
-    /// Print the record as JSON
+    sessions: SessionsArg,
+    /// Print the records as JSON, one per line
     #[arg(long)]
     json: bool,
 }
@@ -25,35 +26,42 @@ pub fn run(args: Args, place: &Place) -> Result<ExitCode, Failure> {
     let home = place.home()?;
     block_on(async {
         let mut link = Link::open(&home).await?;
-        if args.json {
-            link.print_json(&route::session(&args.session.id, "")).await?;
-            return Ok(ExitCode::SUCCESS);
-        }
-        let record = link.session(&args.session.id).await?;
-        let age = wording::age(&record.created_at, clock::now());
-        let mut lines = vec![
-            ("id", record.id.clone()),
-            ("title", record.title.clone()),
-            ("status", wording::status(&record)),
-            ("harness", record.harness.clone()),
-            ("channel", record.channel.clone()),
-            ("folder", record.cwd.clone()),
-            ("root", record.project_root.clone()),
-            ("created", format!("{} ({age} ago)", record.created_at)),
-            ("updated", record.updated_at.clone()),
-        ];
-        lines.extend(record.archived_at.as_ref().map(|at| ("archived", at.clone())));
-        lines.extend(record.pid.map(|pid| ("pid", pid.to_string())));
-        lines.extend(record.repo_id.as_ref().map(|repo| ("repo", repo.clone())));
-        let metadata: Vec<(String, String)> = record
-            .metadata
-            .iter()
-            .map(|(name, value)| (name.clone(), value.as_str().map_or_else(|| value.to_string(), str::to_owned)))
-            .collect();
-        lines.extend(metadata.iter().map(|(name, value)| (name.as_str(), value.clone())));
-        lines.push(("actions", record.actions.join(", ")));
-        let text: String = lines.iter().map(|(name, value)| format!("{name:<10}{}\n", wording::plain(value))).collect();
-        output::text(&text)?;
-        Ok(ExitCode::SUCCESS)
+        let mut is_first = true;
+        each(&args.sessions.ids, async |id| {
+            if args.json {
+                return link.print_json(&route::session(id, "")).await;
+            }
+            let text = page(&link.session(id).await?);
+            let gap = if std::mem::take(&mut is_first) { "" } else { "\n" };
+            output::text(&format!("{gap}{text}"))
+        })
+        .await
     })
+}
+
+/// Everything known about a session, a line each.
+fn page(record: &SessionRecord) -> String {
+    let age = wording::age(&record.created_at, clock::now());
+    let mut lines = vec![
+        ("id", record.id.clone()),
+        ("title", record.title.clone()),
+        ("status", wording::status(record)),
+        ("harness", record.harness.clone()),
+        ("channel", record.channel.clone()),
+        ("folder", record.cwd.clone()),
+        ("root", record.project_root.clone()),
+        ("created", format!("{} ({age} ago)", record.created_at)),
+        ("updated", record.updated_at.clone()),
+    ];
+    lines.extend(record.archived_at.as_ref().map(|at| ("archived", at.clone())));
+    lines.extend(record.pid.map(|pid| ("pid", pid.to_string())));
+    lines.extend(record.repo_id.as_ref().map(|repo| ("repo", repo.clone())));
+    let metadata: Vec<(String, String)> = record
+        .metadata
+        .iter()
+        .map(|(name, value)| (name.clone(), value.as_str().map_or_else(|| value.to_string(), str::to_owned)))
+        .collect();
+    lines.extend(metadata.iter().map(|(name, value)| (name.as_str(), value.clone())));
+    lines.push(("actions", record.actions.join(", ")));
+    lines.iter().map(|(name, value)| format!("{name:<10}{}\n", wording::plain(value))).collect()
 }

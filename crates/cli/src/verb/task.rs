@@ -18,12 +18,12 @@ use hyper::Method;
 use serde::de::Error;
 use serde::{Deserialize, Serialize};
 
-use super::{environment, folder, task_text};
+use super::{each, environment, folder, task_text};
 use crate::command_line::Place;
 use crate::failure::Failure;
 use crate::link::{Link, block_on};
 use crate::table::Table;
-use crate::{failure, output, route, wording};
+use crate::{output, route, wording};
 
 const PAGE: usize = 1000;
 const TASKS: usize = 10_000;
@@ -492,26 +492,12 @@ pub fn run(args: Args, place: &Place) -> Result<ExitCode, Failure> {
     })
 }
 
-/// One after the other. One that is refused is told with its id, and does not keep the others from it.
-async fn each(ids: &[String], mut act: impl AsyncFnMut(&str) -> Result<(), Failure>) -> Result<ExitCode, Failure> {
-    let mut end = ExitCode::SUCCESS;
-    for id in ids {
-        match act(id).await {
-            Err(failure) if ids.len() > 1 && !matches!(failure, Failure::Output(_)) => {
-                failure::say(&format!("{id}: {}", failure.sentence()));
-                end = ExitCode::from(failure.exit_code());
-            }
-            other => other?,
-        }
-    }
-    Ok(end)
-}
-
 async fn edit(link: &mut Link, id: &str, request: &EditTaskRequest) -> Result<TaskRecord, Failure> {
     let answer = link.bytes(Method::PATCH, &route::task(id, ""), Some(to_json(request)?)).await?;
     Ok(serde_json::from_slice(&answer).map_err(ClientError::from)?)
 }
 
+/// Starts a task, after the changes that its start asks for.
 async fn start(
     link: &mut Link,
     id: &str,

@@ -4,9 +4,10 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use coven_api::{ClientError, SessionRecord};
+use coven_host::home::Home;
 use hyper::Method;
 
-use super::{SessionArg, print_record};
+use super::{SessionsArg, print_record};
 use crate::command_line::Place;
 use crate::failure::{Failure, OUT_OF_REACH};
 use crate::link::{Link, block_on};
@@ -14,25 +15,35 @@ use crate::{route, wording};
 
 const RETRY: Duration = Duration::from_millis(200);
 
-/// Waits until a session has ended; succeeds if it completed
+/// Waits until sessions have ended; succeeds if all completed
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   coven wait 1a2b && git push
+  coven wait 1a2b 3c4d
   coven wait 1a2b --json | jq .exit_code")]
 pub struct Args {
     #[command(flatten)]
-    session: SessionArg,
-    /// Print the session's record
+    sessions: SessionsArg,
+    /// Print the sessions' records, one per line
     #[arg(long)]
     json: bool,
 }
 
 pub fn run(args: Args, place: &Place) -> Result<ExitCode, Failure> {
     let home = place.home()?;
-    let path = route::session(&args.session.id, "/wait");
+    let mut all_completed = true;
+    for id in &args.sessions.ids {
+        all_completed &= wait_for(&home, id, args.json)?;
+    }
+    Ok(if all_completed { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+/// Returns whether the session completed.
+fn wait_for(home: &Home, id: &str, as_json: bool) -> Result<bool, Failure> {
+    let path = route::session(id, "/wait");
     let body = block_on(async {
         loop {
-            let mut link = Link::open(&home).await?;
+            let mut link = Link::open(home).await?;
             match link.bytes(Method::GET, &path, None).await {
                 // The daemon was stopped or restarted; the session goes on, and so does the waiting.
                 Err(error) if error.exit_code() == OUT_OF_REACH => tokio::time::sleep(RETRY).await,
@@ -45,6 +56,6 @@ pub fn run(args: Args, place: &Place) -> Result<ExitCode, Failure> {
         let hint = format!("Launch it with `coven start {}`", wording::short_id(&record.id));
         return Err(Failure::refused("the session has not been started", hint));
     }
-    print_record(&body, args.json, "ended")?;
-    Ok(if record.status == "completed" { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+    print_record(&body, as_json, "ended")?;
+    Ok(record.status == "completed")
 }

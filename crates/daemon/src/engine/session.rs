@@ -2,6 +2,7 @@
 
 use coven_domain::SessionId;
 use coven_domain::session::{Channel, Session};
+use coven_domain::text::Title;
 use coven_holder::wire::{MAX_BODY, Request};
 use coven_store::{SessionPage, SessionQuery};
 
@@ -11,9 +12,11 @@ use crate::error::EngineError;
 
 /// How many candidates an ambiguous prefix shows.
 const SHOWN: usize = 5;
+/// So many sessions of one title are looked at for the one that has not ended.
+const MOST_WITH_TITLE: usize = 1000;
 
 impl Engine {
-    /// A whole id, or any prefix that only one session has.
+    /// A whole id, any prefix that only one session has, or a title.
     pub async fn find_session(&self, text: &str) -> Result<SessionId, EngineError> {
         if text.len() == 36
             && let Ok(id) = text.parse()
@@ -28,13 +31,42 @@ impl Engine {
             false => Vec::new(),
         };
         match candidates.len() {
-            0 => Err(match self.conversation_like(text).await {
-                Some(id) => EngineError::IsConversation(id),
-                None => EngineError::SessionNotFound(text.chars().take(64).collect()),
-            }),
+            0 => match self.session_with_title(text).await? {
+                Some(id) => Ok(id),
+                None => Err(match self.conversation_like(text).await {
+                    Some(id) => EngineError::IsConversation(id),
+                    None => EngineError::SessionNotFound(text.chars().take(64).collect()),
+                }),
+            },
             1 => Ok(candidates.remove(0)),
             _ => Err(EngineError::AmbiguousId { prefix: text.to_owned(), candidates }),
         }
+    }
+
+    /// The session with this title. Where several have it, the only one of them that has not ended.
+    async fn session_with_title(&self, title: &str) -> Result<Option<SessionId>, EngineError> {
+        let found = self.store.sessions_with_title(title.trim(), MOST_WITH_TITLE).await?;
+        let ids = |sessions: &[&Session]| sessions.iter().map(|session| session.id).collect::<Vec<_>>();
+        let all = ids(&found.iter().collect::<Vec<_>>());
+        let current = ids(&found.iter().filter(|session| !session.is_over()).collect::<Vec<_>>());
+        match (&all[..], &current[..]) {
+            ([], _) => Ok(None),
+            ([only], _) | (_, [only]) => Ok(Some(*only)),
+            _ => {
+                let candidates = all.into_iter().take(SHOWN).collect();
+                Err(EngineError::AmbiguousTitle { title: title.chars().take(64).collect(), candidates })
+            }
+        }
+    }
+
+    /// Gives a session another title.
+    pub async fn rename_session(&self, id: SessionId, title: &str) -> Result<Session, EngineError> {
+        let title = Title::parse(title)?.into_string();
+        self.change_session(id, "renamed", |session, now| -> Result<(), EngineError> {
+            session.renamed(title, now);
+            Ok(())
+        })
+        .await
     }
 
     pub async fn session(&self, id: SessionId) -> Result<Session, EngineError> {

@@ -72,6 +72,7 @@ fn documented() -> OpenApiRouter<App> {
         .routes(routes!(rest::resize_session))
         .routes(routes!(rest::kill_session))
         .routes(routes!(rest::finish_session))
+        .routes(routes!(rest::rename_session))
         .routes(routes!(rest::archive_session))
         .routes(routes!(rest::summon_session))
         .routes(routes!(rest::wait_session))

@@ -14,7 +14,7 @@ use coven_api::health::HealthResponse;
 use coven_api::retention::{RetentionRequest, RetentionResponse};
 use coven_api::session::{
     AcceptedResponse, CreateSessionRequest, EntriesQuery, EntriesResponse, InputRequest, ListSessionsQuery,
-    LogCheckQuery, LogCheckResponse, LogQuery, ResizeRequest, ScreenQuery, ScreenResponse, SessionListResponse,
+    LogCheckQuery, LogCheckResponse, LogQuery, RenameSessionRequest, ResizeRequest, ScreenQuery, ScreenResponse, SessionListResponse,
     SessionRecord, StartSessionRequest,
 };
 use coven_api::state::StateResponse;
@@ -160,7 +160,7 @@ pub(super) async fn find(app: &App, text: &str) -> Answer<SessionId> {
     Ok(app.engine.find_session(text).await?)
 }
 
-/// One session, by its id or a unique prefix of it.
+/// One session, by its id, a unique prefix of it, or its title.
 #[utoipa::path(get, path = "/api/v1/sessions/{id}", params(("id" = String, Path)), responses((status = 200, body = SessionRecord), (status = 404, body = ErrorBody)))]
 pub async fn get_session(State(app): State<App>, Id(id): Id) -> Answer<Json<SessionRecord>> {
     let id = find(&app, &id).await?;
@@ -217,6 +217,17 @@ pub async fn kill_session(State(app): State<App>, Id(id): Id) -> Answer<(StatusC
 pub async fn finish_session(State(app): State<App>, Id(id): Id) -> Answer<Json<SessionRecord>> {
     let id = find(&app, &id).await?;
     Ok(Json(SessionRecord::from(&app.engine.finish_session(id).await?)))
+}
+
+/// Gives a session another title.
+#[utoipa::path(post, path = "/api/v1/sessions/{id}/rename", params(("id" = String, Path)), request_body = RenameSessionRequest, responses((status = 200, body = SessionRecord), (status = 400, body = ErrorBody), (status = 404, body = ErrorBody)))]
+pub async fn rename_session(
+    State(app): State<App>,
+    Id(id): Id,
+    Body(request): Body<RenameSessionRequest>,
+) -> Answer<Json<SessionRecord>> {
+    let id = find(&app, &id).await?;
+    Ok(Json(SessionRecord::from(&app.engine.rename_session(id, &request.title).await?)))
 }
 
 /// Hides a session that does not run.

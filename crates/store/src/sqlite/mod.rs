@@ -123,6 +123,11 @@ impl Store for SqliteStore {
         self.read(|connection| sessions::ids_with_prefix(connection, prefix, limit)).await
     }
 
+    async fn sessions_with_title(&self, title: &str, limit: usize) -> Result<Vec<Session>, StoreError> {
+        let title = title.to_owned();
+        self.read_aside(move |connection| sessions::with_title(connection, &title, limit)).await
+    }
+
     async fn sessions(&self, query: &SessionQuery) -> Result<SessionPage, StoreError> {
         if query.limit <= SHORT_READ_ROWS && query.offset <= SHORT_SKIP_ROWS {
             return self.read(|connection| listing::page(connection, query)).await;

@@ -72,6 +72,12 @@ pub(super) fn ids_with_prefix(
     Ok(ids)
 }
 
+/// Newest first.
+pub(super) fn with_title(connection: &Connection, title: &str, limit: usize) -> Result<Vec<Session>, StoreError> {
+    const SQL: &str = select!("WHERE title = ?1 ORDER BY created_at DESC, key DESC LIMIT ?2");
+    collect(connection.prepare_cached(SQL)?.query(params![title, count(limit)])?)
+}
+
 /// The beginning of an id as it is stored, or nothing if no id can begin like that.
 fn hyphenated(prefix: &str) -> Option<String> {
     let mut text = String::with_capacity(36);

@@ -53,6 +53,7 @@ every_store!(
     the_newest_keyframe_at_or_before_an_offset_is_found,
     a_sacrificed_session_goes_with_everything_it_had,
     ids_are_found_by_any_prefix,
+    sessions_are_found_by_their_whole_title,
     unsettled_sessions_are_what_a_starting_daemon_must_look_at,
     repos_are_listed_oldest_first,
     store_11_events_are_found_by_number_and_by_time,
@@ -303,6 +304,19 @@ async fn ids_are_found_by_any_prefix(store: Arc<dyn Store>) {
         assert_eq!(found, expected.iter().map(|nth| id(*nth)).collect::<Vec<_>>(), "{prefix}");
     }
     assert_eq!(store.session_ids_with_prefix("", 10).await.expect("a read").len(), 4);
+}
+
+async fn sessions_are_found_by_their_whole_title(store: Arc<dyn Store>) {
+    let titled = |nth, title: &str| Session { title: title.to_owned(), ..session(nth) };
+    create(&*store, [titled(1, "Fix it"), titled(2, "Fix it"), titled(3, "Fix it all")]).await;
+    let found = async |title: &str, limit| {
+        let sessions = store.sessions_with_title(title, limit).await.expect("a read");
+        sessions.into_iter().map(|session| session.id).collect::<Vec<_>>()
+    };
+    assert_eq!(found("Fix it", 10).await, [id(2), id(1)]);
+    assert_eq!(found("Fix it", 1).await, [id(2)]);
+    assert_eq!(found("Fix it all", 10).await, [id(3)]);
+    assert!(found("Fix", 10).await.is_empty());
 }
 
 async fn unsettled_sessions_are_what_a_starting_daemon_must_look_at(store: Arc<dyn Store>) {

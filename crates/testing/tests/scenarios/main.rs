@@ -14,6 +14,7 @@ mod document;
 mod inbox;
 mod life;
 mod mcp;
+mod names;
 mod store;
 mod tasks;
 mod verbs;
