@@ -224,7 +224,8 @@ mod tests {
         assert_eq!(written(&["run", "ls"]), "run ls");
         for (alias, words) in ALIASES {
             assert!(command().find_subcommand(alias).is_none(), "{alias} is a verb of its own");
-            let line = ["coven"].iter().chain(*words).chain(if *alias == "ls" || *alias == "ps" { &[][..] } else { &["1"] });
+            let line =
+                ["coven"].iter().chain(*words).chain(if *alias == "ls" || *alias == "ps" { &[][..] } else { &["1"] });
             command().try_get_matches_from(line).expect("a good line");
         }
     }

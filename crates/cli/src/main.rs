@@ -43,6 +43,7 @@ fn main() -> ExitCode {
             output::line(format_args!("coven {VERSION}")).map_or_else(failure::end, |()| ExitCode::SUCCESS)
         }
         [Some("hold"), ..] => coven_holder::run(),
+        [Some("complete"), ..] => verb::complete::run(std::env::args_os().skip(2)),
         [Some("demo-agent"), ..] => demo_agent::run(std::env::args_os().skip(2)),
         [Some("daemon"), Some("serve")] => verb::serve::run(std::env::args_os().skip(3)),
         _ => command_line::run(),

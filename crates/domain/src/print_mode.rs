@@ -210,7 +210,8 @@ mod tests {
     use super::*;
 
     fn call(mode: &PrintMode, session: PrintSession, agent: Option<AgentBrief>) -> (String, String) {
-        let PrintCall { args, stdin } = mode.call(&PrintTurn { prompt: "-hello", session, agent, is_step: false, more_args: &[] });
+        let PrintCall { args, stdin } =
+            mode.call(&PrintTurn { prompt: "-hello", session, agent, is_step: false, more_args: &[] });
         (args.join(" "), stdin)
     }
 
@@ -225,7 +226,8 @@ mod tests {
 
     #[test]
     fn a_step_may_change_files_where_a_conversation_would_ask() {
-        let turn = PrintTurn { prompt: "x", session: PrintSession::New("s"), agent: None, is_step: true, more_args: &[] };
+        let turn =
+            PrintTurn { prompt: "x", session: PrintSession::New("s"), agent: None, is_step: true, more_args: &[] };
         for id in ["claude", "gemini", "qwen"] {
             let mode = known(id).expect("built in");
             let (step, turn) = (mode.call(&turn).args, mode.call(&PrintTurn { is_step: false, ..turn }).args);

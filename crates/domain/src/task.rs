@@ -7,8 +7,8 @@ mod work_size;
 
 pub use ready::NotReady;
 pub use record::{BadTask, Claim, FieldChange, Priority, Task, TaskEdit, TaskKind};
-pub use work_size::WorkSize;
 pub(crate) use record::{MAX_TAGS, is_tag};
+pub use work_size::WorkSize;
 
 use crate::{lifecycle::Lifecycle, words};
 

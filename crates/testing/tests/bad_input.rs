@@ -87,7 +87,8 @@ fn any_text_is_a_prompt() {
 
     for text in ["a; b", "$(id)", "`id`", "\"double\" 'single'", "two\nlines", "tab\tand \\", "--help", "käse 写代码"]
     {
-        let session: coven_api::SessionRecord = home.json(&["run", "claude", "--json", "--prompt", &format!("say {text}")]);
+        let session: coven_api::SessionRecord =
+            home.json(&["run", "claude", "--json", "--prompt", &format!("say {text}")]);
         home.wait_for_end(&session.id);
         assert_eq!(home.log_text(&session.id), format!("{}\r\n", text.replace('\n', "\r\n")));
     }

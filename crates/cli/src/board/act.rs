@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use coven_api::inbox::{AnswerRequest, InboxItem};
 use coven_api::task::{
-    CreateTaskRequest, DeleteTaskResponse, EditTaskRequest, TaskDetail, TaskHistoryRecord, TaskHistoryResponse,
-    StartTaskRequest, TaskMoveRequest, TaskRecord,
+    CreateTaskRequest, DeleteTaskResponse, EditTaskRequest, StartTaskRequest, TaskDetail, TaskHistoryRecord,
+    TaskHistoryResponse, TaskMoveRequest, TaskRecord,
 };
 use coven_api::workflow::{AgentListResponse, StartTaskResponse, TaskDiffResponse, WorkflowDetail, WorkflowRecord};
 use coven_api::{Client, ClientError};

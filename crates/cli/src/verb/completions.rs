@@ -1,15 +1,46 @@
-//! `coven completions`: completion scripts for shells.
+//! `coven completions`: completion scripts for shells. They ask `coven complete` for every word.
 
 use std::process::ExitCode;
 
 use clap::ValueEnum;
-use clap_complete::{Shell, generate};
 
-use crate::command_line::{self, Place};
+use crate::command_line::Place;
 use crate::failure::Failure;
 use crate::output;
 
-/// Prints a completion script for a shell
+const BASH: &str = r#"_coven() {
+    local IFS=$'\n'
+    COMPREPLY=($(command coven complete bash "${COMP_WORDS[@]:1:COMP_CWORD}" 2>/dev/null))
+}
+complete -o default -F _coven coven
+"#;
+
+const ZSH: &str = r#"#compdef coven
+_coven() {
+    local -a found
+    found=("${(@f)$(command coven complete zsh "${(@)words[2,CURRENT]}" 2>/dev/null)}")
+    if [[ -n "${found[1]}" ]]; then
+        _describe 'coven' found
+    else
+        _files
+    fi
+}
+compdef _coven coven
+"#;
+
+const FISH: &str = r#"function __coven_complete
+    set -l words (commandline -opc) (commandline -ct)
+    set -l found (command coven complete fish $words[2..-1] 2>/dev/null)
+    if test (count $found) -gt 0
+        printf '%s\n' $found
+    else
+        __fish_complete_path (commandline -ct)
+    end
+end
+complete -c coven -f -a '(__coven_complete)'
+"#;
+
+/// Prints a completion script for a shell: verbs, flags, and the ids and titles of what the running daemon has
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   coven completions bash > ~/.local/share/bash-completion/completions/coven
@@ -29,13 +60,11 @@ enum Name {
 }
 
 pub fn run(args: Args, _place: &Place) -> Result<ExitCode, Failure> {
-    let shell = match args.shell {
-        Name::Bash => Shell::Bash,
-        Name::Zsh => Shell::Zsh,
-        Name::Fish => Shell::Fish,
+    let script = match args.shell {
+        Name::Bash => BASH,
+        Name::Zsh => ZSH,
+        Name::Fish => FISH,
     };
-    let mut script = Vec::new();
-    generate(shell, &mut command_line::command(), "coven", &mut script);
-    output::bytes(&script)?;
+    output::bytes(script.as_bytes())?;
     Ok(ExitCode::SUCCESS)
 }

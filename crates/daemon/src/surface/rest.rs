@@ -14,8 +14,8 @@ use coven_api::health::HealthResponse;
 use coven_api::retention::{RetentionRequest, RetentionResponse};
 use coven_api::session::{
     AcceptedResponse, CreateSessionRequest, EntriesQuery, EntriesResponse, InputRequest, ListSessionsQuery,
-    LogCheckQuery, LogCheckResponse, LogQuery, RenameSessionRequest, ResizeRequest, ScreenQuery, ScreenResponse, SessionListResponse,
-    SessionRecord, StartSessionRequest,
+    LogCheckQuery, LogCheckResponse, LogQuery, RenameSessionRequest, ResizeRequest, ScreenQuery, ScreenResponse,
+    SessionListResponse, SessionRecord, StartSessionRequest,
 };
 use coven_api::state::StateResponse;
 use coven_domain::SessionId;

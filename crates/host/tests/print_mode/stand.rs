@@ -31,7 +31,16 @@ impl Stand {
 
     pub fn spec<'a>(&'a self, harness: &'a PrintHarness, prompt: &'a str) -> TurnSpec<'a> {
         let cwd = self.folder.path();
-        TurnSpec { harness, prompt, session: None, used_before: None, agent: None, more_args: &[], cwd, timeout: Some(PATIENCE) }
+        TurnSpec {
+            harness,
+            prompt,
+            session: None,
+            used_before: None,
+            agent: None,
+            more_args: &[],
+            cwd,
+            timeout: Some(PATIENCE),
+        }
     }
 
     /// Runs a script as the program of one turn.

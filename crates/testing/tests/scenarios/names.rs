@@ -1,4 +1,6 @@
-//! Sessions by title, several at once, and renamed.
+//! Sessions by title, several at once, renamed, and completed by the shell.
+
+use std::process::Command;
 
 use coven_api::SessionRecord;
 use coven_testing::TestHome;
@@ -53,4 +55,36 @@ fn a_renamed_session_has_the_new_title_and_an_event_says_so() {
     let answer = home.post(&format!("/api/v1/sessions/{id}/rename"), &json!({ "title": " " }));
     assert_eq!(answer.status, 400);
     home.coven(&["kill", &id]).done();
+}
+
+#[test]
+fn the_shell_completes_what_the_running_daemon_has() {
+    let home = TestHome::started();
+    let (lives, over) = (running(&home, "fix it"), running(&home, "done"));
+    home.coven(&["kill", &over]).done();
+    assert_eq!(home.coven(&["wait", &over]).code, 1);
+    let complete = |words: &[&str]| home.coven(&[&["complete", "bash"], words].concat()).done();
+    assert_eq!(complete(&["kill", ""]), format!("{}\n", &lives[..8]));
+    assert_eq!(complete(&["kill", "fi"]), "fix\\ it\n");
+    assert_eq!(complete(&["run", "cla"]), "claude\n");
+    let fish = home.coven(&["complete", "fish", "archive", ""]).done();
+    assert_eq!(fish, format!("{}\tdone\n", &over[..8]));
+    // Through the script, as the shell does it.
+    let script = home.coven(&["completions", "bash"]).done();
+    let script = format!("{script}\nCOMP_WORDS=(coven kill ''); COMP_CWORD=2; _coven; echo \"${{COMPREPLY[*]}}\"");
+    let folder = coven_testing::program::coven().parent().expect("a folder").display().to_string();
+    let mut bash = Command::new("bash");
+    bash.args(["-c", &script]).env_clear().envs(home.variables()).current_dir(home.project());
+    let path = home.variables().into_iter().find(|(name, _)| name == "PATH").expect("a PATH").1;
+    let ran = bash.env("PATH", format!("{folder}:{path}")).output().expect("bash is there");
+    assert_eq!(String::from_utf8_lossy(&ran.stdout), format!("{}\n", &lives[..8]), "{ran:?}");
+}
+
+#[test]
+fn completing_without_a_daemon_is_silent_and_starts_none() {
+    let home = TestHome::new();
+    let ran = home.coven(&["complete", "bash", "kill", ""]);
+    assert_eq!((ran.stdout.as_str(), ran.stderr.as_str()), ("", ""));
+    ran.done();
+    assert!(home.daemons().is_empty());
 }

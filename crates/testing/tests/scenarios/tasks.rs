@@ -196,7 +196,8 @@ fn a_brief_list_has_what_a_table_shows() {
     let whole: Value = home.read("/api/v1/tasks");
     for nth in 0..3 {
         let (record, brief) = (&whole["tasks"][nth], brief["tasks"][nth].as_object().expect("a task"));
-        let shown = ["id", "title", "type", "priority", "parent_id", "waits_for", "tags", "status", "changes", "created_at"];
+        let shown =
+            ["id", "title", "type", "priority", "parent_id", "waits_for", "tags", "status", "changes", "created_at"];
         assert_eq!(brief.keys().map(String::as_str).collect::<Vec<_>>(), shown);
         let same = |(name, value): (&String, &Value)| name == "waits_for" || record[name] == *value;
         assert!(brief.iter().all(same), "{brief:?}");

@@ -222,7 +222,7 @@ fn what_helps_a_person_is_there() {
     assert!(report.contains("daemon") && report.contains("claude"), "{report}");
     assert!(home.json::<Value>(&["doctor", "--json"]).is_array());
     for shell in ["bash", "zsh", "fish"] {
-        assert!(home.coven(&["completions", shell]).done().contains("sacrifice"), "{shell}");
+        assert!(home.coven(&["completions", shell]).done().contains("coven complete"), "{shell}");
     }
     assert!(home.coven(&["man"]).done().contains(".TH"));
     assert!(home.coven(&["--version"]).done().starts_with("coven "));

@@ -190,7 +190,8 @@ impl Engine {
         let mut ahead = here.progress.clone();
         let leads_to_merge = definition.over(&mut ahead, over.clone()) == StepEnd::GoOn
             && matches!(definition.next(&mut ahead, setting), Next::Merge(_));
-        let gathered = if leads_to_merge { self.gather_unless_stopped(&task, stop).await? } else { Gathered::All(None) };
+        let gathered =
+            if leads_to_merge { self.gather_unless_stopped(&task, stop).await? } else { Gathered::All(None) };
         let after = match gathered {
             Gathered::All(work) => self.end_step(id, agent.id, fact, over, work).await?,
             Gathered::NotSo(why) => self.fail_run(id, Some(agent.id), fact, why).await?,

@@ -118,13 +118,15 @@ fn success() -> StepOver {
 async fn store_16_a_workflow_completes_and_its_task_closes_together_or_not_at_all() {
     let bench = bench(ONE_SCRIPT).await;
     let (workflow, agent) = (bench.claimed.workflow.id, bench.claimed.agent.id);
-    let (failed, after) =
-        bench.under_fire(async || bench.engine.end_step(workflow, agent, AgentFact::Succeeded, success(), None).await).await;
+    let (failed, after) = bench
+        .under_fire(async || bench.engine.end_step(workflow, agent, AgentFact::Succeeded, success(), None).await)
+        .await;
     assert_eq!((failed, after), (8, After::Over));
     let snapshot = bench.snapshot().await;
     assert_eq!(states(&snapshot), ["closed", "completed", "completed"]);
     // Told twice, it happens once.
-    let again = bench.engine.end_step(workflow, agent, AgentFact::Failed, StepOver::Ended(StepResult::default()), None).await;
+    let again =
+        bench.engine.end_step(workflow, agent, AgentFact::Failed, StepOver::Ended(StepResult::default()), None).await;
     assert_eq!(again.expect("nothing to do"), After::Over);
     assert_eq!(bench.snapshot().await, snapshot);
 }
@@ -133,7 +135,9 @@ async fn store_16_a_workflow_completes_and_its_task_closes_together_or_not_at_al
 async fn a_merge_is_awaited_by_all_three_or_by_none() {
     let bench = bench(TWO_STEPS).await;
     let (workflow, agent) = (bench.claimed.workflow.id, bench.claimed.agent.id);
-    bench.under_fire(async || bench.engine.end_step(workflow, agent, AgentFact::Succeeded, success(), None).await).await;
+    bench
+        .under_fire(async || bench.engine.end_step(workflow, agent, AgentFact::Succeeded, success(), None).await)
+        .await;
     assert_eq!(states(&bench.snapshot().await), ["pending_merge", "completed", "pending_merge"]);
 }
 

@@ -141,7 +141,8 @@ impl Engine {
                 Ok((worktree.repository.changes(&from, &to)?, patch, is_all))
             })
             .await?;
-            let diff = Diff { task, base, branch, is_merged: true, files, patch, is_cut: !is_all, has_uncommitted: false };
+            let diff =
+                Diff { task, base, branch, is_merged: true, files, patch, is_cut: !is_all, has_uncommitted: false };
             return Ok(diff);
         }
         let branch = branch_of(id);

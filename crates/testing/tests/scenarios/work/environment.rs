@@ -31,7 +31,9 @@ fn is_written_down(folder: &Path) -> bool {
         let kind = entry.file_type().expect("it is there");
         match (kind.is_dir(), kind.is_file()) {
             (true, _) => is_written_down(&entry.path()),
-            (_, true) => fs::read(entry.path()).is_ok_and(|text| text.windows(KEY.len()).any(|it| it == KEY.as_bytes())),
+            (_, true) => {
+                fs::read(entry.path()).is_ok_and(|text| text.windows(KEY.len()).any(|it| it == KEY.as_bytes()))
+            }
             _ => false,
         }
     })

@@ -1,0 +1,289 @@
+//! `coven complete`, which the completion scripts call: what may follow the words of a command line.
+//!
+//! Never starts a daemon, prints no errors, and is quick: a person waits with a finger on the Tab key.
+
+use std::ffi::OsString;
+use std::process::ExitCode;
+use std::time::Duration;
+
+use clap::{Arg, Command};
+use coven_domain::harness;
+use coven_host::home::Home;
+use serde_json::Value;
+
+use crate::command_line::{self, Place};
+use crate::{output, quick, route, wording};
+
+/// A daemon that takes longer is treated as if it did not run.
+const PATIENCE: Duration = Duration::from_millis(500);
+/// So many of a kind are offered, the newest first.
+const MOST: usize = 200;
+
+/// A word that may follow, and what it means.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Candidate {
+    word: String,
+    about: String,
+}
+
+/// What may stand at the end of a command line.
+#[derive(Debug, PartialEq, Eq)]
+enum Wanted {
+    /// These words.
+    Words(Vec<Candidate>),
+    /// Something that only the home knows.
+    Known(Known),
+    /// A file, or something that coven cannot list.
+    Other,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Known {
+    /// Sessions that allow the action; all of them without one.
+    Sessions(Option<&'static str>),
+    Tasks,
+    Workflows,
+    Inbox,
+    Harnesses,
+}
+
+/// `coven complete bash|zsh|fish WORDS…`: the words after `coven` up to the cursor, the last of them unfinished.
+pub fn run(args: impl Iterator<Item = OsString>) -> ExitCode {
+    let mut words: Vec<String> = args.filter_map(|word| word.into_string().ok()).collect();
+    if words.is_empty() {
+        return ExitCode::SUCCESS;
+    }
+    let shell = words.remove(0);
+    let current = words.last().cloned().unwrap_or_default();
+    let mut command = command_line::command();
+    command.build();
+    let found = match wanted(&command, &words) {
+        Wanted::Words(candidates) => starting_with(candidates, &current),
+        Wanted::Known(kind) => known(kind, &Place { flag: home_flag(&words) }, &current),
+        Wanted::Other => Vec::new(),
+    };
+    let lines: String = found.iter().map(|candidate| line(candidate, &shell)).collect();
+    // A shell that went away needs no answer.
+    let _ = output::bytes(lines.as_bytes());
+    ExitCode::SUCCESS
+}
+
+/// Follows the finished words through the commands and says what the last one may be.
+fn wanted(command: &Command, words: &[String]) -> Wanted {
+    let Some((current, finished)) = words.split_last() else { return Wanted::Other };
+    let (mut verb, mut path) = (command, Vec::new());
+    let (mut value_of, mut positionals): (Option<&Arg>, usize) = (None, 0);
+    for word in finished {
+        if value_of.take().is_some() {
+            continue;
+        }
+        if word == "--" {
+            return Wanted::Other;
+        }
+        if word.starts_with('-') {
+            value_of = flag(verb, word).filter(|flag| flag.get_action().takes_values() && !word.contains('='));
+        } else if let Some(sub) = verb.find_subcommand(word).filter(|_| positionals == 0) {
+            verb = sub;
+            path.push(sub.get_name());
+        } else {
+            positionals += 1;
+        }
+    }
+    if let Some(flag) = value_of {
+        return values(flag, &path);
+    }
+    if current.starts_with('-') {
+        let flags = verb.get_arguments().filter(|flag| !flag.is_hide_set());
+        let flags = flags.filter_map(|flag| Some((format!("--{}", flag.get_long()?), flag.get_help())));
+        return Wanted::Words(flags.map(|(word, help)| candidate(word, help)).collect());
+    }
+    if verb.has_subcommands() {
+        let verbs = verb.get_subcommands().filter(|sub| !sub.is_hide_set() && sub.get_name() != "help");
+        return Wanted::Words(verbs.map(|sub| candidate(sub.get_name().to_owned(), sub.get_about())).collect());
+    }
+    let mut places = verb.get_positionals().filter(|place| !place.is_last_set());
+    let last = verb.get_positionals().filter(|place| !place.is_last_set()).last();
+    let several = last.filter(|last| last.get_num_args().is_some_and(|count| count.max_values() > 1));
+    match places.nth(positionals).or(several) {
+        Some(place) => values(place, &path),
+        None => Wanted::Other,
+    }
+}
+
+fn flag<'a>(verb: &'a Command, word: &str) -> Option<&'a Arg> {
+    let name = word.split('=').next().unwrap_or_default();
+    verb.get_arguments().find(|flag| match name.strip_prefix("--") {
+        Some(long) => flag.get_long() == Some(long),
+        None => name.strip_prefix('-').is_some_and(|short| flag.get_short().is_some_and(|it| short == it.to_string())),
+    })
+}
+
+/// What an argument of the verb at this path takes.
+fn values(arg: &Arg, path: &[&str]) -> Wanted {
+    let listed = arg.get_possible_values();
+    if !listed.is_empty() {
+        let listed = listed.iter().filter(|value| !value.is_hide_set());
+        return Wanted::Words(listed.map(|it| candidate(it.get_name().to_owned(), it.get_help())).collect());
+    }
+    let is_id = matches!(arg.get_id().as_str(), "id" | "ids");
+    match (path, arg.get_id().as_str()) {
+        (_, "harness") => Wanted::Known(Known::Harnesses),
+        (["task", ..], "parent" | "depends_on") => Wanted::Known(Known::Tasks),
+        (["task", ..], _) if is_id => Wanted::Known(Known::Tasks),
+        (["workflow", ..], _) if is_id => Wanted::Known(Known::Workflows),
+        (["inbox", ..], _) if is_id => Wanted::Known(Known::Inbox),
+        (["run"], "resume") => Wanted::Known(Known::Sessions(None)),
+        ([verb], _) if is_id => match *verb {
+            "attach" => Wanted::Known(Known::Sessions(Some("attach"))),
+            "input" => Wanted::Known(Known::Sessions(Some("input"))),
+            "start" => Wanted::Known(Known::Sessions(Some("start"))),
+            "finish" => Wanted::Known(Known::Sessions(Some("finish"))),
+            "kill" => Wanted::Known(Known::Sessions(Some("kill"))),
+            "archive" => Wanted::Known(Known::Sessions(Some("archive"))),
+            "summon" => Wanted::Known(Known::Sessions(Some("summon"))),
+            "sacrifice" => Wanted::Known(Known::Sessions(Some("sacrifice"))),
+            "chat" | "prompt" | "show" | "screen" | "replay" | "export" | "wait" | "rename" => {
+                Wanted::Known(Known::Sessions(None))
+            }
+            _ => Wanted::Other,
+        },
+        _ => Wanted::Other,
+    }
+}
+
+fn candidate(word: String, about: Option<impl ToString>) -> Candidate {
+    Candidate { word, about: about.map(|about| about.to_string()).unwrap_or_default() }
+}
+
+fn starting_with(mut candidates: Vec<Candidate>, current: &str) -> Vec<Candidate> {
+    candidates.retain(|candidate| candidate.word.starts_with(current));
+    candidates
+}
+
+/// `--home DIR` among the words.
+fn home_flag(words: &[String]) -> Option<std::path::PathBuf> {
+    let at = words.iter().position(|word| word == "--home")?;
+    words.get(at + 1).map(Into::into)
+}
+
+/// What the home knows of this kind: by id, else by title where the word is the beginning of one.
+fn known(kind: Known, place: &Place, current: &str) -> Vec<Candidate> {
+    let candidates = match kind {
+        Known::Harnesses => {
+            let config = place.config().map(|(_, config, _)| config).unwrap_or_default();
+            let harnesses = harness::all(&config.harnesses);
+            harnesses.into_iter().map(|it| Candidate { word: it.id, about: it.label }).collect()
+        }
+        other => place.home().ok().and_then(|home| asked(&home, other)).unwrap_or_default(),
+    };
+    let by_id = starting_with(candidates.clone(), current);
+    if !by_id.is_empty() || current.is_empty() || !matches!(kind, Known::Sessions(_)) {
+        return by_id;
+    }
+    let titled = candidates.into_iter().map(|it| Candidate { word: it.about, about: it.word });
+    starting_with(titled.collect(), current)
+}
+
+/// Ids with titles, from a daemon that runs.
+fn asked(home: &Home, kind: Known) -> Option<Vec<Candidate>> {
+    let limit = ("limit", Some(MOST.to_string()));
+    let (path, list) = match kind {
+        Known::Sessions(_) => {
+            let all = ("all", Some("true".to_owned()));
+            (format!("/api/v1/sessions{}", route::query(&[limit, all])), "sessions")
+        }
+        Known::Tasks => (format!("/api/v1/tasks{}", route::query(&[limit])), "tasks"),
+        Known::Workflows => (format!("/api/v1/workflows{}", route::query(&[limit])), "workflows"),
+        Known::Inbox => ("/api/v1/inbox".to_owned(), "items"),
+        Known::Harnesses => return None,
+    };
+    let answer = quick::at_once(home, &path, PATIENCE).ok()??;
+    let answer: Value = serde_json::from_slice(&answer.body).ok()?;
+    let allows = |item: &Value| match kind {
+        Known::Sessions(Some(action)) => {
+            item["actions"].as_array().is_some_and(|all| all.iter().any(|it| it == action))
+        }
+        _ => true,
+    };
+    let about = |item: &Value| item["title"].as_str().or(item["name"].as_str()).unwrap_or_default().to_owned();
+    let items = answer[list].as_array()?.iter().filter(|item| allows(item));
+    let found = items.filter_map(|item| {
+        let word = wording::short_id(item["id"].as_str()?).to_owned();
+        Some(Candidate { word, about: wording::plain(&about(item)) })
+    });
+    Some(found.collect())
+}
+
+/// A candidate as the shell's script reads it.
+fn line(Candidate { word, about }: &Candidate, shell: &str) -> String {
+    let about = about.lines().next().unwrap_or_default();
+    match shell {
+        "zsh" => format!("{}:{about}\n", word.replace('\\', "\\\\").replace(':', "\\:")),
+        "fish" => format!("{word}\t{about}\n"),
+        _ => format!("{}\n", escaped(word)),
+    }
+}
+
+/// Bash puts a word on the command line as it is.
+fn escaped(word: &str) -> String {
+    let is_plain = |c: char| c.is_alphanumeric() || matches!(c, '-' | '_' | '.' | '/' | '=' | '+' | ',');
+    word.chars().flat_map(|c| (!is_plain(c)).then_some('\\').into_iter().chain([c])).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn wanted_for(line: &str) -> Wanted {
+        let mut command = command_line::command();
+        command.build();
+        let words: Vec<String> = line.split(' ').map(str::to_owned).collect();
+        wanted(&command, &words)
+    }
+
+    fn words(line: &str) -> Vec<String> {
+        let current = line.rsplit(' ').next().unwrap_or_default();
+        match wanted_for(line) {
+            Wanted::Words(all) => starting_with(all, current).into_iter().map(|it| it.word).collect(),
+            other => panic!("{line}: {other:?}"),
+        }
+    }
+
+    #[test]
+    fn verbs_and_flags_are_completed() {
+        assert_eq!(words("sacr"), ["sacrifice"]);
+        assert_eq!(words("task unb"), ["unblock"]);
+        assert_eq!(words("--home /h sacr"), ["sacrifice"]);
+        assert_eq!(words("run claude --backg"), ["--background"]);
+        assert_eq!(words("completions b"), ["bash"]);
+        assert_eq!(words("export 1a2b --format as"), ["asciicast"]);
+    }
+
+    #[test]
+    fn what_the_home_knows_is_asked_by_the_place_of_the_word() {
+        for (line, kind) in [
+            ("kill ", Known::Sessions(Some("kill"))),
+            ("kill 1a2b 3", Known::Sessions(Some("kill"))),
+            ("show --json 1", Known::Sessions(None)),
+            ("run c", Known::Harnesses),
+            ("task add x --harness ", Known::Harnesses),
+            ("task start ", Known::Tasks),
+            ("task add x --parent ", Known::Tasks),
+            ("workflow retry ", Known::Workflows),
+            ("inbox answer ", Known::Inbox),
+        ] {
+            assert_eq!(wanted_for(line), Wanted::Known(kind), "{line}");
+        }
+        for line in ["run claude fix ", "run -- ", "run --cwd ", "rename 1a2b ti"] {
+            assert_eq!(wanted_for(line), Wanted::Other, "{line}");
+        }
+    }
+
+    #[test]
+    fn a_word_is_written_as_its_shell_reads_it() {
+        let candidate = Candidate { word: "fix: it".to_owned(), about: "1a2b".to_owned() };
+        assert_eq!(line(&candidate, "bash"), "fix\\:\\ it\n");
+        assert_eq!(line(&candidate, "zsh"), "fix\\: it:1a2b\n");
+        assert_eq!(line(&candidate, "fish"), "fix: it\t1a2b\n");
+    }
+}
