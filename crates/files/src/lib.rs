@@ -3,13 +3,19 @@
 //! Every such read goes through [`read`] or [`open`]: a fifo cannot hang it, a link cannot redirect it where the format
 //! forbids links, and a large file cannot exhaust memory.
 
+mod lines;
+
+use std::fmt;
 use std::fs::File;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{FileType, Mode, OFlags};
 
-/// The largest file that one reader accepts. Limits are constants with names; `docs/guide.md` lists them.
+pub use lines::{BoundedLine, Lines, read_stream, read_stream_text};
+
+/// The most that one reader accepts of a file, a stream or a line. Limits are constants with names; `docs/guide.md` lists
+/// them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limit {
     /// What the limit applies to, as it appears in the error: "a config file".
@@ -20,6 +26,18 @@ pub struct Limit {
 impl Limit {
     pub const fn new(what: &'static str, bytes: u64) -> Self {
         Self { what, bytes }
+    }
+}
+
+/// The size alone: "1 MiB".
+impl fmt::Display for Limit {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.bytes {
+            bytes if bytes >= 1 << 30 && bytes % (1 << 30) == 0 => write!(f, "{} GiB", bytes >> 30),
+            bytes if bytes >= 1 << 20 && bytes % (1 << 20) == 0 => write!(f, "{} MiB", bytes >> 20),
+            bytes if bytes >= 1 << 10 && bytes % (1 << 10) == 0 => write!(f, "{} KiB", bytes >> 10),
+            bytes => write!(f, "{bytes} bytes"),
+        }
     }
 }
 
@@ -38,10 +56,12 @@ pub enum ReadError {
     Link { path: PathBuf },
     #[error("{} is {kind}, not a regular file; remove it", path.display())]
     NotRegular { path: PathBuf, kind: &'static str },
-    #[error("{} is larger than {}, the limit for {}", path.display(), size(limit.bytes), limit.what)]
+    #[error("{} is larger than {limit}, the limit for {}", path.display(), limit.what)]
     TooLarge { path: PathBuf, limit: Limit },
     #[error("{} is not valid UTF-8", path.display())]
     NotText { path: PathBuf },
+    #[error("the input is larger than {limit}, the limit for {}", limit.what)]
+    LongStream { limit: Limit },
 }
 
 impl ReadError {
@@ -55,7 +75,7 @@ impl From<ReadError> for io::Error {
         let kind = match &error {
             ReadError::Io { source, .. } => source.kind(),
             ReadError::Link { .. } | ReadError::NotRegular { .. } => io::ErrorKind::InvalidInput,
-            ReadError::TooLarge { .. } => io::ErrorKind::FileTooLarge,
+            ReadError::TooLarge { .. } | ReadError::LongStream { .. } => io::ErrorKind::FileTooLarge,
             ReadError::NotText { .. } => io::ErrorKind::InvalidData,
         };
         match error {
@@ -129,14 +149,6 @@ pub fn ensure_regular(file: &File, path: &Path) -> Result<(), ReadError> {
         FileType::Symlink | FileType::Unknown => "of an unknown kind",
     };
     Err(ReadError::NotRegular { path: path.to_owned(), kind })
-}
-
-fn size(bytes: u64) -> String {
-    match bytes {
-        bytes if bytes >= 1 << 20 && bytes % (1 << 20) == 0 => format!("{} MiB", bytes >> 20),
-        bytes if bytes >= 1 << 10 && bytes % (1 << 10) == 0 => format!("{} KiB", bytes >> 10),
-        bytes => format!("{bytes} bytes"),
-    }
 }
 
 #[cfg(test)]

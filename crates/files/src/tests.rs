@@ -66,3 +66,27 @@ fn a_missing_file_keeps_its_kind_of_error() {
     assert!(error.is_not_found());
     assert_eq!(io::Error::from(error).kind(), io::ErrorKind::NotFound);
 }
+
+#[test]
+fn a_line_longer_than_the_limit_is_skipped_and_the_next_one_read() {
+    let text = [&b"first\n"[..], &[b'x'; 1024], b"\n", &[b'y'; 5000], b"\nlast\n", &[b'z'; 1025]].concat();
+    // A small buffer: a line spans many of them.
+    let mut lines = Lines::new(io::BufReader::with_capacity(100, &text[..]), SMALL);
+    let mut read = Vec::new();
+    while let Some(line) = lines.next_line().expect("memory is readable") {
+        read.push(match line {
+            BoundedLine::Whole(bytes) => format!("{} bytes", bytes.len()),
+            BoundedLine::TooLong { bytes, has_end } => format!("skipped {bytes}, ended: {has_end}"),
+        });
+    }
+    let expected = ["6 bytes", "1025 bytes", "skipped 5001, ended: true", "5 bytes", "skipped 1025, ended: false"];
+    assert_eq!(read, expected);
+}
+
+#[test]
+fn a_stream_without_an_end_is_refused_at_the_limit() {
+    let error = read_stream(io::repeat(b'x'), SMALL).expect_err("it never ends");
+    assert_eq!(error.kind(), io::ErrorKind::FileTooLarge);
+    assert_eq!(error.to_string(), "the input is larger than 1 KiB, the limit for a test file");
+    assert_eq!(read_stream_text(&[b'x'; 1024][..], SMALL).expect("within the limit").len(), 1024);
+}
