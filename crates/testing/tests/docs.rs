@@ -2,6 +2,7 @@
 //!
 //! With `COVEN_WRITE_DOCS=1` (`cargo xtask docs`) the documents are written instead of compared.
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -14,6 +15,7 @@ use coven_domain::question_set::QuestionSetState;
 use coven_domain::session::SessionState;
 use coven_domain::task::TaskState;
 use coven_domain::workflow::WorkflowState;
+use coven_files::Limit;
 use coven_testing::program;
 
 fn generated() -> PathBuf {
@@ -98,6 +100,34 @@ fn verbs_of(help: &str) -> Vec<&str> {
     let names =
         behind.take_while(|line| !line.is_empty()).filter(|line| line.starts_with("  ") && !line.starts_with("   "));
     names.filter_map(|line| line.split_whitespace().next()).filter(|name| *name != "help").collect()
+}
+
+#[test]
+fn the_guide_lists_every_limit_with_its_size() {
+    let crates = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+    let guide = fs::read_to_string(crates.join("../docs/guide.md")).expect("a guide");
+    let (_, limits) = guide.split_once("## Limits\n").expect("a section on limits");
+    let (limits, _) = limits.split_once("\n## ").expect("a section after it");
+    let listed: BTreeSet<String> =
+        limits.lines().filter(|line| line.starts_with("| ")).skip(1).map(str::to_owned).collect();
+    let mut expected = BTreeSet::new();
+    for folder in fs::read_dir(&crates).expect("crates").flatten().filter(|folder| folder.file_name() != "files") {
+        let sources = read_all(&folder.path().join("src"));
+        for constant in sources.split("Limit::new(").skip(1) {
+            let (arguments, _) = constant.split_once(");").expect("a whole call");
+            let (what, bytes) = arguments.rsplit_once(", ").expect("two arguments");
+            let limit = Limit::new("", number(bytes));
+            let row = format!("| {} | {limit} |", what.trim_matches('"'));
+            assert!(expected.insert(row.clone()), "two limits have one name: {row}");
+        }
+    }
+    assert_eq!(listed, expected, "left: docs/guide.md; right: the constants");
+}
+
+/// The value of `a << b` or of a plain number.
+fn number(text: &str) -> u64 {
+    let part = |text: &str| text.trim().replace('_', "").parse::<u64>().expect("a number");
+    text.split_once("<<").map_or_else(|| part(text), |(value, shift)| part(value) << part(shift))
 }
 
 #[test]

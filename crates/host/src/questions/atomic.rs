@@ -6,8 +6,9 @@ use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 use coven_domain::words;
+use coven_files::ReadError;
 
-use super::fault;
+use super::{QUESTION_FILE, fault};
 
 words! {
     /// Where a write failed.
@@ -57,6 +58,10 @@ pub(super) fn write_new(target: &Path, text: &str) -> Result<(), AtomicWriteErro
 }
 
 fn fill(path: &Path, file: &str, text: &str) -> Result<(), (Step, io::Error)> {
+    // Nothing is written that could not be read again.
+    if text.len() as u64 > QUESTION_FILE.bytes {
+        return Err((Step::Write, ReadError::TooLarge { path: path.to_owned(), limit: QUESTION_FILE }.into()));
+    }
     let mut opened = step(file, Step::Create, || {
         let opened = OpenOptions::new().read(true).write(true).create_new(true).mode(0o600).open(path)?;
         // Whatever the umask takes away.

@@ -4,18 +4,19 @@
 //! what tells the owner from a later process of the same number stands on a second line, where that tool does not look.
 
 use std::fs::{self, File, OpenOptions, TryLockError};
-use std::io::{self, Read, Write};
+use std::io::{self, Write};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::{Duration, Instant, SystemTime};
 
+use coven_files::{Links, ReadError};
 use rustix::fs::{CWD, RenameFlags, renameat_with};
 use rustix::io::Errno;
 
 use super::atomic::beside;
 use super::owner::{self, Owner};
-use super::{QuestionError, fault};
+use super::{QUESTION_LOCK, QuestionError, fault};
 
 const PATIENCE: Duration = Duration::from_secs(5);
 const BETWEEN_TRIES: Duration = Duration::from_millis(50);
@@ -138,15 +139,20 @@ fn remove_if_stale(path: &Path) -> io::Result<bool> {
 
 /// A lock that has just gone counts as stale: there is nothing to wait for.
 fn is_stale(path: &Path) -> io::Result<bool> {
-    let mut file = match File::open(path) {
-        Ok(file) => file,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(true),
-        Err(error) => return Err(error),
+    let opened = coven_files::open(path, Links::Refuse);
+    let (age, read) = match opened {
+        Ok(file) => (age(file.metadata()?.modified()?), coven_files::read_opened(file, path, QUESTION_LOCK)),
+        Err(error) if error.is_not_found() => return Ok(true),
+        Err(error @ ReadError::Io { .. }) => return Err(error.into()),
+        Err(error) => (age(fs::symlink_metadata(path)?.modified()?), Err(error)),
     };
-    let age = age(file.metadata()?.modified()?);
-    let mut text = Vec::new();
-    file.read_to_end(&mut text)?;
-    Ok(match Content::parse(&String::from_utf8_lossy(&text)) {
+    let content = match read {
+        Ok(text) => Content::parse(&String::from_utf8_lossy(&text)),
+        Err(error @ ReadError::Io { .. }) => return Err(error.into()),
+        // No tool writes a lock like this: nobody holds it.
+        Err(_) => Content::Garbage,
+    };
+    Ok(match content {
         Content::Ours(owner) => owner.is_gone().unwrap_or(age > HELD_ELSEWHERE),
         Content::Theirs(pid) if !owner::is_alive(pid) => true,
         // A process that started after the lock was made has inherited the number only.
@@ -234,6 +240,23 @@ mod tests {
                 Err(error) => panic!("{error}"),
             }
         }
+    }
+
+    #[test]
+    fn a_lock_that_is_a_fifo_or_too_large_is_removed_once_it_is_old() {
+        use rustix::fs::{AtFlags, Mode, Timestamps, mkfifoat, utimensat};
+        let given = Given::new();
+        mkfifoat(CWD, given.lock(), Mode::from_raw_mode(0o600)).expect("a fifo");
+        let long_ago = rustix::fs::Timespec { tv_sec: 1, tv_nsec: 0 };
+        let times = Timestamps { last_access: long_ago, last_modification: long_ago };
+        utimensat(CWD, given.lock(), &times, AtFlags::empty()).expect("ours");
+        assert!(given.is_taken_over());
+
+        let given = Given::with_lock("", Duration::ZERO);
+        let file = File::options().write(true).open(given.lock()).expect("there");
+        file.set_len(1 << 30).expect("a sparse file");
+        file.set_modified(SystemTime::UNIX_EPOCH).expect("ours");
+        assert!(given.is_taken_over());
     }
 
     fn me() -> Owner {

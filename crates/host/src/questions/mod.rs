@@ -21,6 +21,7 @@ use std::path::{Path, PathBuf};
 use std::{fs, io};
 
 use coven_domain::QuestionSetId;
+use coven_files::Limit;
 
 use crate::fault;
 
@@ -35,6 +36,11 @@ pub use watch::FolderWatch;
 const REQUEST: &str = "request.json";
 const STATUS: &str = "status.json";
 const ANSWERS: &str = "answers.json";
+
+/// A set has at most five questions; a larger file is not one that a tool of this format wrote.
+pub const QUESTION_FILE: Limit = Limit::new("a file of a question set", 4 << 20);
+/// A process id and what identifies that process.
+pub const QUESTION_LOCK: Limit = Limit::new("the lock file of a question set", 4 << 10);
 
 /// The folder that holds all question sets of a user.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -7,11 +7,12 @@ use std::{fs, io, thread};
 use coven_domain::question::{Answer, Question, check_stored_answers};
 use coven_domain::question_set::{QuestionSetState, QuestionSetSummary, title_of};
 use coven_domain::{QuestionSetId, SessionId, Timestamp};
+use coven_files::{Links, ReadError};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 
 use super::owner::Owner;
-use super::{ANSWERS, QuestionError, QuestionFolder, REQUEST, STATUS};
+use super::{ANSWERS, QUESTION_FILE, QuestionError, QuestionFolder, REQUEST, STATUS};
 
 /// How often a file that is missing or malformed is looked at, for a writer that is about to finish it.
 const ATTEMPTS: u32 = 3;
@@ -269,15 +270,19 @@ fn optional<T: DeserializeOwned>(
     file: &'static str,
 ) -> Result<Option<T>, QuestionError> {
     let path = dir.join(file);
-    let text = match fs::read(&path) {
+    let malformed = |problem| QuestionError::Malformed { id: *id, file, problem };
+    let text = match coven_files::read(&path, QUESTION_FILE, Links::Refuse) {
         Ok(text) => text,
-        Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => {
-            return Ok(None);
+        Err(ReadError::Io { path, source }) => {
+            return match source.kind() {
+                io::ErrorKind::NotFound | io::ErrorKind::NotADirectory => Ok(None),
+                _ => Err(QuestionError::Unreadable { path, source }),
+            };
         }
-        Err(source) => return Err(QuestionError::Unreadable { path, source }),
+        // A fifo, a link or a huge file: only this set is broken.
+        Err(error) => return Err(malformed(error.to_string())),
     };
-    let malformed = |error: serde_json::Error| QuestionError::Malformed { id: *id, file, problem: error.to_string() };
-    serde_json::from_slice(&text).map(Some).map_err(malformed)
+    serde_json::from_slice(&text).map(Some).map_err(|error| malformed(error.to_string()))
 }
 
 fn belongs(id: &QuestionSetId, file: &'static str, found: &str) -> Result<(), QuestionError> {

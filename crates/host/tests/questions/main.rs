@@ -6,6 +6,7 @@ mod cuts;
 mod files;
 mod finishing;
 mod foreign;
+mod hostile;
 mod stand;
 mod waiting;
 mod watching;

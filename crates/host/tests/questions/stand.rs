@@ -9,7 +9,7 @@ use coven_domain::{QuestionSetId, Timestamp};
 use coven_host::clock;
 use coven_host::questions::{Limits, NewQuestionSet, QuestionError, QuestionFolder, QuestionSet};
 
-use crate::crowd;
+use crate::{crowd, hostile};
 
 pub const ROLE: &str = "COVEN_TEST_ROLE";
 pub const FOLDER: &str = "COVEN_TEST_FOLDER";
@@ -141,6 +141,7 @@ pub fn play(role: &str) {
         "answer" => folder.answer(&id(), choose(word), clock::now()).map(|()| "answered".to_owned()),
         "reject" => folder.reject(&id(), Some(word), clock::now()).map(|()| "rejected".to_owned()),
         "wait" => folder.wait(&id(), None, None).map(|waited| format!("{waited:?}")),
+        "list" => hostile::list(&folder),
         "askers" => crowd::ask(&folder, word.parse().expect("a number")),
         "answerers" => crowd::answer(&folder, word.parse().expect("a number")),
         other => panic!("no such part: {other}"),
