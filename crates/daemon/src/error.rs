@@ -321,6 +321,7 @@ fn conversation_code(error: &ConversationError) -> ErrorCode {
         | ConversationError::InUse { .. }
         | ConversationError::Append { .. }
         | ConversationError::Unreadable { .. }
+        | ConversationError::Refused(_)
         | ConversationError::Unwritable { .. } => ErrorCode::Internal,
     }
 }

@@ -71,7 +71,8 @@ impl<R: BufRead> Lines<R> {
             if buffer.is_empty() {
                 return Ok((skipped, false));
             }
-            let end = buffer.iter().position(|byte| *byte == b'\n');
+            // `contains` is much faster than `position`, and most buffers have no line end.
+            let end = buffer.contains(&b'\n').then(|| buffer.iter().position(|byte| *byte == b'\n')).flatten();
             let count = end.map_or(buffer.len(), |at| at + 1);
             self.reader.consume(count);
             skipped += count as u64;

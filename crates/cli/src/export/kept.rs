@@ -2,7 +2,7 @@
 
 use std::io::Write;
 
-use coven_domain::conversation::{ConversationId, Line};
+use coven_domain::conversation::{ConversationId, Line, Turn};
 use coven_host::conversations::{ConversationError, Conversations};
 
 use super::conversation::{PAGE_END, escaped, page_start};
@@ -17,30 +17,42 @@ pub fn export(
     format: Format,
     target: &mut Target,
 ) -> Result<(), Failure> {
-    let loaded = conversations.load(id).map_err(|error| match error {
+    let (outline, notices) = conversations.outline(id).map_err(|error| match error {
         ConversationError::Damaged { .. } => Failure::failed(
             error.to_string(),
             format!("Keep its good lines with `coven spawn --resume {id} --recover`, then export it"),
         ),
         other => other.into(),
     })?;
-    loaded.notices.iter().for_each(|notice| failure::say(&notice.to_string()));
-    let transcript = loaded.transcript;
-    let done = match format {
-        Format::Text => write!(target, "{}", readable(&transfer::markdown(id, &transcript))),
-        Format::Html => {
-            let text = escaped(&readable(&transfer::markdown(id, &transcript)));
-            write!(target, "{}{text}{PAGE_END}", page_start(transcript.title.as_deref().unwrap_or(id.as_str())))
-        }
-        Format::Jsonl => {
-            let mut bytes = Vec::new();
-            Line::Metadata(transcript.metadata).write_to(&mut bytes);
-            transcript.turns.into_iter().for_each(|turn| Line::Turn(turn).write_to(&mut bytes));
-            target.write_all(&bytes)
-        }
+    notices.iter().for_each(|notice| failure::say(&notice.to_string()));
+    let head = transfer::markdown_head(id, &outline);
+    let title = outline.title.as_deref().unwrap_or(id.as_str());
+    let (head, turn, end): (Vec<u8>, fn(Turn) -> Vec<u8>, &str) = match format {
+        Format::Text => (readable(&head).into(), |turn| readable(&transfer::markdown_turn(&turn)).into(), ""),
+        Format::Html => (
+            (page_start(title) + &escaped(&readable(&head))).into(),
+            |turn| escaped(&readable(&transfer::markdown_turn(&turn))).into(),
+            PAGE_END,
+        ),
+        Format::Jsonl => (line(&Line::Metadata(outline.metadata)), |turn| line(&Line::Turn(turn)), ""),
         Format::Asciicast => {
             return Err(Failure::usage("a conversation has no terminal to record", "Use --format text, html or jsonl"));
         }
     };
-    done.map_err(Failure::Output)
+    target.write_all(&head).map_err(Failure::Output)?;
+    // One turn at a time: a conversation may be larger than memory. A write that fails ends the output, not the reading.
+    let mut written = Ok(());
+    conversations.each_turn(id, |it| {
+        if written.is_ok() {
+            written = target.write_all(&turn(it));
+        }
+        Ok(())
+    })?;
+    written.and_then(|()| target.write_all(end.as_bytes())).map_err(Failure::Output)
+}
+
+fn line(line: &Line) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    line.write_to(&mut bytes);
+    bytes
 }

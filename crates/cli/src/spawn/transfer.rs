@@ -1,11 +1,12 @@
 //! Conversations in and out: Markdown for people, JSON for programs.
 
 use std::fmt::Write as _;
-use std::fs;
 use std::path::Path;
 
 use coven_domain::Timestamp;
 use coven_domain::conversation::{ConversationId, Role, Transcript, Turn};
+use coven_files::{Limit, Links, ReadError};
+use coven_host::conversations::Outline;
 use serde::{Deserialize, Serialize};
 
 /// The context as a program reads it.
@@ -32,18 +33,31 @@ pub struct ExportedTurn {
 }
 
 pub fn markdown(id: &ConversationId, transcript: &Transcript) -> String {
-    let metadata = &transcript.metadata;
-    let mut text = format!("# {}\n\n", transcript.title.as_deref().unwrap_or(id.as_str()));
+    let outline = Outline {
+        metadata: transcript.metadata.clone(),
+        title: transcript.title.clone(),
+        status: transcript.status,
+        turns: transcript.turns.len() as u64,
+    };
+    let turns = transcript.turns.iter().map(markdown_turn);
+    std::iter::once(markdown_head(id, &outline)).chain(turns).collect()
+}
+
+/// What stands before the turns.
+pub fn markdown_head(id: &ConversationId, outline: &Outline) -> String {
+    let Outline { metadata, title, status, turns } = outline;
+    let mut text = format!("# {}\n\n", title.as_deref().unwrap_or(id.as_str()));
     let _ = writeln!(text, "- session: {id}");
     let _ = writeln!(text, "- agent: {}", metadata.agent.as_deref().unwrap_or("none"));
     let _ = writeln!(text, "- created: {}", metadata.created_at);
-    let _ = writeln!(text, "- status: {}", transcript.status);
-    let _ = writeln!(text, "- turns: {}", transcript.turns.len());
-    for turn in &transcript.turns {
-        let cut = if turn.interrupted { " (interrupted)" } else { "" };
-        let _ = write!(text, "\n## {}{cut}, {}\n\n{}\n", turn.role.label(), turn.timestamp, turn.content);
-    }
+    let _ = writeln!(text, "- status: {status}");
+    let _ = writeln!(text, "- turns: {turns}");
     text
+}
+
+pub fn markdown_turn(turn: &Turn) -> String {
+    let cut = if turn.interrupted { " (interrupted)" } else { "" };
+    format!("\n## {}{cut}, {}\n\n{}\n", turn.role.label(), turn.timestamp, turn.content)
 }
 
 pub fn json(id: &ConversationId, transcript: &Transcript, turns: &[&Turn], now: Timestamp) -> String {
@@ -65,18 +79,16 @@ pub fn json(id: &ConversationId, transcript: &Transcript, turns: &[&Turn], now: 
     serde_json::to_string_pretty(&exported).expect("plain data")
 }
 
-/// More is nothing that /export wrote.
-const MAX_IMPORT: u64 = 256 << 20;
+/// As much as `/export` writes: it has the whole conversation in memory.
+pub const IMPORT: Limit = Limit::new("a file for `/import`", 64 << 20);
 
 /// The turns of such a file.
 pub fn read(path: &Path, now: Timestamp) -> Result<Vec<Turn>, String> {
-    let unreadable = |error| format!("{} cannot be read: {error}", path.display());
-    let file = fs::metadata(path).map_err(unreadable)?;
-    if !file.is_file() || file.len() > MAX_IMPORT {
-        return Err(format!("{} is no file of at most {} MiB", path.display(), MAX_IMPORT >> 20));
-    }
-    let text = fs::read_to_string(path).map_err(|error| format!("{} cannot be read: {error}", path.display()))?;
-    let exported: Exported = serde_json::from_str(&text)
+    let text = coven_files::read(path, IMPORT, Links::Follow).map_err(|error| match error {
+        ReadError::Io { path, source } => format!("{} cannot be read: {source}", path.display()),
+        error => error.to_string(),
+    })?;
+    let exported: Exported = serde_json::from_slice(&text)
         .map_err(|error| format!("{} is not what /export writes: {error}", path.display()))?;
     let turn = |it: ExportedTurn| {
         let mut turn = Turn::new(it.role, it.content, it.timestamp.unwrap_or(now));

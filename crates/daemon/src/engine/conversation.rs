@@ -20,11 +20,10 @@ impl Engine {
     pub async fn last_turns(&self, text: String, count: usize, before: Option<u64>) -> Result<LastTurns, EngineError> {
         self.beside_files(move |conversations| {
             let id = conversations.find(&text)?;
-            let Some(before) = before else { return conversations.load_last(&id, count) };
-            let mut turns = conversations.load(&id)?.transcript.turns;
-            turns.truncate(usize::try_from(before).unwrap_or(usize::MAX));
-            let start = turns.len().saturating_sub(count);
-            Ok(LastTurns { turns: turns.split_off(start), before: Some(start as u64) })
+            match before {
+                Some(before) => conversations.load_before(&id, count, before),
+                None => conversations.load_last(&id, count),
+            }
         })
         .await
     }

@@ -118,6 +118,16 @@ impl Line {
         parse::line(text)
     }
 
+    /// The state of the conversation once this line is in the file, if the line changes it.
+    pub fn status_after(&self) -> Option<ConversationState> {
+        match self {
+            Self::Status { status, .. } => Some(*status),
+            // Whoever numbers turns also says when it leaves: until then it goes on.
+            Self::Turn(turn) => turn.number.map(|_| ConversationState::Active),
+            Self::Metadata(_) | Self::Clear { .. } | Self::Trim { .. } | Self::Rename { .. } => None,
+        }
+    }
+
     /// Adds this line, with its line end.
     pub fn write_to(&self, out: &mut Vec<u8>) {
         serde_json::to_writer(&mut *out, self).expect("a line is plain data");

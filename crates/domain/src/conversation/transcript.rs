@@ -19,6 +19,12 @@ enum Cut {
     Trim { turns: usize, trim: Trim },
 }
 
+impl From<Metadata> for Transcript {
+    fn from(metadata: Metadata) -> Self {
+        Self::new(metadata)
+    }
+}
+
 impl Transcript {
     pub fn new(metadata: Metadata) -> Self {
         let status = metadata.status;
@@ -27,17 +33,12 @@ impl Transcript {
 
     /// What is so once this line is in the file.
     pub fn apply(&mut self, line: Line) {
+        self.status = line.status_after().unwrap_or(self.status);
         match line {
             // Only the first line tells what a conversation is.
             Line::Metadata(_) => {}
-            Line::Turn(turn) => {
-                // Whoever numbers turns also says when it leaves: until then it goes on.
-                if turn.number.is_some() {
-                    self.status = ConversationState::Active;
-                }
-                self.turns.push(turn);
-            }
-            Line::Status { status, .. } => self.status = status,
+            Line::Turn(turn) => self.turns.push(turn),
+            Line::Status { .. } => {}
             Line::Clear { .. } => self.cuts.push(Cut::Clear { turns: self.turns.len() }),
             Line::Trim { trim, .. } => self.cuts.push(Cut::Trim { turns: self.turns.len(), trim }),
             Line::Rename { title, .. } => self.title = Some(title),

@@ -1,18 +1,20 @@
 //! Appends to a conversation: whole lines, in one write, under the file's lock; all of them or none.
 
 use std::fs::{self, File, OpenOptions, TryLockError};
-use std::io::{self, Write};
+use std::io::{self, Read as _, Seek as _, SeekFrom, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use coven_domain::conversation::{ConversationId, Line, Metadata};
+use coven_files::ReadError;
+use rustix::fs::OFlags;
 
 use super::in_use::{self, InUse};
-use super::last::{Standing, Tail};
+use super::last::{Standing, Tail, TailLine};
 use super::load::parsed;
-use super::{ConversationError, Conversations, Notice, aside, is_still_at, modified_at, opened};
+use super::{CONVERSATION_LINE, ConversationError, Conversations, Notice, aside, is_still_at, modified_at};
 use crate::{clock, fault};
 
 const PAGE: usize = 4 << 10;
@@ -48,9 +50,21 @@ struct Known {
 struct End {
     /// Where the last whole line ends.
     whole: u64,
-    /// Half a line, or one that lacks its line end only.
-    rest: Vec<u8>,
+    rest: Rest,
     turns: u64,
+}
+
+/// What follows the last whole line.
+enum Rest {
+    Nothing,
+    /// A line that lacks its line end only, as other tools leave it.
+    Unended {
+        bytes: u64,
+    },
+    /// Half a line.
+    Torn {
+        bytes: u64,
+    },
 }
 
 impl Conversations {
@@ -72,10 +86,15 @@ impl Conversations {
 }
 
 fn open(path: &Path, id: &ConversationId) -> Result<File, ConversationError> {
-    opened(OpenOptions::new().read(true).append(true), path).map_err(|source| match source.kind() {
+    // Without NONBLOCK, opening a fifo would wait for its reader.
+    let flags = OFlags::NONBLOCK.bits().cast_signed();
+    let file = OpenOptions::new().read(true).append(true).custom_flags(flags).open(path);
+    let file = file.map_err(|source| match source.kind() {
         io::ErrorKind::NotFound => ConversationError::NotFound { id: id.to_string() },
         _ => ConversationError::Unwritable { path: path.to_owned(), source },
-    })
+    })?;
+    coven_files::ensure_regular(&file, path).map_err(ConversationError::Refused)?;
+    Ok(file)
 }
 
 impl Writer {
@@ -121,14 +140,13 @@ impl Writer {
         let mut notices = Vec::new();
         let End { mut whole, rest, mut turns } = self.end()?;
         let mut bytes = Vec::new();
-        match rest.is_empty() {
-            true => {}
-            // Complete, as other tools leave it: only its end is missing.
-            false if parsed(&rest).is_ok() => {
-                whole += rest.len() as u64;
+        match rest {
+            Rest::Nothing => {}
+            Rest::Unended { bytes: count } => {
+                whole += count;
                 bytes.push(b'\n');
             }
-            false => notices.push(self.cut_off(whole, &rest)?),
+            Rest::Torn { bytes: count } => notices.push(self.cut_off(whole, count)?),
         }
         if whole == 0 {
             let since = modified_at(&self.file.metadata()?);
@@ -139,7 +157,12 @@ impl Writer {
                 turns += 1;
                 turn.number = Some(turns);
             }
+            let start = bytes.len();
             line.write_to(&mut bytes);
+            // Nothing is saved that could not be read again.
+            if (bytes.len() - start) as u64 > CONVERSATION_LINE.bytes + 1 {
+                return Err(ReadError::LongStream { limit: CONVERSATION_LINE }.into());
+            }
         }
         write(&self.file, whole, &bytes)?;
         self.known = Some(Known { len: whole + bytes.len() as u64, turns });
@@ -149,28 +172,41 @@ impl Writer {
     fn end(&self) -> io::Result<End> {
         let len = self.file.metadata()?.len();
         if let Some(known) = self.known.filter(|known| known.len == len) {
-            return Ok(End { whole: len, rest: Vec::new(), turns: known.turns });
+            return Ok(End { whole: len, rest: Rest::Nothing, turns: known.turns });
         }
         let mut tail = Tail::new(&self.file, len, PAGE)?;
-        let rest = if tail.is_ended() { Vec::new() } else { tail.next_line()?.unwrap_or_default() };
-        let whole = len - rest.len() as u64;
+        let rest = match tail.is_ended() {
+            true => Rest::Nothing,
+            false => match tail.next_line()? {
+                None => Rest::Nothing,
+                Some(TailLine::Whole(line)) if parsed(&line).is_ok() => Rest::Unended { bytes: line.len() as u64 },
+                Some(TailLine::Whole(line)) => Rest::Torn { bytes: line.len() as u64 },
+                Some(TailLine::TooLong { bytes }) => Rest::Torn { bytes },
+            },
+        };
+        let whole = match rest {
+            Rest::Nothing => len,
+            Rest::Unended { bytes } | Rest::Torn { bytes } => len - bytes,
+        };
         // From the very end again: a turn that lacks its line end only counts, too.
         let turns = Standing::of(Tail::new(&self.file, len, PAGE)?)?.turns;
         Ok(End { whole, rest, turns })
     }
 
     /// Takes half a line off the end and keeps it beside the file.
-    fn cut_off(&self, whole: u64, rest: &[u8]) -> io::Result<Notice> {
+    fn cut_off(&self, whole: u64, bytes: u64) -> io::Result<Notice> {
         fault::before("append", "keep")?;
         let kept_in = aside(&self.path, "torn", clock::now());
         let mut kept = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&kept_in)?;
-        let written = kept.write_all(rest).and_then(|()| kept.sync_all());
+        let mut file = &self.file;
+        let copied = file.seek(SeekFrom::Start(whole)).and_then(|_| io::copy(&mut file.take(bytes), &mut kept));
+        let written = copied.and_then(|_| kept.sync_all());
         written.inspect_err(|_| {
             let _ = fs::remove_file(&kept_in);
         })?;
         fault::before("append", "cut")?;
         self.file.set_len(whole)?;
-        Ok(Notice::CutOff { bytes: rest.len(), kept_in })
+        Ok(Notice::CutOff { bytes, kept_in })
     }
 }
 

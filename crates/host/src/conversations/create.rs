@@ -1,7 +1,7 @@
 //! Makes a conversation: its file appears with its first line in it.
 
-use std::fs::{self, DirBuilder, OpenOptions};
-use std::io::{self, Write};
+use std::fs::{self, DirBuilder, File, OpenOptions};
+use std::io::{self, BufWriter, Write};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
@@ -73,7 +73,7 @@ fn place(path: &Path, bytes: &[u8]) -> io::Result<bool> {
     if fs::symlink_metadata(path).is_ok() {
         return Ok(false);
     }
-    let temp = written_beside(path, bytes)?;
+    let (temp, ()) = written_beside(path, |file| file.write_all(bytes))?;
     let placed = match renameat_with(CWD, &temp, CWD, path, RenameFlags::NOREPLACE) {
         // A file system that cannot rename without replacing.
         Err(Errno::INVAL | Errno::NOSYS | Errno::OPNOTSUPP) => {
@@ -91,17 +91,22 @@ fn place(path: &Path, bytes: &[u8]) -> io::Result<bool> {
 }
 
 /// A synced file beside its place, for its owner only, that is there as a whole or not at all.
-pub(super) fn written_beside(path: &Path, bytes: &[u8]) -> io::Result<PathBuf> {
+pub(super) fn written_beside<T>(
+    path: &Path,
+    fill: impl FnOnce(&mut BufWriter<File>) -> io::Result<T>,
+) -> io::Result<(PathBuf, T)> {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     let temp = path.with_file_name(format!(".{name}.{}.tmp", uuid::Uuid::new_v4().simple()));
-    let written = || -> io::Result<()> {
-        let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&temp)?;
+    let written = || -> io::Result<T> {
+        let file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&temp)?;
         // Whatever the umask takes away.
         file.set_permissions(fs::Permissions::from_mode(0o600))?;
-        file.write_all(bytes)?;
-        file.sync_all()
+        let mut file = BufWriter::new(file);
+        let filled = fill(&mut file)?;
+        file.into_inner().map_err(io::IntoInnerError::into_error)?.sync_all()?;
+        Ok(filled)
     };
-    written().map(|()| temp.clone()).inspect_err(|_| {
+    written().map(|filled| (temp.clone(), filled)).inspect_err(|_| {
         let _ = fs::remove_file(&temp);
     })
 }

@@ -5,6 +5,9 @@ use std::io;
 use std::path::PathBuf;
 
 use coven_domain::conversation::{BadConversationId, ConversationId};
+use coven_files::ReadError;
+
+use super::CONVERSATION;
 
 #[derive(Debug, thiserror::Error)]
 pub enum ConversationError {
@@ -31,8 +34,21 @@ pub enum ConversationError {
     Append { path: PathBuf, source: io::Error },
     #[error("{} cannot be read", path.display())]
     Unreadable { path: PathBuf, source: io::Error },
+    /// The file is not a regular one, or too large.
+    #[error(transparent)]
+    Refused(ReadError),
     #[error("{} cannot be written", path.display())]
     Unwritable { path: PathBuf, source: io::Error },
+}
+
+impl ConversationError {
+    /// The error for a failed read of this file.
+    pub(super) fn reading(path: PathBuf, source: io::Error) -> Self {
+        match source.kind() {
+            io::ErrorKind::FileTooLarge => Self::Refused(ReadError::TooLarge { path, limit: CONVERSATION }),
+            _ => Self::Unreadable { path, source },
+        }
+    }
 }
 
 /// A line that cannot be read.

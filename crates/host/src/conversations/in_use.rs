@@ -5,6 +5,8 @@ use std::io;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
+use coven_files::Links;
+
 use super::is_still_at;
 
 /// Held until it is dropped; the last one out takes the file away.
@@ -59,7 +61,7 @@ impl Drop for InUse {
 
 /// Whether somebody has it open now.
 pub(super) fn is_in_use(session: &Path) -> bool {
-    let marked = OpenOptions::new().read(true).open(path_of(session));
+    let marked = coven_files::open(&path_of(session), Links::Refuse);
     marked.is_ok_and(|file| matches!(file.try_lock(), Err(TryLockError::WouldBlock)))
 }
 

@@ -7,8 +7,8 @@ use std::os::unix::fs::FileExt;
 use coven_domain::conversation::{ConversationId, ConversationState, Line, Metadata, Summary};
 
 use super::last::{Standing, Tail, while_it_shrinks};
-use super::load::parsed;
-use super::{ConversationError, Conversations, Damage, modified_at};
+use super::load::{parsed, too_long};
+use super::{CONVERSATION_LINE, ConversationError, Conversations, Damage, modified_at};
 
 /// What is read of either end.
 const PAGE: usize = 4 << 10;
@@ -46,13 +46,19 @@ impl Conversations {
     /// One conversation as the list has it.
     pub fn summary(&self, id: &ConversationId) -> Result<Summary, ConversationError> {
         let file = self.open_to_read(id)?;
-        let (first, standing, stat) = while_it_shrinks(|| look(&file))
-            .map_err(|source| ConversationError::Unreadable { path: self.file(id), source })?;
+        let (first, standing, stat) =
+            while_it_shrinks(|| look(&file)).map_err(|source| ConversationError::reading(self.file(id), source))?;
         let last_activity_at = modified_at(&stat);
-        let metadata = match parsed(&first) {
+        let line = match first.len() as u64 > CONVERSATION_LINE.bytes + 1 {
+            true => Err(too_long()),
+            false => parsed(&first),
+        };
+        let metadata = match line {
             Ok(Some(Line::Metadata(metadata))) => metadata,
             // Half a first line: nothing else is there.
-            Err(_) if !first.ends_with(b"\n") => Metadata::rebuilt(id.to_string(), last_activity_at),
+            Err(_) if first.len() as u64 == stat.len() && !first.ends_with(b"\n") => {
+                Metadata::rebuilt(id.to_string(), last_activity_at)
+            }
             line => {
                 let (column, why) = match line {
                     Err(bad) => (bad.column, bad.why),
@@ -84,7 +90,7 @@ impl Filter {
     }
 }
 
-/// The first line, and how the last ones say it stands.
+/// The first line, and how the last ones say it stands. Of a line that is too long, only that much.
 fn look(file: &File) -> io::Result<(Vec<u8>, Standing, std::fs::Metadata)> {
     let stat = file.metadata()?;
     let len = stat.len();
@@ -94,21 +100,22 @@ fn look(file: &File) -> io::Result<(Vec<u8>, Standing, std::fs::Metadata)> {
         true => Tail::with(file, 0, head.clone(), PAGE),
         false => Tail::new(file, len, PAGE)?,
     };
-    let standing = Standing::of(tail)?;
+    // One byte more than a line with its end can have.
+    let most = usize::try_from(CONVERSATION_LINE.bytes + 2).unwrap_or(usize::MAX);
     let mut page = PAGE;
     loop {
         if let Some(end) = head.iter().position(|byte| *byte == b'\n') {
             head.truncate(end + 1);
             break;
         }
-        if head.len() as u64 >= len {
+        if head.len() as u64 >= len || head.len() >= most {
             break;
         }
         // A long first line.
-        page *= 4;
+        page = (page * 4).min(most);
         head = start(file, page, len)?;
     }
-    Ok((head, standing, stat))
+    Ok((head, Standing::of(tail.bounded())?, stat))
 }
 
 fn start(file: &File, page: usize, len: u64) -> io::Result<Vec<u8>> {

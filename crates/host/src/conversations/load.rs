@@ -2,15 +2,16 @@
 
 use std::fmt;
 use std::fs::{File, TryLockError};
-use std::io::{self, BufRead, BufReader, Seek};
+use std::io::{self, BufReader, Seek};
 use std::path::PathBuf;
 use std::thread;
 use std::time::{Duration, Instant};
 
 use coven_domain::Timestamp;
 use coven_domain::conversation::{BadLine, ConversationId, Line, Metadata, Transcript};
+use coven_files::{BoundedLine, Lines};
 
-use super::{ConversationError, Conversations, Damage, modified_at};
+use super::{CONVERSATION, CONVERSATION_LINE, ConversationError, Conversations, Damage, modified_at};
 
 const BUFFER: usize = 128 << 10;
 /// A save takes milliseconds; who holds the lock for longer is not saving.
@@ -30,9 +31,9 @@ pub struct Loaded {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Notice {
     /// The last line is half a line. It stays where it is until the next turn is saved.
-    Torn { bytes: usize },
+    Torn { bytes: u64 },
     /// Half a line was taken off the end of the file.
-    CutOff { bytes: usize, kept_in: PathBuf },
+    CutOff { bytes: u64, kept_in: PathBuf },
     /// The file has no first line that says what it is.
     NoMetadata,
 }
@@ -59,32 +60,42 @@ impl fmt::Display for Notice {
 impl Conversations {
     /// The whole conversation. Takes no lock unless something looks damaged.
     pub fn load(&self, id: &ConversationId) -> Result<Loaded, ConversationError> {
-        let unreadable = |source| ConversationError::Unreadable { path: self.file(id), source };
+        let (transcript, notices) = self.settled(id, transcript)?;
+        Ok(Loaded { id: id.clone(), transcript, notices })
+    }
+
+    /// What `read` makes of the file, looked at again under its lock if something looks damaged.
+    pub(super) fn settled<T: From<Metadata>>(
+        &self,
+        id: &ConversationId,
+        read: impl Fn(&File) -> io::Result<Read<T>>,
+    ) -> Result<(T, Vec<Notice>), ConversationError> {
+        let unreadable = |source| ConversationError::reading(self.file(id), source);
         let mut file = self.open_to_read(id)?;
-        let mut read = read(&file).map_err(unreadable)?;
-        if !read.is_sound() {
+        let mut found = read(&file).map_err(unreadable)?;
+        if !found.is_sound() {
             // Somebody may be writing just now: looked at again when nobody is.
             file = self.open_to_read(id)?;
             let is_locked = lock_shared(&file).map_err(unreadable)?;
-            read = self::read(&file).map_err(unreadable)?;
+            found = read(&file).map_err(unreadable)?;
             if !is_locked {
                 // Still being written, for all that is known.
-                read.torn = None;
+                found.torn = None;
             }
         }
-        if !read.damage.is_empty() {
-            return Err(ConversationError::Damaged { path: self.file(id), damage: read.damage, count: read.damaged });
+        if !found.damage.is_empty() {
+            return Err(ConversationError::Damaged { path: self.file(id), damage: found.damage, count: found.damaged });
         }
-        let mut notices: Vec<Notice> = read.torn.map(|bytes| Notice::Torn { bytes }).into_iter().collect();
-        let transcript = match read.transcript {
-            Some(transcript) => transcript,
+        let mut notices: Vec<Notice> = found.torn.map(|bytes| Notice::Torn { bytes }).into_iter().collect();
+        let content = match found.content {
+            Some(content) => content,
             None => {
                 notices.push(Notice::NoMetadata);
                 let since = modified_at(&file.metadata().map_err(unreadable)?);
-                Transcript::new(Metadata::rebuilt(id.to_string(), since))
+                T::from(Metadata::rebuilt(id.to_string(), since))
             }
         };
-        Ok(Loaded { id: id.clone(), transcript, notices })
+        Ok((content, notices))
     }
 }
 
@@ -104,20 +115,20 @@ fn lock_shared(file: &File) -> io::Result<bool> {
 }
 
 /// What a file holds.
-#[derive(Debug, Default)]
-pub(super) struct Read {
+#[derive(Debug)]
+pub(super) struct Read<T> {
     /// None if there is no first line that could be read.
-    pub(super) transcript: Option<Transcript>,
+    pub(super) content: Option<T>,
     /// The first lines that cannot be read.
-    pub(super) damage: Vec<Damage>,
-    pub(super) damaged: usize,
+    damage: Vec<Damage>,
+    damaged: usize,
     /// The length of half a line at the end.
-    pub(super) torn: Option<usize>,
+    torn: Option<u64>,
 }
 
-impl Read {
+impl<T> Read<T> {
     fn is_sound(&self) -> bool {
-        self.transcript.is_some() && self.damage.is_empty() && self.torn.is_none()
+        self.content.is_some() && self.damage.is_empty() && self.torn.is_none()
     }
 
     fn damaged_at(&mut self, line: u64, bad: BadLine) {
@@ -128,26 +139,58 @@ impl Read {
     }
 }
 
-pub(super) fn read(mut file: &File) -> io::Result<Read> {
+/// The whole conversation in memory.
+fn transcript(file: &File) -> io::Result<Read<Transcript>> {
+    let mut held = 0;
+    read(file, |transcript: &mut Transcript, line, bytes| {
+        held += bytes;
+        if held > CONVERSATION.bytes {
+            return Err(io::ErrorKind::FileTooLarge.into());
+        }
+        transcript.apply(line);
+        Ok(())
+    })
+}
+
+/// Passes over all lines and holds one at a time. `apply` gets every line after the first, and its length.
+pub(super) fn read<T: From<Metadata>>(
+    mut file: &File,
+    mut apply: impl FnMut(&mut T, Line, u64) -> io::Result<()>,
+) -> io::Result<Read<T>> {
     file.rewind()?;
-    let mut read = Read::default();
-    each_line(file, |number, bytes| match parsed(bytes) {
-        Err(_) if !bytes.ends_with(b"\n") => read.torn = Some(bytes.len()),
-        Ok(Some(Line::Metadata(metadata))) if number == 1 => read.transcript = Some(Transcript::new(metadata)),
-        line => {
-            if number == 1 {
-                let why = line.as_ref().err().cloned().unwrap_or_else(no_metadata);
-                read.damaged_at(number, why);
-            }
-            let transcript = read.transcript.get_or_insert_with(nameless);
-            match line {
-                Ok(line) => line.into_iter().for_each(|line| transcript.apply(line)),
-                Err(_) if number == 1 => {}
-                Err(bad) => read.damaged_at(number, bad),
+    let mut read = Read { content: None, damage: Vec::new(), damaged: 0, torn: None };
+    each_line(file, |number, line| {
+        let (line, bytes, has_end) = match line {
+            BoundedLine::Whole(bytes) => (parsed(bytes), bytes.len() as u64, bytes.ends_with(b"\n")),
+            BoundedLine::TooLong { bytes, has_end } => (Err(too_long()), bytes, has_end),
+        };
+        match line {
+            Err(_) if !has_end => read.torn = Some(bytes),
+            Ok(Some(Line::Metadata(metadata))) if number == 1 => read.content = Some(T::from(metadata)),
+            line => {
+                if number == 1 {
+                    let why = line.as_ref().err().cloned().unwrap_or_else(no_metadata);
+                    read.damaged_at(number, why);
+                }
+                let content = read.content.get_or_insert_with(nameless);
+                match line {
+                    Ok(Some(line)) => apply(content, line, bytes)?,
+                    Ok(None) => {}
+                    Err(_) if number == 1 => {}
+                    Err(bad) => read.damaged_at(number, bad),
+                }
             }
         }
+        Ok(())
     })?;
     Ok(read)
+}
+
+pub(super) fn too_long() -> BadLine {
+    BadLine {
+        column: None,
+        why: format!("it is longer than {CONVERSATION_LINE}, the limit for {}", CONVERSATION_LINE.what),
+    }
 }
 
 fn no_metadata() -> BadLine {
@@ -155,20 +198,16 @@ fn no_metadata() -> BadLine {
 }
 
 /// So that what follows a bad first line is looked at as well.
-fn nameless() -> Transcript {
-    Transcript::new(Metadata::rebuilt(String::new(), Timestamp::default()))
+fn nameless<T: From<Metadata>>() -> T {
+    T::from(Metadata::rebuilt(String::new(), Timestamp::default()))
 }
 
-/// Every line with its number, from 1, and with its line end, if it has one.
-pub(super) fn each_line(file: &File, mut see: impl FnMut(u64, &[u8])) -> io::Result<()> {
-    let mut reader = BufReader::with_capacity(BUFFER, file);
-    let mut line = Vec::new();
+/// Every line with its number, from 1.
+pub(super) fn each_line(file: &File, mut see: impl FnMut(u64, BoundedLine<'_>) -> io::Result<()>) -> io::Result<()> {
+    let mut lines = Lines::new(BufReader::with_capacity(BUFFER, file), CONVERSATION_LINE);
     for number in 1.. {
-        line.clear();
-        if reader.read_until(b'\n', &mut line)? == 0 {
-            break;
-        }
-        see(number, &line);
+        let Some(line) = lines.next_line()? else { break };
+        see(number, line)?;
     }
     Ok(())
 }

@@ -10,20 +10,21 @@ mod in_use;
 mod last;
 mod list;
 mod load;
+mod outline;
 mod recover;
 mod remove;
 mod settings;
 
 use std::ffi::OsString;
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, File};
 use std::io;
-use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::UNIX_EPOCH;
 
 use coven_domain::Timestamp;
 use coven_domain::conversation::ConversationId;
-use rustix::fs::OFlags;
+use coven_files::{Limit, Links, ReadError};
 
 pub use append::{Wait, Writer};
 pub use create::NewConversation;
@@ -31,6 +32,7 @@ pub use error::{ConversationError, Damage};
 pub use last::LastTurns;
 pub use list::{Filter, Listing};
 pub use load::{Loaded, Notice};
+pub use outline::Outline;
 pub use recover::Recovered;
 pub use remove::Cleaned;
 pub use settings::Settings;
@@ -38,6 +40,13 @@ pub use settings::Settings;
 /// How much of a name that nobody knows is repeated.
 const SHOWN_OF_ID: usize = 64;
 const ENDING: &str = ".jsonl";
+
+/// A turn is at most this long. Readers skip longer lines and report them as damage.
+pub const CONVERSATION_LINE: Limit = Limit::new("a line of a conversation", 16 << 20);
+/// What `spawn --resume` holds in memory. Lists and exports take longer conversations.
+pub const CONVERSATION: Limit = Limit::new("a conversation that is read as a whole", 64 << 20);
+/// The config of `spawn`.
+pub const SPAWN_CONFIG: Limit = Limit::new("the config file of `coven spawn`", 1 << 20);
 /// What was kept of a file stands beside it: `<id>.jsonl.torn-<time>`.
 const ASIDE: [&str; 2] = ["torn", "damaged"];
 
@@ -116,13 +125,11 @@ impl Conversations {
 
     fn open_to_read(&self, id: &ConversationId) -> Result<File, ConversationError> {
         let path = self.file(id);
-        match opened(OpenOptions::new().read(true), &path) {
-            Ok(file) => Ok(file),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => {
-                Err(ConversationError::NotFound { id: id.to_string() })
-            }
-            Err(source) => Err(ConversationError::Unreadable { path, source }),
-        }
+        coven_files::open(&path, Links::Follow).map_err(|error| match error {
+            error if error.is_not_found() => ConversationError::NotFound { id: id.to_string() },
+            ReadError::Io { path, source } => ConversationError::Unreadable { path, source },
+            error => ConversationError::Refused(error),
+        })
     }
 }
 
@@ -138,15 +145,6 @@ fn aurora_home(var: impl Fn(&str) -> Option<OsString>, home: Option<PathBuf>) ->
         None => home.join(".aurora"),
     };
     std::path::absolute(&path).unwrap_or(path)
-}
-
-/// Opens a plain file. Anything else, like a pipe that nobody writes to, is refused and does not hold us up.
-fn opened(options: &mut OpenOptions, path: &Path) -> io::Result<File> {
-    let file = options.custom_flags(OFlags::NONBLOCK.bits().cast_signed()).open(path)?;
-    match file.metadata()?.is_file() {
-        true => Ok(file),
-        false => Err(io::Error::new(io::ErrorKind::InvalidInput, "it is not a plain file")),
-    }
 }
 
 /// The conversation that a file of this name holds.

@@ -1,14 +1,15 @@
 //! Puts a damaged conversation right: the good lines stay, the file as it was is kept beside it.
 
 use std::fs;
-use std::io::{self, Seek};
+use std::io::{self, Seek, Write};
 use std::path::{Path, PathBuf};
 
 use coven_domain::Timestamp;
 use coven_domain::conversation::{ConversationId, Line, Metadata};
+use coven_files::BoundedLine;
 
 use super::create::written_beside;
-use super::load::{each_line, parsed};
+use super::load::{each_line, parsed, too_long};
 use super::{ConversationError, Conversations, aside, is_still_at, modified_at, sync_folder};
 use crate::fault;
 
@@ -34,9 +35,8 @@ impl Conversations {
                 break file;
             }
         };
-        let good = good_lines(&file, id).map_err(unwritable)?;
         let original = aside(&path, "damaged", now);
-        let temp = written_beside(&path, &good.bytes).map_err(unwritable)?;
+        let (temp, good) = written_beside(&path, |out| good_lines(&file, id, out)).map_err(unwritable)?;
         replace(&path, &temp, &original).map_err(|source| {
             // Gone already if the rename was done.
             let _ = fs::remove_file(&temp);
@@ -57,35 +57,40 @@ fn replace(path: &Path, temp: &Path, original: &Path) -> io::Result<()> {
 }
 
 struct GoodLines {
-    bytes: Vec<u8>,
     kept: usize,
     lost: usize,
 }
 
-fn good_lines(mut file: &fs::File, id: &ConversationId) -> io::Result<GoodLines> {
+/// Copies the lines that can be read, one at a time.
+fn good_lines(mut file: &fs::File, id: &ConversationId, out: &mut impl Write) -> io::Result<GoodLines> {
     file.rewind()?;
     let since = modified_at(&file.metadata()?);
-    let mut good = GoodLines { bytes: Vec::new(), kept: 0, lost: 0 };
+    let mut good = GoodLines { kept: 0, lost: 0 };
     let mut turns = 0;
-    each_line(file, |number, bytes| {
-        let line = parsed(bytes);
+    each_line(file, |number, line| {
+        let (line, bytes) = match line {
+            BoundedLine::Whole(bytes) => (parsed(bytes), bytes),
+            BoundedLine::TooLong { .. } => (Err(too_long()), &b""[..]),
+        };
+        let mut text = Vec::new();
         if number == 1 && !matches!(line, Ok(Some(Line::Metadata(_)))) {
-            Line::Metadata(Metadata::rebuilt(id.to_string(), since)).write_to(&mut good.bytes);
+            Line::Metadata(Metadata::rebuilt(id.to_string(), since)).write_to(&mut text);
         }
         let Ok(line) = line else {
             good.lost += 1;
-            return;
+            return out.write_all(&text);
         };
         let body = bytes.strip_suffix(b"\n").unwrap_or(bytes);
         match line {
             Some(Line::Turn(turn)) => {
                 turns += 1;
-                renumbered(&mut good.bytes, body, turn.number.map(|was| (was, turns)));
+                renumbered(&mut text, body, turn.number.map(|was| (was, turns)));
             }
-            _ => good.bytes.extend_from_slice(body),
+            _ => text.extend_from_slice(body),
         }
-        good.bytes.push(b'\n');
+        text.push(b'\n');
         good.kept += 1;
+        out.write_all(&text)
     })?;
     Ok(good)
 }

@@ -1,13 +1,12 @@
 //! The settings of conversations, from the config of their format. A mistake in it is told and stops nothing.
 
-use std::fs;
-use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use coven_files::{Links, ReadError};
 use serde_json::Value;
 
-use super::aurora_home;
+use super::{SPAWN_CONFIG, aurora_home};
 use crate::trust::{Part, TrustStore};
 
 const DAY: f64 = 86_400.0;
@@ -77,13 +76,14 @@ impl Settings {
         let wrong = |problem: String| {
             (Self::default(), vec![format!("the config {} {problem}; the defaults are used", path.display())])
         };
-        match fs::read(path) {
+        match coven_files::read(path, SPAWN_CONFIG, Links::Follow) {
             Ok(text) => match serde_json::from_slice(&text) {
                 Ok(config) => Self::from_config(&config, path),
                 Err(error) => wrong(format!("is not JSON: {error}")),
             },
-            Err(error) if error.kind() == io::ErrorKind::NotFound => (Self::default(), Vec::new()),
-            Err(error) => wrong(format!("cannot be read: {error}")),
+            Err(error) if error.is_not_found() => (Self::default(), Vec::new()),
+            Err(ReadError::Io { source, .. }) => wrong(format!("cannot be read: {source}")),
+            Err(error) => (Self::default(), vec![format!("{error}; the defaults are used")]),
         }
     }
 
@@ -158,6 +158,8 @@ fn config_file(current: &Path, home: &Path) -> PathBuf {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use super::*;
 
     fn read(text: &str) -> (Settings, Vec<String>) {

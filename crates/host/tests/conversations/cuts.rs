@@ -56,12 +56,12 @@ fn chat_02_a_writer_killed_in_the_middle_of_a_line_loses_that_line_only() {
     assert_eq!(loaded.transcript.turns.len(), 1);
     let rest =
         torn.len() - before.len() - torn[before.len()..].iter().position(|byte| *byte == b'\n').expect("one") - 1;
-    assert_eq!(loaded.notices, [Notice::Torn { bytes: rest }]);
+    assert_eq!(loaded.notices, [Notice::Torn { bytes: rest as u64 }]);
     assert!(loaded.notices[0].to_string().contains("not saved whole"), "{}", loaded.notices[0]);
 
     let notices = stand.exchange(&id, "next", "yes");
     let [Notice::CutOff { bytes, kept_in }] = &notices[..] else { panic!("{notices:?}") };
-    assert_eq!(fs::read(kept_in).expect("kept"), torn[torn.len() - bytes..]);
+    assert_eq!(fs::read(kept_in).expect("kept"), torn[torn.len() - *bytes as usize..]);
     let loaded = stand.load(&id);
     assert_eq!(loaded.notices, []);
     let numbers: Vec<_> = loaded.transcript.turns.iter().map(|turn| turn.number).collect();

@@ -234,7 +234,7 @@ fn a_pipe_or_a_folder_in_its_place_holds_nobody_up() {
     let mode = rustix::fs::Mode::from_raw_mode(0o600);
     rustix::fs::mknodat(rustix::fs::CWD, stand.all.file(&pipe), rustix::fs::FileType::Fifo, mode, 0).expect("room");
     for id in [&pipe, &folder] {
-        assert!(matches!(stand.all.load(id), Err(ConversationError::Unreadable { .. })));
+        assert!(matches!(stand.all.load(id), Err(ConversationError::Refused(_))));
         assert!(stand.all.writer(id, Wait::NoWait).is_err());
     }
     let listing = stand.all.list(&Default::default()).expect("a folder");

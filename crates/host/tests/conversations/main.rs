@@ -5,6 +5,7 @@ mod crowd;
 mod cuts;
 mod damage;
 mod files;
+mod hostile;
 mod listing;
 mod soup;
 mod stand;

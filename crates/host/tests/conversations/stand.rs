@@ -10,7 +10,7 @@ use coven_domain::conversation::{ConversationId, Line, Role, Turn};
 use coven_host::clock;
 use coven_host::conversations::{ConversationError, Conversations, Loaded, NewConversation, Notice, Wait};
 
-use crate::crowd;
+use crate::{crowd, hostile};
 
 pub const ROLE: &str = "COVEN_TEST_ROLE";
 const FOLDER: &str = "COVEN_TEST_FOLDER";
@@ -168,6 +168,7 @@ pub fn play(role: &str) {
         "append" => append_once(&all, &id, word),
         "crowd" => crowd::append(&all, &id, word),
         "recover" => all.recover(&id, NOW).map(|recovered| format!("kept {}", recovered.kept_lines)),
+        "hostile" => hostile::act(&all, &id, word),
         "open" => all.writer(&id, Wait::NoWait).map(|_open| hold("open")),
         "lock" => {
             let file = File::open(all.file(&id)).expect("there");
