@@ -15,6 +15,7 @@ mod link;
 mod log_check;
 mod output;
 mod own_session;
+mod piped;
 mod quick;
 mod replay;
 mod spawn;

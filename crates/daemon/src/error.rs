@@ -248,7 +248,11 @@ impl EngineError {
             Self::Git(GitError::NotARepository(_)) | Self::TaskOutsideGit { .. } => ErrorCode::NotARepository,
             Self::Git(GitError::NoCommit | GitError::NoBranch | GitError::UnknownBranch(_)) => ErrorCode::InvalidBase,
             Self::Git(
-                GitError::Failed { .. } | GitError::Refused(_) | GitError::Stopped { .. } | GitError::TooLong { .. },
+                GitError::Failed { .. }
+                | GitError::Refused(_)
+                | GitError::Stopped { .. }
+                | GitError::TooLong { .. }
+                | GitError::TooMuch { .. },
             ) => ErrorCode::GitFailed,
             Self::TooMany { .. } => ErrorCode::TooManySessions,
             Self::QuestionNotFound(_) => ErrorCode::QuestionNotFound,

@@ -99,6 +99,21 @@ mod tests {
     }
 
     #[test]
+    fn a_fifo_or_a_huge_file_is_refused_without_waiting() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let home = Home::at(folder.path()).expect("a home");
+        let path = home.config_file();
+        let refused = || match read(&home) {
+            Err(ConfigError::Unreadable { source, .. }) => source.to_string(),
+            other => panic!("{other:?}"),
+        };
+        rustix::fs::mkfifoat(rustix::fs::CWD, &path, rustix::fs::Mode::from_raw_mode(0o600)).expect("a fifo");
+        assert!(refused().contains("is a fifo, not a regular file"), "{}", refused());
+        std::fs::remove_file(&path).and_then(|()| std::fs::File::create(&path)?.set_len(1 << 30)).expect("ours");
+        assert!(refused().ends_with("is larger than 1 MiB, the limit for a config file"), "{}", refused());
+    }
+
+    #[test]
     fn the_schema_names_every_block() {
         let schema = schema();
         for block in ["store", "sessions", "harnesses", "http", "scheduler", "questions", "defaultHarness"] {

@@ -11,6 +11,7 @@ use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
+use coven_files::Limit;
 use guard::Guard;
 
 use crate::trust::Part;
@@ -20,6 +21,12 @@ pub use rescue::{Rescue, Rescued};
 pub use run::{Cancel, CancelOnDrop};
 pub use tracked::{Tracked, tracked};
 pub use worktree::{Worktree, WorktreeState};
+
+/// A name or a path that Git keeps in a file of its own.
+pub const GIT_FILE: Limit = Limit::new("a file in `.git` that holds a name or a path", 64 << 10);
+
+pub const GIT_OUTPUT: Limit = Limit::new("what one git command prints", 64 << 20);
+pub const GIT_ERRORS: Limit = Limit::new("the errors of one git command", 64 << 10);
 
 #[derive(Debug, thiserror::Error)]
 pub enum GitError {
@@ -45,6 +52,8 @@ pub enum GitError {
         "git {what} had not ended after {seconds} seconds and was; see whether a filter waits, or a file is very large"
     )]
     TooLong { what: String, seconds: u64 },
+    #[error("git {what} printed more than {GIT_OUTPUT}, the limit for {}", GIT_OUTPUT.what)]
+    TooMuch { what: String },
     #[error("{0}")]
     Refused(String),
 }

@@ -7,10 +7,13 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
 use coven_domain::question::Question;
+use coven_files::{Limit, Links};
 use serde::{Deserialize, Serialize};
 
 use super::reply::Reply;
 
+/// Five answers in words.
+pub const DRAFT: Limit = Limit::new("the draft of an answer", 4 << 20);
 /// A draft of a set that is not in this folder may belong to another one; after so long nobody comes back to it.
 const OLDEST: Duration = Duration::from_secs(30 * 24 * 60 * 60);
 
@@ -70,7 +73,7 @@ impl Drafts {
 
     /// What was kept; one that cannot be read is none.
     pub fn load(&self, id: &str) -> Option<Draft> {
-        let text = fs::read(self.file(id)?).ok()?;
+        let text = coven_files::read(&self.file(id)?, DRAFT, Links::Refuse).ok()?;
         serde_json::from_slice(&text).ok()
     }
 

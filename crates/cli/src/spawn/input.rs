@@ -2,20 +2,24 @@
 
 use std::borrow::Cow;
 use std::fs::{OpenOptions, Permissions};
-use std::io::{self, BufRead, IsTerminal};
+use std::io::{self, IsTerminal};
 use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
+use coven_files::{BoundedLine, Limit, Lines, ReadError};
 use crossterm::event::Event;
 use reedline::{
     EditCommand, EditMode, Emacs, FileBackedHistory, Prompt, PromptEditMode, PromptHistorySearch, Reedline,
     ReedlineEvent, ReedlineRawEvent, Signal, ValidationResult, Validator,
 };
+use rustix::fs::OFlags;
 
 use crate::failure::Failure;
+use crate::piped::PIPED;
 use crate::{output, wording};
 
 const REMEMBERED: usize = 1000;
+pub const HISTORY: Limit = Limit::new("the history of what was typed in `coven spawn`", 16 << 20);
 
 /// What came.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -42,9 +46,10 @@ impl Input {
             .with_edit_mode(Box::new(Pasting(Emacs::default())))
             .with_ansi_colors(output::has_colours())
             .use_bracketed_paste(true);
-        make_private(&history);
         // Without a place to remember, nothing is remembered.
-        if let Ok(history) = FileBackedHistory::with_file(REMEMBERED, history) {
+        if make_private(&history).is_ok()
+            && let Ok(history) = FileBackedHistory::with_file(REMEMBERED, history)
+        {
             editor = editor.with_history(Box::new(history));
         }
         Self::Terminal(Box::new(editor), Name(name.to_owned()))
@@ -64,10 +69,14 @@ impl Input {
             Self::Pipe => {
                 let mut whole = String::new();
                 loop {
-                    let mut line = String::new();
-                    if io::stdin().lock().read_line(&mut line).map_err(Failure::Input)? == 0 {
-                        return Ok(if whole.is_empty() { Typed::End } else { Typed::Line(joined(&whole)) });
-                    }
+                    let mut lines = Lines::new(io::stdin().lock(), PIPED);
+                    let line = match lines.next_line().map_err(Failure::Input)? {
+                        None => return Ok(if whole.is_empty() { Typed::End } else { Typed::Line(joined(&whole)) }),
+                        Some(BoundedLine::Whole(line)) if (whole.len() + line.len()) as u64 <= PIPED.bytes => {
+                            std::str::from_utf8(line).map_err(|error| Failure::Input(io::Error::other(error)))?
+                        }
+                        Some(_) => return Err(Failure::Input(ReadError::LongStream { limit: PIPED }.into())),
+                    };
                     whole.push_str(line.trim_end_matches(['\n', '\r']));
                     if !whole.ends_with('\\') {
                         return Ok(Typed::Line(joined(&whole)));
@@ -111,11 +120,18 @@ fn pasted(text: &str) -> String {
     text.replace("\\\n", &format!("\\{PASTED}\n"))
 }
 
-/// What was typed is as private as what was said.
-fn make_private(history: &Path) {
-    let made = OpenOptions::new().append(true).create(true).mode(0o600).open(history);
+/// What was typed is as private as what was said. Fails for a file that the editor could not read as a whole.
+fn make_private(history: &Path) -> io::Result<()> {
+    // Without NONBLOCK, opening a fifo would wait for its reader.
+    let flags = OFlags::NONBLOCK.bits().cast_signed();
+    let file = OpenOptions::new().append(true).create(true).mode(0o600).custom_flags(flags).open(history)?;
+    coven_files::ensure_regular(&file, history)?;
+    if file.metadata()?.len() > HISTORY.bytes {
+        return Err(ReadError::TooLarge { path: history.to_owned(), limit: HISTORY }.into());
+    }
     // It may belong to somebody else; then it is as they want it.
-    let _ = made.and_then(|file| file.set_permissions(Permissions::from_mode(0o600)));
+    let _ = file.set_permissions(Permissions::from_mode(0o600));
+    Ok(())
 }
 
 /// A line that ends with a backslash goes on.
@@ -165,6 +181,16 @@ mod tests {
         assert!(matches!(Whole.validate("a\\\nb"), ValidationResult::Complete));
         assert_eq!(joined("a\\\nb"), "a\nb");
         assert_eq!(joined("C:\\x"), "C:\\x");
+    }
+
+    #[test]
+    fn a_history_that_is_a_fifo_or_huge_is_not_used() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let (fifo, huge) = (folder.path().join("fifo"), folder.path().join("huge"));
+        rustix::fs::mkfifoat(rustix::fs::CWD, &fifo, rustix::fs::Mode::from_raw_mode(0o600)).expect("a fifo");
+        std::fs::File::create(&huge).and_then(|file| file.set_len(1 << 30)).expect("a sparse file");
+        assert!(make_private(&fifo).is_err() && make_private(&huge).is_err());
+        assert!(make_private(&folder.path().join("new")).is_ok());
     }
 
     #[test]

@@ -90,7 +90,9 @@ fn log(conversations: &Conversations, cleaned: &Cleaned) {
         text.push_str(&format!("{at} could not delete {id}: {why}\n"));
     }
     let Some(folder) = conversations.path().parent() else { return };
-    let opened = OpenOptions::new().create(true).append(true).mode(0o600).open(folder.join(LOG));
+    // Without NONBLOCK, opening a fifo would wait for its reader.
+    let flags = rustix::fs::OFlags::NONBLOCK.bits().cast_signed();
+    let opened = OpenOptions::new().create(true).append(true).mode(0o600).custom_flags(flags).open(folder.join(LOG));
     // The log is for people who wonder; what it cannot take stops nothing.
     let _ = opened.and_then(|mut file| file.write_all(text.as_bytes()));
 }

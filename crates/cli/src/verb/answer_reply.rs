@@ -1,13 +1,13 @@
 //! What a command line says to a question set: options and texts, JSON, or that nobody will answer.
 
 use std::collections::BTreeMap;
-use std::io::{self, Read};
 
 use coven_domain::question::{Answer, Question};
 use serde::Deserialize;
 
 use super::answer_flags::Pieces;
 use crate::failure::Failure;
+use crate::piped;
 
 #[derive(Debug, clap::Args)]
 pub struct ReplyArgs {
@@ -56,9 +56,7 @@ fn given(text: String) -> Result<String, Failure> {
     if text != "-" {
         return Ok(text);
     }
-    let mut text = String::new();
-    io::stdin().lock().read_to_string(&mut text).map_err(Failure::Input)?;
-    Ok(text)
+    piped::text()
 }
 
 #[derive(Debug, Deserialize)]

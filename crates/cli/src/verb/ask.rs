@@ -1,6 +1,6 @@
 //! `coven ask`: asks a human, waits for the answers and prints them.
 
-use std::io::{self, IsTerminal, Read};
+use std::io::{self, IsTerminal};
 use std::os::fd::AsFd;
 use std::os::unix::net::UnixStream;
 use std::process::ExitCode;
@@ -18,7 +18,7 @@ use super::ask_input::{self, Input};
 use crate::attach::signals::Signals;
 use crate::command_line::Place;
 use crate::failure::{self, Failure};
-use crate::{output, wording};
+use crate::{output, piped, wording};
 
 /// The human declined to answer.
 pub const REJECTED: u8 = 10;
@@ -117,11 +117,7 @@ fn input(args: &Args) -> Result<Input, Failure> {
                 "Give --prompt and two options, or JSON as an argument or on standard input",
             ));
         }
-        (None, _) => {
-            let mut text = String::new();
-            io::stdin().lock().read_to_string(&mut text).map_err(Failure::Input)?;
-            text
-        }
+        (None, _) => piped::text()?,
     };
     ask_input::from_json(&text)
 }

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::thread::sleep;
 use std::time::Duration;
 
+use coven_files::Links;
 use coven_host::home::Home;
 
 use crate::failure::Failure;
@@ -33,7 +34,7 @@ pub fn run(args: &Args, home: &Home) -> Result<(), Failure> {
         )
     })?;
     let trouble = |source| Failure::File { path: path.clone(), source };
-    let mut file = File::open(&path).map_err(trouble)?;
+    let mut file = coven_files::open(&path, Links::Refuse).map_err(|error| trouble(error.into()))?;
     let start = last_lines(&mut file, args.lines).map_err(trouble)?;
     let mut at = file.seek(SeekFrom::Start(start)).map_err(trouble)?;
     loop {

@@ -1,6 +1,5 @@
 //! `coven input`: types into a running session.
 
-use std::io::Read;
 use std::process::ExitCode;
 
 use coven_api::session::{AcceptedResponse, InputRequest};
@@ -9,7 +8,7 @@ use super::SessionArg;
 use crate::command_line::Place;
 use crate::failure::Failure;
 use crate::link::{Link, block_on};
-use crate::{output, route};
+use crate::{output, piped, route};
 
 /// The most bytes sent in one request; well below the daemon's default limit, also in Base64.
 const PIECE: usize = 1 << 20;
@@ -42,7 +41,7 @@ pub fn run(args: Args, place: &Place) -> Result<ExitCode, Failure> {
     let home = place.home()?;
     let mut bytes = args.data.unwrap_or_default().into_bytes();
     if args.stdin {
-        std::io::stdin().lock().read_to_end(&mut bytes).map_err(Failure::Input)?;
+        bytes.append(&mut piped::bytes()?);
     }
     if args.enter {
         // What a terminal sends for the Enter key.

@@ -1,6 +1,5 @@
 //! `coven prompt`: asks an agent for something, from a script.
 
-use std::io::Read;
 use std::process::ExitCode;
 
 use coven_api::agent::{PromptRequest, PromptResponse};
@@ -12,7 +11,7 @@ use crate::command_line::Place;
 use crate::failure::{self, Failure};
 use crate::link::{Link, block_on};
 use crate::way::Way;
-use crate::{output, route, wording};
+use crate::{output, piped, route, wording};
 
 /// Sends a prompt to an agent that was started with `run --acp`
 #[derive(Debug, clap::Args)]
@@ -61,11 +60,7 @@ pub fn run(args: Args, place: &Place) -> Result<ExitCode, Failure> {
 
 fn text(words: &[String]) -> Result<String, Failure> {
     let text = match words {
-        [dash] if dash == "-" => {
-            let mut text = String::new();
-            std::io::stdin().lock().read_to_string(&mut text).map_err(Failure::Input)?;
-            text
-        }
+        [dash] if dash == "-" => piped::text()?,
         words => words.join(" "),
     };
     match text.trim() {

@@ -1,6 +1,5 @@
 //! `coven run`: launches a harness, or any command, and attaches to it.
 
-use std::io::Read;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -18,7 +17,7 @@ use crate::chat::{self, Ending};
 use crate::command_line::Place;
 use crate::failure::Failure;
 use crate::link::{Link, block_on};
-use crate::output;
+use crate::{output, piped};
 
 /// Launches an agent, or any command, and attaches to it
 #[derive(Debug, clap::Args)]
@@ -179,11 +178,7 @@ fn request(args: &Args) -> Result<CreateSessionRequest, Failure> {
 fn prompt(words: &[String]) -> Result<Option<String>, Failure> {
     match words {
         [] => Ok(None),
-        [dash] if dash == "-" => {
-            let mut text = String::new();
-            std::io::stdin().lock().read_to_string(&mut text).map_err(Failure::Input)?;
-            Ok(Some(without_last_newline(&text).to_owned()))
-        }
+        [dash] if dash == "-" => Ok(Some(without_last_newline(&piped::text()?).to_owned())),
         _ => Ok(Some(words.join(" "))),
     }
 }

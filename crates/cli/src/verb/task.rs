@@ -1,6 +1,5 @@
 //! `coven task`: the work that agents are to do.
 
-use std::io::Read;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -23,7 +22,7 @@ use crate::command_line::Place;
 use crate::failure::Failure;
 use crate::link::{Link, block_on};
 use crate::table::Table;
-use crate::{output, route, wording};
+use crate::{output, piped, route, wording};
 
 const PAGE: usize = 1000;
 const TASKS: usize = 10_000;
@@ -559,8 +558,7 @@ fn emptied(word: String) -> Option<String> {
 }
 
 async fn add_many(link: &mut Link, home: &Home, by: Option<String>, as_json: bool) -> Result<(), Failure> {
-    let mut text = String::new();
-    std::io::stdin().read_to_string(&mut text).map_err(Failure::Input)?;
+    let text = piped::text()?;
     // Some editors begin a file with a mark of its encoding.
     let mut tasks = drafts(text.trim_start_matches('\u{feff}'), by.as_deref())?;
     let here = repo_here(home);

@@ -8,8 +8,9 @@ use coven_api::ClientError;
 use coven_api::task::{StartTaskRequest, TaskMoveRequest};
 use coven_api::workflow::{StartTaskResponse, WorkflowDetail, WorkflowListResponse, WorkflowRecord};
 use coven_domain::workflow::{BUILT_IN, Definition, Problem};
+use coven_files::{Links, ReadError};
 use coven_host::clock;
-use coven_host::home::Home;
+use coven_host::home::{Home, WORKFLOW_FILE};
 use serde_json::json;
 
 use super::{environment, print_json, task_text, workflow_text};
@@ -168,10 +169,13 @@ fn lint(home: &Home, named: Vec<PathBuf>, as_json: bool) -> Result<ExitCode, Fai
     let mut found: Vec<(PathBuf, Result<Definition, Vec<Problem>>)> = Vec::new();
     for file in files {
         let name = file.file_stem().unwrap_or_default().to_string_lossy().into_owned();
-        let read = match std::fs::read_to_string(&file) {
+        let read = match coven_files::read_text(&file, WORKFLOW_FILE, Links::Refuse) {
             Ok(text) => Definition::parse(&name, &text),
             Err(_) if file.as_os_str() == BUILT_IN.0 => Ok(Definition::built_in()),
-            Err(error) => Err(vec![Problem { line: 0, text: format!("cannot be read: {error}") }]),
+            Err(ReadError::Io { source, .. }) => {
+                Err(vec![Problem { line: 0, text: format!("cannot be read: {source}") }])
+            }
+            Err(error) => Err(vec![Problem { line: 0, text: error.to_string() }]),
         };
         found.push((file, read));
     }

@@ -3,9 +3,9 @@
 mod front_matter;
 
 use std::fs;
-use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
+use coven_files::{Limit, Links, ReadError};
 use front_matter::FrontMatter;
 
 /// Where tools keep agents, below the user's home, in the order in which the first of an id wins.
@@ -32,7 +32,7 @@ const FOLDERS: [&str; 20] = [
     ".config/roocode/agents",
 ];
 /// A larger file is no definition.
-const MAX_BYTES: u64 = 1 << 20;
+pub const AGENT_DEFINITION: Limit = Limit::new("an agent definition", 1 << 20);
 const MAX_ID_CHARS: usize = 64;
 const MAX_ROLE_CHARS: usize = 200;
 const MAX_GOAL_CHARS: usize = 500;
@@ -142,7 +142,10 @@ fn files(folder: &Path) -> Vec<PathBuf> {
 }
 
 fn read(file: &Path, home: &Path) -> Result<AgentDefinition, String> {
-    let text = text(file).map_err(|error| format!("it cannot be read: {error}"))?;
+    let text = coven_files::read_text(file, AGENT_DEFINITION, Links::Follow).map_err(|error| match error {
+        ReadError::Io { source, .. } => format!("it cannot be read: {source}"),
+        error => error.to_string(),
+    })?;
     let (matter, body) = front_matter::split(&text).ok_or("it does not begin with front matter between two ---")?;
     let FrontMatter { id, name, role, title, goal, description } = front_matter::parse(matter)?;
     // Some tools take the name from the file.
@@ -162,18 +165,6 @@ fn read(file: &Path, home: &Path) -> Result<AgentDefinition, String> {
     };
     let folder = file.parent().and_then(|folder| folder.strip_prefix(home).ok()).map(Path::to_owned);
     Ok(AgentDefinition { id, name: name.trim().to_owned(), role, goal, instructions, file: file.to_owned(), folder })
-}
-
-fn text(file: &Path) -> io::Result<String> {
-    let opened = fs::File::open(file)?;
-    let metadata = opened.metadata()?;
-    if !metadata.is_file() || metadata.len() > MAX_BYTES {
-        return Err(io::Error::other("it is no file of at most 1 MiB"));
-    }
-    let mut text = String::new();
-    // It may grow while we read.
-    opened.take(MAX_BYTES).read_to_string(&mut text)?;
-    Ok(text)
 }
 
 /// `qa-test` is a Qa Test.

@@ -74,7 +74,11 @@ fn a_malformed_file_is_skipped_with_the_reason_and_the_others_stay() {
         .with(".claude/agents/no-goal.md", "---\nid: lost\n---\n")
         .with(".claude/agents/notes.txt", "not looked at")
         .with(".claude/agents/sound.md", definition("sound", "Sound"));
-    fs::create_dir(home.0.path().join(".claude/agents/folder.md")).expect("room");
+    let folder = home.0.path().join(".claude/agents");
+    fs::create_dir(folder.join("folder.md")).expect("room");
+    let mode = rustix::fs::Mode::from_raw_mode(0o600);
+    rustix::fs::mkfifoat(rustix::fs::CWD, folder.join("fifo.md"), mode).expect("a fifo");
+    fs::File::create(folder.join("huge.md")).and_then(|file| file.set_len(1 << 30)).expect("a sparse file");
     let found = home.list();
     assert_eq!(found.agents.iter().map(|agent| agent.id.as_str()).collect::<Vec<_>>(), ["sound"]);
     let skipped: Vec<String> = found.skipped.iter().map(ToString::to_string).collect();
@@ -82,13 +86,15 @@ fn a_malformed_file_is_skipped_with_the_reason_and_the_others_stay() {
         ("README.md", "front matter"),
         ("bad-id.md", "hyphens"),
         ("bad-yaml.md", ""),
-        ("bytes.md", "cannot be read"),
-        ("folder.md", "no file"),
+        ("bytes.md", "is not valid UTF-8"),
+        ("fifo.md", "is a fifo"),
+        ("folder.md", "is a folder"),
+        ("huge.md", "is larger than 1 MiB, the limit for an agent definition"),
         ("no-goal.md", "neither goal"),
     ] {
         assert!(skipped.iter().any(|line| line.contains(name) && line.contains(why)), "{name}: {skipped:#?}");
     }
-    assert_eq!(skipped.len(), 6);
+    assert_eq!(skipped.len(), 8);
 }
 
 #[test]

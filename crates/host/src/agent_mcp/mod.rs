@@ -11,10 +11,13 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::{fs, io};
 
+use coven_files::{Limit, Links, ReadError};
 use serde_json::{Value, json};
 
 /// The name that the server has in every agent's settings.
 pub const SERVER: &str = "coven";
+/// Claude Code keeps its history in there as well.
+pub const AGENT_SETTINGS: Limit = Limit::new("the settings file of an agent", 64 << 20);
 /// A human may take long: where an agent has a limit for a call, it gets a day.
 const DAY_SECONDS: u64 = 24 * 60 * 60;
 
@@ -36,6 +39,8 @@ pub enum InstallError {
     NoHome,
     #[error("{} could not be read", path.display())]
     Unreadable { path: PathBuf, source: io::Error },
+    #[error(transparent)]
+    Refused(ReadError),
     #[error("{} could not be written", path.display())]
     Unwritable { path: PathBuf, source: io::Error },
     #[error("{} is not understood, so it was not changed: {problem}", path.display())]
@@ -178,10 +183,11 @@ impl Plan {
 }
 
 fn read(path: &Path) -> Result<Option<String>, InstallError> {
-    match fs::read_to_string(path) {
+    match coven_files::read_text(path, AGENT_SETTINGS, Links::Follow) {
         Ok(text) => Ok(Some(text)),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
-        Err(source) => Err(InstallError::Unreadable { path: path.to_owned(), source }),
+        Err(error) if error.is_not_found() => Ok(None),
+        Err(ReadError::Io { path, source }) => Err(InstallError::Unreadable { path, source }),
+        Err(error) => Err(InstallError::Refused(error)),
     }
 }
 
@@ -206,6 +212,18 @@ fn replace(path: &Path, text: &str) -> io::Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn settings_that_are_a_fifo_or_huge_are_refused_and_left_alone() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("settings.json");
+        rustix::fs::mkfifoat(rustix::fs::CWD, &path, rustix::fs::Mode::from_raw_mode(0o600)).expect("a fifo");
+        let error = Agent::Qwen.install(&path, "coven").expect_err("a fifo").to_string();
+        assert!(error.contains("is a fifo, not a regular file"), "{error}");
+        fs::remove_file(&path).and_then(|()| fs::File::create(&path)?.set_len(1 << 30)).expect("a sparse file");
+        let error = Agent::Qwen.install(&path, "coven").expect_err("too large").to_string();
+        assert!(error.ends_with("is larger than 64 MiB, the limit for the settings file of an agent"), "{error}");
+    }
 
     fn located(agent: Agent, vars: &[(&str, &str)]) -> String {
         let var = |name: &str| vars.iter().find(|(key, _)| *key == name).map(|(_, value)| OsString::from(value));

@@ -2,7 +2,9 @@
 
 use std::path::{Path, PathBuf};
 
-use super::{GitError, Repository, as_somebody, ask_in, run_in, said, succeeded};
+use coven_files::Links;
+
+use super::{GIT_FILE, GitError, Repository, as_somebody, ask_in, run_in, said, succeeded};
 
 /// What came of the try to merge.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -161,7 +163,9 @@ impl Repository {
         let listed = self.run(["worktree", "list", "--porcelain", "-z"])?;
         for folder in listed.split('\0').filter_map(|line| line.strip_prefix("worktree ")).map(PathBuf::from) {
             let Some(git_folder) = ask_in(&folder, ["rev-parse", "--absolute-git-dir"])? else { continue };
-            let named = |file: &str| std::fs::read_to_string(Path::new(&git_folder).join(file)).unwrap_or_default();
+            let named = |file: &str| {
+                coven_files::read_text(&Path::new(&git_folder).join(file), GIT_FILE, Links::Follow).unwrap_or_default()
+            };
             let is_named = |text: String| {
                 let name = text.trim();
                 name.strip_prefix("refs/heads/").unwrap_or(name) == branch
@@ -195,17 +199,19 @@ impl Repository {
 
     /// The same as a patch, at most `limit` bytes of it, and whether that was all.
     pub fn patch(&self, base: &str, branch: &str, limit: usize) -> Result<(String, bool), GitError> {
-        let mut text =
-            self.run(["diff", "--no-color", "--no-ext-diff", "--no-textconv", &format!("{base}...{branch}")])?;
-        let is_all = text.len() <= limit;
-        if !is_all {
-            let mut end = limit;
-            while !text.is_char_boundary(end) {
-                end -= 1;
-            }
-            text.truncate(end);
+        let mut command = self.git(&self.top);
+        command.args(["diff", "--no-color", "--no-ext-diff", "--no-textconv", &format!("{base}...{branch}")]);
+        let output = super::run::start(&mut command, limit as u64)?;
+        let is_all = output.stdout.len() <= limit;
+        if is_all && !output.status.success() {
+            return Err(GitError::Failed { what: "diff".to_owned(), why: said(&output) });
         }
-        Ok((text, is_all))
+        let mut end = output.stdout.len().min(limit);
+        // Not in the middle of a character.
+        while !is_all && end > 0 && output.stdout[end] & 0xc0 == 0x80 {
+            end -= 1;
+        }
+        Ok((String::from_utf8_lossy(&output.stdout[..end]).into_owned(), is_all))
     }
 
     /// A folder with exactly this commit in it, on no branch, for checks.

@@ -1,8 +1,9 @@
 //! Running git so that it ends: what it starts may wait for ever, and a tree may be larger than anybody's patience.
 
 use std::cell::RefCell;
+use std::io::{self, Read};
 use std::os::unix::process::CommandExt as _;
-use std::process::{Command, Output};
+use std::process::{Child, Command, Output};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{self, RecvTimeoutError};
@@ -11,7 +12,7 @@ use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process_group};
 
-use super::GitError;
+use super::{GIT_ERRORS, GIT_OUTPUT, GitError};
 
 /// No sensible call takes longer.
 const LIMIT: Duration = Duration::from_secs(600);
@@ -66,9 +67,27 @@ pub(super) fn output(command: &mut Command) -> Result<Output, GitError> {
 }
 
 fn output_within(command: &mut Command, limit: Duration) -> Result<Output, GitError> {
+    let output = start_of_output(command, GIT_OUTPUT.bytes, limit)?;
+    match output.stdout.len() as u64 > GIT_OUTPUT.bytes {
+        true => Err(GitError::TooMuch { what: name_of(command) }),
+        false => Ok(output),
+    }
+}
+
+/// The first `most` bytes that git prints, and one more if it prints more.
+pub(super) fn start(command: &mut Command, most: u64) -> Result<Output, GitError> {
+    start_of_output(command, most, LIMIT)
+}
+
+/// What git was asked to do, for messages.
+fn name_of(command: &Command) -> String {
+    command.get_args().nth(2).unwrap_or_default().to_string_lossy().into_owned()
+}
+
+fn start_of_output(command: &mut Command, most: u64, limit: Duration) -> Result<Output, GitError> {
     let cancel = CANCEL.with_borrow(Option::clone);
     let is_cancelled = || cancel.as_ref().is_some_and(Cancel::is_set);
-    let what = command.get_args().nth(2).unwrap_or_default().to_string_lossy().into_owned();
+    let what = name_of(command);
     if is_cancelled() {
         return Err(GitError::Stopped { what });
     }
@@ -96,7 +115,7 @@ fn output_within(command: &mut Command, limit: Duration) -> Result<Output, GitEr
                 return Some(why);
             }
         });
-        let output = child.wait_with_output();
+        let output = output_of(child, most);
         drop(done);
         (output, watch.join().expect("a watch does not panic"))
     });
@@ -104,6 +123,28 @@ fn output_within(command: &mut Command, limit: Duration) -> Result<Output, GitEr
         Some(why) => Err(why),
         None => output.map_err(GitError::NotRun),
     }
+}
+
+/// Waits for the end of the process. Keeps `most` bytes of what it prints, and one more if it prints more.
+fn output_of(mut child: Child, most: u64) -> io::Result<Output> {
+    let (stdout, stderr) = (child.stdout.take(), child.stderr.take());
+    let (stdout, stderr) = thread::scope(|scope| {
+        let stderr = scope.spawn(|| stderr.map(start_of).unwrap_or_default());
+        let mut start = Vec::new();
+        // The pipe is closed after this: a process that still writes ends.
+        let stdout = stdout.map_or(Ok(0), |stdout| stdout.take(most + 1).read_to_end(&mut start)).map(|_| start);
+        (stdout, stderr.join().expect("reading does not panic"))
+    });
+    let status = child.wait()?;
+    Ok(Output { status, stdout: stdout?, stderr })
+}
+
+/// The beginning of a stream. The rest is read and dropped, so that its writer does not wait.
+fn start_of(mut stream: impl Read) -> Vec<u8> {
+    let mut start = Vec::new();
+    let _ = stream.by_ref().take(GIT_ERRORS.bytes).read_to_end(&mut start);
+    let _ = io::copy(&mut stream, &mut io::sink());
+    start
 }
 
 #[cfg(test)]
@@ -115,6 +156,16 @@ mod tests {
         let mut command = Command::new("sh");
         command.args(["-c", script]).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
         command
+    }
+
+    #[test]
+    fn output_without_an_end_is_cut_off_and_ends_its_writer() {
+        let endless = output(&mut shell("yes; exit 3"));
+        assert!(matches!(endless, Err(GitError::TooMuch { .. })), "{:?}", endless.map(|it| it.status));
+        let cut = start(&mut shell("yes"), 10).expect("the first bytes");
+        assert_eq!(cut.stdout, b"y\ny\ny\ny\ny\ny");
+        let noisy = output(&mut shell("yes | head -c 1000000 >&2; echo done")).expect("its errors are read");
+        assert_eq!((noisy.stderr.len() as u64, &noisy.stdout[..]), (GIT_ERRORS.bytes, &b"done\n"[..]));
     }
 
     #[test]

@@ -6,7 +6,9 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use super::{GitError, Repository, as_somebody, ask_in, run_in, succeeded};
+use coven_files::Links;
+
+use super::{GIT_FILE, GitError, Repository, as_somebody, ask_in, run_in, succeeded};
 
 /// Adding, pruning and removing are done one at a time: to git's prune, a worktree that is being added is one that is gone.
 static TURN: Mutex<()> = Mutex::new(());
@@ -56,7 +58,7 @@ impl Worktree {
         };
         // Git keeps there which folder the part is for.
         let named = own.and_then(|own| {
-            let named = fs::read_to_string(Path::new(own).join("gitdir")).ok()?;
+            let named = coven_files::read_text(&Path::new(own).join("gitdir"), GIT_FILE, Links::Follow).ok()?;
             // From there, where it is relative.
             Some(Path::new(own).join(named.trim_end_matches('\n')))
         });

@@ -11,21 +11,24 @@ mod task;
 mod tests;
 mod workflow;
 
-use std::fs::{self, File, Metadata, OpenOptions};
-use std::io::{self, Read as _};
-use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
+use std::fs::{self, File, Metadata};
+use std::io;
+use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::time::UNIX_EPOCH;
 
 use coven_domain::Timestamp;
 use coven_domain::legacy::{Left, Legacy, Source};
-use rustix::fs::OFlags;
+use coven_files::{Limit, Links, ReadError};
 use serde_json::Value;
 
 use crate::Home;
 
 /// A larger one was never written by the older coven.
-const MAX_FILE_BYTES: u64 = 64 << 20;
+pub const LEGACY_FILE: Limit = Limit::new("a file of the older coven", 16 << 20);
+/// All issues are taken in one transaction.
+pub const ISSUES: Limit = Limit::new("`.beads/issues.jsonl`", 64 << 20);
+pub const ISSUE: Limit = Limit::new("a line of `.beads/issues.jsonl`", 1 << 20);
 const WHOLE: &str = "the file";
 
 /// A file that was read, and what it was then.
@@ -163,25 +166,24 @@ fn read_file(path: &Path, name: &str, take: Take, found: &mut Found) -> bool {
 }
 
 fn bytes_of(path: &Path) -> Result<(Vec<u8>, Metadata), String> {
-    let unreadable = |error: io::Error| format!("it cannot be read: {error}");
-    let metadata = fs::symlink_metadata(path).map_err(unreadable)?;
-    if !metadata.is_file() {
-        let kind = match (metadata.is_symlink(), metadata.is_dir()) {
-            (true, _) => "a link to somewhere else",
-            (_, true) => "a folder",
-            (false, false) => "no plain file",
-        };
-        return Err(format!("it is {kind}"));
-    }
-    // Something else may have its name by now; a pipe must not be waited for.
-    let flags = (OFlags::NOFOLLOW | OFlags::NONBLOCK).bits().cast_signed();
-    let file: File = OpenOptions::new().read(true).custom_flags(flags).open(path).map_err(unreadable)?;
-    let metadata = file.metadata().map_err(unreadable)?;
-    let mut bytes = Vec::new();
-    file.take(MAX_FILE_BYTES + 1).read_to_end(&mut bytes).map_err(unreadable)?;
-    match bytes.len() as u64 > MAX_FILE_BYTES {
-        true => Err(format!("it has more than {MAX_FILE_BYTES} bytes")),
-        false => Ok((bytes, metadata)),
+    let (file, metadata) = opened(path)?;
+    Ok((coven_files::read_opened(file, path, LEGACY_FILE).map_err(why)?, metadata))
+}
+
+fn opened(path: &Path) -> Result<(File, Metadata), String> {
+    let file = coven_files::open(path, Links::Refuse).map_err(why)?;
+    let metadata = file.metadata().map_err(|error| format!("it cannot be read: {error}"))?;
+    Ok((file, metadata))
+}
+
+/// Why a file is left; its name is told already.
+fn why(error: ReadError) -> String {
+    match error {
+        ReadError::Io { source, .. } => format!("it cannot be read: {source}"),
+        ReadError::Link { .. } => "it is a link to somewhere else".to_owned(),
+        ReadError::NotRegular { kind, .. } => format!("it is {kind}"),
+        ReadError::TooLarge { limit, .. } => format!("it is larger than {limit}"),
+        error @ (ReadError::NotText { .. } | ReadError::LongStream { .. }) => error.to_string(),
     }
 }
 

@@ -435,7 +435,7 @@ fn what_is_no_plain_file_is_told_and_not_waited_for() {
     let expected = [
         ("state.json", "it is a link to somewhere else"),
         ("workflows/a.json", "it is a folder"),
-        ("questions/a.json", "it is no plain file"),
+        ("questions/a.json", "it is a fifo"),
     ];
     assert_eq!((left, found.files.len()), (expected.to_vec(), 0));
 }
@@ -445,8 +445,8 @@ fn a_file_that_is_too_large_is_told() {
     let place = Place::new();
     place.write("state.json", b"{}");
     let file = File::options().write(true).open(place.home.path().join("state.json")).expect("ours");
-    file.set_len(MAX_FILE_BYTES + 1).expect("a sparse file");
-    assert_eq!(place.left(), [("the file".to_owned(), "it has more than 67108864 bytes".to_owned())]);
+    file.set_len(LEGACY_FILE.bytes + 1).expect("a sparse file");
+    assert_eq!(place.left(), [("the file".to_owned(), "it is larger than 16 MiB".to_owned())]);
 }
 
 #[test]

@@ -1,16 +1,17 @@
 //! Reads what an agent prints: the answer as it comes, the id of its session, what it cost.
 
 use coven_domain::print_mode::{PrintFormat, is_session_id};
+use coven_files::Limit;
 use serde_json::Value;
 
 use super::formats::{Condition, Counting, Kind, Place, Rules, rules};
 use super::turn::Usage;
 use super::utf8::Utf8;
 
-/// More is no answer any more.
-const MAX_TEXT: usize = 64 << 20;
+/// It must fit into a line of a conversation, where some characters take more room.
+pub const ANSWER: Limit = Limit::new("the answer of one turn of `coven spawn`", 8 << 20);
 /// A longer line is left out: it can only be something that a tool brought.
-const MAX_LINE: usize = 64 << 20;
+pub const OUTPUT_LINE: Limit = Limit::new("a line of JSON that an agent prints", 16 << 20);
 
 #[derive(Debug)]
 pub struct Answer {
@@ -61,7 +62,7 @@ impl Answer {
     }
 
     pub fn is_too_long(&self) -> bool {
-        self.text.len() > MAX_TEXT
+        (self.text.len() + self.pieces.len()) as u64 > ANSWER.bytes
     }
 
     /// What this turn took, if the earlier turns of its session took so much.
@@ -113,7 +114,7 @@ impl Answer {
                     self.plain(&line, on_text);
                 }
             },
-            Line::Json(line) if line.len() + piece.len() > MAX_LINE => self.line = Line::Skipped,
+            Line::Json(line) if (line.len() + piece.len()) as u64 > OUTPUT_LINE.bytes => self.line = Line::Skipped,
             Line::Json(line) => line.extend_from_slice(piece),
             Line::Plain => self.plain(piece, on_text),
             Line::Skipped => {}

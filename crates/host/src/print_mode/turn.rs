@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use coven_domain::print_mode::{AgentBrief, PrintCall, PrintPrompt, PrintSession, PrintTurn, is_session_id};
 use coven_domain::text::MAX_PROMPT_BYTES;
 
-use super::answer::Answer;
+use super::answer::{ANSWER, Answer};
 use super::cancel::Cancel;
 use super::child::Agent;
 use super::exchange::{Exchange, Over};
@@ -87,7 +87,7 @@ pub enum TurnError {
     NoAnswer { harness: String, trouble: String },
     #[error("{harness} did not finish within {} s and was ended", after.as_secs_f64())]
     TimedOut { harness: String, after: Duration },
-    #[error("the answer of {harness} has no end; it was ended after 64 MiB")]
+    #[error("the answer of {harness} is larger than {ANSWER}, the limit for one turn; the program was ended")]
     TooLong { harness: String },
     #[error("the exchange with {harness} broke off")]
     Exchange { harness: String, source: io::Error },

@@ -94,7 +94,8 @@ fn issues_that_were_cut_anywhere_are_told_by_line_and_the_others_taken() {
     let ends: Vec<usize> = text.match_indices('\n').map(|(at, _)| at).collect();
     for end in 0..text.len() {
         let mut found = Found::default();
-        issue::take(&text.as_bytes()[..end], &Source { file: ISSUES.to_owned(), ..Source::default() }, &mut found);
+        let source = Source { file: ISSUES.to_owned(), ..Source::default() };
+        issue::take(&text.as_bytes()[..end], &source, &mut found).expect("memory is readable");
 
         let whole = ends.iter().filter(|at| **at <= end).count();
         assert_eq!(found.legacy.issues.len(), whole, "cut at {end}");
@@ -116,12 +117,28 @@ fn issues_with_any_byte_changed_are_read_or_told() {
             let mut broken = text.clone();
             broken[at] = byte;
             let mut found = Found::default();
-            issue::take(&broken, &Source::default(), &mut found);
+            issue::take(&broken[..], &Source::default(), &mut found).expect("memory is readable");
             import(&found.legacy, &Known::default());
             let read = found.legacy.issues.len();
             assert!(read == 3 || (read > 0 && !found.left.is_empty()), "{found:?}");
         }
     }
+}
+
+#[test]
+fn a_huge_file_is_left_and_a_huge_line_does_not_stop_the_others() {
+    let place = Place::new();
+    let [epic, ..] = issues();
+    let long = format!("{{\"id\":\"{}\"}}\n", "x".repeat(1 << 20));
+    place.write("../.beads/issues.jsonl", format!("{long}{}\n", epic).as_bytes());
+    let found = place.read();
+    assert_eq!(found.legacy.issues.len(), 1);
+    let left: Vec<(&str, &str)> = found.left.iter().map(|it| (it.what.as_str(), it.why.as_str())).collect();
+    assert_eq!(left, [("line 1: a task", "it is longer than 1 MiB")]);
+
+    let path = place.home.path().join("../.beads/issues.jsonl");
+    std::fs::File::create(path).and_then(|file| file.set_len(1 << 30)).expect("a sparse file");
+    assert_eq!(place.left(), [("the file".to_owned(), "it is larger than 64 MiB".to_owned())]);
 }
 
 #[test]

@@ -1,0 +1,20 @@
+//! Reads what is piped into a command, within a limit.
+
+use std::io;
+
+use coven_files::{Limit, read_stream, read_stream_text};
+
+use crate::failure::Failure;
+
+/// Prompts, questions, answers and tasks are texts that a person could read.
+pub const PIPED: Limit = Limit::new("what is piped into a command", 16 << 20);
+
+/// Reads standard input to its end.
+pub fn text() -> Result<String, Failure> {
+    read_stream_text(io::stdin().lock(), PIPED).map_err(Failure::Input)
+}
+
+/// Reads standard input to its end, whatever it holds.
+pub fn bytes() -> Result<Vec<u8>, Failure> {
+    read_stream(io::stdin().lock(), PIPED).map_err(Failure::Input)
+}
