@@ -10,6 +10,7 @@ use std::path::Path;
 use coven_domain::Timestamp;
 use coven_domain::entry::{Entry, EntryKind};
 use coven_domain::session::ExitStatus;
+use coven_files::{Limit, Links};
 use serde_json::{Value, json};
 
 use crate::wire::{Fields, How, WireError, exit_parts, exit_status};
@@ -18,7 +19,8 @@ const MAGIC: &[u8; 8] = b"covenj01";
 const HEADER: usize = 8;
 /// Kind, time and offset.
 const STAMP: usize = 17;
-const MAX_RECORD: usize = 4 << 20;
+pub const RECORD: Limit = Limit::new("a record of a session's journal", 4 << 20);
+const MAX_RECORD: usize = RECORD.bytes as usize;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Record {
@@ -275,7 +277,7 @@ pub struct JournalReader {
 
 impl JournalReader {
     pub fn open(path: &Path) -> io::Result<Self> {
-        let file = File::open(path)?;
+        let file = coven_files::open(path, Links::Refuse)?;
         Ok(Self { file, position: 0, seq: 0 })
     }
 

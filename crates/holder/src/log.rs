@@ -6,6 +6,8 @@ use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use coven_files::Links;
+
 pub const SUFFIX: &str = ".log";
 
 pub fn segment_name(start: u64) -> String {
@@ -157,10 +159,10 @@ impl LogReader {
         if self.open.as_ref().is_some_and(|(open, _)| *open == start) {
             return Ok(0);
         }
-        let file = match File::open(self.dir.join(segment_name(start))) {
+        let file = match coven_files::open(&self.dir.join(segment_name(start)), Links::Refuse) {
             Ok(file) => file,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(0),
-            Err(error) => return Err(error),
+            Err(error) if error.is_not_found() => return Ok(0),
+            Err(error) => return Err(error.into()),
         };
         let count = file.read_at(buffer, offset - start)?;
         self.open = Some((start, file));

@@ -1,11 +1,12 @@
 //! How a holder starts: reads its spec, makes its files, starts the harness and says so.
 
 use std::fs::File;
-use std::io::{self, Read, Write};
+use std::io::{self, Write};
 use std::os::unix::net::UnixListener;
 use std::path::Path;
 use std::process::ExitCode;
 
+use coven_files::Limit;
 use rustix::fs::Mode;
 use rustix::process::{Signal, umask};
 
@@ -87,10 +88,13 @@ fn start() -> Result<(Holder, Ready), String> {
     Ok((Holder::new(spec, listener, signals, recorder, harness, identity.started_ticks), ready))
 }
 
+/// Arguments and environment, which the kernel bounds as well.
+pub const SPEC: Limit = Limit::new("what the daemon tells a holder", 16 << 20);
+
 /// Reads the spec and leaves whatever belongs to the starter.
 fn settle() -> Result<Spec, String> {
-    let mut text = String::new();
-    io::stdin().read_to_string(&mut text).map_err(|error| format!("the holder was told nothing: {error}"))?;
+    let text = coven_files::read_stream_text(io::stdin().lock(), SPEC)
+        .map_err(|error| format!("the holder was told nothing: {error}"))?;
     let mut spec: Spec =
         serde_json::from_str(&text).map_err(|error| format!("the holder was told nonsense: {error}"))?;
     let _ = rustix::thread::set_name(crate::process::HOLDER_NAME);

@@ -6,6 +6,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
+use coven_files::{Limit, ReadError};
 use rustix::fs::FileType;
 use tokio::io::unix::AsyncFd;
 use tokio::io::{AsyncRead, AsyncWrite, Interest, ReadBuf};
@@ -15,16 +16,20 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use crate::asked::Asked;
 
+pub const MESSAGE: Limit = Limit::new("a message to `coven mcp`", 16 << 20);
+
 /// Input whose end is told at once. The SDK would first wait some seconds for the answers to what was asked, which is what
 /// nobody will give.
 pub struct Input<R> {
     input: R,
     asked: Arc<Asked>,
+    /// The bytes that have come since the last line end.
+    line: u64,
 }
 
 impl<R> Input<R> {
     pub const fn new(input: R, asked: Arc<Asked>) -> Self {
-        Self { input, asked }
+        Self { input, asked, line: 0 }
     }
 }
 
@@ -35,7 +40,21 @@ impl<R: AsyncRead + Unpin> AsyncRead for Input<R> {
         buffer: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
         let (before, has_room) = (buffer.filled().len(), buffer.remaining() > 0);
-        let polled = Pin::new(&mut self.input).poll_read(context, buffer);
+        let mut polled = Pin::new(&mut self.input).poll_read(context, buffer);
+        if let Poll::Ready(Ok(())) = polled {
+            let fresh = &buffer.filled()[before..];
+            self.line = match fresh.iter().rposition(|byte| *byte == b'\n') {
+                Some(end) => (fresh.len() - end - 1) as u64,
+                None => self.line + fresh.len() as u64,
+            };
+            // The SDK keeps a line until it ends: a client that never ends one is not served.
+            if self.line > MESSAGE.bytes {
+                note(format_args!("ending: {}", ReadError::LongStream { limit: MESSAGE }));
+                // A read that fails has read nothing.
+                buffer.set_filled(before);
+                polled = Poll::Ready(Err(ReadError::LongStream { limit: MESSAGE }.into()));
+            }
+        }
         let is_end = match &polled {
             Poll::Ready(Ok(())) => has_room && buffer.filled().len() == before,
             Poll::Ready(Err(_)) => true,
@@ -124,5 +143,29 @@ async fn unread(output: Option<&AsyncFd<OwnedFd>>) {
             return;
         }
         ready.clear_ready();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use coven_host::questions::QuestionFolder;
+    use tokio::io::AsyncReadExt;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn a_message_without_an_end_is_refused_at_the_limit() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let asked = Asked::new(QuestionFolder::at(folder.path().join("sessions")));
+        let mut input = Input::new(tokio::io::repeat(b'x'), asked.clone());
+        let mut kept = Vec::new();
+        let error = input.read_to_end(&mut kept).await.expect_err("it never ends");
+        assert_eq!(error.to_string(), "the input is larger than 16 MiB, the limit for a message to `coven mcp`");
+        asked.left().await;
+
+        let lines = [vec![b'x'; 10 << 20], b"\n".to_vec()].concat().repeat(3);
+        let mut input = Input::new(&lines[..], asked);
+        kept.clear();
+        assert_eq!(input.read_to_end(&mut kept).await.expect("each line is short enough"), lines.len());
     }
 }

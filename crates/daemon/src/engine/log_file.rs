@@ -6,10 +6,15 @@ use std::io::{self, Read, Write};
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
+use coven_files::{Limit, Links};
 use coven_holder::log::{SUFFIX, segment_name, segment_start, segments};
 
 const PACKED: &str = ".log.zst";
 const FRAME_BYTES: usize = 256 << 10;
+/// Bytes that cannot be compressed take a little more room than they have.
+pub const FRAME: Limit = Limit::new("a compressed frame of a session's log", 512 << 10);
+/// Four bytes for each frame of a segment: far more than a segment can have.
+pub const INDEX: Limit = Limit::new("the index of a compressed segment", 1 << 20);
 const MAGIC: &[u8; 8] = b"covenz01";
 /// Raw length, number of frames, magic.
 const FOOTER: usize = 8 + 4 + 8;
@@ -123,7 +128,7 @@ impl Segment {
 impl Packed {
     fn open(path: &Path) -> io::Result<Self> {
         let damaged = || io::Error::new(io::ErrorKind::InvalidData, "a compressed segment is damaged");
-        let file = File::open(path)?;
+        let file = coven_files::open(path, Links::Refuse)?;
         let length = file.metadata()?.len();
         let footer_at = length.checked_sub(FOOTER as u64).ok_or_else(damaged)?;
         let mut footer = [0; FOOTER];
@@ -131,7 +136,9 @@ impl Packed {
         let (raw, rest) = footer.split_first_chunk::<8>().expect("the footer is longer");
         let (count, magic) = rest.split_first_chunk::<4>().expect("the footer is longer");
         let count = u32::from_le_bytes(*count) as usize;
-        let index_at = footer_at.checked_sub(count as u64 * 4).filter(|_| magic == MAGIC).ok_or_else(damaged)?;
+        let index_bytes = count as u64 * 4;
+        let is_sound = magic == MAGIC && index_bytes <= INDEX.bytes;
+        let index_at = footer_at.checked_sub(index_bytes).filter(|_| is_sound).ok_or_else(damaged)?;
         let mut index = vec![0; count * 4];
         file.read_exact_at(&mut index, index_at)?;
         let mut starts = vec![0];
@@ -150,7 +157,14 @@ impl Packed {
         }
         let (frame, within) = ((at / FRAME_BYTES as u64) as usize, (at % FRAME_BYTES as u64) as usize);
         if self.unpacked.as_ref().is_none_or(|(index, _)| *index != frame) {
-            let mut packed = vec![0; (self.starts[frame + 1] - self.starts[frame]) as usize];
+            // The length that the file claims may be more than its frames hold.
+            let (Some(start), Some(end)) = (self.starts.get(frame), self.starts.get(frame + 1)) else {
+                return Err(io::Error::new(io::ErrorKind::InvalidData, "a compressed segment is damaged"));
+            };
+            if end - start > FRAME.bytes {
+                return Err(io::Error::new(io::ErrorKind::InvalidData, "a frame of a compressed segment is too large"));
+            }
+            let mut packed = vec![0; (end - start) as usize];
             self.file.read_exact_at(&mut packed, self.starts[frame])?;
             self.unpacked = Some((frame, zstd::bulk::decompress(&packed, FRAME_BYTES)?));
         }
@@ -178,10 +192,10 @@ fn all_segments(dir: &Path) -> io::Result<Vec<u64>> {
 
 fn open_segment(dir: &Path, start: u64) -> io::Result<Option<Segment>> {
     // Plain first: while both are there the packed one may not be whole yet.
-    match File::open(dir.join(segment_name(start))) {
+    match coven_files::open(&dir.join(segment_name(start)), Links::Refuse) {
         Ok(file) => return Ok(Some(Segment::Plain(file))),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => {}
-        Err(error) => return Err(error),
+        Err(error) if error.is_not_found() => {}
+        Err(error) => return Err(error.into()),
     }
     match Packed::open(&dir.join(packed_name(start))) {
         Ok(packed) => Ok(Some(Segment::Packed(packed))),
@@ -216,7 +230,7 @@ pub fn compress(dir: &Path, should_stop: &dyn Fn() -> bool) -> io::Result<()> {
 
 fn pack(plain: &Path, aside: &Path) -> io::Result<()> {
     use std::os::unix::fs::OpenOptionsExt;
-    let mut source = File::open(plain)?;
+    let mut source = coven_files::open(plain, Links::Refuse)?;
     let mut target = fs::OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(aside)?;
     let mut compressor = zstd::bulk::Compressor::new(LEVEL)?;
     let (mut index, mut raw_length) = (Vec::new(), 0u64);
@@ -281,6 +295,38 @@ mod tests {
         assert_eq!(log.read_range(0, 10_000).expect("readable"), bytes);
         compress(dir.path(), &|| false).expect("it can be packed");
         assert_eq!(LogFile::new(dir.path()).read_range(0, 10_000).expect("readable"), bytes);
+    }
+
+    #[test]
+    fn a_packed_segment_that_claims_too_much_is_an_error() {
+        let dir = tempfile::tempdir().expect("a folder");
+        let path = dir.path().join(packed_name(0));
+        let footer = |raw: u64, count: u32| [&raw.to_le_bytes()[..], &count.to_le_bytes(), MAGIC].concat();
+        // A sparse file with room for an index of a gigabyte.
+        let file = File::create(&path).expect("room");
+        file.set_len(1 << 30).expect("a sparse file");
+        file.write_all_at(&footer(1, (1 << 28) - 100), 1 << 30).expect("room");
+        assert!(LogFile::new(dir.path()).read_at(0, &mut [0; 4]).is_err());
+        // One frame of a gigabyte.
+        file.set_len(1 << 30).expect("a sparse file");
+        let index = u32::to_le_bytes(1 << 30);
+        file.write_all_at(&[&index[..], &footer(1, 1)].concat(), 1 << 30).expect("room");
+        let error = LogFile::new(dir.path()).read_at(0, &mut [0; 4]).expect_err("too large").to_string();
+        assert!(error.contains("too large"), "{error}");
+        // No frame at all for the bytes it claims.
+        fs::write(&path, footer(1 << 40, 0)).expect("room");
+        assert!(LogFile::new(dir.path()).read_at(1 << 30, &mut [0; 4]).is_err());
+    }
+
+    #[test]
+    fn a_segment_that_is_a_fifo_or_a_link_is_an_error() {
+        let dir = tempfile::tempdir().expect("a folder");
+        let path = dir.path().join(segment_name(0));
+        rustix::fs::mkfifoat(rustix::fs::CWD, &path, rustix::fs::Mode::from_raw_mode(0o600)).expect("a fifo");
+        assert!(LogFile::new(dir.path()).read_at(0, &mut [0; 4]).is_err());
+        fs::remove_file(&path).expect("ours");
+        std::os::unix::fs::symlink("/etc/passwd", &path).expect("a link");
+        assert!(LogFile::new(dir.path()).read_at(0, &mut [0; 4]).is_err());
     }
 
     #[test]

@@ -2,6 +2,7 @@
 
 use coven_domain::entry::Entry;
 use coven_domain::{SessionId, Timestamp};
+use coven_files::Limit;
 use rusqlite::{Connection, OptionalExtension, params};
 
 use super::{count, from_json, integer, parsed, sessions, to_json, unsigned};
@@ -90,6 +91,9 @@ fn last_of(connection: &Connection, key: i64) -> Result<u64, StoreError> {
     )
 }
 
+/// A larger screen is neither stored nor read: an earlier keyframe takes its place.
+pub const KEYFRAME: Limit = Limit::new("a keyframe of a screen", 16 << 20);
+
 /// A screen for an offset that has one already takes its place: reading a log again draws the same one.
 pub(super) fn put_keyframe(
     connection: &Connection,
@@ -100,6 +104,9 @@ pub(super) fn put_keyframe(
     screen: &[u8],
 ) -> Result<(), StoreError> {
     let key = sessions::key_of(connection, id)?.ok_or(StoreError::NotFound)?;
+    if screen.len() as u64 > KEYFRAME.bytes {
+        return Ok(());
+    }
     connection
         .prepare_cached(
             "INSERT OR REPLACE INTO keyframes (session_key, offset, rows, cols, screen) VALUES (?1, ?2, ?3, ?4, ?5)",
@@ -116,10 +123,10 @@ pub(super) fn keyframe_before(
     let found = connection
         .prepare_cached(
             "SELECT offset, rows, cols, screen FROM keyframes
-             WHERE session_key = (SELECT key FROM sessions WHERE id = ?1) AND offset <= ?2
+             WHERE session_key = (SELECT key FROM sessions WHERE id = ?1) AND offset <= ?2 AND length(screen) <= ?3
              ORDER BY offset DESC LIMIT 1",
         )?
-        .query_row(params![id.to_string(), integer(offset)], |row| {
+        .query_row(params![id.to_string(), integer(offset), integer(KEYFRAME.bytes)], |row| {
             Ok((row.get::<_, i64>(0)?, row.get(1)?, row.get(2)?, row.get(3)?))
         })
         .optional()?;

@@ -261,6 +261,13 @@ async fn the_newest_keyframe_at_or_before_an_offset_is_found(store: Arc<dyn Stor
     let screen = |offset, text: &str| Some((offset, 40, 120, text.to_owned()));
     assert_eq!(found, [None, screen(100, "a"), screen(200, "b"), screen(300, "again"), screen(300, "again")]);
     assert_eq!(store.keyframe_before(id(2), 500).await.expect("a read"), None);
+
+    // A screen that is too large to be read again is not kept; the one before it serves.
+    let before = store.keyframe_before(id(1), u64::MAX >> 1).await.expect("a read");
+    let mut tx = store.begin().await.expect("a transaction");
+    tx.put_keyframe(id(1), 1 << 40, 40, 120, &vec![b'x'; 17 << 20]).await.expect("not an error");
+    tx.commit().await.expect("a commit");
+    assert_eq!(store.keyframe_before(id(1), u64::MAX >> 1).await.expect("a read"), before);
 }
 
 async fn a_sacrificed_session_goes_with_everything_it_had(store: Arc<dyn Store>) {

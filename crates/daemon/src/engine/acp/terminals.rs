@@ -9,6 +9,7 @@ use std::time::Duration;
 use coven_acp::RpcError;
 use coven_domain::SessionId;
 use coven_domain::session::ExitStatus;
+use coven_files::{Limit, Links};
 use coven_holder::journal::{JournalReader, Record};
 use coven_holder::log::LogReader;
 use coven_holder::wire::{Decoder, How, Reply, Request, VERSION};
@@ -28,6 +29,7 @@ const KEPT_BYTES: u64 = 16 << 20;
 const MAX_SHOWN_BYTES: u64 = 1 << 20;
 const GRACE_MS: u32 = 2000;
 const LIMIT_FILE: &str = "output-limit";
+pub const NUMBER_FILE: Limit = Limit::new("a file that holds one number", 64);
 /// Marks one that its agent has let go; what it showed stays with the session.
 const RELEASED: &str = "released";
 /// So many may run for one agent.
@@ -134,7 +136,8 @@ impl Engine {
     pub(super) async fn terminal_output(&self, id: SessionId, terminal: &str) -> Result<Value, RpcError> {
         let dir = self.known_terminal(id, terminal)?;
         let read = move || -> std::io::Result<Value> {
-            let limit = std::fs::read_to_string(dir.join(LIMIT_FILE)).ok().and_then(|text| text.parse::<u64>().ok());
+            let limit = coven_files::read_text(&dir.join(LIMIT_FILE), NUMBER_FILE, Links::Refuse);
+            let limit = limit.ok().and_then(|text| text.parse::<u64>().ok());
             let mut reader = LogReader::new(&dir);
             let range = reader.range()?;
             let from = range.end.saturating_sub(limit.unwrap_or(MAX_SHOWN_BYTES).min(MAX_SHOWN_BYTES)).max(range.start);
