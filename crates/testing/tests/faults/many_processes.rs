@@ -1,12 +1,12 @@
 //! A user whose limit of processes is reached: root has none, so under root another user's daemon is started.
 
 use std::fs;
-use std::os::unix::fs::{PermissionsExt, chown};
+use std::os::unix::fs::{PermissionsExt, lchown};
 use std::os::unix::process::CommandExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use coven_testing::{TestHome, eventually, program};
+use coven_testing::{Ran, TestHome, eventually, program};
 use rustix::process::{Resource, Rlimit, geteuid, setrlimit};
 
 /// A user without processes, where the tests may be one.
@@ -15,15 +15,26 @@ fn other_user() -> Option<u32> {
 }
 
 /// Gives the home to the other user, with a binary that the other user can reach.
-fn give_to(home: &TestHome, user: Option<u32>) -> std::path::PathBuf {
+fn give_to(home: &TestHome, user: Option<u32>) -> PathBuf {
     let binary = home.folder().join("coven");
     fs::copy(program::coven(), &binary).expect("room on disk");
     fs::set_permissions(home.folder(), fs::Permissions::from_mode(0o755)).expect("ours");
-    for folder in [home.folder(), &home.project(), &home.path(), &home.user()] {
-        chown(folder, user, user).expect("ours");
+    give(home.folder(), user);
+    if user.is_some() {
+        // The record that a user made a home is for that user.
+        home.forget_trust();
+        let folder = home.path().display().to_string();
+        let output = limited(home, &binary, user, 1000, &["trust", &folder, "--yes"]).output().expect("it runs");
+        Ran::from(output).done();
     }
-    chown(home.path().join("config.json"), user, user).expect("ours");
     binary
+}
+
+fn give(path: &Path, user: Option<u32>) {
+    lchown(path, user, user).expect("ours");
+    if path.is_dir() && !path.is_symlink() {
+        fs::read_dir(path).expect("a folder").flatten().for_each(|entry| give(&entry.path(), user));
+    }
 }
 
 /// A command of the user who may have `limit` processes and threads.
@@ -70,7 +81,7 @@ fn a_command_that_needs_a_daemon_does_not_wait_for_one_that_gets_no_threads() {
     let output =
         limited(&home, &binary, Some(user), 8, &["run", "claude", "hang", "--background"]).output().expect("it runs");
 
-    let message = coven_testing::Ran::from(output).refused(1);
+    let message = Ran::from(output).refused(1);
     assert!(message.contains("ulimit -u"), "{message}");
     assert_eq!(home.daemons(), Vec::<u32>::new());
 }
