@@ -46,16 +46,8 @@ impl Engine {
             _ => self.first_kept(id).await?,
         };
         let (mut missing, mut changed) = (gaps(&pieces, first..end), Vec::new());
-        let mut after = 0;
-        while with_content && !is_live {
-            let entries = self.store.entries(id, after, PAGE).await?;
-            let Some(last) = entries.last() else { break };
-            after = last.seq;
-            let batches: Vec<Batch> = entries.iter().filter_map(|entry| batch(entry, first)).collect();
-            let (dir, gone) = (dir.clone(), missing.clone());
-            let found = in_background(move || compare(&dir, &batches, &gone)).await;
-            found.changed.into_iter().for_each(|range| add(&mut changed, range));
-            found.unreadable.into_iter().for_each(|range| add(&mut missing, range));
+        if with_content && !is_live {
+            self.compare_content(id, first, &mut missing, &mut changed).await?;
         }
         missing.sort_by_key(|range| range.start);
         let shown = |ranges: Vec<Range<u64>>| ranges.into_iter().map(|it| ByteRange { from: it.start, to: it.end });
@@ -66,6 +58,27 @@ impl Engine {
             missing: shown(missing).collect(),
             changed: shown(changed).collect(),
         })
+    }
+
+    /// Adds the batches from byte `first` on whose bytes cannot be read or have another checksum.
+    async fn compare_content(
+        &self,
+        id: SessionId,
+        first: u64,
+        missing: &mut Vec<Range<u64>>,
+        changed: &mut Vec<Range<u64>>,
+    ) -> Result<(), EngineError> {
+        let mut after = 0;
+        loop {
+            let entries = self.store.entries(id, after, PAGE).await?;
+            let Some(last) = entries.last() else { return Ok(()) };
+            after = last.seq;
+            let batches: Vec<Batch> = entries.iter().filter_map(|entry| batch(entry, first)).collect();
+            let (dir, gone) = (self.home.session_dir(id), missing.clone());
+            let found = in_background(move || compare(&dir, &batches, &gone)).await;
+            found.changed.into_iter().for_each(|range| add(changed, range));
+            found.unreadable.into_iter().for_each(|range| add(missing, range));
+        }
     }
 
     /// Where the log ends according to the ledger.
@@ -165,16 +178,21 @@ fn add(ranges: &mut Vec<Range<u64>>, range: Range<u64>) {
 mod tests {
     use super::*;
 
+    fn gaps_of(pieces: &[(u64, u64)], from: u64, to: u64) -> Vec<(u64, u64)> {
+        let pieces: Vec<Range<u64>> = pieces.iter().map(|(start, end)| *start..*end).collect();
+        gaps(&pieces, from..to).into_iter().map(|gap| (gap.start, gap.end)).collect()
+    }
+
     #[test]
     fn gaps_are_what_no_piece_covers() {
-        let whole = [0..10, 10..30];
-        assert_eq!(gaps(&whole, 0..30), []);
-        assert_eq!(gaps(&whole, 0..35), [30..35]);
-        assert_eq!(gaps(&[10..30], 0..30), [0..10]);
-        assert_eq!(gaps(&[10..30], 10..30), []);
-        assert_eq!(gaps(&[0..5, 10..30], 0..30), [5..10]);
-        assert_eq!(gaps(&[], 0..30), [0..30]);
-        assert_eq!(gaps(&[0..50], 0..30), []);
-        assert_eq!(gaps(&[40..50], 0..30), [0..30]);
+        let whole = [(0, 10), (10, 30)];
+        assert_eq!(gaps_of(&whole, 0, 30), []);
+        assert_eq!(gaps_of(&whole, 0, 35), [(30, 35)]);
+        assert_eq!(gaps_of(&[(10, 30)], 0, 30), [(0, 10)]);
+        assert_eq!(gaps_of(&[(10, 30)], 10, 30), []);
+        assert_eq!(gaps_of(&[(0, 5), (10, 30)], 0, 30), [(5, 10)]);
+        assert_eq!(gaps_of(&[], 0, 30), [(0, 30)]);
+        assert_eq!(gaps_of(&[(0, 50)], 0, 30), []);
+        assert_eq!(gaps_of(&[(40, 50)], 0, 30), [(0, 30)]);
     }
 }
