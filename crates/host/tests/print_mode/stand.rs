@@ -61,6 +61,7 @@ pub fn harness(script: &str) -> PrintHarness {
             prompt: PrintPrompt::Stdin,
             ..PrintMode::default()
         },
+        added_args: Vec::new(),
         env: BTreeMap::new(),
         grace: PATIENCE,
     }

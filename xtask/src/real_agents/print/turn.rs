@@ -92,8 +92,16 @@ fn turn(args: PrintTurnArgs) -> Outcome<Told> {
         Some(&[input, output]) => Some(Usage { input, output }),
         _ => None,
     };
-    let spec =
-        TurnSpec { harness: &harness, prompt: &prompt, session, used_before, agent, cwd: &cwd, timeout: Some(TIMEOUT) };
+    let spec = TurnSpec {
+        harness: &harness,
+        prompt: &prompt,
+        session,
+        used_before,
+        agent,
+        more_args: &[],
+        cwd: &cwd,
+        timeout: Some(TIMEOUT),
+    };
     let started = Instant::now();
     let millis = || u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX);
     let mut text_ms = None;
