@@ -37,7 +37,7 @@ const TASKS: usize = 10_000;
   coven task list --tree --all
   coven task edit 1a2b --priority 0 --body \"It fails on tabs.\"
   coven task start 1a2b                          an agent works on it in a worktree of its own
-  coven task add \"Fix it\" --harness claude -- --model opus     what stands behind -- goes to the agent
+  coven task add \"Fix it\" -- --model opus       what stands behind -- goes to the agent
   coven task diff 1a2b                           what it changed
   coven task approve 1a2b                        merge it
   coven task reject 1a2b --reason \"no tests\"
