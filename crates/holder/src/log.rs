@@ -140,7 +140,7 @@ impl LogReader {
     pub fn range(&self) -> io::Result<std::ops::Range<u64>> {
         let starts = segments(&self.dir)?;
         let (Some(first), Some(last)) = (starts.first(), starts.last()) else { return Ok(0..0) };
-        Ok(*first..last + fs::metadata(self.dir.join(segment_name(*last)))?.len())
+        Ok(*first..last.saturating_add(fs::metadata(self.dir.join(segment_name(*last)))?.len()))
     }
 
     /// Fills `buffer` from `offset` as far as one segment reaches. `Ok(0)` means: nothing there (yet).

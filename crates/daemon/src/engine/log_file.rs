@@ -54,7 +54,8 @@ impl LogFile {
             Err(error) => return Err(error),
         };
         let (Some(first), Some(last)) = (starts.first(), starts.last()) else { return Ok(0..0) };
-        Ok(*first..last + open_segment(&self.dir, *last)?.map_or(0, |segment| segment.length().unwrap_or(0)))
+        let length = open_segment(&self.dir, *last)?.map_or(0, |segment| segment.length().unwrap_or(0));
+        Ok(*first..last.saturating_add(length))
     }
 
     /// The bytes that each segment holds, in order. A segment that cannot be read holds none.
@@ -65,7 +66,7 @@ impl LogFile {
             Err(error) => return Err(error),
         };
         let length = |start| open_segment(&self.dir, start).ok()??.length().ok();
-        Ok(starts.into_iter().map(|start| start..start + length(start).unwrap_or(0)).collect())
+        Ok(starts.into_iter().map(|start| start..start.saturating_add(length(start).unwrap_or(0))).collect())
     }
 
     /// Where the next segment behind `offset` starts, if there is one.
@@ -127,7 +128,6 @@ impl Segment {
 
 impl Packed {
     fn open(path: &Path) -> io::Result<Self> {
-        let damaged = || io::Error::new(io::ErrorKind::InvalidData, "a compressed segment is damaged");
         let file = coven_files::open(path, Links::Refuse)?;
         let length = file.metadata()?.len();
         let footer_at = length.checked_sub(FOOTER as u64).ok_or_else(damaged)?;
@@ -145,8 +145,13 @@ impl Packed {
         for size in index.as_chunks::<4>().0 {
             starts.push(starts[starts.len() - 1] + u64::from(u32::from_le_bytes(*size)));
         }
-        match starts.last() == Some(&index_at) {
-            true => Ok(Self { file, raw_length: u64::from_le_bytes(*raw), starts, unpacked: None }),
+        let raw_length = u64::from_le_bytes(*raw);
+        let longest = zstd::zstd_safe::compress_bound(FRAME_BYTES) as u64;
+        let is_sound = starts.last() == Some(&index_at)
+            && raw_length.div_ceil(FRAME_BYTES as u64) == count as u64
+            && starts.windows(2).all(|pair| pair[1] - pair[0] <= longest);
+        match is_sound {
+            true => Ok(Self { file, raw_length, starts, unpacked: None }),
             false => Err(damaged()),
         }
     }
@@ -166,7 +171,12 @@ impl Packed {
             }
             let mut packed = vec![0; (end - start) as usize];
             self.file.read_exact_at(&mut packed, self.starts[frame])?;
-            self.unpacked = Some((frame, zstd::bulk::decompress(&packed, FRAME_BYTES)?));
+            let bytes = zstd::bulk::decompress(&packed, FRAME_BYTES)?;
+            // Every frame but the last is full.
+            if bytes.len() as u64 != (self.raw_length - (at - within as u64)).min(FRAME_BYTES as u64) {
+                return Err(damaged());
+            }
+            self.unpacked = Some((frame, bytes));
         }
         let (_, bytes) = self.unpacked.as_ref().expect("it was just unpacked");
         let piece = bytes.get(within..).unwrap_or_default();
@@ -174,6 +184,10 @@ impl Packed {
         buffer[..count].copy_from_slice(&piece[..count]);
         Ok(count)
     }
+}
+
+fn damaged() -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidData, "a compressed segment is damaged")
 }
 
 /// Start offsets of all segments; one that is there in both forms counts once.
@@ -233,6 +247,7 @@ fn pack(plain: &Path, aside: &Path) -> io::Result<()> {
     let mut source = coven_files::open(plain, Links::Refuse)?;
     let mut target = fs::OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(aside)?;
     let mut compressor = zstd::bulk::Compressor::new(LEVEL)?;
+    compressor.include_checksum(true)?;
     let (mut index, mut raw_length) = (Vec::new(), 0u64);
     let mut frame = Vec::with_capacity(FRAME_BYTES);
     loop {
