@@ -35,7 +35,7 @@ impl Engine {
         self.session(id).await?;
         self.refresh(id).await;
         // Asked before the files are looked at: a running session only adds to them.
-        let end = self.recorded_end(id).await?;
+        let (end, is_complete) = self.recorded_end(id).await?;
         let dir = self.home.session_dir(id);
         let log = LogFile::new(&dir);
         let pieces = in_background(move || log.pieces()).await.map_err(|source| EngineError::Log { id, source })?;
@@ -46,8 +46,13 @@ impl Engine {
             _ => self.first_kept(id).await?,
         };
         let (mut missing, mut changed) = (gaps(&pieces, first..end), Vec::new());
+        let added = pieces.last().map_or(end, |piece| piece.end);
         if with_content && !is_live {
             self.compare_content(id, first, &mut missing, &mut changed).await?;
+        }
+        // The harness wrote nothing after its exit was recorded.
+        if is_complete && added > end {
+            add(&mut changed, end..added);
         }
         missing.sort_by_key(|range| range.start);
         let shown = |ranges: Vec<Range<u64>>| ranges.into_iter().map(|it| ByteRange { from: it.start, to: it.end });
@@ -81,11 +86,11 @@ impl Engine {
         }
     }
 
-    /// Where the log ends according to the ledger.
-    async fn recorded_end(&self, id: SessionId) -> Result<u64, EngineError> {
+    /// Where the log ends according to the ledger, and whether nothing can follow.
+    async fn recorded_end(&self, id: SessionId) -> Result<(u64, bool), EngineError> {
         let newest = self.store.last_entry(id).await?;
         let last = self.store.entries(id, newest.saturating_sub(1), 1).await?;
-        Ok(last.first().map_or(0, |entry| entry.offset + entry.length))
+        Ok(last.first().map_or((0, false), |entry| (entry.offset + entry.length, entry.kind == EntryKind::Exit)))
     }
 
     /// The first byte that the bound on the log's size has left.
