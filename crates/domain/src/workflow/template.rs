@@ -28,6 +28,12 @@ const LOOP: [&str; 2] = ["iteration", "max"];
 /// Far beyond what a sensible template needs; ends one that goes on for ever.
 const FUEL: u64 = 1_000_000;
 
+/// Bytes of one expression, without its quoted texts. The engine parses a chain of operators by recursion; a longer one could
+/// exhaust the stack of the daemon's threads.
+const MAX_EXPRESSION: usize = 2_000;
+/// Statements in one template; a chain of `elif` is recursion too.
+const MAX_STATEMENTS: usize = 500;
+
 /// A template that could not be filled in.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
@@ -57,6 +63,7 @@ impl Scope<'_> {
     }
 
     fn rendered(&self, template: &str, shape: fn(String, bool) -> String) -> Result<String, BadTemplate> {
+        check_template_size(template).map_err(|(_, problem)| BadTemplate(problem))?;
         let mut environment = environment();
         environment.set_formatter(move |out, _, value| {
             // What is not there is an error here too.
@@ -76,6 +83,7 @@ impl Scope<'_> {
 
     pub fn holds(&self, expression: &str) -> Result<bool, BadTemplate> {
         let bad = |error: minijinja::Error| BadTemplate(explained(&error));
+        check_expression_size(expression).map_err(BadTemplate)?;
         let environment = environment();
         let value = environment.compile_expression(expression).map_err(bad)?.eval(self.values()).map_err(bad)?;
         Ok(value.is_true())
@@ -148,6 +156,7 @@ pub(super) fn bare(expression: &str) -> &str {
 
 /// What is wrong with it, and in which of its lines, from 0.
 pub(super) fn check(template: &str) -> Result<(), (usize, String)> {
+    check_template_size(template)?;
     let told = |error: minijinja::Error| (error.line().unwrap_or(1).saturating_sub(1), explained(&error));
     environment().template_from_str(template).map(drop).map_err(told)
 }
@@ -194,7 +203,65 @@ pub(super) fn check_command(template: &str) -> Result<(), String> {
     Ok(())
 }
 
+/// Refuses an expression that is too long to be parsed safely.
+fn check_expression_size(expression: &str) -> Result<(), String> {
+    let (size, _) = measure(expression, "");
+    match size <= MAX_EXPRESSION {
+        true => Ok(()),
+        false => Err(format!("an expression has {size} characters; split it, {MAX_EXPRESSION} are allowed")),
+    }
+}
+
+/// Bytes of an expression without its quoted texts, and where it ends.
+fn measure(text: &str, end_mark: &str) -> (usize, usize) {
+    let (mut quote, mut is_escaped, mut size) = (None, false, 0);
+    for (at, byte) in text.bytes().enumerate() {
+        match quote {
+            Some(_) if std::mem::take(&mut is_escaped) => {}
+            Some(_) if byte == b'\\' => is_escaped = true,
+            Some(open) if open == byte => quote = None,
+            Some(_) => {}
+            None if !end_mark.is_empty() && text.as_bytes()[at..].starts_with(end_mark.as_bytes()) => {
+                return (size, at);
+            }
+            None if matches!(byte, b'\'' | b'"') => quote = Some(byte),
+            None => size += 1,
+        }
+    }
+    (size, text.len())
+}
+
+/// The same for every expression of a template; gives the line of the first that is too long, from 0.
+fn check_template_size(template: &str) -> Result<(), (usize, String)> {
+    let (mut at, mut statements) = (0, 0);
+    while let Some(start) = template[at..].find('{').map(|found| at + found) {
+        let inner = template.get(start + 2..).unwrap_or_default();
+        let length = match template.as_bytes().get(start + 1) {
+            Some(b'{') => measure(inner, "}}").1,
+            Some(b'%') => {
+                statements += 1;
+                measure(inner, "%}").1
+            }
+            Some(b'#') => inner.find("#}").unwrap_or(inner.len()),
+            _ => {
+                at = start + 1;
+                continue;
+            }
+        };
+        let line = || template[..start].matches('\n').count();
+        if template.as_bytes().get(start + 1) != Some(&b'#') {
+            check_expression_size(&inner[..length]).map_err(|problem| (line(), problem))?;
+        }
+        if statements > MAX_STATEMENTS {
+            return Err((line(), format!("a template can have {MAX_STATEMENTS} statements; split it into steps")));
+        }
+        at = start + 2 + length;
+    }
+    Ok(())
+}
+
 pub(super) fn check_expression(expression: &str) -> Result<(), String> {
+    check_expression_size(expression)?;
     environment().compile_expression(expression).map(drop).map_err(|error| explained(&error))
 }
 
@@ -206,6 +273,14 @@ pub(super) fn unknown_names(
     all: &BTreeSet<String>,
     is_in_loop: bool,
 ) -> Vec<(String, String)> {
+    let is_too_long = match is_expression {
+        true => check_expression_size(text).is_err(),
+        false => check_template_size(text).is_err(),
+    };
+    if is_too_long {
+        // Reported where it is checked.
+        return Vec::new();
+    }
     let environment = environment();
     let names = match is_expression {
         true => environment.compile_expression(text).map(|it| it.undeclared_variables(true)),
@@ -315,6 +390,29 @@ mod tests {
             assert_eq!(scope.text("{% if steps.other %}x{% endif %}y"), Ok("y".to_owned()));
             let endless = scope.text("{% for a in range(9999) %}{% for b in range(9999) %}x{% endfor %}{% endfor %}");
             assert_eq!(endless, Err(BadTemplate("it does not come to an end".to_owned())));
+        });
+    }
+
+    #[test]
+    fn an_expression_that_could_exhaust_the_stack_is_refused() {
+        filled(|scope| {
+            let chain = "- ".repeat(20_000) + "1";
+            for template in [
+                format!("{{{{ {chain} }}}}"),
+                format!("{{{{ '}}}}' ~ '\\'' ~ {chain} }}}}"),
+                format!("{{% if {chain} %}}x{{% endif %}}"),
+                format!("{{% if a %}}{}{{% endif %}}", "{% elif a %}".repeat(20_000)),
+            ] {
+                assert!(scope.text(&template).is_err(), "{}", &template[..40]);
+                assert!(check(&template).is_err(), "{}", &template[..40]);
+            }
+            assert!(scope.holds(&chain).is_err() && check_expression(&chain).is_err());
+            let (line, problem) = check(&format!("one\ntwo {{{{ {chain} }}}}")).expect_err("too long");
+            assert!(line == 1 && problem.contains("split it"), "{line}: {problem}");
+            // Long texts are fine, in quotes and outside of expressions.
+            let text = "{ - ".repeat(5_000);
+            assert_eq!(scope.text(&text), Ok(text.clone()));
+            assert_eq!(scope.text(&format!("{{{{ '{text}' }}}}")), Ok(text));
         });
     }
 }
