@@ -3,7 +3,7 @@
 use coven_domain::entry::Entry;
 use coven_domain::{SessionId, Timestamp};
 use coven_files::Limit;
-use rusqlite::{Connection, OptionalExtension, params};
+use rusqlite::{Connection, params};
 
 use super::{count, from_json, integer, parsed, sessions, to_json, unsigned};
 use crate::{Keyframe, StoreError};
@@ -109,29 +109,44 @@ pub(super) fn put_keyframe(
     }
     connection
         .prepare_cached(
-            "INSERT OR REPLACE INTO keyframes (session_key, offset, rows, cols, screen) VALUES (?1, ?2, ?3, ?4, ?5)",
+            "INSERT OR REPLACE INTO keyframes (session_key, offset, rows, cols, screen, checksum)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
         )?
-        .execute(params![key, integer(offset), rows, cols, screen])?;
+        .execute(params![key, integer(offset), rows, cols, screen, checksum(offset, rows, cols, screen)])?;
     Ok(())
 }
+
+fn checksum(offset: u64, rows: u16, cols: u16, screen: &[u8]) -> u32 {
+    let mut hasher = crc32fast::Hasher::new();
+    hasher.update(&offset.to_le_bytes());
+    hasher.update(&rows.to_le_bytes());
+    hasher.update(&cols.to_le_bytes());
+    hasher.update(screen);
+    hasher.finalize()
+}
+
+/// The last sound keyframe at or before `offset`. A damaged one is passed over: the log has what it showed.
 
 pub(super) fn keyframe_before(
     connection: &Connection,
     id: SessionId,
     offset: u64,
 ) -> Result<Option<Keyframe>, StoreError> {
-    let found = connection
-        .prepare_cached(
-            "SELECT offset, rows, cols, screen FROM keyframes
-             WHERE session_key = (SELECT key FROM sessions WHERE id = ?1) AND offset <= ?2 AND length(screen) <= ?3
-             ORDER BY offset DESC LIMIT 1",
-        )?
-        .query_row(params![id.to_string(), integer(offset), integer(KEYFRAME.bytes)], |row| {
-            Ok((row.get::<_, i64>(0)?, row.get(1)?, row.get(2)?, row.get(3)?))
-        })
-        .optional()?;
-    let Some((offset, rows, cols, screen)) = found else { return Ok(None) };
-    Ok(Some(Keyframe { offset: unsigned(offset)?, rows, cols, screen }))
+    let mut statement = connection.prepare_cached(
+        "SELECT offset, rows, cols, screen, checksum FROM keyframes
+         WHERE session_key = (SELECT key FROM sessions WHERE id = ?1) AND offset <= ?2 AND length(screen) <= ?3
+         ORDER BY offset DESC",
+    )?;
+    let mut rows = statement.query(params![id.to_string(), integer(offset), integer(KEYFRAME.bytes)])?;
+    while let Some(row) = rows.next()? {
+        let keyframe =
+            Keyframe { offset: unsigned(row.get(0)?)?, rows: row.get(1)?, cols: row.get(2)?, screen: row.get(3)? };
+        let expected = checksum(keyframe.offset, keyframe.rows, keyframe.cols, &keyframe.screen);
+        if row.get::<_, Option<u32>>(4)?.is_none_or(|stored| stored == expected) {
+            return Ok(Some(keyframe));
+        }
+    }
+    Ok(None)
 }
 
 /// A ledger lies together, so this is two ranges however long it is.

@@ -39,6 +39,7 @@ const MIGRATIONS: &[Migration] = &[
     migration!(7, "0007_answering_session"),
     migration!(8, "0008_task_args"),
     migration!(9, "0009_task_changes"),
+    migration!(10, "0010_keyframe_checksums"),
 ];
 
 /// The newest schema this program knows.

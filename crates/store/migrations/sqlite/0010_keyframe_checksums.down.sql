@@ -1,0 +1,1 @@
+ALTER TABLE keyframes DROP COLUMN checksum;
