@@ -13,7 +13,10 @@ pub enum StoreError {
     Gap { expected: u64, got: u64 },
     #[error("the disk is full; free some space and try again")]
     Full,
-    #[error("the store is damaged: {what}")]
+    #[error(
+        "the store is damaged: {what}; stop the daemon, check the file with `coven db status`, and put a copy in its place, \
+         such as a coven.db.bak-* beside it"
+    )]
     Corrupt { what: String },
     #[error("the store has schema version {found}, this coven knows versions up to {known}; upgrade coven")]
     TooNew { found: u32, known: u32 },

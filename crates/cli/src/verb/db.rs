@@ -38,7 +38,7 @@ enum Verb {
         #[arg(long, default_value_t = 1, value_name = "N")]
         steps: usize,
     },
-    /// Lists every step and when it was applied
+    /// Checks the store for damage; lists every step and when it was applied
     #[command(after_help = "Examples:
   coven db status")]
     Status {
@@ -102,7 +102,6 @@ fn as_json(steps: &[MigrationStatus]) -> serde_json::Value {
 pub fn hint(error: &StoreError) -> &'static str {
     match error {
         StoreError::Locked => "Stop the daemon with `coven daemon stop` first",
-        StoreError::Corrupt { .. } => "Put a copy of the store in its place",
         _ => "",
     }
 }

@@ -53,7 +53,7 @@ pub struct MigrationStatus {
     pub applied_at: Option<Timestamp>,
 }
 
-/// Every known step and whether the database has it. A database that does not exist yet has none.
+/// Every known step and whether the database has it. A database that does not exist yet has none; a damaged one is an error.
 pub fn status(path: impl AsRef<Path>) -> Result<Vec<MigrationStatus>, StoreError> {
     let path = path.as_ref();
     let known = |applied_at: &dyn Fn(u32) -> Result<Option<Timestamp>, StoreError>| {
@@ -67,6 +67,7 @@ pub fn status(path: impl AsRef<Path>) -> Result<Vec<MigrationStatus>, StoreError
     }
     let _lock = Lock::take(path)?;
     let connection = open_writer(path)?;
+    check_integrity(&connection, path)?;
     match version(&connection)? {
         0 => known(&|_| Ok(None)),
         _ => known(&|version| applied_at(&connection, version)),
@@ -144,6 +145,23 @@ fn step(connection: &Connection, sql: &str, version: u32, note: &str) -> Result<
     })();
     connection.pragma_update(None, "foreign_keys", true)?;
     stepped
+}
+
+/// Reads every page; names the first problem.
+fn check_integrity(connection: &Connection, path: &Path) -> Result<(), StoreError> {
+    // What is still in the write-ahead log belongs to the file.
+    connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()))?;
+    let problem: String = connection.query_row("PRAGMA integrity_check(1)", [], |row| row.get(0))?;
+    if problem != "ok" {
+        return Err(StoreError::corrupt(problem.replace('\n', " ")));
+    }
+    let pages: u32 = connection.query_row("PRAGMA page_count", [], |row| row.get(0))?;
+    let page: u32 = connection.query_row("PRAGMA page_size", [], |row| row.get(0))?;
+    let length = fs::metadata(path).map_err(StoreError::io(format!("look at {}", path.display())))?.len();
+    match length == u64::from(pages) * u64::from(page) {
+        true => Ok(()),
+        false => Err(StoreError::corrupt(format!("{length} bytes are not {pages} pages of {page} bytes"))),
+    }
 }
 
 /// The schema's version; 0 for an empty file. Anything else that is not ours is refused.

@@ -262,3 +262,29 @@ fn a_database_of_another_program_is_refused_and_left_alone() {
     assert!(message.contains("database"), "{message}");
     assert_eq!(fs::read(home.path().join("coven.db")).expect("there"), foreign);
 }
+
+#[test]
+fn a_damaged_database_is_reported_with_what_to_do_next() {
+    let home = TestHome::started();
+    for nth in 0..20 {
+        home.coven(&["task", "add", &format!("task {nth}")]).done();
+    }
+    home.stop();
+    let path = home.path().join("coven.db");
+    let sound = fs::read(&path).expect("a database");
+    home.coven(&["db", "status"]).done();
+
+    // Past the first page, so that the file still looks like a database.
+    let mut damaged = sound.clone();
+    damaged[8192..].fill(0);
+    fs::write(&path, &damaged).expect("room on disk");
+
+    for args in [&["db", "status"][..], &["daemon", "start"]] {
+        let message = home.coven(args).refused(1);
+        assert!(message.contains("the store is damaged"), "{message}");
+        assert!(message.contains("coven.db.bak-") && message.contains("`coven db status`"), "{message}");
+    }
+    fs::write(&path, &sound).expect("room on disk");
+    home.start();
+    check_invariants(&home);
+}
