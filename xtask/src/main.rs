@@ -1,7 +1,8 @@
-//! What developers and CI run: `cargo xtask test | docs | bench | real-agents`.
+//! What developers and CI run: `cargo xtask test | docs | bench | fuzz | real-agents`.
 
 mod bench;
 mod docs;
+mod fuzz;
 mod real_agents;
 mod test;
 
@@ -24,6 +25,8 @@ enum Task {
     Docs,
     /// Measures the figures of docs/benchmarks.md.
     Bench(bench::Args),
+    /// Runs fuzz targets: mutated inputs for everything that is parsed.
+    Fuzz(fuzz::FuzzArgs),
     /// Runs real agent programs under coven against a stub model.
     RealAgents(real_agents::RealAgentsArgs),
     /// Runs one turn of an agent in print mode.
@@ -38,6 +41,7 @@ fn main() -> ExitCode {
         Task::Test(args) => test::run(&args),
         Task::Docs => docs::run(),
         Task::Bench(args) => bench::run(args),
+        Task::Fuzz(args) => fuzz::run(&args),
         Task::RealAgents(args) => real_agents::run(args),
         Task::PrintTurn(args) => real_agents::print_turn(args),
         Task::Program(program) => program.run(),

@@ -39,7 +39,8 @@ pub fn read(home: &Home) -> Result<Config, ConfigError> {
     }
 }
 
-fn parse(text: &str, path: PathBuf) -> Result<Config, ConfigError> {
+/// Reads and checks the text of a config file; `path` is named in errors.
+pub fn parse(text: &str, path: PathBuf) -> Result<Config, ConfigError> {
     // serde would fill the settings from an array, by position.
     if text.trim_start().starts_with('[') {
         let problem = "the config must be an object, not an array".to_owned();

@@ -50,6 +50,14 @@ enum Control {
     Input { data: String },
 }
 
+/// What a text frame of a client asks of the holder.
+pub fn control_request(text: &str) -> Result<Request, serde_json::Error> {
+    serde_json::from_str(text).map(|control| match control {
+        Control::Resize { rows, cols } => Request::Resize { rows, cols },
+        Control::Input { data } => Request::Input(data.into_bytes()),
+    })
+}
+
 /// Attaches to a running session.
 #[utoipa::path(get, path = "/api/v1/sessions/{id}/attach", params(("id" = String, Path), AttachQuery), responses((status = 101, description = "WebSocket"), (status = 404, body = ErrorBody), (status = 409, body = ErrorBody)))]
 pub async fn attach(
@@ -183,9 +191,8 @@ async fn take_input(
                 None => return Ok(()),
                 Some(message) => match message? {
                     Message::Binary(bytes) => Some(Request::Input(bytes.to_vec())),
-                    Message::Text(text) => match serde_json::from_str(&text) {
-                        Ok(Control::Resize { rows, cols }) => Some(Request::Resize { rows, cols }),
-                        Ok(Control::Input { data }) => Some(Request::Input(data.into_bytes())),
+                    Message::Text(text) => match control_request(&text) {
+                        Ok(request) => Some(request),
                         Err(error) => {
                             // A client that does not read them loses them.
                             let _ = problems.try_send(error.to_string());

@@ -1,0 +1,19 @@
+//! Fuzz targets for everything coven parses, their corpus, and random damage to files.
+//!
+//! `cargo xtask fuzz` runs the targets; the tests of this crate run the committed corpus and a fixed number of mutations.
+
+pub mod corpus;
+pub mod damage;
+mod dice;
+mod mutate;
+mod outcome;
+mod planted;
+mod scratch;
+pub mod supervisor;
+mod targets;
+pub mod worker;
+
+pub use dice::Dice;
+pub use mutate::{MAX_INPUT, mutated};
+pub use outcome::{outcomes_of, saw};
+pub use targets::{TARGETS, Target, target};

@@ -1,0 +1,186 @@
+//! What agents say: lines of ACP and lines of MCP.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use coven_acp::{Lines, Machine, Opening, RpcError, State, Step, Taken};
+use coven_domain::config::QuestionsConfig;
+use coven_host::questions::QuestionFolder;
+use coven_mcp::{Options, serve_on};
+use serde_json::{Value, json};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use uuid::Uuid;
+
+use crate::outcome::{saw, saw_message};
+use crate::scratch;
+
+pub const ACP_WORDS: &[&str] = &[
+    "{\"jsonrpc\":\"2.0\",\"id\":1,\"result\":{\"protocolVersion\":1}}\n",
+    "{\"jsonrpc\":\"2.0\",\"id\":2,\"result\":{\"sessionId\":\"s\"}}\n",
+    "\"method\":\"session/update\"",
+    "\"method\":\"session/request_permission\"",
+    "\"method\":\"fs/read_text_file\"",
+    "\"method\":\"fs/write_text_file\"",
+    "\"method\":\"terminal/create\"",
+    "\"sessionUpdate\":\"agent_message_chunk\"",
+    "\"sessionUpdate\":\"tool_call\"",
+    "\"sessionUpdate\":\"tool_call_update\"",
+    "\"sessionUpdate\":\"plan\"",
+    "\"toolCallId\":\"t\"",
+    "\"content\":{\"type\":\"text\",\"text\":\"x\"}",
+    "\"stopReason\":\"end_turn\"",
+    "\"error\":{\"code\":-32000,\"message\":\"x\"}",
+    "\"options\":[]",
+    "\"_meta\":{",
+    "null",
+    "\n",
+];
+
+pub const MCP_WORDS: &[&str] = &[
+    "{\"jsonrpc\":\"2.0\",\"id\":9,\"method\":\"tools/list\"}\n",
+    "{\"jsonrpc\":\"2.0\",\"id\":8,\"method\":\"tools/call\",\"params\":{\"name\":\"list_sessions\",\"arguments\":{}}}\n",
+    "\"name\":\"ask_user_questions\"",
+    "\"name\":\"get_answered_questions\"",
+    "\"name\":\"read_session\"",
+    "\"questions\":[",
+    "\"options\":[{\"label\":\"A\"},{\"label\":\"B\"}]",
+    "\"nonBlocking\":true",
+    "\"multiSelect\":true",
+    "\"session_id\":\"",
+    "\"method\":\"notifications/cancelled\"",
+    "\"_meta\":{\"progressToken\":1}",
+    "null",
+    "\n",
+];
+
+fn new_id() -> Uuid {
+    static NEXT: AtomicU64 = AtomicU64::new(1);
+    Uuid::from_u128(u128::from(NEXT.fetch_add(1, Ordering::Relaxed)))
+}
+
+/// An agent's output against the client's machine. After every line the state must survive being stored.
+pub fn acp_lines(data: &[u8]) {
+    let (piece, data) = data.split_first().map_or((64, data), |(first, rest)| (1 + usize::from(*first) * 16, rest));
+    let opening = Opening { cwd: "/repo".into(), client_version: "1".into(), ..Opening::default() };
+    let (mut machine, mut step) = (Machine::new(opening), Step::new(new_id));
+    machine.open(&mut step);
+    machine.prompt("go", &mut step);
+    let mut lines = Lines::default();
+    let mut count = 0;
+    for piece in data.chunks(piece) {
+        lines.feed(piece, |taken| match taken {
+            Taken::Line(line) => {
+                machine.line(line, &mut step);
+                react(&mut machine, &mut step, count);
+                count += 1;
+            }
+            Taken::TooLong(head) => machine.too_long(head, &mut step),
+        });
+    }
+    machine.cancel_turn(&mut step);
+    machine.say_goodbye(Some("over"), &mut step);
+    machine.end(&mut step);
+    stored(&machine);
+}
+
+/// Answers what was asked, as the daemon would, and looks at everything that the line led to.
+fn react(machine: &mut Machine, step: &mut Step, count: usize) {
+    let done = std::mem::replace(step, Step::new(new_id));
+    for line in &done.lines {
+        let sent: Value = serde_json::from_str(line).expect("we send JSON");
+        saw(("sent", sent["method"].as_str().map(str::to_owned)));
+    }
+    for message in &done.messages {
+        saw(std::mem::discriminant(message));
+    }
+    done.oddities.iter().for_each(|oddity| saw_message(oddity));
+    done.turns.iter().for_each(|turn| saw(std::mem::discriminant(turn)));
+    saw((done.failed.is_some(), machine.state().is_turn_running(), machine.state().waits_for_human()));
+    for ask in &done.asks {
+        let option = ask.options.first().map(|option| option.id.clone());
+        assert!(machine.decide(ask.id, option.as_deref(), step), "an open request can be answered");
+        assert!(!machine.decide(ask.id, None, step), "and only once");
+    }
+    for call in &done.calls {
+        saw(std::mem::discriminant(&call.kind));
+        match count % 2 {
+            0 => machine.reply(call, Ok(json!({ "content": "x", "terminalId": "t" })), step),
+            _ => machine.reply(call, Err(RpcError::internal("no")), step),
+        }
+    }
+    machine.terminal_shown("t", &json!({ "output": "x", "truncated": false }), step);
+    // Cheap enough now and then; every line would make long inputs quadratic.
+    if count < 16 {
+        stored(machine);
+    }
+}
+
+/// What is stored comes back as it was.
+fn stored(machine: &Machine) {
+    let text = serde_json::to_string(machine.state()).expect("a state is JSON");
+    let state: State = serde_json::from_str(&text).expect("our own state");
+    let again = Machine::restore(state, String::new(), |_| None);
+    serde_json::to_string(again.state()).expect("a state is JSON");
+}
+
+const END: &str = "fuzz-end";
+
+/// A client's input against the MCP server. The server must still answer a ping afterwards, or have closed the connection.
+pub fn mcp_lines(data: &[u8]) {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
+    let folder = scratch::fresh("mcp");
+    let options = Options {
+        folder: QuestionFolder::at(folder.join("sessions")),
+        questions: QuestionsConfig::default(),
+        home: None,
+        may_control: true,
+        session: None,
+        progress_every: Duration::from_secs(60),
+        human_needs: Duration::ZERO,
+        version: "0",
+    };
+    let hello = "{\"jsonrpc\":\"2.0\",\"id\":\"hello\",\"method\":\"initialize\",\"params\":{\"protocolVersion\":\"2025-06-18\",\
+                 \"capabilities\":{},\"clientInfo\":{\"name\":\"fuzz\",\"version\":\"0\"}}}\n\
+                 {\"jsonrpc\":\"2.0\",\"method\":\"notifications/initialized\"}\n";
+    let ping = format!("\n{{\"jsonrpc\":\"2.0\",\"id\":\"{END}\",\"method\":\"ping\"}}\n");
+    let input = [hello.as_bytes(), data, ping.as_bytes()].concat();
+    let output = runtime.block_on(async {
+        let (ours, theirs) = tokio::io::duplex(1 << 20);
+        let (mut from_server, mut to_server) = tokio::io::split(ours);
+        let talk = async {
+            let write = async {
+                // The server may close the connection over a message that makes no sense.
+                let _ = to_server.write_all(&input).await;
+            };
+            let read = async {
+                let (mut output, mut buffer) = (Vec::new(), vec![0; 64 << 10]);
+                while let Ok(count @ 1..) = from_server.read(&mut buffer).await {
+                    output.extend_from_slice(&buffer[..count]);
+                    if output.windows(END.len()).rev().take(count + END.len()).any(|piece| piece == END.as_bytes()) {
+                        break;
+                    }
+                }
+                output
+            };
+            tokio::join!(write, read).1
+        };
+        let served = serve_on(options, tokio::io::split(theirs), std::future::pending());
+        tokio::select! {
+            output = talk => output,
+            served = served => {
+                if let Err(error) = served {
+                    saw_message(&error.to_string());
+                }
+                Vec::new()
+            }
+        }
+    });
+    runtime.shutdown_background();
+    for line in output.split(|byte| *byte == b'\n').filter(|line| !line.is_empty()) {
+        let said: Value = serde_json::from_slice(line).expect("the server writes JSON");
+        saw((said["result"].is_object(), said["error"]["code"].as_i64(), said["result"]["isError"].as_bool()));
+        if let Some(message) = said["error"]["message"].as_str() {
+            saw_message(message);
+        }
+    }
+}

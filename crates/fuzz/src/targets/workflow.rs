@@ -1,0 +1,153 @@
+//! Workflow files, their templates and conditions.
+
+use coven_domain::task::Task;
+use coven_domain::workflow::{Definition, Next, Progress, Scope, Setting, StepEnd, StepKind, StepOver, StepResult};
+use coven_domain::{TaskId, Timestamp};
+
+use crate::outcome::{saw, saw_message};
+
+pub const WORKFLOW_WORDS: &[&str] = &[
+    "steps:\n",
+    "  - name: ",
+    "    type: agent\n",
+    "    type: script\n",
+    "    type: loop\n",
+    "    type: merge\n",
+    "    prompt: ",
+    "    command: ",
+    "    when: ",
+    "    until: ",
+    "    timeout: 5m\n",
+    "    max_iterations: 3\n",
+    "    on_fail: continue\n",
+    "    on_max: block\n",
+    "    exits_loop: true\n",
+    "    checks: [",
+    "    review: false\n",
+    "{{ task.title }}",
+    "{{ steps.a.output }}",
+    "{% if ",
+    "{% endif %}",
+    "{% for x in ",
+    "&a ",
+    "*a",
+    "<<: ",
+    "|\n",
+    "!!str ",
+    "---\n",
+    "# ",
+    "\t",
+];
+pub const TEMPLATE_WORDS: &[&str] = &[
+    "{{ ",
+    " }}",
+    "{% for x in range(9) %}",
+    "{% endfor %}",
+    "{% if ",
+    "{% endif %}",
+    "{% macro m(a) %}",
+    "{% endmacro %}",
+    "{% set x = ",
+    "task.title",
+    "task.tags",
+    "steps.work.output",
+    "steps.work.outputs",
+    "previous.success",
+    "loop.iteration",
+    "|safe",
+    "|join(',')",
+    "|replace('a','bb')",
+    "|length",
+    "|upper",
+    "|list",
+    "|batch(3)",
+    "|indent(9)",
+    "|tojson",
+    "range(1000000)",
+    "~",
+    "*",
+    "//",
+    "%",
+    "**",
+    " and ",
+    " or not ",
+    " in ",
+    "[1:2]",
+    "'x'",
+    "9223372036854775807",
+    "none",
+];
+
+fn task() -> Task {
+    let id: TaskId = "0190b3c4-0000-4000-8000-000000000001".parse().expect("an id");
+    Task::new(id, "Fix the 'parser'", now()).expect("a task")
+}
+
+const fn now() -> Timestamp {
+    Timestamp::from_millis(1_794_765_073_705)
+}
+
+/// Reads and lints a file. One that is sound is run to its end, with steps that succeed and fail in turn.
+pub fn workflow(data: &[u8]) {
+    let definition = match Definition::parse("fuzz", &String::from_utf8_lossy(data)) {
+        Ok(definition) => definition,
+        Err(problems) => {
+            assert!(!problems.is_empty(), "a file is refused for a reason");
+            return problems.iter().for_each(|problem| saw_message(&problem.to_string()));
+        }
+    };
+    assert!(definition.flat().iter().all(|(_, step)| !step.name.is_empty()));
+    let task = task();
+    let mut progress = Progress::new(now());
+    for turn in 0..24 {
+        let setting = Setting { task: &task, worktree: "/w", branch: "coven/x", now: now() };
+        let step = match definition.next(&mut progress, setting) {
+            Next::Run(step) | Next::Merge(step) => step.clone(),
+            Next::Done => return saw("done"),
+            Next::Blocked(why) | Next::Failed(why) => return saw_message(&why),
+        };
+        let scope = definition.scope_of(&progress, &task, "/w", "coven/x");
+        match &step.kind {
+            StepKind::Agent { prompt, .. } => drop(scope.text(prompt)),
+            StepKind::Script { command } => drop(scope.shell(command)),
+            StepKind::Merge { checks, .. } => checks.iter().for_each(|check| drop(scope.shell(check))),
+            StepKind::Loop { .. } => panic!("a loop is entered, not run"),
+        }
+        definition.deadline(&progress, now());
+        let result = StepResult { success: turn % 3 != 1, output: "x\n".into(), ..StepResult::default() };
+        match definition.over(&mut progress, StepOver::Ended(result)) {
+            StepEnd::GoOn => saw(("step", std::mem::discriminant(&step.kind), turn.min(4))),
+            StepEnd::Blocked(why) | StepEnd::Failed(why) => return saw_message(&why),
+        }
+    }
+}
+
+/// The bytes as a template of a prompt, of a command and as a condition.
+pub fn template(data: &[u8]) {
+    let text = String::from_utf8_lossy(data);
+    let (task, mut progress) = (task(), Progress::new(now()));
+    let result = StepResult { success: true, output: "it's done\n".into(), ..StepResult::default() };
+    progress.results.insert("work".into(), result);
+    progress.previous = Some("work".into());
+    progress.iterations.insert("again".into(), 2);
+    let scope = Scope {
+        task: &task,
+        workflow: "fuzz",
+        worktree: "/w",
+        branch: "coven/x",
+        progress: &progress,
+        around: Some(("again", 3)),
+    };
+    match scope.text(&text) {
+        Ok(text) => saw(("text", text.len().min(3))),
+        Err(error) => saw_message(&error.to_string()),
+    }
+    match scope.shell(&text) {
+        Ok(text) => saw(("shell", text.len().min(3))),
+        Err(error) => saw_message(&error.to_string()),
+    }
+    match scope.holds(&text) {
+        Ok(holds) => saw(("holds", holds)),
+        Err(error) => saw_message(&error.to_string()),
+    }
+}

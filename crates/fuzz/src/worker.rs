@@ -1,0 +1,79 @@
+//! The process that runs one target: it mutates inputs until its time is over. [`crate::supervisor`] watches it from outside.
+
+use std::collections::BTreeSet;
+use std::fs::{self, File};
+use std::io;
+use std::os::unix::fs::FileExt;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use rustix::process::{Resource, Rlimit, setrlimit};
+
+use crate::{Dice, Target, corpus, mutated, outcomes_of};
+
+/// A parser that needs more than this for one input of at most 256 KiB is a finding.
+pub const MAX_MEMORY: u64 = 256 << 20;
+/// Reserved address space counts here, so it is far above what may be used.
+const MAX_ADDRESS_SPACE: u64 = 1 << 30;
+/// The stack of a runtime's thread in the daemon.
+const STACK: usize = 2 << 20;
+/// The exit code that says: the last input took too much memory.
+pub const TOO_MUCH_MEMORY: i32 = 3;
+const MAX_KEPT: usize = 4096;
+const MAX_KEPT_BYTES: usize = 64 << 10;
+/// The number of runs, in front of the current input.
+pub const RUNS_BYTES: usize = 8;
+
+/// Runs `target` for `time`; leaves the number of runs and the current input in `state` all the while.
+pub fn work(target: &'static Target, seed: u64, time: Duration, state: &Path) -> io::Result<()> {
+    let limit = Rlimit { current: Some(MAX_ADDRESS_SPACE), maximum: Some(MAX_ADDRESS_SPACE) };
+    setrlimit(Resource::As, limit)?;
+    setrlimit(Resource::Core, Rlimit { current: Some(0), maximum: Some(0) })?;
+    let state = File::create(state)?;
+    let report = std::panic::take_hook();
+    std::panic::set_hook(Box::new(move |info| {
+        report(info);
+        // Also in a thread or task of the target, where the panic would be lost.
+        std::process::abort();
+    }));
+    let run = move || mutate_until(Instant::now() + time, target, seed, &state);
+    std::thread::Builder::new().stack_size(STACK).spawn(run)?.join().expect("a panic aborts")
+}
+
+fn mutate_until(deadline: Instant, target: &Target, seed: u64, state: &File) -> io::Result<()> {
+    let mut dice = Dice::new(seed);
+    let mut inputs: Vec<Vec<u8>> = corpus::inputs(target.name).into_iter().map(|(_, input)| input).collect();
+    inputs.push(Vec::new());
+    // The corpus as it is comes first.
+    let mut unchanged = inputs.clone().into_iter();
+    let (mut known, mut runs) = (BTreeSet::new(), 0u64);
+    while Instant::now() < deadline {
+        let input = unchanged.next().unwrap_or_else(|| {
+            let base = dice.pick(&inputs).cloned().unwrap_or_default();
+            mutated(&base, &inputs, target.words, &mut dice)
+        });
+        runs += 1;
+        write_state(state, runs, &input)?;
+        let outcomes = outcomes_of(target.run, &input);
+        if peak_memory().is_some_and(|bytes| bytes > MAX_MEMORY) {
+            std::process::exit(TOO_MUCH_MEMORY);
+        }
+        let is_new = outcomes.iter().fold(false, |is_new, outcome| known.insert(*outcome) || is_new);
+        if is_new && inputs.len() < MAX_KEPT && input.len() <= MAX_KEPT_BYTES {
+            inputs.push(input);
+        }
+    }
+    write_state(state, runs, &[])
+}
+
+fn write_state(state: &File, runs: u64, input: &[u8]) -> io::Result<()> {
+    state.set_len((RUNS_BYTES + input.len()) as u64)?;
+    state.write_all_at(&[&runs.to_le_bytes(), input].concat(), 0)
+}
+
+/// The most memory that this process had so far; none where the kernel does not say.
+fn peak_memory() -> Option<u64> {
+    let status = fs::read_to_string("/proc/self/status").ok()?;
+    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
+    Some(line.trim().strip_suffix("kB")?.trim().parse::<u64>().ok()? << 10)
+}
