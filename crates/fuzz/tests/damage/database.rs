@@ -1,0 +1,122 @@
+//! Pages of the database and the keyframes in it.
+
+use std::fs;
+use std::path::Path;
+
+use coven_domain::event::Event;
+use coven_domain::session::Session;
+use coven_domain::task::Task;
+use coven_domain::{TaskId, Timestamp};
+use coven_fuzz::Dice;
+use coven_fuzz::damage::{ROUNDS, damaged};
+use coven_store::sqlite::migrations;
+use coven_store::{Change, Keyframe, SessionQuery, SqliteStore, Store, StoreError};
+use coven_testing::samples::{finished, id};
+use rusqlite::Connection;
+
+use super::folder;
+
+const NOW: Timestamp = Timestamp::from_millis(1_794_765_073_705);
+
+async fn fill(path: &Path) {
+    let store = SqliteStore::open(path).expect("a new store");
+    let mut tx = store.begin().await.expect("a turn");
+    for nth in 1..=40 {
+        tx.record(Change::SessionCreated(finished(nth)), NOW).await.expect("a session");
+        let task: TaskId = format!("{nth:08x}-0000-4000-8000-00000000000a").parse().expect("an id");
+        let task = Task::new(task, &format!("task {nth}"), NOW).expect("a task");
+        let changes = task.first_fields();
+        tx.record(Change::TaskWritten { task, event: "created", changes, by: "user".into() }, NOW)
+            .await
+            .expect("a task");
+    }
+    for nth in 1..=6 {
+        let screen = format!("\x1b[Hkeyframe {nth}\r\n").repeat(200);
+        tx.put_keyframe(id(1), nth * 1_000_000, 24, 80, screen.as_bytes()).await.expect("a keyframe");
+    }
+    tx.commit().await.expect("stored");
+}
+
+/// What a daemon reads.
+#[derive(Debug, PartialEq)]
+struct Content {
+    sessions: Vec<Session>,
+    events: Vec<Event>,
+    keyframe: Option<Keyframe>,
+}
+
+async fn read(path: &Path) -> Result<Content, StoreError> {
+    let store = SqliteStore::open(path)?;
+    let page = store.sessions(&SessionQuery { limit: 100, ..SessionQuery::default() }).await?;
+    store.snapshot().await?;
+    store.entries(id(1), 0, 100).await?;
+    Ok(Content {
+        sessions: page.sessions,
+        events: store.events_after(0, 1000).await?,
+        keyframe: store.keyframe_before(id(1), u64::MAX).await?,
+    })
+}
+
+#[tokio::test]
+async fn a_damaged_database_is_an_error_with_advice_or_reads_as_it_was() {
+    let folder = folder();
+    let path = folder.path().join("coven.db");
+    fill(&path).await;
+    let bytes = fs::read(&path).expect("a database");
+    let original = read(&path).await.expect("sound");
+
+    let (mut dice, mut reported, mut unnoticed) = (Dice::new(31), 0, 0);
+    for round in 0..ROUNDS {
+        for beside in ["coven.db-wal", "coven.db-shm"] {
+            let _ = fs::remove_file(folder.path().join(beside));
+        }
+        let copy = damaged(&bytes, &mut dice);
+        fs::write(&path, &copy).expect("room");
+        let content = read(&path).await;
+        let status = migrations::status(&path);
+        match (content, status) {
+            (Ok(content), Ok(_)) if content == original => {}
+            // SQLite has no checksums: a changed byte inside a value is a value. Everything else is noticed.
+            (Ok(_), Ok(_)) => {
+                assert_eq!(copy.len(), bytes.len(), "round {round}: pages are missing and it went unnoticed");
+                unnoticed += 1;
+            }
+            (content, status) => {
+                reported += 1;
+                for error in content.err().into_iter().chain(status.err()) {
+                    let text = error.to_string();
+                    let has_advice = text.contains("coven db status") || text.contains("upgrade coven");
+                    assert!(has_advice || matches!(error, StoreError::Io { .. } | StoreError::Sql { .. }), "{text}");
+                }
+            }
+        }
+    }
+    assert!(reported > ROUNDS as usize / 2, "{reported} reported, {unnoticed} unnoticed");
+}
+
+#[tokio::test]
+async fn a_damaged_keyframe_is_passed_over() {
+    let folder = folder();
+    let path = folder.path().join("coven.db");
+    fill(&path).await;
+    let store = SqliteStore::open(&path).expect("a store");
+    let last = store.keyframe_before(id(1), u64::MAX).await.expect("a read").expect("a keyframe");
+    let before = store.keyframe_before(id(1), last.offset - 1).await.expect("a read").expect("an older keyframe");
+    let other = Connection::open(&path).expect("the same database");
+    other.busy_timeout(std::time::Duration::from_secs(5)).expect("set");
+    other.pragma_update(None, "synchronous", "OFF").expect("set");
+
+    let mut dice = Dice::new(32);
+    let set = "UPDATE keyframes SET screen = ?1, rows = ?2 WHERE offset = ?3";
+    for round in 0..ROUNDS {
+        let (screen, rows) = match dice.roll(8) {
+            0 => (last.screen.clone(), last.rows ^ (1 << dice.roll(15))),
+            _ => (damaged(&last.screen, &mut dice), last.rows),
+        };
+        other.execute(set, (&screen, rows, last.offset as i64)).expect("written");
+        let found = store.keyframe_before(id(1), u64::MAX).await.expect("a read");
+        assert_eq!(found.as_ref(), Some(&before), "round {round}");
+    }
+    other.execute(set, (&last.screen, last.rows, last.offset as i64)).expect("written");
+    assert_eq!(store.keyframe_before(id(1), u64::MAX).await.expect("a read"), Some(last));
+}

@@ -1,0 +1,124 @@
+//! Conversations and question sets.
+
+use std::collections::HashMap;
+use std::fs;
+
+use coven_domain::conversation::{ConversationId, Line, Role, Turn};
+use coven_domain::question::{Answer, Choice, Question};
+use coven_domain::{QuestionSetId, Timestamp};
+use coven_fuzz::Dice;
+use coven_fuzz::damage::{ROUNDS, damaged};
+use coven_host::conversations::{ConversationError, Conversations, Filter, NewConversation, Wait};
+use coven_host::questions::{Limits, NewQuestionSet, QuestionError, QuestionFolder};
+
+use super::folder;
+
+const NOW: Timestamp = Timestamp::from_millis(1_794_765_073_705);
+
+#[test]
+fn a_damaged_conversation_is_reported_and_recovering_keeps_every_whole_turn() {
+    let folder = folder();
+    let all = Conversations::at(folder.path());
+    let new = NewConversation { agent: None, harness: Some("claude".into()), ..NewConversation::default() };
+    let id = all.create(&new, NOW).expect("a conversation");
+    let mut lines: Vec<Line> = (0..24)
+        .map(|nth| {
+            let role = if nth % 2 == 0 { Role::User } else { Role::Assistant };
+            Line::Turn(Turn::new(role, format!("turn {nth} says \u{fc} \"{}\"", "x".repeat(nth * 7)), NOW))
+        })
+        .collect();
+    all.writer(&id, Wait::NoWait).expect("ours").append(&mut lines).expect("room");
+    let bytes = fs::read(all.file(&id)).expect("a file");
+
+    let (mut dice, mut reported) = (Dice::new(21), 0);
+    for round in 0..ROUNDS {
+        let copy = damaged(&bytes, &mut dice);
+        fs::write(all.file(&id), &copy).expect("room");
+        let listed = all.list(&Filter::default()).expect("a folder");
+        assert_eq!(listed.conversations.len() + listed.broken.len(), 1, "round {round}");
+        match all.load(&id) {
+            Ok(loaded) => assert!(loaded.transcript.turns.len() <= 48, "round {round}"),
+            Err(ConversationError::Damaged { damage, .. }) => {
+                reported += 1;
+                assert!(!damage.is_empty(), "round {round}");
+                all.recover(&id, NOW).expect("it can be put right");
+                let loaded = all.load(&id).expect("it was put right");
+                assert_whole_turns_are_kept(&copy, &loaded.transcript.turns, round);
+                remove_originals(&all, &id);
+            }
+            Err(other) => panic!("round {round}: {other}"),
+        }
+    }
+    assert!(reported > ROUNDS as usize / 4, "{reported} reported");
+}
+
+/// Every line of the damaged file that can be read is there after recovering.
+fn assert_whole_turns_are_kept(copy: &[u8], turns: &[Turn], round: u64) {
+    let mut kept: HashMap<&str, usize> = HashMap::new();
+    for turn in turns {
+        *kept.entry(turn.content.as_str()).or_default() += 1;
+    }
+    for line in copy.split(|byte| *byte == b'\n') {
+        let Ok(Ok(Some(Line::Turn(turn)))) = std::str::from_utf8(line).map(Line::parse) else { continue };
+        let left = kept.get_mut(turn.content.as_str());
+        let left = left.unwrap_or_else(|| panic!("round {round}: lost {:?}", turn.content));
+        *left = left.checked_sub(1).unwrap_or_else(|| panic!("round {round}: lost one of {:?}", turn.content));
+    }
+}
+
+/// Recovering keeps the damaged file beside the new one.
+fn remove_originals(all: &Conversations, id: &ConversationId) {
+    for entry in fs::read_dir(all.path()).expect("a folder").flatten() {
+        if entry.path() != all.file(id) {
+            fs::remove_file(entry.path()).expect("ours");
+        }
+    }
+}
+
+#[test]
+fn a_damaged_question_set_is_named_and_leaves_the_others_alone() {
+    let folder = folder();
+    let sets = QuestionFolder::at(folder.path().join("sets"));
+    let ask = || {
+        let option = |label: &str| Choice { label: label.into(), description: Some("what it means".into()) };
+        let question = Question {
+            prompt: "Which database should the tests use?".into(),
+            title: "Database".into(),
+            options: vec![option("SQLite"), option("PostgreSQL")],
+            multi_select: false,
+        };
+        let new = NewQuestionSet { questions: vec![question], ..NewQuestionSet::default() };
+        sets.create(&new, &Limits { max_sessions: 100 }, NOW).expect("asked")
+    };
+    let (hurt, other) = (ask(), ask());
+    let answer = Answer { question_index: 0, selected_option: Some("SQLite".into()), ..Answer::default() };
+    sets.answer(&hurt, vec![answer], NOW).expect("answered");
+    let path = |id: &QuestionSetId, name: &str| sets.path().join(id.to_string()).join(name);
+    let names = ["request.json", "status.json", "answers.json"];
+    let originals = names.map(|name| fs::read(path(&hurt, name)).expect("a file"));
+    let sound = sets.read_once(&hurt).expect("sound");
+
+    let (mut dice, mut reported) = (Dice::new(22), 0);
+    for round in 0..ROUNDS {
+        let which = dice.roll(names.len());
+        fs::write(path(&hurt, names[which]), damaged(&originals[which], &mut dice)).expect("room");
+        match sets.read_once(&hurt) {
+            // Damage inside a text cannot be told from a text.
+            Ok(set) => assert_eq!((set.id, set.questions.len()), (sound.id, 1), "round {round}"),
+            Err(
+                error @ (QuestionError::Malformed { .. }
+                | QuestionError::Contradiction { .. }
+                | QuestionError::Missing { .. }
+                | QuestionError::Unreadable { .. }),
+            ) => {
+                reported += 1;
+                assert!(error.to_string().contains(&hurt.to_string()[..8]), "round {round}: {error}");
+            }
+            Err(other) => panic!("round {round}: {other}"),
+        }
+        sets.read_once(&other).expect("nothing happened to it");
+        fs::write(path(&hurt, names[which]), &originals[which]).expect("room");
+    }
+    assert!(reported > ROUNDS as usize / 2, "{reported} reported");
+    assert_eq!(sets.read_once(&hurt).expect("as it was").state, sound.state);
+}
