@@ -1,9 +1,10 @@
-//! What developers and CI run: `cargo xtask test | docs | bench | fuzz | real-agents`.
+//! What developers and CI run: `cargo xtask test | docs | bench | fuzz | soak | real-agents`.
 
 mod bench;
 mod docs;
 mod fuzz;
 mod real_agents;
+mod soak;
 mod test;
 
 use std::process::ExitCode;
@@ -27,6 +28,8 @@ enum Task {
     Bench(bench::Args),
     /// Runs fuzz targets: mutated inputs for everything that is parsed.
     Fuzz(fuzz::FuzzArgs),
+    /// Kills the daemon again and again amid all kinds of work.
+    Soak(soak::SoakArgs),
     /// Runs real agent programs under coven against a stub model.
     RealAgents(real_agents::RealAgentsArgs),
     /// Runs one turn of an agent in print mode.
@@ -42,6 +45,7 @@ fn main() -> ExitCode {
         Task::Docs => docs::run(),
         Task::Bench(args) => bench::run(args),
         Task::Fuzz(args) => fuzz::run(&args),
+        Task::Soak(args) => soak::run(&args),
         Task::RealAgents(args) => real_agents::run(args),
         Task::PrintTurn(args) => real_agents::print_turn(args),
         Task::Program(program) => program.run(),

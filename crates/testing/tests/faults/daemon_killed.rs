@@ -4,24 +4,24 @@ use coven_testing::pattern::{assert_bytes, flood};
 use coven_testing::{TestHome, check_invariants, journal, process, wait_until};
 
 /// A small generator with a fixed seed: a failure can be looked at again.
-struct Random(u64);
+pub struct Random(pub u64);
 
 impl Random {
-    fn below(&mut self, bound: u64) -> u64 {
+    pub fn below(&mut self, bound: u64) -> u64 {
         self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         (self.0 >> 33) % bound
     }
 }
 
 /// Waits until the session has written `more` bytes than now.
-fn after_bytes(home: &TestHome, id: &str, more: u64) {
+pub fn after_bytes(home: &TestHome, id: &str, more: u64) {
     let dir = home.session_dir(id);
     let from = journal::log_end(&dir);
     wait_until("the flood goes on", || journal::log_end(&dir) >= from + more);
 }
 
 /// What `flood_until_told` wrote, as its own last line tells.
-fn poured(log: &[u8]) -> Vec<u8> {
+pub fn poured(log: &[u8]) -> Vec<u8> {
     let last = log.trim_ascii_end().rsplit(|byte| *byte == b'\n').next().expect("a last line");
     let text = std::str::from_utf8(last).expect("text");
     let count: usize = text.strip_prefix("flooded ").expect("the agent's last line").parse().expect("a number");

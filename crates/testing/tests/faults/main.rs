@@ -12,6 +12,7 @@ mod launch_cut_off;
 mod many;
 mod many_processes;
 mod nested;
+mod soak;
 mod starting;
 mod store_lost;
 mod torn_files;

@@ -1,0 +1,261 @@
+//! `kill -9` of the daemon again and again while every kind of work goes on. `cargo xtask soak` runs it with more kills.
+
+use std::fs;
+use std::path::PathBuf;
+use std::process::Stdio;
+
+use coven_testing::agents::counted;
+use coven_testing::pattern::assert_bytes;
+use coven_testing::{TestHome, check_invariants, process, wait_until};
+use rusqlite::Connection;
+use serde_json::json;
+
+use super::daemon_killed::{Random, after_bytes, poured};
+
+/// Enough for CI; the whole run has a hundred.
+const KILLS: u64 = 10;
+const KILLS_VARIABLE: &str = "COVEN_SOAK_KILLS";
+const SEED_VARIABLE: &str = "COVEN_SOAK_SEED";
+/// A flood is ended and compared after so many rounds, so that it does not fill the disk.
+const ROUNDS_OF_A_FLOOD: u64 = 8;
+
+fn setting(variable: &str, default: u64) -> u64 {
+    std::env::var(variable).map_or(default, |text| text.parse().expect("a number"))
+}
+
+/// Everything that is under way, with what each agent was asked to do.
+struct Soak {
+    home: TestHome,
+    random: Random,
+    flood: String,
+    echo: String,
+    typed: u64,
+    acp: String,
+    /// What the agent over ACP must have said.
+    expected: String,
+    prompts: Vec<String>,
+    waits_for_leave: bool,
+    tasks: Vec<(String, PathBuf)>,
+    sets: Vec<String>,
+    kills: u64,
+    compared: usize,
+}
+
+impl Soak {
+    fn new(seed: u64) -> Self {
+        let home = TestHome::in_repository(json!({}));
+        home.install("gemini");
+        home.start();
+        let repo = home.make_repo("app");
+        let acp = home.open(&repo).id;
+        let flood = home.launch("flood_until_told").id;
+        let echo = home.launch("echo").id;
+        home.wait_for_output(&echo, "ready");
+        Self {
+            home,
+            random: Random(seed),
+            flood,
+            echo,
+            typed: 0,
+            acp,
+            expected: String::new(),
+            prompts: Vec::new(),
+            waits_for_leave: false,
+            tasks: Vec::new(),
+            sets: Vec::new(),
+            kills: 0,
+            compared: 0,
+        }
+    }
+
+    fn round(&mut self, round: u64) {
+        self.type_a_line();
+        self.ask();
+        self.prompt(round);
+        if round % 3 == 0 {
+            self.next_task(round);
+        }
+        if round % ROUNDS_OF_A_FLOOD == ROUNDS_OF_A_FLOOD - 1 {
+            self.end_flood();
+            self.flood = self.home.launch("flood_until_told").id;
+        }
+        self.kill(round);
+    }
+
+    fn type_a_line(&mut self) {
+        self.home.type_in(&self.echo, &format!("line {}\r", self.typed));
+        self.typed += 1;
+    }
+
+    /// Asks a human and answers what was asked the round before.
+    fn ask(&mut self) {
+        if let Some(last) = self.sets.last() {
+            self.answer(last);
+        }
+        let id = self.home.coven(&["ask", "--prompt", "Which?", "--option", "A", "--option", "B", "--no-wait"]).done();
+        self.sets.push(id.trim().to_owned());
+    }
+
+    fn answer(&self, id: &str) {
+        let answers = json!({ "answers": [{ "questionIndex": 0, "selectedOption": "A" }] });
+        let answer = self.home.answer_request(id, &answers);
+        assert_eq!(answer.status, 200, "{id}: {}", String::from_utf8_lossy(&answer.body));
+    }
+
+    fn prompt(&mut self, round: u64) {
+        self.give_leave();
+        let (prompt, says) = match round % 4 {
+            0 => ("pace 60 200".to_owned(), counted(60)),
+            3 => {
+                self.waits_for_leave = true;
+                ("permit touch x".to_owned(), "chose:o1-allow_once".to_owned())
+            }
+            _ => (format!("say r{round}."), format!("r{round}.")),
+        };
+        self.home.prompt(&self.acp, &prompt);
+        self.prompts.push(prompt);
+        self.expected.push_str(&says);
+    }
+
+    fn give_leave(&mut self) {
+        if std::mem::take(&mut self.waits_for_leave) {
+            let asked = self.home.wait_for_request(&self.acp);
+            assert_eq!(self.home.answer_request(&asked.id, &json!({ "decision": "allow" })).status, 200);
+        }
+    }
+
+    /// Lets the agent of the last task finish and starts another task.
+    fn next_task(&mut self, round: u64) {
+        self.settle_tasks();
+        let gate = self.home.folder().join(format!("gate-{round}"));
+        let script = format!("say at work ;; until {} ;; commit done-{round}.txt ;; say done", gate.display());
+        let id = self.home.add_task(&format!("task {round}"), &script, &[]);
+        self.home.start_task(&id);
+        self.tasks.push((id, gate));
+    }
+
+    /// Every task so far comes to its review. One whose agent was still starting when the daemon died is open again.
+    fn settle_tasks(&self) {
+        for (id, gate) in &self.tasks {
+            fs::write(gate, "").expect("room on disk");
+            wait_until("the task waits for its review", || {
+                let task = self.home.task(id).task;
+                match task.status.as_str() {
+                    "pending_merge" => return true,
+                    "open" => self.home.start_task(id),
+                    "in_progress" => {}
+                    other => panic!("task {id} is {other}: {task:?}"),
+                }
+                false
+            });
+        }
+    }
+
+    fn end_flood(&mut self) {
+        self.home.type_in(&self.flood, "stop\n");
+        let session = self.home.wait_for_end(&self.flood);
+        assert_eq!((session.status.as_str(), session.exit_code), ("completed", Some(0)));
+        let log = self.home.log(&self.flood);
+        assert_bytes("the log of the flood", &log, &poured(&log));
+        self.compared += log.len();
+    }
+
+    fn kill(&mut self, round: u64) {
+        match round % 4 {
+            // Right after what was asked was accepted.
+            0 => self.home.kill_daemon(),
+            // In the middle of its own start and recovery.
+            1 => {
+                let mut starter = self.home.command(&["daemon", "restart"]);
+                let mut starter = starter.stdout(Stdio::null()).stderr(Stdio::null()).spawn().expect("coven runs");
+                wait_until("a daemon is seen", || {
+                    let daemons = self.home.daemons();
+                    daemons.iter().for_each(|pid| process::kill_hard(*pid));
+                    !daemons.is_empty()
+                });
+                starter.wait().expect("our child");
+                self.home.end_daemons();
+            }
+            _ => {
+                let bytes = self.random.below(100_000);
+                after_bytes(&self.home, &self.flood, bytes);
+                self.home.kill_daemon();
+            }
+        }
+        self.kills += 1;
+        self.home.start();
+        for id in [&self.flood, &self.echo, &self.acp] {
+            assert_eq!(self.home.session(id).status, "running", "round {round}: {id}");
+        }
+    }
+
+    /// All of it comes to its end, and nothing is lost, repeated or stuck.
+    fn finish(mut self) {
+        self.give_leave();
+        if let Some(last) = self.sets.last() {
+            self.answer(last);
+        }
+        self.settle_tasks();
+        self.end_flood();
+        self.check_echo();
+        self.check_conversation();
+        self.check_questions();
+        for (id, _) in &self.tasks {
+            wait_until("the task's agents have ended", || {
+                self.home.agents_of(id).iter().all(|it| it.status != "running")
+            });
+        }
+        check_invariants(&self.home);
+        self.home.coven(&["daemon", "stop", "--kill-sessions"]).done();
+        wait_until("nothing is left", || self.home.processes().is_empty());
+        let database = Connection::open(self.home.path().join("coven.db")).expect("a database");
+        let verdict: String =
+            database.query_row("PRAGMA integrity_check", [], |row| row.get(0)).expect("a readable database");
+        assert_eq!(verdict, "ok");
+        eprintln!(
+            "soak: {} kills; compared: {} bytes of terminal output, {} typed lines, {} prompts, {} tasks, {} question sets",
+            self.kills,
+            self.compared,
+            self.typed,
+            self.prompts.len(),
+            self.tasks.len(),
+            self.sets.len()
+        );
+    }
+
+    fn check_echo(&self) {
+        let last = format!("got:line {}", self.typed - 1);
+        let log = self.home.wait_for_output(&self.echo, &last);
+        let got: Vec<&str> = log.lines().filter_map(|line| line.trim_end().strip_prefix("got:")).collect();
+        let expected: Vec<String> = (0..self.typed).map(|nth| format!("line {nth}")).collect();
+        assert_eq!(got, expected, "every line that was accepted reached the agent once");
+    }
+
+    fn check_conversation(&self) {
+        self.home.wait_for_rest(&self.acp);
+        assert_eq!(self.home.agent_text(&self.acp), self.expected);
+        assert_eq!(self.home.received_prompts(&self.acp), self.prompts, "each once, in the order they were given");
+    }
+
+    fn check_questions(&self) {
+        let is_answered = |kind: &str| !["question_set", "permission"].contains(&kind);
+        wait_until("only reviews wait", || self.home.inbox("").iter().all(|item| is_answered(&item.kind)));
+        for id in &self.sets {
+            let set: serde_json::Value = self.home.json(&["questions", "show", id, "--json"]);
+            assert_eq!(set["status"], "completed", "{set}");
+        }
+    }
+}
+
+#[test]
+fn kills_of_the_daemon_amid_all_kinds_of_work_lose_nothing() {
+    let kills = setting(KILLS_VARIABLE, KILLS);
+    let mut soak = Soak::new(setting(SEED_VARIABLE, 1));
+    for round in 0..kills {
+        soak.round(round);
+        if round % 10 == 9 {
+            eprintln!("soak: {} of {kills} kills", soak.kills);
+        }
+    }
+    soak.finish();
+}
