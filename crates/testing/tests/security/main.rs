@@ -3,6 +3,7 @@
 mod bodies;
 mod files;
 mod foreign_text;
+mod hostile_files;
 mod tcp;
 mod trust;
 mod trusted_git;
