@@ -339,7 +339,7 @@ fn a_git_that_does_not_end_keeps_nobody_from_stopping() {
   - name: first
     type: script
     command: |
-      git config filter.stuck.clean 'echo $$ > ../../../stuck; exec sleep 600'
+      git config --global filter.stuck.clean 'echo $$ > ../../../stuck; exec sleep 600'
       echo '*.txt filter=stuck' > .gitattributes
       echo x > x.txt
   - { name: land, type: merge }
@@ -387,6 +387,7 @@ fn what_a_step_leaves_in_the_background_ends_with_it() {
     command: |
       nohup sleep 600 > /dev/null 2>&1 &
       echo $! > left
+      until grep -q 600 /proc/$!/cmdline; do :; done
       tr '\\0' ' ' < /proc/$!/cmdline > before
   - name: second
     type: script
