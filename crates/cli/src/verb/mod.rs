@@ -114,7 +114,7 @@ impl NewestArg {
         if let Some(id) = self.id {
             return Ok(id);
         }
-        let none = || Failure::missing("there is no such session", "List all with `coven sessions --all`");
+        let none = || Failure::missing("there is no session yet", "Start one with `coven run`");
         newest(home, which)?.map(|record| record.id).ok_or_else(none)
     }
 }
