@@ -31,14 +31,14 @@ impl Withheld {
 
     /// One line about them, for commands that do not need them.
     pub fn notice(&self, home: &Path) -> Option<String> {
-        let keys: Vec<&str> = self.parts.iter().map(|part| part.key.as_str()).collect();
-        let keys = match &keys[..] {
-            [] => return None,
-            [some @ .., last] if some.len() < 3 => [some, &[*last]].concat().join(", "),
-            [some @ ..] => format!("{} and {} more", some[..3].join(", "), some.len() - 3),
+        const SHOWN: usize = 3;
+        let shown: Vec<&str> = self.parts.iter().map(|part| part.key.as_str()).take(SHOWN).collect();
+        let more = match self.parts.len().checked_sub(SHOWN) {
+            None | Some(0) => String::new(),
+            Some(more) => format!(" and {more} more"),
         };
-        let home = home.display();
-        Some(format!("not in force until you agree to it with `coven trust`: {keys} in {home}"))
+        let (keys, home) = (shown.join(", ") + &more, home.display());
+        (!self.parts.is_empty()).then(|| format!("not in force until you agree to it with `coven trust`: {keys} in {home}"))
     }
 }
 
