@@ -58,7 +58,10 @@ fn mutate_until(deadline: Instant, target: &Target, seed: u64, state: &File) -> 
         if peak_memory().is_some_and(|bytes| bytes > MAX_MEMORY) {
             std::process::exit(TOO_MUCH_MEMORY);
         }
-        let is_new = outcomes.iter().fold(false, |is_new, outcome| known.insert(*outcome) || is_new);
+        let mut is_new = false;
+        for outcome in &outcomes {
+            is_new |= known.insert(*outcome);
+        }
         if is_new && inputs.len() < MAX_KEPT && input.len() <= MAX_KEPT_BYTES {
             inputs.push(input);
         }

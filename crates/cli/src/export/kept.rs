@@ -11,6 +11,9 @@ use crate::failure::{self, Failure};
 use crate::spawn::transfer;
 use crate::wording::readable;
 
+/// Writes one turn in the chosen format.
+type WriteTurn = fn(Turn) -> Vec<u8>;
+
 pub fn export(
     conversations: &Conversations,
     id: &ConversationId,
@@ -27,7 +30,7 @@ pub fn export(
     notices.iter().for_each(|notice| failure::say(&notice.to_string()));
     let head = transfer::markdown_head(id, &outline);
     let title = outline.title.as_deref().unwrap_or(id.as_str());
-    let (head, turn, end): (Vec<u8>, fn(Turn) -> Vec<u8>, &str) = match format {
+    let (head, turn, end): (Vec<u8>, WriteTurn, &str) = match format {
         Format::Text => (readable(&head).into(), |turn| readable(&transfer::markdown_turn(&turn)).into(), ""),
         Format::Html => (
             (page_start(title) + &escaped(&readable(&head))).into(),

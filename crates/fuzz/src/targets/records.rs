@@ -121,7 +121,13 @@ pub fn holder_frames(data: &[u8]) {
     for piece in data.chunks(piece) {
         if takes_requests {
             requests.feed(piece);
-            takes_requests = drain(|| requests.request(), |request| Some(round_trip(&request)));
+            takes_requests = drain(
+                || requests.request(),
+                |request| {
+                    round_trip(&request);
+                    Some(())
+                },
+            );
         }
         if takes_replies {
             replies.feed(piece);

@@ -72,7 +72,7 @@ impl Soak {
         self.type_a_line();
         self.ask();
         self.prompt(round);
-        if round % 3 == 0 {
+        if round.is_multiple_of(3) {
             self.next_task(round);
         }
         if round % ROUNDS_OF_A_FLOOD == ROUNDS_OF_A_FLOOD - 1 {

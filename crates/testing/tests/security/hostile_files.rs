@@ -52,7 +52,7 @@ fn a_fifo_as_a_request_breaks_that_question_set_only() {
     fs::remove_file(request(&home, &broken)).expect("ours");
     mkfifoat(CWD, request(&home, &broken), Mode::from_raw_mode(0o600)).expect("a fifo");
 
-    assert_eq!(ids(&home), [sound.clone()]);
+    assert_eq!(ids(&home), std::slice::from_ref(&sound));
     let listed = home.coven(&["questions", "list", "--all", "--json"]).done();
     assert!(listed.contains("is a fifo, not a regular file"), "{listed}");
     let inbox = home.coven(&["inbox", "--json"]).done();
