@@ -108,8 +108,7 @@ fn the_inbox_shows_a_conflicts_files_and_worktree_whole() {
     assert!(shown.contains("a.txt") && shown.contains(&worktree), "{shown}");
     let mut terminal = TestTerminal::with_size(&home, &["inbox"], 40, 60);
     assert_eq!(terminal.wait(), 0);
-    let listed = String::from_utf8_lossy(&terminal.bytes()).into_owned();
-    assert!(listed.contains(&worktree), "{listed}");
+    wait_until("the list shows the worktree whole", || String::from_utf8_lossy(&terminal.bytes()).contains(&worktree));
 
     let message = home.coven(&["inbox", "answer", &id]).refused(2);
     assert!(message.contains("approve | reject"), "{message}");
