@@ -10,8 +10,9 @@ use std::time::Duration;
 
 use coven_domain::SessionId;
 use coven_domain::session::ProcessIdentity;
+use coven_files::Limit;
 use coven_holder::{Ready, Spec, process};
-use tokio::io::{AsyncBufReadExt, BufReader};
+use tokio::io::{AsyncBufReadExt, AsyncReadExt, BufReader};
 use tokio::net::unix::pipe;
 use tokio::sync::Notify;
 use tokio::task::{JoinHandle, spawn_blocking};
@@ -19,6 +20,8 @@ use uuid::Uuid;
 
 use super::Engine;
 use super::leftovers::Processes;
+
+pub const HOLDER_ANSWER: Limit = Limit::new("what a holder answers at its start", 64 << 10);
 
 /// A holder that waits to be told what to run. Told nothing, it ends by itself.
 pub(crate) struct PreparedHolder {
@@ -192,7 +195,7 @@ fn tell(mut stdin: ChildStdin, dir: &Path, spec: &Spec) -> Result<(), String> {
 async fn hear(stdout: ChildStdout, spawned: &mut Option<ProcessIdentity>) -> Result<ProcessIdentity, String> {
     let told = |error: io::Error| format!("the holder did not answer: {error}");
     let stdout = pipe::Receiver::from_owned_fd(stdout.into()).map_err(told)?;
-    let mut lines = BufReader::new(stdout).lines();
+    let mut lines = BufReader::new(stdout.take(HOLDER_ANSWER.bytes)).lines();
     while let Some(line) = lines.next_line().await.map_err(told)? {
         match serde_json::from_str(&line) {
             Ok(Ready::Spawned { pid }) => *spawned = process::identity(pid).ok(),
