@@ -155,6 +155,8 @@ fn request(args: &Args) -> Result<CreateSessionRequest, Failure> {
         true => (None, args.agent_args.clone()),
         false => (Some(args.agent_args.clone()), Vec::new()),
     };
+    // A request must say what to start; an empty prompt asks for the default agent.
+    let prompt = prompt.or_else(|| (args.harness.is_none() && argv.is_none()).then(String::new));
     // An agent that is talked to has no terminal.
     let (rows, cols) = output::terminal_size().filter(|_| !args.acp).unzip();
     Ok(CreateSessionRequest {
@@ -225,7 +227,7 @@ mod tests {
     #[test]
     fn without_a_harness_the_daemon_chooses_the_default() {
         let request = parse(&["--title", "T"]).expect("a good line");
-        assert_eq!((request.harness, request.argv, request.prompt), (None, None, None));
+        assert_eq!((request.harness, request.argv, request.prompt.as_deref()), (None, None, Some("")));
     }
 
     #[test]
