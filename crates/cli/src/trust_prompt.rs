@@ -95,6 +95,33 @@ impl Request {
         text
     }
 
+    /// Leaves out what the user refused before: the same content is asked about once.
+    fn without_declined(mut self) -> Result<Self, Failure> {
+        let store = TrustStore::locate()?;
+        if let Some(home) = &self.home {
+            let agreement = store.agreement(home.path());
+            self.settings.retain(|part| !agreement.declines(part));
+        }
+        for others in &mut self.others {
+            let agreement = store.agreement(&others.folder);
+            others.settings.retain(|part| !agreement.declines(part));
+        }
+        self.others.retain(|others| !others.settings.is_empty());
+        Ok(self)
+    }
+
+    /// Records that the user refused.
+    fn decline(&self) -> Result<(), Failure> {
+        let store = TrustStore::locate()?;
+        if let Some(home) = &self.home {
+            store.decline(home.path(), &self.settings)?;
+        }
+        for others in &self.others {
+            store.decline(&others.folder, &others.settings)?;
+        }
+        Ok(())
+    }
+
     /// Records the user's agreement.
     pub fn agree(&self) -> Result<(), Failure> {
         let store = TrustStore::locate()?;
@@ -126,7 +153,7 @@ pub fn ask_before_start(home: &Home) -> Result<(), Failure> {
     let request = Request { home: Some(home.clone()), settings, ..Request::default() };
     match ask(&request)? {
         true => request.agree(),
-        false => Ok(TrustStore::locate()?.decline(home.path(), &request.settings)?),
+        false => request.decline(),
     }
 }
 
@@ -139,11 +166,14 @@ pub fn ask_after(failure: &Failure, place: &Place) -> Result<bool, Failure> {
     }
     let folder = std::env::current_dir().map_err(Failure::Input)?;
     let request = Request::about(Some(place.unchecked_home()?), &folder)?;
-    if request.is_empty() || !ask(&request)? {
+    let request = request.without_declined()?;
+    if request.is_empty() {
         return Ok(false);
     }
-    request.agree()?;
-    Ok(true)
+    match ask(&request)? {
+        true => request.agree().map(|()| true),
+        false => request.decline().map(|()| false),
+    }
 }
 
 /// Shows the request and asks for a yes.

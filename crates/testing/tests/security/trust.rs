@@ -179,9 +179,28 @@ fn a_person_is_asked_once_and_an_agent_never() {
     assert!(home.wait_for_output(&id, "code=").contains("code=4"), "without the variable, too");
 
     let mut terminal = TestTerminal::open(&home, &["run", "claude", "x", "--background"]);
+    assert_eq!(terminal.wait(), 4, "not even by a command that needs them");
+    let mut terminal = TestTerminal::open(&home, &["trust"]);
     terminal.shows("Use all of this? [y/N]");
     terminal.types("y\r");
-    assert_eq!(terminal.wait(), 0, "the command that needed it goes on: {}", terminal.text());
+    assert_eq!(terminal.wait(), 0);
+    home.coven(&["run", "claude", "x", "--background"]).done();
+}
+
+#[test]
+fn a_command_that_needs_a_setting_asks_and_goes_on() {
+    let home = TestHome::in_repository(json!({}));
+    home.start();
+    let (config, mark) = hostile_settings(&home);
+    home.configure(config);
+    home.git("git add -f .coven/config.json; git commit -qm settings");
+    // Started without a terminal: the question is still open.
+    home.restart();
+    let mut terminal = TestTerminal::open(&home, &["run", "claude", "x", "--background"]);
+    terminal.shows("Use all of this? [y/N]");
+    terminal.types("y\r");
+    assert_eq!(terminal.wait(), 0, "{}", terminal.text());
+    wait_until("the agreed program has run", || mark.exists());
 }
 
 #[test]
