@@ -132,7 +132,7 @@ pub async fn create_session(
 ) -> Answer<(StatusCode, Json<SessionRecord>)> {
     let says_nothing = request.harness.is_none() && request.argv.is_none() && request.prompt.is_none();
     if says_nothing && request.resume.is_none() && request.channel.is_none() {
-        return Err(invalid("name a harness or an argv, or give a prompt for the default agent").into());
+        return Err(invalid("name a harness or an argv, or give a prompt for the default agent"));
     }
     let channel = request.channel.as_deref().map(str::parse).transpose();
     let repo_id = request.repo_id.as_deref().map(str::parse).transpose();
