@@ -34,7 +34,8 @@ fn the_end_is_known_at_once() {
 fn a_child_that_holds_the_pipes_does_not_hold_the_turn_up() {
     // Given a program that leaves a child behind which keeps its streams open
     let stand = Stand::new();
-    let script = format!("tail -f /dev/null & echo $! >{}; echo answer", stand.path("child").display());
+    // Not `tail -f`: it ends when nothing reads its output any longer.
+    let script = format!("sleep 600 & echo $! >{}; echo answer", stand.path("child").display());
     // When it ends
     let done = stand.turn(&script, "hello").expect("an answer");
     // Then so does the turn, with the whole answer, and the child lives on: the agent wanted it so
