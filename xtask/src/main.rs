@@ -1,5 +1,7 @@
 //! What developers and CI run: `cargo xtask test | docs | bench | fuzz | soak | real-agents`.
 
+#![cfg_attr(not(test), warn(unused_crate_dependencies))]
+
 mod bench;
 mod docs;
 mod fuzz;

@@ -3,6 +3,8 @@
 //! The messages are the official crate's. Its connection keeps what is in flight in memory and would forget it with the
 //! daemon; here that is a plain value, stored with every change, so that the next daemon goes on in mid-sentence.
 
+#![cfg_attr(not(test), warn(unused_crate_dependencies))]
+
 mod call;
 mod lines;
 mod machine;

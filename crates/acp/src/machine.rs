@@ -2,12 +2,13 @@
 
 use std::sync::Arc;
 
-use agent_client_protocol::JsonRpcMessage;
-use agent_client_protocol::v1::schema::{
-    CancelNotification, ContentBlock, PromptRequest, SetSessionConfigOptionRequest, SetSessionModeRequest, TextContent,
+use agent_client_protocol_schema::v1::{
+    AGENT_METHOD_NAMES, CancelNotification, ContentBlock, PromptRequest, SetSessionConfigOptionRequest,
+    SetSessionModeRequest, TextContent,
 };
 use coven_domain::MessageId;
 use coven_domain::message::{Message, Role, error_content, text_content};
+use serde::Serialize;
 use serde_json::{Map, Value, json};
 
 use crate::lines::MAX_MESSAGE_BYTES;
@@ -161,7 +162,7 @@ impl Machine {
     /// The agent hears that nobody wants anything from it any more.
     fn tell_cancel(&mut self, step: &mut Step) {
         if let Some(session) = self.state.agent_session_id.clone() {
-            step.lines.push(wire::notification(&CancelNotification::new(session)));
+            step.lines.push(wire::notification(AGENT_METHOD_NAMES.session_cancel, &CancelNotification::new(session)));
         }
         // The protocol wants open requests for permission answered before the turn ends.
         self.withdraw_asks(step);
@@ -201,11 +202,11 @@ impl Machine {
         step.has_new_state = true;
     }
 
-    pub(crate) fn request(&mut self, what: Sent, message: &impl JsonRpcMessage, step: &mut Step) {
+    pub(crate) fn request(&mut self, what: Sent, params: &impl Serialize, step: &mut Step) {
         self.state.next_request += 1;
         let id = self.state.next_request;
+        step.lines.push(wire::request(id, what.method(), params));
         self.state.in_flight.insert(id, what);
-        step.lines.push(wire::request(id, message));
         step.has_new_state = true;
     }
 

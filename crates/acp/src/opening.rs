@@ -1,7 +1,7 @@
 //! From nothing to an open session: initialize, authenticate where asked, then new, load or resume.
 
-use agent_client_protocol::schema::ProtocolVersion;
-use agent_client_protocol::v1::schema::{
+use agent_client_protocol_schema::ProtocolVersion;
+use agent_client_protocol_schema::v1::{
     AuthMethod, AuthenticateRequest, ClientCapabilities, FileSystemCapabilities, Implementation, InitializeRequest,
     InitializeResponse, LoadSessionRequest, NewSessionRequest, ResumeSessionRequest,
 };

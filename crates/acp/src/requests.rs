@@ -1,12 +1,12 @@
 //! What the agent asks of us: permission, files, terminals.
 
-use agent_client_protocol::JsonRpcMessage;
-use agent_client_protocol::v1::schema::{
-    AgentRequest, RequestPermissionOutcome, RequestPermissionRequest, RequestPermissionResponse,
+use agent_client_protocol_schema::v1::{
+    AgentRequest, CLIENT_METHOD_NAMES, RequestPermissionOutcome, RequestPermissionRequest, RequestPermissionResponse,
     SelectedPermissionOutcome,
 };
 use coven_domain::PermissionId;
 use coven_domain::permission::PermissionOption;
+use serde::de::DeserializeOwned;
 use serde_json::{Map, Value, json};
 
 use crate::call::{Call, CallKind};
@@ -20,18 +20,41 @@ const MOST_ASKS: usize = 100;
 /// The option that lets a call of the agent be carried out.
 const ALLOW: &str = "allow";
 
+/// The request by its method. The schema's own enum tells requests apart by their fields, which is not enough.
+fn request(method: &str, params: &Value) -> Result<AgentRequest, RpcError> {
+    let names = &CLIENT_METHOD_NAMES;
+    let parsed = if method == names.session_request_permission {
+        parse(params).map(AgentRequest::RequestPermissionRequest)
+    } else if method == names.fs_read_text_file {
+        parse(params).map(AgentRequest::ReadTextFileRequest)
+    } else if method == names.fs_write_text_file {
+        parse(params).map(AgentRequest::WriteTextFileRequest)
+    } else if method == names.terminal_create {
+        parse(params).map(AgentRequest::CreateTerminalRequest)
+    } else if method == names.terminal_output {
+        parse(params).map(AgentRequest::TerminalOutputRequest)
+    } else if method == names.terminal_wait_for_exit {
+        parse(params).map(AgentRequest::WaitForTerminalExitRequest)
+    } else if method == names.terminal_kill {
+        parse(params).map(AgentRequest::KillTerminalRequest)
+    } else if method == names.terminal_release {
+        parse(params).map(AgentRequest::ReleaseTerminalRequest)
+    } else {
+        return Err(RpcError::method_not_found(method));
+    };
+    parsed.map_err(|error| RpcError::invalid_params(format!("{method}: {error}")))
+}
+
+fn parse<T: DeserializeOwned>(params: &Value) -> serde_json::Result<T> {
+    T::deserialize(params)
+}
+
 impl Machine {
     pub(crate) fn asked(&mut self, method: &str, id: Value, envelope: &Envelope<'_>, step: &mut Step) {
         let params = envelope.params_value();
-        let request = match AgentRequest::parse_message(method, &params) {
+        let request = match request(method, &params) {
             Ok(request) => request,
-            Err(error) => {
-                let error = match i32::from(error.code) {
-                    -32601 => RpcError::method_not_found(method),
-                    _ => RpcError::invalid_params(format!("{method}: {}", error.message)),
-                };
-                return step.lines.push(wire::answer(&id, Err(error)));
-            }
+            Err(error) => return step.lines.push(wire::answer(&id, Err(error))),
         };
         let path = |path: &std::path::Path| path.to_string_lossy().into_owned();
         let kind = match request {

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
+use agent_client_protocol_schema::v1::AGENT_METHOD_NAMES;
 use coven_domain::message::{Role, TextKind};
 use coven_domain::{MessageId, PermissionId};
 use serde::{Deserialize, Serialize};
@@ -42,6 +43,21 @@ pub enum Sent {
     /// With the mode that was asked for.
     SetMode(String),
     SetConfigOption,
+}
+
+impl Sent {
+    pub(crate) fn method(&self) -> &'static str {
+        match self {
+            Self::Initialize => AGENT_METHOD_NAMES.initialize,
+            Self::Authenticate => AGENT_METHOD_NAMES.authenticate,
+            Self::NewSession => AGENT_METHOD_NAMES.session_new,
+            Self::LoadSession => AGENT_METHOD_NAMES.session_load,
+            Self::ResumeSession => AGENT_METHOD_NAMES.session_resume,
+            Self::Prompt => AGENT_METHOD_NAMES.session_prompt,
+            Self::SetMode(_) => AGENT_METHOD_NAMES.session_set_mode,
+            Self::SetConfigOption => AGENT_METHOD_NAMES.session_set_config_option,
+        }
+    }
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

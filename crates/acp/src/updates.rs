@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use agent_client_protocol::v1::schema::{ContentBlock, ContentChunk, SessionUpdate};
+use agent_client_protocol_schema::v1::{ContentBlock, ContentChunk, SessionUpdate};
 use coven_domain::message::{Message, Piece, Role, TextKind};
 use serde::Deserialize;
 use serde_json::value::RawValue;

@@ -2,7 +2,6 @@
 
 use std::borrow::Cow;
 
-use agent_client_protocol::JsonRpcMessage;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
@@ -128,14 +127,12 @@ fn detail(data: &Value) -> Option<String> {
     Some(text.chars().take(2000).collect())
 }
 
-pub fn request(id: u64, message: &impl JsonRpcMessage) -> String {
-    let untyped = message.to_untyped_message().expect("the protocol's own types are JSON");
-    json!({ "jsonrpc": "2.0", "id": id, "method": untyped.method, "params": untyped.params }).to_string()
+pub fn request(id: u64, method: &str, params: &impl Serialize) -> String {
+    json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params }).to_string()
 }
 
-pub fn notification(message: &impl JsonRpcMessage) -> String {
-    let untyped = message.to_untyped_message().expect("the protocol's own types are JSON");
-    json!({ "jsonrpc": "2.0", "method": untyped.method, "params": untyped.params }).to_string()
+pub fn notification(method: &str, params: &impl Serialize) -> String {
+    json!({ "jsonrpc": "2.0", "method": method, "params": params }).to_string()
 }
 
 /// The answer to a request of the agent's, under the id that it gave.

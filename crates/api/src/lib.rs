@@ -1,5 +1,7 @@
 //! Wire types and the typed client of the daemon. The only JSON names.
 
+#![cfg_attr(not(test), warn(unused_crate_dependencies))]
+
 pub mod agent;
 pub mod client;
 pub mod conversation;

@@ -1,5 +1,7 @@
 //! The `coven` binary: hidden subcommands go straight to their part, everything else to the command line.
 
+#![cfg_attr(not(test), warn(unused_crate_dependencies))]
+
 mod answer;
 mod arrivals;
 mod attach;

@@ -1,5 +1,7 @@
 //! The daemon: engine, loops and surfaces.
 
+#![cfg_attr(not(test), warn(unused_crate_dependencies))]
+
 pub mod engine;
 pub mod error;
 pub mod events;

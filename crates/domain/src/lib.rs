@@ -1,5 +1,7 @@
 //! Entities, lifecycles and policies of coven: pure, no I/O, no clock, no randomness.
 
+#![cfg_attr(not(test), warn(unused_crate_dependencies))]
+
 pub mod agent;
 pub mod agent_question;
 pub mod config;

@@ -3,6 +3,8 @@
 //! Every such read goes through [`read`] or [`open`]: a fifo cannot hang it, a link cannot redirect it where the format
 //! forbids links, and a large file cannot exhaust memory.
 
+#![cfg_attr(not(test), warn(unused_crate_dependencies))]
+
 mod lines;
 
 use std::fmt;

@@ -2,6 +2,11 @@
 //!
 //! `cargo xtask fuzz` runs the targets; the tests of this crate run the committed corpus and a fixed number of mutations.
 
+#![cfg_attr(not(test), warn(unused_crate_dependencies))]
+
+// For the binary of this package.
+use clap as _;
+
 pub mod corpus;
 pub mod damage;
 mod dice;

@@ -2,6 +2,8 @@
 //!
 //! It outlives the daemon and knows nothing of HTTP, of terminals' contents or of the store.
 
+#![cfg_attr(not(test), warn(unused_crate_dependencies))]
+
 pub mod client;
 mod ending;
 mod first_words;

@@ -1,6 +1,8 @@
 //! What touches the operating system: the home, its config, programs on PATH, working folders, starting the daemon,
 //! questions to a human, conversations and their turns.
 
+#![cfg_attr(not(test), warn(unused_crate_dependencies))]
+
 pub mod agent_definitions;
 pub mod agent_mcp;
 pub mod agent_settings;

@@ -3,6 +3,8 @@
 //! One thread does everything. What touches a question set is done without giving way, so a set that exists is one that
 //! the server knows of, and ends it when the client goes.
 
+#![cfg_attr(not(test), warn(unused_crate_dependencies))]
+
 mod ask;
 mod asked;
 mod daemon;

@@ -4,6 +4,8 @@
 //! visible: as bytes that repaint it ([`Screen::snapshot`]), as text, as styled spans, as a page.
 //! It keeps no scrollback: history is the session's log, which [`TextLog`] and [`HtmlLog`] convert.
 
+#![cfg_attr(not(test), warn(unused_crate_dependencies))]
+
 mod dispatch;
 mod editing;
 mod frame;

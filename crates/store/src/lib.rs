@@ -1,5 +1,7 @@
 //! The store: one trait in the domain's words, its SQLite implementation, and migrations. The only SQL.
 
+#![cfg_attr(not(test), warn(unused_crate_dependencies))]
+
 mod error;
 pub mod failing;
 pub mod page;

@@ -4,6 +4,11 @@
 //! it and makes sure that nothing is left. [`TestTerminal`] is a real terminal with a `coven` in it.
 //! [`invariants::check_invariants`] says what must hold after whatever a test did.
 
+#![cfg_attr(not(test), warn(unused_crate_dependencies))]
+
+// For the fake agent, a binary of this package.
+use {signal_hook as _, uuid as _};
+
 pub mod agents;
 pub mod events;
 pub mod home;
