@@ -2,10 +2,8 @@
 
 #![cfg_attr(not(test), warn(unused_crate_dependencies))]
 
-mod bench;
 mod docs;
-mod fuzz;
-mod real_agents;
+mod other;
 mod soak;
 mod test;
 
@@ -27,29 +25,25 @@ enum Task {
     /// Writes the generated documents anew: lifecycles, OpenAPI, config schema, command line.
     Docs,
     /// Measures the figures of docs/benchmarks.md.
-    Bench(bench::Args),
+    #[command(disable_help_flag = true)]
+    Bench(other::Args),
     /// Runs fuzz targets: mutated inputs for everything that is parsed.
-    Fuzz(fuzz::FuzzArgs),
+    #[command(disable_help_flag = true)]
+    Fuzz(other::Args),
     /// Kills the daemon again and again amid all kinds of work.
     Soak(soak::SoakArgs),
     /// Runs real agent programs under coven against a stub model.
-    RealAgents(real_agents::RealAgentsArgs),
-    /// Runs one turn of an agent in print mode.
-    #[command(hide = true)]
-    PrintTurn(real_agents::PrintTurnArgs),
-    #[command(flatten)]
-    Program(bench::Program),
+    #[command(disable_help_flag = true)]
+    RealAgents(other::Args),
 }
 
 fn main() -> ExitCode {
     match Args::parse().task {
         Task::Test(args) => test::run(&args),
         Task::Docs => docs::run(),
-        Task::Bench(args) => bench::run(args),
-        Task::Fuzz(args) => fuzz::run(&args),
+        Task::Bench(args) => args.run(&["--release", "--package", "coven-trials"], "bench"),
+        Task::Fuzz(args) => args.run(&["--package", "coven-fuzz"], "run"),
         Task::Soak(args) => soak::run(&args),
-        Task::RealAgents(args) => real_agents::run(args),
-        Task::PrintTurn(args) => real_agents::print_turn(args),
-        Task::Program(program) => program.run(),
+        Task::RealAgents(args) => args.run(&["--package", "coven-trials"], "real-agents"),
     }
 }

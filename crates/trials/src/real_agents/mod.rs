@@ -192,7 +192,7 @@ impl Bench {
 }
 
 fn project_root() -> &'static Path {
-    Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("xtask is a folder of the project")
+    Path::new(env!("CARGO_MANIFEST_DIR")).ancestors().nth(2).expect("the crate lies two folders below the project")
 }
 
 fn default_cache() -> Outcome<PathBuf> {

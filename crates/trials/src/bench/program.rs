@@ -50,7 +50,7 @@ impl Program {
         match outcome {
             Ok(()) => ExitCode::SUCCESS,
             Err(error) => {
-                eprintln!("xtask: {error}");
+                eprintln!("trials: {error}");
                 ExitCode::FAILURE
             }
         }

@@ -103,28 +103,14 @@ impl Bench {
 
 pub fn run(args: Args) -> ExitCode {
     if cfg!(debug_assertions) {
-        return run_optimized();
+        eprintln!("bench: the figures of an unoptimised build mean nothing; start it with: cargo xtask bench");
+        return ExitCode::FAILURE;
     }
     match measure(&args) {
         Ok(true) => ExitCode::SUCCESS,
         Ok(false) => ExitCode::FAILURE,
         Err(error) => {
             eprintln!("bench: {error}");
-            ExitCode::FAILURE
-        }
-    }
-}
-
-/// Figures of an unoptimized build would mean nothing: the same call, built in release mode.
-fn run_optimized() -> ExitCode {
-    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
-    let mut command = Command::new(cargo);
-    command.args(["run", "--quiet", "--release", "--package", "xtask", "--"]).args(std::env::args_os().skip(1));
-    match command.status() {
-        Ok(status) if status.success() => ExitCode::SUCCESS,
-        Ok(_) => ExitCode::FAILURE,
-        Err(error) => {
-            eprintln!("bench: cargo could not be started: {error}");
             ExitCode::FAILURE
         }
     }

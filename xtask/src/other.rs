@@ -1,0 +1,33 @@
+//! Tasks that have a program of their own, so that the other tasks need not build what it links.
+
+use std::ffi::OsString;
+use std::process::{Command, ExitCode};
+
+use crate::test::{cargo, root};
+
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    /// Handed on to the program; --help shows them
+    #[arg(trailing_var_arg = true, allow_hyphen_values = true, value_name = "ARGS")]
+    args: Vec<OsString>,
+}
+
+impl Args {
+    pub fn run(&self, program: &[&str], task: &str) -> ExitCode {
+        let status = Command::new(cargo())
+            .arg("run")
+            .args(program)
+            .args(["--", task])
+            .args(&self.args)
+            .current_dir(root())
+            .status();
+        match status {
+            Ok(status) if status.success() => ExitCode::SUCCESS,
+            Ok(_) => ExitCode::FAILURE,
+            Err(error) => {
+                eprintln!("xtask: cannot start cargo: {error}");
+                ExitCode::FAILURE
+            }
+        }
+    }
+}
