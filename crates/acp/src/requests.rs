@@ -99,7 +99,7 @@ impl Machine {
     fn ask(&mut self, id: Value, request: &RequestPermissionRequest, params: &Value, step: &mut Step) {
         if self.state.asks.len() >= MOST_ASKS {
             let cancelled = RequestPermissionResponse::new(RequestPermissionOutcome::Cancelled);
-            step.oddities.push("more requests for permission than anybody could answer".to_owned());
+            step.oddities.push("too many pending permission requests".to_owned());
             return step.lines.push(wire::answer(&id, Ok(json!(cancelled))));
         }
         let fields: Map<String, Value> = params["toolCall"].as_object().cloned().unwrap_or_default();
@@ -129,8 +129,8 @@ impl Machine {
     /// refuses it.
     pub fn ask_before(&mut self, call: &Call, title: &str, tool_call: Value, step: &mut Step) {
         if self.state.asks.len() >= MOST_ASKS {
-            step.oddities.push("more requests for permission than anybody could answer".to_owned());
-            return self.reply(call, Err(RpcError::internal("too many requests for permission are waiting")), step);
+            step.oddities.push("too many pending permission requests".to_owned());
+            return self.reply(call, Err(RpcError::internal("too many permission requests are pending")), step);
         }
         let option = |id: &str, name: &str, kind: &str| PermissionOption {
             id: id.to_owned(),

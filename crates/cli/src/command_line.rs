@@ -27,7 +27,7 @@ First steps:
 Exit codes: 0 done, 1 failed, 2 wrong usage or bad config, 3 not found, 4 refused by state,
 5 daemon or store out of reach; an attached `run` passes the harness's exit code through.
 
-Short forms: ls (sessions --plain), ps (those that run), logs (export), rm (sacrifice).";
+Short forms: ls (sessions --plain), ps (running sessions), logs (export), rm (sacrifice).";
 
 /// Short forms of a verb with flags, as other programs have them.
 const ALIASES: &[(&str, &[&str])] = &[
@@ -199,7 +199,7 @@ fn with_agent_hint(mut error: clap::Error, command: &Command, words: &[String]) 
         && let Some(ContextValue::String(flag)) = error.get(ContextKind::InvalidArg).cloned()
     {
         let flag = flag.split('=').next().unwrap_or_default();
-        let hint = format!("to pass '{flag}' to the agent, put it behind '--', at the end of the line: -- {flag} …");
+        let hint = format!("to pass '{flag}' to the agent, put it after '--' at the end of the line: -- {flag} …");
         error.insert(ContextKind::Suggested, ContextValue::StyledStrs(vec![StyledStr::from(hint)]));
     }
     error

@@ -1,4 +1,4 @@
-//! Reads what is piped into a command, within a limit.
+//! Reads input piped into a command, up to a limit.
 
 use std::io;
 
@@ -7,7 +7,7 @@ use coven_files::{Limit, read_stream, read_stream_text};
 use crate::failure::Failure;
 
 /// Prompts, questions, answers and tasks are texts that a person could read.
-pub const PIPED: Limit = Limit::new("what is piped into a command", 16 << 20);
+pub const PIPED: Limit = Limit::new("input piped into a command", 16 << 20);
 
 /// Reads standard input to its end.
 pub fn text() -> Result<String, Failure> {

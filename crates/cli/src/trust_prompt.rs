@@ -95,7 +95,7 @@ impl Request {
         text
     }
 
-    /// Leaves out what the user refused before: the same content is asked about once.
+    /// Leaves out what the user refused before: coven asks about the same content once.
     fn without_declined(mut self) -> Result<Self, Failure> {
         let store = TrustStore::locate()?;
         if let Some(home) = &self.home {

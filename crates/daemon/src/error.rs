@@ -143,7 +143,7 @@ pub enum EngineError {
     SelfAnswer(SessionId),
     #[error(
         "cannot tell whether the answer comes from inside the session that asks, because the process that connected \
-             cannot be looked at; send the answer from a process that keeps running, or set \
+             has ended or is not visible to the daemon; send the answer from a process that keeps running, or set \
              permissions.allowSelfAnswer: {0}"
     )]
     UnknownCaller(SessionId),

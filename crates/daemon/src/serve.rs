@@ -72,8 +72,8 @@ enum ServeError {
     #[error("cannot listen on {place}: {source}")]
     Listen { place: String, source: io::Error },
     #[error(
-        "cannot start {THREADS} threads: {0}; the limit of this user's processes (`ulimit -u`) is reached: \
-         end some of them, or raise it"
+        "cannot start {THREADS} threads: {0}; this user's process limit (`ulimit -u`) is reached: \
+         end some processes, or raise it"
     )]
     Threads(#[source] io::Error),
     #[error("cannot {doing}: {source}")]

@@ -17,7 +17,7 @@ pub struct Config {
     pub schema: Option<String>,
     pub store: StoreConfig,
     pub sessions: SessionsConfig,
-    /// The agent that sessions, tasks and conversations use where none is named; unset: the first installed of claude,
+    /// The agent for sessions, tasks and conversations if none is named; unset: the first installed of claude,
     /// codex, gemini, opencode and copilot.
     pub default_harness: Option<String>,
     /// More harnesses, or changes to built-in ones, by id.
@@ -87,7 +87,7 @@ pub struct SessionsConfig {
     /// Seconds between SIGTERM and SIGKILL.
     #[schemars(range(min = 0.0))]
     pub kill_grace_seconds: f64,
-    /// Seconds that a launch may take until the harness runs; after them its processes are ended and the session is failed.
+    /// Seconds that a launch may take; after that its processes are ended and the session becomes failed.
     #[schemars(range(min = 0.0))]
     pub launch_timeout_seconds: f64,
     /// The keys that leave an attached session: `ctrl-` and a letter or one of `\ ] ^ _`, then optionally one more key.
@@ -96,7 +96,7 @@ pub struct SessionsConfig {
     pub screen_model: bool,
     /// Compress the log of a finished session.
     pub compress_finished: bool,
-    /// What the journal and the ledger keep of the keys that are typed into a terminal.
+    /// Which keys typed into a terminal the journal and the ledger keep.
     pub record_input: RecordInput,
     /// Default size of a terminal that nobody looks at.
     #[schemars(range(min = 1, max = 1000))]
@@ -110,10 +110,10 @@ pub struct SessionsConfig {
 pub enum RecordInput {
     /// Every key.
     All,
-    /// Every key, except at a prompt that does not echo: there only how many characters were typed.
+    /// Every key, except at a prompt that does not echo: there only the number of characters.
     #[default]
     HiddenSecrets,
-    /// Only how many characters were typed.
+    /// Only the number of characters.
     None,
 }
 
@@ -138,7 +138,7 @@ impl Default for SessionsConfig {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub struct AgentsConfig {
-    /// The harness of sessions over ACP where the request names none; unset: `defaultHarness`.
+    /// The harness for ACP sessions if the request names none; unset: `defaultHarness`.
     pub harness: Option<String>,
     /// So many may be active at once; `AGENT_MAX_SESSIONS` stands above it.
     #[schemars(range(min = 1))]

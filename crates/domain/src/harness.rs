@@ -26,8 +26,8 @@ pub enum PromptStyle {
     None,
 }
 
-/// A harness as written in the config file. An entry for a built-in harness that names no program changes only what it
-/// gives.
+/// A harness as written in the config file. An entry for a built-in harness without a program changes only the keys it
+/// sets.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct HarnessConfig {
@@ -36,7 +36,7 @@ pub struct HarnessConfig {
     pub program: Option<String>,
     #[serde(default)]
     pub label: Option<String>,
-    /// Arguments in front of the prompt. Without a program: further arguments of the built-in harness, in a terminal and
+    /// Arguments before the prompt. Without a program: further arguments for the built-in harness, in a terminal and
     /// in print mode.
     #[serde(default)]
     pub args: Vec<String>,

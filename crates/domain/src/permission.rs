@@ -177,7 +177,7 @@ pub struct PermissionsConfig {
     pub harnesses: BTreeMap<String, Rule>,
     /// By the repo's name or path.
     pub repos: BTreeMap<String, Rule>,
-    /// Processes of a session may answer what that same session asks. Without it such answers are refused.
+    /// A session's own processes may answer its questions and permission requests; otherwise such answers are refused.
     pub allow_self_answer: bool,
 }
 

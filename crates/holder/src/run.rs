@@ -89,12 +89,12 @@ fn start() -> Result<(Holder, Ready), String> {
 }
 
 /// Arguments and environment, which the kernel bounds as well.
-pub const SPEC: Limit = Limit::new("what the daemon tells a holder", 16 << 20);
+pub const SPEC: Limit = Limit::new("the instructions to a holder", 16 << 20);
 
 /// Reads the spec and leaves whatever belongs to the starter.
 fn settle() -> Result<Spec, String> {
     let text = coven_files::read_stream_text(io::stdin().lock(), SPEC)
-        .map_err(|error| format!("the holder was told nothing: {error}"))?;
+        .map_err(|error| format!("the holder got no instructions: {error}"))?;
     let mut spec: Spec =
         serde_json::from_str(&text).map_err(|error| format!("the holder was told nonsense: {error}"))?;
     let _ = rustix::thread::set_name(crate::process::HOLDER_NAME);

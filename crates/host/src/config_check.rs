@@ -31,7 +31,7 @@ pub fn mistakes(text: &str) -> Vec<ConfigMistake> {
     };
     let places = Places::of(text);
     let twice =
-        |(path, line): &(Path, usize)| ConfigMistake { line: *line, text: format!("{}: is given twice", shown(path)) };
+        |(path, line): &(Path, usize)| ConfigMistake { line: *line, text: format!("{}: appears twice", shown(path)) };
     let mut found: Vec<ConfigMistake> = places.twice.iter().map(twice).collect();
     let mut removed: Vec<Path> = Vec::new();
     // Take out what is wrong and look at the rest again, so that no mistake hides another.
@@ -89,8 +89,8 @@ fn unknown_key(problem: &str) -> Option<(String, String)> {
     let key = words.next()?;
     let known: Vec<&str> = words.collect();
     let advice = match closest(key, known.iter().copied()).first() {
-        Some(close) => format!("there is no such key; did you mean {close}?"),
-        None => format!("there is no such key; there are: {}", known.join(", ")),
+        Some(close) => format!("unknown key; did you mean {close}?"),
+        None => format!("unknown key; known keys: {}", known.join(", ")),
     };
     Some((key.to_owned(), advice))
 }
@@ -259,8 +259,8 @@ mod tests {
         let lines: Vec<usize> = found(text).iter().map(|(line, _)| *line).collect();
         assert_eq!(lines, [2, 4, 5, 6, 9, 9, 12], "{:#?}", found(text));
         let texts: Vec<String> = found(text).into_iter().map(|(_, text)| text).collect();
-        assert_eq!(texts[0], "sesions: there is no such key; did you mean sessions?");
-        assert_eq!(texts[1], "store.eventRetentionHour: there is no such key; did you mean eventRetentionHours?");
+        assert_eq!(texts[0], "sesions: unknown key; did you mean sessions?");
+        assert_eq!(texts[1], "store.eventRetentionHour: unknown key; did you mean eventRetentionHours?");
         assert_eq!(texts[2], "store.taskRetentionDays: must be a number of 0 or more");
         assert!(texts[3].starts_with("store.taskSoftDeleteDays: invalid type: string"), "{}", texts[3]);
         assert!(texts[6].contains("did you mean program?"), "{}", texts[6]);
@@ -268,7 +268,7 @@ mod tests {
 
     #[test]
     fn a_key_that_is_given_twice_and_a_text_that_is_not_json_are_named() {
-        assert_eq!(found("{\n\"store\": {},\n\"store\": {}\n}"), [(3, "store: is given twice".to_owned())]);
+        assert_eq!(found("{\n\"store\": {},\n\"store\": {}\n}"), [(3, "store: appears twice".to_owned())]);
         let broken = found("{\n  \"store\": {,}\n}");
         assert!(broken.len() == 1 && broken[0].0 == 2 && broken[0].1.contains("not valid JSON"), "{broken:?}");
     }

@@ -25,8 +25,8 @@ pub use worktree::{Worktree, WorktreeState};
 /// A name or a path that Git keeps in a file of its own.
 pub const GIT_FILE: Limit = Limit::new("a file in `.git` that holds a name or a path", 64 << 10);
 
-pub const GIT_OUTPUT: Limit = Limit::new("what one git command prints", 64 << 20);
-pub const GIT_ERRORS: Limit = Limit::new("the errors of one git command", 64 << 10);
+pub const GIT_OUTPUT: Limit = Limit::new("the output of one git command", 64 << 20);
+pub const GIT_ERRORS: Limit = Limit::new("the error output of one git command", 64 << 10);
 
 #[derive(Debug, thiserror::Error)]
 pub enum GitError {

@@ -33,8 +33,8 @@ pub enum HomeError {
     )]
     Missing { path: PathBuf },
     #[error(
-        "{} has {found} that you did not make on this machine, so nothing in it was used; if you know where it comes from, \
-         run `coven trust {}`; else remove it",
+        "{} has state that you did not make on this machine ({found}), so coven did not use it; if you know where it \
+         comes from, run `coven trust {}`, otherwise remove it",
         path.display(), path.display()
     )]
     Foreign { path: PathBuf, found: String },

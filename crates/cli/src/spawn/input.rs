@@ -19,7 +19,7 @@ use crate::piped::PIPED;
 use crate::{output, wording};
 
 const REMEMBERED: usize = 1000;
-pub const HISTORY: Limit = Limit::new("the history of what was typed in `coven spawn`", 16 << 20);
+pub const HISTORY: Limit = Limit::new("the input history of `coven spawn`", 16 << 20);
 
 /// What came.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -34,7 +34,7 @@ fn confirmed(question: &str) -> Result<bool, Failure> {
     if !io::stdin().is_terminal() {
         return Err(Failure::usage(
             "nothing was deleted: --interactive-confirm asks first, and standard input is not a terminal",
-            "Leave it out to delete without a question",
+            "Leave it out to delete without asking",
         ));
     }
     let agrees = matches!(super::asked(question)?.as_str(), "y" | "yes");

@@ -40,7 +40,7 @@ end
 complete -c coven -f -a '(__coven_complete)'
 "#;
 
-/// Prints a completion script for a shell: verbs, flags, and the ids and titles of what the running daemon has
+/// Prints a shell completion script for verbs, flags, and ids and titles from the running daemon
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   coven completions bash > ~/.local/share/bash-completion/completions/coven

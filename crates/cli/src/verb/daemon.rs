@@ -195,8 +195,8 @@ fn stop(home: &Home, kill_sessions: bool) -> Result<bool, Failure> {
         while is_alive(pid) {
             if Instant::now() > deadline {
                 return Err(Failure::failed(
-                    format!("the daemon (pid {pid}) does not end"),
-                    "See what it does: `coven daemon logs`",
+                    format!("the daemon (pid {pid}) has not ended after {} seconds", STOPS_WITHIN.as_secs()),
+                    "See what it is doing with `coven daemon logs`",
                 ));
             }
             tokio::time::sleep(Duration::from_millis(20)).await;
@@ -253,7 +253,7 @@ fn status(home: &Home, as_json: bool) -> Result<ExitCode, Failure> {
             return Err(match pid {
                 None => not_running(),
                 Some(pid) => Failure::out_of_reach(
-                    format!("the daemon runs (pid {pid}) and does not answer on its socket"),
+                    format!("the daemon (pid {pid}) is running but does not answer on its socket"),
                     "Run `coven daemon restart`",
                 ),
             });

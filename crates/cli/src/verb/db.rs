@@ -34,11 +34,11 @@ enum Verb {
     #[command(after_help = "Examples:
   coven db rollback --steps 2")]
     Rollback {
-        /// Number of steps to take back
+        /// Number of migrations to undo
         #[arg(long, default_value_t = 1, value_name = "N")]
         steps: usize,
     },
-    /// Checks the store for damage; lists every step and when it was applied
+    /// Checks the store for damage; lists every migration and when it was applied
     #[command(after_help = "Examples:
   coven db status")]
     Status {

@@ -23,7 +23,7 @@ use crate::log_check;
 pub struct Args {
     #[command(flatten)]
     session: SessionArg,
-    /// Format [default: what the name of the output file ends with, else text]
+    /// Format [default: by the extension of the output file, else text]
     #[arg(long, value_enum)]
     format: Option<Format>,
     /// The file to write; it appears whole or not at all [default: standard output]

@@ -151,7 +151,7 @@ async fn send(link: &mut Link, id: &str, answer: Option<String>, reply: ReplyArg
         Some(_) => AnswerRequest { option: answer, reason: reply.reason, ..AnswerRequest::default() },
         None if reply.is_empty() => {
             let item: InboxItem = link.get(&route::question(id, "")).await?;
-            return Err(Failure::usage("there is no answer", format!("Give one with {}", how_to_answer(&item))));
+            return Err(Failure::usage("no answer was given", format!("Give one with {}", how_to_answer(&item))));
         }
         None => {
             let item: InboxItem = link.get(&route::question(id, "")).await?;

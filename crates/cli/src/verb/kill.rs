@@ -16,9 +16,9 @@ use crate::{output, route, wording};
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   coven kill 1a2b
-  coven kill 1a2b \"fix the tests\"     several, by id or title
-  coven kill 1a2b --no-wait     return as soon as the daemon has accepted it
-  coven finish 1a2b             the same, counted as completed")]
+  coven kill 1a2b \"fix the tests\"   several, by id or title
+  coven kill 1a2b --no-wait         returns as soon as the daemon has accepted it
+  coven finish 1a2b                 the same, counted as completed")]
 pub struct Args {
     #[command(flatten)]
     sessions: SessionsArg,
@@ -78,7 +78,7 @@ fn how_it_ended(session: &SessionRecord) -> String {
 
 fn still_alive(session: &SessionRecord, pids: &Value) -> Failure {
     Failure::failed(
-        format!("session {} has not ended: processes {pids} are alive after SIGKILL", session.id),
-        "They most likely wait for a device or a network file system; look at them with `ps`",
+        format!("session {} has not ended: processes {pids} are still alive after SIGKILL", session.id),
+        "They are probably waiting for a device or a network file system; inspect them with `ps`",
     )
 }

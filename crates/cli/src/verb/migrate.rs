@@ -27,8 +27,8 @@ their file belongs to the tracker, and a later run takes what is new there. What
 on is blocked, with the reason: look at it and `coven task unblock` it. Tasks keep their old id as
 a tag, e.g. `coven task list --tag legacy:app-12`.
 
-A file whose writing was interrupted (*.json.tmp) and session.json hold nothing to take: they are
-mentioned and stay where they are.
+Interrupted writes (*.json.tmp) and session.json hold nothing to import: they are listed as
+leftovers and stay in place.
 
 Exit codes: 0 all was taken, or there was nothing; 1 something was left.")]
 pub struct Args {
@@ -91,7 +91,7 @@ fn text(done: &MigrateResponse) -> String {
         );
     }
     if !done.leftovers.is_empty() {
-        text.push_str("leftovers hold nothing to take: delete them when you do not need them\n");
+        text.push_str("leftovers hold nothing to import; delete them if you do not need them\n");
     }
     if done.dry_run {
         text.push_str("nothing was written or renamed: --dry-run\n");
@@ -127,7 +127,7 @@ to rename  state.json to state.json.migrated
 left       questions/a.json: the file: x [2J
 leftover   state.json.tmp: the file: torn
 what was left stays in its file: mend it and run `coven migrate` again, or move the file away
-leftovers hold nothing to take: delete them when you do not need them
+leftovers hold nothing to import; delete them if you do not need them
 nothing was written or renamed: --dry-run
 ";
         assert_eq!(text(&done), expected);

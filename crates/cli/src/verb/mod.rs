@@ -72,7 +72,7 @@ use crate::{failure, output, own_session, quick, wording};
 /// The session a verb is about.
 #[derive(Debug, clap::Args)]
 pub struct SessionArg {
-    /// The session: its id, any beginning of it that no other session has, or its title
+    /// Session id, unique prefix of it, or title
     #[arg(value_name = "ID", value_parser = NonEmptyStringValueParser::new())]
     pub id: String,
 }
@@ -80,12 +80,12 @@ pub struct SessionArg {
 /// The sessions a verb is about.
 #[derive(Debug, clap::Args)]
 pub struct SessionsArg {
-    /// The sessions: ids, beginnings of them that no other session has, or titles
+    /// Session ids, unique prefixes of them, or titles
     #[arg(value_name = "ID", required = true, value_parser = NonEmptyStringValueParser::new())]
     pub ids: Vec<String>,
 }
 
-/// Acts on one after the other. A refusal is printed with its id and does not keep the others from being tried.
+/// Acts on one after the other. A refusal is printed with its id; the others are still tried.
 pub async fn each(ids: &[String], mut act: impl AsyncFnMut(&str) -> Result<(), Failure>) -> Result<ExitCode, Failure> {
     let mut end = ExitCode::SUCCESS;
     for id in ids {
@@ -103,7 +103,7 @@ pub async fn each(ids: &[String], mut act: impl AsyncFnMut(&str) -> Result<(), F
 /// The session a verb is about, or the newest that fits if none is named.
 #[derive(Debug, clap::Args)]
 pub struct NewestArg {
-    /// The session: its id, any beginning of it that no other session has, or its title [default: the newest]
+    /// Session id, unique prefix of it, or title [default: the newest]
     #[arg(value_name = "ID", value_parser = NonEmptyStringValueParser::new())]
     id: Option<String>,
 }

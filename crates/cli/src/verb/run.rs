@@ -24,7 +24,7 @@ use crate::{output, piped};
 #[command(after_help = "Examples:
   coven run demo                                a scripted agent; needs nothing installed
   coven run claude fix the failing tests        words are joined to one prompt
-  coven run claude \"fix it\" -- --model opus     what stands behind -- goes to the agent
+  coven run claude \"fix it\" -- --model opus     arguments after -- go to the agent
   coven run claude --prompt \"--help is wrong\"   a prompt that starts with a dash
   coven run codex \"review\" --title Review --background
   coven run gemini - < prompt.md                the prompt comes on standard input
@@ -36,7 +36,7 @@ use crate::{output, piped};
 An attached run ends with the harness's exit code. `coven harness list` shows the harnesses.")]
 pub struct Args {
     /// The harness: claude, codex, gemini, opencode, copilot, shell, demo, or one of the config
-    /// [default: defaultHarness of the config, else the first that is installed]
+    /// [default: defaultHarness in the config, else the first one installed]
     harness: Option<String>,
     /// What to ask it; `-` reads standard input
     #[arg(value_name = "PROMPT")]
@@ -44,7 +44,7 @@ pub struct Args {
     /// Arguments for the agent; without a harness, any command to run
     #[arg(last = true, value_name = "ARGS")]
     agent_args: Vec<String>,
-    /// What to ask it, as it is: for a prompt that starts with a dash, or without a harness
+    /// What to ask it; for a prompt that starts with a dash, or if no harness is named
     #[arg(long, value_name = "TEXT", allow_hyphen_values = true, conflicts_with = "words")]
     prompt: Option<String>,
     /// The folder to work in [default: this one]

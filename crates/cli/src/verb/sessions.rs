@@ -42,7 +42,7 @@ pub struct Args {
     /// Archived sessions too
     #[arg(long)]
     all: bool,
-    /// Open the browser on the terminal, whatever standard input and output are
+    /// Open the browser on the terminal, even if standard input or output is redirected
     #[arg(long)]
     manage: bool,
     /// Only these: created, running, completed, failed, killed, orphaned; of conversations active, completed, interrupted

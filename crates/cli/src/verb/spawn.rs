@@ -58,7 +58,7 @@ pub struct Args {
     /// Ask before deleting; needs a terminal
     #[arg(long)]
     interactive_confirm: bool,
-    /// Delete without a question, which is the default
+    /// Delete without asking (the default)
     #[arg(long, short, conflicts_with = "interactive_confirm")]
     yes: bool,
     /// Fail if another process is writing to the conversation
@@ -73,7 +73,7 @@ pub struct Args {
     /// Give up on a turn after so many seconds
     #[arg(long, value_name = "SECONDS")]
     timeout: Option<u64>,
-    /// File with the task: it is sent as one message, and the answer printed; not with --interactive
+    /// File with a task to send as one message; prints the answer. Not with --interactive
     #[arg(value_name = "TASK_FILE")]
     task_file: Option<PathBuf>,
     /// Arguments for the agent's program
@@ -112,7 +112,7 @@ pub fn run(args: Args, place: &Place) -> Result<ExitCode, Failure> {
         return spawn::clean(&conversations, days, confirms);
     }
     if args.task_file.is_none() && !args.interactive && args.resume.is_none() {
-        return Err(Failure::usage("no task is given", "Name a file with the task, or talk with --interactive"));
+        return Err(Failure::usage("no task was given", "Name a file with the task, or chat with --interactive"));
     }
     let task = args.task_file.as_deref().map(task_of).transpose()?;
     let damaged = match (args.recover, args.delete_damaged) {

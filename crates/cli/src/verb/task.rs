@@ -37,7 +37,7 @@ const TASKS: usize = 10_000;
   coven task list --tree --all
   coven task edit 1a2b --priority 0 --body \"It fails on tabs.\"
   coven task start 1a2b                          an agent works on it in a worktree of its own
-  coven task add \"Fix it\" -- --model opus       what stands behind -- goes to the agent
+  coven task add \"Fix it\" -- --model opus       arguments after -- go to the agent
   coven task diff 1a2b                           what it changed
   coven task approve 1a2b                        merge it
   coven task reject 1a2b --reason \"no tests\"
@@ -100,7 +100,7 @@ enum Verb {
         /// Only these: 0 to 4
         #[arg(long)]
         priority: Option<String>,
-        /// Only those with this tag
+        /// Only tasks with this tag
         #[arg(long)]
         tag: Option<String>,
         /// Only those right below this one
@@ -137,7 +137,7 @@ enum Verb {
     #[command(after_help = "Examples:
   coven task edit 1a2b --priority 0 --body \"It fails on tabs.\"
   coven task edit 1a2b --repo ~/src/parser
-  coven task edit 1a2b --harness \"\"        the default again")]
+  coven task edit 1a2b --harness \"\"        back to the default")]
     Edit {
         /// Task id or unique prefix
         #[arg(value_name = "ID")]
@@ -165,16 +165,16 @@ enum Verb {
         /// It has no tags
         #[arg(long, conflicts_with = "tags")]
         no_tags: bool,
-        /// Folder in the Git repository that it is about, for a task that was not started before
+        /// Folder in the Git repository to work in, for a task that has not been started
         #[arg(long, value_name = "DIR")]
         repo: Option<PathBuf>,
-        /// Its agent gets no arguments
+        /// Remove the agent's arguments
         #[arg(long, conflicts_with = "agent_args")]
         no_args: bool,
         /// Print the record
         #[arg(long)]
         json: bool,
-        /// Arguments for the agent, in place of those before
+        /// Arguments for the agent; replace the earlier ones
         #[arg(last = true, value_name = "ARGS")]
         agent_args: Vec<String>,
     },
@@ -187,19 +187,19 @@ enum Verb {
         /// Task ids or unique prefixes
         #[arg(value_name = "ID", required = true)]
         ids: Vec<String>,
-        /// Harness that works on it from now on
+        /// Harness to use from now on
         #[arg(long)]
         harness: Option<String>,
         /// Branch to work from and merge into
         #[arg(long, value_name = "BRANCH")]
         base: Option<String>,
-        /// Folder in the Git repository to work in, for a task that was not started before
+        /// Folder in the Git repository to work in, for a task that has not been started
         #[arg(long, value_name = "DIR")]
         repo: Option<PathBuf>,
         /// Print what was written
         #[arg(long)]
         json: bool,
-        /// Arguments for the agent, in place of those that the tasks have
+        /// Arguments for the agent; replace the tasks' own
         #[arg(last = true, value_name = "ARGS")]
         agent_args: Vec<String>,
     },
@@ -239,7 +239,7 @@ enum Verb {
         #[arg(long)]
         json: bool,
     },
-    /// Shows what a task changed since it left its base, or what was merged of it
+    /// Shows what a task changed since it left its base; for a merged task, what was merged
     #[command(after_help = "Examples:
   coven task diff 1a2b
   coven task diff 1a2b --stat")]

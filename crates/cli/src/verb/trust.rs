@@ -15,19 +15,19 @@ use crate::table::Table;
 use crate::trust_prompt::{self, Others, Request};
 use crate::{output, wording};
 
-/// Agrees to settings that came with a repository or archive and can run or open something
+/// Trusts state and settings that came with a repository or archive, after showing what they would run
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   coven trust                    shows what would run in this project and asks
-  coven trust ~/src/clone --yes  agrees without a question; not from inside a session
-  coven trust --list             homes and settings that are trusted
-  coven trust --revoke           forgets this project again
+  coven trust ~/src/clone --yes  agrees without asking; refused inside a session
+  coven trust --list             lists trusted homes and settings
+  coven trust --revoke           forgets this project and stops its daemon
 
-The agreement holds for exactly the settings that were shown; when they change, coven asks again.")]
+The agreement covers exactly the settings shown; if they change, coven asks again.")]
 pub struct Args {
-    /// A project, a repository or a home; the current folder if left out
+    /// Project, repository or home [default: the current folder]
     path: Option<PathBuf>,
-    /// Agree without a question
+    /// Agree without asking
     #[arg(long, conflicts_with_all = ["list", "revoke"])]
     yes: bool,
     /// List recorded homes and agreements
@@ -88,7 +88,7 @@ fn agree(args: &Args, home: Option<Home>, folder: &Path) -> Result<ExitCode, Fai
     } else if !trust_prompt::can_ask() {
         return Err(Failure::refused(
             format!("{} not agreed to", if request.state.is_empty() { "settings were" } else { "state was" }),
-            "Run `coven trust` on a terminal, or add --yes if you know what it runs",
+            "Run `coven trust` in a terminal, or add --yes if you know what it would run",
         ));
     } else if !trust_prompt::ask(&request)? {
         return Err(Failure::refused("nothing was changed", "Remove the settings, or run `coven trust` again"));
@@ -111,7 +111,7 @@ fn revoke(home: Option<Home>, folder: &Path) -> Result<ExitCode, Failure> {
     let top = git::top_of(folder).ok();
     let mut was_there = false;
     if let Some(home) = &home {
-        // A daemon that goes on would keep the settings in force.
+        // A daemon that keeps running would keep the settings in force.
         if home.is_recorded() {
             daemon::stop_if_running(home)?;
         }

@@ -283,7 +283,7 @@ impl Engine {
                     Found::AgentQuestion(id) => id.to_string(),
                 });
                 Err(EngineError::AmbiguousItem {
-                    what: "things in the inbox",
+                    what: "inbox items",
                     prefix: text.to_owned(),
                     candidates: candidates.collect(),
                 })

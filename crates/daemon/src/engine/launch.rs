@@ -490,7 +490,7 @@ impl Engine {
 /// Arguments belong to a harness, and are what a program can take.
 fn check_args(new: &NewSession) -> Result<(), EngineError> {
     if new.argv.is_some() && !new.args.is_empty() {
-        return Err(EngineError::Invalid("args: they are for a harness; put them into argv".to_owned()));
+        return Err(EngineError::Invalid("args: only a harness takes them; put them into argv".to_owned()));
     }
     match new.args.iter().any(|arg| arg.contains('\0')) {
         true => Err(EngineError::Invalid("args: an argument has a NUL byte; remove it".to_owned())),

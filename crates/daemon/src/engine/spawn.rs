@@ -21,7 +21,7 @@ use uuid::Uuid;
 use super::Engine;
 use super::leftovers::Processes;
 
-pub const HOLDER_ANSWER: Limit = Limit::new("what a holder answers at its start", 64 << 10);
+pub const HOLDER_ANSWER: Limit = Limit::new("a holder's first answer", 64 << 10);
 
 /// A holder that waits to be told what to run. Told nothing, it ends by itself.
 pub(crate) struct PreparedHolder {
@@ -115,7 +115,7 @@ impl PreparedHolder {
                 Err(reason) => reason,
             },
             () = tokio::time::sleep(bounds.limit) => format!(
-                "it did not run after {} seconds (sessions.launchTimeoutSeconds), and was ended",
+                "it was not running after {} seconds (sessions.launchTimeoutSeconds) and was ended",
                 bounds.limit.as_secs_f64()
             ),
             () = bounds.cancelled.notified() => "it was killed before it ran".to_owned(),
@@ -188,7 +188,7 @@ fn tell(mut stdin: ChildStdin, dir: &Path, spec: &Spec) -> Result<(), String> {
     let told = |what: &'static str| move |error: io::Error| format!("{what}: {error}");
     std::fs::DirBuilder::new().mode(0o700).create(dir).map_err(told("the session's folder cannot be made"))?;
     let spec = serde_json::to_vec(spec).map_err(|error| error.to_string())?;
-    stdin.write_all(&spec).map_err(told("the holder did not listen"))
+    stdin.write_all(&spec).map_err(told("the holder did not read its instructions"))
 }
 
 /// Waits until the harness runs. Its process is known earlier: a holder can die in between.
@@ -203,7 +203,7 @@ async fn hear(stdout: ChildStdout, spawned: &mut Option<ProcessIdentity>) -> Res
                 return Ok(ProcessIdentity { pid, started_ticks, boot_id });
             }
             Ok(Ready::Failed { reason }) => return Err(reason),
-            Err(error) => return Err(format!("the holder's answer is not understood: {error}")),
+            Err(error) => return Err(format!("the holder's answer is not valid: {error}")),
         }
     }
     Err("the holder died before it answered".to_owned())

@@ -213,7 +213,7 @@ impl Engine {
             // Its branch and worktree are in the other repository.
             if task.base_commit.is_some() {
                 return Err(EngineError::Invalid(format!(
-                    "the task was started already and cannot move to another repository; add a new task there: {id}"
+                    "the task has been started and cannot move to another repository; add a new task there: {id}"
                 )));
             }
             task.repo = repo;

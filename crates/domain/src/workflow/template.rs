@@ -208,7 +208,7 @@ fn check_expression_size(expression: &str) -> Result<(), String> {
     let (size, _) = measure(expression, "");
     match size <= MAX_EXPRESSION {
         true => Ok(()),
-        false => Err(format!("an expression has {size} characters; split it, {MAX_EXPRESSION} are allowed")),
+        false => Err(format!("an expression has {size} characters, at most {MAX_EXPRESSION} are allowed; split it")),
     }
 }
 
@@ -253,7 +253,10 @@ fn check_template_size(template: &str) -> Result<(), (usize, String)> {
             check_expression_size(&inner[..length]).map_err(|problem| (line(), problem))?;
         }
         if statements > MAX_STATEMENTS {
-            return Err((line(), format!("a template can have {MAX_STATEMENTS} statements; split it into steps")));
+            return Err((
+                line(),
+                format!("a template can have at most {MAX_STATEMENTS} statements; split it into steps"),
+            ));
         }
         at = start + 2 + length;
     }

@@ -42,7 +42,7 @@ impl Settings {
             (settings.tool, settings.agent_folders) = (None, None);
             let keys: Vec<&str> = withheld.iter().map(|part| part.key.as_str()).collect();
             let (keys, file) = (keys.join(", "), file.display());
-            warnings.push(format!("not in force until you agree to it with `coven trust`: {keys} in {file}"));
+            warnings.push(format!("not in force until you agree with `coven trust`: {keys} in {file}"));
         }
         (settings, warnings)
     }

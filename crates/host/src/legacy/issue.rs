@@ -44,7 +44,7 @@ pub(super) fn take(issues: impl BufRead, file: &Source, found: &mut Found) -> io
         let read = match line {
             BoundedLine::Whole(line) if line.trim_ascii().is_empty() => continue,
             BoundedLine::Whole(line) => serde_json::from_slice::<Value>(line).map_err(|error| {
-                let why = if error.is_eof() { "it ends in the middle" } else { "it is no JSON" };
+                let why = if error.is_eof() { "it ends in the middle" } else { "it is not valid JSON" };
                 format!("{why}, at column {}", error.column())
             }),
             BoundedLine::TooLong { .. } => Err(format!("it is longer than {ISSUE}")),

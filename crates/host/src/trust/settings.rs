@@ -38,8 +38,7 @@ impl Withheld {
             Some(more) => format!(" and {more} more"),
         };
         let (keys, home) = (shown.join(", ") + &more, home.display());
-        (!self.parts.is_empty())
-            .then(|| format!("not in force until you agree to it with `coven trust`: {keys} in {home}"))
+        (!self.parts.is_empty()).then(|| format!("not in force until you agree with `coven trust`: {keys} in {home}"))
     }
 }
 

@@ -106,5 +106,5 @@ fn a_very_long_line_in_a_conversation_is_listed_and_exported_within_little_memor
 fn input_without_an_end_is_refused() {
     let home = TestHome::new();
     let ran = within_memory(&home, "yes | \"$0\" ask -");
-    assert!(ran.stderr.contains("is larger than 16 MiB, the limit for what is piped into a command"), "{}", ran.stderr);
+    assert!(ran.stderr.contains("is larger than 16 MiB, the limit for input piped into a command"), "{}", ran.stderr);
 }

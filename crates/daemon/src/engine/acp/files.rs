@@ -108,7 +108,7 @@ impl Place {
             )),
             Err(Errno::LOOP | Errno::XDEV) => Err(io::Error::new(
                 io::ErrorKind::PermissionDenied,
-                "a folder on the way was replaced by a link; try again when nothing changes it",
+                "a folder in the path was replaced by a link; try again once no other program changes it",
             )),
             opened => Ok(opened?),
         }

@@ -101,7 +101,7 @@ impl Engine {
         self.installed_program(harness, env).map_err(|error| match error {
             EngineError::NotInstalled { id, program, hint } => {
                 let hint = format!(
-                    "{hint}; or choose another: `coven task start {} --harness NAME`, or defaultHarness in the config for all",
+                    "{hint}; or choose another with `coven task start {} --harness NAME`, or for all tasks with defaultHarness in the config",
                     task.id
                 );
                 EngineError::NotInstalled { id, program, hint }

@@ -234,7 +234,7 @@ impl Engine {
             }
             _ => {
                 let candidates = found.into_iter().take(SHOWN).map(|id| id.to_string()).collect();
-                Err(EngineError::AmbiguousItem { what: "runs of workflows", prefix: text.to_owned(), candidates })
+                Err(EngineError::AmbiguousItem { what: "workflow runs", prefix: text.to_owned(), candidates })
             }
         }
     }

@@ -163,7 +163,7 @@ fn lines_that_cannot_be_understood_are_told_and_the_rest_is_taken() {
 
     let left: Vec<(&str, &str)> = found.left.iter().map(|it| (it.what.as_str(), it.why.as_str())).collect();
     let expected = [
-        ("line 1: a task", "it is no JSON, at column 1"),
+        ("line 1: a task", "it is not valid JSON, at column 1"),
         ("line 4: a task", "expected an object, not a list"),
         ("line 5: a task", "it has no id"),
         (
