@@ -2,7 +2,7 @@
 
 /// The largest message of an agent. A larger one is left out, and the conversation says so.
 pub const MAX_MESSAGE_BYTES: usize = 16 << 20;
-/// The beginning of a message that is left out: enough to see what it was.
+/// The start of a dropped message: enough to identify it.
 const HEAD_BYTES: usize = 4 << 10;
 
 /// The part of a line that has come so far.
@@ -16,7 +16,7 @@ pub struct Lines {
 #[derive(Debug, PartialEq, Eq)]
 pub enum Taken<'a> {
     Line(&'a [u8]),
-    /// A line ended that was too long to keep; this is how it began.
+    /// The start of a line that was too long to keep.
     TooLong(&'a [u8]),
 }
 

@@ -70,8 +70,8 @@ impl Machine {
         }
     }
 
-    /// The agent said something that is too long to read; `head` is how it began. The conversation says so. A request is
-    /// refused and an answer counts as a failure, so that nothing waits for ever.
+    /// Handles a message that is too long to read; `head` is its start. The conversation reports it. A request is
+    /// refused and an answer counts as a failure, so that nothing waits forever.
     pub fn too_long(&mut self, head: &[u8], step: &mut Step) {
         let limit = MAX_MESSAGE_BYTES >> 20;
         let error = RpcError::new(-32600, format!("the message is larger than {limit} MiB and was left out"));

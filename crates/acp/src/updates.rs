@@ -15,7 +15,7 @@ use crate::step::Step;
 use crate::tool::{Shown, Tool};
 use crate::wire::Envelope;
 
-/// The longest text of one message. What an agent says beyond it goes on in the next message.
+/// The longest text of one message. Longer text continues in the next message.
 const MAX_TEXT_BYTES: usize = 16 << 20;
 /// So many tool calls of a turn are remembered for later updates.
 const MOST_TOOLS: usize = 512;

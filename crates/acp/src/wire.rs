@@ -38,7 +38,7 @@ impl Envelope<'_> {
     }
 }
 
-/// What the beginning of a message tells of it.
+/// The fields found at the start of a message.
 #[derive(Debug, PartialEq)]
 pub struct Head {
     pub id: Option<Value>,

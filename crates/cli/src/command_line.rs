@@ -117,7 +117,7 @@ fn with_verbs(verbs: &[Verb]) -> Command {
         .subcommands(verbs.iter().map(|(name, add_arguments, _)| add_arguments(Command::new(*name))))
 }
 
-/// The verb for a word that other programs have for the same thing.
+/// The verb for a name that other programs use for the same thing.
 fn other_name(word: &str) -> Option<&'static str> {
     Some(match word {
         "list" => "sessions",
@@ -177,7 +177,7 @@ fn expanded(mut line: Vec<OsString>) -> Vec<OsString> {
     let Some((_, words)) = ALIASES.iter().find(|(alias, _)| line.get(1).is_some_and(|word| word == *alias)) else {
         return line;
     };
-    // Who asks for JSON does not want the table.
+    // With --json there is no table.
     let is_table = !line.iter().any(|word| word == "--json" || word == "--manage");
     let words = words.iter().filter(|word| is_table || **word != "--plain").map(OsString::from);
     line.splice(1..=1, words);

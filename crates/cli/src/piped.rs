@@ -14,7 +14,7 @@ pub fn text() -> Result<String, Failure> {
     read_stream_text(io::stdin().lock(), PIPED).map_err(Failure::Input)
 }
 
-/// Reads standard input to its end, whatever it holds.
+/// Reads standard input to its end, as bytes.
 pub fn bytes() -> Result<Vec<u8>, Failure> {
     read_stream(io::stdin().lock(), PIPED).map_err(Failure::Input)
 }

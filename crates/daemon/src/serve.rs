@@ -95,7 +95,7 @@ impl ServeError {
 
 /// As many threads as a daemon with a few requests has.
 const THREADS: usize = 24;
-/// The starter was told that the daemon is ready.
+/// Whether the starter knows that the daemon is ready.
 static IS_READY: AtomicBool = AtomicBool::new(false);
 
 /// How far those who follow sessions stand back behind those who answer requests.
@@ -145,7 +145,7 @@ fn fail(error: &ServeError) -> ExitCode {
     ExitCode::from(error.exit_code())
 }
 
-/// Fails where the system does not give us the threads of a daemon. The runtime would panic, or wait for them for ever.
+/// Fails where the system does not give us the threads of a daemon. The runtime would panic, or wait for them forever.
 fn check_threads() -> io::Result<()> {
     let gate = Mutex::new(());
     let closed = gate.lock();
@@ -371,7 +371,7 @@ fn write_token(path: &Path) -> io::Result<String> {
     Ok(token)
 }
 
-/// Accepts connections of our own uid only; whoever else got through the folder's permissions is turned away. Binds again
+/// Accepts connections of our own uid only, even if the folder's permissions let others through. Binds again
 /// when the socket's file is gone: without it no command could reach the daemon.
 struct OurUsersOnly {
     listener: UnixListener,

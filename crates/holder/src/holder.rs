@@ -397,7 +397,7 @@ impl Holder {
         }
     }
 
-    /// The session takes the size of the viewer that somebody uses now.
+    /// Gives the session the size of the viewer that is in use now.
     fn make_active(&mut self, index: usize) {
         let viewer = &mut self.viewers[index];
         if let Some((rows, cols)) = viewer.size {

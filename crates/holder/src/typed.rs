@@ -58,7 +58,7 @@ impl Typed {
 }
 
 /// Reports whether a person typed this. A terminal answers the harness's questions by itself, and every attached one does:
-/// that must not look like somebody using it.
+/// that must not count as use.
 pub fn is_typed(bytes: &[u8]) -> bool {
     match bytes {
         // The answers that are strings.

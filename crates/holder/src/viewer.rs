@@ -22,9 +22,9 @@ pub struct Viewer {
     paused: Option<Request>,
     unsent: Vec<u8>,
     sent: usize,
-    /// The size of its terminal, if it has told one.
+    /// The size of its terminal, if it has sent one.
     pub size: Option<(u16, u16)>,
-    /// Counts what people did: the viewer with the greatest number typed or changed its size last.
+    /// Orders viewers by use: the one with the greatest number typed or changed its size last.
     pub active_at: u64,
     has_followed: bool,
     /// The next byte of the log it wants.

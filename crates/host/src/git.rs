@@ -22,7 +22,7 @@ pub use run::{Cancel, CancelOnDrop};
 pub use tracked::{Tracked, tracked};
 pub use worktree::{Worktree, WorktreeState};
 
-/// A name or a path that Git keeps in a file of its own.
+/// A name or a path that Git keeps in a separate file.
 pub const GIT_FILE: Limit = Limit::new("a file in `.git` that holds a name or a path", 64 << 10);
 
 pub const GIT_OUTPUT: Limit = Limit::new("the output of one git command", 64 << 20);

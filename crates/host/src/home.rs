@@ -92,7 +92,7 @@ enum Choice {
     Named,
     /// `~/.coven`.
     Default,
-    /// A `.coven` above the current folder: anybody may have put it there.
+    /// A `.coven` above the current folder, which may have come with a repository or archive.
     Found,
 }
 

@@ -1,4 +1,4 @@
-//! Connections to a daemon of this user and of nobody else.
+//! Connections to this user's own daemon only.
 
 use std::io;
 use std::os::unix::net::UnixStream;

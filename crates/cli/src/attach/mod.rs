@@ -345,7 +345,7 @@ fn say_ended(status: ExitStatus, is_killed: bool) {
         return;
     }
     match status {
-        // How its program took the signal says less than that somebody killed it.
+        // That the session was killed says more than its exit status.
         _ if is_killed => output::note(format_args!("[session ended: killed]")),
         ExitStatus::Code(code) => output::note(format_args!("[session ended: exit code {code}]")),
         ExitStatus::Signal(signal) => output::note(format_args!("[session ended: signal {signal}]")),

@@ -128,7 +128,7 @@ impl Player {
         self.size.filter(|size| output::terminal_size().is_some_and(|own| own != *size))
     }
 
-    /// Starts, changes or ends the frame when the recording goes on with this size.
+    /// Starts, changes or ends the frame when the recording continues at this size.
     fn take_size(&mut self, mark: Mark) -> Result<(), Failure> {
         if mark.size.is_none() || mark.size == self.size {
             return Ok(());

@@ -43,7 +43,7 @@ pub fn markdown(id: &ConversationId, transcript: &Transcript) -> String {
     std::iter::once(markdown_head(id, &outline)).chain(turns).collect()
 }
 
-/// What stands before the turns.
+/// The heading before the turns.
 pub fn markdown_head(id: &ConversationId, outline: &Outline) -> String {
     let Outline { metadata, title, status, turns } = outline;
     let mut text = format!("# {}\n\n", title.as_deref().unwrap_or(id.as_str()));

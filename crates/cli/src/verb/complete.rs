@@ -14,9 +14,9 @@ use serde_json::Value;
 use crate::command_line::{self, Place};
 use crate::{output, quick, route, wording};
 
-/// A daemon that takes longer is treated as if it did not run.
+/// A daemon that takes longer is treated as not running.
 const PATIENCE: Duration = Duration::from_millis(500);
-/// So many of a kind are offered, the newest first.
+/// The most candidates of one kind, the newest first.
 const MOST: usize = 200;
 
 /// A word that may follow, and what it means.
@@ -26,7 +26,7 @@ struct Candidate {
     about: String,
 }
 
-/// What may stand at the end of a command line.
+/// What may complete a command line.
 #[derive(Debug, PartialEq, Eq)]
 enum Wanted {
     /// These words.
@@ -166,7 +166,7 @@ fn home_flag(words: &[String]) -> Option<std::path::PathBuf> {
     words.get(at + 1).map(Into::into)
 }
 
-/// What the home knows of this kind: by id, else by title where the word is the beginning of one.
+/// What the home knows of this kind: by id, else by title where the word is a prefix of one.
 fn known(kind: Known, place: &Place, current: &str) -> Vec<Candidate> {
     let candidates = match kind {
         Known::Harnesses => {

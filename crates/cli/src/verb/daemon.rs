@@ -94,7 +94,7 @@ pub fn run(args: Args, place: &Place) -> Result<ExitCode, Failure> {
         }
         Verb::Restart(args) => {
             let home = place.home()?;
-            // The daemon that runs is worth more than one that cannot start.
+            // Keep the running daemon if a new one could not start.
             let config = check_settings(&home)?;
             args.listen.as_deref().map_or(Ok(()), |listen| check_listen(listen, &config))?;
             stop(&home, false)?;
@@ -221,7 +221,7 @@ pub fn stop_if_running(home: &Home) -> Result<(), Failure> {
     stop(home, false).map(drop)
 }
 
-/// Asks a process to end; one that is stopped would not hear it.
+/// Asks a process to end; SIGCONT lets a stopped one handle it.
 fn terminate(pid: u32) {
     if let Some(pid) = Pid::from_raw(pid.cast_signed()) {
         let _ = kill_process(pid, Signal::TERM);

@@ -47,7 +47,7 @@ pub fn run(args: Args, place: &Place) -> Result<ExitCode, Failure> {
             if !args.yes {
                 let record = link.session(&id).await?;
                 ask(&wording::plain(&record.title), &record.id)?;
-                // The session that was shown, whatever the prefix stands for by now.
+                // The session that was shown: the prefix may match another one by now.
                 id = record.id;
             }
             let body = link.bytes(Method::DELETE, &route::session(&id, ""), None).await?;

@@ -16,14 +16,14 @@ const MOST_PARENTS: usize = 1000;
 pub struct Caller {
     /// The sessions that it runs in, the innermost first.
     sessions: Vec<SessionId>,
-    /// Whether its process could be looked at. Over TCP it cannot, and only its own word counts.
+    /// Whether its process could be inspected. Over TCP it cannot, so the claimed session counts.
     is_traced: Traced,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Traced {
     Yes,
-    /// Over TCP there is no process to look at.
+    /// Over TCP there is no process to inspect.
     NoProcess,
     /// The process that connected has ended, or runs where this daemon cannot see it.
     Hidden,
@@ -33,7 +33,7 @@ impl Caller {
     /// A client on the Unix socket. `claimed` is the session that it says it runs in.
     ///
     /// Every process of a session is a descendant of the session's holder, which adopts those whose parents end. So the
-    /// chain of parents leads to the holder even if the process cleared its environment or made a session of its own.
+    /// chain of parents leads to the holder even if the process cleared its environment or started its own terminal session (`setsid`).
     pub fn on_socket(pid: Option<u32>, claimed: Option<SessionId>) -> Self {
         let traced = pid.filter(|pid| *pid > 0).and_then(sessions_around);
         let is_traced = if traced.is_some() { Traced::Yes } else { Traced::Hidden };
@@ -42,7 +42,7 @@ impl Caller {
         Self { sessions, is_traced }
     }
 
-    /// A client over TCP, of which only its own word is known.
+    /// A client over TCP; only the session that it claims is known.
     pub fn over_tcp(claimed: Option<SessionId>) -> Self {
         Self { sessions: claimed.into_iter().collect(), is_traced: Traced::NoProcess }
     }
@@ -68,7 +68,7 @@ impl Caller {
     }
 }
 
-/// The sessions whose holders are among the parents of a process; none if the process cannot be looked at.
+/// The sessions whose holders are among the parents of a process; `None` if the process cannot be inspected.
 fn sessions_around(pid: u32) -> Option<Vec<SessionId>> {
     let mut sessions = Vec::new();
     let mut next = process::stat(pid).ok()?;

@@ -28,7 +28,7 @@ const DISK_FULL: &str = "the disk is full; free some space";
 
 impl Engine {
     /// Accepted means: the record says `killed` and the whole group has its signal; SIGKILL follows the grace period.
-    /// An agent over ACP is told first. A launch that is on its way fails instead.
+    /// Notifies an ACP agent first. A launch in progress fails instead.
     pub async fn kill_session(self: &Arc<Self>, id: SessionId) -> Result<Session, EngineError> {
         if self.session(id).await?.is_launching() {
             let session = self.cancel_launch(id).await?;
@@ -102,7 +102,7 @@ impl Engine {
         self.wait_for_end(id).await
     }
 
-    /// Asks the holder to end its session, and sees to it that the session ends whatever becomes of the holder.
+    /// Asks the holder to end its session, and ends the session even if the holder fails.
     pub(crate) async fn send_end(self: &Arc<Self>, session: &Session, how: How) {
         Processes::of(session).wake_holder();
         let grace_ms = grace(session).as_millis() as u32;
@@ -121,7 +121,7 @@ impl Engine {
         if is_told && tokio::time::timeout(grace + HOLDER_LATE, self.wait_for_end(id)).await.is_ok() {
             return;
         }
-        // The harness of a holder that was told has had its grace period.
+        // If the holder got the request, its harness has had its grace period.
         let processes = Processes::of(session);
         let left = processes.end(if is_told { Duration::ZERO } else { grace }).await;
         if !left.is_empty() {

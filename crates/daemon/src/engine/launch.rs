@@ -290,12 +290,12 @@ impl Engine {
         end_launch(&processes, holder).await;
     }
 
-    /// Stops a launch that is on its way; gives the session once it has failed, or runs after all.
+    /// Stops a launch in progress; returns the session once it has failed, or is running after all.
     pub(super) async fn cancel_launch(&self, id: SessionId) -> Result<Session, EngineError> {
         let cancelled = self.launches().get(&id).cloned();
         match cancelled {
             Some(cancelled) => cancelled.notify_one(),
-            // An earlier daemon began it, and recovery looks at it until its holder is gone.
+            // An earlier daemon started it, and recovery watches it until its holder is gone.
             None => drop(Processes::of_launch(id).end_launch().await),
         }
         let mut commits = self.commits();

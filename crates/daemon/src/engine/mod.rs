@@ -86,7 +86,7 @@ pub struct Engine {
     /// The newest event when a session's record was last changed.
     sessions_changed: AtomicU64,
     live: Mutex<HashMap<SessionId, Arc<LiveSession>>>,
-    /// Launches on their way, and how each is told to stop.
+    /// Launches in progress, and how to stop each.
     launches: Mutex<HashMap<SessionId, Arc<Notify>>>,
     stopping: watch::Sender<bool>,
     /// Whose turn it is to be compressed.

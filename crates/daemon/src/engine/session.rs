@@ -12,7 +12,7 @@ use crate::error::EngineError;
 
 /// How many candidates an ambiguous prefix shows.
 const SHOWN: usize = 5;
-/// So many sessions of one title are looked at for the one that has not ended.
+/// The most sessions of one title to search for the one that has not ended.
 const MOST_WITH_TITLE: usize = 1000;
 
 impl Engine {

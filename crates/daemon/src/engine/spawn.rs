@@ -30,7 +30,7 @@ pub(crate) struct PreparedHolder {
     processes: Processes,
 }
 
-/// How long a launch may take, and how it is told to stop earlier.
+/// How long a launch may take, and how to cancel it earlier.
 pub(crate) struct Bounds<'a> {
     pub limit: Duration,
     pub cancelled: &'a Notify,
@@ -94,7 +94,7 @@ impl PreparedHolder {
         is_alive.then(|| Self { child: tokio::spawn(async move { Ok(child) }), dir, processes })
     }
 
-    /// Tells it what to run and waits until that runs. Whatever came of a launch that fails is ended before this returns.
+    /// Sends the spec and waits until the harness runs. Ends all processes of a failed launch before it returns.
     pub async fn brief(self, spec: Spec, bounds: &Bounds<'_>) -> Result<(Child, ProcessIdentity), String> {
         let Self { child, dir, mut processes } = self;
         let mut holder = match child.await {

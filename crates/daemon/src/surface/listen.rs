@@ -34,7 +34,7 @@ pub const SOCKET: Limits = Limits { connections: 1024, header_time: Duration::fr
 /// TCP: also clients without the token connect.
 pub const TCP: Limits = Limits { connections: 256, header_time: Duration::from_secs(30) };
 
-/// What a client reads that is one too many.
+/// The message for a client over the limit.
 const FULL: &str = "too many connections are open; close some of them and try again";
 
 /// Serves connections until `stopping` turns true and those that are open have ended. Handlers find the address of the
@@ -99,7 +99,7 @@ async fn converse<T, A>(
     }
 }
 
-/// Answers before anything is read: whoever connects may never send a byte.
+/// Answers before it reads: the client may never send a byte.
 async fn turn_away(mut io: impl AsyncWrite + Unpin) {
     tracing::warn!("a connection was refused: {FULL}");
     let error =

@@ -129,7 +129,7 @@ async fn state(app: &App, id: SessionId) -> Answer<AgentStateRecord> {
     Ok(state)
 }
 
-/// What an agent told, if it has the shape that the document promises; else null.
+/// What an agent sent, if it matches the OpenAPI document; else null.
 fn if_any(told: &Value, has_shape: fn(&Value) -> bool) -> Value {
     Some(told).filter(|told| has_shape(told)).cloned().unwrap_or_default()
 }

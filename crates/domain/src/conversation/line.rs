@@ -122,7 +122,7 @@ impl Line {
     pub fn status_after(&self) -> Option<ConversationState> {
         match self {
             Self::Status { status, .. } => Some(*status),
-            // Whoever numbers turns also says when it leaves: until then it goes on.
+            // A tool that numbers turns also records when it leaves; until then the conversation is active.
             Self::Turn(turn) => turn.number.map(|_| ConversationState::Active),
             Self::Metadata(_) | Self::Clear { .. } | Self::Trim { .. } | Self::Rename { .. } => None,
         }

@@ -113,7 +113,7 @@ impl Definition {
         Self::parse(BUILT_IN.0, BUILT_IN.1).expect("the built-in workflow is sound: a test reads it")
     }
 
-    /// Every command of its own that a run starts: scripts, checks, and agents with arguments, which may lift limits.
+    /// Every command that the file itself names: scripts, checks, and agents with arguments, which may lift limits.
     pub fn commands(&self) -> Vec<String> {
         fn collect(steps: &[Step], commands: &mut Vec<String>) {
             for step in steps {

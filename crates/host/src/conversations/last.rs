@@ -24,7 +24,7 @@ pub struct LastTurns {
 
 impl Conversations {
     /// The last `count` turns, without reading what comes before them; fewer if they are too large to be held together. Lines
-    /// that cannot be read are passed over.
+    /// that cannot be read are skipped.
     pub fn load_last(&self, id: &ConversationId, count: usize) -> Result<LastTurns, ConversationError> {
         let file = self.open_to_read(id)?;
         let unreadable = |source| ConversationError::reading(self.file(id), source);

@@ -90,7 +90,7 @@ impl Filter {
     }
 }
 
-/// The first line, and how the last ones say it stands. Of a line that is too long, only that much.
+/// The first line, and the state according to the last ones. A line that is too long is cut off.
 fn look(file: &File) -> io::Result<(Vec<u8>, Standing, std::fs::Metadata)> {
     let stat = file.metadata()?;
     let len = stat.len();

@@ -64,7 +64,7 @@ impl Conversations {
         Ok(Loaded { id: id.clone(), transcript, notices })
     }
 
-    /// What `read` makes of the file, looked at again under its lock if something looks damaged.
+    /// Returns what `read` makes of the file; reads again under its lock if something looks damaged.
     pub(super) fn settled<T: From<Metadata>>(
         &self,
         id: &ConversationId,

@@ -20,7 +20,7 @@ pub(super) const OFF: [(&str, &str); 7] = [
     ("commit.gpgSign", "false"),
     ("log.showSignature", "false"),
     ("merge.verifySignatures", "false"),
-    // A submodule has a config of its own.
+    // A submodule has its own config.
     ("submodule.recurse", "false"),
 ];
 

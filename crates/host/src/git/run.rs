@@ -139,7 +139,7 @@ fn output_of(mut child: Child, most: u64) -> io::Result<Output> {
     Ok(Output { status, stdout: stdout?, stderr })
 }
 
-/// The beginning of a stream. The rest is read and dropped, so that its writer does not wait.
+/// Returns the start of a stream. Reads and drops the rest, so that its writer does not wait.
 fn start_of(mut stream: impl Read) -> Vec<u8> {
     let mut start = Vec::new();
     let _ = stream.by_ref().take(GIT_ERRORS.bytes).read_to_end(&mut start);

@@ -176,7 +176,7 @@ fn opened(path: &Path) -> Result<(File, Metadata), String> {
     Ok((file, metadata))
 }
 
-/// Why a file is left; its name is told already.
+/// Why a file is left, without its name.
 fn why(error: ReadError) -> String {
     match error {
         ReadError::Io { source, .. } => format!("it cannot be read: {source}"),

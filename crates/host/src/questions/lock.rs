@@ -149,7 +149,7 @@ fn is_stale(path: &Path) -> io::Result<bool> {
     let content = match read {
         Ok(text) => Content::parse(&String::from_utf8_lossy(&text)),
         Err(error @ ReadError::Io { .. }) => return Err(error.into()),
-        // No tool writes a lock like this: nobody holds it.
+        // No tool writes a lock like this, so no process holds it.
         Err(_) => Content::Garbage,
     };
     Ok(match content {

@@ -125,7 +125,7 @@ fn checksum(offset: u64, rows: u16, cols: u16, screen: &[u8]) -> u32 {
     hasher.finalize()
 }
 
-/// The last sound keyframe at or before `offset`. A damaged one is passed over: the log has what it showed.
+/// The last sound keyframe at or before `offset`. A damaged one is skipped: the log has what it showed.
 pub(super) fn keyframe_before(
     connection: &Connection,
     id: SessionId,

@@ -20,7 +20,7 @@ macro_rules! select {
 
 pub(super) fn put(connection: &Connection, permission: &Permission) -> Result<(), StoreError> {
     let key = sessions::key_of(connection, permission.session)?.ok_or(StoreError::NotFound)?;
-    // The word comes from a fixed list; the id has a column of its own.
+    // The word comes from a fixed list; the id has its own column.
     let (answered_by, answering_session) = match permission.answered_by {
         Some(AnsweredBy::From(session)) => (Some(AnsweredBy::Session), Some(session.to_string())),
         by => (by, None),

@@ -78,7 +78,7 @@ pub(super) fn write(root: &Path, path: &str, content: &str) -> Result<(), RpcErr
 /// Whether a path leads into Git's own folder. What is written there can run when the user calls Git next.
 pub(super) fn is_gits_own(root: &Path, path: &str) -> Result<bool, RpcError> {
     let place = Place::of(root, path)?;
-    // Some file systems do not tell upper from lower case.
+    // Some file systems ignore case.
     Ok(place.relative.components().any(|part| part.as_os_str().eq_ignore_ascii_case(".git")))
 }
 

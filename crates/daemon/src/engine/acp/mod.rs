@@ -106,7 +106,7 @@ impl Conversation {
         self.last_active.fetch_max(now.as_millis(), Ordering::Relaxed);
     }
 
-    /// When somebody last said something, unless it is the human's turn to. One that is busy or about to end is not idle.
+    /// When the last message came, unless the session waits for the human. One that is busy or about to end is not idle.
     pub fn idle_since(&self) -> Option<Timestamp> {
         let talk = self.talk.try_lock().ok()?;
         let is_waiting = talk.is_over || *self.ending.borrow() || talk.machine.state().waits_for_human();
