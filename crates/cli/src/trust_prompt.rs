@@ -75,6 +75,9 @@ impl Request {
             text.push_str(&format!("{}\n", wording::plain(&head)));
             for part in parts {
                 text.push_str(&format!("  {}: {}\n", wording::plain(&part.key), wording::plain(&part.effect)));
+                for line in part.details.iter().flat_map(|detail| detail.lines()).filter(|line| !line.is_empty()) {
+                    text.push_str(&format!("      {}\n", wording::plain(line)));
+                }
             }
         };
         if let Some(home) = &self.home {
@@ -126,7 +129,7 @@ impl Request {
     pub fn agree(&self) -> Result<(), Failure> {
         let store = TrustStore::locate()?;
         if let Some(home) = &self.home {
-            // Settings first: once the home is recorded, they are in force.
+            // Settings first: a recorded home is used at once.
             store.agree(home.path(), &self.settings)?;
             if !self.state.is_empty() {
                 home.adopt()?;

@@ -63,7 +63,7 @@ impl HomeError {
 }
 
 /// What git is told of a home: only these files belong into a repository.
-const SHARED: &str = "*\n!.gitignore\n!config.json\n!grimoires/\n!grimoires/*.yaml\n";
+const SHARED: &str = "*\n!.gitignore\n!config.json\n!grimoires/\n!grimoires/*.yaml\n!grimoires/*.yml\n";
 
 /// State that only coven makes. In a `.coven` that came with a repository or archive it is not used.
 const STATE: [&str; 9] = [
@@ -152,6 +152,11 @@ impl Home {
         self.choice == Choice::Found
     }
 
+    /// True for the home in the user's own folder.
+    pub fn is_default(&self) -> bool {
+        self.choice == Choice::Default
+    }
+
     /// Fails if the home is not this user's, or holds state that this user did not make on this machine. Nothing is written
     /// to a home, and nothing is sent to its daemon, before this has been checked.
     pub fn verify(&self) -> Result<(), HomeError> {
@@ -229,8 +234,13 @@ impl Home {
         }
     }
 
+    /// An empty folder of workflow files is none: coven makes one itself.
     fn has_settings(&self) -> bool {
-        SETTINGS.iter().any(|name| self.path.join(name).symlink_metadata().is_ok())
+        SETTINGS.iter().map(|name| self.path.join(name)).any(|path| match fs::symlink_metadata(&path) {
+            Ok(it) if it.is_dir() => fs::read_dir(&path).map_or(true, |mut entries| entries.next().is_some()),
+            Ok(_) => true,
+            Err(_) => false,
+        })
     }
 
     /// An empty folder, or one with something in it that belongs into a home.

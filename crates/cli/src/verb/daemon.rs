@@ -89,7 +89,7 @@ pub fn run(args: Args, place: &Place) -> Result<ExitCode, Failure> {
         Verb::Serve { listen } => return Ok(super::serve::serve(place, listen)),
         Verb::Start(args) => start(&place.home()?, args)?,
         Verb::Stop { kill_sessions } => {
-            let was_running = stop(&place.home()?, kill_sessions)?;
+            let was_running = stop(&place.home()?, kill_sessions)?.is_some();
             output::line(format_args!("{}", if was_running { "stopped" } else { "it did not run" }))?;
         }
         Verb::Restart(args) => {
@@ -168,16 +168,22 @@ async fn find(home: &Home) -> Result<Found, Failure> {
     }
 }
 
-/// Stops the daemon and waits until it is gone; false if there was none.
-fn stop(home: &Home, kill_sessions: bool) -> Result<bool, Failure> {
+/// A daemon that has ended.
+struct Stopped {
+    /// The TCP address on which it listened.
+    listen: Option<String>,
+}
+
+/// Stops the daemon and waits until it is gone; none if there was none.
+fn stop(home: &Home, kill_sessions: bool) -> Result<Option<Stopped>, Failure> {
     block_on(async {
-        let pid = match find(home).await? {
-            Found::Nothing => return Ok(false),
+        let (pid, listen) = match find(home).await? {
+            Found::Nothing => return Ok(None),
             Found::Answering(mut link) => {
                 let health: HealthResponse = link.get("/api/v1/health").await?;
                 let body = serde_json::to_vec(&json!({ "kill_sessions": kill_sessions })).expect("plain data");
                 link.bytes(Method::POST, "/api/v1/daemon/stop", Some(body)).await?;
-                health.pid
+                (health.pid, health.listen)
             }
             Found::Silent(pid) if kill_sessions => {
                 return Err(Failure::failed(
@@ -187,7 +193,7 @@ fn stop(home: &Home, kill_sessions: bool) -> Result<bool, Failure> {
             }
             Found::Silent(pid) => {
                 terminate(pid);
-                pid
+                (pid, None)
             }
         };
         let deadline = Instant::now() + STOPS_WITHIN;
@@ -201,7 +207,7 @@ fn stop(home: &Home, kill_sessions: bool) -> Result<bool, Failure> {
             }
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
-        Ok(true)
+        Ok(Some(Stopped { listen }))
     })
 }
 
@@ -211,9 +217,11 @@ pub fn restart(place: &Place) -> Result<(), Failure> {
 
 /// Restarts a daemon that runs, so that it reads its config again.
 pub fn restart_if_running(home: &Home) -> Result<(), Failure> {
-    if stop(home, false)? {
-        daemon_start::ensure_running(home, &[])?;
-    }
+    let Some(stopped) = stop(home, false)? else { return Ok(()) };
+    // An address that was given when it was started is given again, unless the config has one.
+    let listen = stopped.listen.filter(|_| config::load(home).is_ok_and(|(config, _)| config.http.listen.is_none()));
+    let extra: Vec<String> = listen.into_iter().flat_map(|address| ["--listen".to_owned(), address]).collect();
+    daemon_start::ensure_running(home, &extra)?;
     Ok(())
 }
 

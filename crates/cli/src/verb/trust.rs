@@ -49,7 +49,7 @@ pub fn run(args: Args, place: &Place) -> Result<ExitCode, Failure> {
     let folder = std::fs::canonicalize(&folder).map_err(|source| Failure::File { path: folder, source })?;
     let home = home_of(&folder, &args, place)?;
     match args.revoke {
-        true => revoke(home, &folder),
+        true => revoke(home, &folder, args.json),
         false => agree(&args, home, &folder),
     }
 }
@@ -106,7 +106,9 @@ fn agree(args: &Args, home: Option<Home>, folder: &Path) -> Result<ExitCode, Fai
     Ok(ExitCode::SUCCESS)
 }
 
-fn revoke(home: Option<Home>, folder: &Path) -> Result<ExitCode, Failure> {
+fn revoke(home: Option<Home>, folder: &Path, as_json: bool) -> Result<ExitCode, Failure> {
+    // The home in the user's own folder is theirs without a record: forgetting that would only stop its daemon.
+    let home = home.filter(|home| !home.is_default());
     let store = TrustStore::locate()?;
     let top = git::top_of(folder).ok();
     let mut was_there = false;
@@ -121,6 +123,7 @@ fn revoke(home: Option<Home>, folder: &Path) -> Result<ExitCode, Failure> {
         was_there |= store.revoke(&subject)?;
     }
     match was_there {
+        _ if as_json => output::line(format_args!("{}", serde_json::json!({ "revoked": was_there })))?,
         true => output::line(format_args!("revoked"))?,
         false => output::line(format_args!("nothing here was trusted"))?,
     }

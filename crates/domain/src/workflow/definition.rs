@@ -113,14 +113,16 @@ impl Definition {
         Self::parse(BUILT_IN.0, BUILT_IN.1).expect("the built-in workflow is sound: a test reads it")
     }
 
-    /// Every command that the file itself names: scripts, checks, and agents with arguments, which may lift limits.
+    /// Everything that the file makes run: scripts, checks, and agents with what they are told. A prompt counts because
+    /// some harnesses carry it out as it is, e.g. a shell.
     pub fn commands(&self) -> Vec<String> {
         fn collect(steps: &[Step], commands: &mut Vec<String>) {
             for step in steps {
                 match &step.kind {
-                    StepKind::Agent { args, .. } if args.is_empty() => {}
-                    StepKind::Agent { harness, args, .. } => {
-                        commands.push(format!("{} {}", harness.as_deref().unwrap_or("an agent with"), args.join(" ")));
+                    StepKind::Agent { harness, args, prompt, .. } => {
+                        let harness = harness.as_deref().unwrap_or("the default agent");
+                        let words: Vec<&str> = [harness].into_iter().chain(args.iter().map(String::as_str)).collect();
+                        commands.push(format!("{}: {prompt}", words.join(" ")));
                     }
                     StepKind::Script { command } => commands.push(command.clone()),
                     StepKind::Loop { steps, .. } => collect(steps, commands),
@@ -263,7 +265,15 @@ steps:
     checks: [make test]
 ";
         let read = Definition::parse("careful", text).expect("a sound file");
-        assert_eq!(read.commands(), ["claude --model opus", "make test", "make test"]);
+        assert_eq!(
+            read.commands(),
+            [
+                "claude --model opus: Do {{ task.title }}",
+                "make test",
+                "the default agent: Fix this: {{ steps.test.output }}",
+                "make test"
+            ]
+        );
         assert_eq!(read.timeout, Some(Duration::from_secs(7200)));
         assert_eq!(read.steps[0].timeout, Some(Duration::from_secs(5400)));
         assert!(matches!(&read.steps[0].kind, StepKind::Agent { args, .. } if args == &["--model", "opus"]));

@@ -208,7 +208,7 @@ fn check_expression_size(expression: &str) -> Result<(), String> {
     let (size, _) = measure(expression, "");
     match size <= MAX_EXPRESSION {
         true => Ok(()),
-        false => Err(format!("an expression has {size} characters, at most {MAX_EXPRESSION} are allowed; split it")),
+        false => Err(format!("an expression has {size} bytes, at most {MAX_EXPRESSION} are allowed; split it")),
     }
 }
 

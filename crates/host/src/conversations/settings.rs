@@ -37,7 +37,7 @@ impl Settings {
         let home = aurora_home(|name| std::env::var_os(name), std::env::home_dir());
         let file = config_file(current, &home);
         let (mut settings, mut warnings) = Self::read(&file);
-        let withheld = settings.untrusted_parts(current, &file);
+        let withheld = settings.untrusted_parts(&home, &file);
         if !withheld.is_empty() {
             (settings.tool, settings.agent_folders) = (None, None);
             let keys: Vec<&str> = withheld.iter().map(|part| part.key.as_str()).collect();
@@ -51,14 +51,14 @@ impl Settings {
     pub fn untrusted(current: &Path) -> (PathBuf, Vec<Part>) {
         let home = aurora_home(|name| std::env::var_os(name), std::env::home_dir());
         let file = config_file(current, &home);
-        let parts = Self::read(&file).0.untrusted_parts(current, &file);
+        let parts = Self::read(&file).0.untrusted_parts(&home, &file);
         (file.parent().unwrap_or(current).to_owned(), parts)
     }
 
     /// A project's config can name the program for turns, and instructions for an agent. The user's own config needs no
     /// agreement.
-    fn untrusted_parts(&self, current: &Path, file: &Path) -> Vec<Part> {
-        if !file.starts_with(current) {
+    fn untrusted_parts(&self, home: &Path, file: &Path) -> Vec<Part> {
+        if file.parent() == Some(home) {
             return Vec::new();
         }
         let tool = self.tool.iter().map(|tool| Part::new(TOOL, format!("runs {tool} for every turn"), tool.as_bytes()));

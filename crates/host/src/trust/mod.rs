@@ -85,13 +85,21 @@ pub struct Part {
     pub key: String,
     /// What it would do, in one line.
     pub effect: String,
+    /// What that line leaves out: every command of a workflow file, the whole entry of a harness.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub details: Vec<String>,
     #[serde(skip)]
     hash: String,
 }
 
 impl Part {
     pub fn new(key: impl Into<String>, effect: impl Into<String>, content: &[u8]) -> Self {
-        Self { key: key.into(), effect: effect.into(), hash: hex(&Sha256::digest(content)) }
+        let hash = hex(&Sha256::digest(content));
+        Self { key: key.into(), effect: effect.into(), details: Vec::new(), hash }
+    }
+
+    pub fn with_details(self, details: Vec<String>) -> Self {
+        Self { details, ..self }
     }
 }
 

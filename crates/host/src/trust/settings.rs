@@ -4,10 +4,12 @@ use std::collections::BTreeSet;
 use std::path::Path;
 
 use coven_domain::config::Config;
+use coven_domain::harness::HarnessConfig;
 use coven_domain::permission::Rule;
 use coven_domain::workflow::Definition;
 use coven_files::{Limit, Links};
 use serde::Serialize;
+use serde_json::{Map, Value};
 
 use super::{Agreement, Origin, Part, TrustStore};
 use crate::Home;
@@ -75,7 +77,7 @@ pub fn workflow_is_allowed(home: &Home, file: &str, definition: &Definition, tex
     workflow_part(file, definition, text).is_none_or(|part| Judge::of(home).allows(&part.key, &part))
 }
 
-/// Everything in the home that needs the user's agreement now: parts of the config, and workflow files with commands.
+/// Everything in the home that needs the user's agreement now: parts of the config, and workflow files.
 /// `with_declined` also gives the parts that the user refused before.
 pub fn unsettled(home: &Home, config: &Config, with_declined: bool) -> Vec<Part> {
     let in_config = config_parts(config).into_iter().map(|part| (CONFIG.to_owned(), part));
@@ -140,7 +142,8 @@ fn config_parts(config: &Config) -> Vec<Part> {
             0 => String::new(),
             _ => format!(" with {}", harness.env.keys().cloned().collect::<Vec<_>>().join(", ")),
         };
-        parts.push(part(format!("harnesses.{id}"), format!("runs {command}{variables}"), harness));
+        let part = part(format!("harnesses.{id}"), format!("runs {command}{variables}"), harness);
+        parts.push(part.with_details(vec![given_fields(harness)]));
     }
     let permissions = &config.permissions;
     let rules = [&permissions.default].into_iter().chain(permissions.harnesses.values());
@@ -162,6 +165,20 @@ fn config_parts(config: &Config) -> Vec<Part> {
         parts.push(part("mcp.allowControl", "lets agents start sessions and type into them", &true));
     }
     parts
+}
+
+/// The fields of an entry that its file gives, as JSON.
+fn given_fields(harness: &HarnessConfig) -> String {
+    let mut fields = serde_json::to_value(harness).expect("a config is plain data");
+    if let Some(fields) = fields.as_object_mut() {
+        let is_empty = |value: &Value| {
+            value.is_null()
+                || value.as_array().is_some_and(Vec::is_empty)
+                || value.as_object().is_some_and(Map::is_empty)
+        };
+        fields.retain(|_, value| !is_empty(value));
+    }
+    fields.to_string()
 }
 
 fn remove(config: &mut Config, key: &str) {
@@ -203,7 +220,7 @@ fn workflow_part(file: &str, definition: &Definition, text: &str) -> Option<Part
         [command] => format!("runs {}", first_line(command)),
         [command, more @ ..] => format!("runs {} and {} more", first_line(command), more.len()),
     };
-    Some(Part::new(format!("{WORKFLOWS}/{file}"), effect, text.as_bytes()))
+    Some(Part::new(format!("{WORKFLOWS}/{file}"), effect, text.as_bytes()).with_details(commands))
 }
 
 fn first_line(command: &str) -> String {
