@@ -6,6 +6,7 @@ pub mod engine;
 pub mod error;
 pub mod events;
 mod fault;
+mod log_writer;
 pub mod loops;
 mod serve;
 pub mod surface;

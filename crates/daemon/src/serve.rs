@@ -33,6 +33,7 @@ use crate::engine::workflow::recover;
 use crate::engine::{Engine, Parts};
 use crate::error::EngineError;
 use crate::events::{self, Hub};
+use crate::log_writer::DailyLog;
 use crate::loops::{idle, notify, question_sets, recovery, retention, scheduler, waiting};
 use crate::surface::guard::Guard;
 use crate::surface::reply::Peer;
@@ -203,7 +204,7 @@ async fn run(options: &ServeOptions, background: tokio::runtime::Handle) -> Resu
     let socket = home.socket()?;
     let (config, withheld) = config::load(&home)?;
     let agents = AgentSettings::read(&home, &config, |name| std::env::var_os(name).filter(|it| !it.is_empty()))?;
-    let _log = start_log(&home);
+    start_log(&home);
     let mut notices = Vec::new();
     if home.has_legacy_state() {
         notices.push(daemon_start::MIGRATE_NOTICE.to_owned());
@@ -296,24 +297,13 @@ async fn wait_for_stop(engine: &Engine) {
     engine.stop();
 }
 
-fn start_log(home: &Home) -> Option<tracing_appender::non_blocking::WorkerGuard> {
-    let appender = tracing_appender::rolling::Builder::new()
-        .rotation(tracing_appender::rolling::Rotation::DAILY)
-        .filename_prefix("daemon.log")
-        .max_log_files(14)
-        .build(home.logs_dir())
-        .ok()?;
-    // The folder is private already; the files are as private as everything else in the home.
-    for file in fs::read_dir(home.logs_dir()).ok()?.flatten() {
-        let _ = fs::set_permissions(file.path(), fs::Permissions::from_mode(0o600));
-    }
-    let (writer, guard) = tracing_appender::non_blocking(appender);
+fn start_log(home: &Home) {
+    let writer = Mutex::new(DailyLog::in_folder(home.logs_dir()));
     // Filters by module and level. `EnvFilter` would also take regular expressions, at twenty seconds of build time.
     let wanted = env::var("COVEN_LOG").ok().and_then(|filter| filter.parse().ok());
     let filter: Targets = wanted.unwrap_or_else(|| Targets::new().with_default(Level::INFO));
     let lines = tracing_subscriber::fmt::layer().with_writer(writer).with_ansi(false);
     let _ = tracing_subscriber::registry().with(lines).with(filter).try_init();
-    Some(guard)
 }
 
 fn listen_unix(socket: &Path) -> Result<UnixListener, ServeError> {

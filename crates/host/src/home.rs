@@ -66,7 +66,7 @@ impl HomeError {
 const SHARED: &str = "*\n!.gitignore\n!config.json\n!grimoires/\n!grimoires/*.yaml\n!grimoires/*.yml\n";
 
 /// State that only coven makes. In a `.coven` that came with a repository or archive it is not used.
-const STATE: [&str; 9] = [
+const STATE: [&str; 11] = [
     "coven.db",
     "coven.db.lock",
     "coven.db-wal",
@@ -75,10 +75,12 @@ const STATE: [&str; 9] = [
     "token",
     "coven.sock",
     "daemon.start",
+    "ballast",
+    "withheld",
     trust::HOME_ID,
 ];
 /// Folders that are state as soon as they hold anything.
-const STATE_FOLDERS: [&str; 2] = ["sessions", "worktrees"];
+const STATE_FOLDERS: [&str; 3] = ["sessions", "worktrees", "logs"];
 /// What a user may put into a home before coven makes its own: settings, workflow files, the older coven's state.
 const SETTINGS: [&str; 2] = ["config.json", "grimoires"];
 const LEGACY: [&str; 5] = ["state.json", "session.json", "workflows", "familiars", "questions"];

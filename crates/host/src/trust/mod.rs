@@ -270,8 +270,8 @@ pub fn open_own(path: &Path) -> io::Result<File> {
     Ok(file)
 }
 
-/// Replaces a file in one step.
-fn write_whole(path: &Path, bytes: &[u8]) -> io::Result<()> {
+/// Replaces a file in one step. A link of its name is replaced, not followed.
+pub fn write_whole(path: &Path, bytes: &[u8]) -> io::Result<()> {
     let folder = path.parent().expect("a file is in a folder");
     let mut file = tempfile::NamedTempFile::new_in(folder)?;
     file.write_all(bytes)?;
