@@ -4,8 +4,8 @@ use std::fs;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use coven_host::config;
 use coven_host::home::Home;
+use coven_host::{config, trust};
 
 use crate::command_line::Place;
 use crate::failure::Failure;
@@ -24,13 +24,18 @@ pub fn run(_args: Args, place: &Place) -> Result<ExitCode, Failure> {
     // Not the nearest one above: a home is made where one stands.
     let path = place.flag.clone().unwrap_or_else(|| PathBuf::from(".coven"));
     let is_new = !path.exists();
-    let home = Home::at(&path)?;
+    // What is there already may have come with the repository: making a home does not agree to it.
+    let home = match place.flag {
+        Some(_) => Home::at(&path)?,
+        None => Home::found_at(&path)?,
+    };
     // Before anything is made: a home whose socket cannot be bound is of no use.
     home.socket()?;
     home.create()?;
     write_new(home.config_file(), &format!("{{\n  \"$schema\": \"./{SCHEMA}\"\n}}\n"))?;
     let schema = home.path().join(SCHEMA);
-    fs::write(&schema, config::schema()).map_err(|source| Failure::File { path: schema, source })?;
+    trust::write_whole(&schema, config::schema().as_bytes())
+        .map_err(|source| Failure::File { path: schema, source })?;
     config::read(&home)?;
     let word = if is_new { "made" } else { "it was there already" };
     output::line(format_args!("{word}: {}", home.path().display()))?;
