@@ -126,7 +126,10 @@ impl Definition {
                     }
                     StepKind::Script { command } => commands.push(command.clone()),
                     StepKind::Loop { steps, .. } => collect(steps, commands),
-                    StepKind::Merge { checks, .. } => commands.extend(checks.iter().cloned()),
+                    StepKind::Merge { checks, needs_review } => {
+                        commands.extend(checks.iter().cloned());
+                        commands.extend((!needs_review).then(|| "merge without review".to_owned()));
+                    }
                 }
             }
         }
@@ -271,7 +274,8 @@ steps:
                 "claude --model opus: Do {{ task.title }}",
                 "make test",
                 "the default agent: Fix this: {{ steps.test.output }}",
-                "make test"
+                "make test",
+                "merge without review"
             ]
         );
         assert_eq!(read.timeout, Some(Duration::from_secs(7200)));

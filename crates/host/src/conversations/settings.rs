@@ -11,6 +11,7 @@ use crate::trust::{Part, TrustStore};
 
 const DAY: f64 = 86_400.0;
 const TOOL: &str = "spawner.tool";
+const EXPIRY: &str = "spawner.interactive.session_expiry_days";
 const AGENT_FOLDERS: &str = "agents.discovery_paths";
 
 #[derive(Debug, Clone, PartialEq)]
@@ -39,7 +40,10 @@ impl Settings {
         let (mut settings, mut warnings) = Self::read(&file);
         let withheld = settings.untrusted_parts(&home, &file);
         if !withheld.is_empty() {
+            let usual = Self::default();
             (settings.tool, settings.agent_folders) = (None, None);
+            settings.session_expiry =
+                settings.session_expiry.map(|time| usual.session_expiry.unwrap_or(time).max(time));
             let keys: Vec<&str> = withheld.iter().map(|part| part.key.as_str()).collect();
             let (keys, file) = (keys.join(", "), file.display());
             warnings.push(format!("not in force until you agree with `coven trust`: {keys} in {file}"));
@@ -67,9 +71,17 @@ impl Settings {
             let effect = format!("takes agent definitions from {}", shown.join(", "));
             Part::new(AGENT_FOLDERS, effect, shown.join("\0").as_bytes())
         });
+        // Conversations of every project are in one folder.
+        let is_sooner =
+            self.session_expiry.is_some_and(|time| Self::default().session_expiry.is_none_or(|usual| time < usual));
+        let expiry = is_sooner.then(|| {
+            let days = self.session_expiry.unwrap_or_default().as_secs_f64() / DAY;
+            let effect = format!("deletes conversations of all projects after {days} days");
+            Part::new(EXPIRY, effect, days.to_string().as_bytes())
+        });
         let agreement = TrustStore::locate().map(|store| store.agreement(file.parent().unwrap_or(file)));
         let agreement = agreement.unwrap_or_default();
-        tool.chain(folders).filter(|part| !agreement.covers(part)).collect()
+        tool.chain(folders).chain(expiry).filter(|part| !agreement.covers(part)).collect()
     }
 
     fn read(path: &Path) -> (Self, Vec<String>) {
@@ -95,12 +107,7 @@ impl Settings {
             value => Duration::try_from_secs_f64(value.as_f64()? * DAY).ok().map(Some),
         };
         let settings = Self {
-            session_expiry: keys.take(
-                "spawner.interactive.session_expiry_days",
-                "a number of days of 0 or more, or null",
-                days,
-                usual.session_expiry,
-            ),
+            session_expiry: keys.take(EXPIRY, "a number of days of 0 or more, or null", days, usual.session_expiry),
             max_tokens: keys.take(
                 "spawner.interactive.max_tokens",
                 "a whole number above 0",

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 
-use coven_domain::config::Config;
+use coven_domain::config::{Config, QuestionsConfig, RecordInput, SessionsConfig, StoreConfig};
 use coven_domain::harness::HarnessConfig;
 use coven_domain::permission::Rule;
 use coven_domain::workflow::Definition;
@@ -161,10 +161,42 @@ fn config_parts(config: &Config) -> Vec<Part> {
     if config.scheduler.auto_start {
         parts.push(part("scheduler.autoStart", "starts agents on ready tasks without being asked", &true));
     }
+    if deletes_sooner(&config.store) {
+        parts.push(part("store", "deletes tasks, workflow runs or events sooner than usual", &config.store));
+    }
+    if config.questions != QuestionsConfig::default() {
+        parts.push(part(
+            "questions",
+            "changes how long questions of all projects wait and are kept",
+            &config.questions,
+        ));
+    }
+    let sessions = &config.sessions;
+    let usual = SessionsConfig::default();
+    if sessions.max_output_bytes < usual.max_output_bytes {
+        let effect = format!("deletes the output of a session beyond {} bytes", sessions.max_output_bytes);
+        parts.push(part("sessions.maxOutputBytes", effect, &sessions.max_output_bytes));
+    }
+    if sessions.record_input == RecordInput::All {
+        parts.push(part("sessions.recordInput", "records passwords that you type", &sessions.record_input));
+    }
+    if let Some(root) = &sessions.root {
+        parts.push(part("sessions.root", format!("lets sessions work in any folder below {root}"), root));
+    }
     if config.mcp.allow_control {
         parts.push(part("mcp.allowControl", "lets agents start sessions and type into them", &true));
     }
     parts
+}
+
+/// Whether anything is kept for a shorter time than without these settings.
+fn deletes_sooner(store: &StoreConfig) -> bool {
+    let usual = StoreConfig::default();
+    let times = |it: &StoreConfig| {
+        [it.event_retention_hours, it.task_retention_days, it.task_soft_delete_days, it.workflow_retention_days]
+            .map(|time| time.unwrap_or(f64::INFINITY))
+    };
+    times(store).iter().zip(times(&usual)).any(|(time, usual)| *time < usual)
 }
 
 /// The fields of an entry that its file gives, as JSON.
@@ -191,6 +223,11 @@ fn remove(config: &mut Config, key: &str) {
             permissions.repos.retain(|_, rule| *rule != Rule::Allow);
         }
         "http" => config.http = Default::default(),
+        "store" => config.store = StoreConfig::default(),
+        "questions" => config.questions = QuestionsConfig::default(),
+        "sessions.maxOutputBytes" => config.sessions.max_output_bytes = SessionsConfig::default().max_output_bytes,
+        "sessions.recordInput" => config.sessions.record_input = RecordInput::default(),
+        "sessions.root" => config.sessions.root = None,
         "scheduler.autoStart" => config.scheduler.auto_start = false,
         "mcp.allowControl" => config.mcp.allow_control = false,
         key => {

@@ -352,3 +352,108 @@ fn the_tool_and_agent_definitions_that_a_project_brings_need_agreement() {
     let agreed = home.coven_with_input(&spawn, b"/exit\n");
     assert!(agreed.code == 0 && !agreed.stderr.contains("`coven trust`"), "{}", agreed.stderr);
 }
+
+#[test]
+fn files_that_the_daemon_writes_are_not_reached_through_links() {
+    let today = coven_host::clock::now().to_string()[..10].to_owned();
+    for name in ["ballast".to_owned(), format!("logs/daemon.log.{today}"), "config.schema.json".to_owned()] {
+        let home = TestHome::new();
+        let target = home.user().join("precious");
+        fs::write(&target, "mine").expect("room on disk");
+        fs::set_permissions(&target, fs::Permissions::from_mode(0o755)).expect("ours");
+        let link = home.path().join(&name);
+        fs::create_dir_all(link.parent().expect("a folder")).expect("room on disk");
+        let _ = fs::remove_file(&link);
+        symlink(&target, &link).expect("a link");
+        home.coven(&["sessions"]);
+        home.coven(&["init"]);
+        home.end_daemons();
+        assert_eq!(fs::read_to_string(&target).expect("still there"), "mine", "{name}");
+        assert_eq!(fs::metadata(&target).expect("still there").mode() & 0o777, 0o755, "{name}");
+        if name != "config.schema.json" {
+            home.forget_trust();
+            let message = home.coven(&["sessions"]).refused(4);
+            assert!(message.contains("coven trust"), "{name}: {message}");
+        }
+    }
+}
+
+#[test]
+fn a_prompt_that_a_repository_would_type_into_a_shell_needs_agreement() {
+    let home = TestHome::in_repository(json!({}));
+    let mark = home.folder().join("was-run");
+    let text = format!(
+        "steps:\n  - name: s\n    type: agent\n    harness: shell\n    channel: terminal\n    prompt: touch {}; exit\n",
+        mark.display()
+    );
+    home.write_workflow("implement", &text);
+    home.git("git add -f .coven/grimoires; git commit -qm workflow");
+    home.start();
+    let task = home.add_task("x", "say hi", &[]);
+    let message = home.coven(&["task", "start", &task]).refused(4);
+    assert!(message.contains("grimoires/implement.yaml"), "{message}");
+    let shown = home.coven(&["trust", "--yes"]).done();
+    assert!(shown.contains("shell: touch ") && shown.contains("was-run"), "{shown}");
+}
+
+#[test]
+fn coven_init_does_not_agree_to_what_is_there() {
+    let home = TestHome::new();
+    let (config, mark) = hostile_settings(&home);
+    home.configure(config);
+    home.forget_trust();
+    home.coven(&["init"]).done();
+    let run = home.coven(&["run", "claude", "--detach", "hi"]);
+    assert!(run.code == 4 && !mark.exists(), "{}", run.stderr);
+    home.end_daemons();
+
+    let home = TestHome::started();
+    home.stop();
+    home.forget_trust();
+    let message = home.coven(&["init"]).refused(4);
+    assert!(message.contains("coven.db") && message.contains("coven trust"), "{message}");
+
+    let elsewhere = home.folder().join("elsewhere");
+    fs::rename(home.path(), &elsewhere).expect("one file system");
+    symlink(&elsewhere, home.path()).expect("a link");
+    assert!(home.coven(&["init"]).refused(4).contains("symbolic link"));
+}
+
+#[test]
+fn settings_that_a_repository_brings_do_not_delete_sooner_or_record_more() {
+    let home = TestHome::new();
+    home.configure(json!({
+        "store": { "taskRetentionDays": 0 },
+        "questions": { "retentionPeriod": 0 },
+        "sessions": { "maxOutputBytes": 1_048_576, "recordInput": "all", "root": "/" },
+    }));
+    home.forget_trust();
+    home.coven(&["sessions"]).done();
+    let shown: Value = home.json(&["config", "show"]);
+    let usual = coven_domain::config::Config::default();
+    assert_eq!(shown["store"], json!(usual.store));
+    assert_eq!(shown["questions"], json!(usual.questions));
+    assert_eq!(shown["sessions"], json!(usual.sessions));
+    let asked: Value = serde_json::from_str(&home.coven(&["trust", "--yes", "--json"]).done()).expect("JSON");
+    let keys: Vec<&str> =
+        asked["settings"].as_array().expect("a list").iter().filter_map(|part| part["key"].as_str()).collect();
+    assert_eq!(
+        keys,
+        ["store", "questions", "sessions.maxOutputBytes", "sessions.recordInput", "sessions.root"],
+        "{asked}"
+    );
+    let shown: Value = home.json(&["config", "show"]);
+    assert_eq!(shown["sessions"]["recordInput"], "all");
+}
+
+#[test]
+fn a_project_does_not_shorten_how_long_conversations_are_kept() {
+    let home = TestHome::new();
+    let settings = home.make_folder(".aurora").join("config.json");
+    fs::write(settings, r#"{"spawner":{"interactive":{"session_expiry_days":0}}}"#).expect("room on disk");
+    let refused = home.coven_with_input(&["spawn", "-i"], b"/exit\n");
+    assert!(refused.stderr.contains("session_expiry_days"), "{}", refused.stderr);
+    home.coven(&["trust", "--yes"]).done();
+    let agreed = home.coven_with_input(&["spawn", "-i"], b"/exit\n");
+    assert!(!agreed.stderr.contains("session_expiry_days"), "{}", agreed.stderr);
+}
