@@ -1,7 +1,8 @@
 //! Runs of workflows and the agents that work on their steps, on the wire.
 
 use coven_domain::agent::Agent;
-use coven_domain::workflow::{Definition, StepKind, Workflow, WorkflowState};
+use coven_domain::workflow::{Workflow, WorkflowState};
+use coven_workflow::{Definition, StepKind};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use utoipa::{IntoParams, ToSchema};
@@ -74,7 +75,8 @@ pub struct WorkflowRecord {
 impl From<&Workflow> for WorkflowRecord {
     fn from(workflow: &Workflow) -> Self {
         let progress = &workflow.progress;
-        let step_name = workflow.parsed().ok().and_then(|read| read.step(&progress.at).map(|step| step.name.clone()));
+        let step_name =
+            Definition::of_run(workflow).ok().and_then(|read| read.step(&progress.at).map(|step| step.name.clone()));
         Self {
             id: workflow.id.to_string(),
             task_id: workflow.task.to_string(),
@@ -128,7 +130,7 @@ pub struct WorkflowDetail {
 
 impl WorkflowDetail {
     pub fn new(workflow: &Workflow, agents: &[Agent]) -> Self {
-        let steps = workflow.parsed().map(|definition| steps(workflow, &definition)).unwrap_or_default();
+        let steps = Definition::of_run(workflow).map(|definition| steps(workflow, &definition)).unwrap_or_default();
         Self {
             workflow: workflow.into(),
             steps,
@@ -145,7 +147,7 @@ fn steps(workflow: &Workflow, definition: &Definition) -> Vec<StepRecord> {
         .filter_map(|depth| definition.step(&progress.at[..depth]))
         .map(|step| step.name.as_str())
         .collect();
-    let record = |(depth, step): (usize, &coven_domain::workflow::Step)| {
+    let record = |(depth, step): (usize, &coven_workflow::Step)| {
         let result = progress.results.get(&step.name);
         let stands_here = here.contains(&step.name.as_str());
         let status = match result {

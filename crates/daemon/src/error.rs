@@ -8,13 +8,14 @@ use coven_domain::permission::NoAnswer;
 use coven_domain::session::{NotNow, SessionState};
 use coven_domain::task::{BadTask, NotReady, TaskState};
 use coven_domain::text::BadText;
-use coven_domain::workflow::{Problem, WorkflowState};
+use coven_domain::workflow::WorkflowState;
 use coven_domain::{PermissionId, QuestionId, RepoId, SessionId, TaskId};
 use coven_host::conversations::ConversationError;
 use coven_host::git::GitError;
 use coven_host::questions::QuestionError;
 use coven_host::{Home, WorkDirError};
 use coven_store::StoreError;
+use coven_workflow::Problem;
 use serde_json::{Value, json};
 
 use crate::engine::workflow::merge::NotMerged;

@@ -1,19 +1,8 @@
-//! A workflow: the steps a task goes through. Its life, its file, and how a run of it goes on.
+//! A run of a workflow: its life, and how far it has come.
 
-mod advance;
-mod check;
-mod definition;
-mod keys;
-mod result;
 mod run;
-mod template;
 
-pub use advance::{Next, Overdue, Setting, StepEnd, StepOver};
-pub use check::Problem;
-pub use definition::{BUILT_IN, Definition, OnFail, OnMax, Step, StepChannel, StepKind};
-pub use result::{Verdict, verdict};
 pub use run::{Approval, Progress, StepResult, Workflow};
-pub use template::{BadTemplate, Scope};
 
 use crate::{lifecycle::Lifecycle, words};
 

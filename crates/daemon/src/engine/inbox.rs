@@ -13,6 +13,7 @@ use coven_domain::{QuestionId, QuestionSetId, SessionId, TaskId, Timestamp};
 use coven_host::clock;
 use coven_host::questions::Listed;
 use coven_store::{AgentQuestionQuery, PermissionQuery, TaskQuery, WorkflowQuery};
+use coven_workflow::Definition;
 
 use super::Engine;
 use super::acp::Answer;
@@ -304,7 +305,7 @@ pub fn task_options(task: &Task, run: Option<&Workflow>) -> Vec<(&'static str, &
 
 fn can_retry(run: &Workflow) -> bool {
     // What was taken over from an older coven has no definition.
-    run.state.after(WorkflowFact::Retried).is_ok() && run.parsed().is_ok()
+    run.state.after(WorkflowFact::Retried).is_ok() && Definition::of_run(run).is_ok()
 }
 
 fn unknown(text: &str) -> EngineError {

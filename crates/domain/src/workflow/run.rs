@@ -4,9 +4,8 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
-use serde_json::{Value, json};
+use serde_json::Value;
 
-use super::definition::Definition;
 use super::{WorkflowFact, WorkflowState};
 use crate::lifecycle::{Lifecycle, Refused};
 use crate::{AgentId, TaskId, Timestamp, WorkflowId};
@@ -83,21 +82,6 @@ pub struct StepResult {
     pub error: Option<String>,
 }
 
-impl StepResult {
-    /// As templates see it.
-    pub(super) fn shown(&self) -> Value {
-        json!({
-            "success": self.success,
-            "failed": !self.success && !self.skipped,
-            "skipped": self.skipped,
-            "exit_code": self.exit_code,
-            "output": self.output,
-            "outputs": self.outputs,
-            "error": self.error,
-        })
-    }
-}
-
 impl Progress {
     pub fn new(now: Timestamp) -> Self {
         Self {
@@ -149,13 +133,5 @@ impl Workflow {
             self.progress.approval = None;
         }
         Ok(())
-    }
-
-    /// The definition it runs by. It was checked when the run began.
-    pub fn parsed(&self) -> Result<Definition, String> {
-        Definition::parse(&self.name, &self.definition).map_err(|problems| {
-            let all: Vec<String> = problems.iter().map(ToString::to_string).collect();
-            format!("its definition cannot be read: {}", all.join("; "))
-        })
     }
 }

@@ -1,8 +1,9 @@
 //! Workflow files, their templates and conditions.
 
 use coven_domain::task::Task;
-use coven_domain::workflow::{Definition, Next, Progress, Scope, Setting, StepEnd, StepKind, StepOver, StepResult};
+use coven_domain::workflow::{Progress, StepResult};
 use coven_domain::{TaskId, Timestamp};
+use coven_workflow::{Definition, Next, Scope, Setting, StepEnd, StepKind, StepOver};
 
 use crate::outcome::{saw, saw_message};
 

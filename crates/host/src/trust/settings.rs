@@ -6,8 +6,8 @@ use std::path::Path;
 use coven_domain::config::{Config, QuestionsConfig, RecordInput, SessionsConfig, StoreConfig};
 use coven_domain::harness::HarnessConfig;
 use coven_domain::permission::Rule;
-use coven_domain::workflow::Definition;
 use coven_files::{Limit, Links};
+use coven_workflow::Definition;
 use serde::Serialize;
 use serde_json::{Map, Value};
 

@@ -10,9 +10,10 @@ use std::time::{Duration, Instant};
 
 use coven_daemon::engine::workflow::claim::{Plan, claim};
 use coven_domain::task::{Task, TaskFact};
-use coven_domain::workflow::{BUILT_IN, Definition, WorkflowFact};
+use coven_domain::workflow::WorkflowFact;
 use coven_domain::{TaskId, Timestamp};
 use coven_store::{Change, SqliteStore, Store};
+use coven_workflow::{BUILT_IN, Definition};
 use rusqlite::{Connection, params};
 use serde_json::json;
 use tokio::runtime::Runtime;

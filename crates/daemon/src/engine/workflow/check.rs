@@ -5,11 +5,12 @@ use std::sync::Arc;
 
 use coven_domain::agent::{Agent, AgentFact};
 use coven_domain::task::Task;
-use coven_domain::workflow::{StepKind, Workflow};
+use coven_domain::workflow::Workflow;
 use coven_domain::{AgentId, TaskId};
 use coven_host::git::{Landing, Merged, Worktree};
 use coven_host::{WorkDir, clock};
 use coven_store::{AgentQuery, Change};
+use coven_workflow::{Definition, StepKind};
 use tokio::sync::watch;
 use tokio::time::Instant;
 use uuid::Uuid;
@@ -49,7 +50,7 @@ impl Engine {
         merged: &Merged,
         stop: &mut watch::Receiver<Option<Stop>>,
     ) -> Result<Option<NotMerged>, EngineError> {
-        let definition = workflow.parsed().map_err(EngineError::Invalid)?;
+        let definition = Definition::of_run(workflow).map_err(EngineError::Invalid)?;
         let Some(step) = definition.steps.last() else { return Ok(None) };
         let StepKind::Merge { checks, .. } = &step.kind else { return Ok(None) };
         if checks.is_empty() {

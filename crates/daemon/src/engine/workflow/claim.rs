@@ -6,10 +6,11 @@ use std::time::Duration;
 
 use coven_domain::agent::Agent;
 use coven_domain::task::{Claim, FieldChange, Task, TaskFact};
-use coven_domain::workflow::{Definition, Next, Setting, StepKind, Workflow, WorkflowFact};
+use coven_domain::workflow::{Workflow, WorkflowFact};
 use coven_domain::{AgentId, TaskId, Timestamp, WorkflowId};
 use coven_host::clock;
 use coven_store::{Change, Tx};
+use coven_workflow::{Definition, Next, Setting, StepKind};
 use uuid::Uuid;
 
 use super::drive::{lives_on, may_live};
@@ -172,7 +173,7 @@ impl Engine {
             return Err(EngineError::Invalid(may_live(Some(&session))));
         }
         let task = self.known_task(workflow.task).await?;
-        let definition = workflow.parsed().map_err(EngineError::Invalid)?;
+        let definition = Definition::of_run(&workflow).map_err(EngineError::Invalid)?;
         let env = env.or_else(|| self.runs.environment_of(task.id));
         let (text, steps_env) = (workflow.definition.clone(), self.environment(env.clone()));
         let plan = self.plan(&task, definition, text, by, &steps_env).await?;

@@ -4,9 +4,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use coven_domain::task::{Task, TaskState};
-use coven_domain::workflow::{BUILT_IN, Definition};
 use coven_domain::{TaskId, Timestamp};
 use coven_store::{AgentQuery, Change, Failing, SqliteStore, Store, StoreError, WorkflowQuery};
+use coven_workflow::{BUILT_IN, Definition};
 use uuid::Uuid;
 
 use super::{Plan, claim};

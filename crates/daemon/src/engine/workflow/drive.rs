@@ -6,12 +6,13 @@ use std::time::Duration;
 use coven_domain::agent::{Agent, AgentFact, AgentState};
 use coven_domain::session::{Channel, Session, SessionState};
 use coven_domain::task::{Task, TaskState, WorkSize};
-use coven_domain::workflow::{Next, Overdue, Progress, Setting, StepEnd, StepOver, StepResult, WorkflowState};
+use coven_domain::workflow::{Progress, StepResult, WorkflowState};
 use coven_domain::{SessionId, TaskId, Timestamp, WorkflowId};
 use coven_holder::process;
 use coven_host::clock;
 use coven_host::git::{FileChange, GitError};
 use coven_store::Change;
+use coven_workflow::{Definition, Next, Overdue, Setting, StepEnd, StepOver};
 use tokio::sync::watch;
 
 use super::ending::{After, SYSTEM, Settled};
@@ -98,7 +99,7 @@ impl Engine {
             let after = self.next_step(id).await?;
             return Ok(self.follow_up(after, task.id));
         };
-        let definition = match workflow.parsed() {
+        let definition = match Definition::of_run(&workflow) {
             Ok(definition) => definition,
             Err(problem) => {
                 self.fail_run(id, Some(agent.id), AgentFact::Failed, problem).await?;

@@ -4,12 +4,11 @@
 use coven_domain::agent::{Agent, AgentFact, AgentState};
 use coven_domain::lifecycle::Lifecycle as _;
 use coven_domain::task::{CANCELLED, Task, TaskFact, TaskState, WorkSize};
-use coven_domain::workflow::{
-    Approval, Definition, Next, Setting, StepEnd, StepKind, StepOver, Workflow, WorkflowFact, WorkflowState,
-};
+use coven_domain::workflow::{Approval, Workflow, WorkflowFact, WorkflowState};
 use coven_domain::{AgentId, Timestamp, WorkflowId};
 use coven_host::clock;
 use coven_store::{Change, Tx};
+use coven_workflow::{Definition, Next, Setting, StepEnd, StepKind, StepOver};
 use uuid::Uuid;
 
 use super::branch_of;
@@ -67,7 +66,7 @@ impl Engine {
         let now = clock::now();
         let mut tx = self.store.begin().await?;
         let Some(mut rows) = current(&mut tx, id, Some(agent)).await? else { return Ok(After::Over) };
-        let definition = rows.workflow.parsed().map_err(EngineError::Invalid)?;
+        let definition = Definition::of_run(&rows.workflow).map_err(EngineError::Invalid)?;
         if let Some(agent) = &mut rows.agent {
             // One that never ran has only one way to end.
             let fact = if agent.state == AgentState::Starting { AgentFact::Failed } else { fact };
@@ -84,7 +83,7 @@ impl Engine {
         let now = clock::now();
         let mut tx = self.store.begin().await?;
         let Some(mut rows) = current(&mut tx, id, Some(agent)).await? else { return Ok(After::Over) };
-        let definition = rows.workflow.parsed().map_err(EngineError::Invalid)?;
+        let definition = Definition::of_run(&rows.workflow).map_err(EngineError::Invalid)?;
         if let Some(agent) = &mut rows.agent {
             if agent.state == AgentState::Starting {
                 agent.apply(AgentFact::Started, None, now)?;
@@ -99,7 +98,7 @@ impl Engine {
         let now = clock::now();
         let mut tx = self.store.begin().await?;
         let Some(rows) = current(&mut tx, id, None).await? else { return Ok(After::Over) };
-        let definition = rows.workflow.parsed().map_err(EngineError::Invalid)?;
+        let definition = Definition::of_run(&rows.workflow).map_err(EngineError::Invalid)?;
         self.go_on(tx, rows, &definition, StepEnd::GoOn, "failed", now).await
     }
 
@@ -194,7 +193,7 @@ impl Engine {
     ) -> Result<After, EngineError> {
         write_agent(&mut tx, &rows, agent_event, now).await?;
         rows.workflow.apply(WorkflowFact::MergeAwaited, None, now)?;
-        let whole = rows.workflow.parsed().map_err(EngineError::Invalid)?.timeout;
+        let whole = Definition::of_run(&rows.workflow).map_err(EngineError::Invalid)?.timeout;
         let since = rows.workflow.progress.since;
         rows.workflow.progress.left = whole.map(|limit| limit.saturating_sub(now.since(since)));
         let why = if needs_review { "its work is there to be reviewed" } else { "its work is about to be merged" };

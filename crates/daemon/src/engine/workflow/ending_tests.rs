@@ -5,7 +5,7 @@ use std::sync::Arc;
 use coven_domain::agent::AgentFact;
 use coven_domain::config::Config;
 use coven_domain::task::Task;
-use coven_domain::workflow::{StepOver, StepResult};
+use coven_domain::workflow::StepResult;
 use coven_domain::{TaskId, Timestamp};
 use coven_host::conversations::Conversations;
 use coven_host::questions::QuestionFolder;
@@ -13,6 +13,7 @@ use coven_host::trust::Withheld;
 use coven_host::{AgentSettings, Home};
 use coven_store::failing::Calls;
 use coven_store::{Change, Failing, SqliteStore, StateSnapshot, StoreError};
+use coven_workflow::StepOver;
 use tokio::sync::{mpsc, watch};
 use uuid::Uuid;
 
@@ -66,7 +67,7 @@ async fn bench(definition: &str) -> Bench {
         .await
         .expect("a row");
     let plan = Plan {
-        definition: coven_domain::workflow::Definition::parse("x", definition).expect("a sound file"),
+        definition: coven_workflow::Definition::parse("x", definition).expect("a sound file"),
         text: definition.to_owned(),
         base: ("main".to_owned(), "0".repeat(40)),
         worktree: "/w".to_owned(),

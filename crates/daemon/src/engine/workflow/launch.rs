@@ -10,11 +10,12 @@ use coven_domain::harness::Harness;
 use coven_domain::print_mode::{PrintFormat, PrintSession, PrintTurn};
 use coven_domain::session::{Channel, Session, SessionState};
 use coven_domain::task::Task;
-use coven_domain::workflow::{Definition, Step, StepChannel, StepKind, StepResult, Workflow, verdict};
+use coven_domain::workflow::{StepResult, Workflow};
 use coven_host::print_mode::Answer;
 use coven_host::{WorkDir, clock};
 use coven_screen::TextLog;
 use coven_store::{Change, MessageQuery};
+use coven_workflow::{Definition, Step, StepChannel, StepKind, verdict};
 use serde_json::Value;
 use uuid::Uuid;
 

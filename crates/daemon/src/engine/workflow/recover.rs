@@ -6,10 +6,11 @@ use coven_domain::agent::{Agent, AgentFact, AgentState};
 use coven_domain::recovery::{AgentFinding, AgentVerdict, WorktreeFinding, agent_verdict};
 use coven_domain::session::{Session, SessionState};
 use coven_domain::task::{Task, TaskState};
-use coven_domain::workflow::{StepKind, Workflow, WorkflowState};
+use coven_domain::workflow::{Workflow, WorkflowState};
 use coven_host::clock;
 use coven_host::git::GitError;
 use coven_store::{AgentQuery, Change, WorkflowQuery};
+use coven_workflow::{Definition, StepKind};
 
 use super::drive::{MAY_LIVE, may_live};
 use super::ending::Settled;
@@ -213,7 +214,7 @@ fn finding(session: Option<&Session>) -> AgentFinding {
 }
 
 fn is_script(workflow: &Workflow, agent: &Agent) -> bool {
-    let Ok(definition) = workflow.parsed() else { return false };
+    let Ok(definition) = Definition::of_run(workflow) else { return false };
     let name = agent.step.as_deref();
     definition
         .flat()

@@ -2,12 +2,11 @@
 
 use std::collections::BTreeSet;
 
+use coven_domain::task::Task;
+use coven_domain::workflow::{Progress, StepResult};
 use minijinja::value::ValueKind;
 use minijinja::{AutoEscape, Environment, ErrorKind, UndefinedBehavior, Value};
 use serde::Deserialize as _;
-
-use super::run::Progress;
-use crate::task::Task;
 
 const ROOTS: [&str; 11] = [
     "task",
@@ -51,6 +50,19 @@ pub struct Scope<'a> {
     pub around: Option<(&'a str, u32)>,
 }
 
+/// A step's result as templates see it.
+fn shown(result: &StepResult) -> serde_json::Value {
+    serde_json::json!({
+        "success": result.success,
+        "failed": !result.success && !result.skipped,
+        "skipped": result.skipped,
+        "exit_code": result.exit_code,
+        "output": result.output,
+        "outputs": result.outputs,
+        "error": result.error,
+    })
+}
+
 impl Scope<'_> {
     /// As it stands.
     pub fn text(&self, template: &str) -> Result<String, BadTemplate> {
@@ -92,7 +104,7 @@ impl Scope<'_> {
     fn values(&self) -> Value {
         let task = self.task;
         let results: serde_json::Map<String, serde_json::Value> =
-            self.progress.results.iter().map(|(name, result)| (variable(name), result.shown())).collect();
+            self.progress.results.iter().map(|(name, result)| (variable(name), shown(result))).collect();
         let previous = self.progress.previous.as_ref().and_then(|name| results.get(&variable(name))).cloned();
         let loops: serde_json::Map<String, serde_json::Value> = self
             .progress
@@ -348,8 +360,7 @@ mod tests {
             assert!(check_command(bad).is_err_and(|why| why.contains("stands inside quotes")), "{bad}");
         }
     }
-    use crate::workflow::StepResult;
-    use crate::{TaskId, Timestamp};
+    use coven_domain::{TaskId, Timestamp};
     use uuid::Uuid;
 
     fn filled(use_scope: impl FnOnce(Scope<'_>)) {

@@ -2,11 +2,12 @@
 
 use std::time::Duration;
 
-use super::definition::{Definition, OnFail, OnMax, Step, StepKind};
-use super::run::{Progress, StepResult};
-use super::template::Scope;
-use crate::Timestamp;
-use crate::task::Task;
+use coven_domain::Timestamp;
+use coven_domain::task::Task;
+use coven_domain::workflow::{Progress, StepResult};
+
+use crate::definition::{Definition, OnFail, OnMax, Step, StepKind};
+use crate::template::Scope;
 
 /// What a run needs next.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -268,7 +269,7 @@ fn forward(progress: &mut Progress) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{TaskId, Timestamp};
+    use coven_domain::{TaskId, Timestamp};
     use uuid::Uuid;
 
     fn setting(task: &Task) -> Setting<'_> {

@@ -5,7 +5,7 @@ use std::fmt;
 use serde::de::{Deserialize, Deserializer, IgnoredAny, MapAccess, Visitor};
 use serde_saphyr::Spanned;
 
-use super::check::Problem;
+use crate::check::Problem;
 
 const FILE: [&str; 4] = ["name", "description", "timeout", "steps"];
 const STEP: [&str; 18] = [

@@ -2,11 +2,12 @@
 
 use std::time::Duration;
 
+use coven_domain::words;
+use coven_domain::workflow::Workflow;
 use serde::Deserialize;
 use serde_saphyr::Spanned;
 
-use super::check::{self, Problem};
-use crate::words;
+use crate::check::{self, Problem};
 
 /// The workflow that every task has that names no other: an agent works, then its work is reviewed and merged.
 pub const BUILT_IN: (&str, &str) = (
@@ -107,6 +108,14 @@ impl Definition {
     /// Reads and checks a workflow file; `name` is the file's. Every mistake is told with its line.
     pub fn parse(name: &str, text: &str) -> Result<Self, Vec<Problem>> {
         check::checked(name, text)
+    }
+
+    /// What a run goes by. It was checked when the run began.
+    pub fn of_run(run: &Workflow) -> Result<Self, String> {
+        Self::parse(&run.name, &run.definition).map_err(|problems| {
+            let all: Vec<String> = problems.iter().map(ToString::to_string).collect();
+            format!("its definition cannot be read: {}", all.join("; "))
+        })
     }
 
     pub fn built_in() -> Self {

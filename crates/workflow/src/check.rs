@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use serde_saphyr::Spanned;
 
-use super::definition::{Definition, OnFail, OnMax, RawDuration, RawExpression, RawFile, RawStep, Step, StepKind};
-use super::{keys, template};
+use crate::definition::{Definition, OnFail, OnMax, RawDuration, RawExpression, RawFile, RawStep, Step, StepKind};
+use crate::{keys, template};
 
 const MAX_STEPS: usize = 200;
 const MAX_DEPTH: usize = 5;

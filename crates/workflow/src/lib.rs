@@ -1,0 +1,16 @@
+//! Workflow files: what a task goes through. Reads and checks a file, fills its templates, and decides which step comes next.
+
+#![cfg_attr(not(test), warn(unused_crate_dependencies))]
+
+mod advance;
+mod check;
+mod definition;
+mod keys;
+mod result;
+mod template;
+
+pub use advance::{Next, Overdue, Setting, StepEnd, StepOver};
+pub use check::Problem;
+pub use definition::{BUILT_IN, Definition, OnFail, OnMax, Step, StepChannel, StepKind};
+pub use result::{Verdict, verdict};
+pub use template::{BadTemplate, Scope};
