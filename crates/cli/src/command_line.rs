@@ -7,7 +7,7 @@ use std::process::ExitCode;
 use clap::builder::StyledStr;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{Arg, ArgMatches, Args as _, Command, FromArgMatches, value_parser};
-use coven_domain::config::Config;
+use coven_host::config::Config;
 use coven_host::home::Home;
 use coven_host::trust::{self, Withheld};
 use coven_host::{HomeError, config};
@@ -318,7 +318,7 @@ mod tests {
 
     #[test]
     fn examples_name_only_harnesses_that_exist() {
-        let harnesses = coven_domain::harness::all(&std::collections::BTreeMap::new());
+        let harnesses = coven_harness::all(&std::collections::BTreeMap::new());
         let help = all()
             .iter()
             .filter_map(|(_, command)| command.get_after_help().map(ToString::to_string))

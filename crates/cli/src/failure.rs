@@ -6,8 +6,8 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use coven_api::{ClientError, ErrorCode};
+use coven_harness::settings_file::InstallError;
 use coven_holder::client::HolderError;
-use coven_host::agent_mcp::InstallError;
 use coven_host::config::ConfigError;
 use coven_host::conversations::ConversationError;
 use coven_host::daemon_start::StartError;

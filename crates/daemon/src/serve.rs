@@ -322,7 +322,7 @@ fn listen_unix(socket: &Path) -> Result<UnixListener, ServeError> {
 
 async fn listen_tcp(
     options: &ServeOptions,
-    config: &coven_domain::config::Config,
+    config: &coven_host::config::Config,
 ) -> Result<Option<TcpListener>, ServeError> {
     let Some(wanted) = options.listen.as_ref().or(config.http.listen.as_ref()) else { return Ok(None) };
     let address: SocketAddr = wanted.parse().map_err(|_| ServeError::BadListen(wanted.clone()))?;

@@ -4,17 +4,14 @@
 
 pub mod agent;
 pub mod agent_question;
-pub mod config;
 pub mod conversation;
 pub mod entry;
 pub mod event;
-pub mod harness;
 pub mod ids;
 pub mod legacy;
 pub mod lifecycle;
 pub mod message;
 pub mod permission;
-pub mod print_mode;
 pub mod question;
 pub mod question_set;
 pub mod recovery;

@@ -1,9 +1,6 @@
-//! How long things are kept: from configured periods to moments before which they go.
-
-use std::time::Duration;
+//! What a sweep removes.
 
 use crate::Timestamp;
-use crate::config::StoreConfig;
 
 /// Everything before these moments goes; `None` keeps it for ever.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -14,68 +11,4 @@ pub struct Cutoffs {
     pub deleted_tasks: Option<Timestamp>,
     pub completed_workflows: Option<Timestamp>,
     pub events: Option<Timestamp>,
-}
-
-impl StoreConfig {
-    pub fn cutoffs(&self, now: Timestamp) -> Cutoffs {
-        const HOUR: f64 = 3600.0;
-        const DAY: f64 = 24.0 * HOUR;
-        let before = |period: Option<f64>, unit: f64| {
-            period.map(|count| now.before(Duration::try_from_secs_f64(count * unit).unwrap_or(Duration::MAX)))
-        };
-        Cutoffs {
-            closed_tasks: before(self.task_retention_days, DAY),
-            deleted_tasks: before(self.task_soft_delete_days, DAY),
-            completed_workflows: before(self.workflow_retention_days, DAY),
-            events: before(self.event_retention_hours, HOUR),
-        }
-    }
-
-    /// How often to look, so that the shortest configured period is honoured: hourly, but no rarer than the period.
-    pub fn sweep_every(&self) -> Duration {
-        const DAY: f64 = 86_400.0;
-        [
-            self.event_retention_hours.map(|hours| hours * 3600.0),
-            self.task_retention_days.map(|days| days * DAY),
-            self.task_soft_delete_days.map(|days| days * DAY),
-            self.workflow_retention_days.map(|days| days * DAY),
-        ]
-        .into_iter()
-        .flatten()
-        .fold(Duration::from_secs(3600), |shortest, seconds| {
-            shortest.min(Duration::from_secs_f64(seconds.clamp(1.0, 3600.0)))
-        })
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    const NOW: Timestamp = Timestamp::from_millis(100 * 86_400_000);
-
-    #[test]
-    fn store_17_the_defaults_are_the_specified_periods() {
-        let cutoffs = StoreConfig::default().cutoffs(NOW);
-        assert_eq!(cutoffs.closed_tasks, Some(Timestamp::from_millis(70 * 86_400_000)));
-        assert_eq!(cutoffs.deleted_tasks, Some(Timestamp::from_millis(93 * 86_400_000)));
-        assert_eq!(cutoffs.completed_workflows, Some(Timestamp::from_millis(93 * 86_400_000)));
-        assert_eq!(cutoffs.events, Some(Timestamp::from_millis(99 * 86_400_000)));
-        assert_eq!(StoreConfig::default().sweep_every(), Duration::from_secs(3600));
-    }
-
-    #[test]
-    fn store_18_zero_means_at_once_null_means_never_and_fractions_count() {
-        let config = StoreConfig {
-            event_retention_hours: Some(0.5),
-            task_retention_days: None,
-            task_soft_delete_days: Some(0.0),
-            ..StoreConfig::default()
-        };
-        let cutoffs = config.cutoffs(NOW);
-        assert_eq!(cutoffs.events, Some(NOW.before(Duration::from_secs(1800))));
-        assert_eq!(cutoffs.closed_tasks, None);
-        assert_eq!(cutoffs.deleted_tasks, Some(NOW));
-        assert_eq!(config.sweep_every(), Duration::from_secs(1));
-    }
 }

@@ -378,6 +378,19 @@ impl From<SessionState> for AgentDialect {
     }
 }
 
+/// Which keys typed into a terminal are recorded.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum RecordInput {
+    /// Every key.
+    All,
+    /// Every key, except at a prompt that does not echo: there only the number of characters.
+    #[default]
+    HiddenSecrets,
+    /// Only the number of characters.
+    None,
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

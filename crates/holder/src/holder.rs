@@ -8,8 +8,8 @@ use std::os::unix::net::UnixListener;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
-use coven_domain::config::RecordInput;
 use coven_domain::session::ExitStatus;
+use coven_domain::session::RecordInput;
 use rustix::event::PollFlags;
 use rustix::io::Errno;
 use rustix::process::{Signal, WaitOptions, WaitStatus, wait};

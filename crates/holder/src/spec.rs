@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use coven_domain::config::RecordInput;
+use coven_domain::session::RecordInput;
 use serde::{Deserialize, Serialize};
 
 /// Where the harness's standard streams lead.

@@ -4,7 +4,7 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use coven_domain::config::Config;
+use crate::config::Config;
 
 use crate::Home;
 

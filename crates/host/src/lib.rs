@@ -4,11 +4,9 @@
 #![cfg_attr(not(test), warn(unused_crate_dependencies))]
 
 pub mod agent_definitions;
-pub mod agent_mcp;
 pub mod agent_settings;
 pub mod clock;
 pub mod config;
-pub mod config_check;
 pub mod conversations;
 pub mod daemon_start;
 mod fault;

@@ -19,7 +19,7 @@ mod tool;
 
 use std::time::Duration;
 
-use coven_domain::config::QuestionsConfig;
+use coven_host::config::QuestionsConfig;
 use coven_host::home::Home;
 use coven_host::questions::QuestionFolder;
 

@@ -74,7 +74,7 @@ fn days_ago(days: i64) -> Timestamp {
 }
 
 fn default_periods() -> Cutoffs {
-    coven_domain::config::StoreConfig::default().cutoffs(NOW)
+    coven_host::config::StoreConfig::default().cutoffs(NOW)
 }
 
 #[tokio::test]
@@ -180,7 +180,7 @@ async fn store_18_configured_periods_count_zero_is_at_once_and_null_is_never() {
     work.task("old", "closed", Some(days_ago(4000)), None);
     work.workflow("w", "t", "completed", Some(NOW));
 
-    let config = coven_domain::config::StoreConfig {
+    let config = coven_host::config::StoreConfig {
         event_retention_hours: None,
         task_retention_days: None,
         task_soft_delete_days: None,
@@ -189,11 +189,11 @@ async fn store_18_configured_periods_count_zero_is_at_once_and_null_is_never() {
     };
     assert_eq!(work.store.sweep(&config.cutoffs(NOW), NOW).await.expect("a sweep"), Default::default());
 
-    let config = coven_domain::config::StoreConfig { task_retention_days: Some(1.5), ..config };
+    let config = coven_host::config::StoreConfig { task_retention_days: Some(1.5), ..config };
     let report = work.store.sweep(&config.cutoffs(NOW), NOW).await.expect("a sweep");
     assert_eq!(report.tasks_soft_deleted, ["old"]);
 
-    let config = coven_domain::config::StoreConfig {
+    let config = coven_host::config::StoreConfig {
         task_retention_days: Some(0.0),
         task_soft_delete_days: Some(0.0),
         workflow_retention_days: Some(0.0),

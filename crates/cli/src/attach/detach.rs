@@ -1,6 +1,6 @@
 //! Finds the keys that leave an attached session in what is typed; everything else passes unchanged.
 
-use coven_domain::config::DetachKeys;
+use coven_host::config::DetachKeys;
 
 /// Scans typed bytes for the detach keys, also where the session has switched on a protocol that writes keys out.
 pub struct DetachScanner {

@@ -14,9 +14,9 @@ use std::io::{self, IsTerminal};
 use std::time::Duration;
 
 use coven_api::{ErrorCode, SessionRecord};
-use coven_domain::config::DetachKeys;
 use coven_domain::session::ExitStatus;
 use coven_holder::client::{HolderClient, HolderError};
+use coven_host::config::DetachKeys;
 use coven_host::home::Home;
 
 use self::catch_up::CatchUp;

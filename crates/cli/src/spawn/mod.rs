@@ -16,7 +16,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use coven_domain::conversation::{Context, ConversationId, ConversationState, Line};
-use coven_domain::harness;
+use coven_harness as harness;
 use coven_host::agent_definitions::{self, AgentDefinition};
 use coven_host::clock;
 use coven_host::conversations::{ConversationError, Conversations, Loaded, NewConversation, Settings, Wait, Writer};

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command as Process, ExitCode, Stdio};
 
 use coven_domain::conversation::{ConversationState, Line, Role, Turn, Usage};
+use coven_harness::print_mode::Usage as TurnUsage;
 use coven_host::clock;
 use coven_host::conversations::{Conversations, NewConversation, Wait};
 use coven_host::print_mode::{self, TurnSpec, TurnStatus};
@@ -269,8 +270,8 @@ fn failure_text(error: &print_mode::TurnError) -> String {
 }
 
 /// What the harness counted so far.
-fn used(turns: &[Turn]) -> print_mode::Usage {
-    let mut sum = print_mode::Usage::default();
+fn used(turns: &[Turn]) -> TurnUsage {
+    let mut sum = TurnUsage::default();
     for usage in turns.iter().filter_map(|turn| turn.usage) {
         sum.input = sum.input.saturating_add(usage.input);
         sum.output = sum.output.saturating_add(usage.output);

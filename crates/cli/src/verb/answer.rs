@@ -3,8 +3,8 @@
 use std::process::ExitCode;
 
 use clap::builder::NonEmptyStringValueParser;
-use coven_domain::config::NotificationsConfig;
 use coven_host::clock;
+use coven_host::config::NotificationsConfig;
 use coven_host::questions::QuestionFolder;
 use serde_json::json;
 

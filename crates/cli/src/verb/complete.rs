@@ -7,7 +7,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use clap::{Arg, Command};
-use coven_domain::harness;
+use coven_harness as harness;
 use coven_host::home::Home;
 use serde_json::Value;
 

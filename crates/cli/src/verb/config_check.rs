@@ -3,8 +3,8 @@
 use std::process::ExitCode;
 
 use coven_files::Links;
+use coven_host::config::check::mistakes;
 use coven_host::config::{self, ConfigError};
-use coven_host::config_check::mistakes;
 use coven_host::home::Home;
 
 use crate::failure::{self, Failure, USAGE};

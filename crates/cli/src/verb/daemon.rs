@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use clap::Subcommand;
 use coven_api::health::HealthResponse;
-use coven_domain::config::Config;
+use coven_host::config::Config;
 use coven_host::home::Home;
 use coven_host::{AgentSettings, clock, config, daemon_start};
 use hyper::Method;

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use clap::Subcommand;
-use coven_host::agent_mcp::{Agent, Plan};
+use coven_harness::settings_file::{Agent, Plan};
 use coven_host::program;
 use coven_host::questions::QuestionFolder;
 use serde_json::json;

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use coven_api::harness::HarnessRecord;
 use coven_api::health::{API_VERSION, HealthResponse};
-use coven_domain::harness::{Program, PromptStyle};
+use coven_harness::{Program, PromptStyle};
 use coven_host::program;
 use coven_store::SessionQuery;
 

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
 
-use coven_domain::harness::{self, Harness, Program};
+use coven_harness::{self as harness, Harness, Program};
 use coven_host::program;
 
 use super::Engine;

@@ -7,10 +7,10 @@ use std::process::Child;
 use std::sync::{Arc, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use coven_domain::harness::Harness;
 use coven_domain::session::{Channel, Launch, NotNow, ProcessIdentity, Session, SessionState};
 use coven_domain::text::{BadText, MAX_PROMPT_BYTES, Prompt, Title};
 use coven_domain::{AgentId, RepoId, SessionId, TaskId};
+use coven_harness::Harness;
 use coven_holder::wire::{How, Request};
 use coven_holder::{Spec, Stage};
 use coven_host::{WorkDir, WorkDirError, clock, program, work_dir};

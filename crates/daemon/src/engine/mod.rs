@@ -33,10 +33,10 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use coven_domain::config::Config;
-use coven_domain::harness::Harness;
 use coven_domain::session::Session;
 use coven_domain::{SessionId, Timestamp};
+use coven_harness::Harness;
+use coven_host::config::Config;
 use coven_host::conversations::Conversations;
 use coven_host::questions::QuestionFolder;
 use coven_host::trust::Withheld;
@@ -134,7 +134,7 @@ impl Engine {
             background,
         } = parts;
         Ok(Self {
-            harnesses: coven_domain::harness::all(&config.harnesses),
+            harnesses: coven_harness::all(&config.harnesses),
             screens: Screens::start()?,
             ballast: Ballast::at(&home.path().join("ballast")),
             store,

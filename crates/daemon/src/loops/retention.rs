@@ -4,9 +4,9 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 use coven_api::retention::RetentionResponse;
-use coven_domain::config::StoreConfig;
 use coven_domain::retention::Cutoffs;
 use coven_domain::{SessionId, Timestamp};
+use coven_host::config::StoreConfig;
 use coven_host::{clock, config};
 use coven_store::{Store, SweepReport};
 

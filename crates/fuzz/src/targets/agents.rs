@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use coven_acp::{Lines, Machine, Opening, RpcError, State, Step, Taken};
-use coven_domain::config::QuestionsConfig;
+use coven_host::config::QuestionsConfig;
 use coven_host::questions::QuestionFolder;
 use coven_mcp::{Options, serve_on};
 use serde_json::{Value, json};

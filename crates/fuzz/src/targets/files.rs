@@ -102,7 +102,7 @@ pub const LEGACY_WORDS: &[&str] = &[
 /// Reads the config; a file that is refused has at least one named mistake.
 pub fn config(data: &[u8]) {
     let text = String::from_utf8_lossy(data);
-    let mistakes = coven_host::config_check::mistakes(&text);
+    let mistakes = coven_host::config::check::mistakes(&text);
     mistakes.iter().for_each(|mistake| saw_message(&mistake.text));
     match coven_host::config::parse(&text, PathBuf::from("config.json")) {
         Ok(config) => saw(("sound", config.harnesses.len().min(3))),

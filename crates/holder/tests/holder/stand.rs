@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use coven_domain::config::RecordInput;
 use coven_domain::session::ExitStatus;
+use coven_domain::session::RecordInput;
 use coven_holder::client::HolderClient;
 use coven_holder::journal::{JournalReader, Record, Stamped};
 use coven_holder::log::LogReader;

@@ -1,7 +1,7 @@
 //! Input and size: delivered exactly, noted once.
 
-use coven_domain::config::RecordInput;
 use coven_domain::session::ExitStatus;
+use coven_domain::session::RecordInput;
 use coven_holder::journal::Record;
 use coven_holder::wire::{How, MAX_BODY, Reply, Request};
 

@@ -5,8 +5,8 @@ use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use coven_domain::harness::{self, Harness, Program};
-use coven_domain::print_mode::{self, PrintMode};
+use coven_harness::print_mode::{self, PrintMode};
+use coven_harness::{self as harness, Harness, Program};
 
 use crate::program;
 
@@ -159,8 +159,8 @@ mod tests {
     use std::fs;
     use std::os::unix::fs::PermissionsExt as _;
 
-    use coven_domain::harness::{HarnessConfig, all};
-    use coven_domain::print_mode::PrintFormat;
+    use coven_harness::print_mode::PrintFormat;
+    use coven_harness::{HarnessConfig, all};
 
     use super::*;
 

@@ -5,10 +5,11 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus};
 use std::time::{Duration, Instant};
 
-use coven_domain::print_mode::{AgentBrief, PrintCall, PrintPrompt, PrintSession, PrintTurn, is_session_id};
 use coven_domain::text::MAX_PROMPT_BYTES;
+use coven_harness::print_mode::{
+    ANSWER, AgentBrief, Answer, PrintCall, PrintPrompt, PrintSession, PrintTurn, Usage, is_session_id,
+};
 
-use super::answer::{ANSWER, Answer};
 use super::cancel::Cancel;
 use super::child::Agent;
 use super::exchange::{Exchange, Over};
@@ -47,13 +48,6 @@ pub struct TurnDone {
 pub enum TurnStatus {
     Completed,
     Interrupted,
-}
-
-/// Tokens.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Usage {
-    pub input: u64,
-    pub output: u64,
 }
 
 #[derive(Debug, thiserror::Error)]

@@ -3,10 +3,11 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 
-use coven_domain::config::{Config, QuestionsConfig, RecordInput, SessionsConfig, StoreConfig};
-use coven_domain::harness::HarnessConfig;
-use coven_domain::permission::Rule;
+use crate::config::Rule;
+use crate::config::{Config, QuestionsConfig, SessionsConfig, StoreConfig};
+use coven_domain::session::RecordInput;
 use coven_files::{Limit, Links};
+use coven_harness::HarnessConfig;
 use coven_workflow::Definition;
 use serde::Serialize;
 use serde_json::{Map, Value};

@@ -4,7 +4,7 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::PathBuf;
 
-use coven_domain::print_mode::{PrintFormat, PrintPrompt};
+use coven_harness::print_mode::{PrintFormat, PrintPrompt};
 use coven_host::print_mode::{TurnError, run_turn};
 
 use crate::stand::{Stand, never};

@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use coven_domain::print_mode::PrintPrompt;
+use coven_harness::print_mode::PrintPrompt;
 use coven_host::print_mode::{TurnStatus, run_turn};
 
 use crate::stand::{Stand, never};

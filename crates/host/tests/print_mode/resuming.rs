@@ -2,9 +2,10 @@
 
 use std::path::PathBuf;
 
-use coven_domain::print_mode::{OwnAgents, PrintFormat};
+use coven_harness::print_mode::Usage;
+use coven_harness::print_mode::{OwnAgents, PrintFormat};
 use coven_host::agent_definitions::AgentDefinition;
-use coven_host::print_mode::{PrintHarness, TurnDone, Usage, run_turn};
+use coven_host::print_mode::{PrintHarness, TurnDone, run_turn};
 
 use crate::stand::{Stand, never};
 

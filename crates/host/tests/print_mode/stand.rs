@@ -5,7 +5,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use coven_domain::print_mode::{PrintMode, PrintPrompt};
+use coven_harness::print_mode::{PrintMode, PrintPrompt};
 use coven_host::print_mode::{Cancel, PrintHarness, TurnDone, TurnError, TurnSpec, run_turn};
 
 /// Long enough for a busy machine; a test that needs so much has failed.

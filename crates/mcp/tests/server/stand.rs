@@ -3,10 +3,10 @@
 use std::time::Duration;
 
 use coven_domain::QuestionSetId;
-use coven_domain::config::QuestionsConfig;
 use coven_domain::question::Answer;
 use coven_domain::question_set::QuestionSetState;
 use coven_host::clock;
+use coven_host::config::QuestionsConfig;
 use coven_host::questions::{Listed, QuestionFolder};
 use coven_mcp::Options;
 use rmcp::model::{

@@ -430,7 +430,7 @@ fn settings_that_a_repository_brings_do_not_delete_sooner_or_record_more() {
     home.forget_trust();
     home.coven(&["sessions"]).done();
     let shown: Value = home.json(&["config", "show"]);
-    let usual = coven_domain::config::Config::default();
+    let usual = coven_host::config::Config::default();
     assert_eq!(shown["store"], json!(usual.store));
     assert_eq!(shown["questions"], json!(usual.questions));
     assert_eq!(shown["sessions"], json!(usual.sessions));

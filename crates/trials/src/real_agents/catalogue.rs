@@ -1,6 +1,6 @@
 //! The agents that can be tried in a terminal, as data.
 
-use coven_domain::harness::{HarnessConfig, PromptStyle};
+use coven_harness::{HarnessConfig, PromptStyle};
 use serde_json::json;
 
 use super::Outcome;

@@ -4,8 +4,8 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
-use coven_domain::config::Config;
-use coven_domain::harness::HarnessConfig;
+use coven_harness::HarnessConfig;
+use coven_host::config::Config;
 
 use super::coven::Coven;
 use super::install::Installed;

@@ -5,9 +5,10 @@ use std::time::Duration;
 
 use coven_acp::{Step, TurnChange};
 use coven_domain::event::NewEvent;
-use coven_domain::permission::{AnsweredBy, Decision, Permission, PermissionState, Rule};
+use coven_domain::permission::{AnsweredBy, Decision, Permission, PermissionState};
 use coven_domain::{SessionId, Timestamp};
 use coven_host::clock;
+use coven_host::config::Rule;
 use coven_store::{Change, Progress, StoreError, Tx};
 use serde_json::json;
 

@@ -7,7 +7,7 @@ use std::process::Stdio;
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, SystemTime};
 
-use coven_domain::harness::Harness;
+use coven_harness::Harness;
 use coven_host::program;
 use tokio::process::Command;
 

@@ -3,10 +3,10 @@
 use std::sync::Arc;
 
 use coven_domain::agent::AgentFact;
-use coven_domain::config::Config;
 use coven_domain::task::Task;
 use coven_domain::workflow::StepResult;
 use coven_domain::{TaskId, Timestamp};
+use coven_host::config::Config;
 use coven_host::conversations::Conversations;
 use coven_host::questions::QuestionFolder;
 use coven_host::trust::Withheld;

@@ -6,12 +6,12 @@ use std::sync::Arc;
 
 use coven_domain::SessionId;
 use coven_domain::agent::{Agent, AgentFact};
-use coven_domain::harness::Harness;
-use coven_domain::print_mode::{PrintFormat, PrintSession, PrintTurn};
 use coven_domain::session::{Channel, Session, SessionState};
 use coven_domain::task::Task;
 use coven_domain::workflow::{StepResult, Workflow};
-use coven_host::print_mode::Answer;
+use coven_harness::Harness;
+use coven_harness::print_mode::Answer;
+use coven_harness::print_mode::{PrintFormat, PrintSession, PrintTurn};
 use coven_host::{WorkDir, clock};
 use coven_screen::TextLog;
 use coven_store::{Change, MessageQuery};

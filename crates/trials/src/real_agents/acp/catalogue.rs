@@ -1,6 +1,6 @@
 //! The agents that speak ACP, as data: how each is started, and what each is known not to do.
 
-use coven_domain::harness::HarnessConfig;
+use coven_harness::HarnessConfig;
 use serde_json::json;
 
 use super::super::catalogue::pi_package;

@@ -160,7 +160,7 @@ impl Candidate for PrintAgent {
 
 #[cfg(test)]
 mod tests {
-    use coven_domain::print_mode;
+    use coven_harness::print_mode;
 
     use super::*;
 

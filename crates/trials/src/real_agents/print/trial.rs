@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use coven_domain::print_mode;
+use coven_harness::print_mode;
 
 use super::super::coven::Coven;
 use super::super::process_table;

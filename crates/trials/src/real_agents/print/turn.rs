@@ -7,9 +7,10 @@ use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
 use clap::Args;
-use coven_domain::harness;
+use coven_harness as harness;
+use coven_harness::print_mode::Usage;
 use coven_host::agent_definitions;
-use coven_host::print_mode::{self, Cancel, TurnError, TurnSpec, TurnStatus, Usage, run_turn};
+use coven_host::print_mode::{self, Cancel, TurnError, TurnSpec, TurnStatus, run_turn};
 use serde::{Deserialize, Serialize};
 
 use super::super::Outcome;
@@ -79,7 +80,7 @@ fn turn(args: PrintTurnArgs) -> Outcome<Told> {
     io::stdin().read_to_string(&mut prompt)?;
     let path = std::env::var_os("PATH");
     let tool = args.tool.to_str().ok_or("the tool's path is not UTF-8")?;
-    let harness = print_mode::choose(Some(tool), &harness::builtin(), path.as_deref())?;
+    let harness = print_mode::choose(Some(tool), &harness::launch::builtin(), path.as_deref())?;
     let home = PathBuf::from(std::env::var_os("HOME").ok_or("no HOME")?);
     let agents = agent_definitions::list(&agent_definitions::folders(&home, None), &home);
     let agent = args.agent.map(|name| agents.find(&name)).transpose()?;

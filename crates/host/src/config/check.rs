@@ -2,10 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use coven_domain::config::{BadValue, Config};
 use serde_json::Value;
 use serde_path_to_error::Segment;
 
+use super::{BadValue, Config};
 use crate::suggest::closest;
 
 /// A mistake in the config file.

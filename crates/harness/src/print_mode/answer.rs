@@ -1,17 +1,23 @@
 //! Reads what an agent prints: the answer as it comes, the id of its session, what it cost.
 
-use coven_domain::print_mode::{PrintFormat, is_session_id};
 use coven_files::Limit;
 use serde_json::Value;
 
 use super::formats::{Condition, Counting, Kind, Place, Rules, rules};
-use super::turn::Usage;
 use super::utf8::Utf8;
+use super::{PrintFormat, is_session_id};
 
 /// It must fit into a line of a conversation, where some characters take more room.
 pub const ANSWER: Limit = Limit::new("the answer of one turn of `coven spawn`", 8 << 20);
 /// A longer line is left out: it can only be something that a tool brought.
 pub const OUTPUT_LINE: Limit = Limit::new("a line of JSON that an agent prints", 16 << 20);
+
+/// Tokens.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Usage {
+    pub input: u64,
+    pub output: u64,
+}
 
 #[derive(Debug)]
 pub struct Answer {

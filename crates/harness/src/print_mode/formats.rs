@@ -1,6 +1,6 @@
 //! What stands where in the lines that agents print: one table for each form of JSON.
 
-use coven_domain::print_mode::PrintFormat;
+use super::PrintFormat;
 
 /// How to read an agent's lines. Places are JSON pointers.
 #[derive(Debug)]

@@ -2,11 +2,11 @@
 
 use std::collections::BTreeMap;
 
+use coven_domain::text::Prompt;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::print_mode::{self, PrintMode};
-use crate::text::Prompt;
 
 /// How a prompt reaches the program.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]

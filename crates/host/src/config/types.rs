@@ -2,11 +2,12 @@
 
 use std::collections::BTreeMap;
 
+use coven_domain::session::RecordInput;
+use coven_harness::HarnessConfig;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::harness::HarnessConfig;
-use crate::permission::PermissionsConfig;
+use super::PermissionsConfig;
 
 /// Settings of one coven home. Every key may be left out.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
@@ -97,6 +98,7 @@ pub struct SessionsConfig {
     /// Compress the log of a finished session.
     pub compress_finished: bool,
     /// Which keys typed into a terminal the journal and the ledger keep.
+    #[schemars(with = "RecordInputSchema")]
     pub record_input: RecordInput,
     /// Default size of a terminal that nobody looks at.
     #[schemars(range(min = 1, max = 1000))]
@@ -105,13 +107,14 @@ pub struct SessionsConfig {
     pub cols: u16,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum RecordInput {
+/// The values of `RecordInput` for the schema of the config: the type itself is part of a session's record, which needs no schema.
+#[derive(JsonSchema)]
+#[schemars(rename = "RecordInput", rename_all = "kebab-case")]
+#[expect(dead_code, reason = "describes values and is never made")]
+enum RecordInputSchema {
     /// Every key.
     All,
     /// Every key, except at a prompt that does not echo: there only the number of characters.
-    #[default]
     HiddenSecrets,
     /// Only the number of characters.
     None,
@@ -289,7 +292,7 @@ impl Config {
                 return bad(key, "must be between 1 and 1000".to_owned());
             }
         }
-        if let Err(problem) = crate::config::DetachKeys::parse(&self.sessions.detach_keys) {
+        if let Err(problem) = DetachKeys::parse(&self.sessions.detach_keys) {
             return bad("sessions.detachKeys", problem);
         }
         if self.http.max_body_bytes < 1024 {
@@ -312,7 +315,7 @@ impl Config {
         if self.scheduler.max_concurrent_agents == 0 {
             return bad("scheduler.maxConcurrentAgents", "must be at least 1".to_owned());
         }
-        let harnesses = crate::harness::all(&self.harnesses);
+        let harnesses = coven_harness::all(&self.harnesses);
         if let Some(id) = &self.default_harness
             && !harnesses.iter().any(|harness| harness.id == *id)
         {

@@ -1,12 +1,15 @@
 //! Print mode: how a harness answers one prompt on its standard streams and ends.
 
+mod answer;
+mod formats;
 mod known;
+mod utf8;
 
+use coven_domain::text::MAX_PROMPT_BYTES;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::text::MAX_PROMPT_BYTES;
-
+pub use answer::{ANSWER, Answer, OUTPUT_LINE, Usage};
 pub use known::{KNOWN, known};
 
 /// Stands for the id of the harness's own session.

@@ -1,14 +1,23 @@
-//! Reads the config file; says where and what is wrong.
+//! The config file: its keys, how it is read, and what is wrong with it.
+
+pub mod check;
+mod permissions;
+mod retention;
+mod types;
 
 use std::io;
 use std::path::PathBuf;
-
-use coven_domain::config::{BadValue, Config};
 
 use coven_files::{Limit, Links};
 
 use crate::Home;
 use crate::trust::{self, Withheld};
+
+pub use permissions::{PermissionsConfig, Rule};
+pub use types::{
+    AgentsConfig, BadValue, Config, DetachKeys, HttpConfig, McpConfig, NotificationsConfig, QuestionsConfig,
+    SchedulerConfig, SessionsConfig, StoreConfig,
+};
 
 pub const CONFIG_FILE: Limit = Limit::new("a config file", 1 << 20);
 
