@@ -3,10 +3,12 @@
 #![cfg_attr(not(test), warn(unused_crate_dependencies))]
 
 mod advance;
+mod bounded;
 mod check;
 mod definition;
 mod keys;
 mod result;
+mod rewrite;
 mod template;
 
 pub use advance::{Next, Overdue, Setting, StepEnd, StepOver};

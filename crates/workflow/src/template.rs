@@ -4,9 +4,15 @@ use std::collections::BTreeSet;
 
 use coven_domain::task::Task;
 use coven_domain::workflow::{Progress, StepResult};
+use minijinja::machinery::ast::{Expr, Stmt};
+use minijinja::machinery::{self, CodeGenerator, Token};
+use minijinja::syntax::SyntaxConfig;
 use minijinja::value::ValueKind;
 use minijinja::{AutoEscape, Environment, ErrorKind, UndefinedBehavior, Value};
 use serde::Deserialize as _;
+
+use crate::bounded::{self, Budget, MAX_RESULT, text_of, too_large};
+use crate::rewrite::{self, Refused};
 
 const ROOTS: [&str; 11] = [
     "task",
@@ -66,39 +72,62 @@ fn shown(result: &StepResult) -> serde_json::Value {
 impl Scope<'_> {
     /// As it stands.
     pub fn text(&self, template: &str) -> Result<String, BadTemplate> {
-        self.rendered(template, |text, _| text)
+        self.rendered(template, false, &Budget::default())
     }
 
     /// What is filled in becomes one word of the shell, whatever it holds; `|safe` leaves it as it is.
     pub fn shell(&self, template: &str) -> Result<String, BadTemplate> {
-        self.rendered(template, |text, is_safe| if is_safe { text } else { quoted(&text) })
+        self.rendered(template, true, &Budget::default())
     }
 
-    fn rendered(&self, template: &str, shape: fn(String, bool) -> String) -> Result<String, BadTemplate> {
-        check_template_size(template).map_err(|(_, problem)| BadTemplate(problem))?;
-        let mut environment = environment();
+    fn rendered(&self, template: &str, is_shell: bool, budget: &Budget) -> Result<String, BadTemplate> {
+        let bad = |error: minijinja::Error| BadTemplate(explained(&error));
+        let tree = parsed(template).map_err(|(_, problem)| BadTemplate(problem))?;
+        let mut environment = environment(budget);
+        let counted = budget.clone();
         environment.set_formatter(move |out, _, value| {
             // What is not there is an error here too.
             if value.is_undefined() {
                 return Err(minijinja::Error::from(ErrorKind::UndefinedError));
             }
             let text = match value.kind() {
-                ValueKind::Bool => value.is_true().to_string(),
-                ValueKind::None => String::new(),
-                _ => value.to_string(),
+                ValueKind::Bool => value.is_true().to_string().into(),
+                ValueKind::None => "".into(),
+                _ => text_of(value)?,
             };
-            let shaped = shape(text, value.is_safe());
-            out.write_str(&shaped).map_err(|_| minijinja::Error::from(ErrorKind::WriteFailure))
+            let text = if is_shell && !value.is_safe() { quoted(&text).ok_or_else(too_large)?.into() } else { text };
+            counted.spend(text.len())?;
+            out.write_str(&text).map_err(|_| minijinja::Error::from(ErrorKind::WriteFailure))
         });
-        environment.render_str(template, self.values()).map_err(|error| BadTemplate(explained(&error)))
+        let mut generator = CodeGenerator::new(NAME, template);
+        generator.compile_stmt(&tree);
+        let (instructions, blocks) = generator.finish();
+        let mut text = String::new();
+        let mut output = machinery::make_string_output(&mut text);
+        machinery::eval(&environment, &instructions, self.values(), &blocks, &mut output, WORD).map_err(bad)?;
+        match text.len() <= MAX_RESULT {
+            true => Ok(text),
+            false => Err(BadTemplate(format!(
+                "the result has {} bytes, at most {} MiB are allowed; make it smaller",
+                text.len(),
+                MAX_RESULT >> 20
+            ))),
+        }
     }
 
     pub fn holds(&self, expression: &str) -> Result<bool, BadTemplate> {
         let bad = |error: minijinja::Error| BadTemplate(explained(&error));
-        check_expression_size(expression).map_err(BadTemplate)?;
-        let environment = environment();
-        let value = environment.compile_expression(expression).map_err(bad)?.eval(self.values()).map_err(bad)?;
-        Ok(value.is_true())
+        let tree = parsed_expression(expression).map_err(BadTemplate)?;
+        let environment = environment(&Budget::default());
+        let mut generator = CodeGenerator::new(NAME, expression);
+        generator.compile_expr(&tree);
+        let (instructions, blocks) = generator.finish();
+        let mut nothing = String::new();
+        let mut output = machinery::make_string_output(&mut nothing);
+        let plain = AutoEscape::None;
+        let (value, _) =
+            machinery::eval(&environment, &instructions, self.values(), &blocks, &mut output, plain).map_err(bad)?;
+        Ok(value.expect("an expression has a value").is_true())
     }
 
     fn values(&self) -> Value {
@@ -135,13 +164,30 @@ impl Scope<'_> {
     }
 }
 
-fn environment<'a>() -> Environment<'a> {
-    let mut environment = Environment::new();
-    // So that `|safe` is known from what is not; what it means is up to the formatter.
-    environment.set_auto_escape_callback(|_| AutoEscape::Custom("word".into()));
+/// The name that the engine wants for a template.
+const NAME: &str = "template";
+/// So that `|safe` is known from what is not; what it means is up to the formatter.
+const WORD: AutoEscape = AutoEscape::Custom(std::borrow::Cow::Borrowed("word"));
+
+fn environment<'a>(budget: &Budget) -> Environment<'a> {
+    let mut environment = bounded::environment(budget);
+    environment.set_auto_escape_callback(|_| WORD);
     environment.set_undefined_behavior(UndefinedBehavior::SemiStrict);
     environment.set_fuel(Some(FUEL));
     environment
+}
+
+/// The template, rebuilt so that its memory is bounded; else the line of the mistake, from 0.
+fn parsed(template: &str) -> Result<Stmt<'_>, Refused> {
+    check_size(template, false)?;
+    let bad = |error: minijinja::Error| (error.line().unwrap_or(1).saturating_sub(1), explained(&error));
+    rewrite::statement(&machinery::parse(template, NAME, SyntaxConfig::default()).map_err(bad)?)
+}
+
+fn parsed_expression(expression: &str) -> Result<Expr<'_>, String> {
+    check_size(expression, true).map_err(|(_, problem)| problem)?;
+    let tree = machinery::parse_expr(expression).map_err(|error| explained(&error))?;
+    rewrite::expression(&tree).map_err(|(_, problem)| problem)
 }
 
 fn explained(error: &minijinja::Error) -> String {
@@ -167,10 +213,8 @@ pub(super) fn bare(expression: &str) -> &str {
 }
 
 /// What is wrong with it, and in which of its lines, from 0.
-pub(super) fn check(template: &str) -> Result<(), (usize, String)> {
-    check_template_size(template)?;
-    let told = |error: minijinja::Error| (error.line().unwrap_or(1).saturating_sub(1), explained(&error));
-    environment().template_from_str(template).map(drop).map_err(told)
+pub(super) fn check(template: &str) -> Result<(), Refused> {
+    parsed(template).map(drop)
 }
 
 /// A value becomes a word of the shell by being quoted; inside quotes of the command that would undo them, and the value would be
@@ -215,69 +259,55 @@ pub(super) fn check_command(template: &str) -> Result<(), String> {
     Ok(())
 }
 
-/// Refuses an expression that is too long to be parsed safely.
-fn check_expression_size(expression: &str) -> Result<(), String> {
-    let (size, _) = measure(expression, "");
-    match size <= MAX_EXPRESSION {
+/// Refuses what is too long to be parsed safely, with its line, from 0. The engine's own tokens decide where an expression starts
+/// and ends.
+fn check_size(source: &str, is_expression: bool) -> Result<(), Refused> {
+    let check = |line: u16, size: u32| match usize::try_from(size).is_ok_and(|size| size <= MAX_EXPRESSION) {
         true => Ok(()),
-        false => Err(format!("an expression has {size} bytes, at most {MAX_EXPRESSION} are allowed; split it")),
-    }
-}
-
-/// Bytes of an expression without its quoted texts, and where it ends.
-fn measure(text: &str, end_mark: &str) -> (usize, usize) {
-    let (mut quote, mut is_escaped, mut size) = (None, false, 0);
-    for (at, byte) in text.bytes().enumerate() {
-        match quote {
-            Some(_) if std::mem::take(&mut is_escaped) => {}
-            Some(_) if byte == b'\\' => is_escaped = true,
-            Some(open) if open == byte => quote = None,
-            Some(_) => {}
-            None if !end_mark.is_empty() && text.as_bytes()[at..].starts_with(end_mark.as_bytes()) => {
-                return (size, at);
-            }
-            None if matches!(byte, b'\'' | b'"') => quote = Some(byte),
-            None => size += 1,
+        false => {
+            let problem = format!("an expression has {size} bytes, at most {MAX_EXPRESSION} are allowed; split it");
+            Err((usize::from(line).saturating_sub(1), problem))
         }
-    }
-    (size, text.len())
-}
-
-/// The same for every expression of a template; gives the line of the first that is too long, from 0.
-fn check_template_size(template: &str) -> Result<(), (usize, String)> {
-    let (mut at, mut statements) = (0, 0);
-    while let Some(start) = template[at..].find('{').map(|found| at + found) {
-        let inner = template.get(start + 2..).unwrap_or_default();
-        let length = match template.as_bytes().get(start + 1) {
-            Some(b'{') => measure(inner, "}}").1,
-            Some(b'%') => {
-                statements += 1;
-                measure(inner, "%}").1
+    };
+    // Where the expression starts, and how much of it is quoted.
+    let (mut open, mut quoted_bytes, mut statements) = (is_expression.then_some((1, 0)), 0, 0);
+    // What cannot be read is reported by the parser.
+    for (token, span) in machinery::tokenize(source, is_expression, SyntaxConfig::default()).map_while(Result::ok) {
+        match token {
+            Token::VariableStart | Token::BlockStart => {
+                statements += usize::from(matches!(token, Token::BlockStart));
+                (open, quoted_bytes) = (Some((span.start_line, span.end_offset)), 0);
             }
-            Some(b'#') => inner.find("#}").unwrap_or(inner.len()),
-            _ => {
-                at = start + 1;
-                continue;
-            }
-        };
-        let line = || template[..start].matches('\n').count();
-        if template.as_bytes().get(start + 1) != Some(&b'#') {
-            check_expression_size(&inner[..length]).map_err(|problem| (line(), problem))?;
+            Token::Str(_) | Token::String(_) => quoted_bytes += span.end_offset - span.start_offset,
+            _ => {}
+        }
+        if let Some((line, start)) = open {
+            check(line, (span.end_offset - start).saturating_sub(quoted_bytes))?;
+        }
+        if matches!(token, Token::VariableEnd | Token::BlockEnd) {
+            open = None;
         }
         if statements > MAX_STATEMENTS {
-            return Err((
-                line(),
-                format!("a template can have at most {MAX_STATEMENTS} statements; split it into steps"),
-            ));
+            let problem = format!("a template can have at most {MAX_STATEMENTS} statements; split it into steps");
+            return Err((usize::from(span.start_line).saturating_sub(1), problem));
         }
-        at = start + 2 + length;
     }
     Ok(())
 }
 
 pub(super) fn check_expression(expression: &str) -> Result<(), String> {
-    check_expression_size(expression)?;
-    environment().compile_expression(expression).map(drop).map_err(|error| explained(&error))
+    parsed_expression(expression).map(drop)
+}
+
+/// The same names in a text that cannot grow: the engine multiplies constant texts when it compiles.
+fn without_products(source: &str, is_expression: bool) -> String {
+    let mut text = source.to_owned();
+    for (token, span) in machinery::tokenize(source, is_expression, SyntaxConfig::default()).map_while(Result::ok) {
+        if matches!(token, Token::Mul) {
+            text.replace_range(span.start_offset as usize..span.end_offset as usize, "-");
+        }
+    }
+    text
 }
 
 /// Names that nothing will stand behind, with what is wrong with them. `reach` are the steps that may have run by then, `all` those there are.
@@ -288,18 +318,19 @@ pub(super) fn unknown_names(
     all: &BTreeSet<String>,
     is_in_loop: bool,
 ) -> Vec<(String, String)> {
-    let is_too_long = match is_expression {
-        true => check_expression_size(text).is_err(),
-        false => check_template_size(text).is_err(),
+    let is_bad = match is_expression {
+        true => check_expression(text).is_err(),
+        false => check(text).is_err(),
     };
-    if is_too_long {
+    if is_bad {
         // Reported where it is checked.
         return Vec::new();
     }
-    let environment = environment();
+    let environment = environment(&Budget::default());
+    let text = without_products(text, is_expression);
     let names = match is_expression {
-        true => environment.compile_expression(text).map(|it| it.undeclared_variables(true)),
-        false => environment.template_from_str(text).map(|it| it.undeclared_variables(true)),
+        true => environment.compile_expression(&text).map(|it| it.undeclared_variables(true)),
+        false => environment.template_from_str(&text).map(|it| it.undeclared_variables(true)),
     };
     let names: BTreeSet<String> = names.unwrap_or_default().into_iter().collect();
     let told = |name: String| {
@@ -329,13 +360,14 @@ fn unknown(name: &str, reach: &BTreeSet<String>, all: &BTreeSet<String>) -> Opti
     }
 }
 
-/// One word of the shell.
-fn quoted(text: &str) -> String {
+/// One word of the shell; none if it is too long for a template.
+fn quoted(text: &str) -> Option<String> {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "_-./:=@%+,".contains(c);
-    match !text.is_empty() && text.chars().all(is_plain) {
-        true => text.to_owned(),
-        false => format!("'{}'", text.replace('\0', "").replace('\'', "'\\''")),
+    if !text.is_empty() && text.chars().all(is_plain) {
+        return Some(text.to_owned());
     }
+    let size = text.len() + 3 * text.matches('\'').count() + 2;
+    (size <= MAX_RESULT).then(|| format!("'{}'", text.replace('\0', "").replace('\'', "'\\''")))
 }
 
 #[cfg(test)]
@@ -427,6 +459,147 @@ mod tests {
             let text = "{ - ".repeat(5_000);
             assert_eq!(scope.text(&text), Ok(text.clone()));
             assert_eq!(scope.text(&format!("{{{{ '{text}' }}}}")), Ok(text));
+        });
+    }
+
+    /// Templates that made gigabytes out of a few characters.
+    const BOMBS: &[&str] = &[
+        r#"{{ ("a,"*1000)|replace("a","b"*1000)|replace("b","c"*10000) }}"#,
+        r#"{% set a = "aaaaaaaaaa" %}{% set a = a~a~a~a~a~a~a~a~a~a %}{% set a = a~a~a~a~a~a~a~a~a~a %}{% set a = a~a~a~a~a~a~a~a~a~a %}{% set a = a~a~a~a~a~a~a~a~a~a %}{% set a = a~a~a~a~a~a~a~a~a~a %}{% set a = a~a~a~a~a~a~a~a~a~a %}{% set a = a~a~a~a~a~a~a~a~a~a %}{{ a|length }}"#,
+        r#"{% set a = "a" * 1000000 %}{% set a = a + a + a + a %}{% set a = a + a + a + a %}{{ a|length }}"#,
+        r#"{% for i in range(1000) %}{% set x %}{% for j in range(1000) %}{{ "a" * 1000 }}{% endfor %}{% endset %}{% endfor %}"#,
+        r#"{% set x %}{% for i in range(60000) %}a long text of the template itself, which is repeated; a long text of the template itself, which is repeated; a long text of the template itself, which is repeated; a long text of the template itself, which is repeated; a long text of the template{% endfor %}{% endset %}{{ x|length }}"#,
+        r#"{% for i in range(60000) %}{{ "a" * 1000 }}{% endfor %}"#,
+        r#"{% macro m(a) %}{{ m(a ~ a) }}{% endmacro %}{{ m("aaaaaaaaaa") }}"#,
+        r#"{% macro m(n) %}x{% if n %}{{ m(n - 1) }}{{ m(n - 1) }}{% endif %}{% endmacro %}{{ m(40) }}"#,
+        r#"{{ "%1000000000d"|format(1) }}"#,
+        r#"{{ "%*d"|format(1000000000, 1) }}"#,
+        r#"{{ "%.1000000000f"|format(1.5) }}"#,
+        r#"{{ ("%(a)s" * 1000)|format(a="x" * 1000000) }}"#,
+        r#"{{ range(10**9)|list }}"#,
+        r#"{{ ([1] * 10**8)|list|length }}"#,
+        r#"{{ "a" * 10**10 }}"#,
+        r#"{{ "a" * 100000000 ~ "a" * 100000000 }}"#,
+        r#"{{ 10**7 * "ab" }}"#,
+        r#"{% set ns = namespace(a="aaaaaaaaaa") %}{% for i in range(40) %}{% set ns.a = ns.a ~ ns.a %}{% endfor %}{{ ns.a }}"#,
+        r#"{% set ns = namespace(a=[]) %}{% for i in range(60000) %}{% set ns.a = [ns.a] %}{% endfor %}"#,
+        r#"{{ "a\nb"|indent(10**9) }}"#,
+        r#"{{ ("\n" * 100000)|indent(width=1000, blank=true)|length }}"#,
+        r#"{{ [1]|batch(10**9, 0)|list }}"#,
+        r#"{{ [1]|slice(10**9, 0)|list }}"#,
+        r#"{{ ("a" * 4000000)|list|length }}"#,
+        r#"{{ ("a\n" * 2000000)|lines|length }}"#,
+        r#"{{ ("a," * 2000000)|split(",")|length }}"#,
+        r#"{{ range(60000)|join("x" * 100000)|length }}"#,
+        r#"{{ range(60000)|map("replace", "1", "x" * 10000)|list|length }}"#,
+        r#"{{ range(60000)|sort(attribute="a,a,a,a,a,a")|length }}"#,
+        r#"{{ range(*range(60000), *range(60000)) }}"#,
+        r#"{% for a in [[1]] recursive %}{{ loop(a) ~ loop(a) }}{% endfor %}"#,
+        r#"{% filter replace("a", "b" * 1000000) %}aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa{% endfilter %}"#,
+        r#"{{ "".join(["a"] * 10**8) }}"#,
+        r#"{% set x %}{% for i in range(15) %}{{ "a" * 1000000 }}{% endfor %}{% endset %}{{ x[::-1]|length }}"#,
+        r#"{{ debug() }}"#,
+    ];
+
+    /// A list that holds the one before twice: 64 levels print as 2^64 items.
+    fn doubled_lists() -> String {
+        format!("{{% set x = [1] %}}{}{{{{ x }}}}", "{% set x = [x, x] %}".repeat(64))
+    }
+
+    #[test]
+    fn no_template_makes_more_than_the_limits() {
+        filled(|scope| {
+            let doubled = doubled_lists();
+            for template in BOMBS.iter().copied().chain([&*doubled]) {
+                for is_shell in [false, true] {
+                    let budget = Budget::default();
+                    let made = scope.rendered(template, is_shell, &budget);
+                    assert!(made.is_err(), "{template}: {} bytes", made.map_or(0, |text| text.len()));
+                    // The last value is refused before or as soon as it is made, and it is at most a result large.
+                    assert!(budget.spent() <= bounded::MAX_TOTAL + MAX_RESULT, "{template}: {}", budget.spent());
+                }
+                let _ = check(template);
+                let inner = template.trim_start_matches("{{").trim_end_matches("}}");
+                let (none, _) = (BTreeSet::new(), scope.holds(inner));
+                unknown_names(template, false, &none, &none, true);
+                unknown_names(inner, true, &none, &none, true);
+            }
+        });
+    }
+
+    #[test]
+    fn an_error_names_the_limit_that_was_exceeded() {
+        filled(|scope| {
+            let problem = |template: &str| scope.text(template).expect_err(template).to_string();
+            assert!(problem(BOMBS[0]).contains("exceeds 4 MiB"), "{}", problem(BOMBS[0]));
+            let many = "{% for i in range(60000) %}{% set x = 'a' * 1000 %}{% endfor %}";
+            assert!(problem(many).contains("more than 16 MiB"), "{}", problem(many));
+            let long = "{% for i in range(5) %}{{ 'a' * 1000000 }}{% endfor %}";
+            assert!(problem(long).contains("at most 4 MiB"), "{}", problem(long));
+            assert!(problem("{{ 'a'|zip('b') }}").contains("no filter \"zip\""));
+            let line = check("a\n{% for a in b recursive %}{% endfor %}").expect_err("recursive").0;
+            assert_eq!(line, 1);
+        });
+    }
+
+    #[test]
+    fn operators_filters_and_captures_work_within_the_limits() {
+        filled(|scope| {
+            for (template, expected) in [
+                ("{{ 'a' ~ 1 ~ [1, 'b'] }}", "a1[1, 'b']"),
+                (
+                    "{{ 'ab' * 3 }} {{ 2 * 'x' }} {{ [1, 2] * 2 }} {{ 3 * 4 }} {{ 2 * 1.5 }} {{ 2.0 * 3 }}",
+                    "ababab xx [1, 2, 1, 2] 12 3.0 6.0",
+                ),
+                ("{{ 'a' + 'b' }} {{ [1] + [2] }} {{ loop.iteration + 1 }} {{ 1.5 + 1 }}", "ab [1, 2] 3 2.5"),
+                ("{{ 'abc'[1:] }} {{ [1, 2, 3][:2] }} {{ 'abc'[::-1] }}", "bc [1, 2] cba"),
+                ("{% set x %}a{% for i in range(3) %}{{ i }}b{% endfor %}{% endset %}{{ x|upper }}", "A0B1B2B"),
+                ("{% filter upper %}a{{ branch }}{% endfilter %}", "AB"),
+                ("{% for a, b in [(1, 2), (3, 4)] %}{{ a * b }},{% endfor %}", "2,12,"),
+                ("{% for k, v in {'a': 1}|items %}{{ k }}={{ v }}{% else %}-{% endfor %}", "a=1"),
+                ("{% with y = 3 %}{{ y }}{% endwith %} {{ 'a' if 1 < 2 < 3 else 'b' }}", "3 a"),
+                ("{{ '%03d %s'|format(7, 'x') }} {{ 'a\nb'|indent(2) }}", "007 x a\n  b"),
+                ("{{ 'a,b'|split(',')|join('+') }} {{ [[1], 2]|join(d=', ') }}", "a+b [1], 2"),
+                ("{{ range(7)|batch(3, 0)|list }}", "[[0, 1, 2], [3, 4, 5], [6, 0, 0]]"),
+                ("{{ task.tags|map('upper')|list }} {{ task.tags|length > 1 }}", "['A', 'B'] true"),
+                ("{{ 'b' in task.tags }} {{ nothing|default('x') }} {{ 'a' is string }}", "true x true"),
+                ("{% raw %}{{ ' {% endraw %}{{ branch }}", "{{ ' b"),
+                ("a {%- if true %} b {%- endif %}\n", "a b"),
+            ] {
+                assert_eq!(scope.text(template), Ok(expected.to_owned()), "{template}");
+                assert_eq!(check(template), Ok(()), "{template}");
+            }
+            assert_eq!(
+                scope.shell("echo {{ branch ~ ' x' }} {{ 'a b'|safe|replace('a', 'c d') }}").as_deref(),
+                Ok("echo 'b x' 'c d' b")
+            );
+            assert_eq!(scope.holds("'done' in previous.output|trim and 'a' * 2 == 'aa'"), Ok(true));
+            let none = BTreeSet::new();
+            let names = unknown_names("{{ 'a' * what ~ '*' }}", false, &none, &none, true);
+            assert_eq!(names.len(), 1, "{names:?}");
+        });
+    }
+
+    #[test]
+    fn the_longest_allowed_expressions_fit_on_the_stack_of_a_thread() {
+        filled(|scope| {
+            for expression in [
+                "-".repeat(MAX_EXPRESSION - 3) + "1",
+                "not ".repeat(MAX_EXPRESSION / 4 - 1) + "1",
+                "b".to_owned() + &"~b".repeat(MAX_EXPRESSION / 2 - 2),
+                "b".to_owned() + &"+b".repeat(MAX_EXPRESSION / 2 - 2),
+                "b".to_owned() + &"*b".repeat(MAX_EXPRESSION / 2 - 2),
+                "b".to_owned() + &"|e".repeat(MAX_EXPRESSION / 2 - 2),
+                "b".to_owned() + &"[:]".repeat(MAX_EXPRESSION / 3 - 2),
+                "[".repeat(MAX_EXPRESSION / 2 - 2) + &"]".repeat(MAX_EXPRESSION / 2 - 2),
+            ] {
+                let _ = (scope.text(&format!("{{{{{expression}}}}}")), scope.holds(&expression));
+                let none = BTreeSet::new();
+                unknown_names(&expression, true, &none, &none, true);
+            }
+            // A quote in a raw block does not hide what follows it.
+            let hidden = format!("{{% raw %}}{{{{ ' {{% endraw %}}{{{{ {} 1 }}}}", "- ".repeat(20_000));
+            assert!(check(&hidden).is_err());
         });
     }
 }
