@@ -23,8 +23,8 @@ pub struct Coven {
 impl Coven {
     pub fn launch(&self, harness: &str, prompt: Option<&str>) -> Outcome<SessionRecord> {
         let mut args = vec!["run", harness, "--background", "--json"];
-        // Behind the dashes a prompt may begin with one.
-        args.extend(prompt.into_iter().flat_map(|prompt| ["--", prompt]));
+        // A prompt may begin with a dash.
+        args.extend(prompt.into_iter().flat_map(|prompt| ["--prompt", prompt]));
         self.json(&args)
     }
 
