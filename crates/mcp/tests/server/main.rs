@@ -94,6 +94,7 @@ async fn a_set_that_invalid_answers_abandon_returns_the_reason() {
     assert!(data["abandonReason"].as_str().is_some_and(|why| why.contains("invalid question index: 7")), "{data}");
     let later = call(&client, "get_answered_questions", json!({"session_id": id.to_string()})).await;
     assert!(text(&later).contains("invalid question index: 7"), "{}", text(&later));
+    assert_eq!(self::data(&later)["abandonReason"], data["abandonReason"]);
 }
 
 #[tokio::test]

@@ -192,3 +192,21 @@ fn a_set_that_another_tool_asks_is_in_the_list_at_once() {
     assert_eq!(home.answer_request("00000007", &choosing("B")).status, 200);
     assert!(folder(&home).join(nth_id(7)).join("answers.json").is_file());
 }
+
+#[test]
+fn an_abandoned_set_is_listed_with_the_reason() {
+    let home = TestHome::started();
+    let asker = asker(&home, &[TWO]);
+    let id = waiting(&home, 1).remove(0).id;
+    let set = folder(&home).join(&id);
+    // In one step, as every tool does: half a file would be another reason.
+    std::fs::write(set.join("new"), r#"{"answers":[{"questionIndex":7,"selectedOption":"A"}]}"#).expect("the set");
+    std::fs::rename(set.join("new"), set.join("answers.json")).expect("the set");
+    assert_eq!(end(asker).code, 12);
+
+    let item = home.inbox("?all=true").remove(0);
+
+    assert_eq!((item.id.as_str(), item.status.as_str()), (id.as_str(), "abandoned"));
+    let reason = item.detail["abandonReason"].as_str().unwrap_or_default();
+    assert!(reason.contains("invalid question index: 7"), "{item:?}");
+}
