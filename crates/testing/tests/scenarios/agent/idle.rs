@@ -1,5 +1,7 @@
 //! AGENT-26 to AGENT-28: a session that nobody uses ends.
 
+use std::fs;
+
 use coven_testing::agents::{agent, counted};
 use coven_testing::{EventFeed, TestHome, check_invariants, process, wait_until};
 use rustix::process::Signal;
@@ -55,6 +57,13 @@ fn agent_26_a_session_without_a_turn_ends_too_and_a_restart_does_not_save_it() {
     check_invariants(&home);
 }
 
+/// Whether the holder can still write to the agent's standard input.
+fn has_input(agent: u32, holder: u32) -> bool {
+    let Ok(input) = fs::read_link(format!("/proc/{agent}/fd/0")) else { return false };
+    let files = fs::read_dir(format!("/proc/{holder}/fd")).into_iter().flatten().flatten();
+    files.filter_map(|file| fs::read_link(file.path()).ok()).any(|file| file == input)
+}
+
 #[test]
 fn an_idle_agent_reads_the_cancel_before_it_is_signalled() {
     let home = home_with_timeout("0.03");
@@ -65,8 +74,11 @@ fn an_idle_agent_reads_the_cancel_before_it_is_signalled() {
 
     // It cannot read the cancel when that comes.
     let agent = home.session(&id).pid.expect("it runs");
+    let holder = home.holder_of(&id).expect("it runs");
     process::signal(agent, Signal::STOP);
     feed.next_of("session.idled_out");
+    // The last thing that it is told before it gets time. A signal instead would continue and end it.
+    wait_until("its input is closed", || !has_input(agent, holder) || !process::is_alive(agent));
     process::signal(agent, Signal::CONT);
 
     let ended = home.wait_for_end(&id);
