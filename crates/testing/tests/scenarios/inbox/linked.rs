@@ -32,6 +32,27 @@ fn what_a_session_asks_names_the_session() {
 }
 
 #[test]
+fn a_session_answers_its_own_question_only_where_the_config_allows_it() {
+    for (is_allowed, code) in [(false, 4), (true, 0)] {
+        let home = TestHome::started_with(json!({ "permissions": { "allowSelfAnswer": is_allowed } }));
+        let coven = program::coven().display().to_string();
+        let script = format!(
+            "id=$({coven} ask --prompt Inside? --option A --option B --no-wait); \
+             env -u COVEN_SESSION_ID {coven} inbox answer $id --option A; echo code=$?.; exec cat"
+        );
+        let session = home.launch_with(json!({ "argv": ["/bin/sh", "-c", script] })).id;
+
+        let said = home.wait_for_output(&session, "code=");
+
+        assert!(said.contains(&format!("code={code}.")), "{said}");
+        let item = home.inbox("?all=true").remove(0);
+        let by = is_allowed.then(|| format!("session:{session}"));
+        assert_eq!((item.status == "pending", item.answered_by), (!is_allowed, by));
+        check_invariants(&home);
+    }
+}
+
+#[test]
 fn permissions_and_question_sets_are_one_list_oldest_first() {
     let home = TestHome::started_with_agent(json!({}));
     let session = home.open(&home.make_repo("app")).id;
