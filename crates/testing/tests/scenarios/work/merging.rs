@@ -402,3 +402,20 @@ fn whoever_tries_again_hears_why_it_was_sent_back() {
     assert_eq!(heard, "\nuse 'tabs'\n");
     check_invariants(&home);
 }
+
+#[test]
+fn a_review_that_a_session_answers_names_the_session() {
+    let home = started();
+    let task = done(&home, "Do it", "append b.txt two", &[]);
+    let coven = coven_testing::program::coven().display().to_string();
+    let script = format!("env -u COVEN_SESSION_ID {coven} inbox answer {task} approve; echo code=$?.; exec cat");
+    let session = home.launch_with(json!({ "argv": ["/bin/sh", "-c", script] })).id;
+
+    let said = home.wait_for_output(&session, "code=");
+
+    assert!(said.contains("code=0."), "{said}");
+    let history: Value = home.read(&format!("/api/v1/tasks/{task}/history"));
+    let history = history["history"].as_array().expect("a history").clone();
+    let closed = history.iter().find(|it| it["field"] == "status" && it["new"] == "closed");
+    assert_eq!(closed.map(|it| &it["by"]), Some(&json!(format!("session:{session}"))), "{history:?}");
+}
