@@ -232,6 +232,24 @@ fn a_link_in_a_home_is_refused_and_its_target_stays_as_it_is() {
 }
 
 #[test]
+fn a_config_that_is_a_link_is_used_in_the_users_own_home_only() {
+    let home = TestHome::new();
+    let elsewhere = home.user().join("settings.json");
+    fs::write(&elsewhere, json!({ "sessions": { "killGraceSeconds": 2.5 } }).to_string()).expect("room on disk");
+    let users = home.user().join(".coven");
+    fs::create_dir_all(&users).expect("room on disk");
+    for folder in [&home.path(), &users] {
+        let _ = fs::remove_file(folder.join("config.json"));
+        symlink(&elsewhere, folder.join("config.json")).expect("a link");
+    }
+    let message = home.coven(&["sessions"]).refused(2);
+    assert!(message.contains(&home.path().join("config.json").display().to_string()), "{message}");
+
+    let shown: Value = home.json(&["config", "show", "--home", &users.display().to_string()]);
+    assert_eq!(shown["sessions"]["killGraceSeconds"], 2.5);
+}
+
+#[test]
 fn a_fifo_in_a_home_hangs_no_command() {
     for name in ["token", "config.json", "daemon.start", "coven.db", "coven.db.lock", "home.id"] {
         let home = TestHome::new();
