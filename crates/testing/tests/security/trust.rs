@@ -277,6 +277,18 @@ fn the_search_for_a_home_stops_at_a_folder_that_others_can_write() {
 }
 
 #[test]
+fn doctor_names_a_folder_in_which_others_could_replace_the_home() {
+    let home = TestHome::started();
+    let path = home.path().display().to_string();
+    let examined = || home.coven(&["doctor", "--home", &path]).stdout;
+    assert!(!examined().contains("other users"), "{}", examined());
+
+    fs::set_permissions(home.project(), fs::Permissions::from_mode(0o1777)).expect("ours");
+    let below = examined();
+    assert!(below.contains(&format!("other users can write to {}", home.project().display())), "{below}");
+}
+
+#[test]
 fn a_home_of_another_user_is_left_as_it_is() {
     if !is_root() {
         return skip("a_home_of_another_user_is_left_as_it_is", "giving a folder away takes root");
