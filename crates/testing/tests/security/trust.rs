@@ -1,8 +1,9 @@
 //! Homes and settings that came with a repository or archive.
 
 use std::fs;
+use std::io::{Read, Write};
 use std::os::unix::fs::{MetadataExt, PermissionsExt, chown, symlink};
-use std::os::unix::net::UnixListener;
+use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::Path;
 use std::process::Command;
 
@@ -322,13 +323,30 @@ fn nothing_is_sent_to_a_daemon_of_another_user() {
         });
         as_nobody.join().expect("no panic").expect("a socket")
     });
-    listener.set_nonblocking(true).expect("a socket");
-    let ran = home.coven(&["run", "claude", "my secret", "--background"]);
-    assert_ne!(ran.code, 0, "{}", ran.stdout);
-    while let Ok((mut stream, _)) = listener.accept() {
-        let mut received = Vec::new();
-        std::io::Read::read_to_end(&mut stream, &mut received).expect("the client has gone");
-        assert_eq!(received, b"", "{}", String::from_utf8_lossy(&received));
+    let received = std::thread::spawn(move || received_until(&listener, b"last"));
+    // Each of them connects in its own way.
+    for verb in [&["run", "claude", "my secret", "--background"][..], &["sessions", "--json"]] {
+        let ran = home.coven(verb);
+        assert_ne!(ran.code, 0, "{verb:?}: {}", ran.stdout);
+    }
+    let mut last = UnixStream::connect(home.socket()).expect("it listens");
+    last.write_all(b"last").expect("it reads");
+    let received = received.join().expect("no panic");
+    assert_eq!(String::from_utf8_lossy(&received), "");
+}
+
+/// What the clients of a listener send, until one sends exactly `last`. Nobody is answered.
+fn received_until(listener: &UnixListener, last: &[u8]) -> Vec<u8> {
+    let mut received = Vec::new();
+    loop {
+        let (mut stream, _) = listener.accept().expect("a client");
+        let mut buffer = [0; 4096];
+        // One that sends nothing has gone, or goes.
+        let count = stream.read(&mut buffer).unwrap_or(0);
+        if &buffer[..count] == last {
+            return received;
+        }
+        received.extend_from_slice(&buffer[..count]);
     }
 }
 
