@@ -24,14 +24,15 @@ fn programs_in_the_config_of_a_repository_do_not_run() {
     let (convert, converted) = marking(&home, "convert");
     let (external, ran_external) = marking(&home, "external");
     home.start();
-    let task = home.add_task("x", "write b.txt two; commit b", &[]);
+    let task = home.add_task("x", "append b.txt two", &[]);
     home.start_task(&task);
     home.wait_for_task(&task, "pending_merge");
     home.git(&format!(
         "git config core.fsmonitor {monitor}; git config diff.x.textconv {convert}; git config diff.external {external}; \
          mkdir -p .git/info; echo '* diff=x' > .git/info/attributes"
     ));
-    home.coven(&["task", "diff", &task]).done();
+    let shown = home.coven(&["task", "diff", &task]).done();
+    assert!(shown.contains("+two"), "there is something to convert: {shown}");
     home.coven(&["task", "approve", &task]).done();
     home.wait_for_task(&task, "closed");
     for mark in [&monitored, &converted, &ran_external] {
@@ -48,7 +49,7 @@ fn filters_of_a_repository_run_once_it_is_trusted() {
         "git config filter.x.clean {filter}; git config filter.x.smudge {filter}; git config filter.x.required true"
     ));
     home.start();
-    let task = home.add_task("x", "write b.txt two; commit b", &[]);
+    let task = home.add_task("x", "append b.txt two", &[]);
     let message = home.coven(&["task", "start", &task]).refused(4);
     assert!(message.contains("filter.x.clean") && message.contains("`coven trust"), "{message}");
     assert!(!filtered.exists());
