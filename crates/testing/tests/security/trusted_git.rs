@@ -1,7 +1,7 @@
 //! Repositories whose config starts programs.
 
 use std::fs;
-use std::os::unix::fs::{chown, lchown};
+use std::os::unix::fs::{chown, lchown, symlink};
 use std::path::{Path, PathBuf};
 
 use coven_testing::program::{is_root, skip};
@@ -38,6 +38,31 @@ fn programs_in_the_config_of_a_repository_do_not_run() {
     for mark in [&monitored, &converted, &ran_external] {
         assert!(!mark.exists(), "{}", mark.display());
     }
+}
+
+#[test]
+fn hooks_of_a_repository_do_not_run() {
+    let home = TestHome::in_repository(json!({}));
+    let (program, ran) = marking(&home, "hook");
+    let hooks = home.project().join(".git/hooks");
+    fs::create_dir_all(&hooks).expect("room on disk");
+    for name in
+        ["post-checkout", "pre-commit", "post-commit", "post-merge", "post-index-change", "reference-transaction"]
+    {
+        let _ = fs::remove_file(hooks.join(name));
+        symlink(&program, hooks.join(name)).expect("room on disk");
+    }
+    home.start();
+    // The agent leaves its work uncommitted: every call of git is coven's.
+    let task = home.add_task("x", "append b.txt two", &[]);
+    home.start_task(&task);
+    home.wait_for_task(&task, "pending_merge");
+    home.coven(&["task", "diff", &task]).done();
+    home.coven(&["task", "approve", &task]).done();
+    home.wait_for_task(&task, "closed");
+    assert!(!ran.exists(), "a hook has run");
+    home.git("git commit -q --allow-empty -m later");
+    assert!(ran.exists(), "the hooks run where the user calls git");
 }
 
 #[test]
