@@ -1,6 +1,5 @@
 //! `coven doctor`: looks at everything a session needs and says what to do about what is missing.
 
-use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::process::ExitCode;
 
@@ -134,7 +133,7 @@ fn examine_home(home: &Home) -> Finding {
     }
 }
 
-/// Who else could replace or read the home.
+/// Who else could replace the home.
 fn exposure(home: &Home) -> Vec<Finding> {
     let mut findings = Vec::new();
     if let Some(parent) = home.path().parent()
@@ -142,10 +141,6 @@ fn exposure(home: &Home) -> Vec<Finding> {
     {
         let text = format!("other users can write to {}, which holds the home; move the home", parent.display());
         findings.push(finding("home", Verdict::Note, text));
-    }
-    if std::fs::metadata(home.path()).is_ok_and(|it| it.mode() & 0o077 != 0) {
-        let path = home.path().display();
-        findings.push(finding("home", Verdict::Note, format!("other users can open {path}; run `chmod 700 {path}`")));
     }
     findings
 }

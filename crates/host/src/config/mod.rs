@@ -23,7 +23,7 @@ pub const CONFIG_FILE: Limit = Limit::new("a config file", 1 << 20);
 
 #[derive(Debug, thiserror::Error)]
 pub enum ConfigError {
-    #[error("the config {} cannot be read", path.display())]
+    #[error("the config {} cannot be read: {source}", path.display())]
     Unreadable { path: PathBuf, source: io::Error },
     #[error("the config {}, line {line}, column {column}: {key}{problem}", path.display())]
     Malformed { path: PathBuf, line: usize, column: usize, key: String, problem: String },
