@@ -9,12 +9,12 @@ use coven_api::{ClientError, ErrorCode};
 use coven_harness::settings_file::InstallError;
 use coven_holder::client::HolderError;
 use coven_host::config::ConfigError;
-use coven_host::conversations::ConversationError;
 use coven_host::daemon_start::StartError;
 use coven_host::git::GitError;
 use coven_host::home::HomeError;
-use coven_host::questions::QuestionError;
 use coven_host::trust::TrustError;
+use coven_interop::conversations::ConversationError;
+use coven_interop::questions::QuestionError;
 use coven_store::StoreError;
 
 use crate::{output, verb};

@@ -6,9 +6,9 @@ use std::path::{Path, PathBuf};
 use coven_api::{ClientError, ErrorCode};
 use coven_holder::process;
 use coven_host::config;
-use coven_host::conversations::Settings;
 use coven_host::git::{self, GitError};
 use coven_host::home::Home;
+use coven_host::spawner::Settings;
 use coven_host::trust::{self, Part, TrustStore};
 use serde::Serialize;
 

@@ -5,7 +5,6 @@
 pub mod engine;
 pub mod error;
 pub mod events;
-mod fault;
 mod log_writer;
 pub mod loops;
 mod serve;

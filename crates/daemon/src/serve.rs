@@ -14,10 +14,10 @@ use std::time::Duration;
 use axum::serve::Listener;
 use coven_host::agent_settings::BadVariable;
 use coven_host::config::{self, ConfigError};
-use coven_host::conversations::Conversations;
 use coven_host::daemon_start::{self, FirstWord};
-use coven_host::questions::QuestionFolder;
 use coven_host::{AgentSettings, Home, HomeError, trust};
+use coven_interop::conversations::Conversations;
+use coven_interop::questions::QuestionFolder;
 use coven_store::{SqliteStore, Store, StoreError};
 use tokio::net::{TcpListener, UnixListener, UnixStream};
 use tokio::signal::unix::{SignalKind, signal};
@@ -206,7 +206,7 @@ async fn run(options: &ServeOptions, background: tokio::runtime::Handle) -> Resu
     let agents = AgentSettings::read(&home, &config, |name| std::env::var_os(name).filter(|it| !it.is_empty()))?;
     start_log(&home);
     let mut notices = Vec::new();
-    if home.has_legacy_state() {
+    if coven_interop::legacy::is_in(home.path()) {
         notices.push(daemon_start::MIGRATE_NOTICE.to_owned());
     }
     notices.extend(withheld.notice(home.path()));

@@ -8,7 +8,6 @@ pub mod conversation;
 pub mod entry;
 pub mod event;
 pub mod ids;
-pub mod legacy;
 pub mod lifecycle;
 pub mod message;
 pub mod permission;

@@ -5,7 +5,9 @@
 #![cfg_attr(not(test), warn(unused_crate_dependencies))]
 
 pub mod client;
+pub mod clock;
 mod ending;
+pub mod fault;
 mod first_words;
 mod holder;
 pub mod journal;

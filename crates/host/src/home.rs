@@ -305,16 +305,6 @@ impl Home {
         self.sessions_dir().join(id.to_string())
     }
 
-    /// Whether old state lies here that `coven migrate` would take over and put aside.
-    pub fn has_legacy_state(&self) -> bool {
-        let holds_json = |folder: &str| {
-            fs::read_dir(self.path.join(folder)).is_ok_and(|entries| {
-                entries.flatten().any(|entry| entry.path().extension().is_some_and(|extension| extension == "json"))
-            })
-        };
-        self.path.join("state.json").is_file() || ["workflows", "familiars", "questions"].into_iter().any(holds_json)
-    }
-
     /// The folder that a project's home belongs to; a home of all projects (`~/.coven`, or any other name) has none.
     pub fn project_root(&self) -> Option<PathBuf> {
         let parent = self.path.parent()?;

@@ -5,18 +5,14 @@
 
 pub mod agent_definitions;
 pub mod agent_settings;
-pub mod clock;
 pub mod config;
-pub mod conversations;
 pub mod daemon_start;
-mod fault;
 pub mod git;
 pub mod home;
-pub mod legacy;
 pub mod peer;
 pub mod print_mode;
 pub mod program;
-pub mod questions;
+pub mod spawner;
 pub mod suggest;
 pub mod trust;
 pub mod work_dir;

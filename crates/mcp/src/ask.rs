@@ -7,8 +7,8 @@ use std::time::Duration;
 use coven_domain::QuestionSetId;
 use coven_domain::question::Question;
 use coven_domain::question_set::QuestionSetState;
-use coven_host::clock;
-use coven_host::questions::{Limits, NewQuestionSet, QuestionError, Waited};
+use coven_holder::clock;
+use coven_interop::questions::{Limits, NewQuestionSet, QuestionError, Waited};
 use rmcp::model::{
     CallToolResponse, ClientResult, ElicitRequest, InputRequest, InputRequiredResult, InputResponses, PingRequest,
     ProtocolVersion, ServerRequest,

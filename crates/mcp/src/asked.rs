@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use coven_domain::QuestionSetId;
 use coven_domain::question_set::QuestionSetState;
-use coven_host::clock;
-use coven_host::questions::{FolderWatch, QuestionError, QuestionFolder, Waited, Waiter};
+use coven_holder::clock;
+use coven_interop::questions::{FolderWatch, QuestionError, QuestionFolder, Waited, Waiter};
 use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
 use tokio::sync::{Notify, watch};

@@ -1,8 +1,8 @@
 //! `get_answered_questions`: what has become of questions that nobody waited for.
 
 use coven_domain::QuestionSetId;
-use coven_host::clock;
-use coven_host::questions::{QuestionError, Waited};
+use coven_holder::clock;
+use coven_interop::questions::{QuestionError, Waited};
 use rmcp::RoleServer;
 use rmcp::model::CallToolResult;
 use rmcp::service::RequestContext;

@@ -21,7 +21,7 @@ use std::time::Duration;
 
 use coven_host::config::QuestionsConfig;
 use coven_host::home::Home;
-use coven_host::questions::QuestionFolder;
+use coven_interop::questions::QuestionFolder;
 
 use rmcp::ServiceExt;
 use rmcp::service::ServerInitializeError;

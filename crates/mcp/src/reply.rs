@@ -2,7 +2,7 @@
 
 use coven_domain::QuestionSetId;
 use coven_domain::question::{Answer, Question, format_answers, format_rejection, header};
-use coven_host::questions::{QuestionSet, Waited};
+use coven_interop::questions::{QuestionSet, Waited};
 use rmcp::model::{CallToolResult, ContentBlock};
 use schemars::JsonSchema;
 use serde::Serialize;

@@ -148,7 +148,7 @@ async fn unread(output: Option<&AsyncFd<OwnedFd>>) {
 
 #[cfg(test)]
 mod tests {
-    use coven_host::questions::QuestionFolder;
+    use coven_interop::questions::QuestionFolder;
     use tokio::io::AsyncReadExt;
 
     use super::*;

@@ -65,7 +65,7 @@ fn write(home: &TestHome, changes: impl Iterator<Item = Change>) {
         let mut tx = store.begin().await.expect("the writer's turn");
         for change in changes {
             // Its event is new, however old what it tells of: retention has nothing to do with it.
-            tx.record(change, coven_host::clock::now()).await.expect("a new row");
+            tx.record(change, coven_holder::clock::now()).await.expect("a new row");
         }
         tx.commit().await.expect("a commit");
     });

@@ -12,8 +12,8 @@ use std::time::{Duration, SystemTime};
 use coven_domain::QuestionSetId;
 use coven_domain::question::Answer;
 use coven_domain::question_set::QuestionSetState;
-use coven_host::clock;
-use coven_host::questions::{FolderWatch, Listed, QuestionError, QuestionFolder, QuestionSet};
+use coven_holder::clock;
+use coven_interop::questions::{FolderWatch, Listed, QuestionError, QuestionFolder, QuestionSet};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use super::draft::Drafts;

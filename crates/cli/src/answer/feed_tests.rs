@@ -7,8 +7,8 @@ use std::time::{Duration, Instant};
 use coven_domain::QuestionSetId;
 use coven_domain::question::Answer;
 use coven_domain::question_set::QuestionSetState;
-use coven_host::clock::now;
-use coven_host::questions::{Limits, NewQuestionSet, QuestionFolder};
+use coven_holder::clock::now;
+use coven_interop::questions::{Limits, NewQuestionSet, QuestionFolder};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use super::draft::{Draft, Drafts};

@@ -25,8 +25,8 @@ mod view;
 
 use std::time::Duration;
 
-use coven_host::clock::now;
-use coven_host::questions::QuestionFolder;
+use coven_holder::clock::now;
+use coven_interop::questions::QuestionFolder;
 use crossterm::event::Event;
 use ratatui::layout::Size;
 use signal_hook::low_level::emulate_default_handler;

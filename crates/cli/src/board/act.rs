@@ -10,7 +10,7 @@ use coven_api::task::{
 use coven_api::workflow::{AgentListResponse, StartTaskResponse, TaskDiffResponse, WorkflowDetail, WorkflowRecord};
 use coven_api::{Client, ClientError};
 use coven_domain::task::TaskState;
-use coven_host::clock;
+use coven_holder::clock;
 use hyper::Method;
 use tokio::time::timeout;
 

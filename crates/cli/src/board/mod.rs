@@ -29,7 +29,7 @@ mod view;
 
 use std::time::Duration;
 
-use coven_host::clock::now;
+use coven_holder::clock::now;
 use crossterm::event::Event;
 use ratatui::layout::Size;
 use signal_hook::low_level::emulate_default_handler;

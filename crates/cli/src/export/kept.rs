@@ -3,7 +3,7 @@
 use std::io::Write;
 
 use coven_domain::conversation::{ConversationId, Line, Turn};
-use coven_host::conversations::{ConversationError, Conversations};
+use coven_interop::conversations::{ConversationError, Conversations};
 
 use super::conversation::{PAGE_END, escaped, page_start};
 use super::{Format, Target};

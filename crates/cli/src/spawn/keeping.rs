@@ -6,8 +6,8 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::process::ExitCode;
 use std::time::Duration;
 
-use coven_host::clock;
-use coven_host::conversations::{Cleaned, Conversations};
+use coven_holder::clock;
+use coven_interop::conversations::{Cleaned, Conversations};
 
 use super::report;
 use crate::failure::{self, Failure};

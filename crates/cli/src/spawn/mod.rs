@@ -17,10 +17,11 @@ use std::time::Duration;
 
 use coven_domain::conversation::{Context, ConversationId, ConversationState, Line};
 use coven_harness as harness;
+use coven_holder::clock;
 use coven_host::agent_definitions::{self, AgentDefinition};
-use coven_host::clock;
-use coven_host::conversations::{ConversationError, Conversations, Loaded, NewConversation, Settings, Wait, Writer};
 use coven_host::print_mode::{PrintHarness, choose, wanted_tool};
+use coven_host::spawner::Settings;
+use coven_interop::conversations::{ConversationError, Conversations, Loaded, NewConversation, Wait, Writer};
 
 use crate::command_line::Place;
 use crate::failure::{self, Failure};

@@ -7,9 +7,9 @@ use std::process::{Command as Process, ExitCode, Stdio};
 
 use coven_domain::conversation::{ConversationState, Line, Role, Turn, Usage};
 use coven_harness::print_mode::Usage as TurnUsage;
-use coven_host::clock;
-use coven_host::conversations::{Conversations, NewConversation, Wait};
+use coven_holder::clock;
 use coven_host::print_mode::{self, TurnSpec, TurnStatus};
+use coven_interop::conversations::{Conversations, NewConversation, Wait};
 
 use unicode_width::UnicodeWidthStr as _;
 

@@ -3,8 +3,8 @@
 use std::process::ExitCode;
 
 use coven_domain::conversation::{ConversationState, Summary};
-use coven_host::clock;
-use coven_host::conversations::{Conversations, Filter};
+use coven_holder::clock;
+use coven_interop::conversations::{Conversations, Filter};
 use serde_json::{Value, json};
 
 use crate::failure::{self, Failure};

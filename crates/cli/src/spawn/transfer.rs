@@ -6,7 +6,7 @@ use std::path::Path;
 use coven_domain::Timestamp;
 use coven_domain::conversation::{ConversationId, Role, Transcript, Turn};
 use coven_files::{Limit, Links, ReadError};
-use coven_host::conversations::Outline;
+use coven_interop::conversations::Outline;
 use serde::{Deserialize, Serialize};
 
 /// The context as a program reads it.

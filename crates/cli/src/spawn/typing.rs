@@ -6,8 +6,8 @@ use std::os::unix::net::UnixStream;
 use std::thread;
 
 use coven_domain::conversation::{ConversationState, Line};
-use coven_host::clock;
-use coven_host::conversations::Writer;
+use coven_holder::clock;
+use coven_interop::conversations::Writer;
 use crossterm::event::DisableBracketedPaste;
 use crossterm::terminal::disable_raw_mode;
 use rustix::event::{PollFd, PollFlags, poll};

@@ -33,8 +33,8 @@ mod watching;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use coven_host::clock::now;
-use coven_host::conversations::Conversations;
+use coven_holder::clock::now;
+use coven_interop::conversations::Conversations;
 use crossterm::event::Event;
 use signal_hook::low_level::emulate_default_handler;
 

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use coven_api::SessionRecord;
 use coven_domain::conversation::{Summary, Turn};
-use coven_host::conversations::{Conversations, Filter};
+use coven_interop::conversations::{Conversations, Filter};
 use ratatui::text::Line;
 use serde_json::{Map, Value};
 

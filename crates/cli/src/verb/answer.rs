@@ -3,9 +3,9 @@
 use std::process::ExitCode;
 
 use clap::builder::NonEmptyStringValueParser;
-use coven_host::clock;
+use coven_holder::clock;
 use coven_host::config::NotificationsConfig;
-use coven_host::questions::QuestionFolder;
+use coven_interop::questions::QuestionFolder;
 use serde_json::json;
 
 use super::answer_reply::{Reply, ReplyArgs};

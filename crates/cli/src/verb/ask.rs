@@ -9,8 +9,8 @@ use std::time::Duration;
 use coven_domain::QuestionSetId;
 use coven_domain::question::{Question, format_answers, format_rejection};
 use coven_domain::question_set::QuestionSetState;
-use coven_host::clock;
-use coven_host::questions::{Limits, NewQuestionSet, QuestionFolder, Waited};
+use coven_holder::clock;
+use coven_interop::questions::{Limits, NewQuestionSet, QuestionFolder, Waited};
 use rustix::event::{PollFd, PollFlags, poll};
 use serde_json::{Value, json};
 

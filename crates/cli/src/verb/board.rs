@@ -2,9 +2,9 @@
 
 use std::process::ExitCode;
 
-use coven_host::clock;
+use coven_holder::clock;
 use coven_host::home::Home;
-use coven_host::questions::QuestionFolder;
+use coven_interop::questions::QuestionFolder;
 
 use super::sessions::wait_for_key;
 use super::{attach as attach_verb, print_json, task};

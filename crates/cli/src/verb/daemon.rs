@@ -6,9 +6,10 @@ use std::time::{Duration, Instant};
 
 use clap::Subcommand;
 use coven_api::health::HealthResponse;
+use coven_holder::clock;
 use coven_host::config::Config;
 use coven_host::home::Home;
-use coven_host::{AgentSettings, clock, config, daemon_start};
+use coven_host::{AgentSettings, config, daemon_start};
 use hyper::Method;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::json;

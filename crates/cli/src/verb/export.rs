@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use coven_host::conversations::Conversations;
+use coven_interop::conversations::Conversations;
 
 use super::SessionArg;
 use crate::command_line::Place;

@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use clap::Subcommand;
 use clap::builder::NonEmptyStringValueParser;
 use coven_api::inbox::{AnswerRequest, InboxItem, InboxResponse, Rejection};
-use coven_host::clock;
+use coven_holder::clock;
 
 use super::answer_reply::{Reply, ReplyArgs};
 use super::inbox_follow;

@@ -4,7 +4,7 @@ use coven_api::inbox::InboxItem;
 use coven_domain::Timestamp;
 use coven_domain::question::{Answer, Question};
 use coven_domain::question_set::QuestionSetState;
-use coven_host::questions::{Answers, QuestionSet};
+use coven_interop::questions::{Answers, QuestionSet};
 use serde::de::DeserializeOwned;
 
 use super::questions_text::{outcome, questions_and_answers};

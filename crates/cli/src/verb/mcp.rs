@@ -7,7 +7,7 @@ use std::process::ExitCode;
 use clap::Subcommand;
 use coven_harness::settings_file::{Agent, Plan};
 use coven_host::program;
-use coven_host::questions::QuestionFolder;
+use coven_interop::questions::QuestionFolder;
 use serde_json::json;
 
 use crate::command_line::Place;

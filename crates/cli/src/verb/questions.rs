@@ -7,8 +7,8 @@ use clap::Subcommand;
 use clap::builder::NonEmptyStringValueParser;
 use coven_domain::question::{format_answers, format_rejection, header};
 use coven_domain::question_set::QuestionSetState;
-use coven_host::clock;
-use coven_host::questions::{Listed, QuestionError, QuestionFolder, QuestionSet};
+use coven_holder::clock;
+use coven_interop::questions::{Listed, QuestionError, QuestionFolder, QuestionSet};
 use serde_json::Value;
 
 use super::ask::{ABANDONED, REJECTED, TIMED_OUT};

@@ -3,7 +3,7 @@
 use coven_domain::Timestamp;
 use coven_domain::question::{Question, format_answers};
 use coven_domain::question_set::QuestionSetState;
-use coven_host::questions::{Listed, QuestionSet};
+use coven_interop::questions::{Listed, QuestionSet};
 use serde_json::{Value, json};
 
 use crate::table::Table;
@@ -157,7 +157,7 @@ pub fn pretty(value: &Value) -> String {
 mod tests {
     use super::*;
     use coven_domain::question::{Answer, Choice};
-    use coven_host::questions::{Answers, QuestionError};
+    use coven_interop::questions::{Answers, QuestionError};
 
     const NOW: Timestamp = Timestamp::from_millis(1_763_238_189_007);
 

@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use clap::Subcommand;
 use coven_api::repo::{AddRepoRequest, RepoListResponse, RepoRecord};
 use coven_api::{ClientError, ErrorCode};
-use coven_host::clock;
+use coven_holder::clock;
 use hyper::Method;
 
 use super::{folder, print_json};

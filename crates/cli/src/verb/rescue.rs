@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use clap::Subcommand;
 use coven_api::ClientError;
 use coven_domain::Timestamp;
-use coven_host::clock;
+use coven_holder::clock;
 use coven_host::git::{GitError, Repository, Rescue};
 use serde_json::json;
 

@@ -4,7 +4,7 @@ use std::process::ExitCode;
 
 use coven_api::retention::{RetentionRequest, RetentionResponse};
 use coven_daemon::loops::retention;
-use coven_host::clock;
+use coven_holder::clock;
 use coven_host::home::Home;
 use coven_store::SqliteStore;
 use coven_store::sqlite::migrations;

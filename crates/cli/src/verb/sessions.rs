@@ -6,9 +6,9 @@ use std::time::Duration;
 use coven_api::ClientError;
 use coven_domain::conversation::{ConversationState, Summary};
 use coven_domain::session::SessionState;
-use coven_host::clock;
-use coven_host::conversations::{Conversations, Filter};
+use coven_holder::clock;
 use coven_host::home::Home;
+use coven_interop::conversations::{Conversations, Filter};
 
 use super::sessions_list::{self, Page};
 use crate::attach::log_view::read_typed;

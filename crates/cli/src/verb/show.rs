@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 
 use coven_api::SessionRecord;
-use coven_host::clock;
+use coven_holder::clock;
 
 use super::{SessionsArg, each};
 use crate::command_line::Place;

@@ -5,7 +5,7 @@ use std::process::ExitCode;
 
 use coven_domain::conversation::ConversationState;
 use coven_files::{Limit, Links};
-use coven_host::conversations::Conversations;
+use coven_interop::conversations::Conversations;
 
 use crate::command_line::Place;
 use crate::failure::Failure;

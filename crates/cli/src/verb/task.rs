@@ -11,7 +11,7 @@ use coven_api::task::{
     EditTaskRequest, StartTaskRequest, TaskDetail, TaskHistoryResponse, TaskMoveRequest, TaskRecord,
 };
 use coven_api::workflow::{StartTaskResponse, TaskDiffResponse};
-use coven_host::clock;
+use coven_holder::clock;
 use coven_host::home::Home;
 use hyper::Method;
 use serde::de::Error;

@@ -8,7 +8,7 @@ use coven_api::ClientError;
 use coven_api::task::{StartTaskRequest, TaskMoveRequest};
 use coven_api::workflow::{StartTaskResponse, WorkflowDetail, WorkflowListResponse, WorkflowRecord};
 use coven_files::{Links, ReadError};
-use coven_host::clock;
+use coven_holder::clock;
 use coven_host::home::{Home, WORKFLOW_FILE};
 use coven_workflow::{BUILT_IN, Definition, Problem};
 use serde_json::json;

@@ -7,7 +7,7 @@ use coven_domain::agent_question::{AgentQuestion, prompt_of};
 use coven_domain::question_set::QuestionSetState;
 use coven_domain::text::one_line;
 use coven_domain::{AgentId, QuestionId, SessionId};
-use coven_host::clock;
+use coven_holder::clock;
 use coven_store::{AgentQuery, AgentQuestionQuery, Change};
 use uuid::Uuid;
 
@@ -76,7 +76,7 @@ impl Engine {
         question.answered(text, now).map_err(|_| EngineError::AnsweredAlready(id))?;
         tx.record(Change::AgentQuestionWritten { question: question.clone(), event: "answered" }, now).await?;
         self.commit(tx).await?;
-        crate::fault::point("after_agent_answer");
+        coven_holder::fault::point("after_agent_answer");
         self.deliver_answer(&question).await?;
         Ok(question)
     }

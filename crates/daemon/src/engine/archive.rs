@@ -4,13 +4,13 @@ use std::sync::Arc;
 
 use coven_domain::SessionId;
 use coven_domain::session::{NotNow, Session, SessionState};
-use coven_host::clock;
+use coven_holder::clock;
 use coven_store::{Change, StoreError};
 
 use super::Engine;
 use super::log_file;
 use crate::error::EngineError;
-use crate::fault;
+use coven_holder::fault;
 
 impl Engine {
     pub async fn archive_session(&self, id: SessionId) -> Result<Session, EngineError> {

@@ -1,7 +1,7 @@
 //! Conversations of `coven spawn`: shown beside the sessions, never written to from here.
 
 use coven_domain::conversation::{ConversationId, Summary};
-use coven_host::conversations::{ConversationError, Conversations, Filter, LastTurns, Listing};
+use coven_interop::conversations::{ConversationError, Conversations, Filter, LastTurns, Listing};
 
 use super::Engine;
 use crate::error::EngineError;

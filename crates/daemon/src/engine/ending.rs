@@ -13,7 +13,7 @@ use rustix::process::Signal;
 use super::Engine;
 use super::leftovers::Processes;
 use crate::error::EngineError;
-use crate::fault;
+use coven_holder::fault;
 
 /// How long a session may take to end when all are killed; its holder goes on ending it.
 const KILL_ALL_LIMIT: Duration = Duration::from_secs(30);

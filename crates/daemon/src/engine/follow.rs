@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use coven_domain::SessionId;
 use coven_domain::session::{Channel, ExitStatus, Session, SessionState};
+use coven_holder::clock;
 use coven_holder::wire::{Decoder, Reply, Request, VERSION};
-use coven_host::clock;
 use coven_store::{Change, Keyframe};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::UnixStream;
@@ -19,7 +19,7 @@ use super::live::{LiveSession, Tail};
 use super::model::Model;
 use super::spawn::reap;
 use crate::error::EngineError;
-use crate::fault;
+use coven_holder::fault;
 
 /// Entries go to the store this long after they were written down: the journal has them already.
 const LEDGER_DELAY: Duration = Duration::from_millis(100);

@@ -10,8 +10,8 @@ use coven_domain::question_set::QuestionSetState;
 use coven_domain::task::{Task, TaskState};
 use coven_domain::workflow::{Workflow, WorkflowFact, WorkflowState};
 use coven_domain::{QuestionId, QuestionSetId, SessionId, TaskId, Timestamp};
-use coven_host::clock;
-use coven_host::questions::Listed;
+use coven_holder::clock;
+use coven_interop::questions::Listed;
 use coven_store::{AgentQuestionQuery, PermissionQuery, TaskQuery, WorkflowQuery};
 use coven_workflow::Definition;
 

@@ -11,9 +11,10 @@ use coven_domain::session::{Channel, Launch, NotNow, ProcessIdentity, Session, S
 use coven_domain::text::{BadText, MAX_PROMPT_BYTES, Prompt, Title};
 use coven_domain::{AgentId, RepoId, SessionId, TaskId};
 use coven_harness::Harness;
+use coven_holder::clock;
 use coven_holder::wire::{How, Request};
 use coven_holder::{Spec, Stage};
-use coven_host::{WorkDir, WorkDirError, clock, program, work_dir};
+use coven_host::{WorkDir, WorkDirError, program, work_dir};
 use coven_store::{Change, Tx};
 use serde_json::{Map, Value, json};
 use tokio::sync::Notify;
@@ -25,7 +26,7 @@ use super::leftovers::Processes;
 use super::live::Tail;
 use super::spawn::{Bounds, PreparedHolder, end_launch, reap};
 use crate::error::EngineError;
-use crate::fault;
+use coven_holder::fault;
 
 /// Small enough that a bound, a sacrifice or retention is a handful of unlinks, big enough to be few.
 const SEGMENT_BYTES: u64 = 16 << 20;

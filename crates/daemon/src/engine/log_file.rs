@@ -236,7 +236,7 @@ pub fn compress(dir: &Path, should_stop: &dyn Fn() -> bool) -> io::Result<()> {
         pack(&plain, &aside)?;
         fs::rename(&aside, dir.join(packed_name(start)))?;
         File::open(dir)?.sync_all()?;
-        crate::fault::point("after_packing");
+        coven_holder::fault::point("after_packing");
         fs::remove_file(&plain)?;
     }
     Ok(())

@@ -3,15 +3,15 @@
 use std::collections::BTreeSet;
 
 use coven_domain::Timestamp;
-use coven_domain::legacy::{Counts, Import, Known, Left, Legacy, import};
 use coven_domain::task::{FieldChange, Task, TaskState};
-use coven_host::clock;
-use coven_host::legacy::{self, Found, LegacyFile};
+use coven_holder::clock;
+use coven_interop::legacy::{self, Found, LegacyFile};
+use coven_interop::legacy::{Counts, Import, Known, Left, Legacy, import};
 use coven_store::{AgentQuery, Change, StoreError, Tx};
 
 use super::Engine;
 use crate::error::EngineError;
-use crate::fault;
+use coven_holder::fault;
 
 /// Who is named in the history.
 const BY: &str = "migrate";
@@ -32,7 +32,8 @@ impl Engine {
     /// Can be run again: what is in the store stays as it is, and only files that were wholly taken are put aside.
     pub async fn migrate(&self, dry_run: bool) -> Result<Migrated, EngineError> {
         let home = self.home.clone();
-        let Found { legacy, mut left, leftovers, files } = aside(move || legacy::read(&home)).await?;
+        let Found { legacy, mut left, leftovers, files } =
+            aside(move || legacy::read(home.path(), home.project_root().as_deref())).await?;
         let mut tx = self.store.begin().await?;
         let known = self.known(&mut tx, &legacy).await?;
         let import = import(&legacy, &known);
@@ -141,7 +142,7 @@ async fn aside<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> 
 #[cfg(test)]
 mod tests {
     use coven_domain::agent::AgentState;
-    use coven_domain::legacy::{LegacyAgent, LegacyQuestion, LegacyTask, Source};
+    use coven_interop::legacy::{LegacyAgent, LegacyQuestion, LegacyTask, Source};
     use coven_store::{Failing, SqliteStore, Store};
 
     use super::*;

@@ -7,8 +7,8 @@ use std::time::Duration;
 use coven_domain::question::Answer;
 use coven_domain::question_set::{QuestionSetState, QuestionSetSummary};
 use coven_domain::{QuestionSetId, SessionId};
-use coven_host::clock;
-use coven_host::questions::{CleanedUp, FolderWatch, Listed, QuestionError, QuestionFolder, QuestionSet};
+use coven_holder::clock;
+use coven_interop::questions::{CleanedUp, FolderWatch, Listed, QuestionError, QuestionFolder, QuestionSet};
 use coven_store::Change;
 
 use super::Engine;

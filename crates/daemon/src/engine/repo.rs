@@ -5,8 +5,9 @@ use std::path::{Path, PathBuf};
 use coven_domain::RepoId;
 use coven_domain::repo::Repo;
 use coven_domain::text::Title;
+use coven_holder::clock;
+use coven_host::WorkDirError;
 use coven_host::git::{self, GitError};
-use coven_host::{WorkDirError, clock};
 use coven_store::Change;
 use uuid::Uuid;
 

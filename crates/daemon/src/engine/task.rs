@@ -9,7 +9,7 @@ use coven_domain::task::links::{self, Links};
 use coven_domain::task::{FieldChange, NotReady, Task, TaskEdit, TaskFact, TaskKind, TaskState};
 use coven_domain::workflow::{WorkflowFact, WorkflowState};
 use coven_domain::{TaskId, Timestamp};
-use coven_host::clock;
+use coven_holder::clock;
 use coven_host::git::top_of;
 use coven_store::{Change, TaskForm, TaskHistoryEntry, TaskQuery, TaskText, Tx};
 use uuid::Uuid;

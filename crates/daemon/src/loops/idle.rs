@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use coven_domain::Timestamp;
-use coven_host::clock;
+use coven_holder::clock;
 
 use crate::engine::Engine;
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use coven_domain::QuestionSetId;
-use coven_host::questions::FolderWatch;
+use coven_interop::questions::FolderWatch;
 use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
 use tokio::time::{Instant, MissedTickBehavior, interval_at, sleep};

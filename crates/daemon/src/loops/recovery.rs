@@ -7,10 +7,10 @@ use coven_domain::SessionId;
 use coven_domain::recovery::{HolderFinding, SessionVerdict, session_verdict};
 use coven_domain::session::{ExitStatus, ProcessIdentity, Session, SessionState};
 use coven_holder::client::{HolderClient, HolderError};
+use coven_holder::clock;
 use coven_holder::journal::{JournalReader, JournalWriter, Record};
 use coven_holder::process;
 use coven_holder::wire::How;
-use coven_host::clock;
 
 use tokio::sync::{Semaphore, mpsc};
 

@@ -6,8 +6,9 @@ use std::sync::Arc;
 use coven_api::retention::RetentionResponse;
 use coven_domain::retention::Cutoffs;
 use coven_domain::{SessionId, Timestamp};
+use coven_holder::clock;
+use coven_host::config;
 use coven_host::config::StoreConfig;
-use coven_host::{clock, config};
 use coven_store::{Store, SweepReport};
 
 use crate::engine::Engine;

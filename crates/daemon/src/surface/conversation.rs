@@ -7,7 +7,7 @@ use coven_api::conversation::{
     BrokenConversation, ConversationListResponse, ConversationRecord, ListConversationsQuery, TurnListResponse,
     TurnRecord, TurnsQuery,
 };
-use coven_host::conversations::Filter;
+use coven_interop::conversations::Filter;
 
 use super::App;
 use super::reply::{Id, Params};

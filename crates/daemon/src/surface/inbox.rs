@@ -11,7 +11,7 @@ use coven_domain::permission::{Decision, Permission};
 use coven_domain::question_set::{QuestionSetState, title_of};
 use coven_domain::task::{Task, TaskState};
 use coven_domain::{SessionId, Timestamp};
-use coven_host::questions::{Listed, QuestionSet};
+use coven_interop::questions::{Listed, QuestionSet};
 use coven_store::AgentQuery;
 use serde_json::{Map, Value, json};
 

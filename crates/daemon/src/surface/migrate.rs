@@ -3,7 +3,7 @@
 use axum::Json;
 use axum::extract::State;
 use coven_api::migrate::{MigrateCounts, MigrateLeft, MigrateRenamed, MigrateRequest, MigrateResponse};
-use coven_domain::legacy::{Counts, Left};
+use coven_interop::legacy::{Counts, Left};
 
 use super::App;
 use super::reply::Body;

@@ -9,7 +9,7 @@ use crate::text::{BadText, Title};
 use crate::{TaskId, Timestamp, words};
 
 const MAX_BODY_BYTES: usize = 1 << 20;
-pub(crate) const MAX_TAGS: usize = 50;
+pub const MAX_TAGS: usize = 50;
 const MAX_TAG_CHARS: usize = 64;
 const MAX_DEPENDENCIES: usize = 1000;
 
@@ -344,7 +344,7 @@ fn checked_tags(tags: Vec<String>) -> Result<Vec<String>, BadTask> {
     }
 }
 
-pub(crate) fn is_tag(text: &str) -> bool {
+pub fn is_tag(text: &str) -> bool {
     let is_bad = |c: char| c.is_whitespace() || c.is_control() || c == ',';
     !text.is_empty() && text.chars().count() <= MAX_TAG_CHARS && !text.contains(is_bad)
 }

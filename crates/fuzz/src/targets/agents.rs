@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use coven_acp::{Lines, Machine, Opening, RpcError, State, Step, Taken};
 use coven_host::config::QuestionsConfig;
-use coven_host::questions::QuestionFolder;
+use coven_interop::questions::QuestionFolder;
 use coven_mcp::{Options, serve_on};
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};

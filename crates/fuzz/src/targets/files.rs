@@ -5,11 +5,11 @@ use std::path::PathBuf;
 use coven_domain::QuestionSetId;
 use coven_domain::Timestamp;
 use coven_domain::conversation::ConversationId;
-use coven_domain::legacy::{Known, import};
 use coven_domain::question::{check_questions, check_stored_answers, format_answers};
 use coven_host::Home;
-use coven_host::conversations::{Conversations, Filter};
-use coven_host::questions::QuestionFolder;
+use coven_interop::conversations::{Conversations, Filter};
+use coven_interop::legacy::{Known, import};
+use coven_interop::questions::QuestionFolder;
 
 use crate::outcome::{saw, saw_message};
 use crate::scratch;
@@ -183,7 +183,7 @@ pub fn legacy(data: &[u8]) {
         scratch::write(&project.join(name), content);
     }
     let home = Home::at(&project.join(".coven")).expect("a path");
-    let found = coven_host::legacy::read(&home);
+    let found = coven_interop::legacy::read(home.path(), home.project_root().as_deref());
     found.left.iter().for_each(|left| saw_message(&left.why));
     let imported = import(&found.legacy, &Known::default());
     let counts = imported.counts();

@@ -8,8 +8,8 @@ use coven_domain::question::{Answer, Choice, Question};
 use coven_domain::{QuestionSetId, Timestamp};
 use coven_fuzz::Dice;
 use coven_fuzz::damage::{ROUNDS, damaged};
-use coven_host::conversations::{ConversationError, Conversations, Filter, NewConversation, Wait};
-use coven_host::questions::{Limits, NewQuestionSet, QuestionError, QuestionFolder};
+use coven_interop::conversations::{ConversationError, Conversations, Filter, NewConversation, Wait};
+use coven_interop::questions::{Limits, NewQuestionSet, QuestionError, QuestionFolder};
 
 use super::folder;
 

@@ -6,7 +6,7 @@ mod stand;
 use std::time::Duration;
 
 use coven_domain::question_set::QuestionSetState;
-use coven_host::clock;
+use coven_holder::clock;
 use serde_json::json;
 use stand::{Connected, Stand, begin, call, data, end, next, one_question, soon, text};
 
@@ -112,7 +112,7 @@ async fn ask_08_a_client_that_goes_leaves_nothing_pending() {
     let states: Vec<_> = stand.options.folder.list().expect("a folder");
     assert_eq!(states.len(), 2);
     for listed in states {
-        let coven_host::questions::Listed::Sound(set) = listed else { panic!("a broken set: {listed:?}") };
+        let coven_interop::questions::Listed::Sound(set) = listed else { panic!("a broken set: {listed:?}") };
         assert_eq!(set.state, QuestionSetState::Abandoned);
     }
 }
@@ -196,7 +196,7 @@ async fn a_hundred_calls_wait_at_once_and_each_gets_its_own_answer() {
         next(&mut heard.progress).await;
     }
     for listed in stand.options.folder.list().expect("a folder").into_iter().rev() {
-        let coven_host::questions::Listed::Sound(set) = listed else { panic!("a broken set: {listed:?}") };
+        let coven_interop::questions::Listed::Sound(set) = listed else { panic!("a broken set: {listed:?}") };
         let is_even = set.questions[0].prompt.bytes().rev().nth(1).is_some_and(|digit| digit % 2 == 0);
         stand.answer(&set.id, if is_even { "A" } else { "B" });
     }

@@ -5,9 +5,9 @@ use std::time::Duration;
 use coven_domain::QuestionSetId;
 use coven_domain::question::Answer;
 use coven_domain::question_set::QuestionSetState;
-use coven_host::clock;
+use coven_holder::clock;
 use coven_host::config::QuestionsConfig;
-use coven_host::questions::{Listed, QuestionFolder};
+use coven_interop::questions::{Listed, QuestionFolder};
 use coven_mcp::Options;
 use rmcp::model::{
     CallToolRequestParams, CallToolResult, CancelledNotificationParam, ClientCapabilities, ClientConfig, ClientRequest,

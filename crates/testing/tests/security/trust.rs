@@ -403,7 +403,7 @@ fn the_tool_and_agent_definitions_that_a_project_brings_need_agreement() {
 
 #[test]
 fn files_that_the_daemon_writes_are_not_reached_through_links() {
-    let today = coven_host::clock::now().to_string()[..10].to_owned();
+    let today = coven_holder::clock::now().to_string()[..10].to_owned();
     for name in ["ballast".to_owned(), format!("logs/daemon.log.{today}"), "config.schema.json".to_owned()] {
         let home = TestHome::new();
         let target = home.user().join("precious");

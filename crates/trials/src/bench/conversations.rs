@@ -8,8 +8,8 @@ use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use coven_domain::conversation::{ConversationId, Line, Metadata, Role, Turn};
-use coven_host::clock;
-use coven_host::conversations::{Conversations, Filter, Wait};
+use coven_holder::clock;
+use coven_interop::conversations::{Conversations, Filter, Wait};
 use serde::Deserialize;
 
 use super::report::Row;

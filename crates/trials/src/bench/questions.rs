@@ -9,8 +9,8 @@ use std::sync::mpsc::{Sender, channel};
 use std::time::{Duration, Instant};
 
 use coven_domain::question::{Choice, Question};
-use coven_host::clock;
-use coven_host::questions::{Limits, NewQuestionSet, QuestionFolder, Waited};
+use coven_holder::clock;
+use coven_interop::questions::{Limits, NewQuestionSet, QuestionFolder, Waited};
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::fs::inotify::{self, CreateFlags, Reader, WatchFlags};
 use serde_json::{Value, json};

@@ -8,7 +8,8 @@ use coven_domain::SessionId;
 use coven_domain::repo::Repo;
 use coven_domain::session::{Channel, Launch, Session, SessionState};
 use coven_domain::text::{MAX_ACP_PROMPT_BYTES, Title};
-use coven_host::{WorkDir, clock};
+use coven_holder::clock;
+use coven_host::WorkDir;
 use coven_store::{Change, Progress};
 use serde_json::json;
 
@@ -18,7 +19,7 @@ use super::outbox::placed;
 use super::settle::write_step;
 use super::{must_speak_acp, new_step};
 use crate::error::EngineError;
-use crate::fault;
+use coven_holder::fault;
 
 impl Engine {
     pub(crate) async fn create_agent_session(self: &Arc<Self>, mut new: NewSession) -> Result<Session, EngineError> {

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use coven_domain::PermissionId;
 use coven_domain::permission::{AnsweredBy, Decision, NoAnswer, Permission};
-use coven_host::clock;
+use coven_holder::clock;
 use coven_store::PermissionQuery;
 
 use super::super::Engine;

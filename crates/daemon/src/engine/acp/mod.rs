@@ -146,7 +146,7 @@ impl Engine {
             outbox: Outbox::new(stored.outbox),
             changes: watch::Sender::new(0),
             // While no daemon was there nobody could say anything: that time does not count.
-            last_active: AtomicI64::new(coven_host::clock::now().as_millis()),
+            last_active: AtomicI64::new(coven_holder::clock::now().as_millis()),
             calls: Semaphore::new(CALLS_AT_ONCE),
             ending: watch::Sender::new(false),
         };

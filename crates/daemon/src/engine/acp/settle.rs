@@ -7,7 +7,7 @@ use coven_acp::{Step, TurnChange};
 use coven_domain::event::NewEvent;
 use coven_domain::permission::{AnsweredBy, Decision, Permission, PermissionState};
 use coven_domain::{SessionId, Timestamp};
-use coven_host::clock;
+use coven_holder::clock;
 use coven_host::config::Rule;
 use coven_store::{Change, Progress, StoreError, Tx};
 use serde_json::json;
@@ -17,7 +17,7 @@ use super::super::arrival::{Arrival, Asker};
 use super::outbox::placed;
 use super::{Conversation, Talk};
 use crate::error::EngineError;
-use crate::fault;
+use coven_holder::fault;
 
 const STORE_RETRY: Duration = Duration::from_secs(1);
 

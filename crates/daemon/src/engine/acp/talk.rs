@@ -98,7 +98,7 @@ impl Engine {
             tracing::debug!(session = %live.id, oddity, "from the agent");
         }
         if talk.read_to > before || !step.is_empty() {
-            conversation.touch(coven_host::clock::now());
+            conversation.touch(coven_holder::clock::now());
             // Also what came before a piece that cannot be read: the cursor stands behind it.
             self.settle_until_stored(conversation, &mut talk, step).await;
         }

@@ -8,7 +8,7 @@ use coven_domain::agent::Agent;
 use coven_domain::task::{Claim, FieldChange, Task, TaskFact};
 use coven_domain::workflow::{Workflow, WorkflowFact};
 use coven_domain::{AgentId, TaskId, Timestamp, WorkflowId};
-use coven_host::clock;
+use coven_holder::clock;
 use coven_store::{Change, Tx};
 use coven_workflow::{Definition, Next, Setting, StepKind};
 use uuid::Uuid;
@@ -18,7 +18,7 @@ use super::{branch_of, with_git};
 use crate::engine::Engine;
 use crate::engine::task::{checked_by, live_task};
 use crate::error::EngineError;
-use crate::fault;
+use coven_holder::fault;
 
 /// What is known before the transaction: from git and from files.
 #[derive(Debug, Clone)]

@@ -6,7 +6,7 @@ use coven_domain::lifecycle::Lifecycle as _;
 use coven_domain::task::{CANCELLED, Task, TaskFact, TaskState, WorkSize};
 use coven_domain::workflow::{Approval, Workflow, WorkflowFact, WorkflowState};
 use coven_domain::{AgentId, Timestamp, WorkflowId};
-use coven_host::clock;
+use coven_holder::clock;
 use coven_store::{Change, Tx};
 use coven_workflow::{Definition, Next, Setting, StepEnd, StepKind, StepOver};
 use uuid::Uuid;
@@ -168,9 +168,9 @@ impl Engine {
                 tx.record(Change::WorkflowWritten { workflow: rows.workflow, event: "completed" }, now).await?;
                 let closed = Change::TaskWritten { task: rows.task, event: "closed", changes, by: SYSTEM.into() };
                 tx.record(closed, now).await?;
-                crate::fault::point("before_complete");
+                coven_holder::fault::point("before_complete");
                 self.commit(tx).await?;
-                crate::fault::point("after_complete");
+                coven_holder::fault::point("after_complete");
                 Ok(After::Over)
             }
             Next::Blocked(why) => {

@@ -12,7 +12,8 @@ use coven_domain::workflow::{StepResult, Workflow};
 use coven_harness::Harness;
 use coven_harness::print_mode::Answer;
 use coven_harness::print_mode::{PrintFormat, PrintSession, PrintTurn};
-use coven_host::{WorkDir, clock};
+use coven_holder::clock;
+use coven_host::WorkDir;
 use coven_screen::TextLog;
 use coven_store::{Change, MessageQuery};
 use coven_workflow::{Definition, Step, StepChannel, StepKind, verdict};
@@ -24,7 +25,7 @@ use crate::engine::Engine;
 use crate::engine::launch::{NewSession, StepLaunch};
 use crate::engine::log_file::LogFile;
 use crate::error::EngineError;
-use crate::fault;
+use coven_holder::fault;
 
 /// So much of what a step wrote is looked at for its result…
 const READ_BYTES: usize = 4 << 20;

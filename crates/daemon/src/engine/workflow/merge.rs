@@ -8,7 +8,7 @@ use coven_domain::lifecycle::Lifecycle as _;
 use coven_domain::task::{Task, TaskFact, TaskState, WorkSize};
 use coven_domain::workflow::{Approval, Workflow, WorkflowFact, WorkflowState};
 use coven_domain::{AgentId, TaskId, WorkflowId};
-use coven_host::clock;
+use coven_holder::clock;
 use coven_host::git::{FileChange, GitError, Landing, MergeTry, Merged, Repository, Worktree};
 use coven_store::{Change, WorkflowQuery};
 use tokio::sync::watch;
@@ -18,7 +18,7 @@ use crate::engine::Engine;
 use crate::engine::arrival::{Arrival, Asker};
 use crate::engine::task::{checked_by, live_task};
 use crate::error::EngineError;
-use crate::fault;
+use coven_holder::fault;
 
 /// How often a base that goes on while a merge is checked is tried again.
 const TRIES: usize = 5;

@@ -7,7 +7,7 @@ use coven_domain::recovery::{AgentFinding, AgentVerdict, WorktreeFinding, agent_
 use coven_domain::session::{Session, SessionState};
 use coven_domain::task::{Task, TaskState};
 use coven_domain::workflow::{Workflow, WorkflowState};
-use coven_host::clock;
+use coven_holder::clock;
 use coven_host::git::GitError;
 use coven_store::{AgentQuery, Change, WorkflowQuery};
 use coven_workflow::{Definition, StepKind};

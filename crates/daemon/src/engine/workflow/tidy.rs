@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use coven_domain::task::{Task, TaskState};
 use coven_domain::{AgentId, TaskId};
-use coven_host::clock;
+use coven_holder::clock;
 use coven_host::git::{GitError, Repository, Rescued};
 use coven_store::Change;
 

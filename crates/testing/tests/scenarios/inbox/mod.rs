@@ -50,7 +50,7 @@ fn put_set(home: &TestHome, id: &str, prompt: &str) {
     let aside = home.folder().join(format!("aside-{id}"));
     fs::create_dir_all(&aside).expect("room on disk");
     let question = json!({"title": "T", "prompt": prompt, "options": [{"label": "A"}, {"label": "B"}]});
-    let now = coven_host::clock::now();
+    let now = coven_holder::clock::now();
     let request = json!({"sessionId": id, "questions": [question], "timestamp": now, "status": "pending"});
     let status =
         json!({"sessionId": id, "status": "pending", "createdAt": now, "lastModified": now, "totalQuestions": 1});

@@ -19,7 +19,7 @@ fn write(home: &TestHome, name: &str, content: &str) {
 /// One of everything.
 fn leave_old_state(home: &TestHome) {
     // Closed just now: what was closed long ago would be hidden by retention.
-    let now = coven_host::clock::now().to_string();
+    let now = coven_holder::clock::now().to_string();
     let state = json!({
         "tasks": [
             { "id": "app-1", "title": "Fix the parser", "description": "All of it.", "status": "in_progress",

@@ -1,0 +1,64 @@
+//! The tracker that the older coven had its tasks from: a file of the project with an issue in each line.
+
+use std::fs;
+use std::io::{self, BufRead, BufReader, Read as _};
+use std::path::Path;
+
+use crate::legacy::records::Source;
+use coven_files::{BoundedLine, Lines};
+use serde_json::Value;
+
+use super::{Found, ISSUE, ISSUES, WHOLE, modified_at, opened, task};
+
+/// Where it is, seen from the home.
+const FILE: &str = "../.beads/issues.jsonl";
+
+/// The file is never among those to put aside: it belongs to the tracker, which may still be in use.
+pub(super) fn read(project: &Path, found: &mut Found) {
+    let path = project.join(".beads/issues.jsonl");
+    if fs::symlink_metadata(&path).is_err_and(|error| error.kind() == io::ErrorKind::NotFound) {
+        return;
+    }
+    let file = Source { file: FILE.to_owned(), ..Source::default() };
+    let taken = opened(&path).and_then(|(issues, metadata)| {
+        if metadata.len() > ISSUES.bytes {
+            return Err(format!("it is larger than {ISSUES}"));
+        }
+        // It may grow while it is read.
+        let issues = BufReader::new(issues.take(ISSUES.bytes));
+        let source = Source { modified_at: modified_at(&metadata), ..file.clone() };
+        take(issues, &source, found).map_err(|error| format!("it cannot be read: {error}"))
+    });
+    if let Err(why) = taken {
+        found.left.push(file.left(WHOLE, why));
+        found.legacy.may_lack_tasks = true;
+    }
+}
+
+/// A line that cannot be read does not stop the others: the tracker may be writing the last one.
+pub(super) fn take(issues: impl BufRead, file: &Source, found: &mut Found) -> io::Result<()> {
+    let mut lines = Lines::new(issues, ISSUE);
+    for number in 1.. {
+        let Some(line) = lines.next_line()? else { break };
+        let source = Source { line: Some(number), ..file.clone() };
+        let read = match line {
+            BoundedLine::Whole(line) if line.trim_ascii().is_empty() => continue,
+            BoundedLine::Whole(line) => serde_json::from_slice::<Value>(line).map_err(|error| {
+                let why = if error.is_eof() { "it ends in the middle" } else { "it is not valid JSON" };
+                format!("{why}, at column {}", error.column())
+            }),
+            BoundedLine::TooLong { .. } => Err(format!("it is longer than {ISSUE}")),
+        };
+        match read {
+            Ok(value) => {
+                let issue = task::read(&value, None, &source, &mut found.legacy, &mut found.left);
+                found.legacy.issues.extend(issue);
+            }
+            Err(why) => {
+                found.left.push(source.left("a task", why));
+                found.legacy.may_lack_tasks = true;
+            }
+        }
+    }
+    Ok(())
+}

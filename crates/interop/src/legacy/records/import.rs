@@ -1,0 +1,366 @@
+//! What is written of the older coven's records, and what of them is not.
+
+use std::collections::btree_map::Entry;
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::task::{Attempt, agreed, stand_in, taken, with_copy};
+use super::{Left, Legacy, LegacyAgent, LegacyQuestion, LegacyTask, LegacyWorkflow, Source, task_id};
+use coven_domain::agent::{Agent, AgentState};
+use coven_domain::agent_question::AgentQuestion;
+use coven_domain::question_set::QuestionSetState;
+use coven_domain::task::links::{self, Links};
+use coven_domain::task::{Task, TaskState};
+use coven_domain::text::one_line;
+use coven_domain::workflow::{Progress, Workflow, WorkflowState};
+use coven_domain::{AgentId, QuestionId, TaskId, WorkflowId};
+
+const NAME_CHARS: usize = 200;
+
+/// What the store has already.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Known {
+    pub tasks: BTreeSet<TaskId>,
+    pub agents: BTreeSet<AgentId>,
+    pub workflows: BTreeSet<WorkflowId>,
+    pub questions: BTreeSet<QuestionId>,
+    /// The newest agent of each task.
+    pub agent_of: BTreeMap<TaskId, AgentId>,
+}
+
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Counts {
+    pub tasks: usize,
+    pub agents: usize,
+    pub workflows: usize,
+    pub questions: usize,
+}
+
+/// What is to be written, in this order: each only names what was written before it, tasks also each other.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Import {
+    pub tasks: Vec<Task>,
+    pub agents: Vec<Agent>,
+    pub workflows: Vec<Workflow>,
+    pub questions: Vec<AgentQuestion>,
+    /// What was there already and stays as it is.
+    pub known: Counts,
+    pub left: Vec<Left>,
+}
+
+impl Import {
+    pub fn counts(&self) -> Counts {
+        Counts {
+            tasks: self.tasks.len(),
+            agents: self.agents.len(),
+            workflows: self.workflows.len(),
+            questions: self.questions.len(),
+        }
+    }
+}
+
+/// Everything is looked at, also what is known, so that what cannot be taken is told every time.
+pub fn import(legacy: &Legacy, known: &Known) -> Import {
+    let mut left = Vec::new();
+    let attempts = attempts(legacy);
+    let (mut tasks, unclear) = tasks(legacy, &attempts, &mut left);
+    stand_ins(legacy, known, &unclear, &attempts, &mut tasks);
+    link(legacy, known, &mut tasks, &mut left);
+
+    let is_there = |task: TaskId| tasks.contains_key(&task) || known.tasks.contains(&task);
+    let mut agents: BTreeMap<AgentId, Agent> = BTreeMap::new();
+    for found in &legacy.agents {
+        let what = format!("agent of {}", found.task);
+        match agent(found) {
+            _ if !is_there(task_id(&found.task)) => left.push(found.source.left(what, TASK_LEFT)),
+            agent if agents.contains_key(&agent.id) => left.push(found.source.left(what, TWICE)),
+            agent => drop(agents.insert(agent.id, agent)),
+        }
+    }
+    let mut agent_of = known.agent_of.clone();
+    let mut in_order: Vec<&Agent> = agents.values().collect();
+    in_order.sort_by_key(|agent| (agent.created_at, agent.id));
+    agent_of.extend(in_order.iter().map(|agent| (agent.task, agent.id)));
+
+    let mut workflows: BTreeMap<WorkflowId, Workflow> = BTreeMap::new();
+    for found in &legacy.workflows {
+        let what = format!("workflow {}", found.id);
+        match workflow(found, &agent_of) {
+            _ if !is_there(task_id(&found.task)) => left.push(found.source.left(what, TASK_LEFT)),
+            workflow if workflows.contains_key(&workflow.id) => left.push(found.source.left(what, TWICE)),
+            workflow => drop(workflows.insert(workflow.id, workflow)),
+        }
+    }
+    let mut questions: BTreeMap<QuestionId, AgentQuestion> = BTreeMap::new();
+    for found in &legacy.questions {
+        let what = format!("question {}", found.id);
+        match agent_of.get(&task_id(&found.task)) {
+            None if known.questions.contains(&found.id()) => {}
+            None => left.push(found.source.left(what, format!("no agent of its task {} is known", found.task))),
+            Some(_) if questions.contains_key(&found.id()) => left.push(found.source.left(what, TWICE)),
+            Some(agent) => drop(questions.insert(found.id(), question(found, *agent))),
+        }
+    }
+    let counts = Counts {
+        tasks: tasks.keys().filter(|id| known.tasks.contains(id)).count(),
+        agents: agents.keys().filter(|id| known.agents.contains(id)).count(),
+        workflows: workflows.keys().filter(|id| known.workflows.contains(id)).count(),
+        questions: legacy
+            .questions
+            .iter()
+            .map(LegacyQuestion::id)
+            .collect::<BTreeSet<_>>()
+            .intersection(&known.questions)
+            .count(),
+    };
+    left.sort();
+    left.dedup();
+    Import {
+        tasks: tasks.into_values().filter(|task| !known.tasks.contains(&task.id)).collect(),
+        agents: agents.into_values().filter(|agent| !known.agents.contains(&agent.id)).collect(),
+        workflows: workflows.into_values().filter(|it| !known.workflows.contains(&it.id)).collect(),
+        questions: questions.into_values().filter(|it| !known.questions.contains(&it.id)).collect(),
+        known: counts,
+        left,
+    }
+}
+
+const TWICE: &str = "the same one was found before; the first counts";
+const TASK_LEFT: &str = "its task was left, or may be in a file that cannot be read";
+
+/// What was done for each task last.
+fn attempts(legacy: &Legacy) -> BTreeMap<TaskId, Attempt> {
+    let mut attempts: BTreeMap<TaskId, Attempt> = BTreeMap::new();
+    let mut agents: Vec<&LegacyAgent> = legacy.agents.iter().collect();
+    agents.sort_by_key(|agent| agent.started_at);
+    for agent in agents {
+        let is_over = agent.state != AgentState::Running;
+        let attempt = Attempt {
+            pid: agent.pid.filter(|_| !is_over),
+            worktree: agent.worktree.clone(),
+            branch: agent.branch.clone(),
+            error: agent.error.clone(),
+            state: (!is_over).then_some(TaskState::InProgress),
+        };
+        attempts.insert(task_id(&agent.task), attempt);
+    }
+    for workflow in &legacy.workflows {
+        let attempt = attempts.entry(task_id(&workflow.task)).or_default();
+        attempt.worktree = attempt.worktree.take().or_else(|| workflow.worktree.clone());
+        attempt.error = workflow.error.clone().or_else(|| attempt.error.take());
+        attempt.state = Some(left_by(workflow.state));
+    }
+    attempts
+}
+
+fn left_by(run: WorkflowState) -> TaskState {
+    match run {
+        WorkflowState::Running => TaskState::InProgress,
+        WorkflowState::PendingMerge => TaskState::PendingMerge,
+        WorkflowState::Blocked | WorkflowState::Failed => TaskState::Blocked,
+        WorkflowState::Completed => TaskState::Closed,
+        WorkflowState::Cancelled => TaskState::Open,
+    }
+}
+
+/// The tasks, and those that are there and could not be taken.
+fn tasks(
+    legacy: &Legacy,
+    attempts: &BTreeMap<TaskId, Attempt>,
+    left: &mut Vec<Left>,
+) -> (BTreeMap<TaskId, Task>, BTreeSet<TaskId>) {
+    let mut unclear: BTreeSet<TaskId> = legacy.unclear_tasks.iter().map(|name| task_id(name)).collect();
+    let mut records = once(&legacy.issues, left);
+    for (id, issue) in &mut records {
+        let known = attempts.get(id).and_then(|attempt| attempt.state);
+        issue.state = agreed(known.unwrap_or(TaskState::Open), issue.state);
+    }
+    for (id, copy) in once(&legacy.tasks, left) {
+        let record = match records.remove(&id) {
+            Some(issue) => with_copy(issue, copy),
+            None => copy,
+        };
+        records.insert(id, record);
+    }
+    let mut tasks: BTreeMap<TaskId, Task> = BTreeMap::new();
+    for (id, found) in records {
+        match taken(&found, attempts.get(&id).unwrap_or(&Attempt::default())) {
+            Ok(task) => drop(tasks.insert(id, task)),
+            Err(bad) => {
+                unclear.insert(id);
+                left.push(found.source.left(format!("task {}", found.id), bad.to_string()));
+            }
+        }
+    }
+    (tasks, unclear)
+}
+
+fn once(found: &[LegacyTask], left: &mut Vec<Left>) -> BTreeMap<TaskId, LegacyTask> {
+    let mut records = BTreeMap::new();
+    for task in found {
+        match records.entry(task_id(&task.id)) {
+            Entry::Vacant(entry) => drop(entry.insert(task.clone())),
+            Entry::Occupied(_) => left.push(task.source.left(format!("task {}", task.id), TWICE)),
+        }
+    }
+    records
+}
+
+/// The older coven had its tasks from elsewhere and did not always keep them: what was done for one needs it nevertheless.
+fn stand_ins(
+    legacy: &Legacy,
+    known: &Known,
+    unclear: &BTreeSet<TaskId>,
+    attempts: &BTreeMap<TaskId, Attempt>,
+    tasks: &mut BTreeMap<TaskId, Task>,
+) {
+    if legacy.may_lack_tasks {
+        return;
+    }
+    let done: BTreeSet<TaskId> = legacy
+        .workflows
+        .iter()
+        .filter(|workflow| workflow.state == WorkflowState::Completed)
+        .map(|workflow| task_id(&workflow.task))
+        .collect();
+    let of_workflows = legacy.workflows.iter().map(|it| (&it.task, &it.source, it.started_at));
+    let of_agents = legacy.agents.iter().map(|it| (&it.task, &it.source, it.started_at));
+    for (name, source, began_at) in of_workflows.chain(of_agents) {
+        let id = task_id(name);
+        if tasks.contains_key(&id) || known.tasks.contains(&id) || unclear.contains(&id) {
+            continue;
+        }
+        let attempt = attempts.get(&id).cloned().unwrap_or_default();
+        let began = Source { modified_at: began_at.unwrap_or(source.modified_at), ..source.clone() };
+        // A name that makes no title leaves its task out, and what was done for it with it.
+        if let Ok(task) = stand_in(name, done.contains(&id), &attempt, began) {
+            tasks.insert(id, task);
+        }
+    }
+}
+
+/// Sets what each task depends on and stands below, where that is there and makes no circle.
+fn link(legacy: &Legacy, known: &Known, tasks: &mut BTreeMap<TaskId, Task>, left: &mut Vec<Left>) {
+    let (mut depends_on, mut parents) = (Links::new(), Links::new());
+    let mut said: BTreeMap<(TaskId, TaskId), Left> = BTreeMap::new();
+    for found in legacy.tasks.iter().chain(&legacy.issues) {
+        let id = task_id(&found.id);
+        if !tasks.contains_key(&id) {
+            continue;
+        }
+        let waits = found.depends_on.iter().map(|other| (id, task_id(other), other, false));
+        let blocks = found.blocks.iter().map(|other| (task_id(other), id, other, false));
+        let above = found.parents.iter().map(|other| (id, task_id(other), other, true));
+        for (from, to, other, is_parent) in waits.chain(blocks).chain(above) {
+            let what = format!("link of task {} to {other}", found.id);
+            let is_there = tasks.contains_key(&from) && (tasks.contains_key(&to) || known.tasks.contains(&to));
+            if !is_there {
+                left.push(found.source.left(what, "that task is in none of the files"));
+                continue;
+            }
+            if is_parent && parents.get(&from).is_some_and(|above| !above.contains(&to)) {
+                left.push(found.source.left(what, "it stands below another task already"));
+                continue;
+            }
+            let links = if is_parent { &mut parents } else { &mut depends_on };
+            links.entry(from).or_default().insert(to);
+            said.insert((from, to), found.source.left(what, "it would close a circle"));
+        }
+    }
+    let closing = [without_circles(&mut depends_on), without_circles(&mut parents)].concat();
+    left.extend(closing.iter().filter_map(|link| said.get(link).cloned()));
+    for task in tasks.values_mut() {
+        task.depends_on = depends_on.get(&task.id).into_iter().flatten().copied().collect();
+        task.parent = parents.get(&task.id).and_then(|above| above.first().copied());
+    }
+}
+
+/// Takes out what closes a circle, and gives it: nobody saw to it before.
+fn without_circles(links: &mut Links) -> Vec<(TaskId, TaskId)> {
+    let closing = links::closing(links);
+    for (from, to) in &closing {
+        links.entry(*from).or_default().remove(to);
+    }
+    closing
+}
+
+/// Nobody looks after it any more, whatever it was: it has ended, and is never signalled.
+fn agent(found: &LegacyAgent) -> Agent {
+    let began = found.started_at.or(found.ended_at).unwrap_or(found.source.modified_at);
+    let ended = found.ended_at.unwrap_or(found.source.modified_at).not_before(began);
+    let (state, error) = match found.state {
+        AgentState::Starting | AgentState::Running => {
+            (AgentState::Failed, Some("migrated: it was recorded as running".to_owned()))
+        }
+        state @ (AgentState::Completed | AgentState::Failed | AgentState::Killed) => {
+            let code = found.exit_code.filter(|code| *code != 0).map(|code| format!("it exited with {code}"));
+            (state, found.error.clone().or(code))
+        }
+    };
+    Agent {
+        id: found.id(),
+        task: task_id(&found.task),
+        workflow: None,
+        step: found.step.clone(),
+        session: None,
+        state,
+        pid: found.pid,
+        worktree: found.worktree.clone(),
+        branch: found.branch.clone(),
+        output_file: found.output_file.clone(),
+        error,
+        created_at: began,
+        updated_at: ended,
+        ended_at: Some(ended),
+    }
+}
+
+/// It has no definition that could be gone on with: it has ended.
+fn workflow(found: &LegacyWorkflow, agent_of: &BTreeMap<TaskId, AgentId>) -> Workflow {
+    let (task, name) = (task_id(&found.task), found.name.as_deref().unwrap_or("unknown"));
+    let began = found.started_at.or(found.updated_at).unwrap_or(found.source.modified_at);
+    let updated = found.updated_at.unwrap_or(found.source.modified_at).not_before(began);
+    let mut workflow = Workflow::new(found.id(), task, &one_line(name, NAME_CHARS), "", began);
+    workflow.agent = agent_of.get(&task).copied();
+    (workflow.state, workflow.error) = match found.state {
+        WorkflowState::Running | WorkflowState::Blocked | WorkflowState::PendingMerge => {
+            let why = found.error.as_ref().map(|error| format!(": {error}")).unwrap_or_default();
+            (WorkflowState::Failed, Some(format!("migrated: it was recorded as {}{why}", found.state)))
+        }
+        state @ (WorkflowState::Completed | WorkflowState::Failed | WorkflowState::Cancelled) => {
+            (state, found.error.clone())
+        }
+    };
+    workflow.progress = Progress { at: vec![found.steps_done], results: found.results.clone(), ..Progress::new(began) };
+    workflow.updated_at = updated;
+    workflow.ended_at = Some(found.ended_at.unwrap_or(updated).not_before(began));
+    workflow
+}
+
+/// Nobody waits for the answer any more.
+fn question(found: &LegacyQuestion, agent: AgentId) -> AgentQuestion {
+    let asked = found.asked_at.or(found.answered_at).unwrap_or(found.source.modified_at);
+    let answered = found.answered_at.unwrap_or(found.source.modified_at).not_before(asked);
+    let state = if found.is_answered { QuestionSetState::Completed } else { QuestionSetState::Abandoned };
+    AgentQuestion {
+        id: found.id(),
+        agent,
+        state,
+        prompt: asked_text(found),
+        offset: 0,
+        answer: found.answer.clone(),
+        // Whoever it was for is gone.
+        is_delivered: true,
+        created_at: asked,
+        updated_at: answered,
+        answered_at: found.is_answered.then_some(answered),
+    }
+}
+
+/// The text with what could be chosen.
+fn asked_text(found: &LegacyQuestion) -> String {
+    let labels: Vec<&str> = found.options.iter().map(|option| option.label.as_str()).collect();
+    match labels.is_empty() {
+        true => found.text.clone(),
+        false => format!("{} ({})", found.text, labels.join(", ")),
+    }
+}

@@ -1,0 +1,216 @@
+//! Records of the older coven as they were found in its files, and the ids they have from now on.
+
+mod import;
+mod task;
+#[cfg(test)]
+mod tests;
+
+use std::collections::{BTreeMap, BTreeSet};
+
+pub use import::{Counts, Import, Known, import};
+use uuid::{Uuid, uuid};
+
+use coven_domain::agent::AgentState;
+use coven_domain::question::Choice;
+use coven_domain::task::TaskState;
+use coven_domain::workflow::{StepResult, WorkflowState};
+use coven_domain::{AgentId, QuestionId, TaskId, Timestamp, WorkflowId};
+
+/// Ids are made from names below this one, so that a record has the same id in every run.
+const NAMESPACE: Uuid = uuid!("6b0c5a86-4f0f-4c52-9d5a-0f6f3ad1c0e7");
+
+/// Something that was not taken, and why.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Left {
+    /// Relative to the home.
+    pub file: String,
+    pub what: String,
+    pub why: String,
+}
+
+/// Where a record was found. Whatever has no time of its own has that of its file.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Source {
+    pub file: String,
+    /// Where each line of the file is a record of its own.
+    pub line: Option<usize>,
+    pub modified_at: Timestamp,
+}
+
+impl Source {
+    pub fn left(&self, what: impl Into<String>, why: impl Into<String>) -> Left {
+        let what = match self.line {
+            Some(line) => format!("line {line}: {}", what.into()),
+            None => what.into(),
+        };
+        Left { file: self.file.clone(), what, why: why.into() }
+    }
+}
+
+#[derive(Debug, Clone, PartialEq)]
+pub struct LegacyTask {
+    pub source: Source,
+    pub id: String,
+    pub title: Option<String>,
+    pub body: Option<String>,
+    /// What was written down about it later.
+    pub notes: Option<String>,
+    pub author: Option<String>,
+    pub kind: Option<String>,
+    pub state: TaskState,
+    pub reason: Option<String>,
+    pub priority: Option<i64>,
+    pub labels: Vec<String>,
+    pub depends_on: Vec<String>,
+    /// Those that depend on it.
+    pub blocks: Vec<String>,
+    /// Only one of them can be kept.
+    pub parents: Vec<String>,
+    /// Other sorts of links, each with its sort: they hold nothing up.
+    pub mentions: Vec<String>,
+    pub created_at: Option<Timestamp>,
+    pub updated_at: Option<Timestamp>,
+    pub closed_at: Option<Timestamp>,
+    pub deleted_at: Option<Timestamp>,
+}
+
+impl LegacyTask {
+    pub fn new(source: Source, id: &str, state: TaskState) -> Self {
+        Self {
+            source,
+            id: id.to_owned(),
+            title: None,
+            body: None,
+            notes: None,
+            author: None,
+            kind: None,
+            state,
+            reason: None,
+            priority: None,
+            labels: Vec::new(),
+            depends_on: Vec::new(),
+            blocks: Vec::new(),
+            parents: Vec::new(),
+            mentions: Vec::new(),
+            created_at: None,
+            updated_at: None,
+            closed_at: None,
+            deleted_at: None,
+        }
+    }
+}
+
+/// An attempt, whether the daemon recorded it or the editor's extension did.
+#[derive(Debug, Clone, PartialEq)]
+pub struct LegacyAgent {
+    pub source: Source,
+    /// What tells it from the other attempts that began in the same moment.
+    pub name: String,
+    pub task: String,
+    pub step: Option<String>,
+    /// Running stands for every state before the end.
+    pub state: AgentState,
+    pub pid: Option<u32>,
+    pub worktree: Option<String>,
+    pub branch: Option<String>,
+    pub output_file: Option<String>,
+    pub error: Option<String>,
+    pub exit_code: Option<i64>,
+    pub started_at: Option<Timestamp>,
+    pub ended_at: Option<Timestamp>,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+pub struct LegacyWorkflow {
+    pub source: Source,
+    pub id: String,
+    pub task: String,
+    pub name: Option<String>,
+    pub state: WorkflowState,
+    pub worktree: Option<String>,
+    pub error: Option<String>,
+    /// How many of the outermost steps are done.
+    pub steps_done: usize,
+    pub results: BTreeMap<String, StepResult>,
+    pub started_at: Option<Timestamp>,
+    pub updated_at: Option<Timestamp>,
+    pub ended_at: Option<Timestamp>,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+pub struct LegacyQuestion {
+    pub source: Source,
+    pub id: String,
+    pub task: String,
+    /// What sort of question it is.
+    pub kind: Option<String>,
+    pub text: String,
+    pub options: Vec<Choice>,
+    pub is_answered: bool,
+    pub answer: Option<String>,
+    pub asked_at: Option<Timestamp>,
+    pub answered_at: Option<Timestamp>,
+}
+
+/// Everything that could be read.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Legacy {
+    /// As the older daemon kept them: copies of the tracker's issues, without links.
+    pub tasks: Vec<LegacyTask>,
+    /// As the tracker keeps them.
+    pub issues: Vec<LegacyTask>,
+    pub agents: Vec<LegacyAgent>,
+    pub workflows: Vec<LegacyWorkflow>,
+    pub questions: Vec<LegacyQuestion>,
+    /// Tasks that are there and could not be understood.
+    pub unclear_tasks: BTreeSet<String>,
+    /// A file that tasks are in could not be read, or not all of it: any task may be in it.
+    pub may_lack_tasks: bool,
+}
+
+impl Legacy {
+    /// Every task that anything is about.
+    pub fn task_ids(&self) -> BTreeSet<TaskId> {
+        let mut names: BTreeSet<&str> = BTreeSet::new();
+        for task in self.tasks.iter().chain(&self.issues) {
+            names.extend(task.depends_on.iter().chain(&task.blocks).chain(&task.parents).map(String::as_str));
+            names.insert(&task.id);
+        }
+        names.extend(self.agents.iter().map(|agent| agent.task.as_str()));
+        names.extend(self.workflows.iter().map(|workflow| workflow.task.as_str()));
+        names.extend(self.questions.iter().map(|question| question.task.as_str()));
+        names.into_iter().map(task_id).collect()
+    }
+}
+
+/// An id that is a UUID already stays what it is.
+fn uuid_of(kind: &str, name: &str) -> Uuid {
+    match Uuid::parse_str(name) {
+        Ok(uuid) => uuid,
+        Err(_) => Uuid::new_v5(&NAMESPACE, format!("{kind}/{name}").as_bytes()),
+    }
+}
+
+pub fn task_id(name: &str) -> TaskId {
+    TaskId::from_uuid(uuid_of("task", name))
+}
+
+impl LegacyAgent {
+    /// A task has many attempts and only the newest is recorded: when it began is a part of what it is.
+    pub fn id(&self) -> AgentId {
+        let began = self.started_at.map(|at| at.as_millis().to_string()).unwrap_or_default();
+        AgentId::from_uuid(uuid_of("agent", &format!("{}/{began}", self.name)))
+    }
+}
+
+impl LegacyWorkflow {
+    pub fn id(&self) -> WorkflowId {
+        WorkflowId::from_uuid(uuid_of("workflow", &self.id))
+    }
+}
+
+impl LegacyQuestion {
+    pub fn id(&self) -> QuestionId {
+        QuestionId::from_uuid(uuid_of("question", &self.id))
+    }
+}

@@ -1,0 +1,65 @@
+//! A run as the older daemon kept it, one file for each task.
+
+use std::collections::BTreeMap;
+
+use crate::legacy::records::{Left, Legacy, LegacyWorkflow, Source};
+use coven_domain::workflow::{StepResult, WorkflowState};
+use serde_json::Value;
+
+use super::fields::Fields;
+
+pub(super) fn take(value: &Value, source: &Source, legacy: &mut Legacy, left: &mut Vec<Left>) {
+    take_keyed(value, None, source, legacy, left);
+}
+
+/// `key` is the id of its task, where runs are kept by that.
+pub(super) fn take_keyed(value: &Value, key: Option<&str>, source: &Source, legacy: &mut Legacy, left: &mut Vec<Left>) {
+    let Some(mut fields) = Fields::of(value, "a workflow", source, left) else { return };
+    let Some(task) = fields.text(&["task_id", "taskId"]).or_else(|| key.map(str::to_owned)) else {
+        return fields.leave("it has no task");
+    };
+    let id = fields.text(&["workflow_id", "workflowId", "id"]).unwrap_or_else(|| task.clone());
+    fields.call(format!("workflow {id}"));
+    let word = fields.text(&["status"]).unwrap_or_else(|| WorkflowState::Running.to_string());
+    let Some(state) = fields.word(&word) else { return };
+    let steps_done = fields.whole(&["current_step", "currentStep"]).map_or(0, |last| last.saturating_add(1));
+    let run = LegacyWorkflow {
+        source: fields.source(),
+        id,
+        task,
+        name: fields.text(&["grimoire_name", "grimoireName"]),
+        state,
+        worktree: fields.text(&["worktree_path", "worktreePath"]),
+        error: fields.text(&["error"]).or_else(|| fields.text(&["blocked_reason", "blockedReason"])),
+        steps_done: usize::try_from(steps_done).unwrap_or(0),
+        started_at: fields.moment(&["started_at", "startedAt"]),
+        updated_at: fields.moment(&["updated_at", "updatedAt"]),
+        ended_at: fields.moment(&["completed_at", "completedAt"]),
+        results: results(&mut fields),
+    };
+    legacy.workflows.push(run);
+}
+
+fn results(fields: &mut Fields<'_>) -> BTreeMap<String, StepResult> {
+    let mut results = BTreeMap::new();
+    let Some(mut steps) = fields.nested(&["completed_steps", "completedSteps"]) else { return results };
+    for name in steps.names() {
+        if let Some(result) = steps.member(&name).map(|mut step| result(&mut step)) {
+            results.insert(name, result);
+        }
+    }
+    results
+}
+
+/// The daemon wrote these with the names that they had in its language.
+fn result(step: &mut Fields<'_>) -> StepResult {
+    let output = step.text(&["Output", "output"]).unwrap_or_default();
+    StepResult {
+        success: step.is_true(&["Success", "success"]),
+        skipped: step.is_true(&["Skipped", "skipped"]),
+        exit_code: step.whole(&["ExitCode", "exit_code", "exitCode"]).and_then(|code| i32::try_from(code).ok()),
+        output,
+        outputs: Value::Null,
+        error: step.text(&["Error", "error"]),
+    }
+}

@@ -1,0 +1,202 @@
+//! Takes question sets away: finished ones after a while, and those that somebody dismisses.
+
+use std::path::{Path, PathBuf};
+use std::time::{Duration, UNIX_EPOCH};
+use std::{fs, io};
+
+use coven_domain::question_set::QuestionSetState;
+use coven_domain::{QuestionSetId, Timestamp};
+
+use super::create::{IN_THE_MAKING, make_private};
+use super::set::{self, RequestFile};
+use super::{QuestionError, QuestionFolder, REQUEST, atomic};
+
+/// What the name of a folder that is being removed begins with.
+const GOING: &str = ".gone-";
+/// Nobody takes that long to make or remove a folder: who began it is dead.
+const LEFT_BEHIND: Duration = Duration::from_secs(600);
+
+const ASKER_GONE: &str = "the process that asked is gone";
+
+/// What a clean-up did. Failures are for the log: they stopped nothing.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct CleanedUp {
+    pub removed: Vec<QuestionSetId>,
+    /// Pending sets whose asker is gone.
+    pub abandoned: Vec<QuestionSetId>,
+    pub failed: Vec<(QuestionSetId, String)>,
+}
+
+impl QuestionFolder {
+    /// Removes what ended longer than `retention` ago, and broken sets that nobody touched for as long. Pending sets stay;
+    /// one whose asker waited and died is abandoned.
+    pub fn clean_up(&self, retention: Duration, now: Timestamp) -> CleanedUp {
+        let mut done = CleanedUp::default();
+        self.remove_remains(now);
+        let mut ids = self.ids().unwrap_or_default();
+        ids.sort_unstable();
+        for id in ids {
+            match self.clean_up_one(&id, now.before(retention), now) {
+                Ok(Cleaned::Nothing) | Err(QuestionError::NotFound { .. }) => {}
+                Ok(Cleaned::Removed) => done.removed.push(id),
+                Ok(Cleaned::Abandoned) => done.abandoned.push(id),
+                Err(error) => done.failed.push((id, with_cause(&error))),
+            }
+        }
+        done
+    }
+
+    /// Nobody should answer a question whose asker has died. What is finished stays as long as it stays.
+    pub fn abandon_orphans(&self, now: Timestamp) {
+        self.clean_up(Duration::MAX, now);
+    }
+
+    fn clean_up_one(&self, id: &QuestionSetId, cutoff: Timestamp, now: Timestamp) -> Result<Cleaned, QuestionError> {
+        let set = match self.read_once(id) {
+            Ok(set) => set,
+            Err(error @ QuestionError::NotFound { .. }) => return Err(error),
+            Err(error) if touched_at(&self.dir(id)).is_none_or(|touched_at| touched_at > cutoff) => return Err(error),
+            Err(_) => return self.remove(id).map(|()| Cleaned::Removed),
+        };
+        match set.state {
+            QuestionSetState::Pending if self.is_orphaned(id) => {
+                let is_abandoned = self.abandon(id, ASKER_GONE, now)?;
+                Ok(if is_abandoned { Cleaned::Abandoned } else { Cleaned::Nothing })
+            }
+            QuestionSetState::Pending => Ok(Cleaned::Nothing),
+            _ if set.modified_at.max(set.created_at) <= cutoff => self.remove(id).map(|()| Cleaned::Removed),
+            // Whoever answered died before it could say so.
+            QuestionSetState::Completed => self.settle(id, QuestionSetState::Completed, now).map(|_| Cleaned::Nothing),
+            QuestionSetState::Rejected | QuestionSetState::TimedOut | QuestionSetState::Abandoned => {
+                Ok(Cleaned::Nothing)
+            }
+        }
+    }
+
+    /// Abandons the set if it waits and its asker has died; whether it did.
+    pub fn abandon_if_orphaned(&self, id: &QuestionSetId, now: Timestamp) -> Result<bool, QuestionError> {
+        match self.is_orphaned(id) {
+            true => self.abandon(id, ASKER_GONE, now),
+            false => Ok(false),
+        }
+    }
+
+    /// When the set's folder was last changed.
+    pub fn touched_at(&self, id: &QuestionSetId) -> Option<Timestamp> {
+        touched_at(&self.dir(id))
+    }
+
+    fn is_orphaned(&self, id: &QuestionSetId) -> bool {
+        let request: Result<RequestFile, _> = set::required(&self.dir(id), id, REQUEST);
+        request.is_ok_and(|request| request.coven_asker.and_then(|asker| asker.is_gone()) == Some(true))
+    }
+
+    /// Takes the set out of the folder and keeps it in the archive. A pending one is abandoned first.
+    pub fn dismiss(&self, id: &QuestionSetId) -> Result<(), QuestionError> {
+        match self.abandon(id, "dismissed", coven_holder::clock::now()) {
+            Ok(_) => {}
+            // A broken set cannot be abandoned and is what one wants to dismiss.
+            Err(
+                QuestionError::Missing { .. }
+                | QuestionError::Malformed { .. }
+                | QuestionError::Contradiction { .. }
+                | QuestionError::Unreadable { .. },
+            ) => {}
+            Err(error) => return Err(error),
+        }
+        make_private(&self.archive)?;
+        let (dir, kept) = (self.dir(id), self.archive.join(id.to_string()));
+        let unwritable = |path: &Path| {
+            let path = path.to_owned();
+            move |source| QuestionError::Unwritable { path, source }
+        };
+        // Left over from a dismissal that was cut short.
+        remove_all(&kept).map_err(unwritable(&kept))?;
+        match fs::rename(&dir, &kept) {
+            Ok(()) => {}
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                return Err(QuestionError::NotFound { id: id.to_string() });
+            }
+            Err(error) if error.kind() == io::ErrorKind::CrossesDevices => {
+                copy_whole(&dir, &kept).map_err(unwritable(&kept))?;
+                return self.remove(id);
+            }
+            Err(error) => return Err(unwritable(&kept)(error)),
+        }
+        atomic::sync_folder(&self.archive).map_err(unwritable(&self.archive))?;
+        atomic::sync_folder(&self.path).map_err(unwritable(&self.path))
+    }
+
+    /// Out of sight at once, then off the disk: nobody meets half a set.
+    fn remove(&self, id: &QuestionSetId) -> Result<(), QuestionError> {
+        let (dir, going) = (self.dir(id), self.path.join(format!("{GOING}{id}")));
+        let unwritable = |source| QuestionError::Unwritable { path: dir.clone(), source };
+        remove_all(&going).map_err(unwritable)?;
+        fs::rename(&dir, &going).map_err(unwritable)?;
+        remove_all(&going).map_err(unwritable)
+    }
+
+    /// Removes folders whose making or removal was cut short.
+    fn remove_remains(&self, now: Timestamp) {
+        let entries = fs::read_dir(&self.path).into_iter().flatten().flatten();
+        for entry in entries {
+            let name = entry.file_name();
+            let is_remains =
+                name.to_str().is_some_and(|name| name.starts_with(IN_THE_MAKING) || name.starts_with(GOING));
+            if is_remains && touched_at(&entry.path()).is_some_and(|at| now.since(at) > LEFT_BEHIND) {
+                // If it does not go now, it goes the next time.
+                let _ = remove_all(&entry.path());
+            }
+        }
+    }
+}
+
+enum Cleaned {
+    Nothing,
+    Removed,
+    Abandoned,
+}
+
+fn with_cause(error: &QuestionError) -> String {
+    match std::error::Error::source(error) {
+        Some(cause) => format!("{error}: {cause}"),
+        None => error.to_string(),
+    }
+}
+
+fn touched_at(path: &Path) -> Option<Timestamp> {
+    let since = fs::symlink_metadata(path).ok()?.modified().ok()?.duration_since(UNIX_EPOCH).ok()?;
+    i64::try_from(since.as_millis()).ok().map(Timestamp::from_millis)
+}
+
+fn remove_all(path: &Path) -> io::Result<()> {
+    let removed = match fs::symlink_metadata(path) {
+        Ok(there) if there.is_dir() => fs::remove_dir_all(path),
+        Ok(_) => fs::remove_file(path),
+        Err(error) => Err(error),
+    };
+    match removed {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+        _ => Ok(()),
+    }
+}
+
+/// To another file system: beside its place first, then renamed.
+fn copy_whole(from: &Path, to: &Path) -> io::Result<()> {
+    let aside: PathBuf = atomic::beside(to);
+    let copied = || -> io::Result<()> {
+        make_private(&aside).map_err(io::Error::other)?;
+        for entry in fs::read_dir(from)? {
+            let entry = entry?;
+            // A set is flat; what else somebody put there is not ours to keep.
+            if entry.file_type()?.is_file() {
+                fs::copy(entry.path(), aside.join(entry.file_name()))?;
+            }
+        }
+        atomic::sync_folder(&aside)?;
+        fs::rename(&aside, to)
+    };
+    copied().inspect_err(|_| {
+        let _ = fs::remove_dir_all(&aside);
+    })
+}

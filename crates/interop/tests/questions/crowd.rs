@@ -1,0 +1,94 @@
+//! Many processes that ask and answer at once: every answer reaches the one who asked, once.
+
+use std::collections::HashSet;
+use std::os::fd::AsFd;
+use std::time::Duration;
+
+use coven_domain::QuestionSetId;
+use coven_domain::question::Answer;
+use coven_domain::question_set::QuestionSetState;
+use coven_holder::clock;
+use coven_interop::questions::{Limits, Listed, QuestionError, QuestionFolder, Waited};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+
+use crate::stand::{Stand, new_set, said_by};
+
+const ASKERS: usize = 40;
+const SETS: usize = 25;
+const ANSWERERS: usize = 10;
+const LIMITS: Limits = Limits { max_sessions: 1000 };
+const DEADLINE: Duration = Duration::from_secs(60);
+
+/// Asks so often, one after the other, and says whether every answer was its own.
+pub fn ask(folder: &QuestionFolder, sets: usize) -> Result<String, QuestionError> {
+    for _ in 0..sets {
+        let call_id = uuid::Uuid::new_v4().to_string();
+        let mut new = new_set();
+        new.call_id = Some(call_id.clone());
+        let id = folder.create(&new, &LIMITS, clock::now())?;
+        match folder.wait(&id, Some(&call_id), Some(DEADLINE))? {
+            Waited::Answered(answers) if answers == [for_set(&id, &answers[0].timestamp)] => {}
+            other => return Ok(format!("{id} got {other:?}")),
+        }
+    }
+    Ok("all answered".to_owned())
+}
+
+/// Answers whatever is pending until so many sets are finished, and says how many were its own.
+pub fn answer(folder: &QuestionFolder, sets: usize) -> Result<String, QuestionError> {
+    let mut watch = folder.watch()?;
+    let (mut won, mut finished) = (0, HashSet::new());
+    let until = std::time::Instant::now() + DEADLINE;
+    let mut changed = all(folder)?;
+    loop {
+        for id in changed {
+            if folder.read(&id)?.state == QuestionSetState::Pending {
+                match folder.answer(&id, vec![for_set(&id, "")], clock::now()) {
+                    Ok(()) => won += 1,
+                    Err(QuestionError::AlreadyFinished { .. }) => {}
+                    Err(error) => return Err(error),
+                }
+            }
+            finished.insert(id);
+        }
+        if finished.len() == sets || std::time::Instant::now() > until {
+            return Ok(won.to_string());
+        }
+        let a_while = Timespec { tv_sec: 5, tv_nsec: 0 };
+        let is_told =
+            poll(&mut [PollFd::new(&watch.as_fd(), PollFlags::IN)], Some(&a_while)).is_ok_and(|told| told > 0);
+        changed = if is_told { watch.drain() } else { all(folder)? };
+    }
+}
+
+fn all(folder: &QuestionFolder) -> Result<Vec<QuestionSetId>, QuestionError> {
+    let ids = folder.list()?.into_iter().map(|listed| match listed {
+        Listed::Sound(set) => Ok(set.id),
+        Listed::Broken { why, .. } => Err(why),
+    });
+    ids.collect()
+}
+
+fn for_set(id: &QuestionSetId, timestamp: &str) -> Answer {
+    Answer { custom_text: Some(format!("for {id}")), timestamp: timestamp.to_owned(), ..Answer::default() }
+}
+
+#[test]
+fn every_answer_reaches_its_asker_once() {
+    let stand = Stand::new();
+    let start = |role: String| stand.other(&role, None).spawn().expect("own binary");
+    let answerers: Vec<_> = (0..ANSWERERS).map(|_| start(format!("answerers {}", ASKERS * SETS))).collect();
+    let askers: Vec<_> = (0..ASKERS).map(|_| start(format!("askers {SETS}"))).collect();
+    for asker in askers {
+        assert_eq!(said_by(asker), "all answered");
+    }
+    let won: Vec<String> = answerers.into_iter().map(said_by).collect();
+    let total: usize = won.iter().map(|count| count.parse::<usize>().expect("a number")).sum();
+    assert_eq!(total, ASKERS * SETS, "each set was answered by one of them: {won:?}");
+    let listed = stand.folder.list().expect("a folder");
+    assert!(listed.iter().all(|it| matches!(it, Listed::Sound(set) if set.state == QuestionSetState::Completed)));
+    for id in stand.names(None) {
+        let id = id.parse().expect("an id");
+        assert_eq!(stand.names(Some(&id)), ["answers.json", "request.json", "status.json"], "nothing else is left");
+    }
+}
