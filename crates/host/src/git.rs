@@ -7,13 +7,16 @@ mod run;
 mod tracked;
 mod worktree;
 
-use std::ffi::OsStr;
+use std::env;
+use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
+use std::sync::LazyLock;
 
 use coven_files::Limit;
 use guard::Guard;
 
+use crate::program;
 use crate::trust::Part;
 
 pub use merge::{FileChange, Landing, MergeTry, Merged};
@@ -210,9 +213,23 @@ fn said(output: &Output) -> String {
     if said.is_empty() { "it says nothing".to_owned() } else { said }
 }
 
+/// The `PATH` for git, without relative entries: they would run programs of the repository that git works in.
+static SEARCH_PATH: LazyLock<OsString> = LazyLock::new(|| {
+    let path = env::var_os("PATH").unwrap_or_default();
+    let folders = env::split_paths(&path).filter(|folder| folder.is_absolute());
+    let path = env::join_paths(folders).expect("a separator inside an entry would have split it");
+    // An empty `PATH` means the current folder.
+    if path.is_empty() { "/usr/bin:/bin".into() } else { path }
+});
+
+/// The git of this user. Where there is none, the path of a missing file: starting it fails and says so.
+static PROGRAM: LazyLock<PathBuf> =
+    LazyLock::new(|| program::find("git", Some(&SEARCH_PATH)).unwrap_or_else(|| PathBuf::from("/usr/bin/git")));
+
 /// git, asked about a folder and about nothing else.
 fn git(folder: &Path) -> Command {
-    let mut command = Command::new("git");
+    let mut command = Command::new(&*PROGRAM);
+    command.env("PATH", &*SEARCH_PATH);
     command.arg("-C").arg(folder);
     // The caller's own repository must not be taken for the one that is asked about.
     for name in ["GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_OBJECT_DIRECTORY", "GIT_COMMON_DIR", "GIT_PREFIX"] {

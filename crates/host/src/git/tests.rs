@@ -1,5 +1,7 @@
 //! Real repositories, real work trees.
 
+mod hostile;
+
 use std::fs;
 use std::path::{Path, PathBuf};
 
