@@ -13,7 +13,7 @@ use crate::trust::{Part, TrustStore};
 
 /// Settings that no call of coven needs, with the value that switches them off. Given on the command line, they win over
 /// every config file.
-pub(super) const OFF: [(&str, &str); 7] = [
+pub(super) const OFF: [(&str, &str); 13] = [
     ("core.hooksPath", "/dev/null"),
     ("core.fsmonitor", "false"),
     ("core.pager", "cat"),
@@ -22,6 +22,16 @@ pub(super) const OFF: [(&str, &str); 7] = [
     ("merge.verifySignatures", "false"),
     // A submodule has its own config.
     ("submodule.recurse", "false"),
+    // Shows the diff of a submodule with a git that runs the programs in the submodule's config.
+    ("diff.submodule", "short"),
+    // Maintenance deletes objects, and runs a program to decide which.
+    ("gc.auto", "0"),
+    ("maintenance.auto", "false"),
+    ("gc.recentObjectsHook", ""),
+    // A fetch would write to any file that the config names.
+    ("http.saveCookies", "false"),
+    // Files of a repository can look like another repository, with its own config and its own list of tracked files.
+    ("safe.bareRepository", "explicit"),
 ];
 
 /// The settings that start programs when files or commits are read or written, as a pattern for `git config`.

@@ -27,3 +27,55 @@ fn a_git_in_the_current_folder_does_not_run() {
         assert!(!bench.top().join("was-run").exists(), "{relative:?}");
     }
 }
+
+/// A program that leaves a mark and copies its input; and the mark.
+fn marking(bench: &Bench, name: &str) -> (String, PathBuf) {
+    let (program, mark) = (bench.aside.join(name), bench.aside.join(format!("{name}-was-run")));
+    sh(
+        &bench.aside,
+        &format!("printf '#!/bin/sh\\ntouch {}\\nexec cat\\n' > {name}; chmod +x {name}", mark.display()),
+    );
+    (program.display().to_string(), mark)
+}
+
+#[test]
+fn no_call_starts_maintenance() {
+    let bench = bench();
+    let (hook, mark) = marking(&bench, "hook");
+    let worktree = bench.worktree();
+    sh(&worktree.folder, "echo n > new; git add -A; git commit -qm work");
+    let MergeTry::Ready(merged) = bench.repository.try_merge("main", "coven/x", "m").expect("a merge") else {
+        panic!("not ready")
+    };
+    // Enough loose objects for `gc.auto=1`, of which nothing refers to one.
+    let lost = sh(
+        bench.top(),
+        &format!(
+            "git config gc.recentObjectsHook {hook}; git config gc.auto 1; git config gc.autoDetach false; \
+             git config maintenance.autoDetach false; git config gc.pruneExpire now; \
+             for i in $(seq 600); do echo $i > .git/$i; done; git hash-object -w .git/[0-9]* > /dev/null; \
+             git hash-object -w .git/1"
+        ),
+    );
+    assert_eq!(bench.repository.land("main", &merged).expect("a landing"), Landing::Landed);
+    assert!(!mark.exists());
+    sh(bench.top(), &format!("git cat-file -e {lost}"));
+}
+
+#[test]
+fn the_config_of_a_submodule_has_no_say_in_a_diff() {
+    let bench = bench();
+    let (external, mark) = marking(&bench, "external");
+    let commit = "git -c user.name=t -c user.email=t commit -qm";
+    sh(
+        bench.top(),
+        &format!(
+            "git init -q lib; cd lib; echo 1 > l; git add -A; {commit} one; cd ..; git add lib 2> /dev/null; {commit} lib; \
+             git checkout -q -b other; cd lib; echo 2 > l; {commit} two -a; git config diff.external {external}; cd ..; \
+             git add lib; {commit} more; git config diff.submodule diff"
+        ),
+    );
+    let repository = Repository::of(bench.top()).expect("a repository");
+    let (patch, _) = repository.patch("main", "other", 1 << 20).expect("a patch");
+    assert!(patch.contains("Subproject commit") && !mark.exists(), "{patch}");
+}
