@@ -79,3 +79,34 @@ fn the_config_of_a_submodule_has_no_say_in_a_diff() {
     let (patch, _) = repository.patch("main", "other", 1 << 20).expect("a patch");
     assert!(patch.contains("Subproject commit") && !mark.exists(), "{patch}");
 }
+
+#[test]
+fn a_repository_inside_the_home_does_not_decide_what_is_tracked() {
+    for inner in [
+        // What a clone can bring: a bare repository among the tracked files.
+        "mkdir -p objects refs; echo 'ref: refs/heads/main' > HEAD; \
+         printf '[core]\\nrepositoryformatversion = 0\\nbare = false\\nworktree = .\\n' > config",
+        // What an archive can bring.
+        "git init -q .",
+    ] {
+        let bench = bench();
+        let home = bench.top().join(".coven");
+        fs::create_dir(&home).expect("a folder");
+        sh(&home, "echo {} > config.json; git add -f config.json; git commit -qm settings; echo {} > other.json");
+        sh(&home, inner);
+        assert!(tracked(&home, &["config.json"]).has("config.json"), "{inner}");
+    }
+    let bench = bench();
+    let home = bench.top().join(".coven");
+    fs::create_dir_all(home.join("grimoires")).expect("a folder");
+    sh(&home, "echo {} > config.json; touch grimoires/a.yaml; git add -f grimoires; git commit -qm workflow");
+    let tracked_files = tracked(&home, &["config.json", "grimoires"]);
+    assert!(tracked_files.has("grimoires/a.yaml") && !tracked_files.has("config.json"));
+    // A home that is a repository on its own, outside of every other.
+    let alone = bench.aside.join("alone");
+    fs::create_dir(&alone).expect("a folder");
+    sh(&alone, "git init -q; echo {} > config.json");
+    assert!(!tracked(&alone, &["config.json"]).has("config.json"));
+    sh(&alone, "git add config.json");
+    assert!(tracked(&alone, &["config.json"]).has("config.json"));
+}
