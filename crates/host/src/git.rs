@@ -2,19 +2,22 @@
 
 mod guard;
 mod merge;
+mod own_config;
 mod rescue;
 mod run;
+mod setting;
 mod tracked;
 mod worktree;
 
-use std::env;
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use std::sync::LazyLock;
+use std::{env, fs};
 
 use coven_files::Limit;
 use guard::Guard;
+use own_config::GitFolders;
 
 use crate::program;
 use crate::trust::Part;
@@ -39,7 +42,7 @@ pub enum GitError {
     NotARepository(PathBuf),
     #[error("{} belongs to another user, so git does not use it; see safe.directory in `git help config`", .0.display())]
     NotOurs(PathBuf),
-    #[error("the config of {top} names programs that you have not agreed to: {keys}; run `coven trust {top}`", top = top.display())]
+    #[error("the config of {top} can run or open something, and you have not agreed to it: {keys}; run `coven trust {top}`", top = top.display())]
     Untrusted { top: PathBuf, keys: String },
     #[error("git {what} failed: {why}")]
     Failed { what: String, why: String },
@@ -65,6 +68,7 @@ pub enum GitError {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Repository {
     top: PathBuf,
+    folders: GitFolders,
     guard: Guard,
 }
 
@@ -74,7 +78,7 @@ pub fn top_of(path: &Path) -> Result<PathBuf, GitError> {
     let output = run::output(git(path).args(["rev-parse", "--show-toplevel"]))?;
     let top = str::from_utf8(&output.stdout).ok().map(|text| text.trim_end_matches('\n').to_owned());
     match top.filter(|top| output.status.success() && !top.is_empty()) {
-        Some(top) => std::fs::canonicalize(top).map_err(|_| not_one()),
+        Some(top) => fs::canonicalize(top).map_err(|_| not_one()),
         None => match error_of(path, "rev-parse", &output) {
             error @ GitError::NotOurs(_) => Err(error),
             _ => Err(not_one()),
@@ -82,34 +86,40 @@ pub fn top_of(path: &Path) -> Result<PathBuf, GitError> {
     }
 }
 
-/// The settings of the repository around `path` that start programs and that the user has not agreed to.
+/// The settings of the repository around `path` that can run or open something and that the user has not agreed to.
 pub fn untrusted_settings(path: &Path) -> Result<(PathBuf, Vec<Part>), GitError> {
-    let Repository { top, guard } = Repository::of(path)?;
+    let Repository { top, guard, .. } = Repository::of(path)?;
     Ok((top, guard.untrusted_parts()))
 }
 
 impl Repository {
     pub fn of(path: &Path) -> Result<Self, GitError> {
         let top = top_of(path)?;
-        let guard = Guard::of(&top)?;
-        Ok(Self { top, guard })
+        let folders = GitFolders::of(&top)?;
+        // Every call works in `top`, and its config could send them on to another folder.
+        if !is_same(&folders.files, &top) {
+            let (asked, files) = (top.display(), folders.files.display());
+            return Err(GitError::Refused(format!("core.worktree of {asked} leads to {files}; remove the setting")));
+        }
+        let guard = Guard::of(&top, &folders)?;
+        Ok(Self { top, folders, guard })
     }
 
-    /// Fails if the repository's own config names filters or merge drivers that the user has not agreed to: files written
-    /// without them would be wrong.
+    /// Fails if the repository's own config has filters, or other settings that can run or open something, that the user has
+    /// not agreed to: files written without them would be wrong.
     pub fn ensure_trusted(&self) -> Result<(), GitError> {
         self.guard.ensure_trusted(&self.top)
     }
 
-    /// git in a folder of this repository. The repository's own programs do not run unless the user trusts it.
-    fn git(&self, folder: &Path) -> Command {
+    /// git in a work tree of this repository. The repository's own programs do not run unless the user trusts it.
+    fn git(&self, folder: &Path) -> Result<Command, GitError> {
         let mut command = git(folder);
-        self.guard.apply(&mut command);
-        command
+        self.guard.apply(&self.top, &mut command)?;
+        Ok(command)
     }
 
     fn run_in<I: AsRef<OsStr>>(&self, folder: &Path, args: impl IntoIterator<Item = I>) -> Result<String, GitError> {
-        let mut command = self.git(folder);
+        let mut command = self.git(folder)?;
         command.args(args);
         succeeded(&mut command)
     }
@@ -169,8 +179,12 @@ impl Repository {
     }
 
     fn output<I: AsRef<OsStr>>(&self, args: impl IntoIterator<Item = I>) -> Result<Output, GitError> {
-        run::output(self.git(&self.top).args(args))
+        run::output(self.git(&self.top)?.args(args))
     }
+}
+
+fn is_same(one: &Path, other: &Path) -> bool {
+    fs::canonicalize(one).is_ok_and(|one| fs::canonicalize(other).is_ok_and(|other| one == other))
 }
 
 fn run_in<I: AsRef<OsStr>>(folder: &Path, args: impl IntoIterator<Item = I>) -> Result<String, GitError> {

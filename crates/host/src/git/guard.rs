@@ -1,14 +1,17 @@
-//! Which settings of a repository start programs, and how they are switched off.
+//! Which settings of a repository can run or open something, and how they are switched off.
 //!
 //! A clone brings no `.git/config`, but an unpacked archive does, and so does a folder of another tool. Every call of git runs
 //! without the programs that such a config names; filters and merge drivers run once the user trusts the repository.
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::process::Command;
 
-use super::{GitError, error_of, git, run};
+use super::GitError;
+use super::own_config::{GitFolders, Settings};
+use super::setting::{Effect, effect_of, is_secure_address};
 use crate::trust::{Part, TrustStore};
 
 /// Settings that no call of coven needs, with the value that switches them off. Given on the command line, they win over
@@ -34,48 +37,74 @@ pub(super) const OFF: [(&str, &str); 13] = [
     ("safe.bareRepository", "explicit"),
 ];
 
-/// The settings that start programs when files or commits are read or written, as a pattern for `git config`.
-const PROGRAMS: &str = r"^(filter\..*\.(clean|smudge|process)|merge\..*\.driver|core\.(sshcommand|gitproxy|askpass)|credential\.(.*\.)?helper|remote\..*\.(uploadpack|receivepack|vcs))$";
-
-/// The repository's own settings that start programs.
+/// The repository's own settings that can run or open something.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(super) struct Guard {
-    parts: Vec<Part>,
+    settings: Vec<(Effect, Part)>,
     is_trusted: bool,
+    /// Git fetches objects of this repository when they are needed.
+    is_partial: bool,
 }
 
 impl Guard {
-    /// Asks git which programs the repository's own config names. The user's and the system's config do not count.
-    pub(super) fn of(top: &Path) -> Result<Self, GitError> {
-        let mut command = git(top);
-        command.args(["config", "-z", "--show-scope", "--get-regexp", PROGRAMS]);
-        let output = run::output(&mut command)?;
-        let listed = match output.status.code() {
-            Some(0) => String::from_utf8_lossy(&output.stdout).into_owned(),
-            // None is set.
-            Some(1) => String::new(),
-            _ => return Err(error_of(top, "config", &output)),
-        };
-        let parts = parse(&listed);
-        let is_trusted = parts.is_empty() || is_agreed(top, &parts);
-        Ok(Self { parts, is_trusted })
+    /// Reads the repository's own config for all of its work trees. The user's and the system's config do not count.
+    pub(super) fn of(top: &Path, folders: &GitFolders) -> Result<Self, GitError> {
+        Self::with_trust(top, folders, TrustStore::locate().ok().as_ref())
     }
 
-    pub(super) fn apply(&self, command: &mut Command) {
-        if self.is_trusted {
-            // A partial clone fetches objects when they are needed, but not by a program that a remote's address names.
-            command.env("GIT_ALLOW_PROTOCOL", "file:git:http:https:ssh").env_remove("GIT_NO_LAZY_FETCH");
-            return;
+    pub(super) fn with_trust(top: &Path, folders: &GitFolders, trust: Option<&TrustStore>) -> Result<Self, GitError> {
+        let found = folders.settings()?;
+        let promisors = promisors(&found);
+        let mut settings = Vec::new();
+        for (key, values) in &found {
+            let text = String::from_utf8_lossy(key);
+            let effect = match effect_of(&text, values.iter().map(Vec::as_slice)) {
+                Effect::None if is_insecure_promisor(&text, values, &promisors) => Effect::Fetch,
+                Effect::None => continue,
+                Effect::Program | Effect::Options if values.iter().all(Vec::is_empty) => continue,
+                effect => effect,
+            };
+            // Its off switch would have another name, and so would the user's agreement.
+            let Ok(key) = str::from_utf8(key) else {
+                return Err(GitError::Refused(format!(
+                    "the config of {} has a setting whose name is not valid UTF-8: {text:?}; remove or rename it",
+                    top.display()
+                )));
+            };
+            settings.push((effect, part(effect, key, values)));
         }
-        let mut settings: Vec<(String, &str)> = self.parts.iter().map(|part| (part.key.clone(), "")).collect();
+        let is_trusted = settings.is_empty() || is_agreed(top, &settings, trust);
+        Ok(Self { settings, is_trusted, is_partial: !promisors.is_empty() })
+    }
+
+    /// Prepares a call. Fails if the repository has a setting that the user has not agreed to and that cannot be switched off.
+    pub(super) fn apply(&self, top: &Path, command: &mut Command) -> Result<(), GitError> {
+        if self.is_trusted {
+            if self.is_partial {
+                // Nothing that the config says about fetching needed agreement, or the user agreed to all of it.
+                let protocols = if self.settings.is_empty() { "https:ssh" } else { "file:git:http:https:ssh" };
+                command.env("GIT_ALLOW_PROTOCOL", protocols).env_remove("GIT_NO_LAZY_FETCH");
+            }
+            return Ok(());
+        }
+        let mut off: Vec<(String, &str)> = Vec::new();
+        for (effect, part) in &self.settings {
+            match effect {
+                Effect::Program | Effect::Options => off.push((part.key.clone(), "")),
+                // Nothing is fetched, and the settings in included files are switched off one by one.
+                Effect::None | Effect::Fetch | Effect::Include => {}
+                Effect::Unknown => return self.ensure_trusted(top),
+            }
+        }
         // A filter that is required and does nothing is an error to git.
-        let filters = self.parts.iter().filter_map(|part| part.key.rsplit_once('.'));
-        settings.extend(
+        let filters = self.settings.iter().filter_map(|(_, part)| part.key.rsplit_once('.'));
+        off.extend(
             filters
                 .filter(|(name, _)| name.starts_with("filter."))
                 .map(|(name, _)| (format!("{name}.required"), "false")),
         );
-        set(command, OFF.len(), settings.iter().map(|(key, value)| (key.as_str(), *value)));
+        set(command, OFF.len(), off.iter().map(|(key, value)| (key.as_str(), *value)));
+        Ok(())
     }
 
     /// Fails if files cannot be written as the repository wants them, because its filters may not run.
@@ -83,14 +112,14 @@ impl Guard {
         match self.is_trusted {
             true => Ok(()),
             false => {
-                let keys: Vec<&str> = self.parts.iter().map(|part| part.key.as_str()).collect();
+                let keys: Vec<&str> = self.settings.iter().map(|(_, part)| part.key.as_str()).collect();
                 Err(GitError::Untrusted { top: top.to_owned(), keys: keys.join(", ") })
             }
         }
     }
 
     pub(super) fn untrusted_parts(self) -> Vec<Part> {
-        if self.is_trusted { Vec::new() } else { self.parts }
+        if self.is_trusted { Vec::new() } else { self.settings.into_iter().map(|(_, part)| part).collect() }
     }
 }
 
@@ -104,21 +133,34 @@ pub(super) fn set<'a>(command: &mut Command, from: usize, settings: impl IntoIte
     command.env("GIT_CONFIG_COUNT", count.to_string());
 }
 
-/// `scope NUL key LF value NUL` for each setting.
-fn parse(listed: &str) -> Vec<Part> {
-    let mut fields = listed.split('\0');
-    let mut parts = Vec::new();
-    while let (Some(scope), Some(setting)) = (fields.next(), fields.next()) {
-        let (key, value) = setting.split_once('\n').unwrap_or((setting, ""));
-        if matches!(scope, "local" | "worktree") && !value.is_empty() {
-            parts.push(Part::new(key, format!("runs {value}"), value.as_bytes()));
-        }
-    }
-    parts
+/// The remotes that git fetches missing objects from.
+fn promisors(settings: &Settings) -> BTreeSet<Vec<u8>> {
+    let marked = settings.keys().filter_map(|key| key.strip_prefix(b"remote.")?.strip_suffix(b".promisor"));
+    let named = settings.get(&b"extensions.partialclone"[..]).into_iter().flatten();
+    marked.map(<[u8]>::to_vec).chain(named.cloned()).collect()
 }
 
-fn is_agreed(top: &Path, parts: &[Part]) -> bool {
+/// Whether the setting makes git fetch missing objects from this machine, or without encryption.
+fn is_insecure_promisor(key: &str, urls: &BTreeSet<Vec<u8>>, promisors: &BTreeSet<Vec<u8>>) -> bool {
+    let remote = key.strip_prefix("remote.").and_then(|rest| rest.strip_suffix(".url"));
+    remote.is_some_and(|remote| promisors.contains(remote.as_bytes())) && !urls.iter().all(|url| is_secure_address(url))
+}
+
+/// One part for a key, over all of its values: git uses the last one, or all of them.
+fn part(effect: Effect, key: &str, values: &BTreeSet<Vec<u8>>) -> Part {
+    let values: Vec<&[u8]> = values.iter().map(Vec::as_slice).filter(|value| !value.is_empty()).collect();
+    let shown = values.iter().map(|value| String::from_utf8_lossy(value)).collect::<Vec<_>>().join(", ");
+    let shown = match effect {
+        Effect::Program => format!("runs {shown}"),
+        Effect::Include => format!("loads settings from {shown}"),
+        Effect::Fetch if key.ends_with(".url") => format!("fetches missing objects from {shown}"),
+        Effect::None | Effect::Options | Effect::Fetch | Effect::Unknown => format!("is set to {shown}"),
+    };
+    Part::new(key, shown, &values.join(&0))
+}
+
+fn is_agreed(top: &Path, settings: &[(Effect, Part)], trust: Option<&TrustStore>) -> bool {
     let is_own = fs::metadata(top).is_ok_and(|it| it.uid() == rustix::process::geteuid().as_raw());
-    let agreement = TrustStore::locate().map(|store| store.agreement(top)).unwrap_or_default();
-    is_own && parts.iter().all(|part| agreement.covers(part))
+    let agreement = trust.map(|store| store.agreement(top)).unwrap_or_default();
+    is_own && settings.iter().all(|(_, part)| agreement.covers(part))
 }

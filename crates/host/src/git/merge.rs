@@ -77,7 +77,7 @@ impl Repository {
                 return Err(GitError::Failed { what: "merge-tree".to_owned(), why: said(&output) });
             }
         }
-        let mut command = self.git(&self.top);
+        let mut command = self.git(&self.top)?;
         command.args(["commit-tree", &tree, "-p", &onto, "-p", &tip, "-m", message]);
         as_somebody(&mut command, &self.top);
         let commit = succeeded(&mut command)?.trim().to_owned();
@@ -108,7 +108,7 @@ impl Repository {
         // Brings files, index and branch along at once, and refuses where a file that git does not know would be overwritten,
         // ignored or not.
         let along = ["merge", "--ff-only", "--quiet", "--no-autostash", "--no-overwrite-ignore", &merged.commit];
-        let output = super::run::output(self.git(&folder).args(along))?;
+        let output = super::run::output(self.git(&folder)?.args(along))?;
         if output.status.success() {
             return Ok(Landing::Landed);
         }
@@ -199,7 +199,7 @@ impl Repository {
 
     /// The same as a patch, at most `limit` bytes of it, and whether that was all.
     pub fn patch(&self, base: &str, branch: &str, limit: usize) -> Result<(String, bool), GitError> {
-        let mut command = self.git(&self.top);
+        let mut command = self.git(&self.top)?;
         command.args(["diff", "--no-color", "--no-ext-diff", "--no-textconv", &format!("{base}...{branch}")]);
         let output = super::run::start(&mut command, limit as u64)?;
         let is_all = output.stdout.len() <= limit;
@@ -219,7 +219,7 @@ impl Repository {
         self.ensure_trusted()?;
         let _turn = super::worktree::turn();
         self.run(["worktree", "prune"])?;
-        let mut command = self.git(&self.top);
+        let mut command = self.git(&self.top)?;
         command.args(["worktree", "add", "--quiet", "--detach"]).arg(folder).arg(commit);
         succeeded(&mut command).map(drop)
     }

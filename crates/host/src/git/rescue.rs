@@ -70,7 +70,7 @@ impl Worktree {
             [] => return Ok(Rescued::Nothing),
             [only] => only.clone(),
             [first, rest @ ..] => {
-                let mut command = repository.git(repository.top());
+                let mut command = repository.git(repository.top())?;
                 command.args(["commit-tree", &format!("{first}^{{tree}}"), "-m", &message, "-p", first]);
                 for other in rest {
                     command.args(["-p", other]);

@@ -8,7 +8,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use coven_files::Links;
 
-use super::{GIT_FILE, GitError, Repository, as_somebody, ask_in, run_in, succeeded};
+use super::{GIT_FILE, GitError, Repository, as_somebody, ask_in, is_same, run_in, succeeded};
 
 /// Adding, pruning and removing are done one at a time: to git's prune, a worktree that is being added is one that is gone.
 static TURN: Mutex<()> = Mutex::new(());
@@ -53,9 +53,6 @@ impl Worktree {
         let told = run_in(&self.folder, asked)?;
         let mut told = told.lines();
         let (repository, own, files) = (told.next(), told.next(), told.next());
-        let is_same = |one: &Path, other: &Path| {
-            fs::canonicalize(one).is_ok_and(|one| fs::canonicalize(other).is_ok_and(|other| one == other))
-        };
         // Git keeps there which folder the part is for.
         let named = own.and_then(|own| {
             let named = coven_files::read_text(&Path::new(own).join("gitdir"), GIT_FILE, Links::Follow).ok()?;
@@ -84,7 +81,7 @@ impl Worktree {
         self.clear_place()?;
         let is_there = self.repository.commit_of(&format!("refs/heads/{}", self.branch))?.is_some();
         let folder = self.folder.as_os_str();
-        let mut command = self.repository.git(self.repository.top());
+        let mut command = self.repository.git(self.repository.top())?;
         command.args(["worktree", "add", "--quiet"]);
         match is_there {
             true => command.arg(folder).arg(&self.branch),
@@ -191,7 +188,7 @@ impl Worktree {
         let folder = tempfile::tempdir().map_err(|error| GitError::Refused(format!("no temporary folder: {error}")))?;
         let index = folder.path().join("index");
         let with_index = |args: &[&str]| {
-            let mut command = self.repository.git(&self.folder);
+            let mut command = self.repository.git(&self.folder)?;
             command.args(args).env("GIT_INDEX_FILE", &index);
             succeeded(&mut command)
         };
@@ -202,7 +199,7 @@ impl Worktree {
             return Ok(None);
         }
         self.refuse_nested(&tree)?;
-        let mut command = self.repository.git(&self.folder);
+        let mut command = self.repository.git(&self.folder)?;
         command.args(["commit-tree", &tree, "-p", "HEAD", "-m", message]);
         as_somebody(&mut command, &self.folder);
         Ok(Some(succeeded(&mut command)?.trim().to_owned()))
@@ -248,7 +245,7 @@ impl Worktree {
     pub(super) fn remove(&self) -> Result<(), GitError> {
         let _turn = turn();
         if self.folder.exists() {
-            let mut command = self.repository.git(self.repository.top());
+            let mut command = self.repository.git(self.repository.top())?;
             command.args(["worktree", "remove", "--force", "--force"]).arg(&self.folder);
             if let Err(error) = succeeded(&mut command) {
                 // A folder that git does not know, or only half: its files are kept under a ref by now.

@@ -1,8 +1,11 @@
 //! Repositories that come with a config, files or folders of an attacker, as an unpacked archive does.
 
 use std::env;
+use std::io::{BufRead as _, BufReader, Write as _};
+use std::net::{TcpListener, TcpStream};
 
 use super::*;
+use crate::trust::TrustStore;
 
 /// Runs the named test again in a process of its own, with `PATH` and the current folder of the attacker's choice.
 fn again(test: &str, folder: &Path, path: &str) {
@@ -31,10 +34,7 @@ fn a_git_in_the_current_folder_does_not_run() {
 /// A program that leaves a mark and copies its input; and the mark.
 fn marking(bench: &Bench, name: &str) -> (String, PathBuf) {
     let (program, mark) = (bench.aside.join(name), bench.aside.join(format!("{name}-was-run")));
-    sh(
-        &bench.aside,
-        &format!("printf '#!/bin/sh\\ntouch {}\\nexec cat\\n' > {name}; chmod +x {name}", mark.display()),
-    );
+    sh(&bench.aside, &format!("printf '#!/bin/sh\\ntouch {}\\nexec cat\\n' > {name}; chmod +x {name}", mark.display()));
     (program.display().to_string(), mark)
 }
 
@@ -109,4 +109,265 @@ fn a_repository_inside_the_home_does_not_decide_what_is_tracked() {
     assert!(!tracked(&alone, &["config.json"]).has("config.json"));
     sh(&alone, "git add config.json");
     assert!(tracked(&alone, &["config.json"]).has("config.json"));
+}
+
+/// The repository of the bench as it is now.
+fn again_of(bench: &Bench) -> Repository {
+    Repository::of(bench.top()).expect("a repository")
+}
+
+/// The same, after the user agreed to everything in its config.
+fn trusted(bench: &Bench) -> Repository {
+    let repository = again_of(bench);
+    let store = TrustStore::at(&bench.aside.join("state"));
+    store.agree(bench.top(), &repository.guard.clone().untrusted_parts()).expect("room on disk");
+    let guard = Guard::with_trust(bench.top(), &repository.folders, Some(&store)).expect("a config");
+    Repository { guard, ..repository }
+}
+
+fn untrusted_keys<T: std::fmt::Debug>(result: Result<T, GitError>) -> String {
+    match result {
+        Err(GitError::Untrusted { keys, .. }) => keys,
+        other => panic!("{other:?}"),
+    }
+}
+
+/// A file of settings that make every file go through `program`, and its path.
+fn filters(bench: &Bench, program: &str) -> String {
+    let file = bench.aside.join("filters");
+    fs::write(&file, format!("[filter \"x\"]\nclean = {program}\nsmudge = {program}\n")).expect("room on disk");
+    sh(bench.top(), "echo '* filter=x' > .gitattributes; git add -A; git commit -qm attributes");
+    file.display().to_string()
+}
+
+#[test]
+fn conditional_includes_count_where_their_condition_does_not_hold_yet() {
+    for condition in ["gitdir:**/worktrees/**", "onbranch:coven/**", "hasconfig:remote.*.url:https://a/**"] {
+        let bench = bench();
+        let (filter, mark) = marking(&bench, "filter");
+        let file = filters(&bench, &filter);
+        // An include inside of an include, and by a relative path.
+        sh(bench.top(), &format!("git config 'includeIf.{condition}.path' ../../aside/first"));
+        sh(&bench.aside, &format!("git config --file first include.path {file}"));
+        let before = bench.worktree();
+        sh(&before.folder, "printf '9\\n2\\n3\\n' > a.txt");
+        fs::remove_file(&mark).ok();
+
+        let repository = again_of(&bench);
+        let new = repository.worktree(&bench.aside.join("new"), "coven/new");
+        let refused = new.ensure("main");
+        assert!(!mark.exists(), "{condition}");
+        let keys = untrusted_keys(refused);
+        assert_eq!(keys, format!("filter.x.clean, filter.x.smudge, include.path, includeif.{condition}.path"));
+        let worktree = repository.worktree(&before.folder, &before.branch);
+        assert!(worktree.state("main").expect("a state").is_dirty);
+        untrusted_keys(worktree.gather("rest"));
+        assert!(!mark.exists(), "{condition}");
+
+        let new = trusted(&bench).worktree(&bench.aside.join("new"), "coven/new");
+        new.ensure("main").expect("a work tree");
+        assert_eq!(mark.exists(), !condition.starts_with("hasconfig"), "{condition}");
+        // The file that is included changes: the agreement was to what it said before.
+        sh(&bench.aside, "git config --file filters merge.y.driver false");
+        let guard =
+            Guard::with_trust(bench.top(), &repository.folders, Some(&TrustStore::at(&bench.aside.join("state"))));
+        assert!(untrusted_keys(guard.expect("a config").ensure_trusted(bench.top())).contains("merge.y.driver"));
+    }
+}
+
+#[test]
+fn an_include_that_cannot_be_followed_is_refused() {
+    for (path, words) in
+        [("~nobody/x", "absolute path"), ("../pipe", "regular file"), ("../.git/config", "more than 64")]
+    {
+        let bench = bench();
+        sh(bench.top(), &format!("mkfifo pipe; git config includeIf.onbranch:other.path '{path}'"));
+        let refused = Repository::of(bench.top()).and_then(|it| it.ensure_trusted()).expect_err("not followed");
+        assert!(format!("{refused:?}").contains(words), "{refused:?}");
+    }
+}
+
+#[test]
+fn the_config_of_every_work_tree_counts() {
+    let bench = bench();
+    let (filter, mark) = marking(&bench, "filter");
+    filters(&bench, &filter);
+    let worktree = bench.worktree();
+    sh(&worktree.folder, "echo n > new; git add -A; git commit -qm work");
+    // The base is checked out in another work tree, which has a config of its own.
+    let other = bench.aside.join("other");
+    sh(
+        bench.top(),
+        &format!(
+            "git config extensions.worktreeConfig true; git checkout -q --detach; git worktree add -q {0} main; cd {0}; \
+             git config --worktree filter.x.clean {filter}; git config --worktree filter.x.smudge {filter}; \
+             printf '1\\n2\\n4\\n' > a.txt",
+            other.display()
+        ),
+    );
+    let repository = again_of(&bench);
+    assert!(matches!(repository.obstacle("main"), Ok(Some(Landing::CheckoutInTheWay { .. }))));
+    assert!(!mark.exists());
+    assert_eq!(untrusted_keys(repository.try_merge("main", "coven/x", "m")), "filter.x.clean, filter.x.smudge");
+    let merged = Merged { commit: String::new(), onto: String::new() };
+    untrusted_keys(repository.land("main", &merged));
+    assert!(!mark.exists());
+}
+
+/// Replaces the repository of a bench by a clone of it without the contents of files.
+fn partial_clone(bench: &Bench, url: Option<&str>) {
+    let (top, url) = (bench.top().display(), url.unwrap_or_default());
+    sh(
+        &bench.aside,
+        &format!(
+            "mv {top} origin; git -C origin config uploadpack.allowFilter true; \
+             git -C origin config uploadpack.allowAnySHA1InWant true; \
+             git clone -q --no-checkout --filter=blob:none file://$PWD/origin {top}; cd {top}; \
+             git config user.name t; git config user.email t@t; [ -z '{url}' ] || git config remote.origin.url '{url}'"
+        ),
+    );
+}
+
+fn environment(command: &Command, name: &str) -> Option<String> {
+    let found = command.get_envs().find(|(key, _)| *key == name)?;
+    found.1.map(|value| value.to_string_lossy().into_owned())
+}
+
+#[test]
+fn an_ordinary_partial_clone_fetches_without_a_question() {
+    for url in ["https://example.org/a.git", "git@example.org:a.git"] {
+        let bench = bench();
+        partial_clone(&bench, Some(url));
+        let repository = again_of(&bench);
+        repository.ensure_trusted().expect("nothing to ask");
+        let command = repository.git(bench.top()).expect("a command");
+        assert_eq!(environment(&command, "GIT_ALLOW_PROTOCOL").as_deref(), Some("https:ssh"));
+        assert_eq!(environment(&command, "GIT_NO_LAZY_FETCH"), None);
+    }
+    // A clone of a folder asks first, because a fetch runs git there.
+    let bench = bench();
+    partial_clone(&bench, None);
+    let worktree = again_of(&bench).worktree(&bench.aside.join("w"), "coven/x");
+    assert_eq!(untrusted_keys(worktree.ensure("main")), "remote.origin.url");
+    let worktree = trusted(&bench).worktree(&bench.aside.join("w"), "coven/x");
+    worktree.ensure("main").expect("fetched");
+    assert_eq!(sh(&worktree.folder, "cat a.txt"), "1\n2\n3");
+    // What is not a partial clone never fetches.
+    let full = super::bench();
+    let command = full.repository.git(full.top()).expect("a command");
+    assert_eq!(environment(&command, "GIT_ALLOW_PROTOCOL").as_deref(), Some("none"));
+}
+
+#[test]
+fn a_fetch_does_not_run_the_command_for_alternates() {
+    let bench = bench();
+    let (list, mark) = marking(&bench, "list");
+    partial_clone(&bench, None);
+    sh(
+        bench.top(),
+        &format!(
+            "git init -q ../aside/more; echo $PWD/../aside/more/.git/objects > .git/objects/info/alternates; \
+             git config core.alternateRefsCommand {list}"
+        ),
+    );
+    let repository = again_of(&bench);
+    let worktree = repository.worktree(&bench.aside.join("w"), "coven/x");
+    let refused = worktree.ensure("main");
+    assert!(!mark.exists());
+    assert!(untrusted_keys(refused).contains("core.alternaterefscommand"));
+}
+
+/// Answers every request with an error, until one asks for `/end`. Returns how many there were before.
+fn count_requests(listener: &TcpListener) -> usize {
+    for (count, stream) in listener.incoming().flatten().enumerate() {
+        let mut lines = BufReader::new(&stream).lines().map_while(Result::ok);
+        let first = lines.next().unwrap_or_default();
+        lines.by_ref().take_while(|line| !line.is_empty()).for_each(drop);
+        let _ = (&stream).write_all(b"HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\nConnection: close\r\n\r\n");
+        if first.contains("/end") {
+            return count;
+        }
+    }
+    unreachable!("a listener does not end")
+}
+
+#[test]
+fn a_config_that_writes_cookies_to_a_file_fetches_nothing() {
+    let bench = bench();
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let address = listener.local_addr().expect("an address");
+    partial_clone(&bench, Some(&format!("http://{address}/a.git")));
+    sh(bench.top(), "git config http.cookieFile ~/.bashrc; git config http.saveCookies true");
+    let (refused, requests) = std::thread::scope(|scope| {
+        let server = scope.spawn(|| count_requests(&listener));
+        let refused =
+            Repository::of(bench.top()).and_then(|it| it.worktree(&bench.aside.join("w"), "x").ensure("main"));
+        let end = TcpStream::connect(address).and_then(|mut it| it.write_all(b"GET /end HTTP/1.1\r\n\r\n"));
+        end.expect("the server listens");
+        (refused, server.join().expect("it counts"))
+    });
+    assert_eq!(requests, 0);
+    assert_eq!(untrusted_keys(refused), "http.cookiefile, http.savecookies, remote.origin.url");
+    // Not even if the user agreed.
+    assert_eq!(trusted(&bench).run(["config", "http.saveCookies"]).expect("a value"), "false\n");
+}
+
+#[test]
+fn all_values_of_a_key_are_trusted_together() {
+    let bench = bench();
+    sh(bench.top(), "git config credential.helper one; git config --add credential.helper two");
+    let untrusted = again_of(&bench).guard.untrusted_parts();
+    let shown: Vec<_> = untrusted.iter().map(|part| (part.key.as_str(), part.effect.as_str())).collect();
+    assert_eq!(shown, [("credential.helper", "runs one, two")]);
+    trusted(&bench).ensure_trusted().expect("agreed");
+    let store = TrustStore::at(&bench.aside.join("state"));
+    sh(bench.top(), "git config --add credential.helper three");
+    let guard = Guard::with_trust(bench.top(), &bench.repository.folders, Some(&store)).expect("a config");
+    assert_eq!(untrusted_keys(guard.ensure_trusted(bench.top())), "credential.helper");
+}
+
+#[test]
+fn a_setting_whose_name_is_not_text_is_refused() {
+    let bench = bench();
+    let (filter, mark) = marking(&bench, "filter");
+    sh(
+        bench.top(),
+        "printf '[branch \"\\377\"]\\nremote = .\\n' >> .git/config; printf '* filter=\\377\\n' > .git/info/attributes",
+    );
+    again_of(&bench).ensure_trusted().expect("the name of a branch does no harm");
+    sh(
+        bench.top(),
+        &format!("printf '[filter \"\\377\"]\\nclean = {filter}\\n' >> .git/config; printf '1\\n2\\n4\\n' > a.txt"),
+    );
+    let refused = Repository::of(bench.top()).and_then(|it| it.obstacle("main")).expect_err("it has no off switch");
+    assert!(refused.to_string().contains("UTF-8") && !mark.exists(), "{refused}");
+}
+
+#[test]
+fn a_setting_that_coven_does_not_know_needs_agreement_for_every_call() {
+    let bench = bench();
+    sh(bench.top(), "git config hook.x.command evil; git config foo.bar 1");
+    let keys = untrusted_keys(again_of(&bench).changes("main", "main"));
+    assert_eq!(keys, "foo.bar, hook.x.command");
+    assert!(trusted(&bench).changes("main", "main").expect("agreed").is_empty());
+}
+
+#[test]
+fn ordinary_repositories_work_without_a_question() {
+    let bench = bench();
+    sh(
+        bench.top(),
+        "git remote add origin https://example.org/a.git; git config branch.main.remote origin; \
+         git config core.hooksPath .husky; git config lfs.repositoryformatversion 0; git config pull.rebase true; \
+         git config submodule.lib.url https://example.org/lib.git; git sparse-checkout init --cone; \
+         git config --list --show-scope | grep -q '^worktree'",
+    );
+    let worktree = again_of(&bench).worktree(&bench.aside.join("w"), "coven/x");
+    worktree.ensure("main").expect("a work tree");
+    sh(&worktree.folder, "echo n > new");
+    worktree.gather("work").expect("gathered");
+    let MergeTry::Ready(merged) = again_of(&bench).try_merge("main", "coven/x", "m").expect("a merge") else {
+        panic!("not ready")
+    };
+    assert_eq!(again_of(&bench).land("main", &merged).expect("a landing"), Landing::Landed);
 }
