@@ -113,6 +113,17 @@ impl Repository {
 
     /// git in a work tree of this repository. The repository's own programs do not run unless the user trusts it.
     fn git(&self, folder: &Path) -> Result<Command, GitError> {
+        if folder != self.top {
+            // The guard knows the config of this repository's work trees, and of no other's. The list of them is a file that
+            // anybody can write.
+            let found = GitFolders::of(folder)?;
+            if !found.is_part_of(&self.folders) || !is_same(&found.files, folder) {
+                let (folder, top) = (folder.display(), self.top.display());
+                return Err(GitError::Refused(format!(
+                    "{folder} is not a work tree of {top}; see `git worktree list`"
+                )));
+            }
+        }
         let mut command = git(folder);
         self.guard.apply(&self.top, &mut command)?;
         Ok(command)

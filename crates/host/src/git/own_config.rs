@@ -50,6 +50,12 @@ impl GitFolders {
         }
     }
 
+    /// Whether `self` is the repository, or a work tree of it whose config [`Self::settings`] of the repository includes.
+    pub(super) fn is_part_of(&self, repository: &Self) -> bool {
+        let is_known = self.own == repository.own || self.own.parent() == Some(&repository.common.join("worktrees"));
+        self.common == repository.common && (is_known || self.own == repository.common)
+    }
+
     /// Every setting that can be in force in a work tree of this repository, now or once it is added.
     pub(super) fn settings(&self) -> Result<Settings, GitError> {
         let worktrees = fs::read_dir(self.common.join("worktrees")).into_iter().flatten().flatten();

@@ -214,6 +214,24 @@ fn the_config_of_every_work_tree_counts() {
     assert!(!mark.exists());
 }
 
+#[test]
+fn a_work_tree_that_is_another_repository_is_not_used() {
+    let bench = bench();
+    let (filter, mark) = marking(&bench, "filter");
+    // The list of work trees says that the base is checked out in a folder that is a repository with its own config.
+    sh(
+        bench.top(),
+        &format!(
+            "git init -q -b main inner; cd inner; echo '* filter=x' > .gitattributes; echo 1 > f; git add -A; \
+             git -c user.name=t -c user.email=t commit -qm i; git config filter.x.clean {filter}; echo 2 > f; cd ..; \
+             git checkout -q --detach; mkdir -p .git/worktrees/w; cd .git/worktrees/w; echo ../.. > commondir; \
+             echo 'ref: refs/heads/main' > HEAD; echo $PWD/../../../inner/.git > gitdir"
+        ),
+    );
+    let refused = again_of(&bench).obstacle("main").expect_err("another repository");
+    assert!(refused.to_string().contains("is not a work tree of") && !mark.exists(), "{refused}");
+}
+
 /// Replaces the repository of a bench by a clone of it without the contents of files.
 fn partial_clone(bench: &Bench, url: Option<&str>) {
     let (top, url) = (bench.top().display(), url.unwrap_or_default());
