@@ -11,6 +11,7 @@ pub mod ids;
 pub mod lifecycle;
 pub mod message;
 pub mod permission;
+pub mod query;
 pub mod question;
 pub mod question_set;
 pub mod recovery;

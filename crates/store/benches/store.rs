@@ -5,8 +5,9 @@ mod samples;
 
 use std::time::{Duration, Instant};
 
+use coven_domain::query::{SessionFilter, SessionQuery};
 use coven_domain::session::{Channel, Session, SessionState};
-use coven_store::{Change, SessionFilter, SessionQuery, SqliteStore, Store};
+use coven_store::{Change, SqliteStore, Store};
 use samples::*;
 
 const SESSIONS: u32 = 100_000;

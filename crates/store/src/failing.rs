@@ -19,10 +19,10 @@ use coven_domain::task::{Task, TaskState};
 use coven_domain::workflow::Workflow;
 use coven_domain::{AgentId, PermissionId, QuestionId, RepoId, SessionId, TaskId, Timestamp, WorkflowId};
 
-use crate::{
-    AgentQuery, AgentQuestionQuery, Change, Conversation, Keyframe, MessageQuery, PermissionQuery, Progress,
-    SessionPage, SessionQuery, StateSnapshot, Store, StoreError, SweepReport, TaskForm, TaskHistoryEntry, TaskPage,
-    TaskQuery, TaskText, Tx, WorkflowQuery,
+use crate::{Change, Conversation, Keyframe, Progress, Store, StoreError, Tx};
+use coven_domain::query::{
+    AgentQuery, AgentQuestionQuery, MessageQuery, PermissionQuery, SessionPage, SessionQuery, StateSnapshot,
+    SweepReport, TaskForm, TaskHistoryEntry, TaskPage, TaskQuery, TaskText, WorkflowQuery,
 };
 
 /// Passes every call on, except the one whose number is up.

@@ -4,17 +4,12 @@
 
 mod error;
 pub mod failing;
-pub mod page;
 mod record;
 pub mod sqlite;
 mod traits;
 
 pub use error::StoreError;
 pub use failing::Failing;
-pub use page::{
-    AgentQuery, AgentQuestionQuery, MessageQuery, Order, PermissionQuery, SessionFilter, SessionPage, SessionQuery,
-    StateSnapshot, SweepReport, TaskForm, TaskHistoryEntry, TaskPage, TaskPlace, TaskQuery, TaskText, WorkflowQuery,
-};
 pub use record::{SessionRecord, TaskRecord};
 pub use sqlite::{SqliteStore, migrations};
 pub use traits::{Change, Conversation, Keyframe, Progress, Store, Tx};

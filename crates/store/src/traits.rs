@@ -19,9 +19,10 @@ use coven_domain::{
     AgentId, PermissionId, QuestionId, QuestionSetId, RepoId, SessionId, TaskId, Timestamp, WorkflowId,
 };
 
-use crate::{
+use crate::StoreError;
+use coven_domain::query::{
     AgentQuery, AgentQuestionQuery, MessageQuery, PermissionQuery, SessionPage, SessionQuery, StateSnapshot,
-    StoreError, SweepReport, TaskForm, TaskHistoryEntry, TaskPage, TaskQuery, TaskText, WorkflowQuery,
+    SweepReport, TaskForm, TaskHistoryEntry, TaskPage, TaskQuery, TaskText, WorkflowQuery,
 };
 
 /// A change of state. Recording it writes the row and its event; there is no other way to write a row.

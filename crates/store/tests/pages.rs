@@ -4,8 +4,9 @@ mod samples;
 
 use std::collections::HashSet;
 
+use coven_domain::query::{SessionFilter, SessionQuery};
 use coven_domain::session::{Channel, Session, SessionState};
-use coven_store::{Change, SessionFilter, SessionQuery, SqliteStore, Store};
+use coven_store::{Change, SqliteStore, Store};
 use rusqlite::Connection;
 use samples::*;
 

@@ -74,7 +74,8 @@ async fn a_process_killed_in_a_transaction_leaves_the_state_before_it_and_no_loc
     other.wait().expect("it is gone");
 
     let store = SqliteStore::open(&path).expect("the lock went with its owner");
-    let page = store.sessions(&coven_store::SessionQuery { limit: 10, ..Default::default() }).await.expect("a read");
+    let page =
+        store.sessions(&coven_domain::query::SessionQuery { limit: 10, ..Default::default() }).await.expect("a read");
     assert_eq!((page.sessions, page.total), (vec![session(1)], 1));
     assert_eq!(store.event_range().await.expect("a read"), 1..2);
     assert_eq!(record(&store, Change::SessionCreated(session(2))).await.expect("a new session"), 2);

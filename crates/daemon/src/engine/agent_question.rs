@@ -4,11 +4,12 @@ use std::sync::Arc;
 
 use coven_domain::agent::Agent;
 use coven_domain::agent_question::{AgentQuestion, prompt_of};
+use coven_domain::query::{AgentQuery, AgentQuestionQuery};
 use coven_domain::question_set::QuestionSetState;
 use coven_domain::text::one_line;
 use coven_domain::{AgentId, QuestionId, SessionId};
 use coven_holder::clock;
-use coven_store::{AgentQuery, AgentQuestionQuery, Change};
+use coven_store::Change;
 use uuid::Uuid;
 
 use super::Engine;

@@ -1,8 +1,8 @@
 //! Something new that waits for a human, on its way to whoever tells them.
 
+use coven_domain::query::PermissionQuery;
 use coven_domain::task::TaskState;
 use coven_domain::{PermissionId, QuestionId, QuestionSetId, SessionId, TaskId};
-use coven_store::PermissionQuery;
 
 use super::Engine;
 

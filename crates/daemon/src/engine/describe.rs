@@ -4,9 +4,9 @@ use std::time::Duration;
 
 use coven_api::harness::HarnessRecord;
 use coven_api::health::{API_VERSION, HealthResponse};
+use coven_domain::query::SessionQuery;
 use coven_harness::{Program, PromptStyle};
 use coven_host::program;
-use coven_store::SessionQuery;
 
 use super::Engine;
 use crate::error::EngineError;

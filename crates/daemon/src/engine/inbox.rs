@@ -6,13 +6,13 @@ use coven_domain::agent::Agent;
 use coven_domain::agent_question::AgentQuestion;
 use coven_domain::lifecycle::Lifecycle as _;
 use coven_domain::permission::{Decision, Permission};
+use coven_domain::query::{AgentQuestionQuery, PermissionQuery, TaskQuery, WorkflowQuery};
 use coven_domain::question_set::QuestionSetState;
 use coven_domain::task::{Task, TaskState};
 use coven_domain::workflow::{Workflow, WorkflowFact, WorkflowState};
 use coven_domain::{QuestionId, QuestionSetId, SessionId, TaskId, Timestamp};
 use coven_holder::clock;
 use coven_interop::questions::Listed;
-use coven_store::{AgentQuestionQuery, PermissionQuery, TaskQuery, WorkflowQuery};
 use coven_workflow::Definition;
 
 use super::Engine;

@@ -3,11 +3,12 @@
 use std::collections::BTreeSet;
 
 use coven_domain::Timestamp;
+use coven_domain::query::AgentQuery;
 use coven_domain::task::{FieldChange, Task, TaskState};
 use coven_holder::clock;
 use coven_interop::legacy::{self, Found, LegacyFile};
 use coven_interop::legacy::{Counts, Import, Known, Left, Legacy, import};
-use coven_store::{AgentQuery, Change, StoreError, Tx};
+use coven_store::{Change, StoreError, Tx};
 
 use super::Engine;
 use crate::error::EngineError;

@@ -1,10 +1,10 @@
 //! Sessions: finding them, listing them, typing into them.
 
 use coven_domain::SessionId;
+use coven_domain::query::{SessionPage, SessionQuery};
 use coven_domain::session::{Channel, Session};
 use coven_domain::text::Title;
 use coven_holder::wire::{MAX_BODY, Request};
-use coven_store::{SessionPage, SessionQuery};
 
 use super::Engine;
 use super::ending::must_be_live;

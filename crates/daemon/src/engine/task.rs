@@ -5,13 +5,14 @@ use std::path::Path;
 use std::sync::Arc;
 
 use coven_domain::lifecycle::Lifecycle as _;
+use coven_domain::query::{TaskForm, TaskHistoryEntry, TaskQuery, TaskText};
 use coven_domain::task::links::{self, Links};
 use coven_domain::task::{FieldChange, NotReady, Task, TaskEdit, TaskFact, TaskKind, TaskState};
 use coven_domain::workflow::{WorkflowFact, WorkflowState};
 use coven_domain::{TaskId, Timestamp};
 use coven_holder::clock;
 use coven_host::git::top_of;
-use coven_store::{Change, TaskForm, TaskHistoryEntry, TaskQuery, TaskText, Tx};
+use coven_store::{Change, Tx};
 use uuid::Uuid;
 
 use super::Engine;

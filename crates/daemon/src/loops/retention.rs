@@ -4,12 +4,13 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 use coven_api::retention::RetentionResponse;
+use coven_domain::query::SweepReport;
 use coven_domain::retention::Cutoffs;
 use coven_domain::{SessionId, Timestamp};
 use coven_holder::clock;
 use coven_host::config;
 use coven_host::config::StoreConfig;
-use coven_store::{Store, SweepReport};
+use coven_store::Store;
 
 use crate::engine::Engine;
 use crate::error::EngineError;

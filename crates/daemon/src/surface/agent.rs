@@ -10,9 +10,9 @@ use coven_api::agent::{
 };
 use coven_api::repo::RepoRecord;
 use coven_domain::message::StoredMessage;
+use coven_domain::query::{MessageQuery, SessionFilter, SessionQuery};
 use coven_domain::session::{AgentDialect, Channel, SessionState};
 use coven_domain::{SessionId, Timestamp};
-use coven_store::{MessageQuery, SessionFilter, SessionQuery};
 use serde_json::value::RawValue;
 
 use super::App;

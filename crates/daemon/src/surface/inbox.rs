@@ -8,11 +8,11 @@ use coven_api::task::TaskRecord;
 use coven_domain::agent::Agent;
 use coven_domain::agent_question::AgentQuestion;
 use coven_domain::permission::{Decision, Permission};
+use coven_domain::query::AgentQuery;
 use coven_domain::question_set::{QuestionSetState, title_of};
 use coven_domain::task::{Task, TaskState};
 use coven_domain::{SessionId, Timestamp};
 use coven_interop::questions::{Listed, QuestionSet};
-use coven_store::AgentQuery;
 use serde_json::{Map, Value, json};
 
 use super::App;

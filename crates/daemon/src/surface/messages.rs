@@ -19,7 +19,7 @@ use coven_api::session::AcceptedResponse;
 use coven_api::{ErrorBody, SessionRecord};
 use coven_domain::SessionId;
 use coven_domain::message::StoredMessage;
-use coven_store::MessageQuery;
+use coven_domain::query::MessageQuery;
 use futures_util::Stream;
 use futures_util::stream::unfold;
 use serde::Serialize;

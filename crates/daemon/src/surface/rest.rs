@@ -19,8 +19,8 @@ use coven_api::session::{
 };
 use coven_api::state::StateResponse;
 use coven_domain::SessionId;
+use coven_domain::query::{SessionFilter, SessionQuery};
 use coven_domain::session::SessionState;
-use coven_store::{SessionFilter, SessionQuery};
 use serde::Deserialize;
 
 use super::App;

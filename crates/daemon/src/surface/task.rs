@@ -11,8 +11,8 @@ use coven_api::task::{
     ListTasksQuery, TaskDetail, TaskHistoryQuery, TaskHistoryRecord, TaskHistoryResponse, TaskListResponse,
     TaskMoveRequest, TaskRecord,
 };
+use coven_domain::query::{TaskForm, TaskQuery, TaskText};
 use coven_domain::task::{Priority, TaskEdit};
-use coven_store::{TaskForm, TaskQuery, TaskText};
 use serde_json::json;
 
 use super::App;
@@ -174,7 +174,7 @@ pub async fn history(
     let after = query.after.unwrap_or(0);
     let entries = app.engine.task_history(&id, after, page_size(query.limit, DEFAULT_LIMIT)?).await?;
     let next = entries.last().map_or(after, |entry| entry.number);
-    let record = |entry: coven_store::TaskHistoryEntry| TaskHistoryRecord {
+    let record = |entry: coven_domain::query::TaskHistoryEntry| TaskHistoryRecord {
         at: entry.at.to_string(),
         by: entry.by,
         field: entry.change.field,

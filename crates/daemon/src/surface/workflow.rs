@@ -8,7 +8,7 @@ use coven_api::workflow::{
     AgentListResponse, AgentRecord, FileChangeRecord, ListAgentsQuery, ListWorkflowsQuery, StartTaskResponse,
     TaskDiffResponse, WorkflowDetail, WorkflowListResponse, WorkflowRecord,
 };
-use coven_store::{AgentQuery, WorkflowQuery};
+use coven_domain::query::{AgentQuery, WorkflowQuery};
 
 use super::App;
 use super::reply::{Body, Id, Params};

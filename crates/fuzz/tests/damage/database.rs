@@ -4,13 +4,14 @@ use std::fs;
 use std::path::Path;
 
 use coven_domain::event::Event;
+use coven_domain::query::SessionQuery;
 use coven_domain::session::Session;
 use coven_domain::task::Task;
 use coven_domain::{TaskId, Timestamp};
 use coven_fuzz::Dice;
 use coven_fuzz::damage::{ROUNDS, damaged};
 use coven_store::sqlite::migrations;
-use coven_store::{Change, Keyframe, SessionQuery, SqliteStore, Store, StoreError};
+use coven_store::{Change, Keyframe, SqliteStore, Store, StoreError};
 use coven_testing::samples::{finished, id};
 use rusqlite::Connection;
 

@@ -6,7 +6,8 @@ use rusqlite::{Connection, Row, params};
 use serde::{Deserialize, Serialize};
 
 use super::{from_json, parsed, to_json};
-use crate::{AgentQuestionQuery, StoreError};
+use crate::StoreError;
+use coven_domain::query::AgentQuestionQuery;
 
 const COLUMNS: &str = "id, agent_id, state, questions, answers, created_at, updated_at, answered_at";
 

@@ -5,7 +5,8 @@ use coven_domain::{AgentId, TaskId, Timestamp};
 use rusqlite::{Connection, Row, params};
 
 use super::{count, parsed};
-use crate::{AgentQuery, StoreError};
+use crate::StoreError;
+use coven_domain::query::AgentQuery;
 
 const COLUMNS: &str = "id, task_id, workflow_id, step, session_id, state, pid, worktree, branch, output_file, error,
     created_at, updated_at, ended_at";

@@ -8,7 +8,8 @@ use rusqlite::types::Value;
 use rusqlite::{Connection, params_from_iter};
 
 use super::{integer, sessions, unsigned};
-use crate::{SessionFilter, SessionPage, SessionQuery, StoreError};
+use crate::StoreError;
+use coven_domain::query::{SessionFilter, SessionPage, SessionQuery};
 
 pub(super) fn page(connection: &Connection, query: &SessionQuery) -> Result<SessionPage, StoreError> {
     // The rows and their total belong to one moment.

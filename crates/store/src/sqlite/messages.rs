@@ -7,7 +7,8 @@ use serde::Serialize;
 use serde_json::value::RawValue;
 
 use super::{count, events, from_json, integer, parsed, sessions, to_json, unsigned};
-use crate::{Conversation, MessageQuery, Progress, StoreError};
+use crate::{Conversation, Progress, StoreError};
+use coven_domain::query::MessageQuery;
 
 /// An event carries a message's content up to this many bytes; beyond it only where to find it.
 const EVENT_CONTENT_BYTES: usize = 64 << 10;

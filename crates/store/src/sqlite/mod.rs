@@ -43,10 +43,10 @@ use tokio::sync::Mutex;
 use self::connection::{Lock, make_private, open_writer};
 use self::readers::Readers;
 use self::tx::{SqliteTx, Writer, Writing};
-use crate::{
-    AgentQuery, AgentQuestionQuery, Conversation, Keyframe, MessageQuery, PermissionQuery, SessionPage, SessionQuery,
-    StateSnapshot, Store, StoreError, SweepReport, TaskForm, TaskHistoryEntry, TaskPage, TaskQuery, TaskText, Tx,
-    WorkflowQuery,
+use crate::{Conversation, Keyframe, Store, StoreError, Tx};
+use coven_domain::query::{
+    AgentQuery, AgentQuestionQuery, MessageQuery, PermissionQuery, SessionPage, SessionQuery, StateSnapshot,
+    SweepReport, TaskForm, TaskHistoryEntry, TaskPage, TaskQuery, TaskText, WorkflowQuery,
 };
 
 /// Reads of more rows than this run beside the runtime's own threads.

@@ -5,7 +5,8 @@ use coven_domain::{PermissionId, SessionId, Timestamp};
 use rusqlite::{Connection, Row, params};
 
 use super::{from_json, parsed, sessions, to_json};
-use crate::{PermissionQuery, StoreError};
+use crate::StoreError;
+use coven_domain::query::PermissionQuery;
 
 macro_rules! select {
     ($rest:literal) => {

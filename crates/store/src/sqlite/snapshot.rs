@@ -6,7 +6,8 @@ use rusqlite::{Connection, Row};
 use serde_json::{Map, Value};
 
 use super::{events, from_json, sessions};
-use crate::{StateSnapshot, StoreError};
+use crate::StoreError;
+use coven_domain::query::StateSnapshot;
 
 const TASKS: &str = "SELECT id, title, body, type, priority, parent_id, tags,
         (SELECT json_group_array(depends_on) FROM task_dependencies WHERE task_id = tasks.id) AS depends_on,

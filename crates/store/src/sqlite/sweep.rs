@@ -7,7 +7,8 @@ use rusqlite::{Connection, ToSql};
 use serde_json::{Value, json};
 
 use super::{events, parsed, sessions, tasks, to_json};
-use crate::{StoreError, SweepReport};
+use crate::StoreError;
+use coven_domain::query::SweepReport;
 
 /// Soft-deleted long enough ago, and nothing of it lives any more: a living agent keeps its task until the next time.
 const EXPIRED_TASKS: &str = "SELECT id FROM tasks

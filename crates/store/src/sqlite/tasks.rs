@@ -7,7 +7,8 @@ use rusqlite::{Connection, Row, params, params_from_iter};
 use serde::Serialize;
 
 use super::{count, from_json, integer, parsed, to_json, unsigned};
-use crate::{StoreError, TaskForm, TaskHistoryEntry, TaskPage, TaskPlace, TaskQuery, TaskText};
+use crate::StoreError;
+use coven_domain::query::{TaskForm, TaskHistoryEntry, TaskPage, TaskPlace, TaskQuery, TaskText};
 
 const COLUMNS: &str = "id, title, body, type, priority, parent_id, tags, state, reason, claimed_by, claimed_until,
     base_branch, base_commit, harness, workflow, created_at, updated_at, closed_at, deleted_at,

@@ -6,7 +6,8 @@ use rusqlite::types::Value;
 use rusqlite::{Connection, Row, params, params_from_iter};
 
 use super::{count, from_json, integer, parsed, to_json};
-use crate::{StoreError, WorkflowQuery};
+use crate::StoreError;
+use coven_domain::query::WorkflowQuery;
 
 const COLUMNS: &str =
     "id, task_id, agent_id, name, state, definition, progress, error, created_at, updated_at, ended_at";

@@ -4,9 +4,10 @@ use std::sync::Arc;
 
 use coven_domain::message::{Message, MessageChange, Piece, Role, TextKind};
 use coven_domain::permission::{AnsweredBy, Permission, PermissionOption, PermissionState};
+use coven_domain::query::{MessageQuery, PermissionQuery};
 use coven_domain::session::{Channel, Session, SessionState};
 use coven_domain::{MessageId, PermissionId};
-use coven_store::{Change, Conversation, MessageQuery, PermissionQuery, Progress, Store, StoreError};
+use coven_store::{Change, Conversation, Progress, Store, StoreError};
 use serde_json::json;
 
 use super::samples::*;

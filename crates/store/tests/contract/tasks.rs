@@ -3,9 +3,10 @@
 use std::sync::Arc;
 
 use coven_domain::TaskId;
+use coven_domain::query::{TaskForm, TaskPage, TaskPlace, TaskQuery, TaskText};
 use coven_domain::retention::Cutoffs;
 use coven_domain::task::{Claim, FieldChange, Task, TaskEdit, TaskFact, TaskKind, TaskState, WorkSize};
-use coven_store::{Change, Store, TaskForm, TaskPage, TaskPlace, TaskQuery, TaskRecord, TaskText};
+use coven_store::{Change, Store, TaskRecord};
 use serde_json::{Value, json};
 
 use super::samples::*;

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use coven_domain::PermissionId;
 use coven_domain::permission::{AnsweredBy, Decision, NoAnswer, Permission};
+use coven_domain::query::PermissionQuery;
 use coven_holder::clock;
-use coven_store::PermissionQuery;
 
 use super::super::Engine;
 use super::{PATIENCE, new_step};

@@ -17,10 +17,11 @@ use std::sync::atomic::{AtomicI64, Ordering};
 
 use coven_acp::{Lines, Machine, State, Step};
 use coven_domain::message::StoredMessage;
+use coven_domain::query::MessageQuery;
 use coven_domain::session::Session;
 use coven_domain::{MessageId, SessionId, Timestamp};
 use coven_host::config::Rule;
-use coven_store::{Conversation as Stored, MessageQuery};
+use coven_store::Conversation as Stored;
 use tokio::sync::{Mutex, MutexGuard, Semaphore, watch};
 use uuid::Uuid;
 

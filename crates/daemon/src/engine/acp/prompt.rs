@@ -5,10 +5,10 @@ use std::time::Duration;
 
 use coven_acp::{State, Step};
 use coven_domain::message::StoredMessage;
+use coven_domain::query::MessageQuery;
 use coven_domain::session::{Channel, Session};
 use coven_domain::text::MAX_ACP_PROMPT_BYTES;
 use coven_domain::{MessageId, SessionId};
-use coven_store::MessageQuery;
 use serde_json::Value;
 
 use super::super::Engine;

@@ -4,13 +4,14 @@ use std::path::Path;
 use std::sync::Arc;
 
 use coven_domain::agent::{Agent, AgentFact};
+use coven_domain::query::AgentQuery;
 use coven_domain::task::Task;
 use coven_domain::workflow::Workflow;
 use coven_domain::{AgentId, TaskId};
 use coven_holder::clock;
 use coven_host::WorkDir;
 use coven_host::git::{Landing, Merged, Worktree};
-use coven_store::{AgentQuery, Change};
+use coven_store::Change;
 use coven_workflow::{Definition, StepKind};
 use tokio::sync::watch;
 use tokio::time::Instant;

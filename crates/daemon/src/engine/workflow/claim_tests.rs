@@ -3,9 +3,10 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use coven_domain::query::{AgentQuery, WorkflowQuery};
 use coven_domain::task::{Task, TaskState};
 use coven_domain::{TaskId, Timestamp};
-use coven_store::{AgentQuery, Change, Failing, SqliteStore, Store, StoreError, WorkflowQuery};
+use coven_store::{Change, Failing, SqliteStore, Store, StoreError};
 use coven_workflow::{BUILT_IN, Definition};
 use uuid::Uuid;
 

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use coven_domain::agent::AgentFact;
+use coven_domain::query::StateSnapshot;
 use coven_domain::task::Task;
 use coven_domain::workflow::StepResult;
 use coven_domain::{TaskId, Timestamp};
@@ -12,7 +13,7 @@ use coven_host::{AgentSettings, Home};
 use coven_interop::conversations::Conversations;
 use coven_interop::questions::QuestionFolder;
 use coven_store::failing::Calls;
-use coven_store::{Change, Failing, SqliteStore, StateSnapshot, StoreError};
+use coven_store::{Change, Failing, SqliteStore, StoreError};
 use coven_workflow::StepOver;
 use tokio::sync::{mpsc, watch};
 use uuid::Uuid;

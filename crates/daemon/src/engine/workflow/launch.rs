@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use coven_domain::SessionId;
 use coven_domain::agent::{Agent, AgentFact};
+use coven_domain::query::MessageQuery;
 use coven_domain::session::{Channel, Session, SessionState};
 use coven_domain::task::Task;
 use coven_domain::workflow::{StepResult, Workflow};
@@ -15,7 +16,7 @@ use coven_harness::print_mode::{PrintFormat, PrintSession, PrintTurn};
 use coven_holder::clock;
 use coven_host::WorkDir;
 use coven_screen::TextLog;
-use coven_store::{Change, MessageQuery};
+use coven_store::Change;
 use coven_workflow::{Definition, Step, StepChannel, StepKind, verdict};
 use serde_json::Value;
 use uuid::Uuid;

@@ -5,12 +5,13 @@ use std::time::Duration;
 
 use coven_domain::agent::{AgentFact, AgentState};
 use coven_domain::lifecycle::Lifecycle as _;
+use coven_domain::query::WorkflowQuery;
 use coven_domain::task::{Task, TaskFact, TaskState, WorkSize};
 use coven_domain::workflow::{Approval, Workflow, WorkflowFact, WorkflowState};
 use coven_domain::{AgentId, TaskId, WorkflowId};
 use coven_holder::clock;
 use coven_host::git::{FileChange, GitError, Landing, MergeTry, Merged, Repository, Worktree};
-use coven_store::{Change, WorkflowQuery};
+use coven_store::Change;
 use tokio::sync::watch;
 
 use super::{Stop, TakenUp, branch_of, with_git, with_git_unless, word};

@@ -15,6 +15,7 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use coven_domain::agent::Agent;
+use coven_domain::query::{AgentQuery, WorkflowQuery};
 use coven_domain::task::Task;
 use coven_domain::workflow::Workflow;
 use coven_domain::{AgentId, TaskId, WorkflowId};
@@ -22,7 +23,6 @@ use coven_files::Links;
 use coven_host::git::{Cancel, GitError, Repository, Worktree};
 use coven_host::home::WORKFLOW_FILE;
 use coven_host::trust;
-use coven_store::{AgentQuery, WorkflowQuery};
 use coven_workflow::{BUILT_IN, Definition};
 use tokio::sync::watch;
 

@@ -3,13 +3,14 @@
 use std::sync::Arc;
 
 use coven_domain::agent::{Agent, AgentFact, AgentState};
+use coven_domain::query::{AgentQuery, WorkflowQuery};
 use coven_domain::recovery::{AgentFinding, AgentVerdict, WorktreeFinding, agent_verdict};
 use coven_domain::session::{Session, SessionState};
 use coven_domain::task::{Task, TaskState};
 use coven_domain::workflow::{Workflow, WorkflowState};
 use coven_holder::clock;
 use coven_host::git::GitError;
-use coven_store::{AgentQuery, Change, WorkflowQuery};
+use coven_store::Change;
 use coven_workflow::{Definition, StepKind};
 
 use super::drive::{MAY_LIVE, may_live};
@@ -165,7 +166,8 @@ impl Engine {
 
     /// Tasks whose claim ran out although nobody here works on them.
     pub(crate) async fn release_lost_claims(self: &Arc<Self>) -> Result<(), EngineError> {
-        let query = coven_store::TaskQuery { states: vec![TaskState::InProgress], limit: 1000, ..Default::default() };
+        let query =
+            coven_domain::query::TaskQuery { states: vec![TaskState::InProgress], limit: 1000, ..Default::default() };
         let now = clock::now();
         for task in self.store.tasks(&query).await?.tasks {
             if task.claim.as_ref().is_none_or(|claim| claim.until > now) {

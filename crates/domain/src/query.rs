@@ -4,18 +4,12 @@ use std::fmt;
 use std::num::ParseIntError;
 use std::str::FromStr;
 
-use coven_domain::session::{Channel, Session, SessionState};
-use coven_domain::task::{FieldChange, Priority, Task, TaskKind, TaskState};
-use coven_domain::workflow::WorkflowState;
-use coven_domain::{RepoId, SessionId, TaskId, Timestamp, WorkflowId};
+use crate::session::{Channel, Session, SessionState};
+use crate::task::{FieldChange, Priority, Task, TaskKind, TaskState};
+use crate::workflow::WorkflowState;
+use crate::{RepoId, SessionId, TaskId, Timestamp, WorkflowId};
 use serde::Serialize;
 use serde_json::Value;
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Order {
-    #[default]
-    NewestFirst,
-}
 
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct SessionFilter {
