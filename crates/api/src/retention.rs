@@ -1,5 +1,6 @@
 //! Retention on the wire.
 
+use coven_domain::query::SweepReport;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
@@ -23,4 +24,19 @@ pub struct RetentionResponse {
     pub workflows_deleted: Vec<String>,
     pub questions_deleted: Vec<String>,
     pub events_deleted: u64,
+}
+
+impl RetentionResponse {
+    pub fn new(report: SweepReport, dry_run: bool) -> Self {
+        Self {
+            dry_run,
+            tasks_soft_deleted: report.tasks_soft_deleted,
+            tasks_deleted: report.tasks_deleted,
+            agents_deleted: report.agents_deleted,
+            sessions_deleted: report.sessions_deleted.iter().map(ToString::to_string).collect(),
+            workflows_deleted: report.workflows_deleted,
+            questions_deleted: report.questions_deleted,
+            events_deleted: report.events_deleted,
+        }
+    }
 }

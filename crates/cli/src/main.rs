@@ -20,6 +20,7 @@ mod own_session;
 mod piped;
 mod quick;
 mod replay;
+mod serve;
 mod spawn;
 mod sse;
 mod table;

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use coven_daemon::engine::log_file::LogFile;
+use coven_engine::log_file::LogFile;
 use coven_holder::JOURNAL;
 use coven_holder::journal::{JournalReader, Record, Stamped};
 

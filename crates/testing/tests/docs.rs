@@ -66,7 +66,7 @@ fn events() {
 
 #[test]
 fn openapi() {
-    is_up_to_date("openapi.json", &coven_daemon::surface::openapi());
+    is_up_to_date("openapi.json", &coven_server::openapi());
 }
 
 #[test]

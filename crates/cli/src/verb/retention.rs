@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 
 use coven_api::retention::{RetentionRequest, RetentionResponse};
-use coven_daemon::loops::retention;
+use coven_engine::loops::retention;
 use coven_holder::clock;
 use coven_host::home::Home;
 use coven_store::SqliteStore;
@@ -72,6 +72,7 @@ async fn preview(home: &Home) -> Result<RetentionResponse, Failure> {
     }
     let store = SqliteStore::open(home.db()).map_err(Failure::Store)?;
     let previewed = retention::preview(&store, &config.store, clock::now()).await;
+    let previewed = previewed.map(|report| RetentionResponse::new(report, true));
     previewed.map_err(|error| Failure::failed(error.to_string(), "See `coven doctor`"))
 }
 

@@ -26,7 +26,7 @@ pub fn run(args: impl Iterator<Item = OsString>) -> ExitCode {
 
 pub fn serve(place: &Place, listen: Option<String>) -> ExitCode {
     match place.home() {
-        Ok(home) => coven_daemon::serve(&coven_daemon::ServeOptions { home: home.path().to_owned(), listen }),
+        Ok(home) => crate::serve::serve(&crate::serve::ServeOptions { home: home.path().to_owned(), listen }),
         Err(failure) => failure::end(failure),
     }
 }

@@ -2,11 +2,12 @@
 
 use std::fs;
 
-use coven_daemon::engine::log_file::LogFile;
-use coven_daemon::surface::attach::control_request;
+use coven_engine::attach::Typed;
+use coven_engine::log_file::LogFile;
 use coven_holder::journal::JournalReader;
 use coven_holder::log::LogReader;
 use coven_holder::wire::{Decoder, Request};
+use coven_server::attach::typed;
 
 use crate::outcome::{saw, saw_message};
 use crate::scratch;
@@ -174,9 +175,13 @@ fn round_trip(request: &Request) {
 
 /// A text frame of the attach route: a request for the holder, or an error for the client.
 pub fn attach_frames(data: &[u8]) {
-    match control_request(&String::from_utf8_lossy(data)) {
-        Ok(request) => {
-            saw(std::mem::discriminant(&request));
+    match typed(&String::from_utf8_lossy(data)) {
+        Ok(typed) => {
+            saw(std::mem::discriminant(&typed));
+            let request = match typed {
+                Typed::Input(bytes) => Request::Input(bytes),
+                Typed::Resize { rows, cols } => Request::Resize { rows, cols },
+            };
             round_trip(&request);
         }
         Err(error) => saw_message(&error.to_string()),

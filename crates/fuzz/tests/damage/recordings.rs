@@ -2,9 +2,9 @@
 
 use std::fs;
 
-use coven_daemon::engine::log_file::{LogFile, compress};
 use coven_domain::Timestamp;
 use coven_domain::session::ExitStatus;
+use coven_engine::log_file::{LogFile, compress};
 use coven_fuzz::Dice;
 use coven_fuzz::damage::{ROUNDS, damaged};
 use coven_holder::journal::{JournalReader, JournalWriter, Record, Stamped};

@@ -12,9 +12,9 @@ use axum::body::{Body, Bytes};
 use axum::response::sse::{self, Sse};
 use axum::routing::get;
 use coven_api::event::EventRecord;
-use coven_daemon::events::{Hub, Next};
 use coven_domain::Timestamp;
 use coven_domain::event::{Event, NewEvent};
+use coven_engine::events::{Hub, Next};
 use futures_util::stream::{self, Stream};
 use rustix::event::{PollFd, PollFlags, poll};
 use serde_json::json;
@@ -82,7 +82,7 @@ fn per_event(events: &[Event]) -> Outcome<f64> {
 
 /// Our way: encoded once, and each client is sent whatever follows its cursor.
 fn by_cursor(events: &[Event]) -> Outcome<f64> {
-    let hub = Arc::new(Hub::new(0));
+    let hub = Arc::new(Hub::new(0, coven_server::sse::encode));
     let feed = Arc::clone(&hub);
     let body = move || Body::from_stream(from_cursor(Arc::clone(&feed)));
     fn from_cursor(hub: Arc<Hub>) -> impl Stream<Item = Result<Bytes, Infallible>> {

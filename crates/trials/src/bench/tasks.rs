@@ -8,10 +8,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-use coven_daemon::engine::workflow::claim::{Plan, claim};
 use coven_domain::task::{Task, TaskFact};
 use coven_domain::workflow::WorkflowFact;
 use coven_domain::{TaskId, Timestamp};
+use coven_engine::workflow::claim::{Plan, claim};
 use coven_store::{Change, SqliteStore, Store};
 use coven_workflow::{BUILT_IN, Definition};
 use rusqlite::{Connection, params};

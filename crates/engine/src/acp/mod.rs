@@ -1,0 +1,207 @@
+//! Conversations over ACP: the protocol's state, the agent's stream, what is on its way to it.
+
+mod call;
+mod conclude;
+mod create;
+mod files;
+mod inbox;
+mod outbox;
+mod prompt;
+mod settle;
+mod talk;
+mod terminals;
+mod workspace;
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, Ordering};
+
+pub use coven_acp::State;
+use coven_acp::{Lines, Machine, Step};
+use coven_domain::message::StoredMessage;
+use coven_domain::query::MessageQuery;
+use coven_domain::session::Session;
+use coven_domain::{MessageId, SessionId, Timestamp};
+use coven_host::config::Rule;
+use coven_store::Conversation as Stored;
+use tokio::sync::{Mutex, MutexGuard, Semaphore, watch};
+use uuid::Uuid;
+
+pub(crate) use self::conclude::LastWords;
+pub use self::inbox::Answer;
+use self::outbox::Outbox;
+pub use self::prompt::must_speak_acp;
+pub(crate) use self::workspace::Asked;
+use super::Engine;
+use super::live::LiveSession;
+use crate::error::EngineError;
+
+/// A conversation that goes on.
+pub struct Conversation {
+    pub id: SessionId,
+    /// Where the agent may read and write.
+    root: std::path::PathBuf,
+    cwd: std::path::PathBuf,
+    /// What is done with its requests for permission before anybody is asked.
+    rule: Rule,
+    talk: Mutex<Talk>,
+    outbox: Outbox,
+    /// Grows with everything that was stored.
+    changes: watch::Sender<u64>,
+    last_active: AtomicI64,
+    /// Files and terminals that are worked on at once.
+    calls: Semaphore,
+    /// The session is about to end: nobody needs what is still being worked on.
+    ending: watch::Sender<bool>,
+}
+
+const CALLS_AT_ONCE: usize = 4;
+/// How long somebody waits for a conversation that is busy storing or reading.
+const PATIENCE: std::time::Duration = std::time::Duration::from_secs(5);
+
+/// The protocol and its place in the streams. Whoever holds it may change them; what changed is stored before it is let go.
+struct Talk {
+    machine: Machine,
+    lines: Lines,
+    /// The agent's output was read up to here…
+    fed_to: u64,
+    /// …and up to here it is in whole lines that are dealt with.
+    read_to: u64,
+    written_to: u64,
+    is_over: bool,
+}
+
+pub(crate) fn new_step() -> Step {
+    Step::new(Uuid::new_v4)
+}
+
+impl Conversation {
+    async fn talk(&self) -> MutexGuard<'_, Talk> {
+        self.talk.lock().await
+    }
+
+    /// Nothing more is read or said; what is left is for the record's last transaction.
+    pub(crate) async fn close(&self) {
+        self.begin_end();
+        self.talk().await.is_over = true;
+        self.tell_change();
+    }
+
+    /// Work for the agent is given up before anybody waits for its turn.
+    pub(crate) fn begin_end(&self) {
+        self.ending.send_replace(true);
+    }
+
+    async fn ending(&self) {
+        let _ = self.ending.subscribe().wait_for(|ending| *ending).await;
+    }
+
+    pub(crate) fn tell_change(&self) {
+        self.changes.send_modify(|count| *count += 1);
+    }
+
+    /// Told with everything that was stored.
+    pub fn changes(&self) -> watch::Receiver<u64> {
+        self.changes.subscribe()
+    }
+
+    fn touch(&self, now: Timestamp) {
+        self.last_active.fetch_max(now.as_millis(), Ordering::Relaxed);
+    }
+
+    /// When the last message came, unless the session waits for the human. One that is busy or about to end is not idle.
+    pub fn idle_since(&self) -> Option<Timestamp> {
+        let talk = self.talk.try_lock().ok()?;
+        let is_waiting = talk.is_over || *self.ending.borrow() || talk.machine.state().waits_for_human();
+        (!is_waiting).then(|| Timestamp::from_millis(self.last_active.load(Ordering::Relaxed)))
+    }
+
+    /// What `look` makes of the state; nothing if it cannot be seen in time.
+    pub(crate) async fn look<T>(&self, look: impl FnOnce(&State) -> T) -> Option<T> {
+        let talk = tokio::time::timeout(PATIENCE, self.talk()).await.ok()?;
+        Some(look(talk.machine.state()))
+    }
+}
+
+impl Engine {
+    /// Takes a stored conversation up where it stopped.
+    pub(crate) async fn take_up(&self, session: &Session) -> Result<Option<Arc<Conversation>>, EngineError> {
+        let Some(stored) = self.store.conversation(session.id).await? else { return Ok(None) };
+        let machine = self.restore(session.id, &stored).await?;
+        let repo = match session.repo_id {
+            Some(id) => self.store.repo(id).await?,
+            None => None,
+        };
+        let (name, path) = repo.map_or_else(Default::default, |repo| (repo.name, repo.path));
+        let conversation = Conversation {
+            id: session.id,
+            root: session.project_root.clone().into(),
+            cwd: session.cwd.clone().into(),
+            rule: self.config.permissions.rule(&session.harness, &name, &path),
+            talk: Mutex::new(Talk {
+                machine,
+                lines: Lines::default(),
+                fed_to: stored.read_to,
+                read_to: stored.read_to,
+                written_to: stored.written_to,
+                is_over: false,
+            }),
+            outbox: Outbox::new(stored.outbox),
+            changes: watch::Sender::new(0),
+            // While no daemon was there nobody could say anything: that time does not count.
+            last_active: AtomicI64::new(coven_holder::clock::now().as_millis()),
+            calls: Semaphore::new(CALLS_AT_ONCE),
+            ending: watch::Sender::new(false),
+        };
+        Ok(Some(Arc::new(conversation)))
+    }
+
+    /// The protocol as it was stored; the text of an unfinished message is in its pieces.
+    async fn restore(&self, id: SessionId, stored: &Stored) -> Result<Machine, EngineError> {
+        let state: State = serde_json::from_str(&stored.state).map_err(|error| EngineError::Unreadable {
+            id,
+            what: "the conversation's state",
+            source: error,
+        })?;
+        let needs_messages = state.open_message().is_some() || state.tool_messages().next().is_some();
+        let messages = match needs_messages {
+            true => self.store.messages(id, &MessageQuery::default()).await?,
+            false => Vec::new(),
+        };
+        let open_text = state.open_message().map(|open| text_of(&messages, open)).unwrap_or_default();
+        Ok(Machine::restore(state, open_text, |wanted| {
+            let found = messages.iter().rev().find(|message| message.id == wanted)?;
+            serde_json::from_str(&found.content).ok()
+        }))
+    }
+
+    /// Reads, sends and works for a conversation until its session or the daemon ends.
+    pub(crate) fn converse(self: &Arc<Self>, live: &Arc<LiveSession>, conversation: &Arc<Conversation>) {
+        let (engine, listening, talking) = (self.clone(), live.clone(), conversation.clone());
+        // Both are owned by the live session and end with it.
+        self.background.spawn(async move { engine.listen(&listening, &talking).await });
+        let (engine, live, sending) = (self.clone(), live.clone(), conversation.clone());
+        self.background.spawn(async move { engine.deliver(&live, &sending).await });
+    }
+
+    /// Turns with every change of a session's conversation, while the session lives.
+    pub fn conversation_changes(&self, id: SessionId) -> Option<watch::Receiver<u64>> {
+        self.conversation(id).map(|conversation| conversation.changes())
+    }
+
+    pub(crate) fn conversation(&self, id: SessionId) -> Option<Arc<Conversation>> {
+        self.live_session(id)?.conversation.clone()
+    }
+}
+
+/// What the pieces of a message say together.
+fn text_of(messages: &[StoredMessage], whole: MessageId) -> String {
+    messages.iter().filter(|message| message.is_piece && message.whole == whole).map(piece_text).collect()
+}
+
+fn piece_text(message: &StoredMessage) -> String {
+    #[derive(serde::Deserialize)]
+    struct Text {
+        text: String,
+    }
+    serde_json::from_str::<Text>(&message.content).map(|content| content.text).unwrap_or_default()
+}

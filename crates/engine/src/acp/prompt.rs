@@ -1,0 +1,187 @@
+//! What people ask of a conversation: prompts, cancelling, modes, messages.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use coven_acp::{State, Step};
+use coven_domain::message::StoredMessage;
+use coven_domain::query::MessageQuery;
+use coven_domain::session::{Channel, Session};
+use coven_domain::text::MAX_ACP_PROMPT_BYTES;
+use coven_domain::{MessageId, SessionId};
+use serde_json::Value;
+
+use super::super::Engine;
+use super::super::ending::must_be_live;
+use super::{Conversation, PATIENCE, Talk, new_step, piece_text};
+use crate::error::EngineError;
+
+/// How long a goodbye may take to reach the agent before its process is ended.
+const GOODBYE_LIMIT: Duration = Duration::from_millis(500);
+
+impl Engine {
+    /// Stores the prompt and lets it follow its way: when this returns, a killed daemon does not lose it.
+    pub async fn prompt(self: &Arc<Self>, id: SessionId, text: &str) -> Result<MessageId, EngineError> {
+        if text.trim().is_empty() {
+            return Err(EngineError::Invalid("text: the prompt is empty".to_owned()));
+        }
+        if text.len() > MAX_ACP_PROMPT_BYTES {
+            return Err(EngineError::Invalid(format!("text: the prompt is longer than {MAX_ACP_PROMPT_BYTES} bytes")));
+        }
+        let conversation = self.live_conversation(id).await?;
+        self.change(&conversation, |talk, step| match talk.machine.state().is_ending() {
+            true => Err(EngineError::NotLive { id, state: "ending".to_owned() }),
+            false => Ok(talk.machine.prompt(text, step)),
+        })
+        .await
+    }
+
+    /// Stops the turn that runs; the session goes on.
+    pub async fn cancel_turn(self: &Arc<Self>, id: SessionId) -> Result<(), EngineError> {
+        let conversation = self.live_conversation(id).await?;
+        self.change(&conversation, |talk, step| match talk.machine.cancel_turn(step) {
+            true => Ok(()),
+            false => Err(EngineError::NoTurn(id)),
+        })
+        .await
+    }
+
+    pub async fn set_mode(self: &Arc<Self>, id: SessionId, mode: &str) -> Result<(), EngineError> {
+        let conversation = self.live_conversation(id).await?;
+        self.change(&conversation, |talk, step| match talk.machine.set_mode(mode, step) {
+            true => Ok(()),
+            false => Err(EngineError::NotOpenYet(id)),
+        })
+        .await
+    }
+
+    pub async fn set_config_option(
+        self: &Arc<Self>,
+        id: SessionId,
+        option: &str,
+        value: &str,
+    ) -> Result<(), EngineError> {
+        let conversation = self.live_conversation(id).await?;
+        self.change(&conversation, |talk, step| match talk.machine.set_config_option(option, value, step) {
+            true => Ok(()),
+            false => Err(EngineError::NotOpenYet(id)),
+        })
+        .await
+    }
+
+    /// One change that somebody asked for, stored before it is answered.
+    pub(super) async fn change<T>(
+        self: &Arc<Self>,
+        conversation: &Arc<Conversation>,
+        decide: impl FnOnce(&mut Talk, &mut Step) -> Result<T, EngineError>,
+    ) -> Result<T, EngineError> {
+        let waited = tokio::time::timeout(PATIENCE, conversation.talk()).await;
+        let mut talk = waited.map_err(|_| EngineError::Busy(conversation.id))?;
+        if talk.is_over {
+            let session = self.session(conversation.id).await?;
+            must_be_live(&session)?;
+            return Err(EngineError::HolderGone(conversation.id));
+        }
+        let before = talk.machine.state().clone();
+        let mut step = new_step();
+        let decided = decide(&mut talk, &mut step)?;
+        self.settle(conversation, &mut talk, before, step, None).await?;
+        Ok(decided)
+    }
+
+    async fn live_conversation(&self, id: SessionId) -> Result<Arc<Conversation>, EngineError> {
+        if let Some(conversation) = self.conversation(id) {
+            return Ok(conversation);
+        }
+        let session = self.session(id).await?;
+        must_speak_acp(&session)?;
+        must_be_live(&session)?;
+        Err(EngineError::HolderGone(id))
+    }
+
+    /// The agent hears that its session is about to end; `reason` is kept for readers. Bounded: an end never waits for a
+    /// conversation that cannot be stored.
+    pub(crate) async fn say_goodbye(self: &Arc<Self>, id: SessionId, reason: Option<&str>) -> Result<(), EngineError> {
+        let Some(conversation) = self.conversation(id) else { return Ok(()) };
+        conversation.begin_end();
+        let said = self.change(&conversation, |talk, step| {
+            talk.machine.say_goodbye(reason, step);
+            Ok(())
+        });
+        match tokio::time::timeout(GOODBYE_LIMIT, said).await {
+            Ok(said) => said?,
+            Err(_) => return Err(EngineError::Busy(id)),
+        }
+        // An agent that reads nothing is ended all the same.
+        let _ = tokio::time::timeout(GOODBYE_LIMIT, conversation.outbox.emptied()).await;
+        Ok(())
+    }
+
+    /// What `look` makes of what is known of the agent, live or as it was stored last; whether it is live.
+    pub async fn agent_state<T>(&self, id: SessionId, look: impl Fn(&State) -> T) -> Result<(T, bool), EngineError> {
+        let conversation = self.conversation(id);
+        if let Some(conversation) = &conversation
+            && let Some(seen) = conversation.look(&look).await
+        {
+            return Ok((seen, true));
+        }
+        let session = self.session(id).await?;
+        must_speak_acp(&session)?;
+        let stored = self.store.conversation(id).await?;
+        let state: State = stored.and_then(|stored| serde_json::from_str(&stored.state).ok()).unwrap_or_default();
+        Ok((look(&state), conversation.is_some()))
+    }
+
+    pub async fn messages(&self, id: SessionId, query: &MessageQuery) -> Result<Vec<StoredMessage>, EngineError> {
+        Ok(self.store.messages(id, query).await?)
+    }
+
+    /// Messages as history has them: the pieces of one that is still being written are one.
+    pub async fn history(&self, id: SessionId, query: &MessageQuery) -> Result<Vec<StoredMessage>, EngineError> {
+        Ok(folded(self.messages(id, query).await?))
+    }
+}
+
+/// Refuses what only a conversation can do.
+pub fn must_speak_acp(session: &Session) -> Result<(), EngineError> {
+    match session.channel {
+        Channel::Acp => Ok(()),
+        Channel::Terminal => Err(EngineError::NotAcp(session.id)),
+    }
+}
+
+fn folded(messages: Vec<StoredMessage>) -> Vec<StoredMessage> {
+    let mut folded: Vec<StoredMessage> = Vec::with_capacity(messages.len());
+    // Where the message that is being written stands, and what it says so far.
+    let mut growing: Option<(usize, String)> = None;
+    for mut message in messages {
+        if !message.is_piece {
+            folded.push(message);
+            continue;
+        }
+        let text = piece_text(&message);
+        match &mut growing {
+            Some((place, whole)) if folded[*place].whole == message.whole => {
+                whole.push_str(&text);
+                (folded[*place].number, folded[*place].at) = (message.number, message.at);
+            }
+            _ => {
+                finish(growing.take(), &mut folded);
+                message.id = message.whole;
+                growing = Some((folded.len(), text));
+                folded.push(message);
+            }
+        }
+    }
+    finish(growing, &mut folded);
+    folded
+}
+
+fn finish(growing: Option<(usize, String)>, folded: &mut [StoredMessage]) {
+    let Some((place, text)) = growing else { return };
+    let mut content: Value = serde_json::from_str(&folded[place].content).unwrap_or_default();
+    if let Some(content) = content.as_object_mut() {
+        content.insert("text".to_owned(), Value::String(text));
+    }
+    folded[place].content = content.to_string();
+}

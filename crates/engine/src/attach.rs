@@ -1,0 +1,107 @@
+//! Attaching to a running session: its output as it comes, and what a viewer sends.
+
+use std::io;
+
+use bytes::Bytes;
+use coven_domain::SessionId;
+use coven_holder::wire::{Decoder, Reply, Request, VERSION};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::UnixStream;
+use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
+
+use crate::Engine;
+use crate::ending::must_be_live;
+use crate::error::EngineError;
+use crate::session::must_have_terminal;
+
+/// The most that a viewer can send at once.
+pub const MAX_INPUT: usize = coven_holder::wire::MAX_BODY;
+
+/// What a viewer is told.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Shown {
+    Output(Bytes),
+    Resized {
+        rows: u16,
+        cols: u16,
+    },
+    Exited {
+        code: i32,
+        end: u64,
+    },
+    /// The session takes no viewer, and why.
+    Refused(String),
+    /// The session's holder has gone.
+    Gone,
+}
+
+/// What a viewer sends.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Typed {
+    Input(Vec<u8>),
+    Resize { rows: u16, cols: u16 },
+}
+
+pub struct ViewerOutput {
+    holder: OwnedReadHalf,
+    decoder: Decoder,
+    buffer: Vec<u8>,
+}
+
+pub struct ViewerInput {
+    holder: OwnedWriteHalf,
+}
+
+impl Engine {
+    /// Connects a viewer. It is shown nothing before [`ViewerInput::follow`].
+    pub async fn attach(&self, id: SessionId) -> Result<(ViewerOutput, ViewerInput), EngineError> {
+        let session = self.session(id).await?;
+        must_have_terminal(&session)?;
+        must_be_live(&session)?;
+        let gone = |_| EngineError::HolderGone(id);
+        let holder = coven_holder::client::connect_socket(&self.home.session_dir(id))
+            .and_then(|stream| stream.set_nonblocking(true).map(|()| stream))
+            .and_then(UnixStream::from_std)
+            .map_err(gone)?;
+        let (reading, mut writing) = holder.into_split();
+        writing.write_all(&Request::Hello { version: VERSION }.encode()).await.map_err(gone)?;
+        let output = ViewerOutput { holder: reading, decoder: Decoder::default(), buffer: vec![0; 64 << 10] };
+        Ok((output, ViewerInput { holder: writing }))
+    }
+}
+
+impl ViewerOutput {
+    /// What comes next. Nothing is lost if the future is dropped before it is ready.
+    pub async fn next(&mut self) -> io::Result<Shown> {
+        loop {
+            while let Some(reply) = self.decoder.reply().map_err(io::Error::other)? {
+                match reply {
+                    Reply::Data { bytes, .. } => return Ok(Shown::Output(bytes.into())),
+                    Reply::Resized { rows, cols } => return Ok(Shown::Resized { rows, cols }),
+                    Reply::Exited { status, end } => return Ok(Shown::Exited { code: status.code(), end }),
+                    Reply::Refused(why) => return Ok(Shown::Refused(why)),
+                    Reply::Welcome(_) | Reply::Progress { .. } | Reply::Accepted => {}
+                }
+            }
+            match self.holder.read(&mut self.buffer).await? {
+                0 => return Ok(Shown::Gone),
+                count => self.decoder.feed(&self.buffer[..count]),
+            }
+        }
+    }
+}
+
+impl ViewerInput {
+    /// Begins to show the log from this byte on.
+    pub async fn follow(&mut self, from: u64) -> io::Result<()> {
+        self.holder.write_all(&Request::Follow { from }.encode()).await
+    }
+
+    pub async fn send(&mut self, typed: Typed) -> io::Result<()> {
+        let request = match typed {
+            Typed::Input(bytes) => Request::Input(bytes),
+            Typed::Resize { rows, cols } => Request::Resize { rows, cols },
+        };
+        self.holder.write_all(&request.encode()).await
+    }
+}

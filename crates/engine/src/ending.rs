@@ -1,0 +1,257 @@
+//! Ending sessions: kill, finish, and what is left of an orphaned one.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use coven_domain::SessionId;
+use coven_domain::session::{EndIntent, NotNow, ProcessIdentity, Session, SessionState};
+use coven_holder::process;
+use coven_holder::wire::{How, Request};
+use coven_store::StoreError;
+use rustix::process::Signal;
+
+use super::Engine;
+use super::leftovers::Processes;
+use crate::error::EngineError;
+use coven_holder::fault;
+
+/// How long a session may take to end when all are killed; its holder goes on ending it.
+const KILL_ALL_LIMIT: Duration = Duration::from_secs(30);
+const LONGEST_GRACE: Duration = Duration::from_secs(3600);
+/// How long a process may take to be gone after it was killed for good.
+pub(super) const AFTER_GRACE: Duration = Duration::from_secs(1);
+/// How long a holder may take to handle the request to end. A slow one costs nothing: the daemon sends the same signals.
+const HOLDER_ANSWERS: Duration = Duration::from_secs(3);
+/// How long after the grace period a holder may take to end its session.
+const HOLDER_LATE: Duration = Duration::from_secs(5);
+const DISK_FULL: &str = "the disk is full; free some space";
+
+impl Engine {
+    /// Accepted means: the record says `killed` and the whole group has its signal; SIGKILL follows the grace period.
+    /// Notifies an ACP agent first. A launch in progress fails instead.
+    pub async fn kill_session(self: &Arc<Self>, id: SessionId) -> Result<Session, EngineError> {
+        if self.session(id).await?.is_launching() {
+            let session = self.cancel_launch(id).await?;
+            if session.state != SessionState::Running {
+                return Ok(session);
+            }
+        }
+        if self.conversation(id).is_some() {
+            must_be_live(&self.session(id).await?)?;
+            if let Err(error) = self.say_goodbye(id, Some("cancelled by request")).await {
+                tracing::info!(session = %id, %error, "an agent was not told that its session ends");
+            }
+        }
+        let kill = || {
+            self.change_session(id, "killed", |session, now| {
+                must_be_live(session)?;
+                session.killed(now).map_err(EngineError::from)
+            })
+        };
+        let session = match kill().await {
+            // What fills the disk must be stoppable. It ends before room is made: it would fill that too.
+            Err(EngineError::Store(StoreError::Full)) => {
+                let session = self.session(id).await?;
+                self.send_end(&session, How::Kill).await;
+                if let Some(recorded) = &session.process {
+                    wait_until_gone(recorded, grace(&session) + AFTER_GRACE).await;
+                }
+                self.make_room();
+                match kill().await {
+                    // Its end was seen first.
+                    Err(EngineError::NotLive { .. }) => self.session(id).await?,
+                    other => other?,
+                }
+            }
+            other => other?,
+        };
+        fault::point("after_kill");
+        self.send_end(&session, How::Kill).await;
+        Ok(session)
+    }
+
+    /// Gives up the ballast so that a small write fits on a full disk.
+    pub(crate) fn make_room(&self) {
+        self.report_problem(DISK_FULL);
+        if self.ballast.release() {
+            tracing::warn!("the disk is full; the ballast was given up");
+        }
+    }
+
+    /// Takes the ballast again, once there is room.
+    pub(crate) fn restore_ballast(&self) {
+        if self.ballast.refill().is_ok() {
+            self.forget_problem(DISK_FULL);
+        }
+    }
+
+    /// Asks a session to end and waits until it has.
+    pub async fn finish_session(self: &Arc<Self>, id: SessionId) -> Result<Session, EngineError> {
+        let session = self
+            .change_session(id, "finishing", |session, now| {
+                must_be_live(session)?;
+                session.asked_to_end(EndIntent::Finish, now);
+                Ok::<(), EngineError>(())
+            })
+            .await?;
+        fault::point("after_finish");
+        if let Err(error) = self.say_goodbye(id, None).await {
+            tracing::info!(session = %id, %error, "an agent was not told that its session ends");
+        }
+        self.send_end(&session, How::Finish).await;
+        self.wait_for_end(id).await
+    }
+
+    /// Asks the holder to end its session, and ends the session even if the holder fails.
+    pub(crate) async fn send_end(self: &Arc<Self>, session: &Session, how: How) {
+        Processes::of(session).wake_holder();
+        let grace_ms = grace(session).as_millis() as u32;
+        let told = self.tell_holder_within(session.id, &[Request::End { how, grace_ms }], HOLDER_ANSWERS).await;
+        if let Err(error) = &told {
+            tracing::info!(session = %session.id, %error, "the holder did not take the signal");
+        }
+        let (engine, session) = (self.clone(), session.clone());
+        // Ends by itself soon after the grace period, or with the daemon: the next one sends the signal again.
+        tokio::spawn(async move { engine.see_to_end(&session, told.is_ok()).await });
+    }
+
+    /// Signals the processes directly where the holder does not end them: the harness may have stopped it.
+    pub(crate) async fn see_to_end(self: &Arc<Self>, session: &Session, is_told: bool) {
+        let (id, grace) = (session.id, grace(session));
+        if is_told && tokio::time::timeout(grace + HOLDER_LATE, self.wait_for_end(id)).await.is_ok() {
+            return;
+        }
+        // If the holder got the request, its harness has had its grace period.
+        let processes = Processes::of(session);
+        let left = processes.end(if is_told { Duration::ZERO } else { grace }).await;
+        if !left.is_empty() {
+            tracing::error!(session = %id, pids = ?left, "processes are alive after SIGKILL");
+            let noted = self.change_session(id, "unended", |session, now| {
+                session.not_ended(&left, now);
+                Ok::<(), EngineError>(())
+            });
+            if let Err(error) = noted.await {
+                tracing::error!(session = %id, %error, "that processes are alive could not be written");
+            }
+        }
+        processes.release_holder().await;
+    }
+
+    /// Waits until the record says that nothing runs or that SIGKILL did not help, or the daemon stops.
+    pub async fn wait_for_end(&self, id: SessionId) -> Result<Session, EngineError> {
+        let mut commits = self.commits();
+        loop {
+            // Marked as seen before reading: what is committed after wakes us.
+            commits.borrow_and_update();
+            let session = self.session(id).await?;
+            if session.is_detached() {
+                return Err(EngineError::NotNow { id, source: NotNow::NotStarted });
+            }
+            if session.is_over() || session.has_survivors() {
+                if let Some(live) = self.live_session(id).filter(|_| session.is_over()) {
+                    live.ended().await;
+                }
+                return Ok(session);
+            }
+            tokio::select! {
+                changed = commits.changed() => if changed.is_err() { return Err(EngineError::Stopping) },
+                () = self.stopped() => return Err(EngineError::Stopping),
+            }
+        }
+    }
+
+    /// Kills every session that runs, also one whose holder did not answer since the daemon started.
+    pub async fn kill_all(self: &Arc<Self>) {
+        let running = match self.store.unsettled_sessions().await {
+            Ok(unsettled) => unsettled.into_iter().filter(|it| it.is_live() || it.is_launching()).collect(),
+            Err(error) => {
+                tracing::error!(%error, "the sessions could not be read");
+                Vec::new()
+            }
+        };
+        for session in &running {
+            if let Err(error) = self.kill_session(session.id).await {
+                tracing::warn!(session = %session.id, %error, "could not be killed");
+            }
+        }
+        for session in &running {
+            let _ = tokio::time::timeout(KILL_ALL_LIMIT, self.wait_for_end(session.id)).await;
+        }
+    }
+
+    /// A harness that outlived its holder has no terminal any more: end it, if it is surely the one that was recorded.
+    pub(crate) async fn end_leftovers(&self, session: &Session) {
+        let Some(recorded) = &session.process else { return };
+        if process::is_alive(recorded) && process::shows(recorded.pid, &session.launch.identity) {
+            self.end_processes(session).await;
+        }
+    }
+
+    /// Ends what is left of a session that this daemon ran and whose holder is gone.
+    pub(crate) async fn end_processes(&self, session: &Session) {
+        let left = Processes::of(session).end(grace(session)).await;
+        if !left.is_empty() {
+            tracing::error!(session = %session.id, pids = ?left, "processes outlived their holder and SIGKILL");
+        }
+    }
+}
+
+/// Ends what a session left in the background of its terminal: whoever comes next into its folder is alone there. False if something
+/// does not end.
+pub(super) async fn end_background(session: &Session) -> bool {
+    let Some(leader) = session.process.as_ref().map(|recorded| recorded.pid) else { return true };
+    let variable = format!("{}={}", super::launch::SESSION_VARIABLE, session.id);
+    let find = || {
+        let variable = variable.clone();
+        tokio::task::spawn_blocking(move || process::members(leader, &variable))
+    };
+    let Ok(members) = find().await else { return true };
+    if members.is_empty() {
+        return true;
+    }
+    tracing::info!(session = %session.id, count = members.len(), "what it left in the background is ended");
+    signal_each(&members, Signal::TERM);
+    let until = tokio::time::Instant::now() + grace(session);
+    while let Ok(members) = find().await
+        && !members.is_empty()
+    {
+        let now = tokio::time::Instant::now();
+        if now >= until + AFTER_GRACE {
+            return false;
+        }
+        if now >= until {
+            signal_each(&members, Signal::KILL);
+        }
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    true
+}
+
+fn signal_each(processes: &[process::Stat], signal: Signal) {
+    processes.iter().for_each(|seen| process::signal(seen, signal));
+}
+
+/// How long a session may take to end after it was asked to.
+pub(crate) fn grace(session: &Session) -> Duration {
+    Duration::try_from_secs_f64(session.launch.grace_seconds).unwrap_or(LONGEST_GRACE).min(LONGEST_GRACE)
+}
+
+pub(super) async fn wait_until_gone(recorded: &ProcessIdentity, limit: Duration) {
+    let until = tokio::time::Instant::now() + limit;
+    while process::is_alive(recorded) && tokio::time::Instant::now() < until {
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+}
+
+pub fn must_be_live(session: &Session) -> Result<(), EngineError> {
+    match session.is_live() {
+        true => Ok(()),
+        false => {
+            let state = match session.archived_at {
+                Some(_) => format!("archived ({})", session.state),
+                None => session.state.to_string(),
+            };
+            Err(EngineError::NotLive { id: session.id, state })
+        }
+    }
+}

@@ -1,0 +1,293 @@
+//! What the daemon does: one method per use case, one file per noun, and the loops that call them. Nothing else writes to the
+//! store, and nothing here knows how an answer looks on the wire.
+
+#![cfg_attr(not(test), warn(unused_crate_dependencies))]
+
+pub mod acp;
+mod agent_question;
+pub mod archive;
+pub mod arrival;
+pub mod attach;
+mod ballast;
+pub mod caller;
+mod control;
+pub mod conversation;
+pub mod describe;
+pub mod ending;
+pub mod error;
+pub mod events;
+pub mod feed;
+pub mod follow;
+mod harness;
+pub mod inbox;
+pub mod launch;
+pub(crate) mod leftovers;
+pub mod live;
+pub mod log_check;
+pub mod log_file;
+pub mod loops;
+pub mod migrate;
+pub mod model;
+pub mod output;
+pub mod question_set;
+pub mod repo;
+pub mod session;
+mod spawn;
+pub mod task;
+pub mod workflow;
+
+use std::collections::HashMap;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use coven_domain::session::Session;
+use coven_domain::{SessionId, Timestamp};
+use coven_harness::Harness;
+use coven_holder::clock;
+use coven_host::config::Config;
+use coven_host::trust::Withheld;
+use coven_host::{AgentSettings, Home};
+use coven_interop::conversations::Conversations;
+use coven_interop::questions::QuestionFolder;
+use coven_store::{Change, Store, StoreError, Tx};
+use tokio::runtime::Handle;
+use tokio::sync::{Notify, mpsc, watch};
+
+use crate::arrival::Arrival;
+use crate::ballast::Ballast;
+use crate::events::Hub;
+use crate::live::LiveSession;
+use crate::model::Screens;
+use crate::question_set::QuestionSets;
+use crate::spawn::PreparedHolder;
+
+pub use error::EngineError;
+
+/// The use cases. Its fields are for the modules of this crate.
+pub struct Engine {
+    store: Arc<dyn Store>,
+    home: Home,
+    config: Config,
+    withheld: Withheld,
+    harnesses: Vec<Harness>,
+    /// What holds for all sessions over ACP.
+    agents: AgentSettings,
+    asked: acp::Asked,
+    question_sets: QuestionSets,
+    runs: workflow::Runs,
+    conversations: Conversations,
+    /// What newly waits for a human.
+    arrivals: mpsc::Sender<Arrival>,
+    hub: Arc<Hub>,
+    started_at: Timestamp,
+    /// The coven binary: holders and the demo agent are this program.
+    program: PathBuf,
+    screens: Screens,
+    ballast: Ballast,
+    /// A holder that waits for the next session, under the id it will have.
+    spare: Mutex<Option<(SessionId, PreparedHolder)>>,
+    /// The soft limit of open files before the daemon raised its own.
+    open_files: Option<u64>,
+    /// Where sessions are followed: what streams in must not stand before somebody's request.
+    background: Handle,
+    /// The runtime that answers requests.
+    foreground: Handle,
+    committed: watch::Sender<u64>,
+    /// The newest event when a session's record was last changed.
+    sessions_changed: AtomicU64,
+    live: Mutex<HashMap<SessionId, Arc<LiveSession>>>,
+    /// Launches in progress, and how to stop each.
+    launches: Mutex<HashMap<SessionId, Arc<Notify>>>,
+    stopping: watch::Sender<bool>,
+    /// Whose turn it is to be compressed.
+    compressing: tokio::sync::Mutex<()>,
+    /// What needs a person's attention; shown by health.
+    problems: Mutex<Vec<String>>,
+}
+
+/// What an engine is made of.
+pub struct Parts {
+    pub store: Arc<dyn Store>,
+    pub home: Home,
+    pub config: Config,
+    /// Settings that are not in force until the user agrees to them.
+    pub withheld: Withheld,
+    pub agents: AgentSettings,
+    /// Where this user's question sets are.
+    pub questions: QuestionFolder,
+    /// Where this user's conversations are.
+    pub conversations: Conversations,
+    pub arrivals: mpsc::Sender<Arrival>,
+    pub hub: Arc<Hub>,
+    /// Told the newest event number with every commit.
+    pub committed: watch::Sender<u64>,
+    pub program: PathBuf,
+    pub open_files: Option<u64>,
+    pub background: Handle,
+}
+
+impl Engine {
+    pub fn new(parts: Parts) -> std::io::Result<Self> {
+        let Parts {
+            store,
+            home,
+            config,
+            withheld,
+            agents,
+            questions,
+            conversations,
+            arrivals,
+            hub,
+            committed,
+            program,
+            open_files,
+            background,
+        } = parts;
+        Ok(Self {
+            harnesses: coven_harness::all(&config.harnesses),
+            screens: Screens::start()?,
+            ballast: Ballast::at(&home.path().join("ballast")),
+            store,
+            home,
+            config,
+            withheld,
+            agents,
+            asked: acp::Asked::default(),
+            question_sets: QuestionSets::of(questions),
+            runs: workflow::Runs::default(),
+            conversations,
+            arrivals,
+            hub,
+            program,
+            open_files,
+            background,
+            foreground: Handle::current(),
+            started_at: clock::now(),
+            committed,
+            sessions_changed: AtomicU64::default(),
+            live: Mutex::default(),
+            launches: Mutex::default(),
+            spare: Mutex::default(),
+            stopping: watch::Sender::new(false),
+            compressing: tokio::sync::Mutex::new(()),
+            problems: Mutex::default(),
+        })
+    }
+
+    /// Commits, then wakes subscribers with the newest number.
+    pub async fn commit(&self, tx: Box<dyn Tx>) -> Result<(), StoreError> {
+        let newest = tx.commit().await?;
+        self.sessions_changed.fetch_max(newest, Ordering::Release);
+        self.announce(newest);
+        Ok(())
+    }
+
+    /// Commits what sessions have said, and no change of a session's record: lists of them stay what they were.
+    pub(crate) async fn commit_output(&self, tx: Box<dyn Tx>) -> Result<(), StoreError> {
+        let newest = tx.commit().await?;
+        self.announce(newest);
+        Ok(())
+    }
+
+    /// One change of one session: load, let the domain decide, write the row with its event.
+    pub(crate) async fn change_session<E: Into<EngineError>>(
+        &self,
+        id: SessionId,
+        event: &'static str,
+        decide: impl FnOnce(&mut Session, Timestamp) -> Result<(), E> + Send,
+    ) -> Result<Session, EngineError> {
+        let now = clock::now();
+        let mut tx = self.store.begin().await?;
+        let mut session = tx.session(id).await?.ok_or_else(|| EngineError::SessionNotFound(id.to_string()))?;
+        decide(&mut session, now).map_err(Into::into)?;
+        tx.record(Change::SessionChanged { session: session.clone(), event }, now).await?;
+        self.commit(tx).await?;
+        Ok(session)
+    }
+
+    /// Wakes subscribers after a write that the store did by itself.
+    pub(crate) async fn announce_newest(&self) -> Result<(), StoreError> {
+        let end = self.store.event_range().await?.end;
+        let newest = end.saturating_sub(1);
+        self.sessions_changed.fetch_max(newest, Ordering::Release);
+        self.announce(newest);
+        Ok(())
+    }
+
+    /// Two commits may come back in either order: the number only grows.
+    fn announce(&self, newest: u64) {
+        self.committed.send_if_modified(|known| {
+            let is_newer = newest > *known;
+            *known = newest.max(*known);
+            is_newer
+        });
+    }
+
+    /// The number of the newest event that is committed; the feed may still be on its way there.
+    pub fn newest(&self) -> u64 {
+        *self.committed.borrow()
+    }
+
+    /// A number that grows with every change of a session's record.
+    pub fn sessions_changed(&self) -> u64 {
+        self.sessions_changed.load(Ordering::Acquire)
+    }
+
+    /// Told with every commit that wrote an event.
+    pub(crate) fn commits(&self) -> watch::Receiver<u64> {
+        self.committed.subscribe()
+    }
+
+    fn live_map(&self) -> MutexGuard<'_, HashMap<SessionId, Arc<LiveSession>>> {
+        self.live.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn live_session(&self, id: SessionId) -> Option<Arc<LiveSession>> {
+        self.live_map().get(&id).cloned()
+    }
+
+    pub fn live_sessions(&self) -> Vec<Arc<LiveSession>> {
+        self.live_map().values().cloned().collect()
+    }
+
+    pub fn stop(&self) {
+        self.stopping.send_replace(true);
+        if let Some((_, spare)) = self.spare.lock().unwrap_or_else(PoisonError::into_inner).take() {
+            spare.give_up();
+        }
+    }
+
+    /// Waits until the daemon is asked to stop.
+    pub async fn stopped(&self) {
+        let _ = self.stopping.subscribe().wait_for(|stop| *stop).await;
+    }
+
+    /// Turns true when the daemon is asked to stop.
+    pub fn stopping(&self) -> watch::Receiver<bool> {
+        self.stopping.subscribe()
+    }
+
+    pub fn is_stopping(&self) -> bool {
+        *self.stopping.borrow()
+    }
+
+    pub(crate) fn report_problem(&self, problem: &str) {
+        let mut problems = self.problems.lock().unwrap_or_else(PoisonError::into_inner);
+        if !problems.iter().any(|known| known == problem) {
+            // Bounded: the newest are what a person needs.
+            if problems.len() >= 20 {
+                problems.remove(0);
+            }
+            problems.push(problem.to_owned());
+        }
+    }
+
+    pub(crate) fn forget_problem(&self, problem: &str) {
+        self.problems.lock().unwrap_or_else(PoisonError::into_inner).retain(|known| known != problem);
+    }
+
+    pub fn problems(&self) -> Vec<String> {
+        self.problems.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+}

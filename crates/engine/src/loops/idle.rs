@@ -1,0 +1,39 @@
+//! Ends sessions over ACP that nobody has said anything in for too long.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use coven_domain::Timestamp;
+use coven_holder::clock;
+
+use crate::Engine;
+
+const LONGEST_LOOK: Duration = Duration::from_secs(30);
+const SHORTEST_LOOK: Duration = Duration::from_millis(50);
+
+/// Runs until the daemon stops.
+pub async fn run(engine: Arc<Engine>) {
+    let Some(timeout) = engine.agents.idle_timeout else { return };
+    let every = (timeout / 8).clamp(SHORTEST_LOOK, LONGEST_LOOK);
+    loop {
+        tick(&engine, timeout, clock::now()).await;
+        tokio::select! {
+            () = tokio::time::sleep(every) => {}
+            () = engine.stopped() => return,
+        }
+    }
+}
+
+pub async fn tick(engine: &Arc<Engine>, timeout: Duration, now: Timestamp) {
+    for live in engine.live_sessions() {
+        let Some(conversation) = &live.conversation else { continue };
+        let Some(since) = conversation.idle_since() else { continue };
+        if now.since(since) < timeout {
+            continue;
+        }
+        tracing::info!(session = %live.id, minutes = timeout.as_secs_f64() / 60.0, "idle for too long; it is ended");
+        if let Err(error) = engine.idle_out(live.id).await {
+            tracing::warn!(session = %live.id, %error, "an idle session could not be ended");
+        }
+    }
+}

@@ -1,0 +1,100 @@
+//! Tells a human on the desktop that something new waits for them.
+
+use std::process::Stdio;
+use std::sync::Arc;
+use std::time::Duration;
+
+use coven_domain::text::one_line;
+use coven_host::program;
+use rustix::process::{Pid, Signal, kill_process_group};
+use tokio::process::Command;
+use tokio::sync::mpsc::Receiver;
+use tokio::task::JoinSet;
+use tokio::time::{Instant, sleep_until, timeout};
+
+use crate::Engine;
+use crate::arrival::Arrival;
+
+/// What comes within this time after a notification is told with the next one.
+const BETWEEN: Duration = Duration::from_secs(1);
+/// How long the program that shows a notification may take.
+const LIMIT: Duration = Duration::from_secs(10);
+const MOST_CHARS: usize = 200;
+/// The program that shows notifications.
+const NOTIFY_SEND: &str = "notify-send";
+
+/// Runs until the daemon stops; what is being shown then ends with it.
+pub async fn run(engine: Arc<Engine>, mut arrived: Receiver<Arrival>) {
+    if !engine.config.notifications.desktop {
+        return;
+    }
+    let mut shown = JoinSet::new();
+    let mut next_at = Instant::now();
+    loop {
+        let first = tokio::select! {
+            arrival = arrived.recv() => arrival,
+            Some(_) = shown.join_next() => continue,
+            () = engine.stopped() => return,
+        };
+        let Some(first) = first else { return };
+        let mut waiting = vec![first];
+        loop {
+            tokio::select! {
+                () = sleep_until(next_at) => break,
+                Some(more) = arrived.recv() => waiting.push(more),
+                () = engine.stopped() => return,
+            }
+        }
+        while let Ok(more) = arrived.try_recv() {
+            waiting.push(more);
+        }
+        if let Some((title, body)) = words(&engine, waiting).await {
+            next_at = Instant::now() + BETWEEN;
+            shown.spawn(show(title, body));
+        }
+    }
+}
+
+/// Title and body; none if all of it has been answered meanwhile.
+async fn words(engine: &Engine, arrivals: Vec<Arrival>) -> Option<(String, String)> {
+    let mut waiting = Vec::new();
+    for arrival in arrivals {
+        if engine.still_waits(&arrival).await {
+            waiting.push(arrival);
+        }
+    }
+    match waiting.as_slice() {
+        [] => None,
+        [only] => Some((engine.who_asks(only).await, only.title.clone())),
+        several => Some((format!("{} things wait for you", several.len()), "See `coven inbox`".to_owned())),
+    }
+}
+
+/// Shows it if there is a program that can; `coven doctor` says so if there is none.
+async fn show(title: String, body: String) {
+    let Some(notify_send) = program::find(NOTIFY_SEND, std::env::var_os("PATH").as_deref()) else { return };
+    let child = Command::new(notify_send)
+        .args(["--app-name=coven", "--"])
+        .args([one_line(&title, MOST_CHARS), one_line(&body, MOST_CHARS)])
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        // Of its own group: what it starts ends with it.
+        .process_group(0)
+        .kill_on_drop(true)
+        .spawn();
+    let mut child = match child {
+        Ok(child) => child,
+        Err(error) => {
+            tracing::warn!(%error, "a notification could not be shown");
+            return;
+        }
+    };
+    let group = child.id().and_then(|pid| Pid::from_raw(pid.cast_signed()));
+    if timeout(LIMIT, child.wait()).await.is_err() {
+        if let Some(group) = group {
+            let _ = kill_process_group(group, Signal::KILL);
+        }
+        let _ = child.wait().await;
+    }
+}

@@ -1,0 +1,111 @@
+//! Follows the folder of question sets: what comes, changes and goes in it becomes rows and events.
+
+use std::future::pending;
+use std::sync::Arc;
+use std::time::Duration;
+
+use coven_domain::QuestionSetId;
+use coven_interop::questions::FolderWatch;
+use tokio::io::Interest;
+use tokio::io::unix::AsyncFd;
+use tokio::time::{Instant, MissedTickBehavior, interval_at, sleep};
+
+use crate::Engine;
+use crate::question_set::{Extent, Missing};
+
+/// Between two looks where the kernel gives no watch, or the folder is away.
+const POLL: Duration = Duration::from_millis(200);
+/// Between two looks where it had no watch left for some set.
+const SELDOM: Duration = Duration::from_secs(5);
+/// Until the store is tried again.
+const RETRY: Duration = Duration::from_secs(1);
+/// Between two looks for askers that died.
+const CHORES: Duration = Duration::from_secs(60);
+/// So many chores are one clean-up of what ended long ago.
+const CLEAN_UP_EVERY: u32 = 60;
+
+/// Runs until the daemon stops. Nothing but itself waits for it: a folder full of sets does not slow down a start.
+pub async fn run(engine: Arc<Engine>) {
+    tokio::select! {
+        () = follow(&engine) => {}
+        () = engine.stopped() => {}
+    }
+}
+
+async fn follow(engine: &Engine) {
+    // Before the first look, so that nothing happens in between.
+    let mut watch = open(engine, Missing::IsMade).await;
+    engine.clean_up_question_sets().await;
+    let mut is_told = look(engine, Extent::Every).await;
+    let mut chores = interval_at(Instant::now() + CHORES, CHORES);
+    chores.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    let mut chores_done = 0;
+    loop {
+        let pause = match &watch {
+            _ if !is_told => Some(RETRY),
+            None => Some(POLL),
+            Some(watch) if watch.get_ref().is_blind() => Some(SELDOM),
+            Some(_) => None,
+        };
+        tokio::select! {
+            ids = changed(watch.as_mut()) => {
+                is_told &= engine.look_at_question_sets(&ids).await.inspect_err(log).is_ok();
+                if watch.as_ref().is_some_and(|watch| watch.get_ref().is_gone()) {
+                    watch = None;
+                    is_told = look(engine, Extent::Unfinished).await;
+                }
+            }
+            () = after(pause) => {
+                let was_away = watch.is_none();
+                if was_away {
+                    // Not made again: whoever removed it may be about to remove what it lay in.
+                    watch = open(engine, Missing::StaysMissing).await;
+                }
+                let extent = if was_away && watch.is_some() { Extent::Every } else { Extent::Unfinished };
+                is_told = look(engine, extent).await;
+            }
+            _ = chores.tick() => {
+                chores_done += 1;
+                match chores_done % CLEAN_UP_EVERY {
+                    0 => engine.clean_up_question_sets().await,
+                    _ => engine.abandon_orphaned_question_sets().await,
+                }
+            }
+        }
+    }
+}
+
+async fn open(engine: &Engine, missing: Missing) -> Option<AsyncFd<FolderWatch>> {
+    let watch = engine.watch_question_sets(missing).await?;
+    // SAFETY: the watch owns its descriptor, and neither closes nor replaces it while it lives.
+    unsafe { AsyncFd::register_with_interest(watch, Interest::READABLE) }.ok()
+}
+
+/// Whether everything is told.
+async fn look(engine: &Engine, extent: Extent) -> bool {
+    engine.look_at_folder(extent).await.inspect_err(log).is_ok()
+}
+
+fn log(error: &crate::error::EngineError) {
+    tracing::error!(%error, "changes of question sets could not be told; it is tried again");
+}
+
+async fn changed(watch: Option<&mut AsyncFd<FolderWatch>>) -> Vec<QuestionSetId> {
+    let Some(watch) = watch else { return pending().await };
+    match watch.readable_mut().await {
+        Ok(mut ready) => {
+            let ids = ready.get_inner_mut().drain();
+            ready.clear_ready();
+            ids
+        }
+        // The runtime is shutting down.
+        Err(_) => pending().await,
+    }
+}
+
+async fn after(pause: Option<Duration>) {
+    match pause {
+        Some(pause) => sleep(pause).await,
+        None => pending().await,
+    }
+}

@@ -1,0 +1,260 @@
+//! What a starting daemon makes of the sessions it finds.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use coven_domain::SessionId;
+use coven_domain::recovery::{HolderFinding, SessionVerdict, session_verdict};
+use coven_domain::session::{ExitStatus, ProcessIdentity, Session, SessionState};
+use coven_holder::client::{HolderClient, HolderError};
+use coven_holder::clock;
+use coven_holder::journal::{JournalReader, JournalWriter, Record};
+use coven_holder::process;
+use coven_holder::wire::How;
+
+use tokio::sync::{Semaphore, mpsc};
+
+use crate::Engine;
+use crate::error::EngineError;
+use crate::follow::HOLDER_GONE;
+use crate::leftovers::Processes;
+use crate::log_file;
+
+/// Sessions that are looked at side by side.
+const AT_ONCE: usize = 32;
+/// How long a start waits for all of them.
+const START_LIMIT: Duration = Duration::from_secs(3);
+const LOOK_AGAIN: Duration = Duration::from_secs(2);
+const SILENT: &str = "a session's holder does not answer; it is asked again";
+const NOT_THE_SAME: &str = "what lives under the recorded pid is not what was launched; it was left alone";
+
+/// What was done with the sessions that an earlier daemon left.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Recovered {
+    pub adopted: usize,
+    pub ended: usize,
+    pub orphaned: usize,
+    pub failed: usize,
+}
+
+/// Looks at every session that may still run, all at once. One that cannot be recovered does not stop the others, and one
+/// whose holder is slow does not hold up the start: it is looked at again in the background.
+pub async fn recover(engine: &Arc<Engine>) -> Result<Recovered, EngineError> {
+    let (told, mut verdicts) = mpsc::unbounded_channel();
+    let turns = Arc::new(Semaphore::new(AT_ONCE));
+    for session in engine.store.unsettled_sessions().await? {
+        let (engine, told, turns) = (engine.clone(), told.clone(), turns.clone());
+        // Ends by itself once the session is settled, or with the daemon.
+        tokio::spawn(async move {
+            let verdict = settle(&engine, session, &turns).await;
+            let _ = told.send(verdict);
+        });
+    }
+    drop(told);
+    let mut recovered = Recovered::default();
+    let until = tokio::time::Instant::now() + START_LIMIT;
+    while let Ok(Some(verdict)) = tokio::time::timeout_at(until, verdicts.recv()).await {
+        match verdict {
+            Some(SessionVerdict::Adopt | SessionVerdict::KillAgain) => recovered.adopted += 1,
+            Some(SessionVerdict::Ended(_)) => recovered.ended += 1,
+            Some(SessionVerdict::Orphaned) => recovered.orphaned += 1,
+            Some(SessionVerdict::LaunchFailed) => recovered.failed += 1,
+            Some(SessionVerdict::Leave | SessionVerdict::LookAgain) | None => {}
+        }
+    }
+    Ok(recovered)
+}
+
+/// Looks until something can be said.
+async fn settle(engine: &Arc<Engine>, mut session: Session, turns: &Semaphore) -> Option<SessionVerdict> {
+    let id = session.id;
+    loop {
+        let turn = turns.acquire().await;
+        let verdict = recover_one(engine, session).await;
+        drop(turn);
+        match verdict {
+            Ok(SessionVerdict::LookAgain) => {
+                engine.report_problem(SILENT);
+                engine.end_silent(id).await;
+            }
+            Ok(verdict) => {
+                engine.forget_problem(SILENT);
+                return Some(verdict);
+            }
+            Err(error) => {
+                tracing::error!(session = %id, %error, "a session could not be recovered");
+                return None;
+            }
+        }
+        tokio::select! {
+            () = tokio::time::sleep(LOOK_AGAIN) => {}
+            () = engine.stopped() => return None,
+        }
+        session = engine.session(id).await.ok()?;
+    }
+}
+
+async fn recover_one(engine: &Arc<Engine>, session: Session) -> Result<SessionVerdict, EngineError> {
+    let dir = engine.home.session_dir(session.id);
+    let looked_at = session.clone();
+    if session.state == SessionState::Killed || session.end_intent.is_some() {
+        // Its harness may have stopped the holder so as not to be ended.
+        Processes::of(&session).wake_holder();
+    }
+    let (finding, connection, exit, started) =
+        tokio::task::spawn_blocking(move || look(&dir, &looked_at)).await.expect("looking does not panic");
+    let verdict = session_verdict(session.state, session.launching_at.is_some(), finding, exit);
+    tracing::info!(session = %session.id, ?finding, ?verdict, "recovering");
+    match verdict {
+        SessionVerdict::Leave if session.state == SessionState::Killed => {
+            if finding == HolderFinding::Gone {
+                engine.end_leftovers(&session).await;
+            }
+            engine.settle_from_journal(session.id, HOLDER_GONE).await?;
+        }
+        SessionVerdict::Leave | SessionVerdict::LookAgain => {}
+        SessionVerdict::Adopt | SessionVerdict::KillAgain => {
+            let session = match (session.state, started) {
+                // The daemon was stopped between the spawn and its record.
+                (SessionState::Created, Some(process)) => {
+                    engine.change_session(session.id, "running", |session, now| session.spawned(process, now)).await?
+                }
+                _ => session,
+            };
+            let client = connection.expect("a verified holder answered");
+            let stream = client.stream().try_clone().map_err(|source| EngineError::Log { id: session.id, source })?;
+            engine.adopt(&session, stream, None, false).await?;
+            if verdict == SessionVerdict::KillAgain {
+                engine.send_end(&session, How::Kill).await;
+            } else if session.end_intent.is_some() {
+                engine.send_end(&session, How::Finish).await;
+            }
+        }
+        SessionVerdict::Ended(_) | SessionVerdict::LaunchFailed | SessionVerdict::Orphaned => {
+            let orphaned = if finding == HolderFinding::Mismatch { NOT_THE_SAME } else { HOLDER_GONE };
+            engine.settle_from_journal(session.id, orphaned).await?;
+            // A launch that was cut off is known from its journal alone.
+            let session = Session { process: session.process.clone().or(started), ..session };
+            if finding == HolderFinding::Gone && !matches!(verdict, SessionVerdict::Ended(_)) {
+                engine.end_leftovers(&session).await;
+            }
+        }
+    }
+    Ok(verdict)
+}
+
+type Seen = (HolderFinding, Option<HolderClient>, Option<coven_domain::session::ExitStatus>, Option<ProcessIdentity>);
+
+/// Holder, harness and journal as they are: the holder first, so that its last words are in what is read after.
+fn look(dir: &std::path::Path, session: &Session) -> Seen {
+    let connected = HolderClient::connect(dir);
+    if connected.is_err() && session.state == SessionState::Created {
+        // A holder that is still on its way finds its journal taken and launches nothing.
+        let _ = JournalWriter::create(&dir.join(coven_holder::JOURNAL));
+    }
+    let (exit, started) = last_words(dir);
+    let client = match connected {
+        Ok(client) => client,
+        Err(error) => {
+            let finding = if is_gone(&error) { HolderFinding::Gone } else { HolderFinding::Silent };
+            return (finding, None, exit, started);
+        }
+    };
+    // What was recorded in the store counts; only a launch that was cut off is known from its journal alone.
+    let Some(recorded) = session.process.clone().or_else(|| started.clone()) else {
+        return (HolderFinding::Mismatch, None, exit, started);
+    };
+    let is_the_same = client.welcome.pid == recorded.pid
+        && client.welcome.started_ticks == recorded.started_ticks
+        && process::boot_id().is_ok_and(|boot| boot == recorded.boot_id);
+    // A harness that has just ended shows nothing; its holder is about to say how.
+    let is_itself = !process::is_alive(&recorded) || process::shows(recorded.pid, &session.launch.identity);
+    match is_the_same && is_itself {
+        true => (HolderFinding::Verified, Some(client), exit, started),
+        false => (HolderFinding::Mismatch, None, exit, started),
+    }
+}
+
+/// No process listens there: everything else may be a holder that is slow.
+fn is_gone(error: &HolderError) -> bool {
+    use std::io::ErrorKind::{ConnectionRefused, ConnectionReset, NotFound};
+    match error {
+        HolderError::Unreachable(error) => matches!(error.kind(), NotFound | ConnectionRefused),
+        HolderError::Broken(error) => error.kind() == ConnectionReset,
+        HolderError::Closed => true,
+        HolderError::Protocol(_) | HolderError::Refused(_) => false,
+    }
+}
+
+fn last_words(dir: &std::path::Path) -> (Option<ExitStatus>, Option<ProcessIdentity>) {
+    let (mut exit, mut started) = (None, None);
+    let Ok(mut journal) = JournalReader::open(&dir.join(coven_holder::JOURNAL)) else { return (exit, started) };
+    while let Ok(records) = journal.read_more(1 << 20) {
+        if records.is_empty() {
+            break;
+        }
+        for (_, stamped) in records {
+            match stamped.record {
+                Record::Exit(status) => exit = Some(status),
+                Record::Start { pid, started_ticks, boot_id, .. } => {
+                    started = Some(ProcessIdentity { pid, started_ticks, boot_id });
+                }
+                _ => {}
+            }
+        }
+    }
+    (exit, started)
+}
+
+/// Finished sessions whose log an earlier daemon did not come to compress.
+pub async fn tidy_up(engine: &Arc<Engine>) -> Result<(), EngineError> {
+    let dir = engine.home.sessions_dir();
+    let found = tokio::task::spawn_blocking(move || -> Vec<SessionId> {
+        let Ok(entries) = std::fs::read_dir(dir) else { return Vec::new() };
+        let has_plain = |path: &std::path::Path| {
+            coven_holder::log::segments(path).is_ok_and(|starts| {
+                starts.iter().any(|start| {
+                    let file = path.join(coven_holder::log::segment_name(*start));
+                    std::fs::metadata(file).is_ok_and(|it| it.len() >= log_file::WORTH_PACKING)
+                })
+            })
+        };
+        let entries = entries.flatten().filter(|entry| has_plain(&entry.path()));
+        entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect()
+    })
+    .await
+    .unwrap_or_default();
+    for id in found {
+        engine.tidy_later(id);
+    }
+    Ok(())
+}
+
+impl Engine {
+    /// A session that was to end, or a launch that took too long, is ended although its holder does not answer.
+    async fn end_silent(self: &Arc<Self>, id: SessionId) {
+        let Ok(session) = self.session(id).await else { return };
+        if session.state == SessionState::Killed || (session.is_live() && session.end_intent.is_some()) {
+            self.see_to_end(&session, false).await;
+        } else if let Some(since) = session.launching_at.filter(|_| session.is_launching())
+            && clock::now().since(since) >= self.launch_limit()
+        {
+            tracing::warn!(session = %id, "a launch took too long; it is ended");
+            Processes::of_launch(id).end_launch().await;
+        }
+    }
+
+    /// A session without a journal never ran.
+    pub(crate) async fn end_without_journal(self: &Arc<Self>, id: SessionId) -> Result<(), EngineError> {
+        let session = self.session(id).await?;
+        let reason = "the daemon stopped before the harness was launched";
+        match session.state {
+            SessionState::Created => self.record_launch_failure(id, reason).await?,
+            SessionState::Running => {
+                self.change_session(id, "orphaned", |session, now| session.orphaned("its log is gone", now)).await?;
+            }
+            SessionState::Completed | SessionState::Failed | SessionState::Killed | SessionState::Orphaned => {}
+        }
+        Ok(())
+    }
+}

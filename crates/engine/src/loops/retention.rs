@@ -1,0 +1,115 @@
+//! Deletes what has been kept long enough: at start and as often as the shortest period asks for.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use coven_domain::query::SweepReport;
+use coven_domain::retention::Cutoffs;
+use coven_domain::{SessionId, Timestamp};
+use coven_holder::clock;
+use coven_host::config;
+use coven_host::config::StoreConfig;
+use coven_store::Store;
+
+use crate::Engine;
+use crate::error::EngineError;
+
+/// Runs until the daemon stops.
+pub async fn run(engine: Arc<Engine>) {
+    let every = engine.config.store.sweep_every();
+    loop {
+        let now = clock::now();
+        if let Err(error) = tick(&engine, &engine.config.store.cutoffs(now), now).await {
+            tracing::error!(%error, "retention failed; it is tried again");
+        }
+        tokio::select! {
+            () = tokio::time::sleep(every) => {}
+            () = engine.stopped() => return,
+        }
+    }
+}
+
+/// Rows go in one transaction, files after the commit, leftovers of earlier times with them. One failure does not stop
+/// the rest.
+async fn tick(engine: &Arc<Engine>, cutoffs: &Cutoffs, now: Timestamp) -> Result<SweepReport, EngineError> {
+    engine.restore_ballast();
+    let swept = engine.store.sweep(cutoffs, now).await;
+    let announced = engine.announce_newest().await;
+    for id in swept.iter().flat_map(|report| &report.sessions_deleted) {
+        engine.remove_files(*id).await;
+    }
+    sweep_leftovers(engine).await?;
+    engine.sweep_worktrees().await?;
+    announced?;
+    Ok(swept?)
+}
+
+/// Somebody asks for it: by the periods that are in the config by now, so that new ones can be tried before they hold.
+pub async fn by_hand(engine: &Arc<Engine>, is_dry_run: bool) -> Result<SweepReport, EngineError> {
+    let (home, now) = (engine.home.clone(), clock::now());
+    let config = tokio::task::spawn_blocking(move || config::read(&home)).await;
+    let config = config.map_err(|_| EngineError::Stopping)?.map_err(|error| EngineError::Invalid(error.to_string()))?;
+    match is_dry_run {
+        true => preview(&*engine.store, &config.store, now).await,
+        false => tick(engine, &config.store.cutoffs(now), now).await,
+    }
+}
+
+/// What would be deleted now; nothing is.
+pub async fn preview(store: &dyn Store, periods: &StoreConfig, now: Timestamp) -> Result<SweepReport, EngineError> {
+    Ok(store.sweep_preview(&periods.cutoffs(now), now).await?)
+}
+
+/// Folders of sessions whose deletion was committed and whose files stayed. A folder that the store knows nothing about
+/// may be all that is left after a store was lost: it is reported and never touched.
+async fn sweep_leftovers(engine: &Arc<Engine>) -> Result<(), EngineError> {
+    let dir = engine.home.sessions_dir();
+    let found = tokio::task::spawn_blocking(move || -> Vec<SessionId> {
+        let Ok(entries) = std::fs::read_dir(dir) else { return Vec::new() };
+        entries.flatten().filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect()
+    })
+    .await
+    .unwrap_or_default();
+    let mut unknown = Vec::new();
+    for id in found {
+        if engine.store.session(id).await?.is_none() {
+            unknown.push(id);
+        }
+    }
+    if unknown.is_empty() {
+        return Ok(());
+    }
+    let deleted = deleted_sessions(engine).await?;
+    for id in unknown {
+        let is_held = coven_holder::client::connect_socket(&engine.home.session_dir(id)).is_ok();
+        match deleted.contains(&id.to_string()) && !is_held {
+            true => {
+                tracing::info!(session = %id, "removing what was left of a deleted session");
+                engine.remove_files(id).await;
+            }
+            false => engine.report_problem(&format!("the folder of session {id} has no record; it was left alone")),
+        }
+    }
+    Ok(())
+}
+
+/// Ids of sessions whose deletion is among the events.
+async fn deleted_sessions(engine: &Engine) -> Result<HashSet<String>, EngineError> {
+    let mut deleted = HashSet::new();
+    let mut cursor = 0;
+    loop {
+        let events = engine.store.events_after(cursor, 1000).await?;
+        let Some(last) = events.last().map(|event| event.number) else { return Ok(deleted) };
+        cursor = last;
+        for event in events {
+            match event.event.kind.as_str() {
+                "session.sacrificed" => drop(deleted.insert(event.event.subject)),
+                "retention.swept" => {
+                    let ids = event.event.payload["sessions_deleted"].as_array().cloned().unwrap_or_default();
+                    deleted.extend(ids.iter().filter_map(|id| id.as_str().map(str::to_owned)));
+                }
+                _ => {}
+            }
+        }
+    }
+}

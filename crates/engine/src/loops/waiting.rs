@@ -1,0 +1,106 @@
+//! Notices agents of tasks that wait at their terminals for somebody to type.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use coven_domain::SessionId;
+use coven_domain::agent_question::AgentQuestion;
+use coven_domain::question_set::QuestionSetState;
+use coven_holder::process;
+
+use crate::Engine;
+use crate::error::EngineError;
+
+const EVERY: Duration = Duration::from_millis(500);
+/// A terminal that wrote nothing for so long and whose program reads from it waits for somebody.
+const QUIET: Duration = Duration::from_secs(2);
+
+/// Since when each terminal stands where it stands.
+type Standing = HashMap<SessionId, (u64, Instant)>;
+
+/// Runs until the daemon stops.
+pub async fn run(engine: Arc<Engine>) {
+    let (mut standing, mut was_idle) = (Standing::new(), false);
+    loop {
+        // Where nothing runs there is one last look, at what was asked before; then an idle daemon sleeps on.
+        let is_idle = engine.live_sessions().is_empty();
+        if !(is_idle && was_idle)
+            && let Err(error) = tick(&engine, &mut standing, Instant::now()).await
+        {
+            tracing::warn!(%error, "waiting terminals could not be looked at");
+        }
+        was_idle = is_idle;
+        tokio::select! {
+            () = tokio::time::sleep(EVERY) => {}
+            () = engine.stopped() => return,
+        }
+    }
+}
+
+async fn tick(engine: &Arc<Engine>, standing: &mut Standing, now: Instant) -> Result<(), EngineError> {
+    let agents = engine.agents_at_work().await?;
+    let open = engine.open_agent_questions().await?;
+    for question in &open {
+        settle(engine, question, agents.iter().any(|agent| agent.id == question.agent)).await?;
+    }
+    standing.retain(|session, _| agents.iter().any(|agent| agent.session == Some(*session)));
+    let mut quiet = Vec::new();
+    for agent in &agents {
+        let Some(live) = agent.session.and_then(|session| engine.live_session(session)) else { continue };
+        if live.conversation.is_some() {
+            continue;
+        }
+        let offset = live.log_end().await;
+        let (stands_at, since) = standing.entry(live.id).or_insert((offset, now));
+        if *stands_at != offset {
+            (*stands_at, *since) = (offset, now);
+        }
+        let is_asked = open.iter().any(|question| question.agent == agent.id && question.offset == offset);
+        if is_asked || now.duration_since(*since) < QUIET {
+            continue;
+        }
+        quiet.extend(agent.pid.map(|pid| (pid, agent, live.id, offset)));
+    }
+    if quiet.is_empty() {
+        return Ok(());
+    }
+    let pids: Vec<u32> = quiet.iter().map(|(pid, ..)| *pid).collect();
+    let reading = tokio::task::spawn_blocking(move || reading(&pids)).await.unwrap_or_default();
+    for (pid, agent, session, offset) in quiet {
+        if reading.contains(&pid) {
+            engine.ask_for_agent(agent, session, offset).await?;
+        }
+    }
+    Ok(())
+}
+
+/// A question is over once its terminal goes on; an answer that was not typed is typed now.
+async fn settle(engine: &Arc<Engine>, question: &AgentQuestion, is_at_work: bool) -> Result<(), EngineError> {
+    if question.state != QuestionSetState::Pending {
+        return engine.deliver_answer(question).await;
+    }
+    let session = engine.agent_of_question(question.agent).await?.and_then(|agent| agent.session);
+    let went_on = match session.map(|session| (session, engine.live_session(session))) {
+        Some((_, Some(live))) => live.log_end().await > question.offset,
+        // After a restart its holder may not have answered yet.
+        Some((session, None)) => !engine.session(session).await?.is_live(),
+        None => true,
+    };
+    if !is_at_work || went_on { engine.abandon_agent_question(question.id).await } else { Ok(()) }
+}
+
+/// Those of which the process or one of its family sleeps in a read from its terminal. Where the kernel does not tell, nobody does.
+fn reading(pids: &[u32]) -> HashSet<u32> {
+    // A harness leads its session, and its family mostly stays in it: one look at all processes is enough.
+    let all = process::all();
+    let sessions: HashSet<u32> = pids.iter().copied().collect();
+    let members = all.iter().filter(|it| sessions.contains(&it.session));
+    members.filter(|it| sleeps_in_read(it.pid)).map(|it| it.session).collect()
+}
+
+fn sleeps_in_read(pid: u32) -> bool {
+    let waits_in = std::fs::read_to_string(format!("/proc/{pid}/wchan")).unwrap_or_default();
+    let is_read = ["wait_woken", "n_tty_read", "tty_read"].contains(&waits_in.trim());
+    is_read && std::fs::read_link(format!("/proc/{pid}/fd/0")).is_ok_and(|it| it.starts_with("/dev/pts"))
+}

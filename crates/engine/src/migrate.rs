@@ -1,0 +1,213 @@
+//! Takes over what the older coven left in the home: all of it in one transaction, then the files are put aside.
+
+use std::collections::BTreeSet;
+
+use coven_domain::Timestamp;
+use coven_domain::query::AgentQuery;
+use coven_domain::task::{FieldChange, Task, TaskState};
+use coven_holder::clock;
+use coven_interop::legacy::{self, Found, Import, Known, Legacy, LegacyFile, import};
+pub use coven_interop::legacy::{Counts, Left};
+use coven_store::{Change, StoreError, Tx};
+
+use super::Engine;
+use crate::error::EngineError;
+use coven_holder::fault;
+
+/// Who is named in the history.
+const BY: &str = "migrate";
+
+/// What was done, or would be.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Migrated {
+    pub taken: Counts,
+    pub known: Counts,
+    pub left: Vec<Left>,
+    /// Files that hold nothing to take.
+    pub leftovers: Vec<Left>,
+    /// Files with the names they have now.
+    pub renamed: Vec<(String, String)>,
+}
+
+impl Engine {
+    /// Can be run again: what is in the store stays as it is, and only files that were wholly taken are put aside.
+    pub async fn migrate(&self, dry_run: bool) -> Result<Migrated, EngineError> {
+        let home = self.home.clone();
+        let Found { legacy, mut left, leftovers, files } =
+            aside(move || legacy::read(home.path(), home.project_root().as_deref())).await?;
+        let mut tx = self.store.begin().await?;
+        let known = self.known(&mut tx, &legacy).await?;
+        let import = import(&legacy, &known);
+        let (taken, known) = (import.counts(), import.known);
+        left.extend(import.left.iter().cloned());
+        match dry_run || taken == Counts::default() {
+            true => drop(tx),
+            false => {
+                write(&mut tx, import, clock::now()).await?;
+                self.commit(tx).await?;
+                fault::point("after_migrate");
+            }
+        }
+        let unfinished: BTreeSet<String> = left.iter().map(|it| it.file.clone()).collect();
+        let whole: Vec<LegacyFile> = files.into_iter().filter(|file| !unfinished.contains(&file.name)).collect();
+        let renamed = match dry_run {
+            true => whole.into_iter().map(|file| (file.name.clone(), file.aside_name())).collect(),
+            false => {
+                let (renamed, failed) = aside(move || put_aside(whole)).await?;
+                left.extend(failed);
+                renamed
+            }
+        };
+        tracing::info!(
+            dry_run,
+            ?taken,
+            ?known,
+            left = left.len(),
+            leftovers = leftovers.len(),
+            renamed = renamed.len(),
+            "migrated"
+        );
+        Ok(Migrated { taken, known, left, leftovers, renamed })
+    }
+
+    /// What of it is in the store.
+    async fn known(&self, tx: &mut Box<dyn Tx>, legacy: &Legacy) -> Result<Known, EngineError> {
+        let mut known = Known::default();
+        for id in legacy.task_ids() {
+            if tx.task(id).await?.is_none() {
+                continue;
+            }
+            known.tasks.insert(id);
+            if let Some(newest) = self.store.agents(AgentQuery::Task(id)).await?.last() {
+                known.agent_of.insert(id, newest.id);
+            }
+        }
+        for agent in &legacy.agents {
+            known.agents.extend(tx.agent(agent.id()).await?.map(|agent| agent.id));
+        }
+        for workflow in &legacy.workflows {
+            known.workflows.extend(tx.workflow(workflow.id()).await?.map(|workflow| workflow.id));
+        }
+        for question in &legacy.questions {
+            known.questions.extend(tx.agent_question(question.id()).await?.map(|question| question.id));
+        }
+        Ok(known)
+    }
+}
+
+async fn write(tx: &mut Box<dyn Tx>, import: Import, now: Timestamp) -> Result<(), StoreError> {
+    let event = "imported";
+    for task in import.tasks {
+        let changes = imported_fields(&task);
+        tx.record(Change::TaskWritten { task, event, changes, by: BY.to_owned() }, now).await?;
+    }
+    for agent in import.agents {
+        tx.record(Change::AgentWritten { agent, event }, now).await?;
+    }
+    for workflow in import.workflows {
+        tx.record(Change::WorkflowWritten { workflow, event }, now).await?;
+    }
+    for question in import.questions {
+        tx.record(Change::AgentQuestionWritten { question, event }, now).await?;
+    }
+    Ok(())
+}
+
+/// Everything that was set, and how it stands if that is not how a new one does.
+fn imported_fields(task: &Task) -> Vec<FieldChange> {
+    let new = Task { state: TaskState::Open, reason: None, deleted_at: None, ..task.clone() };
+    [task.first_fields(), new.differences(task)].concat()
+}
+
+fn put_aside(files: Vec<LegacyFile>) -> (Vec<(String, String)>, Vec<Left>) {
+    let (mut renamed, mut failed) = (Vec::new(), Vec::new());
+    for file in files {
+        match file.put_aside() {
+            Ok(Some(to)) => renamed.push((file.name, to)),
+            Ok(None) => {}
+            Err(left) => failed.push(left),
+        }
+    }
+    (renamed, failed)
+}
+
+/// Files wait for the disk: beside the runtime's own threads.
+async fn aside<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Result<T, EngineError> {
+    match tokio::task::spawn_blocking(work).await {
+        Ok(done) => Ok(done),
+        Err(failed) if failed.is_panic() => std::panic::resume_unwind(failed.into_panic()),
+        Err(_) => Err(EngineError::Stopping),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use coven_domain::agent::AgentState;
+    use coven_interop::legacy::{LegacyAgent, LegacyQuestion, LegacyTask, Source};
+    use coven_store::{Failing, SqliteStore, Store};
+
+    use super::*;
+
+    fn found() -> Legacy {
+        let source = Source { file: "state.json".into(), line: None, modified_at: Timestamp::from_millis(1_000) };
+        let agent = LegacyAgent {
+            source: source.clone(),
+            name: "a".into(),
+            task: "a".into(),
+            step: None,
+            state: AgentState::Running,
+            pid: None,
+            worktree: None,
+            branch: None,
+            output_file: None,
+            error: None,
+            exit_code: None,
+            started_at: None,
+            ended_at: None,
+        };
+        let question = LegacyQuestion {
+            source: source.clone(),
+            id: "q".into(),
+            task: "a".into(),
+            kind: None,
+            text: "?".into(),
+            options: vec![],
+            is_answered: false,
+            answer: None,
+            asked_at: None,
+            answered_at: None,
+        };
+        let child = LegacyTask { parents: vec!["a".into()], ..LegacyTask::new(source.clone(), "b", TaskState::Open) };
+        Legacy {
+            tasks: vec![child, LegacyTask::new(source, "a", TaskState::InProgress)],
+            agents: vec![agent],
+            questions: vec![question],
+            ..Legacy::default()
+        }
+    }
+
+    async fn take(store: &Failing<SqliteStore>) -> Result<(), StoreError> {
+        let mut tx = store.begin().await?;
+        write(&mut tx, import(&found(), &Known::default()), Timestamp::from_millis(2_000)).await?;
+        tx.commit().await.map(drop)
+    }
+
+    #[tokio::test]
+    async fn store_02_whatever_write_fails_nothing_is_taken_over() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let store = Failing::new(SqliteStore::open(folder.path().join("coven.db")).expect("a new store"));
+        let calls = store.calls();
+        // The turn, two tasks, an agent, a question, the commit.
+        for nth in 1..=6 {
+            calls.fail_at(nth);
+            assert!(take(&store).await.is_err(), "call {nth}");
+            calls.fail_at(0);
+            let state = store.snapshot().await.expect("a read");
+            assert_eq!((state.event_number, state.tasks.len(), state.agents.len()), (0, 0, 0), "call {nth}");
+        }
+        take(&store).await.expect("no call fails");
+        let state = store.snapshot().await.expect("a read");
+        assert_eq!((state.tasks.len(), state.agents.len(), state.questions.len()), (2, 1, 1));
+        assert_eq!(state.event_number, 4, "an event each");
+    }
+}

@@ -1,0 +1,422 @@
+//! How runs end: a step's end and what follows from it, a word to stop, a verdict after a restart. Task, agent and run change
+//! together or not at all.
+
+use coven_domain::agent::{Agent, AgentFact, AgentState};
+use coven_domain::lifecycle::Lifecycle as _;
+use coven_domain::task::{CANCELLED, Task, TaskFact, TaskState, WorkSize};
+use coven_domain::workflow::{Approval, Workflow, WorkflowFact, WorkflowState};
+use coven_domain::{AgentId, Timestamp, WorkflowId};
+use coven_holder::clock;
+use coven_store::{Change, Tx};
+use coven_workflow::{Definition, Next, Setting, StepEnd, StepKind, StepOver};
+use uuid::Uuid;
+
+use super::branch_of;
+use crate::Engine;
+use crate::arrival::{Arrival, Asker};
+use crate::error::EngineError;
+use crate::task::checked_by;
+
+/// Why somebody ends a run.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Stop {
+    pub kind: StopKind,
+    pub by: String,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum StopKind {
+    /// The run is over; the task can be begun again, by hand.
+    Cancel,
+    /// The task goes back to those that wait.
+    Release,
+    /// The task waits for a human.
+    Block(Option<String>),
+    /// The task needs no more work.
+    Close(Option<String>),
+}
+
+/// The rows that change together.
+struct Rows {
+    task: Task,
+    agent: Option<Agent>,
+    workflow: Workflow,
+}
+
+/// What the run does next, once it is written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum After {
+    GoOn,
+    /// It waits for nobody: the merge was agreed to beforehand.
+    Merge,
+    Over,
+}
+
+impl Engine {
+    /// Writes down what came of a step and what follows: the next step, a merge to review, or the end. `work` is how much
+    /// there is to merge.
+    pub(super) async fn end_step(
+        &self,
+        id: WorkflowId,
+        agent: AgentId,
+        fact: AgentFact,
+        over: StepOver,
+        work: Option<WorkSize>,
+    ) -> Result<After, EngineError> {
+        let now = clock::now();
+        let mut tx = self.store.begin().await?;
+        let Some(mut rows) = current(&mut tx, id, Some(agent)).await? else { return Ok(After::Over) };
+        let definition = Definition::of_run(&rows.workflow).map_err(EngineError::Invalid)?;
+        if let Some(agent) = &mut rows.agent {
+            // One that never ran has only one way to end.
+            let fact = if agent.state == AgentState::Starting { AgentFact::Failed } else { fact };
+            agent.apply(fact, over.error().map(str::to_owned), now)?;
+        }
+        let event = agent_event(rows.agent.as_ref());
+        rows.task.changes = work;
+        let end = definition.over(&mut rows.workflow.progress, over);
+        self.go_on(tx, rows, &definition, end, event, now).await
+    }
+
+    /// For an agent that was claimed for a run in which there is nothing to run.
+    pub(super) async fn skip_agent(&self, id: WorkflowId, agent: AgentId) -> Result<After, EngineError> {
+        let now = clock::now();
+        let mut tx = self.store.begin().await?;
+        let Some(mut rows) = current(&mut tx, id, Some(agent)).await? else { return Ok(After::Over) };
+        let definition = Definition::of_run(&rows.workflow).map_err(EngineError::Invalid)?;
+        if let Some(agent) = &mut rows.agent {
+            if agent.state == AgentState::Starting {
+                agent.apply(AgentFact::Started, None, now)?;
+            }
+            agent.apply(AgentFact::Succeeded, None, now)?;
+        }
+        self.go_on(tx, rows, &definition, StepEnd::GoOn, "completed", now).await
+    }
+
+    /// For a run whose next step has no agent yet.
+    pub(super) async fn next_step(&self, id: WorkflowId) -> Result<After, EngineError> {
+        let now = clock::now();
+        let mut tx = self.store.begin().await?;
+        let Some(rows) = current(&mut tx, id, None).await? else { return Ok(After::Over) };
+        let definition = Definition::of_run(&rows.workflow).map_err(EngineError::Invalid)?;
+        self.go_on(tx, rows, &definition, StepEnd::GoOn, "failed", now).await
+    }
+
+    /// Ends a run with a reason that has nothing to do with a step's rules.
+    pub(super) async fn fail_run(
+        &self,
+        id: WorkflowId,
+        agent: Option<AgentId>,
+        fact: AgentFact,
+        why: String,
+    ) -> Result<After, EngineError> {
+        let now = clock::now();
+        let mut tx = self.store.begin().await?;
+        let Some(mut rows) = current(&mut tx, id, agent).await? else { return Ok(After::Over) };
+        if let Some(agent) = rows.agent.as_mut().filter(|agent| !agent.is_over()) {
+            let fact = if agent.state == AgentState::Starting { AgentFact::Failed } else { fact };
+            agent.apply(fact, Some(why.clone()), now)?;
+        }
+        let event = agent_event(rows.agent.as_ref());
+        self.write_end(tx, rows, WorkflowFact::Failed, "failed", TaskFact::Blocked, why, event, now).await
+    }
+
+    async fn go_on(
+        &self,
+        mut tx: Box<dyn Tx>,
+        mut rows: Rows,
+        definition: &Definition,
+        end: StepEnd,
+        agent_event: &'static str,
+        now: Timestamp,
+    ) -> Result<After, EngineError> {
+        let worktree = self.worktree_dir(rows.task.id).to_string_lossy().into_owned();
+        let branch = branch_of(rows.task.id);
+        let next = match end {
+            StepEnd::GoOn => {
+                let setting = Setting { task: &rows.task, worktree: &worktree, branch: &branch, now };
+                definition.next(&mut rows.workflow.progress, setting)
+            }
+            StepEnd::Blocked(why) => Next::Blocked(why),
+            StepEnd::Failed(why) => Next::Failed(why),
+        };
+        match next {
+            Next::Run(step) => {
+                write_agent(&mut tx, &rows, agent_event, now).await?;
+                let id = AgentId::from_uuid(Uuid::new_v4());
+                let mut agent = Agent::new(id, rows.task.id, rows.workflow.id, Some(&step.name), now);
+                (agent.worktree, agent.branch) = (Some(worktree), Some(branch));
+                rows.workflow.agent = Some(id);
+                rows.workflow.apply(WorkflowFact::Stepped, None, now)?;
+                rows.task.renewed(now.after(self.config.store.lease()));
+                tx.record(Change::AgentWritten { agent, event: "starting" }, now).await?;
+                tx.record(Change::WorkflowWritten { workflow: rows.workflow, event: "step.started" }, now).await?;
+                let renewed =
+                    Change::TaskWritten { task: rows.task, event: "renewed", changes: vec![], by: SYSTEM.into() };
+                tx.record(renewed, now).await?;
+                self.commit(tx).await?;
+                Ok(After::GoOn)
+            }
+            Next::Merge(step) => {
+                let StepKind::Merge { needs_review, .. } = step.kind else { return Ok(After::Over) };
+                self.write_merge_awaited(tx, rows, needs_review, agent_event, now).await
+            }
+            Next::Done => {
+                write_agent(&mut tx, &rows, agent_event, now).await?;
+                rows.workflow.apply(WorkflowFact::Completed, None, now)?;
+                let changes = rows.task.apply(TaskFact::Closed, Some("its workflow is completed"), now)?;
+                tx.record(Change::WorkflowWritten { workflow: rows.workflow, event: "completed" }, now).await?;
+                let closed = Change::TaskWritten { task: rows.task, event: "closed", changes, by: SYSTEM.into() };
+                tx.record(closed, now).await?;
+                coven_holder::fault::point("before_complete");
+                self.commit(tx).await?;
+                coven_holder::fault::point("after_complete");
+                Ok(After::Over)
+            }
+            Next::Blocked(why) => {
+                self.write_end(tx, rows, WorkflowFact::Blocked, "blocked", TaskFact::Blocked, why, agent_event, now)
+                    .await
+            }
+            Next::Failed(why) => {
+                self.write_end(tx, rows, WorkflowFact::Failed, "failed", TaskFact::Blocked, why, agent_event, now).await
+            }
+        }
+    }
+
+    async fn write_merge_awaited(
+        &self,
+        mut tx: Box<dyn Tx>,
+        mut rows: Rows,
+        needs_review: bool,
+        agent_event: &'static str,
+        now: Timestamp,
+    ) -> Result<After, EngineError> {
+        write_agent(&mut tx, &rows, agent_event, now).await?;
+        rows.workflow.apply(WorkflowFact::MergeAwaited, None, now)?;
+        let whole = Definition::of_run(&rows.workflow).map_err(EngineError::Invalid)?.timeout;
+        let since = rows.workflow.progress.since;
+        rows.workflow.progress.left = whole.map(|limit| limit.saturating_sub(now.since(since)));
+        let why = if needs_review { "its work is there to be reviewed" } else { "its work is about to be merged" };
+        let changes = rows.task.apply(TaskFact::WorkDone, Some(why), now)?;
+        rows.workflow.progress.approval = (!needs_review).then(|| Approval { by: "workflow".to_owned(), at: now });
+        let (id, title) = (rows.task.id, titled(&rows.task));
+        tx.record(Change::WorkflowWritten { workflow: rows.workflow, event: "merge_pending" }, now).await?;
+        let waits = Change::TaskWritten { task: rows.task, event: "pending_merge", changes, by: SYSTEM.into() };
+        tx.record(waits, now).await?;
+        self.commit(tx).await?;
+        if needs_review {
+            self.arrived(Arrival { asker: Asker::Task(id), session: None, title: format!("to review: {title}") });
+        }
+        Ok(if needs_review { After::Over } else { After::Merge })
+    }
+
+    #[expect(clippy::too_many_arguments, reason = "one transaction, told in full where it is called")]
+    async fn write_end(
+        &self,
+        mut tx: Box<dyn Tx>,
+        mut rows: Rows,
+        fact: WorkflowFact,
+        event: &'static str,
+        task_fact: TaskFact,
+        why: String,
+        agent_event: &'static str,
+        now: Timestamp,
+    ) -> Result<After, EngineError> {
+        write_agent(&mut tx, &rows, agent_event, now).await?;
+        rows.workflow.apply(fact, Some(why.clone()), now)?;
+        let changes = rows.task.apply(task_fact, Some(&why), now)?;
+        let (id, title) = (rows.task.id, rows.task.title.clone());
+        let (state, task_event) = (rows.task.state, task_event(rows.task.state));
+        tx.record(Change::WorkflowWritten { workflow: rows.workflow, event }, now).await?;
+        let ended = Change::TaskWritten { task: rows.task, event: task_event, changes, by: SYSTEM.into() };
+        tx.record(ended, now).await?;
+        self.commit(tx).await?;
+        if state == TaskState::Blocked {
+            self.arrived(Arrival { asker: Asker::Task(id), session: None, title: format!("blocked: {title}: {why}") });
+        }
+        Ok(After::Over)
+    }
+
+    /// What a restart makes of an agent that is gone.
+    pub(super) async fn settle_agent(
+        &self,
+        id: WorkflowId,
+        agent: AgentId,
+        error: &str,
+        then: Settled,
+    ) -> Result<(), EngineError> {
+        let now = clock::now();
+        let mut tx = self.store.begin().await?;
+        let Some(mut rows) = current(&mut tx, id, Some(agent)).await? else { return Ok(()) };
+        if let Some(agent) = &mut rows.agent {
+            agent.apply(AgentFact::Failed, Some(error.to_owned()), now)?;
+        }
+        let why = error.to_owned();
+        match then {
+            Settled::Blocked => {
+                self.write_end(tx, rows, WorkflowFact::Blocked, "blocked", TaskFact::Blocked, why, "failed", now)
+                    .await?;
+            }
+            Settled::Reopened => {
+                self.write_end(tx, rows, WorkflowFact::Failed, "failed", TaskFact::Released, why, "failed", now)
+                    .await?;
+            }
+            Settled::ToReview(work) => {
+                rows.task.changes = Some(work);
+                // It stands where it stood: sent back and tried again, the step that died is repeated.
+                self.write_merge_awaited(tx, rows, true, "failed", now).await?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Ends a run, whoever is at it, and gives it as it is then.
+    pub async fn cancel_workflow(&self, text: &str, by: Option<String>) -> Result<Workflow, EngineError> {
+        let (by, id) = (checked_by(by)?, self.find_workflow(text).await?.id);
+        self.stop_run(id, Stop { kind: StopKind::Cancel, by }).await?;
+        self.find_workflow(&id.to_string()).await
+    }
+
+    /// Ends a run because somebody says so: its process first, so that nobody begins the task while it still works.
+    pub async fn stop_run(&self, id: WorkflowId, stop: Stop) -> Result<(), EngineError> {
+        let is_merging = self.store.workflow(id).await?.is_some_and(|it| it.state == WorkflowState::PendingMerge);
+        if let Some(driver) = self.runs.tell_to_stop(id, &stop) {
+            // Whoever drives it lets go of the other end when it is over.
+            tokio::select! {
+                () = driver.closed() => {}
+                () = self.stopped() => return Err(EngineError::Stopping),
+            }
+            let now = self.store.workflow(id).await?.map(|workflow| workflow.state);
+            // Only the merge was stopped: the work is as it was, and still waits for its review.
+            let is_unmerged = is_merging && stop.kind == StopKind::Cancel && now == Some(WorkflowState::PendingMerge);
+            if is_unmerged || now.is_none_or(|state| state == stop.kind.leads_to()) {
+                return Ok(());
+            }
+        }
+        self.write_stop(id, &stop).await
+    }
+
+    pub(super) async fn write_stop(&self, id: WorkflowId, stop: &Stop) -> Result<(), EngineError> {
+        let now = clock::now();
+        let mut tx = self.store.begin().await?;
+        let Some(mut workflow) = tx.workflow(id).await? else { return Ok(()) };
+        let Some(mut task) = tx.task(workflow.task).await? else { return Ok(()) };
+        let (fact, event) = match &stop.kind {
+            StopKind::Block(_) => (WorkflowFact::Blocked, "blocked"),
+            StopKind::Cancel | StopKind::Release | StopKind::Close(_) => (WorkflowFact::Cancelled, "cancelled"),
+        };
+        let why = match &stop.kind {
+            StopKind::Block(reason) | StopKind::Close(reason) => reason.clone(),
+            StopKind::Cancel => Some(CANCELLED.to_owned()),
+            StopKind::Release => None,
+        };
+        if workflow.state == WorkflowState::PendingMerge && workflow.progress.approval.is_some() {
+            if self.runs.is_taken(id) {
+                return Err(EngineError::BeingMerged(task.id));
+            }
+            workflow.progress.approval = None;
+        }
+        // Only who names the run is told that it cannot be cancelled any more.
+        if stop.kind == StopKind::Cancel || workflow.state.after(fact).is_ok() {
+            workflow.apply(fact, why.clone(), now)?;
+            tx.record(Change::WorkflowWritten { workflow, event }, now).await?;
+        }
+        if let Some(mut agent) = tx.live_agent(task.id).await? {
+            let fact = if agent.state == AgentState::Starting { AgentFact::Failed } else { AgentFact::Killed };
+            agent.apply(fact, Some(format!("ended by {}", stop.by)), now)?;
+            let event = agent_event(Some(&agent));
+            tx.record(Change::AgentWritten { agent, event }, now).await?;
+        }
+        let fact = match (&stop.kind, task.state) {
+            (StopKind::Cancel, TaskState::PendingMerge) => Some(TaskFact::Rejected),
+            (StopKind::Cancel, TaskState::InProgress) | (StopKind::Release, _) => Some(TaskFact::Released),
+            (StopKind::Cancel, TaskState::Open | TaskState::Blocked | TaskState::Closed) => None,
+            (StopKind::Block(_), _) => Some(TaskFact::Blocked),
+            (StopKind::Close(_), _) => Some(TaskFact::Closed),
+        };
+        if let Some(fact) = fact {
+            let changes = task.apply(fact, why.as_deref(), now)?;
+            let event = task_event(task.state);
+            tx.record(Change::TaskWritten { task, event, changes, by: stop.by.clone() }, now).await?;
+        }
+        Ok(self.commit(tx).await?)
+    }
+}
+
+impl StopKind {
+    /// What the run is then.
+    const fn leads_to(&self) -> WorkflowState {
+        match self {
+            Self::Block(_) => WorkflowState::Blocked,
+            Self::Cancel | Self::Release | Self::Close(_) => WorkflowState::Cancelled,
+        }
+    }
+}
+
+/// What becomes of a task whose agent is gone.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Settled {
+    Blocked,
+    Reopened,
+    ToReview(WorkSize),
+}
+
+/// A task's title with how much its work changed, where that is known.
+pub fn titled(task: &Task) -> String {
+    match task.changes {
+        Some(changes) => format!("{} ({changes})", task.title),
+        None => task.title.clone(),
+    }
+}
+
+/// Who changes what nobody asked for.
+pub(super) const SYSTEM: &str = "system";
+
+/// The run and what belongs to it, if it still runs and `agent`, where one is named, is the one at work.
+async fn current(tx: &mut Box<dyn Tx>, id: WorkflowId, agent: Option<AgentId>) -> Result<Option<Rows>, EngineError> {
+    let Some(workflow) = tx.workflow(id).await?.filter(|it| it.state == WorkflowState::Running) else {
+        return Ok(None);
+    };
+    let Some(task) = tx.task(workflow.task).await? else { return Ok(None) };
+    let at_work = match workflow.agent {
+        Some(id) => tx.agent(id).await?.filter(|agent| !agent.is_over()),
+        None => None,
+    };
+    match agent {
+        Some(named) if at_work.as_ref().map(|it| it.id) != Some(named) => Ok(None),
+        _ => Ok(Some(Rows { task, agent: at_work, workflow })),
+    }
+}
+
+async fn write_agent(
+    tx: &mut Box<dyn Tx>,
+    rows: &Rows,
+    event: &'static str,
+    now: Timestamp,
+) -> Result<(), EngineError> {
+    if let Some(agent) = &rows.agent {
+        tx.record(Change::AgentWritten { agent: agent.clone(), event }, now).await?;
+    }
+    Ok(())
+}
+
+const fn agent_event(agent: Option<&Agent>) -> &'static str {
+    match agent {
+        Some(agent) => agent.state.as_str(),
+        None => "failed",
+    }
+}
+
+const fn task_event(state: TaskState) -> &'static str {
+    match state {
+        TaskState::Open => "released",
+        TaskState::InProgress => "claimed",
+        TaskState::PendingMerge => "pending_merge",
+        TaskState::Blocked => "blocked",
+        TaskState::Closed => "closed",
+    }
+}
+
+#[cfg(test)]
+#[path = "ending_tests.rs"]
+mod tests;

@@ -1,0 +1,225 @@
+//! What a starting daemon makes of the tasks that were being worked on: the table of `domain`, asked with what is there.
+
+use std::sync::Arc;
+
+use coven_domain::agent::{Agent, AgentFact, AgentState};
+use coven_domain::query::{AgentQuery, WorkflowQuery};
+use coven_domain::recovery::{AgentFinding, AgentVerdict, WorktreeFinding, agent_verdict};
+use coven_domain::session::{Session, SessionState};
+use coven_domain::task::{Task, TaskState};
+use coven_domain::workflow::{Workflow, WorkflowState};
+use coven_holder::clock;
+use coven_host::git::GitError;
+use coven_store::Change;
+use coven_workflow::{Definition, StepKind};
+
+use super::drive::{MAY_LIVE, may_live};
+use super::ending::Settled;
+use super::launch::failure;
+use super::with_git;
+use crate::Engine;
+use crate::error::EngineError;
+
+const AWAITS_REVIEW: &str = "daemon restarted and the agent was gone; what it committed is there to be reviewed";
+
+const CANNOT_BE_GATHERED: &str = "daemon restarted and what is in the worktree cannot be reviewed as it is";
+
+/// What was done with the agents that an earlier daemon left.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct RecoveredAgents {
+    pub reattached: usize,
+    pub went_on: usize,
+    pub blocked: usize,
+    pub reopened: usize,
+    pub to_review: usize,
+}
+
+/// After the sessions: whether an agent lives is known by then. One that cannot be recovered does not stop the others.
+pub async fn recover(engine: &Arc<Engine>) -> Result<RecoveredAgents, EngineError> {
+    let mut recovered = RecoveredAgents::default();
+    for agent in engine.store.agents(AgentQuery::Live).await? {
+        let id = agent.id;
+        match engine.recover_agent(agent).await {
+            Ok(AgentVerdict::Reattach) => recovered.reattached += 1,
+            Ok(AgentVerdict::GoOn) => recovered.went_on += 1,
+            Ok(AgentVerdict::FailAndBlock(_)) => recovered.blocked += 1,
+            Ok(AgentVerdict::FailAndReopen(_)) => recovered.reopened += 1,
+            Ok(AgentVerdict::AwaitMerge) => recovered.to_review += 1,
+            Ok(AgentVerdict::Leave) => {}
+            Err(error) => tracing::error!(agent = %id, %error, "an agent could not be recovered"),
+        }
+    }
+    let limit = usize::MAX >> 1;
+    let running = WorkflowQuery { states: vec![WorkflowState::Running], limit, ..WorkflowQuery::default() };
+    for workflow in engine.store.workflows(&running).await? {
+        engine.drive(workflow.id);
+    }
+    engine.merge_approved().await?;
+    Ok(recovered)
+}
+
+impl Engine {
+    /// Looks at one agent that is recorded as starting or running and does what the table says.
+    pub(crate) async fn recover_agent(self: &Arc<Self>, agent: Agent) -> Result<AgentVerdict, EngineError> {
+        let task = self.known_task(agent.task).await?;
+        let workflow = match agent.workflow {
+            Some(id) => self.store.workflow(id).await?,
+            None => None,
+        };
+        let session = match agent.session {
+            Some(id) => self.store.session(id).await?,
+            None => None,
+        };
+        let Some(workflow) = workflow.filter(|it| it.state == WorkflowState::Running && it.agent == Some(agent.id))
+        else {
+            // A check before a merge, or what a run left that is over: nothing waits for it.
+            if session.as_ref().is_some_and(Session::is_live) {
+                self.end_process(&agent).await?;
+            }
+            self.end_agent(agent.id, AgentFact::Failed, Some("daemon restarted".to_owned())).await?;
+            return Ok(AgentVerdict::Leave);
+        };
+        let found = finding(session.as_ref());
+        if let Some(session) = session.as_ref().filter(|_| found == AgentFinding::Dead)
+            && !self.surely_over(session).await
+        {
+            tracing::warn!(agent = %agent.id, task = %task.id, session = %session.id, "something of it may live on");
+            self.settle_agent(workflow.id, agent.id, &may_live(Some(session)), Settled::Blocked).await?;
+            return Ok(AgentVerdict::FailAndBlock(MAY_LIVE));
+        }
+        let is_script = is_script(&workflow, &agent);
+        // A script's end is its step's end, however it was; only of an agent may there be more to say.
+        if is_script && found == AgentFinding::Dead && session.as_ref().is_some_and(|it| it.exit_code.is_some()) {
+            self.take_up_again(&agent, session.as_ref()).await?;
+            return Ok(AgentVerdict::GoOn);
+        }
+        let worktree = match found {
+            AgentFinding::Lives | AgentFinding::Succeeded => WorktreeFinding::Clean,
+            AgentFinding::Dead => self.look_at_worktree(&task).await?,
+        };
+        let verdict = agent_verdict(agent.state, found, worktree);
+        tracing::info!(agent = %agent.id, task = %task.id, ?found, ?worktree, ?verdict, "recovering an agent");
+        match verdict {
+            AgentVerdict::Leave => {}
+            AgentVerdict::Reattach | AgentVerdict::GoOn => self.take_up_again(&agent, session.as_ref()).await?,
+            AgentVerdict::FailAndBlock(error) => {
+                self.settle_agent(workflow.id, agent.id, error, Settled::Blocked).await?;
+            }
+            AgentVerdict::FailAndReopen(error) => {
+                self.settle_agent(workflow.id, agent.id, error, Settled::Reopened).await?;
+            }
+            AgentVerdict::AwaitMerge => match self.gather_work(&task, self.stopped()).await? {
+                Ok(work) => {
+                    self.settle_agent(workflow.id, agent.id, AWAITS_REVIEW, Settled::ToReview(work)).await?;
+                }
+                Err(GitError::Stopped { .. }) => return Err(EngineError::Stopping),
+                Err(why) => {
+                    self.settle_agent(workflow.id, agent.id, &why.to_string(), Settled::Blocked).await?;
+                    return Ok(AgentVerdict::FailAndBlock(CANNOT_BE_GATHERED));
+                }
+            },
+        }
+        Ok(verdict)
+    }
+
+    /// Its run is driven on from here; the record says that somebody looks after it again.
+    async fn take_up_again(&self, agent: &Agent, session: Option<&Session>) -> Result<(), EngineError> {
+        if agent.state == AgentState::Starting
+            && let Some(session) = session
+        {
+            return self.write_agent_started(agent, session).await;
+        }
+        let now = clock::now();
+        let mut tx = self.store.begin().await?;
+        let Some(mut agent) = tx.agent(agent.id).await? else { return Ok(()) };
+        agent.apply(AgentFact::Reattached, None, now)?;
+        tx.record(Change::AgentWritten { agent, event: "reattached" }, now).await?;
+        Ok(self.commit(tx).await?)
+    }
+
+    pub(crate) async fn look_at_worktree(&self, task: &Task) -> Result<WorktreeFinding, EngineError> {
+        let worktree = match self.worktree_of(task).await {
+            Ok(worktree) if worktree.exists() => worktree,
+            Ok(_) | Err(EngineError::Git(_) | EngineError::Invalid(_)) => return Ok(WorktreeFinding::Gone),
+            Err(error) => return Err(error),
+        };
+        let base = task.base_branch.clone();
+        let commit = task.base_commit.clone();
+        let state = with_git(move || {
+            // The base as it is now: what was merged since is no work that waits.
+            let current = match &base {
+                Some(base) => worktree.repository.commit_of(&format!("refs/heads/{base}"))?,
+                None => None,
+            };
+            worktree.state(&current.or(commit).unwrap_or_else(|| "HEAD".to_owned()))
+        })
+        .await;
+        match state {
+            Ok(state) if state.is_dirty => Ok(WorktreeFinding::Uncommitted),
+            Ok(state) if state.is_ahead => Ok(WorktreeFinding::Committed),
+            Ok(_) => Ok(WorktreeFinding::Clean),
+            // A folder that git cannot read any more is as good as gone; its files stay.
+            Err(EngineError::Git(_)) => Ok(WorktreeFinding::Gone),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Tasks whose claim ran out although nobody here works on them.
+    pub(crate) async fn release_lost_claims(self: &Arc<Self>) -> Result<(), EngineError> {
+        let query =
+            coven_domain::query::TaskQuery { states: vec![TaskState::InProgress], limit: 1000, ..Default::default() };
+        let now = clock::now();
+        for task in self.store.tasks(&query).await?.tasks {
+            if task.claim.as_ref().is_none_or(|claim| claim.until > now) {
+                continue;
+            }
+            let workflow = self.latest_workflow(task.id).await?.filter(|it| it.state == WorkflowState::Running);
+            if workflow.as_ref().is_some_and(|workflow| self.runs.is_taken(workflow.id)) {
+                continue;
+            }
+            tracing::warn!(task = %task.id, "its claim ran out");
+            let live = self.store.agents(AgentQuery::Task(task.id)).await?.into_iter().find(|agent| !agent.is_over());
+            match (live, workflow) {
+                (Some(agent), _) => {
+                    if matches!(self.recover_agent(agent).await?, AgentVerdict::Reattach | AgentVerdict::GoOn)
+                        && let Some(workflow) = self.latest_workflow(task.id).await?
+                    {
+                        self.drive(workflow.id);
+                    }
+                }
+                (None, Some(workflow)) => self.drive(workflow.id),
+                (None, None) => self.lose_lease(task.id).await?,
+            }
+        }
+        Ok(())
+    }
+
+    async fn lose_lease(&self, id: coven_domain::TaskId) -> Result<(), EngineError> {
+        let now = clock::now();
+        let mut tx = self.store.begin().await?;
+        let Some(mut task) = tx.task(id).await?.filter(|task| task.state == TaskState::InProgress) else {
+            return Ok(());
+        };
+        let changes = task.apply(coven_domain::task::TaskFact::LeaseLost, Some("its claim ran out"), now)?;
+        tx.record(Change::TaskWritten { task, event: "lease_lost", changes, by: "system".to_owned() }, now).await?;
+        Ok(self.commit(tx).await?)
+    }
+}
+
+fn finding(session: Option<&Session>) -> AgentFinding {
+    match session {
+        // Adopted, or its holder has not answered yet: it is no dead one.
+        Some(session) if matches!(session.state, SessionState::Created | SessionState::Running) => AgentFinding::Lives,
+        Some(session) if failure(session).is_none() => AgentFinding::Succeeded,
+        Some(_) | None => AgentFinding::Dead,
+    }
+}
+
+fn is_script(workflow: &Workflow, agent: &Agent) -> bool {
+    let Ok(definition) = Definition::of_run(workflow) else { return false };
+    let name = agent.step.as_deref();
+    definition
+        .flat()
+        .iter()
+        .any(|(_, step)| Some(step.name.as_str()) == name && matches!(step.kind, StepKind::Script { .. }))
+}

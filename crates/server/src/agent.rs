@@ -1,0 +1,144 @@
+//! `/api/sessions`: the AGENT interface, field for field.
+
+use axum::Json;
+use axum::extract::State;
+use axum::http::StatusCode;
+use coven_api::ErrorBody;
+use coven_api::agent::{
+    AgentMessageRecord, AgentMessagesQuery, AgentSessionDetail, AgentSessionListResponse, AgentSessionRecord,
+    CreateAgentSessionRequest, ListAgentSessionsQuery, PromptRequest, PromptResponse,
+};
+use coven_api::repo::RepoRecord;
+use coven_domain::message::StoredMessage;
+use coven_domain::query::{MessageQuery, SessionFilter, SessionQuery};
+use coven_domain::session::{AgentDialect, Channel, SessionState};
+use coven_domain::{SessionId, Timestamp};
+use serde_json::value::RawValue;
+
+use super::App;
+use super::reply::{Body, Id, Params};
+use super::repo::parse;
+use super::rest::{Answer, find, invalid};
+use coven_engine::EngineError;
+use coven_engine::acp::must_speak_acp;
+use coven_engine::launch::NewSession;
+
+/// Launches an agent in a repository.
+#[utoipa::path(post, path = "/api/sessions", request_body = CreateAgentSessionRequest, responses((status = 201, body = AgentSessionRecord), (status = 400, body = ErrorBody), (status = 404, body = ErrorBody), (status = 429, description = "too many are active; see Retry-After", body = ErrorBody)))]
+pub async fn create(
+    State(app): State<App>,
+    Body(request): Body<CreateAgentSessionRequest>,
+) -> Answer<(StatusCode, Json<AgentSessionRecord>)> {
+    let new = NewSession {
+        repo_id: Some(parse(&request.repo_id)?),
+        channel: Some(Channel::Acp),
+        harness: request.harness.or_else(|| app.engine.agent_interface_harness()),
+        prompt: request.text.unwrap_or_default(),
+        title: request.title,
+        ..NewSession::default()
+    };
+    let session = app.engine.create_session(new).await?;
+    Ok((StatusCode::CREATED, Json(AgentSessionRecord::from(&session))))
+}
+
+/// Sessions, newest first, without their messages.
+#[utoipa::path(get, path = "/api/sessions", params(ListAgentSessionsQuery), responses((status = 200, body = AgentSessionListResponse), (status = 400, body = ErrorBody)))]
+pub async fn list(
+    State(app): State<App>,
+    Params(query): Params<ListAgentSessionsQuery>,
+) -> Answer<Json<AgentSessionListResponse>> {
+    let (limit, offset) = (query.limit.unwrap_or(20), query.offset.unwrap_or(0));
+    if !(1..=1000).contains(&limit) {
+        return Err(invalid("limit: must be between 1 and 1000"));
+    }
+    let mut states = Vec::new();
+    for word in query.status.iter().flat_map(|list| list.split(',')).map(str::trim).filter(|word| !word.is_empty()) {
+        let asked: AgentDialect = word.parse().map_err(|error| invalid(format!("status: {error}")))?;
+        states.extend(SessionState::ALL.iter().copied().filter(|state| AgentDialect::from(*state) == asked));
+    }
+    let filter = SessionFilter {
+        states,
+        channel: Some(Channel::Acp),
+        repo: query.repo_id.as_deref().map(parse).transpose()?,
+        ..SessionFilter::default()
+    };
+    let page = app.engine.list_sessions(&SessionQuery { filter, after: None, offset: offset as u64, limit }).await?;
+    let sessions = page.sessions.iter().map(AgentSessionRecord::from).collect();
+    Ok(Json(AgentSessionListResponse { sessions, total: page.total, limit, offset }))
+}
+
+/// Only sessions over ACP are seen here.
+async fn find_agent(app: &App, text: &str) -> Answer<(SessionId, coven_domain::session::Session)> {
+    let id = find(app, text).await?;
+    let session = app.engine.session(id).await?;
+    if must_speak_acp(&session).is_err() {
+        return Err(EngineError::SessionNotFound(text.chars().take(64).collect()).into());
+    }
+    Ok((id, session))
+}
+
+/// A session with its repository and everything that was said, oldest first.
+#[utoipa::path(get, path = "/api/sessions/{id}", params(("id" = String, Path)), responses((status = 200, body = AgentSessionDetail), (status = 404, body = ErrorBody)))]
+pub async fn show(State(app): State<App>, Id(id): Id) -> Answer<Json<AgentSessionDetail>> {
+    let (id, session) = find_agent(&app, &id).await?;
+    let messages = app.engine.history(id, &MessageQuery::default()).await?;
+    let repo = match session.repo_id {
+        Some(repo) => app.engine.known_repo(repo).await?,
+        None => None,
+    };
+    Ok(Json(AgentSessionDetail {
+        session: AgentSessionRecord::from(&session),
+        repo: repo.as_ref().map(RepoRecord::from),
+        messages: messages.into_iter().map(|message| record(id, message)).collect::<Result<_, _>>()?,
+    }))
+}
+
+/// Takes a prompt; its answer comes as messages.
+#[utoipa::path(post, path = "/api/sessions/{id}/prompt", params(("id" = String, Path)), request_body = PromptRequest, responses((status = 202, body = PromptResponse), (status = 404, body = ErrorBody), (status = 409, body = ErrorBody)))]
+pub async fn prompt(
+    State(app): State<App>,
+    Id(id): Id,
+    Body(request): Body<PromptRequest>,
+) -> Answer<(StatusCode, Json<PromptResponse>)> {
+    let (id, _) = find_agent(&app, &id).await?;
+    let message = app.engine.prompt(id, &request.text).await?;
+    let response = PromptResponse { ok: true, accepted: true, message_id: message.to_string() };
+    Ok((StatusCode::ACCEPTED, Json(response)))
+}
+
+/// Messages, oldest first, as a bare array.
+#[utoipa::path(get, path = "/api/sessions/{id}/messages", params(("id" = String, Path), AgentMessagesQuery), responses((status = 200, body = Vec<AgentMessageRecord>), (status = 404, body = ErrorBody)))]
+pub async fn messages(
+    State(app): State<App>,
+    Id(id): Id,
+    Params(query): Params<AgentMessagesQuery>,
+) -> Answer<Json<Vec<AgentMessageRecord>>> {
+    let (id, _) = find_agent(&app, &id).await?;
+    let since = query.since.as_deref().map(str::parse::<Timestamp>).transpose();
+    let since = since.map_err(|_| invalid("since: give an ISO 8601 time such as 2026-01-31T12:00:00Z"))?;
+    let messages = app.engine.history(id, &MessageQuery { since, ..MessageQuery::default() }).await?;
+    Ok(Json(messages.into_iter().map(|message| record(id, message)).collect::<Result<_, _>>()?))
+}
+
+/// Tells the agent to stop, then ends it.
+#[utoipa::path(delete, path = "/api/sessions/{id}", params(("id" = String, Path)), responses((status = 200, body = AgentSessionRecord), (status = 404, body = ErrorBody), (status = 409, body = ErrorBody)))]
+pub async fn cancel(State(app): State<App>, Id(id): Id) -> Answer<Json<AgentSessionRecord>> {
+    let (id, _) = find_agent(&app, &id).await?;
+    let session = app.engine.kill_session(id).await?;
+    Ok(Json(AgentSessionRecord::from(&session)))
+}
+
+fn record(session: SessionId, message: StoredMessage) -> Answer<AgentMessageRecord> {
+    let content = RawValue::from_string(message.content).map_err(|source| EngineError::Unreadable {
+        id: session,
+        what: "a message",
+        source,
+    })?;
+    Ok(AgentMessageRecord {
+        id: message.id.to_string(),
+        session_id: session.to_string(),
+        role: message.role.to_string(),
+        content,
+        timestamp: message.at.to_string(),
+    })
+}

@@ -1,0 +1,197 @@
+//! WebSocket attach: binary frames are the terminal's bytes both ways, text frames are control messages in JSON.
+
+use std::time::Duration;
+
+use axum::extract::State;
+use axum::extract::ws::rejection::WebSocketUpgradeRejection;
+use axum::extract::ws::{Message, WebSocket, WebSocketUpgrade};
+use axum::response::Response;
+use bytes::Bytes;
+use coven_api::{ErrorBody, ErrorCode};
+use coven_domain::SessionId;
+use coven_engine::Engine;
+use coven_engine::attach::{MAX_INPUT, Shown, Typed, ViewerInput, ViewerOutput};
+use futures_util::stream::{SplitSink, SplitStream};
+use futures_util::{SinkExt, StreamExt};
+use serde::Deserialize;
+use serde_json::json;
+use tokio::sync::{mpsc, oneshot};
+
+use super::App;
+use super::reply::{ApiError, Id, Params};
+
+/// So many complaints about malformed messages wait for a client to read them; later ones are dropped.
+const MOST_PROBLEMS: usize = 16;
+/// How long a stopping daemon waits for a client to take its last message.
+const GOODBYE_WITHIN: Duration = Duration::from_millis(500);
+
+type ToClient = SplitSink<WebSocket, Message>;
+
+#[derive(Debug, Default, Deserialize, utoipa::IntoParams)]
+#[serde(default, deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub struct AttachQuery {
+    /// The first byte of the log wanted; without it the screen is painted first and the stream goes on from there.
+    pub from: Option<u64>,
+    pub read_only: Option<bool>,
+}
+
+/// What a client says in a text frame.
+#[derive(Debug, Deserialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+enum Control {
+    Resize { rows: u16, cols: u16 },
+    Input { data: String },
+}
+
+/// What a text frame of a client means.
+pub fn typed(text: &str) -> Result<Typed, serde_json::Error> {
+    serde_json::from_str(text).map(|control| match control {
+        Control::Resize { rows, cols } => Typed::Resize { rows, cols },
+        Control::Input { data } => Typed::Input(data.into_bytes()),
+    })
+}
+
+/// Attaches to a running session.
+#[utoipa::path(get, path = "/api/v1/sessions/{id}/attach", params(("id" = String, Path), AttachQuery), responses((status = 101, description = "WebSocket"), (status = 404, body = ErrorBody), (status = 409, body = ErrorBody)))]
+pub async fn attach(
+    State(app): State<App>,
+    Id(id): Id,
+    Params(query): Params<AttachQuery>,
+    upgrade: Result<WebSocketUpgrade, WebSocketUpgradeRejection>,
+) -> Result<Response, ApiError> {
+    let id = app.engine.find_session(&id).await?;
+    let (output, input) = app.engine.attach(id).await?;
+    let upgrade = upgrade.map_err(|rejection| {
+        let problem = format!("this route speaks WebSocket: {}", rejection.body_text());
+        ApiError::new(ErrorCode::InvalidRequest, problem)
+    })?;
+    let engine = app.engine.clone();
+    Ok(upgrade.max_message_size(MAX_INPUT).on_upgrade(move |socket| async move {
+        if let Err(error) = relay(&engine, id, query, socket, output, input).await {
+            tracing::debug!(session = %id, %error, "an attached client went away");
+        }
+    }))
+}
+
+/// Output and input are two tasks: a client that does not read its output can still type, resize and interrupt.
+async fn relay(
+    engine: &Engine,
+    id: SessionId,
+    query: AttachQuery,
+    socket: WebSocket,
+    output: ViewerOutput,
+    input: ViewerInput,
+) -> Result<(), axum::Error> {
+    let (mut to_client, from_client) = socket.split();
+    let (tell_problem, problems) = mpsc::channel(MOST_PROBLEMS);
+    let is_read_only = query.read_only.unwrap_or(false);
+    let (start, started) = oneshot::channel();
+    let sending = async {
+        let from = paint(engine, id, query.from, &mut to_client).await?;
+        // The painted screen comes first; what follows it is asked for by the side that writes to the session.
+        let _ = start.send(from);
+        send_output(engine, output, problems, to_client).await
+    };
+    tokio::select! {
+        ended = sending => ended,
+        ended = take_input(from_client, input, started, tell_problem, is_read_only) => ended,
+        () = async {
+            engine.stopped().await;
+            tokio::time::sleep(GOODBYE_WITHIN).await;
+        } => Ok(()),
+    }
+}
+
+/// Sends the screen where the client wants one; returns the byte of the log that follows it.
+async fn paint(engine: &Engine, id: SessionId, from: Option<u64>, client: &mut ToClient) -> Result<u64, axum::Error> {
+    if let Some(from) = from {
+        return Ok(from);
+    }
+    let Some(shot) = engine.live_shot(id).await else { return Ok(0) };
+    let screen = json!({"type": "screen", "offset": shot.offset, "rows": shot.rows, "cols": shot.cols});
+    client.send(Message::Text(screen.to_string().into())).await?;
+    client.send(Message::Binary(Bytes::from(shot.ansi))).await?;
+    Ok(shot.offset)
+}
+
+/// What the session shows goes to the client, until one of them ends.
+async fn send_output(
+    engine: &Engine,
+    mut output: ViewerOutput,
+    mut problems: mpsc::Receiver<String>,
+    mut client: ToClient,
+) -> Result<(), axum::Error> {
+    loop {
+        tokio::select! {
+            shown = output.next() => match shown.map_err(axum::Error::new)? {
+                Shown::Output(bytes) => client.send(Message::Binary(bytes)).await?,
+                Shown::Resized { rows, cols } => {
+                    let size = json!({"type": "resize", "rows": rows, "cols": cols});
+                    client.send(Message::Text(size.to_string().into())).await?;
+                }
+                Shown::Exited { code, end } => {
+                    let exit = json!({"type": "exit", "exit_code": code, "offset": end});
+                    return goodbye(&mut client, exit).await;
+                }
+                Shown::Refused(why) => {
+                    return goodbye(&mut client, json!({"type": "error", "message": why})).await;
+                }
+                Shown::Gone => return goodbye(&mut client, json!({"type": "gone"})).await,
+            },
+            Some(problem) = problems.recv() => {
+                let problem = json!({"type": "error", "message": problem});
+                client.send(Message::Text(problem.to_string().into())).await?;
+            }
+            () = engine.stopped() => return goodbye(&mut client, json!({"type": "daemon_stopping"})).await,
+        }
+    }
+}
+
+/// What the client sends goes to the session, until the client goes away.
+async fn take_input(
+    mut client: SplitStream<WebSocket>,
+    mut input: ViewerInput,
+    mut started: oneshot::Receiver<u64>,
+    problems: mpsc::Sender<String>,
+    is_read_only: bool,
+) -> Result<(), axum::Error> {
+    let mut is_following = false;
+    loop {
+        let sent = tokio::select! {
+            from = &mut started, if !is_following => {
+                is_following = true;
+                match from {
+                    Ok(from) => input.follow(from).await,
+                    Err(_) => Ok(()),
+                }
+            }
+            message = client.next() => {
+                let Some(message) = message else { return Ok(()) };
+                let typed = match message? {
+                    Message::Binary(bytes) => Some(Typed::Input(bytes.to_vec())),
+                    Message::Text(text) => match typed(&text) {
+                        Ok(typed) => Some(typed),
+                        Err(error) => {
+                            // A client that does not read them loses them.
+                            let _ = problems.try_send(error.to_string());
+                            None
+                        }
+                    },
+                    Message::Close(_) => return Ok(()),
+                    Message::Ping(_) | Message::Pong(_) => None,
+                };
+                match typed.filter(|_| !is_read_only) {
+                    Some(typed) => input.send(typed).await,
+                    None => Ok(()),
+                }
+            }
+        };
+        sent.map_err(axum::Error::new)?;
+    }
+}
+
+async fn goodbye(client: &mut ToClient, last: serde_json::Value) -> Result<(), axum::Error> {
+    client.send(Message::Text(last.to_string().into())).await?;
+    client.send(Message::Close(None)).await
+}

@@ -1,0 +1,231 @@
+//! Conversations in `/api/v1`: prompts in, messages out, page by page or live.
+
+use std::convert::Infallible;
+use std::time::Duration;
+
+use axum::Json;
+use axum::body::Body as HttpBody;
+use axum::extract::State as Shared;
+use axum::http::header::{ACCEPT, CACHE_CONTROL, CONTENT_TYPE};
+use axum::http::{HeaderMap, StatusCode};
+use axum::response::{IntoResponse, Response};
+use bytes::Bytes;
+use coven_api::agent::{PromptRequest, PromptResponse};
+use coven_api::message::{
+    AgentStateRecord, ConfigOptionRequest, MessageRecord, MessagesQuery, MessagesResponse, ModeRequest,
+};
+use coven_api::session::AcceptedResponse;
+use coven_api::{ErrorBody, SessionRecord};
+use coven_domain::SessionId;
+use coven_domain::message::StoredMessage;
+use coven_domain::query::MessageQuery;
+use coven_engine::acp::State;
+use futures_util::Stream;
+use futures_util::stream::unfold;
+use serde::Serialize;
+use serde_json::Value;
+
+use super::App;
+use super::reply::{Body, Id, Params};
+use super::rest::{Answer, find, invalid};
+use coven_engine::acp::must_speak_acp;
+
+const HEARTBEAT: Duration = Duration::from_secs(15);
+const PAGE: usize = 200;
+const LOOK_AGAIN: Duration = Duration::from_millis(200);
+
+/// Messages after a number; with `Accept: text/event-stream` they go on as they come, with what the agent is doing.
+#[utoipa::path(get, path = "/api/v1/sessions/{id}/messages", params(("id" = String, Path), MessagesQuery), responses((status = 200, body = MessagesResponse), (status = 404, body = ErrorBody), (status = 409, body = ErrorBody)))]
+pub async fn list(
+    Shared(app): Shared<App>,
+    Id(id): Id,
+    headers: HeaderMap,
+    Params(query): Params<MessagesQuery>,
+) -> Answer<Response> {
+    let limit = query.limit.unwrap_or(100);
+    if !(1..=1000).contains(&limit) {
+        return Err(invalid("limit: must be between 1 and 1000"));
+    }
+    let id = find(&app, &id).await?;
+    must_speak_acp(&app.engine.session(id).await?)?;
+    let text = |name: &str| headers.get(name).and_then(|value| value.to_str().ok());
+    let after = text("last-event-id").and_then(|id| id.parse().ok()).or(query.after).unwrap_or(0);
+    if text(ACCEPT.as_str()).is_some_and(|accept| accept.contains("text/event-stream")) {
+        let headers = [(CONTENT_TYPE, "text/event-stream"), (CACHE_CONTROL, "no-cache")];
+        return Ok((headers, HttpBody::from_stream(follow(app, id, after))).into_response());
+    }
+    let query = MessageQuery { after, limit: Some(limit), since: None };
+    let messages: Vec<MessageRecord> = app.engine.messages(id, &query).await?.into_iter().map(record).collect();
+    let next = messages.last().map_or(after, |message| message.number);
+    Ok(Json(MessagesResponse { messages, next }).into_response())
+}
+
+/// Takes a prompt; its answer comes as messages.
+#[utoipa::path(post, path = "/api/v1/sessions/{id}/prompt", params(("id" = String, Path)), request_body = PromptRequest, responses((status = 202, body = PromptResponse), (status = 404, body = ErrorBody), (status = 409, body = ErrorBody)))]
+pub async fn prompt(
+    Shared(app): Shared<App>,
+    Id(id): Id,
+    Body(request): Body<PromptRequest>,
+) -> Answer<(StatusCode, Json<PromptResponse>)> {
+    let id = find(&app, &id).await?;
+    let message = app.engine.prompt(id, &request.text).await?;
+    let response = PromptResponse { ok: true, accepted: true, message_id: message.to_string() };
+    Ok((StatusCode::ACCEPTED, Json(response)))
+}
+
+/// Cancels the turn that runs; the session goes on.
+#[utoipa::path(post, path = "/api/v1/sessions/{id}/cancel", params(("id" = String, Path)), responses((status = 202, body = AcceptedResponse), (status = 409, body = ErrorBody)))]
+pub async fn cancel(Shared(app): Shared<App>, Id(id): Id) -> Answer<(StatusCode, Json<AcceptedResponse>)> {
+    app.engine.cancel_turn(find(&app, &id).await?).await?;
+    Ok((StatusCode::ACCEPTED, Json(AcceptedResponse::ACCEPTED)))
+}
+
+/// Asks the agent to change its mode.
+#[utoipa::path(post, path = "/api/v1/sessions/{id}/mode", params(("id" = String, Path)), request_body = ModeRequest, responses((status = 202, body = AcceptedResponse), (status = 409, body = ErrorBody)))]
+pub async fn mode(
+    Shared(app): Shared<App>,
+    Id(id): Id,
+    Body(request): Body<ModeRequest>,
+) -> Answer<(StatusCode, Json<AcceptedResponse>)> {
+    app.engine.set_mode(find(&app, &id).await?, &request.mode_id).await?;
+    Ok((StatusCode::ACCEPTED, Json(AcceptedResponse::ACCEPTED)))
+}
+
+/// Asks the agent to change one of its options.
+#[utoipa::path(post, path = "/api/v1/sessions/{id}/config", params(("id" = String, Path)), request_body = ConfigOptionRequest, responses((status = 202, body = AcceptedResponse), (status = 409, body = ErrorBody)))]
+pub async fn config_option(
+    Shared(app): Shared<App>,
+    Id(id): Id,
+    Body(request): Body<ConfigOptionRequest>,
+) -> Answer<(StatusCode, Json<AcceptedResponse>)> {
+    app.engine.set_config_option(find(&app, &id).await?, &request.config_id, &request.value).await?;
+    Ok((StatusCode::ACCEPTED, Json(AcceptedResponse::ACCEPTED)))
+}
+
+/// What is known of the agent, and what it is doing.
+#[utoipa::path(get, path = "/api/v1/sessions/{id}/agent", params(("id" = String, Path)), responses((status = 200, body = AgentStateRecord), (status = 409, body = ErrorBody)))]
+pub async fn agent(Shared(app): Shared<App>, Id(id): Id) -> Answer<Json<AgentStateRecord>> {
+    Ok(Json(state(&app, find(&app, &id).await?).await?))
+}
+
+async fn state(app: &App, id: SessionId) -> Answer<AgentStateRecord> {
+    let look = |state: &State| AgentStateRecord {
+        activity: state.activity().as_str().to_owned(),
+        queued: state.queued(),
+        agent_session_id: state.agent_session_id.clone(),
+        agent: if_any(&state.agent, Value::is_object),
+        capabilities: if_any(&state.capabilities, Value::is_object),
+        modes: if_any(&state.modes, Value::is_object),
+        config_options: if_any(&state.config_options, Value::is_array),
+        commands: if_any(&state.commands, Value::is_array),
+        usage: if_any(&state.usage, Value::is_object),
+        title: state.title.clone(),
+        stop_reason: state.stop_reason.clone(),
+    };
+    let (mut state, is_live) = app.engine.agent_state(id, look).await?;
+    if !is_live {
+        "ended".clone_into(&mut state.activity);
+    }
+    Ok(state)
+}
+
+/// What an agent sent, if it matches the OpenAPI document; else null.
+fn if_any(told: &Value, has_shape: fn(&Value) -> bool) -> Value {
+    Some(told).filter(|told| has_shape(told)).cloned().unwrap_or_default()
+}
+
+fn record(message: StoredMessage) -> MessageRecord {
+    MessageRecord {
+        number: message.number,
+        id: message.id.to_string(),
+        message_id: message.whole.to_string(),
+        role: message.role.to_string(),
+        at: message.at.to_string(),
+        content: serde_json::from_str(&message.content).unwrap_or_default(),
+    }
+}
+
+/// How far a follower has come.
+struct Follower {
+    app: App,
+    id: SessionId,
+    after: u64,
+    told: Option<AgentStateRecord>,
+    is_done: bool,
+}
+
+/// Messages from a number on, then what comes; what the agent is doing whenever that changes; the end.
+fn follow(app: App, id: SessionId, after: u64) -> impl Stream<Item = Result<Bytes, Infallible>> + Send {
+    let changes = app.engine.conversation_changes(id);
+    let follower = Follower { app, id, after, told: None, is_done: false };
+    unfold((follower, changes), |(mut follower, mut changes)| async move {
+        if follower.is_done {
+            return None;
+        }
+        loop {
+            // Looked at before reading: what is stored after it wakes us.
+            let is_live = match &mut changes {
+                Some(changes) => {
+                    changes.borrow_and_update();
+                    follower.app.engine.conversation_changes(follower.id).is_some()
+                }
+                None => false,
+            };
+            let Ok(mut bytes) = follower.next().await else { return None };
+            if bytes.is_empty() && !is_live {
+                let session = follower.app.engine.session(follower.id).await.ok()?;
+                if session.is_over() || session.is_detached() {
+                    follower.is_done = true;
+                    event("end", None, &SessionRecord::from(&session), &mut bytes);
+                }
+            }
+            if !bytes.is_empty() {
+                return Some((Ok(Bytes::from(bytes)), (follower, changes)));
+            }
+            let Some(waiting) = changes.as_mut().filter(|_| is_live) else {
+                // Its holder is silent, or it is about to be launched: it is looked at again.
+                tokio::time::sleep(LOOK_AGAIN).await;
+                changes = follower.app.engine.conversation_changes(follower.id);
+                continue;
+            };
+            tokio::select! {
+                // The conversation is gone with its session: what is left is in the store.
+                changed = waiting.changed() => if changed.is_err() { continue },
+                () = tokio::time::sleep(HEARTBEAT) => {
+                    bytes.extend_from_slice(b": still here\n\n");
+                }
+                () = follower.app.engine.stopped() => return None,
+            }
+            if !bytes.is_empty() {
+                let changes = follower.app.engine.conversation_changes(follower.id);
+                return Some((Ok(Bytes::from(bytes)), (follower, changes)));
+            }
+        }
+    })
+}
+
+impl Follower {
+    async fn next(&mut self) -> Answer<Vec<u8>> {
+        let mut bytes = Vec::new();
+        let query = MessageQuery { after: self.after, limit: Some(PAGE), since: None };
+        for message in self.app.engine.messages(self.id, &query).await? {
+            self.after = message.number;
+            event("message", Some(message.number), &record(message), &mut bytes);
+        }
+        let now = state(&self.app, self.id).await?;
+        if self.told.as_ref() != Some(&now) {
+            event("state", None, &now, &mut bytes);
+            self.told = Some(now);
+        }
+        Ok(bytes)
+    }
+}
+
+fn event(name: &str, id: Option<u64>, data: &impl Serialize, out: &mut Vec<u8>) {
+    if let Some(id) = id {
+        out.extend_from_slice(format!("id: {id}\n").as_bytes());
+    }
+    out.extend_from_slice(format!("event: {name}\ndata: ").as_bytes());
+    serde_json::to_writer(&mut *out, data).expect("plain data to memory");
+    out.extend_from_slice(b"\n\n");
+}

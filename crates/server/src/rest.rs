@@ -1,0 +1,431 @@
+//! REST: about ten lines a handler.
+
+use std::ops::Range;
+
+use axum::Json;
+use axum::body::Body as HttpBody;
+use axum::extract::{RawQuery, State};
+use axum::http::StatusCode;
+use axum::response::{IntoResponse, Response};
+use bytes::Bytes;
+use coven_api::ErrorBody;
+use coven_api::ErrorCode;
+use coven_api::harness::{HarnessListResponse, HarnessRecord};
+use coven_api::header;
+use coven_api::health::{API_VERSION, HealthResponse};
+use coven_api::retention::{RetentionRequest, RetentionResponse};
+use coven_api::session::{
+    AcceptedResponse, ByteRange, CreateSessionRequest, EntriesQuery, EntriesResponse, EntryRecord, InputRequest,
+    ListSessionsQuery, LogCheckQuery, LogCheckResponse, LogQuery, RenameSessionRequest, ResizeRequest, ScreenQuery,
+    ScreenResponse, SessionListResponse, SessionRecord, StartSessionRequest,
+};
+use coven_api::state::StateResponse;
+use coven_domain::SessionId;
+use coven_domain::query::{SessionFilter, SessionQuery};
+use coven_domain::session::SessionState;
+use serde::Deserialize;
+
+use super::App;
+use super::reply::{ApiError, Body, Id, Params};
+use coven_engine::describe::HarnessInfo;
+use coven_engine::launch::NewSession;
+use coven_engine::loops::retention;
+use coven_engine::session::must_have_terminal;
+
+pub(super) type Answer<T> = Result<T, ApiError>;
+
+/// How many a page holds.
+pub(super) fn page_size(asked: Option<usize>, default: usize) -> Answer<usize> {
+    match asked.unwrap_or(default) {
+        limit @ 1..=1000 => Ok(limit),
+        _ => Err(invalid("limit: must be between 1 and 1000")),
+    }
+}
+
+pub(super) fn invalid(message: impl Into<String>) -> ApiError {
+    ApiError::new(ErrorCode::InvalidRequest, message)
+}
+
+/// How the daemon is.
+#[utoipa::path(get, path = "/api/v1/health", responses((status = 200, body = HealthResponse)))]
+pub async fn health(State(app): State<App>) -> Answer<Json<HealthResponse>> {
+    let health = app.engine.health().await?;
+    Ok(Json(HealthResponse {
+        ok: health.problems.is_empty(),
+        version: env!("CARGO_PKG_VERSION").to_owned(),
+        api_version: API_VERSION,
+        pid: std::process::id(),
+        started_at: health.started_at.to_string(),
+        home: health.home.to_string_lossy().into_owned(),
+        listen: app.listen.as_deref().map(str::to_owned),
+        sessions_live: health.sessions_live,
+        sessions_total: health.sessions_total,
+        last_event: health.last_event,
+        problems: health.problems,
+    }))
+}
+
+#[derive(Debug, Default, Deserialize, utoipa::IntoParams)]
+#[serde(default, deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub struct HarnessesQuery {
+    /// Ask each installed program for its version.
+    pub versions: Option<bool>,
+    /// Where to look for programs: the caller's PATH.
+    pub path: Option<String>,
+}
+
+/// Harnesses, and whether they are installed.
+#[utoipa::path(get, path = "/api/v1/harnesses", params(HarnessesQuery), responses((status = 200, body = HarnessListResponse)))]
+pub async fn harnesses(State(app): State<App>, Params(query): Params<HarnessesQuery>) -> Json<HarnessListResponse> {
+    let harnesses = app.engine.describe_harnesses(query.versions.unwrap_or(false), query.path).await;
+    let record = |it: HarnessInfo| HarnessRecord {
+        id: it.id,
+        label: it.label,
+        program: it.program,
+        argv: it.argv,
+        identity: it.identity,
+        is_builtin: it.is_builtin,
+        is_installed: it.is_installed,
+        path: it.path,
+        version: it.version,
+        note: it.note,
+    };
+    Json(HarnessListResponse { harnesses: harnesses.into_iter().map(record).collect() })
+}
+
+/// Sessions, newest first.
+#[utoipa::path(get, path = "/api/v1/sessions", params(ListSessionsQuery), responses((status = 200, body = SessionListResponse), (status = 400, body = ErrorBody)))]
+pub async fn list_sessions(
+    State(app): State<App>,
+    RawQuery(raw): RawQuery,
+    Params(query): Params<ListSessionsQuery>,
+) -> Answer<Response> {
+    // Taken before reading: a change that comes in between makes the page too old, never too new.
+    let (number, raw) = (app.engine.sessions_changed(), raw.unwrap_or_default());
+    let json = |page: Bytes| ([("content-type", "application/json")], page).into_response();
+    if let Some(page) = app.pages.get(number, &raw) {
+        return Ok(json(page));
+    }
+    let page = app.engine.list_sessions(&session_query(&query)?).await?;
+    let next = match (page.has_more, page.sessions.last()) {
+        (true, Some(last)) => Some(format!("{}_{}", last.created_at.as_millis(), last.id)),
+        _ => None,
+    };
+    let sessions = page.sessions.iter().map(SessionRecord::from).collect();
+    let list = SessionListResponse { sessions, total: page.total, next };
+    let body = Bytes::from(serde_json::to_vec(&list).expect("a list is plain data"));
+    app.pages.put(number, &raw, &body);
+    Ok(json(body))
+}
+
+fn session_query(query: &ListSessionsQuery) -> Answer<SessionQuery> {
+    let states = query
+        .status
+        .iter()
+        .flat_map(|list| list.split(','))
+        .map(|word| word.trim().parse::<SessionState>().map_err(|error| invalid(format!("status: {error}"))))
+        .collect::<Result<_, _>>()?;
+    let channel = query.channel.as_deref().map(str::parse).transpose();
+    let repo = query.repo_id.as_deref().map(str::parse).transpose();
+    let after = match &query.cursor {
+        None => None,
+        Some(text) => {
+            let parts = text
+                .split_once('_')
+                .and_then(|(at, id)| Some((coven_domain::Timestamp::from_millis(at.parse().ok()?), id.parse().ok()?)));
+            Some(parts.ok_or_else(|| invalid("cursor: give the `next` of the page before"))?)
+        }
+    };
+    let limit = page_size(query.limit, 20)?;
+    Ok(SessionQuery {
+        filter: SessionFilter {
+            states,
+            harness: query.harness.clone(),
+            channel: channel.map_err(|error| invalid(format!("channel: {error}")))?,
+            repo: repo.map_err(|_| invalid("repo_id: not an id"))?,
+            include_archived: query.all.unwrap_or(false),
+        },
+        after,
+        offset: query.offset.unwrap_or(0),
+        limit,
+    })
+}
+
+/// Launches a session, or writes a record with `detach`.
+#[utoipa::path(post, path = "/api/v1/sessions", request_body = CreateSessionRequest, responses((status = 201, body = SessionRecord), (status = 400, body = ErrorBody), (status = 500, body = ErrorBody)))]
+pub async fn create_session(
+    State(app): State<App>,
+    Body(request): Body<CreateSessionRequest>,
+) -> Answer<(StatusCode, Json<SessionRecord>)> {
+    let says_nothing = request.harness.is_none() && request.argv.is_none() && request.prompt.is_none();
+    if says_nothing && request.resume.is_none() && request.channel.is_none() {
+        return Err(invalid("name a harness or an argv, or give a prompt for the default agent"));
+    }
+    let channel = request.channel.as_deref().map(str::parse).transpose();
+    let repo_id = request.repo_id.as_deref().map(str::parse).transpose();
+    let resume = match &request.resume {
+        Some(id) => Some(find(&app, id).await?),
+        None => None,
+    };
+    let new = NewSession {
+        resume,
+        harness: request.harness,
+        argv: request.argv,
+        prompt: request.prompt.unwrap_or_default(),
+        args: request.args,
+        cwd: request.cwd.map(Into::into),
+        project_root: request.project_root.map(Into::into),
+        title: request.title,
+        repo_id: repo_id.map_err(|_| invalid("repo_id: not an id"))?,
+        channel: channel.map_err(|error| invalid(format!("channel: {error}")))?,
+        is_detached: request.detach.unwrap_or(false),
+        env: request.env,
+        size: (request.rows, request.cols),
+        step: None,
+    };
+    let session = app.engine.create_session(new).await?;
+    Ok((StatusCode::CREATED, Json(SessionRecord::from(&session))))
+}
+
+pub(super) async fn find(app: &App, text: &str) -> Answer<SessionId> {
+    Ok(app.engine.find_session(text).await?)
+}
+
+/// One session, by its id, a unique prefix of it, or its title.
+#[utoipa::path(get, path = "/api/v1/sessions/{id}", params(("id" = String, Path)), responses((status = 200, body = SessionRecord), (status = 404, body = ErrorBody)))]
+pub async fn get_session(State(app): State<App>, Id(id): Id) -> Answer<Json<SessionRecord>> {
+    let id = find(&app, &id).await?;
+    Ok(Json(SessionRecord::from(&app.engine.session(id).await?)))
+}
+
+/// Launches a record that was made with `detach`.
+#[utoipa::path(post, path = "/api/v1/sessions/{id}/start", params(("id" = String, Path)), request_body = StartSessionRequest, responses((status = 200, body = SessionRecord), (status = 409, body = ErrorBody)))]
+pub async fn start_session(
+    State(app): State<App>,
+    Id(id): Id,
+    Body(request): Body<StartSessionRequest>,
+) -> Answer<Json<SessionRecord>> {
+    let id = find(&app, &id).await?;
+    let session = app.engine.start_session(id, request.env, (request.rows, request.cols)).await?;
+    Ok(Json(SessionRecord::from(&session)))
+}
+
+/// Types into a running session.
+#[utoipa::path(post, path = "/api/v1/sessions/{id}/input", params(("id" = String, Path)), request_body = InputRequest, responses((status = 202, body = AcceptedResponse), (status = 404, body = ErrorBody), (status = 409, body = ErrorBody)))]
+pub async fn send_input(
+    State(app): State<App>,
+    Id(id): Id,
+    Body(request): Body<InputRequest>,
+) -> Answer<(StatusCode, Json<AcceptedResponse>)> {
+    let bytes = request.bytes().map_err(invalid)?;
+    app.engine.send_input(find(&app, &id).await?, bytes).await?;
+    Ok((StatusCode::ACCEPTED, Json(AcceptedResponse::ACCEPTED)))
+}
+
+/// Changes the size of a running session's terminal.
+#[utoipa::path(post, path = "/api/v1/sessions/{id}/resize", params(("id" = String, Path)), request_body = ResizeRequest, responses((status = 202, body = AcceptedResponse), (status = 409, body = ErrorBody)))]
+pub async fn resize_session(
+    State(app): State<App>,
+    Id(id): Id,
+    Body(request): Body<ResizeRequest>,
+) -> Answer<(StatusCode, Json<AcceptedResponse>)> {
+    if !(1..=1000).contains(&request.rows) || !(1..=1000).contains(&request.cols) {
+        return Err(invalid("rows and cols must be between 1 and 1000"));
+    }
+    app.engine.resize_session(find(&app, &id).await?, request.rows, request.cols).await?;
+    Ok((StatusCode::ACCEPTED, Json(AcceptedResponse::ACCEPTED)))
+}
+
+/// Kills a running session: its whole process group, SIGTERM, then SIGKILL.
+#[utoipa::path(post, path = "/api/v1/sessions/{id}/kill", params(("id" = String, Path)), responses((status = 202, body = AcceptedResponse), (status = 404, body = ErrorBody), (status = 409, body = ErrorBody)))]
+pub async fn kill_session(State(app): State<App>, Id(id): Id) -> Answer<(StatusCode, Json<AcceptedResponse>)> {
+    app.engine.kill_session(find(&app, &id).await?).await?;
+    Ok((StatusCode::ACCEPTED, Json(AcceptedResponse::ACCEPTED)))
+}
+
+/// Asks a running session to end; it is `completed` when this answers.
+#[utoipa::path(post, path = "/api/v1/sessions/{id}/finish", params(("id" = String, Path)), responses((status = 200, body = SessionRecord), (status = 409, body = ErrorBody)))]
+pub async fn finish_session(State(app): State<App>, Id(id): Id) -> Answer<Json<SessionRecord>> {
+    let id = find(&app, &id).await?;
+    Ok(Json(SessionRecord::from(&app.engine.finish_session(id).await?)))
+}
+
+/// Gives a session another title.
+#[utoipa::path(post, path = "/api/v1/sessions/{id}/rename", params(("id" = String, Path)), request_body = RenameSessionRequest, responses((status = 200, body = SessionRecord), (status = 400, body = ErrorBody), (status = 404, body = ErrorBody)))]
+pub async fn rename_session(
+    State(app): State<App>,
+    Id(id): Id,
+    Body(request): Body<RenameSessionRequest>,
+) -> Answer<Json<SessionRecord>> {
+    let id = find(&app, &id).await?;
+    Ok(Json(SessionRecord::from(&app.engine.rename_session(id, &request.title).await?)))
+}
+
+/// Hides a session that does not run.
+#[utoipa::path(post, path = "/api/v1/sessions/{id}/archive", params(("id" = String, Path)), responses((status = 200, body = SessionRecord), (status = 409, body = ErrorBody)))]
+pub async fn archive_session(State(app): State<App>, Id(id): Id) -> Answer<Json<SessionRecord>> {
+    let id = find(&app, &id).await?;
+    Ok(Json(SessionRecord::from(&app.engine.archive_session(id).await?)))
+}
+
+/// Brings an archived session back as it was; nothing is run again.
+#[utoipa::path(post, path = "/api/v1/sessions/{id}/summon", params(("id" = String, Path)), responses((status = 200, body = SessionRecord), (status = 409, body = ErrorBody)))]
+pub async fn summon_session(State(app): State<App>, Id(id): Id) -> Answer<Json<SessionRecord>> {
+    let id = find(&app, &id).await?;
+    Ok(Json(SessionRecord::from(&app.engine.summon_session(id).await?)))
+}
+
+/// Sacrifices a session that does not run: record, ledger and log are gone.
+#[utoipa::path(delete, path = "/api/v1/sessions/{id}", params(("id" = String, Path)), responses((status = 200, body = SessionRecord), (status = 409, body = ErrorBody)))]
+pub async fn sacrifice_session(State(app): State<App>, Id(id): Id) -> Answer<Json<SessionRecord>> {
+    let id = find(&app, &id).await?;
+    Ok(Json(SessionRecord::from(&app.engine.sacrifice_session(id).await?)))
+}
+
+/// Waits until the session has ended.
+#[utoipa::path(get, path = "/api/v1/sessions/{id}/wait", params(("id" = String, Path)), responses((status = 200, body = SessionRecord), (status = 404, body = ErrorBody)))]
+pub async fn wait_session(State(app): State<App>, Id(id): Id) -> Answer<Json<SessionRecord>> {
+    let id = find(&app, &id).await?;
+    tokio::select! {
+        session = app.engine.wait_for_end(id) => Ok(Json(SessionRecord::from(&session?))),
+        () = app.engine.stopped() => Err(coven_engine::EngineError::Stopping.into()),
+    }
+}
+
+/// The ledger, page by page, oldest first.
+#[utoipa::path(get, path = "/api/v1/sessions/{id}/entries", params(("id" = String, Path), EntriesQuery), responses((status = 200, body = EntriesResponse), (status = 404, body = ErrorBody)))]
+pub async fn entries(
+    State(app): State<App>,
+    Id(id): Id,
+    Params(query): Params<EntriesQuery>,
+) -> Answer<Json<EntriesResponse>> {
+    let limit = page_size(query.limit, 100)?;
+    let id = find(&app, &id).await?;
+    let (entries, next) = app.engine.entries(id, query.after.unwrap_or(0), limit).await?;
+    let entries = entries.iter().map(|(entry, output)| EntryRecord::new(entry, output.as_deref())).collect();
+    Ok(Json(EntriesResponse { entries, next }))
+}
+
+/// The log's raw bytes from any byte on.
+#[utoipa::path(get, path = "/api/v1/sessions/{id}/log", params(("id" = String, Path), LogQuery), responses((status = 200, content_type = "application/octet-stream"), (status = 404, body = ErrorBody)))]
+pub async fn log(State(app): State<App>, Id(id): Id, Params(query): Params<LogQuery>) -> Answer<Response> {
+    let id = find(&app, &id).await?;
+    let is_following = query.follow.as_deref().is_some_and(|text| text != "false" && text != "0");
+    let (first, stream) = app.engine.log_stream(id, query.from.unwrap_or(0), query.to, is_following).await?;
+    let headers = [
+        ("content-type", "application/octet-stream".to_owned()),
+        (header::OFFSET, first.to_string()),
+        (header::SESSION, id.to_string()),
+    ];
+    Ok((headers, HttpBody::from_stream(stream)).into_response())
+}
+
+/// Compares the log with the ledger: names the bytes that are missing or were changed.
+#[utoipa::path(get, path = "/api/v1/sessions/{id}/log/check", params(("id" = String, Path), LogCheckQuery), responses((status = 200, body = LogCheckResponse), (status = 404, body = ErrorBody)))]
+pub async fn check_log(
+    State(app): State<App>,
+    Id(id): Id,
+    Params(query): Params<LogCheckQuery>,
+) -> Answer<Json<LogCheckResponse>> {
+    let id = find(&app, &id).await?;
+    let found = app.engine.check_log(id, query.content.unwrap_or(true)).await?;
+    let shown = |ranges: Vec<Range<u64>>| ranges.into_iter().map(|it| ByteRange { from: it.start, to: it.end });
+    Ok(Json(LogCheckResponse {
+        session_id: id.to_string(),
+        first: found.first,
+        end: found.end,
+        missing: shown(found.missing).collect(),
+        changed: shown(found.changed).collect(),
+    }))
+}
+
+/// What the session's terminal shows.
+#[utoipa::path(get, path = "/api/v1/sessions/{id}/screen", params(("id" = String, Path), ScreenQuery), responses((status = 200, body = ScreenResponse), (status = 404, body = ErrorBody)))]
+pub async fn screen(State(app): State<App>, Id(id): Id, Params(query): Params<ScreenQuery>) -> Answer<Response> {
+    let id = find(&app, &id).await?;
+    let session = app.engine.session(id).await?;
+    must_have_terminal(&session)?;
+    let raw = |kind: &'static str, offset: u64, (rows, cols): (u16, u16), body: Vec<u8>| {
+        let headers = [
+            ("content-type", kind.to_owned()),
+            (header::OFFSET, offset.to_string()),
+            (header::SESSION, id.to_string()),
+            (header::STATUS, session.state.to_string()),
+            (header::ROWS, rows.to_string()),
+            (header::COLS, cols.to_string()),
+        ];
+        (headers, body).into_response()
+    };
+    let format = query.format.as_deref().unwrap_or("json");
+    if let ("ansi", None, Some(shot)) = (format, query.at, app.engine.live_shot(id).await) {
+        return Ok(raw("application/octet-stream", shot.offset, (shot.rows, shot.cols), shot.ansi));
+    }
+    if !matches!(format, "json" | "ansi" | "text" | "html") {
+        return Err(invalid("format: must be json, ansi, text or html"));
+    }
+    let mut shown = app.engine.screen(id, query.at).await?;
+    let (offset, size) = (shown.offset, shown.screen.size());
+    Ok(match format {
+        "ansi" => raw("application/octet-stream", offset, size, shown.screen.snapshot()),
+        "text" => raw("text/plain; charset=utf-8", offset, size, shown.screen.text().into_bytes()),
+        "html" => raw("text/html; charset=utf-8", offset, size, shown.screen.html(&session.title).into_bytes()),
+        _ => Json(ScreenResponse {
+            offset,
+            rows: size.0,
+            cols: size.1,
+            title: shown.screen.title().map(str::to_owned),
+            text: shown.screen.text(),
+            spans: serde_json::to_value(shown.screen.rows()).expect("spans are plain data"),
+        })
+        .into_response(),
+    })
+}
+
+#[derive(Debug, Default, Deserialize, utoipa::ToSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct StopRequest {
+    /// End all sessions too; without it they go on and the next daemon takes them over.
+    pub kill_sessions: bool,
+}
+
+/// Deletes what has been kept long enough, or says what that would be.
+#[utoipa::path(post, path = "/api/v1/retention", request_body = RetentionRequest, responses((status = 200, body = RetentionResponse)))]
+pub async fn retention(
+    State(app): State<App>,
+    Body(request): Body<RetentionRequest>,
+) -> Answer<Json<RetentionResponse>> {
+    let report = retention::by_hand(&app.engine, request.dry_run).await?;
+    Ok(Json(RetentionResponse::new(report, request.dry_run)))
+}
+
+/// Stops the daemon.
+#[utoipa::path(post, path = "/api/v1/daemon/stop", request_body = StopRequest, responses((status = 202, body = AcceptedResponse)))]
+pub async fn stop_daemon(
+    State(app): State<App>,
+    Body(request): Body<StopRequest>,
+) -> (StatusCode, Json<AcceptedResponse>) {
+    if request.kill_sessions {
+        app.engine.kill_all().await;
+    }
+    app.engine.stop();
+    (StatusCode::ACCEPTED, Json(AcceptedResponse::ACCEPTED))
+}
+
+/// Everything, read in one transaction.
+#[utoipa::path(get, path = "/state", responses((status = 200, body = StateResponse)))]
+pub async fn state(State(app): State<App>) -> Answer<Json<StateResponse>> {
+    Ok(Json(snapshot(&app).await?))
+}
+
+pub(super) async fn snapshot(app: &App) -> Answer<StateResponse> {
+    let state = app.engine.snapshot().await?;
+    Ok(StateResponse {
+        event_number: state.event_number,
+        sessions: state.sessions.iter().map(SessionRecord::from).collect(),
+        tasks: state.tasks,
+        agents: state.agents,
+        workflows: state.workflows,
+        questions: state.questions,
+    })
+}

@@ -1,0 +1,169 @@
+//! `/events`: the feed as SSE from any cursor, or the missed part of it as JSON.
+
+use std::convert::Infallible;
+use std::time::Duration;
+
+use axum::Json;
+use axum::body::Body as HttpBody;
+use axum::extract::State;
+use axum::http::HeaderMap;
+use axum::http::header::{ACCEPT, CACHE_CONTROL, CONTENT_TYPE};
+use axum::response::{IntoResponse, Response};
+use bytes::Bytes;
+use coven_api::ErrorCode;
+use coven_api::event::{EventRecord, EventsQuery, EventsResponse};
+use coven_domain::Timestamp;
+use coven_domain::event::Event;
+use futures_util::Stream;
+use futures_util::stream::unfold;
+
+use super::App;
+use super::reply::{ApiError, Params};
+use coven_engine::EngineError;
+use coven_engine::events::Next;
+
+/// Keeps proxies and clients from taking silence for death.
+const HEARTBEAT: Duration = Duration::from_secs(15);
+const PAGE: usize = 1000;
+
+/// Events after a cursor: `Last-Event-ID`, or `since` as a number or an ISO 8601 time; without one, from now on.
+#[utoipa::path(get, path = "/events", params(EventsQuery), responses((status = 200, description = "text/event-stream, or JSON if Accept asks for it", body = EventsResponse)))]
+pub async fn events(
+    State(app): State<App>,
+    headers: HeaderMap,
+    Params(query): Params<EventsQuery>,
+) -> Result<Response, ApiError> {
+    let text = |name: &str| headers.get(name).and_then(|value| value.to_str().ok()).map(str::to_owned);
+    let wants_json = text(ACCEPT.as_str()).is_some_and(|accept| accept.contains("application/json"));
+    let since = text("last-event-id").or(query.since);
+    let is_asked = since.is_some();
+    let cursor = match since {
+        Some(since) => cursor_of(&app, &since).await?,
+        None if wants_json => 0,
+        None => newest(&app).await?,
+    };
+    match wants_json {
+        true => missed(&app, cursor, is_asked, query.limit.unwrap_or(PAGE)).await.map(|it| Json(it).into_response()),
+        false => {
+            let headers = [(CONTENT_TYPE, "text/event-stream"), (CACHE_CONTROL, "no-cache")];
+            Ok((headers, HttpBody::from_stream(stream(app, cursor))).into_response())
+        }
+    }
+}
+
+async fn newest(app: &App) -> Result<u64, ApiError> {
+    let range = app.engine.event_range().await?;
+    Ok(range.end.saturating_sub(1))
+}
+
+async fn cursor_of(app: &App, since: &str) -> Result<u64, ApiError> {
+    if let Ok(number) = since.parse::<u64>() {
+        return Ok(number);
+    }
+    let at: Timestamp = since
+        .parse()
+        .map_err(|_| ApiError::new(ErrorCode::InvalidRequest, "since: give an event number or an ISO 8601 time"))?;
+    // Several events may share that millisecond: better told twice than never.
+    let before = Timestamp::from_millis(at.as_millis() - 1);
+    Ok(app.engine.event_number_at(before).await?)
+}
+
+/// Whether events after `cursor` have expired.
+async fn has_gap(app: &App, cursor: u64) -> Result<bool, EngineError> {
+    let kept = app.engine.event_range().await?;
+    Ok(cursor.saturating_add(1) < kept.start || cursor >= kept.end)
+}
+
+async fn missed(app: &App, cursor: u64, is_asked: bool, limit: usize) -> Result<EventsResponse, ApiError> {
+    let gap = is_asked && has_gap(app, cursor).await?;
+    let events = app.engine.events_after(cursor, limit.clamp(1, PAGE)).await?;
+    let kept = app.engine.event_range().await?;
+    // After a gap with nothing left, the newest number is where to go on.
+    let rest = if gap { kept.end.saturating_sub(1) } else { cursor };
+    let next = events.last().map_or(rest, |event| event.number);
+    Ok(EventsResponse { events: events.iter().map(EventRecord::from).collect(), gap, next })
+}
+
+enum Step {
+    /// Find out whether the cursor is still good.
+    Begin(u64),
+    From(u64),
+    End,
+}
+
+/// Replay and live are one loop: what follows the cursor is sent, then it waits for more.
+pub fn stream(app: App, cursor: u64) -> impl Stream<Item = Result<Bytes, Infallible>> + Send {
+    let newest = app.engine.hub().subscribe();
+    unfold((app, newest, Step::Begin(cursor)), |(app, mut newest, step)| async move {
+        let (bytes, next) = match step {
+            Step::End => return None,
+            Step::Begin(cursor) => begin(&app, cursor).await,
+            Step::From(cursor) => loop {
+                newest.borrow_and_update();
+                match app.engine.hub().after(cursor) {
+                    Next::Events { bytes, cursor } => break (bytes, Step::From(cursor)),
+                    Next::TooOld => break from_store(&app, cursor).await,
+                    Next::Nothing => {}
+                }
+                tokio::select! {
+                    changed = newest.changed() => if changed.is_err() { return None },
+                    () = tokio::time::sleep(HEARTBEAT) => break (Bytes::from_static(b": still here\n\n"), Step::From(cursor)),
+                    () = app.engine.stopped() => return None,
+                }
+            },
+        };
+        Some((Ok(bytes), (app, newest, next)))
+    })
+}
+
+/// The first thing a subscriber gets, so that it knows it is connected; a gap and a snapshot if its cursor is too old.
+async fn begin(app: &App, cursor: u64) -> (Bytes, Step) {
+    match has_gap(app, cursor).await {
+        Ok(false) => (Bytes::from_static(b": connected\n\n"), Step::From(cursor)),
+        Ok(true) => snapshot(app, cursor).await,
+        Err(error) => broken(&error),
+    }
+}
+
+async fn snapshot(app: &App, cursor: u64) -> (Bytes, Step) {
+    match super::rest::snapshot(app).await {
+        Ok(state) => {
+            let number = state.event_number;
+            let mut text = format!("event: gap\ndata: {{\"after\":{cursor},\"resumes_at\":{number}}}\n\nid: {number}\nevent: snapshot\ndata: ").into_bytes();
+            serde_json::to_writer(&mut text, &state).expect("plain data to memory");
+            text.extend_from_slice(b"\n\n");
+            (Bytes::from(text), Step::From(number))
+        }
+        Err(_) => (Bytes::from_static(b"event: error\ndata: {}\n\n"), Step::End),
+    }
+}
+
+/// Further back than the ring: a page from the store.
+async fn from_store(app: &App, cursor: u64) -> (Bytes, Step) {
+    match app.engine.events_after(cursor, PAGE).await {
+        Ok(events) => match events.last().map(|event| event.number) {
+            // Expired while we were reading.
+            None => snapshot(app, cursor).await,
+            Some(_) if events[0].number > cursor + 1 => snapshot(app, cursor).await,
+            Some(last) => {
+                let mut text = Vec::new();
+                events.iter().for_each(|event| encode(event, &mut text));
+                (Bytes::from(text), Step::From(last))
+            }
+        },
+        Err(error) => broken(&error),
+    }
+}
+
+fn broken(error: &EngineError) -> (Bytes, Step) {
+    tracing::error!(%error, "the feed could not be read; the subscriber is asked to come again");
+    (Bytes::from_static(b"event: error\ndata: {\"retry\":true}\n\n"), Step::End)
+}
+
+/// One event as SSE sends it.
+pub fn encode(event: &Event, out: &mut Vec<u8>) {
+    use std::io::Write;
+    let _ = write!(out, "id: {}\nevent: {}\ndata: ", event.number, event.event.kind);
+    serde_json::to_writer(&mut *out, &EventRecord::from(event)).expect("plain data to memory");
+    out.extend_from_slice(b"\n\n");
+}
