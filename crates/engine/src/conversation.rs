@@ -6,6 +6,7 @@ use coven_interop::conversations::{ConversationError, Conversations, LastTurns, 
 pub use coven_interop::conversations::Filter;
 
 use super::Engine;
+use crate::blocking::blocking;
 use crate::error::EngineError;
 
 impl Engine {
@@ -42,10 +43,6 @@ impl Engine {
         read: impl FnOnce(&Conversations) -> Result<T, ConversationError> + Send + 'static,
     ) -> Result<T, EngineError> {
         let conversations = self.conversations.clone();
-        match tokio::task::spawn_blocking(move || read(&conversations)).await {
-            Ok(done) => Ok(done?),
-            Err(failed) if failed.is_panic() => std::panic::resume_unwind(failed.into_panic()),
-            Err(_) => Err(EngineError::Stopping),
-        }
+        Ok(blocking(move || read(&conversations)).await?)
     }
 }

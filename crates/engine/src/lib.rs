@@ -9,6 +9,7 @@ pub mod archive;
 pub mod arrival;
 pub mod attach;
 mod ballast;
+mod blocking;
 pub mod caller;
 mod control;
 pub mod conversation;

@@ -11,6 +11,7 @@ use serde_json::Value;
 
 use super::Engine;
 use super::log_file::LogFile;
+use crate::blocking::blocking;
 use crate::error::EngineError;
 
 /// Entries that are compared at once.
@@ -43,7 +44,7 @@ impl Engine {
         let (end, is_complete) = self.recorded_end(id).await?;
         let dir = self.home.session_dir(id);
         let log = LogFile::new(&dir);
-        let pieces = in_background(move || log.pieces()).await.map_err(|source| EngineError::Log { id, source })?;
+        let pieces = blocking(move || log.pieces()).await.map_err(|source| EngineError::Log { id, source })?;
         // The holder of a running session may drop its oldest segments at any moment.
         let is_live = self.live_session(id).is_some();
         let first = match pieces.first() {
@@ -78,7 +79,7 @@ impl Engine {
             after = last.seq;
             let batches: Vec<Batch> = entries.iter().filter_map(|entry| batch(entry, first)).collect();
             let (dir, gone) = (self.home.session_dir(id), missing.clone());
-            let found = in_background(move || compare(&dir, &batches, &gone)).await;
+            let found = blocking(move || compare(&dir, &batches, &gone)).await;
             found.changed.into_iter().for_each(|range| add(changed, range));
             found.unreadable.into_iter().for_each(|range| add(missing, range));
         }
@@ -103,10 +104,6 @@ impl Engine {
             first = firsts.fold(first, u64::max);
         }
     }
-}
-
-async fn in_background<T: Send + 'static>(task: impl FnOnce() -> T + Send + 'static) -> T {
-    tokio::task::spawn_blocking(task).await.expect("reading a log does not panic")
 }
 
 /// What an entry says about output that must still be there.

@@ -11,6 +11,7 @@ pub use coven_interop::legacy::{Counts, Left};
 use coven_store::{Change, StoreError, Tx};
 
 use super::Engine;
+use crate::blocking::blocking;
 use crate::error::EngineError;
 use coven_holder::fault;
 
@@ -34,7 +35,7 @@ impl Engine {
     pub async fn migrate(&self, dry_run: bool) -> Result<Migrated, EngineError> {
         let home = self.home.clone();
         let Found { legacy, mut left, leftovers, files } =
-            aside(move || legacy::read(home.path(), home.project_root().as_deref())).await?;
+            blocking(move || legacy::read(home.path(), home.project_root().as_deref())).await;
         let mut tx = self.store.begin().await?;
         let known = self.known(&mut tx, &legacy).await?;
         let import = import(&legacy, &known);
@@ -53,7 +54,7 @@ impl Engine {
         let renamed = match dry_run {
             true => whole.into_iter().map(|file| (file.name.clone(), file.aside_name())).collect(),
             false => {
-                let (renamed, failed) = aside(move || put_aside(whole)).await?;
+                let (renamed, failed) = blocking(move || put_aside(whole)).await;
                 left.extend(failed);
                 renamed
             }
@@ -129,15 +130,6 @@ fn put_aside(files: Vec<LegacyFile>) -> (Vec<(String, String)>, Vec<Left>) {
         }
     }
     (renamed, failed)
-}
-
-/// Files wait for the disk: beside the runtime's own threads.
-async fn aside<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Result<T, EngineError> {
-    match tokio::task::spawn_blocking(work).await {
-        Ok(done) => Ok(done),
-        Err(failed) if failed.is_panic() => std::panic::resume_unwind(failed.into_panic()),
-        Err(_) => Err(EngineError::Stopping),
-    }
 }
 
 #[cfg(test)]

@@ -13,6 +13,7 @@ use super::live::Tail;
 use super::log_file::LogFile;
 use super::model::Model;
 use super::session::must_have_terminal;
+use crate::blocking::blocking;
 use crate::error::EngineError;
 
 /// A model that is at most this far behind is brought up to date for whoever looks; else it is shown as it is.
@@ -49,7 +50,7 @@ impl Engine {
         entries.truncate(fitting.count().max(1));
         let next = entries.last().map_or(after, |entry| entry.seq);
         let dir = self.home.session_dir(id);
-        let read = tokio::task::spawn_blocking(move || -> std::io::Result<Vec<(Entry, Option<Bytes>)>> {
+        let read = blocking(move || -> std::io::Result<Vec<(Entry, Option<Bytes>)>> {
             let outputs = entries.iter().filter(|entry| entry.length > 0);
             let (from, to) = (outputs.clone().map(|it| it.offset).min(), outputs.map(|it| it.offset + it.length).max());
             let (Some(from), Some(to)) = (from, to) else {
@@ -77,7 +78,6 @@ impl Engine {
             entries.into_iter().map(with_piece).collect()
         })
         .await
-        .expect("reading a log does not panic")
         .map_err(|source| EngineError::Log { id, source })?;
         Ok((read, next))
     }
@@ -90,7 +90,7 @@ impl Engine {
         {
             if model.lag() <= WORTH_WAITING {
                 let model = model.clone();
-                let _ = tokio::task::spawn_blocking(move || model.catch_up()).await;
+                let _ = blocking(move || model.catch_up()).await;
             }
             let shot = model.shot();
             return Ok(Shown { screen: Screen::restore(shot.rows, shot.cols, &shot.ansi), offset: shot.offset });
@@ -104,10 +104,7 @@ impl Engine {
         let (rows, cols) = (session.launch.rows, session.launch.cols);
         let start = keyframe.unwrap_or(Keyframe { offset: 0, rows, cols, screen: Vec::new() });
         let (dir, seen) = (self.home.session_dir(id), last.map_or(0, |last| last.offset));
-        tokio::task::spawn_blocking(move || rebuild(&dir, start, at, seen))
-            .await
-            .expect("rebuilding a screen does not panic")
-            .map_err(|source| EngineError::Log { id, source })
+        blocking(move || rebuild(&dir, start, at, seen)).await.map_err(|source| EngineError::Log { id, source })
     }
 
     /// The bytes that repaint a live screen, straight from its model; `None` if there is no model.
@@ -117,7 +114,7 @@ impl Engine {
             0 => {}
             1..=WORTH_WAITING => {
                 let behind = model.clone();
-                let _ = tokio::task::spawn_blocking(move || behind.catch_up()).await;
+                let _ = blocking(move || behind.catch_up()).await;
             }
             _ => {}
         }
@@ -167,7 +164,7 @@ impl Engine {
         let (rows, cols) = (session.launch.rows, session.launch.cols);
         let start = keyframe.unwrap_or(Keyframe { offset: 0, rows, cols, screen: Vec::new() });
         let dir = self.home.session_dir(id);
-        let fed = tokio::task::spawn_blocking(move || -> std::io::Result<Vec<Keyframe>> {
+        let fed = blocking(move || -> std::io::Result<Vec<Keyframe>> {
             let end = LogFile::new(&dir).range()?.end;
             if start.offset >= end {
                 return Ok(Vec::new());
@@ -182,7 +179,7 @@ impl Engine {
             Ok(model.take_keyframes())
         });
         let keyframes = match fed.await {
-            Ok(Ok(keyframes)) => keyframes,
+            Ok(keyframes) => keyframes,
             other => return tracing::warn!(session = %id, ?other, "the last screen could not be made"),
         };
         if let Err(error) = self.keep_keyframes(id, &keyframes).await {
@@ -258,11 +255,11 @@ impl Engine {
                 }
                 let has_ended = sending.live.as_ref().is_none_or(|live| live.has_ended());
                 let at = sending.at;
-                let read = tokio::task::spawn_blocking(move || {
+                let read = blocking(move || {
                     let read = sending.log.read_range(at, wanted);
                     (sending, read)
                 });
-                let (back, read) = read.await.expect("reading a log does not panic");
+                let (back, read) = read.await;
                 sending = back;
                 match read {
                     Ok(bytes) if bytes.is_empty() => {

@@ -14,6 +14,7 @@ use coven_store::Change;
 
 use super::Engine;
 use super::arrival::{Arrival, Asker};
+use crate::blocking::blocking;
 use crate::error::EngineError;
 
 /// Sets that are read and written down together: whoever answers one does not wait for a thousand.
@@ -76,12 +77,7 @@ impl QuestionSets {
     /// Does what may wait for the disk or a lock on a thread that is there for waiting.
     async fn aside<T: Send + 'static>(&self, work: impl FnOnce(&QuestionFolder) -> T + Send + 'static) -> T {
         let folder = self.folder.clone();
-        match tokio::task::spawn_blocking(move || work(&folder)).await {
-            Ok(done) => done,
-            Err(failed) if failed.is_panic() => std::panic::resume_unwind(failed.into_panic()),
-            // The runtime is shutting down and drops us at the next chance.
-            Err(_) => std::future::pending().await,
-        }
+        blocking(move || work(&folder)).await
     }
 }
 

@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 
 use super::super::Engine;
 use super::{Conversation, files, new_step};
+use crate::blocking::blocking;
 
 /// How much of a path a question shows.
 const TITLE_CHARS: usize = 200;
@@ -87,11 +88,13 @@ impl Engine {
         match kind {
             CallKind::Read { path, line, limit } => {
                 let (path, line, limit) = (path.clone(), *line, *limit);
-                aside(move || files::read(&root, &path, line, limit)).await.map(|content| json!({ "content": content }))
+                blocking(move || files::read(&root, &path, line, limit))
+                    .await
+                    .map(|content| json!({ "content": content }))
             }
             CallKind::Write { path, content } => {
                 let (path, content) = (path.clone(), content.clone());
-                aside(move || files::write(&root, &path, &content)).await.map(|()| json!({}))
+                blocking(move || files::write(&root, &path, &content)).await.map(|()| json!({}))
             }
             CallKind::CreateTerminal { terminal, command, args, env, cwd, output_limit } => {
                 let argv = std::iter::once(command.clone()).chain(args.iter().cloned()).collect();
@@ -122,7 +125,7 @@ async fn question(conversation: &Conversation, call: &Call) -> Option<(String, V
     };
     let (root, asked) = (conversation.root.clone(), path.clone());
     // A path that is refused anyway is refused when it is used.
-    let is_gits_own = aside(move || files::is_gits_own(&root, &asked)).await.unwrap_or(false);
+    let is_gits_own = blocking(move || files::is_gits_own(&root, &asked)).await.unwrap_or(false);
     is_gits_own.then(|| {
         let title = coven_domain::text::one_line(&format!("{verb} {path} in Git's own folder"), TITLE_CHARS);
         let mut detail =
@@ -138,8 +141,4 @@ async fn question(conversation: &Conversation, call: &Call) -> Option<(String, V
 enum When {
     Before,
     After,
-}
-
-async fn aside<T: Send + 'static>(work: impl FnOnce() -> Result<T, RpcError> + Send + 'static) -> Result<T, RpcError> {
-    tokio::task::spawn_blocking(work).await.unwrap_or_else(|error| Err(RpcError::internal(error.to_string())))
 }

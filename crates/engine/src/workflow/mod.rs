@@ -31,6 +31,7 @@ pub use ending::titled;
 pub use ending::{Stop, StopKind};
 
 use super::Engine;
+use crate::blocking::blocking;
 use crate::error::EngineError;
 
 /// How many ids a message names.
@@ -268,11 +269,7 @@ impl Engine {
 pub(crate) async fn with_git<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, GitError> + Send + 'static,
 ) -> Result<T, EngineError> {
-    match tokio::task::spawn_blocking(work).await {
-        Ok(result) => Ok(result?),
-        Err(failed) if failed.is_panic() => std::panic::resume_unwind(failed.into_panic()),
-        Err(_) => Err(EngineError::Stopping),
-    }
+    Ok(blocking(work).await?)
 }
 
 /// The same until `stopping` comes back: then the call of git that is under way is ended, and this fails as stopped.
