@@ -225,19 +225,6 @@ impl Model {
     pub(crate) fn has_default_tabs(&self) -> bool {
         self.tabs == default_tabs(self.cols())
     }
-
-    /// Gives the viewer's terminal its own colours back where the program has changed them.
-    pub(crate) fn write_color_resets(&self, out: &mut Vec<u8>) {
-        let colors = self.term.colors();
-        for index in (0..256).filter(|index| colors[*index].is_some()) {
-            out.extend_from_slice(format!("\x1b]104;{index}\x1b\\").as_bytes());
-        }
-        for (named, code) in NAMED_COLORS {
-            if colors[named as usize].is_some() {
-                out.extend_from_slice(format!("\x1b]1{code}\x1b\\").as_bytes());
-            }
-        }
-    }
 }
 
 /// Colours outside the palette and the number of the OSC that sets them.

@@ -1,6 +1,5 @@
 //! The terminal modes that are remembered, set again by a snapshot and switched off on leaving.
 
-use crate::model::Model;
 
 /// A private mode (`CSI ? n h`) that is only on or off; what it does concerns the viewer's terminal.
 struct Mode {
@@ -153,27 +152,4 @@ fn clear_modes(out: &mut Vec<u8>) {
     let numbers: Vec<String> = off.map(|mode| mode.number.to_string()).collect();
     out.extend_from_slice(format!("\x1b[?{}l\x1b[?7h\x1b[?25h", numbers.join(";")).as_bytes());
     out.extend_from_slice(b"\x1b[4l\x1b[20l\x1b>\x1b[>4m\x1b[0 q\x1b(B\x1b)B\x0f\x1b[0m\x1b]8;;\x1b\\");
-}
-
-/// What a viewer writes when it leaves.
-pub(crate) fn leave(model: &Model) -> Vec<u8> {
-    let mut out = Vec::with_capacity(256);
-    // An unfinished sequence must not swallow what follows.
-    out.extend_from_slice(b"\x18\x1b[?2026l\x1b[<16u");
-    if model.is_alternate() {
-        // Margins go while the alternate screen still shows: resetting them moves the cursor.
-        out.extend_from_slice(b"\x1b[?6l\x1b[r\x1b[?1049l\x1b[<16u");
-    } else {
-        out.extend_from_slice(b"\x1b[?6l\x1b[r");
-        let at = model.cursor_point();
-        out.extend_from_slice(format!("\x1b[{};{}H", at.0 + 1, at.1 + 1).as_bytes());
-    }
-    clear_modes(&mut out);
-    for mode in MODES.iter().filter(|mode| !mode.cleared) {
-        if model.modes.get(mode.number) == Some(true) {
-            write_mode(&mut out, mode.number, false);
-        }
-    }
-    model.write_color_resets(&mut out);
-    out
 }

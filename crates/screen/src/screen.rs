@@ -5,7 +5,7 @@ use alacritty_terminal::vte::Parser;
 use crate::model::Model;
 use crate::spans::{self, CursorView, Span};
 use crate::tail::{Completed, HeldCharacter, Tail};
-use crate::{html, modes, snapshot};
+use crate::{html, snapshot};
 
 /// Rows and columns are held below this; a terminal asked to be larger is not one a person uses.
 pub const MAX_SIDE: u16 = 1000;
@@ -111,12 +111,6 @@ impl Screen {
         bytes.extend_from_slice(self.tail.bytes());
         bytes.extend_from_slice(self.held.bytes());
         bytes
-    }
-
-    /// Bytes a viewer writes to its terminal when it leaves: every mode this screen may have
-    /// switched on is off again, the cursor is visible and stands where the output ended.
-    pub fn reset_modes(&self) -> Vec<u8> {
-        modes::leave(&self.model)
     }
 
     /// The visible lines, without trailing blanks and without empty lines at the end.

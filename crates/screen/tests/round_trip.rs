@@ -202,23 +202,3 @@ fn a_snapshot_does_not_paint_blanks() {
     assert!(snapshot.contains("one\\r\\n\\r\\n  two\\x1b"), "{snapshot}");
     assert!(snapshot.len() < 800, "{} bytes", snapshot.len());
 }
-
-#[test]
-fn leaving_gives_the_terminal_back() {
-    let mut screen = Screen::new(6, 20);
-    screen.feed(DIRT.as_bytes());
-
-    screen.feed(&screen.reset_modes());
-
-    let mut plain = Screen::new(6, 20);
-    plain.feed(b"mess");
-    assert!(!screen.is_alternate());
-    assert_eq!(
-        show(&screen.snapshot()),
-        show(&{
-            // Entering the alternate screen has saved the cursor.
-            plain.feed(b"\x1b7");
-            plain.snapshot()
-        })
-    );
-}

@@ -101,5 +101,4 @@ fn assert_restores(screen: &mut Screen) {
     assert_eq!(screen.rows(), copy.rows(), "the cells of a restored screen");
     assert!(copy.snapshot() == snapshot, "a restored screen has another snapshot");
     let _ = screen.html("fuzz");
-    let _ = screen.reset_modes();
 }

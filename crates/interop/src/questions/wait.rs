@@ -53,16 +53,6 @@ impl QuestionFolder {
         }
     }
 
-    /// Waits at most that long and changes nothing then: none means that the set is still pending.
-    pub fn wait_at_most(
-        &self,
-        id: &QuestionSetId,
-        call_id: Option<&str>,
-        at_most: Duration,
-    ) -> Result<Option<Waited>, QuestionError> {
-        self.waiter(id, call_id).wait(Some(at_most))
-    }
-
     /// One look: how the set has ended, none if it has not.
     pub fn outcome(&self, id: &QuestionSetId, call_id: Option<&str>) -> Result<Option<Waited>, QuestionError> {
         self.waiter(id, call_id).look()
@@ -97,7 +87,7 @@ impl Waiter {
         if is_watched { SELDOM } else { POLL }
     }
 
-    fn wait(&mut self, timeout: Option<Duration>) -> Result<Option<Waited>, QuestionError> {
+    pub fn wait(&mut self, timeout: Option<Duration>) -> Result<Option<Waited>, QuestionError> {
         // Watched before the first look: what happens in between is not missed.
         self.wait_with(SetWatch::new(&self.dir).ok(), timeout)
     }

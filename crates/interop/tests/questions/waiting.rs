@@ -61,7 +61,7 @@ fn ask_20_a_file_written_in_place_by_another_tool_wakes_the_waiter() {
 fn ask_20_a_wait_that_takes_too_long_ends_and_the_set_with_it() {
     let stand = Stand::new();
     let id = stand.ask();
-    assert_eq!(stand.folder.wait_at_most(&id, None, A_LITTLE).expect("a sound set"), None);
+    assert_eq!(stand.folder.waiter(&id, None).wait(Some(A_LITTLE)).expect("a sound set"), None);
     assert_eq!(stand.read(&id).state, QuestionSetState::Pending, "looking on changes nothing");
     assert_eq!(stand.folder.outcome(&id, None).expect("a sound set"), None);
     assert_eq!(stand.folder.wait(&id, None, Some(A_LITTLE)).expect("a sound set"), Waited::TimedOut);
@@ -80,7 +80,7 @@ fn ask_21_answers_for_another_call_do_not_end_the_wait() {
         )
     };
     stand.put(&id, "answers.json", &theirs("that"));
-    assert_eq!(stand.folder.wait_at_most(&id, Some("this"), A_LITTLE).expect("a sound set"), None);
+    assert_eq!(stand.folder.waiter(&id, Some("this")).wait(Some(A_LITTLE)).expect("a sound set"), None);
     assert_eq!(chosen(&stand.folder.wait(&id, Some("that"), None).expect("a sound set")), Some("SQLite"));
     assert_eq!(chosen(&stand.folder.wait(&id, None, None).expect("a sound set")), Some("SQLite"), "not asked for");
     stand.put(&id, "answers.json", &theirs("this"));

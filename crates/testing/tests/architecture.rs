@@ -1,0 +1,141 @@
+//! ARCHITECTURE.md is true: the table of crates is what cargo sees, and every file that is named exists.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use serde_json::Value;
+
+/// Crates that are not shipped; what they use is not restricted.
+const NOT_SHIPPED: [&str; 4] = ["testing", "trials", "fuzz", "xtask"];
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).ancestors().nth(2).expect("two folders below the workspace").to_owned()
+}
+
+fn text() -> String {
+    fs::read_to_string(root().join("ARCHITECTURE.md")).expect("the page is there")
+}
+
+fn metadata() -> Value {
+    let output = Command::new(env!("CARGO"))
+        .args(["metadata", "--format-version", "1", "--locked", "--offline"])
+        .current_dir(root())
+        .output()
+        .expect("cargo is there");
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    serde_json::from_slice(&output.stdout).expect("JSON")
+}
+
+/// The package of the binary is called coven; its folder is cli.
+fn short(package: &str) -> String {
+    match package {
+        "coven" => "cli".to_owned(),
+        other => other.trim_start_matches("coven-").to_owned(),
+    }
+}
+
+fn members(metadata: &Value) -> Vec<&Value> {
+    let members: Vec<&str> =
+        metadata["workspace_members"].as_array().expect("a list").iter().filter_map(Value::as_str).collect();
+    let packages = metadata["packages"].as_array().expect("a list").iter();
+    packages.filter(|it| it["id"].as_str().is_some_and(|id| members.contains(&id))).collect()
+}
+
+/// The names of what a package needs to be built and run.
+fn normal_dependencies(package: &Value) -> impl Iterator<Item = &str> {
+    let all = package["dependencies"].as_array().expect("a list").iter();
+    all.filter(|it| it["kind"].is_null()).filter_map(|it| it["name"].as_str())
+}
+
+#[test]
+fn the_table_of_crates_is_what_cargo_sees() {
+    let metadata = metadata();
+    let is_ours = |name: &&str| *name == "coven" || name.starts_with("coven-");
+    let seen: BTreeMap<String, BTreeSet<String>> = members(&metadata)
+        .into_iter()
+        .map(|it| {
+            (short(it["name"].as_str().expect("a name")), normal_dependencies(it).filter(is_ours).map(short).collect())
+        })
+        .filter(|(name, _): &(String, BTreeSet<String>)| !NOT_SHIPPED.contains(&name.as_str()))
+        .collect();
+    let table: BTreeMap<String, BTreeSet<String>> = text()
+        .lines()
+        .skip_while(|line| !line.starts_with("| crate |"))
+        .skip(2)
+        .take_while(|line| line.starts_with('|'))
+        .map(|line| {
+            let cells: Vec<&str> = line.trim_matches('|').split('|').map(str::trim).collect();
+            let uses = cells[2].split(',').map(str::trim).filter(|name| !name.is_empty());
+            (cells[0].to_owned(), uses.map(str::to_owned).collect())
+        })
+        .collect();
+    assert_eq!(table, seen, "left: ARCHITECTURE.md, right: cargo");
+}
+
+/// Everything that a package needs, directly or not.
+fn closure(metadata: &Value, package: &str) -> BTreeSet<String> {
+    let nodes = metadata["resolve"]["nodes"].as_array().expect("a list");
+    let names: BTreeMap<&str, &str> = metadata["packages"]
+        .as_array()
+        .expect("a list")
+        .iter()
+        .filter_map(|it| Some((it["id"].as_str()?, it["name"].as_str()?)))
+        .collect();
+    let mut found = BTreeSet::new();
+    let mut waiting: Vec<&str> = names.iter().filter(|(_, name)| **name == package).map(|(id, _)| *id).collect();
+    while let Some(id) = waiting.pop() {
+        let Some(node) = nodes.iter().find(|node| node["id"] == *id) else { continue };
+        for dependency in node["deps"].as_array().expect("a list") {
+            let is_normal = dependency["dep_kinds"].as_array().expect("a list").iter().any(|it| it["kind"].is_null());
+            let id = dependency["pkg"].as_str().expect("an id");
+            if is_normal && found.insert(names[id].to_owned()) {
+                waiting.push(id);
+            }
+        }
+    }
+    found
+}
+
+#[test]
+fn what_must_stay_apart_stays_apart() {
+    let metadata = metadata();
+    for (package, forbidden) in [
+        ("coven-holder", &["minijinja", "schemars", "serde-saphyr", "tokio", "hyper"][..]),
+        ("coven-domain", &["minijinja", "schemars", "serde-saphyr", "tokio", "rustix"]),
+        ("coven-engine", &["coven-api", "axum", "hyper", "utoipa"]),
+        ("coven-acp", &["tokio"]),
+    ] {
+        let needs = closure(&metadata, package);
+        let found: Vec<&&str> = forbidden.iter().filter(|name| needs.contains(**name)).collect();
+        assert!(found.is_empty(), "{package} needs {found:?}");
+    }
+    let server = members(&metadata).into_iter().find(|it| it["name"] == "coven-server").expect("there is a server");
+    let direct: BTreeSet<&str> = normal_dependencies(server).collect();
+    for forbidden in ["coven-store", "coven-host", "coven-holder", "rusqlite"] {
+        assert!(!direct.contains(forbidden), "the server must not use {forbidden}");
+    }
+}
+
+#[test]
+fn every_crate_warns_about_dependencies_that_it_does_not_use() {
+    let metadata = metadata();
+    for package in members(&metadata) {
+        let folder =
+            Path::new(package["manifest_path"].as_str().expect("a path")).parent().expect("a folder").to_owned();
+        let main = ["src/lib.rs", "src/main.rs"].map(|name| folder.join(name)).into_iter().find(|path| path.exists());
+        let text = fs::read_to_string(main.expect("a crate has a root")).expect("text");
+        assert!(text.contains("warn(unused_crate_dependencies)"), "{}", folder.display());
+    }
+}
+
+#[test]
+fn every_file_that_is_named_exists() {
+    let text = text();
+    let named: Vec<&str> =
+        text.split('`').skip(1).step_by(2).filter(|it| it.starts_with("crates/") || it.starts_with("docs/")).collect();
+    assert!(named.len() > 30, "{named:?}");
+    let missing: Vec<&&str> = named.iter().filter(|it| !root().join(it).exists()).collect();
+    assert!(missing.is_empty(), "{missing:?}");
+}
