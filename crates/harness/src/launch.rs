@@ -6,24 +6,40 @@ use coven_domain::text::Prompt;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::agent::{Agent, DefaultChoice};
+use crate::agents;
 use crate::print_mode::{self, PrintMode};
 
 /// How a prompt reaches the program.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-pub enum PromptStyle {
+#[schemars(rename = "PromptStyle")]
+pub enum PromptStyle<S = String> {
     /// As the last argument.
     Last,
     /// As the last argument behind `--`, so that a prompt may begin with a dash.
     AfterDashes,
     /// As the value of this flag.
-    Flag(String),
+    Flag(S),
     /// As `--flag=prompt`, for programs whose flag takes an optional value.
-    FlagEquals(String),
+    FlagEquals(S),
     /// Typed into the terminal once the program runs.
     Typed,
     /// The program takes none.
     None,
+}
+
+impl From<&PromptStyle<&str>> for PromptStyle {
+    fn from(style: &PromptStyle<&str>) -> Self {
+        match *style {
+            PromptStyle::Last => Self::Last,
+            PromptStyle::AfterDashes => Self::AfterDashes,
+            PromptStyle::Flag(flag) => Self::Flag(flag.to_owned()),
+            PromptStyle::FlagEquals(flag) => Self::FlagEquals(flag.to_owned()),
+            PromptStyle::Typed => Self::Typed,
+            PromptStyle::None => Self::None,
+        }
+    }
 }
 
 /// A harness as written in the config file. An entry for a built-in harness without a program changes only the keys it
@@ -76,10 +92,6 @@ pub struct HarnessConfig {
     pub install_hint: Option<String>,
 }
 
-fn version_args() -> Vec<String> {
-    vec!["--version".to_owned()]
-}
-
 impl HarnessConfig {
     /// What is wrong with this entry, in words.
     pub fn check(&self, id: &str) -> Result<(), String> {
@@ -123,16 +135,27 @@ impl HarnessConfig {
 }
 
 /// Where the program comes from.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Program {
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Program<S = String> {
     /// Looked up in the PATH of whoever asked.
-    Named(String),
+    Named(S),
     /// The user's `$SHELL`, else `/bin/sh`.
     UserShell,
     /// The coven binary itself, with this hidden subcommand.
     Coven(&'static str),
 }
 
+impl From<&Program<&str>> for Program {
+    fn from(program: &Program<&str>) -> Self {
+        match *program {
+            Program::Named(name) => Self::Named(name.to_owned()),
+            Program::UserShell => Self::UserShell,
+            Program::Coven(verb) => Self::Coven(verb),
+        }
+    }
+}
+
+/// An agent program as it is started: built in, from the config, or built in and changed by the config.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Harness {
     pub id: String,
@@ -155,6 +178,35 @@ pub struct Harness {
     /// What its users should know about how it runs under coven.
     pub note: String,
     pub is_builtin: bool,
+    pub default_choice: DefaultChoice,
+}
+
+impl From<&Agent> for Harness {
+    fn from(agent: &Agent) -> Self {
+        let acp = agent.acp.as_ref().ok();
+        let terminal = agent.terminal.as_ref().ok();
+        Self {
+            id: agent.id.to_owned(),
+            label: agent.label.to_owned(),
+            program: Program::from(&agent.program),
+            args: terminal.map(|terminal| strings(terminal.args)).unwrap_or_default(),
+            added_args: Vec::new(),
+            prompt: terminal.map_or(PromptStyle::Typed, |terminal| PromptStyle::from(&terminal.prompt)),
+            identity: agent.identity.to_owned(),
+            env: agent.env.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect(),
+            acp_args: acp.map(|acp| strings(acp.args)),
+            acp_program: acp.and_then(|acp| Some(acp.adapter.as_ref()?.program.to_owned())),
+            acp_auth: None,
+            workspace_flag: acp.and_then(|acp| acp.workspace_flag.map(str::to_owned)),
+            print: agent.print.as_ref().ok().map(PrintMode::from),
+            version_args: strings(agent.version_args),
+            grace_seconds: agent.grace_seconds,
+            install_hint: agent.install.to_owned(),
+            note: agent.note.to_owned(),
+            is_builtin: true,
+            default_choice: agent.default_choice,
+        }
+    }
 }
 
 impl Harness {
@@ -173,14 +225,12 @@ impl Harness {
             acp_auth: config.acp_auth.clone(),
             workspace_flag: config.workspace_flag.clone(),
             print: config.print.clone().or_else(|| print_mode::known(id)),
-            version_args: config.version_args.clone().unwrap_or_else(version_args),
+            version_args: config.version_args.clone().unwrap_or_else(|| strings(&["--version"])),
             grace_seconds: config.grace_seconds,
-            install_hint: config
-                .install_hint
-                .clone()
-                .unwrap_or_else(|| format!("install {program} or correct harnesses.{id}.program in the config")),
+            install_hint: config.install_hint.clone().unwrap_or_else(|| hint(id, program)),
             note: String::new(),
             is_builtin: false,
+            default_choice: choice(id),
         }
     }
 
@@ -225,6 +275,27 @@ impl Harness {
     }
 }
 
+fn hint(id: &str, program: &str) -> String {
+    format!("install {program} or correct harnesses.{id}.program in the config")
+}
+
+/// When a harness of the config is the default: an agent that coven prefers keeps its place.
+fn choice(id: &str) -> DefaultChoice {
+    match agents::find(id).map(|agent| agent.default_choice) {
+        Some(DefaultChoice::First) => DefaultChoice::First,
+        _ => DefaultChoice::Later,
+    }
+}
+
+/// The agents that coven can start.
+pub fn builtin() -> Vec<Harness> {
+    launchable().map(Harness::from).collect()
+}
+
+fn launchable() -> impl Iterator<Item = &'static Agent> {
+    agents::ALL.iter().copied().filter(|agent| agent.is_launchable())
+}
+
 /// The built-in harnesses, then those of the config. An entry of the config that names a program replaces a built-in
 /// harness of its id; one that names none changes it.
 pub fn all(config: &BTreeMap<String, HarnessConfig>) -> Vec<Harness> {
@@ -240,111 +311,22 @@ pub fn all(config: &BTreeMap<String, HarnessConfig>) -> Vec<Harness> {
 }
 
 fn is_built_in(id: &str) -> bool {
-    builtin().iter().any(|harness| harness.id == id)
+    launchable().any(|agent| agent.id == id)
 }
 
-/// The agents that are tried in this order where none is named.
-const PREFERRED: [&str; 5] = ["claude", "codex", "gemini", "opencode", "copilot"];
-
-/// Harnesses to choose a default from: the well-known agents in a fixed order, then those that only the config has.
+/// Harnesses to choose a default from: the well-known agents in the order of `ALL`, then those that the config defines,
+/// then the other agents.
 pub fn by_preference(harnesses: &[Harness]) -> impl Iterator<Item = &Harness> {
-    let preferred = PREFERRED.iter().filter_map(|id| harnesses.iter().find(|harness| harness.id == *id));
-    let is_other = |harness: &&Harness| !harness.is_builtin && !PREFERRED.contains(&harness.id.as_str());
-    preferred.chain(harnesses.iter().filter(is_other))
-}
-
-fn strings(words: &[&str]) -> Vec<String> {
-    words.iter().map(|word| (*word).to_owned()).collect()
-}
-
-/// What is known of each agent's program: see `docs/harnesses.md` for where each line comes from.
-pub fn builtin() -> Vec<Harness> {
-    let agent = |id: &str, label: &str, package: &str, args: &[&str], prompt: PromptStyle| Harness {
-        id: id.to_owned(),
-        label: label.to_owned(),
-        program: Program::Named(id.to_owned()),
-        args: strings(args),
-        added_args: Vec::new(),
-        prompt,
-        identity: id.to_owned(),
-        env: BTreeMap::new(),
-        acp_args: None,
-        acp_program: None,
-        acp_auth: None,
-        workspace_flag: None,
-        print: print_mode::known(id),
-        version_args: version_args(),
-        grace_seconds: None,
-        install_hint: format!("install it with: npm install -g {package}"),
-        note: String::new(),
-        is_builtin: true,
+    let of = |choice, is_builtin| {
+        harnesses.iter().filter(move |it| it.default_choice == choice && it.is_builtin == is_builtin)
     };
-    vec![
-        Harness {
-            // Claude Code speaks ACP through an adapter of its own package: @agentclientprotocol/claude-agent-acp.
-            acp_program: Some("claude-agent-acp".to_owned()),
-            acp_args: Some(Vec::new()),
-            note: "one process; heeds SIGTERM, restores the screen and exits 143".to_owned(),
-            ..agent("claude", "Claude Code", "@anthropic-ai/claude-code", &[], PromptStyle::AfterDashes)
-        },
-        Harness {
-            // By default the terminal is only a client of a daemon that Codex shares between sessions: killing the
-            // terminal would not stop the turn, and commands would see another session's environment.
-            args: strings(&["--disable", "daemon_auto_start"]),
-            // The adapter is a package of its own too: @agentclientprotocol/codex-acp.
-            acp_program: Some("codex-acp".to_owned()),
-            acp_args: Some(Vec::new()),
-            note: "its shared daemon is switched off, so that a session ends with its terminal".to_owned(),
-            ..agent("codex", "Codex", "@openai/codex", &[], PromptStyle::AfterDashes)
-        },
-        Harness {
-            // Without this the launcher relaunches itself, and the parent ignores SIGTERM and SIGHUP.
-            env: BTreeMap::from([("GEMINI_CLI_NO_RELAUNCH".to_owned(), "true".to_owned())]),
-            acp_args: Some(strings(&["--acp"])),
-            // Today's releases refuse it; it is sent to one whose help lists it.
-            workspace_flag: Some("--workspace".to_owned()),
-            note: "started with GEMINI_CLI_NO_RELAUNCH=true, so that one process heeds SIGTERM".to_owned(),
-            ..agent(
-                "gemini",
-                "Gemini CLI",
-                "@google/gemini-cli",
-                &[],
-                PromptStyle::FlagEquals("--prompt-interactive".to_owned()),
-            )
-        },
-        Harness {
-            acp_args: Some(strings(&["acp"])),
-            grace_seconds: Some(8.0),
-            note: "needs up to 2.5 s to end after SIGTERM, and up to 20 s to start on a busy machine".to_owned(),
-            ..agent("opencode", "OpenCode", "opencode-ai", &[], PromptStyle::FlagEquals("--prompt".to_owned()))
-        },
-        Harness {
-            acp_args: Some(strings(&["--acp"])),
-            note: "the launcher has a native child; both are signalled".to_owned(),
-            ..agent(
-                "copilot",
-                "Copilot CLI",
-                "@github/copilot",
-                &[],
-                PromptStyle::FlagEquals("--interactive".to_owned()),
-            )
-        },
-        Harness {
-            program: Program::UserShell,
-            identity: String::new(),
-            install_hint: "set SHELL to an installed shell".to_owned(),
-            note: "an interactive shell; a prompt is typed as its first line".to_owned(),
-            ..agent("shell", "Your shell", "", &[], PromptStyle::Typed)
-        },
-        Harness {
-            program: Program::Coven("demo-agent"),
-            identity: "coven".to_owned(),
-            install_hint: String::new(),
-            version_args: strings(&["--version"]),
-            note: "a scripted agent inside coven: shows a plan, works, asks one question, ends".to_owned(),
-            ..agent("demo", "Demo agent", "", &[], PromptStyle::AfterDashes)
-        },
-    ]
+    let first = agents::ALL.iter().filter(|agent| agent.default_choice == DefaultChoice::First);
+    let first = first.filter_map(|agent| harnesses.iter().find(|harness| harness.id == agent.id));
+    first.chain(of(DefaultChoice::Later, false)).chain(of(DefaultChoice::Later, true))
+}
+
+pub(crate) fn strings(words: &[&str]) -> Vec<String> {
+    words.iter().map(|word| (*word).to_owned()).collect()
 }
 
 #[cfg(test)]
@@ -396,7 +378,8 @@ mod tests {
         let config = BTreeMap::from([("claude".to_owned(), entry.clone()), ("mine".to_owned(), entry)]);
         let harnesses = all(&config);
         let order: Vec<&str> = by_preference(&harnesses).map(|harness| harness.id.as_str()).collect();
-        assert_eq!(order, ["claude", "codex", "gemini", "opencode", "copilot", "mine"]);
+        let later = ["goose", "kimi", "qwen", "pi", "vibe"];
+        assert_eq!(order, [&["claude", "codex", "gemini", "opencode", "copilot", "mine"][..], &later].concat());
     }
 
     #[test]

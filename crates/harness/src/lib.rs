@@ -1,9 +1,14 @@
-//! What is known about agent programs: how each is started, spoken to, read, and told of coven's MCP server.
+//! What is known about agent programs: how each is started, prompted, read, and given coven's MCP server.
 
 #![cfg_attr(not(test), warn(unused_crate_dependencies))]
 
+pub mod agent;
+pub mod agents;
 pub mod launch;
 pub mod print_mode;
 pub mod settings_file;
+#[cfg(feature = "trial")]
+pub mod trial;
 
+pub use agent::{Agent, Missing};
 pub use launch::{Harness, HarnessConfig, Program, PromptStyle, all, by_preference};

@@ -1,16 +1,26 @@
 //! Print mode: how a harness answers one prompt on its standard streams and ends.
 
 mod answer;
-mod formats;
-mod known;
+mod format;
+mod rules;
 mod utf8;
 
 use coven_domain::text::MAX_PROMPT_BYTES;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::agent::{Print, Resume};
+use crate::agents;
+use crate::launch::strings;
+
 pub use answer::{ANSWER, Answer, OUTPUT_LINE, Usage};
-pub use known::{KNOWN, known};
+pub use format::PrintFormat;
+pub use rules::{Condition, Counting, Kind, Place, Rules, TextRule, TroubleRule, UsageRule, When};
+
+/// How the agent of this id prints, wherever its program lies.
+pub fn known(id: &str) -> Option<PrintMode> {
+    agents::find(id)?.print.as_ref().ok().map(PrintMode::from)
+}
 
 /// Stands for the id of the harness's own session.
 const SESSION: &str = "{session}";
@@ -59,7 +69,8 @@ pub struct OwnAgents {
 
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-pub enum PrintPrompt {
+#[schemars(rename = "PrintPrompt")]
+pub enum PrintPrompt<S = String> {
     /// On standard input: the only way that has room for a long conversation.
     #[default]
     Stdin,
@@ -68,28 +79,41 @@ pub enum PrintPrompt {
     /// As the last argument behind `--`, so that a prompt may begin with a dash.
     AfterDashes,
     /// As the value of this flag.
-    Flag(String),
+    Flag(S),
     /// As `--flag=prompt`.
-    FlagEquals(String),
+    FlagEquals(S),
 }
 
-/// What comes from standard output; the JSON forms are one object a line, each agent's own.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum PrintFormat {
-    /// The answer and nothing else.
-    #[default]
-    Text,
-    ClaudeJson,
-    CodexJson,
-    CopilotJson,
-    GeminiJson,
-    GooseJson,
-    KimiJson,
-    OpencodeJson,
-    PiJson,
-    QwenJson,
-    VibeJson,
+impl From<&PrintPrompt<&str>> for PrintPrompt {
+    fn from(prompt: &PrintPrompt<&str>) -> Self {
+        match *prompt {
+            PrintPrompt::Stdin => Self::Stdin,
+            PrintPrompt::Argument => Self::Argument,
+            PrintPrompt::AfterDashes => Self::AfterDashes,
+            PrintPrompt::Flag(flag) => Self::Flag(flag.to_owned()),
+            PrintPrompt::FlagEquals(flag) => Self::FlagEquals(flag.to_owned()),
+        }
+    }
+}
+
+impl From<&Print> for PrintMode {
+    fn from(print: &Print) -> Self {
+        let resume = match print.resume {
+            Resume::Flag(flag) => strings(&[print.args, &[flag, SESSION]].concat()),
+            Resume::Args(args) => strings(args),
+        };
+        let own_agents =
+            print.own_agents.map(|(folder, args)| OwnAgents { folder: folder.to_owned(), args: strings(args) });
+        Self {
+            args: strings(print.args),
+            prompt: PrintPrompt::from(&print.prompt),
+            format: PrintFormat::Lines(print.rules),
+            resume: Some(resume),
+            instructions: (!print.instructions.is_empty()).then(|| strings(print.instructions)),
+            step_args: strings(print.step_args),
+            own_agents,
+        }
+    }
 }
 
 /// One turn, as far as a command line is concerned.
@@ -288,10 +312,10 @@ mod tests {
 
     #[test]
     fn what_is_built_in_makes_sense() {
-        for id in KNOWN {
-            let mode = known(id).expect("it is in the list");
-            assert_eq!(mode.check(), Ok(()), "{id}");
-            assert!(mode.can_resume(), "{id}");
+        for agent in agents::ALL.iter().filter(|agent| agent.print.is_ok()) {
+            let mode = known(agent.id).expect("it prints");
+            assert_eq!(mode.check(), Ok(()), "{}", agent.id);
+            assert!(mode.can_resume(), "{}", agent.id);
         }
         assert_eq!(known("shell"), None);
     }

@@ -5,7 +5,8 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use clap::Subcommand;
-use coven_harness::settings_file::{Agent, Plan};
+use coven_harness::agents;
+use coven_harness::settings_file::{McpEntry, Plan};
 use coven_host::program;
 use coven_interop::questions::QuestionFolder;
 use serde_json::json;
@@ -45,9 +46,8 @@ enum Verb {
 
 #[derive(Debug, clap::Args)]
 struct Target {
-    /// claude, codex, copilot, cursor, gemini, opencode or qwen
-    #[arg(value_parser = agent)]
-    agent: Agent,
+    #[arg(value_parser = agent, help = format!("One of {}", known()))]
+    agent: KnownAgent,
     /// Write without asking
     #[arg(long, short, conflicts_with = "print")]
     yes: bool,
@@ -59,23 +59,35 @@ struct Target {
     json: bool,
 }
 
-fn agent(name: &str) -> Result<Agent, String> {
-    Agent::of(name).ok_or_else(|| {
-        let known: Vec<&str> = Agent::ALL.iter().map(|agent| agent.as_str()).collect();
-        format!("the known ones are {}; any other is told to start `coven mcp`", known.join(", "))
-    })
+/// An agent whose settings coven can edit.
+#[derive(Debug, Clone, Copy)]
+struct KnownAgent {
+    id: &'static str,
+    mcp: &'static McpEntry,
+}
+
+fn agent(name: &str) -> Result<KnownAgent, String> {
+    match agents::find(name).map(|agent| (agent.id, &agent.mcp)) {
+        Some((id, Ok(mcp))) => Ok(KnownAgent { id, mcp }),
+        Some((_, Err(reason))) => Err(reason.to_string()),
+        None => Err(format!("the known ones are {}; any other is told to start `coven mcp`", known())),
+    }
+}
+
+fn known() -> String {
+    agents::ids(|agent| agent.mcp.is_ok()).join(", ")
 }
 
 pub fn run(args: Args, place: &Place) -> Result<ExitCode, Failure> {
     match args.verb {
         None => serve(place),
         Some(Verb::Install(target)) => {
-            let path = target.agent.settings()?;
-            change(&target, &target.agent.install(&path, &this_program())?, "installed")
+            let path = target.agent.mcp.file.path()?;
+            change(&target, &target.agent.mcp.install(&path, &this_program())?, "installed")
         }
         Some(Verb::Uninstall(target)) => {
-            let path = target.agent.settings()?;
-            change(&target, &target.agent.uninstall(&path)?, "uninstalled")
+            let path = target.agent.mcp.file.path()?;
+            change(&target, &target.agent.mcp.uninstall(&path)?, "uninstalled")
         }
     }
 }
@@ -127,12 +139,12 @@ fn change(target: &Target, plan: &Plan, done: &str) -> Result<ExitCode, Failure>
     };
     match (target.json, may_write) {
         (true, _) => output::json(
-            json!({"agent": target.agent.as_str(), "file": plan.path, "entry": plan.entry, "replaced": plan.replaced, "outcome": outcome})
+            json!({"agent": target.agent.id, "file": plan.path, "entry": plan.entry, "replaced": plan.replaced, "outcome": outcome})
                 .to_string()
                 .as_bytes(),
         )?,
         (false, true) if plan.entry.is_some() => {
-            let name = target.agent.as_str();
+            let name = target.agent.id;
             output::line(format_args!("written; restart {name}. `coven mcp uninstall {name}` takes it out again"))?;
         }
         (false, true) => output::line(format_args!("taken out"))?,

@@ -3,7 +3,7 @@
 use coven_files::Limit;
 use serde_json::Value;
 
-use super::formats::{Condition, Counting, Kind, Place, Rules, rules};
+use super::rules::{Condition, Counting, Kind, Place, Rules};
 use super::utf8::Utf8;
 use super::{PrintFormat, is_session_id};
 
@@ -53,7 +53,7 @@ enum Line {
 impl Answer {
     pub fn new(format: PrintFormat) -> Self {
         Self {
-            rules: rules(format),
+            rules: format.rules(),
             text: String::new(),
             session: None,
             usage: None,

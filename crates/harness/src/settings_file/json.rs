@@ -6,29 +6,28 @@ use serde_json::Value;
 
 use super::{Edited, one_line};
 
-/// Where in a text the servers stand.
-pub(super) type PlaceIn = fn(&str) -> Vec<&'static str>;
+/// The keys of nested objects; the innermost one holds the servers.
+type Keys<'a> = &'a [&'static str];
 
-/// Where most agents keep their servers.
-pub(super) fn usual_place(_: &str) -> Vec<&'static str> {
-    vec!["mcpServers"]
-}
-
-/// Where opencode keeps its servers: its second version has a place of their own for them.
-pub(super) fn opencode_place(text: &str) -> Vec<&'static str> {
-    let servers = parsed(text).ok().and_then(|root| root.object_value()?.object_value("mcp")?.object_value("servers"));
-    if servers.is_some() { vec!["mcp", "servers"] } else { vec!["mcp"] }
+/// The first of these places that the text has, else the last.
+fn place_in<'a>(text: &str, places: &[Keys<'a>]) -> Keys<'a> {
+    let (last, others) = places.split_last().expect("servers have a place");
+    let is_there = |place: &&Keys| {
+        let root = parsed(text).ok().and_then(|root| root.object_value());
+        place.iter().fold(root, |object, key| object?.object_value(key)).is_some()
+    };
+    others.iter().find(is_there).unwrap_or(last)
 }
 
 /// Puts the entry under the place that the text has for it, or takes it out.
-pub(super) fn edit(text: &str, place_in: PlaceIn, name: &str, entry: Option<&Value>) -> Result<Edited, String> {
+pub(super) fn edit(text: &str, places: &[Keys], name: &str, entry: Option<&Value>) -> Result<Edited, String> {
     match entry {
-        Some(entry) => put(text, &place_in(text), name, entry),
-        None => take(text, place_in, name),
+        Some(entry) => put(text, place_in(text, places), name, entry),
+        None => take(text, places, name),
     }
 }
 
-fn put(text: &str, place: &[&str], name: &str, entry: &Value) -> Result<Edited, String> {
+fn put(text: &str, place: Keys, name: &str, entry: &Value) -> Result<Edited, String> {
     let root = parsed(text)?;
     let mut object = root.object_value_or_create().ok_or("it is not an object")?;
     for key in place {
@@ -55,15 +54,15 @@ fn put(text: &str, place: &[&str], name: &str, entry: &Value) -> Result<Edited, 
     Ok(edited)
 }
 
-fn take(text: &str, place_in: PlaceIn, name: &str) -> Result<Edited, String> {
-    let place = place_in(text);
-    let Some((kept, old)) = without(text, &place, name, Emptied::Stay)? else {
+fn take(text: &str, places: &[Keys], name: &str) -> Result<Edited, String> {
+    let place = place_in(text, places);
+    let Some((kept, old)) = without(text, place, name, Emptied::Stay)? else {
         return Ok(Edited { text: text.to_owned(), ..Edited::default() });
     };
     let mut edited = Edited { text: kept, replaced: Some(pretty(&old)), ..Edited::default() };
     // An object that is empty now was made for the entry if putting that in again gives the very same file.
-    if let Some((bare, _)) = without(text, &place, name, Emptied::Go)?
-        && put(&bare, &place_in(&bare), name, &old).is_ok_and(|again| again.text == text)
+    if let Some((bare, _)) = without(text, place, name, Emptied::Go)?
+        && put(&bare, place_in(&bare, places), name, &old).is_ok_and(|again| again.text == text)
     {
         edited.text = bare;
     }
@@ -78,7 +77,7 @@ enum Emptied {
 }
 
 /// The text without the entry, and what the entry was; none where there is no entry.
-fn without(text: &str, place: &[&str], name: &str, emptied: Emptied) -> Result<Option<(String, Value)>, String> {
+fn without(text: &str, place: Keys, name: &str, emptied: Emptied) -> Result<Option<(String, Value)>, String> {
     let root = parsed(text)?;
     let mut objects = match (root.object_value(), root.value()) {
         (Some(object), _) => vec![object],
@@ -120,7 +119,7 @@ fn finished(root: &CstRootNode, before: &str) -> String {
 }
 
 /// The entry with the keys it stands under.
-fn shown(place: &[&str], name: &str, entry: &Value) -> String {
+fn shown(place: Keys, name: &str, entry: &Value) -> String {
     let mut value = serde_json::json!({ name: entry });
     for key in place.iter().rev() {
         value = serde_json::json!({ *key: value });
@@ -151,16 +150,19 @@ mod tests {
 
     use super::*;
 
+    const USUAL: &[Keys] = &[&["mcpServers"]];
+    const TWO: &[Keys] = &[&["mcp", "servers"], &["mcp"]];
+
     #[test]
     fn comments_and_other_servers_stay() {
         let text = "{\n  // my servers\n  \"mcpServers\": {\n    \"other\": { \"command\": \"x\" } // mine\n  },\n  \"theme\": \"dark\"\n}\n";
         let entry = json!({"command": "coven", "args": ["mcp"]});
-        let put = edit(text, usual_place, "coven", Some(&entry)).expect("sound");
+        let put = edit(text, USUAL, "coven", Some(&entry)).expect("sound");
         for kept in ["// my servers", "// mine", "\"theme\": \"dark\"", "\"command\": \"x\""] {
             assert!(put.text.contains(kept), "{}", put.text);
         }
         assert!(put.text.contains("\"coven\""));
-        let out = edit(&put.text, usual_place, "coven", None).expect("sound");
+        let out = edit(&put.text, USUAL, "coven", None).expect("sound");
         assert_eq!(out.text, text);
     }
 
@@ -178,9 +180,9 @@ mod tests {
             "{\n\t\"a\": 1\n}",
             "{\n  \"mcpServers\": {},\n  \"a\": 1, // last\n}\n",
         ] {
-            let put = edit(text, usual_place, "coven", Some(&entry)).expect("sound");
+            let put = edit(text, USUAL, "coven", Some(&entry)).expect("sound");
             assert!(put.text.contains("coven"), "{text}");
-            let out = edit(&put.text, usual_place, "coven", None).expect("sound");
+            let out = edit(&put.text, USUAL, "coven", None).expect("sound");
             assert_eq!(out.text, text, "by way of {}", put.text);
         }
     }
@@ -188,23 +190,23 @@ mod tests {
     #[test]
     fn where_there_is_no_entry_nothing_is_taken_out() {
         for text in ["", "\n", "{}", "{\"mcpServers\": {}}\n", "// nothing\n"] {
-            assert_eq!(edit(text, usual_place, "coven", None).expect("sound").text, text);
+            assert_eq!(edit(text, USUAL, "coven", None).expect("sound").text, text);
         }
-        assert!(edit("[]", usual_place, "coven", None).is_err());
+        assert!(edit("[]", USUAL, "coven", None).is_err());
     }
 
     #[test]
     fn an_object_that_says_where_servers_stand_is_kept() {
         let text = "{\n  \"mcp\": {\n    \"servers\": {}\n  }\n}\n";
-        let put = edit(text, opencode_place, "coven", Some(&json!({"command": "coven"}))).expect("sound");
-        let out = edit(&put.text, opencode_place, "coven", None).expect("sound");
-        assert_eq!(opencode_place(&out.text), ["mcp", "servers"], "{}", out.text);
+        let put = edit(text, TWO, "coven", Some(&json!({"command": "coven"}))).expect("sound");
+        let out = edit(&put.text, TWO, "coven", None).expect("sound");
+        assert_eq!(place_in(&out.text, TWO), ["mcp", "servers"], "{}", out.text);
     }
 
     #[test]
-    fn the_second_opencode_has_a_place_for_servers() {
-        assert_eq!(opencode_place("{\"mcp\": {\"servers\": {}}}"), ["mcp", "servers"]);
-        assert_eq!(opencode_place("{\"mcp\": {\"x\": {}}}"), ["mcp"]);
-        assert_eq!(opencode_place(""), ["mcp"]);
+    fn the_first_place_that_is_there_is_taken() {
+        assert_eq!(place_in("{\"mcp\": {\"servers\": {}}}", TWO), ["mcp", "servers"]);
+        assert_eq!(place_in("{\"mcp\": {\"x\": {}}}", TWO), ["mcp"]);
+        assert_eq!(place_in("", TWO), ["mcp"]);
     }
 }

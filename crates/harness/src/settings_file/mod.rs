@@ -12,25 +12,50 @@ use std::path::{Path, PathBuf};
 use std::{fs, io};
 
 use coven_files::{Limit, Links, ReadError};
-use serde_json::{Value, json};
+use serde_json::Value;
 
 /// The name that the server has in every agent's settings.
 pub const SERVER: &str = "coven";
-/// Claude Code keeps its history in there as well.
+/// Some agents keep their history in there as well.
 pub const AGENT_SETTINGS: Limit = Limit::new("the settings file of an agent", 64 << 20);
-/// A human may take long: where an agent has a limit for a call, it gets a day.
-const DAY_SECONDS: u64 = 24 * 60 * 60;
+/// A human may take long: where an agent has a limit for a call, the entry sets it to a day.
+pub const DAY_SECONDS: u64 = 24 * 60 * 60;
 
-/// An agent that can be told of MCP servers in a file.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Agent {
-    Claude,
-    Codex,
-    Copilot,
-    Cursor,
-    Gemini,
-    Opencode,
-    Qwen,
+/// The entry for `coven mcp` in the settings of one agent.
+#[derive(Debug)]
+pub struct McpEntry {
+    pub file: SettingsFile,
+    pub form: Form,
+    /// The entry for a server that is started with this program.
+    pub entry: fn(program: &str) -> Value,
+}
+
+/// Where an agent keeps its settings.
+#[derive(Debug)]
+pub struct SettingsFile {
+    /// The variable that names another folder.
+    pub variable: Option<&'static str>,
+    /// The folder without that variable, below the user's home.
+    pub folder: &'static str,
+    /// The file, below either: the first that exists, else the last.
+    pub names: &'static [&'static str],
+}
+
+/// How a file lists its servers.
+#[derive(Debug)]
+pub enum Form {
+    /// In the first of these places that the file has, else in the last.
+    Json {
+        places: &'static [&'static [&'static str]],
+    },
+    Toml {
+        table: &'static str,
+    },
+}
+
+impl Form {
+    /// JSON in the place that most agents use.
+    pub const JSON: Self = Self::Json { places: &[&["mcpServers"]] };
 }
 
 #[derive(Debug, thiserror::Error)]
@@ -68,93 +93,45 @@ impl Plan {
     }
 }
 
-impl Agent {
-    pub const ALL: [Self; 7] =
-        [Self::Claude, Self::Codex, Self::Copilot, Self::Cursor, Self::Gemini, Self::Opencode, Self::Qwen];
-
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Claude => "claude",
-            Self::Codex => "codex",
-            Self::Copilot => "copilot",
-            Self::Cursor => "cursor",
-            Self::Gemini => "gemini",
-            Self::Opencode => "opencode",
-            Self::Qwen => "qwen",
-        }
-    }
-
-    pub fn of(name: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|agent| agent.as_str() == name)
-    }
-
+impl SettingsFile {
     /// The file that this user's agent reads.
-    pub fn settings(self) -> Result<PathBuf, InstallError> {
+    pub fn path(&self) -> Result<PathBuf, InstallError> {
         self.located(|name| std::env::var_os(name), std::env::home_dir())
     }
 
-    fn located(self, var: impl Fn(&str) -> Option<OsString>, home: Option<PathBuf>) -> Result<PathBuf, InstallError> {
+    /// The same in these surroundings.
+    pub fn located(
+        &self,
+        var: impl Fn(&str) -> Option<OsString>,
+        home: Option<PathBuf>,
+    ) -> Result<PathBuf, InstallError> {
+        let named = self.variable.and_then(var).filter(|value| !value.is_empty()).map(PathBuf::from);
         let home = home.filter(|home| !home.as_os_str().is_empty());
-        let named = |name| var(name).filter(|value| !value.is_empty()).map(PathBuf::from);
-        let at_home = |folder: &str| home.as_ref().map(|home| home.join(folder)).ok_or(InstallError::NoHome);
-        Ok(match self {
-            Self::Claude => match named("CLAUDE_CONFIG_DIR") {
-                Some(folder) => folder.join(".claude.json"),
-                None => at_home(".claude.json")?,
-            },
-            Self::Codex => named("CODEX_HOME").map_or_else(|| at_home(".codex"), Ok)?.join("config.toml"),
-            Self::Copilot => named("COPILOT_HOME").map_or_else(|| at_home(".copilot"), Ok)?.join("mcp-config.json"),
-            Self::Cursor => at_home(".cursor")?.join("mcp.json"),
-            Self::Gemini => at_home(".gemini")?.join("settings.json"),
-            Self::Opencode => {
-                let folder = named("XDG_CONFIG_HOME").map_or_else(|| at_home(".config"), Ok)?.join("opencode");
-                let commented = folder.join("opencode.jsonc");
-                if commented.exists() { commented } else { folder.join("opencode.json") }
-            }
-            Self::Qwen => at_home(".qwen")?.join("settings.json"),
-        })
+        let folder = named.or_else(|| Some(home?.join(self.folder))).ok_or(InstallError::NoHome)?;
+        let (last, others) = self.names.split_last().expect("an agent's settings have a name");
+        let there = others.iter().map(|name| folder.join(name)).find(|path| path.exists());
+        Ok(there.unwrap_or_else(|| folder.join(last)))
     }
+}
 
-    /// The entry, for a server that is started with this program.
-    fn entry(self, program: &str) -> Value {
-        match self {
-            Self::Claude => json!({"type": "stdio", "command": program, "args": ["mcp"], "env": {}}),
-            Self::Codex => json!({
-                "command": program,
-                "args": ["mcp"],
-                // It passes on only what it is told to.
-                "env_vars": ["COVEN_HOME", "COVEN_SESSION_ID", "AUQ_SESSION_DIR", "XDG_DATA_HOME"],
-                "tool_timeout_sec": DAY_SECONDS,
-            }),
-            Self::Copilot => json!({"type": "local", "command": program, "args": ["mcp"], "tools": ["*"]}),
-            Self::Cursor => json!({"command": program, "args": ["mcp"]}),
-            Self::Gemini | Self::Qwen => {
-                json!({"command": program, "args": ["mcp"], "timeout": DAY_SECONDS * 1000})
-            }
-            Self::Opencode => {
-                json!({"type": "local", "command": [program, "mcp"], "enabled": true, "timeout": DAY_SECONDS * 1000})
-            }
-        }
-    }
-
+impl McpEntry {
     /// What adding the entry would do to `path`. Writes nothing.
-    pub fn install(self, path: &Path, program: &str) -> Result<Plan, InstallError> {
-        self.plan(path, Some(self.entry(program)))
+    pub fn install(&self, path: &Path, program: &str) -> Result<Plan, InstallError> {
+        self.plan(path, Some((self.entry)(program)))
     }
 
     /// What taking the entry out would do. Writes nothing.
-    pub fn uninstall(self, path: &Path) -> Result<Plan, InstallError> {
+    pub fn uninstall(&self, path: &Path) -> Result<Plan, InstallError> {
         self.plan(path, None)
     }
 
-    fn plan(self, path: &Path, entry: Option<Value>) -> Result<Plan, InstallError> {
+    fn plan(&self, path: &Path, entry: Option<Value>) -> Result<Plan, InstallError> {
         let before = read(path)?;
         let text = before.as_deref().unwrap_or_default();
-        let edited = match (before.is_none() && entry.is_none(), self) {
+        let edited = match (before.is_none() && entry.is_none(), &self.form) {
             (true, _) => Ok(Edited::default()),
-            (false, Self::Codex) => toml::edit(text, "mcp_servers", SERVER, entry.as_ref()),
-            (false, Self::Opencode) => json::edit(text, json::opencode_place, SERVER, entry.as_ref()),
-            (false, _) => json::edit(text, json::usual_place, SERVER, entry.as_ref()),
+            (false, Form::Toml { table }) => toml::edit(text, table, SERVER, entry.as_ref()),
+            (false, Form::Json { places }) => json::edit(text, places, SERVER, entry.as_ref()),
         };
         let edited = edited.map_err(|problem| InstallError::Malformed { path: path.to_owned(), problem })?;
         Ok(Plan { path: path.to_owned(), entry: edited.entry, replaced: edited.replaced, before, after: edited.text })
@@ -212,52 +189,58 @@ fn replace(path: &Path, text: &str) -> io::Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::agents;
+
+    fn entry(agent: &str) -> &'static McpEntry {
+        agents::find(agent).and_then(|agent| agent.mcp.as_ref().ok()).expect("its settings are known")
+    }
+
+    fn all() -> impl Iterator<Item = (&'static str, &'static McpEntry)> {
+        agents::ALL.iter().filter_map(|agent| Some((agent.id, agent.mcp.as_ref().ok()?)))
+    }
 
     #[test]
     fn settings_that_are_a_fifo_or_huge_are_refused_and_left_alone() {
         let folder = tempfile::tempdir().expect("a folder");
         let path = folder.path().join("settings.json");
         rustix::fs::mkfifoat(rustix::fs::CWD, &path, rustix::fs::Mode::from_raw_mode(0o600)).expect("a fifo");
-        let error = Agent::Qwen.install(&path, "coven").expect_err("a fifo").to_string();
+        let error = entry("qwen").install(&path, "coven").expect_err("a fifo").to_string();
         assert!(error.contains("is a fifo, not a regular file"), "{error}");
         fs::remove_file(&path).and_then(|()| fs::File::create(&path)?.set_len(1 << 30)).expect("a sparse file");
-        let error = Agent::Qwen.install(&path, "coven").expect_err("too large").to_string();
+        let error = entry("qwen").install(&path, "coven").expect_err("too large").to_string();
         assert!(error.ends_with("is larger than 64 MiB, the limit for the settings file of an agent"), "{error}");
     }
 
-    fn located(agent: Agent, vars: &[(&str, &str)]) -> String {
+    fn located(agent: &str, vars: &[(&str, &str)]) -> String {
         let var = |name: &str| vars.iter().find(|(key, _)| *key == name).map(|(_, value)| OsString::from(value));
-        agent.located(var, Some("/home/ann".into())).expect("a home").display().to_string()
+        entry(agent).file.located(var, Some("/home/ann".into())).expect("a home").display().to_string()
     }
 
     #[test]
     fn every_agent_has_its_file_and_says_where_it_is_moved_to() {
-        assert_eq!(located(Agent::Claude, &[]), "/home/ann/.claude.json");
-        assert_eq!(located(Agent::Claude, &[("CLAUDE_CONFIG_DIR", "/c")]), "/c/.claude.json");
-        assert_eq!(located(Agent::Codex, &[]), "/home/ann/.codex/config.toml");
-        assert_eq!(located(Agent::Codex, &[("CODEX_HOME", "/x")]), "/x/config.toml");
-        assert_eq!(located(Agent::Opencode, &[("XDG_CONFIG_HOME", "/x")]), "/x/opencode/opencode.json");
-        assert_eq!(located(Agent::Copilot, &[]), "/home/ann/.copilot/mcp-config.json");
-        for agent in Agent::ALL {
-            assert_eq!(Agent::of(agent.as_str()), Some(agent));
-        }
+        assert_eq!(located("claude", &[]), "/home/ann/.claude.json");
+        assert_eq!(located("claude", &[("CLAUDE_CONFIG_DIR", "/c")]), "/c/.claude.json");
+        assert_eq!(located("codex", &[]), "/home/ann/.codex/config.toml");
+        assert_eq!(located("codex", &[("CODEX_HOME", "/x")]), "/x/config.toml");
+        assert_eq!(located("opencode", &[("XDG_CONFIG_HOME", "/x")]), "/x/opencode/opencode.json");
+        assert_eq!(located("copilot", &[]), "/home/ann/.copilot/mcp-config.json");
     }
 
     #[test]
     fn what_is_put_in_can_be_taken_out_again_and_nothing_else_changes() {
         let folder = tempfile::tempdir().expect("a folder");
-        for agent in Agent::ALL {
-            let path = folder.path().join(agent.as_str());
-            let plan = agent.install(&path, "coven").expect("a new file");
+        for (agent, entry) in all() {
+            let path = folder.path().join(agent);
+            let plan = entry.install(&path, "coven").expect("a new file");
             assert!(!plan.is_done() && !path.exists(), "a plan writes nothing");
             plan.write().expect("room");
-            assert!(agent.install(&path, "coven").expect("ours").is_done(), "{agent:?}: twice is once");
-            let other = agent.install(&path, "/opt/coven").expect("ours");
-            assert!(other.replaced.is_some(), "{agent:?}");
-            agent.uninstall(&path).expect("ours").write().expect("room");
-            assert!(agent.uninstall(&path).expect("ours").is_done(), "{agent:?}");
+            assert!(entry.install(&path, "coven").expect("ours").is_done(), "{agent}: twice is once");
+            let other = entry.install(&path, "/opt/coven").expect("ours");
+            assert!(other.replaced.is_some(), "{agent}");
+            entry.uninstall(&path).expect("ours").write().expect("room");
+            assert!(entry.uninstall(&path).expect("ours").is_done(), "{agent}");
             let text = fs::read_to_string(&path).expect("a file");
-            assert!(!text.contains("coven"), "{agent:?}: {text}");
+            assert!(!text.contains("coven"), "{agent}: {text}");
         }
     }
 
@@ -265,7 +248,7 @@ mod tests {
     fn a_file_that_changed_meanwhile_is_left_alone() {
         let folder = tempfile::tempdir().expect("a folder");
         let path = folder.path().join("settings.json");
-        let plan = Agent::Gemini.install(&path, "coven").expect("a new file");
+        let plan = entry("gemini").install(&path, "coven").expect("a new file");
         fs::write(&path, "{}").expect("room");
         assert!(matches!(plan.write(), Err(InstallError::Moved { .. })));
         assert_eq!(fs::read_to_string(&path).expect("a file"), "{}");
@@ -274,15 +257,11 @@ mod tests {
     #[test]
     fn a_file_that_is_not_understood_is_left_alone() {
         let folder = tempfile::tempdir().expect("a folder");
-        for (agent, text) in [
-            (Agent::Claude, "{\"a\": "),
-            (Agent::Claude, "[]"),
-            (Agent::Codex, "= 3"),
-            (Agent::Codex, "mcp_servers = 3"),
-        ] {
+        for (agent, text) in [("claude", "{\"a\": "), ("claude", "[]"), ("codex", "= 3"), ("codex", "mcp_servers = 3")]
+        {
             let path = folder.path().join("settings");
             fs::write(&path, text).expect("room");
-            assert!(matches!(agent.install(&path, "coven"), Err(InstallError::Malformed { .. })), "{text}");
+            assert!(matches!(entry(agent).install(&path, "coven"), Err(InstallError::Malformed { .. })), "{text}");
         }
     }
 
@@ -293,7 +272,7 @@ mod tests {
         fs::write(&path, "{}\n").expect("room");
         fs::set_permissions(&path, fs::Permissions::from_mode(0o640)).expect("ours");
         std::os::unix::fs::symlink(&path, &link).expect("room");
-        Agent::Cursor.install(&link, "coven").expect("sound").write().expect("room");
+        entry("cursor").install(&link, "coven").expect("sound").write().expect("room");
         assert!(fs::symlink_metadata(&link).expect("there").is_symlink());
         assert_eq!(fs::metadata(&path).expect("there").permissions().mode() & 0o777, 0o640);
         assert!(fs::read_to_string(&path).expect("a file").contains("coven"));

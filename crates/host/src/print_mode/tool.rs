@@ -5,7 +5,7 @@ use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use coven_harness::print_mode::{self, PrintMode};
+use coven_harness::print_mode::PrintMode;
 use coven_harness::{self as harness, Harness, Program};
 
 use crate::program;
@@ -57,16 +57,14 @@ pub fn wanted_tool(configured: Option<&str>) -> Option<String> {
 /// The wanted tool: a harness by its id, else any program, which then gets `-p`, the prompt on standard input and
 /// answers in plain text. Without a wish: the first that is installed.
 pub fn choose(wanted: Option<&str>, harnesses: &[Harness], path: Option<&OsStr>) -> Result<PrintHarness, ToolError> {
-    let candidates = candidates(harnesses);
     let Some(tool) = wanted else {
-        let known = || candidates.iter().map(|one| one.id.clone()).collect();
-        return candidates
-            .iter()
-            .find_map(|one| one.found(path))
-            .ok_or_else(|| ToolError::NoneInstalled { known: known() });
+        let candidates = || harness::by_preference(harnesses).filter_map(candidate);
+        let known = || candidates().map(|one| one.id).collect();
+        return candidates().find_map(|one| one.found(path)).ok_or_else(|| ToolError::NoneInstalled { known: known() });
     };
+    let candidates: Vec<Candidate> = harnesses.iter().filter_map(candidate).collect();
     if let Some(candidate) = candidates.iter().find(|one| one.id == tool) {
-        let not_found = || ToolError::NotFound { tool: tool.to_owned(), hint: candidate.hint.clone() };
+        let not_found = || ToolError::NotFound { tool: tool.to_owned(), hint: Some(candidate.hint.clone()) };
         return candidate.found(path).ok_or_else(not_found);
     }
     if harnesses.iter().any(|harness| harness.id == tool) {
@@ -97,7 +95,7 @@ struct Candidate {
     added_args: Vec<String>,
     env: BTreeMap<String, String>,
     grace_seconds: f64,
-    hint: Option<String>,
+    hint: String,
 }
 
 impl Candidate {
@@ -118,28 +116,6 @@ impl Candidate {
     }
 }
 
-/// Harnesses with a print mode, in the order in which a default is chosen, then the print modes that belong to no harness.
-fn candidates(harnesses: &[Harness]) -> Vec<Candidate> {
-    let mut candidates: Vec<Candidate> = harness::by_preference(harnesses).filter_map(candidate).collect();
-    for id in print_mode::KNOWN {
-        if let Some(mode) = print_mode::known(id)
-            && !harnesses.iter().any(|harness| harness.id == *id)
-        {
-            candidates.push(Candidate {
-                id: (*id).to_owned(),
-                label: (*id).to_owned(),
-                program: (*id).to_owned(),
-                mode,
-                added_args: Vec::new(),
-                env: BTreeMap::new(),
-                grace_seconds: GRACE_SECONDS,
-                hint: None,
-            });
-        }
-    }
-    candidates
-}
-
 fn candidate(harness: &Harness) -> Option<Candidate> {
     let Program::Named(program) = &harness.program else { return None };
     Some(Candidate {
@@ -150,7 +126,7 @@ fn candidate(harness: &Harness) -> Option<Candidate> {
         added_args: harness.added_args.clone(),
         env: harness.env.clone(),
         grace_seconds: harness.grace_seconds.unwrap_or(GRACE_SECONDS),
-        hint: Some(harness.install_hint.clone()),
+        hint: harness.install_hint.clone(),
     })
 }
 
@@ -210,7 +186,7 @@ mod tests {
             let tool = folder.path().join(name);
             choose(tool.to_str(), &all(&BTreeMap::new()), None).expect("it is there")
         };
-        assert_eq!(choose("claude").mode.format, PrintFormat::ClaudeJson);
+        assert_eq!(choose("claude").mode.format.as_str(), "claude-json");
         let mine = choose("mine");
         assert_eq!((mine.mode.args, mine.mode.format), (vec!["-p".to_owned()], PrintFormat::Text));
     }
@@ -225,5 +201,10 @@ mod tests {
         let mine = choose(Some("mine"), &harnesses, Some(folder.path().as_os_str())).expect("it is there");
         assert_eq!(mine.mode.args, ["ask"]);
         assert!(!mine.can_resume());
+        let entry: HarnessConfig = serde_json::from_str(r#"{"print":{"args":["ask"]}}"#).expect("an entry");
+        let harnesses = all(&BTreeMap::from([("cline".to_owned(), entry)]));
+        let folder = installed(&["cline"]);
+        let cline = choose(Some("cline"), &harnesses, Some(folder.path().as_os_str())).expect("it is there");
+        assert_eq!(cline.mode.args, ["ask"], "an agent that is never the default can be named");
     }
 }

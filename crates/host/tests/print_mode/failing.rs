@@ -4,10 +4,10 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::PathBuf;
 
-use coven_harness::print_mode::{PrintFormat, PrintPrompt};
+use coven_harness::print_mode::PrintPrompt;
 use coven_host::print_mode::{TurnError, run_turn};
 
-use crate::stand::{Stand, never};
+use crate::stand::{Stand, format_of, never};
 
 #[test]
 fn words_on_standard_error_are_no_failure() {
@@ -42,7 +42,7 @@ fn an_agents_own_words_come_before_standard_error() {
     let stand = Stand::new();
     let line = r#"{"type":"turn.failed","error":{"message":"no such model"}}"#;
     let mut harness = stand.harness(&format!("echo '{line}'; echo noise >&2; exit 1"));
-    harness.mode.format = PrintFormat::CodexJson;
+    harness.mode.format = format_of("codex");
     let error = run_turn(&stand.spec(&harness, "hello"), |_| {}, &never()).expect_err("it failed");
     assert_eq!(error.to_string(), "Scripted failed (exit status: 1): no such model");
 }
@@ -52,7 +52,7 @@ fn trouble_in_place_of_an_answer_is_a_failure_whatever_the_exit_code() {
     let stand = Stand::new();
     let line = r#"{"type":"message_end","message":{"role":"assistant","content":[],"errorMessage":"400: no"}}"#;
     let mut harness = stand.harness(&format!("echo '{line}'"));
-    harness.mode.format = PrintFormat::PiJson;
+    harness.mode.format = format_of("pi");
     let error = run_turn(&stand.spec(&harness, "hello"), |_| {}, &never()).expect_err("no answer");
     assert_eq!(error.to_string(), "Scripted did not answer: 400: no");
 }

@@ -2,12 +2,11 @@
 
 use std::path::PathBuf;
 
-use coven_harness::print_mode::Usage;
-use coven_harness::print_mode::{OwnAgents, PrintFormat};
+use coven_harness::print_mode::{OwnAgents, Usage};
 use coven_host::agent_definitions::AgentDefinition;
 use coven_host::print_mode::{PrintHarness, TurnDone, run_turn};
 
-use crate::stand::{Stand, never};
+use crate::stand::{Stand, format_of, never};
 
 fn words(words: &[&str]) -> Vec<String> {
     words.iter().map(|word| (*word).to_owned()).collect()
@@ -28,7 +27,7 @@ fn the_id_and_the_real_counts_are_found_in_the_stream() {
         r#"{"type":"result","session_id":"s-1","usage":{"input_tokens":11,"output_tokens":7}}"#,
     ];
     let mut harness = stand.harness(&format!("cat >/dev/null; echo '{}'", lines.join("'; echo '")));
-    harness.mode.format = PrintFormat::ClaudeJson;
+    harness.mode.format = format_of("claude");
     let done = turn(&stand, &harness, None, None);
     assert_eq!(done.text, "answer");
     assert_eq!(done.harness_session.as_deref(), Some("s-1"));

@@ -5,7 +5,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use coven_harness::print_mode::{PrintMode, PrintPrompt};
+use coven_harness::print_mode::{self, PrintFormat, PrintMode, PrintPrompt};
 use coven_host::print_mode::{Cancel, PrintHarness, TurnDone, TurnError, TurnSpec, run_turn};
 
 /// Long enough for a busy machine; a test that needs so much has failed.
@@ -48,6 +48,11 @@ impl Stand {
         let harness = self.harness(script);
         run_turn(&self.spec(&harness, prompt), |_| {}, &never())
     }
+}
+
+/// The form of JSON that this agent prints.
+pub fn format_of(agent: &str) -> PrintFormat {
+    print_mode::known(agent).expect("it prints").format
 }
 
 /// The shell itself is the program, so that nothing that another test starts can hold its file open for writing.

@@ -2,6 +2,11 @@
 
 use super::*;
 
+/// The form of JSON that this agent prints.
+fn json(agent: &str) -> PrintFormat {
+    crate::print_mode::known(agent).expect("it prints").format
+}
+
 /// The answer, and its pieces as they were handed on.
 fn read(format: PrintFormat, output: &str, size: usize) -> (Answer, Vec<String>) {
     let mut pieces = Vec::new();
@@ -45,7 +50,7 @@ fn claude_streams_pieces_and_then_tells_the_whole_again() {
         r#"{"type":"result","is_error":false,"result":"Done","session_id":"s-2","usage":{"input_tokens":300,"cache_creation_input_tokens":5,"cache_read_input_tokens":7,"output_tokens":30}}"#,
     ];
     let expected = done("Let me look.\n\nDone: naïve café ✓", "s-2", Some((312, 30)));
-    assert_eq!(told(PrintFormat::ClaudeJson, &lines), expected);
+    assert_eq!(told(json("claude"), &lines), expected);
 }
 
 #[test]
@@ -56,7 +61,7 @@ fn a_whole_message_of_several_blocks_is_not_told_twice() {
         r#"{"type":"message_end","message":{"role":"assistant","content":[{"type":"text","text":"One."},{"type":"text","text":"Two."}],"usage":{"input":1,"output":2}}}"#,
         r#"{"type":"message_end","message":{"role":"assistant","content":[{"type":"text","text":"Three."}],"usage":{"input":10,"output":20}}}"#,
     ];
-    assert_eq!(told(PrintFormat::PiJson, &lines), done("One.Two.\n\nThree.", "", Some((11, 22))));
+    assert_eq!(told(json("pi"), &lines), done("One.Two.\n\nThree.", "", Some((11, 22))));
 }
 
 #[test]
@@ -68,7 +73,7 @@ fn codex_tells_whole_messages() {
         r#"{"type":"item.completed","item":{"type":"agent_message","text":"Second."}}"#,
         r#"{"type":"turn.completed","usage":{"input_tokens":300,"cached_input_tokens":100,"output_tokens":30}}"#,
     ];
-    assert_eq!(told(PrintFormat::CodexJson, &lines), done("First.\n\nSecond.", "01a1", Some((300, 30))));
+    assert_eq!(told(json("codex"), &lines), done("First.\n\nSecond.", "01a1", Some((300, 30))));
 }
 
 #[test]
@@ -82,7 +87,7 @@ fn gemini_goes_on_in_a_new_paragraph_behind_a_tool() {
         r#"{"type":"message","role":"assistant","content":"Done.","delta":true}"#,
         r#"{"type":"result","status":"success","stats":{"input_tokens":400,"output_tokens":40}}"#,
     ];
-    assert_eq!(told(PrintFormat::GeminiJson, &lines), done("Let me look.\n\nDone.", "g-1", Some((400, 40))));
+    assert_eq!(told(json("gemini"), &lines), done("Let me look.\n\nDone.", "g-1", Some((400, 40))));
 }
 
 #[test]
@@ -92,7 +97,7 @@ fn opencode_counts_step_by_step() {
         r#"{"type":"text","sessionID":"ses_1","part":{"text":"Done."}}"#,
         r#"{"type":"step_finish","sessionID":"ses_1","part":{"tokens":{"input":100,"output":10,"cache":{"write":0,"read":0}}}}"#,
     ];
-    assert_eq!(told(PrintFormat::OpencodeJson, &lines), done("Done.", "ses_1", Some((203, 20))));
+    assert_eq!(told(json("opencode"), &lines), done("Done.", "ses_1", Some((203, 20))));
 }
 
 #[test]
@@ -103,7 +108,7 @@ fn kimi_names_its_session_in_the_last_line() {
         r#"{"role":"assistant","content":"Done."}"#,
         r#"{"role":"meta","type":"session.resume_hint","session_id":"session_6f"}"#,
     ];
-    assert_eq!(told(PrintFormat::KimiJson, &lines), done("Done.", "session_6f", None));
+    assert_eq!(told(json("kimi"), &lines), done("Done.", "session_6f", None));
 }
 
 #[test]
@@ -118,7 +123,7 @@ fn noise_around_json_is_no_answer_and_unknown_lines_are_passed_over() {
         r#"[1,2]"#,
         r#"{"type":"item.completed","item":{"type":"agent_message","text":"Answer."}}"#,
     ];
-    let (answer, _) = read(PrintFormat::CodexJson, &(lines.join("\n") + "\n"), 16);
+    let (answer, _) = read(json("codex"), &(lines.join("\n") + "\n"), 16);
     assert_eq!(answer.text, "Answer.");
 }
 
@@ -126,11 +131,11 @@ fn noise_around_json_is_no_answer_and_unknown_lines_are_passed_over() {
 fn a_program_that_prints_plain_text_after_all_is_heard_as_it_writes() {
     let output = "Hello,\n\n  {world} is\n{no json\nat all";
     for size in [1, 5, output.len()] {
-        let (answer, _) = read(PrintFormat::ClaudeJson, output, size);
+        let (answer, _) = read(json("claude"), output, size);
         assert_eq!(answer.text, output, "in pieces of {size}");
     }
     let mut heard = String::new();
-    Answer::new(PrintFormat::ClaudeJson).feed(b"Hel", &mut |text: &str| heard.push_str(text));
+    Answer::new(json("claude")).feed(b"Hel", &mut |text: &str| heard.push_str(text));
     assert_eq!(heard, "Hel");
 }
 
@@ -143,21 +148,21 @@ fn plain_text_is_handed_on_as_it_is_and_kept_without_its_end() {
 
 #[test]
 fn a_last_line_without_an_end_counts() {
-    let (answer, _) = read(PrintFormat::KimiJson, r#"{"role":"assistant","content":"Done."}"#, 5);
+    let (answer, _) = read(json("kimi"), r#"{"role":"assistant","content":"Done."}"#, 5);
     assert_eq!(answer.text, "Done.");
 }
 
 #[test]
 fn trouble_is_kept_in_the_agents_words() {
     let line = r#"{"type":"turn.failed","error":{"message":"no such model"}}"#;
-    let (answer, _) = read(PrintFormat::CodexJson, line, 9);
+    let (answer, _) = read(json("codex"), line, 9);
     assert_eq!((answer.text.as_str(), answer.trouble.as_deref()), ("", Some("no such model")));
 }
 
 #[test]
 fn what_is_counted_for_a_whole_session_is_told_turn_by_turn() {
     let line = r#"{"type":"turn.completed","usage":{"input_tokens":300,"output_tokens":30}}"#;
-    let (answer, _) = read(PrintFormat::CodexJson, line, 9);
+    let (answer, _) = read(json("codex"), line, 9);
     assert_eq!(answer.usage(Some(Usage { input: 100, output: 10 })), Some(Usage { input: 200, output: 20 }));
     // Nobody knows what the earlier turns took.
     assert_eq!(answer.usage(None), None);
@@ -170,7 +175,7 @@ fn qwen_counts_message_by_message() {
         r#"{"type":"assistant","message":{"content":[{"type":"text","text":"Two."}],"usage":{"input_tokens":100,"output_tokens":10}},"session_id":"q"}"#,
         r#"{"type":"result","is_error":false,"session_id":"q","usage":{"input_tokens":900,"output_tokens":90}}"#,
     ];
-    assert_eq!(told(PrintFormat::QwenJson, &lines), done("One.\n\nTwo.", "q", Some((200, 20))));
+    assert_eq!(told(json("qwen"), &lines), done("One.\n\nTwo.", "q", Some((200, 20))));
 }
 
 #[test]
@@ -182,7 +187,7 @@ fn the_others_are_read_in_their_own_forms() {
         r#"{"type":"assistant.message","data":{"content":"Done.","toolRequests":[]}}"#,
         r#"{"type":"result","sessionId":"212c","exitCode":0}"#,
     ];
-    assert_eq!(told(PrintFormat::CopilotJson, &copilot), done("Done.", "212c", None));
+    assert_eq!(told(json("copilot"), &copilot), done("Done.", "212c", None));
     let goose = [
         r#"{"type":"message","message":{"role":"assistant","content":[{"type":"text","text":"Let me "}]}}"#,
         r#"{"type":"message","message":{"role":"assistant","content":[{"type":"text","text":"look."}]}}"#,
@@ -190,10 +195,10 @@ fn the_others_are_read_in_their_own_forms() {
         r#"{"type":"message","message":{"role":"assistant","content":[{"type":"text","text":"Done."}]}}"#,
         r#"{"type":"complete","input_tokens":100,"output_tokens":10}"#,
     ];
-    assert_eq!(told(PrintFormat::GooseJson, &goose), done("Let me look.\n\nDone.", "", Some((100, 10))));
+    assert_eq!(told(json("goose"), &goose), done("Let me look.\n\nDone.", "", Some((100, 10))));
     let vibe = [
         r#"{"sessionId":"d99e","type":"message","role":"user","content":[{"type":"text","text":"the prompt"}]}"#,
         r#"{"sessionId":"d99e","type":"message","role":"assistant","content":[{"type":"text","text":"Done."}]}"#,
     ];
-    assert_eq!(told(PrintFormat::VibeJson, &vibe), done("Done.", "d99e", None));
+    assert_eq!(told(json("vibe"), &vibe), done("Done.", "d99e", None));
 }

@@ -1,0 +1,50 @@
+//! How Claude Code is tried.
+
+use serde_json::json;
+
+use crate::trial::{AcpTrial, KEY, McpTrial, Package, PrintTrial, Settings, Surroundings, TerminalTrial, Trial};
+
+pub const TRIAL: Trial = Trial {
+    package: Package::npm("claude", "@anthropic-ai/claude-code"),
+    program: "node_modules/.bin/claude",
+    settings,
+    terminal: Some(TerminalTrial::limited(
+        "a prompt that is nothing but the name of a subcommand runs that subcommand",
+    )),
+    acp: &[AcpTrial {
+        identity: "claude-agent-acp",
+        ..AcpTrial::new(
+            "claude-acp",
+            &[Package::npm("claude-acp", "@agentclientprotocol/claude-agent-acp")],
+            "node_modules/.bin/claude-agent-acp",
+        )
+    }],
+    print: Some(PrintTrial::USUAL),
+    mcp: Some(McpTrial {
+        limit: Some("its model gets the data of an answer, not the text"),
+        ..McpTrial::new(
+            "mcp__coven__ask_user_questions",
+            &["-p", "--allowedTools", "mcp__coven__ask_user_questions", "--"],
+        )
+    }),
+};
+
+fn settings(at: &Surroundings) -> Settings {
+    // Claude remembers an approved key by its end.
+    let end_of_key = &KEY[KEY.len() - 20..];
+    let state = json!({
+        "hasCompletedOnboarding": true,
+        "theme": "dark",
+        "customApiKeyResponses": { "approved": [end_of_key], "rejected": [] },
+        "projects": { at.project.to_string_lossy(): { "hasTrustDialogAccepted": true, "allowedTools": [] } },
+    });
+    Settings {
+        env: vec![
+            ("ANTHROPIC_BASE_URL", at.model_url.to_owned()),
+            ("ANTHROPIC_API_KEY", KEY.to_owned()),
+            ("CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC", "1".to_owned()),
+            ("DISABLE_AUTOUPDATER", "1".to_owned()),
+        ],
+        files: vec![(".claude.json", state.to_string())],
+    }
+}

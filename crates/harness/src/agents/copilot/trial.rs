@@ -1,0 +1,33 @@
+//! How Copilot CLI is tried.
+
+use serde_json::json;
+
+use crate::trial::{
+    AcpTrial, Counting, KEY, McpTrial, Package, PrintTrial, Settings, Surroundings, TerminalTrial, Trial,
+};
+
+pub const TRIAL: Trial = Trial {
+    package: Package::npm("copilot", "@github/copilot"),
+    program: "node_modules/.bin/copilot",
+    settings,
+    terminal: Some(TerminalTrial::limited("its child outlives the launcher for a moment")),
+    acp: &[AcpTrial::new("copilot", &[], "node_modules/.bin/copilot")],
+    print: Some(PrintTrial { counting: Counting::NotTold, ..PrintTrial::USUAL }),
+    mcp: Some(McpTrial {
+        limit: Some("working off one prompt it declines every form by itself"),
+        ..McpTrial::new("coven-ask_user_questions", &["--allow-all-tools", "-p"])
+    }),
+};
+
+fn settings(at: &Surroundings) -> Settings {
+    Settings {
+        env: vec![
+            ("COPILOT_OFFLINE", "true".to_owned()),
+            ("COPILOT_PROVIDER_BASE_URL", format!("{}/v1", at.model_url)),
+            ("COPILOT_PROVIDER_API_KEY", KEY.to_owned()),
+            ("COPILOT_MODEL", "stub-model".to_owned()),
+            ("COPILOT_AUTO_UPDATE", "false".to_owned()),
+        ],
+        files: vec![(".copilot/config.json", json!({ "trustedFolders": [at.project] }).to_string())],
+    }
+}

@@ -1,0 +1,32 @@
+//! Cursor. Only the file with its MCP servers is known.
+
+use serde_json::json;
+
+use crate::agent::{Agent, DefaultChoice, Missing};
+use crate::launch::Program;
+use crate::settings_file::{Form, McpEntry, SettingsFile};
+
+const UNTRIED: Missing = Missing("coven has not been tried with it; describe it in harnesses.cursor of the config");
+
+pub const AGENT: Agent = Agent {
+    id: "cursor",
+    label: "Cursor",
+    install: "install Cursor",
+    program: Program::Named("cursor"),
+    identity: "cursor",
+    env: &[],
+    version_args: &["--version"],
+    grace_seconds: None,
+    note: "",
+    default_choice: DefaultChoice::Never,
+    terminal: Err(UNTRIED),
+    acp: Err(UNTRIED),
+    print: Err(UNTRIED),
+    mcp: Ok(McpEntry {
+        file: SettingsFile { variable: None, folder: ".cursor", names: &["mcp.json"] },
+        form: Form::JSON,
+        entry: |program| json!({"command": program, "args": ["mcp"]}),
+    }),
+    #[cfg(feature = "trial")]
+    trial: None,
+};

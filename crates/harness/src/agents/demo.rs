@@ -1,0 +1,23 @@
+//! A scripted agent inside coven, for a first look.
+
+use crate::agent::{Agent, DefaultChoice, Missing, Terminal};
+use crate::launch::{Program, PromptStyle};
+
+pub const AGENT: Agent = Agent {
+    id: "demo",
+    label: "Demo agent",
+    install: "",
+    program: Program::Coven("demo-agent"),
+    identity: "coven",
+    env: &[],
+    version_args: &["--version"],
+    grace_seconds: None,
+    note: "a scripted agent inside coven: shows a plan, works, asks one question, ends",
+    default_choice: DefaultChoice::Never,
+    terminal: Ok(Terminal { args: &[], prompt: PromptStyle::AfterDashes }),
+    acp: Err(Missing("the demo shows a terminal only")),
+    print: Err(Missing("the demo shows a terminal only")),
+    mcp: Err(Missing("the demo does not use MCP servers")),
+    #[cfg(feature = "trial")]
+    trial: None,
+};

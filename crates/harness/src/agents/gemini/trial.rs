@@ -1,0 +1,37 @@
+//! How Gemini CLI is tried.
+
+use serde_json::json;
+
+use crate::trial::{
+    AcpTrial, KEY, Loading, McpTrial, Package, PrintTrial, Settings, Surroundings, Telling, TerminalTrial, Trial,
+};
+
+pub const TRIAL: Trial = Trial {
+    package: Package::npm("gemini", "@google/gemini-cli"),
+    program: "node_modules/.bin/gemini",
+    settings,
+    terminal: Some(TerminalTrial::limited("ignores SIGTERM unless its relaunch is off")),
+    acp: &[AcpTrial {
+        telling: Telling::Nothing,
+        loading: Loading::FromTheNextMinute,
+        limit: Some(
+            "a load in the minute of its creation destroys the session, so the trial waits; \
+             does not tell what a command printed",
+        ),
+        ..AcpTrial::new("gemini", &[], "node_modules/.bin/gemini")
+    }],
+    print: Some(PrintTrial::USUAL),
+    mcp: Some(McpTrial::new("mcp_coven_ask_user_questions", &["--yolo", "-p"])),
+};
+
+fn settings(at: &Surroundings) -> Settings {
+    let settings = json!({
+        "security": { "auth": { "selectedType": "gemini-api-key" }, "folderTrust": { "enabled": false } },
+        "general": { "enableAutoUpdate": false },
+        "privacy": { "usageStatisticsEnabled": false },
+    });
+    Settings {
+        env: vec![("GEMINI_API_KEY", KEY.to_owned()), ("GOOGLE_GEMINI_BASE_URL", at.model_url.to_owned())],
+        files: vec![(".gemini/settings.json", settings.to_string())],
+    }
+}

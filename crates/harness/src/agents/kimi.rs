@@ -1,0 +1,82 @@
+//! Kimi Code.
+
+use crate::agent::{Acp, Agent, DefaultChoice, Missing, Print, Resume, Terminal};
+use crate::launch::{Program, PromptStyle};
+use crate::print_mode::Condition::Is;
+use crate::print_mode::{Kind, Place, PrintPrompt, Rules, TextRule};
+
+pub const AGENT: Agent = Agent {
+    id: "kimi",
+    label: "Kimi Code",
+    install: "install it with: npm install -g @moonshot-ai/kimi-code",
+    program: Program::Named("kimi"),
+    identity: "kimi",
+    env: &[],
+    version_args: &["--version"],
+    grace_seconds: None,
+    note: "takes no prompt as an argument, so coven types it; asks whether to trust a new folder first",
+    default_choice: DefaultChoice::Later,
+    terminal: Ok(Terminal { args: &[], prompt: PromptStyle::Typed }),
+    acp: Ok(Acp::with_args(&["acp"])),
+    print: Ok(Print {
+        prompt: PrintPrompt::FlagEquals("--prompt"),
+        ..Print::new(&RULES, &["--output-format", "stream-json"], Resume::Flag("--session"))
+    }),
+    mcp: Err(Missing("coven does not know where Kimi Code lists MCP servers; add the server there by hand")),
+    #[cfg(feature = "trial")]
+    trial: Some(trial::TRIAL),
+};
+
+const RULES: Rules = Rules {
+    format: "kimi-json",
+    session: Some("/session_id"),
+    text: &[TextRule { when: &[Is("/role", "assistant")], at: Place::At("/content"), kind: Kind::Whole }],
+    breaks: &[],
+    usage: &[],
+    trouble: &[],
+};
+
+#[cfg(feature = "trial")]
+mod trial {
+    use crate::trial::{
+        AcpTrial, Counting, FirstPrompt, KEY, Package, PrintTrial, Settings, Streaming, Surroundings, TerminalTrial,
+        Trial,
+    };
+
+    pub const TRIAL: Trial = Trial {
+        package: Package::npm("kimi", "@moonshot-ai/kimi-code"),
+        program: "node_modules/.bin/kimi",
+        settings,
+        terminal: Some(TerminalTrial {
+            first_prompt: FirstPrompt::Typed { dialog: "Trust this folder?", ready: "No session yet" },
+            limit: Some("takes no prompt as an argument and asks whether to trust a new folder"),
+        }),
+        acp: &[AcpTrial::new("kimi", &[], "node_modules/.bin/kimi")],
+        print: Some(PrintTrial {
+            streaming: Streaming::WholeMessages,
+            counting: Counting::NotTold,
+            ..PrintTrial::USUAL
+        }),
+        mcp: None,
+    };
+
+    fn settings(at: &Surroundings) -> Settings {
+        let config = format!(
+            r#"default_model = "stub"
+default_permission_mode = "manual"
+telemetry = false
+[providers.stub]
+type = "openai"
+base_url = "{url}/v1"
+api_key = "{KEY}"
+[models.stub]
+provider = "stub"
+model = "stub-model"
+max_context_size = 200000
+capabilities = ["tool_use", "thinking"]
+"#,
+            url = at.model_url,
+        );
+        Settings { env: vec![], files: vec![(".kimi-code/config.toml", config)] }
+    }
+}

@@ -1,0 +1,45 @@
+//! The agent programs that coven knows, each in a place of its own.
+
+mod claude;
+mod cline;
+mod codex;
+mod copilot;
+mod cursor;
+mod demo;
+mod gemini;
+mod goose;
+mod kimi;
+mod opencode;
+mod pi;
+mod qwen;
+mod shell;
+mod vibe;
+
+use crate::agent::Agent;
+
+/// Every agent, in the order in which a default is chosen.
+pub const ALL: &[&Agent] = &[
+    &claude::AGENT,
+    &codex::AGENT,
+    &gemini::AGENT,
+    &opencode::AGENT,
+    &copilot::AGENT,
+    &goose::AGENT,
+    &kimi::AGENT,
+    &qwen::AGENT,
+    &pi::AGENT,
+    &vibe::AGENT,
+    &cline::AGENT,
+    &cursor::AGENT,
+    &shell::AGENT,
+    &demo::AGENT,
+];
+
+pub fn find(id: &str) -> Option<&'static Agent> {
+    ALL.iter().copied().find(|agent| agent.id == id)
+}
+
+/// The ids of the agents for which this holds, for help texts and messages.
+pub fn ids(is_wanted: impl Fn(&Agent) -> bool) -> Vec<&'static str> {
+    ALL.iter().filter(|agent| is_wanted(agent)).map(|agent| agent.id).collect()
+}

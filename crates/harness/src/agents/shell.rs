@@ -1,0 +1,23 @@
+//! The user's own shell.
+
+use crate::agent::{Agent, DefaultChoice, Missing, Terminal};
+use crate::launch::{Program, PromptStyle};
+
+pub const AGENT: Agent = Agent {
+    id: "shell",
+    label: "Your shell",
+    install: "set SHELL to an installed shell",
+    program: Program::UserShell,
+    identity: "",
+    env: &[],
+    version_args: &["--version"],
+    grace_seconds: None,
+    note: "an interactive shell; a prompt is typed as its first line",
+    default_choice: DefaultChoice::Never,
+    terminal: Ok(Terminal { args: &[], prompt: PromptStyle::Typed }),
+    acp: Err(Missing("a shell does not speak ACP")),
+    print: Err(Missing("a shell does not answer prompts")),
+    mcp: Err(Missing("a shell does not use MCP servers")),
+    #[cfg(feature = "trial")]
+    trial: None,
+};

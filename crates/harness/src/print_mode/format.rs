@@ -1,0 +1,103 @@
+//! What an agent writes to standard output, by the name that the config has for it.
+
+use std::borrow::Cow;
+
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
+
+use super::rules::Rules;
+use crate::agents;
+
+const TEXT: &str = "text";
+
+/// What comes from standard output.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum PrintFormat {
+    /// The answer and nothing else.
+    #[default]
+    Text,
+    /// One JSON object a line, each agent's own.
+    Lines(&'static Rules),
+}
+
+impl PrintFormat {
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Text => TEXT,
+            Self::Lines(rules) => rules.format,
+        }
+    }
+
+    /// None for plain text.
+    pub const fn rules(self) -> Option<&'static Rules> {
+        match self {
+            Self::Text => None,
+            Self::Lines(rules) => Some(rules),
+        }
+    }
+
+    fn of(name: &str) -> Option<Self> {
+        match name {
+            TEXT => Some(Self::Text),
+            _ => all_rules().find(|rules| rules.format == name).map(Self::Lines),
+        }
+    }
+}
+
+fn all_rules() -> impl Iterator<Item = &'static Rules> {
+    agents::ALL.iter().filter_map(|agent| Some(agent.print.as_ref().ok()?.rules))
+}
+
+/// The names of all forms of JSON, sorted.
+fn names() -> Vec<&'static str> {
+    let mut names: Vec<_> = all_rules().map(|rules| rules.format).collect();
+    names.sort_unstable();
+    names
+}
+
+impl Serialize for PrintFormat {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(self.as_str())
+    }
+}
+
+impl<'de> Deserialize<'de> for PrintFormat {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let name = Cow::<str>::deserialize(deserializer)?;
+        Self::of(&name).ok_or_else(|| {
+            let known = names().join("`, `");
+            de::Error::custom(format!("unknown variant `{name}`, expected one of `{TEXT}`, `{known}`"))
+        })
+    }
+}
+
+impl JsonSchema for PrintFormat {
+    fn schema_name() -> Cow<'static, str> {
+        "PrintFormat".into()
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({
+            "description": "What comes from standard output; the JSON forms are one object a line, each agent's own.",
+            "oneOf": [
+                { "type": "string", "enum": names() },
+                { "description": "The answer and nothing else.", "type": "string", "const": TEXT },
+            ],
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_format_is_read_by_the_name_that_is_written() {
+        for name in names().into_iter().chain([TEXT]) {
+            let format: PrintFormat = serde_json::from_value(name.into()).expect("a known format");
+            assert_eq!(serde_json::to_value(format).expect("a name"), name);
+        }
+        let problem = serde_json::from_str::<PrintFormat>("\"xml\"").expect_err("unknown").to_string();
+        assert!(problem.contains("`xml`") && problem.contains("`text`, `claude-json`"), "{problem}");
+    }
+}

@@ -1,0 +1,93 @@
+//! Every agent is described completely, and only in its own place.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use coven_harness::agent::{Agent, Resume};
+use coven_harness::{Harness, HarnessConfig, Program, agents};
+
+#[test]
+fn every_agent_has_a_unique_id_and_format() {
+    let ids: BTreeSet<&str> = agents::ids(|_| true).into_iter().collect();
+    assert_eq!(ids.len(), agents::ALL.len());
+    let formats: Vec<&str> =
+        agents::ALL.iter().filter_map(|agent| Some(agent.print.as_ref().ok()?.rules.format)).collect();
+    assert_eq!(formats.iter().collect::<BTreeSet<_>>().len(), formats.len());
+}
+
+#[test]
+fn every_agent_gives_a_reason_for_what_it_lacks() {
+    for agent in agents::ALL {
+        for (capability, missing) in agent.missing() {
+            let reason = missing.0;
+            let is_fragment = reason.starts_with(char::is_lowercase) && !reason.ends_with('.');
+            assert!(reason.len() > 15 && is_fragment, "{}: {capability}: {reason:?}", agent.id);
+        }
+    }
+}
+
+#[test]
+fn every_agent_has_a_sound_entry() {
+    for agent in agents::ALL {
+        let id = agent.id;
+        assert!(!agent.label.is_empty() && !agent.version_args.is_empty(), "{id}");
+        if let Program::Named(program) = agent.program {
+            assert_eq!((program, agent.install.is_empty()), (id, false), "a program has the name of its harness");
+        }
+        assert_eq!(as_config(agent).check("mine"), Ok(()), "{id}");
+        if let Ok(print) = &agent.print {
+            let Resume::Flag(flag) = print.resume else { continue };
+            assert!(flag.starts_with('-'), "{id}: {flag}");
+        }
+        if let Ok(mcp) = &agent.mcp {
+            let entry = (mcp.entry)("/opt/coven").to_string();
+            assert!(entry.contains("/opt/coven") && entry.contains("mcp"), "{id}: {entry}");
+        }
+    }
+}
+
+/// What the config would say to describe this agent: it has to pass the same checks.
+fn as_config(agent: &Agent) -> HarnessConfig {
+    let harness = Harness::from(agent);
+    let entry = serde_json::json!({
+        "program": "mine", "args": harness.args, "prompt": harness.prompt, "identity": harness.identity,
+        "env": harness.env, "acpArgs": harness.acp_args, "print": harness.print, "graceSeconds": harness.grace_seconds,
+    });
+    serde_json::from_value(entry).expect("known keys")
+}
+
+/// What is common to all agents names none of them: a new agent must not need a change there.
+#[test]
+fn the_machinery_names_no_agent() {
+    let src = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
+    let mut files = Vec::new();
+    collect(&src, &mut files);
+    assert!(files.len() > 8, "{files:?}");
+    // Coven's own harnesses are called by common words.
+    let names: BTreeSet<String> = agents::ALL
+        .iter()
+        .filter(|agent| matches!(agent.program, Program::Named(_)))
+        .flat_map(|agent| [agent.id.to_lowercase(), agent.label.to_lowercase()])
+        .collect();
+    for file in files {
+        let text = fs::read_to_string(&file).expect("a source file");
+        let code = text.split("#[cfg(test)]\nmod tests").next().unwrap_or_default();
+        for (number, line) in code.to_lowercase().lines().enumerate() {
+            let words: Vec<&str> = line.split(|c: char| !c.is_alphanumeric()).collect();
+            let found =
+                names.iter().find(|name| words.windows(name.split(' ').count()).any(|it| it.join(" ") == **name));
+            assert_eq!(found, None, "{}:{}", file.display(), number + 1);
+        }
+    }
+}
+
+fn collect(folder: &Path, files: &mut Vec<PathBuf>) {
+    for entry in fs::read_dir(folder).expect("a folder").map(|entry| entry.expect("an entry").path()) {
+        match entry.file_name().and_then(|name| name.to_str()) {
+            Some("agents" | "tests.rs") => {}
+            _ if entry.is_dir() => collect(&entry, files),
+            _ => files.push(entry),
+        }
+    }
+}
