@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use coven_domain::question::{Choice, Question};
+use coven_harness::{Agent, agents};
 use rmcp::ErrorData;
 use rmcp::model::{JsonObject, Tool, ToolAnnotations};
 use schemars::generate::SchemaSettings;
@@ -237,9 +238,13 @@ pub struct ReadArguments {
     pub messages: Option<usize>,
 }
 
+fn harness_description() -> String {
+    format!("{}, or one of coven's config.", agents::ids(Agent::is_launchable).join(", "))
+}
+
 #[derive(Debug, Deserialize, Serialize, JsonSchema)]
 pub struct StartArguments {
-    /// claude, codex, gemini, opencode, copilot, shell, or one of coven's config.
+    #[schemars(description = harness_description())]
     pub harness: String,
     /// What the agent is to do.
     #[serde(default)]

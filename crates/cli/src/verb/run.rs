@@ -35,8 +35,7 @@ use crate::{output, piped};
 
 An attached run ends with the harness's exit code. `coven harness list` shows the harnesses.")]
 pub struct Args {
-    /// The harness: claude, codex, gemini, opencode, copilot, shell, demo, or one of the config
-    /// [default: defaultHarness in the config, else the first one installed]
+    #[arg(help = harness_help())]
     harness: Option<String>,
     /// What to ask it; `-` reads standard input
     #[arg(value_name = "PROMPT")]
@@ -74,6 +73,14 @@ pub struct Args {
     /// Print the session's record and return
     #[arg(long)]
     json: bool,
+}
+
+fn harness_help() -> String {
+    let known = coven_harness::agents::ids(coven_harness::Agent::is_launchable).join(", ");
+    format!(
+        "The harness: {known}, or one of the config \
+         [default: defaultHarness in the config, else the first one installed]"
+    )
 }
 
 pub fn run(args: Args, place: &Place) -> Result<ExitCode, Failure> {

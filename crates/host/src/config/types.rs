@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 
 use coven_domain::session::RecordInput;
-use coven_harness::HarnessConfig;
+use coven_harness::agent::DefaultChoice;
+use coven_harness::{HarnessConfig, agents};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -18,8 +19,7 @@ pub struct Config {
     pub schema: Option<String>,
     pub store: StoreConfig,
     pub sessions: SessionsConfig,
-    /// The agent for sessions, tasks and conversations if none is named; unset: the first installed of claude,
-    /// codex, gemini, opencode and copilot.
+    #[schemars(description = default_harness_description())]
     pub default_harness: Option<String>,
     /// More harnesses, or changes to built-in ones, by id.
     pub harnesses: BTreeMap<String, HarnessConfig>,
@@ -250,6 +250,16 @@ impl Default for NotificationsConfig {
 pub struct BadValue {
     pub key: String,
     pub problem: String,
+}
+
+fn default_harness_description() -> String {
+    let of = |choice| agents::ids(|agent| agent.default_choice == choice).join(", ");
+    format!(
+        "The agent for sessions, tasks and conversations if none is named; unset: the first installed of {}, \
+         those that only this file defines, {}.",
+        of(DefaultChoice::First),
+        of(DefaultChoice::Later)
+    )
 }
 
 impl Config {
