@@ -1,9 +1,9 @@
-//! Picks agents by name from a catalogue.
+//! Picks what is tried by name.
 
 use super::Outcome;
 use super::install::Package;
 
-/// An entry of a catalogue.
+/// Something that can be tried.
 pub trait Candidate {
     fn name(&self) -> &'static str;
     /// The package whose version a caller may choose.
@@ -11,11 +11,11 @@ pub trait Candidate {
 }
 
 /// The entries with these names, in this order, each as NAME or NAME@VERSION; all of them if there are none.
-pub fn choose<T: Candidate>(catalogue: fn() -> Vec<T>, names: &[String]) -> Outcome<Vec<T>> {
+pub fn choose<T: Candidate>(all: fn() -> Vec<T>, names: &[String]) -> Outcome<Vec<T>> {
     if names.is_empty() {
-        return Ok(catalogue());
+        return Ok(all());
     }
-    names.iter().map(|name| find(catalogue(), name)).collect()
+    names.iter().map(|name| find(all(), name)).collect()
 }
 
 fn find<T: Candidate>(known: Vec<T>, wanted: &str) -> Outcome<T> {

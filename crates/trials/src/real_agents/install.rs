@@ -4,6 +4,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
+use coven_harness::trial::{self, Source};
+
 use super::Outcome;
 
 /// Several agents do not start on the Node of a long-term distribution.
@@ -21,21 +23,13 @@ pub struct Package {
     pub version: Option<String>,
 }
 
-#[derive(Clone, Copy)]
-pub enum Source {
-    Npm(&'static str),
-    Pip(&'static str),
+impl From<trial::Package> for Package {
+    fn from(known: trial::Package) -> Self {
+        Self { folder: known.folder, source: known.source, version: known.version.map(str::to_owned) }
+    }
 }
 
 impl Package {
-    pub fn npm(folder: &'static str, name: &'static str) -> Self {
-        Self { folder, source: Source::Npm(name), version: None }
-    }
-
-    pub fn pip(folder: &'static str, name: &'static str) -> Self {
-        Self { folder, source: Source::Pip(name), version: None }
-    }
-
     /// What the installer is asked for.
     pub fn spec(&self) -> String {
         match (self.source, &self.version) {
@@ -100,6 +94,8 @@ impl Installed {
         if !program.exists() {
             return Err(format!("{} brought no {}", first.spec(), program.display()).into());
         }
+        // Not every package has a link in the folder of programs.
+        path.extend(program.parent().map(Path::to_owned));
         Ok(Self { program, path })
     }
 }

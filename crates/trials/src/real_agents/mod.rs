@@ -1,7 +1,6 @@
 //! `cargo xtask real-agents`: real agent programs, run through coven against a stub model, one line of a table each.
 
 mod acp;
-mod catalogue;
 mod choice;
 mod coven;
 mod death;
@@ -10,11 +9,11 @@ mod mcp;
 mod print;
 mod process_table;
 mod report;
-mod settings;
 mod stage;
 mod stub;
 mod terminal_row;
 mod trial;
+mod tried_agent;
 
 use std::error::Error;
 use std::path::{Path, PathBuf};
@@ -25,16 +24,18 @@ use std::time::{Duration, Instant};
 
 use clap::{Args, ValueEnum};
 
+use coven_harness::trial::TerminalTrial;
 use serde::Serialize;
 
 pub use print::turn::{PrintTurnArgs, run as print_turn};
 
-use catalogue::Agent;
 use install::Installed;
 use report::Row;
 use stage::Cast;
 use terminal_row::TerminalRow;
+use tried_agent::{TriedAgent, tried};
 
+type TerminalAgent = TriedAgent<TerminalTrial>;
 type Outcome<T> = Result<T, Box<dyn Error + Send + Sync>>;
 
 /// So many agents must pass; all of them if fewer were asked for.
@@ -129,7 +130,7 @@ fn all_trials(args: RealAgentsArgs, root: PathBuf) -> Outcome<ExitCode> {
     let is_json = args.json;
     match args.channel {
         Channel::Terminal => {
-            let agents = catalogue::choose(&args.agents)?;
+            let agents = choice::choose(|| tried(|trial| trial.terminal.as_ref()), &args.agents)?;
             let bench = Bench::new(args, root)?;
             let rows = agents.iter().map(|agent| terminal_trial(agent, &bench)).collect::<Outcome<Vec<_>>>()?;
             verdict(&rows, MUST_PASS_IN_A_TERMINAL, is_json)
@@ -169,14 +170,13 @@ fn verdict<R: Row + Serialize>(rows: &[R], must_pass: usize, is_json: bool) -> O
 }
 
 /// An agent that cannot be installed is a row too: the others go on.
-fn terminal_trial(agent: &Agent, bench: &Bench) -> Outcome<TerminalRow> {
+fn terminal_trial(agent: &TerminalAgent, bench: &Bench) -> Outcome<TerminalRow> {
     eprintln!("{}", agent.name);
-    let installed = match Installed::ensure(std::slice::from_ref(&agent.package), agent.program, &bench.cache) {
+    let installed = match Installed::ensure(&agent.packages, agent.program, &bench.cache) {
         Ok(installed) => installed,
         Err(error) => return Ok(TerminalRow::not_installed(agent, error.to_string())),
     };
-    let harness = agent.harness_config(&installed.program.to_string_lossy());
-    let stage = stage::set(Cast { name: agent.name, settings: agent.settings, harness }, installed, bench)?;
+    let stage = stage::set(Cast { name: agent.name, settings: agent.settings, harness: None }, installed, bench)?;
     Ok(trial::run(agent, stage))
 }
 

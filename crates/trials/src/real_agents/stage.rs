@@ -5,11 +5,11 @@ use std::path::Path;
 use std::process::Command;
 
 use coven_harness::HarnessConfig;
+use coven_harness::trial::{Settings, Surroundings};
 use coven_host::config::Config;
 
 use super::coven::Coven;
 use super::install::Installed;
-use super::settings::{Settings, Surroundings};
 use super::stub::Stub;
 use super::{Bench, Outcome};
 

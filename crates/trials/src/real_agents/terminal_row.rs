@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use super::catalogue::Agent;
+use super::TerminalAgent;
 use super::report::{Check, Row};
 
 #[derive(Debug, Serialize)]
@@ -21,7 +21,7 @@ pub struct TerminalRow {
 }
 
 impl TerminalRow {
-    pub fn new(agent: &Agent) -> Self {
+    pub fn new(agent: &TerminalAgent) -> Self {
         Self {
             agent: agent.name,
             version: Check::NotReached,
@@ -31,12 +31,12 @@ impl TerminalRow {
             survives: Check::NotReached,
             identity: Check::NotReached,
             kill: Check::NotReached,
-            limit: agent.limit,
+            limit: agent.trial.limit,
             last_screen: None,
         }
     }
 
-    pub fn not_installed(agent: &Agent, reason: String) -> Self {
+    pub fn not_installed(agent: &TerminalAgent, reason: String) -> Self {
         Self { launched: Check::NotInstalled(reason), ..Self::new(agent) }
     }
 }

@@ -3,7 +3,9 @@
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use super::catalogue::{Agent, FirstPrompt};
+use coven_harness::trial::FirstPrompt;
+
+use super::TerminalAgent;
 use super::coven::Coven;
 use super::process_table::{self, Process};
 use super::report::Check;
@@ -19,13 +21,13 @@ const PASTE: Duration = Duration::from_millis(500);
 const AWKWARD: &str = r#"--help 'one' "two" \n; $(id) `id`"#;
 
 struct Trial<'a> {
-    agent: &'a Agent,
+    agent: &'a TerminalAgent,
     coven: &'a Coven,
     id: String,
     leader: Process,
 }
 
-pub fn run(agent: &Agent, stage: Stage) -> TerminalRow {
+pub fn run(agent: &TerminalAgent, stage: Stage) -> TerminalRow {
     let coven = &stage.coven;
     let mut row = TerminalRow { version: version(agent, coven).into(), ..TerminalRow::new(agent) };
     match launch(agent, coven) {
@@ -41,15 +43,15 @@ pub fn run(agent: &Agent, stage: Stage) -> TerminalRow {
     row
 }
 
-fn version(agent: &Agent, coven: &Coven) -> Outcome<String> {
+fn version(agent: &TerminalAgent, coven: &Coven) -> Outcome<String> {
     let harness = coven.harness(agent.name)?;
     harness.version.ok_or_else(|| format!("the doctor knows no version: {}", harness.note).into())
 }
 
-fn launch<'a>(agent: &'a Agent, coven: &'a Coven) -> Outcome<(Trial<'a>, String)> {
+fn launch<'a>(agent: &'a TerminalAgent, coven: &'a Coven) -> Outcome<(Trial<'a>, String)> {
     let started = Instant::now();
     let prompt = format!("{AWKWARD}\n{}", first_prompt(agent));
-    let session = match agent.first_prompt {
+    let session = match agent.trial.first_prompt {
         FirstPrompt::Argument => coven.launch(agent.name, Some(&prompt))?,
         FirstPrompt::Typed { .. } => coven.launch(agent.name, None)?,
     };
@@ -61,7 +63,7 @@ fn launch<'a>(agent: &'a Agent, coven: &'a Coven) -> Outcome<(Trial<'a>, String)
     Ok((Trial { agent, coven, id: session.id, leader }, took))
 }
 
-fn first_prompt(agent: &Agent) -> String {
+fn first_prompt(agent: &TerminalAgent) -> String {
     format!("say hello-from-{}", agent.name)
 }
 
@@ -83,7 +85,7 @@ impl Trial<'_> {
 
     fn first_answer(&self) -> Outcome<String> {
         let started = Instant::now();
-        match self.agent.first_prompt {
+        match self.agent.trial.first_prompt {
             FirstPrompt::Argument => {}
             FirstPrompt::Typed { dialog, ready } => {
                 self.wait_for(|screen| screen.contains(dialog) || screen.contains(ready))?;

@@ -3,9 +3,10 @@
 use std::thread::sleep;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
+use coven_harness::trial::Loading;
+
 use super::super::report::Check;
 use super::super::{Outcome, death, seconds};
-use super::catalogue::Loading;
 use super::conversation::Conversation;
 use super::evidence::last_lines;
 use super::trial::Trial;
@@ -13,7 +14,7 @@ use super::trial::Trial;
 impl Trial<'_> {
     /// The conversation of the killed agent goes on in a new one.
     pub fn load(&self, last_lines_seen: &mut Option<String>) -> Outcome<Check> {
-        if self.agent.loading == Loading::FromTheNextMinute {
+        if self.agent.trial.loading == Loading::FromTheNextMinute {
             wait_for_the_next_minute(self.opened_at);
         }
         let started = Instant::now();

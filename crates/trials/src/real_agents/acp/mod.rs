@@ -1,6 +1,5 @@
 //! The trial of agents that speak ACP: create, prompt, permission, cancel, a killed daemon, and loaded again.
 
-mod catalogue;
 mod chunks;
 mod conversation;
 mod evidence;
@@ -11,15 +10,21 @@ mod rest;
 mod row;
 mod trial;
 
+use coven_harness::HarnessConfig;
+use coven_harness::trial::AcpTrial;
+use serde_json::json;
+
 use super::install::Installed;
 use super::stage::{self, Cast};
+use super::tried_agent::{TriedAgent, tried_over_acp};
 use super::{Bench, Outcome, choice};
 
-use catalogue::AcpAgent;
 pub use row::AcpRow;
 
+pub type AcpAgent = TriedAgent<AcpTrial>;
+
 pub fn choose(names: &[String]) -> Outcome<Vec<AcpAgent>> {
-    choice::choose(catalogue::all, names)
+    choice::choose(tried_over_acp, names)
 }
 
 /// An agent that cannot be installed is a row too: the others go on.
@@ -29,7 +34,26 @@ pub fn one_trial(agent: &AcpAgent, bench: &Bench) -> Outcome<AcpRow> {
         Ok(installed) => installed,
         Err(error) => return Ok(AcpRow::not_installed(agent, error.to_string())),
     };
-    let harness = Some(agent.harness_config(&installed.program.to_string_lossy()));
+    let harness = Some(harness_config(agent, &installed.program.to_string_lossy()));
     let stage = stage::set(Cast { name: agent.name, settings: agent.settings, harness }, installed, bench)?;
     Ok(trial::run(agent, &stage.coven))
+}
+
+/// The harness of one trial, under a name that no agent has where an adapter is tried.
+fn harness_config(agent: &AcpAgent, program: &str) -> HarnessConfig {
+    let args = agent.agent.acp.as_ref().map_or(&[][..], |acp| acp.args);
+    let entry = json!({ "program": program, "acpArgs": args, "identity": agent.trial.identity });
+    serde_json::from_value(entry).expect("an entry has nothing but known keys")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_agent_has_a_sound_entry() {
+        for agent in tried_over_acp() {
+            assert_eq!(harness_config(&agent, "/opt/program").check(agent.name), Ok(()), "{}", agent.name);
+        }
+    }
 }

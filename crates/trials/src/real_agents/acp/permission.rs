@@ -3,10 +3,10 @@
 use std::path::PathBuf;
 
 use coven_api::inbox::InboxItem;
+use coven_harness::trial::Cancelling;
 use serde_json::Value;
 
 use super::super::Outcome;
-use super::catalogue::Cancelling;
 use super::conversation::Turn;
 use super::trial::Trial;
 
@@ -85,7 +85,7 @@ impl<'a> Trial<'a> {
         if errand.path.exists() {
             return Err(format!("cancelled, and {file} is there").into());
         }
-        match (stop.as_str(), self.agent.cancelling) {
+        match (stop.as_str(), self.agent.trial.cancelling) {
             ("cancelled", _) | ("end_turn", Cancelling::MaySayEndTurn) => no_call_is_open(&errand.turn),
             _ => Err(format!("the stop reason is {stop:?}").into()),
         }
@@ -95,7 +95,7 @@ impl<'a> Trial<'a> {
         let (output, done) = (format!("output-of-{file}"), format!("made-{file}"));
         // The printed text stands nowhere in the command itself.
         let command = format!("touch {file} && printf 'output-%s\\n' of-{file}");
-        let turn = self.conversation.prompt(&format!("{} {command} ;; say {done}", self.agent.asking.verb()))?;
+        let turn = self.conversation.prompt(&format!("{} {command} ;; say {done}", self.agent.trial.asking.verb()))?;
         Ok(Errand { turn, path: self.coven.project.join(file), output, done })
     }
 

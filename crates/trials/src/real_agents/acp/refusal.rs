@@ -5,7 +5,7 @@ use std::time::Instant;
 use super::super::coven::Coven;
 use super::super::death::DEATH;
 use super::super::{Outcome, eventually, process_table, seconds};
-use super::catalogue::AcpAgent;
+use super::AcpAgent;
 use super::conversation::{Conversation, TURN};
 use super::rest::Rest;
 

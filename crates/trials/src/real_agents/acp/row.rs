@@ -3,7 +3,7 @@
 use serde::Serialize;
 
 use super::super::report::{Check, Row};
-use super::catalogue::AcpAgent;
+use super::AcpAgent;
 
 #[derive(Debug, Serialize)]
 pub struct AcpRow {
@@ -36,7 +36,7 @@ impl AcpRow {
             daemon_killed: Check::NotReached,
             kill: Check::NotReached,
             load: Check::NotReached,
-            limit: agent.limit,
+            limit: agent.trial.limit,
             last_lines: None,
         }
     }

@@ -3,11 +3,12 @@
 use std::time::{Instant, SystemTime};
 
 use coven_api::message::AgentStateRecord;
+use coven_harness::trial::{Asking, Cancelling, Opening, Telling};
 
 use super::super::coven::Coven;
 use super::super::report::{Check, Row as _};
 use super::super::{Outcome, death, seconds};
-use super::catalogue::{AcpAgent, Asking, Cancelling, Opening, Telling};
+use super::AcpAgent;
 use super::chunks;
 use super::conversation::Conversation;
 use super::evidence::last_lines;
@@ -29,7 +30,7 @@ pub fn run(agent: &AcpAgent, coven: &Coven) -> AcpRow {
     let mut row = AcpRow::new(agent);
     match Rest::new(coven.home.join("coven.sock")) {
         Err(error) => row.create = Check::Failed(error.to_string()),
-        Ok(rest) => match agent.opening {
+        Ok(rest) => match agent.trial.opening {
             Opening::Opens => whole_trial(agent, coven, &rest, &mut row),
             Opening::WantsAccount => {
                 row.create = is_refused_clearly(agent, coven, &rest).map_or_else(failed, Check::Limit)
@@ -92,18 +93,18 @@ impl Trial<'_> {
     }
 
     fn permission(&self, row: &mut AcpRow) -> Outcome<Check> {
-        if let Asking::WhenEscalatedIn(mode) = self.agent.asking {
+        if let Asking::WhenEscalatedIn(mode) = self.agent.trial.asking {
             self.conversation.set_mode(mode)?;
         }
         let started = Instant::now();
         let allowed = self.allowed("allowed", || Ok(()))?;
         let took = seconds(started);
-        row.output = match (allowed.has_output, self.agent.telling) {
+        row.output = match (allowed.has_output, self.agent.trial.telling) {
             (true, _) => Check::Passed("yes".to_owned()),
             (false, Telling::Nothing) => Check::Limit("not told".to_owned()),
             (false, Telling::Output) => failed("what the command printed is not in the message of its tool call"),
         };
-        match (self.agent.asking, allowed.asked) {
+        match (self.agent.trial.asking, allowed.asked) {
             (Asking::Never, 0) => return Ok(Check::Limit("never asks".to_owned())),
             (_, 0) => return Err("the file is there and nobody was asked".into()),
             (_, _) => self.denied("denied").map_err(|error| format!("denied: {error}"))?,
@@ -123,11 +124,11 @@ impl Trial<'_> {
             return Err("the answer came whole all the same".into());
         }
         self.say(&self.conversation, "after-the-cancel")?;
-        if self.agent.asking != Asking::Never {
+        if self.agent.trial.asking != Asking::Never {
             let cancelled = self.cancelled_while_it_asks("cancelled");
             cancelled.map_err(|error| format!("with a question open: {error}"))?;
         }
-        match (stop.as_str(), self.agent.cancelling) {
+        match (stop.as_str(), self.agent.trial.cancelling) {
             ("cancelled", _) => Ok(Check::Passed(took)),
             ("end_turn", Cancelling::MaySayEndTurn) => Ok(Check::Limit(format!("{took}, says end_turn"))),
             _ => Err(format!("the stop reason is {stop:?}").into()),
@@ -157,7 +158,7 @@ impl Trial<'_> {
             return Err(format!("the answer is whole, but the stop reason is {stop:?}").into());
         }
         self.say(&self.conversation, "after-the-daemon")?;
-        if self.agent.asking == Asking::Never {
+        if self.agent.trial.asking == Asking::Never {
             return Ok("answer whole".to_owned());
         }
         let allowed =

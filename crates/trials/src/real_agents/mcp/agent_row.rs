@@ -3,7 +3,7 @@
 use serde::Serialize;
 
 use super::super::report::{Check, Row};
-use super::catalogue::McpAgent;
+use super::McpAgent;
 
 #[derive(Debug, Serialize)]
 pub struct AgentRow {
@@ -34,7 +34,7 @@ impl AgentRow {
             killed: Check::NotReached,
             killed_alone: Check::NotReached,
             uninstalled: Check::NotReached,
-            limit: agent.limit,
+            limit: agent.trial.limit,
             last_screen: None,
         }
     }

@@ -8,14 +8,15 @@ use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use coven_api::session::SessionRecord;
+use coven_harness::trial::PromptBy;
 
 use super::super::coven::Coven;
 use super::super::process_table::{self, Process};
 use super::super::report::{Check, Row as _};
 use super::super::{Outcome, eventually, seconds};
+use super::McpAgent;
 use super::agent_row::AgentRow;
 use super::bodies::Bodies;
-use super::catalogue::{McpAgent, PromptBy};
 use super::client_trial::question;
 use super::desk::{Desk, Waiting};
 use super::entry::Entry;
@@ -87,10 +88,10 @@ impl AgentTrial<'_> {
     }
 
     fn command(&self, prompt: &str) -> Vec<String> {
-        let script = format!("tool {} {} ;; say all-done", self.agent.tool, question(prompt));
+        let script = format!("tool {} {} ;; say all-done", self.agent.trial.tool, question(prompt));
         let program = self.program.to_string_lossy().into_owned();
-        let args = self.agent.args.iter().map(|arg| (*arg).to_owned());
-        match self.agent.prompt {
+        let args = self.agent.trial.args.iter().map(|arg| (*arg).to_owned());
+        match self.agent.trial.prompt {
             PromptBy::Argument => [program].into_iter().chain(args).chain([script]).collect(),
             // The shell gives way to the agent, so that its process is the agent.
             PromptBy::Input => {

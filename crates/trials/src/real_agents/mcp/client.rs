@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 
 use super::super::coven::Coven;
 use super::super::{Outcome, process_table};
-use super::catalogue::{Script, SdkClient};
+use super::sdk_client::{Script, SdkClient};
 
 const TYPESCRIPT: &str = include_str!("client.mjs");
 const PYTHON: &str = include_str!("client.py");

@@ -3,7 +3,7 @@
 use serde::Serialize;
 
 use super::super::report::{Check, Row};
-use super::catalogue::SdkClient;
+use super::sdk_client::SdkClient;
 
 #[derive(Debug, Serialize)]
 pub struct ClientRow {

@@ -10,10 +10,10 @@ use serde_json::{Value, json};
 use super::super::coven::Coven;
 use super::super::report::{Check, Row as _};
 use super::super::{Outcome, seconds};
-use super::catalogue::{GivingUp, SdkClient};
 use super::client::Client;
 use super::client_row::ClientRow;
 use super::desk::Desk;
+use super::sdk_client::{GivingUp, SdkClient};
 
 pub const ASK: &str = "ask_user_questions";
 pub const FETCH: &str = "get_answered_questions";

@@ -3,39 +3,69 @@
 mod agent_row;
 mod agent_trial;
 mod bodies;
-mod catalogue;
 mod client;
 mod client_row;
 mod client_trial;
 mod desk;
 mod entry;
 mod form_trial;
+mod sdk_client;
 
 use std::process::ExitCode;
 
+use coven_harness::trial::{McpTrial, Settings};
 use serde_json::json;
 
-use super::install::Installed;
+use super::choice::{self, Candidate};
+use super::install::{Installed, Package};
 use super::report::{self, Row};
-use super::settings::Settings;
 use super::stage::{self, Cast};
 use super::stub::BODIES;
-use super::{Bench, Outcome, choice};
+use super::tried_agent::{TriedAgent, tried};
+use super::{Bench, Outcome};
 
 use agent_row::AgentRow;
 use agent_trial::AgentTrial;
 use bodies::Bodies;
-use catalogue::{McpAgent, Script, SdkClient, Subject};
 use client_row::ClientRow;
 use client_trial::ClientTrial;
 use desk::Desk;
 use entry::Entry;
+use sdk_client::{Script, SdkClient};
+
+pub type McpAgent = TriedAgent<McpTrial>;
+
+pub enum Subject {
+    Client(SdkClient),
+    Agent(McpAgent),
+}
+
+impl Candidate for Subject {
+    fn name(&self) -> &'static str {
+        match self {
+            Self::Client(client) => client.name,
+            Self::Agent(agent) => agent.name(),
+        }
+    }
+
+    fn package(&mut self) -> &mut Package {
+        match self {
+            Self::Client(client) => &mut client.package,
+            Self::Agent(agent) => agent.package(),
+        }
+    }
+}
 
 /// So many of the clients and agents must pass, and everyone that is installed.
 const MUST_PASS: usize = 8;
 
 pub fn choose(names: &[String]) -> Outcome<Vec<Subject>> {
-    choice::choose(catalogue::all, names)
+    choice::choose(all, names)
+}
+
+fn all() -> Vec<Subject> {
+    let agents = tried(|trial| trial.mcp.as_ref()).into_iter().map(Subject::Agent);
+    sdk_client::all().into_iter().map(Subject::Client).chain(agents).collect()
 }
 
 pub fn all_trials(subjects: &[Subject], bench: &Bench, is_json: bool) -> Outcome<ExitCode> {
@@ -87,19 +117,33 @@ fn client_trial(sdk: &SdkClient, bench: &Bench) -> Outcome<ClientRow> {
 
 fn agent_trial(agent: &McpAgent, bench: &Bench) -> Outcome<AgentRow> {
     eprintln!("{}", agent.name);
-    let installed = match Installed::ensure(std::slice::from_ref(&agent.package), agent.program, &bench.cache) {
+    let installed = match Installed::ensure(&agent.packages, agent.program, &bench.cache) {
         Ok(installed) => installed,
         Err(error) => return Ok(AgentRow::not_installed(agent, error.to_string())),
     };
     let program = installed.program.clone();
     let cast = Cast { name: agent.name, settings: agent.settings, harness: None };
     let mut stage = stage::set(cast, installed, bench)?;
-    stage.coven.env.extend(agent.env.iter().map(|(name, value)| (*name, (*value).into())));
-    let mut row = AgentRow { version: agent.package.version(&bench.cache).into(), ..AgentRow::new(agent) };
+    stage.coven.env.extend(agent.agent.env.iter().map(|(name, value)| (*name, (*value).into())));
+    let mut row = AgentRow { version: agent.packages[0].version(&bench.cache).into(), ..AgentRow::new(agent) };
     let (folder, coven) = (bench.root.join(agent.name), &stage.coven);
     let home = folder.join("home");
-    let entry = Entry::new(coven, agent.name, home.join(agent.file));
+    let mcp = agent.agent.mcp.as_ref().map_err(|missing| missing.to_string())?;
+    let entry = Entry::new(coven, agent.name, mcp.file.located(|_| None, Some(home.clone()))?);
     let bodies = Bodies { folder: folder.join(BODIES) };
     AgentTrial { agent, program: &program, coven, desk: Desk::new(coven, home), bodies, entry }.run(&mut row);
     Ok(row)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    #[test]
+    fn clients_and_agents_have_names_of_their_own() {
+        let names: BTreeSet<&str> = all().iter().map(Candidate::name).collect();
+        assert_eq!(names.len(), all().len());
+    }
 }

@@ -3,7 +3,7 @@
 use serde::Serialize;
 
 use super::super::report::{Check, Row};
-use super::catalogue::PrintAgent;
+use super::PrintAgent;
 
 #[derive(Debug, Serialize)]
 pub struct PrintRow {
@@ -17,7 +17,6 @@ pub struct PrintRow {
     pub long_prompt: Check,
     pub cancel: Check,
     pub failure: Check,
-    pub limit: Option<&'static str>,
 }
 
 impl PrintRow {
@@ -33,7 +32,6 @@ impl PrintRow {
             long_prompt: Check::NotReached,
             cancel: Check::NotReached,
             failure: Check::NotReached,
-            limit: agent.limit,
         }
     }
 
@@ -62,7 +60,7 @@ impl Row for PrintRow {
     }
 
     fn notes(&self) -> Option<&'static str> {
-        self.limit
+        None
     }
 
     fn evidence(&self) -> Option<&str> {

@@ -7,13 +7,14 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use coven_harness::print_mode;
+use coven_harness::print_mode::{self, PrintPrompt};
+use coven_harness::trial::{Counting, Failing, Streaming};
 
 use super::super::coven::Coven;
 use super::super::process_table;
 use super::super::report::Check;
 use super::super::{Outcome, eventually, seconds};
-use super::catalogue::{Counting, Failing, PrintAgent, Prompting, Streaming};
+use super::PrintAgent;
 use super::requests::Requests;
 use super::row::PrintRow;
 use super::turn::{FailureKind, Told};
@@ -79,7 +80,8 @@ impl Trial<'_> {
         row.first = Check::Passed(took(&first));
         row.instructions = self.instructions(&before).into();
         let second = self.resumed(&first);
-        row.tokens = match (first.tokens, second.as_ref().ok().and_then(|told| told.tokens), self.agent.counting) {
+        row.tokens = match (first.tokens, second.as_ref().ok().and_then(|told| told.tokens), self.agent.trial.counting)
+        {
             (Some((input, output)), Some((again, more)), _) => {
                 Check::Passed(format!("{input} + {output}, {again} + {more}"))
             }
@@ -142,7 +144,7 @@ impl Trial<'_> {
         }
         let (first, last) = told.text_ms.ok_or("no text at all")?;
         let apart = last - first;
-        match (apart >= PIECES * APART_MS / 2, self.agent.streaming) {
+        match (apart >= PIECES * APART_MS / 2, self.agent.trial.streaming) {
             (true, _) => Ok(Check::Passed("as it comes".to_owned())),
             (false, Streaming::WholeMessages) => Ok(Check::Limit("whole messages".to_owned())),
             (false, Streaming::AsItComes) => Err(format!("all text came within {apart} ms").into()),
@@ -154,8 +156,9 @@ impl Trial<'_> {
         let line = "A line of a long conversation that nobody has to read again.\n";
         let prompt = format!("{}\nsay {answer}", line.repeat(LONG_PROMPT / line.len()));
         let told = self.turn(&prompt, &[])?;
-        match (&told.failure, self.agent.prompting) {
-            (Some(failure), Prompting::Argument) if failure.kind == FailureKind::PromptTooLong => {
+        let takes_input = print_mode::known(self.agent.name).is_some_and(|mode| mode.prompt == PrintPrompt::Stdin);
+        match (&told.failure, takes_input) {
+            (Some(failure), false) if failure.kind == FailureKind::PromptTooLong => {
                 Ok(Check::Limit("refused: an argument holds 128 KiB".to_owned()))
             }
             (Some(failure), _) => Err(failure.words.clone().into()),
@@ -189,7 +192,7 @@ impl Trial<'_> {
 
     fn failure(&self) -> Outcome<Check> {
         let told = self.turn("fail 400 the-model-says-no", &[])?;
-        match (told.failure, self.agent.failing) {
+        match (told.failure, self.agent.trial.failing) {
             (Some(failure), _) if failure.kind == FailureKind::ExitStatus => {
                 let is_clear = failure.words.contains("the-model-says-no");
                 Ok(Check::Passed(if is_clear { "told, with the reason" } else { "told" }.to_owned()))
