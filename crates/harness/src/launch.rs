@@ -43,17 +43,23 @@ impl From<&PromptStyle<&str>> for PromptStyle {
 }
 
 /// A harness as written in the config file. An entry for a built-in harness without a program changes only the keys it
-/// sets.
+/// sets, and so does an entry with `like`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct HarnessConfig {
-    /// The program: a name looked up in PATH, or an absolute path. May be left out for a built-in harness.
+    /// The id of a built-in harness: this one takes everything from it except its id and label, and changes the keys
+    /// that are set. For another name, another path or a wrapper of an agent.
+    // Not written where it is unset: the user's agreement to an entry is a hash of all that is written.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub like: Option<String>,
+    /// The program: a name looked up in PATH, or an absolute path. May be left out for a built-in harness, and with
+    /// `like`.
     #[serde(default)]
     pub program: Option<String>,
     #[serde(default)]
     pub label: Option<String>,
-    /// Arguments before the prompt. Without a program: further arguments for the built-in harness, in a terminal and
-    /// in print mode.
+    /// Arguments before the prompt. Without a program, or with `like`: further arguments for the built-in harness, in
+    /// a terminal and in print mode.
     #[serde(default)]
     pub args: Vec<String>,
     /// How a prompt reaches the program in a terminal; typed if left out.
@@ -93,14 +99,27 @@ pub struct HarnessConfig {
 }
 
 impl HarnessConfig {
+    /// Whether it stands for itself, rather than change a built-in harness of its id.
+    fn is_definition(&self) -> bool {
+        self.program.is_some() || self.like.is_some()
+    }
+
     /// What is wrong with this entry, in words.
     pub fn check(&self, id: &str) -> Result<(), String> {
         let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
         if id.is_empty() || id.len() > 64 || !id.chars().all(is_plain) {
             return Err("the id may only have letters, digits, '-', '_' and '.', at most 64 of them".to_owned());
         }
+        if let Some(like) = &self.like
+            && !is_built_in(like)
+        {
+            let known = agents::ids(Agent::is_launchable).join(", ");
+            return Err(format!("like: {like:?} is not a built-in harness; known: {known}"));
+        }
         match &self.program {
-            None if !is_built_in(id) => return Err("program: name the program to run".to_owned()),
+            None if self.like.is_none() && !is_built_in(id) => {
+                return Err("program: name the program to run".to_owned());
+            }
             Some(program) if program.is_empty() || program.contains(char::is_whitespace) => {
                 return Err("program: name one program; its arguments go into args".to_owned());
             }
@@ -234,6 +253,23 @@ impl Harness {
         }
     }
 
+    /// Another harness with the facts of an agent, as an entry with `like` describes it.
+    fn like(agent: &Agent, id: &str, config: &HarnessConfig) -> Self {
+        let mut harness = Self::from(agent);
+        harness.is_builtin = false;
+        harness.default_choice = choice(id);
+        if id != agent.id {
+            (harness.id, harness.label) = (id.to_owned(), id.to_owned());
+        }
+        if let Some(program) = &config.program {
+            harness.program = Program::Named(program.clone());
+            harness.install_hint = hint(id, program);
+            // Its process may have another name than the agent's.
+            harness.identity = String::new();
+        }
+        harness.changed_by(config)
+    }
+
     /// A built-in harness with what an entry of the config changes.
     fn changed_by(self, config: &HarnessConfig) -> Self {
         let mut env = self.env;
@@ -296,18 +332,20 @@ fn launchable() -> impl Iterator<Item = &'static Agent> {
     agents::ALL.iter().copied().filter(|agent| agent.is_launchable())
 }
 
-/// The built-in harnesses, then those of the config. An entry of the config that names a program replaces a built-in
-/// harness of its id; one that names none changes it.
+/// The built-in harnesses, then those of the config. An entry of the config that names a program, or another harness
+/// that it is like, replaces a built-in harness of its id; any other changes it.
 pub fn all(config: &BTreeMap<String, HarnessConfig>) -> Vec<Harness> {
-    let own = |id: &str, entry: &HarnessConfig| {
-        entry.program.as_ref().map(|program| Harness::from_config(id, program, entry))
-    };
-    let built_in = builtin().into_iter().filter_map(|harness| match config.get(&harness.id) {
-        Some(entry) if entry.program.is_none() => Some(harness.changed_by(entry)),
-        Some(_) => None,
-        None => Some(harness),
+    let built_in = launchable().filter_map(|agent| match config.get(agent.id) {
+        Some(entry) if entry.is_definition() => None,
+        Some(entry) => Some(Harness::from(agent).changed_by(entry)),
+        None => Some(Harness::from(agent)),
     });
-    built_in.chain(config.iter().filter_map(|(id, entry)| own(id, entry))).collect()
+    let own = |(id, entry): (&String, &HarnessConfig)| match (&entry.like, &entry.program) {
+        (Some(like), _) => launchable().find(|agent| agent.id == like).map(|agent| Harness::like(agent, id, entry)),
+        (None, Some(program)) => Some(Harness::from_config(id, program, entry)),
+        (None, None) => None,
+    };
+    built_in.chain(config.iter().filter_map(own)).collect()
 }
 
 fn is_built_in(id: &str) -> bool {
@@ -383,10 +421,53 @@ mod tests {
     }
 
     #[test]
+    fn a_harness_like_another_takes_what_it_does_not_set() {
+        let config = r#"{
+            "wrapped": { "like": "claude", "program": "/opt/wrap", "args": ["--model", "opus"], "env": { "A": "b" } },
+            "second": { "like": "gemini", "label": "Second", "graceSeconds": 9 },
+            "codex": { "like": "codex", "program": "/opt/codex/bin/codex" }
+        }"#;
+        let harnesses = all(&serde_json::from_str(config).expect("entries"));
+        let find = |id: &str| harnesses.iter().find(|harness| harness.id == id).cloned().expect("it is there");
+        let claude = Harness::from(agents::find("claude").expect("built in"));
+        let expected = Harness {
+            id: "wrapped".into(),
+            label: "wrapped".into(),
+            program: Program::Named("/opt/wrap".into()),
+            added_args: strings(&["--model", "opus"]),
+            identity: String::new(),
+            env: BTreeMap::from([("A".to_owned(), "b".to_owned())]),
+            install_hint: "install /opt/wrap or correct harnesses.wrapped.program in the config".into(),
+            is_builtin: false,
+            default_choice: DefaultChoice::Later,
+            ..claude
+        };
+        assert_eq!(find("wrapped"), expected);
+        let second = find("second");
+        assert_eq!((second.label.as_str(), second.grace_seconds), ("Second", Some(9.0)));
+        assert_eq!((second.program, second.identity.as_str()), (Program::Named("gemini".into()), "gemini"));
+        let codex = find("codex");
+        assert_eq!((codex.label.as_str(), codex.args.len(), codex.acp_program.is_some()), ("Codex", 2, true));
+        assert_eq!(harnesses.iter().filter(|harness| harness.id == "codex").count(), 1);
+        let order: Vec<&str> = by_preference(&harnesses).map(|harness| harness.id.as_str()).take(7).collect();
+        assert_eq!(order, ["claude", "codex", "gemini", "opencode", "copilot", "second", "wrapped"]);
+    }
+
+    #[test]
+    fn an_entry_without_like_is_written_as_before() {
+        let entry: HarnessConfig = serde_json::from_str(r#"{"program":"a"}"#).expect("an entry");
+        assert!(!serde_json::to_string(&entry).expect("JSON").contains("like"), "agreements hold for the same text");
+    }
+
+    #[test]
     fn mistakes_in_an_entry_are_told() {
         let check = |json: &str| {
             serde_json::from_str::<HarnessConfig>(json).expect("well-typed").check("mine").expect_err("a mistake")
         };
+        assert!(
+            check(r#"{"like":"nobody"}"#).starts_with("like: \"nobody\" is not a built-in harness; known: claude, ")
+        );
+        assert!(check(r#"{"like":"cursor"}"#).starts_with("like:"), "coven cannot start it");
         assert!(check(r#"{"program":"my agent"}"#).starts_with("program:"));
         assert!(check(r#"{"program":"./agent"}"#).starts_with("program:"));
         assert!(check(r#"{"program":"a","prompt":{"flag":"i"}}"#).starts_with("prompt:"));

@@ -137,7 +137,7 @@ fn part(key: impl Into<String>, effect: impl Into<String>, content: &impl Serial
 fn config_parts(config: &Config) -> Vec<Part> {
     let mut parts = Vec::new();
     for (id, harness) in &config.harnesses {
-        let program = harness.program.as_ref().unwrap_or(id);
+        let program = harness.program.as_ref().or(harness.like.as_ref()).unwrap_or(id);
         let command = [std::slice::from_ref(program), &harness.args[..]].concat().join(" ");
         let variables = match harness.env.len() {
             0 => String::new(),

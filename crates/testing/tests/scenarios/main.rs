@@ -9,6 +9,7 @@ mod ask_verbs;
 mod board;
 mod chat;
 mod chat_everywhere;
+mod config_agent;
 mod default_agent;
 mod document;
 mod inbox;

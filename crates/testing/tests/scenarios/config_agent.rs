@@ -1,0 +1,62 @@
+//! An agent that only the config describes: in a terminal, in print mode and over ACP, and one that is like another.
+
+use coven_testing::{TestHome, eventually};
+use serde_json::{Value, json};
+
+use crate::chat::{lines, say};
+
+/// A started home in a Git repository, with the fake agent under this name and these harnesses in the config.
+fn home_with_harnesses(program: &str, harnesses: Value) -> TestHome {
+    let home = TestHome::in_repository(json!({ "harnesses": harnesses }));
+    home.install(program);
+    home.start();
+    home
+}
+
+#[test]
+fn an_agent_of_the_config_runs_over_every_channel() {
+    let mine = json!({
+        "program": "my-agent", "prompt": "afterDashes", "identity": "my-agent", "acpArgs": ["--acp"],
+        "print": { "args": ["-p"] },
+    });
+    let mut home = home_with_harnesses("my-agent", json!({ "mine": mine }));
+
+    let ran = home.coven(&["run", "mine", "say in a terminal"]).done();
+    assert!(ran.contains("in a terminal"), "{ran}");
+
+    let session = home.launch_with(json!({ "harness": "mine", "channel": "acp", "prompt": "say over ACP" }));
+    home.wait_for_text(&session.id, "over ACP");
+
+    home.env.push(("AURORA_SPAWN_TOOL".to_owned(), "mine".to_owned()));
+    say(&home, &["-i", "--session", "s"], "say printed\n").done();
+    let said = lines(&home, "s");
+    assert_eq!(said[0]["harness"], "mine");
+    assert!(said.iter().any(|line| line["content"] == "printed"), "{said:?}");
+}
+
+#[test]
+fn a_wrapper_of_another_name_can_be_like_a_built_in_agent() {
+    let wrapped =
+        json!({ "like": "claude", "program": "my-claude", "args": ["--model", "opus"], "env": { "MODE": "quiet" } });
+    let home = TestHome::in_repository(json!({ "harnesses": { "wrapped": wrapped } }));
+    home.write_agent("my-claude", "#!/bin/sh\necho \"got:$MODE $*:\"\n");
+    home.start();
+
+    let ran = home.coven(&["run", "wrapped", "fix it"]).done();
+    assert!(ran.contains("got:quiet --model opus -- fix it:"), "{ran}");
+
+    let task: Value = home.json(&["task", "add", "Do it", "--harness", "wrapped", "--json"]);
+    let id = task["id"].as_str().expect("an id").to_owned();
+    home.start_task(&id);
+    let step = eventually("the step has a session", || home.agents_of(&id).pop()?.session_id);
+    let flags = "-p --output-format stream-json --verbose --include-partial-messages";
+    home.wait_for_output(&step, &format!("got:quiet {flags} --allowedTools=Edit(./**) --model opus:"));
+}
+
+#[test]
+fn an_agent_that_is_like_an_unknown_one_is_reported_by_key() {
+    let home = TestHome::new();
+    home.configure(json!({ "harnesses": { "mine": { "like": "hal9000" } } }));
+    let told = home.coven(&["config", "check"]).refused(2);
+    assert!(told.contains("harnesses.mine") && told.contains("like: \"hal9000\""), "{told}");
+}
