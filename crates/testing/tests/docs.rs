@@ -16,6 +16,10 @@ use coven_domain::session::SessionState;
 use coven_domain::task::TaskState;
 use coven_domain::workflow::WorkflowState;
 use coven_files::Limit;
+use coven_harness::agent::{Acp, Agent, Missing, Terminal};
+use coven_harness::agents::ALL;
+use coven_harness::print_mode::{self, PrintPrompt};
+use coven_harness::{Program, PromptStyle};
 use coven_testing::program;
 
 fn generated() -> PathBuf {
@@ -72,6 +76,82 @@ fn openapi() {
 #[test]
 fn config_schema() {
     is_up_to_date("config.schema.json", &coven_host::config::schema());
+}
+
+#[test]
+fn agents() {
+    let started =
+        "| id | name | in a terminal | over ACP | MCP servers in | good to know |\n|---|---|---|---|---|---|\n";
+    let mut text = format!(
+        "# Agents\n\nWhat coven knows about each agent program, in the order in which a default is chosen. \
+         See [harnesses.md](../harnesses.md) for what it means and how to add one.\n\n{started}"
+    );
+    for agent in ALL {
+        let mcp = agent.mcp.as_ref().map(|mcp| {
+            let folder = mcp.file.variable.map_or_else(String::new, |variable| format!(" (or in `${variable}`)"));
+            let path = Path::new("~").join(mcp.file.folder).join(mcp.file.names[mcp.file.names.len() - 1]);
+            format!("`{}`{folder}", path.display())
+        });
+        text.push_str(&format!(
+            "| `{}` | {} | {} | {} | {} | {} |\n",
+            agent.id,
+            agent.label,
+            cell(agent.terminal.as_ref().map(|terminal| in_a_terminal(agent, terminal))),
+            cell(agent.acp.as_ref().map(|acp| over_acp(agent, acp))),
+            cell(mcp),
+            agent.note,
+        ));
+    }
+    text.push_str(
+        "\n## In print mode\n\n| id | first turn | later turns | a step of a workflow adds |\n|---|---|---|---|\n",
+    );
+    for agent in ALL {
+        let Some(mode) = print_mode::known(agent.id) else { continue };
+        let flag = match &mode.prompt {
+            PrintPrompt::Stdin => String::new(),
+            PrintPrompt::FlagEquals(flag) => format!(" {flag}=PROMPT"),
+            other => panic!("say how {other:?} is shown"),
+        };
+        let line = |args: &[String]| format!("`{} {}{flag}`", agent.id, args.join(" ").replace("{session}", "ID"));
+        let resume = mode.resume.as_deref().unwrap_or_default();
+        let step = if mode.step_args.is_empty() { "–".to_owned() } else { format!("`{}`", mode.step_args.join(" ")) };
+        text.push_str(&format!("| `{}` | {} | {} | {step} |\n", agent.id, line(&mode.args), line(resume)));
+    }
+    text.push_str("\n## What is missing\n\n");
+    for (agent, (capability, reason)) in ALL.iter().flat_map(|agent| agent.missing().map(move |it| (agent, it))) {
+        text.push_str(&format!("- `{}`, {capability}: {reason}.\n", agent.id));
+    }
+    is_up_to_date("agents.md", &text);
+}
+
+fn cell(shown: Result<String, &Missing>) -> String {
+    shown.unwrap_or_else(|_| "–".to_owned())
+}
+
+fn in_a_terminal(agent: &Agent, terminal: &Terminal) -> String {
+    let program = match agent.program {
+        Program::Named(name) => name.to_owned(),
+        Program::UserShell => "$SHELL".to_owned(),
+        Program::Coven(verb) => format!("coven {verb}"),
+    };
+    let env = agent.env.iter().map(|(name, value)| format!("{name}={value}"));
+    let mut words: Vec<String> = env.chain([program]).collect();
+    words.extend(terminal.args.iter().map(|arg| (*arg).to_owned()));
+    let more = match terminal.prompt {
+        PromptStyle::Last => " [PROMPT]`".to_owned(),
+        PromptStyle::AfterDashes => " [-- PROMPT]`".to_owned(),
+        PromptStyle::Flag(flag) => format!(" [{flag} PROMPT]`"),
+        PromptStyle::FlagEquals(flag) => format!(" [{flag}=PROMPT]`"),
+        PromptStyle::Typed => "`; a prompt is typed".to_owned(),
+        PromptStyle::None => "`".to_owned(),
+    };
+    format!("`{}{more}", words.join(" "))
+}
+
+fn over_acp(agent: &Agent, acp: &Acp) -> String {
+    let program = acp.adapter.as_ref().map_or(agent.id, |adapter| adapter.program);
+    let package = acp.adapter.as_ref().map_or_else(String::new, |it| format!(" of the package `{}`", it.package));
+    format!("`{}`{package}", [&[program], acp.args].concat().join(" "))
 }
 
 #[test]
