@@ -8,7 +8,7 @@ pub struct HarnessRecord {
     pub id: String,
     pub label: String,
     pub program: String,
-    /// How it is started in a terminal; `{prompt}` stands for the prompt.
+    /// How it is started in a terminal, or over ACP where it has no terminal; `{prompt}` stands for the prompt.
     pub argv: Vec<String>,
     pub identity: String,
     pub is_builtin: bool,

@@ -5,7 +5,8 @@ use std::time::Duration;
 
 use coven_domain::Timestamp;
 use coven_domain::query::SessionQuery;
-use coven_harness::{Program, PromptStyle};
+use coven_domain::text::Prompt;
+use coven_harness::Program;
 use coven_host::program;
 
 use super::Engine;
@@ -68,6 +69,7 @@ impl Engine {
         }
         let mut probes = tokio::task::JoinSet::new();
         let mut records = Vec::new();
+        let placeholder = Prompt::parse("{prompt}").expect("a short text");
         for (index, harness) in self.harnesses.iter().enumerate() {
             let found = self.harness_program(harness, &env);
             if let (true, Some(argv), false) = (with_versions, &found, matches!(harness.program, Program::UserShell)) {
@@ -82,13 +84,9 @@ impl Engine {
                 Program::Coven(_) => "coven".to_owned(),
             };
             let mut argv = found.clone().unwrap_or_else(|| vec![program.clone()]);
-            argv.extend(harness.args.iter().chain(&harness.added_args).cloned());
-            match &harness.prompt {
-                PromptStyle::Last => argv.push("{prompt}".to_owned()),
-                PromptStyle::AfterDashes => argv.extend(["--".to_owned(), "{prompt}".to_owned()]),
-                PromptStyle::Flag(flag) => argv.extend([flag.clone(), "{prompt}".to_owned()]),
-                PromptStyle::FlagEquals(flag) => argv.push(format!("{flag}={{prompt}}")),
-                PromptStyle::Typed | PromptStyle::None => {}
+            match harness.terminal_args(&placeholder, &[]) {
+                Ok((args, _)) => argv.extend(args),
+                Err(_) => argv.extend(harness.acp_args.iter().flatten().cloned()),
             }
             records.push(HarnessInfo {
                 id: harness.id.clone(),

@@ -9,6 +9,7 @@ use coven_domain::task::{BadTask, NotReady, TaskState};
 use coven_domain::text::BadText;
 use coven_domain::workflow::WorkflowState;
 use coven_domain::{PermissionId, QuestionId, RepoId, SessionId, TaskId};
+use coven_harness::Missing;
 use coven_host::git::GitError;
 use coven_host::{Home, WorkDirError};
 use coven_interop::conversations::ConversationError;
@@ -115,6 +116,8 @@ pub enum EngineError {
     TooMany { active: u64, limit: u64 },
     #[error("the harness {0:?} does not speak ACP; set its acpArgs in the config, or leave --acp out")]
     NoAcp(String),
+    #[error("the harness {id:?} cannot be started in a terminal: {reason}, or use --acp")]
+    NoTerminalMode { id: String, reason: Missing },
     #[error("the session is on a terminal and takes no prompts; type into it with `coven input {0}`")]
     NotAcp(SessionId),
     #[error("the session speaks ACP and has no terminal; talk to it with `coven chat {0}`")]
@@ -306,7 +309,7 @@ impl EngineError {
             Self::SelfAnswer(_) | Self::UnknownCaller(_) => Kind::SelfAnswer,
             Self::NoAnswer { source: NoAnswer::AlreadyAnswered(_), .. } => Kind::AlreadyAnswered,
             Self::NoAnswer { source: NoAnswer::Cancelled, .. } => Kind::AlreadyAnswered,
-            Self::NoAnswer { .. } | Self::NoAcp(_) => Kind::InvalidRequest,
+            Self::NoAnswer { .. } | Self::NoAcp(_) | Self::NoTerminalMode { .. } => Kind::InvalidRequest,
             Self::NotAcp(_)
             | Self::NoTerminal(_)
             | Self::CannotResume { .. }

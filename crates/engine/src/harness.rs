@@ -23,7 +23,7 @@ impl Engine {
 
     /// The harness to use where none is named: the configured one, else the first whose program is installed.
     pub(crate) fn default_harness(&self, env: &BTreeMap<String, String>) -> Result<&Harness, EngineError> {
-        let is_installed = |harness: &Harness| self.harness_program(harness, env).is_some();
+        let is_installed = |harness: &Harness| harness.terminal.is_ok() && self.harness_program(harness, env).is_some();
         self.chosen_harness(self.config.default_harness(), is_installed)
     }
 

@@ -432,7 +432,9 @@ impl Engine {
                 if let Some(call) = call {
                     return Ok(plan(call, String::new(), Some(harness)));
                 }
-                let (args, typed) = harness.terminal_args(prompt, more_args);
+                let (args, typed) = harness
+                    .terminal_args(prompt, more_args)
+                    .map_err(|reason| EngineError::NoTerminalMode { id: harness.id.clone(), reason })?;
                 let mut argv = self.installed_program(harness, env)?;
                 argv.extend(args);
                 Ok(plan(argv, typed, Some(harness)))

@@ -6,7 +6,7 @@ use coven_domain::text::Prompt;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::agent::{Agent, DefaultChoice};
+use crate::agent::{Agent, DefaultChoice, Missing};
 use crate::agents;
 use crate::print_mode::{self, PrintMode};
 
@@ -174,16 +174,23 @@ impl From<&Program<&str>> for Program {
     }
 }
 
+/// How a harness is started in a terminal.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TerminalMode {
+    /// Arguments before the prompt.
+    pub args: Vec<String>,
+    pub prompt: PromptStyle,
+}
+
 /// An agent program as it is started: built in, from the config, or built in and changed by the config.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Harness {
     pub id: String,
     pub label: String,
     pub program: Program,
-    pub args: Vec<String>,
+    pub terminal: Result<TerminalMode, Missing>,
     /// What the config adds to a built-in harness, in a terminal and in print mode.
     pub added_args: Vec<String>,
-    pub prompt: PromptStyle,
     pub identity: String,
     pub env: BTreeMap<String, String>,
     pub acp_args: Option<Vec<String>>,
@@ -203,14 +210,15 @@ pub struct Harness {
 impl From<&Agent> for Harness {
     fn from(agent: &Agent) -> Self {
         let acp = agent.acp.as_ref().ok();
-        let terminal = agent.terminal.as_ref().ok();
+        let terminal = agent.terminal.as_ref();
         Self {
             id: agent.id.to_owned(),
             label: agent.label.to_owned(),
             program: Program::from(&agent.program),
-            args: terminal.map(|terminal| strings(terminal.args)).unwrap_or_default(),
+            terminal: terminal
+                .map(|it| TerminalMode { args: strings(it.args), prompt: PromptStyle::from(&it.prompt) })
+                .map_err(|missing| *missing),
             added_args: Vec::new(),
-            prompt: terminal.map_or(PromptStyle::Typed, |terminal| PromptStyle::from(&terminal.prompt)),
             identity: agent.identity.to_owned(),
             env: agent.env.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect(),
             acp_args: acp.map(|acp| strings(acp.args)),
@@ -234,9 +242,11 @@ impl Harness {
             id: id.to_owned(),
             label: config.label.clone().unwrap_or_else(|| id.to_owned()),
             program: Program::Named(program.to_owned()),
-            args: config.args.clone(),
+            terminal: Ok(TerminalMode {
+                args: config.args.clone(),
+                prompt: config.prompt.clone().unwrap_or(PromptStyle::Typed),
+            }),
             added_args: Vec::new(),
-            prompt: config.prompt.clone().unwrap_or(PromptStyle::Typed),
             identity: config.identity.clone().unwrap_or_default(),
             env: config.env.clone(),
             acp_args: config.acp_args.clone(),
@@ -274,10 +284,15 @@ impl Harness {
     fn changed_by(self, config: &HarnessConfig) -> Self {
         let mut env = self.env;
         env.extend(config.env.clone());
+        let terminal = match (self.terminal, config.prompt.clone()) {
+            (Ok(mode), Some(prompt)) => Ok(TerminalMode { prompt, ..mode }),
+            (Err(_), Some(prompt)) => Ok(TerminalMode { args: Vec::new(), prompt }),
+            (terminal, None) => terminal,
+        };
         Self {
             label: config.label.clone().unwrap_or(self.label),
+            terminal,
             added_args: config.args.clone(),
-            prompt: config.prompt.clone().unwrap_or(self.prompt),
             identity: config.identity.clone().unwrap_or(self.identity),
             env,
             acp_args: config.acp_args.clone().or(self.acp_args),
@@ -293,21 +308,22 @@ impl Harness {
     }
 
     /// The arguments behind the program, and what to type once it runs. `more` are arguments of this call only.
-    pub fn terminal_args(&self, prompt: &Prompt, more: &[String]) -> (Vec<String>, String) {
-        let mut args = [&self.args, &self.added_args, more].concat();
+    pub fn terminal_args(&self, prompt: &Prompt, more: &[String]) -> Result<(Vec<String>, String), Missing> {
+        let mode = self.terminal.as_ref().map_err(|missing| *missing)?;
+        let mut args = [&mode.args, &self.added_args, more].concat();
         if prompt.is_empty() {
-            return (args, String::new());
+            return Ok((args, String::new()));
         }
         let text = prompt.as_str().to_owned();
-        match &self.prompt {
+        match &mode.prompt {
             PromptStyle::Last => args.push(text),
             PromptStyle::AfterDashes => args.extend(["--".to_owned(), text]),
             PromptStyle::Flag(flag) => args.extend([flag.clone(), text]),
             PromptStyle::FlagEquals(flag) => args.push(format!("{flag}={text}")),
-            PromptStyle::Typed => return (args, text),
+            PromptStyle::Typed => return Ok((args, text)),
             PromptStyle::None => {}
         }
-        (args, String::new())
+        Ok((args, String::new()))
     }
 }
 
@@ -375,8 +391,9 @@ mod tests {
     fn every_prompt_style_keeps_the_prompt_one_argument() {
         let prompt = Prompt::parse("-x; $(id) \"q\"\nline").expect("text");
         let args = |style: PromptStyle| {
-            let harness = Harness { prompt: style, args: strings(&["a"]), ..builtin().remove(0) };
-            harness.terminal_args(&prompt, &[])
+            let terminal = Ok(TerminalMode { prompt: style, args: strings(&["a"]) });
+            let harness = Harness { terminal, ..builtin().remove(0) };
+            harness.terminal_args(&prompt, &[]).expect("a terminal")
         };
         let text = prompt.as_str().to_owned();
         assert_eq!(args(PromptStyle::Last), (vec!["a".into(), text.clone()], String::new()));
@@ -395,7 +412,7 @@ mod tests {
         let codex = harnesses.iter().find(|harness| harness.id == "codex").expect("still there");
         assert_eq!((codex.identity.as_str(), codex.is_builtin, harnesses.len()), ("codex", true, builtin().len()));
         let prompt = Prompt::parse("fix it").expect("text");
-        let (args, _) = codex.terminal_args(&prompt, &["-x".to_owned()]);
+        let (args, _) = codex.terminal_args(&prompt, &["-x".to_owned()]).expect("a terminal");
         assert_eq!(args, ["--disable", "daemon_auto_start", "--model", "opus", "-x", "--", "fix it"]);
         assert!(entry.check("mine").expect_err("it is not built in").starts_with("program:"));
     }
@@ -418,6 +435,19 @@ mod tests {
         let order: Vec<&str> = by_preference(&harnesses).map(|harness| harness.id.as_str()).collect();
         let later = ["goose", "kimi", "qwen", "pi", "vibe"];
         assert_eq!(order, [&["claude", "codex", "gemini", "opencode", "copilot", "mine"][..], &later].concat());
+    }
+
+    #[test]
+    fn an_agent_without_a_terminal_gets_one_from_the_config() {
+        let prompt = Prompt::parse("fix it").expect("text");
+        let cline = |config: &str| {
+            let config = serde_json::from_str(config).expect("entries");
+            all(&config).into_iter().find(|harness| harness.id == "cline").expect("it speaks ACP")
+        };
+        assert!(cline("{}").terminal_args(&prompt, &[]).expect_err("untried").0.contains("harnesses.cline.prompt"));
+        let (args, _) = cline(r#"{"cline":{"prompt":"last"}}"#).terminal_args(&prompt, &[]).expect("a terminal");
+        assert_eq!(args, ["fix it"]);
+        assert!(builtin().iter().all(|harness| harness.id != "cursor"), "only its settings are known");
     }
 
     #[test]
@@ -447,7 +477,8 @@ mod tests {
         assert_eq!((second.label.as_str(), second.grace_seconds), ("Second", Some(9.0)));
         assert_eq!((second.program, second.identity.as_str()), (Program::Named("gemini".into()), "gemini"));
         let codex = find("codex");
-        assert_eq!((codex.label.as_str(), codex.args.len(), codex.acp_program.is_some()), ("Codex", 2, true));
+        let has_args = codex.terminal.is_ok_and(|mode| mode.args.len() == 2);
+        assert_eq!((codex.label.as_str(), has_args, codex.acp_program.is_some()), ("Codex", true, true));
         assert_eq!(harnesses.iter().filter(|harness| harness.id == "codex").count(), 1);
         let order: Vec<&str> = by_preference(&harnesses).map(|harness| harness.id.as_str()).take(7).collect();
         assert_eq!(order, ["claude", "codex", "gemini", "opencode", "copilot", "second", "wrapped"]);

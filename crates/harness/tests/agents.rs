@@ -50,8 +50,9 @@ fn every_agent_has_a_sound_entry() {
 /// What the config would say to describe this agent: it has to pass the same checks.
 fn as_config(agent: &Agent) -> HarnessConfig {
     let harness = Harness::from(agent);
+    let terminal = harness.terminal.as_ref().ok();
     let entry = serde_json::json!({
-        "program": "mine", "args": harness.args, "prompt": harness.prompt, "identity": harness.identity,
+        "program": "mine", "args": terminal.map_or(&[][..], |it| &it.args), "prompt": terminal.map(|it| &it.prompt), "identity": harness.identity,
         "env": harness.env, "acpArgs": harness.acp_args, "print": harness.print, "graceSeconds": harness.grace_seconds,
     });
     serde_json::from_value(entry).expect("known keys")

@@ -60,3 +60,17 @@ fn an_agent_that_is_like_an_unknown_one_is_reported_by_key() {
     let told = home.coven(&["config", "check"]).refused(2);
     assert!(told.contains("harnesses.mine") && told.contains("like: \"hal9000\""), "{told}");
 }
+
+#[test]
+fn an_agent_without_a_terminal_is_listed_and_says_why_it_has_none() {
+    let home = TestHome::started();
+    home.install("cline");
+    let listed: Value = home.json(&["harness", "list", "--json"]);
+    let ids: Vec<&str> =
+        listed["harnesses"].as_array().expect("a list").iter().filter_map(|it| it["id"].as_str()).collect();
+    assert!(ids.contains(&"goose") && !ids.contains(&"cursor"), "{ids:?}");
+    let cline = listed["harnesses"].as_array().expect("a list").iter().find(|it| it["id"] == "cline").expect("it");
+    assert_eq!(cline["argv"].as_array().and_then(|argv| argv.last()), Some(&json!("--acp")));
+    let told = home.coven(&["run", "cline", "fix it"]).refused(2);
+    assert!(told.contains("in a terminal") && told.contains("harnesses.cline.prompt"), "{told}");
+}
