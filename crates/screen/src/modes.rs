@@ -1,6 +1,5 @@
 //! The terminal modes that are remembered, set again by a snapshot and switched off on leaving.
 
-
 /// A private mode (`CSI ? n h`) that is only on or off; what it does concerns the viewer's terminal.
 struct Mode {
     number: u16,
