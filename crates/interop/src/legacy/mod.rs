@@ -100,7 +100,7 @@ pub fn read(home: &Path, project: Option<&Path>) -> Found {
         }
     }
     if let Some(project) = project {
-        issue::read(&project, &mut found);
+        issue::read(project, &mut found);
     }
     let folders: [(&str, Take); 3] =
         [("familiars", agent::take_familiar), ("workflows", workflow::take), ("questions", question::take)];
