@@ -186,6 +186,10 @@ pub(super) async fn end_launch(processes: &Processes, mut holder: Child) {
 
 fn tell(mut stdin: ChildStdin, dir: &Path, spec: &Spec) -> Result<(), String> {
     let told = |what: &'static str| move |error: io::Error| format!("{what}: {error}");
+    // A pull can replace the folder while the daemon runs: nothing is written through a link.
+    if dir.parent().is_some_and(Path::is_symlink) {
+        return Err("the folder of sessions is a symbolic link; remove it".to_owned());
+    }
     std::fs::DirBuilder::new().mode(0o700).create(dir).map_err(told("the session's folder cannot be made"))?;
     let spec = serde_json::to_vec(spec).map_err(|error| error.to_string())?;
     stdin.write_all(&spec).map_err(told("the holder did not read its instructions"))

@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use coven_domain::SessionId;
 use coven_files::Limit;
 
+use crate::git;
 use crate::trust::{self, Origin, TrustError, TrustStore};
 
 pub const WORKFLOW_FILE: Limit = Limit::new("a workflow file", 1 << 20);
@@ -38,6 +39,12 @@ pub enum HomeError {
         path.display(), path.display()
     )]
     Foreign { path: PathBuf, found: String },
+    #[error(
+        "{found} in {} is tracked by Git, so it may have come with the repository and coven did not use it; remove it, and take \
+         it out of the repository with `git rm --cached`",
+        path.display()
+    )]
+    TrackedState { path: PathBuf, found: String },
     #[error("the home {} cannot be recorded as yours: {source}", path.display())]
     NotRecorded { path: PathBuf, source: TrustError },
     #[error(
@@ -51,7 +58,7 @@ pub enum HomeError {
 impl HomeError {
     pub const fn exit_code(&self) -> u8 {
         match self {
-            Self::Foreign { .. } | Self::NotOurs { .. } | Self::Link { .. } => 4,
+            Self::Foreign { .. } | Self::TrackedState { .. } | Self::NotOurs { .. } | Self::Link { .. } => 4,
             Self::Nowhere
             | Self::Unusable { .. }
             | Self::NotAFolder { .. }
@@ -179,6 +186,20 @@ impl Home {
         match self.state().join(", ") {
             found if found.is_empty() => Ok(()),
             found => Err(HomeError::Foreign { path: self.path.clone(), found }),
+        }
+    }
+
+    /// Fails if Git tracks state of this home: a pull replaces files that Git ignores without asking, so the state may be
+    /// anybody's. Checked when a daemon starts.
+    pub fn refuse_tracked_state(&self) -> Result<(), HomeError> {
+        if !self.may_be_tracked() {
+            return Ok(());
+        }
+        let names: Vec<&str> = STATE.iter().chain(&STATE_FOLDERS).copied().collect();
+        let tracked = git::tracked(&self.path, &names);
+        match tracked.paths().next() {
+            Some(found) => Err(HomeError::TrackedState { path: self.path.clone(), found: found.to_owned() }),
+            None => Ok(()),
         }
     }
 

@@ -201,6 +201,7 @@ async fn run(options: &ServeOptions, background: tokio::runtime::Handle) -> Resu
     let open_files = raise_open_files();
     let home = Home::at(&options.home)?;
     home.create()?;
+    home.refuse_tracked_state()?;
     let socket = home.socket()?;
     let (config, withheld) = config::load(&home)?;
     let agents = AgentSettings::read(&home, &config, |name| std::env::var_os(name).filter(|it| !it.is_empty()))?;

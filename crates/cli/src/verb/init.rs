@@ -25,10 +25,7 @@ pub fn run(_args: Args, place: &Place) -> Result<ExitCode, Failure> {
     let path = place.flag.clone().unwrap_or_else(|| PathBuf::from(".coven"));
     let is_new = !path.exists();
     // What is there already may have come with the repository: making a home does not agree to it.
-    let home = match place.flag {
-        Some(_) => Home::at(&path)?,
-        None => Home::found_at(&path)?,
-    };
+    let home = Home::found_at(&path)?;
     // Before anything is made: a home whose socket cannot be bound is of no use.
     home.socket()?;
     home.create()?;

@@ -22,6 +22,13 @@ impl Tracked {
     }
 }
 
+impl Tracked {
+    /// What is tracked, or nothing if git could not be asked.
+    pub fn paths(&self) -> impl Iterator<Item = &str> {
+        self.paths.iter().map(String::as_str)
+    }
+}
+
 /// The tracked files below `folder`, of those named.
 pub fn tracked(folder: &Path, names: &[&str]) -> Tracked {
     let inner = listed(folder, names);

@@ -104,6 +104,10 @@ impl Worktree {
 
     /// A folder that is no work tree goes if it is empty: what is in another is somebody's.
     pub(super) fn clear_place(&self) -> Result<(), GitError> {
+        // A pull can replace the folder of work trees while a daemon runs: nothing is written through a link.
+        if let Some(parent) = self.folder.parent().filter(|parent| parent.is_symlink()) {
+            return Err(GitError::Refused(format!("{} is a symbolic link; remove it", parent.display())));
+        }
         match fs::remove_dir(&self.folder) {
             Err(error) if error.kind() != ErrorKind::NotFound => {
                 let folder = self.folder.display();

@@ -7,10 +7,10 @@ use crate::config::Rule;
 use crate::config::{Config, QuestionsConfig, SessionsConfig, StoreConfig};
 use coven_domain::session::RecordInput;
 use coven_files::{Limit, Links};
-use coven_harness::HarnessConfig;
+use coven_harness::{HarnessConfig, Program};
 use coven_workflow::Definition;
 use serde::Serialize;
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 
 use super::{Agreement, Origin, Part, TrustStore};
 use crate::Home;
@@ -149,7 +149,8 @@ fn config_parts(config: &Config) -> Vec<Part> {
     let permissions = &config.permissions;
     let rules = [&permissions.default].into_iter().chain(permissions.harnesses.values());
     if permissions.allow_self_answer || rules.chain(permissions.repos.values()).any(|rule| *rule == Rule::Allow) {
-        parts.push(part("permissions", "allows requests of agents without asking you", permissions));
+        let part = part("permissions", "allows requests of agents without asking you", permissions);
+        parts.push(part.with_details(vec![json!(permissions).to_string()]));
     }
     let http = &config.http;
     if *http != Default::default() {
@@ -157,7 +158,12 @@ fn config_parts(config: &Config) -> Vec<Part> {
             Some(listen) => format!("listens on {listen}"),
             None => "changes who may connect over HTTP".to_owned(),
         };
-        parts.push(part("http", effect, http));
+        parts.push(part("http", effect, http).with_details(vec![json!(http).to_string()]));
+    }
+    if let Some(id) = config.default_harness()
+        && coven_harness::all(&config.harnesses).iter().any(|it| it.id == id && it.program == Program::UserShell)
+    {
+        parts.push(part("defaultHarness", "types prompts into your shell if no agent is named", &id));
     }
     if config.scheduler.auto_start {
         parts.push(part("scheduler.autoStart", "starts agents on ready tasks without being asked", &true));
@@ -229,6 +235,7 @@ fn remove(config: &mut Config, key: &str) {
         "sessions.maxOutputBytes" => config.sessions.max_output_bytes = SessionsConfig::default().max_output_bytes,
         "sessions.recordInput" => config.sessions.record_input = RecordInput::default(),
         "sessions.root" => config.sessions.root = None,
+        "defaultHarness" => (config.default_harness, config.agents.harness) = (None, None),
         "scheduler.autoStart" => config.scheduler.auto_start = false,
         "mcp.allowControl" => config.mcp.allow_control = false,
         key => {

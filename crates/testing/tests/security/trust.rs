@@ -461,10 +461,57 @@ fn coven_init_does_not_agree_to_what_is_there() {
     let message = home.coven(&["init"]).refused(4);
     assert!(message.contains("coven.db") && message.contains("coven trust"), "{message}");
 
+    let named = home.path().display().to_string();
+    let message = home.coven(&["init", "--home", &named]).refused(4);
+    assert!(message.contains("coven.db"), "{message}");
+
     let elsewhere = home.folder().join("elsewhere");
     fs::rename(home.path(), &elsewhere).expect("one file system");
     symlink(&elsewhere, home.path()).expect("a link");
     assert!(home.coven(&["init"]).refused(4).contains("symbolic link"));
+}
+
+#[test]
+fn a_store_that_a_pull_replaced_is_not_used() {
+    let home = TestHome::in_repository(json!({}));
+    home.start();
+    home.stop();
+    // What a pull leaves behind: the file is tracked, although Git ignores it.
+    home.git("git add -f .coven/coven.db; git commit -qm store");
+    let message = home.coven(&["sessions"]).refused(4);
+    assert!(message.contains("coven.db") && message.contains("tracked by Git"), "{message}");
+    assert!(home.daemons().is_empty());
+    home.git("git rm -q --cached .coven/coven.db");
+    home.coven(&["sessions"]).done();
+}
+
+#[test]
+fn nothing_is_written_through_a_folder_that_became_a_link() {
+    let home = TestHome::in_repository(json!({}));
+    home.start();
+    let elsewhere = home.folder().join("elsewhere");
+    fs::create_dir(&elsewhere).expect("room on disk");
+    for name in ["sessions", "worktrees"] {
+        fs::remove_dir_all(home.path().join(name)).expect("ours");
+        symlink(&elsewhere, home.path().join(name)).expect("a link");
+    }
+    let run = home.coven(&["run", "plain", "--background", "hi"]);
+    assert!(run.code != 0 && run.stderr.contains("symbolic link"), "{}", run.stderr);
+    let task = home.add_task("x", "say hi", &[]);
+    home.coven(&["task", "start", &task]);
+    home.wait_for_task(&task, "blocked");
+    assert_eq!(fs::read_dir(&elsewhere).expect("still there").count(), 0);
+}
+
+#[test]
+fn a_shell_as_the_default_agent_of_a_clone_needs_agreement() {
+    let home = TestHome::new();
+    home.configure(json!({ "defaultHarness": "shell" }));
+    home.forget_trust();
+    home.coven(&["sessions"]).done();
+    let shown: Value = home.json(&["config", "show"]);
+    assert_eq!(shown["defaultHarness"], Value::Null);
+    assert!(home.coven(&["trust", "--yes"]).done().contains("defaultHarness: types prompts into your shell"));
 }
 
 #[test]
