@@ -38,6 +38,8 @@ const FUEL: u64 = 1_000_000;
 const MAX_EXPRESSION: usize = 2_000;
 /// Statements in one template; a chain of `elif` is recursion too.
 const MAX_STATEMENTS: usize = 500;
+/// Lines of a template, and bytes of each.
+const MAX_LINES: usize = 60_000;
 
 /// A template that could not be filled in.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -269,6 +271,12 @@ fn check_size(source: &str, is_expression: bool) -> Result<(), Refused> {
             Err((usize::from(line).saturating_sub(1), problem))
         }
     };
+    // The engine counts lines and columns in 16 bits.
+    let longest = source.lines().map(str::len).max().unwrap_or(0);
+    if source.lines().count().max(longest) > MAX_LINES {
+        let problem = format!("a template can have at most {MAX_LINES} lines of at most {MAX_LINES} bytes; split it");
+        return Err((0, problem));
+    }
     // Where the expression starts, and how much of it is quoted.
     let (mut open, mut quoted_bytes, mut statements) = (is_expression.then_some((1, 0)), 0, 0);
     // What cannot be read is reported by the parser.
