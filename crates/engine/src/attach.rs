@@ -17,7 +17,7 @@ use crate::session::must_have_terminal;
 /// The most that a viewer can send at once.
 pub const MAX_INPUT: usize = coven_holder::wire::MAX_BODY;
 
-/// What a viewer is told.
+/// What the engine sends to a viewer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Shown {
     Output(Bytes),

@@ -1,6 +1,6 @@
 //! Work that waits for the disk, a lock or another program.
 
-/// Runs the work on a thread that is there for waiting. A panic in it goes on in the caller.
+/// Runs the work on a thread of the blocking pool. A panic in the work continues in the caller.
 pub(crate) async fn blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> T {
     match tokio::task::spawn_blocking(work).await {
         Ok(done) => done,
