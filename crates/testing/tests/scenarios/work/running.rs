@@ -318,6 +318,37 @@ fn what_somebody_types_at_the_terminal_answers_it_too() {
 }
 
 #[test]
+fn a_step_cannot_answer_what_it_waits_for_at_its_terminal() {
+    let home = TestHome::in_repository(json!({}));
+    home.start();
+    let [ids, said] = ["ids", "said"].map(|name| home.folder().join(name));
+    home.git(&format!("mkfifo {}", ids.display()));
+    let text = format!(
+        "steps:\n  - name: talk\n    type: script\n    command: |\n      \
+         (read -r id < {ids}; env -u COVEN_SESSION_ID {coven} inbox answer $id me > {said}.part 2>&1; \
+         echo exit $? >> {said}.part; mv {said}.part {said}) &\n      \
+         printf 'name? '; read name; echo hello $name\n",
+        ids = ids.display(),
+        said = said.display(),
+        coven = coven_testing::program::coven().display(),
+    );
+    let id = home.add_task_for("asks", &text);
+    home.start_task(&id);
+    let asked =
+        coven_testing::eventually("a terminal waits", || home.inbox("").into_iter().find(|it| it.kind == "terminal"));
+
+    std::fs::write(&ids, format!("{}\n", asked.id)).expect("the step reads");
+
+    let told = coven_testing::eventually("the command has ended", || std::fs::read_to_string(&said).ok());
+    assert!(told.contains("permissions.allowSelfAnswer") && told.contains("exit 4"), "{told}");
+    assert_eq!(home.inbox("").len(), 1);
+    home.coven(&["inbox", "answer", &asked.id, "you"]).done();
+    home.wait_for_task(&id, "closed");
+    assert!(home.run_of(&id).steps[0].output.as_deref().unwrap_or_default().contains("hello you"));
+    check_invariants(&home);
+}
+
+#[test]
 fn a_question_set_that_a_step_asks_names_its_task() {
     let home = TestHome::in_repository(json!({}));
     home.start();
