@@ -45,19 +45,26 @@ pub struct HarnessInfo {
 }
 
 impl Engine {
-    pub async fn health(&self) -> Result<Health, EngineError> {
+    /// Never fails: a daemon whose store is damaged can still be asked for its pid, and stopped.
+    pub async fn health(&self) -> Health {
         let mut query = SessionQuery { limit: 1, ..SessionQuery::default() };
         query.filter.include_archived = true;
-        let total = self.store.sessions(&query).await?.total;
-        let problems = self.problems();
-        Ok(Health {
+        let mut problems = self.problems();
+        let total = match self.store.sessions(&query).await {
+            Ok(page) => page.total,
+            Err(problem) => {
+                problems.push(EngineError::from(problem).to_string());
+                0
+            }
+        };
+        Health {
             started_at: self.started_at,
             home: self.home.path().to_owned(),
             sessions_live: self.live_sessions().len() as u64,
             sessions_total: total,
             last_event: self.newest(),
             problems,
-        })
+        }
     }
 
     /// Every harness, whether it is installed, and how it would be started; with versions if asked for.
