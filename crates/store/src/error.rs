@@ -15,7 +15,7 @@ pub enum StoreError {
     Full,
     #[error(
         "the store is damaged: {what}; stop the daemon, check the file with `coven db status`, and replace it with a backup, \
-         such as a coven.db.bak-* next to it"
+         such as a coven.db.bak-* next to it, or try `coven db repair`"
     )]
     Corrupt { what: String },
     #[error("the store has schema version {found}, this coven knows versions up to {known}; upgrade coven")]
@@ -54,6 +54,11 @@ impl From<rusqlite::Error> for StoreError {
             Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => Self::Locked,
             Some(ErrorCode::DiskFull) => Self::Full,
             Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase) => Self::corrupt(source.to_string()),
+            Some(ErrorCode::SystemIoFailure)
+                if source.sqlite_error().is_some_and(|it| it.extended_code == rusqlite::ffi::SQLITE_IOERR_DATA) =>
+            {
+                Self::corrupt(format!("page {} does not match its checksum", crate::sqlite::checksums::damaged_page()))
+            }
             _ => Self::Sql { source },
         }
     }

@@ -8,6 +8,8 @@ use std::process::{Command, Output, Stdio};
 
 use coven_holder::process as kernel;
 use coven_host::trust::{Origin, TrustStore};
+use coven_store::sqlite::checksums;
+use rusqlite::{Connection, OpenFlags};
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
@@ -91,6 +93,16 @@ impl TestHome {
         let home = Self::new();
         home.start();
         home
+    }
+
+    /// A connection to the store that may write to it.
+    pub fn database(&self) -> Connection {
+        let path = self.path().join("coven.db");
+        Connection::open_with_flags_and_vfs(path, OpenFlags::default(), checksums::vfs()).expect("a database")
+    }
+
+    pub fn edit_database(&self, script: &str) {
+        self.database().execute_batch(script).expect("a script that SQLite can run");
     }
 
     /// A home with this config, whose daemon runs.

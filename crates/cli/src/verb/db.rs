@@ -1,4 +1,4 @@
-//! `coven db`: the store's schema, forward and back.
+//! `coven db`: the store's schema and its damage.
 
 use std::process::ExitCode;
 
@@ -6,6 +6,7 @@ use clap::Subcommand;
 use coven_host::home::Home;
 use coven_store::StoreError;
 use coven_store::sqlite::migrations::{self, MigrationStatus};
+use coven_store::sqlite::repair::{Repaired, repair};
 use serde_json::json;
 
 use crate::command_line::Place;
@@ -13,7 +14,7 @@ use crate::failure::Failure;
 use crate::output;
 use crate::table::Table;
 
-/// Brings the store's schema up to date, or takes steps back; the daemon must be stopped
+/// Checks the store, brings its schema up to date or takes steps back; the daemon must be stopped
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   coven daemon stop && coven db status
@@ -46,6 +47,18 @@ enum Verb {
         #[arg(long)]
         json: bool,
     },
+    /// Accepts pages that do not match their checksums, after copying the store
+    #[command(long_about = "Accepts pages that do not match their checksums, after copying the store
+
+A page does not match when the disk changed it or another program wrote to it. Coven cannot tell which values on the page are \
+wrong, so prefer a backup if there is one.")]
+    #[command(after_help = "Examples:
+  coven daemon stop && coven db repair")]
+    Repair {
+        /// Print JSON
+        #[arg(long)]
+        json: bool,
+    },
 }
 
 pub fn run(args: Args, place: &Place) -> Result<ExitCode, Failure> {
@@ -71,6 +84,17 @@ pub fn run(args: Args, place: &Place) -> Result<ExitCode, Failure> {
                 false => output::text(&table(&steps).text(None))?,
             }
         }
+        Verb::Repair { json } => {
+            // Opening a store that is not there would make one.
+            let repaired = match home.db().exists() {
+                true => repair(home.db()).map_err(Failure::Store)?,
+                false => None,
+            };
+            match json {
+                true => output::json(repaired_json(repaired.as_ref()).to_string().as_bytes())?,
+                false => output::line(format_args!("{}", repaired_text(&home, repaired.as_ref())))?,
+            }
+        }
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -81,6 +105,23 @@ fn tell(home: &Home, what: &str, versions: &[u32]) -> Result<(), Failure> {
         true => output::line(format_args!("nothing to do: {}", home.db().display())),
         false => output::line(format_args!("{what}: {} ({})", numbers.join(", "), home.db().display())),
     }
+}
+
+fn repaired_text(home: &Home, repaired: Option<&Repaired>) -> String {
+    let Some(Repaired { pages, original }) = repaired else {
+        return format!("nothing to do: all pages of {} match their checksums", home.db().display());
+    };
+    let numbers: Vec<String> = pages.iter().map(u64::to_string).collect();
+    format!(
+        "accepted: page {} ({}); the store as it was: {}",
+        numbers.join(", "),
+        home.db().display(),
+        original.display()
+    )
+}
+
+fn repaired_json(repaired: Option<&Repaired>) -> serde_json::Value {
+    json!({"pages": repaired.map_or(&[][..], |it| &it.pages), "original": repaired.map(|it| &it.original)})
 }
 
 fn table(steps: &[MigrationStatus]) -> Table {

@@ -1,14 +1,15 @@
 //! Files and connections: made private, set up the same way every time.
 
 use std::fs::{self, File, OpenOptions, TryLockError};
-use std::io;
-use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
+use std::io::{self, Read, Seek, Write};
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use rusqlite::{Connection, OpenFlags};
 use rustix::fs::OFlags;
 
+use super::checksums::{self, Checks, Rewrite};
 use super::migrations;
 use crate::StoreError;
 
@@ -19,28 +20,91 @@ const PRIVATE: u32 = 0o600;
 const COMPANIONS: [&str; 3] = ["-wal", "-shm", "-journal"];
 /// Only another program's short look at the file can be in the way: our own writers take turns.
 const BUSY_TIMEOUT: Duration = Duration::from_millis(250);
-/// A commit writes whole pages, and ours are a few small rows; larger pages only cost bytes.
-const PAGE_SIZE: u32 = 4096;
+/// More than the lock file holds when we wrote it.
+const MAX_MARK_BYTES: u64 = 128;
 /// What the write-ahead log is cut back to after a burst.
 const WAL_LIMIT_BYTES: u32 = 16 << 20;
 const CACHED_STATEMENTS: usize = 64;
 
 /// Ownership of a database file, held until it is dropped. The kernel lets go of it when the process dies.
+///
+/// The lock file says between two owners whether every page of the database has a checksum: it names the file if its last
+/// owner closed it in order.
 #[derive(Debug)]
 pub(super) struct Lock {
-    _file: File,
+    file: File,
+    database: PathBuf,
+    checks: Checks,
+    /// The database is left to an older program, which keeps no checksums.
+    is_for_older: bool,
 }
 
 impl Lock {
     pub(super) fn take(database: &Path) -> Result<Self, StoreError> {
         let path = beside(database, ".lock");
-        let file = open_private(&path).map_err(StoreError::io(format!("open {}", path.display())))?;
+        let mut file = open_private(&path).map_err(StoreError::io(format!("open {}", path.display())))?;
         match file.try_lock() {
-            Ok(()) => Ok(Self { _file: file }),
-            Err(TryLockError::WouldBlock) => Err(StoreError::Locked),
-            Err(TryLockError::Error(source)) => Err(StoreError::io(format!("lock {}", path.display()))(source)),
+            Ok(()) => {}
+            Err(TryLockError::WouldBlock) => return Err(StoreError::Locked),
+            Err(TryLockError::Error(source)) => return Err(StoreError::io(format!("lock {}", path.display()))(source)),
         }
+        let mut mark = String::new();
+        // A lock file that cannot be read says nothing.
+        let is_read = Read::by_ref(&mut file).take(MAX_MARK_BYTES).read_to_string(&mut mark).is_ok();
+        let checks = match is_read && mark_of(database).is_some_and(|expected| mark == expected) {
+            true => Checks::Every,
+            false => Checks::WhereThereIsOne,
+        };
+        file.set_len(0).map_err(StoreError::io(format!("write {}", path.display())))?;
+        Ok(Self { file, database: database.to_owned(), checks, is_for_older: false })
     }
+
+    pub(super) fn checks(&self) -> Checks {
+        self.checks
+    }
+
+    /// Rewrites the checksums of the database while no connection to it is open here: closing a second descriptor of the file
+    /// would drop SQLite's locks.
+    pub(super) fn rewrite_checksums(&mut self, how: Rewrite) -> Result<(), StoreError> {
+        rewrite_checksums(&self.database, how)?;
+        self.is_for_older = how == Rewrite::Remove;
+        self.checks = if self.is_for_older { Checks::WhereThereIsOne } else { Checks::Every };
+        Ok(())
+    }
+
+    /// Notes that every page has a checksum, if that is so.
+    fn mark(&mut self) -> Result<(), StoreError> {
+        let wal = beside(&self.database, "-wal");
+        if self.is_for_older || wal.exists() || !self.database.exists() {
+            return Ok(());
+        }
+        if self.checks == Checks::WhereThereIsOne {
+            self.rewrite_checksums(Rewrite::Missing)?;
+        }
+        let mark = mark_of(&self.database).unwrap_or_default();
+        self.file
+            .rewind()
+            .and_then(|()| self.file.write_all(mark.as_bytes()))
+            .map_err(StoreError::io("write the lock file"))
+    }
+}
+
+impl Drop for Lock {
+    fn drop(&mut self) {
+        // Without the mark the next owner accepts pages without checksums.
+        let _ = self.mark();
+    }
+}
+
+fn mark_of(database: &Path) -> Option<String> {
+    let found = fs::symlink_metadata(database).ok()?;
+    Some(format!("every page of file {}:{} has a checksum\n", found.dev(), found.ino()))
+}
+
+pub(super) fn rewrite_checksums(path: &Path, how: Rewrite) -> Result<(), StoreError> {
+    open_private(path)
+        .and_then(|file| checksums::rewrite(&file, how))
+        .map_err(StoreError::io(format!("write checksums to {}", path.display())))
 }
 
 /// The path with something added to its name.
@@ -59,7 +123,7 @@ pub(super) fn make_private(path: &Path) -> Result<(), StoreError> {
 }
 
 /// Opens a file for writing and creates it if it is missing; never through a link, and only a regular file.
-fn open_private(path: &Path) -> io::Result<File> {
+pub(super) fn open_private(path: &Path) -> io::Result<File> {
     ensure_regular(path).map_err(io::Error::other)?;
     let mut options = OpenOptions::new();
     options.read(true).write(true).create(true).truncate(false).mode(PRIVATE);
@@ -75,31 +139,40 @@ pub(super) fn ensure_regular(path: &Path) -> Result<(), StoreError> {
     }
 }
 
-pub(super) fn open_writer(path: &Path) -> Result<Connection, StoreError> {
-    ensure_regular(path)?;
-    let connection =
-        Connection::open_with_flags(path, OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX)?;
-    connection.busy_timeout(BUSY_TIMEOUT)?;
+pub(super) fn open_writer(path: &Path, checks: Checks) -> Result<Connection, StoreError> {
+    let is_new = fs::metadata(path).is_ok_and(|file| file.len() == 0);
+    let connection = open(path, OpenFlags::SQLITE_OPEN_READ_WRITE, checks)?;
     // Before anything is set: another program's database, or a newer one, stays as it is.
-    migrations::version(&connection)?;
-    // The page size counts only until the first page is written, so it stands first.
-    connection.pragma_update(None, "page_size", PAGE_SIZE)?;
+    let version = migrations::version(&connection)?;
+    if version >= migrations::PAGE_CHECKSUMS && !checksums::has_room(&connection)? {
+        return Err(StoreError::corrupt("its pages have no checksums"));
+    }
+    // These count only until the first page is written, so they stand first. A commit writes whole pages, and ours are a few
+    // small rows; larger pages only cost bytes.
+    connection.pragma_update(None, "page_size", checksums::PAGE_SIZE as u32)?;
+    if is_new {
+        checksums::reserve(&connection)?;
+    }
     connection.pragma_update(None, "journal_mode", "WAL")?;
     connection.pragma_update(None, "journal_size_limit", WAL_LIMIT_BYTES)?;
     // A commit survives a power cut.
     connection.pragma_update(None, "synchronous", "FULL")?;
     connection.pragma_update(None, "foreign_keys", true)?;
     connection.pragma_update(None, "cache_size", CACHE)?;
-    connection.set_prepared_statement_cache_capacity(CACHED_STATEMENTS);
     Ok(connection)
 }
 
-pub(super) fn open_reader(path: &Path) -> Result<Connection, StoreError> {
+pub(super) fn open_reader(path: &Path, checks: Checks) -> Result<Connection, StoreError> {
+    let connection = open(path, OpenFlags::SQLITE_OPEN_READ_ONLY, checks)?;
+    connection.pragma_update(None, "cache_size", CACHE)?;
+    Ok(connection)
+}
+
+fn open(path: &Path, access: OpenFlags, checks: Checks) -> Result<Connection, StoreError> {
     ensure_regular(path)?;
-    let connection =
-        Connection::open_with_flags(path, OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX)?;
+    let flags = access | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let connection = Connection::open_with_flags_and_vfs(path, flags, checks.vfs())?;
     connection.busy_timeout(BUSY_TIMEOUT)?;
     connection.set_prepared_statement_cache_capacity(CACHED_STATEMENTS);
-    connection.pragma_update(None, "cache_size", CACHE)?;
     Ok(connection)
 }

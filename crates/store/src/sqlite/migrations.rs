@@ -6,7 +6,8 @@ use std::path::{Path, PathBuf};
 use coven_domain::Timestamp;
 use rusqlite::{Connection, OptionalExtension};
 
-use super::connection::{Lock, beside, make_private, open_writer};
+use super::checksums::{self, Rewrite};
+use super::connection::{Lock, beside, make_private, open_writer, rewrite_checksums};
 use super::parsed;
 use crate::StoreError;
 
@@ -40,7 +41,11 @@ const MIGRATIONS: &[Migration] = &[
     migration!(8, "0008_task_args"),
     migration!(9, "0009_task_changes"),
     migration!(10, "0010_keyframe_checksums"),
+    migration!(11, "0011_page_checksums"),
 ];
+
+/// From this version on every page of the file ends in its checksum.
+pub(super) const PAGE_CHECKSUMS: u32 = 11;
 
 /// The newest schema this program knows.
 pub const KNOWN_VERSION: u32 = MIGRATIONS[MIGRATIONS.len() - 1].version;
@@ -65,8 +70,8 @@ pub fn status(path: impl AsRef<Path>) -> Result<Vec<MigrationStatus>, StoreError
     if !path.exists() {
         return known(&|_| Ok(None));
     }
-    let _lock = Lock::take(path)?;
-    let connection = open_writer(path)?;
+    let lock = Lock::take(path)?;
+    let connection = open_writer(path, lock.checks())?;
     check_integrity(&connection, path)?;
     match version(&connection)? {
         0 => known(&|_| Ok(None)),
@@ -77,9 +82,9 @@ pub fn status(path: impl AsRef<Path>) -> Result<Vec<MigrationStatus>, StoreError
 /// Applies what is pending; gives the versions that were applied.
 pub fn migrate(path: impl AsRef<Path>) -> Result<Vec<u32>, StoreError> {
     let path = path.as_ref();
-    let _lock = Lock::take(path)?;
+    let mut lock = Lock::take(path)?;
     make_private(path)?;
-    bring_up_to_date(&open_writer(path)?, path)
+    bring_up_to_date(&mut lock, path).map(|(_, applied)| applied)
 }
 
 /// Takes back the newest `steps` that are applied, newest first; gives their versions. What they hold is gone
@@ -89,8 +94,8 @@ pub fn rollback(path: impl AsRef<Path>, steps: usize) -> Result<Vec<u32>, StoreE
     if !path.exists() {
         return Ok(Vec::new());
     }
-    let _lock = Lock::take(path)?;
-    let connection = open_writer(path)?;
+    let mut lock = Lock::take(path)?;
+    let mut connection = open_writer(path, lock.checks())?;
     let current = version(&connection)?;
     let undone: Vec<&Migration> = MIGRATIONS.iter().rev().filter(|it| it.version <= current).take(steps).collect();
     if undone.is_empty() {
@@ -98,6 +103,13 @@ pub fn rollback(path: impl AsRef<Path>, steps: usize) -> Result<Vec<u32>, StoreE
     }
     back_up(&connection, path, current)?;
     for migration in &undone {
+        if migration.version == PAGE_CHECKSUMS {
+            // An older program would change pages and leave their checksums as they were.
+            checkpoint(&connection)?;
+            drop(connection);
+            lock.rewrite_checksums(Rewrite::Remove)?;
+            connection = open_writer(path, lock.checks())?;
+        }
         let below = MIGRATIONS.iter().map(|it| it.version).filter(|it| *it < migration.version).max().unwrap_or(0);
         step(
             &connection,
@@ -109,20 +121,38 @@ pub fn rollback(path: impl AsRef<Path>, steps: usize) -> Result<Vec<u32>, StoreE
     Ok(undone.iter().map(|migration| migration.version).collect())
 }
 
-pub(super) fn bring_up_to_date(connection: &Connection, path: &Path) -> Result<Vec<u32>, StoreError> {
-    let current = version(connection)?;
+/// Opens the database for writing and applies what is pending; gives the versions that were applied too.
+pub(super) fn bring_up_to_date(lock: &mut Lock, path: &Path) -> Result<(Connection, Vec<u32>), StoreError> {
+    let is_new = fs::metadata(path).is_ok_and(|file| file.len() == 0);
+    let mut connection = open_writer(path, lock.checks())?;
+    let current = version(&connection)?;
     let pending: Vec<&Migration> = MIGRATIONS.iter().filter(|it| it.version > current).collect();
     if current > 0 && !pending.is_empty() {
-        back_up(connection, path, current)?;
+        back_up(&connection, path, current)?;
+    }
+    if current < PAGE_CHECKSUMS && !is_new {
+        if !checksums::has_room(&connection)? {
+            checksums::reserve(&connection)?;
+            connection.execute_batch("VACUUM")?;
+        }
+        checkpoint(&connection)?;
+        drop(connection);
+        lock.rewrite_checksums(Rewrite::All)?;
+        connection = open_writer(path, lock.checks())?;
     }
     for migration in &pending {
         let note = format!(
             "INSERT OR REPLACE INTO meta (key, value) VALUES ({}, CAST(unixepoch('subsec') * 1000 AS INTEGER))",
             applied_key(migration.version)
         );
-        step(connection, migration.up, migration.version, &note)?;
+        step(&connection, migration.up, migration.version, &note)?;
     }
-    Ok(pending.iter().map(|migration| migration.version).collect())
+    Ok((connection, pending.iter().map(|migration| migration.version).collect()))
+}
+
+/// Brings everything from the write-ahead log into the file.
+pub(super) fn checkpoint(connection: &Connection) -> Result<(), StoreError> {
+    Ok(connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()))?)
 }
 
 /// One step with its note in `meta`: all of it or nothing.
@@ -148,9 +178,8 @@ fn step(connection: &Connection, sql: &str, version: u32, note: &str) -> Result<
 }
 
 /// Reads every page; names the first problem.
-fn check_integrity(connection: &Connection, path: &Path) -> Result<(), StoreError> {
-    // What is still in the write-ahead log belongs to the file.
-    connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()))?;
+pub(super) fn check_integrity(connection: &Connection, path: &Path) -> Result<(), StoreError> {
+    checkpoint(connection)?;
     let problem: String = connection.query_row("PRAGMA integrity_check(1)", [], |row| row.get(0))?;
     if problem != "ok" {
         return Err(StoreError::corrupt(problem.replace('\n', " ")));
@@ -212,6 +241,7 @@ fn back_up(connection: &Connection, path: &Path, version: u32) -> Result<PathBuf
         source: std::io::ErrorKind::InvalidFilename.into(),
     })?;
     connection.execute("VACUUM INTO ?1", [name])?;
+    rewrite_checksums(&half_done, Rewrite::All)?;
     fs::rename(&half_done, &copy).map_err(StoreError::io(format!("write {}", copy.display())))?;
     Ok(copy)
 }

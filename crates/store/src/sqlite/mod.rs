@@ -2,6 +2,7 @@
 
 mod agent_questions;
 mod agents;
+pub mod checksums;
 mod connection;
 mod entries;
 mod events;
@@ -11,6 +12,7 @@ pub mod migrations;
 mod permissions;
 mod question_sets;
 mod readers;
+pub mod repair;
 mod repos;
 mod sessions;
 mod snapshot;
@@ -40,7 +42,7 @@ use coven_domain::{AgentId, RepoId, SessionId, TaskId, Timestamp, WorkflowId};
 use rusqlite::Connection;
 use tokio::sync::Mutex;
 
-use self::connection::{Lock, make_private, open_writer};
+use self::connection::{Lock, make_private};
 use self::readers::Readers;
 use self::tx::{SqliteTx, Writer, Writing};
 use crate::{Conversation, Keyframe, Store, StoreError, Tx};
@@ -65,11 +67,10 @@ impl SqliteStore {
     /// a second opener, in this process or another one, gets [`StoreError::Locked`] at once.
     pub fn open(path: impl AsRef<Path>) -> Result<Self, StoreError> {
         let path = path.as_ref();
-        let lock = Lock::take(path)?;
+        let mut lock = Lock::take(path)?;
         make_private(path)?;
-        let connection = open_writer(path)?;
-        migrations::bring_up_to_date(&connection, path)?;
-        let readers = Readers::open(path)?;
+        let (connection, _) = migrations::bring_up_to_date(&mut lock, path)?;
+        let readers = Readers::open(path, lock.checks())?;
         Ok(Self { readers, writer: Arc::new(Mutex::new(Writer::new(connection, lock))) })
     }
 

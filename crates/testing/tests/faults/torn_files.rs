@@ -288,3 +288,28 @@ fn a_damaged_database_is_reported_with_what_to_do_next() {
     home.start();
     check_invariants(&home);
 }
+
+#[test]
+fn a_changed_value_in_the_database_is_reported_and_can_be_accepted() {
+    let home = TestHome::started();
+    let id = home.run_to_end("say something").id;
+    home.stop();
+    let path = home.path().join("coven.db");
+    let mut bytes = fs::read(&path).expect("a database");
+    let script = b"say something";
+    let at = bytes.windows(script.len()).position(|it| it == script).expect("the script is in the file");
+    bytes[at + 4] = b'S';
+    fs::write(&path, &bytes).expect("room on disk");
+
+    let message = home.coven(&["ls"]).refused(1);
+    assert!(message.contains("does not match its checksum"), "{message}");
+    let health: Value = home.json(&["daemon", "status", "--json"]);
+    assert_eq!(health["ok"], false, "{health}");
+    home.stop();
+    let accepted = home.coven(&["db", "repair"]).done();
+    assert!(accepted.contains("coven.db.damaged-1"), "{accepted}");
+    assert!(fs::read(home.path().join("coven.db.damaged-1")).expect("a copy") == bytes);
+    home.start();
+    assert_eq!(home.session(&id).status, "completed");
+    check_invariants(&home);
+}

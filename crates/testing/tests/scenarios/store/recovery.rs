@@ -2,7 +2,6 @@
 
 use coven_testing::pattern::{assert_bytes, flood};
 use coven_testing::{TestHome, check_invariants, process, wait_until};
-use rusqlite::Connection;
 
 #[test]
 fn store_04_a_process_that_still_runs_is_taken_over_with_its_output() {
@@ -48,8 +47,7 @@ fn store_04_a_process_that_ended_meanwhile_has_its_end_in_the_log() {
 
 /// Changes a row while no daemon has the database.
 fn tamper(home: &TestHome, sql: &str, id: &str) {
-    let connection = Connection::open(home.path().join("coven.db")).expect("a database");
-    assert_eq!(connection.execute(sql, [id]).expect("a statement"), 1);
+    assert_eq!(home.database().execute(sql, [id]).expect("a statement"), 1);
 }
 
 #[test]

@@ -17,7 +17,7 @@ struct Old {
 
 impl Old {
     fn new(home: &TestHome) -> Self {
-        let connection = Connection::open(home.path().join("coven.db")).expect("a database");
+        let connection = home.database();
         let now = coven_holder::clock::now().as_millis();
         Self { connection, now }
     }

@@ -215,7 +215,7 @@ fn a_worktree_goes_with_its_task_and_what_is_only_there_is_kept() {
     let script = format!(
         "PRAGMA foreign_keys = OFF; DELETE FROM workflows; DELETE FROM agents; DELETE FROM tasks WHERE id = '{left}'"
     );
-    rusqlite::Connection::open(home.path().join("coven.db")).and_then(|it| it.execute_batch(&script)).expect("a store");
+    home.edit_database(&script);
     assert!(home.worktree(&left).join("two.txt").exists());
     home.start();
     wait_until("the other one is gone too", || !home.worktree(&left).exists());

@@ -147,7 +147,7 @@ fn store_09_what_is_not_the_agent_is_neither_looked_after_nor_ended() {
     let mut other = std::process::Command::new("sleep").arg("600").spawn().expect("a process");
     let script =
         format!("UPDATE sessions SET pid = {0} WHERE id = '{session}'; UPDATE agents SET pid = {0}", other.id());
-    rusqlite::Connection::open(home.path().join("coven.db")).and_then(|it| it.execute_batch(&script)).expect("a store");
+    home.edit_database(&script);
     home.start();
 
     assert_eq!(agent(&home, &id), ("failed".to_owned(), Some("daemon restarted with uncommitted work".to_owned())));

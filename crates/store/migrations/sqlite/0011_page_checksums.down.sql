@@ -1,0 +1,1 @@
+-- The checksums are removed before this step.

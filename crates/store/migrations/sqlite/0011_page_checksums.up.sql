@@ -1,0 +1,1 @@
+-- Every page ends in a checksum (sqlite/checksums.rs). The version keeps programs away that would not update it.

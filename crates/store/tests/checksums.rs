@@ -1,0 +1,172 @@
+//! Every page of the database file has a checksum, whoever wrote it last.
+
+mod samples;
+
+use std::fs::{self, File};
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+
+use coven_store::sqlite::repair::{Repaired, repair};
+use coven_store::{SqliteStore, Store, StoreError, migrations};
+use rusqlite::Connection;
+use samples::*;
+use tempfile::TempDir;
+
+const PAGE: u64 = 4096;
+const NEWEST: u32 = migrations::KNOWN_VERSION;
+
+async fn store_with_sessions() -> (TempDir, PathBuf) {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("coven.db");
+    let store = SqliteStore::open(&path).expect("a new store");
+    create(&store, (0..200).map(session)).await;
+    (folder, path)
+}
+
+async fn assert_has_all_sessions(path: &Path) {
+    let store = SqliteStore::open(path).expect("a sound store");
+    for nth in 0..200 {
+        assert_eq!(store.session(id(nth)).await.expect("a read"), Some(session(nth)), "{nth}");
+    }
+}
+
+/// The last four bytes of every page.
+fn ends_of_pages(path: &Path) -> Vec<[u8; 4]> {
+    let file = File::open(path).expect("the file");
+    let pages = file.metadata().expect("its length").len() / PAGE;
+    let end_of = |page| {
+        let mut end = [0; 4];
+        file.read_exact_at(&mut end, page * PAGE - 4).expect("the end of a page");
+        end
+    };
+    (1..=pages).map(end_of).collect()
+}
+
+fn assert_every_page_has_a_checksum(path: &Path) {
+    assert!(ends_of_pages(path).iter().all(|end| *end != [0; 4]));
+    assert_eq!(repair(path).expect("a sound store"), None);
+}
+
+#[tokio::test]
+async fn a_changed_value_is_reported_wherever_it_is() {
+    let (_folder, path) = store_with_sessions().await;
+    let sound = fs::read(&path).expect("the file");
+    let title = b"session 137";
+    let at = sound.windows(title.len()).position(|it| it == title).expect("a title in the file");
+    let mut copy = sound.clone();
+    copy[at + 10] = b'8';
+    fs::write(&path, &copy).expect("room");
+
+    let store = SqliteStore::open(&path).expect("its first page is sound");
+    let error = store.session(id(137)).await.expect_err("its page is not");
+    let page = at as u64 / PAGE + 1;
+    assert!(error.to_string().contains(&format!("page {page} does not match its checksum")), "{error}");
+    drop(store);
+    assert!(matches!(migrations::status(&path), Err(StoreError::Corrupt { .. })));
+
+    fs::write(&path, &sound).expect("room");
+    assert_has_all_sessions(&path).await;
+}
+
+#[tokio::test]
+async fn a_page_without_a_checksum_is_damage_in_a_store_that_was_closed_in_order() {
+    let (_folder, path) = store_with_sessions().await;
+    let file = File::options().write(true).open(&path).expect("the file");
+    file.write_all_at(&[0; 4], 2 * PAGE - 4).expect("room");
+    drop(file);
+    assert!(matches!(migrations::status(&path), Err(StoreError::Corrupt { .. })));
+}
+
+#[tokio::test]
+async fn another_program_that_opens_the_store_after_a_crash_does_no_harm() {
+    let (folder, path) = store_with_sessions().await;
+    // As a daemon that was killed leaves it: the newest rows are in the write-ahead log only.
+    let crashed = tempfile::tempdir().expect("a folder");
+    let copy = crashed.path().join("coven.db");
+    let store = SqliteStore::open(&path).expect("the store");
+    create(&store, (200..300).map(session)).await;
+    for name in ["coven.db", "coven.db-wal", "coven.db.lock"] {
+        fs::copy(folder.path().join(name), crashed.path().join(name)).expect("a copy");
+    }
+    drop(store);
+
+    let count: i64 = Connection::open(&copy)
+        .and_then(|other| other.query_row("SELECT count(*) FROM sessions", [], |row| row.get(0)))
+        .expect("another program reads it");
+    assert_eq!(count, 300);
+    assert!(!crashed.path().join("coven.db-wal").exists(), "it brought the log into the file");
+    assert!(ends_of_pages(&copy).contains(&[0; 4]), "and wrote no checksums");
+
+    assert_has_all_sessions(&copy).await;
+    assert_every_page_has_a_checksum(&copy);
+}
+
+#[tokio::test]
+async fn a_store_of_an_older_version_gets_checksums_and_keeps_its_rows() {
+    let (folder, path) = store_with_sessions().await;
+    migrations::rollback(&path, 1).expect("one step back");
+    let old = folder.path().join("old.db");
+    copy_without_room_for_checksums(&path, &old);
+
+    assert_eq!(migrations::migrate(&old).expect("up"), [NEWEST]);
+    assert_has_all_sessions(&old).await;
+    assert_every_page_has_a_checksum(&old);
+    assert_has_all_sessions(&folder.path().join(format!("old.db.bak-{}", NEWEST - 1))).await;
+}
+
+/// Writes every table into a new file as SQLite lays it out by default.
+fn copy_without_room_for_checksums(path: &Path, old: &Path) {
+    let connection = Connection::open(old).expect("a new file");
+    connection.execute("ATTACH ?1 AS given", [path.to_str()]).expect("the store");
+    let mut statement = connection
+        .prepare("SELECT type, name, sql FROM given.sqlite_schema WHERE sql IS NOT NULL AND name NOT LIKE 'sqlite_%'")
+        .expect("a statement");
+    let made: Vec<(String, String, String)> = statement
+        .query_map([], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))
+        .expect("rows")
+        .collect::<Result<_, _>>()
+        .expect("text");
+    for (kind, name, sql) in made {
+        connection.execute_batch(&sql).expect("the same schema");
+        if kind == "table" {
+            connection.execute(&format!("INSERT INTO main.{name} SELECT * FROM given.{name}"), []).expect("rows");
+        }
+    }
+}
+
+#[tokio::test]
+async fn an_older_program_may_write_to_a_store_that_was_taken_back() {
+    let (_folder, path) = store_with_sessions().await;
+    let steps = (NEWEST - 10) as usize;
+    migrations::rollback(&path, steps).expect("back to before the checksums");
+    Connection::open(&path)
+        .and_then(|older| older.execute("UPDATE sessions SET title = 'older' WHERE title = 'session 7'", []))
+        .expect("an older program writes");
+
+    let store = SqliteStore::open(&path).expect("the store goes up again");
+    let found = store.session(id(7)).await.expect("a read").expect("the session");
+    assert_eq!(found.title, "older");
+    drop(store);
+    assert_every_page_has_a_checksum(&path);
+}
+
+#[tokio::test]
+async fn repair_accepts_what_another_program_wrote_and_keeps_the_file_as_it_was() {
+    let (folder, path) = store_with_sessions().await;
+    Connection::open(&path)
+        .and_then(|other| other.execute("UPDATE sessions SET title = 'edited' WHERE title = 'session 7'", []))
+        .expect("another program writes");
+    let edited = fs::read(&path).expect("the file");
+    let error = migrations::status(&path).expect_err("a page without its checksum");
+    assert!(error.to_string().contains("coven db repair"), "{error}");
+
+    let Repaired { pages, original } = repair(&path).expect("a sound structure").expect("something to accept");
+    assert!(!pages.is_empty());
+    assert_eq!(original, folder.path().join("coven.db.damaged-1"));
+    assert!(fs::read(original).expect("the copy") == edited);
+    let store = SqliteStore::open(&path).expect("the store");
+    let found = store.session(id(7)).await.expect("a read").expect("the session");
+    assert_eq!(found.title, "edited");
+    drop(store);
+    assert_every_page_has_a_checksum(&path);
+}
