@@ -95,7 +95,7 @@ impl ExitStatus {
     pub const fn code(self) -> i32 {
         match self {
             Self::Code(code) => code,
-            Self::Signal(signal) => 128 + signal,
+            Self::Signal(signal) => signal.saturating_add(128),
         }
     }
 
