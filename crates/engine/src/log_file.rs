@@ -7,7 +7,7 @@ use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
 use coven_files::{Limit, Links};
-use coven_holder::log::{SUFFIX, segment_name, segment_start, segments};
+use coven_holder::log::{Reader, SUFFIX, Segment, segment_name, segment_start, segments};
 
 const PACKED: &str = ".log.zst";
 const FRAME_BYTES: usize = 256 << 10;
@@ -25,10 +25,10 @@ pub const WORTH_PACKING: u64 = 4096;
 /// Reads the log of a session that has ended or still runs.
 pub struct LogFile {
     dir: PathBuf,
-    open: Option<(u64, Segment)>,
+    reader: Reader<Stored>,
 }
 
-enum Segment {
+enum Stored {
     Plain(File),
     Packed(Packed),
 }
@@ -43,56 +43,36 @@ struct Packed {
 
 impl LogFile {
     pub fn new(dir: &Path) -> Self {
-        Self { dir: dir.to_owned(), open: None }
+        Self { dir: dir.to_owned(), reader: Reader::new(dir) }
     }
 
     /// The first byte that is there and the end of the log; empty if there is no log.
     pub fn range(&self) -> io::Result<std::ops::Range<u64>> {
-        let starts = match all_segments(&self.dir) {
-            Ok(starts) => starts,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(0..0),
-            Err(error) => return Err(error),
-        };
-        let (Some(first), Some(last)) = (starts.first(), starts.last()) else { return Ok(0..0) };
-        let length = open_segment(&self.dir, *last)?.map_or(0, |segment| segment.length().unwrap_or(0));
-        Ok(*first..last.saturating_add(length))
+        match self.reader.range() {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(0..0),
+            found => found,
+        }
     }
 
     /// The bytes that each segment holds, in order. A segment that cannot be read holds none.
     pub fn pieces(&self) -> io::Result<Vec<std::ops::Range<u64>>> {
-        let starts = match all_segments(&self.dir) {
+        let starts = match Stored::starts(&self.dir) {
             Ok(starts) => starts,
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
             Err(error) => return Err(error),
         };
-        let length = |start| open_segment(&self.dir, start).ok()??.length().ok();
+        let length = |start| Stored::open(&self.dir, start).ok()??.length().ok();
         Ok(starts.into_iter().map(|start| start..start.saturating_add(length(start).unwrap_or(0))).collect())
     }
 
     /// Where the next segment behind `offset` starts, if there is one.
     pub fn next_start(&self, offset: u64) -> io::Result<Option<u64>> {
-        Ok(all_segments(&self.dir)?.into_iter().find(|start| *start > offset))
+        Ok(Stored::starts(&self.dir)?.into_iter().find(|start| *start > offset))
     }
 
     /// Fills `buffer` as far as one segment or frame reaches. `Ok(0)`: nothing there (yet).
     pub fn read_at(&mut self, offset: u64, buffer: &mut [u8]) -> io::Result<usize> {
-        if let Some((start, segment)) = &mut self.open
-            && offset >= *start
-        {
-            let count = segment.read_at(offset - *start, buffer)?;
-            if count > 0 {
-                return Ok(count);
-            }
-        }
-        let starts = all_segments(&self.dir)?;
-        let Some(start) = starts.iter().rev().find(|start| **start <= offset).copied() else { return Ok(0) };
-        if self.open.as_ref().is_some_and(|(open, _)| *open == start) {
-            return Ok(0);
-        }
-        let Some(mut segment) = open_segment(&self.dir, start)? else { return Ok(0) };
-        let count = segment.read_at(offset - start, buffer)?;
-        self.open = Some((start, segment));
-        Ok(count)
+        self.reader.read_at(offset, buffer)
     }
 
     /// The bytes of a range, as far as they are there.
@@ -110,17 +90,43 @@ impl LogFile {
     }
 }
 
-impl Segment {
+impl Segment for Stored {
+    /// A segment that is there in both forms counts once.
+    fn starts(dir: &Path) -> io::Result<Vec<u64>> {
+        let mut starts: Vec<u64> = fs::read_dir(dir)?
+            .filter_map(|entry| {
+                let name = entry.ok()?.file_name();
+                let name = name.to_str()?;
+                segment_start(name, SUFFIX).or_else(|| segment_start(name, PACKED))
+            })
+            .collect();
+        starts.sort_unstable();
+        starts.dedup();
+        Ok(starts)
+    }
+
+    fn open(dir: &Path, start: u64) -> io::Result<Option<Self>> {
+        // Plain first: while both are there the packed one may not be whole yet.
+        if let Some(file) = <File as Segment>::open(dir, start)? {
+            return Ok(Some(Self::Plain(file)));
+        }
+        match Packed::open(&dir.join(packed_name(start))) {
+            Ok(packed) => Ok(Some(Self::Packed(packed))),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
     fn length(&self) -> io::Result<u64> {
         match self {
-            Self::Plain(file) => Ok(file.metadata()?.len()),
+            Self::Plain(file) => file.length(),
             Self::Packed(packed) => Ok(packed.raw_length),
         }
     }
 
     fn read_at(&mut self, at: u64, buffer: &mut [u8]) -> io::Result<usize> {
         match self {
-            Self::Plain(file) => file.read_at(buffer, at),
+            Self::Plain(file) => Segment::read_at(file, at, buffer),
             Self::Packed(packed) => packed.read_at(at, buffer),
         }
     }
@@ -188,34 +194,6 @@ impl Packed {
 
 fn damaged() -> io::Error {
     io::Error::new(io::ErrorKind::InvalidData, "a compressed segment is damaged")
-}
-
-/// Start offsets of all segments; one that is there in both forms counts once.
-fn all_segments(dir: &Path) -> io::Result<Vec<u64>> {
-    let mut starts: Vec<u64> = fs::read_dir(dir)?
-        .filter_map(|entry| {
-            let name = entry.ok()?.file_name();
-            let name = name.to_str()?;
-            segment_start(name, SUFFIX).or_else(|| segment_start(name, PACKED))
-        })
-        .collect();
-    starts.sort_unstable();
-    starts.dedup();
-    Ok(starts)
-}
-
-fn open_segment(dir: &Path, start: u64) -> io::Result<Option<Segment>> {
-    // Plain first: while both are there the packed one may not be whole yet.
-    match coven_files::open(&dir.join(segment_name(start)), Links::Refuse) {
-        Ok(file) => return Ok(Some(Segment::Plain(file))),
-        Err(error) if error.is_not_found() => {}
-        Err(error) => return Err(error.into()),
-    }
-    match Packed::open(&dir.join(packed_name(start))) {
-        Ok(packed) => Ok(Some(Segment::Packed(packed))),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
-        Err(error) => Err(error),
-    }
 }
 
 fn packed_name(start: u64) -> String {

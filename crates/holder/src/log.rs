@@ -124,48 +124,81 @@ fn new_segment(dir: &Path, start: u64) -> io::Result<File> {
         .open(dir.join(segment_name(start)))
 }
 
-/// Reads plain segments while they may still be written.
-#[derive(Debug)]
-pub struct LogReader {
-    dir: PathBuf,
-    open: Option<(u64, File)>,
+/// A segment in a form that can be read.
+pub trait Segment: Sized {
+    /// The start offsets of all segments in a session's folder, in order.
+    fn starts(dir: &Path) -> io::Result<Vec<u64>>;
+    /// `None`: it is not there any more.
+    fn open(dir: &Path, start: u64) -> io::Result<Option<Self>>;
+    fn length(&self) -> io::Result<u64>;
+    fn read_at(&mut self, at: u64, buffer: &mut [u8]) -> io::Result<usize>;
 }
 
-impl LogReader {
+/// A plain segment, which may still be written.
+impl Segment for File {
+    fn starts(dir: &Path) -> io::Result<Vec<u64>> {
+        segments(dir)
+    }
+
+    fn open(dir: &Path, start: u64) -> io::Result<Option<Self>> {
+        match coven_files::open(&dir.join(segment_name(start)), Links::Refuse) {
+            Ok(file) => Ok(Some(file)),
+            Err(error) if error.is_not_found() => Ok(None),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    fn length(&self) -> io::Result<u64> {
+        Ok(self.metadata()?.len())
+    }
+
+    fn read_at(&mut self, at: u64, buffer: &mut [u8]) -> io::Result<usize> {
+        FileExt::read_at(self, buffer, at)
+    }
+}
+
+/// Reads a log across its segments.
+#[derive(Debug)]
+pub struct Reader<S> {
+    dir: PathBuf,
+    open: Option<(u64, S)>,
+}
+
+/// Reads plain segments.
+pub type LogReader = Reader<File>;
+
+impl<S: Segment> Reader<S> {
     pub fn new(dir: &Path) -> Self {
         Self { dir: dir.to_owned(), open: None }
     }
 
     /// The first byte that is still there and the end of the log.
     pub fn range(&self) -> io::Result<std::ops::Range<u64>> {
-        let starts = segments(&self.dir)?;
+        let starts = S::starts(&self.dir)?;
         let (Some(first), Some(last)) = (starts.first(), starts.last()) else { return Ok(0..0) };
-        Ok(*first..last.saturating_add(fs::metadata(self.dir.join(segment_name(*last)))?.len()))
+        let length = S::open(&self.dir, *last)?.map_or(Ok(0), |segment| segment.length())?;
+        Ok(*first..last.saturating_add(length))
     }
 
-    /// Fills `buffer` from `offset` as far as one segment reaches. `Ok(0)` means: nothing there (yet).
+    /// Fills `buffer` from `offset` as far as one segment or frame reaches. `Ok(0)` means: nothing there (yet).
     pub fn read_at(&mut self, offset: u64, buffer: &mut [u8]) -> io::Result<usize> {
-        if let Some((start, file)) = &self.open
+        if let Some((start, segment)) = &mut self.open
             && offset >= *start
         {
-            let count = file.read_at(buffer, offset - start)?;
+            let count = segment.read_at(offset - *start, buffer)?;
             if count > 0 {
                 return Ok(count);
             }
         }
         // Not in the open segment: find the one that holds it, which may be newer.
-        let starts = segments(&self.dir)?;
+        let starts = S::starts(&self.dir)?;
         let Some(start) = starts.iter().rev().find(|start| **start <= offset).copied() else { return Ok(0) };
         if self.open.as_ref().is_some_and(|(open, _)| *open == start) {
             return Ok(0);
         }
-        let file = match coven_files::open(&self.dir.join(segment_name(start)), Links::Refuse) {
-            Ok(file) => file,
-            Err(error) if error.is_not_found() => return Ok(0),
-            Err(error) => return Err(error.into()),
-        };
-        let count = file.read_at(buffer, offset - start)?;
-        self.open = Some((start, file));
+        let Some(mut segment) = S::open(&self.dir, start)? else { return Ok(0) };
+        let count = segment.read_at(offset - start, buffer)?;
+        self.open = Some((start, segment));
         Ok(count)
     }
 }
