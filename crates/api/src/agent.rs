@@ -4,11 +4,11 @@ use coven_domain::session::{AgentDialect, Session};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
-use utoipa::{IntoParams, ToSchema};
 
 use crate::repo::RepoRecord;
 
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct AgentSessionRecord {
     pub id: String,
@@ -20,7 +20,7 @@ pub struct AgentSessionRecord {
     pub harness: String,
     pub title: String,
     /// `reason` says why it ended: `idle_timeout`, `finished`, …
-    #[schema(value_type = Object)]
+    #[cfg_attr(feature = "schema", schemars(with = "crate::openapi::Object"))]
     pub metadata: Map<String, Value>,
 }
 
@@ -40,7 +40,8 @@ impl From<&Session> for AgentSessionRecord {
 }
 
 /// A session with everything that was said in it, oldest first.
-#[derive(Debug, Serialize, ToSchema)]
+#[derive(Debug, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct AgentSessionDetail {
     #[serde(flatten)]
     pub session: AgentSessionRecord,
@@ -48,7 +49,8 @@ pub struct AgentSessionDetail {
     pub messages: Vec<AgentMessageRecord>,
 }
 
-#[derive(Debug, Serialize, ToSchema)]
+#[derive(Debug, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct AgentMessageRecord {
     pub id: String,
@@ -56,13 +58,14 @@ pub struct AgentMessageRecord {
     /// `user`, `agent` or `system`.
     pub role: String,
     /// By `type`: `text` (with `partial`), `thought`, `plan` (`steps`), `tool` (`tool`, `args`, `result`), `error`, `cancelled`, …
-    #[schema(value_type = Object)]
+    #[cfg_attr(feature = "schema", schemars(with = "crate::openapi::Object"))]
     pub content: Box<RawValue>,
     pub timestamp: String,
 }
 
 /// `POST /api/sessions`.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, ToSchema)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", default, deny_unknown_fields)]
 pub struct CreateAgentSessionRequest {
     pub repo_id: String,
@@ -76,9 +79,9 @@ pub struct CreateAgentSessionRequest {
     pub title: Option<String>,
 }
 
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, IntoParams)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", default, deny_unknown_fields)]
-#[into_params(parameter_in = Query)]
 pub struct ListAgentSessionsQuery {
     pub repo_id: Option<String>,
     /// One or several of `active`, `completed`, `cancelled`, `error`, separated by commas.
@@ -88,7 +91,8 @@ pub struct ListAgentSessionsQuery {
     pub offset: Option<usize>,
 }
 
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct AgentSessionListResponse {
     pub sessions: Vec<AgentSessionRecord>,
     pub total: u64,
@@ -97,13 +101,15 @@ pub struct AgentSessionListResponse {
 }
 
 /// `POST /api/sessions/:id/prompt`.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, ToSchema)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default, deny_unknown_fields)]
 pub struct PromptRequest {
     pub text: String,
 }
 
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct PromptResponse {
     pub ok: bool,
@@ -112,9 +118,9 @@ pub struct PromptResponse {
     pub message_id: String,
 }
 
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, IntoParams)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default, deny_unknown_fields)]
-#[into_params(parameter_in = Query)]
 pub struct AgentMessagesQuery {
     /// Only messages after this ISO 8601 time.
     pub since: Option<String>,

@@ -2,10 +2,10 @@
 
 use coven_domain::conversation::{Summary, Turn};
 use serde::{Deserialize, Serialize};
-use utoipa::{IntoParams, ToSchema};
 
 /// A conversation as programs see it.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ConversationRecord {
     /// `conversation`.
     pub kind: String,
@@ -48,9 +48,9 @@ impl From<&Summary> for ConversationRecord {
 }
 
 /// `GET /api/v1/conversations`: the most recent first.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, IntoParams)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default, deny_unknown_fields)]
-#[into_params(parameter_in = Query)]
 pub struct ListConversationsQuery {
     /// `active`, `completed` or `interrupted`.
     pub status: Option<String>,
@@ -60,7 +60,8 @@ pub struct ListConversationsQuery {
     pub offset: Option<usize>,
 }
 
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ConversationListResponse {
     pub conversations: Vec<ConversationRecord>,
     pub total: usize,
@@ -68,16 +69,17 @@ pub struct ConversationListResponse {
     pub broken: Vec<BrokenConversation>,
 }
 
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct BrokenConversation {
     pub id: String,
     pub why: String,
 }
 
 /// `GET /api/v1/conversations/{id}/turns`: the last ones, in their order.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, IntoParams)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default, deny_unknown_fields)]
-#[into_params(parameter_in = Query)]
 pub struct TurnsQuery {
     /// 1 to 1000; 20 if left out.
     pub limit: Option<usize>,
@@ -85,14 +87,16 @@ pub struct TurnsQuery {
     pub before: Option<u64>,
 }
 
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct TurnListResponse {
     pub turns: Vec<TurnRecord>,
     /// How many come before these, if the file says so.
     pub before: Option<u64>,
 }
 
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct TurnRecord {
     /// `user` or `assistant`.
     pub role: String,

@@ -3,16 +3,16 @@
 use coven_domain::event::Event;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use utoipa::{IntoParams, ToSchema};
 
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct EventRecord {
     pub number: u64,
     /// `session.created`, `session.running`, `retention.swept`, …
     pub kind: String,
     pub subject: String,
     pub at: String,
-    #[schema(value_type = Object)]
+    #[cfg_attr(feature = "schema", schemars(with = "crate::openapi::Object"))]
     pub payload: Value,
 }
 
@@ -28,7 +28,8 @@ impl From<&Event> for EventRecord {
     }
 }
 
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct EventsResponse {
     pub events: Vec<EventRecord>,
     /// True when events after the cursor have expired: read `/state` and go on from its `event_number`.
@@ -36,9 +37,9 @@ pub struct EventsResponse {
     pub next: u64,
 }
 
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, IntoParams)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default, deny_unknown_fields)]
-#[into_params(parameter_in = Query)]
 pub struct EventsQuery {
     /// An event number, or an ISO 8601 time.
     pub since: Option<String>,

@@ -1,9 +1,9 @@
 //! Harnesses on the wire.
 
 use serde::{Deserialize, Serialize};
-use utoipa::ToSchema;
 
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct HarnessRecord {
     pub id: String,
     pub label: String,
@@ -20,7 +20,18 @@ pub struct HarnessRecord {
     pub note: String,
 }
 
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct HarnessListResponse {
     pub harnesses: Vec<HarnessRecord>,
+}
+
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(default, deny_unknown_fields)]
+pub struct HarnessesQuery {
+    /// Ask each installed program for its version.
+    pub versions: Option<bool>,
+    /// Where to look for programs: the caller's PATH.
+    pub path: Option<String>,
 }

@@ -1,12 +1,12 @@
 //! How the daemon is.
 
 use serde::{Deserialize, Serialize};
-use utoipa::ToSchema;
 
 /// The version of the routes under `/api/v1`; a client that needs a newer one says so.
 pub const API_VERSION: u32 = 1;
 
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct HealthResponse {
     pub ok: bool,
     pub version: String,
@@ -21,4 +21,12 @@ pub struct HealthResponse {
     pub last_event: u64,
     /// What needs a person's attention, in words; empty when all is well.
     pub problems: Vec<String>,
+}
+
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(default, deny_unknown_fields)]
+pub struct StopRequest {
+    /// End all sessions too; without it they go on and the next daemon takes them over.
+    pub kill_sessions: bool,
 }

@@ -3,9 +3,9 @@
 use coven_domain::question::Answer;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use utoipa::{IntoParams, ToSchema};
 
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct InboxItem {
     pub id: String,
     /// `permission`: an agent wants to do something; `question_set`: somebody asks; `merge`: a task's work is there to be
@@ -35,11 +35,12 @@ pub struct InboxItem {
     pub options: Vec<InboxOption>,
     /// Of a permission the tool call as the agent told it. Of a question set its `questions` with their options, `answers` when
     /// there are, `rejectionReason`, `abandonReason`, `workingDirectory`, in the names of its files; `error` if it is broken.
-    #[schema(value_type = Object)]
+    #[cfg_attr(feature = "schema", schemars(with = "crate::openapi::Object"))]
     pub detail: Value,
 }
 
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct InboxOption {
     pub id: String,
     pub name: String,
@@ -47,9 +48,9 @@ pub struct InboxOption {
     pub kind: String,
 }
 
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, IntoParams)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default, deny_unknown_fields)]
-#[into_params(parameter_in = Query)]
 pub struct InboxQuery {
     /// Those that were answered or cancelled too.
     pub all: Option<bool>,
@@ -57,7 +58,8 @@ pub struct InboxQuery {
     pub session: Option<String>,
 }
 
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct InboxResponse {
     pub items: Vec<InboxItem>,
 }
@@ -65,7 +67,8 @@ pub struct InboxResponse {
 /// `POST /api/v1/inbox/:id/answer`, one of these. A permission takes an option by its id, or `allow` / `deny` for the first
 /// option that means it; a question set takes answers to all its questions, or is rejected. A merge takes `approve`, or
 /// `reject` with a reason; a blocked task `retry`, `unblock` or `close`. A terminal takes a line, as `option`.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, ToSchema)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default, deny_unknown_fields)]
 pub struct AnswerRequest {
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -75,7 +78,7 @@ pub struct AnswerRequest {
     pub decision: Option<String>,
     /// `{"questionIndex":0,"selectedOption":"A"}` each; `selectedOptions` for a multiple choice, `customText` for own words.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(value_type = Option<Vec<Object>>)]
+    #[cfg_attr(feature = "schema", schemars(with = "Option<Vec<crate::openapi::Object>>"))]
     pub answers: Option<Vec<Answer>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reject: Option<Rejection>,
@@ -85,7 +88,8 @@ pub struct AnswerRequest {
 }
 
 /// Nobody will answer.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, ToSchema)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default, deny_unknown_fields)]
 pub struct Rejection {
     #[serde(skip_serializing_if = "Option::is_none")]

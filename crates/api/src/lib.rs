@@ -7,14 +7,18 @@ pub mod client;
 pub mod conversation;
 pub mod error;
 pub mod event;
+mod field_names;
 pub mod harness;
 pub mod health;
 pub mod inbox;
 pub mod message;
 pub mod migrate;
+#[cfg(feature = "schema")]
+pub mod openapi;
 pub mod repo;
 pub mod retention;
 pub mod route;
+pub mod routes;
 pub mod session;
 pub mod state;
 pub mod task;

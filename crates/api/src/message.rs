@@ -2,11 +2,11 @@
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use utoipa::{IntoParams, ToSchema};
 
 /// One message. A piece of one that is still being written has `partial: true` in its content and the id of the whole in
 /// `message_id`; the whole takes the place of its pieces once it is finished.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct MessageRecord {
     /// Grows with every change; a message that changes gets a new one.
     pub number: u64,
@@ -17,13 +17,13 @@ pub struct MessageRecord {
     pub role: String,
     pub at: String,
     /// By `type`: `text`, `thought`, `plan`, `tool`, `error`, `cancelled`, `turn`, `update`.
-    #[schema(value_type = Object)]
+    #[cfg_attr(feature = "schema", schemars(with = "crate::openapi::Object"))]
     pub content: Value,
 }
 
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, IntoParams)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default, deny_unknown_fields)]
-#[into_params(parameter_in = Query)]
 pub struct MessagesQuery {
     /// Only what has a larger number.
     pub after: Option<u64>,
@@ -31,7 +31,8 @@ pub struct MessagesQuery {
     pub limit: Option<usize>,
 }
 
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct MessagesResponse {
     pub messages: Vec<MessageRecord>,
     /// Give it as `after` to get what follows.
@@ -39,7 +40,8 @@ pub struct MessagesResponse {
 }
 
 /// `GET /api/v1/sessions/:id/agent`: what is known of the agent behind an ACP session, and what it is doing.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, ToSchema)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
 pub struct AgentStateRecord {
     /// `opening`, `idle`, `working` (a turn runs), `waiting` (for a permission) or `ended`.
@@ -49,17 +51,17 @@ pub struct AgentStateRecord {
     /// The agent's own id of the session.
     pub agent_session_id: Option<String>,
     /// Name, title and version, as the agent tells them.
-    #[schema(value_type = Option<Object>)]
+    #[cfg_attr(feature = "schema", schemars(with = "Option<crate::openapi::Object>"))]
     pub agent: Value,
-    #[schema(value_type = Option<Object>)]
+    #[cfg_attr(feature = "schema", schemars(with = "Option<crate::openapi::Object>"))]
     pub capabilities: Value,
-    #[schema(value_type = Option<Object>)]
+    #[cfg_attr(feature = "schema", schemars(with = "Option<crate::openapi::Object>"))]
     pub modes: Value,
-    #[schema(value_type = Option<Vec<Object>>)]
+    #[cfg_attr(feature = "schema", schemars(with = "Option<Vec<crate::openapi::Object>>"))]
     pub config_options: Value,
-    #[schema(value_type = Option<Vec<Object>>)]
+    #[cfg_attr(feature = "schema", schemars(with = "Option<Vec<crate::openapi::Object>>"))]
     pub commands: Value,
-    #[schema(value_type = Option<Object>)]
+    #[cfg_attr(feature = "schema", schemars(with = "Option<crate::openapi::Object>"))]
     pub usage: Value,
     pub title: Option<String>,
     /// How the last turn ended: `end_turn`, `cancelled`, `max_tokens`, `refusal`, `error`, …
@@ -67,14 +69,16 @@ pub struct AgentStateRecord {
 }
 
 /// `POST /api/v1/sessions/:id/mode`.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, ToSchema)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default, deny_unknown_fields)]
 pub struct ModeRequest {
     pub mode_id: String,
 }
 
 /// `POST /api/v1/sessions/:id/config`.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, ToSchema)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default, deny_unknown_fields)]
 pub struct ConfigOptionRequest {
     pub config_id: String,

@@ -1,17 +1,18 @@
 //! Taking over the older coven's files, on the wire.
 
 use serde::{Deserialize, Serialize};
-use utoipa::ToSchema;
 
 /// `POST /api/v1/migrate`: takes over what lies in the home, or only says what that would be.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default, deny_unknown_fields)]
 pub struct MigrateRequest {
     pub dry_run: bool,
 }
 
 /// How many of each.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct MigrateCounts {
     pub tasks: usize,
     pub agents: usize,
@@ -20,7 +21,8 @@ pub struct MigrateCounts {
 }
 
 /// Something that was not taken; its file stays where it is.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct MigrateLeft {
     /// Relative to the home.
     pub file: String,
@@ -29,14 +31,16 @@ pub struct MigrateLeft {
 }
 
 /// A file all of which is in the store.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct MigrateRenamed {
     pub file: String,
     pub to: String,
 }
 
 /// What was taken and what was not; with `dry_run` what would be.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct MigrateResponse {
     pub dry_run: bool,
     pub taken: MigrateCounts,

@@ -2,10 +2,10 @@
 
 use coven_domain::repo::Repo;
 use serde::{Deserialize, Serialize};
-use utoipa::ToSchema;
 
 /// A Git repository that sessions are bound to.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct RepoRecord {
     pub id: String,
@@ -27,7 +27,8 @@ impl From<&Repo> for RepoRecord {
 }
 
 /// `POST /api/repos`. A path that is registered already gives the repo it has.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, ToSchema)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default, deny_unknown_fields)]
 pub struct AddRepoRequest {
     /// An absolute path; anything inside a repository stands for its top folder.
@@ -37,7 +38,8 @@ pub struct AddRepoRequest {
     pub name: Option<String>,
 }
 
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct RepoListResponse {
     pub repos: Vec<RepoRecord>,
 }

@@ -2,17 +2,18 @@
 
 use coven_domain::query::SweepReport;
 use serde::{Deserialize, Serialize};
-use utoipa::ToSchema;
 
 /// `POST /api/v1/retention`: deletes now what has been kept long enough, or only says what that would be.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default, deny_unknown_fields)]
 pub struct RetentionRequest {
     pub dry_run: bool,
 }
 
 /// What went, or would go; ids.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct RetentionResponse {
     pub dry_run: bool,
     /// Closed long enough ago: hidden, and deleted later.

@@ -8,10 +8,10 @@ use coven_domain::entry::Entry;
 use coven_domain::session::Session;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
-use utoipa::{IntoParams, ToSchema};
 
 /// A session as programs see it: snake_case, times in ISO 8601 UTC with milliseconds.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct SessionRecord {
     /// `session`; lists that hold conversations too tell them apart by it.
     #[serde(default = "session_kind")]
@@ -31,7 +31,7 @@ pub struct SessionRecord {
     pub created_at: String,
     pub updated_at: String,
     pub archived_at: Option<String>,
-    #[schema(value_type = Object)]
+    #[cfg_attr(feature = "schema", schemars(with = "crate::openapi::Object"))]
     pub metadata: Map<String, Value>,
     /// What can be done with it now: attach, replay, input, start, finish, kill, archive, summon, export, sacrifice.
     #[serde(default)]
@@ -70,7 +70,8 @@ impl From<&Session> for SessionRecord {
 }
 
 /// `POST /api/v1/sessions`. Either `harness` or `argv` says what to run; without both it is the default agent.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, ToSchema)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default, deny_unknown_fields)]
 pub struct CreateSessionRequest {
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -111,7 +112,8 @@ pub struct CreateSessionRequest {
 }
 
 /// `POST /api/v1/sessions/{id}/start`: launches a record made with `detach`.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, ToSchema)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default, deny_unknown_fields)]
 pub struct StartSessionRequest {
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -123,16 +125,17 @@ pub struct StartSessionRequest {
 }
 
 /// `POST /api/v1/sessions/{id}/rename`: gives a session another title.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct RenameSessionRequest {
     pub title: String,
 }
 
 /// `GET /api/v1/sessions`: newest first.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, IntoParams)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default, deny_unknown_fields)]
-#[into_params(parameter_in = Query)]
 pub struct ListSessionsQuery {
     /// Comma-separated statuses.
     pub status: Option<String>,
@@ -148,7 +151,8 @@ pub struct ListSessionsQuery {
     pub cursor: Option<String>,
 }
 
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct SessionListResponse {
     pub sessions: Vec<SessionRecord>,
     pub total: u64,
@@ -156,7 +160,8 @@ pub struct SessionListResponse {
     pub next: Option<String>,
 }
 
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct AcceptedResponse {
     pub ok: bool,
     pub accepted: bool,
@@ -167,7 +172,8 @@ impl AcceptedResponse {
 }
 
 /// `POST /api/v1/sessions/{id}/input`: text, or any bytes in Base64.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, ToSchema)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default, deny_unknown_fields)]
 pub struct InputRequest {
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -195,16 +201,17 @@ impl InputRequest {
     }
 }
 
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct ResizeRequest {
     pub rows: u16,
     pub cols: u16,
 }
 
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, IntoParams)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default, deny_unknown_fields)]
-#[into_params(parameter_in = Query)]
 pub struct EntriesQuery {
     /// Entries with a greater `seq`.
     pub after: Option<u64>,
@@ -213,7 +220,8 @@ pub struct EntriesQuery {
 }
 
 /// One record of the ledger. Text where it is valid UTF-8, else Base64.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct EntryRecord {
     pub seq: u64,
     pub kind: String,
@@ -228,7 +236,7 @@ pub struct EntryRecord {
     pub data_base64: Option<String>,
     /// What the kind brings along: `code` and `signal` of an exit, `rows` and `cols` of a resize, …
     #[serde(flatten)]
-    #[schema(value_type = Object)]
+    #[cfg_attr(feature = "schema", schemars(with = "crate::openapi::Object"))]
     pub detail: Map<String, Value>,
 }
 
@@ -265,16 +273,17 @@ impl EntryRecord {
     }
 }
 
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct EntriesResponse {
     pub entries: Vec<EntryRecord>,
     /// Give it as `after` to get what follows.
     pub next: u64,
 }
 
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, IntoParams)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default, deny_unknown_fields)]
-#[into_params(parameter_in = Query)]
 pub struct LogQuery {
     /// The first byte wanted.
     pub from: Option<u64>,
@@ -284,16 +293,17 @@ pub struct LogQuery {
     pub follow: Option<String>,
 }
 
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, IntoParams)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default, deny_unknown_fields)]
-#[into_params(parameter_in = Query)]
 pub struct LogCheckQuery {
     /// Compare checksums too (default); `false` compares lengths only and reads no output.
     pub content: Option<bool>,
 }
 
 /// How the log compares with what the ledger says about it.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct LogCheckResponse {
     pub session_id: String,
     /// The first byte that must be there; earlier ones went because of `sessions.maxOutputBytes`.
@@ -307,7 +317,8 @@ pub struct LogCheckResponse {
 }
 
 /// Bytes of a log: `from` is the first, `to` is the one behind the last.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ByteRange {
     pub from: u64,
     pub to: u64,
@@ -319,9 +330,9 @@ impl std::fmt::Display for ByteRange {
     }
 }
 
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, IntoParams)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default, deny_unknown_fields)]
-#[into_params(parameter_in = Query)]
 pub struct ScreenQuery {
     /// `json` (default), `ansi`, `text` or `html`.
     pub format: Option<String>,
@@ -330,7 +341,8 @@ pub struct ScreenQuery {
 }
 
 /// What a session's terminal shows.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ScreenResponse {
     /// The log's byte offset that this screen belongs to.
     pub offset: u64,
@@ -339,6 +351,15 @@ pub struct ScreenResponse {
     pub title: Option<String>,
     pub text: String,
     /// Rows of styled pieces of text.
-    #[schema(value_type = Vec<Vec<Object>>)]
+    #[cfg_attr(feature = "schema", schemars(with = "Vec<Vec<crate::openapi::Object>>"))]
     pub spans: Value,
+}
+
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(default, deny_unknown_fields)]
+pub struct AttachQuery {
+    /// The first byte of the log wanted; without it the screen is painted first and the stream goes on from there.
+    pub from: Option<u64>,
+    pub read_only: Option<bool>,
 }

@@ -7,12 +7,12 @@ use coven_domain::task::{NotReady, Task, WorkSize};
 use coven_domain::workflow::Workflow;
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::Value;
-use utoipa::{IntoParams, ToSchema};
 
 use crate::workflow::WorkflowRecord;
 
 /// How much a task's work changed: files, and lines of those that are text. No files: it changed nothing.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ChangesRecord {
     pub files: u64,
     pub additions: u64,
@@ -32,7 +32,8 @@ impl std::fmt::Display for ChangesRecord {
 }
 
 /// A task as programs see it.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct TaskRecord {
     pub id: String,
     pub title: String,
@@ -100,7 +101,8 @@ impl From<&Task> for TaskRecord {
 }
 
 /// What a list shows of a task.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct TaskBrief<'a> {
     #[serde(borrow)]
     pub id: Cow<'a, str>,
@@ -122,7 +124,8 @@ pub struct TaskBrief<'a> {
 }
 
 /// `GET /api/v1/tasks/{id}`: the task, and whether it can be begun.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct TaskDetail {
     #[serde(flatten)]
     pub task: TaskRecord,
@@ -154,7 +157,8 @@ impl TaskDetail {
 }
 
 /// A new task. Other tasks are named by id, unique prefix or, where several are made at once, by the `ref` of one of them.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default, deny_unknown_fields)]
 pub struct CreateTaskRequest {
     pub title: String,
@@ -191,20 +195,23 @@ pub struct CreateTaskRequest {
 }
 
 /// `POST /api/v1/tasks/bulk`: all of them or none.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct CreateTasksRequest {
     pub tasks: Vec<CreateTaskRequest>,
 }
 
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct CreateTasksResponse {
     /// In the order that they were given.
     pub tasks: Vec<TaskRecord>,
 }
 
 /// `PATCH /api/v1/tasks/{id}`: what is left out stays; `null` empties what can be empty.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default, deny_unknown_fields)]
 pub struct EditTaskRequest {
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -242,7 +249,8 @@ fn given<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Option<Str
 }
 
 /// Why something is done to a task, and by whom.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default, deny_unknown_fields)]
 pub struct TaskMoveRequest {
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -252,7 +260,8 @@ pub struct TaskMoveRequest {
 }
 
 /// Starts a task, or repeats the step that failed.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default, deny_unknown_fields)]
 pub struct StartTaskRequest {
     /// Accepted for older clients, and not used.
@@ -266,29 +275,29 @@ pub struct StartTaskRequest {
 }
 
 /// `DELETE /api/v1/tasks/{id}`.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, IntoParams)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default, deny_unknown_fields)]
-#[into_params(parameter_in = Query)]
 pub struct DeleteTaskQuery {
     /// With everything below it.
     pub recursive: Option<bool>,
     pub by: Option<String>,
 }
 
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct DeleteTaskResponse {
     /// Those below it first.
     pub deleted: Vec<String>,
 }
 
 /// `GET /api/v1/tasks`: priority, then age. Lists are comma-separated and mean any of them.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, IntoParams)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default, deny_unknown_fields)]
-#[into_params(parameter_in = Query)]
 pub struct ListTasksQuery {
     pub status: Option<String>,
     #[serde(rename = "type")]
-    #[param(rename = "type")]
     pub kind: Option<String>,
     pub priority: Option<String>,
     pub tag: Option<String>,
@@ -306,7 +315,8 @@ pub struct ListTasksQuery {
     pub offset: Option<u64>,
 }
 
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct TaskListResponse {
     pub tasks: Vec<TaskRecord>,
     pub total: u64,
@@ -315,7 +325,8 @@ pub struct TaskListResponse {
 }
 
 /// `GET /api/v1/tasks?brief=true`.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct BriefTaskListResponse<'a> {
     #[serde(borrow)]
     pub tasks: Vec<TaskBrief<'a>>,
@@ -324,9 +335,9 @@ pub struct BriefTaskListResponse<'a> {
 }
 
 /// `GET /api/v1/tasks/{id}/history`: oldest first.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, IntoParams)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default, deny_unknown_fields)]
-#[into_params(parameter_in = Query)]
 pub struct TaskHistoryQuery {
     /// The `next` of the page before.
     pub after: Option<u64>,
@@ -334,7 +345,8 @@ pub struct TaskHistoryQuery {
     pub limit: Option<usize>,
 }
 
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct TaskHistoryRecord {
     pub at: String,
     pub by: String,
@@ -344,7 +356,8 @@ pub struct TaskHistoryRecord {
     pub new: Value,
 }
 
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct TaskHistoryResponse {
     pub history: Vec<TaskHistoryRecord>,
     /// Give it as `after` to get what follows.

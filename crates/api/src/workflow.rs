@@ -5,12 +5,12 @@ use coven_domain::workflow::{Workflow, WorkflowState};
 use coven_workflow::{Definition, StepKind};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use utoipa::{IntoParams, ToSchema};
 
 use crate::task::TaskRecord;
 
 /// One attempt at a step of a task: a session in the task's worktree.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct AgentRecord {
     pub id: String,
     pub task_id: String,
@@ -52,7 +52,8 @@ impl From<&Agent> for AgentRecord {
 }
 
 /// A run of a workflow.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct WorkflowRecord {
     pub id: String,
     pub task_id: String,
@@ -95,7 +96,8 @@ impl From<&Workflow> for WorkflowRecord {
 }
 
 /// A step of a run, in the order of its file.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct StepRecord {
     pub name: String,
     /// `agent`, `script`, `loop` or `merge`.
@@ -112,12 +114,13 @@ pub struct StepRecord {
     pub error: Option<String>,
     /// The end of what it wrote.
     pub output: Option<String>,
-    #[schema(value_type = Object)]
+    #[cfg_attr(feature = "schema", schemars(with = "crate::openapi::Object"))]
     pub outputs: Value,
 }
 
 /// `GET /api/v1/workflows/{id}`.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct WorkflowDetail {
     #[serde(flatten)]
     pub workflow: WorkflowRecord,
@@ -183,9 +186,9 @@ fn steps(workflow: &Workflow, definition: &Definition) -> Vec<StepRecord> {
 }
 
 /// `GET /api/v1/workflows`: newest first.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, IntoParams)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default, deny_unknown_fields)]
-#[into_params(parameter_in = Query)]
 pub struct ListWorkflowsQuery {
     /// Comma-separated.
     pub status: Option<String>,
@@ -196,15 +199,16 @@ pub struct ListWorkflowsQuery {
     pub offset: Option<u64>,
 }
 
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct WorkflowListResponse {
     pub workflows: Vec<WorkflowRecord>,
 }
 
 /// `GET /api/v1/agents`: oldest first.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, IntoParams)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default, deny_unknown_fields)]
-#[into_params(parameter_in = Query)]
 pub struct ListAgentsQuery {
     /// Those of one task, however they ended; else those that are at work.
     pub task: Option<String>,
@@ -212,13 +216,15 @@ pub struct ListAgentsQuery {
     pub all: Option<bool>,
 }
 
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct AgentListResponse {
     pub agents: Vec<AgentRecord>,
 }
 
 /// `POST /api/v1/tasks/{id}/start` and `POST /api/v1/workflows/{id}/retry`: what was written, in one transaction.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct StartTaskResponse {
     pub task: TaskRecord,
     pub agent: AgentRecord,
@@ -226,7 +232,8 @@ pub struct StartTaskResponse {
 }
 
 /// One file of a diff; no counts for what is no text.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct FileChangeRecord {
     pub path: String,
     pub additions: Option<u64>,
@@ -234,7 +241,8 @@ pub struct FileChangeRecord {
 }
 
 /// `GET /api/v1/tasks/{id}/diff`: what a task's branch changed since it left its base; of a merged task, what was merged.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct TaskDiffResponse {
     pub task_id: String,
     pub base_branch: Option<String>,

@@ -3,7 +3,6 @@
 use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
-use coven_api::ErrorBody;
 use coven_api::agent::{
     AgentMessageRecord, AgentMessagesQuery, AgentSessionDetail, AgentSessionListResponse, AgentSessionRecord,
     CreateAgentSessionRequest, ListAgentSessionsQuery, PromptRequest, PromptResponse,
@@ -23,8 +22,6 @@ use coven_engine::EngineError;
 use coven_engine::acp::must_speak_acp;
 use coven_engine::launch::NewSession;
 
-/// Launches an agent in a repository.
-#[utoipa::path(post, path = "/api/sessions", request_body = CreateAgentSessionRequest, responses((status = 201, body = AgentSessionRecord), (status = 400, body = ErrorBody), (status = 404, body = ErrorBody), (status = 429, description = "too many are active; see Retry-After", body = ErrorBody)))]
 pub async fn create(
     State(app): State<App>,
     Body(request): Body<CreateAgentSessionRequest>,
@@ -41,8 +38,6 @@ pub async fn create(
     Ok((StatusCode::CREATED, Json(AgentSessionRecord::from(&session))))
 }
 
-/// Sessions, newest first, without their messages.
-#[utoipa::path(get, path = "/api/sessions", params(ListAgentSessionsQuery), responses((status = 200, body = AgentSessionListResponse), (status = 400, body = ErrorBody)))]
 pub async fn list(
     State(app): State<App>,
     Params(query): Params<ListAgentSessionsQuery>,
@@ -77,8 +72,6 @@ async fn find_agent(app: &App, text: &str) -> Answer<(SessionId, coven_domain::s
     Ok((id, session))
 }
 
-/// A session with its repository and everything that was said, oldest first.
-#[utoipa::path(get, path = "/api/sessions/{id}", params(("id" = String, Path)), responses((status = 200, body = AgentSessionDetail), (status = 404, body = ErrorBody)))]
 pub async fn show(State(app): State<App>, Id(id): Id) -> Answer<Json<AgentSessionDetail>> {
     let (id, session) = find_agent(&app, &id).await?;
     let messages = app.engine.history(id, &MessageQuery::default()).await?;
@@ -93,8 +86,6 @@ pub async fn show(State(app): State<App>, Id(id): Id) -> Answer<Json<AgentSessio
     }))
 }
 
-/// Takes a prompt; its answer comes as messages.
-#[utoipa::path(post, path = "/api/sessions/{id}/prompt", params(("id" = String, Path)), request_body = PromptRequest, responses((status = 202, body = PromptResponse), (status = 404, body = ErrorBody), (status = 409, body = ErrorBody)))]
 pub async fn prompt(
     State(app): State<App>,
     Id(id): Id,
@@ -106,8 +97,6 @@ pub async fn prompt(
     Ok((StatusCode::ACCEPTED, Json(response)))
 }
 
-/// Messages, oldest first, as a bare array.
-#[utoipa::path(get, path = "/api/sessions/{id}/messages", params(("id" = String, Path), AgentMessagesQuery), responses((status = 200, body = Vec<AgentMessageRecord>), (status = 404, body = ErrorBody)))]
 pub async fn messages(
     State(app): State<App>,
     Id(id): Id,
@@ -120,8 +109,6 @@ pub async fn messages(
     Ok(Json(messages.into_iter().map(|message| record(id, message)).collect::<Result<_, _>>()?))
 }
 
-/// Tells the agent to stop, then ends it.
-#[utoipa::path(delete, path = "/api/sessions/{id}", params(("id" = String, Path)), responses((status = 200, body = AgentSessionRecord), (status = 404, body = ErrorBody), (status = 409, body = ErrorBody)))]
 pub async fn cancel(State(app): State<App>, Id(id): Id) -> Answer<Json<AgentSessionRecord>> {
     let (id, _) = find_agent(&app, &id).await?;
     let session = app.engine.kill_session(id).await?;

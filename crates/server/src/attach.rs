@@ -7,7 +7,8 @@ use axum::extract::ws::rejection::WebSocketUpgradeRejection;
 use axum::extract::ws::{Message, WebSocket, WebSocketUpgrade};
 use axum::response::Response;
 use bytes::Bytes;
-use coven_api::{ErrorBody, ErrorCode};
+use coven_api::ErrorCode;
+use coven_api::session::AttachQuery;
 use coven_domain::SessionId;
 use coven_engine::Engine;
 use coven_engine::attach::{MAX_INPUT, Shown, Typed, ViewerInput, ViewerOutput};
@@ -27,15 +28,6 @@ const GOODBYE_WITHIN: Duration = Duration::from_millis(500);
 
 type ToClient = SplitSink<WebSocket, Message>;
 
-#[derive(Debug, Default, Deserialize, utoipa::IntoParams)]
-#[serde(default, deny_unknown_fields)]
-#[into_params(parameter_in = Query)]
-pub struct AttachQuery {
-    /// The first byte of the log wanted; without it the screen is painted first and the stream goes on from there.
-    pub from: Option<u64>,
-    pub read_only: Option<bool>,
-}
-
 /// What a client says in a text frame.
 #[derive(Debug, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
@@ -52,8 +44,6 @@ pub fn typed(text: &str) -> Result<Typed, serde_json::Error> {
     })
 }
 
-/// Attaches to a running session.
-#[utoipa::path(get, path = "/api/v1/sessions/{id}/attach", params(("id" = String, Path), AttachQuery), responses((status = 101, description = "WebSocket"), (status = 404, body = ErrorBody), (status = 409, body = ErrorBody)))]
 pub async fn attach(
     State(app): State<App>,
     Id(id): Id,

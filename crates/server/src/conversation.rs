@@ -2,7 +2,6 @@
 
 use axum::Json;
 use axum::extract::State;
-use coven_api::ErrorBody;
 use coven_api::conversation::{
     BrokenConversation, ConversationListResponse, ConversationRecord, ListConversationsQuery, TurnListResponse,
     TurnRecord, TurnsQuery,
@@ -15,8 +14,6 @@ use super::rest::{Answer, invalid, page_size};
 
 const DEFAULT_LIMIT: usize = 20;
 
-/// Conversations, the most recent first.
-#[utoipa::path(get, path = "/api/v1/conversations", params(ListConversationsQuery), responses((status = 200, body = ConversationListResponse), (status = 400, body = ErrorBody)))]
 pub async fn list(
     State(app): State<App>,
     Params(query): Params<ListConversationsQuery>,
@@ -36,14 +33,10 @@ pub async fn list(
     }))
 }
 
-/// One conversation, by its name or a unique beginning of it.
-#[utoipa::path(get, path = "/api/v1/conversations/{id}", params(("id" = String, Path)), responses((status = 200, body = ConversationRecord), (status = 404, body = ErrorBody)))]
 pub async fn show(State(app): State<App>, Id(id): Id) -> Answer<Json<ConversationRecord>> {
     Ok(Json(ConversationRecord::from(&app.engine.conversation_summary(id).await?)))
 }
 
-/// Its last turns, in their order.
-#[utoipa::path(get, path = "/api/v1/conversations/{id}/turns", params(("id" = String, Path), TurnsQuery), responses((status = 200, body = TurnListResponse), (status = 404, body = ErrorBody)))]
 pub async fn turns(
     State(app): State<App>,
     Id(id): Id,

@@ -2,7 +2,6 @@
 
 use axum::Json;
 use axum::extract::State;
-use coven_api::ErrorBody;
 use coven_api::inbox::{AnswerRequest, InboxItem, InboxOption, InboxQuery, InboxResponse};
 use coven_api::task::TaskRecord;
 use coven_domain::agent::Agent;
@@ -23,8 +22,6 @@ use coven_engine::inbox::{Item, Reply, task_options};
 use coven_engine::question_set::Ending;
 use coven_engine::workflow::titled;
 
-/// What waits, oldest first.
-#[utoipa::path(get, path = "/api/v1/inbox", params(InboxQuery), responses((status = 200, body = InboxResponse)))]
 pub async fn list(State(app): State<App>, Params(query): Params<InboxQuery>) -> Answer<Json<InboxResponse>> {
     let session = match &query.session {
         Some(id) => Some(find(&app, id).await?),
@@ -38,14 +35,11 @@ pub async fn list(State(app): State<App>, Params(query): Params<InboxQuery>) -> 
     Ok(Json(InboxResponse { items }))
 }
 
-#[utoipa::path(get, path = "/api/v1/inbox/{id}", params(("id" = String, Path)), responses((status = 200, body = InboxItem), (status = 404, body = ErrorBody)))]
 pub async fn show(State(app): State<App>, Id(id): Id) -> Answer<Json<InboxItem>> {
     let item = app.engine.inbox_item(&id).await?;
     Ok(Json(record(&app, item).await?))
 }
 
-/// Answers; the first answer wins.
-#[utoipa::path(post, path = "/api/v1/inbox/{id}/answer", params(("id" = String, Path)), request_body = AnswerRequest, responses((status = 200, body = InboxItem), (status = 400, description = "no answer to this, with the reason", body = ErrorBody), (status = 403, description = "from inside the session that asks", body = ErrorBody), (status = 404, body = ErrorBody), (status = 409, description = "already answered, or broken", body = ErrorBody)))]
 pub async fn answer(
     State(app): State<App>,
     Id(id): Id,

@@ -26,12 +26,10 @@ pub mod workflow;
 use std::sync::Arc;
 
 use axum::Router;
+use axum::handler::Handler;
 use axum::middleware::from_fn_with_state;
-use axum::routing::get;
-use coven_api::task::BriefTaskListResponse;
-use utoipa::OpenApi;
-use utoipa_axum::router::OpenApiRouter;
-use utoipa_axum::routes;
+use axum::routing::{MethodFilter, get, on};
+use coven_api::routes::{self, Endpoint, Method};
 
 use coven_engine::Engine;
 use guard::Guard;
@@ -54,98 +52,108 @@ impl App {
     }
 }
 
-#[derive(OpenApi)]
-#[openapi(
-    info(
-        title = "coven",
-        description = "Sessions of AI coding agents: launch, attach, replay, answer, control. \
-                       On the home's Unix socket without a token; on TCP with `Authorization: Bearer`."
-    ),
-    components(schemas(BriefTaskListResponse))
-)]
-struct ApiDoc;
+/// The OpenAPI document; a test compares it with the table of routes.
+const OPENAPI: &str = include_str!("../../../docs/generated/openapi.json");
 
-fn documented() -> OpenApiRouter<App> {
-    OpenApiRouter::with_openapi(ApiDoc::openapi())
-        .routes(routes!(rest::health))
-        .routes(routes!(rest::harnesses))
-        .routes(routes!(rest::list_sessions, rest::create_session))
-        .routes(routes!(rest::get_session, rest::sacrifice_session))
-        .routes(routes!(rest::start_session))
-        .routes(routes!(rest::send_input))
-        .routes(routes!(rest::resize_session))
-        .routes(routes!(rest::kill_session))
-        .routes(routes!(rest::finish_session))
-        .routes(routes!(rest::rename_session))
-        .routes(routes!(rest::archive_session))
-        .routes(routes!(rest::summon_session))
-        .routes(routes!(rest::wait_session))
-        .routes(routes!(rest::entries))
-        .routes(routes!(rest::log))
-        .routes(routes!(rest::check_log))
-        .routes(routes!(rest::screen))
-        .routes(routes!(attach::attach))
-        .routes(routes!(messages::list))
-        .routes(routes!(messages::prompt))
-        .routes(routes!(messages::cancel))
-        .routes(routes!(messages::mode))
-        .routes(routes!(messages::config_option))
-        .routes(routes!(messages::agent))
-        .routes(routes!(conversation::list))
-        .routes(routes!(conversation::show))
-        .routes(routes!(conversation::turns))
-        .routes(routes!(inbox::list))
-        .routes(routes!(inbox::show))
-        .routes(routes!(inbox::answer))
-        .routes(routes!(task::list, task::create))
-        .routes(routes!(task::create_many))
-        .routes(routes!(task::show, task::edit, task::delete))
-        .routes(routes!(task::close))
-        .routes(routes!(task::history))
-        .routes(routes!(workflow::start))
-        .routes(routes!(workflow::release))
-        .routes(routes!(workflow::block))
-        .routes(routes!(workflow::unblock))
-        .routes(routes!(workflow::approve))
-        .routes(routes!(workflow::reject))
-        .routes(routes!(workflow::diff))
-        .routes(routes!(workflow::list))
-        .routes(routes!(workflow::show))
-        .routes(routes!(workflow::cancel))
-        .routes(routes!(workflow::retry))
-        .routes(routes!(workflow::agents))
-        .routes(routes!(workflow::agent))
-        .routes(routes!(repo::list, repo::add))
-        .routes(routes!(repo::show, repo::remove))
-        .routes(routes!(agent::list, agent::create))
-        .routes(routes!(agent::show, agent::cancel))
-        .routes(routes!(agent::prompt))
-        .routes(routes!(agent::messages))
-        .routes(routes!(migrate::migrate))
-        .routes(routes!(rest::retention))
-        .routes(routes!(rest::stop_daemon))
-        .routes(routes!(rest::state))
-        .routes(routes!(sse::events))
+/// A router that takes its routes from the table.
+#[derive(Default)]
+struct Routes {
+    router: Router<App>,
+    names: Vec<&'static str>,
 }
 
-/// The OpenAPI document as JSON text.
-pub fn openapi() -> String {
-    let mut text = documented().into_openapi().to_pretty_json().expect("a document is plain data");
-    text.push('\n');
-    text
+impl Routes {
+    fn on<E: Endpoint, T: 'static>(mut self, handler: impl Handler<T, App>) -> Self {
+        let method = match E::ROUTE.method {
+            Method::Get => MethodFilter::GET,
+            Method::Post => MethodFilter::POST,
+            Method::Patch => MethodFilter::PATCH,
+            Method::Delete => MethodFilter::DELETE,
+        };
+        self.names.push(E::ROUTE.name);
+        Self { router: self.router.route(E::ROUTE.path, on(method, handler)), ..self }
+    }
+}
+
+fn handlers() -> Routes {
+    Routes::default()
+        .on::<routes::Health, _>(rest::health)
+        .on::<routes::ListHarnesses, _>(rest::harnesses)
+        .on::<routes::ListSessions, _>(rest::list_sessions)
+        .on::<routes::CreateSession, _>(rest::create_session)
+        .on::<routes::GetSession, _>(rest::get_session)
+        .on::<routes::SacrificeSession, _>(rest::sacrifice_session)
+        .on::<routes::StartSession, _>(rest::start_session)
+        .on::<routes::SendInput, _>(rest::send_input)
+        .on::<routes::ResizeSession, _>(rest::resize_session)
+        .on::<routes::KillSession, _>(rest::kill_session)
+        .on::<routes::FinishSession, _>(rest::finish_session)
+        .on::<routes::RenameSession, _>(rest::rename_session)
+        .on::<routes::ArchiveSession, _>(rest::archive_session)
+        .on::<routes::SummonSession, _>(rest::summon_session)
+        .on::<routes::WaitSession, _>(rest::wait_session)
+        .on::<routes::ListEntries, _>(rest::entries)
+        .on::<routes::ReadLog, _>(rest::log)
+        .on::<routes::CheckLog, _>(rest::check_log)
+        .on::<routes::ReadScreen, _>(rest::screen)
+        .on::<routes::Attach, _>(attach::attach)
+        .on::<routes::ListMessages, _>(messages::list)
+        .on::<routes::PromptSession, _>(messages::prompt)
+        .on::<routes::CancelTurn, _>(messages::cancel)
+        .on::<routes::ChangeMode, _>(messages::mode)
+        .on::<routes::ChangeOption, _>(messages::config_option)
+        .on::<routes::ReadAgentState, _>(messages::agent)
+        .on::<routes::ListConversations, _>(conversation::list)
+        .on::<routes::GetConversation, _>(conversation::show)
+        .on::<routes::ListTurns, _>(conversation::turns)
+        .on::<routes::ListInbox, _>(inbox::list)
+        .on::<routes::GetInboxItem, _>(inbox::show)
+        .on::<routes::AnswerInboxItem, _>(inbox::answer)
+        .on::<routes::ListTasks, _>(task::list)
+        .on::<routes::CreateTask, _>(task::create)
+        .on::<routes::CreateTasks, _>(task::create_many)
+        .on::<routes::GetTask, _>(task::show)
+        .on::<routes::EditTask, _>(task::edit)
+        .on::<routes::DeleteTask, _>(task::delete)
+        .on::<routes::CloseTask, _>(task::close)
+        .on::<routes::ListTaskHistory, _>(task::history)
+        .on::<routes::StartTask, _>(workflow::start)
+        .on::<routes::ReleaseTask, _>(workflow::release)
+        .on::<routes::BlockTask, _>(workflow::block)
+        .on::<routes::UnblockTask, _>(workflow::unblock)
+        .on::<routes::ApproveTask, _>(workflow::approve)
+        .on::<routes::RejectTask, _>(workflow::reject)
+        .on::<routes::ReadTaskDiff, _>(workflow::diff)
+        .on::<routes::ListWorkflows, _>(workflow::list)
+        .on::<routes::GetWorkflow, _>(workflow::show)
+        .on::<routes::CancelWorkflow, _>(workflow::cancel)
+        .on::<routes::RetryWorkflow, _>(workflow::retry)
+        .on::<routes::ListAgents, _>(workflow::agents)
+        .on::<routes::GetAgent, _>(workflow::agent)
+        .on::<routes::ListRepos, _>(repo::list)
+        .on::<routes::AddRepo, _>(repo::add)
+        .on::<routes::GetRepo, _>(repo::show)
+        .on::<routes::RemoveRepo, _>(repo::remove)
+        .on::<routes::ListAgentSessions, _>(agent::list)
+        .on::<routes::CreateAgentSession, _>(agent::create)
+        .on::<routes::GetAgentSession, _>(agent::show)
+        .on::<routes::CancelAgentSession, _>(agent::cancel)
+        .on::<routes::PromptAgentSession, _>(agent::prompt)
+        .on::<routes::ListAgentMessages, _>(agent::messages)
+        .on::<routes::Migrate, _>(migrate::migrate)
+        .on::<routes::RunRetention, _>(rest::retention)
+        .on::<routes::StopDaemon, _>(rest::stop_daemon)
+        .on::<routes::ReadState, _>(rest::state)
+        .on::<routes::ListEvents, _>(sse::events)
 }
 
 /// All routes; `guard` decides who may pass.
 pub fn router(app: App, guard: Guard) -> Router {
-    let (router, document) = documented().split_for_parts();
-    let parameters = Arc::new(KnownParameters::of(&document));
-    let document: Arc<str> = document.to_json().expect("a document is plain data").into();
+    let parameters = Arc::new(KnownParameters::default());
     let limit = app.engine.max_body_bytes();
-    router
-        .route(
-            "/api/openapi.json",
-            get(move || async move { ([("content-type", "application/json")], document.to_string()) }),
-        )
+    handlers()
+        .router
+        .route("/api/openapi.json", get(|| async { ([("content-type", "application/json")], OPENAPI) }))
         .fallback(|| async { ApiError::not_found() })
         .method_not_allowed_fallback(|| async { ApiError::method_not_allowed() })
         .layer(axum::extract::DefaultBodyLimit::disable())
@@ -153,4 +161,18 @@ pub fn router(app: App, guard: Guard) -> Router {
         .layer(from_fn_with_state(limit, body::read_whole))
         .layer(from_fn_with_state(Arc::new((guard, limit)), guard::check))
         .with_state(app)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_route_of_the_table_has_a_handler() {
+        let mut handled = handlers().names;
+        let mut all: Vec<&str> = routes::ALL.iter().map(|route| route.name).collect();
+        handled.sort_unstable();
+        all.sort_unstable();
+        assert_eq!(handled, all);
+    }
 }

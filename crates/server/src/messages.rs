@@ -10,12 +10,12 @@ use axum::http::header::{ACCEPT, CACHE_CONTROL, CONTENT_TYPE};
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
+use coven_api::SessionRecord;
 use coven_api::agent::{PromptRequest, PromptResponse};
 use coven_api::message::{
     AgentStateRecord, ConfigOptionRequest, MessageRecord, MessagesQuery, MessagesResponse, ModeRequest,
 };
 use coven_api::session::AcceptedResponse;
-use coven_api::{ErrorBody, SessionRecord};
 use coven_domain::SessionId;
 use coven_domain::message::StoredMessage;
 use coven_domain::query::MessageQuery;
@@ -34,8 +34,6 @@ const HEARTBEAT: Duration = Duration::from_secs(15);
 const PAGE: usize = 200;
 const LOOK_AGAIN: Duration = Duration::from_millis(200);
 
-/// Messages after a number; with `Accept: text/event-stream` they go on as they come, with what the agent is doing.
-#[utoipa::path(get, path = "/api/v1/sessions/{id}/messages", params(("id" = String, Path), MessagesQuery), responses((status = 200, body = MessagesResponse), (status = 404, body = ErrorBody), (status = 409, body = ErrorBody)))]
 pub async fn list(
     Shared(app): Shared<App>,
     Id(id): Id,
@@ -60,8 +58,6 @@ pub async fn list(
     Ok(Json(MessagesResponse { messages, next }).into_response())
 }
 
-/// Takes a prompt; its answer comes as messages.
-#[utoipa::path(post, path = "/api/v1/sessions/{id}/prompt", params(("id" = String, Path)), request_body = PromptRequest, responses((status = 202, body = PromptResponse), (status = 404, body = ErrorBody), (status = 409, body = ErrorBody)))]
 pub async fn prompt(
     Shared(app): Shared<App>,
     Id(id): Id,
@@ -73,15 +69,11 @@ pub async fn prompt(
     Ok((StatusCode::ACCEPTED, Json(response)))
 }
 
-/// Cancels the turn that runs; the session goes on.
-#[utoipa::path(post, path = "/api/v1/sessions/{id}/cancel", params(("id" = String, Path)), responses((status = 202, body = AcceptedResponse), (status = 409, body = ErrorBody)))]
 pub async fn cancel(Shared(app): Shared<App>, Id(id): Id) -> Answer<(StatusCode, Json<AcceptedResponse>)> {
     app.engine.cancel_turn(find(&app, &id).await?).await?;
     Ok((StatusCode::ACCEPTED, Json(AcceptedResponse::ACCEPTED)))
 }
 
-/// Asks the agent to change its mode.
-#[utoipa::path(post, path = "/api/v1/sessions/{id}/mode", params(("id" = String, Path)), request_body = ModeRequest, responses((status = 202, body = AcceptedResponse), (status = 409, body = ErrorBody)))]
 pub async fn mode(
     Shared(app): Shared<App>,
     Id(id): Id,
@@ -91,8 +83,6 @@ pub async fn mode(
     Ok((StatusCode::ACCEPTED, Json(AcceptedResponse::ACCEPTED)))
 }
 
-/// Asks the agent to change one of its options.
-#[utoipa::path(post, path = "/api/v1/sessions/{id}/config", params(("id" = String, Path)), request_body = ConfigOptionRequest, responses((status = 202, body = AcceptedResponse), (status = 409, body = ErrorBody)))]
 pub async fn config_option(
     Shared(app): Shared<App>,
     Id(id): Id,
@@ -102,8 +92,6 @@ pub async fn config_option(
     Ok((StatusCode::ACCEPTED, Json(AcceptedResponse::ACCEPTED)))
 }
 
-/// What is known of the agent, and what it is doing.
-#[utoipa::path(get, path = "/api/v1/sessions/{id}/agent", params(("id" = String, Path)), responses((status = 200, body = AgentStateRecord), (status = 409, body = ErrorBody)))]
 pub async fn agent(Shared(app): Shared<App>, Id(id): Id) -> Answer<Json<AgentStateRecord>> {
     Ok(Json(state(&app, find(&app, &id).await?).await?))
 }

@@ -9,8 +9,6 @@ use super::App;
 use super::reply::Body;
 use super::rest::Answer;
 
-/// Takes over what the older coven left in the home, or says what that would be.
-#[utoipa::path(post, path = "/api/v1/migrate", request_body = MigrateRequest, responses((status = 200, body = MigrateResponse)))]
 pub async fn migrate(State(app): State<App>, Body(request): Body<MigrateRequest>) -> Answer<Json<MigrateResponse>> {
     let done = app.engine.migrate(request.dry_run).await?;
     let renamed = done.renamed.into_iter().map(|(file, to)| MigrateRenamed { file, to });

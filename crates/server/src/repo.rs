@@ -5,7 +5,6 @@ use std::path::Path;
 use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
-use coven_api::ErrorBody;
 use coven_api::repo::{AddRepoRequest, RepoListResponse, RepoRecord};
 use coven_domain::RepoId;
 
@@ -13,8 +12,6 @@ use super::App;
 use super::reply::{Body, Id};
 use super::rest::{Answer, invalid};
 
-/// Registers a Git repository inside the workspace.
-#[utoipa::path(post, path = "/api/repos", request_body = AddRepoRequest, responses((status = 201, body = RepoRecord), (status = 200, description = "it was registered already", body = RepoRecord), (status = 400, body = ErrorBody)))]
 pub async fn add(
     State(app): State<App>,
     Body(request): Body<AddRepoRequest>,
@@ -27,19 +24,14 @@ pub async fn add(
     Ok((status, Json(RepoRecord::from(&repo))))
 }
 
-/// Repositories, oldest first.
-#[utoipa::path(get, path = "/api/repos", responses((status = 200, body = RepoListResponse)))]
 pub async fn list(State(app): State<App>) -> Answer<Json<RepoListResponse>> {
     Ok(Json(RepoListResponse { repos: app.engine.repos().await?.iter().map(RepoRecord::from).collect() }))
 }
 
-#[utoipa::path(get, path = "/api/repos/{id}", params(("id" = String, Path)), responses((status = 200, body = RepoRecord), (status = 404, body = ErrorBody)))]
 pub async fn show(State(app): State<App>, Id(id): Id) -> Answer<Json<RepoRecord>> {
     Ok(Json(RepoRecord::from(&app.engine.repo(parse(&id)?).await?)))
 }
 
-/// Takes a repository off the list; its folder and its sessions stay.
-#[utoipa::path(delete, path = "/api/repos/{id}", params(("id" = String, Path)), responses((status = 200, body = RepoRecord), (status = 404, body = ErrorBody), (status = 409, body = ErrorBody)))]
 pub async fn remove(State(app): State<App>, Id(id): Id) -> Answer<Json<RepoRecord>> {
     Ok(Json(RepoRecord::from(&app.engine.remove_repo(parse(&id)?).await?)))
 }

@@ -8,11 +8,10 @@ use axum::extract::{RawQuery, State};
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
-use coven_api::ErrorBody;
 use coven_api::ErrorCode;
-use coven_api::harness::{HarnessListResponse, HarnessRecord};
+use coven_api::harness::{HarnessListResponse, HarnessRecord, HarnessesQuery};
 use coven_api::header;
-use coven_api::health::{API_VERSION, HealthResponse};
+use coven_api::health::{API_VERSION, HealthResponse, StopRequest};
 use coven_api::retention::{RetentionRequest, RetentionResponse};
 use coven_api::session::{
     AcceptedResponse, ByteRange, CreateSessionRequest, EntriesQuery, EntriesResponse, EntryRecord, InputRequest,
@@ -23,7 +22,6 @@ use coven_api::state::StateResponse;
 use coven_domain::SessionId;
 use coven_domain::query::{SessionFilter, SessionQuery};
 use coven_domain::session::SessionState;
-use serde::Deserialize;
 
 use super::App;
 use super::reply::{ApiError, Body, Id, Params};
@@ -46,8 +44,6 @@ pub(super) fn invalid(message: impl Into<String>) -> ApiError {
     ApiError::new(ErrorCode::InvalidRequest, message)
 }
 
-/// How the daemon is.
-#[utoipa::path(get, path = "/api/v1/health", responses((status = 200, body = HealthResponse)))]
 pub async fn health(State(app): State<App>) -> Json<HealthResponse> {
     let health = app.engine.health().await;
     Json(HealthResponse {
@@ -65,18 +61,6 @@ pub async fn health(State(app): State<App>) -> Json<HealthResponse> {
     })
 }
 
-#[derive(Debug, Default, Deserialize, utoipa::IntoParams)]
-#[serde(default, deny_unknown_fields)]
-#[into_params(parameter_in = Query)]
-pub struct HarnessesQuery {
-    /// Ask each installed program for its version.
-    pub versions: Option<bool>,
-    /// Where to look for programs: the caller's PATH.
-    pub path: Option<String>,
-}
-
-/// Harnesses, and whether they are installed.
-#[utoipa::path(get, path = "/api/v1/harnesses", params(HarnessesQuery), responses((status = 200, body = HarnessListResponse)))]
 pub async fn harnesses(State(app): State<App>, Params(query): Params<HarnessesQuery>) -> Json<HarnessListResponse> {
     let harnesses = app.engine.describe_harnesses(query.versions.unwrap_or(false), query.path).await;
     let record = |it: HarnessInfo| HarnessRecord {
@@ -94,8 +78,6 @@ pub async fn harnesses(State(app): State<App>, Params(query): Params<HarnessesQu
     Json(HarnessListResponse { harnesses: harnesses.into_iter().map(record).collect() })
 }
 
-/// Sessions, newest first.
-#[utoipa::path(get, path = "/api/v1/sessions", params(ListSessionsQuery), responses((status = 200, body = SessionListResponse), (status = 400, body = ErrorBody)))]
 pub async fn list_sessions(
     State(app): State<App>,
     RawQuery(raw): RawQuery,
@@ -152,8 +134,6 @@ fn session_query(query: &ListSessionsQuery) -> Answer<SessionQuery> {
     })
 }
 
-/// Launches a session, or writes a record with `detach`.
-#[utoipa::path(post, path = "/api/v1/sessions", request_body = CreateSessionRequest, responses((status = 201, body = SessionRecord), (status = 400, body = ErrorBody), (status = 500, body = ErrorBody)))]
 pub async fn create_session(
     State(app): State<App>,
     Body(request): Body<CreateSessionRequest>,
@@ -192,15 +172,11 @@ pub(super) async fn find(app: &App, text: &str) -> Answer<SessionId> {
     Ok(app.engine.find_session(text).await?)
 }
 
-/// One session, by its id, a unique prefix of it, or its title.
-#[utoipa::path(get, path = "/api/v1/sessions/{id}", params(("id" = String, Path)), responses((status = 200, body = SessionRecord), (status = 404, body = ErrorBody)))]
 pub async fn get_session(State(app): State<App>, Id(id): Id) -> Answer<Json<SessionRecord>> {
     let id = find(&app, &id).await?;
     Ok(Json(SessionRecord::from(&app.engine.session(id).await?)))
 }
 
-/// Launches a record that was made with `detach`.
-#[utoipa::path(post, path = "/api/v1/sessions/{id}/start", params(("id" = String, Path)), request_body = StartSessionRequest, responses((status = 200, body = SessionRecord), (status = 409, body = ErrorBody)))]
 pub async fn start_session(
     State(app): State<App>,
     Id(id): Id,
@@ -211,8 +187,6 @@ pub async fn start_session(
     Ok(Json(SessionRecord::from(&session)))
 }
 
-/// Types into a running session.
-#[utoipa::path(post, path = "/api/v1/sessions/{id}/input", params(("id" = String, Path)), request_body = InputRequest, responses((status = 202, body = AcceptedResponse), (status = 404, body = ErrorBody), (status = 409, body = ErrorBody)))]
 pub async fn send_input(
     State(app): State<App>,
     Id(id): Id,
@@ -223,8 +197,6 @@ pub async fn send_input(
     Ok((StatusCode::ACCEPTED, Json(AcceptedResponse::ACCEPTED)))
 }
 
-/// Changes the size of a running session's terminal.
-#[utoipa::path(post, path = "/api/v1/sessions/{id}/resize", params(("id" = String, Path)), request_body = ResizeRequest, responses((status = 202, body = AcceptedResponse), (status = 409, body = ErrorBody)))]
 pub async fn resize_session(
     State(app): State<App>,
     Id(id): Id,
@@ -237,22 +209,16 @@ pub async fn resize_session(
     Ok((StatusCode::ACCEPTED, Json(AcceptedResponse::ACCEPTED)))
 }
 
-/// Kills a running session: its whole process group, SIGTERM, then SIGKILL.
-#[utoipa::path(post, path = "/api/v1/sessions/{id}/kill", params(("id" = String, Path)), responses((status = 202, body = AcceptedResponse), (status = 404, body = ErrorBody), (status = 409, body = ErrorBody)))]
 pub async fn kill_session(State(app): State<App>, Id(id): Id) -> Answer<(StatusCode, Json<AcceptedResponse>)> {
     app.engine.kill_session(find(&app, &id).await?).await?;
     Ok((StatusCode::ACCEPTED, Json(AcceptedResponse::ACCEPTED)))
 }
 
-/// Asks a running session to end; it is `completed` when this answers.
-#[utoipa::path(post, path = "/api/v1/sessions/{id}/finish", params(("id" = String, Path)), responses((status = 200, body = SessionRecord), (status = 409, body = ErrorBody)))]
 pub async fn finish_session(State(app): State<App>, Id(id): Id) -> Answer<Json<SessionRecord>> {
     let id = find(&app, &id).await?;
     Ok(Json(SessionRecord::from(&app.engine.finish_session(id).await?)))
 }
 
-/// Gives a session another title.
-#[utoipa::path(post, path = "/api/v1/sessions/{id}/rename", params(("id" = String, Path)), request_body = RenameSessionRequest, responses((status = 200, body = SessionRecord), (status = 400, body = ErrorBody), (status = 404, body = ErrorBody)))]
 pub async fn rename_session(
     State(app): State<App>,
     Id(id): Id,
@@ -262,29 +228,21 @@ pub async fn rename_session(
     Ok(Json(SessionRecord::from(&app.engine.rename_session(id, &request.title).await?)))
 }
 
-/// Hides a session that does not run.
-#[utoipa::path(post, path = "/api/v1/sessions/{id}/archive", params(("id" = String, Path)), responses((status = 200, body = SessionRecord), (status = 409, body = ErrorBody)))]
 pub async fn archive_session(State(app): State<App>, Id(id): Id) -> Answer<Json<SessionRecord>> {
     let id = find(&app, &id).await?;
     Ok(Json(SessionRecord::from(&app.engine.archive_session(id).await?)))
 }
 
-/// Brings an archived session back as it was; nothing is run again.
-#[utoipa::path(post, path = "/api/v1/sessions/{id}/summon", params(("id" = String, Path)), responses((status = 200, body = SessionRecord), (status = 409, body = ErrorBody)))]
 pub async fn summon_session(State(app): State<App>, Id(id): Id) -> Answer<Json<SessionRecord>> {
     let id = find(&app, &id).await?;
     Ok(Json(SessionRecord::from(&app.engine.summon_session(id).await?)))
 }
 
-/// Sacrifices a session that does not run: record, ledger and log are gone.
-#[utoipa::path(delete, path = "/api/v1/sessions/{id}", params(("id" = String, Path)), responses((status = 200, body = SessionRecord), (status = 409, body = ErrorBody)))]
 pub async fn sacrifice_session(State(app): State<App>, Id(id): Id) -> Answer<Json<SessionRecord>> {
     let id = find(&app, &id).await?;
     Ok(Json(SessionRecord::from(&app.engine.sacrifice_session(id).await?)))
 }
 
-/// Waits until the session has ended.
-#[utoipa::path(get, path = "/api/v1/sessions/{id}/wait", params(("id" = String, Path)), responses((status = 200, body = SessionRecord), (status = 404, body = ErrorBody)))]
 pub async fn wait_session(State(app): State<App>, Id(id): Id) -> Answer<Json<SessionRecord>> {
     let id = find(&app, &id).await?;
     tokio::select! {
@@ -293,8 +251,6 @@ pub async fn wait_session(State(app): State<App>, Id(id): Id) -> Answer<Json<Ses
     }
 }
 
-/// The ledger, page by page, oldest first.
-#[utoipa::path(get, path = "/api/v1/sessions/{id}/entries", params(("id" = String, Path), EntriesQuery), responses((status = 200, body = EntriesResponse), (status = 404, body = ErrorBody)))]
 pub async fn entries(
     State(app): State<App>,
     Id(id): Id,
@@ -307,8 +263,6 @@ pub async fn entries(
     Ok(Json(EntriesResponse { entries, next }))
 }
 
-/// The log's raw bytes from any byte on.
-#[utoipa::path(get, path = "/api/v1/sessions/{id}/log", params(("id" = String, Path), LogQuery), responses((status = 200, content_type = "application/octet-stream"), (status = 404, body = ErrorBody)))]
 pub async fn log(State(app): State<App>, Id(id): Id, Params(query): Params<LogQuery>) -> Answer<Response> {
     let id = find(&app, &id).await?;
     let is_following = query.follow.as_deref().is_some_and(|text| text != "false" && text != "0");
@@ -321,8 +275,6 @@ pub async fn log(State(app): State<App>, Id(id): Id, Params(query): Params<LogQu
     Ok((headers, HttpBody::from_stream(stream)).into_response())
 }
 
-/// Compares the log with the ledger: names the bytes that are missing or were changed.
-#[utoipa::path(get, path = "/api/v1/sessions/{id}/log/check", params(("id" = String, Path), LogCheckQuery), responses((status = 200, body = LogCheckResponse), (status = 404, body = ErrorBody)))]
 pub async fn check_log(
     State(app): State<App>,
     Id(id): Id,
@@ -340,8 +292,6 @@ pub async fn check_log(
     }))
 }
 
-/// What the session's terminal shows.
-#[utoipa::path(get, path = "/api/v1/sessions/{id}/screen", params(("id" = String, Path), ScreenQuery), responses((status = 200, body = ScreenResponse), (status = 404, body = ErrorBody)))]
 pub async fn screen(State(app): State<App>, Id(id): Id, Params(query): Params<ScreenQuery>) -> Answer<Response> {
     let id = find(&app, &id).await?;
     let session = app.engine.session(id).await?;
@@ -382,15 +332,6 @@ pub async fn screen(State(app): State<App>, Id(id): Id, Params(query): Params<Sc
     })
 }
 
-#[derive(Debug, Default, Deserialize, utoipa::ToSchema)]
-#[serde(default, deny_unknown_fields)]
-pub struct StopRequest {
-    /// End all sessions too; without it they go on and the next daemon takes them over.
-    pub kill_sessions: bool,
-}
-
-/// Deletes what has been kept long enough, or says what that would be.
-#[utoipa::path(post, path = "/api/v1/retention", request_body = RetentionRequest, responses((status = 200, body = RetentionResponse)))]
 pub async fn retention(
     State(app): State<App>,
     Body(request): Body<RetentionRequest>,
@@ -399,8 +340,6 @@ pub async fn retention(
     Ok(Json(RetentionResponse::new(report, request.dry_run)))
 }
 
-/// Stops the daemon.
-#[utoipa::path(post, path = "/api/v1/daemon/stop", request_body = StopRequest, responses((status = 202, body = AcceptedResponse)))]
 pub async fn stop_daemon(
     State(app): State<App>,
     Body(request): Body<StopRequest>,
@@ -412,8 +351,6 @@ pub async fn stop_daemon(
     (StatusCode::ACCEPTED, Json(AcceptedResponse::ACCEPTED))
 }
 
-/// Everything, read in one transaction.
-#[utoipa::path(get, path = "/state", responses((status = 200, body = StateResponse)))]
 pub async fn state(State(app): State<App>) -> Answer<Json<StateResponse>> {
     Ok(Json(snapshot(&app).await?))
 }

@@ -26,8 +26,6 @@ use coven_engine::events::Next;
 const HEARTBEAT: Duration = Duration::from_secs(15);
 const PAGE: usize = 1000;
 
-/// Events after a cursor: `Last-Event-ID`, or `since` as a number or an ISO 8601 time; without one, from now on.
-#[utoipa::path(get, path = "/events", params(EventsQuery), responses((status = 200, description = "text/event-stream, or JSON if Accept asks for it", body = EventsResponse)))]
 pub async fn events(
     State(app): State<App>,
     headers: HeaderMap,

@@ -5,11 +5,9 @@ use axum::extract::State;
 use axum::http::StatusCode;
 use axum::http::header::CONTENT_TYPE;
 use axum::response::{IntoResponse as _, Response};
-use coven_api::ErrorBody;
 use coven_api::task::{
     CreateTaskRequest, CreateTasksRequest, CreateTasksResponse, DeleteTaskQuery, DeleteTaskResponse, EditTaskRequest,
-    ListTasksQuery, TaskDetail, TaskHistoryQuery, TaskHistoryRecord, TaskHistoryResponse, TaskListResponse,
-    TaskMoveRequest, TaskRecord,
+    ListTasksQuery, TaskDetail, TaskHistoryQuery, TaskHistoryRecord, TaskHistoryResponse, TaskMoveRequest, TaskRecord,
 };
 use coven_domain::query::{TaskForm, TaskQuery, TaskText};
 use coven_domain::task::{Priority, TaskEdit};
@@ -26,8 +24,6 @@ const MOST: usize = 10_000;
 /// About what a task takes, so that a long answer is not copied each time it outgrows its place.
 const RECORD_BYTES: usize = 512;
 
-/// Makes a task.
-#[utoipa::path(post, path = "/api/v1/tasks", request_body = CreateTaskRequest, responses((status = 201, body = TaskRecord), (status = 400, body = ErrorBody), (status = 404, body = ErrorBody)))]
 pub async fn create(
     State(app): State<App>,
     Body(request): Body<CreateTaskRequest>,
@@ -37,8 +33,6 @@ pub async fn create(
     Ok((StatusCode::CREATED, Json(task.into())))
 }
 
-/// Makes many, all or none; they may name each other by `ref`.
-#[utoipa::path(post, path = "/api/v1/tasks/bulk", request_body = CreateTasksRequest, responses((status = 201, body = CreateTasksResponse), (status = 400, body = ErrorBody), (status = 404, body = ErrorBody)))]
 pub async fn create_many(
     State(app): State<App>,
     Body(request): Body<CreateTasksRequest>,
@@ -70,8 +64,6 @@ fn draft(request: CreateTaskRequest) -> Answer<TaskDraft> {
     })
 }
 
-/// Tasks by priority, then age.
-#[utoipa::path(get, path = "/api/v1/tasks", params(ListTasksQuery), responses((status = 200, body = TaskListResponse), (status = 400, body = ErrorBody)))]
 pub async fn list(State(app): State<App>, Params(query): Params<ListTasksQuery>) -> Answer<Response> {
     let parent = match &query.parent {
         Some(text) => Some(app.engine.find_task(text).await?),
@@ -112,15 +104,12 @@ pub async fn list(State(app): State<App>, Params(query): Params<ListTasksQuery>)
     Ok(([(CONTENT_TYPE, "application/json")], body).into_response())
 }
 
-#[utoipa::path(get, path = "/api/v1/tasks/{id}", params(("id" = String, Path)), responses((status = 200, body = TaskDetail), (status = 404, body = ErrorBody)))]
 pub async fn show(State(app): State<App>, Id(id): Id) -> Answer<Json<TaskDetail>> {
     let (task, readiness) = app.engine.task(&id).await?;
     let run = app.engine.latest_workflow(task.id).await?;
     Ok(Json(TaskDetail::new(&task, readiness, run.as_ref(), app.engine.worktree_path(task.id))))
 }
 
-/// Changes what is given and leaves the rest.
-#[utoipa::path(patch, path = "/api/v1/tasks/{id}", params(("id" = String, Path)), request_body = EditTaskRequest, responses((status = 200, body = TaskRecord), (status = 400, body = ErrorBody), (status = 404, body = ErrorBody)))]
 pub async fn edit(
     State(app): State<App>,
     Id(id): Id,
@@ -144,7 +133,6 @@ pub async fn edit(
     Ok(Json(TaskRecord::from(&app.engine.edit_task(&id, patch).await?)))
 }
 
-#[utoipa::path(post, path = "/api/v1/tasks/{id}/close", params(("id" = String, Path)), request_body = TaskMoveRequest, responses((status = 200, body = TaskRecord), (status = 404, body = ErrorBody), (status = 409, body = ErrorBody)))]
 pub async fn close(
     State(app): State<App>,
     Id(id): Id,
@@ -153,8 +141,6 @@ pub async fn close(
     Ok(Json(TaskRecord::from(&app.engine.close_task(&id, request.reason, request.by).await?)))
 }
 
-/// Hides a task until retention takes it.
-#[utoipa::path(delete, path = "/api/v1/tasks/{id}", params(("id" = String, Path), DeleteTaskQuery), responses((status = 200, body = DeleteTaskResponse), (status = 404, body = ErrorBody), (status = 409, body = ErrorBody)))]
 pub async fn delete(
     State(app): State<App>,
     Id(id): Id,
@@ -164,8 +150,6 @@ pub async fn delete(
     Ok(Json(DeleteTaskResponse { deleted: deleted.iter().map(ToString::to_string).collect() }))
 }
 
-/// Every change of a task, oldest first.
-#[utoipa::path(get, path = "/api/v1/tasks/{id}/history", params(("id" = String, Path), TaskHistoryQuery), responses((status = 200, body = TaskHistoryResponse), (status = 404, body = ErrorBody)))]
 pub async fn history(
     State(app): State<App>,
     Id(id): Id,

@@ -2,7 +2,6 @@
 
 use axum::Json;
 use axum::extract::State;
-use coven_api::ErrorBody;
 use coven_api::task::{StartTaskRequest, TaskMoveRequest, TaskRecord};
 use coven_api::workflow::{
     AgentListResponse, AgentRecord, FileChangeRecord, ListAgentsQuery, ListWorkflowsQuery, StartTaskResponse,
@@ -29,8 +28,6 @@ fn started(claimed: &Claimed) -> Json<StartTaskResponse> {
     })
 }
 
-/// Claims a task and sets its workflow going.
-#[utoipa::path(post, path = "/api/v1/tasks/{id}/start", params(("id" = String, Path)), request_body = StartTaskRequest, responses((status = 200, body = StartTaskResponse), (status = 404, body = ErrorBody), (status = 409, body = ErrorBody)))]
 pub async fn start(
     State(app): State<App>,
     Id(id): Id,
@@ -40,8 +37,6 @@ pub async fn start(
     Ok(started(&claimed))
 }
 
-/// Ends whoever works on a task; it can be begun again.
-#[utoipa::path(post, path = "/api/v1/tasks/{id}/release", params(("id" = String, Path)), request_body = TaskMoveRequest, responses((status = 200, body = TaskRecord), (status = 404, body = ErrorBody), (status = 409, body = ErrorBody)))]
 pub async fn release(
     State(app): State<App>,
     Id(id): Id,
@@ -51,8 +46,6 @@ pub async fn release(
     Ok(Json((&task).into()))
 }
 
-/// Ends whoever works on a task; it waits for a human.
-#[utoipa::path(post, path = "/api/v1/tasks/{id}/block", params(("id" = String, Path)), request_body = TaskMoveRequest, responses((status = 200, body = TaskRecord), (status = 404, body = ErrorBody), (status = 409, body = ErrorBody)))]
 pub async fn block(
     State(app): State<App>,
     Id(id): Id,
@@ -62,8 +55,6 @@ pub async fn block(
     Ok(Json((&task).into()))
 }
 
-/// A blocked task can be begun again.
-#[utoipa::path(post, path = "/api/v1/tasks/{id}/unblock", params(("id" = String, Path)), request_body = TaskMoveRequest, responses((status = 200, body = TaskRecord), (status = 404, body = ErrorBody), (status = 409, body = ErrorBody)))]
 pub async fn unblock(
     State(app): State<App>,
     Id(id): Id,
@@ -72,8 +63,6 @@ pub async fn unblock(
     Ok(Json((&app.engine.unblock_task(&id, request.by).await?).into()))
 }
 
-/// Merges a task's work into its base, after its checks, in turn with others.
-#[utoipa::path(post, path = "/api/v1/tasks/{id}/approve", params(("id" = String, Path)), request_body = TaskMoveRequest, responses((status = 200, body = TaskRecord), (status = 404, body = ErrorBody), (status = 409, body = ErrorBody)))]
 pub async fn approve(
     State(app): State<App>,
     Id(id): Id,
@@ -83,8 +72,6 @@ pub async fn approve(
     Ok(Json((&task).into()))
 }
 
-/// Blocks a task whose work is not good enough; its worktree stays.
-#[utoipa::path(post, path = "/api/v1/tasks/{id}/reject", params(("id" = String, Path)), request_body = TaskMoveRequest, responses((status = 200, body = TaskRecord), (status = 400, body = ErrorBody), (status = 404, body = ErrorBody), (status = 409, body = ErrorBody)))]
 pub async fn reject(
     State(app): State<App>,
     Id(id): Id,
@@ -94,8 +81,6 @@ pub async fn reject(
     Ok(Json((&task).into()))
 }
 
-/// What a task's branch changed since it left its base; of a merged task, what was merged.
-#[utoipa::path(get, path = "/api/v1/tasks/{id}/diff", params(("id" = String, Path)), responses((status = 200, body = TaskDiffResponse), (status = 404, body = ErrorBody)))]
 pub async fn diff(State(app): State<App>, Id(id): Id) -> Answer<Json<TaskDiffResponse>> {
     let diff = app.engine.task_diff(&id, PATCH_BYTES).await?;
     Ok(Json(TaskDiffResponse {
@@ -117,8 +102,6 @@ pub async fn diff(State(app): State<App>, Id(id): Id) -> Answer<Json<TaskDiffRes
     }))
 }
 
-/// Runs of workflows, newest first.
-#[utoipa::path(get, path = "/api/v1/workflows", params(ListWorkflowsQuery), responses((status = 200, body = WorkflowListResponse), (status = 400, body = ErrorBody)))]
 pub async fn list(
     State(app): State<App>,
     Params(query): Params<ListWorkflowsQuery>,
@@ -137,16 +120,12 @@ pub async fn list(
     Ok(Json(WorkflowListResponse { workflows: found.iter().map(WorkflowRecord::from).collect() }))
 }
 
-/// A run with its steps; a task's id stands for its newest run.
-#[utoipa::path(get, path = "/api/v1/workflows/{id}", params(("id" = String, Path)), responses((status = 200, body = WorkflowDetail), (status = 404, body = ErrorBody)))]
 pub async fn show(State(app): State<App>, Id(id): Id) -> Answer<Json<WorkflowDetail>> {
     let workflow = app.engine.find_workflow(&id).await?;
     let agents = app.engine.agents(AgentQuery::Workflow(workflow.id)).await?;
     Ok(Json(WorkflowDetail::new(&workflow, &agents)))
 }
 
-/// Ends a run and its process; the task can be begun again by hand.
-#[utoipa::path(post, path = "/api/v1/workflows/{id}/cancel", params(("id" = String, Path)), request_body = TaskMoveRequest, responses((status = 200, body = WorkflowRecord), (status = 404, body = ErrorBody), (status = 409, body = ErrorBody)))]
 pub async fn cancel(
     State(app): State<App>,
     Id(id): Id,
@@ -156,8 +135,6 @@ pub async fn cancel(
     Ok(Json((&workflow).into()))
 }
 
-/// Repeats the step that failed.
-#[utoipa::path(post, path = "/api/v1/workflows/{id}/retry", params(("id" = String, Path)), request_body = StartTaskRequest, responses((status = 200, body = StartTaskResponse), (status = 404, body = ErrorBody), (status = 409, body = ErrorBody)))]
 pub async fn retry(
     State(app): State<App>,
     Id(id): Id,
@@ -167,8 +144,6 @@ pub async fn retry(
     Ok(started(&claimed))
 }
 
-/// Who is at work.
-#[utoipa::path(get, path = "/api/v1/agents", params(ListAgentsQuery), responses((status = 200, body = AgentListResponse), (status = 404, body = ErrorBody)))]
 pub async fn agents(State(app): State<App>, Params(query): Params<ListAgentsQuery>) -> Answer<Json<AgentListResponse>> {
     let which = match (&query.task, query.all.unwrap_or(false)) {
         (Some(task), _) => AgentQuery::Task(app.engine.find_task(task).await?),
@@ -179,7 +154,6 @@ pub async fn agents(State(app): State<App>, Params(query): Params<ListAgentsQuer
     Ok(Json(AgentListResponse { agents: found.iter().map(AgentRecord::from).collect() }))
 }
 
-#[utoipa::path(get, path = "/api/v1/agents/{id}", params(("id" = String, Path)), responses((status = 200, body = AgentRecord), (status = 404, body = ErrorBody)))]
 pub async fn agent(State(app): State<App>, Id(id): Id) -> Answer<Json<AgentRecord>> {
     Ok(Json((&app.engine.agent(&id).await?).into()))
 }

@@ -104,7 +104,7 @@ fn what_must_stay_apart_stays_apart() {
     for (package, forbidden) in [
         ("coven-holder", &["minijinja", "schemars", "serde-saphyr", "tokio", "hyper"][..]),
         ("coven-domain", &["minijinja", "schemars", "serde-saphyr", "tokio", "rustix"]),
-        ("coven-engine", &["coven-api", "axum", "hyper", "utoipa"]),
+        ("coven-engine", &["coven-api", "axum", "hyper"]),
         ("coven-acp", &["tokio"]),
     ] {
         let needs = closure(&metadata, package);

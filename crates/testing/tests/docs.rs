@@ -70,7 +70,7 @@ fn events() {
 
 #[test]
 fn openapi() {
-    is_up_to_date("openapi.json", &coven_server::openapi());
+    is_up_to_date("openapi.json", &coven_api::openapi::document());
 }
 
 #[test]

@@ -1,0 +1,173 @@
+//! The OpenAPI document, made from the table of routes and the types that it names.
+
+use schemars::generate::{SchemaGenerator, SchemaSettings};
+use schemars::{JsonSchema, Schema, json_schema};
+use serde_json::{Map, Value, json};
+
+use crate::ErrorBody;
+use crate::routes::{ALL, Binary, Endpoint, Method, Route, WebSocket};
+use crate::task::BriefTaskListResponse;
+
+/// A JSON object that comes from outside.
+pub type Object = Map<String, Value>;
+
+type Make = fn(&mut SchemaGenerator) -> Schema;
+
+/// How the schemas of a route are made.
+#[derive(Debug, Clone, Copy)]
+pub struct Schemas {
+    query: Make,
+    request: Make,
+    response: Make,
+}
+
+impl Schemas {
+    pub(crate) const fn of<E>() -> Self
+    where
+        E: Endpoint<Query: JsonSchema, Request: JsonSchema, Response: JsonSchema>,
+    {
+        Self {
+            query: E::Query::json_schema,
+            request: SchemaGenerator::subschema_for::<E::Request>,
+            response: SchemaGenerator::subschema_for::<E::Response>,
+        }
+    }
+}
+
+impl JsonSchema for Binary {
+    fn inline_schema() -> bool {
+        true
+    }
+
+    fn schema_name() -> std::borrow::Cow<'static, str> {
+        "Binary".into()
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({ "type": "string", "format": "binary" })
+    }
+}
+
+impl JsonSchema for WebSocket {
+    fn inline_schema() -> bool {
+        true
+    }
+
+    fn schema_name() -> std::borrow::Cow<'static, str> {
+        "WebSocket".into()
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({})
+    }
+}
+
+/// The whole document as JSON text.
+pub fn document() -> String {
+    let settings = SchemaSettings::draft2020_12().with(|it| {
+        it.definitions_path = "/components/schemas".into();
+        it.meta_schema = None;
+    });
+    let mut given = settings.clone().for_deserialize().into_generator();
+    let mut answered = settings.for_serialize().into_generator();
+    let failure = answered.subschema_for::<ErrorBody>();
+    answered.subschema_for::<BriefTaskListResponse>();
+    let mut paths = Map::new();
+    for route in ALL {
+        let method = match route.method {
+            Method::Get => "get",
+            Method::Post => "post",
+            Method::Patch => "patch",
+            Method::Delete => "delete",
+        };
+        let operation = operation(route, &mut given, &mut answered, &failure);
+        let path = paths.entry(route.path).or_insert_with(|| json!({}));
+        path.as_object_mut().expect("just made").insert(method.to_owned(), operation);
+    }
+    // A type that goes both ways is described as it is answered.
+    let mut schemas = given.take_definitions(true);
+    schemas.extend(answered.take_definitions(true));
+    let document = json!({
+        "openapi": "3.1.0",
+        "info": {
+            "title": "coven",
+            "description": "Sessions of AI coding agents: launch, attach, replay, answer, control. On the home's Unix socket \
+                            without a token; on TCP with `Authorization: Bearer`.",
+            "version": env!("CARGO_PKG_VERSION"),
+        },
+        "paths": paths,
+        "components": { "schemas": schemas },
+    });
+    let mut text = serde_json::to_string_pretty(&document).expect("a document is plain data");
+    text.push('\n');
+    text
+}
+
+fn operation(route: &Route, given: &mut SchemaGenerator, answered: &mut SchemaGenerator, failure: &Schema) -> Value {
+    let about: Vec<&str> = route.about.iter().map(|line| line.trim()).collect();
+    let mut operation = json!({
+        "operationId": snake_case(route.name),
+        "summary": about.join(" "),
+        "x-coven-scope": format!("{:?}", route.scope).to_lowercase(),
+        "responses": responses(route, answered, failure),
+    });
+    let parameters = parameters(route, given);
+    if !parameters.is_empty() {
+        operation["parameters"] = parameters.into();
+    }
+    if route.has_body {
+        let schema = (route.schemas.request)(given);
+        operation["requestBody"] = json!({ "required": true, "content": { "application/json": { "schema": schema } } });
+    }
+    operation
+}
+
+fn parameters(route: &Route, given: &mut SchemaGenerator) -> Vec<Value> {
+    let mut parameters = Vec::new();
+    if route.path.contains("{id}") {
+        parameters.push(json!({ "name": "id", "in": "path", "required": true, "schema": { "type": "string" } }));
+    }
+    let mut query = (route.schemas.query)(given).to_value();
+    for name in (route.parameters)() {
+        let mut schema = query["properties"][name].take();
+        let mut parameter = json!({ "name": name, "in": "query", "required": false });
+        if let Some(text) = schema.as_object_mut().and_then(|schema| schema.remove("description")) {
+            parameter["description"] = text;
+        }
+        parameter["schema"] = schema;
+        parameters.push(parameter);
+    }
+    parameters
+}
+
+fn responses(route: &Route, answered: &mut SchemaGenerator, failure: &Schema) -> Value {
+    let schema = (route.schemas.response)(answered);
+    let is_binary = schema.get("format").is_some_and(|format| format == "binary");
+    let kind = if is_binary { "application/octet-stream" } else { "application/json" };
+    let mut responses = match route.status {
+        101 => json!({ "101": { "description": "WebSocket" } }),
+        status => json!({ status.to_string(): { "description": "", "content": { kind: { "schema": schema } } } }),
+    };
+    let takes_anything = route.has_body || !(route.parameters)().is_empty();
+    let bad_request =
+        takes_anything.then_some(&(400, None)).filter(|_| route.failures.iter().all(|(it, _)| *it != 400));
+    for (status, reason) in route.failures.iter().chain(bad_request) {
+        let content = match status {
+            200..300 => json!({ "application/json": { "schema": (route.schemas.response)(answered) } }),
+            _ => json!({ "application/json": { "schema": failure } }),
+        };
+        responses[status.to_string()] = json!({ "description": reason.unwrap_or_default(), "content": content });
+    }
+    responses
+}
+
+fn snake_case(name: &str) -> String {
+    let mut out = String::new();
+    for letter in name.chars() {
+        if letter.is_ascii_uppercase() && !out.is_empty() {
+            out.push('_');
+        }
+        out.push(letter.to_ascii_lowercase());
+    }
+    out
+}
