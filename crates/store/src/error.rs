@@ -14,8 +14,8 @@ pub enum StoreError {
     #[error("the disk is full; free some space and try again")]
     Full,
     #[error(
-        "the store is damaged: {what}; stop the daemon, check the file with `coven db status`, and replace it with a backup, \
-         such as a coven.db.bak-* next to it, or try `coven db repair`"
+        "the store is damaged: {what}; stop the daemon, check the file with `coven db status`, and try `coven db repair` or replace \
+         coven.db with a backup, such as a coven.db.bak-* next to it, after removing coven.db-wal"
     )]
     Corrupt { what: String },
     #[error("the store has schema version {found}, this coven knows versions up to {known}; upgrade coven")]

@@ -79,16 +79,7 @@ async fn a_page_without_a_checksum_is_damage_in_a_store_that_was_closed_in_order
 
 #[tokio::test]
 async fn another_program_that_opens_the_store_after_a_crash_does_no_harm() {
-    let (folder, path) = store_with_sessions().await;
-    // As a daemon that was killed leaves it: the newest rows are in the write-ahead log only.
-    let crashed = tempfile::tempdir().expect("a folder");
-    let copy = crashed.path().join("coven.db");
-    let store = SqliteStore::open(&path).expect("the store");
-    create(&store, (200..300).map(session)).await;
-    for name in ["coven.db", "coven.db-wal", "coven.db.lock"] {
-        fs::copy(folder.path().join(name), crashed.path().join(name)).expect("a copy");
-    }
-    drop(store);
+    let (crashed, copy) = store_after_a_crash().await;
 
     let count: i64 = Connection::open(&copy)
         .and_then(|other| other.query_row("SELECT count(*) FROM sessions", [], |row| row.get(0)))
@@ -169,4 +160,108 @@ async fn repair_accepts_what_another_program_wrote_and_keeps_the_file_as_it_was(
     assert_eq!(found.title, "edited");
     drop(store);
     assert_every_page_has_a_checksum(&path);
+}
+
+/// Sessions in the file, and more of them in the write-ahead log of a daemon that was killed.
+async fn store_after_a_crash() -> (TempDir, PathBuf) {
+    let (folder, path) = store_with_sessions().await;
+    let crashed = tempfile::tempdir().expect("a folder");
+    let store = SqliteStore::open(&path).expect("the store");
+    create(&store, (200..300).map(session)).await;
+    for name in ["coven.db", "coven.db-wal", "coven.db.lock"] {
+        fs::copy(folder.path().join(name), crashed.path().join(name)).expect("a copy");
+    }
+    let path = crashed.path().join("coven.db");
+    (crashed, path)
+}
+
+fn write_at(path: &Path, at: u64, bytes: &[u8]) {
+    let file = File::options().write(true).open(path).expect("the file");
+    file.write_all_at(bytes, at).expect("room");
+}
+
+/// Where in the file this text is.
+fn place_of(path: &Path, text: &[u8]) -> u64 {
+    let bytes = fs::read(path).expect("the file");
+    bytes.windows(text.len()).position(|it| it == text).expect("it is in the file") as u64
+}
+
+#[tokio::test]
+async fn a_changed_value_that_fills_pages_of_its_own_is_reported() {
+    let (_folder, path) = store_with_sessions().await;
+    let store = SqliteStore::open(&path).expect("the store");
+    let mut long = session(900);
+    long.title = "a long title ".repeat(3_000);
+    create(&store, [long]).await;
+    drop(store);
+    let at = place_of(&path, &b"a long title ".repeat(200));
+    write_at(&path, at + 2_000, b"A LONG");
+
+    let store = SqliteStore::open(&path).expect("its first page is sound");
+    let error = store.session(id(900)).await.expect_err("one of its pages is not");
+    assert!(error.to_string().contains("does not match its checksum"), "{error}");
+}
+
+#[tokio::test]
+async fn after_a_crash_zeros_at_the_end_of_a_page_are_damage() {
+    let (_folder, path) = store_after_a_crash().await;
+    let page = place_of(&path, b"session 137") / PAGE + 1;
+    write_at(&path, page * PAGE - 512, &[0; 512]);
+    assert!(matches!(migrations::status(&path), Err(StoreError::Corrupt { .. })));
+}
+
+#[tokio::test]
+async fn a_damaged_header_does_not_switch_the_checks_off() {
+    for at in [0, 16, 17, 20] {
+        let (_folder, path) = store_after_a_crash().await;
+        write_at(&path, at, &[3]);
+        let refused = SqliteStore::open(&path).err().expect("its header is damaged");
+        assert!(matches!(refused, StoreError::Corrupt { .. }), "{at}: {refused}");
+
+        let (_folder, path) = store_with_sessions().await;
+        write_at(&path, at, &[3]);
+        for _ in 0..2 {
+            let refused = SqliteStore::open(&path).err().expect("its header is damaged");
+            assert!(matches!(refused, StoreError::Corrupt { .. }), "{at}: {refused}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn an_emptied_file_is_damage_and_not_a_new_store() {
+    let (_folder, path) = store_with_sessions().await;
+    File::options().write(true).open(&path).expect("the file").set_len(0).expect("it can be cut");
+    for _ in 0..2 {
+        assert!(matches!(SqliteStore::open(&path).err(), Some(StoreError::Corrupt { .. })));
+    }
+}
+
+#[tokio::test]
+async fn a_file_that_another_program_wrote_whole_is_taken_over() {
+    let (folder, path) = store_with_sessions().await;
+    Connection::open(&path).and_then(|other| other.execute_batch("VACUUM")).expect("another program");
+    assert_has_all_sessions(&path).await;
+    assert_every_page_has_a_checksum(&path);
+
+    let copy = folder.path().join("copy.db");
+    Connection::open(&path)
+        .and_then(|other| other.execute("VACUUM INTO ?1", [copy.to_str()]))
+        .expect("another program");
+    fs::copy(&copy, &path).expect("room");
+    assert_has_all_sessions(&path).await;
+    assert_every_page_has_a_checksum(&path);
+}
+
+#[tokio::test]
+async fn another_programs_reading_is_not_taken_for_damage() {
+    let (_folder, path) = store_with_sessions().await;
+    let reader = Connection::open(&path).expect("another program");
+    reader.execute_batch("BEGIN; SELECT count(*) FROM sessions").expect("it reads");
+    let store = SqliteStore::open(&path).expect("the store");
+    create(&store, (200..300).map(session)).await;
+    drop(store);
+    assert!(matches!(migrations::status(&path), Err(StoreError::Locked)));
+    drop(reader);
+    migrations::status(&path).expect("a sound store");
+    assert_has_all_sessions(&path).await;
 }

@@ -6,8 +6,9 @@ use std::collections::HashSet;
 
 use coven_domain::query::{SessionFilter, SessionQuery};
 use coven_domain::session::{Channel, Session, SessionState};
+use coven_store::sqlite::checksums;
 use coven_store::{Change, SqliteStore, Store};
-use rusqlite::Connection;
+use rusqlite::{Connection, OpenFlags};
 use samples::*;
 
 fn all(limit: usize) -> SessionQuery {
@@ -131,7 +132,7 @@ async fn a_hundred_thousand_sessions_are_shown_once_each_by_cursor_and_by_offset
     let path = folder.path().join("coven.db");
     let store = SqliteStore::open(&path).expect("a new store");
     create(&store, [session(0)]).await;
-    Connection::open(&path)
+    Connection::open_with_flags_and_vfs(&path, OpenFlags::default(), checksums::vfs())
         .and_then(|connection| {
             connection.execute_batch(&format!(
                 "WITH RECURSIVE nth (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM nth WHERE n < {COUNT} - 1)

@@ -25,7 +25,9 @@ async fn fill(path: &Path) {
     for nth in 1..=40 {
         tx.record(Change::SessionCreated(finished(nth)), NOW).await.expect("a session");
         let task: TaskId = format!("{nth:08x}-0000-4000-8000-00000000000a").parse().expect("an id");
-        let task = Task::new(task, &format!("task {nth}"), NOW).expect("a task");
+        let mut task = Task::new(task, &format!("task {nth}"), NOW).expect("a task");
+        // Long ones have pages of their own.
+        task.body = format!("what to do for task {nth}\n").repeat(nth as usize * 6);
         let changes = task.first_fields();
         tx.record(Change::TaskWritten { task, event: "created", changes, by: "user".into() }, NOW)
             .await
@@ -42,6 +44,7 @@ async fn fill(path: &Path) {
 #[derive(Debug, PartialEq)]
 struct Content {
     sessions: Vec<Session>,
+    tasks: Vec<serde_json::Value>,
     events: Vec<Event>,
     keyframe: Option<Keyframe>,
 }
@@ -49,10 +52,11 @@ struct Content {
 async fn read(path: &Path) -> Result<Content, StoreError> {
     let store = SqliteStore::open(path)?;
     let page = store.sessions(&SessionQuery { limit: 100, ..SessionQuery::default() }).await?;
-    store.snapshot().await?;
+    let tasks = store.snapshot().await?.tasks;
     store.entries(id(1), 0, 100).await?;
     Ok(Content {
         sessions: page.sessions,
+        tasks,
         events: store.events_after(0, 1000).await?,
         keyframe: store.keyframe_before(id(1), u64::MAX).await?,
     })

@@ -1,8 +1,8 @@
 //! A checksum at the end of every page of the database file.
 //!
-//! SQLite reads and writes files through a VFS. Ours is SQLite's own with two functions replaced: a page is checked when it is
-//! read from the database file, and gets its checksum when it is written there. Pages in the write-ahead log have SQLite's own
-//! checksums and end in zeros here.
+//! SQLite reads and writes files through a VFS. Ours is SQLite's own with three functions replaced: a page is checked when it is
+//! read from the database file, gets its checksum when it is written there, and is always read whole. Pages in the write-ahead log
+//! have SQLite's own checksums and end in zeros here.
 
 use std::cell::Cell;
 use std::ffi::{CStr, c_char, c_int, c_void};
@@ -23,29 +23,12 @@ const SUM_SIZE: usize = 4;
 const NO_SUM: [u8; SUM_SIZE] = [0; SUM_SIZE];
 const HEADER_SIZE: usize = 100;
 const MAGIC: &[u8] = b"SQLite format 3\0";
+const NAME: &CStr = c"coven";
 
-/// Whether a page without a checksum is accepted. Another program that opens the database after a crash copies pages from the
-/// write-ahead log, and gives them none.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Checks {
-    Every,
-    WhereThereIsOne,
-}
-
-impl Checks {
-    /// The name of the VFS that checks so.
-    pub(super) fn vfs(self) -> &'static CStr {
-        register();
-        match self {
-            Self::Every => c"coven",
-            Self::WhereThereIsOne => c"coven-lenient",
-        }
-    }
-}
-
-/// The VFS for another connection of this program that writes to the database, such as a test's.
+/// The name of the VFS, for [`Connection::open_with_flags_and_vfs`].
 pub fn vfs() -> &'static CStr {
-    Checks::WhereThereIsOne.vfs()
+    register();
+    NAME
 }
 
 thread_local! {
@@ -117,7 +100,7 @@ pub(super) fn rewrite(file: &File, how: Rewrite) -> io::Result<()> {
     file.sync_all()
 }
 
-/// The numbers of the pages whose content is not what their checksum says.
+/// The numbers of the pages that do not have the checksum of their content.
 pub(super) fn damaged_pages(file: &File) -> io::Result<Vec<u64>> {
     let mut page = [0; PAGE_SIZE];
     let mut damaged = Vec::new();
@@ -127,11 +110,38 @@ pub(super) fn damaged_pages(file: &File) -> io::Result<Vec<u64>> {
         if number == 1 && !has_sums(content) {
             return Ok(damaged);
         }
-        if found != NO_SUM && found != sum(content, number) {
+        if found != sum(content, number) {
             damaged.push(number);
         }
     }
     Ok(damaged)
+}
+
+/// What the beginning of a database file says about its checksums.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Beginning {
+    Empty,
+    /// No room for checksums: not ours, older than them, or damaged.
+    WithoutRoom,
+    /// The first page has none: another program wrote the whole file.
+    WithoutSum,
+    WithSum,
+}
+
+impl Beginning {
+    pub(super) fn of(file: &File) -> io::Result<Self> {
+        let mut page = [0; PAGE_SIZE];
+        match file.metadata()?.len() {
+            0 => return Ok(Self::Empty),
+            length if length < PAGE_SIZE as u64 => return Ok(Self::WithoutRoom),
+            _ => file.read_exact_at(&mut page, 0)?,
+        }
+        Ok(match split(&page) {
+            (content, _) if !has_sums(content) => Self::WithoutRoom,
+            (_, NO_SUM) => Self::WithoutSum,
+            _ => Self::WithSum,
+        })
+    }
 }
 
 /// Of the content and of where it belongs: a page that was written to the wrong place does not match. Never [`NO_SUM`].
@@ -155,7 +165,6 @@ fn has_sums(start: &[u8]) -> bool {
 
 /// What we know of an open database file; it lies behind SQLite's own record of the file.
 struct State {
-    checks: Checks,
     has_sums: bool,
 }
 
@@ -185,24 +194,15 @@ static REPLACED: Mutex<Vec<Replaced>> = Mutex::new(Vec::new());
 
 fn register() {
     SQLITES.get_or_init(|| {
-        // SAFETY: SQLite's default VFS exists as long as the process; the copies are leaked, as registering asks for.
+        // SAFETY: SQLite's default VFS exists as long as the process; the copy is leaked, as registering asks for.
         unsafe {
             let sqlites = ffi::sqlite3_vfs_find(ptr::null());
-            type Open = unsafe extern "C" fn(
-                *mut ffi::sqlite3_vfs,
-                *const c_char,
-                *mut ffi::sqlite3_file,
-                c_int,
-                *mut c_int,
-            ) -> c_int;
-            for (name, open) in [(c"coven", open_strict as Open), (c"coven-lenient", open_lenient)] {
-                let ours = Box::leak(Box::new(*sqlites));
-                ours.zName = name.as_ptr();
-                ours.pNext = ptr::null_mut();
-                ours.szOsFile = (state_offset(sqlites) + size_of::<State>()) as c_int;
-                ours.xOpen = Some(open);
-                assert_eq!(ffi::sqlite3_vfs_register(ours, 0), ffi::SQLITE_OK, "a complete VFS can be registered");
-            }
+            let ours = Box::leak(Box::new(*sqlites));
+            ours.zName = NAME.as_ptr();
+            ours.pNext = ptr::null_mut();
+            ours.szOsFile = (state_offset(sqlites) + size_of::<State>()) as c_int;
+            ours.xOpen = Some(open);
+            assert_eq!(ffi::sqlite3_vfs_register(ours, 0), ffi::SQLITE_OK, "a complete VFS can be registered");
             Vfs(sqlites)
         }
     });
@@ -215,31 +215,9 @@ unsafe fn state_offset(sqlites: *const ffi::sqlite3_vfs) -> usize {
     (own as usize).next_multiple_of(align_of::<State>())
 }
 
-unsafe extern "C" fn open_strict(
-    _vfs: *mut ffi::sqlite3_vfs,
-    name: *const c_char,
-    file: *mut ffi::sqlite3_file,
-    flags: c_int,
-    out_flags: *mut c_int,
-) -> c_int {
-    // SAFETY: SQLite's arguments are passed on.
-    unsafe { open(Checks::Every, name, file, flags, out_flags) }
-}
-
-unsafe extern "C" fn open_lenient(
-    _vfs: *mut ffi::sqlite3_vfs,
-    name: *const c_char,
-    file: *mut ffi::sqlite3_file,
-    flags: c_int,
-    out_flags: *mut c_int,
-) -> c_int {
-    // SAFETY: SQLite's arguments are passed on.
-    unsafe { open(Checks::WhereThereIsOne, name, file, flags, out_flags) }
-}
-
 /// Opens the file as SQLite does, then replaces the methods if it is a database.
-unsafe fn open(
-    checks: Checks,
+unsafe extern "C" fn open(
+    _vfs: *mut ffi::sqlite3_vfs,
     name: *const c_char,
     file: *mut ffi::sqlite3_file,
     flags: c_int,
@@ -251,7 +229,7 @@ unsafe fn open(
         let xopen = (*sqlites).xOpen.expect("SQLite's VFS opens files");
         let code = xopen(sqlites, name, file, flags, out_flags);
         if code == ffi::SQLITE_OK && flags & ffi::SQLITE_OPEN_MAIN_DB != 0 {
-            state(file).write(State { checks, has_sums: false });
+            state(file).write(State { has_sums: false });
             (*file).pMethods = &raw const replaced((*file).pMethods).ours;
         }
         code
@@ -267,6 +245,7 @@ fn replaced(sqlites: *const ffi::sqlite3_io_methods) -> &'static Methods {
     let mut ours = unsafe { *sqlites };
     ours.xRead = Some(read);
     ours.xWrite = Some(write);
+    ours.xDeviceCharacteristics = Some(characteristics);
     let new: &'static Methods = Box::leak(Box::new(Methods { ours, sqlites }));
     all.push(Replaced(new));
     new
@@ -295,13 +274,13 @@ unsafe extern "C" fn read(file: *mut ffi::sqlite3_file, into: *mut c_void, lengt
         }
         let bytes = slice::from_raw_parts_mut(into.cast::<u8>(), length as usize);
         let state = &mut *state(file);
+        // Once it has checksums, only writing another first page changes that: a header may be damaged later.
         if at == 0 && bytes.len() >= HEADER_SIZE {
-            state.has_sums = has_sums(bytes);
+            state.has_sums |= has_sums(bytes);
         }
         let Some((page, number)) = page_at(bytes, at).filter(|_| state.has_sums) else { return code };
         let (content, found) = split(page);
-        let is_accepted = found == NO_SUM && state.checks == Checks::WhereThereIsOne;
-        if !is_accepted && found != sum(content, number) {
+        if found != sum(content, number) {
             DAMAGED_PAGE.set(number);
             return ffi::SQLITE_IOERR_DATA;
         }
@@ -330,6 +309,13 @@ unsafe extern "C" fn write(file: *mut ffi::sqlite3_file, from: *const c_void, le
         }
         xwrite(file, copy.as_ptr().cast(), length, at)
     }
+}
+
+/// As SQLite's own, but never with leave to read a part of a page, which could not be checked.
+unsafe extern "C" fn characteristics(file: *mut ffi::sqlite3_file) -> c_int {
+    // SAFETY: SQLite's argument is passed on.
+    let own = unsafe { sqlites(file).xDeviceCharacteristics.map_or(0, |get| get(file)) };
+    own & !ffi::SQLITE_IOCAP_SUBPAGE_READ
 }
 
 /// The bytes as a page with its number, if they are a whole one.

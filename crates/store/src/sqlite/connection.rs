@@ -1,5 +1,6 @@
 //! Files and connections: made private, set up the same way every time.
 
+use std::ffi::CStr;
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{self, Read, Seek, Write};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt};
@@ -9,7 +10,7 @@ use std::time::Duration;
 use rusqlite::{Connection, OpenFlags};
 use rustix::fs::OFlags;
 
-use super::checksums::{self, Checks, Rewrite};
+use super::checksums::{self, Beginning, Rewrite};
 use super::migrations;
 use crate::StoreError;
 
@@ -28,72 +29,102 @@ const CACHED_STATEMENTS: usize = 64;
 
 /// Ownership of a database file, held until it is dropped. The kernel lets go of it when the process dies.
 ///
-/// The lock file says between two owners whether every page of the database has a checksum: it names the file if its last
+/// Between two owners the lock file says whether every page of the database has a checksum: it names the database if its last
 /// owner closed it in order.
 #[derive(Debug)]
 pub(super) struct Lock {
     file: File,
     database: PathBuf,
-    checks: Checks,
+    /// Whether the file has, or will have, room for checksums. What SQLite knows may come from the write-ahead log.
+    has_room: bool,
     /// The database is left to an older program, which keeps no checksums.
     is_for_older: bool,
 }
 
 impl Lock {
+    /// Takes the lock and looks at the database, before this process has a connection to it: closing a second descriptor of the
+    /// file would drop SQLite's locks.
     pub(super) fn take(database: &Path) -> Result<Self, StoreError> {
         let path = beside(database, ".lock");
-        let mut file = open_private(&path).map_err(StoreError::io(format!("open {}", path.display())))?;
+        let file = open_private(&path).map_err(StoreError::io(format!("open {}", path.display())))?;
         match file.try_lock() {
             Ok(()) => {}
             Err(TryLockError::WouldBlock) => return Err(StoreError::Locked),
             Err(TryLockError::Error(source)) => return Err(StoreError::io(format!("lock {}", path.display()))(source)),
         }
+        let mut lock = Self { file, database: database.to_owned(), has_room: true, is_for_older: false };
+        ensure_regular(database)?;
+        if database.exists() {
+            lock.look_at_database()?;
+        }
+        // Until the database is closed in order, another program may write pages without checksums to it.
+        lock.file.set_len(0).map_err(StoreError::io(format!("write {}", path.display())))?;
+        Ok(lock)
+    }
+
+    fn look_at_database(&mut self) -> Result<(), StoreError> {
         let mut mark = String::new();
         // A lock file that cannot be read says nothing.
-        let is_read = Read::by_ref(&mut file).take(MAX_MARK_BYTES).read_to_string(&mut mark).is_ok();
-        let checks = match is_read && mark_of(database).is_some_and(|expected| mark == expected) {
-            true => Checks::Every,
-            false => Checks::WhereThereIsOne,
-        };
-        file.set_len(0).map_err(StoreError::io(format!("write {}", path.display())))?;
-        Ok(Self { file, database: database.to_owned(), checks, is_for_older: false })
+        let is_read = Read::by_ref(&mut self.file).take(MAX_MARK_BYTES).read_to_string(&mut mark).is_ok();
+        let is_marked = is_read && mark_of(&self.database).is_some_and(|expected| mark == expected);
+        let reading = StoreError::io(format!("read {}", self.database.display()));
+        let beginning = open_private(&self.database).and_then(|file| Beginning::of(&file)).map_err(reading)?;
+        match (beginning, is_marked) {
+            (Beginning::Empty | Beginning::WithoutRoom, true) => {
+                self.is_for_older = true;
+                return Err(StoreError::corrupt("its first page is missing or is not what coven wrote"));
+            }
+            (Beginning::WithoutRoom, false) => self.has_room = false,
+            (Beginning::WithoutSum, _) => {
+                let other = Connection::open_with_flags(&self.database, OpenFlags::SQLITE_OPEN_READ_WRITE)?;
+                migrations::checkpoint(&other)?;
+                self.is_for_older = migrations::version(&other)? < migrations::PAGE_CHECKSUMS;
+                drop(other);
+                if !self.is_for_older {
+                    self.rewrite_checksums(Rewrite::Missing)?;
+                }
+            }
+            // The log is gone, and coven did not say that it closed the database: another program brought the pages over.
+            (Beginning::WithSum, false) if !has_log(&self.database) => self.rewrite_checksums(Rewrite::Missing)?,
+            (Beginning::Empty | Beginning::WithSum, _) => {}
+        }
+        Ok(())
     }
 
-    pub(super) fn checks(&self) -> Checks {
-        self.checks
+    /// Whether the file itself, apart from its log, has room for checksums.
+    pub(super) fn has_room(&self) -> bool {
+        self.has_room
     }
 
-    /// Rewrites the checksums of the database while no connection to it is open here: closing a second descriptor of the file
-    /// would drop SQLite's locks.
+    /// Rewrites the checksums of the database while no connection to it is open here.
     pub(super) fn rewrite_checksums(&mut self, how: Rewrite) -> Result<(), StoreError> {
         rewrite_checksums(&self.database, how)?;
         self.is_for_older = how == Rewrite::Remove;
-        self.checks = if self.is_for_older { Checks::WhereThereIsOne } else { Checks::Every };
+        self.has_room = true;
         Ok(())
     }
 
     /// Notes that every page has a checksum, if that is so.
-    fn mark(&mut self) -> Result<(), StoreError> {
-        let wal = beside(&self.database, "-wal");
-        if self.is_for_older || wal.exists() || !self.database.exists() {
+    fn mark(&mut self) -> io::Result<()> {
+        let is_whole = fs::metadata(&self.database).is_ok_and(|file| file.len() > 0) && !has_log(&self.database);
+        if self.is_for_older || !self.has_room || !is_whole {
             return Ok(());
         }
-        if self.checks == Checks::WhereThereIsOne {
-            self.rewrite_checksums(Rewrite::Missing)?;
-        }
         let mark = mark_of(&self.database).unwrap_or_default();
-        self.file
-            .rewind()
-            .and_then(|()| self.file.write_all(mark.as_bytes()))
-            .map_err(StoreError::io("write the lock file"))
+        self.file.rewind()?;
+        self.file.write_all(mark.as_bytes())
     }
 }
 
 impl Drop for Lock {
     fn drop(&mut self) {
-        // Without the mark the next owner accepts pages without checksums.
+        // Without the mark the next owner looks at every page.
         let _ = self.mark();
     }
+}
+
+fn has_log(database: &Path) -> bool {
+    fs::metadata(beside(database, "-wal")).is_ok_and(|log| log.len() > 0)
 }
 
 fn mark_of(database: &Path) -> Option<String> {
@@ -139,13 +170,15 @@ pub(super) fn ensure_regular(path: &Path) -> Result<(), StoreError> {
     }
 }
 
-pub(super) fn open_writer(path: &Path, checks: Checks) -> Result<Connection, StoreError> {
+pub(super) fn open_writer(lock: &Lock) -> Result<Connection, StoreError> {
+    let path = lock.database.as_path();
     let is_new = fs::metadata(path).is_ok_and(|file| file.len() == 0);
-    let connection = open(path, OpenFlags::SQLITE_OPEN_READ_WRITE, checks)?;
+    let vfs = (!lock.is_for_older).then(checksums::vfs);
+    let connection = open(path, OpenFlags::SQLITE_OPEN_READ_WRITE, vfs)?;
     // Before anything is set: another program's database, or a newer one, stays as it is.
     let version = migrations::version(&connection)?;
-    if version >= migrations::PAGE_CHECKSUMS && !checksums::has_room(&connection)? {
-        return Err(StoreError::corrupt("its pages have no checksums"));
+    if version >= migrations::PAGE_CHECKSUMS && !(lock.has_room() && checksums::has_room(&connection)?) {
+        return Err(StoreError::corrupt("its first page is not what coven wrote"));
     }
     // These count only until the first page is written, so they stand first. A commit writes whole pages, and ours are a few
     // small rows; larger pages only cost bytes.
@@ -162,16 +195,19 @@ pub(super) fn open_writer(path: &Path, checks: Checks) -> Result<Connection, Sto
     Ok(connection)
 }
 
-pub(super) fn open_reader(path: &Path, checks: Checks) -> Result<Connection, StoreError> {
-    let connection = open(path, OpenFlags::SQLITE_OPEN_READ_ONLY, checks)?;
+pub(super) fn open_reader(path: &Path) -> Result<Connection, StoreError> {
+    let connection = open(path, OpenFlags::SQLITE_OPEN_READ_ONLY, Some(checksums::vfs()))?;
     connection.pragma_update(None, "cache_size", CACHE)?;
     Ok(connection)
 }
 
-fn open(path: &Path, access: OpenFlags, checks: Checks) -> Result<Connection, StoreError> {
+fn open(path: &Path, access: OpenFlags, vfs: Option<&CStr>) -> Result<Connection, StoreError> {
     ensure_regular(path)?;
     let flags = access | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-    let connection = Connection::open_with_flags_and_vfs(path, flags, checks.vfs())?;
+    let connection = match vfs {
+        Some(vfs) => Connection::open_with_flags_and_vfs(path, flags, vfs)?,
+        None => Connection::open_with_flags(path, flags)?,
+    };
     connection.busy_timeout(BUSY_TIMEOUT)?;
     connection.set_prepared_statement_cache_capacity(CACHED_STATEMENTS);
     Ok(connection)

@@ -71,7 +71,7 @@ pub fn status(path: impl AsRef<Path>) -> Result<Vec<MigrationStatus>, StoreError
         return known(&|_| Ok(None));
     }
     let lock = Lock::take(path)?;
-    let connection = open_writer(path, lock.checks())?;
+    let connection = open_writer(&lock)?;
     check_integrity(&connection, path)?;
     match version(&connection)? {
         0 => known(&|_| Ok(None)),
@@ -95,21 +95,21 @@ pub fn rollback(path: impl AsRef<Path>, steps: usize) -> Result<Vec<u32>, StoreE
         return Ok(Vec::new());
     }
     let mut lock = Lock::take(path)?;
-    let mut connection = open_writer(path, lock.checks())?;
+    let mut connection = open_writer(&lock)?;
     let current = version(&connection)?;
     let undone: Vec<&Migration> = MIGRATIONS.iter().rev().filter(|it| it.version <= current).take(steps).collect();
     if undone.is_empty() {
         return Ok(Vec::new());
     }
     back_up(&connection, path, current)?;
+    if undone.iter().any(|it| it.version == PAGE_CHECKSUMS) {
+        // An older program would change pages and leave their checksums as they were.
+        checkpoint(&connection)?;
+        drop(connection);
+        lock.rewrite_checksums(Rewrite::Remove)?;
+        connection = open_writer(&lock)?;
+    }
     for migration in &undone {
-        if migration.version == PAGE_CHECKSUMS {
-            // An older program would change pages and leave their checksums as they were.
-            checkpoint(&connection)?;
-            drop(connection);
-            lock.rewrite_checksums(Rewrite::Remove)?;
-            connection = open_writer(path, lock.checks())?;
-        }
         let below = MIGRATIONS.iter().map(|it| it.version).filter(|it| *it < migration.version).max().unwrap_or(0);
         step(
             &connection,
@@ -124,7 +124,7 @@ pub fn rollback(path: impl AsRef<Path>, steps: usize) -> Result<Vec<u32>, StoreE
 /// Opens the database for writing and applies what is pending; gives the versions that were applied too.
 pub(super) fn bring_up_to_date(lock: &mut Lock, path: &Path) -> Result<(Connection, Vec<u32>), StoreError> {
     let is_new = fs::metadata(path).is_ok_and(|file| file.len() == 0);
-    let mut connection = open_writer(path, lock.checks())?;
+    let mut connection = open_writer(lock)?;
     let current = version(&connection)?;
     let pending: Vec<&Migration> = MIGRATIONS.iter().filter(|it| it.version > current).collect();
     if current > 0 && !pending.is_empty() {
@@ -138,7 +138,7 @@ pub(super) fn bring_up_to_date(lock: &mut Lock, path: &Path) -> Result<(Connecti
         checkpoint(&connection)?;
         drop(connection);
         lock.rewrite_checksums(Rewrite::All)?;
-        connection = open_writer(path, lock.checks())?;
+        connection = open_writer(lock)?;
     }
     for migration in &pending {
         let note = format!(
@@ -150,9 +150,10 @@ pub(super) fn bring_up_to_date(lock: &mut Lock, path: &Path) -> Result<(Connecti
     Ok((connection, pending.iter().map(|migration| migration.version).collect()))
 }
 
-/// Brings everything from the write-ahead log into the file.
+/// Brings everything from the write-ahead log into the file; [`StoreError::Locked`] if another program's reading is in the way.
 pub(super) fn checkpoint(connection: &Connection) -> Result<(), StoreError> {
-    Ok(connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()))?)
+    let is_busy: bool = connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |row| row.get(0))?;
+    if is_busy { Err(StoreError::Locked) } else { Ok(()) }
 }
 
 /// One step with its note in `meta`: all of it or nothing.
@@ -178,12 +179,9 @@ fn step(connection: &Connection, sql: &str, version: u32, note: &str) -> Result<
 }
 
 /// Reads every page; names the first problem.
-pub(super) fn check_integrity(connection: &Connection, path: &Path) -> Result<(), StoreError> {
+fn check_integrity(connection: &Connection, path: &Path) -> Result<(), StoreError> {
+    check_structure(connection)?;
     checkpoint(connection)?;
-    let problem: String = connection.query_row("PRAGMA integrity_check(1)", [], |row| row.get(0))?;
-    if problem != "ok" {
-        return Err(StoreError::corrupt(problem.replace('\n', " ")));
-    }
     let pages: u32 = connection.query_row("PRAGMA page_count", [], |row| row.get(0))?;
     let page: u32 = connection.query_row("PRAGMA page_size", [], |row| row.get(0))?;
     let length = fs::metadata(path).map_err(StoreError::io(format!("look at {}", path.display())))?.len();
@@ -191,6 +189,11 @@ pub(super) fn check_integrity(connection: &Connection, path: &Path) -> Result<()
         true => Ok(()),
         false => Err(StoreError::corrupt(format!("{length} bytes are not {pages} pages of {page} bytes"))),
     }
+}
+
+pub(super) fn check_structure(connection: &Connection) -> Result<(), StoreError> {
+    let problem: String = connection.query_row("PRAGMA integrity_check(1)", [], |row| row.get(0))?;
+    if problem == "ok" { Ok(()) } else { Err(StoreError::corrupt(problem.replace('\n', " "))) }
 }
 
 /// The schema's version; 0 for an empty file. Anything else that is not ours is refused.

@@ -70,7 +70,7 @@ impl SqliteStore {
         let mut lock = Lock::take(path)?;
         make_private(path)?;
         let (connection, _) = migrations::bring_up_to_date(&mut lock, path)?;
-        let readers = Readers::open(path, lock.checks())?;
+        let readers = Readers::open(path)?;
         Ok(Self { readers, writer: Arc::new(Mutex::new(Writer::new(connection, lock))) })
     }
 

@@ -7,7 +7,6 @@ use std::sync::{Arc, Mutex, PoisonError};
 use rusqlite::Connection;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-use super::checksums::Checks;
 use super::connection::open_reader;
 use crate::StoreError;
 
@@ -20,8 +19,8 @@ pub(super) struct Readers {
 }
 
 impl Readers {
-    pub(super) fn open(path: &Path, checks: Checks) -> Result<Arc<Self>, StoreError> {
-        let idle = (0..READERS).map(|_| open_reader(path, checks)).collect::<Result<Vec<_>, _>>()?;
+    pub(super) fn open(path: &Path) -> Result<Arc<Self>, StoreError> {
+        let idle = (0..READERS).map(|_| open_reader(path)).collect::<Result<Vec<_>, _>>()?;
         Ok(Arc::new(Self { idle: Mutex::new(idle), turns: Arc::new(Semaphore::new(READERS)) }))
     }
 
