@@ -45,6 +45,11 @@ pub enum HomeError {
         path.display()
     )]
     TrackedState { path: PathBuf, found: String },
+    #[error(
+        "git cannot list the tracked files in {0}, so its state may have come with a repository; see `git -C {0} ls-files`",
+        path.display()
+    )]
+    UnknownTracking { path: PathBuf },
     #[error("the home {} cannot be recorded as yours: {source}", path.display())]
     NotRecorded { path: PathBuf, source: TrustError },
     #[error(
@@ -58,7 +63,11 @@ pub enum HomeError {
 impl HomeError {
     pub const fn exit_code(&self) -> u8 {
         match self {
-            Self::Foreign { .. } | Self::TrackedState { .. } | Self::NotOurs { .. } | Self::Link { .. } => 4,
+            Self::Foreign { .. }
+            | Self::TrackedState { .. }
+            | Self::UnknownTracking { .. }
+            | Self::NotOurs { .. }
+            | Self::Link { .. } => 4,
             Self::Nowhere
             | Self::Unusable { .. }
             | Self::NotAFolder { .. }
@@ -197,7 +206,8 @@ impl Home {
         }
         let names: Vec<&str> = STATE.iter().chain(&STATE_FOLDERS).copied().collect();
         let tracked = git::tracked(&self.path, &names);
-        match tracked.paths().next() {
+        match tracked.any() {
+            Some("") => Err(HomeError::UnknownTracking { path: self.path.clone() }),
             Some(found) => Err(HomeError::TrackedState { path: self.path.clone(), found: found.to_owned() }),
             None => Ok(()),
         }
@@ -298,6 +308,8 @@ impl Home {
         let path = self.path.join("coven.sock");
         match path.as_os_str().len() > MAX_SOCKET_PATH {
             true => Err(HomeError::SocketTooLong { path }),
+            // It would lead to another home's daemon.
+            false if path.is_symlink() => Err(HomeError::Link { path }),
             false => Ok(path),
         }
     }

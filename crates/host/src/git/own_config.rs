@@ -78,6 +78,10 @@ impl GitFolders {
                         )));
                     }
                     left.push(included_file(&file, &value)?);
+                    // Newer versions of git know this prefix; older ones take it as part of the name.
+                    if let Some(name) = value.strip_prefix(b":(optional)") {
+                        left.push(included_file(&file, name)?);
+                    }
                 }
                 settings.entry(key).or_default().insert(value);
             }
@@ -113,7 +117,6 @@ impl GitFolders {
 
 /// The file that an include names, as git finds it.
 fn included_file(from: &Path, value: &[u8]) -> Result<PathBuf, GitError> {
-    let value = value.strip_prefix(b":(optional)").unwrap_or(value);
     let home = || env::var_os("HOME").map(PathBuf::from);
     let path = match value {
         [b'~', b'/', rest @ ..] => home().map(|home| home.join(OsStr::from_bytes(rest))),

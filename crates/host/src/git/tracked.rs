@@ -1,10 +1,10 @@
 //! Which files of a folder the surrounding repository tracks.
 
 use std::collections::BTreeSet;
-use std::ffi::OsStr;
+use std::io;
 use std::path::Path;
 
-use super::{git, run};
+use super::{GitError, git, run};
 
 /// Paths below the folder that was asked about.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -15,6 +15,14 @@ pub struct Tracked {
 }
 
 impl Tracked {
+    /// One file that is tracked; an empty name if git could not be asked.
+    pub fn any(&self) -> Option<&str> {
+        match self.is_unknown {
+            true => Some(""),
+            false => self.paths.first().map(String::as_str),
+        }
+    }
+
     /// Whether the file, or a link above it, is tracked.
     pub fn has(&self, file: &str) -> bool {
         self.is_unknown
@@ -22,42 +30,37 @@ impl Tracked {
     }
 }
 
-impl Tracked {
-    /// What is tracked, or nothing if git could not be asked.
-    pub fn paths(&self) -> impl Iterator<Item = &str> {
-        self.paths.iter().map(String::as_str)
-    }
-}
-
-/// The tracked files below `folder`, of those named.
+/// The tracked files below `folder`, of those named, whichever repository around or in it tracks them.
 pub fn tracked(folder: &Path, names: &[&str]) -> Tracked {
-    let inner = listed(folder, names);
-    // A repository inside the folder hides the one around it. Both count.
-    let outer = match (folder.parent(), folder.file_name().and_then(OsStr::to_str)) {
-        (Some(parent), Some(name)) if has_repository(parent) => {
-            let names: Vec<String> = names.iter().map(|it| format!("{name}/{it}")).collect();
-            let prefix = format!("{name}/");
-            listed(parent, &names)
-                .map(|paths| paths.iter().filter_map(|path| path.strip_prefix(&prefix)).map(str::to_owned).collect())
-        }
-        (Some(parent), None) if has_repository(parent) => None,
-        _ => Some(BTreeSet::new()),
-    };
-    match inner.zip(outer) {
-        Some((inner, outer)) => Tracked { is_unknown: false, paths: inner.into_iter().chain(outer).collect() },
-        None => Tracked { is_unknown: true, paths: BTreeSet::new() },
+    let mut paths = BTreeSet::new();
+    // Git looks for the nearest repository only: one in the folder, or between, hides those further out.
+    for top in folder.ancestors().filter(|top| *top == folder || top.join(".git").symlink_metadata().is_ok()) {
+        let below = folder.strip_prefix(top).expect("an ancestor of it");
+        let Some(listed) = listed(top, below, names) else {
+            return Tracked { is_unknown: true, paths: BTreeSet::new() };
+        };
+        paths.extend(listed);
     }
+    Tracked { is_unknown: false, paths }
 }
 
-fn has_repository(folder: &Path) -> bool {
-    folder.ancestors().any(|above| above.join(".git").exists())
-}
-
-/// What git lists as tracked, by paths below `folder`; nothing if git could not be asked.
-fn listed(folder: &Path, names: &[impl AsRef<OsStr>]) -> Option<BTreeSet<String>> {
-    let mut command = git(folder);
-    command.args(["--literal-pathspecs", "ls-files", "-z", "--"]).args(names);
-    let output = run::output(&mut command).ok().filter(|output| output.status.success())?;
+/// What git lists as tracked from `top`, by paths below `folder`; nothing if git could not be asked.
+fn listed(top: &Path, folder: &Path, names: &[&str]) -> Option<Vec<String>> {
+    let mut command = git(top);
+    // Whoever owns the repository: only its index is read.
+    command.args(["-c", "safe.directory=*", "--literal-pathspecs", "ls-files", "-z", "--"]);
+    command.args(names.iter().map(|name| folder.join(name)));
+    let output = match run::output(&mut command) {
+        Ok(output) => output,
+        Err(GitError::NotRun(error)) if error.kind() == io::ErrorKind::NotFound => return Some(Vec::new()),
+        Err(_) => return None,
+    };
+    if !output.status.success() {
+        let is_none = String::from_utf8_lossy(&output.stderr).starts_with("fatal: not a git repository");
+        return is_none.then(Vec::new);
+    }
+    let prefix = folder.to_string_lossy();
+    let below = |path: &str| Some(path.strip_prefix(&*prefix)?.trim_start_matches('/').to_owned());
     let listed = String::from_utf8_lossy(&output.stdout).into_owned();
-    Some(listed.split('\0').filter(|path| !path.is_empty()).map(str::to_owned).collect())
+    Some(listed.split('\0').filter(|path| !path.is_empty()).filter_map(below).collect())
 }

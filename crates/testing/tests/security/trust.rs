@@ -486,6 +486,43 @@ fn a_store_that_a_pull_replaced_is_not_used() {
 }
 
 #[test]
+fn a_home_that_git_cannot_list_is_not_used() {
+    let home = TestHome::in_repository(json!({}));
+    home.start();
+    home.stop();
+    // With these a pull makes the home look like a repository of its own, which git refuses to use.
+    home.git("cd .coven; mkdir refs objects; echo 'ref: refs/heads/main' > HEAD");
+    home.git("git add -f .coven/coven.db; git commit -qm store");
+    let message = home.coven(&["sessions"]).refused(4);
+    assert!(message.contains("git cannot list"), "{message}");
+    assert!(home.daemons().is_empty());
+    home.git("rm -r .coven/HEAD .coven/refs .coven/objects; git rm -q --cached .coven/coven.db");
+    home.coven(&["sessions"]).done();
+}
+
+#[test]
+fn a_repository_further_out_may_not_bring_the_store_either() {
+    let home = TestHome::in_repository(json!({}));
+    home.start();
+    home.stop();
+    // The user's own repository lies in a clone of somebody else's.
+    home.git("git -C .. init -q; echo .git > ../.gitignore; mv .git ../own; git -C .. add -f p/.coven/coven.db; mv ../own .git");
+    let message = home.coven(&["sessions"]).refused(4);
+    assert!(message.contains("coven.db") && message.contains("tracked by Git"), "{message}");
+}
+
+#[test]
+fn a_socket_that_became_a_link_is_not_used() {
+    let (home, other) = (TestHome::in_repository(json!({})), TestHome::started());
+    symlink(other.path().join("coven.sock"), home.path().join("coven.sock")).expect("a link");
+    for args in [&["sessions"][..], &["task", "list"], &["daemon", "stop"]] {
+        let message = home.coven(args).refused(4);
+        assert!(message.contains("coven.sock is a symbolic link"), "{message}");
+    }
+    assert_eq!(other.daemons().len(), 1);
+}
+
+#[test]
 fn nothing_is_written_through_a_folder_that_became_a_link() {
     let home = TestHome::in_repository(json!({}));
     home.start();

@@ -141,6 +141,19 @@ fn filters(bench: &Bench, program: &str) -> String {
 }
 
 #[test]
+fn an_optional_include_counts_under_both_of_its_names() {
+    let bench = bench();
+    let (filter, _) = marking(&bench, "filter");
+    sh(bench.top(), "git config include.path ':(optional)more'");
+    for name in [":(optional)more", "more"] {
+        sh(bench.top(), &format!("git config --file '.git/{name}' filter.x.clean '{filter}'"));
+        let keys = untrusted_keys(again_of(&bench).worktree(&bench.aside.join("new"), "coven/new").ensure("main"));
+        assert_eq!(keys, "filter.x.clean, include.path", "{name}");
+        fs::remove_file(bench.top().join(".git").join(name)).expect("just made");
+    }
+}
+
+#[test]
 fn conditional_includes_count_where_their_condition_does_not_hold_yet() {
     for condition in ["gitdir:**/worktrees/**", "onbranch:coven/**", "hasconfig:remote.*.url:https://a/**"] {
         let bench = bench();
