@@ -35,9 +35,9 @@ const FUEL: u64 = 1_000_000;
 
 /// Bytes of one expression, without its quoted texts. The engine parses a chain of operators by recursion; a longer one could
 /// exhaust the stack of the daemon's threads.
-const MAX_EXPRESSION: usize = 2_000;
+const MAX_EXPRESSION: usize = 1_000;
 /// Statements in one template; a chain of `elif` is recursion too.
-const MAX_STATEMENTS: usize = 500;
+const MAX_STATEMENTS: usize = 200;
 /// Lines of a template, and bytes of each.
 const MAX_LINES: usize = 60_000;
 
