@@ -46,9 +46,9 @@ use coven_domain::session::Session;
 use coven_domain::{SessionId, Timestamp};
 use coven_harness::Harness;
 use coven_holder::clock;
+use coven_host::Home;
 use coven_host::config::Config;
 use coven_host::trust::Withheld;
-use coven_host::{AgentSettings, Home};
 use coven_interop::conversations::Conversations;
 use coven_interop::questions::QuestionFolder;
 use coven_store::{Change, Store, StoreError, Tx};
@@ -72,8 +72,8 @@ pub struct Engine {
     config: Config,
     withheld: Withheld,
     harnesses: Vec<Harness>,
-    /// What holds for all sessions over ACP.
-    agents: AgentSettings,
+    /// Repositories must lie in here; canonical.
+    workspace_root: PathBuf,
     asked: acp::Asked,
     question_sets: QuestionSets,
     runs: workflow::Runs,
@@ -114,7 +114,6 @@ pub struct Parts {
     pub config: Config,
     /// Settings that are not in force until the user agrees to them.
     pub withheld: Withheld,
-    pub agents: AgentSettings,
     /// Where this user's question sets are.
     pub questions: QuestionFolder,
     /// Where this user's conversations are.
@@ -132,13 +131,13 @@ impl Engine {
     pub fn new(parts: Parts) -> std::io::Result<Self> {
         Ok(Self {
             harnesses: coven_harness::all(&parts.config.harnesses),
+            workspace_root: parts.config.agents.workspace_root.clone().unwrap_or_else(|| parts.home.workspace()),
             screens: Screens::start()?,
             ballast: Ballast::at(&parts.home.path().join("ballast")),
             store: parts.store,
             home: parts.home,
             config: parts.config,
             withheld: parts.withheld,
-            agents: parts.agents,
             asked: acp::Asked::default(),
             question_sets: QuestionSets::of(parts.questions),
             runs: workflow::Runs::default(),

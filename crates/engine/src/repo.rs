@@ -58,7 +58,7 @@ impl Engine {
 
     /// Inside the workspace, links and dots resolved; a try to leave it is logged with what was asked for.
     fn must_be_in_workspace(&self, asked: &Path, real: &Path) -> Result<(), EngineError> {
-        let root = &self.agents.workspace_root;
+        let root = &self.workspace_root;
         if real.starts_with(root) {
             return Ok(());
         }

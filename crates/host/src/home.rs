@@ -344,6 +344,16 @@ impl Home {
         let is_users = non_empty_var("HOME").is_some_and(|home| fs::canonicalize(&home).unwrap_or(home) == parent);
         (self.path.file_name()? == ".coven" && !is_users).then(|| parent.to_owned())
     }
+
+    /// The folder that repositories must lie in by default, canonical: a project's folder, else the user's home folder.
+    pub fn workspace(&self) -> PathBuf {
+        let root = self
+            .project_root()
+            .or_else(|| non_empty_var("HOME"))
+            .or_else(|| self.path.parent().map(Path::to_owned))
+            .unwrap_or_else(|| PathBuf::from("/"));
+        fs::canonicalize(&root).unwrap_or(root)
+    }
 }
 
 /// The nearest `.coven` at or above a folder. A folder that other users can write ends the search: they could have put one there.
@@ -396,5 +406,6 @@ mod tests {
         fs::create_dir(root.join(".coven")).expect("a folder");
         assert_eq!(Home::at(&root.join(".coven")).expect("a path").project_root(), Some(root.clone()));
         assert_eq!(Home::at(&root.join("elsewhere")).expect("a path").project_root(), None);
+        assert_eq!(Home::at(&root.join(".coven")).expect("a path").workspace(), root);
     }
 }

@@ -4,7 +4,6 @@
 #![cfg_attr(not(test), warn(unused_crate_dependencies))]
 
 pub mod agent_definitions;
-pub mod agent_settings;
 pub mod config;
 pub mod daemon_start;
 pub mod git;
@@ -17,6 +16,5 @@ pub mod suggest;
 pub mod trust;
 pub mod work_dir;
 
-pub use agent_settings::AgentSettings;
 pub use home::{Home, HomeError};
 pub use work_dir::{WorkDir, WorkDirError};

@@ -13,10 +13,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use coven_host::agent_settings::BadVariable;
 use coven_host::config::{self, Config, ConfigError, HttpConfig};
 use coven_host::daemon_start::{self, FirstWord};
-use coven_host::{AgentSettings, Home, HomeError, trust};
+use coven_host::{Home, HomeError, trust};
 use coven_interop::conversations::Conversations;
 use coven_interop::questions::QuestionFolder;
 use coven_store::{SqliteStore, Store, StoreError};
@@ -64,8 +63,6 @@ enum ServeError {
     Config(#[from] ConfigError),
     #[error("{0}")]
     Store(#[from] StoreError),
-    #[error("{0}")]
-    Variable(#[from] BadVariable),
     #[error("--listen {0:?} is not an address and port such as 127.0.0.1:7777")]
     BadListen(String),
     #[error("{0} is not a loopback address; set http.allowRemote in the config to listen there")]
@@ -87,7 +84,7 @@ impl ServeError {
     const fn exit_code(&self) -> u8 {
         match self {
             Self::Home(error) => error.exit_code(),
-            Self::Config(_) | Self::Variable(_) | Self::BadListen(_) | Self::NotLoopback(_) => 2,
+            Self::Config(_) | Self::BadListen(_) | Self::NotLoopback(_) => 2,
             Self::Store(StoreError::Locked) => 5,
             Self::Store(_) | Self::Listen { .. } | Self::Threads(_) | Self::Io { .. } | Self::Engine(_) => 1,
         }
@@ -203,8 +200,7 @@ async fn run(options: &ServeOptions, background: tokio::runtime::Handle) -> Resu
     home.create()?;
     home.refuse_tracked_state()?;
     let socket = home.socket()?;
-    let (config, withheld) = config::load(&home)?;
-    let agents = AgentSettings::read(&home, &config, |name| std::env::var_os(name).filter(|it| !it.is_empty()))?;
+    let (config, withheld) = config::load_for_daemon(&home)?;
     start_log(&home);
     let mut notices = Vec::new();
     if coven_interop::legacy::is_in(home.path()) {
@@ -231,7 +227,6 @@ async fn run(options: &ServeOptions, background: tokio::runtime::Handle) -> Resu
         home,
         config,
         withheld,
-        agents,
         questions,
         conversations,
         arrivals,

@@ -9,7 +9,7 @@ use coven_api::health::HealthResponse;
 use coven_holder::clock;
 use coven_host::config::Config;
 use coven_host::home::Home;
-use coven_host::{AgentSettings, config, daemon_start};
+use coven_host::{config, daemon_start};
 use hyper::Method;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::json;
@@ -109,10 +109,7 @@ pub fn run(args: Args, place: &Place) -> Result<ExitCode, Failure> {
 
 /// Refuses what a new daemon would refuse, before anything is stopped or started.
 fn check_settings(home: &Home) -> Result<Config, Failure> {
-    let (config, _) = config::load(home)?;
-    let variable = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty());
-    AgentSettings::read(home, &config, variable).map_err(|error| Failure::usage(error.to_string(), ""))?;
-    Ok(config)
+    Ok(config::load_for_daemon(home)?.0)
 }
 
 fn check_listen(listen: &str, config: &Config) -> Result<(), Failure> {

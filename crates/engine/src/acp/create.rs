@@ -105,7 +105,7 @@ impl Engine {
 
     /// The record with the first words to the agent, if the limit leaves room for it.
     async fn record_agent_session(&self, session: &Session, machine: &Machine, step: &Step) -> Result<(), EngineError> {
-        let (id, now, limit) = (session.id, session.created_at, self.agents.max_sessions);
+        let (id, now, limit) = (session.id, session.created_at, self.config.agents.max_sessions);
         let mut tx = self.store.begin_unsynced().await?;
         let active = tx.active_sessions(Channel::Acp).await?;
         if active >= limit {
@@ -154,7 +154,7 @@ impl Engine {
         if let Some(id) = new.repo_id.or(earlier.and_then(|session| session.repo_id)) {
             return self.usable_repo(id).await;
         }
-        let folder: PathBuf = new.cwd.clone().unwrap_or_else(|| self.agents.workspace_root.clone());
+        let folder: PathBuf = new.cwd.clone().unwrap_or_else(|| self.workspace_root.clone());
         Ok(self.add_repo(&folder, None).await?.0)
     }
 }

@@ -39,7 +39,7 @@ impl Engine {
     pub(super) async fn listen(self: &Arc<Self>, live: &Arc<LiveSession>, conversation: &Arc<Conversation>) {
         let mut progress = live.progress();
         let mut reader = LogReader::new(&live.dir);
-        let deadline = Instant::now() + self.agents.handshake;
+        let deadline = Instant::now() + self.config.agents.handshake();
         if let Some(Some(reason)) = conversation.look(|state| state.failure().map(str::to_owned)).await {
             // An earlier daemon found out and was stopped before it could end it.
             self.end_unopened(conversation, &reason).await;
@@ -119,7 +119,7 @@ impl Engine {
             return;
         }
         let mut step = new_step();
-        let seconds = self.agents.handshake.as_secs_f64();
+        let seconds = self.config.agents.handshake().as_secs_f64();
         let reason = format!(
             "the agent did not answer: no session was open after {seconds} seconds; see what it wrote to standard error \
              with `coven show {}`, or raise agents.handshakeSeconds",

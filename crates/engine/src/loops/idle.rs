@@ -13,7 +13,7 @@ const SHORTEST_LOOK: Duration = Duration::from_millis(50);
 
 /// Runs until the daemon stops.
 pub async fn run(engine: Arc<Engine>) {
-    let Some(timeout) = engine.agents.idle_timeout else { return };
+    let Some(timeout) = engine.config.agents.idle_timeout() else { return };
     let every = (timeout / 8).clamp(SHORTEST_LOOK, LONGEST_LOOK);
     loop {
         tick(&engine, timeout, clock::now()).await;

@@ -7,9 +7,9 @@ use coven_domain::query::StateSnapshot;
 use coven_domain::task::Task;
 use coven_domain::workflow::StepResult;
 use coven_domain::{TaskId, Timestamp};
+use coven_host::Home;
 use coven_host::config::Config;
 use coven_host::trust::Withheld;
-use coven_host::{AgentSettings, Home};
 use coven_interop::conversations::Conversations;
 use coven_interop::questions::QuestionFolder;
 use coven_store::failing::Calls;
@@ -43,13 +43,10 @@ async fn bench(definition: &str) -> Bench {
     home.create().expect("room on disk");
     let store = Failing::new(SqliteStore::open(home.db()).expect("a new store"));
     let calls = store.calls();
-    let config = Config::default();
-    let agents = AgentSettings::read(&home, &config, |_| None).expect("defaults");
     let parts = Parts {
         store: Arc::new(store),
-        config,
+        config: Config::default(),
         withheld: Withheld::default(),
-        agents,
         questions: QuestionFolder::at(folder.path().join("q")),
         conversations: Conversations::at(folder.path().join("c")),
         arrivals: mpsc::channel(1).0,

@@ -1,6 +1,7 @@
 //! The config file: its keys, how it is read, and what is wrong with it.
 
 pub mod check;
+mod environment;
 mod permissions;
 mod retention;
 mod types;
@@ -13,6 +14,7 @@ use coven_files::{Limit, Links};
 use crate::Home;
 use crate::trust::{self, Withheld};
 
+pub use environment::BadVariable;
 pub use permissions::{PermissionsConfig, Rule};
 pub use types::{
     AgentsConfig, BadValue, Config, DetachKeys, HttpConfig, McpConfig, NotificationsConfig, QuestionsConfig,
@@ -29,11 +31,20 @@ pub enum ConfigError {
     Malformed { path: PathBuf, line: usize, column: usize, key: String, problem: String },
     #[error("the config {}: {bad}", path.display())]
     Senseless { path: PathBuf, bad: BadValue },
+    #[error(transparent)]
+    Variable(#[from] BadVariable),
 }
 
 /// The config that is in force, and the parts of the file that need the user's agreement first.
 pub fn load(home: &Home) -> Result<(Config, Withheld), ConfigError> {
     Ok(trust::effective(home, read(home)?))
+}
+
+/// The config of a daemon: [`load`] with the environment over it. An empty variable counts as unset.
+pub fn load_for_daemon(home: &Home) -> Result<(Config, Withheld), ConfigError> {
+    let (mut config, withheld) = load(home)?;
+    config.agents.overlay(|name| std::env::var_os(name).filter(|value| !value.is_empty()))?;
+    Ok((config, withheld))
 }
 
 /// The home's config as its file has it; the defaults if there is no file. Use [`load`] for settings that run or open something.

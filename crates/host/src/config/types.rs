@@ -1,6 +1,8 @@
 //! The config file `.coven/config.json`: every key with its default. Unknown keys are refused by name.
 
 use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::time::Duration;
 
 use coven_domain::session::RecordInput;
 use coven_harness::agent::DefaultChoice;
@@ -59,9 +61,9 @@ pub struct StoreConfig {
 
 impl StoreConfig {
     /// How long a claim lives without a sign of life.
-    pub fn lease(&self) -> std::time::Duration {
-        const LONGEST: std::time::Duration = std::time::Duration::from_secs(365 * 86_400);
-        std::time::Duration::try_from_secs_f64(self.claim_timeout_minutes * 60.0).unwrap_or(LONGEST).min(LONGEST)
+    pub fn lease(&self) -> Duration {
+        const LONGEST: Duration = Duration::from_secs(365 * 86_400);
+        Duration::try_from_secs_f64(self.claim_timeout_minutes * 60.0).unwrap_or(LONGEST).min(LONGEST)
     }
 }
 
@@ -152,11 +154,34 @@ pub struct AgentsConfig {
     /// Seconds an agent may take to answer until its session is open.
     #[schemars(range(min = 0.1))]
     pub handshake_seconds: f64,
+    /// Repositories must lie in here; canonical. Only `AGENT_WORKSPACE_ROOT` sets it, never the file; unset: [`Home::workspace`].
+    ///
+    /// [`Home::workspace`]: crate::Home::workspace
+    #[serde(skip)]
+    pub workspace_root: Option<PathBuf>,
+}
+
+impl AgentsConfig {
+    /// None: sessions may be idle for ever.
+    pub fn idle_timeout(&self) -> Option<Duration> {
+        let minutes = self.idle_timeout_minutes;
+        (minutes > 0.0).then(|| Duration::from_secs_f64(minutes * 60.0))
+    }
+
+    pub fn handshake(&self) -> Duration {
+        Duration::from_secs_f64(self.handshake_seconds.max(0.1))
+    }
 }
 
 impl Default for AgentsConfig {
     fn default() -> Self {
-        Self { harness: None, max_sessions: 5, idle_timeout_minutes: 30.0, handshake_seconds: 60.0 }
+        Self {
+            harness: None,
+            max_sessions: 5,
+            idle_timeout_minutes: 30.0,
+            handshake_seconds: 60.0,
+            workspace_root: None,
+        }
     }
 }
 
