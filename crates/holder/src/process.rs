@@ -35,10 +35,15 @@ impl Stat {
         matches!(self.state, b'T' | b't')
     }
 
+    /// Whether its first thread has ended and only waits to be collected; see [`Stat::is_running`] for the others.
+    pub const fn is_zombie(&self) -> bool {
+        matches!(self.state, b'Z' | b'X')
+    }
+
     /// Whether it still runs code. The first thread of a process may be a zombie while the others run.
-    fn is_running(&self) -> bool {
+    pub fn is_running(&self) -> bool {
         let has_threads = || fs::read_dir(format!("/proc/{}/task", self.pid)).is_ok_and(|it| it.count() > 1);
-        !matches!(self.state, b'Z' | b'X') || has_threads()
+        !self.is_zombie() || has_threads()
     }
 }
 
@@ -76,8 +81,7 @@ pub fn identity(pid: u32) -> io::Result<ProcessIdentity> {
 /// The process that was recorded still lives: same pid, same start, same boot, and not a zombie.
 pub fn is_alive(recorded: &ProcessIdentity) -> bool {
     boot_id().is_ok_and(|boot| boot == recorded.boot_id)
-        && stat(recorded.pid)
-            .is_ok_and(|now| now.started_ticks == recorded.started_ticks && !matches!(now.state, b'Z' | b'X'))
+        && stat(recorded.pid).is_ok_and(|now| now.started_ticks == recorded.started_ticks && !now.is_zombie())
 }
 
 /// The living process shows `identity` in its command line, its name or its program file.
@@ -128,13 +132,13 @@ pub fn comes_from(pid: u32, ancestor: u32) -> bool {
 /// What still lives of a session whose first process was `leader` and had `variable` in its environment, without coven's own.
 /// A number alone could be somebody else's by now; what a process was started with is not.
 pub fn members(leader: u32, variable: &str) -> Vec<Stat> {
-    let is_member = |it: &Stat| {
-        it.session == leader && !it.is_coven && !matches!(it.state, b'Z' | b'X') && has_variable(it.pid, variable)
-    };
+    let is_member =
+        |it: &Stat| it.session == leader && !it.is_coven && !it.is_zombie() && has_variable(it.pid, variable);
     all().into_iter().filter(is_member).collect()
 }
 
-fn has_variable(pid: u32, variable: &str) -> bool {
+/// Whether the process was started with `variable`, a name and its value, in its environment.
+pub fn has_variable(pid: u32, variable: &str) -> bool {
     fs::read(format!("/proc/{pid}/environ"))
         .is_ok_and(|text| text.split(|byte| *byte == 0).any(|entry| entry == variable.as_bytes()))
 }
@@ -152,7 +156,7 @@ pub fn is_holder(seen: &Stat, name: &str) -> bool {
             words.next() == Some(b"hold") && words.next() == Some(name.as_bytes())
         })
     };
-    seen.is_coven && !matches!(seen.state, b'Z' | b'X') && is_named()
+    seen.is_coven && !seen.is_zombie() && is_named()
 }
 
 /// Returns every living process that a session started, with or without its holder: what comes from the holder or from

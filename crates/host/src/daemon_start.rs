@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 use std::process::{ChildStdout, Command, Stdio};
 use std::time::{Duration, Instant};
 
+use coven_holder::process;
 use rustix::event::{PollFd, PollFlags};
 use serde::{Deserialize, Serialize};
 
@@ -163,13 +164,11 @@ pub fn store_owner(home: &Home) -> Option<u32> {
     let id = |path: &Path| fs::metadata(path).ok().map(|it| (it.dev(), it.ino()));
     let lock = id(Path::new(&lock))?;
     let has_it = |pid: &u32| {
-        // The daemon's own name: other commands have the store for a moment only.
-        fs::read(format!("/proc/{pid}/comm")).is_ok_and(|name| name == b"coven-daemon\n")
-            && fs::read_dir(format!("/proc/{pid}/fd"))
-                .is_ok_and(|files| files.flatten().any(|file| id(&file.path()) == Some(lock)))
+        fs::read_dir(format!("/proc/{pid}/fd"))
+            .is_ok_and(|files| files.flatten().any(|file| id(&file.path()) == Some(lock)))
     };
-    let entries = fs::read_dir("/proc").ok()?;
-    entries.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok()).find(has_it)
+    // Other commands have the store for a moment only, and holders never.
+    process::all().into_iter().filter(|it| it.is_coven).map(|it| it.pid).find(has_it)
 }
 
 fn start_lock(home: &Home) -> Result<File, StartError> {

@@ -4,7 +4,7 @@ use std::fs;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
-use coven_holder::process::stat;
+use coven_holder::process::{self, Stat};
 use rustix::process::{Pid, Signal, kill_process};
 
 /// What a process is to a home.
@@ -25,12 +25,8 @@ pub struct Found {
 
 /// Every living process that belongs to the home.
 pub fn of_home(home: &Path) -> Vec<Found> {
-    let Ok(entries) = fs::read_dir("/proc") else { return Vec::new() };
-    entries
-        .filter_map(|entry| entry.ok()?.file_name().to_str()?.parse::<u32>().ok())
-        .filter(|pid| is_alive(*pid))
-        .filter_map(|pid| Some(Found { pid, role: role(pid, home)? }))
-        .collect()
+    let living = process::all().into_iter().filter(Stat::is_running);
+    living.filter_map(|it| Some(Found { pid: it.pid, role: role(it.pid, home)? })).collect()
 }
 
 fn role(pid: u32, home: &Path) -> Option<Role> {
@@ -59,8 +55,7 @@ fn role(pid: u32, home: &Path) -> Option<Role> {
 
 /// A zombie whose other threads go on still has its files and locks: it lives.
 pub fn is_alive(pid: u32) -> bool {
-    let has_threads = || fs::read_dir(format!("/proc/{pid}/task")).is_ok_and(|threads| threads.count() > 1);
-    stat(pid).is_ok_and(|it| !matches!(it.state, b'Z' | b'X') || has_threads())
+    process::stat(pid).is_ok_and(|it| it.is_running())
 }
 
 /// Sends a signal to one process.

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use clap::Subcommand;
 use coven_api::health::HealthResponse;
-use coven_holder::clock;
+use coven_holder::{clock, process};
 use coven_host::config::Config;
 use coven_host::home::Home;
 use coven_host::{config, daemon_start};
@@ -196,7 +196,7 @@ fn stop(home: &Home, kill_sessions: bool) -> Result<Option<Stopped>, Failure> {
         };
         let deadline = Instant::now() + STOPS_WITHIN;
         // The process, not only its socket: until it is gone it holds the store.
-        while is_alive(pid) {
+        while process::stat(pid).is_ok_and(|it| !it.is_zombie()) {
             if Instant::now() > deadline {
                 return Err(Failure::failed(
                     format!("the daemon (pid {pid}) has not ended after {} seconds", STOPS_WITHIN.as_secs()),
@@ -233,14 +233,6 @@ fn terminate(pid: u32) {
         let _ = kill_process(pid, Signal::TERM);
         let _ = kill_process(pid, Signal::CONT);
     }
-}
-
-/// Whether the process still does anything; a zombie does not.
-fn is_alive(pid: u32) -> bool {
-    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
-    // The state follows the program's name, which may hold anything.
-    let state = stat.rsplit_once(')').and_then(|(_, rest)| rest.trim_start().chars().next());
-    !matches!(state, None | Some('Z' | 'X'))
 }
 
 fn status(home: &Home, as_json: bool) -> Result<ExitCode, Failure> {

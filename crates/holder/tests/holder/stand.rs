@@ -332,11 +332,7 @@ pub fn status_field(pid: u32, name: &str) -> u64 {
 
 /// Every living process below `ancestor`.
 pub fn descendants(ancestor: u32) -> Vec<u32> {
-    let all: Vec<process::Stat> = fs::read_dir("/proc")
-        .expect("proc is mounted")
-        .filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok())
-        .filter_map(|pid| process::stat(pid).ok())
-        .collect();
+    let all = process::all();
     let mut found = vec![ancestor];
     loop {
         let more: Vec<u32> =
@@ -350,7 +346,7 @@ pub fn descendants(ancestor: u32) -> Vec<u32> {
 }
 
 pub fn is_alive(pid: u32) -> bool {
-    process::stat(pid).is_ok_and(|it| !matches!(it.state, b'Z' | b'X'))
+    process::stat(pid).is_ok_and(|it| !it.is_zombie())
 }
 
 pub fn kill(pid: u32, signal: &str) {

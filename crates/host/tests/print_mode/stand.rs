@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use coven_harness::print_mode::{self, PrintFormat, PrintMode, PrintPrompt};
+use coven_holder::process;
 use coven_host::print_mode::{Cancel, PrintHarness, TurnDone, TurnError, TurnSpec, run_turn};
 
 /// Long enough for a busy machine; a test that needs so much has failed.
@@ -95,8 +96,7 @@ pub fn number_in(file: &Path) -> u32 {
 }
 
 pub fn is_alive(pid: u32) -> bool {
-    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
-    stat.rsplit_once(") ").is_some_and(|(_, fields)| !fields.starts_with('Z'))
+    process::stat(pid).is_ok_and(|it| !it.is_zombie())
 }
 
 pub fn wait_until_dead(pid: u32) {

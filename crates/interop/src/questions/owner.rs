@@ -53,7 +53,7 @@ pub(super) fn age(pid: u32) -> Option<Duration> {
 /// When the process started, in ticks since boot; none for a process that has ended and only waits to be collected.
 fn started_ticks(pid: u32) -> Option<u64> {
     let seen = process::stat(pid).ok()?;
-    (!matches!(seen.state, b'Z' | b'X')).then_some(seen.started_ticks)
+    (!seen.is_zombie()).then_some(seen.started_ticks)
 }
 
 fn here() -> Option<(String, String)> {

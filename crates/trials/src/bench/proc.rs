@@ -3,6 +3,8 @@
 use std::fs;
 use std::time::Duration;
 
+use coven_holder::process;
+
 use super::Outcome;
 
 /// CPU time the process has used, threads that ended included.
@@ -42,14 +44,11 @@ pub fn settled_cpu(pid: u32) -> Outcome<Duration> {
 
 /// Gone, or dead and only waiting for its parent to notice.
 pub fn is_gone(pid: u32) -> bool {
-    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
-    matches!(fields_after_name(&stat).next(), None | Some("" | "Z" | "X"))
+    process::stat(pid).map_or(true, |it| it.is_zombie())
 }
 
 pub fn parent(pid: u32) -> Outcome<u32> {
-    let stat = fs::read_to_string(format!("/proc/{pid}/stat"))?;
-    let ppid = fields_after_name(&stat).nth(1).ok_or("/proc/<pid>/stat is too short")?;
-    Ok(ppid.parse()?)
+    Ok(process::stat(pid)?.parent)
 }
 
 /// The process's share of memory in KiB: private pages whole, shared ones divided by their users.

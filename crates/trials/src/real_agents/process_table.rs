@@ -5,6 +5,7 @@ use std::fs;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::Path;
 
+use coven_holder::process::{self, Stat};
 use rustix::process::{Pid, Signal, kill_process};
 
 /// One process. Pids are used again, so the start time belongs to its name.
@@ -15,12 +16,10 @@ pub struct Process {
     pub started: u64,
 }
 
-struct Stat {
-    process: Process,
-    parent: u32,
-    group: u32,
-    session: u32,
-    is_zombie: bool,
+impl Process {
+    const fn of(stat: &Stat) -> Self {
+        Self { pid: stat.pid, started: stat.started_ticks }
+    }
 }
 
 /// What a process says it is.
@@ -31,11 +30,11 @@ pub struct Identity {
 }
 
 pub fn find(pid: u32) -> Option<Process> {
-    stat(pid).filter(|stat| !stat.is_zombie).map(|stat| stat.process)
+    process::stat(pid).ok().filter(|stat| !stat.is_zombie()).map(|stat| Process::of(&stat))
 }
 
 pub fn parent(pid: u32) -> Option<Process> {
-    find(stat(pid)?.parent)
+    find(process::stat(pid).ok()?.parent)
 }
 
 pub fn is_alive(process: Process) -> bool {
@@ -50,26 +49,24 @@ pub fn identity(pid: u32) -> Option<Identity> {
 /// The leader with everything that came from it: its descendants, its group, its session, and whatever carries the
 /// session's id in its environment though it left all of those.
 pub fn family(leader: u32, session_id: &str) -> BTreeSet<Process> {
-    let table = all();
+    let table = process::all();
     let mark = format!("COVEN_SESSION_ID={session_id}");
     let mut pids = BTreeSet::from([leader]);
     for stat in &table {
         let is_relative = stat.group == leader || stat.session == leader;
-        if is_relative || environment_has(stat.process.pid, mark.as_bytes()) {
-            pids.insert(stat.process.pid);
+        if is_relative || process::has_variable(stat.pid, &mark) {
+            pids.insert(stat.pid);
         }
     }
     loop {
         let known = pids.len();
-        pids.extend(
-            table.iter().filter(|stat| pids.contains(&stat.parent)).map(|stat| stat.process.pid).collect::<Vec<_>>(),
-        );
+        pids.extend(table.iter().filter(|stat| pids.contains(&stat.parent)).map(|stat| stat.pid).collect::<Vec<_>>());
         if pids.len() == known {
             break;
         }
     }
-    let living = table.iter().filter(|stat| !stat.is_zombie && pids.contains(&stat.process.pid));
-    living.map(|stat| stat.process).collect()
+    let living = table.iter().filter(|stat| !stat.is_zombie() && pids.contains(&stat.pid));
+    living.map(Process::of).collect()
 }
 
 pub fn kill(pid: u32) {
@@ -83,8 +80,7 @@ pub fn kill(pid: u32) {
 pub fn sweep(root: &Path) {
     let root = root.as_os_str().as_bytes();
     let holds = |bytes: &[u8]| bytes.windows(root.len()).any(|window| window == root);
-    for stat in all() {
-        let pid = stat.process.pid;
+    for pid in process::all().into_iter().map(|stat| stat.pid) {
         let texts = ["cmdline", "environ"].map(|name| fs::read(format!("/proc/{pid}/{name}")).unwrap_or_default());
         if pid != std::process::id() && texts.iter().any(|text| holds(text)) {
             kill(pid);
@@ -92,50 +88,14 @@ pub fn sweep(root: &Path) {
     }
 }
 
-fn all() -> Vec<Stat> {
-    let Ok(folder) = fs::read_dir("/proc") else { return Vec::new() };
-    folder.filter_map(|entry| stat(entry.ok()?.file_name().to_str()?.parse().ok()?)).collect()
-}
-
-fn stat(pid: u32) -> Option<Stat> {
-    parse_stat(pid, &fs::read_to_string(format!("/proc/{pid}/stat")).ok()?)
-}
-
-fn parse_stat(pid: u32, text: &str) -> Option<Stat> {
-    // The name stands in parentheses and may have blanks and parentheses of its own.
-    let fields: Vec<&str> = text.rsplit_once(") ")?.1.split(' ').collect();
-    let number = |at: usize| fields.get(at)?.parse::<u64>().ok();
-    let id = |at: usize| u32::try_from(number(at)?).ok();
-    Some(Stat {
-        process: Process { pid, started: number(19)? },
-        parent: id(1)?,
-        group: id(2)?,
-        session: id(3)?,
-        is_zombie: fields.first() == Some(&"Z"),
-    })
-}
-
 fn cmdline(pid: u32) -> Option<String> {
     let bytes = fs::read(format!("/proc/{pid}/cmdline")).ok()?;
     Some(String::from_utf8_lossy(&bytes).replace('\0', " ").trim_end().to_owned())
 }
 
-fn environment_has(pid: u32, variable: &[u8]) -> bool {
-    fs::read(format!("/proc/{pid}/environ"))
-        .is_ok_and(|bytes| bytes.split(|byte| *byte == 0).any(|one| one == variable))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_name_with_parentheses_does_not_shift_the_fields() {
-        let text = "42 (a) (b) S 7 40 41 0 -1 4194560 1 0 0 0 0 0 0 0 20 0 1 0 98765 0 0";
-        let stat = parse_stat(42, text).expect("a whole line");
-        assert_eq!((stat.parent, stat.group, stat.session, stat.process.started), (7, 40, 41, 98765));
-        assert!(!stat.is_zombie);
-    }
 
     #[test]
     fn a_process_is_of_its_own_family() {
