@@ -116,8 +116,8 @@ fn agent_31_the_migration_can_be_taken_back_and_made_again() {
     let shape = || strings(&database(&home), "SELECT coalesce(sql, name) FROM sqlite_schema");
     let complete = shape();
 
-    // The newest step, and then all of them.
-    for steps in ["1", "100"] {
+    // The newest step that changes tables, and then all of them.
+    for steps in ["2", "100"] {
         home.coven(&["db", "rollback", "--steps", steps]).done();
         let left = objects(&database(&home));
         assert!(shape() != complete, "a step down changes the schema");
