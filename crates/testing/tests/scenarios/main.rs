@@ -19,4 +19,5 @@ mod names;
 mod store;
 mod tasks;
 mod verbs;
+mod wire;
 mod work;

@@ -1,0 +1,48 @@
+//! The daemon itself: health, harnesses, retention, migration, the event stream, errors of any route, the stop.
+
+use coven_testing::{TestHome, wait_until};
+use hyper::Method;
+use serde_json::json;
+
+use super::snapshot::Snapshot;
+
+/// One that is installed, one that is not, coven's own and one of the config.
+const HARNESSES: [&str; 4] = ["claude", "codex", "demo", "mine"];
+
+#[test]
+fn the_daemon() {
+    let mut home = TestHome::new();
+    home.configure(json!({
+        "harnesses": { "mine": { "program": "claude", "identity": "claude", "print": { "args": ["-p"] } } },
+    }));
+    home.start();
+    // Only what the test installed: the machine may have more of them.
+    home.env.push(("PATH".to_owned(), home.agents().display().to_string()));
+    let mut wire = Snapshot::of("daemon", &home);
+    wire.get("/api/v1/health");
+    wire.note("empty").get("/state");
+    let path = home.agents().display().to_string();
+    wire.only(&HARNESSES).get(&format!("/api/v1/harnesses?versions=true&path={path}"));
+    wire.only(&HARNESSES).coven(&["harness", "list", "--json"]);
+    wire.only(&HARNESSES).coven(&["harness", "doctor", "--json"]);
+    wire.coven(&["daemon", "status", "--json"]);
+    wire.coven(&["state", "--json"]);
+    wire.post("/api/v1/retention", &json!({ "dry_run": true }));
+    wire.post("/api/v1/migrate", &json!({ "dry_run": true }));
+
+    home.run_to_end("say hello");
+    wire.stream("/events?since=0", 4);
+    wire.stream("/events?since=999", 2);
+    wire.note("ahead of all events").send(Method::GET, "/events?since=999", &[("accept", "application/json")], None);
+    wire.send(Method::GET, "/events?since=0&limit=1", &[("accept", "application/json")], None);
+    wire.get("/events?since=yesterday");
+    wire.coven(&["events", "--json"]);
+    wire.coven(&["workflow", "list", "--json"]);
+
+    wire.get("/nosuch");
+    wire.send(Method::PUT, "/api/v1/sessions", &[], Some("{}".to_owned()));
+    wire.get("/api/v1/health?colour=red");
+    wire.post("/api/v1/daemon/stop", &json!({}));
+    wait_until("the daemon is gone", || home.daemons().is_empty());
+    wire.finish();
+}

@@ -1,0 +1,68 @@
+//! Work that is done: its diff, its review, its merge.
+
+use coven_testing::{TestHome, wait_until};
+use serde_json::json;
+
+use super::snapshot::Snapshot;
+
+const WHOLE: &str = "\
+steps:
+  - { name: prepare, type: script, command: 'echo prepared' }
+  - { name: work, type: agent, harness: plain, prompt: '{{ task.body }}' }
+  - name: again
+    type: loop
+    max_iterations: 2
+    steps:
+      - { name: check, type: script, command: 'echo checked' }
+  - { name: land, type: merge }
+";
+
+fn path(id: &str, rest: &str) -> String {
+    format!("/api/v1/tasks/{id}{rest}")
+}
+
+#[test]
+fn reviews() {
+    let home = TestHome::in_repository(json!({}));
+    home.start();
+    home.write_workflow("whole", WHOLE);
+    let mut wire = Snapshot::of("review", &home).hide(&["event_number"]);
+    let done = |title: &str, script: &str| {
+        let id = home.add_task(title, script, &["--workflow", "whole"]);
+        home.start_task(&id);
+        home.wait_for_task(&id, "pending_merge");
+        id
+    };
+
+    let merged = done("Merged", "commit new.txt ;; append a.txt 4 ;; say {\"success\":true,\"outputs\":{\"a\":1}}");
+    wire.note("in review").get(&path(&merged, ""));
+    wire.note("in review").get(&format!("/api/v1/workflows/{merged}"));
+    wire.note("in review").get(&path(&merged, "/diff"));
+    wire.note("in review").get(&format!("/api/v1/inbox/{merged}"));
+    wire.note("in review").get("/api/v1/inbox");
+    wire.coven(&["task", "list", "--json"]);
+    wire.coven(&["task", "diff", &merged, "--json"]);
+    wire.coven(&["board", "--json"]);
+    wire.note("without a reason").post(&path(&merged, "/reject"), &json!({}));
+    wire.note("in review").post(&path(&merged, "/unblock"), &json!({}));
+    wire.post(&path(&merged, "/approve"), &json!({ "by": "me" }));
+    wait_until("its worktree is gone", || !home.worktree(&merged).exists());
+    wire.note("merged").get(&path(&merged, ""));
+    wire.note("merged").get(&path(&merged, "/diff"));
+    wire.note("merged").get(&format!("/api/v1/workflows/{merged}"));
+    wire.note("merged").post(&path(&merged, "/approve"), &json!({}));
+
+    let conflict = done("Conflict", "leave_dirty a.txt");
+    home.git("echo ours > a.txt; git commit -qam ours");
+    wire.note("a conflict").post(&path(&conflict, "/approve"), &json!({}));
+    wire.note("a conflict").get(&format!("/api/v1/inbox/{conflict}"));
+    wire.post(&path(&conflict, "/reject"), &json!({ "reason": "not like this", "by": "me" }));
+    wire.note("rejected").get(&path(&conflict, ""));
+    wire.post(&format!("/api/v1/inbox/{conflict}/answer"), &json!({ "decision": "deny", "reason": "not needed" }));
+    wait_until("its work is kept", || home.events_since("0").events.iter().any(|it| it.kind == "task.rescued"));
+    wire.coven(&["rescue", "list", "--json"]);
+    home.sessions().iter().for_each(|it| drop(home.wait_for_end(&it.id)));
+    wire.get("/state");
+    wire.events();
+    wire.finish();
+}
