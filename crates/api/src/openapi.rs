@@ -148,9 +148,8 @@ fn responses(route: &Route, answered: &mut SchemaGenerator, failure: &Schema) ->
         101 => json!({ "101": { "description": "WebSocket" } }),
         status => json!({ status.to_string(): { "description": "", "content": { kind: { "schema": schema } } } }),
     };
-    let takes_anything = route.has_body || !(route.parameters)().is_empty();
-    let bad_request =
-        takes_anything.then_some(&(400, None)).filter(|_| route.failures.iter().all(|(it, _)| *it != 400));
+    // A query parameter or body that the route does not know.
+    let bad_request = Some(&(400, None)).filter(|_| route.failures.iter().all(|(it, _)| *it != 400));
     for (status, reason) in route.failures.iter().chain(bad_request) {
         let content = match status {
             200..300 => json!({ "application/json": { "schema": (route.schemas.response)(answered) } }),

@@ -29,7 +29,9 @@ fn documented() -> Vec<String> {
     let mut answers = Vec::new();
     for (path, methods) in document["paths"].as_object().expect("paths") {
         for (method, operation) in methods.as_object().expect("methods") {
-            let statuses = operation["responses"].as_object().expect("responses").keys();
+            // Every route refuses what it does not know in the same way, which the security tests check for each.
+            let statuses =
+                operation["responses"].as_object().expect("responses").keys().filter(|status| *status != "400");
             answers.extend(statuses.map(|status| format!("{status} {} {path}", method.to_uppercase())));
         }
     }
