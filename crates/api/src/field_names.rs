@@ -3,10 +3,10 @@
 use serde::de::{Deserialize, Deserializer, Error, Visitor};
 use serde::forward_to_deserialize_any;
 
-/// The names of `T`'s fields; none if it is no struct.
+/// The names of `T`'s fields; empty if it is not a struct.
 pub fn field_names<T: for<'de> Deserialize<'de>>() -> &'static [&'static str] {
     let mut names: &'static [&'static str] = &[];
-    // It always fails: all it is for is what `T` asks it for.
+    // Always fails: only the names that `T` passes along are wanted.
     let _ = T::deserialize(Listener(&mut names));
     names
 }
