@@ -252,5 +252,6 @@ fn an_answer_from_a_session_is_recorded_with_that_session() {
     let said = another.answer(&home.wait_for_request(&id).id);
     assert!(said.contains("exit 0"), "{said}");
     assert_eq!(recorded(&home), format!("session:{}", other.id));
+    home.wait_for_end(&other.id);
     check_invariants(&home);
 }
