@@ -5,7 +5,7 @@ use schemars::{JsonSchema, Schema, json_schema};
 use serde_json::{Map, Value, json};
 
 use crate::ErrorBody;
-use crate::routes::{ALL, Binary, Endpoint, Method, Route, WebSocket};
+use crate::routes::{ALL, Binary, Endpoint, Route, WebSocket};
 use crate::task::BriefTaskListResponse;
 
 /// A JSON object that comes from outside.
@@ -74,15 +74,10 @@ pub fn document() -> String {
     answered.subschema_for::<BriefTaskListResponse>();
     let mut paths = Map::new();
     for route in ALL {
-        let method = match route.method {
-            Method::Get => "get",
-            Method::Post => "post",
-            Method::Patch => "patch",
-            Method::Delete => "delete",
-        };
+        let method = hyper::Method::from(route.method).as_str().to_lowercase();
         let operation = operation(route, &mut given, &mut answered, &failure);
         let path = paths.entry(route.path).or_insert_with(|| json!({}));
-        path.as_object_mut().expect("just made").insert(method.to_owned(), operation);
+        path.as_object_mut().expect("just made").insert(method, operation);
     }
     // A type that goes both ways is described as it is answered.
     let mut schemas = given.take_definitions(true);

@@ -41,6 +41,17 @@ pub enum Method {
     Delete,
 }
 
+impl From<Method> for hyper::Method {
+    fn from(method: Method) -> Self {
+        match method {
+            Method::Get => Self::GET,
+            Method::Post => Self::POST,
+            Method::Patch => Self::PATCH,
+            Method::Delete => Self::DELETE,
+        }
+    }
+}
+
 /// What a caller must be allowed to do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Scope {
@@ -245,7 +256,7 @@ routes! {
     ReadTaskDiff: Get "/api/v1/tasks/{id}/diff", View => 200 TaskDiffResponse, 404;
     /// Runs of workflows, newest first.
     ListWorkflows: Get "/api/v1/workflows", View, query ListWorkflowsQuery => 200 WorkflowListResponse;
-    /// A run with its steps; a task's id stands for its newest run.
+    /// A run with its steps, by its id or by the id of its task, which gives the newest run.
     GetWorkflow: Get "/api/v1/workflows/{id}", View => 200 WorkflowDetail, 404;
     /// Ends a run and its process; the task can be started again by hand.
     CancelWorkflow: Post "/api/v1/workflows/{id}/cancel", Launch, body TaskMoveRequest => 200 WorkflowRecord, 404, 409;

@@ -359,7 +359,7 @@ pub struct ScreenResponse {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default, deny_unknown_fields)]
 pub struct AttachQuery {
-    /// The first byte of the log wanted; without it the screen is painted first and the stream goes on from there.
+    /// The first byte of the log to send; without it the daemon sends the screen first, then what follows it.
     pub from: Option<u64>,
     pub read_only: Option<bool>,
 }

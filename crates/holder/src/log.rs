@@ -128,7 +128,7 @@ fn new_segment(dir: &Path, start: u64) -> io::Result<File> {
 pub trait Segment: Sized {
     /// The start offsets of all segments in a session's folder, in order.
     fn starts(dir: &Path) -> io::Result<Vec<u64>>;
-    /// `None`: it is not there any more.
+    /// `None`: the segment was removed.
     fn open(dir: &Path, start: u64) -> io::Result<Option<Self>>;
     fn length(&self) -> io::Result<u64>;
     fn read_at(&mut self, at: u64, buffer: &mut [u8]) -> io::Result<usize>;

@@ -206,8 +206,10 @@ impl Home {
         }
         let names: Vec<&str> = STATE.iter().chain(&STATE_FOLDERS).copied().collect();
         let tracked = git::tracked(&self.path, &names);
-        match tracked.any() {
-            Some("") => Err(HomeError::UnknownTracking { path: self.path.clone() }),
+        if tracked.is_unknown() {
+            return Err(HomeError::UnknownTracking { path: self.path.clone() });
+        }
+        match tracked.first() {
             Some(found) => Err(HomeError::TrackedState { path: self.path.clone(), found: found.to_owned() }),
             None => Ok(()),
         }

@@ -16,13 +16,7 @@ pub struct KnownParameters(HashMap<(Method, &'static str), &'static [&'static st
 
 impl Default for KnownParameters {
     fn default() -> Self {
-        let method = |method| match method {
-            routes::Method::Get => Method::GET,
-            routes::Method::Post => Method::POST,
-            routes::Method::Patch => Method::PATCH,
-            routes::Method::Delete => Method::DELETE,
-        };
-        Self(routes::ALL.iter().map(|it| ((method(it.method), it.path), (it.parameters)())).collect())
+        Self(routes::ALL.iter().map(|it| ((it.method.into(), it.path), (it.parameters)())).collect())
     }
 }
 

@@ -15,12 +15,13 @@ pub struct Tracked {
 }
 
 impl Tracked {
-    /// One file that is tracked; an empty name if git could not be asked.
-    pub fn any(&self) -> Option<&str> {
-        match self.is_unknown {
-            true => Some(""),
-            false => self.paths.first().map(String::as_str),
-        }
+    pub fn is_unknown(&self) -> bool {
+        self.is_unknown
+    }
+
+    /// The first of the tracked files.
+    pub fn first(&self) -> Option<&str> {
+        self.paths.first().map(String::as_str)
     }
 
     /// Whether the file, or a link above it, is tracked.
@@ -47,7 +48,7 @@ pub fn tracked(folder: &Path, names: &[&str]) -> Tracked {
 /// What git lists as tracked from `top`, by paths below `folder`; nothing if git could not be asked.
 fn listed(top: &Path, folder: &Path, names: &[&str]) -> Option<Vec<String>> {
     let mut command = git(top);
-    // Whoever owns the repository: only its index is read.
+    // Safe for repositories of other users too, because git reads only the index.
     command.args(["-c", "safe.directory=*", "--literal-pathspecs", "ls-files", "-z", "--"]);
     command.args(names.iter().map(|name| folder.join(name)));
     let output = match run::output(&mut command) {

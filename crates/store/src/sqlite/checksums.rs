@@ -69,11 +69,11 @@ pub(super) enum Rewrite {
     All,
     /// Only the pages without one.
     Missing,
-    /// No page has one any more.
+    /// Every page loses its checksum.
     Remove,
 }
 
-/// Rewrites the checksums of a database that nobody has open, and waits for the disk.
+/// Rewrites the checksums of a database while no connection to it is open, and waits for the disk.
 pub(super) fn rewrite(file: &File, how: Rewrite) -> io::Result<()> {
     let mut page = [0; PAGE_SIZE];
     let length = file.metadata()?.len();
