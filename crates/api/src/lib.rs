@@ -1,9 +1,8 @@
-//! Wire types and the typed client of the daemon. The only JSON names.
+//! Wire types and the table of routes. The only JSON names; no I/O.
 
 #![cfg_attr(not(test), warn(unused_crate_dependencies))]
 
 pub mod agent;
-pub mod client;
 pub mod conversation;
 pub mod error;
 pub mod event;
@@ -24,7 +23,6 @@ pub mod state;
 pub mod task;
 pub mod workflow;
 
-pub use client::{Client, ClientError};
 pub use conversation::ConversationRecord;
 pub use error::{ErrorBody, ErrorCode};
 pub use session::SessionRecord;

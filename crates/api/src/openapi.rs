@@ -74,7 +74,7 @@ pub fn document() -> String {
     answered.subschema_for::<BriefTaskListResponse>();
     let mut paths = Map::new();
     for route in ALL {
-        let method = hyper::Method::from(route.method).as_str().to_lowercase();
+        let method = route.method.as_str().to_lowercase();
         let operation = operation(route, &mut given, &mut answered, &failure);
         let path = paths.entry(route.path).or_insert_with(|| json!({}));
         path.as_object_mut().expect("just made").insert(method, operation);

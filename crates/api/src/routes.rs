@@ -41,13 +41,13 @@ pub enum Method {
     Delete,
 }
 
-impl From<Method> for hyper::Method {
-    fn from(method: Method) -> Self {
-        match method {
-            Method::Get => Self::GET,
-            Method::Post => Self::POST,
-            Method::Patch => Self::PATCH,
-            Method::Delete => Self::DELETE,
+impl Method {
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Get => "GET",
+            Self::Post => "POST",
+            Self::Patch => "PATCH",
+            Self::Delete => "DELETE",
         }
     }
 }

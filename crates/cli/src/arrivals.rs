@@ -2,9 +2,10 @@
 
 use std::io::{self, Write, stdout};
 
+use coven_api::ErrorCode;
 use coven_api::event::EventRecord;
 use coven_api::inbox::InboxItem;
-use coven_api::{Client, ClientError, ErrorCode};
+use coven_client::{Client, ClientError};
 use coven_host::config;
 use coven_host::home::Home;
 

@@ -5,7 +5,8 @@ use std::io;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use coven_api::{ClientError, ErrorCode};
+use coven_api::ErrorCode;
+use coven_client::ClientError;
 use coven_harness::settings_file::InstallError;
 use coven_holder::client::HolderError;
 use coven_host::config::ConfigError;

@@ -2,8 +2,8 @@
 
 use std::collections::VecDeque;
 
-use coven_api::ClientError;
 use coven_api::session::{EntriesResponse, EntryRecord};
+use coven_client::ClientError;
 use hyper::Method;
 
 use crate::failure::Failure;

@@ -4,7 +4,8 @@ use std::future::Future;
 use std::ops::{Deref, DerefMut};
 
 use bytes::Bytes;
-use coven_api::{Client, ClientError, ErrorBody, SessionRecord};
+use coven_api::{ErrorBody, SessionRecord};
+use coven_client::{Client, ClientError};
 use coven_host::daemon_start;
 use coven_host::home::Home;
 use http_body_util::BodyExt;

@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use coven_api::{Client, ClientError};
+use coven_client::{Client, ClientError};
 use http_body_util::BodyExt;
 use hyper::Method;
 use hyper::body::Incoming;

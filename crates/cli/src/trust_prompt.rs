@@ -3,7 +3,8 @@
 use std::io::{self, BufRead, IsTerminal, Write};
 use std::path::{Path, PathBuf};
 
-use coven_api::{ClientError, ErrorCode};
+use coven_api::ErrorCode;
+use coven_client::ClientError;
 use coven_holder::process;
 use coven_host::config;
 use coven_host::git::{self, GitError};

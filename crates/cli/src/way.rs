@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use coven_api::{Client, ClientError};
+use coven_client::{Client, ClientError};
 use coven_host::daemon_start;
 use coven_host::home::Home;
 

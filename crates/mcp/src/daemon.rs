@@ -1,6 +1,6 @@
 //! The way to the daemon, which is started if it does not run.
 
-use coven_api::{Client, ClientError};
+use coven_client::{Client, ClientError};
 use coven_host::daemon_start::{self, StartError};
 
 use crate::server::Server;

@@ -5,7 +5,8 @@ use std::collections::BTreeMap;
 use coven_api::agent::{PromptRequest, PromptResponse};
 use coven_api::message::{MessageRecord, MessagesResponse};
 use coven_api::session::{AcceptedResponse, CreateSessionRequest, InputRequest, SessionListResponse};
-use coven_api::{Client, SessionRecord, route};
+use coven_api::{SessionRecord, route};
+use coven_client::Client;
 use rmcp::model::CallToolResult;
 use serde_json::{Value, json};
 

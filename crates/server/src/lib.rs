@@ -27,10 +27,9 @@ use std::sync::Arc;
 
 use axum::Router;
 use axum::handler::Handler;
-use axum::http::Method;
 use axum::middleware::from_fn_with_state;
 use axum::routing::{MethodFilter, get, on};
-use coven_api::routes::{self, Endpoint};
+use coven_api::routes::{self, Endpoint, Method};
 
 use coven_engine::Engine;
 use guard::Guard;
@@ -65,8 +64,12 @@ struct Routes {
 
 impl Routes {
     fn on<E: Endpoint, T: 'static>(mut self, handler: impl Handler<T, App>) -> Self {
-        let method =
-            MethodFilter::try_from(Method::from(E::ROUTE.method)).expect("axum knows every method of the table");
+        let method = match E::ROUTE.method {
+            Method::Get => MethodFilter::GET,
+            Method::Post => MethodFilter::POST,
+            Method::Patch => MethodFilter::PATCH,
+            Method::Delete => MethodFilter::DELETE,
+        };
         self.names.push(E::ROUTE.name);
         Self { router: self.router.route(E::ROUTE.path, on(method, handler)), ..self }
     }

@@ -12,11 +12,11 @@ use coven_api::{ErrorCode, routes};
 use super::reply::ApiError;
 
 /// The names that each route takes, by method and path.
-pub struct KnownParameters(HashMap<(Method, &'static str), &'static [&'static str]>);
+pub struct KnownParameters(HashMap<(&'static str, &'static str), &'static [&'static str]>);
 
 impl Default for KnownParameters {
     fn default() -> Self {
-        Self(routes::ALL.iter().map(|it| ((it.method.into(), it.path), (it.parameters)())).collect())
+        Self(routes::ALL.iter().map(|it| ((it.method.as_str(), it.path), (it.parameters)())).collect())
     }
 }
 
@@ -24,7 +24,7 @@ impl KnownParameters {
     fn check(&self, method: &Method, path: &str, query: &[(String, String)]) -> Result<(), ApiError> {
         // HEAD is answered by the handler of GET.
         let method = if method == Method::HEAD { &Method::GET } else { method };
-        let known = self.0.get(&(method.clone(), path)).copied().unwrap_or_default();
+        let known = self.0.get(&(method.as_str(), path)).copied().unwrap_or_default();
         let Some((unknown, _)) = query.iter().find(|(name, _)| !known.contains(&name.as_str())) else { return Ok(()) };
         let takes = match known {
             [] => "this route takes none".to_owned(),

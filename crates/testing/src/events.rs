@@ -2,8 +2,8 @@
 
 use std::time::Instant;
 
-use coven_api::Client;
 use coven_api::event::EventRecord;
+use coven_client::Client;
 use http_body_util::BodyExt;
 use hyper::Method;
 use hyper::body::Incoming;

@@ -1,7 +1,8 @@
 //! Requests over the home's socket, one connection each.
 
+use coven_api::ErrorBody;
 use coven_api::health::HealthResponse;
-use coven_api::{Client, ClientError, ErrorBody};
+use coven_client::{Client, ClientError};
 use http_body_util::BodyExt;
 use hyper::{HeaderMap, Method};
 use serde::de::DeserializeOwned;

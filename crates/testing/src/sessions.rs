@@ -131,7 +131,7 @@ impl TestHome {
     #[track_caller]
     pub fn events_since(&self, since: &str) -> EventsResponse {
         let answer = crate::http::runtime().block_on(async {
-            let mut client = coven_api::Client::connect(&self.socket()).await.expect("the daemon answers");
+            let mut client = coven_client::Client::connect(&self.socket()).await.expect("the daemon answers");
             let headers = [("accept", "application/json")];
             let path = format!("/events?since={since}");
             let response = client.send(Method::GET, &path, &headers, None).await.expect("an answer");

@@ -111,6 +111,8 @@ fn what_must_stay_apart_stays_apart() {
         ("coven-domain", &["minijinja", "schemars", "serde-saphyr", "tokio", "rustix"]),
         ("coven-engine", &["coven-api", "axum", "hyper"]),
         ("coven-acp", &["tokio"]),
+        ("coven-api", &["tokio", "hyper", "rustix"]),
+        ("coven-client", &["coven-host", "coven-holder", "coven-engine", "axum"]),
     ] {
         let needs = closure(&metadata, package);
         let found: Vec<&&str> = forbidden.iter().filter(|name| needs.contains(**name)).collect();

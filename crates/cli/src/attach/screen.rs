@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use coven_api::{ClientError, header};
+use coven_api::header;
+use coven_client::ClientError;
 
 use coven_host::home::Home;
 

@@ -8,7 +8,7 @@ use coven_api::task::{
     TaskHistoryResponse, TaskMoveRequest, TaskRecord,
 };
 use coven_api::workflow::{AgentListResponse, StartTaskResponse, TaskDiffResponse, WorkflowDetail, WorkflowRecord};
-use coven_api::{Client, ClientError};
+use coven_client::{Client, ClientError};
 use coven_domain::task::TaskState;
 use coven_holder::clock;
 use hyper::Method;

@@ -4,11 +4,12 @@ use std::collections::BTreeSet;
 use std::path::Path;
 use std::time::Duration;
 
+use coven_api::ErrorCode;
 use coven_api::event::EventRecord;
 use coven_api::health::HealthResponse;
 use coven_api::task::TaskDetail;
 use coven_api::workflow::AgentRecord;
-use coven_api::{Client, ClientError, ErrorCode};
+use coven_client::{Client, ClientError};
 use serde::Deserialize as _;
 use tokio::sync::mpsc::Sender;
 use tokio::time::{sleep, timeout};

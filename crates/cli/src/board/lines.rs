@@ -4,9 +4,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::time::Duration;
 
+use coven_api::ErrorCode;
 use coven_api::message::MessagesResponse;
 use coven_api::session::ScreenResponse;
-use coven_api::{Client, ClientError, ErrorCode};
+use coven_client::{Client, ClientError};
 use hyper::Method;
 use serde_json::Value;
 use tokio::sync::mpsc::Sender;

@@ -3,7 +3,7 @@
 use coven_api::inbox::InboxItem;
 use coven_api::task::TaskRecord;
 use coven_api::workflow::{AgentRecord, WorkflowRecord};
-use coven_api::{Client, ClientError};
+use coven_client::{Client, ClientError};
 use coven_domain::Timestamp;
 use coven_domain::task::TaskState;
 use serde::Serialize;

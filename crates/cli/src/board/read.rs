@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use coven_api::inbox::{InboxItem, InboxResponse};
 use coven_api::task::{TaskListResponse, TaskRecord};
 use coven_api::workflow::{AgentListResponse, AgentRecord, WorkflowListResponse, WorkflowRecord};
-use coven_api::{Client, ClientError};
+use coven_client::{Client, ClientError};
 
 use crate::route;
 

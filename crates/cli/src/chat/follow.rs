@@ -3,8 +3,9 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
+use coven_api::SessionRecord;
 use coven_api::message::{AgentStateRecord, MessageRecord};
-use coven_api::{ClientError, SessionRecord};
+use coven_client::ClientError;
 use tokio::sync::watch;
 use tokio::time::{sleep, timeout};
 

@@ -2,8 +2,8 @@
 
 use std::collections::VecDeque;
 
-use coven_api::Client;
 use coven_api::message::{MessageRecord, MessagesResponse};
+use coven_client::Client;
 
 use super::row::{Row, Style};
 use super::transcript::{Detail, Transcript};

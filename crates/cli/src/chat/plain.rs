@@ -2,8 +2,9 @@
 
 use std::time::{Duration, Instant};
 
+use coven_api::SessionRecord;
 use coven_api::message::AgentStateRecord;
-use coven_api::{Client, SessionRecord};
+use coven_client::Client;
 
 use super::feed::Feed;
 use super::past::{self, Extent, Past};

@@ -3,10 +3,11 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
+use coven_api::ErrorCode;
 use coven_api::agent::{PromptRequest, PromptResponse};
 use coven_api::inbox::{AnswerRequest, InboxItem};
 use coven_api::message::{ConfigOptionRequest, ModeRequest};
-use coven_api::{Client, ClientError, ErrorCode};
+use coven_client::{Client, ClientError};
 use serde_json::{Value, json};
 use tokio::time::timeout;
 

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use coven_api::ClientError;
+use coven_client::ClientError;
 use tokio::time::{sleep, timeout};
 
 use super::feed::Reports;

@@ -2,7 +2,8 @@
 
 use std::io::Write;
 
-use coven_api::{ClientError, SessionRecord};
+use coven_api::SessionRecord;
+use coven_client::ClientError;
 use hyper::Method;
 use serde::Deserialize;
 use serde_json::value::RawValue;

@@ -9,8 +9,9 @@ mod target;
 use std::io::{self, Write};
 use std::path::Path;
 
+use coven_api::SessionRecord;
 use coven_api::session::EntryRecord;
-use coven_api::{ClientError, SessionRecord};
+use coven_client::ClientError;
 use coven_screen::{HtmlLog, TextLog};
 use hyper::Method;
 use serde::Deserialize;

@@ -5,7 +5,8 @@ use std::time::Duration;
 
 use coven_api::agent::PromptRequest;
 use coven_api::session::{InputRequest, StartSessionRequest};
-use coven_api::{Client, ClientError, ErrorCode, SessionRecord};
+use coven_api::{ErrorCode, SessionRecord};
+use coven_client::{Client, ClientError};
 use serde_json::{Value, json};
 use tokio::sync::Mutex;
 use tokio::time::timeout;

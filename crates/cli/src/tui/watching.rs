@@ -5,7 +5,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use coven_api::session::ScreenResponse;
-use coven_api::{Client, ClientError};
+use coven_client::{Client, ClientError};
 use tokio::sync::mpsc::Sender;
 use tokio::sync::watch;
 use tokio::time::{sleep, timeout};

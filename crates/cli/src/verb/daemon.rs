@@ -261,7 +261,7 @@ fn status(home: &Home, as_json: bool) -> Result<ExitCode, Failure> {
             print_json(&body)?;
             return Ok(ExitCode::SUCCESS);
         }
-        let health: HealthResponse = serde_json::from_slice(&body).map_err(coven_api::ClientError::from)?;
+        let health: HealthResponse = serde_json::from_slice(&body).map_err(coven_client::ClientError::from)?;
         output::text(&words(&health))?;
         Ok(ExitCode::SUCCESS)
     })

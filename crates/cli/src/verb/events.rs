@@ -3,8 +3,8 @@
 use std::process::ExitCode;
 use std::time::Duration;
 
-use coven_api::ClientError;
 use coven_api::event::{EventRecord, EventsResponse};
+use coven_client::ClientError;
 use hyper::Method;
 
 use crate::command_line::Place;

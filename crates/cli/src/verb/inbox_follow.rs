@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use coven_api::event::EventRecord;
 use coven_api::inbox::{InboxItem, InboxResponse};
-use coven_api::{Client, ClientError};
+use coven_client::{Client, ClientError};
 use coven_host::home::Home;
 use serde_json::json;
 

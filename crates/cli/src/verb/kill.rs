@@ -2,7 +2,8 @@
 
 use std::process::ExitCode;
 
-use coven_api::{ClientError, SessionRecord};
+use coven_api::SessionRecord;
+use coven_client::ClientError;
 use hyper::Method;
 use serde_json::Value;
 

@@ -47,7 +47,7 @@ pub fn run(args: Args, place: &Place) -> Result<ExitCode, Failure> {
         let request = MigrateRequest { dry_run: args.dry_run };
         let done: MigrateResponse = link.post("/api/v1/migrate", &request).await?;
         match args.json {
-            true => print_json(&serde_json::to_vec(&done).map_err(coven_api::ClientError::from)?)?,
+            true => print_json(&serde_json::to_vec(&done).map_err(coven_client::ClientError::from)?)?,
             false => output::text(&text(&done))?,
         }
         Ok(if done.left.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })

@@ -62,8 +62,9 @@ use std::process::ExitCode;
 
 use bytes::Bytes;
 use clap::builder::NonEmptyStringValueParser;
+use coven_api::SessionRecord;
 use coven_api::session::SessionListResponse;
-use coven_api::{ClientError, SessionRecord};
+use coven_client::ClientError;
 use coven_host::home::Home;
 
 use crate::failure::Failure;

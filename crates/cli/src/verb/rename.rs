@@ -2,8 +2,9 @@
 
 use std::process::ExitCode;
 
+use coven_api::SessionRecord;
 use coven_api::session::RenameSessionRequest;
-use coven_api::{ClientError, SessionRecord};
+use coven_client::ClientError;
 use hyper::Method;
 
 use super::{SessionArg, print_json};

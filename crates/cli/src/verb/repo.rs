@@ -4,8 +4,9 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::Subcommand;
+use coven_api::ErrorCode;
 use coven_api::repo::{AddRepoRequest, RepoListResponse, RepoRecord};
-use coven_api::{ClientError, ErrorCode};
+use coven_client::ClientError;
 use coven_holder::clock;
 use hyper::Method;
 

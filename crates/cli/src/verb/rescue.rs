@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::Subcommand;
-use coven_api::ClientError;
+use coven_client::ClientError;
 use coven_domain::Timestamp;
 use coven_holder::clock;
 use coven_host::git::{GitError, Repository, Rescue};

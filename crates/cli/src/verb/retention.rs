@@ -45,7 +45,7 @@ pub fn run(args: Args, place: &Place) -> Result<ExitCode, Failure> {
             }
         };
         match args.json {
-            true => print_json(&serde_json::to_vec(&went).map_err(coven_api::ClientError::from)?)?,
+            true => print_json(&serde_json::to_vec(&went).map_err(coven_client::ClientError::from)?)?,
             false => output::text(&text(&went))?,
         }
         Ok(ExitCode::SUCCESS)

@@ -3,8 +3,9 @@
 use std::path::PathBuf;
 use std::process::ExitCode;
 
+use coven_api::SessionRecord;
 use coven_api::session::CreateSessionRequest;
-use coven_api::{ClientError, SessionRecord};
+use coven_client::ClientError;
 use coven_host::home::Home;
 use hyper::Method;
 

@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 use std::time::Duration;
 
-use coven_api::ClientError;
+use coven_client::ClientError;
 use coven_domain::conversation::{ConversationState, Summary};
 use coven_domain::session::SessionState;
 use coven_holder::clock;

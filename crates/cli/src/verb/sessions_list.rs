@@ -1,6 +1,7 @@
 //! What `coven sessions` prints: the daemon's sessions and the conversations of `coven spawn` in one list, newest first.
 
-use coven_api::{ClientError, ConversationRecord, SessionRecord};
+use coven_api::{ConversationRecord, SessionRecord};
+use coven_client::ClientError;
 use coven_domain::Timestamp;
 use coven_domain::conversation::Summary;
 use serde::Deserialize;

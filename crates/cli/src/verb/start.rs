@@ -2,8 +2,8 @@
 
 use std::process::ExitCode;
 
-use coven_api::ClientError;
 use coven_api::session::StartSessionRequest;
+use coven_client::ClientError;
 use hyper::Method;
 
 use super::{SessionArg, environment, print_record};

@@ -2,7 +2,8 @@
 
 use std::process::ExitCode;
 
-use coven_api::{ClientError, SessionRecord};
+use coven_api::SessionRecord;
+use coven_client::ClientError;
 use coven_host::home::Home;
 use hyper::Method;
 

@@ -5,12 +5,12 @@ use std::process::ExitCode;
 
 use bytes::Bytes;
 use clap::Subcommand;
-use coven_api::ClientError;
 use coven_api::task::{
     BriefTaskListResponse, CreateTaskRequest, CreateTasksRequest, CreateTasksResponse, DeleteTaskResponse,
     EditTaskRequest, StartTaskRequest, TaskDetail, TaskHistoryResponse, TaskMoveRequest, TaskRecord,
 };
 use coven_api::workflow::{StartTaskResponse, TaskDiffResponse};
+use coven_client::ClientError;
 use coven_holder::clock;
 use coven_host::home::Home;
 use hyper::Method;

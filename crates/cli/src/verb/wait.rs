@@ -3,7 +3,8 @@
 use std::process::ExitCode;
 use std::time::Duration;
 
-use coven_api::{ClientError, SessionRecord};
+use coven_api::SessionRecord;
+use coven_client::ClientError;
 use coven_host::home::Home;
 use hyper::Method;
 

@@ -4,9 +4,9 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::Subcommand;
-use coven_api::ClientError;
 use coven_api::task::{StartTaskRequest, TaskMoveRequest};
 use coven_api::workflow::{StartTaskResponse, WorkflowDetail, WorkflowListResponse, WorkflowRecord};
+use coven_client::ClientError;
 use coven_files::{Links, ReadError};
 use coven_holder::clock;
 use coven_host::home::{Home, WORKFLOW_FILE};

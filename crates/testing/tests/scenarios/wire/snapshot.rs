@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::PathBuf;
 
-use coven_api::Client;
+use coven_client::Client;
 use coven_holder::clock;
 use coven_testing::http::runtime;
 use coven_testing::{DEADLINE, TestHome, wait_until};

@@ -3,6 +3,8 @@
 use std::path::{Path, PathBuf};
 
 use bytes::Bytes;
+use coven_api::error::{ErrorBody, ErrorCode};
+use coven_api::header;
 use http_body_util::{BodyExt, Full};
 use hyper::body::{Body as _, Incoming};
 use hyper::client::conn::http1::{SendRequest, handshake};
@@ -12,9 +14,6 @@ use hyper_util::rt::TokioIo;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use tokio::net::UnixStream;
-
-use crate::error::{ErrorBody, ErrorCode};
-use crate::header;
 
 /// What is set aside for an answer before any of it has come.
 const LARGEST_GUESS: u64 = 64 << 20;
