@@ -10,6 +10,7 @@ mod field_names;
 pub mod harness;
 pub mod health;
 pub mod inbox;
+pub mod list;
 pub mod message;
 pub mod migrate;
 #[cfg(feature = "schema")]
@@ -18,6 +19,8 @@ pub mod repo;
 pub mod retention;
 pub mod route;
 pub mod routes;
+#[cfg(feature = "schema")]
+pub mod schema;
 pub mod session;
 pub mod state;
 pub mod task;
@@ -25,6 +28,7 @@ pub mod workflow;
 
 pub use conversation::ConversationRecord;
 pub use error::{ErrorBody, ErrorCode};
+pub use list::List;
 pub use session::SessionRecord;
 
 /// Names of headers that carry what a raw body cannot.

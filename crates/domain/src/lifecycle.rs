@@ -61,6 +61,12 @@ pub fn markdown<S: Lifecycle>() -> String {
     out
 }
 
+/// An enum that [`words!`](crate::words) declares, as schemas of the wire describe it.
+pub trait Words {
+    const NAME: &'static str;
+    const WORDS: &'static [&'static str];
+}
+
 /// Declares an enum whose variants have one fixed word each, used in the store, on the wire and in messages.
 #[macro_export]
 macro_rules! words {
@@ -75,6 +81,11 @@ macro_rules! words {
             pub const fn as_str(self) -> &'static str {
                 match self { $(Self::$variant => $word),+ }
             }
+        }
+
+        impl $crate::lifecycle::Words for $name {
+            const NAME: &'static str = stringify!($name);
+            const WORDS: &'static [&'static str] = &[$($word),+];
         }
 
         impl ::std::fmt::Display for $name {

@@ -1,5 +1,7 @@
 //! The OpenAPI document, made from the table of routes and the types that it names.
 
+mod unions;
+
 use schemars::generate::{SchemaGenerator, SchemaSettings};
 use schemars::{JsonSchema, Schema, json_schema};
 use serde_json::{Map, Value, json};
@@ -82,6 +84,7 @@ pub fn document() -> String {
     // A type that goes both ways is described as it is answered.
     let mut schemas = given.take_definitions(true);
     schemas.extend(answered.take_definitions(true));
+    unions::name_variants(&mut schemas);
     let document = json!({
         "openapi": "3.1.0",
         "info": {
@@ -128,6 +131,13 @@ fn parameters(route: &Route, given: &mut SchemaGenerator) -> Vec<Value> {
         let mut parameter = json!({ "name": name, "in": "query", "required": false });
         if let Some(text) = schema.as_object_mut().and_then(|schema| schema.remove("description")) {
             parameter["description"] = text;
+        }
+        // A parameter that is left out is not null.
+        if let Some(schema) = schema.as_object_mut() {
+            schema.remove("default");
+            if let Some(types) = schema["type"].as_array().cloned() {
+                schema["type"] = types[0].clone();
+            }
         }
         parameter["schema"] = schema;
         parameters.push(parameter);
