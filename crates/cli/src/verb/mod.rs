@@ -49,6 +49,7 @@ pub mod start;
 pub mod state;
 pub mod summon;
 pub mod task;
+mod task_args;
 pub mod task_rescue;
 pub mod task_text;
 pub mod trust;
