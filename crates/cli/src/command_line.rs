@@ -29,12 +29,15 @@ Exit codes: 0 done, 1 failed, 2 wrong usage or bad config, 3 not found, 4 refuse
 
 Short forms: ls (sessions --plain), ps (running sessions), logs (export), rm (sacrifice).";
 
-/// Short forms of a verb with flags, as other programs have them.
+/// Short forms of a verb with flags, as other programs have them, and earlier names of verbs. The help does not list the latter.
 const ALIASES: &[(&str, &[&str])] = &[
     ("ls", &["sessions", "--plain"]),
     ("ps", &["sessions", "--plain", "--status", "running"]),
     ("logs", &["export"]),
     ("rm", &["sacrifice"]),
+    ("migrate", &["db", "import"]),
+    ("retention", &["db", "sweep"]),
+    ("rescue", &["task", "rescue"]),
 ];
 
 /// A verb: its name, what adds its arguments to a command, what runs it.
@@ -56,7 +59,7 @@ macro_rules! verbs {
 
 verbs! {
     run, attach, chat, prompt, inbox, ask, answer, questions, mcp, spawn, sessions, show, input, screen, replay, export, wait, start, finish, kill, rename, archive,
-    summon, sacrifice, task, board, workflow, rescue, repo, harness, events, state, daemon, init, trust, doctor, config, db, migrate, retention, completions, man,
+    summon, sacrifice, task, board, workflow, repo, harness, events, state, daemon, init, trust, doctor, config, db, completions, man,
 }
 
 /// Which home a command was asked to use.
@@ -135,7 +138,7 @@ fn other_name(word: &str) -> Option<&'static str> {
 pub fn run() -> ExitCode {
     // Building all verbs takes longer than most of them need: where the first word is one, it is the only one built.
     let line = expanded(std::env::args_os().collect());
-    let word = line.get(1);
+    let word = line.get(verb_index(&line));
     let named = VERBS.iter().position(|(name, ..)| word.is_some_and(|word| word == *name));
     let verbs = named.map_or(VERBS, |at| &VERBS[at..=at]);
     let mut command = with_verbs(verbs);
@@ -172,16 +175,33 @@ fn refuse(error: &clap::Error) -> ! {
     std::process::exit(error.exit_code());
 }
 
-/// The command line with a short form written out.
-fn expanded(mut line: Vec<OsString>) -> Vec<OsString> {
-    let Some((_, words)) = ALIASES.iter().find(|(alias, _)| line.get(1).is_some_and(|word| word == *alias)) else {
+/// Replaces an alias by the words it is short for. The first word of a line is the program.
+pub fn expanded(mut line: Vec<OsString>) -> Vec<OsString> {
+    let at = verb_index(&line);
+    let Some((_, words)) = ALIASES.iter().find(|(alias, _)| line.get(at).is_some_and(|word| word == *alias)) else {
         return line;
     };
-    // With --json there is no table.
+    // With --json there is no table, and `help` takes only the words of a verb.
     let is_table = !line.iter().any(|word| word == "--json" || word == "--manage");
-    let words = words.iter().filter(|word| is_table || **word != "--plain").map(OsString::from);
-    line.splice(1..=1, words);
+    let is_help = line[..at].iter().any(|word| word == "help");
+    let words = words.iter().take_while(|word| !is_help || !word.starts_with('-'));
+    let words = words.filter(|word| is_table || **word != "--plain").map(OsString::from);
+    line.splice(at..=at, words);
     line
+}
+
+/// The index of the verb: behind the program, `--home DIR` and `help`.
+fn verb_index(line: &[OsString]) -> usize {
+    let mut at = 1;
+    while let Some(word) = line.get(at).and_then(|word| word.to_str()) {
+        at += match word {
+            "--home" => 2,
+            "help" => 1,
+            _ if word.starts_with("--home=") => 1,
+            _ => break,
+        };
+    }
+    at
 }
 
 /// The id of arguments behind `--` that a verb passes on to an agent.
@@ -222,11 +242,21 @@ mod tests {
         assert_eq!(written(&["rm", "1a2b", "--yes"]), "sacrifice 1a2b --yes");
         assert_eq!(written(&["logs", "1a2b"]), "export 1a2b");
         assert_eq!(written(&["run", "ls"]), "run ls");
+        assert_eq!(written(&["migrate", "--dry-run"]), "db import --dry-run");
+        assert_eq!(written(&["retention", "--json"]), "db sweep --json");
+        assert_eq!(written(&["rescue", "restore", "1a2b"]), "task rescue restore 1a2b");
+        assert_eq!(written(&["--home", "ls", "migrate"]), "--home ls db import");
+        assert_eq!(written(&["--home=/h", "ls"]), "--home=/h sessions --plain");
+        assert_eq!(written(&["help", "ps"]), "help sessions");
+        assert_eq!(written(&["help", "rescue", "list"]), "help task rescue list");
         for (alias, words) in ALIASES {
-            assert!(command().find_subcommand(alias).is_none(), "{alias} is a verb of its own");
-            let line =
-                ["coven"].iter().chain(*words).chain(if *alias == "ls" || *alias == "ps" { &[][..] } else { &["1"] });
-            command().try_get_matches_from(line).expect("a good line");
+            assert!(command().find_subcommand(alias).is_none(), "{alias} is also a verb");
+            let mut command = command();
+            let verb = words.iter().take_while(|word| !word.starts_with('-'));
+            let found = verb.fold(&mut command, |command, word| {
+                command.find_subcommand_mut(word).unwrap_or_else(|| panic!("{alias} stands for no verb"))
+            });
+            assert!(!found.is_hide_set(), "{alias}");
         }
     }
 

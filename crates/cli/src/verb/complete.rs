@@ -54,6 +54,7 @@ pub fn run(args: impl Iterator<Item = OsString>) -> ExitCode {
         return ExitCode::SUCCESS;
     }
     let shell = words.remove(0);
+    let words = without_alias(words);
     let current = words.last().cloned().unwrap_or_default();
     let mut command = command_line::command();
     command.build();
@@ -66,6 +67,14 @@ pub fn run(args: impl Iterator<Item = OsString>) -> ExitCode {
     // A shell that went away needs no answer.
     let _ = output::bytes(lines.as_bytes());
     ExitCode::SUCCESS
+}
+
+/// The words with an alias replaced, if it is finished.
+fn without_alias(mut words: Vec<String>) -> Vec<String> {
+    let Some(current) = words.pop() else { return words };
+    let line = ["coven".to_owned()].into_iter().chain(words).map(OsString::from).collect();
+    let line = command_line::expanded(line).into_iter().skip(1).filter_map(|word| word.into_string().ok());
+    line.chain([current]).collect()
 }
 
 /// Follows the finished words through the commands and says what the last one may be.
@@ -237,7 +246,7 @@ mod tests {
     fn wanted_for(line: &str) -> Wanted {
         let mut command = command_line::command();
         command.build();
-        let words: Vec<String> = line.split(' ').map(str::to_owned).collect();
+        let words = without_alias(line.split(' ').map(str::to_owned).collect());
         wanted(&command, &words)
     }
 
@@ -253,6 +262,8 @@ mod tests {
     fn verbs_and_flags_are_completed() {
         assert_eq!(words("sacr"), ["sacrifice"]);
         assert_eq!(words("task unb"), ["unblock"]);
+        assert_eq!(words("rescue res"), ["restore"]);
+        assert_eq!(words("migrate --dr"), ["--dry-run"]);
         assert_eq!(words("--home /h sacr"), ["sacrifice"]);
         assert_eq!(words("run claude --backg"), ["--background"]);
         assert_eq!(words("completions b"), ["bash"]);
@@ -263,6 +274,7 @@ mod tests {
     fn what_the_home_knows_is_asked_by_the_place_of_the_word() {
         for (line, kind) in [
             ("kill ", Known::Sessions(Some("kill"))),
+            ("rm ", Known::Sessions(Some("sacrifice"))),
             ("kill 1a2b 3", Known::Sessions(Some("kill"))),
             ("show --json 1", Known::Sessions(None)),
             ("run c", Known::Harnesses),

@@ -1,4 +1,4 @@
-//! `coven db`: the store's schema and its damage.
+//! `coven db`: the store's schema, its damage, and what it takes in and deletes.
 
 use std::process::ExitCode;
 
@@ -9,17 +9,22 @@ use coven_store::sqlite::migrations::{self, MigrationStatus};
 use coven_store::sqlite::repair::{Repaired, repair};
 use serde_json::json;
 
+use super::{db_import, db_sweep};
 use crate::command_line::Place;
 use crate::failure::Failure;
 use crate::output;
 use crate::table::Table;
 
-/// Checks the store, brings its schema up to date or takes steps back; the daemon must be stopped
+/// Checks and repairs the store, moves its schema, deletes old rows, imports the older coven's files
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   coven daemon stop && coven db status
   coven db migrate
-  coven db rollback --steps 1     a copy of the store is kept beside it")]
+  coven db rollback --steps 1     a copy of the store is kept beside it
+  coven db sweep --dry-run        what has been kept long enough
+  coven db import                 the older coven's files
+
+Stop the daemon before migrate, rollback, status and repair. sweep and import start one if they need it.")]
 pub struct Args {
     #[command(subcommand)]
     verb: Verb,
@@ -59,11 +64,15 @@ wrong, so prefer a backup if there is one.")]
         #[arg(long)]
         json: bool,
     },
+    Sweep(db_sweep::Args),
+    Import(db_import::Args),
 }
 
 pub fn run(args: Args, place: &Place) -> Result<ExitCode, Failure> {
     let home = place.home()?;
     match args.verb {
+        Verb::Sweep(args) => return db_sweep::run(args, place),
+        Verb::Import(args) => return db_import::run(args, place),
         Verb::Migrate => {
             home.create()?;
             let applied = migrations::migrate(home.db()).map_err(Failure::Store)?;

@@ -1,4 +1,4 @@
-//! `coven migrate`: takes over what the older coven left in the home.
+//! `coven db import`: imports the files of the older coven.
 
 use std::process::ExitCode;
 
@@ -13,12 +13,12 @@ use crate::link::{Link, block_on};
 use crate::output;
 use crate::wording::plain;
 
-/// Takes over tasks, agents, workflows and questions of the older coven; can be run again
+/// Imports tasks, agents, workflows and questions of the older coven; can be run again
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
-  coven migrate --dry-run             what would be taken, and what not and why
-  coven migrate
-  coven migrate --json | jq -r '.left[] | \"\\(.file): \\(.what): \\(.why)\"'
+  coven db import --dry-run           what would be taken, and what not and why
+  coven db import
+  coven db import --json | jq -r '.left[] | \"\\(.file): \\(.what): \\(.why)\"'
 
 It reads state.json, workflows/*.json, familiars/*.json and questions/*.json in the home, and
 .beads/issues.jsonl of the project that the home lies in. All is taken or nothing. A file of the
@@ -87,7 +87,7 @@ fn text(done: &MigrateResponse) -> String {
     }
     if !done.left.is_empty() {
         text.push_str(
-            "what was left stays in its file: mend it and run `coven migrate` again, or move the file away\n",
+            "what was left stays in its file: fix it and run `coven db import` again, or move the file away\n",
         );
     }
     if !done.leftovers.is_empty() {
@@ -126,7 +126,7 @@ questions  0 to be taken
 to rename  state.json to state.json.migrated
 left       questions/a.json: the file: x [2J
 leftover   state.json.tmp: the file: torn
-what was left stays in its file: mend it and run `coven migrate` again, or move the file away
+what was left stays in its file: fix it and run `coven db import` again, or move the file away
 leftovers hold nothing to import; delete them if you do not need them
 nothing was written or renamed: --dry-run
 ";

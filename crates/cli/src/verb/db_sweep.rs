@@ -1,4 +1,4 @@
-//! `coven retention`: what has been kept long enough.
+//! `coven db sweep`: deletes rows whose retention period has ended.
 
 use std::process::ExitCode;
 
@@ -15,11 +15,11 @@ use crate::failure::Failure;
 use crate::link::{Link, block_on};
 use crate::output;
 
-/// Deletes now what has been kept long enough; the daemon does it by itself every hour
+/// Deletes what has been kept long enough; the daemon also does this every hour
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
-  coven retention --dry-run           what would go
-  coven retention --dry-run --json | jq .events_deleted
+  coven db sweep --dry-run            what would be deleted
+  coven db sweep --dry-run --json | jq .events_deleted
 
 The periods are store.taskRetentionDays and its neighbours in the config as it is now: new ones can be tried with --dry-run
 before a daemon starts with them. See `coven config schema`.")]

@@ -16,8 +16,8 @@ mod config_check;
 pub mod daemon;
 mod daemon_logs;
 pub mod db;
-pub mod db_import;
-pub mod db_sweep;
+mod db_import;
+mod db_sweep;
 pub mod doctor;
 pub mod events;
 pub mod export;
@@ -50,14 +50,12 @@ pub mod state;
 pub mod summon;
 pub mod task;
 mod task_args;
-pub mod task_rescue;
+mod task_rescue;
 pub mod task_text;
 pub mod trust;
 pub mod wait;
 pub mod workflow;
 pub mod workflow_text;
-
-pub use {db_import as migrate, db_sweep as retention, task_rescue as rescue};
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;

@@ -16,8 +16,8 @@ use serde::de::Error;
 use serde::{Deserialize, Serialize};
 
 pub use super::task_args::Args;
-use super::task_args::Verb;
-use super::{each, environment, folder, task_text};
+use super::task_args::{AnyVerb, Verb};
+use super::{each, environment, folder, task_rescue, task_text};
 use crate::command_line::Place;
 use crate::failure::Failure;
 use crate::link::{Link, block_on};
@@ -28,11 +28,15 @@ const PAGE: usize = 1000;
 const TASKS: usize = 10_000;
 
 pub fn run(args: Args, place: &Place) -> Result<ExitCode, Failure> {
+    let verb = match args.verb {
+        AnyVerb::Daemon(verb) => verb,
+        AnyVerb::Rescue(args) => return task_rescue::run(args, place),
+    };
     let home = place.home()?;
     let by = by_session();
     block_on(async {
         let mut link = Link::open(&home).await?;
-        match args.verb {
+        match *verb {
             Verb::Add { stdin: true, json, .. } => add_many(&mut link, &home, by, json).await?,
             Verb::Add { title, fields, parent, depends_on, tags, repo, json, agent_args, .. } => {
                 let request = CreateTaskRequest {
@@ -149,7 +153,9 @@ pub fn run(args: Args, place: &Place) -> Result<ExitCode, Failure> {
                     let closed: TaskRecord = link.post(&route::task(id, "/close"), &request).await?;
                     tell(&closed, "closed", json)?;
                     if closed.base_commit.is_some() && !json {
-                        output::note(format_args!("What was done for it and not merged is in `coven rescue list`."));
+                        output::note(format_args!(
+                            "What was done for it and not merged is in `coven task rescue list`."
+                        ));
                     }
                     Ok(())
                 };

@@ -4,6 +4,8 @@ use std::path::PathBuf;
 
 use clap::Subcommand;
 
+use super::task_rescue;
+
 /// Keeps the tasks that agents work on: what is to be done, in which order, and what became of it
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
@@ -24,9 +26,18 @@ A line of --stdin is an object with title, body, type, priority, parent, depends
 with a ref of its own, other lines may name it in parent and depends_on.")]
 pub struct Args {
     #[command(subcommand)]
-    pub(super) verb: Verb,
+    pub(super) verb: AnyVerb,
 }
 
+#[derive(Debug, Subcommand)]
+pub(super) enum AnyVerb {
+    #[command(flatten)]
+    Daemon(Box<Verb>),
+    // Needs only Git.
+    Rescue(task_rescue::Args),
+}
+
+/// The verbs that ask the daemon.
 #[derive(Debug, Subcommand)]
 pub(super) enum Verb {
     /// Makes a task

@@ -1,4 +1,4 @@
-//! `coven rescue`: work that was kept when a worktree went.
+//! `coven task rescue`: unmerged work that was kept when its worktree was removed.
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -19,9 +19,9 @@ use crate::{output, wording};
 /// Finds work that was not merged when its worktree was removed: all of it is kept under refs/coven/rescue
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
-  coven rescue list
-  coven rescue restore 1a2b                     onto a branch rescue/1a2b…
-  coven rescue restore 1a2b --branch mine
+  coven task rescue list
+  coven task rescue restore 1a2b                onto a branch rescue/1a2b…
+  coven task rescue restore 1a2b --branch mine
   git branch -D rescue/1a2b…                    the kept work itself stays under its ref
 
 It asks Git in this folder's repository and needs no daemon.")]
@@ -37,7 +37,7 @@ pub struct Args {
 enum Verb {
     /// Lists what was kept, newest first
     #[command(after_help = "Examples:
-  coven rescue list")]
+  coven task rescue list")]
     List {
         /// Print the records
         #[arg(long)]
@@ -45,7 +45,7 @@ enum Verb {
     },
     /// Gives kept work a branch; no checkout is touched
     #[command(after_help = "Examples:
-  coven rescue restore 1a2b --branch parser-again")]
+  coven task rescue restore 1a2b --branch parser-again")]
     Restore {
         /// What was kept: its name, its task's id, or a beginning of it that only one has
         #[arg(value_name = "NAME")]
@@ -111,7 +111,7 @@ fn failed(error: GitError) -> Failure {
         GitError::NotARepository(_) => {
             Failure::usage(error.to_string(), "Go into a repository, or name one with --repo")
         }
-        GitError::Refused(what) => Failure::refused(what, "See `coven rescue restore --help`"),
+        GitError::Refused(what) => Failure::refused(what, "See `coven task rescue restore --help`"),
         other => Failure::failed(other.to_string(), "Look at the repository with git"),
     }
 }
@@ -132,11 +132,13 @@ fn named<'a>(kept: &'a [Rescue], name: &str) -> Result<&'a Rescue, Failure> {
     let found: Vec<&Rescue> = kept.iter().filter(|rescue| rescue.name.starts_with(name)).collect();
     let task = |rescue: &Rescue| rescue.name.split('/').next().map(str::to_owned);
     match found[..] {
-        [] => Err(Failure::missing(format!("nothing that is kept begins with {name:?}"), "See `coven rescue list`")),
+        [] => {
+            Err(Failure::missing(format!("nothing that is kept begins with {name:?}"), "See `coven task rescue list`"))
+        }
         [first, ..] if found.iter().all(|it| task(it) == task(first)) => Ok(first),
         _ => Err(Failure::usage(
             format!("several begin with {name:?}"),
-            "Give more of the name; see `coven rescue list`",
+            "Give more of the name; see `coven task rescue list`",
         )),
     }
 }

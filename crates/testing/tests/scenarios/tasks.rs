@@ -238,22 +238,23 @@ fn store_17_store_18_closed_tasks_go_by_their_periods_and_a_dry_run_deletes_noth
     home.start();
     let (one, two) = (add(&home, &["one"]), add(&home, &["two"]));
     home.coven(&["task", "close", &one]).done();
-    let kept: Value = home.json(&["retention", "--json"]);
+    let kept: Value = home.json(&["db", "sweep", "--json"]);
     assert_eq!((&kept["dry_run"], &kept["tasks_soft_deleted"]), (&json!(false), &json!([])), "never means never");
-    let text = home.coven(&["retention", "--dry-run"]).done();
+    let text = home.coven(&["db", "sweep", "--dry-run"]).done();
     assert!(text.ends_with("nothing was deleted: --dry-run\n"), "{text}");
     // New periods can be tried before they hold, with a daemon that has the old ones and without any.
     home.configure(json!({"store": {"taskRetentionDays": 0, "taskSoftDeleteDays": 0}}));
     for _ in 0..2 {
-        let previewed: Value = home.json(&["retention", "--dry-run", "--json"]);
+        let previewed: Value = home.json(&["db", "sweep", "--dry-run", "--json"]);
         assert_eq!(previewed["tasks_soft_deleted"], json!([one]));
+        assert_eq!(home.json::<Value>(&["retention", "--dry-run", "--json"]), previewed, "the earlier name");
         home.stop();
     }
     assert!(!home.path().join("coven.sock").exists(), "nobody was started who would sweep");
     // when the periods are over at once
-    let went: Value = home.json(&["retention", "--json"]);
+    let went: Value = home.json(&["db", "sweep", "--json"]);
     assert_eq!((&went["tasks_soft_deleted"], &went["dry_run"]), (&json!([one]), &json!(false)));
-    home.coven(&["retention"]).done();
+    home.coven(&["db", "sweep"]).done();
     let listed: Value = home.read("/api/v1/tasks?include_deleted=true");
     assert_eq!((&listed["total"], &listed["tasks"][0]["id"]), (&json!(1), &json!(two)));
 }

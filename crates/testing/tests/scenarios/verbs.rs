@@ -215,6 +215,23 @@ fn stop_leaves_sessions_running_and_kill_sessions_ends_them() {
 }
 
 #[test]
+fn earlier_names_of_verbs_have_the_help_of_their_verbs_and_are_not_listed() {
+    let home = TestHome::new();
+    let commands = home.coven(&["--help"]).done();
+    for (earlier, verb) in [
+        ("migrate", &["db", "import"]),
+        ("retention", &["db", "sweep"]),
+        ("rescue", &["task", "rescue"]),
+    ] {
+        let help = home.coven(&[verb[0], verb[1], "--help"]).done();
+        assert!(help.contains(&format!("Usage: coven {} ", verb.join(" "))), "{help}");
+        assert_eq!(home.coven(&[earlier, "--help"]).done(), help);
+        assert_eq!(home.coven(&["help", earlier]).done(), help);
+        assert!(!commands.contains(&format!("\n  {earlier} ")), "{commands}");
+    }
+}
+
+#[test]
 fn what_helps_a_person_is_there() {
     let home = TestHome::started();
 

@@ -45,7 +45,7 @@ fn what_was_done_is_shown_and_merged_with_the_tasks_id() {
     wait_until("its worktree and branch are gone", || {
         !home.worktree(&id).exists() && home.git("git branch --list 'coven/*'").is_empty()
     });
-    assert_eq!(home.json::<Vec<Value>>(&["rescue", "list", "--json"]).len(), 0, "all of it is in the base");
+    assert_eq!(home.json::<Vec<Value>>(&["task", "rescue", "list", "--json"]).len(), 0, "all of it is in the base");
     check_invariants(&home);
 }
 
@@ -132,9 +132,9 @@ fn what_is_rejected_is_blocked_with_the_reason_and_kept() {
     // Closed as it is, its work is kept under a ref.
     home.coven(&["task", "close", &id, "--reason", "not needed"]).done();
     wait_until("its worktree is gone", || !home.worktree(&id).exists());
-    let kept: Vec<Value> = home.json(&["rescue", "list", "--json"]);
+    let kept: Vec<Value> = home.json(&["task", "rescue", "list", "--json"]);
     assert_eq!((kept.len(), &kept[0]["task_id"]), (1, &json!(id)));
-    home.coven(&["rescue", "restore", &id[..8]]).done();
+    home.coven(&["task", "rescue", "restore", &id[..8]]).done();
     assert_eq!(home.git(&format!("git show rescue/{}:half.txt", &id[..8])), "half.txt");
     check_invariants(&home);
 }
@@ -220,10 +220,10 @@ fn a_worktree_goes_with_its_task_and_what_is_only_there_is_kept() {
     home.start();
     wait_until("the other one is gone too", || !home.worktree(&left).exists());
 
-    let kept: Vec<Value> = home.json(&["rescue", "list", "--json"]);
+    let kept: Vec<Value> = home.json(&["task", "rescue", "list", "--json"]);
     assert_eq!(kept.len(), 2, "{kept:?}");
-    home.coven(&["rescue", "restore", &left, "--branch", "left"]).done();
-    home.coven(&["rescue", "restore", &deleted, "--branch", "deleted"]).done();
+    home.coven(&["task", "rescue", "restore", &left, "--branch", "left"]).done();
+    home.coven(&["task", "rescue", "restore", &deleted, "--branch", "deleted"]).done();
     assert_eq!(home.git("git show left:two.txt deleted:one.txt; git status --porcelain"), "not committed\none.txt");
 }
 

@@ -71,9 +71,9 @@ fn store_16_a_workflow_that_completes_closes_its_task() {
     assert_eq!(kinds, ["agent.completed", "workflow.completed", "task.closed"]);
     // Nothing was merged, so what it left is kept before its worktree goes.
     wait_until("its worktree is gone", || !home.worktree(&id).exists());
-    let kept: Vec<Value> = home.json(&["rescue", "list", "--json"]);
+    let kept: Vec<Value> = home.json(&["task", "rescue", "list", "--json"]);
     assert_eq!(kept.len(), 1, "{kept:?}");
-    home.coven(&["rescue", "restore", &id[..8], "--branch", "back"]).done();
+    home.coven(&["task", "rescue", "restore", &id[..8], "--branch", "back"]).done();
     assert_eq!(home.git("git show back:built.txt; git branch --show-current; git status --porcelain"), "built\nmain");
     check_invariants(&home);
 }
