@@ -1,8 +1,9 @@
-//! What developers and CI run: `cargo xtask test | docs | bench | fuzz | soak | real-agents`.
+//! What developers and CI run: `cargo xtask test | docs | man | bench | fuzz | soak | real-agents`.
 
 #![cfg_attr(not(test), warn(unused_crate_dependencies))]
 
 mod docs;
+mod man;
 mod other;
 mod soak;
 mod test;
@@ -24,6 +25,8 @@ enum Task {
     Test(test::TestArgs),
     /// Writes the generated documents anew: lifecycles, OpenAPI, config schema, command line.
     Docs,
+    /// Writes a manual page per command.
+    Man(man::ManArgs),
     /// Measures the figures of docs/benchmarks.md.
     #[command(disable_help_flag = true)]
     Bench(other::Args),
@@ -41,6 +44,7 @@ fn main() -> ExitCode {
     match Args::parse().task {
         Task::Test(args) => test::run(&args),
         Task::Docs => docs::run(),
+        Task::Man(args) => man::run(&args),
         Task::Bench(args) => args.run(&["--release", "--package", "coven-trials"], "bench"),
         Task::Fuzz(args) => args.run(&["--package", "coven-fuzz"], "run"),
         Task::Soak(args) => soak::run(&args),

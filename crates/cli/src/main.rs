@@ -15,6 +15,8 @@ mod frame;
 mod ledger;
 mod link;
 mod log_check;
+#[cfg(test)]
+mod man;
 mod output;
 mod own_session;
 mod piped;

@@ -29,7 +29,6 @@ mod inbox_text;
 pub mod init;
 pub mod input;
 pub mod kill;
-pub mod man;
 pub mod mcp;
 pub mod prompt;
 pub mod questions;
