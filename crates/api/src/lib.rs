@@ -16,6 +16,7 @@ pub mod migrate;
 #[cfg(feature = "schema")]
 pub mod openapi;
 pub mod repo;
+pub mod request;
 pub mod retention;
 pub mod route;
 pub mod routes;

@@ -16,6 +16,7 @@ use crate::inbox::{AnswerRequest, InboxItem, InboxQuery, InboxResponse};
 use crate::message::{AgentStateRecord, ConfigOptionRequest, MessagesQuery, MessagesResponse, ModeRequest};
 use crate::migrate::{MigrateRequest, MigrateResponse};
 use crate::repo::{AddRepoRequest, RepoListResponse, RepoRecord};
+use crate::request::{self, Request};
 use crate::retention::{RetentionRequest, RetentionResponse};
 use crate::session::{
     AcceptedResponse, AttachQuery, CreateSessionRequest, EntriesQuery, EntriesResponse, InputRequest,
@@ -32,6 +33,8 @@ use crate::workflow::{
     AgentListResponse, AgentRecord, ListAgentsQuery, ListWorkflowsQuery, StartTaskResponse, TaskDiffResponse,
     WorkflowDetail, WorkflowListResponse, WorkflowRecord,
 };
+
+use serde::Serialize;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Method {
@@ -86,11 +89,23 @@ pub struct Route {
 }
 
 /// A route as a type.
-pub trait Endpoint {
+pub trait Endpoint: Sized {
     const ROUTE: Route;
-    type Query;
-    type Request;
+    type Query: Serialize;
+    type Request: Serialize;
     type Response;
+
+    /// Makes a request to a route without an id.
+    fn request() -> Request<Self> {
+        const { assert!(!request::takes_id(Self::ROUTE.path), "this route takes an id: use `of`") };
+        Request::with_path(Self::ROUTE.path.to_owned())
+    }
+
+    /// Makes a request about the thing with this id.
+    fn of(id: &str) -> Request<Self> {
+        const { assert!(request::takes_id(Self::ROUTE.path), "this route takes no id: use `request`") };
+        Request::with_path(request::fill(Self::ROUTE.path, id))
+    }
 }
 
 /// Neither parameters nor a body.
