@@ -217,8 +217,10 @@ fn client_hint(error: &ClientError) -> &'static str {
             "Start it with `coven daemon start`, or see why it ended: `coven daemon logs`"
         }
         ClientError::NotOurs { .. } => "Choose another home with --home",
-        ClientError::Broken(_) => "See why it ended: `coven daemon logs`",
-        ClientError::Decode(_) | ClientError::Request(_) => "",
+        ClientError::Broken(_) | ClientError::Closed | ClientError::WebSocket(_) => {
+            "See why it ended: `coven daemon logs`"
+        }
+        ClientError::Silent | ClientError::Decode(_) | ClientError::TooLarge { .. } | ClientError::Request(_) => "",
         // The daemon's own advice is better than ours.
         ClientError::Api { message, .. } if message.contains("`coven ") => "",
         ClientError::Api { code, .. } => match ErrorCode::from_word(code) {
@@ -275,7 +277,8 @@ mod tests {
     #[test]
     fn the_cause_is_told_once() {
         let gone = io::Error::new(io::ErrorKind::NotFound, "no such file");
-        let failure = Failure::Client(ClientError::Unreachable { socket: "/h/coven.sock".into(), source: gone });
+        let failure =
+            Failure::Client(ClientError::Unreachable { address: PathBuf::from("/h/coven.sock").into(), source: gone });
         let sentence = failure.sentence();
         assert!(
             sentence.starts_with("the daemon does not answer on /h/coven.sock: no such file. Start it"),

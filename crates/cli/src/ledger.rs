@@ -34,7 +34,7 @@ impl Ledger {
     /// The next entry; nothing once there is no more.
     pub async fn next(&mut self, link: &mut Link) -> Result<Option<EntryRecord>, Failure> {
         if self.page.is_empty() && !self.is_complete {
-            let body = link.bytes(Method::GET, &page_path(&self.id, self.after), None).await?;
+            let body = link.bytes_path(Method::GET, &page_path(&self.id, self.after), None).await?;
             let page: EntriesResponse = serde_json::from_slice(&body).map_err(ClientError::from)?;
             self.is_complete = page.entries.is_empty() || page.next <= self.after;
             self.after = page.next.max(self.after);

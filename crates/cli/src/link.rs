@@ -76,7 +76,7 @@ impl Link {
 
     /// Prints a JSON answer as it came.
     pub async fn print_json(&mut self, path: &str) -> Result<(), Failure> {
-        output::json(&self.client.bytes(Method::GET, path, None).await?)
+        output::json(&self.client.bytes_path(Method::GET, path, None).await?)
     }
 
     /// The JSON of an answer to `send`.
@@ -95,7 +95,7 @@ impl Link {
 
     /// Hands over a streamed answer piece by piece.
     pub async fn stream(&mut self, path: &str) -> Result<Pieces, Failure> {
-        Ok(Pieces { response: self.client.call(Method::GET, path, None).await? })
+        Ok(Pieces { response: self.client.call_path(Method::GET, path, None).await? })
     }
 }
 

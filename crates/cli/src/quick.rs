@@ -19,7 +19,7 @@ pub fn get(home: &Home, path: &str) -> Result<Vec<u8>, Failure> {
     if let Some(answer) = at_once(home, path, PATIENCE)? {
         return Ok(answer.body);
     }
-    block_on(async { Ok(Link::open(home).await?.bytes(Method::GET, path, None).await?.to_vec()) })
+    block_on(async { Ok(Link::open(home).await?.bytes_path(Method::GET, path, None).await?.to_vec()) })
 }
 
 /// A whole and successful answer.

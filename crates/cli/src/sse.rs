@@ -68,13 +68,13 @@ pub struct EventStream {
 
 impl EventStream {
     pub async fn open(client: &mut Client, path: &str) -> Result<Self, ClientError> {
-        let response = client.send(Method::GET, path, &[("accept", "text/event-stream")], None).await?;
+        let response = client.send_raw(Method::GET, path, &[("accept", "text/event-stream")], None).await?;
         let response = match response.status().is_success() {
             true => response,
             // The same question again, for the error's words: those need the body of this answer to be read first.
             false => {
                 response.collect().await?;
-                client.call(Method::GET, path, None).await?
+                client.call_path(Method::GET, path, None).await?
             }
         };
         Ok(Self { body: response.into_body(), sse: Sse::default(), waiting: VecDeque::new() })

@@ -147,9 +147,9 @@ fn first_line(stdout: &mut ChildStdout, limit: Duration) -> io::Result<Option<St
 fn answers(socket: &Path) -> bool {
     let ask = || -> io::Result<bool> {
         let mut stream = peer::connect(socket)?;
-        // A daemon that is starting listens before it serves.
+        // A daemon that is starting listens before it serves. Any answer will do, also that the path is unknown.
         stream.set_read_timeout(Some(SERVES_WITHIN))?;
-        stream.write_all(b"GET /api/v1/health HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")?;
+        stream.write_all(b"GET / HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")?;
         let mut head = [0; 8];
         stream.read_exact(&mut head)?;
         Ok(&head == b"HTTP/1.1")

@@ -2,13 +2,16 @@
 
 use std::collections::BTreeMap;
 
-use coven_api::agent::{PromptRequest, PromptResponse};
-use coven_api::message::{MessageRecord, MessagesResponse};
-use coven_api::session::{AcceptedResponse, CreateSessionRequest, InputRequest, SessionListResponse};
-use coven_api::{SessionRecord, route};
+use coven_api::SessionRecord;
+use coven_api::agent::PromptRequest;
+use coven_api::message::{MessageRecord, MessagesQuery};
+use coven_api::routes::{
+    CreateSession, Endpoint, GetSession, ListMessages, ListSessions, PromptSession, ReadScreen, SendInput,
+};
+use coven_api::session::{CreateSessionRequest, InputRequest, ListSessionsQuery};
 use coven_client::Client;
 use rmcp::model::CallToolResult;
-use serde_json::{Value, json};
+use serde_json::json;
 
 use crate::daemon::DaemonError;
 use crate::reply;
@@ -37,12 +40,13 @@ impl Server {
 
     async fn listed(&self, arguments: ListArguments) -> Result<CallToolResult, DaemonError> {
         let limit = bounded("limit", arguments.limit.unwrap_or(20), 100)?;
-        let query = route::query(&[
-            ("status", arguments.status),
-            ("limit", Some(limit.to_string())),
-            ("all", arguments.archived.then(|| "true".to_owned())),
-        ]);
-        let page: SessionListResponse = self.daemon().await?.get(&format!("/api/v1/sessions{query}")).await?;
+        let query = ListSessionsQuery {
+            status: arguments.status,
+            limit: Some(limit),
+            all: arguments.archived.then_some(true),
+            ..ListSessionsQuery::default()
+        };
+        let page = self.daemon().await?.call(ListSessions::request().query(&query)).await?;
         let mut text = match page.sessions.len() {
             0 => "There are no sessions.".to_owned(),
             count => format!("{count} of {} sessions, newest first:", page.total),
@@ -57,7 +61,7 @@ impl Server {
     async fn read(&self, arguments: ReadArguments) -> Result<CallToolResult, DaemonError> {
         let wanted = bounded("messages", arguments.messages.unwrap_or(20), 200)?;
         let mut daemon = self.daemon().await?;
-        let session: SessionRecord = daemon.get(&route::session(&arguments.session_id, "")).await?;
+        let session = daemon.call(GetSession::of(&arguments.session_id)).await?;
         let head = line(&session);
         if session.channel == "acp" {
             let messages = last_messages(&mut daemon, &session.id, wanted).await?;
@@ -65,8 +69,8 @@ impl Server {
             let text = format!("{head}\n\n{}", texts.join("\n\n"));
             return Ok(reply::told(text, json!({"session": session, "messages": messages})));
         }
-        let screen: Value = daemon.get(&route::session(&session.id, "/screen")).await?;
-        let shown = screen["text"].as_str().unwrap_or_default().trim_end();
+        let screen = daemon.call(ReadScreen::of(&session.id)).await?;
+        let shown = screen.text.trim_end();
         let text = format!("{head}\n\n{shown}");
         Ok(reply::told(text, json!({"session": session, "screen": shown})))
     }
@@ -82,16 +86,16 @@ impl Server {
             env: Some(environment()),
             ..CreateSessionRequest::default()
         };
-        let session: SessionRecord = self.daemon().await?.post("/api/v1/sessions", &request).await?;
+        let session = self.daemon().await?.call(CreateSession::request().body(&request)).await?;
         Ok(reply::told(format!("started: {}", line(&session)), json!({"session": session})))
     }
 
     async fn sent(&self, arguments: InputArguments) -> Result<CallToolResult, DaemonError> {
         let mut daemon = self.daemon().await?;
-        let session: SessionRecord = daemon.get(&route::session(&arguments.session_id, "")).await?;
+        let session = daemon.call(GetSession::of(&arguments.session_id)).await?;
         if session.channel == "acp" {
             let body = PromptRequest { text: arguments.text };
-            let accepted: PromptResponse = daemon.post(&route::session(&session.id, "/prompt"), &body).await?;
+            let accepted = daemon.call(PromptSession::of(&session.id).body(&body)).await?;
             return Ok(reply::told("the prompt was accepted".to_owned(), json!(accepted)));
         }
         let mut bytes = arguments.text.into_bytes();
@@ -99,8 +103,7 @@ impl Server {
             // What a terminal sends for the Enter key.
             bytes.push(b'\r');
         }
-        let accepted: AcceptedResponse =
-            daemon.post(&route::session(&session.id, "/input"), &InputRequest::of(&bytes)).await?;
+        let accepted = daemon.call(SendInput::of(&session.id).body(&InputRequest::of(&bytes))).await?;
         Ok(reply::told("typed".to_owned(), json!(accepted)))
     }
 }
@@ -133,8 +136,8 @@ async fn last_messages(daemon: &mut Client, id: &str, wanted: usize) -> Result<V
     let mut last: Vec<MessageRecord> = Vec::new();
     let mut after = 0;
     loop {
-        let query = route::query(&[("after", Some(after.to_string())), ("limit", Some(PAGE.to_string()))]);
-        let page: MessagesResponse = daemon.get(&route::session(id, &format!("/messages{query}"))).await?;
+        let query = MessagesQuery { after: Some(after), limit: Some(PAGE) };
+        let page = daemon.call(ListMessages::of(id).query(&query)).await?;
         let is_last = page.messages.len() < PAGE;
         last.extend(page.messages);
         let excess = last.len().saturating_sub(wanted);

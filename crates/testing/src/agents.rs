@@ -8,11 +8,14 @@ use coven_api::agent::{AgentSessionListResponse, AgentSessionRecord, PromptRespo
 use coven_api::inbox::{InboxItem, InboxResponse};
 use coven_api::message::AgentStateRecord;
 use coven_api::repo::RepoRecord;
+use coven_api::routes::{
+    AddRepo, AnswerInboxItem, CreateAgentSession, Endpoint, GetAgentSession, ListAgentSessions, ListInbox,
+    ReadAgentState,
+};
 use hyper::Method;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use crate::sessions::path;
 use crate::{Answer, TestHome, eventually};
 
 /// A message as `/api/sessions` tells it; a field more or less is a failure.
@@ -62,7 +65,7 @@ pub fn behaving(traits: &str) -> Value {
 }
 
 pub fn agent_path(id: &str, rest: &str) -> String {
-    format!("/api/sessions/{id}{rest}")
+    format!("{}{rest}", GetAgentSession::of(id).target())
 }
 
 /// Every number in a text of `pace` or `chunks`, in the order it was said.
@@ -107,7 +110,7 @@ impl TestHome {
     #[track_caller]
     pub fn make_repo(&self, name: &str) -> RepoRecord {
         let folder = self.init_repo(&self.project().join(name));
-        let answer = self.post("/api/repos", &json!({ "path": folder }));
+        let answer = self.post(AddRepo::ROUTE.path, &json!({ "path": folder }));
         assert!([200, 201].contains(&answer.status), "{}", String::from_utf8_lossy(&answer.body));
         answer.json()
     }
@@ -126,7 +129,7 @@ impl TestHome {
 
     #[track_caller]
     pub fn open_with(&self, request: Value) -> AgentSessionRecord {
-        let answer = self.post("/api/sessions", &request);
+        let answer = self.post(CreateAgentSession::ROUTE.path, &request);
         assert_eq!(answer.status, 201, "{}", String::from_utf8_lossy(&answer.body));
         answer.json()
     }
@@ -139,7 +142,7 @@ impl TestHome {
 
     #[track_caller]
     pub fn agent_sessions(&self, query: &str) -> AgentSessionListResponse {
-        self.read(&format!("/api/sessions{query}"))
+        self.read(&format!("{}{query}", ListAgentSessions::ROUTE.path))
     }
 
     #[track_caller]
@@ -196,7 +199,7 @@ impl TestHome {
 
     #[track_caller]
     pub fn agent_state(&self, id: &str) -> AgentStateRecord {
-        self.read(&path(id, "/agent"))
+        self.call(ReadAgentState::of(id))
     }
 
     #[track_caller]
@@ -215,7 +218,7 @@ impl TestHome {
     /// What waits for a human.
     #[track_caller]
     pub fn inbox(&self, query: &str) -> Vec<InboxItem> {
-        let found: InboxResponse = self.read(&format!("/api/v1/inbox{query}"));
+        let found: InboxResponse = self.read(&format!("{}{query}", ListInbox::ROUTE.path));
         found.items
     }
 
@@ -227,7 +230,7 @@ impl TestHome {
 
     #[track_caller]
     pub fn answer_request(&self, id: &str, answer: &Value) -> Answer {
-        self.post(&format!("/api/v1/inbox/{id}/answer"), answer)
+        self.post(AnswerInboxItem::of(id).target(), answer)
     }
 
     /// Every byte that the session's agent has received, as it wrote them down itself.

@@ -3,6 +3,7 @@
 use std::time::Instant;
 
 use coven_api::event::EventRecord;
+use coven_api::routes::{Endpoint, ListEvents};
 use coven_client::Client;
 use http_body_util::BodyExt;
 use hyper::Method;
@@ -45,12 +46,12 @@ pub struct EventFeed {
 impl EventFeed {
     /// Subscribes from now on.
     pub fn open(home: &TestHome) -> Self {
-        Self::subscribe(home, "/events", &[])
+        Self::subscribe(home, ListEvents::ROUTE.path, &[])
     }
 
     /// Subscribes with `Last-Event-ID`.
     pub fn after(home: &TestHome, number: u64) -> Self {
-        Self::subscribe(home, "/events", &[("last-event-id", &number.to_string())])
+        Self::subscribe(home, ListEvents::ROUTE.path, &[("last-event-id", &number.to_string())])
     }
 
     #[track_caller]
@@ -58,7 +59,7 @@ impl EventFeed {
         let runtime = runtime();
         let (client, body) = runtime.block_on(async {
             let mut client = Client::connect(&home.socket()).await.expect("the daemon answers");
-            let response = client.send(Method::GET, path, headers, None).await.expect("an answer");
+            let response = client.send_raw(Method::GET, path, headers, None).await.expect("an answer");
             assert_eq!(response.status().as_u16(), 200);
             (client, response.into_body())
         });

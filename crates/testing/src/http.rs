@@ -1,7 +1,9 @@
-//! Requests over the home's socket, one connection each.
+//! Requests over the home's socket, one connection each: by route, or spelled out to pin paths and bodies.
 
 use coven_api::ErrorBody;
 use coven_api::health::HealthResponse;
+use coven_api::request::Request;
+use coven_api::routes::{Endpoint, Health};
 use coven_client::{Client, ClientError};
 use http_body_util::BodyExt;
 use hyper::{HeaderMap, Method};
@@ -46,12 +48,23 @@ pub fn runtime() -> Runtime {
 }
 
 impl TestHome {
+    /// Calls a route, which must succeed.
+    #[track_caller]
+    pub fn call<E: Endpoint<Response: DeserializeOwned>>(&self, request: Request<E>) -> E::Response {
+        let target = request.target().to_owned();
+        let answer = runtime().block_on(async {
+            let answer = async { Client::connect(&self.socket()).await?.call(request).await };
+            tokio::time::timeout(DEADLINE, answer).await.unwrap_or_else(|_| panic!("no answer in time: {target}"))
+        });
+        answer.unwrap_or_else(|error| panic!("{target}: {error:?}"))
+    }
+
     /// Sends and gives the answer, whatever it is.
     pub fn try_request(&self, method: Method, path: &str, body: Option<Vec<u8>>) -> Result<Answer, ClientError> {
         runtime().block_on(async {
             let answer = async {
                 let mut client = Client::connect(&self.socket()).await?;
-                let response = client.send(method, path, &[], body).await?;
+                let response = client.send_raw(method, path, &[], body).await?;
                 let (parts, body) = response.into_parts();
                 let body = body.collect().await?.to_bytes().to_vec();
                 Ok(Answer { status: parts.status.as_u16(), headers: parts.headers, body })
@@ -85,6 +98,6 @@ impl TestHome {
 
     #[track_caller]
     pub fn health(&self) -> HealthResponse {
-        self.read("/api/v1/health")
+        self.call(Health::request())
     }
 }

@@ -5,6 +5,7 @@ use std::collections::{HashMap, HashSet};
 use std::time::Instant;
 
 use coven_api::SessionRecord;
+use coven_api::routes::{Endpoint, ReadState};
 use coven_api::session::EntryRecord;
 use coven_domain::event::KINDS;
 use coven_holder::SOCKET;
@@ -36,7 +37,7 @@ pub fn check_invariants(home: &TestHome) {
 /// worked on.
 #[track_caller]
 pub fn check_tasks(home: &TestHome) -> usize {
-    let state: Value = home.read("/state");
+    let state: Value = home.read(ReadState::ROUTE.path);
     let rows = |name: &str| state[name].as_array().cloned().unwrap_or_default();
     let (agents, workflows) = (rows("agents"), rows("workflows"));
     let mut worked_on = 0;

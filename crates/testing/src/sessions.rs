@@ -1,15 +1,18 @@
 //! Sessions of the fake agent, and ways to look at them.
 
 use coven_api::SessionRecord;
-use coven_api::event::EventsResponse;
-use coven_api::session::{EntriesResponse, EntryRecord, SessionListResponse};
+use coven_api::event::{EventsQuery, EventsResponse};
+use coven_api::routes::{
+    CreateSession, Endpoint, GetSession, ListEntries, ListEvents, ListSessions, ReadLog, SacrificeSession, WaitSession,
+};
+use coven_api::session::{EntriesQuery, EntryRecord, ListSessionsQuery};
 use hyper::Method;
 use serde_json::{Value, json};
 
 use crate::{Answer, TestHome, eventually};
 
 pub fn path(id: &str, rest: &str) -> String {
-    format!("/api/v1/sessions/{id}{rest}")
+    format!("{}{rest}", GetSession::of(id).target())
 }
 
 impl TestHome {
@@ -22,7 +25,7 @@ impl TestHome {
     /// Launches what the request says.
     #[track_caller]
     pub fn launch_with(&self, request: Value) -> SessionRecord {
-        let answer = self.post("/api/v1/sessions", &request);
+        let answer = self.post(CreateSession::ROUTE.path, &request);
         assert_eq!(answer.status, 201, "{}", String::from_utf8_lossy(&answer.body));
         answer.json()
     }
@@ -36,17 +39,18 @@ impl TestHome {
 
     #[track_caller]
     pub fn session(&self, id: &str) -> SessionRecord {
-        self.read(&path(id, ""))
+        self.call(GetSession::of(id))
     }
 
     #[track_caller]
     pub fn sessions(&self) -> Vec<SessionRecord> {
-        let (mut all, mut cursor) = (Vec::new(), String::new());
+        let mut all = Vec::new();
+        let mut query = ListSessionsQuery { all: Some(true), limit: Some(1000), ..ListSessionsQuery::default() };
         loop {
-            let page: SessionListResponse = self.read(&format!("/api/v1/sessions?all=true&limit=1000{cursor}"));
+            let page = self.call(ListSessions::request().query(&query));
             all.extend(page.sessions);
             match page.next {
-                Some(next) => cursor = format!("&cursor={next}"),
+                Some(next) => query.cursor = Some(next),
                 None => return all,
             }
         }
@@ -55,7 +59,7 @@ impl TestHome {
     /// Waits until nothing of the session runs any more.
     #[track_caller]
     pub fn wait_for_end(&self, id: &str) -> SessionRecord {
-        self.read(&path(id, "/wait"))
+        self.call(WaitSession::of(id))
     }
 
     #[track_caller]
@@ -83,13 +87,13 @@ impl TestHome {
 
     #[track_caller]
     pub fn sacrifice(&self, id: &str) -> Answer {
-        self.request(Method::DELETE, &path(id, ""), None)
+        self.request(Method::DELETE, SacrificeSession::of(id).target(), None)
     }
 
     /// The session's bytes, as the daemon serves them.
     #[track_caller]
     pub fn log(&self, id: &str) -> Vec<u8> {
-        let answer = self.get(&path(id, "/log"));
+        let answer = self.get(ReadLog::of(id).target());
         assert_eq!(answer.status, 200, "{}", String::from_utf8_lossy(&answer.body));
         answer.body
     }
@@ -110,7 +114,8 @@ impl TestHome {
     pub fn entries(&self, id: &str) -> Vec<EntryRecord> {
         let (mut all, mut after) = (Vec::new(), 0);
         loop {
-            let page: EntriesResponse = self.read(&path(id, &format!("/entries?after={after}&limit=1000")));
+            let query = EntriesQuery { after: Some(after), limit: Some(1000) };
+            let page = self.call(ListEntries::of(id).query(&query));
             if page.entries.is_empty() {
                 return all;
             }
@@ -130,16 +135,7 @@ impl TestHome {
     /// Events after a number, as JSON gives them.
     #[track_caller]
     pub fn events_since(&self, since: &str) -> EventsResponse {
-        let answer = crate::http::runtime().block_on(async {
-            let mut client = coven_client::Client::connect(&self.socket()).await.expect("the daemon answers");
-            let headers = [("accept", "application/json")];
-            let path = format!("/events?since={since}");
-            let response = client.send(Method::GET, &path, &headers, None).await.expect("an answer");
-            let (parts, body) = response.into_parts();
-            let body = http_body_util::BodyExt::collect(body).await.expect("a whole answer").to_bytes().to_vec();
-            Answer { status: parts.status.as_u16(), headers: parts.headers, body }
-        });
-        assert_eq!(answer.status, 200, "{}", String::from_utf8_lossy(&answer.body));
-        answer.json()
+        let query = EventsQuery { since: Some(since.to_owned()), ..EventsQuery::default() };
+        self.call(ListEvents::request().query(&query))
     }
 }

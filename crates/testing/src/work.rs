@@ -4,8 +4,9 @@ use std::fs;
 use std::path::PathBuf;
 use std::process::Command;
 
+use coven_api::routes::{Endpoint, GetTask, GetWorkflow, ListAgents};
 use coven_api::task::{TaskDetail, TaskRecord};
-use coven_api::workflow::{AgentListResponse, AgentRecord, WorkflowDetail};
+use coven_api::workflow::{AgentRecord, ListAgentsQuery, WorkflowDetail};
 use serde_json::{Value, json};
 
 use crate::{TestHome, eventually, process, wait_until};
@@ -74,7 +75,7 @@ impl TestHome {
 
     #[track_caller]
     pub fn task(&self, id: &str) -> TaskDetail {
-        self.read(&format!("/api/v1/tasks/{id}"))
+        self.call(GetTask::of(id))
     }
 
     /// Waits until a task is what it is to become.
@@ -93,13 +94,14 @@ impl TestHome {
     /// A task's newest run.
     #[track_caller]
     pub fn run_of(&self, task: &str) -> WorkflowDetail {
-        self.read(&format!("/api/v1/workflows/{task}"))
+        self.call(GetWorkflow::of(task))
     }
 
     /// Everyone who worked on a task, oldest first.
     #[track_caller]
     pub fn agents_of(&self, task: &str) -> Vec<AgentRecord> {
-        self.read::<AgentListResponse>(&format!("/api/v1/agents?task={task}")).agents
+        self.call(ListAgents::request().query(&ListAgentsQuery { task: Some(task.to_owned()), ..Default::default() }))
+            .agents
     }
 
     /// Waits until the task's newest agent runs; gives it.

@@ -88,7 +88,7 @@ async fn send(way: &Way, by: Option<&str>, Request { id, what }: &Request) -> Re
         What::Edit(edit) => {
             let edit = EditTaskRequest { by: by.clone(), ..(**edit).clone() };
             let body = serde_json::to_vec(&edit).map_err(ClientError::from)?;
-            let answer = client.bytes(Method::PATCH, &route::task(id, ""), Some(body)).await?;
+            let answer = client.bytes_path(Method::PATCH, &route::task(id, ""), Some(body)).await?;
             let task: TaskRecord = serde_json::from_slice(&answer).map_err(ClientError::from)?;
             Ok(Done::Did(task_text::line(&task)))
         }

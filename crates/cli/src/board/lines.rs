@@ -81,7 +81,7 @@ async fn look_in_time(
         None => client.insert(Client::connect(socket).await?),
     };
     let unanswered =
-        || ClientError::Unreachable { socket: socket.to_owned(), source: std::io::ErrorKind::TimedOut.into() };
+        || ClientError::Unreachable { address: socket.into(), source: std::io::ErrorKind::TimedOut.into() };
     timeout(DEADLINE, look(client, id, seen)).await.map_err(|_| unanswered())?
 }
 
@@ -129,7 +129,7 @@ fn is_machine_talk(screen: &str) -> bool {
 async fn from_log(client: &mut Client, id: &str, end: u64) -> Result<Option<String>, ClientError> {
     let from = end.saturating_sub(TAIL_BYTES);
     let path = route::session(id, &format!("/log?from={from}&to={end}"));
-    let bytes = client.bytes(Method::GET, &path, None).await?;
+    let bytes = client.bytes_path(Method::GET, &path, None).await?;
     let text = String::from_utf8_lossy(&bytes);
     Ok(text.lines().rev().find_map(|line| match line.trim().starts_with('{') {
         true => serde_json::from_str(line.trim()).ok().and_then(|object: Value| told(&object)),

@@ -56,7 +56,7 @@ struct RawPage<'a> {
 async fn messages(link: &mut Link, id: &str, target: &mut Target) -> Result<(), Failure> {
     let mut after = 0;
     loop {
-        let body = link.bytes(Method::GET, &page_path(id, after), None).await?;
+        let body = link.bytes_path(Method::GET, &page_path(id, after), None).await?;
         let page: RawPage<'_> = serde_json::from_slice(&body).map_err(ClientError::from)?;
         for message in &page.messages {
             writeln!(target, "{message}").map_err(Failure::Output)?;

@@ -148,7 +148,7 @@ struct RawPage<'a> {
 async fn entries(link: &mut Link, id: &str, target: &mut Target, progress: &mut Progress) -> Result<(), Failure> {
     let mut after = 0;
     loop {
-        let body = link.bytes(Method::GET, &page_path(id, after), None).await?;
+        let body = link.bytes_path(Method::GET, &page_path(id, after), None).await?;
         let page: RawPage<'_> = serde_json::from_slice(&body).map_err(ClientError::from)?;
         for entry in &page.entries {
             writeln!(target, "{entry}").map_err(Failure::Output)?;

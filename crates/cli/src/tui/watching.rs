@@ -78,7 +78,7 @@ async fn look(socket: &Path, client: &mut Option<Client>, id: &str) -> Result<Sc
     };
     let path = route::session(id, "/screen?format=json");
     let unanswered =
-        || ClientError::Unreachable { socket: socket.to_owned(), source: std::io::ErrorKind::TimedOut.into() };
+        || ClientError::Unreachable { address: socket.into(), source: std::io::ErrorKind::TimedOut.into() };
     timeout(DEADLINE, client.get(&path)).await.map_err(|_| unanswered())?
 }
 

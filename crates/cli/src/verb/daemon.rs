@@ -180,7 +180,7 @@ fn stop(home: &Home, kill_sessions: bool) -> Result<Option<Stopped>, Failure> {
             Found::Answering(mut link) => {
                 let health: HealthResponse = link.get("/api/v1/health").await?;
                 let body = serde_json::to_vec(&json!({ "kill_sessions": kill_sessions })).expect("plain data");
-                link.bytes(Method::POST, "/api/v1/daemon/stop", Some(body)).await?;
+                link.bytes_path(Method::POST, "/api/v1/daemon/stop", Some(body)).await?;
                 (health.pid, health.listen)
             }
             Found::Silent(pid) if kill_sessions => {
@@ -256,7 +256,7 @@ fn status(home: &Home, as_json: bool) -> Result<ExitCode, Failure> {
                 ),
             });
         };
-        let body = link.bytes(Method::GET, "/api/v1/health", None).await?;
+        let body = link.bytes_path(Method::GET, "/api/v1/health", None).await?;
         if as_json {
             print_json(&body)?;
             return Ok(ExitCode::SUCCESS);

@@ -65,7 +65,7 @@ async fn list(link: &mut Link, mut since: String, as_json: bool) -> Result<(), F
     loop {
         let query = route::query(&[("since", Some(since.clone())), ("limit", Some(PAGE.to_string()))]);
         let headers = [("accept", "application/json")];
-        let response = link.send(Method::GET, &format!("/events{query}"), &headers, None).await?;
+        let response = link.send_raw(Method::GET, &format!("/events{query}"), &headers, None).await?;
         let page: EventsResponse = link.decode(response).await?;
         if page.gap && since != "0" {
             say_gap(since.parse().ok(), page.next);

@@ -26,7 +26,7 @@ pub fn run(args: Args, place: &Place) -> Result<ExitCode, Failure> {
     block_on(async {
         let mut link = Link::open(&home).await?;
         each(&args.sessions.ids, async |id| {
-            let body = link.bytes(Method::POST, &route::session(id, "/finish"), Some(b"{}".to_vec())).await?;
+            let body = link.bytes_path(Method::POST, &route::session(id, "/finish"), Some(b"{}".to_vec())).await?;
             print_record(&body, args.json, "finished")
         })
         .await

@@ -45,10 +45,8 @@ pub async fn follow(
 
 /// Ends with an error when the daemon goes, and well when everything has to be looked at again.
 async fn follow_once(home: &Home, asking: &mut Link, board: &mut Board, rings: bool) -> Result<(), Failure> {
-    let gone = || ClientError::Unreachable {
-        socket: home.path().to_owned(),
-        source: std::io::ErrorKind::ConnectionReset.into(),
-    };
+    let gone =
+        || ClientError::Unreachable { address: home.path().into(), source: std::io::ErrorKind::ConnectionReset.into() };
     let mut streaming = Link::running(home).await?.ok_or_else(gone)?;
     // The stream begins before the list is read: what changes meanwhile is told, so nothing falls in between.
     let mut stream = EventStream::open(&mut streaming, "/events").await?;

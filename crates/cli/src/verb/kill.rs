@@ -42,12 +42,12 @@ pub fn run(args: Args, place: &Place) -> Result<ExitCode, Failure> {
 async fn kill(link: &mut Link, id: &str, args: &Args) -> Result<(), Failure> {
     // By its id from here: a title may name several sessions once this one has ended.
     let id = link.session(id).await?.id;
-    let accepted = link.bytes(Method::POST, &route::session(&id, "/kill"), Some(b"{}".to_vec())).await?;
+    let accepted = link.bytes_path(Method::POST, &route::session(&id, "/kill"), Some(b"{}".to_vec())).await?;
     match (args.no_wait, args.json) {
         (true, true) => print_json(&accepted),
         (true, false) => output::line(format_args!("kill accepted: {id}")),
         (false, as_json) => {
-            let body = link.bytes(Method::GET, &route::session(&id, "/wait"), None).await?;
+            let body = link.bytes_path(Method::GET, &route::session(&id, "/wait"), None).await?;
             let session: SessionRecord = serde_json::from_slice(&body).map_err(ClientError::from)?;
             if let Some(pids) = session.metadata.get("still_alive") {
                 return Err(still_alive(&session, pids));

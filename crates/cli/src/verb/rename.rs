@@ -35,7 +35,7 @@ pub fn run(args: Args, place: &Place) -> Result<ExitCode, Failure> {
     let body = serde_json::to_vec(&request).map_err(ClientError::from)?;
     let answer = block_on(async {
         let path = route::session(&args.session.id, "/rename");
-        Ok(Link::open(&home).await?.bytes(Method::POST, &path, Some(body)).await?)
+        Ok(Link::open(&home).await?.bytes_path(Method::POST, &path, Some(body)).await?)
     })?;
     if args.json {
         print_json(&answer)?;

@@ -82,7 +82,7 @@ pub fn run(args: Args, place: &Place) -> Result<ExitCode, Failure> {
             }
             Verb::Remove { repo, json } => {
                 let id = find(&mut link, &repo).await?.id;
-                let body = link.bytes(Method::DELETE, &route::repo(&id), None).await?;
+                let body = link.bytes_path(Method::DELETE, &route::repo(&id), None).await?;
                 print(&body, json, "removed")?;
             }
         }
@@ -93,7 +93,7 @@ pub fn run(args: Args, place: &Place) -> Result<ExitCode, Failure> {
 async fn add(link: &mut Link, path: Option<PathBuf>, name: Option<String>, as_json: bool) -> Result<(), Failure> {
     let request = AddRepoRequest { path: folder(path)?, name };
     let body = serde_json::to_vec(&request).map_err(ClientError::from)?;
-    let response = link.call(Method::POST, "/api/repos", Some(body)).await?;
+    let response = link.call_path(Method::POST, "/api/repos", Some(body)).await?;
     let is_new = response.status() == hyper::StatusCode::CREATED;
     let record: serde_json::Value = link.decode(response).await?;
     let body = serde_json::to_vec(&record).map_err(ClientError::from)?;

@@ -94,7 +94,7 @@ pub fn run(args: Args, place: &Place) -> Result<ExitCode, Failure> {
     let body = serde_json::to_vec(&request).map_err(ClientError::from)?;
     let answer = block_on(async {
         let mut link = Link::open(&home).await?;
-        Ok(link.bytes(Method::POST, "/api/v1/sessions", Some(body)).await?)
+        Ok(link.bytes_path(Method::POST, "/api/v1/sessions", Some(body)).await?)
     })?;
     if returns_at_once {
         let what = if args.detach { "created" } else { "started" };

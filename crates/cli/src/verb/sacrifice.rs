@@ -50,7 +50,7 @@ pub fn run(args: Args, place: &Place) -> Result<ExitCode, Failure> {
                 // The session that was shown: the prefix may match another one by now.
                 id = record.id;
             }
-            let body = link.bytes(Method::DELETE, &route::session(&id, ""), None).await?;
+            let body = link.bytes_path(Method::DELETE, &route::session(&id, ""), None).await?;
             print_record(&body, args.json, "sacrificed")
         })
         .await

@@ -52,7 +52,7 @@ pub fn run(args: Args, place: &Place) -> Result<ExitCode, Failure> {
     block_on(async {
         let mut link = Link::open(&home).await?;
         let path = route::session(&args.session.id, &format!("/screen{query}"));
-        let mut body = link.bytes(Method::GET, &path, None).await?.to_vec();
+        let mut body = link.bytes_path(Method::GET, &path, None).await?.to_vec();
         if format != "ansi" && !body.ends_with(b"\n") {
             body.push(b'\n');
         }

@@ -31,7 +31,7 @@ pub fn run(args: Args, place: &Place) -> Result<ExitCode, Failure> {
     let request = StartSessionRequest { env: Some(environment()), rows, cols };
     let body = serde_json::to_vec(&request).map_err(ClientError::from)?;
     let path = route::session(&args.session.id, "/start");
-    let answer = block_on(async { Ok(Link::open(&home).await?.bytes(Method::POST, &path, Some(body)).await?) })?;
+    let answer = block_on(async { Ok(Link::open(&home).await?.bytes_path(Method::POST, &path, Some(body)).await?) })?;
     print_record(&answer, args.json, "started")?;
     Ok(ExitCode::SUCCESS)
 }

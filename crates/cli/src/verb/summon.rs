@@ -37,7 +37,7 @@ pub fn run(args: Args, place: &Place) -> Result<ExitCode, Failure> {
 pub fn summon(home: &Home, id: &str, as_json: bool) -> Result<Outcome, Failure> {
     let body = block_on(async {
         let path = route::session(id, "/summon");
-        Ok(Link::open(home).await?.bytes(Method::POST, &path, Some(b"{}".to_vec())).await?)
+        Ok(Link::open(home).await?.bytes_path(Method::POST, &path, Some(b"{}".to_vec())).await?)
     })?;
     if as_json {
         print_json(&body)?;

@@ -182,7 +182,7 @@ pub fn run(args: Args, place: &Place) -> Result<ExitCode, Failure> {
 }
 
 async fn edit(link: &mut Link, id: &str, request: &EditTaskRequest) -> Result<TaskRecord, Failure> {
-    let answer = link.bytes(Method::PATCH, &route::task(id, ""), Some(to_json(request)?)).await?;
+    let answer = link.bytes_path(Method::PATCH, &route::task(id, ""), Some(to_json(request)?)).await?;
     Ok(serde_json::from_slice(&answer).map_err(ClientError::from)?)
 }
 
@@ -288,7 +288,7 @@ async fn pages(
     loop {
         let asked = left.min(TASKS);
         let query = route::query(&[filter, &[("limit", Some(asked.to_string())), ("cursor", cursor)]].concat());
-        let page = TaskPage(link.bytes(Method::GET, &format!("/api/v1/tasks{query}"), None).await?);
+        let page = TaskPage(link.bytes_path(Method::GET, &format!("/api/v1/tasks{query}"), None).await?);
         cursor = page.parts()?.1;
         pages.push(page);
         left -= asked;

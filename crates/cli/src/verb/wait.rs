@@ -45,7 +45,7 @@ fn wait_for(home: &Home, id: &str, as_json: bool) -> Result<bool, Failure> {
     let body = block_on(async {
         loop {
             let mut link = Link::open(home).await?;
-            match link.bytes(Method::GET, &path, None).await {
+            match link.bytes_path(Method::GET, &path, None).await {
                 // The daemon was stopped or restarted; the session goes on, and so does the waiting.
                 Err(error) if error.exit_code() == OUT_OF_REACH => tokio::time::sleep(RETRY).await,
                 answer => return Ok(answer?),

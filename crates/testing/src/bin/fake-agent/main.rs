@@ -13,6 +13,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
+use coven_api::routes::{Endpoint, Health};
 use coven_testing::pattern::{INVALID_UTF8, push_line};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::termios::{LocalModes, OptionalActions, OutputModes, tcgetattr, tcgetwinsize, tcsetattr};
@@ -293,7 +294,7 @@ fn wait_for_file(path: &Path) {
 fn knock(socket: &Path) -> ExitCode {
     let mut text = String::new();
     let asked = UnixStream::connect(socket).and_then(|mut stream| {
-        stream.write_all(b"GET /api/v1/health HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n")?;
+        write!(stream, "GET {} HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n", Health::ROUTE.path)?;
         stream.read_to_string(&mut text)
     });
     println!("connected={} answer={text:?}", asked.is_ok());

@@ -118,7 +118,7 @@ impl<'a> Snapshot<'a> {
             let answer = async {
                 let mut client = Client::connect(&self.home.socket()).await.expect("the daemon answers");
                 let body = body.map(String::into_bytes);
-                let response = client.send(method.clone(), path, headers, body).await.expect("an answer");
+                let response = client.send_raw(method.clone(), path, headers, body).await.expect("an answer");
                 let (parts, body) = response.into_parts();
                 let body = body.collect().await.expect("a whole answer").to_bytes().to_vec();
                 (parts.status.as_u16(), parts.headers, body)
@@ -133,7 +133,7 @@ impl<'a> Snapshot<'a> {
         let accept = [(ACCEPT.as_str(), "text/event-stream")];
         let text = runtime().block_on(async {
             let mut client = Client::connect(&self.home.socket()).await.expect("the daemon answers");
-            let mut body = client.send(Method::GET, path, &accept, None).await.expect("an answer").into_body();
+            let mut body = client.send_raw(Method::GET, path, &accept, None).await.expect("an answer").into_body();
             let mut text = String::new();
             while text.matches("\n\n").count() < count {
                 let frame = tokio::time::timeout(DEADLINE, body.frame()).await.expect("a frame in time");
