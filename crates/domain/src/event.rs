@@ -1,9 +1,18 @@
 //! One state change of anything, numbered, for subscribers.
 
-use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::Timestamp;
+use crate::agent::Agent;
+use crate::agent_question::AgentQuestion;
+use crate::message::StoredMessage;
+use crate::permission::Permission;
+use crate::query::SweepReport;
+use crate::question_set::QuestionSetSummary;
+use crate::repo::Repo;
+use crate::session::Session;
+use crate::task::{FieldChange, Task};
+use crate::workflow::Workflow;
+use crate::{SessionId, Timestamp};
 
 /// Every kind of event there is, and what it tells. Programs rely on the names.
 pub const KINDS: [(&str, &str); 73] = [
@@ -82,21 +91,39 @@ pub const KINDS: [(&str, &str); 73] = [
     ("retention.swept", "what was kept long enough went; the payload lists it"),
 ];
 
-/// An event that is about to be written beside the change it tells of.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct NewEvent {
-    /// One of `KINDS`.
-    pub kind: String,
-    /// The id of what changed; empty for the daemon itself.
-    pub subject: String,
-    pub at: Timestamp,
-    pub payload: Value,
-}
-
-/// A written event: the number is global, grows by one and never comes back.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+/// A stored event. Numbers are global and grow; a number is never given twice.
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Event {
     pub number: u64,
-    #[serde(flatten)]
-    pub event: NewEvent,
+    /// One of `KINDS`.
+    pub kind: String,
+    /// The id of the changed record; empty for the daemon itself.
+    pub subject: String,
+    pub at: Timestamp,
+    /// JSON text without line breaks, as it was rendered when the event was written.
+    pub payload: String,
+}
+
+/// The records that an event carries, from which its payload is rendered.
+#[derive(Debug, Clone, Copy)]
+pub enum EventBody<'a> {
+    Session(&'a Session),
+    Message {
+        session: SessionId,
+        message: &'a StoredMessage,
+    },
+    Permission(&'a Permission),
+    QuestionSet(&'a QuestionSetSummary),
+    Repo(&'a Repo),
+    Task {
+        task: &'a Task,
+        changes: &'a [FieldChange],
+        by: &'a str,
+    },
+    Agent(&'a Agent),
+    Workflow(&'a Workflow),
+    AgentQuestion(&'a AgentQuestion),
+    Swept(&'a SweepReport),
+    /// An event without a record: the payload itself.
+    Noted(&'a Value),
 }

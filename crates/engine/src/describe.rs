@@ -62,7 +62,7 @@ impl Engine {
             home: self.home.path().to_owned(),
             sessions_live: self.live_sessions().len() as u64,
             sessions_total: total,
-            last_event: self.newest(),
+            last_event: self.hub.last(),
             problems,
         }
     }

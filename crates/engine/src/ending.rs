@@ -139,10 +139,10 @@ impl Engine {
 
     /// Waits until the record says that nothing runs or that SIGKILL did not help, or the daemon stops.
     pub async fn wait_for_end(&self, id: SessionId) -> Result<Session, EngineError> {
-        let mut commits = self.commits();
+        let mut changes = self.changes();
         loop {
             // Marked as seen before reading: what is committed after wakes us.
-            commits.borrow_and_update();
+            changes.borrow_and_update();
             let session = self.session(id).await?;
             if session.is_detached() {
                 return Err(EngineError::NotNow { id, source: NotNow::NotStarted });
@@ -154,7 +154,7 @@ impl Engine {
                 return Ok(session);
             }
             tokio::select! {
-                changed = commits.changed() => if changed.is_err() { return Err(EngineError::Stopping) },
+                changed = changes.changed() => if changed.is_err() { return Err(EngineError::Stopping) },
                 () = self.stopped() => return Err(EngineError::Stopping),
             }
         }

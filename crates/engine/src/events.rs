@@ -1,49 +1,77 @@
 //! The feed: events are encoded once, kept in a ring, and sent to each subscriber from its own cursor.
 
 use std::collections::VecDeque;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
+use std::ops::Range;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use bytes::Bytes;
 use coven_domain::event::Event;
-use coven_store::{Store, StoreError};
 use tokio::sync::watch;
 
-/// How much of the feed is kept ready; who is further behind reads from the store.
+/// How much of the feed is kept ready; a subscriber that is further behind reads from the store.
 const RING_BYTES: usize = 4 << 20;
 /// The most a subscriber is sent at once.
 pub const CHUNK_BYTES: usize = 64 << 10;
-const PAGE: usize = 1000;
-const RETRY: Duration = Duration::from_secs(1);
+const BLOCK_EVENTS: usize = 256;
 
-#[derive(Debug, Clone)]
+/// Where an encoded event is in its block.
+#[derive(Debug)]
+struct Place {
+    number: u64,
+    start: usize,
+    json: Range<usize>,
+}
+
+#[derive(Debug)]
 struct Block {
-    first: u64,
-    last: u64,
+    places: Vec<Place>,
     bytes: Bytes,
+}
+
+impl Block {
+    fn last(&self) -> u64 {
+        self.places.last().map_or(0, |place| place.number)
+    }
+
+    fn places_after(&self, cursor: u64) -> &[Place] {
+        &self.places[self.places.partition_point(|place| place.number <= cursor)..]
+    }
 }
 
 #[derive(Debug, Default)]
 struct Ring {
     blocks: VecDeque<Block>,
     bytes: usize,
-    /// The last number that is in the ring or was before.
+    /// The newest number that is not in the ring: it was published before the ring was made, or has left it.
+    left: u64,
+    /// The newest number that was published.
     last: u64,
+}
+
+impl Ring {
+    /// The index of the first block with an event after `cursor`.
+    fn position<T>(&self, cursor: u64) -> Result<usize, Next<T>> {
+        match cursor {
+            _ if cursor >= self.last => Err(Next::Nothing),
+            _ if cursor < self.left => Err(Next::TooOld),
+            _ => Ok(self.blocks.partition_point(|block| block.last() <= cursor)),
+        }
+    }
 }
 
 /// What a subscriber gets next.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Next {
+pub enum Next<T> {
     /// Encoded events, and the cursor after them.
-    Events { bytes: Bytes, cursor: u64 },
+    Events { events: T, cursor: u64 },
     /// It has everything.
     Nothing,
-    /// The ring no longer holds what follows the cursor.
+    /// The ring no longer holds everything after the cursor.
     TooOld,
 }
 
-/// Adds one event, as subscribers get it: it begins with `id: ` and ends with an empty line. Who speaks to them gives it.
-pub type Encode = fn(&Event, &mut Vec<u8>);
+/// Appends an event in the form that a stream sends, and returns the position of its JSON in `out`.
+pub type Encode = fn(&Event, out: &mut Vec<u8>) -> Range<usize>;
 
 /// Subscribers only learn that something is new and read after their own cursor: a slow one costs nothing.
 #[derive(Debug)]
@@ -55,62 +83,66 @@ pub struct Hub {
 
 impl Hub {
     pub fn new(last: u64, encode: Encode) -> Self {
-        Self { ring: Mutex::new(Ring { last, ..Ring::default() }), encode, newest: watch::Sender::new(last) }
+        let ring = Ring { left: last, last, ..Ring::default() };
+        Self { ring: Mutex::new(ring), encode, newest: watch::Sender::new(last) }
     }
 
     fn lock(&self) -> MutexGuard<'_, Ring> {
         self.ring.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Adds events that follow the last one, in order, and wakes whoever waits.
+    /// Adds the events of a commit, which follow all earlier ones, and wakes the subscribers.
     pub fn publish(&self, events: &[Event]) {
         let Some(last) = events.last().map(|event| event.number) else { return };
+        let blocks: Vec<Block> = events.chunks(BLOCK_EVENTS).map(|piece| self.block(piece)).collect();
         let mut ring = self.lock();
-        for piece in events.chunks(256) {
-            let mut text = Vec::with_capacity(piece.len() * 320);
-            for event in piece {
-                (self.encode)(event, &mut text);
-            }
-            let (first, last) = (piece[0].number, piece[piece.len() - 1].number);
-            ring.bytes += text.len();
-            ring.last = last;
-            ring.blocks.push_back(Block { first, last, bytes: Bytes::from(text) });
+        for block in blocks {
+            ring.bytes += block.bytes.len();
+            ring.blocks.push_back(block);
         }
+        ring.last = last;
         while ring.bytes > RING_BYTES && ring.blocks.len() > 1 {
             let oldest = ring.blocks.pop_front().expect("there is more than one");
             ring.bytes -= oldest.bytes.len();
+            ring.left = oldest.last();
         }
         drop(ring);
         self.newest.send_replace(last);
     }
 
-    /// Told with every new number that can be read.
+    fn block(&self, events: &[Event]) -> Block {
+        /// About the length of number, kind, time and subject, with their names.
+        const ENVELOPE_BYTES: usize = 224;
+        let mut text = Vec::with_capacity(events.iter().map(|event| event.payload.len() + ENVELOPE_BYTES).sum());
+        let place = |event: &Event| {
+            let start = text.len();
+            Place { number: event.number, start, json: (self.encode)(event, &mut text) }
+        };
+        let places = events.iter().map(place).collect();
+        Block { places, bytes: Bytes::from(text) }
+    }
+
+    /// Receives every new number that can be read.
     pub fn subscribe(&self) -> watch::Receiver<u64> {
         self.newest.subscribe()
     }
 
+    /// The number of the newest event.
     pub fn last(&self) -> u64 {
         self.lock().last
     }
 
-    /// What follows `cursor`, as much as fits one send.
-    pub fn after(&self, cursor: u64) -> Next {
+    /// Returns the events after `cursor` as a stream sends them, as much as fits one send.
+    pub fn after(&self, cursor: u64) -> Next<Bytes> {
         let ring = self.lock();
-        if cursor >= ring.last {
-            return Next::Nothing;
-        }
-        // Blocks are in order: find the first that has something new.
-        let index = ring.blocks.partition_point(|block| block.last <= cursor);
-        let Some(block) = ring.blocks.get(index) else { return Next::TooOld };
-        if block.first > cursor + 1 {
-            return Next::TooOld;
-        }
-        if block.first <= cursor {
-            // In the middle of a block: send the part of it that is new.
-            return Next::Events { bytes: part_after(block, cursor), cursor: block.last };
-        }
-        let mut total = block.bytes.len();
-        let count = 1 + ring
+        let index = match ring.position(cursor) {
+            Ok(index) => index,
+            Err(next) => return next,
+        };
+        let block = &ring.blocks[index];
+        let start = block.places_after(cursor)[0].start;
+        let mut total = block.bytes.len() - start;
+        let count = ring
             .blocks
             .range(index + 1..)
             .take_while(|next| {
@@ -118,70 +150,64 @@ impl Hub {
                 total <= CHUNK_BYTES
             })
             .count();
-        if count == 1 {
-            return Next::Events { bytes: block.bytes.clone(), cursor: block.last };
+        let cursor = ring.blocks[index + count].last();
+        let first = block.bytes.slice(start..);
+        if count == 0 {
+            return Next::Events { events: first, cursor };
         }
-        let blocks: Vec<Block> = ring.blocks.range(index..index + count).cloned().collect();
+        let rest: Vec<Bytes> = ring.blocks.range(index + 1..=index + count).map(|block| block.bytes.clone()).collect();
         drop(ring);
-        let cursor = blocks[count - 1].last;
-        let mut joined = Vec::with_capacity(blocks.iter().map(|block| block.bytes.len()).sum());
-        blocks.iter().for_each(|block| joined.extend_from_slice(&block.bytes));
-        Next::Events { bytes: Bytes::from(joined), cursor }
+        let mut joined = Vec::with_capacity(first.len() + rest.iter().map(Bytes::len).sum::<usize>());
+        joined.extend_from_slice(&first);
+        rest.iter().for_each(|bytes| joined.extend_from_slice(bytes));
+        Next::Events { events: Bytes::from(joined), cursor }
     }
-}
 
-/// The events of a block behind `cursor`: each begins with `id: `, at the start of the block or after an empty line.
-fn part_after(block: &Block, cursor: u64) -> Bytes {
-    let skip = cursor + 1 - block.first;
-    let mut at = 0;
-    for _ in 0..skip {
-        match block.bytes[at..].windows(2).position(|pair| pair == b"\n\n") {
-            Some(end) => at += end + 2,
-            None => break,
-        }
+    /// Returns the number and the JSON of each event after `cursor`, about as much as fits one send.
+    pub fn json_after(&self, cursor: u64) -> Next<Vec<(u64, Bytes)>> {
+        let ring = self.lock();
+        let index = match ring.position(cursor) {
+            Ok(index) => index,
+            Err(next) => return next,
+        };
+        let mut total = 0;
+        let places = ring.blocks.range(index..).flat_map(|block| {
+            block.places_after(cursor).iter().map(move |place| (place.number, block.bytes.slice(place.json.clone())))
+        });
+        let events: Vec<_> = places
+            .take_while(|(_, json)| {
+                let is_wanted = total < CHUNK_BYTES;
+                total += json.len();
+                is_wanted
+            })
+            .collect();
+        let cursor = events.last().map_or(cursor, |(number, _)| *number);
+        Next::Events { events, cursor }
     }
-    block.bytes.slice(at..)
-}
-
-/// Brings what was committed into the ring; the one reader of the store behind the feed.
-pub async fn pump(hub: Arc<Hub>, store: Arc<dyn Store>, mut committed: watch::Receiver<u64>) {
-    while committed.changed().await.is_ok() {
-        let newest = *committed.borrow_and_update();
-        while hub.last() < newest {
-            // Asked for by number, a few are read on the spot.
-            let missing = usize::try_from(newest - hub.last()).unwrap_or(PAGE);
-            match store.events_after(hub.last(), missing.min(PAGE)).await {
-                Ok(events) if events.is_empty() => break,
-                Ok(events) => hub.publish(&events),
-                Err(error) => {
-                    log_failure(&error);
-                    tokio::time::sleep(RETRY).await;
-                }
-            }
-        }
-    }
-}
-
-fn log_failure(error: &StoreError) {
-    tracing::error!(%error, "events could not be read; it is tried again");
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use coven_domain::Timestamp;
-    use coven_domain::event::NewEvent;
-    use serde_json::json;
 
-    fn encode(event: &Event, out: &mut Vec<u8>) {
-        let data = json!({ "payload": event.event.payload });
-        out.extend_from_slice(format!("id: {}\ndata: {data}\n\n", event.number).as_bytes());
+    fn encode(event: &Event, out: &mut Vec<u8>) -> Range<usize> {
+        out.extend_from_slice(format!("id: {}\ndata: ", event.number).as_bytes());
+        let start = out.len();
+        out.extend_from_slice(event.payload.as_bytes());
+        let json = start..out.len();
+        out.extend_from_slice(b"\n\n");
+        json
     }
 
     fn event(number: u64) -> Event {
-        let payload = json!({"text": "with\n\nan empty line"});
+        let payload = format!("{{\"number\":{number},\"text\":\"with\\n\\nan empty line\"}}");
         let at = Timestamp::from_millis(1);
-        Event { number, event: NewEvent { kind: "session.created".into(), subject: "s".into(), at, payload } }
+        Event { number, kind: "session.created".into(), subject: "s".into(), at, payload }
+    }
+
+    fn publish(hub: &Hub, numbers: impl IntoIterator<Item = u64>) {
+        hub.publish(&numbers.into_iter().map(event).collect::<Vec<_>>());
     }
 
     fn numbers(bytes: &[u8]) -> Vec<u64> {
@@ -194,8 +220,20 @@ mod tests {
 
     fn read_all(hub: &Hub, mut cursor: u64) -> Vec<u64> {
         let mut got = Vec::new();
-        while let Next::Events { bytes, cursor: next } = hub.after(cursor) {
-            got.extend(numbers(&bytes));
+        while let Next::Events { events, cursor: next } = hub.after(cursor) {
+            got.extend(numbers(&events));
+            cursor = next;
+        }
+        got
+    }
+
+    fn read_json(hub: &Hub, mut cursor: u64) -> Vec<u64> {
+        let mut got = Vec::new();
+        while let Next::Events { events, cursor: next } = hub.json_after(cursor) {
+            for (number, json) in events {
+                assert_eq!(String::from_utf8_lossy(&json), event(number).payload);
+                got.push(number);
+            }
             cursor = next;
         }
         got
@@ -204,23 +242,39 @@ mod tests {
     #[test]
     fn every_cursor_gets_exactly_what_follows_it() {
         let hub = Hub::new(10, encode);
-        hub.publish(&(11..=700).map(event).collect::<Vec<_>>());
-        hub.publish(&[event(701)]);
-        hub.publish(&(702..=705).map(event).collect::<Vec<_>>());
+        publish(&hub, 11..=700);
+        publish(&hub, [701]);
+        publish(&hub, 702..=705);
         for cursor in [10, 11, 265, 266, 267, 700, 701, 703, 705, 900] {
-            assert_eq!(read_all(&hub, cursor), (cursor + 1..=705).collect::<Vec<_>>(), "after {cursor}");
+            let expected = (cursor + 1..=705).collect::<Vec<_>>();
+            assert_eq!(read_all(&hub, cursor), expected, "after {cursor}");
+            assert_eq!(read_json(&hub, cursor), expected, "after {cursor}");
         }
         assert_eq!(hub.after(3), Next::TooOld);
+        assert_eq!(hub.json_after(3), Next::TooOld);
+    }
+
+    #[test]
+    fn a_hole_in_the_numbers_is_not_a_gap() {
+        let hub = Hub::new(10, encode);
+        publish(&hub, [13, 14, 20]);
+        publish(&hub, [22]);
+        for (cursor, expected) in [(10, &[13, 14, 20, 22][..]), (12, &[13, 14, 20, 22]), (15, &[20, 22]), (21, &[22])] {
+            assert_eq!(read_all(&hub, cursor), expected, "after {cursor}");
+            assert_eq!(read_json(&hub, cursor), expected, "after {cursor}");
+        }
+        assert_eq!(hub.after(9), Next::TooOld);
     }
 
     #[test]
     fn an_old_cursor_is_told_so_and_memory_is_bounded() {
         let hub = Hub::new(0, encode);
         for number in 1..=120_000 {
-            hub.publish(&[event(number)]);
+            publish(&hub, [number]);
         }
         assert!(hub.lock().bytes <= RING_BYTES);
-        assert!(matches!(hub.after(1), Next::TooOld));
+        assert_eq!(hub.after(1), Next::TooOld);
         assert_eq!(read_all(&hub, 119_000).len(), 1000);
+        assert_eq!(read_json(&hub, 119_000).len(), 1000);
     }
 }

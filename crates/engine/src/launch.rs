@@ -299,15 +299,15 @@ impl Engine {
             // An earlier daemon started it, and recovery watches it until its holder is gone.
             None => drop(Processes::of_launch(id).end_launch().await),
         }
-        let mut commits = self.commits();
+        let mut changes = self.changes();
         loop {
-            commits.borrow_and_update();
+            changes.borrow_and_update();
             let session = self.session(id).await?;
             if !session.is_launching() {
                 return Ok(session);
             }
             tokio::select! {
-                changed = commits.changed() => if changed.is_err() { return Err(EngineError::Stopping) },
+                changed = changes.changed() => if changed.is_err() { return Err(EngineError::Stopping) },
                 () = self.stopped() => return Err(EngineError::Stopping),
             }
         }

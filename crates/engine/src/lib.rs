@@ -39,7 +39,6 @@ pub mod workflow;
 
 use std::collections::HashMap;
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use coven_domain::session::Session;
@@ -94,9 +93,8 @@ pub struct Engine {
     background: Handle,
     /// The runtime that answers requests.
     foreground: Handle,
-    committed: watch::Sender<u64>,
-    /// The newest event when a session's record was last changed.
-    sessions_changed: AtomicU64,
+    /// The newest event when a record was last changed. Output of sessions does not count.
+    changed: watch::Sender<u64>,
     live: Mutex<HashMap<SessionId, Arc<LiveSession>>>,
     /// Launches in progress, and how to stop each.
     launches: Mutex<HashMap<SessionId, Arc<Notify>>>,
@@ -120,8 +118,6 @@ pub struct Parts {
     pub conversations: Conversations,
     pub arrivals: mpsc::Sender<Arrival>,
     pub hub: Arc<Hub>,
-    /// Told the newest event number with every commit.
-    pub committed: watch::Sender<u64>,
     pub program: PathBuf,
     pub open_files: Option<u64>,
     pub background: Handle,
@@ -149,8 +145,7 @@ impl Engine {
             background: parts.background,
             foreground: Handle::current(),
             started_at: clock::now(),
-            committed: parts.committed,
-            sessions_changed: AtomicU64::default(),
+            changed: watch::Sender::new(0),
             live: Mutex::default(),
             launches: Mutex::default(),
             spare: Mutex::default(),
@@ -160,19 +155,25 @@ impl Engine {
         })
     }
 
-    /// Commits, then wakes subscribers with the newest number.
+    /// Commits changes of records. The store publishes their events.
     pub async fn commit(&self, tx: Box<dyn Tx>) -> Result<(), StoreError> {
         let newest = tx.commit().await?;
-        self.sessions_changed.fetch_max(newest, Ordering::Release);
-        self.announce(newest);
+        self.note_change(newest);
         Ok(())
     }
 
-    /// Commits what sessions have said, and no change of a session's record: lists of them stay what they were.
+    /// Commits output and messages of sessions, which change no record: lists stay valid.
     pub(crate) async fn commit_output(&self, tx: Box<dyn Tx>) -> Result<(), StoreError> {
-        let newest = tx.commit().await?;
-        self.announce(newest);
-        Ok(())
+        tx.commit().await.map(drop)
+    }
+
+    /// Wakes the tasks that wait for a record to change. Two commits may return in either order: the number only grows.
+    pub(crate) fn note_change(&self, newest: u64) {
+        self.changed.send_if_modified(|known| {
+            let is_newer = newest > *known;
+            *known = newest.max(*known);
+            is_newer
+        });
     }
 
     /// One change of one session: load, let the domain decide, write the row with its event.
@@ -191,37 +192,14 @@ impl Engine {
         Ok(session)
     }
 
-    /// Wakes subscribers after a write that the store did by itself.
-    pub(crate) async fn announce_newest(&self) -> Result<(), StoreError> {
-        let end = self.store.event_range().await?.end;
-        let newest = end.saturating_sub(1);
-        self.sessions_changed.fetch_max(newest, Ordering::Release);
-        self.announce(newest);
-        Ok(())
-    }
-
-    /// Two commits may come back in either order: the number only grows.
-    fn announce(&self, newest: u64) {
-        self.committed.send_if_modified(|known| {
-            let is_newer = newest > *known;
-            *known = newest.max(*known);
-            is_newer
-        });
-    }
-
-    /// The number of the newest event that is committed; the feed may still be on its way there.
-    pub fn newest(&self) -> u64 {
-        *self.committed.borrow()
-    }
-
-    /// A number that grows with every change of a session's record.
+    /// A number that grows with every change of a record.
     pub fn sessions_changed(&self) -> u64 {
-        self.sessions_changed.load(Ordering::Acquire)
+        *self.changed.borrow()
     }
 
-    /// Told with every commit that wrote an event.
-    pub(crate) fn commits(&self) -> watch::Receiver<u64> {
-        self.committed.subscribe()
+    /// Receives the newest event number with every change of a record.
+    pub(crate) fn changes(&self) -> watch::Receiver<u64> {
+        self.changed.subscribe()
     }
 
     fn live_map(&self) -> MutexGuard<'_, HashMap<SessionId, Arc<LiveSession>>> {

@@ -187,7 +187,8 @@ mod tests {
     #[tokio::test]
     async fn store_02_whatever_write_fails_nothing_is_taken_over() {
         let folder = tempfile::tempdir().expect("a folder");
-        let store = Failing::new(SqliteStore::open(folder.path().join("coven.db")).expect("a new store"));
+        let store =
+            Failing::new(SqliteStore::open(folder.path().join("coven.db"), |_| "{}".to_owned()).expect("a new store"));
         let calls = store.calls();
         // The turn, two tasks, an agent, a question, the commit.
         for nth in 1..=6 {

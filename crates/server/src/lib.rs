@@ -6,6 +6,7 @@ pub mod agent;
 pub mod attach;
 mod body;
 pub mod conversation;
+pub mod event;
 mod failure;
 pub mod guard;
 pub mod inbox;

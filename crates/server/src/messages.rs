@@ -122,7 +122,7 @@ fn if_any(told: &Value, has_shape: fn(&Value) -> bool) -> Value {
     Some(told).filter(|told| has_shape(told)).cloned().unwrap_or_default()
 }
 
-fn record(message: StoredMessage) -> MessageRecord {
+pub(super) fn record(message: StoredMessage) -> MessageRecord {
     MessageRecord {
         number: message.number,
         id: message.id.to_string(),

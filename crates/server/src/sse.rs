@@ -3,7 +3,6 @@
 use std::convert::Infallible;
 use std::time::Duration;
 
-use axum::Json;
 use axum::body::Body as HttpBody;
 use axum::extract::State;
 use axum::http::HeaderMap;
@@ -11,13 +10,13 @@ use axum::http::header::{ACCEPT, CACHE_CONTROL, CONTENT_TYPE};
 use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
 use coven_api::ErrorCode;
-use coven_api::event::{EventRecord, EventsQuery, EventsResponse};
+use coven_api::event::EventsQuery;
 use coven_domain::Timestamp;
-use coven_domain::event::Event;
 use futures_util::Stream;
 use futures_util::stream::unfold;
 
 use super::App;
+use super::event::{append_json, append_sse};
 use super::reply::{ApiError, Params};
 use coven_engine::EngineError;
 use coven_engine::events::Next;
@@ -33,7 +32,7 @@ pub async fn events(
 ) -> Result<Response, ApiError> {
     let text = |name: &str| headers.get(name).and_then(|value| value.to_str().ok()).map(str::to_owned);
     let wants_json = text(ACCEPT.as_str()).is_some_and(|accept| accept.contains("application/json"));
-    let since = text("last-event-id").or(query.since);
+    let since = text("last-event-id").or(query.since).or(query.cursor);
     let is_asked = since.is_some();
     let cursor = match since {
         Some(since) => cursor_of(&app, &since).await?,
@@ -41,7 +40,14 @@ pub async fn events(
         None => newest(&app).await?,
     };
     match wants_json {
-        true => missed(&app, cursor, is_asked, query.limit.unwrap_or(PAGE)).await.map(|it| Json(it).into_response()),
+        true => {
+            let limit = query.limit.unwrap_or(PAGE);
+            if !(1..=PAGE).contains(&limit) {
+                return Err(ApiError::new(ErrorCode::InvalidRequest, "limit: must be between 1 and 1000"));
+            }
+            let page = missed(&app, cursor, is_asked, limit).await?;
+            Ok(([(CONTENT_TYPE, "application/json")], page).into_response())
+        }
         false => {
             let headers = [(CONTENT_TYPE, "text/event-stream"), (CACHE_CONTROL, "no-cache")];
             Ok((headers, HttpBody::from_stream(stream(app, cursor))).into_response())
@@ -72,14 +78,23 @@ async fn has_gap(app: &App, cursor: u64) -> Result<bool, EngineError> {
     Ok(cursor.saturating_add(1) < kept.start || cursor >= kept.end)
 }
 
-async fn missed(app: &App, cursor: u64, is_asked: bool, limit: usize) -> Result<EventsResponse, ApiError> {
+/// An `EventsResponse`, with each event as it is stored.
+async fn missed(app: &App, cursor: u64, is_asked: bool, limit: usize) -> Result<Vec<u8>, ApiError> {
     let gap = is_asked && has_gap(app, cursor).await?;
-    let events = app.engine.events_after(cursor, limit.clamp(1, PAGE)).await?;
+    let events = app.engine.events_after(cursor, limit).await?;
     let kept = app.engine.event_range().await?;
     // After a gap with nothing left, the newest number is where to go on.
     let rest = if gap { kept.end.saturating_sub(1) } else { cursor };
     let next = events.last().map_or(rest, |event| event.number);
-    Ok(EventsResponse { events: events.iter().map(EventRecord::from).collect(), gap, next })
+    let mut page = b"{\"items\":[".to_vec();
+    for (index, event) in events.iter().enumerate() {
+        if index > 0 {
+            page.push(b',');
+        }
+        append_json(event, &mut page);
+    }
+    page.extend_from_slice(format!("],\"next\":{next},\"gap\":{gap}}}").as_bytes());
+    Ok(page)
 }
 
 enum Step {
@@ -99,7 +114,7 @@ pub fn stream(app: App, cursor: u64) -> impl Stream<Item = Result<Bytes, Infalli
             Step::From(cursor) => loop {
                 newest.borrow_and_update();
                 match app.engine.hub().after(cursor) {
-                    Next::Events { bytes, cursor } => break (bytes, Step::From(cursor)),
+                    Next::Events { events, cursor } => break (events, Step::From(cursor)),
                     Next::TooOld => break from_store(&app, cursor).await,
                     Next::Nothing => {}
                 }
@@ -145,7 +160,9 @@ async fn from_store(app: &App, cursor: u64) -> (Bytes, Step) {
             Some(_) if events[0].number > cursor + 1 => snapshot(app, cursor).await,
             Some(last) => {
                 let mut text = Vec::new();
-                events.iter().for_each(|event| encode(event, &mut text));
+                for event in &events {
+                    append_sse(event, &mut text);
+                }
                 (Bytes::from(text), Step::From(last))
             }
         },
@@ -156,12 +173,4 @@ async fn from_store(app: &App, cursor: u64) -> (Bytes, Step) {
 fn broken(error: &EngineError) -> (Bytes, Step) {
     tracing::error!(%error, "the feed could not be read; the subscriber is asked to come again");
     (Bytes::from_static(b"event: error\ndata: {\"retry\":true}\n\n"), Step::End)
-}
-
-/// One event as SSE sends it.
-pub fn encode(event: &Event, out: &mut Vec<u8>) {
-    use std::io::Write;
-    let _ = write!(out, "id: {}\nevent: {}\ndata: ", event.number, event.event.kind);
-    serde_json::to_writer(&mut *out, &EventRecord::from(event)).expect("plain data to memory");
-    out.extend_from_slice(b"\n\n");
 }

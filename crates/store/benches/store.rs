@@ -15,7 +15,7 @@ const SESSIONS: u32 = 100_000;
 #[tokio::main(flavor = "current_thread")]
 async fn main() {
     let folder = tempfile::tempdir_in(".").expect("a folder on the disk that is measured");
-    let store = SqliteStore::open(folder.path().join("coven.db")).expect("a new store");
+    let store = SqliteStore::open(folder.path().join("coven.db"), render).expect("a new store");
     let started = Instant::now();
     record(&store, Change::RepoAdded(repo(1))).await.expect("a new repo");
     for batch in 0..100 {

@@ -4,12 +4,10 @@
 
 mod error;
 pub mod failing;
-mod record;
 pub mod sqlite;
 mod traits;
 
 pub use error::StoreError;
 pub use failing::Failing;
-pub use record::{SessionRecord, TaskRecord};
 pub use sqlite::{SqliteStore, migrations};
-pub use traits::{Change, Conversation, Keyframe, Progress, Store, Tx};
+pub use traits::{Change, Conversation, Keyframe, Progress, Publish, Render, Store, Tx};

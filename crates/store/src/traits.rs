@@ -6,7 +6,7 @@ use async_trait::async_trait;
 use coven_domain::agent::Agent;
 use coven_domain::agent_question::AgentQuestion;
 use coven_domain::entry::Entry;
-use coven_domain::event::{Event, NewEvent};
+use coven_domain::event::{Event, EventBody};
 use coven_domain::message::{MessageChange, StoredMessage};
 use coven_domain::permission::Permission;
 use coven_domain::question_set::QuestionSetSummary;
@@ -18,6 +18,7 @@ use coven_domain::workflow::Workflow;
 use coven_domain::{
     AgentId, PermissionId, QuestionId, QuestionSetId, RepoId, SessionId, TaskId, Timestamp, WorkflowId,
 };
+use serde_json::Value;
 
 use crate::StoreError;
 use coven_domain::query::{
@@ -82,9 +83,20 @@ pub enum Change {
         question: AgentQuestion,
         event: &'static str,
     },
-    /// Something happened that has no row of its own.
-    Noted(NewEvent),
+    /// An event without a row.
+    Noted {
+        kind: String,
+        subject: String,
+        payload: Value,
+    },
 }
+
+/// Renders the payload of an event: JSON text without line breaks. The store writes it and passes it on as it is.
+pub type Render = fn(EventBody<'_>) -> String;
+
+/// Receives the events of each commit in the order of their numbers. It runs before the next transaction can start, so it must
+/// not wait.
+pub type Publish = Box<dyn Fn(&[Event]) + Send + Sync>;
 
 /// Where the daemon stands in an ACP session's streams.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -18,13 +18,13 @@ const NEWEST: u32 = migrations::KNOWN_VERSION;
 async fn store_with_sessions() -> (TempDir, PathBuf) {
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().join("coven.db");
-    let store = SqliteStore::open(&path).expect("a new store");
+    let store = SqliteStore::open(&path, render).expect("a new store");
     create(&store, (0..200).map(session)).await;
     (folder, path)
 }
 
 async fn assert_has_all_sessions(path: &Path) {
-    let store = SqliteStore::open(path).expect("a sound store");
+    let store = SqliteStore::open(path, render).expect("a sound store");
     for nth in 0..200 {
         assert_eq!(store.session(id(nth)).await.expect("a read"), Some(session(nth)), "{nth}");
     }
@@ -57,7 +57,7 @@ async fn a_changed_value_is_reported_wherever_it_is() {
     copy[at + 10] = b'8';
     fs::write(&path, &copy).expect("room");
 
-    let store = SqliteStore::open(&path).expect("its first page is sound");
+    let store = SqliteStore::open(&path, render).expect("its first page is sound");
     let error = store.session(id(137)).await.expect_err("its page is not");
     let page = at as u64 / PAGE + 1;
     assert!(error.to_string().contains(&format!("page {page} does not match its checksum")), "{error}");
@@ -134,7 +134,7 @@ async fn an_older_program_may_write_to_a_store_that_was_taken_back() {
         .and_then(|older| older.execute("UPDATE sessions SET title = 'older' WHERE title = 'session 7'", []))
         .expect("an older program writes");
 
-    let store = SqliteStore::open(&path).expect("the store goes up again");
+    let store = SqliteStore::open(&path, render).expect("the store goes up again");
     let found = store.session(id(7)).await.expect("a read").expect("the session");
     assert_eq!(found.title, "older");
     drop(store);
@@ -155,7 +155,7 @@ async fn repair_accepts_what_another_program_wrote_and_keeps_the_file_as_it_was(
     assert!(!pages.is_empty());
     assert_eq!(original, folder.path().join("coven.db.damaged-1"));
     assert!(fs::read(original).expect("the copy") == edited);
-    let store = SqliteStore::open(&path).expect("the store");
+    let store = SqliteStore::open(&path, render).expect("the store");
     let found = store.session(id(7)).await.expect("a read").expect("the session");
     assert_eq!(found.title, "edited");
     drop(store);
@@ -166,7 +166,7 @@ async fn repair_accepts_what_another_program_wrote_and_keeps_the_file_as_it_was(
 async fn store_after_a_crash() -> (TempDir, PathBuf) {
     let (folder, path) = store_with_sessions().await;
     let crashed = tempfile::tempdir().expect("a folder");
-    let store = SqliteStore::open(&path).expect("the store");
+    let store = SqliteStore::open(&path, render).expect("the store");
     create(&store, (200..300).map(session)).await;
     for name in ["coven.db", "coven.db-wal", "coven.db.lock"] {
         fs::copy(folder.path().join(name), crashed.path().join(name)).expect("a copy");
@@ -189,7 +189,7 @@ fn place_of(path: &Path, text: &[u8]) -> u64 {
 #[tokio::test]
 async fn a_changed_value_that_fills_pages_of_its_own_is_reported() {
     let (_folder, path) = store_with_sessions().await;
-    let store = SqliteStore::open(&path).expect("the store");
+    let store = SqliteStore::open(&path, render).expect("the store");
     let mut long = session(900);
     long.title = "a long title ".repeat(3_000);
     create(&store, [long]).await;
@@ -197,7 +197,7 @@ async fn a_changed_value_that_fills_pages_of_its_own_is_reported() {
     let at = place_of(&path, &b"a long title ".repeat(200));
     write_at(&path, at + 2_000, b"A LONG");
 
-    let store = SqliteStore::open(&path).expect("its first page is sound");
+    let store = SqliteStore::open(&path, render).expect("its first page is sound");
     let error = store.session(id(900)).await.expect_err("one of its pages is not");
     assert!(error.to_string().contains("does not match its checksum"), "{error}");
 }
@@ -215,13 +215,13 @@ async fn a_damaged_header_does_not_switch_the_checks_off() {
     for at in [0, 16, 17, 20] {
         let (_folder, path) = store_after_a_crash().await;
         write_at(&path, at, &[3]);
-        let refused = SqliteStore::open(&path).err().expect("its header is damaged");
+        let refused = SqliteStore::open(&path, render).err().expect("its header is damaged");
         assert!(matches!(refused, StoreError::Corrupt { .. }), "{at}: {refused}");
 
         let (_folder, path) = store_with_sessions().await;
         write_at(&path, at, &[3]);
         for _ in 0..2 {
-            let refused = SqliteStore::open(&path).err().expect("its header is damaged");
+            let refused = SqliteStore::open(&path, render).err().expect("its header is damaged");
             assert!(matches!(refused, StoreError::Corrupt { .. }), "{at}: {refused}");
         }
     }
@@ -232,7 +232,7 @@ async fn an_emptied_file_is_damage_and_not_a_new_store() {
     let (_folder, path) = store_with_sessions().await;
     File::options().write(true).open(&path).expect("the file").set_len(0).expect("it can be cut");
     for _ in 0..2 {
-        assert!(matches!(SqliteStore::open(&path).err(), Some(StoreError::Corrupt { .. })));
+        assert!(matches!(SqliteStore::open(&path, render).err(), Some(StoreError::Corrupt { .. })));
     }
 }
 
@@ -257,7 +257,7 @@ async fn another_programs_reading_is_not_taken_for_damage() {
     let (_folder, path) = store_with_sessions().await;
     let reader = Connection::open(&path).expect("another program");
     reader.execute_batch("BEGIN; SELECT count(*) FROM sessions").expect("it reads");
-    let store = SqliteStore::open(&path).expect("the store");
+    let store = SqliteStore::open(&path, render).expect("the store");
     create(&store, (200..300).map(session)).await;
     drop(store);
     assert!(matches!(migrations::status(&path), Err(StoreError::Locked)));

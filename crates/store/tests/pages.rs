@@ -50,7 +50,7 @@ async fn walk(store: &dyn Store, filter: &SessionFilter, limit: usize, total: us
 #[tokio::test]
 async fn every_filter_shows_the_same_as_a_plain_model_by_cursor_and_by_offset() {
     let folder = tempfile::tempdir().expect("a folder");
-    let store = SqliteStore::open(folder.path().join("coven.db")).expect("a new store");
+    let store = SqliteStore::open(folder.path().join("coven.db"), render).expect("a new store");
     let repos = [repo(1), repo(2)];
     for repo in &repos {
         record(&store, Change::RepoAdded(repo.clone())).await.expect("a new repo");
@@ -112,7 +112,7 @@ async fn every_filter_shows_the_same_as_a_plain_model_by_cursor_and_by_offset() 
 #[tokio::test]
 async fn a_cursor_whose_session_is_gone_leaves_nothing_out() {
     let folder = tempfile::tempdir().expect("a folder");
-    let store = SqliteStore::open(folder.path().join("coven.db")).expect("a new store");
+    let store = SqliteStore::open(folder.path().join("coven.db"), render).expect("a new store");
     create(&store, (0..6).map(|nth| Session { created_at: at(i64::from(nth / 3)), ..session(nth) })).await;
     let first = store.sessions(&all(2)).await.expect("a page").sessions;
     assert_eq!(first.iter().map(|it| it.id).collect::<Vec<_>>(), [id(5), id(4)]);
@@ -130,7 +130,7 @@ async fn a_hundred_thousand_sessions_are_shown_once_each_by_cursor_and_by_offset
     const COUNT: u64 = 100_000;
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().join("coven.db");
-    let store = SqliteStore::open(&path).expect("a new store");
+    let store = SqliteStore::open(&path, render).expect("a new store");
     create(&store, [session(0)]).await;
     Connection::open_with_flags_and_vfs(&path, OpenFlags::default(), checksums::vfs())
         .and_then(|connection| {

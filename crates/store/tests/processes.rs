@@ -35,7 +35,7 @@ fn owner(path: &Path, in_transaction: bool) -> Child {
 #[ignore = "started by the tests of this file"]
 async fn another_process() {
     let Some(path) = std::env::var_os(DATABASE) else { return };
-    let store = SqliteStore::open(path).expect("the database is free");
+    let store = SqliteStore::open(path, render).expect("the database is free");
     let mut tx = store.begin().await.expect("the writer's turn");
     for nth in 100..2100 {
         // More than the page cache holds, so that part of it is in the files when the end comes.
@@ -54,26 +54,26 @@ async fn store_14_a_second_process_is_refused_until_the_first_has_ended() {
     let path = folder.path().join("coven.db");
     let mut other = owner(&path, false);
 
-    let refused = SqliteStore::open(&path).err().expect("it is taken");
+    let refused = SqliteStore::open(&path, render).err().expect("it is taken");
     assert_eq!(refused.to_string(), "Database locked by another process");
     assert!(matches!(refused, StoreError::Locked));
 
     drop(other.stdin.take());
     assert!(other.wait().expect("it ends").success());
-    SqliteStore::open(&path).expect("nobody has it any more");
+    SqliteStore::open(&path, render).expect("nobody has it any more");
 }
 
 #[tokio::test]
 async fn a_process_killed_in_a_transaction_leaves_the_state_before_it_and_no_lock() {
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().join("coven.db");
-    create(&SqliteStore::open(&path).expect("a new store"), [session(1)]).await;
+    create(&SqliteStore::open(&path, render).expect("a new store"), [session(1)]).await;
     let mut other = owner(&path, true);
 
     other.kill().expect("SIGKILL");
     other.wait().expect("it is gone");
 
-    let store = SqliteStore::open(&path).expect("the lock went with its owner");
+    let store = SqliteStore::open(&path, render).expect("the lock went with its owner");
     let page =
         store.sessions(&coven_domain::query::SessionQuery { limit: 10, ..Default::default() }).await.expect("a read");
     assert_eq!((page.sessions, page.total), (vec![session(1)], 1));

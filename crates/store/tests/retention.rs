@@ -8,7 +8,7 @@ use coven_domain::session::{Session, SessionState};
 use coven_store::{SqliteStore, Store};
 use rusqlite::Connection;
 use samples::*;
-use serde_json::json;
+use serde_json::{Value, json};
 
 const DAY: i64 = 86_400_000;
 
@@ -22,7 +22,7 @@ impl Work {
     fn new() -> Self {
         let folder = tempfile::tempdir().expect("a folder");
         let path = folder.path().join("coven.db");
-        let store = SqliteStore::open(&path).expect("a new store");
+        let store = SqliteStore::open(&path, render).expect("a new store");
         let connection = Connection::open(&path).expect("the same database");
         Self { _folder: folder, store, connection }
     }
@@ -138,10 +138,10 @@ async fn store_17_the_seven_rules_in_one_transaction_with_one_event() {
     );
 
     let events = work.store.events_after(0, 10).await.expect("a read");
-    let swept = &events.last().expect("an event").event;
+    let swept = events.last().expect("an event");
     assert_eq!((events.len(), swept.kind.as_str()), (2, "retention.swept"));
     assert_eq!(
-        swept.payload,
+        serde_json::from_str::<Value>(&swept.payload).expect("JSON"),
         json!({"tasks_soft_deleted": ["closed-31"], "tasks_deleted": ["deleted-8"], "agents_deleted": ["a-gone"],
             "sessions_deleted": [id(1)], "workflows_deleted": ["w-with-task", "w-old"],
             "questions_deleted": ["q-a-gone"], "events_deleted": 2})

@@ -48,7 +48,7 @@ fn files(folder: &Path) -> Vec<String> {
 async fn store_12_a_new_database_has_every_table_its_version_and_is_private() {
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().join("coven.db");
-    let store = SqliteStore::open(&path).expect("a new store");
+    let store = SqliteStore::open(&path, render).expect("a new store");
     create(&store, [session(1)]).await;
 
     for file in files(folder.path()) {
@@ -68,7 +68,7 @@ async fn store_12_a_new_database_has_every_table_its_version_and_is_private() {
 async fn store_02_all_state_is_in_one_file_once_the_store_is_closed() {
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().join("coven.db");
-    let store = SqliteStore::open(&path).expect("a new store");
+    let store = SqliteStore::open(&path, render).expect("a new store");
     create(&store, [session(1)]).await;
     append(&store, id(1), &[entry(1)]).await.expect("a ledger");
     drop(store);
@@ -77,7 +77,7 @@ async fn store_02_all_state_is_in_one_file_once_the_store_is_closed() {
     let elsewhere = tempfile::tempdir().expect("a folder");
     let copy = elsewhere.path().join("coven.db");
     fs::copy(&path, &copy).expect("a copy of the one file");
-    let store = SqliteStore::open(&copy).expect("the copy");
+    let store = SqliteStore::open(&copy, render).expect("the copy");
     assert_eq!(store.session(id(1)).await.expect("a read"), Some(session(1)));
     assert_eq!(store.entries(id(1), 0, 9).await.expect("a read"), [entry(1)]);
 }
@@ -86,10 +86,10 @@ async fn store_02_all_state_is_in_one_file_once_the_store_is_closed() {
 async fn store_14_a_second_opener_in_the_same_process_is_refused_at_once() {
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().join("coven.db");
-    let store = SqliteStore::open(&path).expect("a new store");
+    let store = SqliteStore::open(&path, render).expect("a new store");
     let tx = store.begin().await.expect("the writer's turn");
 
-    let second = SqliteStore::open(&path).err().expect("it is taken");
+    let second = SqliteStore::open(&path, render).err().expect("it is taken");
     assert_eq!(second.to_string(), "Database locked by another process");
     assert!(matches!(migrations::status(&path), Err(StoreError::Locked)));
     assert!(matches!(migrations::migrate(&path), Err(StoreError::Locked)));
@@ -97,9 +97,9 @@ async fn store_14_a_second_opener_in_the_same_process_is_refused_at_once() {
 
     // An open transaction still owns the file.
     drop(store);
-    assert!(matches!(SqliteStore::open(&path).err(), Some(StoreError::Locked)));
+    assert!(matches!(SqliteStore::open(&path, render).err(), Some(StoreError::Locked)));
     drop(tx);
-    SqliteStore::open(&path).expect("nobody has it any more");
+    SqliteStore::open(&path, render).expect("nobody has it any more");
 }
 
 #[test]
@@ -107,12 +107,12 @@ fn what_is_not_ours_or_too_new_is_refused_and_left_alone() {
     let folder = tempfile::tempdir().expect("a folder");
     let garbage = folder.path().join("garbage.db");
     fs::write(&garbage, "no database ".repeat(1000)).expect("a file");
-    assert!(matches!(SqliteStore::open(&garbage).err(), Some(StoreError::Corrupt { .. })));
+    assert!(matches!(SqliteStore::open(&garbage, render).err(), Some(StoreError::Corrupt { .. })));
 
     let foreign = folder.path().join("foreign.db");
     Connection::open(&foreign).and_then(|it| it.execute_batch("CREATE TABLE theirs (x)")).expect("another database");
     let before = fs::read(&foreign).expect("its bytes");
-    assert!(matches!(SqliteStore::open(&foreign).err(), Some(StoreError::Corrupt { .. })));
+    assert!(matches!(SqliteStore::open(&foreign, render).err(), Some(StoreError::Corrupt { .. })));
     assert!(fs::read(&foreign).expect("its bytes") == before);
 
     let newer = folder.path().join("newer.db");
@@ -120,7 +120,7 @@ fn what_is_not_ours_or_too_new_is_refused_and_left_alone() {
     Connection::open_with_flags_and_vfs(&newer, OpenFlags::default(), checksums::vfs())
         .and_then(|it| it.execute_batch("UPDATE meta SET value = '99' WHERE key = 'schema_version'"))
         .expect("a newer database");
-    let refused = SqliteStore::open(&newer).err().expect("it is too new");
+    let refused = SqliteStore::open(&newer, render).err().expect("it is too new");
     assert_eq!(
         refused.to_string(),
         format!("the store has schema version 99, this coven knows versions up to {NEWEST}; upgrade coven")
@@ -165,10 +165,10 @@ fn agent_31_migrations_go_down_and_up_again_to_the_same_schema() {
 async fn an_older_database_is_copied_then_brought_up_to_date_with_all_it_holds() {
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().join("coven.db");
-    create(&SqliteStore::open(&path).expect("a new store"), [session(1)]).await;
+    create(&SqliteStore::open(&path, render).expect("a new store"), [session(1)]).await;
     migrations::rollback(&path, 1).expect("as an older program left it");
 
-    let store = SqliteStore::open(&path).expect("an older database");
+    let store = SqliteStore::open(&path, render).expect("an older database");
 
     assert_eq!(store.session(id(1)).await.expect("a read"), Some(session(1)));
     assert_eq!(meta(&path, "schema_version"), Some(NEWEST.to_string()));
@@ -212,7 +212,7 @@ fn the_schema_knows_exactly_the_words_of_the_domain() {
 async fn agent_29_agent_30_other_programs_find_the_views_they_know() {
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().join("coven.db");
-    let store = SqliteStore::open(&path).expect("a new store");
+    let store = SqliteStore::open(&path, render).expect("a new store");
     record(&store, Change::RepoAdded(repo(1))).await.expect("a new repo");
     let bound = SessionState::ALL.iter().enumerate().map(|(nth, state)| Session {
         state: *state,

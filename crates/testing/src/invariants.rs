@@ -224,10 +224,10 @@ fn check_events(home: &TestHome) {
     let (mut since, mut last) = (0, None);
     loop {
         let page = home.events_since(&since.to_string());
-        if page.events.is_empty() {
+        if page.items.is_empty() {
             return;
         }
-        for event in &page.events {
+        for event in &page.items {
             if let Some(last) = last {
                 assert_eq!(event.number, last + 1, "the feed has a gap");
             }

@@ -61,7 +61,7 @@ pub fn put_tasks(home: &TestHome, tasks: impl IntoIterator<Item = Task>) {
 
 fn write(home: &TestHome, changes: impl Iterator<Item = Change>) {
     runtime().block_on(async {
-        let store = SqliteStore::open(home.path().join("coven.db")).expect("no daemon has it");
+        let store = SqliteStore::open(home.path().join("coven.db"), |_| "{}".to_owned()).expect("no daemon has it");
         let mut tx = store.begin().await.expect("the writer's turn");
         for change in changes {
             // Its event is new, however old what it tells of: retention has nothing to do with it.

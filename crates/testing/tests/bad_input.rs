@@ -321,7 +321,7 @@ fn a_clock_that_went_back_makes_nothing_younger_and_breaks_nothing() {
     let table = home.coven(&["sessions", "--all"]).done();
     assert!(table.contains(&now[..8]) && table.contains(&id[..8]), "{table}");
     let events = home.events_since("0");
-    assert!(events.events.windows(2).all(|pair| pair[0].number + 1 == pair[1].number));
+    assert!(events.items.windows(2).all(|pair| pair[0].number < pair[1].number));
     assert!(!home.events_since(&then.to_string()).gap);
 }
 

@@ -58,7 +58,7 @@ impl ScriptedDaemon {
     }
 
     fn emit(&self, kind: &str, subject: &str, payload: &Value) {
-        let data = json!({"number": 1, "kind": kind, "subject": subject, "at": "", "payload": payload});
+        let data = json!({"number": 1, "kind": kind, "subject": subject, "at": "2026-11-15T08:00:00.000Z", "payload": payload});
         let event = format!("id: 1\nevent: {kind}\ndata: {data}\n\n");
         for stream in &mut self.lock().streams {
             write!(stream, "{:x}\r\n{event}\r\n", event.len()).expect("the board listens");
@@ -169,7 +169,7 @@ fn the_last_line_of_a_terminal_and_of_a_conversation_is_told_once() {
     rig.daemon.answers("GET /api/v1/sessions/s1/screen", 200, screen);
     let refused = json!({"error": {"code": "session_refused", "message": "it has no terminal"}});
     rig.daemon.answers("GET /api/v1/sessions/s2/screen", 409, refused);
-    let said = json!({"number": 3, "id": "m", "message_id": "m", "role": "agent", "at": "",
+    let said = json!({"number": 3, "id": "m", "message_id": "m", "role": "agent", "at": "2026-11-15T08:00:00.000Z",
         "content": {"type": "text", "text": "I am done"}});
     rig.daemon.answers("GET /api/v1/sessions/s2/messages", 200, json!({"messages": [said], "next": 3}));
     rig.feed.watch(["s1".to_owned(), "s2".to_owned()].into());

@@ -195,7 +195,7 @@ mod tests {
     use serde_json::{Value, json};
 
     fn event(kind: &str, subject: &str, payload: Value) -> SseEvent {
-        let data = json!({"number": 1, "kind": kind, "subject": subject, "at": "", "payload": payload}).to_string();
+        let data = json!({"number": 1, "kind": kind, "subject": subject, "at": "2026-11-15T08:00:00.000Z", "payload": payload}).to_string();
         SseEvent { id: None, kind: kind.to_owned(), data }
     }
 

@@ -91,7 +91,8 @@ impl ScriptedDaemon {
     /// An event of anything.
     pub fn emit(&self, kind: &str, subject: &str) {
         let mut state = self.lock();
-        let data = json!({"number": 1, "kind": kind, "subject": subject, "at": "", "payload": {}});
+        let data =
+            json!({"number": 1, "kind": kind, "subject": subject, "at": "2026-11-15T08:00:00.000Z", "payload": {}});
         let event = event(kind, Some(1), &data);
         state.events.push_str(&event);
         for feed in &mut state.feeds {

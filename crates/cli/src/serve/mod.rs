@@ -21,7 +21,7 @@ use coven_interop::questions::QuestionFolder;
 use coven_store::{SqliteStore, Store, StoreError};
 use tokio::net::TcpListener;
 use tokio::signal::unix::{SignalKind, signal};
-use tokio::sync::{mpsc, watch};
+use tokio::sync::mpsc;
 use tracing::Level;
 use tracing_subscriber::filter::Targets;
 use tracing_subscriber::layer::SubscriberExt as _;
@@ -32,13 +32,13 @@ use self::log_writer::DailyLog;
 
 use coven_engine::EngineError;
 use coven_engine::arrival::ARRIVALS;
-use coven_engine::events::{self, Hub};
+use coven_engine::events::Hub;
 use coven_engine::loops::{idle, notify, question_sets, recovery, retention, scheduler, waiting};
 use coven_engine::workflow::recover;
 use coven_engine::{Engine, Parts};
 use coven_server::guard::Guard;
 use coven_server::socket::{self, OurUsersOnly};
-use coven_server::{App, listen, router, sse};
+use coven_server::{App, event, listen, router};
 
 /// How long open requests may take to end once the daemon stops.
 const STOP_LIMIT: Duration = Duration::from_secs(2);
@@ -210,10 +210,11 @@ async fn run(options: &ServeOptions, background: tokio::runtime::Handle) -> Resu
     trust::mark_withheld(&home, &withheld);
     notices.extend(config.warnings().iter().map(|warning| format!("{}: {warning}", home.config_file().display())));
     // The store's lock makes this the home's only daemon; everything after it may assume so.
-    let store: Arc<dyn Store> = Arc::new(SqliteStore::open(home.db())?);
+    let mut store = SqliteStore::open(home.db(), event::render)?;
     let last = store.event_range().await?.end.saturating_sub(1);
-    let (hub, committed) = (Arc::new(Hub::new(last, sse::encode)), watch::Sender::new(last));
-    let pump = background.spawn(events::pump(hub.clone(), store.clone(), committed.subscribe()));
+    let hub = Arc::new(Hub::new(last, event::append_sse));
+    let feed = hub.clone();
+    store.publish_to(Box::new(move |events| feed.publish(events)));
     let program =
         std::env::current_exe().map_err(|source| ServeError::Io { doing: "find the coven program", source })?;
     let tcp = listen_tcp(options, &config).await?;
@@ -223,7 +224,7 @@ async fn run(options: &ServeOptions, background: tokio::runtime::Handle) -> Resu
     let (questions, conversations) = (QuestionFolder::locate(), Conversations::locate());
     let http = config.http.clone();
     let parts = Parts {
-        store,
+        store: Arc::new(store),
         home,
         config,
         withheld,
@@ -231,7 +232,6 @@ async fn run(options: &ServeOptions, background: tokio::runtime::Handle) -> Resu
         conversations,
         arrivals,
         hub,
-        committed,
         program,
         open_files,
         background,
@@ -278,7 +278,6 @@ async fn run(options: &ServeOptions, background: tokio::runtime::Handle) -> Resu
     idle.abort();
     question_sets.abort();
     notifying.abort();
-    pump.abort();
     Ok(())
 }
 

@@ -170,7 +170,9 @@ mod tests {
     use serde_json::json;
 
     fn event(kind: &str, subject: &str) -> SseEvent {
-        let data = json!({"number": 1, "kind": kind, "subject": subject, "at": "", "payload": {}}).to_string();
+        let data =
+            json!({"number": 1, "kind": kind, "subject": subject, "at": "2026-11-15T08:00:00.000Z", "payload": {}})
+                .to_string();
         SseEvent { id: None, kind: kind.to_owned(), data }
     }
 

@@ -56,7 +56,8 @@ impl ScriptedDaemon {
     }
 
     pub fn emit(&self, kind: &str, subject: &str) {
-        let data = json!({"number": 1, "kind": kind, "subject": subject, "at": "", "payload": {}});
+        let data =
+            json!({"number": 1, "kind": kind, "subject": subject, "at": "2026-11-15T08:00:00.000Z", "payload": {}});
         let event = format!("id: 1\nevent: {kind}\ndata: {data}\n\n");
         for stream in &mut self.lock().streams {
             write!(stream, "{:x}\r\n{event}\r\n", event.len()).expect("the browser listens");

@@ -70,7 +70,7 @@ async fn preview(home: &Home) -> Result<RetentionResponse, Failure> {
             "Bring it up to date with `coven db migrate` first",
         ));
     }
-    let store = SqliteStore::open(home.db()).map_err(Failure::Store)?;
+    let store = SqliteStore::open(home.db(), coven_server::event::render).map_err(Failure::Store)?;
     let previewed = retention::preview(&store, &config.store, clock::now()).await;
     let previewed = previewed.map(|report| RetentionResponse::new(report, true));
     previewed.map_err(|error| Failure::failed(error.to_string(), "See `coven doctor`"))

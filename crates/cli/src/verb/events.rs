@@ -29,9 +29,12 @@ pub struct Args {
     #[arg(long, short)]
     follow: bool,
     /// Events after this number or ISO 8601 time
-    #[arg(long, value_name = "NUMBER|TIME")]
+    #[arg(long, visible_alias = "cursor", value_name = "NUMBER|TIME")]
     since: Option<String>,
-    /// One JSON object per line
+    /// With --json: number of events on the page, 1 to 1000
+    #[arg(long, value_name = "COUNT", conflicts_with = "follow", requires = "json")]
+    limit: Option<usize>,
+    /// Print one page as JSON; with --follow one event per line
     #[arg(long)]
     json: bool,
 }
@@ -41,7 +44,14 @@ pub fn run(args: Args, place: &Place) -> Result<ExitCode, Failure> {
     block_on(async {
         let mut link = Link::open(&home).await?;
         if !args.follow {
-            list(&mut link, args.since.unwrap_or_else(|| "0".to_owned()), args.json).await?;
+            let since = args.since.unwrap_or_else(|| "0".to_owned());
+            match args.json {
+                true => {
+                    let page = page(&mut link, &since, args.limit.unwrap_or(PAGE)).await?;
+                    output::json(&serde_json::to_vec(&page).expect("plain data"))?;
+                }
+                false => list(&mut link, since).await?,
+            }
             return Ok(ExitCode::SUCCESS);
         }
         let mut since = args.since;
@@ -61,19 +71,24 @@ pub fn run(args: Args, place: &Place) -> Result<ExitCode, Failure> {
     })
 }
 
-async fn list(link: &mut Link, mut since: String, as_json: bool) -> Result<(), Failure> {
+async fn page(link: &mut Link, since: &str, limit: usize) -> Result<EventsResponse, Failure> {
+    let query = route::query(&[("since", Some(since.to_owned())), ("limit", Some(limit.to_string()))]);
+    let headers = [("accept", "application/json")];
+    let response = link.send_raw(Method::GET, &format!("/events{query}"), &headers, None).await?;
+    let page: EventsResponse = link.decode(response).await?;
+    if page.gap && since != "0" {
+        say_gap(since.parse().ok(), page.next);
+    }
+    Ok(page)
+}
+
+async fn list(link: &mut Link, mut since: String) -> Result<(), Failure> {
     loop {
-        let query = route::query(&[("since", Some(since.clone())), ("limit", Some(PAGE.to_string()))]);
-        let headers = [("accept", "application/json")];
-        let response = link.send_raw(Method::GET, &format!("/events{query}"), &headers, None).await?;
-        let page: EventsResponse = link.decode(response).await?;
-        if page.gap && since != "0" {
-            say_gap(since.parse().ok(), page.next);
+        let page = page(link, &since, PAGE).await?;
+        for event in &page.items {
+            print(event, false)?;
         }
-        for event in &page.events {
-            print(event, as_json)?;
-        }
-        if page.events.is_empty() || since == page.next.to_string() {
+        if page.items.is_empty() || since == page.next.to_string() {
             return Ok(());
         }
         since = page.next.to_string();

@@ -4,7 +4,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use coven_acp::{Step, TurnChange};
-use coven_domain::event::NewEvent;
 use coven_domain::permission::{AnsweredBy, Decision, Permission, PermissionState};
 use coven_domain::{SessionId, Timestamp};
 use coven_holder::clock;
@@ -187,8 +186,7 @@ pub(super) async fn write_step(
                 ("turn.ended", json!({ "session_id": id, "stop_reason": stop_reason }))
             }
         };
-        let event = NewEvent { kind: kind.to_owned(), subject: id.to_string(), at: now, payload };
-        tx.record(Change::Noted(event), now).await?;
+        tx.record(Change::Noted { kind: kind.to_owned(), subject: id.to_string(), payload }, now).await?;
     }
     Ok(())
 }

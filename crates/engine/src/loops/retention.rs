@@ -10,6 +10,7 @@ use coven_holder::clock;
 use coven_host::config;
 use coven_host::config::StoreConfig;
 use coven_store::Store;
+use serde_json::Value;
 
 use crate::Engine;
 use crate::error::EngineError;
@@ -34,13 +35,14 @@ pub async fn run(engine: Arc<Engine>) {
 async fn tick(engine: &Arc<Engine>, cutoffs: &Cutoffs, now: Timestamp) -> Result<SweepReport, EngineError> {
     engine.restore_ballast();
     let swept = engine.store.sweep(cutoffs, now).await;
-    let announced = engine.announce_newest().await;
+    if let Some(number) = swept.as_ref().ok().and_then(|report| report.event_number) {
+        engine.note_change(number);
+    }
     for id in swept.iter().flat_map(|report| &report.sessions_deleted) {
         engine.remove_files(*id).await;
     }
     sweep_leftovers(engine).await?;
     engine.sweep_worktrees().await?;
-    announced?;
     Ok(swept?)
 }
 
@@ -102,11 +104,12 @@ async fn deleted_sessions(engine: &Engine) -> Result<HashSet<String>, EngineErro
         let Some(last) = events.last().map(|event| event.number) else { return Ok(deleted) };
         cursor = last;
         for event in events {
-            match event.event.kind.as_str() {
-                "session.sacrificed" => drop(deleted.insert(event.event.subject)),
+            match event.kind.as_str() {
+                "session.sacrificed" => drop(deleted.insert(event.subject)),
                 "retention.swept" => {
-                    let ids = event.event.payload["sessions_deleted"].as_array().cloned().unwrap_or_default();
-                    deleted.extend(ids.iter().filter_map(|id| id.as_str().map(str::to_owned)));
+                    let payload: Value = serde_json::from_str(&event.payload).unwrap_or_default();
+                    let ids = payload["sessions_deleted"].as_array().into_iter().flatten();
+                    deleted.extend(ids.filter_map(|id| id.as_str().map(str::to_owned)));
                 }
                 _ => {}
             }

@@ -17,7 +17,7 @@ type Refused = HashMap<TaskId, Timestamp>;
 /// Runs until the daemon stops.
 pub async fn run(engine: Arc<Engine>) {
     let every = (engine.config.store.lease() / 4).clamp(SHORTEST_LOOK, LONGEST_LOOK);
-    let (mut refused, mut commits) = (Refused::new(), engine.commits());
+    let (mut refused, mut changes) = (Refused::new(), engine.changes());
     loop {
         if let Err(error) = engine.release_lost_claims().await {
             tracing::error!(%error, "claims that ran out could not be looked at");
@@ -34,16 +34,16 @@ pub async fn run(engine: Arc<Engine>) {
             () = tokio::time::sleep(every) => {}
             () = engine.stopped() => return,
             // Something changed: a task may be ready, or done.
-            () = something_changed(&mut commits), if engine.config.scheduler.auto_start => {}
+            () = something_changed(&mut changes), if engine.config.scheduler.auto_start => {}
         }
     }
 }
 
-/// Not at every single change: a stream of output is many.
-async fn something_changed(commits: &mut tokio::sync::watch::Receiver<u64>) {
-    let _ = commits.changed().await;
+/// Waits for a change, and lets those that follow closely be one with it.
+async fn something_changed(changes: &mut tokio::sync::watch::Receiver<u64>) {
+    let _ = changes.changed().await;
     tokio::time::sleep(SHORTEST_LOOK).await;
-    commits.borrow_and_update();
+    changes.borrow_and_update();
 }
 
 /// Begins ready tasks until as many are worked on as may be.

@@ -54,7 +54,8 @@ async fn claim_one(store: &dyn Store, id: TaskId) -> Result<(), EngineError> {
 #[tokio::test]
 async fn store_15_whatever_call_fails_nothing_of_a_claim_stays() {
     let folder = tempfile::tempdir().expect("a folder");
-    let store = Failing::new(SqliteStore::open(folder.path().join("coven.db")).expect("a new store"));
+    let store =
+        Failing::new(SqliteStore::open(folder.path().join("coven.db"), |_| "{}".to_owned()).expect("a new store"));
     let calls = store.calls();
     let id = add(&store, 1).await[0];
     let before = store.snapshot().await.expect("a snapshot");
@@ -89,7 +90,8 @@ async fn store_15_whatever_call_fails_nothing_of_a_claim_stays() {
 async fn eight_schedulers_give_every_task_out_once() {
     const TASKS: u128 = 200;
     let folder = tempfile::tempdir().expect("a folder");
-    let store: Arc<dyn Store> = Arc::new(SqliteStore::open(folder.path().join("coven.db")).expect("a new store"));
+    let store: Arc<dyn Store> =
+        Arc::new(SqliteStore::open(folder.path().join("coven.db"), |_| "{}".to_owned()).expect("a new store"));
     add(store.as_ref(), TASKS).await;
     let mut schedulers = tokio::task::JoinSet::new();
     for _ in 0..8 {
@@ -125,7 +127,7 @@ async fn eight_schedulers_give_every_task_out_once() {
 #[tokio::test]
 async fn a_claim_is_counted_inside_its_transaction() {
     let folder = tempfile::tempdir().expect("a folder");
-    let store = SqliteStore::open(folder.path().join("coven.db")).expect("a new store");
+    let store = SqliteStore::open(folder.path().join("coven.db"), |_| "{}".to_owned()).expect("a new store");
     let ids = add(&store, 3).await;
     for (nth, id) in ids.iter().enumerate() {
         let mut tx = store.begin().await.expect("the writer's turn");
@@ -144,7 +146,7 @@ async fn a_claim_is_counted_inside_its_transaction() {
 #[tokio::test]
 async fn two_living_agents_on_one_task_cannot_be_written() {
     let folder = tempfile::tempdir().expect("a folder");
-    let store = SqliteStore::open(folder.path().join("coven.db")).expect("a new store");
+    let store = SqliteStore::open(folder.path().join("coven.db"), |_| "{}".to_owned()).expect("a new store");
     let id = add(&store, 1).await[0];
     claim_one(&store, id).await.expect("a claim");
     let mut agent = store.agents(AgentQuery::Live).await.expect("a read").remove(0);

@@ -15,7 +15,7 @@ use coven_interop::questions::QuestionFolder;
 use coven_store::failing::Calls;
 use coven_store::{Change, Failing, SqliteStore, StoreError};
 use coven_workflow::StepOver;
-use tokio::sync::{mpsc, watch};
+use tokio::sync::mpsc;
 use uuid::Uuid;
 
 use super::{After, Stop, StopKind};
@@ -41,7 +41,7 @@ async fn bench(definition: &str) -> Bench {
     let folder = tempfile::tempdir().expect("a folder");
     let home = Home::at(&folder.path().join("p/.coven")).expect("a home");
     home.create().expect("room on disk");
-    let store = Failing::new(SqliteStore::open(home.db()).expect("a new store"));
+    let store = Failing::new(SqliteStore::open(home.db(), |_| "{}".to_owned()).expect("a new store"));
     let calls = store.calls();
     let parts = Parts {
         store: Arc::new(store),
@@ -50,8 +50,7 @@ async fn bench(definition: &str) -> Bench {
         questions: QuestionFolder::at(folder.path().join("q")),
         conversations: Conversations::at(folder.path().join("c")),
         arrivals: mpsc::channel(1).0,
-        hub: Arc::new(Hub::new(0, |_, _| ())),
-        committed: watch::Sender::new(0),
+        hub: Arc::new(Hub::new(0, |_, _| 0..0)),
         program: "/bin/true".into(),
         open_files: None,
         background: tokio::runtime::Handle::current(),

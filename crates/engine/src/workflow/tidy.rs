@@ -110,14 +110,13 @@ impl Engine {
             Ok(Rescued::Nothing) => {}
             Ok(Rescued::Under(reference)) => {
                 tracing::info!(task = %task.id, reference, "work that was not merged is kept");
-                let event = coven_domain::event::NewEvent {
+                let event = Change::Noted {
                     kind: "task.rescued".to_owned(),
                     subject: task.id.to_string(),
-                    at: moment,
                     payload: serde_json::json!({ "task_id": task.id, "ref": reference }),
                 };
                 if let Ok(mut tx) = self.store.begin().await
-                    && tx.record(Change::Noted(event), moment).await.is_ok()
+                    && tx.record(event, moment).await.is_ok()
                 {
                     let _ = self.commit(tx).await;
                 }

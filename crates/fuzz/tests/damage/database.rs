@@ -20,7 +20,7 @@ use super::folder;
 const NOW: Timestamp = Timestamp::from_millis(1_794_765_073_705);
 
 async fn fill(path: &Path) {
-    let store = SqliteStore::open(path).expect("a new store");
+    let store = SqliteStore::open(path, coven_server::event::render).expect("a new store");
     let mut tx = store.begin().await.expect("a turn");
     for nth in 1..=40 {
         tx.record(Change::SessionCreated(finished(nth)), NOW).await.expect("a session");
@@ -50,7 +50,7 @@ struct Content {
 }
 
 async fn read(path: &Path) -> Result<Content, StoreError> {
-    let store = SqliteStore::open(path)?;
+    let store = SqliteStore::open(path, coven_server::event::render)?;
     let page = store.sessions(&SessionQuery { limit: 100, ..SessionQuery::default() }).await?;
     let tasks = store.snapshot().await?.tasks;
     store.entries(id(1), 0, 100).await?;
@@ -105,7 +105,7 @@ async fn a_damaged_keyframe_is_passed_over() {
     let folder = folder();
     let path = folder.path().join("coven.db");
     fill(&path).await;
-    let store = SqliteStore::open(&path).expect("a store");
+    let store = SqliteStore::open(&path, coven_server::event::render).expect("a store");
     let last = store.keyframe_before(id(1), u64::MAX).await.expect("a read").expect("a keyframe");
     let before = store.keyframe_before(id(1), last.offset - 1).await.expect("a read").expect("an older keyframe");
     let other =

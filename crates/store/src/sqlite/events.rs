@@ -3,23 +3,39 @@
 use std::ops::Range;
 
 use coven_domain::Timestamp;
-use coven_domain::event::{Event, NewEvent};
+use coven_domain::event::{Event, EventBody};
 use rusqlite::{Connection, OptionalExtension, params};
 
-use super::{count, from_json, integer, unsigned};
-use crate::StoreError;
+use super::{count, integer, unsigned};
+use crate::{Render, StoreError};
 
-pub(super) fn append(
-    connection: &Connection,
-    kind: &str,
-    subject: &str,
-    at: Timestamp,
-    payload: &str,
-) -> Result<u64, StoreError> {
-    connection
-        .prepare_cached("INSERT INTO events (kind, subject, at, payload) VALUES (?1, ?2, ?3, ?4)")?
-        .execute(params![kind, subject, at.as_millis(), payload])?;
-    unsigned(connection.last_insert_rowid())
+/// The events of one transaction: written beside their rows, published once they are committed.
+pub(super) struct Recorder {
+    render: Render,
+    pub written: Vec<Event>,
+}
+
+impl Recorder {
+    pub fn new(render: Render) -> Self {
+        Self { render, written: Vec::new() }
+    }
+
+    pub fn add(
+        &mut self,
+        connection: &Connection,
+        kind: String,
+        subject: String,
+        at: Timestamp,
+        body: EventBody<'_>,
+    ) -> Result<(), StoreError> {
+        let payload = (self.render)(body);
+        connection
+            .prepare_cached("INSERT INTO events (kind, subject, at, payload) VALUES (?1, ?2, ?3, ?4)")?
+            .execute(params![kind, subject, at.as_millis(), payload])?;
+        let number = unsigned(connection.last_insert_rowid())?;
+        self.written.push(Event { number, kind, subject, at, payload });
+        Ok(())
+    }
 }
 
 /// The last number given out, whether or not its event is still there; 0 before the first. The counter is a row
@@ -52,12 +68,10 @@ pub(super) fn after(connection: &Connection, number: u64, limit: usize) -> Resul
     while let Some(row) = rows.next()? {
         events.push(Event {
             number: unsigned(row.get(0)?)?,
-            event: NewEvent {
-                kind: row.get(1)?,
-                subject: row.get(2)?,
-                at: Timestamp::from_millis(row.get(3)?),
-                payload: from_json(row.get_ref(4)?.as_str()?)?,
-            },
+            kind: row.get(1)?,
+            subject: row.get(2)?,
+            at: Timestamp::from_millis(row.get(3)?),
+            payload: row.get(4)?,
         });
     }
     Ok(events)

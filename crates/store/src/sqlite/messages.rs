@@ -1,30 +1,27 @@
 //! Messages of ACP sessions, and where the daemon stands in their streams.
 
+use coven_domain::event::EventBody;
 use coven_domain::message::{MessageChange, Role, StoredMessage};
 use coven_domain::{MessageId, SessionId, Timestamp};
 use rusqlite::{Connection, OptionalExtension, Row, params};
-use serde::Serialize;
-use serde_json::value::RawValue;
 
-use super::{count, events, from_json, integer, parsed, sessions, to_json, unsigned};
+use super::events::Recorder;
+use super::{count, integer, parsed, sessions, unsigned};
 use crate::{Conversation, Progress, StoreError};
 use coven_domain::query::MessageQuery;
 
-/// An event carries a message's content up to this many bytes; beyond it only where to find it.
-const EVENT_CONTENT_BYTES: usize = 64 << 10;
-
-/// Writes the changes with an event for each and touches the session; gives the last event's number.
+/// Writes the changes with an event for each and touches the session.
 pub(super) fn change(
     connection: &Connection,
+    recorder: &mut Recorder,
     id: SessionId,
     changes: &[MessageChange],
     now: Timestamp,
-) -> Result<u64, StoreError> {
+) -> Result<(), StoreError> {
     let key = sessions::key_of(connection, id)?.ok_or(StoreError::NotFound)?;
     let (mut number, last_at) = last(connection, key)?;
     // Every message has a time of its own, so that "after this time" leaves none out.
     let mut at = now.not_before(Timestamp::from_millis(last_at.as_millis() + 1));
-    let mut newest = events::newest(connection)?;
     for change in changes {
         number += 1;
         let (message, whole, role, content, is_piece) = match change {
@@ -52,49 +49,15 @@ pub(super) fn change(
                 is_piece
             ])?;
         let stored = StoredMessage { number, id: message, whole, role, at, content, is_piece };
-        newest = note(connection, id, &stored)?;
+        let kind = if is_piece { "message.chunk" } else { "message.added" };
+        let body = EventBody::Message { session: id, message: &stored };
+        recorder.add(connection, kind.to_owned(), id.to_string(), at, body)?;
         at = Timestamp::from_millis(at.as_millis() + 1);
     }
     connection
         .prepare_cached("UPDATE sessions SET updated_at = max(updated_at, ?2) WHERE key = ?1")?
         .execute(params![key, now.as_millis()])?;
-    Ok(newest)
-}
-
-#[derive(Serialize)]
-struct Payload<'a> {
-    session_id: SessionId,
-    message: Told<'a>,
-}
-
-/// A message in an event: what a reader of messages would see.
-#[derive(Serialize)]
-struct Told<'a> {
-    number: u64,
-    id: MessageId,
-    message_id: MessageId,
-    role: Role,
-    at: Timestamp,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    content: Option<&'a RawValue>,
-}
-
-fn note(connection: &Connection, session: SessionId, message: &StoredMessage) -> Result<u64, StoreError> {
-    let kind = if message.is_piece { "message.chunk" } else { "message.added" };
-    // Too long for a feed: whoever wants it reads the message.
-    let content = Some(message.content.as_str()).filter(|content| content.len() <= EVENT_CONTENT_BYTES);
-    let payload = to_json(&Payload {
-        session_id: session,
-        message: Told {
-            number: message.number,
-            id: message.id,
-            message_id: message.whole,
-            role: message.role,
-            at: message.at,
-            content: content.map(from_json).transpose()?,
-        },
-    });
-    events::append(connection, kind, &session.to_string(), message.at, &payload)
+    Ok(())
 }
 
 /// The newest number and time of a session's messages.

@@ -45,7 +45,7 @@ use tokio::sync::Mutex;
 use self::connection::{Lock, make_private};
 use self::readers::Readers;
 use self::tx::{SqliteTx, Writer, Writing};
-use crate::{Conversation, Keyframe, Store, StoreError, Tx};
+use crate::{Conversation, Keyframe, Publish, Render, Store, StoreError, Tx};
 use coven_domain::query::{
     AgentQuery, AgentQuestionQuery, MessageQuery, PermissionQuery, SessionPage, SessionQuery, StateSnapshot,
     SweepReport, TaskForm, TaskHistoryEntry, TaskPage, TaskQuery, TaskText, WorkflowQuery,
@@ -65,13 +65,19 @@ pub struct SqliteStore {
 impl SqliteStore {
     /// Opens the file, creating it and bringing its schema up to date where needed. Whoever opens it owns it:
     /// a second opener, in this process or another one, gets [`StoreError::Locked`] at once.
-    pub fn open(path: impl AsRef<Path>) -> Result<Self, StoreError> {
+    pub fn open(path: impl AsRef<Path>, render: Render) -> Result<Self, StoreError> {
         let path = path.as_ref();
         let mut lock = Lock::take(path)?;
         make_private(path)?;
         let (connection, _) = migrations::bring_up_to_date(&mut lock, path)?;
         let readers = Readers::open(path)?;
-        Ok(Self { readers, writer: Arc::new(Mutex::new(Writer::new(connection, lock))) })
+        Ok(Self { readers, writer: Arc::new(Mutex::new(Writer::new(connection, lock, render))) })
+    }
+
+    /// Sends the events of every later commit to `publish`. Called before the first transaction.
+    pub fn publish_to(&mut self, publish: Publish) {
+        let writer = Arc::get_mut(&mut self.writer).expect("no transaction is open yet");
+        writer.get_mut().publish = Some(publish);
     }
 
     async fn writing(&self) -> Result<Writing, StoreError> {
@@ -257,8 +263,9 @@ impl Store for SqliteStore {
     async fn sweep(&self, cutoffs: &Cutoffs, now: Timestamp) -> Result<SweepReport, StoreError> {
         let (writing, cutoffs) = (self.writing().await?, *cutoffs);
         aside(move || {
-            let report = sweep::sweep(writing.connection(), &cutoffs, now)?;
-            writing.commit()?;
+            let mut recorder = writing.recorder();
+            let report = sweep::sweep(writing.connection(), &mut recorder, &cutoffs, now)?;
+            writing.commit(&recorder)?;
             Ok(report)
         })
         .await
@@ -268,7 +275,7 @@ impl Store for SqliteStore {
         let (writing, cutoffs) = (self.writing().await?, *cutoffs);
         // Done like the real one, and taken back.
         aside(move || {
-            let report = sweep::sweep(writing.connection(), &cutoffs, now)?;
+            let report = sweep::sweep(writing.connection(), &mut writing.recorder(), &cutoffs, now)?;
             Ok(SweepReport { event_number: None, ..report })
         })
         .await

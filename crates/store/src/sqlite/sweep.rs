@@ -1,12 +1,14 @@
 //! Retention: what is past its period goes, in one transaction, with one event that lists it.
 
+use coven_domain::event::EventBody;
 use coven_domain::retention::Cutoffs;
 use coven_domain::task::FieldChange;
 use coven_domain::{SessionId, Timestamp};
 use rusqlite::{Connection, ToSql};
 use serde_json::{Value, json};
 
-use super::{events, parsed, sessions, tasks, to_json};
+use super::events::{self, Recorder};
+use super::{parsed, sessions, tasks};
 use crate::StoreError;
 use coven_domain::query::SweepReport;
 
@@ -18,7 +20,12 @@ const EXPIRED_TASKS: &str = "SELECT id FROM tasks
             agents.state IN ('starting', 'running') OR sessions.state = 'running'
             OR (sessions.state = 'created' AND sessions.launching_at IS NOT NULL)))";
 
-pub(super) fn sweep(connection: &Connection, cutoffs: &Cutoffs, now: Timestamp) -> Result<SweepReport, StoreError> {
+pub(super) fn sweep(
+    connection: &Connection,
+    recorder: &mut Recorder,
+    cutoffs: &Cutoffs,
+    now: Timestamp,
+) -> Result<SweepReport, StoreError> {
     let mut report = SweepReport::default();
     if let Some(cutoff) = cutoffs.closed_tasks {
         report.tasks_soft_deleted = ids(
@@ -51,8 +58,8 @@ pub(super) fn sweep(connection: &Connection, cutoffs: &Cutoffs, now: Timestamp) 
         noteworthy |= beyond_sweeps;
     }
     if noteworthy {
-        let number = events::append(connection, "retention.swept", "", now, &to_json(&report))?;
-        report.event_number = Some(number);
+        recorder.add(connection, "retention.swept".to_owned(), String::new(), now, EventBody::Swept(&report))?;
+        report.event_number = recorder.written.last().map(|event| event.number);
     }
     Ok(report)
 }

@@ -1,11 +1,10 @@
 //! A write transaction: rows and their events, then one commit or nothing.
 
-use std::collections::BTreeMap;
-
 use async_trait::async_trait;
 use coven_domain::agent::Agent;
 use coven_domain::agent_question::AgentQuestion;
 use coven_domain::entry::Entry;
+use coven_domain::event::EventBody;
 use coven_domain::permission::Permission;
 use coven_domain::question_set::QuestionSetSummary;
 use coven_domain::repo::Repo;
@@ -14,28 +13,29 @@ use coven_domain::task::{Task, TaskState};
 use coven_domain::workflow::Workflow;
 use coven_domain::{AgentId, PermissionId, QuestionId, RepoId, SessionId, TaskId, Timestamp, WorkflowId};
 use rusqlite::Connection;
-use serde_json::{Value, json};
 use tokio::runtime::{Handle, RuntimeFlavor};
 use tokio::sync::OwnedMutexGuard;
 use tokio::task::block_in_place;
 
 use super::connection::Lock;
+use super::events::Recorder;
 use super::{
     agent_questions, agents, aside, entries, events, messages, permissions, question_sets, repos, sessions, tasks,
-    to_json, workflows,
+    workflows,
 };
-use crate::record::{AgentRecord, SessionRecord, TaskPayload, WorkflowRecord};
-use crate::{Change, Progress, StoreError, Tx};
+use crate::{Change, Progress, Publish, Render, StoreError, Tx};
 
 /// The one connection that writes. It closes before the lock goes.
 pub(super) struct Writer {
     connection: Connection,
     _lock: Lock,
+    render: Render,
+    pub publish: Option<Publish>,
 }
 
 impl Writer {
-    pub(super) fn new(connection: Connection, lock: Lock) -> Self {
-        Self { connection, _lock: lock }
+    pub(super) fn new(connection: Connection, lock: Lock, render: Render) -> Self {
+        Self { connection, _lock: lock, render, publish: None }
     }
 }
 
@@ -64,8 +64,17 @@ impl Writing {
         &self.writer.connection
     }
 
-    pub(super) fn commit(self) -> Result<(), StoreError> {
+    pub(super) fn recorder(&self) -> Recorder {
+        Recorder::new(self.writer.render)
+    }
+
+    /// Commits, then publishes the events before another transaction can start: subscribers get them in the order of their
+    /// numbers, also if the caller no longer waits.
+    pub(super) fn commit(self, recorder: &Recorder) -> Result<(), StoreError> {
         self.connection().prepare_cached("COMMIT")?.execute([])?;
+        if let Some(publish) = self.writer.publish.as_ref().filter(|_| !recorder.written.is_empty()) {
+            publish(&recorder.written);
+        }
         Ok(())
     }
 }
@@ -86,12 +95,13 @@ impl Drop for Writing {
 pub(super) struct SqliteTx {
     /// Gone once a write has failed: a row must not stay without its event.
     writing: Option<Writing>,
-    newest_event: Option<u64>,
+    recorder: Recorder,
 }
 
 impl SqliteTx {
     pub(super) fn new(writing: Writing) -> Self {
-        Self { writing: Some(writing), newest_event: None }
+        let recorder = writing.recorder();
+        Self { writing: Some(writing), recorder }
     }
 
     fn connection(&self) -> Result<&Connection, StoreError> {
@@ -115,22 +125,27 @@ impl Tx for SqliteTx {
     }
 
     async fn record(&mut self, change: Change, now: Timestamp) -> Result<(), StoreError> {
-        let number = match change {
+        let written = match change {
             Change::SessionSacrificed(id) => {
                 // A long ledger takes a while to delete.
                 let writing = self.writing.take().ok_or(StoreError::Aborted)?;
-                let (writing, result) = aside(move || {
-                    let result = sacrifice(writing.connection(), id, now);
-                    Ok((writing, result))
+                let (writing, deleted) = aside(move || {
+                    let deleted = delete_session(writing.connection(), id);
+                    Ok((writing, deleted))
                 })
                 .await?;
+                let recorded = deleted.and_then(|session| {
+                    add_session(&mut self.recorder, writing.connection(), "sacrificed", &session, now)
+                });
                 self.writing = Some(writing);
-                result
+                recorded
             }
-            change => write(self.connection()?, &change, now),
+            change => {
+                let writing = self.writing.as_ref().ok_or(StoreError::Aborted)?;
+                write(writing.connection(), &mut self.recorder, &change, now)
+            }
         };
-        self.newest_event = Some(self.kept_or_given_up(number)?);
-        Ok(())
+        self.kept_or_given_up(written)
     }
 
     async fn append_entries(&mut self, id: SessionId, entries: &[Entry]) -> Result<(), StoreError> {
@@ -220,138 +235,115 @@ impl Tx for SqliteTx {
     }
 
     async fn commit(mut self: Box<Self>) -> Result<u64, StoreError> {
-        let newest = match self.newest_event {
-            Some(number) => number,
+        let newest = match self.recorder.written.last() {
+            Some(event) => event.number,
             None => events::newest(self.connection()?)?,
         };
-        let writing = self.writing.take().ok_or(StoreError::Aborted)?;
+        let (writing, recorder) = (self.writing.take().ok_or(StoreError::Aborted)?, self.recorder);
         // It waits for the disk; where others can go on beside it, it does not wait for another thread as well.
         match Handle::current().runtime_flavor() {
-            RuntimeFlavor::MultiThread => block_in_place(|| writing.commit())?,
-            _ => aside(move || writing.commit()).await?,
+            RuntimeFlavor::MultiThread => block_in_place(|| writing.commit(&recorder))?,
+            _ => aside(move || writing.commit(&recorder)).await?,
         }
         Ok(newest)
     }
 }
 
-/// The row, then its event; gives the event's number.
-fn write(connection: &Connection, change: &Change, now: Timestamp) -> Result<u64, StoreError> {
+/// Writes the row, then its event.
+fn write(connection: &Connection, recorder: &mut Recorder, change: &Change, now: Timestamp) -> Result<(), StoreError> {
     match change {
         Change::SessionCreated(session) => {
             sessions::insert(connection, session)?;
-            note_session(connection, "created", session, now)
+            add_session(recorder, connection, "created", session, now)
         }
         Change::SessionChanged { session, event } => {
             sessions::update(connection, session)?;
-            note_session(connection, event, session, now)
+            add_session(recorder, connection, event, session, now)
         }
-        Change::SessionSacrificed(id) => sacrifice(connection, *id, now),
+        Change::SessionSacrificed(id) => {
+            let session = delete_session(connection, *id)?;
+            add_session(recorder, connection, "sacrificed", &session, now)
+        }
         Change::RepoAdded(repo) => {
             repos::insert(connection, repo)?;
-            let payload = to_json(&json!({ "repo": repo }));
-            events::append(connection, "repo.added", &repo.id.to_string(), now, &payload)
+            recorder.add(connection, "repo.added".to_owned(), repo.id.to_string(), now, EventBody::Repo(repo))
         }
         Change::RepoChanged { repo, event } => {
             repos::update(connection, repo)?;
-            let payload = to_json(&json!({ "repo": repo }));
-            events::append(connection, &format!("repo.{event}"), &repo.id.to_string(), now, &payload)
+            recorder.add(connection, format!("repo.{event}"), repo.id.to_string(), now, EventBody::Repo(repo))
         }
-        Change::MessagesChanged { session, changes } => messages::change(connection, *session, changes, now),
+        Change::MessagesChanged { session, changes } => messages::change(connection, recorder, *session, changes, now),
         Change::PermissionChanged { permission, event } => {
             permissions::put(connection, permission)?;
-            let payload = to_json(&json!({ "permission": {
-                "id": permission.id,
-                "session_id": permission.session,
-                "status": permission.state,
-                "title": permission.title,
-                "options": permission.options,
-                "answer": permission.answer,
-                "answered_by": permission.answered_by,
-            } }));
-            events::append(connection, &format!("permission.{event}"), &permission.id.to_string(), now, &payload)
+            let (kind, subject) = (format!("permission.{event}"), permission.id.to_string());
+            recorder.add(connection, kind, subject, now, EventBody::Permission(permission))
         }
         Change::TaskWritten { task, event, changes, by } => {
             tasks::put(connection, task)?;
             tasks::note(connection, &task.id.to_string(), changes, by, now)?;
-            let payload = to_json(&TaskPayload::new(task, changes, by, ["created", "imported"].contains(event)));
-            events::append(connection, &format!("task.{event}"), &task.id.to_string(), now, &payload)
+            let body = EventBody::Task { task, changes, by };
+            recorder.add(connection, format!("task.{event}"), task.id.to_string(), now, body)
         }
         Change::AgentWritten { agent, event } => {
             agents::put(connection, agent)?;
-            let payload = to_json(&BTreeMap::from([("agent", AgentRecord::from(agent))]));
-            events::append(connection, &format!("agent.{event}"), &agent.id.to_string(), now, &payload)
+            recorder.add(connection, format!("agent.{event}"), agent.id.to_string(), now, EventBody::Agent(agent))
         }
         Change::AgentQuestionWritten { question, event } => {
             agent_questions::put(connection, question)?;
-            let payload = to_json(&json!({ "question": {
-                "id": question.id,
-                "agent_id": question.agent,
-                "status": question.state,
-                "prompt": question.prompt,
-                "answer": question.answer,
-                "created_at": question.created_at,
-                "updated_at": question.updated_at,
-                "answered_at": question.answered_at,
-            } }));
-            events::append(connection, &format!("question.{event}"), &question.id.to_string(), now, &payload)
+            let (kind, subject) = (format!("question.{event}"), question.id.to_string());
+            recorder.add(connection, kind, subject, now, EventBody::AgentQuestion(question))
         }
         Change::WorkflowWritten { workflow, event } => {
             workflows::put(connection, workflow)?;
-            let payload = to_json(&BTreeMap::from([("workflow", WorkflowRecord::from(workflow))]));
-            events::append(connection, &format!("workflow.{event}"), &workflow.id.to_string(), now, &payload)
+            let (kind, subject) = (format!("workflow.{event}"), workflow.id.to_string());
+            recorder.add(connection, kind, subject, now, EventBody::Workflow(workflow))
         }
         Change::QuestionSetChanged { set, event } => {
             question_sets::put(connection, set)?;
-            note_question_set(connection, event, set, now)
+            add_question_set(recorder, connection, event, set, now)
         }
         Change::QuestionSetRemoved(id) => {
             let set = question_sets::take(connection, *id)?;
-            note_question_set(connection, "dismissed", &set, now)
+            add_question_set(recorder, connection, "dismissed", &set, now)
         }
-        Change::Noted(event) => {
-            events::append(connection, &event.kind, &event.subject, event.at, &to_json::<Value>(&event.payload))
+        Change::Noted { kind, subject, payload } => {
+            recorder.add(connection, kind.clone(), subject.clone(), now, EventBody::Noted(payload))
         }
     }
 }
 
-fn sacrifice(connection: &Connection, id: SessionId, now: Timestamp) -> Result<u64, StoreError> {
+/// Deletes a session with everything that belongs to it; returns its last record.
+fn delete_session(connection: &Connection, id: SessionId) -> Result<Session, StoreError> {
     let session = sessions::by_id(connection, id)?.ok_or(StoreError::NotFound)?;
     sessions::delete(connection, id)?;
-    note_session(connection, "sacrificed", &session, now)
+    Ok(session)
 }
 
-fn note_question_set(
+fn add_question_set(
+    recorder: &mut Recorder,
     connection: &Connection,
     event: &str,
     set: &QuestionSetSummary,
     now: Timestamp,
-) -> Result<u64, StoreError> {
-    let payload = to_json(&json!({ "question_set": {
-        "id": set.id,
-        "session_id": set.session,
-        "status": set.state,
-        "title": set.title,
-        "question_count": set.question_count,
-        "created_at": set.created_at,
-        "modified_at": set.modified_at,
-    } }));
-    events::append(connection, &format!("question_set.{event}"), &set.id.to_string(), now, &payload)
+) -> Result<(), StoreError> {
+    recorder.add(connection, format!("question_set.{event}"), set.id.to_string(), now, EventBody::QuestionSet(set))
 }
 
-fn note_session(connection: &Connection, event: &str, session: &Session, now: Timestamp) -> Result<u64, StoreError> {
-    let kind = format!("session.{event}");
-    let payload = to_json(&SessionPayload { session: SessionRecord::from(session) });
-    events::append(connection, &kind, &session.id.to_string(), now, &payload)
-}
-
-#[derive(serde::Serialize)]
-struct SessionPayload<'a> {
-    session: SessionRecord<'a>,
+fn add_session(
+    recorder: &mut Recorder,
+    connection: &Connection,
+    event: &str,
+    session: &Session,
+    now: Timestamp,
+) -> Result<(), StoreError> {
+    recorder.add(connection, format!("session.{event}"), session.id.to_string(), now, EventBody::Session(session))
 }
 
 #[cfg(test)]
 mod tests {
-    use coven_domain::event::NewEvent;
+    use std::sync::{Arc, Mutex};
+
+    use serde_json::json;
 
     use super::*;
     use crate::{SqliteStore, Store};
@@ -359,14 +351,20 @@ mod tests {
     const NOW: Timestamp = Timestamp::from_millis(0);
 
     fn noted(bytes: usize) -> Change {
-        let payload = json!("x".repeat(bytes));
-        Change::Noted(NewEvent { kind: "test.noted".into(), subject: String::new(), at: NOW, payload })
+        Change::Noted { kind: "test.noted".into(), subject: String::new(), payload: json!("x".repeat(bytes)) }
+    }
+
+    fn render(body: EventBody<'_>) -> String {
+        match body {
+            EventBody::Noted(payload) => payload.to_string(),
+            _ => "{}".to_owned(),
+        }
     }
 
     #[tokio::test]
     async fn a_full_disk_is_named_and_leaves_the_state_before() {
         let folder = tempfile::tempdir().expect("a folder");
-        let store = SqliteStore::open(folder.path().join("coven.db")).expect("a new store");
+        let store = SqliteStore::open(folder.path().join("coven.db"), render).expect("a new store");
         // Given a file that cannot grow any more.
         {
             let writer = store.writer.lock().await;
@@ -393,9 +391,12 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_commit_that_nobody_waits_for_any_more_leaves_the_writer_free() {
+    async fn a_commit_whose_caller_is_gone_is_published_and_leaves_the_writer_free() {
         let folder = tempfile::tempdir().expect("a folder");
-        let store = SqliteStore::open(folder.path().join("coven.db")).expect("a new store");
+        let mut store = SqliteStore::open(folder.path().join("coven.db"), render).expect("a new store");
+        let published = Arc::new(Mutex::new(Vec::new()));
+        let sink = Arc::clone(&published);
+        store.publish_to(Box::new(move |events| sink.lock().expect("no panic").extend_from_slice(events)));
         for _ in 0..20 {
             let mut tx = store.begin().await.expect("the writer's turn");
             tx.record(noted(10), NOW).await.expect("an event");
@@ -406,6 +407,10 @@ mod tests {
         }
         let tx = store.begin().await.expect("the writer's turn");
         assert_eq!(tx.commit().await.expect("a commit"), 20);
+        // Subscribers get exactly what a later reader gets.
+        let stored = store.events_after(0, 100).await.expect("a read");
+        assert_eq!(stored.iter().map(|event| event.number).collect::<Vec<_>>(), (1..=20).collect::<Vec<_>>());
+        assert_eq!(*published.lock().expect("no panic"), stored);
     }
 
     async fn poll_once<F: Future + Unpin>(future: &mut F) -> bool {

@@ -58,7 +58,7 @@ pub async fn a_finished_message_takes_the_place_of_its_pieces(store: Arc<dyn Sto
     let after = MessageQuery { after: 1, ..all() };
     assert_eq!(texts(&*store, after).await, [(5, "once more".to_owned(), false)]);
     let kinds: Vec<String> =
-        store.events_after(1, 10).await.expect("a read").iter().map(|it| it.event.kind.clone()).collect();
+        store.events_after(1, 10).await.expect("a read").iter().map(|it| it.kind.clone()).collect();
     assert_eq!(kinds, ["message.added", "message.chunk", "message.chunk", "message.added", "message.added"]);
 }
 

@@ -2,6 +2,7 @@
 #![allow(dead_code, reason = "every test file uses some of these")]
 
 use coven_domain::entry::{Entry, EntryKind};
+use coven_domain::event::EventBody;
 use coven_domain::repo::Repo;
 use coven_domain::retention::Cutoffs;
 use coven_domain::session::{Channel, Launch, ProcessIdentity, Session, SessionState};
@@ -70,6 +71,32 @@ pub fn entry(seq: u64) -> Entry {
         data: seq.is_multiple_of(2).then(|| vec![0, 255, b'x']),
         detail: seq.is_multiple_of(3).then(|| json!({"seq": seq, "text": "ü"})),
     }
+}
+
+/// Renders enough of each record to recognise it.
+pub fn render(body: EventBody<'_>) -> String {
+    let payload = match body {
+        EventBody::Session(session) => json!({ "session": session.id, "status": session.state }),
+        EventBody::Message { session, message } => json!({ "session": session, "message": message.id }),
+        EventBody::Permission(permission) => json!({ "permission": permission.id, "status": permission.state }),
+        EventBody::QuestionSet(set) => json!({ "question_set": set.id, "status": set.state }),
+        EventBody::Repo(repo) => json!({ "repo": repo.id, "path": repo.path }),
+        EventBody::Task { task, changes, by } => json!({ "task": task.id, "changes": changes, "by": by }),
+        EventBody::Agent(agent) => json!({ "agent": agent.id, "status": agent.state }),
+        EventBody::Workflow(workflow) => json!({ "workflow": workflow.id, "status": workflow.state }),
+        EventBody::AgentQuestion(question) => json!({ "question": question.id, "status": question.state }),
+        EventBody::Swept(report) => json!(report),
+        EventBody::Noted(payload) => payload.clone(),
+    };
+    payload.to_string()
+}
+
+/// An event without a row, in a transaction of its own; its number.
+pub async fn note(store: &dyn Store, kind: &str, at: Timestamp) -> u64 {
+    let mut tx = store.begin().await.expect("the writer's turn");
+    let change = Change::Noted { kind: kind.to_owned(), subject: "s".to_owned(), payload: json!({}) };
+    tx.record(change, at).await.expect("an event");
+    tx.commit().await.expect("a commit")
 }
 
 /// One change in a transaction of its own; the newest event's number.

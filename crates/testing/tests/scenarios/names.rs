@@ -50,7 +50,7 @@ fn a_renamed_session_has_the_new_title_and_an_event_says_so() {
     assert!(told.starts_with("renamed: the parser "), "{told}");
     assert_eq!(home.session(&id).title, "the parser");
     home.coven(&["show", "before"]).refused(3);
-    let renamed = home.events_since("0").events.into_iter().find(|event| event.kind == "session.renamed");
+    let renamed = home.events_since("0").items.into_iter().find(|event| event.kind == "session.renamed");
     assert_eq!(renamed.expect("an event").subject, id);
     let answer = home.post(&format!("/api/v1/sessions/{id}/rename"), &json!({ "title": " " }));
     assert_eq!(answer.status, 400);

@@ -144,8 +144,8 @@ fn every_change_is_told_with_who_did_it_and_survives_a_kill() {
     home.kill_daemon();
     home.start();
     home.coven(&["task", "close", &id]).done();
-    let out = home.coven(&["events", "--since", "0", "--json"]).done();
-    let events: Vec<Value> = out.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect();
+    let page: Value = home.json(&["events", "--since", "0", "--json"]);
+    let events = page["items"].as_array().expect("a page");
     let told: Vec<(&str, &str)> = events
         .iter()
         .filter(|event| event["kind"].as_str().is_some_and(|kind| kind.starts_with("task.")))

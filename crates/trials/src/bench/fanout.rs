@@ -11,13 +11,12 @@ use axum::Router;
 use axum::body::{Body, Bytes};
 use axum::response::sse::{self, Sse};
 use axum::routing::get;
-use coven_api::event::EventRecord;
 use coven_domain::Timestamp;
-use coven_domain::event::{Event, NewEvent};
+use coven_domain::event::Event;
 use coven_engine::events::{Hub, Next};
+use coven_server::event::{append_json, append_sse};
 use futures_util::stream::{self, Stream};
 use rustix::event::{PollFd, PollFlags, poll};
-use serde_json::json;
 use tokio::sync::{broadcast, oneshot};
 
 use super::report::Row;
@@ -47,12 +46,10 @@ pub fn measure(bench: &Bench) -> Outcome<Vec<Row>> {
 fn events(count: u64) -> Vec<Event> {
     let event = |number: u64| Event {
         number,
-        event: NewEvent {
-            kind: if number == count { LAST } else { "session.changed" }.to_owned(),
-            subject: "7f3c1c52-6f0e-4c0e-9a56-0d8a5f1b7c11".to_owned(),
-            at: Timestamp::from_millis(1_763_238_189_007 + number as i64),
-            payload: json!({ "status": "running" }),
-        },
+        kind: if number == count { LAST } else { "session.changed" }.to_owned(),
+        subject: "7f3c1c52-6f0e-4c0e-9a56-0d8a5f1b7c11".to_owned(),
+        at: Timestamp::from_millis(1_763_238_189_007 + number as i64),
+        payload: r#"{"status":"running"}"#.to_owned(),
     };
     (1..=count).map(event).collect()
 }
@@ -70,19 +67,19 @@ fn per_event(events: &[Event]) -> Outcome<f64> {
             Some((Ok(event), receiver))
         })
     }
-    let items: Vec<Item> = events
-        .iter()
-        .map(|event| {
-            Ok(Arc::new((event.number, event.event.kind.clone(), serde_json::to_string(&EventRecord::from(event))?)))
-        })
-        .collect::<Outcome<_>>()?;
+    let item = |event: &Event| -> Outcome<Item> {
+        let mut json = Vec::new();
+        append_json(event, &mut json);
+        Ok(Arc::new((event.number, event.kind.clone(), String::from_utf8(json)?)))
+    };
+    let items: Vec<Item> = events.iter().map(item).collect::<Outcome<_>>()?;
     let router = Router::new().route("/events", get(async move || stream()));
     deliver(router, items, move |item| drop(sender.send(item)))
 }
 
 /// Our way: encoded once, and each client is sent whatever follows its cursor.
 fn by_cursor(events: &[Event]) -> Outcome<f64> {
-    let hub = Arc::new(Hub::new(0, coven_server::sse::encode));
+    let hub = Arc::new(Hub::new(0, append_sse));
     let feed = Arc::clone(&hub);
     let body = move || Body::from_stream(from_cursor(Arc::clone(&feed)));
     fn from_cursor(hub: Arc<Hub>) -> impl Stream<Item = Result<Bytes, Infallible>> {
@@ -91,7 +88,7 @@ fn by_cursor(events: &[Event]) -> Outcome<f64> {
             loop {
                 newest.borrow_and_update();
                 match hub.after(cursor) {
-                    Next::Events { bytes, cursor } => return Some((Ok(bytes), (hub, newest, cursor))),
+                    Next::Events { events, cursor } => return Some((Ok(events), (hub, newest, cursor))),
                     Next::Nothing => newest.changed().await.ok()?,
                     Next::TooOld => return None,
                 }

@@ -50,7 +50,7 @@ pub fn session_id(number: u64) -> Outcome<SessionId> {
 
 #[tokio::main(flavor = "current_thread")]
 pub async fn add_sessions(db: &Path, count: u64) -> Outcome<()> {
-    let store = SqliteStore::open(db)?;
+    let store = SqliteStore::open(db, coven_server::event::render)?;
     let sessions = (0..count).map(finished_session).collect::<Outcome<Vec<Session>>>()?;
     for batch in sessions.chunks(BATCH) {
         let mut tx = store.begin().await?;
@@ -65,7 +65,7 @@ pub async fn add_sessions(db: &Path, count: u64) -> Outcome<()> {
 /// Output entries of `length` bytes each that follow one another through the session's log.
 #[tokio::main(flavor = "current_thread")]
 pub async fn add_entries(db: &Path, session: SessionId, count: u64, length: u64) -> Outcome<()> {
-    let store = SqliteStore::open(db)?;
+    let store = SqliteStore::open(db, coven_server::event::render)?;
     let entry = |seq: u64| Entry {
         seq,
         kind: EntryKind::Output,

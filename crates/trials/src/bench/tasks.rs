@@ -62,7 +62,8 @@ struct Shelf {
 impl Shelf {
     async fn with(count: usize) -> Outcome<Self> {
         let folder = tempfile::tempdir()?;
-        let store: Arc<dyn Store> = Arc::new(SqliteStore::open(folder.path().join("coven.db"))?);
+        let store: Arc<dyn Store> =
+            Arc::new(SqliteStore::open(folder.path().join("coven.db"), coven_server::event::render)?);
         let tasks = (0..count as u128).map(|nth| new_task(nth + 1, &format!("task {nth}"))).collect();
         write(store.as_ref(), tasks).await?;
         Ok(Self { _folder: folder, store, next: 1 << 40 })
@@ -263,7 +264,7 @@ fn list(bench: &Bench, runtime: &Runtime) -> Outcome<Vec<Row>> {
     let home = Coven::new(bench, json!({}))?;
     let database = home.home().join("coven.db");
     runtime.block_on(async {
-        let store = SqliteStore::open(&database)?;
+        let store = SqliteStore::open(&database, coven_server::event::render)?;
         write(&store, (0..count as u128).map(|nth| new_task(nth + 1, &format!("task {nth}"))).collect()).await
     })?;
     home.start()?;

@@ -88,10 +88,10 @@ impl Scene {
         let (mut all, mut since) = (Vec::new(), 0);
         loop {
             let page = self.home.events_since(&since.to_string());
-            if page.events.is_empty() {
+            if page.items.is_empty() {
                 return all;
             }
-            let of_session = page.events.iter().filter(|it| it.payload["session_id"] == id);
+            let of_session = page.items.iter().filter(|it| it.payload["session_id"] == id);
             all.extend(of_session.filter_map(|it| match it.kind.as_str() {
                 "turn.started" => Some("started".to_owned()),
                 "turn.ended" => Some(it.payload["stop_reason"].as_str().unwrap_or_default().to_owned()),

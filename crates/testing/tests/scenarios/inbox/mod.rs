@@ -80,7 +80,7 @@ fn told(home: &TestHome) -> Vec<(String, String)> {
     let mut all: Vec<EventRecord> = Vec::new();
     loop {
         let after = all.last().map_or(0, |event| event.number);
-        let page = home.events_since(&after.to_string()).events;
+        let page = home.events_since(&after.to_string()).items;
         if page.is_empty() {
             break;
         }

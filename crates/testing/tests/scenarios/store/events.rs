@@ -8,14 +8,14 @@ fn store_10_events_are_persisted_and_outlive_the_daemon() {
     let session = home.run_to_end("exit 0");
     let before = home.events_since("0");
     let kinds: Vec<&str> =
-        before.events.iter().filter(|it| it.subject == session.id).map(|it| it.kind.as_str()).collect();
+        before.items.iter().filter(|it| it.subject == session.id).map(|it| it.kind.as_str()).collect();
     assert_eq!(kinds, ["session.created", "session.running", "session.completed"]);
 
     home.kill_daemon();
     home.start();
 
     let after = home.events_since("0");
-    assert_eq!(after.events[..before.events.len()], before.events);
+    assert_eq!(after.items[..before.items.len()], before.items);
     assert!(!after.gap);
     check_invariants(&home);
 }
@@ -30,7 +30,7 @@ fn store_11_a_subscriber_that_reconnects_gets_what_it_missed() {
     drop(feed);
 
     let missed = home.run_to_end("exit 4");
-    let by_time = home.events_since(&last.at);
+    let by_time = home.events_since(&last.at.to_string());
     let by_number = home.events_since(&last.number.to_string());
     home.restart();
     let mut feed = EventFeed::after(&home, last.number);
@@ -44,8 +44,8 @@ fn store_11_a_subscriber_that_reconnects_gets_what_it_missed() {
     let kinds = |events: &[coven_api::event::EventRecord]| -> Vec<String> {
         events.iter().filter(|it| it.subject == missed.id).map(|it| it.kind.clone()).collect()
     };
-    assert_eq!(kinds(&by_number.events), expected);
-    assert_eq!(kinds(&by_time.events), expected);
+    assert_eq!(kinds(&by_number.items), expected);
+    assert_eq!(kinds(&by_time.items), expected);
     assert!(!by_number.gap);
     // Replay goes over into live without a seam.
     let live = home.run_to_end("exit 0");

@@ -68,7 +68,7 @@ fn with_sessions(home: &TestHome) -> [Session; 2] {
 
 fn swept(home: &TestHome) -> Value {
     eventually("the sweep is told", || {
-        home.events_since("0").events.into_iter().find(|it| it.kind == "retention.swept").map(|it| it.payload)
+        home.events_since("0").items.into_iter().find(|it| it.kind == "retention.swept").map(|it| it.payload)
     })
 }
 
@@ -107,7 +107,7 @@ fn store_17_at_start_everything_past_its_period_goes() {
     );
     eventually("the files are gone", || (!home.session_dir(&gone.id.to_string()).exists()).then_some(()));
     assert_eq!(home.log_text(&kept.id.to_string()), "what it wrote");
-    assert!(home.events_since("0").events.iter().all(|it| it.number.cast_signed() > old_events), "old events are gone");
+    assert!(home.events_since("0").items.iter().all(|it| it.number.cast_signed() > old_events), "old events are gone");
 }
 
 #[test]

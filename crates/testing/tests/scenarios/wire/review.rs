@@ -59,7 +59,7 @@ fn reviews() {
     wire.post(&path(&conflict, "/reject"), &json!({ "reason": "not like this", "by": "me" }));
     wire.note("rejected").get(&path(&conflict, ""));
     wire.post(&format!("/api/v1/inbox/{conflict}/answer"), &json!({ "decision": "deny", "reason": "not needed" }));
-    wait_until("its work is kept", || home.events_since("0").events.iter().any(|it| it.kind == "task.rescued"));
+    wait_until("its work is kept", || home.events_since("0").items.iter().any(|it| it.kind == "task.rescued"));
     wire.coven(&["rescue", "list", "--json"]);
     home.sessions().iter().for_each(|it| drop(home.wait_for_end(&it.id)));
     wire.get("/state");

@@ -159,7 +159,7 @@ impl<'a> Snapshot<'a> {
         if let Json::Object(fields) = &mut body {
             for (name, value) in fields {
                 match (name.as_str(), value) {
-                    ("events", value) => *value = first_of_each_kind(value),
+                    ("items", value) => *value = first_of_each_kind(value),
                     ("next", value) => *value = Json::text("<number>"),
                     _ => {}
                 }

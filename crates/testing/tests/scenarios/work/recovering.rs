@@ -60,7 +60,7 @@ fn store_05_an_agent_that_died_with_uncommitted_work_blocks_its_task() {
         assert_eq!(task.task.reason.as_deref(), Some("daemon restarted with uncommitted work"));
         assert_eq!(task.run.map(|run| run.status), Some("blocked".to_owned()));
         // The human is told: in the feed and in the inbox.
-        assert!(home.events_since("0").events.iter().any(|it| it.kind == "task.blocked" && it.subject == id));
+        assert!(home.events_since("0").items.iter().any(|it| it.kind == "task.blocked" && it.subject == id));
         let waiting: Value = home.json(&["inbox", "--json"]);
         assert!(waiting.to_string().contains(&id), "{waiting}");
         // What was written for the agent is swept away.

@@ -18,7 +18,7 @@ fn store_15_starting_a_task_claims_it_and_starts_agent_and_workflow() {
     let base = home.git("git rev-parse main");
     assert_eq!((&started["task"]["base_branch"], &started["task"]["base_commit"]), (&json!("main"), &json!(base)));
     // The three events stand side by side: they are one transaction.
-    let events = home.events_since("0").events;
+    let events = home.events_since("0").items;
     let at = events.iter().position(|event| event.kind == "task.claimed").expect("it was claimed");
     let kinds: Vec<&str> = events[at..at + 3].iter().map(|event| event.kind.as_str()).collect();
     assert_eq!(kinds, ["task.claimed", "agent.starting", "workflow.started"]);
@@ -65,7 +65,7 @@ fn store_16_a_workflow_that_completes_closes_its_task() {
     let task = home.wait_for_task(&id, "closed");
     assert_eq!(task.run.expect("a run").status, "completed");
     assert_eq!(home.agents_of(&id).pop().expect("an agent").status, "completed");
-    let events = home.events_since("0").events;
+    let events = home.events_since("0").items;
     let at = events.iter().position(|event| event.kind == "agent.completed").expect("it is over");
     let kinds: Vec<&str> = events[at..at + 3].iter().map(|event| event.kind.as_str()).collect();
     assert_eq!(kinds, ["agent.completed", "workflow.completed", "task.closed"]);
@@ -188,7 +188,7 @@ fn a_scheduler_that_may_begins_what_is_ready_in_order_and_no_more_than_allowed()
     assert_eq!(home.task(&broken).task.status, "open");
     let order: Vec<String> = home
         .events_since("0")
-        .events
+        .items
         .iter()
         .filter(|event| event.kind == "task.claimed")
         .map(|event| event.subject.clone())
@@ -220,7 +220,7 @@ fn a_claim_lives_as_long_as_its_agent_does() {
     let agent = home.wait_for_agent(&id);
     let first = home.task(&id).task.claimed_until.expect("a claim");
     wait_until("the claim is renewed three times", || {
-        home.events_since("0").events.iter().filter(|event| event.kind == "task.renewed").count() >= 3
+        home.events_since("0").items.iter().filter(|event| event.kind == "task.renewed").count() >= 3
     });
     let task = home.task(&id).task;
     assert!(task.claimed_until.expect("a claim") > first && task.status == "in_progress");
