@@ -1,21 +1,21 @@
 //! The holder's life: keep every byte, serve its socket, write down how it ended.
 
+mod input;
+mod viewers;
 mod waiting;
 
-use std::io;
 use std::ops::Range;
 use std::os::unix::net::UnixListener;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
 use coven_domain::session::ExitStatus;
-use coven_domain::session::RecordInput;
 use rustix::event::PollFlags;
 use rustix::io::Errno;
 use rustix::process::{Signal, WaitOptions, WaitStatus, wait};
-use rustix::termios::LocalModes;
 
-use crate::ending::{Ending, Left, signal_group};
+use crate::SOCKET;
+use crate::ending::{Ending, Left};
 use crate::first_words::FirstWords;
 use crate::journal::Record;
 use crate::pipe_rest::PipeRest;
@@ -24,10 +24,9 @@ use crate::signals::Signals;
 use crate::spec::Spec;
 use crate::stage::{Harness, as_pid};
 use crate::stderr::Stderr;
-use crate::typed::{Typed, is_typed};
+use crate::typed::Typed;
 use crate::viewer::Viewer;
-use crate::wire::{How, MAX_BODY, MAX_DATA, Reply, Request, VERSION, Welcome};
-use crate::{SOCKET, process};
+use crate::wire::{How, MAX_DATA, Reply};
 
 const READ_BYTES: usize = MAX_DATA;
 const STDERR_BYTES: usize = 16 << 10;
@@ -35,10 +34,6 @@ const STDERR_BYTES: usize = 16 << 10;
 const TERMINAL_HOLDS: u64 = 1 << 20;
 /// How long to wait before a terminal that the harness closed is looked at again.
 const REOPEN: Duration = Duration::from_millis(100);
-/// Each has two descriptors at most; beyond this they are turned away.
-const MAX_VIEWERS: usize = 256;
-/// How long to wait when there was no descriptor for a connection.
-const ACCEPT_AGAIN: Duration = Duration::from_millis(100);
 /// How long viewers may take to fetch the end of a finished session; the log keeps it for those who are slower.
 const LINGER: Duration = Duration::from_secs(3);
 /// What a harness gets when the holder itself is told to stop.
@@ -149,23 +144,6 @@ impl Holder {
                 let _ = std::fs::remove_file(self.spec.dir.join(SOCKET));
                 return ExitCode::SUCCESS;
             }
-        }
-    }
-
-    /// What the spec wants typed: into a pipe at once, into a terminal when the program is up.
-    fn type_first(&mut self) {
-        let mut typed = std::mem::take(&mut self.spec.typed);
-        if self.harness.is_terminal {
-            self.first_words = FirstWords::new(typed, Instant::now());
-        } else if !typed.is_empty() {
-            typed.push('\n');
-            self.take_pieces(typed.as_bytes());
-        }
-    }
-
-    fn take_pieces(&mut self, bytes: &[u8]) {
-        for piece in bytes.chunks(MAX_BODY) {
-            self.take_input(piece.to_vec(), true);
         }
     }
 
@@ -348,211 +326,6 @@ impl Holder {
             is_told &= viewer.tell_exit(&exit, end);
         }
         is_told || self.linger_until.is_some_and(|until| now >= until)
-    }
-
-    // --- viewers -----------------------------------------------------------------------------------------------
-
-    fn accept(&mut self) {
-        loop {
-            let stream = match self.listener.accept() {
-                Ok((stream, _)) => stream,
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return,
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
-                // No descriptor left, most likely: without a pause this would be asked for ever.
-                Err(_) => {
-                    self.accept_at = Some(Instant::now() + ACCEPT_AGAIN);
-                    return;
-                }
-            };
-            let peer = rustix::net::sockopt::socket_peercred(&stream);
-            let Some(peer) = peer.ok().filter(|peer| peer.uid == rustix::process::geteuid()) else { continue };
-            if stream.set_nonblocking(true).is_err() {
-                continue;
-            }
-            let mut viewer = Viewer::new(stream, peer.pid.as_raw_pid().cast_unsigned());
-            if self.viewers.len() < MAX_VIEWERS {
-                self.viewers.push(viewer);
-            } else {
-                viewer.refuse("too many are connected".to_owned());
-            }
-        }
-    }
-
-    fn feed_viewers(&mut self) {
-        let (first, end, progress) = (self.recorder.first(), self.recorder.end(), self.recorder.progress());
-        for viewer in &mut self.viewers {
-            viewer.catch_up(&self.spec.dir, first, end);
-            viewer.tell_progress(progress);
-        }
-        for index in 0..self.viewers.len() {
-            if self.viewers[index].is_paused() && self.wants_input() {
-                self.handle_all(index);
-            }
-        }
-        let gone = self.viewers.iter().filter(|viewer| viewer.is_gone() && viewer.shown_size().is_some());
-        let last_gone = gone.map(|viewer| viewer.active_at).max();
-        self.viewers.retain(|viewer| !viewer.is_gone());
-        if let Some(last_gone) = last_gone {
-            self.fall_back(last_gone);
-        }
-    }
-
-    /// Gives the session the size of the viewer that is in use now.
-    fn make_active(&mut self, index: usize) {
-        let viewer = &mut self.viewers[index];
-        if let Some((rows, cols)) = viewer.size {
-            self.activity += 1;
-            viewer.active_at = self.activity;
-            self.resize(rows, cols);
-        }
-    }
-
-    /// A viewer left: if it had set the size, the one that was active before it does now. Without one the size stays.
-    fn fall_back(&mut self, last_gone: u64) {
-        let heir = self.viewers.iter().filter(|viewer| viewer.shown_size().is_some()).max_by_key(|it| it.active_at);
-        if let Some(heir) = heir.filter(|heir| heir.active_at < last_gone)
-            && let Some((rows, cols)) = heir.size
-        {
-            self.resize(rows, cols);
-        }
-    }
-
-    fn serve(&mut self, index: usize) {
-        let mut buffer = [0; 16 << 10];
-        self.viewers[index].receive(&mut buffer);
-        self.handle_all(index);
-    }
-
-    fn handle_all(&mut self, index: usize) {
-        loop {
-            match self.viewers[index].next_request() {
-                Ok(Some(request)) => {
-                    // Only those who type wait for a harness that does not read: anybody may still end it.
-                    let is_input = matches!(request, Request::Input(_) | Request::InputAt { .. });
-                    if is_input && !self.wants_input() {
-                        return self.viewers[index].pause(request);
-                    }
-                    self.handle(index, request);
-                }
-                Ok(None) => return,
-                Err(error) => return self.viewers[index].refuse(error.to_string()),
-            }
-        }
-    }
-
-    fn handle(&mut self, index: usize, request: Request) {
-        let viewer = &mut self.viewers[index];
-        if !viewer.is_greeted && !matches!(request, Request::Hello { .. }) {
-            return viewer.refuse("say hello first".to_owned());
-        }
-        match request {
-            Request::Hello { .. } => {
-                viewer.is_greeted = true;
-                let welcome = Welcome {
-                    version: VERSION,
-                    pid: self.harness.pid,
-                    started_ticks: self.started_ticks,
-                    first: self.recorder.first(),
-                    end: self.recorder.end(),
-                    records: self.recorder.records(),
-                    rows: self.spec.rows,
-                    cols: self.spec.cols,
-                };
-                viewer.tell(&Reply::Welcome(welcome));
-            }
-            // Shown on the terminal that it comes from, output would be new output without end.
-            Request::Follow { .. } if process::comes_from(viewer.pid, std::process::id()) => {
-                viewer.refuse(
-                    "this terminal belongs to the session, and a session cannot be shown inside itself".to_owned(),
-                );
-            }
-            Request::Follow { from } => viewer.follow(from),
-            Request::Watch => {
-                viewer.watch();
-                viewer.tell_progress((self.recorder.end(), self.recorder.records()));
-            }
-            Request::Input(bytes) => {
-                if is_typed(&bytes) {
-                    self.make_active(index);
-                }
-                self.take_input(bytes, true);
-            }
-            Request::InputAt { offset, bytes } => self.take_input_at(index, offset, bytes),
-            Request::Answer(bytes) => {
-                // An attached terminal answers by itself, and an answer that waits for a reader is worth nothing.
-                if self.wants_input() && !self.viewers.iter().any(Viewer::is_following) {
-                    self.take_input(bytes, false);
-                }
-            }
-            Request::Resize { rows, cols } => {
-                viewer.size = Some((rows, cols));
-                self.make_active(index);
-            }
-            Request::Signal(number) => {
-                if let Some(signal) = Signal::from_named_raw(number).filter(|_| self.exit.is_none()) {
-                    signal_group(self.harness.pid, signal);
-                }
-            }
-            Request::End { how, grace_ms } => self.end(how, Duration::from_millis(u64::from(grace_ms))),
-            Request::CloseInput => self.is_input_closing = true,
-            Request::Sync => {
-                // Handled means: in the journal, for whoever looks there next.
-                self.recorder.settle();
-                self.viewers[index].tell(&Reply::Accepted);
-            }
-        }
-    }
-
-    /// Input that tells where it belongs: what was taken before is not taken again, whoever sends it.
-    fn take_input_at(&mut self, index: usize, offset: u64, mut bytes: Vec<u8>) {
-        let Some(known) = self.input_end.checked_sub(offset) else {
-            return self.viewers[index].refuse(format!("input from byte {offset}; byte {} comes next", self.input_end));
-        };
-        let known = usize::try_from(known).unwrap_or(usize::MAX).min(bytes.len());
-        bytes.drain(..known);
-        self.take_input(bytes, true);
-    }
-
-    fn take_input(&mut self, bytes: Vec<u8>, is_noted: bool) {
-        if self.exit.is_some() || self.harness.input.is_none() || self.is_input_closing || bytes.is_empty() {
-            return;
-        }
-        // Asked before the bytes are written: a program that reads them may turn its echo on again at once.
-        let is_kept = self.keeps_input();
-        // To the harness first: whoever typed it waits for the echo.
-        self.typed.push(&bytes);
-        self.write_input();
-        if is_noted {
-            self.input_end += bytes.len() as u64;
-            self.recorder.note(if is_kept { Record::Input(bytes) } else { Record::hidden(&bytes) });
-        }
-    }
-
-    /// Reports whether the journal may keep what is typed now, and not only how much it is.
-    fn keeps_input(&self) -> bool {
-        match self.spec.record_input {
-            _ if !self.harness.is_terminal => true,
-            RecordInput::All => true,
-            RecordInput::None => false,
-            // The driver collects a line and shows none of it: a program asks for a secret. Programs that read
-            // single keys turn the echo off too; they draw what is typed themselves.
-            RecordInput::HiddenSecrets => rustix::termios::tcgetattr(&self.harness.output).is_ok_and(|terminal| {
-                let modes = terminal.local_modes;
-                !modes.contains(LocalModes::ICANON) || modes.contains(LocalModes::ECHO)
-            }),
-        }
-    }
-
-    fn write_input(&mut self) {
-        if let Some(input) = &self.harness.input
-            && self.typed.write_to(input).is_err()
-        {
-            // Nobody reads it any more; the exit will tell.
-            self.typed.clear();
-        }
-        if self.is_input_closing && self.typed.is_empty() && !self.harness.is_terminal {
-            self.harness.input = None;
-        }
     }
 
     fn resize(&mut self, rows: u16, cols: u16) {

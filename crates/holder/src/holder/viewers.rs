@@ -1,0 +1,171 @@
+//! What the holder does for its viewers: accepts them, shows them the output, handles their requests.
+
+use std::io;
+use std::time::{Duration, Instant};
+
+use rustix::process::Signal;
+
+use super::Holder;
+use crate::ending::signal_group;
+use crate::process;
+use crate::typed::is_typed;
+use crate::viewer::Viewer;
+use crate::wire::{Reply, Request, VERSION, Welcome};
+
+/// Each has two descriptors at most; beyond this they are turned away.
+const MAX_VIEWERS: usize = 256;
+/// How long to wait when there was no descriptor for a connection.
+const ACCEPT_AGAIN: Duration = Duration::from_millis(100);
+
+impl Holder {
+    pub(super) fn accept(&mut self) {
+        loop {
+            let stream = match self.listener.accept() {
+                Ok((stream, _)) => stream,
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+                // No descriptor left, most likely: without a pause this would be asked for ever.
+                Err(_) => {
+                    self.accept_at = Some(Instant::now() + ACCEPT_AGAIN);
+                    return;
+                }
+            };
+            let peer = rustix::net::sockopt::socket_peercred(&stream);
+            let Some(peer) = peer.ok().filter(|peer| peer.uid == rustix::process::geteuid()) else { continue };
+            if stream.set_nonblocking(true).is_err() {
+                continue;
+            }
+            let mut viewer = Viewer::new(stream, peer.pid.as_raw_pid().cast_unsigned());
+            if self.viewers.len() < MAX_VIEWERS {
+                self.viewers.push(viewer);
+            } else {
+                viewer.refuse("too many are connected".to_owned());
+            }
+        }
+    }
+
+    pub(super) fn feed_viewers(&mut self) {
+        let (first, end, progress) = (self.recorder.first(), self.recorder.end(), self.recorder.progress());
+        for viewer in &mut self.viewers {
+            viewer.catch_up(&self.spec.dir, first, end);
+            viewer.tell_progress(progress);
+        }
+        for index in 0..self.viewers.len() {
+            if self.viewers[index].is_paused() && self.wants_input() {
+                self.handle_all(index);
+            }
+        }
+        let gone = self.viewers.iter().filter(|viewer| viewer.is_gone() && viewer.shown_size().is_some());
+        let last_gone = gone.map(|viewer| viewer.active_at).max();
+        self.viewers.retain(|viewer| !viewer.is_gone());
+        if let Some(last_gone) = last_gone {
+            self.fall_back(last_gone);
+        }
+    }
+
+    /// Gives the session the size of the viewer that is in use now.
+    fn make_active(&mut self, index: usize) {
+        let viewer = &mut self.viewers[index];
+        if let Some((rows, cols)) = viewer.size {
+            self.activity += 1;
+            viewer.active_at = self.activity;
+            self.resize(rows, cols);
+        }
+    }
+
+    /// A viewer left: if it had set the size, the one that was active before it does now. Without one the size stays.
+    fn fall_back(&mut self, last_gone: u64) {
+        let heir = self.viewers.iter().filter(|viewer| viewer.shown_size().is_some()).max_by_key(|it| it.active_at);
+        if let Some(heir) = heir.filter(|heir| heir.active_at < last_gone)
+            && let Some((rows, cols)) = heir.size
+        {
+            self.resize(rows, cols);
+        }
+    }
+
+    pub(super) fn serve(&mut self, index: usize) {
+        let mut buffer = [0; 16 << 10];
+        self.viewers[index].receive(&mut buffer);
+        self.handle_all(index);
+    }
+
+    fn handle_all(&mut self, index: usize) {
+        loop {
+            match self.viewers[index].next_request() {
+                Ok(Some(request)) => {
+                    // Only those who type wait for a harness that does not read: anybody may still end it.
+                    let is_input = matches!(request, Request::Input(_) | Request::InputAt { .. });
+                    if is_input && !self.wants_input() {
+                        return self.viewers[index].pause(request);
+                    }
+                    self.handle(index, request);
+                }
+                Ok(None) => return,
+                Err(error) => return self.viewers[index].refuse(error.to_string()),
+            }
+        }
+    }
+
+    fn handle(&mut self, index: usize, request: Request) {
+        let viewer = &mut self.viewers[index];
+        if !viewer.is_greeted && !matches!(request, Request::Hello { .. }) {
+            return viewer.refuse("say hello first".to_owned());
+        }
+        match request {
+            Request::Hello { .. } => {
+                viewer.is_greeted = true;
+                let welcome = Welcome {
+                    version: VERSION,
+                    pid: self.harness.pid,
+                    started_ticks: self.started_ticks,
+                    first: self.recorder.first(),
+                    end: self.recorder.end(),
+                    records: self.recorder.records(),
+                    rows: self.spec.rows,
+                    cols: self.spec.cols,
+                };
+                viewer.tell(&Reply::Welcome(welcome));
+            }
+            // Shown on the terminal that it comes from, output would be new output without end.
+            Request::Follow { .. } if process::comes_from(viewer.pid, std::process::id()) => {
+                viewer.refuse(
+                    "this terminal belongs to the session, and a session cannot be shown inside itself".to_owned(),
+                );
+            }
+            Request::Follow { from } => viewer.follow(from),
+            Request::Watch => {
+                viewer.watch();
+                viewer.tell_progress((self.recorder.end(), self.recorder.records()));
+            }
+            Request::Input(bytes) => {
+                if is_typed(&bytes) {
+                    self.make_active(index);
+                }
+                self.take_input(bytes, true);
+            }
+            Request::InputAt { offset, bytes } => self.take_input_at(index, offset, bytes),
+            Request::Answer(bytes) => {
+                // An attached terminal answers by itself, and an answer that waits for a reader is worth nothing.
+                if self.wants_input() && !self.viewers.iter().any(Viewer::is_following) {
+                    self.take_input(bytes, false);
+                }
+            }
+            Request::Resize { rows, cols } => {
+                viewer.size = Some((rows, cols));
+                self.make_active(index);
+            }
+            Request::Signal(number) => {
+                if let Some(signal) = Signal::from_named_raw(number).filter(|_| self.exit.is_none()) {
+                    signal_group(self.harness.pid, signal);
+                }
+            }
+            Request::End { how, grace_ms } => self.end(how, Duration::from_millis(u64::from(grace_ms))),
+            Request::CloseInput => self.is_input_closing = true,
+            Request::Sync => {
+                // Handled means: in the journal, for whoever looks there next.
+                self.recorder.settle();
+                self.viewers[index].tell(&Reply::Accepted);
+            }
+        }
+    }
+}
