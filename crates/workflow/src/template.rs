@@ -1,6 +1,7 @@
 //! Templates of prompts and commands, and the expressions of conditions.
 
-use std::collections::BTreeSet;
+mod names;
+mod shell;
 
 use coven_domain::task::Task;
 use coven_domain::workflow::{Progress, StepResult};
@@ -14,22 +15,10 @@ use serde::Deserialize as _;
 use crate::bounded::{self, Budget, MAX_RESULT, text_of, too_large};
 use crate::rewrite::{self, Refused};
 
-const ROOTS: [&str; 11] = [
-    "task",
-    "steps",
-    "previous",
-    "loop",
-    "loops",
-    "worktree",
-    "branch",
-    "base_branch",
-    "base_commit",
-    "workflow",
-    "review",
-];
-const TASK: [&str; 8] = ["id", "title", "body", "type", "priority", "tags", "parent_id", "branch"];
-const RESULT: [&str; 7] = ["success", "failed", "skipped", "exit_code", "output", "outputs", "error"];
-const LOOP: [&str; 2] = ["iteration", "max"];
+pub(crate) use names::{unknown_names, variable};
+pub(crate) use shell::check_command;
+use shell::quoted;
+
 /// Far beyond what a sensible template needs; ends one that goes on for ever.
 const FUEL: u64 = 1_000_000;
 
@@ -203,11 +192,6 @@ fn explained(error: &minijinja::Error) -> String {
     text
 }
 
-/// A step's name where a template can spell it: `my-step` is a subtraction there.
-pub(super) fn variable(name: &str) -> String {
-    name.replace('-', "_")
-}
-
 /// An expression without the braces that people are used to.
 pub(super) fn bare(expression: &str) -> &str {
     let text = expression.trim();
@@ -217,48 +201,6 @@ pub(super) fn bare(expression: &str) -> &str {
 /// What is wrong with it, and in which of its lines, from 0.
 pub(super) fn check(template: &str) -> Result<(), Refused> {
     parsed(template).map(drop)
-}
-
-/// A value becomes a word of the shell by being quoted; inside quotes of the command that would undo them, and the value would be
-/// read as a part of the command.
-pub(super) fn check_command(template: &str) -> Result<(), String> {
-    let (mut quote, mut is_word_start): (Option<char>, bool) = (None, true);
-    let mut rest = template;
-    while let Some(first) = rest.chars().next() {
-        let end = |mark: &str| rest.find(mark).map_or(rest.len(), |at| at + mark.len());
-        let taken = if rest.starts_with("{{") {
-            let value = &rest[2..end("}}").saturating_sub(2).max(2)];
-            let is_safe =
-                value.rsplit('|').next().is_some_and(|last| last.trim().trim_end_matches('-').trim() == "safe");
-            if quote.is_some() && !is_safe {
-                let value = value.trim();
-                return Err(format!("{{{{ {value} }}}} stands inside quotes; it is quoted already, so leave them out"));
-            }
-            end("}}")
-        } else if rest.starts_with("{%") {
-            end("%}")
-        } else if rest.starts_with("{#") {
-            end("#}")
-        } else if quote.is_none() && first == '#' && is_word_start {
-            end("\n")
-        } else {
-            match (quote, first) {
-                // What is behind a backslash is no quote, except between single ones.
-                (None | Some('"'), '\\') => {
-                    let escaped = rest.chars().nth(1).map_or(0, char::len_utf8);
-                    rest = &rest[1 + escaped..];
-                    continue;
-                }
-                (None, '\'' | '"') => quote = Some(first),
-                (Some(open), found) if open == found => quote = None,
-                _ => {}
-            }
-            first.len_utf8()
-        };
-        is_word_start = first.is_whitespace();
-        rest = &rest[taken..];
-    }
-    Ok(())
 }
 
 /// Refuses what is too long to be parsed safely, with its line, from 0. The engine's own tokens decide where an expression starts
@@ -307,101 +249,14 @@ pub(super) fn check_expression(expression: &str) -> Result<(), String> {
     parsed_expression(expression).map(drop)
 }
 
-/// The same names in a text that cannot grow: the engine multiplies constant texts when it compiles.
-fn without_products(source: &str, is_expression: bool) -> String {
-    let mut text = source.to_owned();
-    for (token, span) in machinery::tokenize(source, is_expression, SyntaxConfig::default()).map_while(Result::ok) {
-        if matches!(token, Token::Mul) {
-            text.replace_range(span.start_offset as usize..span.end_offset as usize, "-");
-        }
-    }
-    text
-}
-
-/// Names that nothing will stand behind, with what is wrong with them. `reach` are the steps that may have run by then, `all` those there are.
-pub(super) fn unknown_names(
-    text: &str,
-    is_expression: bool,
-    reach: &BTreeSet<String>,
-    all: &BTreeSet<String>,
-    is_in_loop: bool,
-) -> Vec<(String, String)> {
-    let is_bad = match is_expression {
-        true => check_expression(text).is_err(),
-        false => check(text).is_err(),
-    };
-    if is_bad {
-        // Reported where it is checked.
-        return Vec::new();
-    }
-    let environment = environment(&Budget::default());
-    let text = without_products(text, is_expression);
-    let names = match is_expression {
-        true => environment.compile_expression(&text).map(|it| it.undeclared_variables(true)),
-        false => environment.template_from_str(&text).map(|it| it.undeclared_variables(true)),
-    };
-    let names: BTreeSet<String> = names.unwrap_or_default().into_iter().collect();
-    let told = |name: String| {
-        let why = match name.split('.').next() {
-            Some("loop") if !is_in_loop => "loop: stands in no loop; loops.NAME tells of one that is over".to_owned(),
-            _ => unknown(&name, reach, all)?,
-        };
-        Some((name, why))
-    };
-    names.into_iter().filter_map(told).collect()
-}
-
-fn unknown(name: &str, reach: &BTreeSet<String>, all: &BTreeSet<String>) -> Option<String> {
-    let parts: Vec<&str> = name.split('.').collect();
-    let among = |what: &str, field: &str, known: &[&str]| {
-        (!known.contains(&field)).then(|| format!("{what} has no {field:?}; it has: {}", known.join(", ")))
-    };
-    match parts[..] {
-        [root, ..] if !ROOTS.contains(&root) => Some(format!("there is no {root:?}; there are: {}", ROOTS.join(", "))),
-        ["task", field, ..] => among("task", field, &TASK),
-        ["previous", field, ..] => among("previous", field, &RESULT),
-        ["loop", field, ..] => among("loop", field, &LOOP),
-        ["steps", step, ..] if !all.contains(step) => Some(format!("there is no step {step:?}")),
-        ["steps", step, ..] if !reach.contains(step) => Some(format!("the step {step:?} has not run by then")),
-        ["steps", _, field, ..] => among("a step's result", field, &RESULT),
-        _ => None,
-    }
-}
-
-/// One word of the shell; none if it is too long for a template.
-fn quoted(text: &str) -> Option<String> {
-    let is_plain = |c: char| c.is_ascii_alphanumeric() || "_-./:=@%+,".contains(c);
-    if !text.is_empty() && text.chars().all(is_plain) {
-        return Some(text.to_owned());
-    }
-    let size = text.len() + 3 * text.matches('\'').count() + 2;
-    (size <= MAX_RESULT).then(|| format!("'{}'", text.replace('\0', "").replace('\'', "'\\''")))
-}
-
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use std::collections::BTreeSet;
 
-    #[test]
-    fn a_value_inside_quotes_is_refused() {
-        for fine in [
-            "echo {{ task.title }} 'a b' \"c\"",
-            "echo \\\"{{ task.title }}",
-            "echo \"{{ task.title|safe }}\"",
-            "{% if x == 'y' %}echo {{ a }}{% endif %}",
-            "echo 'it''s' {{ a }}",
-            "echo \"a\\\"b\" {{ a }}",
-            "echo {{ a",
-            "# don't\necho {{ a }}",
-        ] {
-            assert_eq!(check_command(fine), Ok(()), "{fine}");
-        }
-        for bad in ["echo \"{{ task.title }}\"", "echo '{{ a }}'", "sh -c \"x {% if a %}{{ a }}{% endif %}\""] {
-            assert!(check_command(bad).is_err_and(|why| why.contains("stands inside quotes")), "{bad}");
-        }
-    }
     use coven_domain::{TaskId, Timestamp};
     use uuid::Uuid;
+
+    use super::*;
 
     fn filled(use_scope: impl FnOnce(Scope<'_>)) {
         let mut task = Task::new(TaskId::from_uuid(Uuid::from_u128(7)), "Fix $(rm -rf /) it's", Timestamp::default())
