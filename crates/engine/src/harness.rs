@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
 
+use coven_harness::agents::OF_AGENT_INTERFACE;
 use coven_harness::{self as harness, Harness, Program};
 use coven_host::program;
 
@@ -33,14 +34,14 @@ impl Engine {
         self.chosen_harness(configured, |harness| self.speaks_acp(harness, env))
     }
 
-    /// The harness of the AGENT interface where a request names none. Its programs expect Gemini CLI, so that comes
-    /// before the other agents unless the config names one.
+    /// The harness of the AGENT interface where a request names none. The agent that its programs expect comes before the other
+    /// agents unless the config names one.
     pub fn agent_interface_harness(&self) -> Option<String> {
         let env = self.environment(None);
         let is_configured = self.config.default_harness().is_some();
-        let gemini = self.harnesses.iter().find(|harness| harness.id == "gemini");
-        let gemini = gemini.filter(|gemini| !is_configured && self.speaks_acp(gemini, &env));
-        gemini.map(|gemini| gemini.id.clone())
+        let expected = self.harnesses.iter().find(|harness| harness.id == OF_AGENT_INTERFACE.id);
+        let expected = expected.filter(|expected| !is_configured && self.speaks_acp(expected, &env));
+        expected.map(|expected| expected.id.clone())
     }
 
     fn speaks_acp(&self, harness: &Harness, env: &BTreeMap<String, String>) -> bool {

@@ -3,6 +3,8 @@
 use crate::agent::{Acp, Agent, DefaultChoice, Missing};
 use crate::launch::Program;
 
+pub(super) const DEFINITIONS: &str = ".cline/agents";
+
 pub const AGENT: Agent = Agent {
     id: "cline",
     label: "Cline",

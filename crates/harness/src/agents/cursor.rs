@@ -8,6 +8,8 @@ use crate::settings_file::{Form, McpEntry, SettingsFile};
 
 const UNTRIED: Missing = Missing("coven has not been tried with it; describe it in harnesses.cursor of the config");
 
+pub(super) const DEFINITIONS: &str = ".cursor/agents";
+
 pub const AGENT: Agent = Agent {
     id: "cursor",
     label: "Cursor",

@@ -35,6 +35,33 @@ pub const ALL: &[&Agent] = &[
     &demo::AGENT,
 ];
 
+/// The agent that programs of the AGENT interface expect where a request names none.
+pub const OF_AGENT_INTERFACE: &Agent = &gemini::AGENT;
+
+/// Folders below the user's home in which programs keep agent definitions. If two folders define an id, the first one counts.
+pub const DEFINITION_FOLDERS: [&str; 20] = [
+    ".aws/amazonq/cli-agents",
+    claude::DEFINITIONS,
+    cline::DEFINITIONS,
+    codex::DEFINITIONS,
+    cursor::DEFINITIONS,
+    ".factory/droids",
+    ".windsurf/agents",
+    opencode::DEFINITIONS,
+    ".config/antigravity/agents",
+    ".config/auggie/agents",
+    ".config/codebuddy/agents",
+    ".config/costrict/agents",
+    ".config/crush/agents",
+    gemini::DEFINITIONS,
+    copilot::DEFINITIONS,
+    ".config/iflow/agents",
+    ".config/kilocode/agents",
+    ".config/qoder/agents",
+    qwen::DEFINITIONS,
+    ".config/roocode/agents",
+];
+
 pub fn find(id: &str) -> Option<&'static Agent> {
     ALL.iter().copied().find(|agent| agent.id == id)
 }

@@ -9,6 +9,8 @@ use crate::print_mode::Condition::{Is, IsTrue};
 use crate::print_mode::{Counting, Rules, TroubleRule, UsageRule};
 use crate::settings_file::{DAY_SECONDS, Form, McpEntry, SettingsFile};
 
+pub(super) const DEFINITIONS: &str = ".config/qwen-coder/agents";
+
 pub const AGENT: Agent = Agent {
     id: "qwen",
     label: "Qwen Code",

@@ -6,31 +6,9 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use coven_files::{Limit, Links, ReadError};
+use coven_harness::agents::DEFINITION_FOLDERS;
 use front_matter::FrontMatter;
 
-/// Where tools keep agents, below the user's home, in the order in which the first of an id wins.
-const FOLDERS: [&str; 20] = [
-    ".aws/amazonq/cli-agents",
-    ".claude/agents",
-    ".cline/agents",
-    ".codex/agents",
-    ".cursor/agents",
-    ".factory/droids",
-    ".windsurf/agents",
-    ".config/opencode/agent",
-    ".config/antigravity/agents",
-    ".config/auggie/agents",
-    ".config/codebuddy/agents",
-    ".config/costrict/agents",
-    ".config/crush/agents",
-    ".config/gemini-cli/agents",
-    ".config/github-copilot/agents",
-    ".config/iflow/agents",
-    ".config/kilocode/agents",
-    ".config/qoder/agents",
-    ".config/qwen-coder/agents",
-    ".config/roocode/agents",
-];
 /// A larger file is no definition.
 pub const AGENT_DEFINITION: Limit = Limit::new("an agent definition", 1 << 20);
 const MAX_ID_CHARS: usize = 64;
@@ -97,7 +75,7 @@ fn told(suggestions: &[String]) -> String {
 /// The folders of all tools, or only those that the config names; `~/` is the user's home.
 pub fn folders(home: &Path, configured: Option<&[String]>) -> Vec<PathBuf> {
     match configured {
-        None => FOLDERS.iter().map(|folder| home.join(folder)).collect(),
+        None => DEFINITION_FOLDERS.iter().map(|folder| home.join(folder)).collect(),
         Some(paths) => paths
             .iter()
             .map(|path| match path.strip_prefix("~/") {

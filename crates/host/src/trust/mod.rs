@@ -81,7 +81,7 @@ impl Agreement {
 /// One setting that can run or open something.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Part {
-    /// Where it is: `harnesses.claude`, `grimoires/release.yaml`, `filter.crypt.clean`.
+    /// Where it is: `harnesses.mine`, `grimoires/release.yaml`, `filter.crypt.clean`.
     pub key: String,
     /// What it would do, in one line.
     pub effect: String,

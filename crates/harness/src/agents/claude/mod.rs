@@ -10,6 +10,8 @@ use crate::agent::{Acp, Agent, DefaultChoice, Print, Resume, Terminal};
 use crate::launch::{Program, PromptStyle};
 use crate::settings_file::{Form, McpEntry, SettingsFile};
 
+pub(super) const DEFINITIONS: &str = ".claude/agents";
+
 pub const AGENT: Agent = Agent {
     id: "claude",
     label: "Claude Code",
@@ -27,7 +29,7 @@ pub const AGENT: Agent = Agent {
         // Beside whatever its settings allow: files below the folder it works in.
         step_args: &["--allowedTools=Edit(./**)"],
         instructions: &["--append-system-prompt", "{instructions}"],
-        own_agents: Some((".claude/agents", &["--agent", "{agent}"])),
+        own_agents: Some((DEFINITIONS, &["--agent", "{agent}"])),
         ..Print::new(
             &print::RULES,
             &["-p", "--output-format", "stream-json", "--verbose", "--include-partial-messages"],

@@ -10,6 +10,8 @@ use crate::agent::{Acp, Agent, DefaultChoice, Print, Resume, Terminal};
 use crate::launch::{Program, PromptStyle};
 use crate::settings_file::{DAY_SECONDS, Form, McpEntry, SettingsFile};
 
+pub(super) const DEFINITIONS: &str = ".codex/agents";
+
 pub const AGENT: Agent = Agent {
     id: "codex",
     label: "Codex",

@@ -10,6 +10,8 @@ use crate::agent::{Acp, Agent, DefaultChoice, Print, Resume, Terminal};
 use crate::launch::{Program, PromptStyle};
 use crate::settings_file::{Form, McpEntry, SettingsFile};
 
+pub(super) const DEFINITIONS: &str = ".config/github-copilot/agents";
+
 pub const AGENT: Agent = Agent {
     id: "copilot",
     label: "Copilot CLI",

@@ -10,6 +10,8 @@ use crate::agent::{Acp, Agent, DefaultChoice, Print, Resume, Terminal};
 use crate::launch::{Program, PromptStyle};
 use crate::settings_file::{DAY_SECONDS, Form, McpEntry, SettingsFile};
 
+pub(super) const DEFINITIONS: &str = ".config/gemini-cli/agents";
+
 pub const AGENT: Agent = Agent {
     id: "gemini",
     label: "Gemini CLI",
