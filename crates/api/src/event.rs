@@ -13,6 +13,7 @@ use serde_json::Value;
 use crate::SessionRecord;
 use crate::inbox::InboxOption;
 use crate::message::MessageRecord;
+use crate::operation::Operation;
 use crate::task::TaskRecord;
 use crate::workflow::{AgentRecord, WorkflowRecord};
 
@@ -106,6 +107,13 @@ impl From<&Permission> for PermissionRecord {
             answered_at: permission.answered_at,
         }
     }
+}
+
+/// `operation.*`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct OperationPayload {
+    pub operation: Operation,
 }
 
 /// `question_set.*`.

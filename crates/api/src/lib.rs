@@ -15,6 +15,7 @@ pub mod message;
 pub mod migrate;
 #[cfg(feature = "schema")]
 pub mod openapi;
+pub mod operation;
 pub mod repo;
 pub mod request;
 pub mod retention;

@@ -5,6 +5,7 @@ use serde_json::Value;
 use crate::agent::Agent;
 use crate::agent_question::AgentQuestion;
 use crate::message::StoredMessage;
+use crate::operation::Operation;
 use crate::permission::Permission;
 use crate::query::SweepReport;
 use crate::question_set::QuestionSetSummary;
@@ -15,7 +16,7 @@ use crate::workflow::Workflow;
 use crate::{SessionId, Timestamp};
 
 /// Every kind of event there is, and what it tells. Programs rely on the names.
-pub const KINDS: [(&str, &str); 73] = [
+pub const KINDS: [(&str, &str); 78] = [
     ("session.created", "there is a session; its harness does not run yet"),
     ("session.launching", "its harness is being started"),
     ("session.running", "its harness runs"),
@@ -88,6 +89,11 @@ pub const KINDS: [(&str, &str); 73] = [
     ("question.delivered", "the answer was typed"),
     ("question.abandoned", "its terminal went on without one"),
     ("question.imported", "it was taken over from an older store"),
+    ("operation.started", "a request started an operation"),
+    ("operation.progress", "an operation has come further; at most ten such events a second and operation"),
+    ("operation.completed", "the operation is done; the record has its result"),
+    ("operation.failed", "the operation failed; the record has the error"),
+    ("operation.cancelled", "the operation was stopped before it was done"),
     ("retention.swept", "what was kept long enough went; the payload lists it"),
 ];
 
@@ -123,6 +129,7 @@ pub enum EventBody<'a> {
     Agent(&'a Agent),
     Workflow(&'a Workflow),
     AgentQuestion(&'a AgentQuestion),
+    Operation(&'a Operation),
     Swept(&'a SweepReport),
     /// An event without a record: the payload itself.
     Noted(&'a Value),

@@ -59,6 +59,7 @@ id!(TaskId);
 id!(AgentId);
 id!(WorkflowId);
 id!(QuestionId);
+id!(OperationId);
 
 /// The id of a question set: the name of its folder. UUID version 4 only, so that no other name ever reaches a path.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]

@@ -10,6 +10,7 @@ pub mod event;
 pub mod ids;
 pub mod lifecycle;
 pub mod message;
+pub mod operation;
 pub mod permission;
 pub mod query;
 pub mod question;
@@ -23,6 +24,8 @@ pub mod text;
 pub mod time;
 pub mod workflow;
 
-pub use ids::{AgentId, MessageId, PermissionId, QuestionId, QuestionSetId, RepoId, SessionId, TaskId, WorkflowId};
+pub use ids::{
+    AgentId, MessageId, OperationId, PermissionId, QuestionId, QuestionSetId, RepoId, SessionId, TaskId, WorkflowId,
+};
 pub use lifecycle::{Lifecycle, Refused};
 pub use time::Timestamp;

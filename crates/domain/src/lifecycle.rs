@@ -122,6 +122,7 @@ mod tests {
     use super::*;
     use crate::agent::AgentState;
     use crate::conversation::ConversationState;
+    use crate::operation::OperationState;
     use crate::question_set::QuestionSetState;
     use crate::session::{SessionFact, SessionState};
     use crate::task::TaskState;
@@ -160,6 +161,7 @@ mod tests {
         exhaust::<TaskState>();
         exhaust::<AgentState>();
         exhaust::<WorkflowState>();
+        exhaust::<OperationState>();
     }
 
     #[test]

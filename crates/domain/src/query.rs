@@ -4,6 +4,7 @@ use std::fmt;
 use std::num::ParseIntError;
 use std::str::FromStr;
 
+use crate::operation::{Operation, OperationKind, OperationState};
 use crate::session::{Channel, Session, SessionState};
 use crate::task::{FieldChange, Priority, Task, TaskKind, TaskState};
 use crate::workflow::WorkflowState;
@@ -154,6 +155,46 @@ pub struct WorkflowQuery {
     pub limit: usize,
 }
 
+/// Which operations, newest first; an empty list is all of them.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct OperationQuery {
+    pub states: Vec<OperationState>,
+    pub kinds: Vec<OperationKind>,
+    pub subject: Option<String>,
+    /// Those that follow this place.
+    pub after: Option<OperationPlace>,
+    pub limit: usize,
+}
+
+/// The place of an operation in the list.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct OperationPlace {
+    pub created_at: Timestamp,
+    pub row: i64,
+}
+
+impl fmt::Display for OperationPlace {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}.{}", self.created_at.as_millis(), self.row)
+    }
+}
+
+impl FromStr for OperationPlace {
+    type Err = ParseIntError;
+
+    fn from_str(text: &str) -> Result<Self, ParseIntError> {
+        let (at, row) = text.split_once('.').unwrap_or((text, ""));
+        Ok(Self { created_at: Timestamp::from_millis(at.parse()?), row: row.parse()? })
+    }
+}
+
+#[derive(Debug, Clone, PartialEq)]
+pub struct OperationPage {
+    pub operations: Vec<Operation>,
+    /// The place of the last one, if there are more.
+    pub next: Option<OperationPlace>,
+}
+
 /// One field of a task that became different.
 #[derive(Debug, Clone, PartialEq)]
 pub struct TaskHistoryEntry {
@@ -183,6 +224,8 @@ pub struct SweepReport {
     pub sessions_deleted: Vec<SessionId>,
     pub workflows_deleted: Vec<String>,
     pub questions_deleted: Vec<String>,
+    /// Operations that ended before the events that are kept.
+    pub operations_deleted: u64,
     pub events_deleted: u64,
     /// The event that lists all this, to wake subscribers with; `None` if nothing worth telling went.
     #[serde(skip)]

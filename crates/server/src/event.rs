@@ -4,8 +4,8 @@ use std::io::Write;
 use std::ops::Range;
 
 use coven_api::event::{
-    AgentPayload, MessagePayload, PermissionPayload, QuestionPayload, QuestionSetPayload, RepoPayload, SessionPayload,
-    TaskPayload, WorkflowPayload,
+    AgentPayload, MessagePayload, OperationPayload, PermissionPayload, QuestionPayload, QuestionSetPayload,
+    RepoPayload, SessionPayload, TaskPayload, WorkflowPayload,
 };
 use coven_domain::event::{Event, EventBody};
 use serde::Serialize;
@@ -29,6 +29,7 @@ pub fn render(body: EventBody<'_>) -> String {
         EventBody::Agent(agent) => json(&AgentPayload { agent: agent.into() }),
         EventBody::Workflow(workflow) => json(&WorkflowPayload { workflow: workflow.into() }),
         EventBody::AgentQuestion(question) => json(&QuestionPayload { question: question.into() }),
+        EventBody::Operation(operation) => json(&OperationPayload { operation: operation.into() }),
         EventBody::Swept(report) => json(report),
         EventBody::Noted(payload) => json(payload),
     }

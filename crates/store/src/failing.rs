@@ -10,6 +10,7 @@ use coven_domain::agent_question::AgentQuestion;
 use coven_domain::entry::Entry;
 use coven_domain::event::Event;
 use coven_domain::message::StoredMessage;
+use coven_domain::operation::{Operation, OperationKind};
 use coven_domain::permission::Permission;
 use coven_domain::question_set::QuestionSetSummary;
 use coven_domain::repo::Repo;
@@ -17,12 +18,12 @@ use coven_domain::retention::Cutoffs;
 use coven_domain::session::{Channel, Session};
 use coven_domain::task::{Task, TaskState};
 use coven_domain::workflow::Workflow;
-use coven_domain::{AgentId, PermissionId, QuestionId, RepoId, SessionId, TaskId, Timestamp, WorkflowId};
+use coven_domain::{AgentId, OperationId, PermissionId, QuestionId, RepoId, SessionId, TaskId, Timestamp, WorkflowId};
 
 use crate::{Change, Conversation, Keyframe, Progress, Store, StoreError, Tx};
 use coven_domain::query::{
-    AgentQuery, AgentQuestionQuery, MessageQuery, PermissionQuery, SessionPage, SessionQuery, StateSnapshot,
-    SweepReport, TaskForm, TaskHistoryEntry, TaskPage, TaskQuery, TaskText, WorkflowQuery,
+    AgentQuery, AgentQuestionQuery, MessageQuery, OperationPage, OperationQuery, PermissionQuery, SessionPage,
+    SessionQuery, StateSnapshot, SweepReport, TaskForm, TaskHistoryEntry, TaskPage, TaskQuery, TaskText, WorkflowQuery,
 };
 
 /// Passes every call on, except the one whose number is up.
@@ -204,6 +205,21 @@ impl<S: Store> Store for Failing<S> {
         self.inner.workflows(query).await
     }
 
+    async fn operation(&self, id: OperationId) -> Result<Option<Operation>, StoreError> {
+        self.calls.next()?;
+        self.inner.operation(id).await
+    }
+
+    async fn operation_ids_with_prefix(&self, prefix: &str, limit: usize) -> Result<Vec<OperationId>, StoreError> {
+        self.calls.next()?;
+        self.inner.operation_ids_with_prefix(prefix, limit).await
+    }
+
+    async fn operations(&self, query: &OperationQuery) -> Result<OperationPage, StoreError> {
+        self.calls.next()?;
+        self.inner.operations(query).await
+    }
+
     async fn question_sets(&self) -> Result<Vec<QuestionSetSummary>, StoreError> {
         self.calls.next()?;
         self.inner.question_sets().await
@@ -340,6 +356,14 @@ impl Tx for FailingTx {
 
     async fn latest_workflow(&mut self, task: TaskId) -> Result<Option<Workflow>, StoreError> {
         self.reading()?.latest_workflow(task).await
+    }
+
+    async fn operation(&mut self, id: OperationId) -> Result<Option<Operation>, StoreError> {
+        self.reading()?.operation(id).await
+    }
+
+    async fn running_operation(&mut self, kind: OperationKind, subject: &str) -> Result<Option<Operation>, StoreError> {
+        self.reading()?.running_operation(kind, subject).await
     }
 
     async fn repo(&mut self, id: RepoId) -> Result<Option<Repo>, StoreError> {

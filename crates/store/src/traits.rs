@@ -8,6 +8,7 @@ use coven_domain::agent_question::AgentQuestion;
 use coven_domain::entry::Entry;
 use coven_domain::event::{Event, EventBody};
 use coven_domain::message::{MessageChange, StoredMessage};
+use coven_domain::operation::{Operation, OperationKind};
 use coven_domain::permission::Permission;
 use coven_domain::question_set::QuestionSetSummary;
 use coven_domain::repo::Repo;
@@ -16,14 +17,14 @@ use coven_domain::session::{Channel, Session};
 use coven_domain::task::{FieldChange, Task, TaskState};
 use coven_domain::workflow::Workflow;
 use coven_domain::{
-    AgentId, PermissionId, QuestionId, QuestionSetId, RepoId, SessionId, TaskId, Timestamp, WorkflowId,
+    AgentId, OperationId, PermissionId, QuestionId, QuestionSetId, RepoId, SessionId, TaskId, Timestamp, WorkflowId,
 };
 use serde_json::Value;
 
 use crate::StoreError;
 use coven_domain::query::{
-    AgentQuery, AgentQuestionQuery, MessageQuery, PermissionQuery, SessionPage, SessionQuery, StateSnapshot,
-    SweepReport, TaskForm, TaskHistoryEntry, TaskPage, TaskQuery, TaskText, WorkflowQuery,
+    AgentQuery, AgentQuestionQuery, MessageQuery, OperationPage, OperationQuery, PermissionQuery, SessionPage,
+    SessionQuery, StateSnapshot, SweepReport, TaskForm, TaskHistoryEntry, TaskPage, TaskQuery, TaskText, WorkflowQuery,
 };
 
 /// A change of state. Recording it writes the row and its event; there is no other way to write a row.
@@ -81,6 +82,11 @@ pub enum Change {
     /// What an agent asks at its terminal, as it is from now on: `question.asked`, `question.answered`, …
     AgentQuestionWritten {
         question: AgentQuestion,
+        event: &'static str,
+    },
+    /// An operation as it is from now on, new or known: `operation.started`, `operation.progress`, `operation.completed`, …
+    OperationWritten {
+        operation: Operation,
         event: &'static str,
     },
     /// An event without a row.
@@ -177,6 +183,10 @@ pub trait Tx: Send {
     /// A task's newest run.
     async fn latest_workflow(&mut self, task: TaskId) -> Result<Option<Workflow>, StoreError>;
 
+    async fn operation(&mut self, id: OperationId) -> Result<Option<Operation>, StoreError>;
+    /// The running operation of this kind about `subject`.
+    async fn running_operation(&mut self, kind: OperationKind, subject: &str) -> Result<Option<Operation>, StoreError>;
+
     async fn repo(&mut self, id: RepoId) -> Result<Option<Repo>, StoreError>;
     /// The repo at this path, even if it was taken off the list.
     async fn repo_at(&mut self, path: &str) -> Result<Option<Repo>, StoreError>;
@@ -251,6 +261,11 @@ pub trait Store: Send + Sync + 'static {
     /// Ids that begin with `prefix` (hex digits and dashes), at most `limit`.
     async fn workflow_ids_with_prefix(&self, prefix: &str, limit: usize) -> Result<Vec<WorkflowId>, StoreError>;
     async fn workflows(&self, query: &WorkflowQuery) -> Result<Vec<Workflow>, StoreError>;
+
+    async fn operation(&self, id: OperationId) -> Result<Option<Operation>, StoreError>;
+    /// Ids that start with `prefix` (hex digits and dashes), at most `limit`.
+    async fn operation_ids_with_prefix(&self, prefix: &str, limit: usize) -> Result<Vec<OperationId>, StoreError>;
+    async fn operations(&self, query: &OperationQuery) -> Result<OperationPage, StoreError>;
 
     /// What was last told of each question set, oldest first.
     async fn question_sets(&self) -> Result<Vec<QuestionSetSummary>, StoreError>;

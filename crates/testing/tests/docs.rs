@@ -11,6 +11,7 @@ use coven_domain::agent::AgentState;
 use coven_domain::conversation::ConversationState;
 use coven_domain::event::KINDS;
 use coven_domain::lifecycle::markdown;
+use coven_domain::operation::OperationState;
 use coven_domain::question_set::QuestionSetState;
 use coven_domain::session::SessionState;
 use coven_domain::task::TaskState;
@@ -50,6 +51,7 @@ fn lifecycles() {
         markdown::<TaskState>(),
         markdown::<AgentState>(),
         markdown::<WorkflowState>(),
+        markdown::<OperationState>(),
     ];
     is_up_to_date(
         "lifecycles.md",

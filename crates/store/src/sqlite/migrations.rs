@@ -42,6 +42,7 @@ const MIGRATIONS: &[Migration] = &[
     migration!(9, "0009_task_changes"),
     migration!(10, "0010_keyframe_checksums"),
     migration!(11, "0011_page_checksums"),
+    migration!(12, "0012_operations"),
 ];
 
 /// From this version on every page of the file ends in its checksum.

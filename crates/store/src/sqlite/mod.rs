@@ -9,6 +9,7 @@ mod events;
 mod listing;
 mod messages;
 pub mod migrations;
+mod operations;
 mod permissions;
 mod question_sets;
 mod readers;
@@ -31,6 +32,7 @@ use coven_domain::agent_question::AgentQuestion;
 use coven_domain::entry::Entry;
 use coven_domain::event::Event;
 use coven_domain::message::StoredMessage;
+use coven_domain::operation::Operation;
 use coven_domain::permission::Permission;
 use coven_domain::question_set::QuestionSetSummary;
 use coven_domain::repo::Repo;
@@ -38,7 +40,7 @@ use coven_domain::retention::Cutoffs;
 use coven_domain::session::Session;
 use coven_domain::task::{Task, TaskState};
 use coven_domain::workflow::Workflow;
-use coven_domain::{AgentId, RepoId, SessionId, TaskId, Timestamp, WorkflowId};
+use coven_domain::{AgentId, OperationId, RepoId, SessionId, TaskId, Timestamp, WorkflowId};
 use rusqlite::Connection;
 use tokio::sync::Mutex;
 
@@ -47,8 +49,8 @@ use self::readers::Readers;
 use self::tx::{SqliteTx, Writer, Writing};
 use crate::{Conversation, Keyframe, Publish, Render, Store, StoreError, Tx};
 use coven_domain::query::{
-    AgentQuery, AgentQuestionQuery, MessageQuery, PermissionQuery, SessionPage, SessionQuery, StateSnapshot,
-    SweepReport, TaskForm, TaskHistoryEntry, TaskPage, TaskQuery, TaskText, WorkflowQuery,
+    AgentQuery, AgentQuestionQuery, MessageQuery, OperationPage, OperationQuery, PermissionQuery, SessionPage,
+    SessionQuery, StateSnapshot, SweepReport, TaskForm, TaskHistoryEntry, TaskPage, TaskQuery, TaskText, WorkflowQuery,
 };
 
 /// Reads of more rows than this run beside the runtime's own threads.
@@ -235,6 +237,19 @@ impl Store for SqliteStore {
     async fn workflows(&self, query: &WorkflowQuery) -> Result<Vec<Workflow>, StoreError> {
         let query = query.clone();
         self.read_aside(move |connection| workflows::list(connection, &query)).await
+    }
+
+    async fn operation(&self, id: OperationId) -> Result<Option<Operation>, StoreError> {
+        self.read(|connection| operations::by_id(connection, id)).await
+    }
+
+    async fn operation_ids_with_prefix(&self, prefix: &str, limit: usize) -> Result<Vec<OperationId>, StoreError> {
+        self.read(|connection| operations::ids_with_prefix(connection, prefix, limit)).await
+    }
+
+    async fn operations(&self, query: &OperationQuery) -> Result<OperationPage, StoreError> {
+        let query = query.clone();
+        self.read_aside(move |connection| operations::page(connection, &query)).await
     }
 
     async fn question_sets(&self) -> Result<Vec<QuestionSetSummary>, StoreError> {

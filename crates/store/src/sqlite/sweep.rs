@@ -8,7 +8,7 @@ use rusqlite::{Connection, ToSql};
 use serde_json::{Value, json};
 
 use super::events::{self, Recorder};
-use super::{parsed, sessions, tasks};
+use super::{operations, parsed, sessions, tasks};
 use crate::StoreError;
 use coven_domain::query::SweepReport;
 
@@ -55,6 +55,7 @@ pub(super) fn sweep(
         // An event about nothing but the last such event would be written for ever.
         let (gone, beyond_sweeps) = events::expire(connection, cutoff)?;
         report.events_deleted = gone;
+        report.operations_deleted = operations::expire(connection, cutoff)?;
         noteworthy |= beyond_sweeps;
     }
     if noteworthy {

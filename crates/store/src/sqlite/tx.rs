@@ -5,13 +5,14 @@ use coven_domain::agent::Agent;
 use coven_domain::agent_question::AgentQuestion;
 use coven_domain::entry::Entry;
 use coven_domain::event::EventBody;
+use coven_domain::operation::{Operation, OperationKind};
 use coven_domain::permission::Permission;
 use coven_domain::question_set::QuestionSetSummary;
 use coven_domain::repo::Repo;
 use coven_domain::session::{Channel, Session};
 use coven_domain::task::{Task, TaskState};
 use coven_domain::workflow::Workflow;
-use coven_domain::{AgentId, PermissionId, QuestionId, RepoId, SessionId, TaskId, Timestamp, WorkflowId};
+use coven_domain::{AgentId, OperationId, PermissionId, QuestionId, RepoId, SessionId, TaskId, Timestamp, WorkflowId};
 use rusqlite::Connection;
 use tokio::runtime::{Handle, RuntimeFlavor};
 use tokio::sync::OwnedMutexGuard;
@@ -20,8 +21,8 @@ use tokio::task::block_in_place;
 use super::connection::Lock;
 use super::events::Recorder;
 use super::{
-    agent_questions, agents, aside, entries, events, messages, permissions, question_sets, repos, sessions, tasks,
-    workflows,
+    agent_questions, agents, aside, entries, events, messages, operations, permissions, question_sets, repos, sessions,
+    tasks, workflows,
 };
 use crate::{Change, Progress, Publish, Render, StoreError, Tx};
 
@@ -222,6 +223,14 @@ impl Tx for SqliteTx {
         workflows::latest_of(self.connection()?, task)
     }
 
+    async fn operation(&mut self, id: OperationId) -> Result<Option<Operation>, StoreError> {
+        operations::by_id(self.connection()?, id)
+    }
+
+    async fn running_operation(&mut self, kind: OperationKind, subject: &str) -> Result<Option<Operation>, StoreError> {
+        operations::running(self.connection()?, kind, subject)
+    }
+
     async fn repo(&mut self, id: RepoId) -> Result<Option<Repo>, StoreError> {
         repos::by_id(self.connection()?, id)
     }
@@ -297,6 +306,11 @@ fn write(connection: &Connection, recorder: &mut Recorder, change: &Change, now:
             workflows::put(connection, workflow)?;
             let (kind, subject) = (format!("workflow.{event}"), workflow.id.to_string());
             recorder.add(connection, kind, subject, now, EventBody::Workflow(workflow))
+        }
+        Change::OperationWritten { operation, event } => {
+            operations::put(connection, operation)?;
+            let (kind, subject) = (format!("operation.{event}"), operation.id.to_string());
+            recorder.add(connection, kind, subject, now, EventBody::Operation(operation))
         }
         Change::QuestionSetChanged { set, event } => {
             question_sets::put(connection, set)?;

@@ -1,6 +1,7 @@
 //! What every store must do, whatever it is made of. Each rule runs against each backend.
 
 mod conversations;
+mod operations;
 mod question_sets;
 #[path = "../samples/mod.rs"]
 mod samples;
@@ -14,6 +15,7 @@ use coven_domain::query::SweepReport;
 use coven_domain::retention::Cutoffs;
 use coven_domain::session::{EndIntent, ProcessIdentity, Session, SessionState};
 use coven_store::{Change, Failing, SqliteStore, Store, StoreError};
+use operations::*;
 use question_sets::*;
 use samples::*;
 use serde_json::json;
@@ -43,6 +45,10 @@ macro_rules! every_store {
 }
 
 every_store!(
+    operations_come_back_as_they_were_stored,
+    operations_are_listed_newest_first_in_pages,
+    one_operation_of_a_kind_runs_for_each_record,
+    ended_operations_go_with_the_events,
     a_session_comes_back_as_it_was_stored,
     store_08_a_running_process_is_in_the_store_once_committed,
     store_10_every_change_has_one_event_in_the_same_transaction,

@@ -85,6 +85,7 @@ pub fn render(body: EventBody<'_>) -> String {
         EventBody::Agent(agent) => json!({ "agent": agent.id, "status": agent.state }),
         EventBody::Workflow(workflow) => json!({ "workflow": workflow.id, "status": workflow.state }),
         EventBody::AgentQuestion(question) => json!({ "question": question.id, "status": question.state }),
+        EventBody::Operation(operation) => json!({ "operation": operation.id, "status": operation.state }),
         EventBody::Swept(report) => json!(report),
         EventBody::Noted(payload) => payload.clone(),
     };
