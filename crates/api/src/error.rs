@@ -77,6 +77,7 @@ codes! {
     WorkflowNotFound = "workflow_not_found", 404, 3;
     AgentNotFound = "agent_not_found", 404, 3;
     RepoNotFound = "repo_not_found", 404, 3;
+    OperationNotFound = "operation_not_found", 404, 3;
     QuestionNotFound = "question_not_found", 404, 3;
     MethodNotAllowed = "method_not_allowed", 405, 2;
     RequestTimeout = "request_timeout", 408, 1;
@@ -98,5 +99,6 @@ codes! {
     GitFailed = "git_failed", 500, 1;
     DiskFull = "disk_full", 507, 1;
     Internal = "internal", 500, 1;
+    Interrupted = "interrupted", 500, 1;
     Unavailable = "unavailable", 503, 5;
 }

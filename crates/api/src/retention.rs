@@ -25,6 +25,9 @@ pub struct RetentionResponse {
     pub workflows_deleted: Vec<String>,
     pub questions_deleted: Vec<String>,
     pub events_deleted: u64,
+    /// Operations that ended before the events that are kept.
+    #[serde(default)]
+    pub operations_deleted: u64,
 }
 
 impl RetentionResponse {
@@ -38,6 +41,7 @@ impl RetentionResponse {
             workflows_deleted: report.workflows_deleted,
             questions_deleted: report.questions_deleted,
             events_deleted: report.events_deleted,
+            operations_deleted: report.operations_deleted,
         }
     }
 }

@@ -13,11 +13,13 @@ use crate::field_names::field_names;
 use crate::harness::{HarnessListResponse, HarnessesQuery};
 use crate::health::{HealthResponse, StopRequest};
 use crate::inbox::{AnswerRequest, InboxItem, InboxQuery, InboxResponse};
+use crate::list::List;
 use crate::message::{AgentStateRecord, ConfigOptionRequest, MessagesQuery, MessagesResponse, ModeRequest};
-use crate::migrate::{MigrateRequest, MigrateResponse};
+use crate::migrate::MigrateRequest;
+use crate::operation::{GetOperationQuery, ListOperationsQuery, Operation};
 use crate::repo::{AddRepoRequest, RepoListResponse, RepoRecord};
 use crate::request::{self, Request};
-use crate::retention::{RetentionRequest, RetentionResponse};
+use crate::retention::RetentionRequest;
 use crate::session::{
     AcceptedResponse, AttachQuery, CreateSessionRequest, EntriesQuery, EntriesResponse, InputRequest,
     ListSessionsQuery, LogCheckQuery, LogCheckResponse, LogQuery, RenameSessionRequest, ResizeRequest, ScreenQuery,
@@ -25,9 +27,8 @@ use crate::session::{
 };
 use crate::state::StateResponse;
 use crate::task::{
-    CreateTaskRequest, CreateTasksRequest, CreateTasksResponse, DeleteTaskQuery, DeleteTaskResponse, EditTaskRequest,
-    ListTasksQuery, StartTaskRequest, TaskDetail, TaskHistoryQuery, TaskHistoryResponse, TaskListResponse,
-    TaskMoveRequest, TaskRecord,
+    CreateTaskRequest, CreateTasksRequest, DeleteTaskQuery, DeleteTaskResponse, EditTaskRequest, ListTasksQuery,
+    StartTaskRequest, TaskDetail, TaskHistoryQuery, TaskHistoryResponse, TaskListResponse, TaskMoveRequest, TaskRecord,
 };
 use crate::workflow::{
     AgentListResponse, AgentRecord, ListAgentsQuery, ListWorkflowsQuery, StartTaskResponse, TaskDiffResponse,
@@ -243,8 +244,8 @@ routes! {
     ListTasks: Get "/api/v1/tasks", View, query ListTasksQuery => 200 TaskListResponse;
     /// Makes a task.
     CreateTask: Post "/api/v1/tasks", Launch, body CreateTaskRequest => 201 TaskRecord, 404;
-    /// Makes many tasks, all or none; they may refer to each other by `ref`.
-    CreateTasks: Post "/api/v1/tasks/bulk", Launch, body CreateTasksRequest => 201 CreateTasksResponse, 404;
+    /// Starts the operation that adds many tasks, all or none; they may refer to each other by `ref`.
+    CreateTasks: Post "/api/v1/tasks/bulk", Launch, body CreateTasksRequest => 202 Operation, 404;
     /// One task.
     GetTask: Get "/api/v1/tasks/{id}", View => 200 TaskDetail, 404;
     /// Changes what is given and leaves the rest.
@@ -263,8 +264,9 @@ routes! {
     BlockTask: Post "/api/v1/tasks/{id}/block", Launch, body TaskMoveRequest => 200 TaskRecord, 404, 409;
     /// Lets a blocked task be started again.
     UnblockTask: Post "/api/v1/tasks/{id}/unblock", Launch, body TaskMoveRequest => 200 TaskRecord, 404, 409;
-    /// Merges a task's work into its base, after its checks, in turn with others.
-    ApproveTask: Post "/api/v1/tasks/{id}/approve", Answer, body TaskMoveRequest => 200 TaskRecord, 404, 409;
+    /// Starts the operation that merges a task's work into its base, after its checks, in turn with others. A second approval
+    /// gets the operation that is running.
+    ApproveTask: Post "/api/v1/tasks/{id}/approve", Answer, body TaskMoveRequest => 202 Operation, 404, 409;
     /// Blocks a task whose work is not good enough; its worktree stays.
     RejectTask: Post "/api/v1/tasks/{id}/reject", Answer, body TaskMoveRequest => 200 TaskRecord, 404, 409;
     /// What a task's branch changed since it left its base; of a merged task, what was merged.
@@ -305,10 +307,14 @@ routes! {
     ListAgentMessages: Get "/api/sessions/{id}/messages", View, query AgentMessagesQuery => 200 Vec<AgentMessageRecord>, 404;
 
     // Upkeep, state and events
-    /// Imports the state of the older coven, or says what it would import.
-    Migrate: Post "/api/v1/migrate", Admin, body MigrateRequest => 200 MigrateResponse;
-    /// Deletes what has been kept long enough, or says what it would delete.
-    RunRetention: Post "/api/v1/retention", Admin, body RetentionRequest => 200 RetentionResponse;
+    /// Starts the operation that imports the state of the older coven, or says what it would import.
+    Migrate: Post "/api/v1/migrate", Admin, body MigrateRequest => 202 Operation;
+    /// Starts the operation that deletes what has been kept long enough, or says what it would delete.
+    RunRetention: Post "/api/v1/retention", Admin, body RetentionRequest => 202 Operation;
+    /// Operations, newest first.
+    ListOperations: Get "/api/v1/operations", View, query ListOperationsQuery => 200 List<Operation>;
+    /// One operation, by its id or a unique prefix of it.
+    GetOperation: Get "/api/v1/operations/{id}", View, query GetOperationQuery => 200 Operation, 404;
     /// Stops the daemon.
     StopDaemon: Post "/api/v1/daemon/stop", Admin, body StopRequest => 202 AcceptedResponse;
     /// Everything, read in one transaction.

@@ -28,6 +28,8 @@ pub const MISSING: u8 = 3;
 pub const REFUSED: u8 = 4;
 /// The daemon cannot be reached, or the store is locked.
 pub const OUT_OF_REACH: u8 = 5;
+/// As a shell reports a command that SIGINT ended.
+const INTERRUPTED: u8 = 130;
 
 #[derive(Debug, thiserror::Error)]
 pub enum Failure {
@@ -65,6 +67,9 @@ pub enum Failure {
     OutOfReach { what: String, hint: String },
     #[error("{what}")]
     Failed { what: String, hint: String },
+    /// The user ended the command; its work continues.
+    #[error("{what}")]
+    Interrupted { what: String, hint: String },
     #[error("the output could not be written")]
     Output(#[source] io::Error),
     #[error("the input could not be read")]
@@ -118,6 +123,7 @@ impl Failure {
             Self::Refused { .. } | Self::Holder(HolderError::Refused(_)) => REFUSED,
             Self::Start(error) => error.exit_code(),
             Self::Questions(error) => question_code(error),
+            Self::Interrupted { .. } => INTERRUPTED,
             Self::OutOfReach { .. } | Self::Store(StoreError::Locked) => OUT_OF_REACH,
             Self::Store(_)
             | Self::Holder(_)
@@ -145,6 +151,7 @@ impl Failure {
             | Self::Missing { hint, .. }
             | Self::Refused { hint, .. }
             | Self::OutOfReach { hint, .. }
+            | Self::Interrupted { hint, .. }
             | Self::Failed { hint, .. } => hint.clone(),
             Self::Holder(HolderError::Refused(_)) => "See `coven attach --help`".to_owned(),
             Self::Holder(_) => "See how the session ended with `coven show <id>`".to_owned(),

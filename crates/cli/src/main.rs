@@ -17,6 +17,7 @@ mod link;
 mod log_check;
 #[cfg(test)]
 mod man;
+mod operation;
 mod output;
 mod own_session;
 mod piped;

@@ -3,6 +3,7 @@
 use coven_domain::agent::AgentState;
 use coven_domain::conversation::ConversationId;
 use coven_domain::lifecycle::Refused;
+use coven_domain::operation::{OperationKind, OperationState};
 use coven_domain::permission::NoAnswer;
 use coven_domain::session::{NotNow, SessionState};
 use coven_domain::task::{BadTask, NotReady, TaskState};
@@ -95,6 +96,14 @@ pub enum EngineError {
     AnsweredAlready(QuestionId),
     #[error("the task was approved and is being merged; wait until that is over: {0}")]
     BeingMerged(TaskId),
+    #[error("no operation has the id {0:?}; see `coven operation list`")]
+    OperationNotFound(String),
+    #[error("{0}")]
+    OperationRefused(#[from] Refused<OperationState>),
+    #[error("the daemon stopped before the operation was done; {}", next_step(*kind))]
+    Interrupted { kind: OperationKind },
+    #[error("the operation stopped because of a defect; see `coven daemon logs`, then try again")]
+    OperationPanicked,
     #[error("the task was not merged: {why}: {id}")]
     NotMerged { id: TaskId, why: NotMerged },
     #[error("task {place} of {count}: {source}; none was made")]
@@ -185,6 +194,7 @@ pub enum Kind {
     GitFailed,
     HarnessNotInstalled,
     Internal,
+    Interrupted,
     InvalidBase,
     InvalidPrompt,
     InvalidRequest,
@@ -194,6 +204,7 @@ pub enum Kind {
     LaunchFailed,
     NotARepository,
     NotMerged,
+    OperationNotFound,
     QuestionBroken,
     QuestionNotFound,
     RepoInUse,
@@ -230,6 +241,16 @@ fn circle(relation: &str, way: &[String]) -> String {
 
 fn ids(candidates: &[impl ToString]) -> String {
     candidates.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
+}
+
+/// What a user does about an operation that a daemon did not finish.
+const fn next_step(kind: OperationKind) -> &'static str {
+    match kind {
+        OperationKind::TaskAdd => "no task was added: add them again",
+        OperationKind::MigrateRun => "run `coven db import` again: it imports only the rest",
+        OperationKind::RetentionRun => "run `coven db sweep` again",
+        OperationKind::TaskApprove => "approve the task again",
+    }
 }
 
 fn store_text(error: &StoreError) -> String {
@@ -273,6 +294,9 @@ impl EngineError {
             Self::AgentNotFound(_) => Kind::AgentNotFound,
             Self::WorkflowRefused(_) | Self::AgentRefused(_) => Kind::WorkflowRefused,
             Self::NotMerged { .. } => Kind::NotMerged,
+            Self::OperationNotFound(_) => Kind::OperationNotFound,
+            Self::Interrupted { .. } => Kind::Interrupted,
+            Self::OperationRefused(_) | Self::OperationPanicked => Kind::Internal,
             Self::BeingMerged(_) => Kind::TaskRefused,
             Self::AnsweredAlready(_) => Kind::AlreadyAnswered,
             Self::OneOfSeveral { source, .. } => source.kind(),

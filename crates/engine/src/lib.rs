@@ -29,6 +29,7 @@ pub mod log_file;
 pub mod loops;
 pub mod migrate;
 pub mod model;
+pub mod operation;
 pub mod output;
 pub mod question_set;
 pub mod repo;
@@ -59,6 +60,7 @@ use crate::ballast::Ballast;
 use crate::events::Hub;
 use crate::live::LiveSession;
 use crate::model::Screens;
+use crate::operation::{OperationRender, Operations};
 use crate::question_set::QuestionSets;
 use crate::spawn::PreparedHolder;
 
@@ -76,6 +78,8 @@ pub struct Engine {
     asked: acp::Asked,
     question_sets: QuestionSets,
     runs: workflow::Runs,
+    operations: Operations,
+    operation_render: OperationRender,
     conversations: Conversations,
     /// What newly waits for a human.
     arrivals: mpsc::Sender<Arrival>,
@@ -117,6 +121,7 @@ pub struct Parts {
     /// Where this user's conversations are.
     pub conversations: Conversations,
     pub arrivals: mpsc::Sender<Arrival>,
+    pub operation_render: OperationRender,
     pub hub: Arc<Hub>,
     pub program: PathBuf,
     pub open_files: Option<u64>,
@@ -137,6 +142,8 @@ impl Engine {
             asked: acp::Asked::default(),
             question_sets: QuestionSets::of(parts.questions),
             runs: workflow::Runs::default(),
+            operations: Operations::default(),
+            operation_render: parts.operation_render,
             conversations: parts.conversations,
             arrivals: parts.arrivals,
             hub: parts.hub,

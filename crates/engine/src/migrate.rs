@@ -1,8 +1,10 @@
 //! Takes over what the older coven left in the home: all of it in one transaction, then the files are put aside.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 use coven_domain::Timestamp;
+use coven_domain::operation::{Operation, OperationKind};
 use coven_domain::query::AgentQuery;
 use coven_domain::task::{FieldChange, Task, TaskState};
 use coven_holder::clock;
@@ -13,10 +15,13 @@ use coven_store::{Change, StoreError, Tx};
 use super::Engine;
 use crate::blocking::blocking;
 use crate::error::EngineError;
+use crate::operation::{OperationResult, Reporter};
 use coven_holder::fault;
 
 /// Who is named in the history.
 const BY: &str = "migrate";
+/// Reading, importing, renaming.
+const STEPS: u64 = 3;
 
 /// What was done, or would be.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -31,11 +36,22 @@ pub struct Migrated {
 }
 
 impl Engine {
+    /// Starts the operation that imports the older coven's files.
+    pub async fn start_migrate(self: &Arc<Self>, dry_run: bool) -> Result<Operation, EngineError> {
+        self.start_operation(OperationKind::MigrateRun, async move |engine: Arc<Self>, report| {
+            let done = engine.migrate(dry_run, &report).await?;
+            Ok(Some(OperationResult::Migrated { done, dry_run }))
+        })
+        .await
+    }
+
     /// Can be run again: what is in the store stays as it is, and only files that were wholly taken are put aside.
-    pub async fn migrate(&self, dry_run: bool) -> Result<Migrated, EngineError> {
+    async fn migrate(&self, dry_run: bool, report: &Reporter) -> Result<Migrated, EngineError> {
         let home = self.home.clone();
+        report.step(0, Some(STEPS), "reading the files of the older coven");
         let Found { legacy, mut left, leftovers, files } =
             blocking(move || legacy::read(home.path(), home.project_root().as_deref())).await;
+        report.step(1, Some(STEPS), "importing");
         let mut tx = self.store.begin().await?;
         let known = self.known(&mut tx, &legacy).await?;
         let import = import(&legacy, &known);
@@ -49,6 +65,7 @@ impl Engine {
                 fault::point("after_migrate");
             }
         }
+        report.step(2, Some(STEPS), "renaming imported files");
         let unfinished: BTreeSet<String> = left.iter().map(|it| it.file.clone()).collect();
         let whole: Vec<LegacyFile> = files.into_iter().filter(|file| !unfinished.contains(&file.name)).collect();
         let renamed = match dry_run {

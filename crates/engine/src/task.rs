@@ -5,6 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use coven_domain::lifecycle::Lifecycle as _;
+use coven_domain::operation::{Operation, OperationKind};
 use coven_domain::query::{TaskForm, TaskHistoryEntry, TaskQuery, TaskText};
 use coven_domain::task::links::{self, Links};
 use coven_domain::task::{FieldChange, NotReady, Task, TaskEdit, TaskFact, TaskKind, TaskState};
@@ -18,6 +19,7 @@ use uuid::Uuid;
 use super::Engine;
 use super::workflow::{Stop, StopKind, with_git};
 use crate::error::EngineError;
+use crate::operation::{OperationResult, Reporter};
 
 /// How many ids a message names.
 const SHOWN: usize = 5;
@@ -57,9 +59,36 @@ pub struct TaskPatch {
 }
 
 impl Engine {
-    /// Makes all of them or none; one that is refused is named by its place.
-    pub async fn create_tasks(&self, drafts: Vec<TaskDraft>) -> Result<Vec<Task>, EngineError> {
-        let (count, now) = (drafts.len(), clock::now());
+    pub async fn create_task(&self, draft: TaskDraft) -> Result<Task, EngineError> {
+        let now = clock::now();
+        let mut drafted = self.drafted_all(vec![draft], now).await?;
+        let mut tx = self.store.begin().await?;
+        write_drafted(&mut tx, &drafted, now).await?;
+        self.commit(tx).await?;
+        Ok(drafted.swap_remove(0).0)
+    }
+
+    /// Checks all of them, then starts the operation that adds all or none. A refused one is named by its place.
+    pub async fn add_tasks(self: &Arc<Self>, drafts: Vec<TaskDraft>) -> Result<Operation, EngineError> {
+        let now = clock::now();
+        let drafted = self.drafted_all(drafts, now).await?;
+        check_links(&mut self.store.begin().await?, &drafted.iter().map(|(task, _)| task).collect::<Vec<_>>()).await?;
+        self.start_operation(OperationKind::TaskAdd, async move |engine: Arc<Self>, report: Reporter| {
+            let count = drafted.len() as u64;
+            report.step(0, Some(count), format!("adding {count} tasks"));
+            let mut tx = engine.store.begin().await?;
+            write_drafted(&mut tx, &drafted, now).await?;
+            // In the same transaction: a daemon that stops here leaves either all tasks and a completed operation, or none.
+            let tasks = drafted.into_iter().map(|(task, _)| task).collect();
+            engine.complete_operation(&mut tx, &report, OperationResult::Tasks(tasks), clock::now()).await?;
+            engine.commit(tx).await?;
+            Ok(None)
+        })
+        .await
+    }
+
+    async fn drafted_all(&self, drafts: Vec<TaskDraft>, now: Timestamp) -> Result<Vec<(Task, String)>, EngineError> {
+        let count = drafts.len();
         let mut made: BTreeMap<String, TaskId> = BTreeMap::new();
         let mut ids = Vec::with_capacity(count);
         for (index, draft) in drafts.iter().enumerate() {
@@ -78,14 +107,7 @@ impl Engine {
             let task = drafted.await.map_err(|error| error.of_several(index, count))?;
             tasks.push(task);
         }
-        let mut tx = self.store.begin().await?;
-        check_links(&mut tx, &tasks.iter().map(|(task, _)| task).collect::<Vec<_>>()).await?;
-        for (task, by) in &tasks {
-            let (task, changes, by) = (task.clone(), task.first_fields(), by.clone());
-            tx.record(Change::TaskWritten { task, event: "created", changes, by }, now).await?;
-        }
-        self.commit(tx).await?;
-        Ok(tasks.into_iter().map(|(task, _)| task).collect())
+        Ok(tasks)
     }
 
     async fn drafted(
@@ -359,6 +381,16 @@ impl Engine {
         going.iter().for_each(|id| self.tidy_worktree_later(*id));
         Ok(going)
     }
+}
+
+/// Writes new tasks with the names of those who add them.
+async fn write_drafted(tx: &mut Box<dyn Tx>, tasks: &[(Task, String)], now: Timestamp) -> Result<(), EngineError> {
+    check_links(tx, &tasks.iter().map(|(task, _)| task).collect::<Vec<_>>()).await?;
+    for (task, by) in tasks {
+        let (task, changes, by) = (task.clone(), task.first_fields(), by.clone());
+        tx.record(Change::TaskWritten { task, event: "created", changes, by }, now).await?;
+    }
+    Ok(())
 }
 
 pub(super) async fn live_task(tx: &mut Box<dyn Tx>, id: TaskId) -> Result<Task, EngineError> {

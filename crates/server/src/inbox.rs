@@ -86,8 +86,10 @@ async fn record(app: &App, item: Item) -> Answer<InboxItem> {
 
 async fn of_task(app: &App, task: &Task) -> Answer<InboxItem> {
     let run = app.engine.latest_workflow(task.id).await?;
+    let approval = run.as_ref().and_then(|run| run.progress.approval.clone());
     let (is_merge, waits) = match task.state {
-        TaskState::PendingMerge => (true, true),
+        // Its merge is running.
+        TaskState::PendingMerge => (true, approval.is_none()),
         TaskState::Blocked => (false, true),
         TaskState::Open | TaskState::InProgress | TaskState::Closed => (false, false),
     };
@@ -117,8 +119,8 @@ async fn of_task(app: &App, task: &Task) -> Answer<InboxItem> {
         title: coven_domain::text::one_line(&title, 200),
         created_at: task.updated_at.to_string(),
         answered_at: (!waits).then(|| task.updated_at.to_string()),
-        answered_by: None,
-        answer: (!waits).then(|| task.state.to_string()),
+        answered_by: approval.filter(|_| is_merge).map(|approval| approval.by),
+        answer: (!waits).then(|| if is_merge { "approve".to_owned() } else { task.state.to_string() }),
         options: if waits { options.collect() } else { Vec::new() },
         detail: json!({ "task": TaskRecord::from(task), "error": run.and_then(|run| run.error) }),
     })

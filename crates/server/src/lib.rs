@@ -14,6 +14,7 @@ pub mod listen;
 pub mod messages;
 pub mod migrate;
 mod objects;
+pub mod operation;
 mod pages;
 mod query;
 pub mod reply;
@@ -143,6 +144,8 @@ fn handlers() -> Routes {
         .on::<routes::ListAgentMessages, _>(agent::messages)
         .on::<routes::Migrate, _>(migrate::migrate)
         .on::<routes::RunRetention, _>(rest::retention)
+        .on::<routes::ListOperations, _>(operation::list)
+        .on::<routes::GetOperation, _>(operation::show)
         .on::<routes::StopDaemon, _>(rest::stop_daemon)
         .on::<routes::ReadState, _>(rest::state)
         .on::<routes::ListEvents, _>(sse::events)

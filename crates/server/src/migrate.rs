@@ -1,25 +1,28 @@
 //! The older coven's files over HTTP.
 
-use axum::Json;
 use axum::extract::State;
 use coven_api::migrate::{MigrateCounts, MigrateLeft, MigrateRenamed, MigrateRequest, MigrateResponse};
-use coven_engine::migrate::{Counts, Left};
+use coven_engine::migrate::{Counts, Left, Migrated};
 
 use super::App;
+use super::operation::Started;
 use super::reply::Body;
 use super::rest::Answer;
 
-pub async fn migrate(State(app): State<App>, Body(request): Body<MigrateRequest>) -> Answer<Json<MigrateResponse>> {
-    let done = app.engine.migrate(request.dry_run).await?;
+pub async fn migrate(State(app): State<App>, Body(request): Body<MigrateRequest>) -> Answer<Started> {
+    Ok(Started(app.engine.start_migrate(request.dry_run).await?))
+}
+
+pub(super) fn response(done: Migrated, dry_run: bool) -> MigrateResponse {
     let renamed = done.renamed.into_iter().map(|(file, to)| MigrateRenamed { file, to });
-    Ok(Json(MigrateResponse {
-        dry_run: request.dry_run,
+    MigrateResponse {
+        dry_run,
         taken: counts(done.taken),
         known: counts(done.known),
         left: left(done.left),
         leftovers: left(done.leftovers),
         renamed: renamed.collect(),
-    }))
+    }
 }
 
 fn left(left: Vec<Left>) -> Vec<MigrateLeft> {

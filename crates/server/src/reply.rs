@@ -42,16 +42,22 @@ impl ApiError {
 
 impl From<EngineError> for ApiError {
     fn from(error: EngineError) -> Self {
+        Self::from(&error)
+    }
+}
+
+impl From<&EngineError> for ApiError {
+    fn from(error: &EngineError) -> Self {
         let code = failure::code(error.kind());
         if code == ErrorCode::Internal {
             // The chain is logged once, here at the edge.
             let chain: Vec<String> =
-                std::iter::successors(Some(&error as &dyn std::error::Error), |error| error.source())
+                std::iter::successors(Some(error as &dyn std::error::Error), |error| error.source())
                     .map(ToString::to_string)
                     .collect();
             tracing::error!(error = chain.join(": "), "a request failed");
         }
-        Self { code, message: error.to_string(), details: failure::details(&error) }
+        Self { code, message: error.to_string(), details: failure::details(error) }
     }
 }
 

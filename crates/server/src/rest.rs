@@ -12,7 +12,7 @@ use coven_api::ErrorCode;
 use coven_api::harness::{HarnessListResponse, HarnessRecord, HarnessesQuery};
 use coven_api::header;
 use coven_api::health::{API_VERSION, HealthResponse, StopRequest};
-use coven_api::retention::{RetentionRequest, RetentionResponse};
+use coven_api::retention::RetentionRequest;
 use coven_api::session::{
     AcceptedResponse, ByteRange, CreateSessionRequest, EntriesQuery, EntriesResponse, EntryRecord, InputRequest,
     ListSessionsQuery, LogCheckQuery, LogCheckResponse, LogQuery, RenameSessionRequest, ResizeRequest, ScreenQuery,
@@ -24,6 +24,7 @@ use coven_domain::query::{SessionFilter, SessionQuery};
 use coven_domain::session::SessionState;
 
 use super::App;
+use super::operation::Started;
 use super::reply::{ApiError, Body, Id, Params};
 use coven_engine::describe::HarnessInfo;
 use coven_engine::launch::NewSession;
@@ -332,12 +333,8 @@ pub async fn screen(State(app): State<App>, Id(id): Id, Params(query): Params<Sc
     })
 }
 
-pub async fn retention(
-    State(app): State<App>,
-    Body(request): Body<RetentionRequest>,
-) -> Answer<Json<RetentionResponse>> {
-    let report = retention::by_hand(&app.engine, request.dry_run).await?;
-    Ok(Json(RetentionResponse::new(report, request.dry_run)))
+pub async fn retention(State(app): State<App>, Body(request): Body<RetentionRequest>) -> Answer<Started> {
+    Ok(Started(retention::start(&app.engine, request.dry_run).await?))
 }
 
 pub async fn stop_daemon(

@@ -6,14 +6,15 @@ use axum::http::StatusCode;
 use axum::http::header::CONTENT_TYPE;
 use axum::response::{IntoResponse as _, Response};
 use coven_api::task::{
-    CreateTaskRequest, CreateTasksRequest, CreateTasksResponse, DeleteTaskQuery, DeleteTaskResponse, EditTaskRequest,
-    ListTasksQuery, TaskDetail, TaskHistoryQuery, TaskHistoryRecord, TaskHistoryResponse, TaskMoveRequest, TaskRecord,
+    CreateTaskRequest, CreateTasksRequest, DeleteTaskQuery, DeleteTaskResponse, EditTaskRequest, ListTasksQuery,
+    TaskDetail, TaskHistoryQuery, TaskHistoryRecord, TaskHistoryResponse, TaskMoveRequest, TaskRecord,
 };
 use coven_domain::query::{TaskForm, TaskQuery, TaskText};
 use coven_domain::task::{Priority, TaskEdit};
 use serde_json::json;
 
 use super::App;
+use super::operation::Started;
 use super::reply::{Body, Id, Params};
 use super::rest::{Answer, invalid, page_size};
 use coven_engine::task::{MAX_BULK, TaskDraft, TaskPatch};
@@ -28,21 +29,16 @@ pub async fn create(
     State(app): State<App>,
     Body(request): Body<CreateTaskRequest>,
 ) -> Answer<(StatusCode, Json<TaskRecord>)> {
-    let made = app.engine.create_tasks(vec![draft(request)?]).await?;
-    let task = made.first().ok_or_else(|| invalid("there is nothing to make"))?;
-    Ok((StatusCode::CREATED, Json(task.into())))
+    let task = app.engine.create_task(draft(request)?).await?;
+    Ok((StatusCode::CREATED, Json((&task).into())))
 }
 
-pub async fn create_many(
-    State(app): State<App>,
-    Body(request): Body<CreateTasksRequest>,
-) -> Answer<(StatusCode, Json<CreateTasksResponse>)> {
+pub async fn create_many(State(app): State<App>, Body(request): Body<CreateTasksRequest>) -> Answer<Started> {
     if request.tasks.len() > MAX_BULK {
         return Err(invalid(format!("tasks: at most {MAX_BULK} at once; send them in parts")));
     }
     let drafts = request.tasks.into_iter().map(draft).collect::<Answer<Vec<_>>>()?;
-    let made = app.engine.create_tasks(drafts).await?;
-    Ok((StatusCode::CREATED, Json(CreateTasksResponse { tasks: made.iter().map(TaskRecord::from).collect() })))
+    Ok(Started(app.engine.add_tasks(drafts).await?))
 }
 
 fn draft(request: CreateTaskRequest) -> Answer<TaskDraft> {

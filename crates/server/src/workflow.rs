@@ -10,6 +10,7 @@ use coven_api::workflow::{
 use coven_domain::query::{AgentQuery, WorkflowQuery};
 
 use super::App;
+use super::operation::Started;
 use super::reply::{Body, Id, Params};
 use super::rest::{Answer, invalid, page_size};
 use super::task::words;
@@ -63,13 +64,8 @@ pub async fn unblock(
     Ok(Json((&app.engine.unblock_task(&id, request.by).await?).into()))
 }
 
-pub async fn approve(
-    State(app): State<App>,
-    Id(id): Id,
-    Body(request): Body<TaskMoveRequest>,
-) -> Answer<Json<TaskRecord>> {
-    let task = app.engine.approve_task(&id, request.by).await?;
-    Ok(Json((&task).into()))
+pub async fn approve(State(app): State<App>, Id(id): Id, Body(request): Body<TaskMoveRequest>) -> Answer<Started> {
+    Ok(Started(app.engine.approve_task(&id, request.by).await?))
 }
 
 pub async fn reject(

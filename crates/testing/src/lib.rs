@@ -15,6 +15,7 @@ pub mod home;
 pub mod http;
 pub mod invariants;
 pub mod journal;
+mod operations;
 pub mod pattern;
 pub mod process;
 pub mod program;

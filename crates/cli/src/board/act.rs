@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use coven_api::inbox::{AnswerRequest, InboxItem};
+use coven_api::operation::Operation;
 use coven_api::task::{
     CreateTaskRequest, DeleteTaskResponse, EditTaskRequest, StartTaskRequest, TaskDetail, TaskHistoryRecord,
     TaskHistoryResponse, TaskMoveRequest, TaskRecord,
@@ -17,10 +18,10 @@ use tokio::time::timeout;
 use super::page::{self, Known};
 use super::report::{Done, Request, Subject, What};
 use crate::failure::Failure;
-use crate::route;
 use crate::verb::{environment, task_text};
 use crate::way::Way;
 use crate::wording::{plain, short_id};
+use crate::{operation, route};
 
 /// Longer than any grace period an ending session is given by default.
 const DEADLINE: Duration = Duration::from_secs(60);
@@ -55,7 +56,8 @@ async fn send(way: &Way, by: Option<&str>, Request { id, what }: &Request) -> Re
         What::Block(reason) => did("/block", Some(reason)).await,
         What::Unblock => did("/unblock", None).await,
         What::Approve => {
-            let task: TaskRecord = client.post(&route::task(id, "/approve"), &moves(None)).await?;
+            let started: Operation = client.post(&route::task(id, "/approve"), &moves(None)).await?;
+            let task: TaskRecord = operation::quiet_result(&mut client, started).await?;
             let changes = task.changes.map_or_else(String::new, |changes| format!(": {changes}"));
             Ok(Done::Did(format!("{}{changes}", task_text::line(&task))))
         }

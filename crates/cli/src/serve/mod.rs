@@ -38,7 +38,7 @@ use coven_engine::workflow::recover;
 use coven_engine::{Engine, Parts};
 use coven_server::guard::Guard;
 use coven_server::socket::{self, OurUsersOnly};
-use coven_server::{App, event, listen, router};
+use coven_server::{App, event, listen, operation, router};
 
 /// How long open requests may take to end once the daemon stops.
 const STOP_LIMIT: Duration = Duration::from_secs(2);
@@ -231,6 +231,7 @@ async fn run(options: &ServeOptions, background: tokio::runtime::Handle) -> Resu
         questions,
         conversations,
         arrivals,
+        operation_render: operation::RENDER,
         hub,
         program,
         open_files,
@@ -269,6 +270,7 @@ async fn run(options: &ServeOptions, background: tokio::runtime::Handle) -> Resu
         if let Some(on_tcp) = on_tcp {
             let _ = on_tcp.await;
         }
+        engine.finish_operations().await;
     })
     .await;
     let _ = fs::remove_file(&socket);

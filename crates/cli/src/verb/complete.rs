@@ -7,6 +7,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use clap::{Arg, Command};
+use coven_api::routes::{Endpoint as _, ListOperations};
 use coven_harness as harness;
 use coven_host::home::Home;
 use serde_json::Value;
@@ -43,6 +44,7 @@ enum Known {
     Sessions(Option<&'static str>),
     Tasks,
     Workflows,
+    Operations,
     Inbox,
     Harnesses,
 }
@@ -140,6 +142,7 @@ fn values(arg: &Arg, path: &[&str]) -> Wanted {
         (["task", ..], "parent" | "depends_on") => Wanted::Known(Known::Tasks),
         (["task", ..], _) if is_id => Wanted::Known(Known::Tasks),
         (["workflow", ..], _) if is_id => Wanted::Known(Known::Workflows),
+        (["operation", ..], _) if is_id => Wanted::Known(Known::Operations),
         (["inbox", ..], _) if is_id => Wanted::Known(Known::Inbox),
         (["run"], "resume") => Wanted::Known(Known::Sessions(None)),
         ([verb], _) if is_id => match *verb {
@@ -203,6 +206,7 @@ fn asked(home: &Home, kind: Known) -> Option<Vec<Candidate>> {
         }
         Known::Tasks => (format!("/api/v1/tasks{}", route::query(&[limit])), "tasks"),
         Known::Workflows => (format!("/api/v1/workflows{}", route::query(&[limit])), "workflows"),
+        Known::Operations => (format!("{}{}", ListOperations::ROUTE.path, route::query(&[limit])), "items"),
         Known::Inbox => ("/api/v1/inbox".to_owned(), "items"),
         Known::Harnesses => return None,
     };
@@ -214,7 +218,9 @@ fn asked(home: &Home, kind: Known) -> Option<Vec<Candidate>> {
         }
         _ => true,
     };
-    let about = |item: &Value| item["title"].as_str().or(item["name"].as_str()).unwrap_or_default().to_owned();
+    let about = |item: &Value| {
+        item["title"].as_str().or(item["name"].as_str()).or(item["kind"].as_str()).unwrap_or_default().to_owned()
+    };
     let items = answer[list].as_array()?.iter().filter(|item| allows(item));
     let found = items.filter_map(|item| {
         let word = wording::short_id(item["id"].as_str()?).to_owned();

@@ -10,6 +10,7 @@ use super::print_json;
 use crate::command_line::Place;
 use crate::failure::Failure;
 use crate::link::{Link, block_on};
+use crate::operation::{self, WaitArgs};
 use crate::output;
 use crate::wording::plain;
 
@@ -35,6 +36,8 @@ pub struct Args {
     /// Write nothing and rename nothing, only say what would be taken
     #[arg(long)]
     dry_run: bool,
+    #[command(flatten)]
+    wait: WaitArgs,
     /// Print it as JSON
     #[arg(long)]
     json: bool,
@@ -45,7 +48,11 @@ pub fn run(args: Args, place: &Place) -> Result<ExitCode, Failure> {
     block_on(async {
         let mut link = Link::open_without(&home, MIGRATE_NOTICE).await?;
         let request = MigrateRequest { dry_run: args.dry_run };
-        let done: MigrateResponse = link.post("/api/v1/migrate", &request).await?;
+        let started = link.post("/api/v1/migrate", &request).await?;
+        if args.wait.no_wait {
+            return operation::print_started(&started, args.json).map(|()| ExitCode::SUCCESS);
+        }
+        let done: MigrateResponse = operation::result(&home, &mut link, started).await?;
         match args.json {
             true => print_json(&serde_json::to_vec(&done).map_err(coven_client::ClientError::from)?)?,
             false => output::text(&text(&done))?,

@@ -2,6 +2,7 @@
 
 use std::process::ExitCode;
 
+use coven_api::operation::Operation;
 use coven_api::retention::{RetentionRequest, RetentionResponse};
 use coven_engine::loops::retention;
 use coven_holder::clock;
@@ -13,6 +14,7 @@ use super::print_json;
 use crate::command_line::Place;
 use crate::failure::Failure;
 use crate::link::{Link, block_on};
+use crate::operation::{self, WaitArgs};
 use crate::output;
 
 /// Deletes what has been kept long enough; the daemon also does this every hour
@@ -27,6 +29,8 @@ pub struct Args {
     /// Delete nothing, only say what would go
     #[arg(long)]
     dry_run: bool,
+    #[command(flatten)]
+    wait: WaitArgs,
     /// Print it as JSON
     #[arg(long)]
     json: bool,
@@ -35,13 +39,17 @@ pub struct Args {
 pub fn run(args: Args, place: &Place) -> Result<ExitCode, Failure> {
     let home = place.home()?;
     block_on(async {
+        if args.wait.no_wait {
+            let started = start(&mut Link::open(&home).await?, args.dry_run).await?;
+            return operation::print_started(&started, args.json).map(|()| ExitCode::SUCCESS);
+        }
         let went = match Link::running(&home).await? {
-            Some(mut link) => asked(&mut link, args.dry_run).await?,
+            Some(mut link) => asked(&home, &mut link, args.dry_run).await?,
             // A daemon would sweep as it starts.
             None if args.dry_run => preview(&home).await?,
             None => {
                 let before = preview(&home).await?;
-                together(before, asked(&mut Link::open(&home).await?, false).await?)
+                together(before, asked(&home, &mut Link::open(&home).await?, false).await?)
             }
         };
         match args.json {
@@ -52,8 +60,13 @@ pub fn run(args: Args, place: &Place) -> Result<ExitCode, Failure> {
     })
 }
 
-async fn asked(link: &mut Link, dry_run: bool) -> Result<RetentionResponse, Failure> {
+async fn start(link: &mut Link, dry_run: bool) -> Result<Operation, Failure> {
     Ok(link.post("/api/v1/retention", &RetentionRequest { dry_run }).await?)
+}
+
+async fn asked(home: &Home, link: &mut Link, dry_run: bool) -> Result<RetentionResponse, Failure> {
+    let started = start(link, dry_run).await?;
+    operation::result(home, link, started).await
 }
 
 /// Without a daemon, by the config as it is.
@@ -90,6 +103,7 @@ fn together(mut started: RetentionResponse, asked: RetentionResponse) -> Retenti
     add(&mut started.workflows_deleted, asked.workflows_deleted);
     add(&mut started.questions_deleted, asked.questions_deleted);
     started.events_deleted = started.events_deleted.max(asked.events_deleted);
+    started.operations_deleted = started.operations_deleted.max(asked.operations_deleted);
     RetentionResponse { dry_run: false, ..started }
 }
 
@@ -107,6 +121,7 @@ fn text(went: &RetentionResponse) -> String {
         text.push_str(&format!("{what:<18} {}\n", ids.len()));
         ids.iter().for_each(|id| text.push_str(&format!("  {id}\n")));
     }
+    text.push_str(&format!("{:<18} {}\n", "operations deleted", went.operations_deleted));
     text.push_str(&format!("{:<18} {}\n", "events deleted", went.events_deleted));
     if went.dry_run {
         text.push_str("nothing was deleted: --dry-run\n");

@@ -5,7 +5,10 @@ use std::process::ExitCode;
 use clap::Subcommand;
 use clap::builder::NonEmptyStringValueParser;
 use coven_api::inbox::{AnswerRequest, InboxItem, InboxResponse, Rejection};
+use coven_api::task::TaskRecord;
+use coven_domain::operation::OperationKind;
 use coven_holder::clock;
+use coven_host::home::Home;
 
 use super::answer_reply::{Reply, ReplyArgs};
 use super::inbox_follow;
@@ -13,7 +16,7 @@ use super::inbox_text::{answer_of, details, how_to_answer, question_set, reason,
 use crate::command_line::Place;
 use crate::failure::Failure;
 use crate::link::{Link, block_on};
-use crate::{arrivals, output, route, wording};
+use crate::{arrivals, operation, output, route, wording};
 
 /// Lists what waits for a person, shows it, and answers it
 #[derive(Debug, clap::Args)]
@@ -104,6 +107,9 @@ pub fn run(args: Args, place: &Place) -> Result<ExitCode, Failure> {
             }
             Some(Verb::Answer { id, answer, reply, json }) => {
                 let item = send(&mut link, &id, answer, reply).await?;
+                if item.kind == "merge" && item.answer.as_deref() == Some("approve") {
+                    merged(&home, &mut link, &item).await?;
+                }
                 match json {
                     true => output::json(&serde_json::to_vec(&item).expect("plain data"))?,
                     false => output::line(format_args!("{}", what_happened(&item)))?,
@@ -170,6 +176,15 @@ async fn send(link: &mut Link, id: &str, answer: Option<String>, reply: ReplyArg
         }
     };
     Ok(link.post(&route::question(id, "/answer"), &body).await?)
+}
+
+/// Waits for the merge that an answer started; a merge that failed is the error that it has.
+async fn merged(home: &Home, link: &mut Link, item: &InboxItem) -> Result<(), Failure> {
+    let subject = item.task_id.as_deref().unwrap_or(&item.id);
+    match operation::newest(link, OperationKind::TaskApprove, subject).await? {
+        Some(started) => operation::result::<TaskRecord>(home, link, started).await.map(drop),
+        None => Ok(()),
+    }
 }
 
 fn what_happened(item: &InboxItem) -> String {

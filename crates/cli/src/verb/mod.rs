@@ -30,6 +30,7 @@ pub mod init;
 pub mod input;
 pub mod kill;
 pub mod mcp;
+pub mod operation;
 pub mod prompt;
 pub mod questions;
 mod questions_text;
@@ -91,7 +92,7 @@ pub async fn each(ids: &[String], mut act: impl AsyncFnMut(&str) -> Result<(), F
     let mut end = ExitCode::SUCCESS;
     for id in ids {
         match act(id).await {
-            Err(failure) if ids.len() > 1 && !matches!(failure, Failure::Output(_)) => {
+            Err(failure) if ids.len() > 1 && !matches!(failure, Failure::Output(_) | Failure::Interrupted { .. }) => {
                 failure::say(&format!("{}: {}", wording::plain(id), failure.sentence()));
                 end = ExitCode::from(failure.exit_code());
             }

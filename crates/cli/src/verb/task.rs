@@ -22,7 +22,7 @@ use crate::command_line::Place;
 use crate::failure::Failure;
 use crate::link::{Link, block_on};
 use crate::table::Table;
-use crate::{output, piped, route, wording};
+use crate::{operation, output, piped, route, wording};
 
 const PAGE: usize = 1000;
 const TASKS: usize = 10_000;
@@ -37,7 +37,7 @@ pub fn run(args: Args, place: &Place) -> Result<ExitCode, Failure> {
     block_on(async {
         let mut link = Link::open(&home).await?;
         match *verb {
-            Verb::Add { stdin: true, json, .. } => add_many(&mut link, &home, by, json).await?,
+            Verb::Add { stdin: true, no_wait, json, .. } => add_many(&mut link, &home, by, no_wait, json).await?,
             Verb::Add { title, fields, parent, depends_on, tags, repo, json, agent_args, .. } => {
                 let request = CreateTaskRequest {
                     title: title.unwrap_or_default(),
@@ -133,10 +133,14 @@ pub fn run(args: Args, place: &Place) -> Result<ExitCode, Failure> {
             Verb::Reject { id, reason, json } => {
                 moved(&mut link, &id, "reject", Some(reason), by, "rejected", json).await?;
             }
-            Verb::Approve { ids, json } => {
+            Verb::Approve { ids, wait, json } => {
                 let approve = async |id: &str| {
                     let request = TaskMoveRequest { reason: None, by: by.clone() };
-                    let task: TaskRecord = link.post(&route::task(id, "/approve"), &request).await?;
+                    let started = link.post(&route::task(id, "/approve"), &request).await?;
+                    if wait.no_wait {
+                        return operation::print_started(&started, json);
+                    }
+                    let task: TaskRecord = operation::result(&home, &mut link, started).await?;
                     let is_merged = task.changes.is_none_or(|changes| changes.files > 0);
                     tell(&task, if is_merged { "merged" } else { "closed without a merge, no changes" }, json)
                 };
@@ -247,7 +251,13 @@ fn emptied(word: String) -> Option<String> {
     Some(word).filter(|word| !word.is_empty())
 }
 
-async fn add_many(link: &mut Link, home: &Home, by: Option<String>, as_json: bool) -> Result<(), Failure> {
+async fn add_many(
+    link: &mut Link,
+    home: &Home,
+    by: Option<String>,
+    no_wait: bool,
+    as_json: bool,
+) -> Result<(), Failure> {
     let text = piped::text()?;
     // Some editors begin a file with a mark of its encoding.
     let mut tasks = drafts(text.trim_start_matches('\u{feff}'), by.as_deref())?;
@@ -256,7 +266,11 @@ async fn add_many(link: &mut Link, home: &Home, by: Option<String>, as_json: boo
     if tasks.is_empty() {
         return Err(Failure::usage("there is no task on standard input", "Give one JSON object per line"));
     }
-    let made: CreateTasksResponse = link.post("/api/v1/tasks/bulk", &CreateTasksRequest { tasks }).await?;
+    let started = link.post("/api/v1/tasks/bulk", &CreateTasksRequest { tasks }).await?;
+    if no_wait {
+        return operation::print_started(&started, as_json);
+    }
+    let made: CreateTasksResponse = operation::result(home, link, started).await?;
     match as_json {
         true => print(&made.tasks),
         false => made.tasks.iter().try_for_each(|task| tell(task, "added", false)),

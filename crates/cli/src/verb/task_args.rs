@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use clap::Subcommand;
 
 use super::task_rescue;
+use crate::operation::WaitArgs;
 
 /// Keeps the tasks that agents work on: what is to be done, in which order, and what became of it
 #[derive(Debug, clap::Args)]
@@ -66,6 +67,9 @@ pub(super) enum Verb {
         /// Read tasks from standard input, one JSON object per line
         #[arg(long, conflicts_with_all = ["title", "body", "kind", "priority", "parent", "depends_on", "tags", "harness", "workflow", "base", "repo", "agent_args"])]
         stdin: bool,
+        /// With --stdin: start it and print the operation, without waiting for its end
+        #[arg(long, requires = "stdin")]
+        no_wait: bool,
         /// Print the record
         #[arg(long)]
         json: bool,
@@ -244,11 +248,14 @@ pub(super) enum Verb {
     },
     /// Merges a task's work into its base, after its checks; closes a task that changed nothing
     #[command(after_help = "Examples:
-  coven task approve 1a2b 3c4d")]
+  coven task approve 1a2b 3c4d
+  coven task approve 1a2b --no-wait              see `coven operation list`")]
     Approve {
         /// Task ids or unique prefixes
         #[arg(value_name = "ID", required = true)]
         ids: Vec<String>,
+        #[command(flatten)]
+        wait: WaitArgs,
         /// Print the records, one per line
         #[arg(long)]
         json: bool,

@@ -3,6 +3,7 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
+use coven_domain::operation::{Operation, OperationKind};
 use coven_domain::query::SweepReport;
 use coven_domain::retention::Cutoffs;
 use coven_domain::{SessionId, Timestamp};
@@ -14,13 +15,17 @@ use serde_json::Value;
 
 use crate::Engine;
 use crate::error::EngineError;
+use crate::operation::{OperationResult, Reporter};
+
+/// Records, logs, worktrees.
+const STEPS: u64 = 3;
 
 /// Runs until the daemon stops.
 pub async fn run(engine: Arc<Engine>) {
     let every = engine.config.store.sweep_every();
     loop {
         let now = clock::now();
-        if let Err(error) = tick(&engine, &engine.config.store.cutoffs(now), now).await {
+        if let Err(error) = tick(&engine, &engine.config.store.cutoffs(now), now, &Reporter::default()).await {
             tracing::error!(%error, "retention failed; it is tried again");
         }
         tokio::select! {
@@ -32,29 +37,42 @@ pub async fn run(engine: Arc<Engine>) {
 
 /// Rows go in one transaction, files after the commit, leftovers of earlier times with them. One failure does not stop
 /// the rest.
-async fn tick(engine: &Arc<Engine>, cutoffs: &Cutoffs, now: Timestamp) -> Result<SweepReport, EngineError> {
+async fn tick(
+    engine: &Arc<Engine>,
+    cutoffs: &Cutoffs,
+    now: Timestamp,
+    report: &Reporter,
+) -> Result<SweepReport, EngineError> {
     engine.restore_ballast();
+    report.step(0, Some(STEPS), "deleting expired records");
     let swept = engine.store.sweep(cutoffs, now).await;
     if let Some(number) = swept.as_ref().ok().and_then(|report| report.event_number) {
         engine.note_change(number);
     }
+    report.step(1, Some(STEPS), "deleting logs");
     for id in swept.iter().flat_map(|report| &report.sessions_deleted) {
         engine.remove_files(*id).await;
     }
     sweep_leftovers(engine).await?;
+    report.step(2, Some(STEPS), "removing worktrees");
     engine.sweep_worktrees().await?;
     Ok(swept?)
 }
 
-/// Somebody asks for it: by the periods that are in the config by now, so that new ones can be tried before they hold.
-pub async fn by_hand(engine: &Arc<Engine>, is_dry_run: bool) -> Result<SweepReport, EngineError> {
+/// Starts the operation that deletes expired records now. It uses the periods that are in the config at this time, so that
+/// new ones can be tried before a daemon starts with them.
+pub async fn start(engine: &Arc<Engine>, dry_run: bool) -> Result<Operation, EngineError> {
     let (home, now) = (engine.home.clone(), clock::now());
     let config = tokio::task::spawn_blocking(move || config::read(&home)).await;
     let config = config.map_err(|_| EngineError::Stopping)?.map_err(|error| EngineError::Invalid(error.to_string()))?;
-    match is_dry_run {
-        true => preview(&*engine.store, &config.store, now).await,
-        false => tick(engine, &config.store.cutoffs(now), now).await,
-    }
+    let run = async move |engine: Arc<Engine>, report: Reporter| {
+        let report = match dry_run {
+            true => preview(&*engine.store, &config.store, now).await?,
+            false => tick(&engine, &config.store.cutoffs(now), now, &report).await?,
+        };
+        Ok(Some(OperationResult::Swept { report, dry_run }))
+    };
+    engine.start_operation(OperationKind::RetentionRun, run).await
 }
 
 /// What would be deleted now; nothing is.

@@ -18,7 +18,7 @@ use tokio::time::Instant;
 use uuid::Uuid;
 
 use super::launch::{failure, script};
-use super::merge::NotMerged;
+use super::merge::{MergeSteps, NotMerged};
 use super::{Stop, with_git, word};
 use crate::Engine;
 use crate::error::EngineError;
@@ -50,6 +50,7 @@ impl Engine {
         workflow: &Workflow,
         worktree: &Worktree,
         merged: &Merged,
+        steps: &MergeSteps,
         stop: &mut watch::Receiver<Option<Stop>>,
     ) -> Result<Option<NotMerged>, EngineError> {
         let definition = Definition::of_run(workflow).map_err(EngineError::Invalid)?;
@@ -75,9 +76,10 @@ impl Engine {
         .await?;
         let mut failed = None;
         let root = worktree.folder.to_string_lossy().into_owned();
-        for check in checks {
+        for (index, check) in checks.iter().enumerate() {
             let scope = definition.scope_of(&workflow.progress, task, &root, &worktree.branch);
             let command = scope.shell(check).map_err(|bad| EngineError::Invalid(format!("checks: {bad}")))?;
+            steps.check(index, &command);
             let run = Check { task, workflow, step: &step.name, command, folder: &folder, until };
             failed = match self.run_check(run, stop).await {
                 Ok(failed) => failed,

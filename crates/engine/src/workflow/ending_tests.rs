@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use coven_domain::agent::AgentFact;
+use coven_domain::operation::OperationError;
 use coven_domain::query::StateSnapshot;
 use coven_domain::task::Task;
 use coven_domain::workflow::StepResult;
@@ -21,6 +22,7 @@ use uuid::Uuid;
 use super::{After, Stop, StopKind};
 use crate::error::EngineError;
 use crate::events::Hub;
+use crate::operation::OperationRender;
 use crate::workflow::Claimed;
 use crate::workflow::claim::{Plan, claim};
 use crate::{Engine, Parts};
@@ -50,6 +52,10 @@ async fn bench(definition: &str) -> Bench {
         questions: QuestionFolder::at(folder.path().join("q")),
         conversations: Conversations::at(folder.path().join("c")),
         arrivals: mpsc::channel(1).0,
+        operation_render: OperationRender {
+            result: |_| "{}".to_owned(),
+            error: |error| OperationError { code: "failed".to_owned(), message: error.to_string(), details: None },
+        },
         hub: Arc::new(Hub::new(0, |_, _| 0..0)),
         program: "/bin/true".into(),
         open_files: None,

@@ -1,10 +1,12 @@
 //! Review and merge: what a task changed, and putting it onto its base without touching anybody's checkout.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
 use coven_domain::agent::{AgentFact, AgentState};
 use coven_domain::lifecycle::Lifecycle as _;
+use coven_domain::operation::{Operation, OperationKind};
 use coven_domain::query::WorkflowQuery;
 use coven_domain::task::{Task, TaskFact, TaskState, WorkSize};
 use coven_domain::workflow::{Approval, Workflow, WorkflowFact, WorkflowState};
@@ -12,12 +14,14 @@ use coven_domain::{AgentId, TaskId, WorkflowId};
 use coven_holder::clock;
 use coven_host::git::{FileChange, GitError, Landing, MergeTry, Merged, Repository, Worktree};
 use coven_store::Change;
+use coven_workflow::{Definition, StepKind};
 use tokio::sync::watch;
 
 use super::{Stop, TakenUp, branch_of, with_git, with_git_unless, word};
 use crate::Engine;
 use crate::arrival::{Arrival, Asker};
 use crate::error::EngineError;
+use crate::operation::{OperationResult, Reporter};
 use crate::task::{checked_by, live_task};
 use coven_holder::fault;
 
@@ -162,8 +166,8 @@ impl Engine {
         Ok(Diff { task, base, branch, is_merged: false, files, patch, is_cut: !is_all, has_uncommitted })
     }
 
-    /// Agrees to a merge, then merges in turn. Gives the task as it is then; an error says why it was not merged.
-    pub async fn approve_task(self: &Arc<Self>, text: &str, by: Option<String>) -> Result<Task, EngineError> {
+    /// Agrees to a merge and starts it. A second approval returns the operation of the merge that is running.
+    pub async fn approve_task(self: &Arc<Self>, text: &str, by: Option<String>) -> Result<Operation, EngineError> {
         let (by, id) = (checked_by(by)?, self.find_task(text).await?);
         let now = clock::now();
         let mut tx = self.store.begin().await?;
@@ -171,6 +175,9 @@ impl Engine {
         task.state.after(TaskFact::Approved)?;
         let latest = tx.latest_workflow(id).await?;
         let mut workflow = latest.ok_or_else(|| EngineError::WorkflowNotFound(id.to_string()))?;
+        if let Some(running) = tx.running_operation(OperationKind::TaskApprove, &id.to_string()).await? {
+            return Ok(running);
+        }
         // Before anybody can see the approval, so that whoever gave it hears what comes of it.
         let taken = self.runs.take_up(workflow.id);
         // Whoever was first has the place in the queue.
@@ -178,12 +185,26 @@ impl Engine {
             workflow.progress.approval = Some(Approval { by, at: now });
             workflow.updated_at = now.not_before(workflow.updated_at);
             tx.record(Change::WorkflowWritten { workflow, event: "merge_approved" }, now).await?;
-            self.commit(tx).await?;
-        } else {
-            drop(tx);
         }
+        let operation = self.commit_new_operation(tx, OperationKind::TaskApprove, Some(id.to_string()), now).await?;
         fault::point("after_approve");
-        self.merge_task(id, taken).await
+        self.run_approval(&operation, id, taken);
+        Ok(operation)
+    }
+
+    fn run_approval(self: &Arc<Self>, operation: &Operation, id: TaskId, taken: Option<TakenUp>) {
+        let operation_id = operation.id;
+        self.run_operation(operation, async move |engine: Arc<Self>, report| {
+            match engine.merge_task(id, taken, &report).await {
+                Ok(task) => Ok(Some(OperationResult::Task(Box::new(task)))),
+                Err(error) => {
+                    if !engine.operations.has_waiters(operation_id) {
+                        engine.notify_not_merged(id, &error).await;
+                    }
+                    Err(error)
+                }
+            }
+        });
     }
 
     pub async fn reject_task(
@@ -215,7 +236,12 @@ impl Engine {
     }
 
     /// Merges what was approved, one after the other for each repository.
-    async fn merge_task(self: &Arc<Self>, id: TaskId, mut taken: Option<TakenUp>) -> Result<Task, EngineError> {
+    async fn merge_task(
+        self: &Arc<Self>,
+        id: TaskId,
+        mut taken: Option<TakenUp>,
+        report: &Reporter,
+    ) -> Result<Task, EngineError> {
         let mut taken = loop {
             let workflow = match self.approved_task(id).await? {
                 (_, Some(workflow)) => workflow,
@@ -227,7 +253,7 @@ impl Engine {
                 None => self.let_go(workflow.id).await?,
             }
         };
-        match self.merge_in_turn(id, &mut taken.word).await {
+        match self.merge_in_turn(id, &mut taken.word, report).await {
             Ok(Ok(task)) => Ok(task),
             Ok(Err(not_merged)) => {
                 self.write_not_merged(id, &not_merged.to_string()).await?;
@@ -259,7 +285,9 @@ impl Engine {
         self: &Arc<Self>,
         id: TaskId,
         stop: &mut watch::Receiver<Option<Stop>>,
+        report: &Reporter,
     ) -> Result<Result<Task, NotMerged>, EngineError> {
+        report.step(0, None, "waiting for other merges");
         let worktree = self.worktree_of(&self.known_task(id).await?).await?;
         let queue = self.runs.queue_of(&worktree.repository);
         let _turn = tokio::select! {
@@ -271,11 +299,13 @@ impl Engine {
             (task, Some(workflow)) => (task, workflow),
             (task, None) => return Ok(Ok(task)),
         };
-        let merged = match self.try_to_merge(&task, &workflow, &worktree, stop).await? {
+        let steps = MergeSteps::new(report.clone(), &workflow);
+        let merged = match self.try_to_merge(&task, &workflow, &worktree, &steps, stop).await? {
             MergeEnd::NotMerged(not_merged) => return Ok(Err(not_merged)),
             MergeEnd::Merged { range } => Some(range),
             MergeEnd::NoChanges => None,
         };
+        steps.clean_up();
         let task = self.write_merged(id, merged).await?;
         self.put_worktree_away(&task).await;
         Ok(Ok(task))
@@ -296,11 +326,33 @@ impl Engine {
         let waiting = WorkflowQuery { states: vec![WorkflowState::PendingMerge], limit, ..WorkflowQuery::default() };
         let mut approved = self.store.workflows(&waiting).await?;
         approved.retain(|workflow| workflow.progress.approval.is_some() && !self.runs.is_taken(workflow.id));
+        if approved.is_empty() {
+            return Ok(());
+        }
         approved.sort_by_key(|workflow| workflow.progress.approval.as_ref().map(|approval| approval.at));
+        let mut operations = self.running_approvals().await?;
         for workflow in approved {
-            self.merge_later(workflow.task);
+            match operations.remove(&workflow.task) {
+                Some(operation) => self.run_approval(&operation, workflow.task, None),
+                None => self.merge_later(workflow.task),
+            }
         }
         Ok(())
+    }
+
+    /// Continues the approvals of an earlier daemon, also those whose merge is done and whose operation is not.
+    pub(super) async fn resume_approvals(self: &Arc<Self>) -> Result<(), EngineError> {
+        self.merge_approved().await?;
+        for (task, operation) in self.running_approvals().await? {
+            self.run_approval(&operation, task, None);
+        }
+        Ok(())
+    }
+
+    async fn running_approvals(&self) -> Result<BTreeMap<TaskId, Operation>, EngineError> {
+        let running = self.running_operations().await?.into_iter();
+        let approvals = running.filter(|it| it.kind == OperationKind::TaskApprove);
+        Ok(approvals.filter_map(|it| Some((it.subject.as_deref()?.parse().ok()?, it))).collect())
     }
 
     async fn try_to_merge(
@@ -308,6 +360,7 @@ impl Engine {
         task: &Task,
         workflow: &Workflow,
         worktree: &Worktree,
+        steps: &MergeSteps,
         stop: &mut watch::Receiver<Option<Stop>>,
     ) -> Result<MergeEnd, EngineError> {
         let not_merged = |why: NotMerged| Ok(MergeEnd::NotMerged(why));
@@ -316,6 +369,7 @@ impl Engine {
         };
         let (text, branch) = (message(task), branch_of(task.id));
         for _ in 0..TRIES {
+            steps.merge(&base);
             let (tree, base_name, branch_name) = (worktree.clone(), base.clone(), branch.clone());
             let (rest, title) = (text.clone(), format!("Merge {text}"));
             let first = task.base_commit.clone().unwrap_or_else(|| base.clone());
@@ -352,9 +406,10 @@ impl Engine {
                 MergeTry::Nothing => return Ok(MergeEnd::Merged { range }),
                 MergeTry::Ready(merged) => merged,
             };
-            if let Some(failed) = self.run_checks(task, workflow, worktree, &merged, stop).await? {
+            if let Some(failed) = self.run_checks(task, workflow, worktree, &merged, steps, stop).await? {
                 return not_merged(failed);
             }
+            steps.land(&base);
             fault::point("before_landing");
             match land(&worktree.repository, &base, &merged).await? {
                 Landing::Landed => {
@@ -436,19 +491,65 @@ impl Engine {
         Ok(self.commit(tx).await?)
     }
 
-    /// Merges without anybody waiting for it.
+    /// Starts a merge that no request asked for.
     pub(crate) fn merge_later(self: &Arc<Self>, id: TaskId) {
         let engine = self.clone();
         // Ends with the daemon; the next one finds the approval.
         self.background.spawn(async move {
-            let Err(error) = engine.merge_task(id, None).await else { return };
-            tracing::warn!(task = %id, %error, "an approved task was not merged");
-            if let Ok(task) = engine.known_task(id).await
-                && task.state == TaskState::PendingMerge
-            {
-                let title = format!("not merged: {}: {error}", task.title);
-                engine.arrived(Arrival { asker: Asker::Task(id), session: None, title });
+            if let Err(error) = engine.merge_task(id, None, &Reporter::default()).await {
+                engine.notify_not_merged(id, &error).await;
             }
         });
+    }
+
+    /// Puts a task that was not merged in front of a human again.
+    async fn notify_not_merged(&self, id: TaskId, error: &EngineError) {
+        tracing::warn!(task = %id, %error, "an approved task was not merged");
+        if let Ok(task) = self.known_task(id).await
+            && task.state == TaskState::PendingMerge
+        {
+            let title = format!("not merged: {}: {error}", task.title);
+            self.arrived(Arrival { asker: Asker::Task(id), session: None, title });
+        }
+    }
+}
+
+/// Reports the steps of a merge: waiting, merging, each check, moving the base, cleaning up.
+pub(super) struct MergeSteps {
+    report: Reporter,
+    checks: u64,
+}
+
+impl MergeSteps {
+    fn new(report: Reporter, workflow: &Workflow) -> Self {
+        let definition = Definition::of_run(workflow).ok();
+        let step = definition.as_ref().and_then(|definition| definition.steps.last());
+        let checks = match step.map(|step| &step.kind) {
+            Some(StepKind::Merge { checks, .. }) => checks.len() as u64,
+            _ => 0,
+        };
+        Self { report, checks }
+    }
+
+    fn step(&self, done: u64, message: String) {
+        self.report.step(done, Some(self.checks + 4), message);
+    }
+
+    fn merge(&self, base: &str) {
+        self.step(1, format!("merging into {base}"));
+    }
+
+    /// `index` counts from 0.
+    pub(super) fn check(&self, index: usize, command: &str) {
+        let command = coven_domain::text::one_line(command, 60);
+        self.step(2 + index as u64, format!("running check {} of {}: {command}", index + 1, self.checks));
+    }
+
+    fn land(&self, base: &str) {
+        self.step(2 + self.checks, format!("moving {base}"));
+    }
+
+    fn clean_up(&self) {
+        self.step(3 + self.checks, "removing the worktree".to_owned());
     }
 }

@@ -54,7 +54,8 @@ pub async fn recover(engine: &Arc<Engine>) -> Result<RecoveredAgents, EngineErro
     for workflow in engine.store.workflows(&running).await? {
         engine.drive(workflow.id);
     }
-    engine.merge_approved().await?;
+    engine.fail_interrupted_operations().await?;
+    engine.resume_approvals().await?;
     Ok(recovered)
 }
 

@@ -27,9 +27,6 @@ fn the_daemon() {
     wire.only(&HARNESSES).coven(&["harness", "doctor", "--json"]);
     wire.coven(&["daemon", "status", "--json"]);
     wire.coven(&["state", "--json"]);
-    wire.post("/api/v1/retention", &json!({ "dry_run": true }));
-    wire.post("/api/v1/migrate", &json!({ "dry_run": true }));
-
     home.run_to_end("say hello");
     wire.stream("/events?since=0", 4);
     wire.stream("/events?since=999", 2);
@@ -42,6 +39,13 @@ fn the_daemon() {
     wire.get("/nosuch");
     wire.send(Method::PUT, "/api/v1/sessions", &[], Some("{}".to_owned()));
     wire.get("/api/v1/health?colour=red");
+    // After the events: how many an operation has depends on the time that it takes.
+    for (path, verb) in [("/api/v1/retention", "retention"), ("/api/v1/migrate", "migrate")] {
+        let started = wire.post(path, &json!({ "dry_run": true }));
+        let id = started["id"].as_str().expect("an operation");
+        wire.get(&format!("/api/v1/operations/{id}?wait=true"));
+        wire.coven(&[verb, "--dry-run", "--json"]);
+    }
     wire.post("/api/v1/daemon/stop", &json!({}));
     wait_until("the daemon is gone", || home.daemons().is_empty());
     wire.finish();

@@ -1,7 +1,7 @@
 //! Work that is done: its diff, its review, its merge.
 
 use coven_testing::{TestHome, wait_until};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::snapshot::Snapshot;
 
@@ -16,6 +16,10 @@ steps:
       - { name: check, type: script, command: 'echo checked' }
   - { name: land, type: merge }
 ";
+
+fn id(operation: &Value) -> String {
+    operation["id"].as_str().expect("an operation").to_owned()
+}
 
 fn path(id: &str, rest: &str) -> String {
     format!("/api/v1/tasks/{id}{rest}")
@@ -45,8 +49,8 @@ fn reviews() {
     wire.coven(&["board", "--json"]);
     wire.note("without a reason").post(&path(&merged, "/reject"), &json!({}));
     wire.note("in review").post(&path(&merged, "/unblock"), &json!({}));
-    wire.post(&path(&merged, "/approve"), &json!({ "by": "me" }));
-    wait_until("its worktree is gone", || !home.worktree(&merged).exists());
+    let merging = id(&wire.post(&path(&merged, "/approve"), &json!({ "by": "me" })));
+    wire.get(&format!("/api/v1/operations/{merging}?wait=true"));
     wire.note("merged").get(&path(&merged, ""));
     wire.note("merged").get(&path(&merged, "/diff"));
     wire.note("merged").get(&format!("/api/v1/workflows/{merged}"));
@@ -54,7 +58,11 @@ fn reviews() {
 
     let conflict = done("Conflict", "leave_dirty a.txt");
     home.git("echo ours > a.txt; git commit -qam ours");
-    wire.note("a conflict").post(&path(&conflict, "/approve"), &json!({}));
+    let merging = id(&wire.note("a conflict").post(&path(&conflict, "/approve"), &json!({})));
+    wire.note("a conflict").get(&format!("/api/v1/operations/{merging}?wait=true"));
+    wire.get("/api/v1/operations");
+    wire.get("/api/v1/operations/nosuch");
+    wire.coven(&["operation", "list", "--status", "failed", "--json"]);
     wire.note("a conflict").get(&format!("/api/v1/inbox/{conflict}"));
     wire.post(&path(&conflict, "/reject"), &json!({ "reason": "not like this", "by": "me" }));
     wire.note("rejected").get(&path(&conflict, ""));

@@ -8,7 +8,7 @@ use coven_holder::clock;
 use coven_testing::http::runtime;
 use coven_testing::{DEADLINE, TestHome, wait_until};
 use http_body_util::BodyExt;
-use hyper::header::{ACCEPT, RETRY_AFTER};
+use hyper::header::{ACCEPT, LOCATION, RETRY_AFTER};
 use hyper::{HeaderMap, Method};
 use serde_json::Value;
 
@@ -22,7 +22,7 @@ const WRITE: &str = "COVEN_WRITE_SNAPSHOTS";
 const EVENTS: &str = "accept: application/json; the first event of each kind, sorted by kind";
 
 /// Events that come on a timer: a slow machine has them and a fast one does not.
-const TIMED_EVENTS: [&str; 1] = ["task.renewed"];
+const TIMED_EVENTS: [&str; 2] = ["operation.progress", "task.renewed"];
 
 pub fn is_writing() -> bool {
     std::env::var_os(WRITE).is_some_and(|value| value == "1")
@@ -247,7 +247,7 @@ fn cut_down(value: Json, only: &[&str]) -> Json {
 fn shown_headers(headers: &HeaderMap) -> Option<Json> {
     let is_shown = |name: &str, value: &str| match name {
         "content-type" => value != "application/json",
-        other => other == RETRY_AFTER.as_str() || other.starts_with("x-coven-"),
+        other => [LOCATION.as_str(), RETRY_AFTER.as_str()].contains(&other) || other.starts_with("x-coven-"),
     };
     let mut shown: Vec<(String, Json)> = headers
         .iter()

@@ -28,8 +28,9 @@ fn tasks() {
         { "title": "Waits", "depends_on": [open], "ref": "a", "priority": 3 },
         { "title": "Waits for that", "depends_on": ["a"], "priority": 4 },
     ] });
-    let made = wire.post("/api/v1/tasks/bulk", &bulk);
-    let waits = id(&made["tasks"][0]);
+    let adding = id(&wire.post("/api/v1/tasks/bulk", &bulk));
+    let made = wire.get(&format!("/api/v1/operations/{adding}?wait=true"));
+    let waits = id(&made["result"]["tasks"][0]);
     let closed = id(&wire.note("to be closed").post("/api/v1/tasks", &json!({ "title": "Closed" })));
     wire.post(&path(&closed, "/close"), &json!({ "reason": "done", "by": "me" }));
     let deleted = id(&wire.note("to be deleted").post("/api/v1/tasks", &json!({ "title": "Deleted" })));

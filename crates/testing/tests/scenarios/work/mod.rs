@@ -3,6 +3,7 @@
 mod changes;
 mod environment;
 mod merging;
+mod operations;
 mod recovering;
 mod running;
 mod workflows;

@@ -1,0 +1,194 @@
+//! Waits for an operation of the daemon, with one line of progress for a person.
+
+use std::io::{self, IsTerminal, Write};
+use std::time::{Duration, Instant};
+
+use coven_api::ErrorCode;
+use coven_api::operation::{GetOperationQuery, ListOperationsQuery, Operation, OperationProgress};
+use coven_api::routes::{Endpoint as _, GetOperation, ListOperations};
+use coven_client::{Client, ClientError};
+use coven_domain::operation::{OperationKind, OperationState};
+use coven_host::home::Home;
+use serde::de::DeserializeOwned;
+use tokio::signal::unix::{SignalKind, signal};
+use unicode_width::UnicodeWidthChar;
+
+use crate::failure::Failure;
+use crate::link::Link;
+use crate::{output, wording};
+
+const RETRY_DELAY: Duration = Duration::from_millis(200);
+/// How long a daemon that stopped may take until the next one answers.
+const RESTART_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// How a command that starts an operation prints it.
+#[derive(Debug, Clone, Copy, clap::Args)]
+pub struct WaitArgs {
+    /// Start it and print the operation, without waiting for its end
+    #[arg(long)]
+    pub no_wait: bool,
+}
+
+/// Waits for the end of an operation and returns its result. An operation that failed is the error that it has.
+pub async fn result<T: DeserializeOwned>(home: &Home, link: &mut Link, started: Operation) -> Result<T, Failure> {
+    outcome(wait(home, link, started).await?)
+}
+
+/// The same without a line of progress, for a screen.
+pub async fn quiet_result<T: DeserializeOwned>(client: &mut Client, started: Operation) -> Result<T, Failure> {
+    let query = GetOperationQuery { wait: Some(true), since: None };
+    let mut operation = started;
+    while operation.status == OperationState::Running {
+        operation = client.call(GetOperation::of(&operation.id.to_string()).query(&query)).await?;
+    }
+    outcome(operation)
+}
+
+fn outcome<T: DeserializeOwned>(ended: Operation) -> Result<T, Failure> {
+    match (ended.result, ended.error) {
+        (Some(result), _) => Ok(result.parse().map_err(ClientError::from)?),
+        (None, Some(error)) => {
+            let status = ErrorCode::from_word(&error.code).map_or(500, ErrorCode::status);
+            let details = error.details.map(Box::new);
+            Err(ClientError::Api { status, code: error.code, message: error.message, details }.into())
+        }
+        (None, None) => {
+            let what = format!("the operation ended without a result: {}", ended.id);
+            Err(Failure::failed(what, format!("See `coven operation show {}`", ended.id.short())))
+        }
+    }
+}
+
+/// Waits for the end of an operation, also over a restart of the daemon. ^C ends the waiting and not the operation.
+pub async fn wait(home: &Home, link: &mut Link, started: Operation) -> Result<Operation, Failure> {
+    let mut interrupts = signal(SignalKind::interrupt()).map_err(Failure::Runtime)?;
+    let (mut operation, mut line) = (started, ProgressLine::new());
+    while operation.status == OperationState::Running {
+        line.show(&operation.progress);
+        tokio::select! {
+            changed = next_change(home, link, &operation, line.is_watched) => operation = changed?,
+            _ = interrupts.recv() => {
+                line.clear();
+                let id = operation.id.short();
+                let hint = format!("See `coven operation show {id}`, or wait with `coven operation wait {id}`");
+                return Err(Failure::Interrupted { what: format!("operation {id} continues in the daemon"), hint });
+            }
+        }
+    }
+    Ok(operation)
+}
+
+/// The operation after its next change, or after its end if the progress is not shown.
+async fn next_change(
+    home: &Home,
+    link: &mut Link,
+    operation: &Operation,
+    is_watched: bool,
+) -> Result<Operation, Failure> {
+    let query = GetOperationQuery { wait: Some(true), since: is_watched.then_some(operation.updated_at) };
+    let id = operation.id.to_string();
+    let mut give_up_at = None;
+    loop {
+        let answer = link.call(GetOperation::of(&id).query(&query)).await;
+        let is_stopping = answer.as_ref().is_err_and(|error| error.is(ErrorCode::Unavailable));
+        let is_away = answer.as_ref().is_err_and(ClientError::is_disconnected);
+        // The daemon announced that it stops: it may be restarting.
+        if is_stopping {
+            give_up_at.get_or_insert_with(|| Instant::now() + RESTART_TIMEOUT);
+        }
+        if !(is_stopping || is_away) || give_up_at.is_none_or(|at| Instant::now() >= at) {
+            return Ok(answer?);
+        }
+        tokio::time::sleep(RETRY_DELAY).await;
+        if let Some(next) = Link::running(home).await? {
+            *link = next;
+        }
+    }
+}
+
+/// The newest operation of a kind about a record.
+pub async fn newest(link: &mut Link, kind: OperationKind, subject: &str) -> Result<Option<Operation>, Failure> {
+    let query = ListOperationsQuery {
+        kind: Some(kind.to_string()),
+        subject: Some(subject.to_owned()),
+        limit: Some(1),
+        ..ListOperationsQuery::default()
+    };
+    let page = link.call(ListOperations::request().query(&query)).await?;
+    Ok(page.items.into_iter().next())
+}
+
+/// Prints an operation that was started and is not waited for.
+pub fn print_started(operation: &Operation, as_json: bool) -> Result<(), Failure> {
+    match as_json {
+        true => output::json(&serde_json::to_vec(operation).map_err(ClientError::from)?),
+        false => output::line(format_args!(
+            "started: {}; see `coven operation show {}`",
+            operation.kind,
+            operation.id.short()
+        )),
+    }
+}
+
+/// One line on standard error that is rewritten in place; nothing if a person does not see it.
+struct ProgressLine {
+    is_watched: bool,
+    is_shown: bool,
+}
+
+impl ProgressLine {
+    fn new() -> Self {
+        Self { is_watched: io::stderr().is_terminal(), is_shown: false }
+    }
+
+    fn show(&mut self, progress: &OperationProgress) {
+        if self.is_watched {
+            // Room for the ^C that the terminal echoes: a second row would stay.
+            let cols = rustix::termios::tcgetwinsize(io::stderr()).map_or(80, |size| usize::from(size.ws_col));
+            let _ = write!(io::stderr(), "\r\x1b[K{}", line(progress, cols.max(20) - 3));
+            self.is_shown = true;
+        }
+    }
+
+    fn clear(&mut self) {
+        if std::mem::take(&mut self.is_shown) {
+            let _ = write!(io::stderr(), "\r\x1b[K");
+        }
+    }
+}
+
+impl Drop for ProgressLine {
+    fn drop(&mut self) {
+        self.clear();
+    }
+}
+
+/// `[2/5] running checks`, cut to the width of the terminal.
+fn line(progress: &OperationProgress, cols: usize) -> String {
+    let message = wording::plain(&progress.message);
+    let whole = match progress.total {
+        Some(total) => format!("[{}/{total}] {message}", progress.done),
+        None => message,
+    };
+    let mut width = 0;
+    whole
+        .chars()
+        .take_while(|c| {
+            width += c.width().unwrap_or(0);
+            width <= cols
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_of_progress_fits_and_does_not_act_on_the_terminal() {
+        let progress = |total, message: &str| OperationProgress { done: 2, total, message: message.to_owned() };
+        assert_eq!(line(&progress(Some(5), "running checks"), 79), "[2/5] running checks");
+        assert_eq!(line(&progress(None, "waiting\x1b[2J"), 79), "waiting [2J");
+        assert_eq!(line(&progress(Some(5), "running checks"), 9), "[2/5] run");
+    }
+}
