@@ -5,7 +5,7 @@ use coven_domain::permission::{Permission, PermissionState};
 use coven_domain::question_set::{QuestionSetState, QuestionSetSummary};
 use coven_domain::repo::Repo;
 use coven_domain::task::FieldChange;
-use coven_domain::{AgentId, PermissionId, QuestionId, QuestionSetId, RepoId, SessionId, Timestamp};
+use coven_domain::{AgentId, PermissionId, QuestionId, QuestionSetId, RepoId, SessionId, TaskId, Timestamp};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -19,16 +19,13 @@ use crate::workflow::{AgentRecord, WorkflowRecord};
 
 /// An event as a client reads it. A newer daemon may send a kind that this client does not know.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct EventRecord {
     pub number: u64,
-    /// `session.created`, `session.running`, `retention.swept`, …
+    /// One of `coven_domain::event::KINDS`.
     pub kind: String,
-    #[cfg_attr(feature = "schema", schemars(with = "String"))]
     pub at: Timestamp,
     /// The id of the changed record; empty for the daemon itself.
     pub subject: String,
-    #[cfg_attr(feature = "schema", schemars(with = "crate::openapi::Object"))]
     pub payload: Value,
 }
 
@@ -39,6 +36,60 @@ impl EventRecord {
     }
 }
 
+#[cfg(feature = "schema")]
+impl schemars::JsonSchema for EventRecord {
+    fn schema_name() -> std::borrow::Cow<'static, str> {
+        "Event".into()
+    }
+
+    /// A union with one variant for each kind; the OpenAPI document names the variants and the tag.
+    fn json_schema(generator: &mut schemars::SchemaGenerator) -> schemars::Schema {
+        let at = generator.subschema_for::<crate::schema::DateTime>();
+        let variants: Vec<schemars::Schema> = coven_domain::event::KINDS
+            .iter()
+            .map(|(kind, about)| {
+                schemars::json_schema!({
+                    "type": "object",
+                    "description": about,
+                    "properties": {
+                        "number": { "type": "integer", "format": "uint64", "minimum": 0 },
+                        "kind": { "type": "string", "const": kind },
+                        "at": at,
+                        "subject": { "type": "string", "description": "The id of the changed record; empty for the daemon itself." },
+                        "payload": payload_schema(kind, generator),
+                    },
+                    "required": ["number", "kind", "at", "subject", "payload"],
+                })
+            })
+            .collect();
+        schemars::json_schema!({ "oneOf": variants })
+    }
+}
+
+/// The schema of the payload that events of this kind have.
+#[cfg(feature = "schema")]
+fn payload_schema(kind: &str, generator: &mut schemars::SchemaGenerator) -> schemars::Schema {
+    let (noun, _) = kind.split_once('.').unwrap_or((kind, ""));
+    match (noun, kind) {
+        (_, "session.output") => generator.subschema_for::<OutputPayload>(),
+        (_, "turn.started") => generator.subschema_for::<TurnStartedPayload>(),
+        (_, "turn.ended") => generator.subschema_for::<TurnEndedPayload>(),
+        (_, "task.rescued") => generator.subschema_for::<TaskRescuedPayload>(),
+        ("session", _) => generator.subschema_for::<SessionPayload>(),
+        ("message", _) => generator.subschema_for::<MessagePayload>(),
+        ("permission", _) => generator.subschema_for::<PermissionPayload>(),
+        ("question_set", _) => generator.subschema_for::<QuestionSetPayload>(),
+        ("repo", _) => generator.subschema_for::<RepoPayload>(),
+        ("task", _) => generator.subschema_for::<TaskPayload>(),
+        ("agent", _) => generator.subschema_for::<AgentPayload>(),
+        ("workflow", _) => generator.subschema_for::<WorkflowPayload>(),
+        ("question", _) => generator.subschema_for::<QuestionPayload>(),
+        ("operation", _) => generator.subschema_for::<OperationPayload>(),
+        ("retention", _) => generator.subschema_for::<RetentionPayload>(),
+        (noun, _) => panic!("events of {noun} have no payload type"),
+    }
+}
+
 /// `session.*` except `session.output`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
@@ -46,13 +97,41 @@ pub struct SessionPayload {
     pub session: SessionRecord,
 }
 
+/// `session.output`: the session has new output.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct OutputPayload {
+    #[cfg_attr(feature = "schema", schemars(with = "crate::schema::Id"))]
+    pub session_id: SessionId,
+    /// The length of the log in bytes.
+    pub offset: u64,
+}
+
 /// `message.added` and `message.chunk`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct MessagePayload {
-    #[cfg_attr(feature = "schema", schemars(with = "String"))]
+    #[cfg_attr(feature = "schema", schemars(with = "crate::schema::Id"))]
     pub session_id: SessionId,
     pub message: MessageRecord,
+}
+
+/// `turn.started`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct TurnStartedPayload {
+    #[cfg_attr(feature = "schema", schemars(with = "crate::schema::Id"))]
+    pub session_id: SessionId,
+}
+
+/// `turn.ended`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct TurnEndedPayload {
+    #[cfg_attr(feature = "schema", schemars(with = "crate::schema::Id"))]
+    pub session_id: SessionId,
+    /// `end_turn`, `cancelled`, `max_tokens`, `refusal`, `error`, …
+    pub stop_reason: String,
 }
 
 /// `permission.*`.
@@ -66,24 +145,24 @@ pub struct PermissionPayload {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct PermissionRecord {
-    #[cfg_attr(feature = "schema", schemars(with = "String"))]
+    #[cfg_attr(feature = "schema", schemars(with = "crate::schema::Id"))]
     pub id: PermissionId,
-    #[cfg_attr(feature = "schema", schemars(with = "String"))]
+    #[cfg_attr(feature = "schema", schemars(with = "crate::schema::Id"))]
     pub session_id: SessionId,
-    #[cfg_attr(feature = "schema", schemars(with = "String"))]
+    #[cfg_attr(feature = "schema", schemars(with = "crate::schema::Word<PermissionState>"))]
     pub status: PermissionState,
     pub title: String,
     pub options: Vec<InboxOption>,
     /// The tool call as the agent sent it.
-    #[cfg_attr(feature = "schema", schemars(with = "crate::openapi::Object"))]
+    #[cfg_attr(feature = "schema", schemars(with = "crate::schema::JsonValue"))]
     pub tool_call: Value,
     /// The id of the chosen option.
     pub answer: Option<String>,
     /// `human`, `rule`, `session:<id>`, or `session` if the request ended with its turn or session.
     pub answered_by: Option<String>,
-    #[cfg_attr(feature = "schema", schemars(with = "String"))]
+    #[cfg_attr(feature = "schema", schemars(with = "crate::schema::DateTime"))]
     pub created_at: Timestamp,
-    #[cfg_attr(feature = "schema", schemars(with = "Option<String>"))]
+    #[cfg_attr(feature = "schema", schemars(with = "Option<crate::schema::DateTime>"))]
     pub answered_at: Option<Timestamp>,
 }
 
@@ -127,17 +206,17 @@ pub struct QuestionSetPayload {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct QuestionSetBrief {
-    #[cfg_attr(feature = "schema", schemars(with = "String"))]
+    #[cfg_attr(feature = "schema", schemars(with = "crate::schema::Id"))]
     pub id: QuestionSetId,
-    #[cfg_attr(feature = "schema", schemars(with = "Option<String>"))]
+    #[cfg_attr(feature = "schema", schemars(with = "Option<crate::schema::Id>"))]
     pub session_id: Option<SessionId>,
-    #[cfg_attr(feature = "schema", schemars(with = "String"))]
+    #[cfg_attr(feature = "schema", schemars(with = "crate::schema::Word<QuestionSetState>"))]
     pub status: QuestionSetState,
     pub title: String,
     pub question_count: u32,
-    #[cfg_attr(feature = "schema", schemars(with = "String"))]
+    #[cfg_attr(feature = "schema", schemars(with = "crate::schema::DateTime"))]
     pub created_at: Timestamp,
-    #[cfg_attr(feature = "schema", schemars(with = "String"))]
+    #[cfg_attr(feature = "schema", schemars(with = "crate::schema::DateTime"))]
     pub modified_at: Timestamp,
 }
 
@@ -166,13 +245,13 @@ pub struct RepoPayload {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct RepoRow {
-    #[cfg_attr(feature = "schema", schemars(with = "String"))]
+    #[cfg_attr(feature = "schema", schemars(with = "crate::schema::Id"))]
     pub id: RepoId,
     pub name: String,
     pub path: String,
-    #[cfg_attr(feature = "schema", schemars(with = "String"))]
+    #[cfg_attr(feature = "schema", schemars(with = "crate::schema::DateTime"))]
     pub created_at: Timestamp,
-    #[cfg_attr(feature = "schema", schemars(with = "Option<String>"))]
+    #[cfg_attr(feature = "schema", schemars(with = "Option<crate::schema::DateTime>"))]
     pub removed_at: Option<Timestamp>,
 }
 
@@ -198,12 +277,25 @@ pub struct TaskPayload {
     pub by: String,
 }
 
+/// `task.rescued`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct TaskRescuedPayload {
+    #[cfg_attr(feature = "schema", schemars(with = "crate::schema::Id"))]
+    pub task_id: TaskId,
+    /// The Git ref that holds the work.
+    #[serde(rename = "ref")]
+    pub reference: String,
+}
+
 /// A field of a task before and after.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct FieldChangeRecord {
     pub field: String,
+    #[cfg_attr(feature = "schema", schemars(with = "crate::schema::JsonValue"))]
     pub old: Value,
+    #[cfg_attr(feature = "schema", schemars(with = "crate::schema::JsonValue"))]
     pub new: Value,
 }
 
@@ -238,19 +330,19 @@ pub struct QuestionPayload {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct AgentQuestionRecord {
-    #[cfg_attr(feature = "schema", schemars(with = "String"))]
+    #[cfg_attr(feature = "schema", schemars(with = "crate::schema::Id"))]
     pub id: QuestionId,
-    #[cfg_attr(feature = "schema", schemars(with = "String"))]
+    #[cfg_attr(feature = "schema", schemars(with = "crate::schema::Id"))]
     pub agent_id: AgentId,
-    #[cfg_attr(feature = "schema", schemars(with = "String"))]
+    #[cfg_attr(feature = "schema", schemars(with = "crate::schema::Word<QuestionSetState>"))]
     pub status: QuestionSetState,
     pub prompt: String,
     pub answer: Option<String>,
-    #[cfg_attr(feature = "schema", schemars(with = "String"))]
+    #[cfg_attr(feature = "schema", schemars(with = "crate::schema::DateTime"))]
     pub created_at: Timestamp,
-    #[cfg_attr(feature = "schema", schemars(with = "String"))]
+    #[cfg_attr(feature = "schema", schemars(with = "crate::schema::DateTime"))]
     pub updated_at: Timestamp,
-    #[cfg_attr(feature = "schema", schemars(with = "Option<String>"))]
+    #[cfg_attr(feature = "schema", schemars(with = "Option<crate::schema::DateTime>"))]
     pub answered_at: Option<Timestamp>,
 }
 
@@ -269,9 +361,22 @@ impl From<&AgentQuestion> for AgentQuestionRecord {
     }
 }
 
+/// `retention.swept`: ids of what was deleted.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct RetentionPayload {
+    pub tasks_soft_deleted: Vec<String>,
+    pub tasks_deleted: Vec<String>,
+    pub agents_deleted: Vec<String>,
+    pub sessions_deleted: Vec<String>,
+    pub workflows_deleted: Vec<String>,
+    pub questions_deleted: Vec<String>,
+    pub events_deleted: u64,
+}
+
 /// `GET /events` with `Accept: application/json`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(rename = "EventList"))]
 pub struct EventsResponse {
     pub items: Vec<EventRecord>,
     /// Give it as `since` to get the events that follow.

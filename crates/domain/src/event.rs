@@ -16,7 +16,7 @@ use crate::workflow::Workflow;
 use crate::{SessionId, Timestamp};
 
 /// Every kind of event there is, and what it tells. Programs rely on the names.
-pub const KINDS: [(&str, &str); 78] = [
+pub const KINDS: [(&str, &str); 79] = [
     ("session.created", "there is a session; its harness does not run yet"),
     ("session.launching", "its harness is being started"),
     ("session.running", "its harness runs"),
@@ -33,6 +33,10 @@ pub const KINDS: [(&str, &str); 78] = [
     ("session.archived", "it was taken off the list"),
     ("session.summoned", "it is on the list again"),
     ("session.sacrificed", "it was deleted with its log"),
+    (
+        "session.output",
+        "the session's log grew; the payload has its length. At most ten a second, and the last state always",
+    ),
     ("message.added", "an agent, or somebody to it, said something"),
     ("message.chunk", "a piece of a message that is still being said"),
     ("turn.started", "an agent began to answer"),
@@ -97,7 +101,7 @@ pub const KINDS: [(&str, &str); 78] = [
     ("retention.swept", "what was kept long enough went; the payload lists it"),
 ];
 
-/// A stored event. Numbers are global and grow; a number is never given twice.
+/// A stored event. Numbers are global and grow; a number is never given twice. An event that was replaced leaves a hole.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Event {
     pub number: u64,
@@ -114,6 +118,11 @@ pub struct Event {
 #[derive(Debug, Clone, Copy)]
 pub enum EventBody<'a> {
     Session(&'a Session),
+    /// The log of the session is `offset` bytes long.
+    Output {
+        session: SessionId,
+        offset: u64,
+    },
     Message {
         session: SessionId,
         message: &'a StoredMessage,

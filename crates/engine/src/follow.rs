@@ -95,14 +95,18 @@ impl Engine {
     /// Until the holder says that the harness ended, or the connection breaks, or the daemon stops.
     async fn follow(self: &Arc<Self>, live: &Arc<LiveSession>, mut stream: UnixStream) {
         let (mut decoder, mut buffer) = (Decoder::default(), vec![0; 4096].into_boxed_slice());
-        let mut store_at: Option<Instant> = None;
+        let (mut store_at, mut announce_at): (Option<Instant>, Option<Instant>) = (None, None);
         let delay = if live.model.is_some() { LEDGER_DELAY } else { UNSEEN_LEDGER_DELAY };
         let hello = [Request::Hello { version: VERSION }.encode(), Request::Watch.encode()].concat();
         if stream.write_all(&hello).await.is_err() {
             return;
         }
         self.journal_moved(live).await;
+        if live.tail.lock().await.announcer.has_news() {
+            store_at = Some(Instant::now() + delay);
+        }
         loop {
+            let write_at = store_at.into_iter().chain(announce_at).min();
             tokio::select! {
                 read = stream.read(&mut buffer) => match read {
                     Ok(0) | Err(_) => return,
@@ -145,12 +149,15 @@ impl Engine {
                     }
                     store_at.get_or_insert_with(|| Instant::now() + delay);
                 }
-                () = sleep_until(store_at.unwrap_or_else(Instant::now)), if store_at.is_some() => {
-                    store_at = None;
+                () = sleep_until(write_at.unwrap_or_else(Instant::now)), if write_at.is_some() => {
+                    (store_at, announce_at) = (None, None);
                     self.journal_moved(live).await;
-                    if let Err(error) = self.store_ledger(live).await {
-                        tracing::warn!(session = %live.id, %error, "the ledger could not be written; trying again");
-                        store_at = Some(Instant::now() + STORE_RETRY);
+                    match self.store_ledger(live).await {
+                        Ok(due) => announce_at = due,
+                        Err(error) => {
+                            tracing::warn!(session = %live.id, %error, "the ledger could not be written; trying again");
+                            store_at = Some(Instant::now() + STORE_RETRY);
+                        }
                     }
                 }
                 () = self.stopped() => {
@@ -182,21 +189,29 @@ impl Engine {
         // In a task of its own: whoever asked may go away in the middle of it.
         let written = tokio::spawn(async move {
             engine.journal_moved(&live).await;
-            engine.store_ledger(&live).await
+            // The session's follower announces later what is not announced now.
+            engine.store_ledger(&live).await.map(drop)
         });
         written.await.expect("writing the ledger does not panic")
     }
 
-    async fn store_ledger(&self, live: &LiveSession) -> Result<(), EngineError> {
+    /// Stores pending entries and keyframes, and announces them if that is due. Else returns when it will be.
+    async fn store_ledger(&self, live: &LiveSession) -> Result<Option<Instant>, EngineError> {
         let mut tail = live.tail.lock().await;
         let keyframes = live.model.as_ref().map(|model| model.take_keyframes()).unwrap_or_default();
-        if tail.pending.is_empty() && keyframes.is_empty() {
-            return Ok(());
+        let now = Instant::now();
+        let due = tail.announcer.due(now);
+        let is_due = due == Some(now);
+        if tail.pending.is_empty() && keyframes.is_empty() && !is_due {
+            return Ok(due);
         }
-        match self.write_ledger(live.id, &tail, &keyframes).await {
+        match self.write_ledger(live.id, &tail, &keyframes, is_due).await {
             Ok(()) => {
                 tail.settle();
-                Ok(())
+                if is_due {
+                    tail.announcer.announced(now);
+                }
+                Ok(due.filter(|_| !is_due))
             }
             Err(error) => {
                 if let Some(model) = &live.model {
@@ -207,12 +222,21 @@ impl Engine {
         }
     }
 
-    async fn write_ledger(&self, id: SessionId, tail: &Tail, keyframes: &[Keyframe]) -> Result<(), EngineError> {
+    async fn write_ledger(
+        &self,
+        id: SessionId,
+        tail: &Tail,
+        keyframes: &[Keyframe],
+        announces: bool,
+    ) -> Result<(), EngineError> {
         // The journal is on the disk: what a power cut takes from the ledger is read from it again.
         let mut tx = self.store.begin_unsynced().await?;
         tx.append_entries(id, &tail.pending).await?;
         for it in keyframes {
             tx.put_keyframe(id, it.offset, it.rows, it.cols, &it.screen).await?;
+        }
+        if announces {
+            tx.record(Change::OutputAdded { session: id, offset: tail.end }, clock::now()).await?;
         }
         Ok(self.commit_output(tx).await?)
     }
@@ -277,6 +301,9 @@ impl Engine {
             tail.claim_rest(&self.home.session_dir(id), now);
         }
         tx.append_entries(id, &tail.pending).await?;
+        if tail.announcer.has_news() {
+            tx.record(Change::OutputAdded { session: id, offset: tail.end }, now).await?;
+        }
         if let Some(event) = end_of(&mut session, tail, orphaned, now)? {
             if let Some(last_words) = last_words {
                 last_words.write(&mut tx, &session, tail.exit, &tail.stderr, now).await?;
@@ -285,6 +312,7 @@ impl Engine {
         }
         self.commit(tx).await?;
         tail.settle();
+        tail.announcer.announced(Instant::now());
         Ok(())
     }
 

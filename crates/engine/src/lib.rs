@@ -5,6 +5,7 @@
 
 pub mod acp;
 mod agent_question;
+mod announce;
 pub mod archive;
 pub mod arrival;
 pub mod attach;

@@ -11,6 +11,7 @@ use coven_holder::journal::{JournalReader, Record};
 use tokio::sync::{Mutex, Notify, watch};
 
 use super::acp::Conversation;
+use super::announce::OutputAnnouncer;
 use super::model::Model;
 
 pub struct LiveSession {
@@ -42,6 +43,7 @@ pub(crate) struct Tail {
     pub started: Option<(u32, u64, String)>,
     /// The end of what was written to standard error, for the message about a failure.
     pub stderr: Vec<u8>,
+    pub announcer: OutputAnnouncer,
 }
 
 /// So much of standard error is kept at hand.
@@ -58,6 +60,7 @@ impl Tail {
             launch_failure: None,
             started: None,
             stderr: Vec::new(),
+            announcer: OutputAnnouncer::default(),
         })
     }
 
@@ -92,6 +95,10 @@ impl Tail {
                         self.stderr.drain(..excess);
                     }
                 }
+                // A start and an end have events that say more.
+                if !matches!(stamped.record, Record::Start { .. } | Record::Exit(_) | Record::LaunchFailed(_)) {
+                    self.announcer.add_news();
+                }
                 if seq > self.stored {
                     self.pending.push(stamped.entry(seq));
                 }
@@ -110,6 +117,7 @@ impl Tail {
         let (kind, offset, length) = (EntryKind::Output, self.end, end - self.end);
         self.pending.push(Entry { seq, kind, at: now, offset, length, data: None, detail: None });
         self.end = end;
+        self.announcer.add_news();
     }
 
     /// The pending entries are in the store now.

@@ -4,8 +4,8 @@ use std::io::Write;
 use std::ops::Range;
 
 use coven_api::event::{
-    AgentPayload, MessagePayload, OperationPayload, PermissionPayload, QuestionPayload, QuestionSetPayload,
-    RepoPayload, SessionPayload, TaskPayload, WorkflowPayload,
+    AgentPayload, MessagePayload, OperationPayload, OutputPayload, PermissionPayload, QuestionPayload,
+    QuestionSetPayload, RepoPayload, SessionPayload, TaskPayload, WorkflowPayload,
 };
 use coven_domain::event::{Event, EventBody};
 use serde::Serialize;
@@ -16,6 +16,7 @@ use super::messages;
 pub fn render(body: EventBody<'_>) -> String {
     match body {
         EventBody::Session(session) => json(&SessionPayload { session: session.into() }),
+        EventBody::Output { session, offset } => json(&OutputPayload { session_id: session, offset }),
         EventBody::Message { session, message } => {
             json(&MessagePayload { session_id: session, message: messages::record(message.clone()) })
         }

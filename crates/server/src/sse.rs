@@ -153,20 +153,21 @@ async fn snapshot(app: &App, cursor: u64) -> (Bytes, Step) {
 
 /// Further back than the ring: a page from the store.
 async fn from_store(app: &App, cursor: u64) -> (Bytes, Step) {
-    match app.engine.events_after(cursor, PAGE).await {
-        Ok(events) => match events.last().map(|event| event.number) {
-            // Expired while we were reading.
-            None => snapshot(app, cursor).await,
-            Some(_) if events[0].number > cursor + 1 => snapshot(app, cursor).await,
-            Some(last) => {
-                let mut text = Vec::new();
-                for event in &events {
-                    append_sse(event, &mut text);
-                }
-                (Bytes::from(text), Step::From(last))
+    let events = match app.engine.events_after(cursor, PAGE).await {
+        Ok(events) => events,
+        Err(error) => return broken(&error),
+    };
+    // Asked after reading: events may have expired meanwhile.
+    match (has_gap(app, cursor).await, events.last()) {
+        (Err(error), _) => broken(&error),
+        (Ok(true), _) | (Ok(false), None) => snapshot(app, cursor).await,
+        (Ok(false), Some(last)) => {
+            let (mut text, last) = (Vec::new(), last.number);
+            for event in &events {
+                append_sse(event, &mut text);
             }
-        },
-        Err(error) => broken(&error),
+            (Bytes::from(text), Step::From(last))
+        }
     }
 }
 

@@ -38,6 +38,11 @@ pub enum Change {
     },
     /// The row with its entries and keyframes goes.
     SessionSacrificed(SessionId),
+    /// The session's ledger grew and its log is `offset` bytes long: `session.output`, which replaces the previous one.
+    OutputAdded {
+        session: SessionId,
+        offset: u64,
+    },
     RepoAdded(Repo),
     /// Taken off the list, or brought back; the event's kind says which.
     RepoChanged {
@@ -140,7 +145,7 @@ pub trait Tx: Send {
     /// Writes the row and its event.
     async fn record(&mut self, change: Change, now: Timestamp) -> Result<(), StoreError>;
 
-    /// Appends to a session's ledger. Entries whose `seq` is already there are left alone, so that reading a log
+    /// Appends to a session's ledger; [`Change::OutputAdded`] is their event. Entries whose `seq` is already there are left alone, so that reading a log
     /// again after a crash repeats nothing; a gap is refused.
     async fn append_entries(&mut self, id: SessionId, entries: &[Entry]) -> Result<(), StoreError>;
 
@@ -270,7 +275,8 @@ pub trait Store: Send + Sync + 'static {
     /// What was last told of each question set, oldest first.
     async fn question_sets(&self) -> Result<Vec<QuestionSetSummary>, StoreError>;
 
-    /// The numbers of the events that are kept: `first..end`; empty while there is none (then `end` is the next number).
+    /// The numbers that have not expired: `first..end`, where `end` is the next number. Numbers of replaced events are missing
+    /// from it.
     async fn event_range(&self) -> Result<Range<u64>, StoreError>;
     async fn events_after(&self, number: u64, limit: usize) -> Result<Vec<Event>, StoreError>;
     /// The number of the last event at or before `at`; 0 if all are later.

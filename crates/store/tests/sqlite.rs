@@ -7,17 +7,23 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
-use coven_domain::agent::AgentState;
+use coven_domain::agent::{Agent, AgentState};
+use coven_domain::agent_question::AgentQuestion;
 use coven_domain::entry::EntryKind;
-use coven_domain::question_set::QuestionSetState;
+use coven_domain::message::{Message, MessageChange, Role};
+use coven_domain::operation::{Operation, OperationKind};
+use coven_domain::permission::{Permission, PermissionState};
+use coven_domain::question_set::{QuestionSetState, QuestionSetSummary};
 use coven_domain::session::{AgentDialect, Channel, EndIntent, Session, SessionState};
-use coven_domain::task::TaskState;
-use coven_domain::workflow::WorkflowState;
+use coven_domain::task::{Task, TaskState};
+use coven_domain::workflow::{Workflow, WorkflowState};
+use coven_domain::{AgentId, MessageId, OperationId, PermissionId, QuestionId, QuestionSetId, TaskId, WorkflowId};
 use coven_store::sqlite::checksums;
 use coven_store::{Change, SqliteStore, Store, StoreError, migrations};
 
 use rusqlite::{Connection, OpenFlags};
 use samples::*;
+use serde_json::json;
 
 const NEWEST: u32 = migrations::KNOWN_VERSION;
 
@@ -42,6 +48,94 @@ fn files(folder: &Path) -> Vec<String> {
         .collect();
     names.sort();
     names
+}
+
+/// Rows that no client sees: they are derived from what has an event, or are places in a stream.
+const INTERNAL: [&str; 7] =
+    ["meta", "events", "keyframes", "session_counts", "conversations", "outbox", "sqlite_sequence"];
+
+/// The tables that clients see, and a change of each.
+fn visible() -> Vec<(Vec<&'static str>, Change)> {
+    let set = QuestionSetSummary {
+        id: QuestionSetId::from_random_bytes([1; 16]),
+        state: QuestionSetState::Pending,
+        session: None,
+        title: "Which?".into(),
+        question_count: 1,
+        created_at: NOW,
+        modified_at: NOW,
+    };
+    let permission = Permission {
+        id: PermissionId::from_uuid(*id(1).as_uuid()),
+        session: id(1),
+        state: PermissionState::Pending,
+        title: "May I?".into(),
+        options: Vec::new(),
+        tool_call: json!({}),
+        answer: None,
+        answered_by: None,
+        created_at: NOW,
+        answered_at: None,
+    };
+    let task = |nth: u32| Task::new(TaskId::from_uuid(*id(nth).as_uuid()), "a task", NOW).expect("a title");
+    let written = |task: Task| {
+        let changes = task.first_fields();
+        Change::TaskWritten { task, event: "created", changes, by: "user".into() }
+    };
+    let dependent = Task { depends_on: vec![task(1).id], ..task(2) };
+    let run = Workflow::new(WorkflowId::from_uuid(*id(1).as_uuid()), task(1).id, "w", "steps: []", NOW);
+    let agent = Agent::new(AgentId::from_uuid(*id(1).as_uuid()), task(1).id, run.id, None, NOW);
+    let question = AgentQuestion::new(QuestionId::from_uuid(*id(1).as_uuid()), agent.id, "go on?".into(), 0, NOW);
+    let operation = Operation::new(OperationId::from_uuid(*id(1).as_uuid()), OperationKind::MigrateRun, None, NOW);
+    let message = Message::new(MessageId::from_uuid(*id(1).as_uuid()), Role::User, &json!({ "type": "text" }));
+    vec![
+        (vec!["sessions"], Change::SessionCreated(running(1))),
+        (vec!["repos"], Change::RepoAdded(repo(1))),
+        (vec!["messages"], Change::MessagesChanged { session: id(1), changes: vec![MessageChange::Added(message)] }),
+        (vec!["permissions"], Change::PermissionChanged { permission, event: "requested" }),
+        (vec!["question_sets"], Change::QuestionSetChanged { set, event: "asked" }),
+        (vec!["tasks", "task_history"], written(task(1))),
+        (vec!["task_dependencies"], written(dependent)),
+        (vec!["workflows"], Change::WorkflowWritten { workflow: run, event: "started" }),
+        (vec!["agents"], Change::AgentWritten { agent, event: "starting" }),
+        (vec!["questions"], Change::AgentQuestionWritten { question, event: "asked" }),
+        (vec!["operations"], Change::OperationWritten { operation, event: "started" }),
+        // Entries are appended by themselves; this is their event.
+        (vec!["entries"], Change::OutputAdded { session: id(1), offset: 100 }),
+    ]
+}
+
+#[tokio::test]
+async fn every_row_that_a_client_can_see_is_written_with_an_event() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("coven.db");
+    let store = SqliteStore::open(&path, render).expect("a new store");
+    let other = Connection::open_with_flags(&path, OpenFlags::SQLITE_OPEN_READ_ONLY).expect("the database");
+    let mut known: BTreeSet<String> = INTERNAL.map(str::to_owned).into();
+    let rows = |table: &str| -> i64 {
+        other.query_row(&format!("SELECT count(*) FROM {table}"), [], |row| row.get(0)).expect("a count")
+    };
+
+    for (tables, change) in visible() {
+        let before: Vec<i64> = tables.iter().map(|table| rows(table)).collect();
+        let number = store.event_range().await.expect("a read").end;
+        let mut tx = store.begin().await.expect("the writer's turn");
+        if matches!(change, Change::OutputAdded { .. }) {
+            tx.append_entries(id(1), &[entry(1), entry(2)]).await.expect("entries");
+        }
+        tx.record(change, NOW).await.expect("a change");
+        tx.commit().await.expect("a commit");
+
+        assert_eq!(store.events_after(number - 1, 10).await.expect("a read").len(), 1, "{tables:?}");
+        for (table, before) in tables.iter().zip(before) {
+            assert!(rows(table) > before, "{table} got no row");
+        }
+        known.extend(tables.into_iter().map(str::to_owned));
+    }
+    let mut tables = other.prepare("SELECT name FROM sqlite_schema WHERE type = 'table'").expect("a statement");
+    let found: BTreeSet<String> =
+        tables.query_map([], |row| row.get(0)).expect("rows").collect::<Result<_, _>>().expect("names");
+    assert_eq!(found, known, "say whether clients see the rows of a new table, and with which event");
 }
 
 #[tokio::test]

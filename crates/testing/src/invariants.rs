@@ -219,7 +219,7 @@ fn check_messages(home: &TestHome, session: &SessionRecord) {
     }
 }
 
-/// Events are numbered without a gap.
+/// Numbers of events grow; only a `session.output` that was replaced is missing.
 fn check_events(home: &TestHome) {
     let (mut since, mut last) = (0, None);
     loop {
@@ -229,7 +229,7 @@ fn check_events(home: &TestHome) {
         }
         for event in &page.items {
             if let Some(last) = last {
-                assert_eq!(event.number, last + 1, "the feed has a gap");
+                assert!(event.number > last, "{} follows {last}", event.number);
             }
             last = Some(event.number);
             assert!(KINDS.iter().any(|(kind, _)| *kind == event.kind), "{:?} is no kind of event", event.kind);

@@ -151,6 +151,8 @@ fn changes(events: &[SseEvent]) -> Changes {
         match event.kind.as_str() {
             // The snapshot that follows it is as old as the list that is read now; it is passed over below.
             "gap" => return Changes::Many,
+            // The record is the same.
+            "session.output" => {}
             kind if kind.starts_with("session.") => match serde_json::from_str::<EventRecord>(&event.data) {
                 Ok(event) => {
                     ids.insert(event.subject);

@@ -3,9 +3,10 @@
 use std::process::ExitCode;
 use std::time::Duration;
 
-use coven_api::event::{EventRecord, EventsResponse};
+use coven_api::event::EventRecord;
 use coven_client::ClientError;
 use hyper::Method;
+use serde_json::value::RawValue;
 
 use crate::command_line::Place;
 use crate::failure::{self, Failure};
@@ -71,11 +72,19 @@ pub fn run(args: Args, place: &Place) -> Result<ExitCode, Failure> {
     })
 }
 
-async fn page(link: &mut Link, since: &str, limit: usize) -> Result<EventsResponse, Failure> {
+/// A page with the events as the daemon sent them.
+#[derive(Debug, serde::Serialize, serde::Deserialize)]
+struct Page {
+    items: Vec<Box<RawValue>>,
+    next: u64,
+    gap: bool,
+}
+
+async fn page(link: &mut Link, since: &str, limit: usize) -> Result<Page, Failure> {
     let query = route::query(&[("since", Some(since.to_owned())), ("limit", Some(limit.to_string()))]);
     let headers = [("accept", "application/json")];
     let response = link.send_raw(Method::GET, &format!("/events{query}"), &headers, None).await?;
-    let page: EventsResponse = link.decode(response).await?;
+    let page: Page = link.decode(response).await?;
     if page.gap && since != "0" {
         say_gap(since.parse().ok(), page.next);
     }
@@ -86,7 +95,7 @@ async fn list(link: &mut Link, mut since: String) -> Result<(), Failure> {
     loop {
         let page = page(link, &since, PAGE).await?;
         for event in &page.items {
-            print(event, false)?;
+            print(&serde_json::from_str(event.get()).map_err(ClientError::from)?)?;
         }
         if page.items.is_empty() || since == page.next.to_string() {
             return Ok(());
@@ -112,7 +121,8 @@ async fn follow(link: &mut Link, since: &mut Option<String>, as_json: bool) -> R
 
 fn show(event: &SseEvent, as_json: bool) -> Result<(), Failure> {
     match serde_json::from_str::<EventRecord>(&event.data) {
-        Ok(record) => print(&record, as_json),
+        Ok(_) if as_json => output::json(event.data.as_bytes()),
+        Ok(record) => print(&record),
         // `gap` and `snapshot`: not events of anything, but a reader must not miss them.
         Err(_) if as_json => {
             let data: serde_json::Value = serde_json::from_str(&event.data).unwrap_or_default();
@@ -144,15 +154,7 @@ fn say_gap(after: Option<u64>, newest: u64) {
     }
 }
 
-fn print(event: &EventRecord, as_json: bool) -> Result<(), Failure> {
-    match as_json {
-        true => output::json(&serde_json::to_vec(event).expect("plain data")),
-        false => output::line(format_args!(
-            "{:>8}  {}  {:<22} {}",
-            event.number,
-            event.at,
-            event.kind,
-            wording::plain(&event.subject)
-        )),
-    }
+fn print(event: &EventRecord) -> Result<(), Failure> {
+    let subject = wording::plain(&event.subject);
+    output::line(format_args!("{:>8}  {}  {:<22} {subject}", event.number, event.at, event.kind))
 }

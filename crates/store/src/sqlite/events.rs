@@ -38,8 +38,16 @@ impl Recorder {
     }
 }
 
+/// Deletes the `session.output` event of a session, which a newer one replaces.
+pub(super) fn drop_output(connection: &Connection, session: &str) -> Result<(), StoreError> {
+    connection
+        .prepare_cached("DELETE FROM events WHERE kind = 'session.output' AND subject = ?1")?
+        .execute([session])?;
+    Ok(())
+}
+
 /// The last number given out, whether or not its event is still there; 0 before the first. The counter is a row
-/// like any other: a rollback takes it back, so numbers have no gaps.
+/// like any other: a rollback takes it back.
 pub(super) fn newest(connection: &Connection) -> Result<u64, StoreError> {
     let number = connection
         .prepare_cached("SELECT seq FROM sqlite_sequence WHERE name = 'events'")?
@@ -49,14 +57,13 @@ pub(super) fn newest(connection: &Connection) -> Result<u64, StoreError> {
 }
 
 pub(super) fn range(connection: &Connection) -> Result<Range<u64>, StoreError> {
-    let (first, newest) = connection
+    let (expired, newest) = connection
         .prepare_cached(
-            "SELECT (SELECT min(number) FROM events),
+            "SELECT (SELECT CAST(value AS INTEGER) FROM meta WHERE key = 'events_expired_to'),
                     coalesce((SELECT seq FROM sqlite_sequence WHERE name = 'events'), 0)",
         )?
-        .query_row([], |row| Ok((row.get::<_, Option<i64>>(0)?, row.get::<_, i64>(1)?)))?;
-    let end = unsigned(newest)? + 1;
-    Ok(first.map(unsigned).transpose()?.unwrap_or(end)..end)
+        .query_row([], |row| Ok((row.get::<_, i64>(0)?, row.get::<_, i64>(1)?)))?;
+    Ok(unsigned(expired)? + 1..unsigned(newest)? + 1)
 }
 
 pub(super) fn after(connection: &Connection, number: u64, limit: usize) -> Result<Vec<Event>, StoreError> {
@@ -85,8 +92,8 @@ pub(super) fn number_at(connection: &Connection, at: Timestamp) -> Result<u64, S
     unsigned(number.unwrap_or(0))
 }
 
-/// Deletes from the front up to the first event that is younger, so that the rest stays without gaps even if the
-/// clock went back. Gives how many went, and whether they told of anything but earlier sweeps.
+/// Deletes from the front up to the first event that is younger, so that nothing is missing from the rest even if the clock
+/// went back. Returns the number of deleted events, and whether they reported anything but earlier sweeps.
 pub(super) fn expire(connection: &Connection, cutoff: Timestamp) -> Result<(u64, bool), StoreError> {
     // `+at` keeps SQLite on the order of numbers: it then reads no further than what goes.
     let keep_from: Option<i64> = connection
@@ -97,6 +104,12 @@ pub(super) fn expire(connection: &Connection, cutoff: Timestamp) -> Result<(u64,
     let noteworthy = connection
         .prepare_cached("SELECT EXISTS (SELECT 1 FROM events WHERE number < ?1 AND kind <> 'retention.swept')")?
         .query_row([keep_from], |row| row.get(0))?;
+    connection
+        .prepare_cached(
+            "UPDATE meta SET value = coalesce((SELECT max(number) FROM events WHERE number < ?1), value)
+             WHERE key = 'events_expired_to'",
+        )?
+        .execute([keep_from])?;
     let gone = connection.prepare_cached("DELETE FROM events WHERE number < ?1")?.execute([keep_from])?;
     Ok((gone as u64, noteworthy))
 }

@@ -43,6 +43,7 @@ const MIGRATIONS: &[Migration] = &[
     migration!(10, "0010_keyframe_checksums"),
     migration!(11, "0011_page_checksums"),
     migration!(12, "0012_operations"),
+    migration!(13, "0013_output_events"),
 ];
 
 /// From this version on every page of the file ends in its checksum.

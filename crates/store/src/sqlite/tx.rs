@@ -273,6 +273,12 @@ fn write(connection: &Connection, recorder: &mut Recorder, change: &Change, now:
             let session = delete_session(connection, *id)?;
             add_session(recorder, connection, "sacrificed", &session, now)
         }
+        Change::OutputAdded { session, offset } => {
+            let subject = session.to_string();
+            events::drop_output(connection, &subject)?;
+            let body = EventBody::Output { session: *session, offset: *offset };
+            recorder.add(connection, "session.output".to_owned(), subject, now, body)
+        }
         Change::RepoAdded(repo) => {
             repos::insert(connection, repo)?;
             recorder.add(connection, "repo.added".to_owned(), repo.id.to_string(), now, EventBody::Repo(repo))

@@ -2,6 +2,7 @@
 
 mod conversations;
 mod operations;
+mod output;
 mod question_sets;
 #[path = "../samples/mod.rs"]
 mod samples;
@@ -16,6 +17,7 @@ use coven_domain::retention::Cutoffs;
 use coven_domain::session::{EndIntent, ProcessIdentity, Session, SessionState};
 use coven_store::{Change, Failing, SqliteStore, Store, StoreError};
 use operations::*;
+use output::*;
 use question_sets::*;
 use samples::*;
 use serde_json::json;
@@ -82,6 +84,8 @@ every_store!(
     tasks_are_listed_by_priority_then_age_and_filtered,
     ready_tasks_are_open_and_wait_for_nothing,
     every_change_of_a_task_is_in_its_history_and_is_told,
+    new_output_replaces_the_event_before_and_nothing_else,
+    only_what_expired_is_missing_at_the_front,
 );
 
 async fn a_session_comes_back_as_it_was_stored(store: Arc<dyn Store>) {

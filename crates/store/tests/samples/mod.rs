@@ -77,6 +77,7 @@ pub fn entry(seq: u64) -> Entry {
 pub fn render(body: EventBody<'_>) -> String {
     let payload = match body {
         EventBody::Session(session) => json!({ "session": session.id, "status": session.state }),
+        EventBody::Output { session, offset } => json!({ "session": session, "offset": offset }),
         EventBody::Message { session, message } => json!({ "session": session, "message": message.id }),
         EventBody::Permission(permission) => json!({ "permission": permission.id, "status": permission.state }),
         EventBody::QuestionSet(set) => json!({ "question_set": set.id, "status": set.state }),

@@ -4,6 +4,7 @@ mod configuration;
 mod database;
 mod events;
 mod migrate;
+mod output;
 mod reconnecting;
 mod recovery;
 mod retention;

@@ -22,7 +22,7 @@ const WRITE: &str = "COVEN_WRITE_SNAPSHOTS";
 const EVENTS: &str = "accept: application/json; the first event of each kind, sorted by kind";
 
 /// Events that come on a timer: a slow machine has them and a fast one does not.
-const TIMED_EVENTS: [&str; 2] = ["operation.progress", "task.renewed"];
+const TIMED_EVENTS: [&str; 3] = ["operation.progress", "task.renewed", "session.output"];
 
 pub fn is_writing() -> bool {
     std::env::var_os(WRITE).is_some_and(|value| value == "1")

@@ -1,0 +1,3 @@
+DROP INDEX events_output;
+DELETE FROM events WHERE kind = 'session.output';
+DELETE FROM meta WHERE key = 'events_expired_to';

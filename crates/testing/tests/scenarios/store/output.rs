@@ -1,0 +1,84 @@
+//! `session.output`: subscribers learn of new output without polling.
+
+use coven_api::event::{EventRecord, OutputPayload};
+use coven_testing::pattern::flood;
+use coven_testing::{EventFeed, TestHome, check_invariants, wait_until};
+
+fn announced(events: &[EventRecord], id: &str) -> Vec<(u64, u64)> {
+    let of_session = events.iter().filter(|it| it.kind == "session.output" && it.subject == id);
+    of_session.map(|it| (it.number, it.payload::<OutputPayload>().expect("its payload").offset)).collect()
+}
+
+#[test]
+fn a_flood_is_announced_at_most_ten_times_a_second_up_to_its_end() {
+    let home = TestHome::started();
+    let mut feed = EventFeed::open(&home);
+    let id = home.run_to_end("flood 20000000").id;
+
+    let mut seen = Vec::new();
+    while seen.last().is_none_or(|it: &EventRecord| it.kind != "session.completed") {
+        seen.push(feed.next_message().record());
+    }
+
+    let offsets: Vec<u64> = announced(&seen, &id).iter().map(|(_, offset)| *offset).collect();
+    assert!(offsets.windows(2).all(|pair| pair[0] <= pair[1]), "{offsets:?}");
+    assert_eq!(offsets.last(), Some(&(flood(20_000_000).len() as u64)));
+    let times: Vec<i64> = seen.iter().filter(|it| it.kind == "session.output").map(|it| it.at.as_millis()).collect();
+    // The clock of the events has milliseconds, hence one less than a second.
+    assert!(times.windows(11).all(|eleven| eleven[10] - eleven[0] >= 999), "{times:?}");
+    // Only the newest is kept, and its missing predecessors are not a gap.
+    let page = home.events_since("0");
+    assert_eq!(announced(&page.items, &id).len(), 1);
+    let after_the_first = home.events_since(&seen[0].number.to_string());
+    assert!(!page.gap && !after_the_first.gap);
+    assert_eq!(after_the_first.items.last(), seen.last());
+    check_invariants(&home);
+}
+
+#[test]
+fn the_last_output_of_a_session_that_runs_on_is_announced() {
+    let home = TestHome::started();
+    let id = home.launch("say hello ;; hang").id;
+    let newest = || announced(&home.events_since("0").items, &id).pop();
+    wait_until("its output is announced", || newest().is_some_and(|(_, offset)| offset == 7));
+
+    // Readers that have the ledger brought up to date announce nothing new, and nothing is written while it is silent.
+    let before = newest();
+    for _ in 0..5 {
+        home.entries(&id);
+    }
+    assert_eq!(newest(), before);
+
+    // The next daemon announces once how long the log is.
+    home.kill_daemon();
+    home.start();
+    wait_until("it is announced again", || newest().is_some_and(|now| before.is_some_and(|before| now.0 > before.0)));
+    assert_eq!(newest().map(|(_, offset)| offset), Some(7));
+    home.kill(&id);
+}
+
+#[test]
+fn an_event_has_the_same_bytes_everywhere() {
+    let home = TestHome::started();
+    let mut feed = EventFeed::open(&home);
+    home.coven(&["task", "add", "one", "--body", "its \"body\"\n"]).done();
+    home.run_to_end("say hello");
+    let mut sent = Vec::new();
+    while sent.last().is_none_or(|it: &String| !it.contains("session.completed")) {
+        sent.push(feed.next_message().data);
+    }
+    assert!(sent[0].contains(r#""body":"its \"body\"\n""#), "{}", sent[0]);
+
+    let check = |home: &TestHome| {
+        let page = home.coven(&["events", "--json"]).done();
+        let mut replayed = EventFeed::after(home, 0);
+        for data in &sent {
+            assert_eq!(replayed.next_message().data, *data);
+            assert!(page.contains(data.as_str()), "{data} is not in {page}");
+        }
+    };
+    // From the ring, then from the store.
+    check(&home);
+    home.restart();
+    check(&home);
+}
