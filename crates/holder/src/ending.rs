@@ -1,5 +1,6 @@
 //! Ending a harness: SIGTERM to its group, then SIGKILL to everything that comes from it.
 
+use std::os::fd::AsFd;
 use std::time::{Duration, Instant};
 
 use rustix::process::{Signal, kill_process_group};
@@ -126,6 +127,17 @@ fn kill_family() {
         if !is_new {
             return;
         }
+    }
+}
+
+/// Signals what is in the foreground of the terminal: a job of a shell has a process group of its own. Signals the harness's
+/// group where there is no terminal, or where the foreground is not ours.
+pub fn signal_foreground(terminal: impl AsFd, leader: u32, signal: Signal) {
+    let foreground = rustix::termios::tcgetpgrp(terminal).map(|group| group.as_raw_pid().cast_unsigned());
+    let is_ours = |group: &u32| process::descendants(std::process::id()).iter().any(|it| it.group == *group);
+    match foreground.ok().filter(|group| *group != leader).filter(is_ours) {
+        Some(group) => drop(kill_process_group(as_pid(group), signal)),
+        None => signal_group(leader, signal),
     }
 }
 

@@ -43,7 +43,8 @@ pub enum Request {
         rows: u16,
         cols: u16,
     },
-    /// One signal to the harness's process group.
+    /// One signal to the foreground process group of the harness's terminal, or to the harness's own group where it has pipes.
+    /// Older holders always signal the harness's own group.
     Signal(i32),
     /// SIGTERM to the group, SIGKILL to whatever is left after the grace period.
     End {

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use rustix::process::Signal;
 
 use super::Holder;
-use crate::ending::signal_group;
+use crate::ending::signal_foreground;
 use crate::process;
 use crate::typed::is_typed;
 use crate::viewer::Viewer;
@@ -156,7 +156,7 @@ impl Holder {
             }
             Request::Signal(number) => {
                 if let Some(signal) = Signal::from_named_raw(number).filter(|_| self.exit.is_none()) {
-                    signal_group(self.harness.pid, signal);
+                    signal_foreground(&self.harness.output, self.harness.pid, signal);
                 }
             }
             Request::End { how, grace_ms } => self.end(how, Duration::from_millis(u64::from(grace_ms))),
