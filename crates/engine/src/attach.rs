@@ -29,6 +29,8 @@ pub enum Shown {
         code: i32,
         end: u64,
     },
+    /// The session has received everything before [`ViewerInput::ask_receipt`].
+    Received,
     /// The session takes no viewer, and why.
     Refused(String),
     /// The session's holder has gone.
@@ -80,7 +82,8 @@ impl ViewerOutput {
                     Reply::Resized { rows, cols } => return Ok(Shown::Resized { rows, cols }),
                     Reply::Exited { status, end } => return Ok(Shown::Exited { code: status.code(), end }),
                     Reply::Refused(why) => return Ok(Shown::Refused(why)),
-                    Reply::Welcome(_) | Reply::Progress { .. } | Reply::Accepted => {}
+                    Reply::Accepted => return Ok(Shown::Received),
+                    Reply::Welcome(_) | Reply::Progress { .. } => {}
                 }
             }
             match self.holder.read(&mut self.buffer).await? {
@@ -95,6 +98,11 @@ impl ViewerInput {
     /// Begins to show the log from this byte on.
     pub async fn follow(&mut self, from: u64) -> io::Result<()> {
         self.holder.write_all(&Request::Follow { from }.encode()).await
+    }
+
+    /// Asks for [`Shown::Received`] once everything sent so far was handled.
+    pub async fn ask_receipt(&mut self) -> io::Result<()> {
+        self.holder.write_all(&Request::Sync.encode()).await
     }
 
     pub async fn send(&mut self, typed: Typed) -> io::Result<()> {

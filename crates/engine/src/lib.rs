@@ -35,8 +35,10 @@ pub mod output;
 pub mod question_set;
 pub mod repo;
 pub mod session;
+mod sizes;
 mod spawn;
 pub mod task;
+pub mod view;
 pub mod workflow;
 
 use std::collections::HashMap;

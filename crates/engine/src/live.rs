@@ -13,6 +13,7 @@ use tokio::sync::{Mutex, Notify, watch};
 use super::acp::Conversation;
 use super::announce::OutputAnnouncer;
 use super::model::Model;
+use super::sizes::Sizes;
 
 pub struct LiveSession {
     pub id: SessionId,
@@ -24,6 +25,8 @@ pub struct LiveSession {
     /// The model has something to fetch: answers for the harness, keyframes for the store.
     pub(crate) model_moved: Notify,
     has_ended: watch::Sender<bool>,
+    /// The sizes of its terminal so far.
+    pub(crate) sizes: Arc<Sizes>,
     /// Where the log ends, for those who read it along.
     progress: watch::Sender<u64>,
 }
@@ -44,6 +47,7 @@ pub(crate) struct Tail {
     /// The end of what was written to standard error, for the message about a failure.
     pub stderr: Vec<u8>,
     pub announcer: OutputAnnouncer,
+    pub sizes: Arc<Sizes>,
 }
 
 /// So much of standard error is kept at hand.
@@ -61,6 +65,7 @@ impl Tail {
             started: None,
             stderr: Vec::new(),
             announcer: OutputAnnouncer::default(),
+            sizes: Arc::default(),
         })
     }
 
@@ -78,6 +83,7 @@ impl Tail {
                     }
                     Record::Output { length, .. } => self.end = stamped.offset + length,
                     Record::Resize { rows, cols } => {
+                        self.sizes.add(stamped.offset, *rows, *cols);
                         if let Some(model) = model {
                             model.resize_at(stamped.offset, *rows, *cols);
                         }
@@ -142,6 +148,7 @@ impl LiveSession {
             dir,
             model,
             conversation,
+            sizes: tail.sizes.clone(),
             tail: Mutex::new(tail),
             model_moved: Notify::new(),
             has_ended: watch::Sender::new(false),

@@ -10,6 +10,7 @@ use std::thread;
 
 use coven_screen::Screen;
 use coven_store::Keyframe;
+use tokio::sync::watch;
 
 use super::log_file::LogFile;
 
@@ -26,6 +27,8 @@ pub struct Model {
     /// How far the log is known to reach.
     target: AtomicU64,
     is_queued: AtomicBool,
+    /// Grows with every step that may have changed the screen.
+    version: watch::Sender<u64>,
 }
 
 struct State {
@@ -66,6 +69,7 @@ impl Model {
             }),
             target: AtomicU64::new(start.offset),
             is_queued: AtomicBool::new(false),
+            version: watch::Sender::new(0),
         }
     }
 
@@ -87,14 +91,33 @@ impl Model {
 
     /// Feeds at most one slice; true while there is more.
     fn step(&self) -> io::Result<bool> {
-        let target = self.target.load(Ordering::Acquire);
-        self.lock().step(target)
+        self.step_to(self.target.load(Ordering::Acquire))
+    }
+
+    fn step_to(&self, target: u64) -> io::Result<bool> {
+        let has_more = self.lock().step(target);
+        self.version.send_modify(|version| *version += 1);
+        has_more
+    }
+
+    /// Wakes with every step that may have changed the screen.
+    pub(crate) fn versions(&self) -> watch::Receiver<u64> {
+        self.version.subscribe()
+    }
+
+    pub(crate) fn version(&self) -> u64 {
+        *self.version.borrow()
+    }
+
+    /// How far the log has been fed.
+    pub(crate) fn offset(&self) -> u64 {
+        self.lock().offset
     }
 
     /// Feeds up to where the log is known to reach now; a flood that goes on is not waited for.
     pub fn catch_up(&self) -> io::Result<()> {
         let target = self.target.load(Ordering::Acquire);
-        while self.lock().step(target)? {}
+        while self.step_to(target)? {}
         Ok(())
     }
 
@@ -109,10 +132,11 @@ impl Model {
         Shot { offset: state.offset, rows, cols, ansi: state.screen.snapshot() }
     }
 
-    /// Something of the screen itself, e.g. its text.
-    pub fn look<T>(&self, read: impl FnOnce(&Screen, u64) -> T) -> T {
-        let state = self.lock();
-        read(&state.screen, state.offset)
+    /// Reads the screen itself, with the byte of the log that it belongs to.
+    pub(crate) fn look<T>(&self, read: impl FnOnce(&mut Screen, u64) -> T) -> T {
+        let mut state = self.lock();
+        let offset = state.offset;
+        read(&mut state.screen, offset)
     }
 
     pub fn take_keyframes(&self) -> Vec<Keyframe> {

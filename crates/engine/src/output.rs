@@ -17,7 +17,7 @@ use crate::blocking::blocking;
 use crate::error::EngineError;
 
 /// A model that is at most this far behind is brought up to date for whoever looks; else it is shown as it is.
-const WORTH_WAITING: u64 = 2 << 20;
+pub(crate) const WORTH_WAITING: u64 = 2 << 20;
 /// The most bytes of output that one page of entries carries; longer ones end the page early.
 const PAGE_BYTES: u64 = 8 << 20;
 

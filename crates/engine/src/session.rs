@@ -5,6 +5,7 @@ use coven_domain::query::{SessionPage, SessionQuery};
 use coven_domain::session::{Channel, Session};
 use coven_domain::text::Title;
 use coven_holder::wire::{MAX_BODY, Request};
+use rustix::process::Signal;
 
 use super::Engine;
 use super::ending::must_be_live;
@@ -91,6 +92,14 @@ impl Engine {
         must_have_terminal(&session)?;
         must_be_live(&session)?;
         self.tell_holder(id, &[Request::Resize { rows, cols }]).await
+    }
+
+    /// Signals what is in the foreground of a session's terminal. Input that its harness does not read cannot delay this.
+    pub async fn signal_session(&self, id: SessionId, signal: Signal) -> Result<(), EngineError> {
+        let session = self.session(id).await?;
+        must_have_terminal(&session)?;
+        must_be_live(&session)?;
+        self.tell_holder(id, &[Request::Signal(signal.as_raw())]).await
     }
 }
 

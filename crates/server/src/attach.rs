@@ -24,7 +24,7 @@ use super::reply::{ApiError, Id, Params};
 /// So many complaints about malformed messages wait for a client to read them; later ones are dropped.
 const MOST_PROBLEMS: usize = 16;
 /// How long a stopping daemon waits for a client to take its last message.
-const GOODBYE_WITHIN: Duration = Duration::from_millis(500);
+pub(crate) const GOODBYE_WITHIN: Duration = Duration::from_millis(500);
 
 type ToClient = SplitSink<WebSocket, Message>;
 
@@ -52,16 +52,23 @@ pub async fn attach(
 ) -> Result<Response, ApiError> {
     let id = app.engine.find_session(&id).await?;
     let (output, input) = app.engine.attach(id).await?;
-    let upgrade = upgrade.map_err(|rejection| {
-        let problem = format!("this route speaks WebSocket: {}", rejection.body_text());
-        ApiError::new(ErrorCode::InvalidRequest, problem)
-    })?;
+    let upgrade = upgradable(upgrade)?;
     let engine = app.engine.clone();
     Ok(upgrade.max_message_size(MAX_INPUT).on_upgrade(move |socket| async move {
         if let Err(error) = relay(&engine, id, query, socket, output, input).await {
             tracing::debug!(session = %id, %error, "an attached client went away");
         }
     }))
+}
+
+/// Refuses a request that does not ask for a WebSocket.
+pub(crate) fn upgradable(
+    upgrade: Result<WebSocketUpgrade, WebSocketUpgradeRejection>,
+) -> Result<WebSocketUpgrade, ApiError> {
+    upgrade.map_err(|rejection| {
+        let problem = format!("this route speaks WebSocket: {}", rejection.body_text());
+        ApiError::new(ErrorCode::InvalidRequest, problem)
+    })
 }
 
 /// Output and input are two tasks: a client that does not read its output can still type, resize and interrupt.
@@ -127,6 +134,8 @@ async fn send_output(
                 Shown::Refused(why) => {
                     return goodbye(&mut client, json!({"type": "error", "message": why})).await;
                 }
+                // Nothing here asks for one.
+                Shown::Received => {}
                 Shown::Gone => return goodbye(&mut client, json!({"type": "gone"})).await,
             },
             Some(problem) = problems.recv() => {

@@ -1,0 +1,695 @@
+//! A session as one subscriber sees it: its log, or the rows of its screen, within a window that the subscriber acknowledges.
+//! The log is read on demand, so a subscriber that does not acknowledge keeps nothing here and delays no other.
+
+use std::collections::VecDeque;
+use std::io;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use bytes::Bytes;
+use coven_domain::SessionId;
+use coven_screen::Screen;
+use tokio::sync::watch;
+use tokio::time::{Instant, sleep_until};
+
+pub use coven_screen::{Color, CursorView, Span, Style, Underline};
+
+use crate::Engine;
+use crate::blocking::blocking;
+use crate::error::EngineError;
+use crate::live::{LiveSession, Tail};
+use crate::log_file::LogFile;
+use crate::model::Model;
+use crate::output::WORTH_WAITING;
+use crate::session::must_have_terminal;
+use crate::sizes::{Size, Sizes};
+
+/// The most output of one update.
+const MAX_OUTPUT: u64 = 64 << 10;
+/// How long changes of rows are collected before they are sent.
+const ROWS_EVERY: Duration = Duration::from_millis(33);
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ViewMode {
+    /// What the session wrote, byte for byte.
+    Bytes,
+    /// The rows of its screen.
+    Rows,
+}
+
+/// What follows an acknowledgement that leaves more than a window behind.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum OnLag {
+    Jump,
+    Wait,
+}
+
+/// What a subscriber wants to see.
+#[derive(Debug, Clone, Copy)]
+pub struct ViewRequest {
+    pub mode: ViewMode,
+    /// The first byte of the log; without one the view starts with the screen as it is now.
+    pub from: Option<u64>,
+    /// How many bytes of the log may be sent and not acknowledged.
+    pub window: u64,
+    pub on_lag: OnLag,
+}
+
+/// What a subscriber gets.
+#[derive(Debug, PartialEq)]
+pub enum ViewUpdate {
+    /// The byte of the log with which the view starts.
+    Started {
+        offset: u64,
+    },
+    Screen(ScreenView),
+    Output {
+        offset: u64,
+        bytes: Bytes,
+    },
+    Rows {
+        offset: u64,
+        cursor: CursorView,
+        changed: Vec<(usize, Vec<Span>)>,
+    },
+    /// A whole window is not acknowledged; nothing follows until it is.
+    Lagging {
+        offset: u64,
+        end: u64,
+    },
+    /// The bytes between were left out; a screen follows.
+    Jumped {
+        from: u64,
+        to: u64,
+    },
+    Resized {
+        rows: u16,
+        cols: u16,
+    },
+    /// The session has ended and everything was sent.
+    Exited {
+        code: Option<i32>,
+        end: u64,
+    },
+}
+
+/// What a screen showed when the log had `offset` bytes.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ScreenView {
+    pub offset: u64,
+    pub rows: u16,
+    pub cols: u16,
+    pub title: Option<String>,
+    pub cursor: CursorView,
+    pub content: ScreenContent,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+pub enum ScreenContent {
+    /// Text that paints it.
+    Ansi(String),
+    Lines(Vec<Vec<Span>>),
+}
+
+impl ScreenView {
+    fn of(screen: &mut Screen, fed: u64, mode: ViewMode) -> Self {
+        let (rows, cols) = screen.size();
+        let (offset, content) = match mode {
+            ViewMode::Bytes => {
+                let (ansi, rest) = whole_characters(screen.snapshot());
+                (fed.saturating_sub(rest), ScreenContent::Ansi(ansi))
+            }
+            ViewMode::Rows => (fed, ScreenContent::Lines(screen.rows())),
+        };
+        let title = screen.title().map(str::to_owned);
+        Self { offset, rows, cols, title, cursor: screen.cursor(), content }
+    }
+}
+
+/// Splits off the start of a character at the end, whose rest the log does not have yet; returns how many bytes it has.
+fn whole_characters(mut bytes: Vec<u8>) -> (String, u64) {
+    let rest = match std::str::from_utf8(&bytes) {
+        Err(cut) if cut.error_len().is_none() => bytes.len() - cut.valid_up_to(),
+        _ => 0,
+    };
+    bytes.truncate(bytes.len() - rest);
+    (String::from_utf8_lossy(&bytes).into_owned(), rest as u64)
+}
+
+/// What the subscriber says to its view while it is open.
+#[derive(Debug, Default)]
+pub struct ViewControl {
+    said: watch::Sender<Said>,
+    /// Bytes before this were sent.
+    sent: AtomicU64,
+}
+
+#[derive(Debug, Clone, Copy, Default)]
+struct Said {
+    acked: u64,
+    jumps: u64,
+}
+
+impl ViewControl {
+    /// Everything before `offset` is painted. Fails with the first byte that was not sent if `offset` is beyond it.
+    pub fn ack(&self, offset: u64) -> Result<(), u64> {
+        let sent = self.sent.load(Ordering::Acquire);
+        if offset > sent {
+            return Err(sent);
+        }
+        self.said.send_modify(|said| said.acked = said.acked.max(offset));
+        Ok(())
+    }
+
+    /// Asks for the screen as it is now.
+    pub fn jump(&self) {
+        self.said.send_modify(|said| said.jumps += 1);
+    }
+}
+
+pub struct SessionView {
+    engine: Arc<Engine>,
+    id: SessionId,
+    wanted: ViewRequest,
+    control: Arc<ViewControl>,
+    said: watch::Receiver<Said>,
+    jumps: u64,
+    source: Source,
+    /// Open while there is something to read.
+    log: Option<LogFile>,
+    updates: VecDeque<ViewUpdate>,
+    sent: u64,
+    acked: u64,
+    is_lagging: bool,
+    /// The next of the session's sizes, and the size that the subscriber knows.
+    next_size: usize,
+    shown_size: Option<(u16, u16)>,
+    shown: Option<ShownRows>,
+    is_over: bool,
+}
+
+/// The rows that the subscriber has.
+struct ShownRows {
+    lines: Vec<Vec<Span>>,
+    cursor: CursorView,
+    /// The model's version that they come from, or a later one that looked the same.
+    version: Option<u64>,
+    sent_at: Instant,
+    is_last: bool,
+}
+
+/// Where a session's output comes from, and what wakes those who wait for more of it.
+struct Source {
+    dir: PathBuf,
+    live: Option<Arc<LiveSession>>,
+    /// The record says that the session has ended.
+    is_over: bool,
+    sizes: Arc<Sizes>,
+    sizes_changed: watch::Receiver<usize>,
+    progress: Option<watch::Receiver<u64>>,
+    versions: Option<watch::Receiver<u64>>,
+    changes: watch::Receiver<u64>,
+}
+
+impl Source {
+    async fn find(engine: &Engine, id: SessionId) -> Result<Self, EngineError> {
+        let mut changes = engine.changes();
+        // Marked as seen before the record is read: a change after that wakes us.
+        changes.borrow_and_update();
+        let session = engine.session(id).await?;
+        must_have_terminal(&session)?;
+        let (dir, live) = (engine.home.session_dir(id), engine.live_session(id));
+        let sizes = match &live {
+            Some(live) => live.sizes.clone(),
+            None => sizes_of(dir.clone()).await,
+        };
+        Ok(Self {
+            dir,
+            is_over: live.is_none() && session.is_over(),
+            sizes_changed: sizes.changes(),
+            sizes,
+            progress: live.as_ref().map(|live| live.progress()),
+            versions: live.as_ref().and_then(|live| live.model.as_ref()).map(|model| model.versions()),
+            live,
+            changes,
+        })
+    }
+
+    fn model(&self) -> Option<&Arc<Model>> {
+        self.live.as_ref()?.model.as_ref()
+    }
+
+    fn has_ended(&self) -> bool {
+        self.is_over || self.live.as_ref().is_some_and(|live| live.has_ended())
+    }
+
+    /// Whether the session may be found running later: it is being launched, or its holder has not answered yet.
+    fn is_pending(&self) -> bool {
+        self.live.is_none() && !self.is_over
+    }
+
+    /// Marks everything so far as seen.
+    fn mark_seen(&mut self) {
+        self.sizes_changed.borrow_and_update();
+        if let Some(progress) = &mut self.progress {
+            progress.borrow_and_update();
+        }
+        if let Some(versions) = &mut self.versions {
+            versions.borrow_and_update();
+        }
+    }
+
+    /// Waits for more of the session than was marked as seen.
+    async fn more(&mut self, mode: ViewMode) {
+        let Some(live) = &self.live else {
+            match self.is_over {
+                true => std::future::pending::<()>().await,
+                false => drop(self.changes.changed().await),
+            }
+            return;
+        };
+        let grown = match mode {
+            ViewMode::Bytes => &mut self.progress,
+            ViewMode::Rows => &mut self.versions,
+        };
+        let has_grown = async {
+            match grown {
+                Some(grown) => drop(grown.changed().await),
+                None => std::future::pending().await,
+            }
+        };
+        tokio::select! {
+            () = has_grown => {}
+            _ = self.sizes_changed.changed() => {}
+            () = live.ended() => {}
+        }
+    }
+}
+
+/// The sizes in a journal that nothing follows.
+async fn sizes_of(dir: PathBuf) -> Arc<Sizes> {
+    blocking(move || {
+        let Ok(mut tail) = Tail::open(&dir.join(coven_holder::JOURNAL), u64::MAX) else { return Arc::default() };
+        // Of a damaged journal, what can be read counts.
+        let _ = tail.read(None);
+        tail.sizes
+    })
+    .await
+}
+
+impl Engine {
+    /// Opens a view of a session, running or not. `control` belongs to this view alone.
+    pub async fn view_session(
+        self: &Arc<Self>,
+        id: SessionId,
+        wanted: ViewRequest,
+        control: Arc<ViewControl>,
+    ) -> Result<SessionView, EngineError> {
+        let source = Source::find(self, id).await?;
+        let has_rows = self.config.sessions.screen_model || source.has_ended();
+        if wanted.mode == ViewMode::Rows && !has_rows {
+            let why = "this daemon keeps no screens; subscribe to bytes, or set sessions.screenModel to true";
+            return Err(EngineError::Invalid(why.to_owned()));
+        }
+        let mut view = SessionView {
+            engine: self.clone(),
+            id,
+            wanted,
+            said: control.said.subscribe(),
+            control,
+            jumps: 0,
+            source,
+            log: None,
+            updates: VecDeque::new(),
+            sent: 0,
+            acked: 0,
+            is_lagging: false,
+            next_size: 0,
+            shown_size: None,
+            shown: None,
+            is_over: false,
+        };
+        view.start().await?;
+        Ok(view)
+    }
+}
+
+impl SessionView {
+    /// The next update, or `None` after the last one.
+    pub async fn next(&mut self) -> Result<Option<ViewUpdate>, EngineError> {
+        loop {
+            if let Some(update) = self.updates.pop_front() {
+                return Ok(Some(update));
+            }
+            if self.is_over {
+                return Ok(None);
+            }
+            self.proceed().await?;
+        }
+    }
+
+    async fn start(&mut self) -> Result<(), EngineError> {
+        if let Some(from) = self.wanted.from {
+            let end = self.log_end().await?;
+            if from > end {
+                return Err(EngineError::Invalid(format!("from: the log has {end} bytes; {from} is beyond its end")));
+            }
+            self.move_to(from);
+        }
+        let screen = match (self.wanted.mode, self.wanted.from) {
+            (ViewMode::Bytes, Some(from)) => {
+                self.next_size = self.source.sizes.place_at(from, None);
+                self.updates.push_back(ViewUpdate::Started { offset: from });
+                return Ok(());
+            }
+            (ViewMode::Rows, Some(from)) => self.stored_screen(Some(from)).await?,
+            (_, None) => self.screen_after(0).await?,
+        };
+        self.updates.push_back(ViewUpdate::Started { offset: screen.offset });
+        self.show(screen);
+        Ok(())
+    }
+
+    /// Adds at least one update, or waits for a reason to.
+    async fn proceed(&mut self) -> Result<(), EngineError> {
+        // Marked as seen before anything is read: what comes later ends the wait.
+        let said = *self.said.borrow_and_update();
+        self.source.mark_seen();
+        let has_ended = self.source.has_ended();
+        if said.jumps != self.jumps {
+            self.jumps = said.jumps;
+            return self.jump().await;
+        }
+        if said.acked > self.acked {
+            self.acked = said.acked.min(self.sent);
+            if std::mem::take(&mut self.is_lagging)
+                && self.wanted.on_lag == OnLag::Jump
+                && self.log_end().await?.saturating_sub(self.acked) > self.wanted.window
+            {
+                return self.jump().await;
+            }
+        }
+        if self.is_lagging {
+            let _ = self.said.changed().await;
+            return Ok(());
+        }
+        match self.wanted.mode {
+            ViewMode::Bytes => self.read_on(has_ended).await,
+            ViewMode::Rows => self.look_again(has_ended).await,
+        }
+    }
+
+    async fn wait(&mut self) -> Result<(), EngineError> {
+        // A view that waits keeps no file open.
+        self.log = None;
+        let is_pending = self.source.is_pending();
+        tokio::select! {
+            _ = self.said.changed() => {}
+            () = self.source.more(self.wanted.mode) => if is_pending {
+                self.source = Source::find(&self.engine, self.id).await?;
+                self.next_size = self.source.sizes.place_at(self.sent, self.shown_size);
+            },
+        }
+        Ok(())
+    }
+
+    async fn end(&mut self) -> Result<(), EngineError> {
+        let code = self.engine.session(self.id).await?.exit_code;
+        let end = self.log_end().await?.max(self.sent);
+        self.updates.push_back(ViewUpdate::Exited { code, end });
+        self.is_over = true;
+        Ok(())
+    }
+
+    /// Everything before `offset` was sent, and there is nothing to acknowledge before it.
+    fn move_to(&mut self, offset: u64) {
+        self.acked = offset;
+        self.advance_to(offset);
+    }
+
+    fn advance_to(&mut self, offset: u64) {
+        self.sent = offset;
+        self.control.sent.fetch_max(offset, Ordering::AcqRel);
+    }
+
+    fn room(&self) -> u64 {
+        self.wanted.window.saturating_sub(self.sent.saturating_sub(self.acked))
+    }
+
+    async fn lag(&mut self) -> Result<(), EngineError> {
+        self.is_lagging = true;
+        self.log = None;
+        let end = self.log_end().await?.max(self.sent);
+        self.updates.push_back(ViewUpdate::Lagging { offset: self.sent, end });
+        Ok(())
+    }
+
+    /// Skips to the screen as it is now.
+    async fn jump(&mut self) -> Result<(), EngineError> {
+        let screen = self.screen_after(self.sent).await?;
+        self.jump_to(screen);
+        Ok(())
+    }
+
+    fn jump_to(&mut self, screen: ScreenView) {
+        self.is_lagging = false;
+        if self.shown_size.is_some() {
+            self.tell_size(screen.rows, screen.cols);
+        }
+        self.updates.push_back(ViewUpdate::Jumped { from: self.sent, to: screen.offset });
+        self.show(screen);
+    }
+
+    fn tell_size(&mut self, rows: u16, cols: u16) {
+        if self.shown_size != Some((rows, cols)) {
+            self.shown_size = Some((rows, cols));
+            self.updates.push_back(ViewUpdate::Resized { rows, cols });
+        }
+    }
+
+    fn show(&mut self, screen: ScreenView) {
+        self.move_to(screen.offset);
+        self.shown_size = Some((screen.rows, screen.cols));
+        self.next_size = self.source.sizes.place_at(screen.offset, self.shown_size);
+        if let ScreenContent::Lines(lines) = &screen.content {
+            let (lines, cursor) = (lines.clone(), screen.cursor);
+            let is_last = self.shown.as_ref().is_some_and(|shown| shown.is_last);
+            self.shown = Some(ShownRows { lines, cursor, version: None, sent_at: Instant::now(), is_last });
+        }
+        self.updates.push_back(ViewUpdate::Screen(screen));
+    }
+
+    async fn log_end(&self) -> Result<u64, EngineError> {
+        let dir = self.source.dir.clone();
+        let range = blocking(move || LogFile::new(&dir).range()).await;
+        Ok(range.map_err(|source| EngineError::Log { id: self.id, source })?.end)
+    }
+
+    // --- bytes -------------------------------------------------------------------------------------------------
+
+    async fn read_on(&mut self, has_ended: bool) -> Result<(), EngineError> {
+        let next_size = self.source.sizes.from(self.next_size);
+        if let Some((place, Size { rows, cols, .. })) = next_size.filter(|(_, size)| size.offset <= self.sent) {
+            self.next_size = place + 1;
+            self.tell_size(rows, cols);
+            return Ok(());
+        }
+        let until_resize = next_size.map_or(u64::MAX, |(_, size)| size.offset - self.sent);
+        // One byte beyond a full window tells whether there is anything to lag behind.
+        let wanted = self.room().clamp(1, MAX_OUTPUT).min(until_resize);
+        match self.read(usize::try_from(wanted).unwrap_or(0)).await? {
+            Piece::Bytes(_) if self.room() == 0 => self.lag().await,
+            Piece::Bytes(bytes) => {
+                let offset = self.sent;
+                self.advance_to(offset + bytes.len() as u64);
+                self.updates.push_back(ViewUpdate::Output { offset, bytes: bytes.into() });
+                Ok(())
+            }
+            Piece::Missing { next } => {
+                // The screen there is as good as what is left of the log allows.
+                let screen = self.stored_screen(Some(next)).await?;
+                self.jump_to(ScreenView { offset: next, ..screen });
+                Ok(())
+            }
+            Piece::Nothing if has_ended => self.end().await,
+            Piece::Nothing => self.wait().await,
+        }
+    }
+
+    async fn read(&mut self, wanted: usize) -> Result<Piece, EngineError> {
+        let mut log = self.log.take().unwrap_or_else(|| LogFile::new(&self.source.dir));
+        let at = self.sent;
+        let (log, piece) = blocking(move || {
+            let piece = read_piece(&mut log, at, wanted);
+            (log, piece)
+        })
+        .await;
+        self.log = Some(log);
+        piece.map_err(|source| EngineError::Log { id: self.id, source })
+    }
+
+    // --- rows --------------------------------------------------------------------------------------------------
+
+    async fn look_again(&mut self, has_ended: bool) -> Result<(), EngineError> {
+        let Some(shown) = &self.shown else { return self.wait().await };
+        if shown.is_last {
+            return self.end().await;
+        }
+        let model = self.source.model().cloned();
+        let has_more = has_ended || model.as_ref().is_some_and(|model| Some(model.version()) != shown.version);
+        if !has_more {
+            return self.wait().await;
+        }
+        if self.room() == 0 && self.log_end().await? > self.sent {
+            return self.lag().await;
+        }
+        sleep_until(shown.sent_at + ROWS_EVERY).await;
+        let (version, screen) = match model {
+            None => (None, self.stored_screen(None).await?),
+            Some(model) => {
+                if has_ended {
+                    // The journal is complete now, so the model may be fed to the end of the log.
+                    model.reach(self.log_end().await?);
+                }
+                let looked = self.model_screen(&model, has_ended.then_some(u64::MAX)).await?;
+                (Some(looked.version), looked.screen)
+            }
+        };
+        self.compare(version, screen);
+        if let Some(shown) = self.shown.as_mut() {
+            shown.is_last = has_ended;
+        }
+        Ok(())
+    }
+
+    /// Sends what differs from the rows that the subscriber has.
+    fn compare(&mut self, version: Option<u64>, screen: ScreenView) {
+        let ScreenContent::Lines(lines) = &screen.content else { return };
+        let Some(shown) = self.shown.as_mut() else { return };
+        if Some((screen.rows, screen.cols)) != self.shown_size {
+            self.tell_size(screen.rows, screen.cols);
+            self.show(screen);
+        } else {
+            let pairs = lines.iter().zip(&shown.lines).enumerate();
+            let changed: Vec<(usize, Vec<Span>)> =
+                pairs.filter(|(_, (now, before))| now != before).map(|(row, (now, _))| (row, now.clone())).collect();
+            let (offset, cursor) = (screen.offset, screen.cursor);
+            if !changed.is_empty() || cursor != shown.cursor {
+                for (row, spans) in &changed {
+                    shown.lines[*row].clone_from(spans);
+                }
+                (shown.cursor, shown.sent_at) = (cursor, Instant::now());
+                self.advance_to(offset);
+                self.updates.push_back(ViewUpdate::Rows { offset, cursor, changed });
+            }
+        }
+        if let Some(shown) = self.shown.as_mut() {
+            shown.version = version;
+        }
+    }
+
+    // --- screens -----------------------------------------------------------------------------------------------
+
+    /// The screen as it is now, with everything before `offset` of the log. Its offset is less by the start of a character,
+    /// if the log ends with one.
+    async fn screen_after(&mut self, offset: u64) -> Result<ScreenView, EngineError> {
+        let Some(model) = self.source.model().cloned() else { return self.stored_screen(None).await };
+        if self.source.has_ended() {
+            model.reach(self.log_end().await?);
+        }
+        let mut versions = model.versions();
+        loop {
+            versions.borrow_and_update();
+            let has_ended = self.source.has_ended();
+            let looked = self.model_screen(&model, Some(offset)).await?;
+            if looked.fed >= offset || has_ended {
+                return Ok(looked.screen);
+            }
+            // The bytes were read before the journal had them; the model follows the journal.
+            let live = self.source.live.clone().expect("a model belongs to a live session");
+            tokio::select! {
+                _ = versions.changed() => {}
+                () = live.ended() => model.reach(self.log_end().await?),
+            }
+        }
+    }
+
+    /// What the model shows. With `fed_to` the model is fed first, if it is before that byte or little is left.
+    async fn model_screen(&self, model: &Arc<Model>, fed_to: Option<u64>) -> Result<Looked, EngineError> {
+        let (model, mode) = (model.clone(), self.wanted.mode);
+        let looked = blocking(move || -> io::Result<Looked> {
+            let lag = model.lag();
+            if lag > 0 && fed_to.is_some_and(|offset| lag <= WORTH_WAITING || model.offset() < offset) {
+                model.catch_up()?;
+            }
+            // Read before the screen: a change after it is looked at again.
+            let version = model.version();
+            Ok(model.look(|screen, fed| Looked { version, fed, screen: ScreenView::of(screen, fed, mode) }))
+        });
+        looked.await.map_err(|source| EngineError::Log { id: self.id, source })
+    }
+
+    /// The screen from the log and the stored keyframes.
+    async fn stored_screen(&self, at: Option<u64>) -> Result<ScreenView, EngineError> {
+        let mut shown = self.engine.screen(self.id, at).await?;
+        Ok(ScreenView::of(&mut shown.screen, shown.offset, self.wanted.mode))
+    }
+}
+
+/// What a model showed.
+struct Looked {
+    version: u64,
+    /// How far the log had been fed.
+    fed: u64,
+    screen: ScreenView,
+}
+
+/// What the log has at a byte.
+enum Piece {
+    Bytes(Vec<u8>),
+    /// The log does not have this byte any more; it continues at `next`.
+    Missing {
+        next: u64,
+    },
+    /// The log ends here.
+    Nothing,
+}
+
+fn read_piece(log: &mut LogFile, at: u64, wanted: usize) -> io::Result<Piece> {
+    let mut bytes = vec![0; wanted];
+    let read = log.read_at(at, &mut bytes).and_then(|count| match count {
+        0 => Ok(log.next_start(at)?.map_or(Piece::Nothing, |next| Piece::Missing { next })),
+        count => {
+            bytes.truncate(count);
+            Ok(Piece::Bytes(bytes))
+        }
+    });
+    match read {
+        // The session has not started.
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Piece::Nothing),
+        read => read,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_start_of_a_character_is_left_for_the_next_bytes() {
+        assert_eq!(whole_characters("é".into()), ("é".to_owned(), 0));
+        assert_eq!(whole_characters(b"a\xe4\xbd".to_vec()), ("a".to_owned(), 2));
+        assert_eq!(whole_characters(b"a\xffb".to_vec()), ("a\u{fffd}b".to_owned(), 0));
+    }
+
+    #[test]
+    fn an_ack_beyond_what_was_sent_is_refused_and_acks_only_grow() {
+        let control = ViewControl::default();
+        assert_eq!(control.ack(1), Err(0));
+        control.sent.store(10, Ordering::Release);
+        assert_eq!((control.ack(10), control.ack(4)), (Ok(()), Ok(())));
+        assert_eq!(control.said.borrow().acked, 10);
+    }
+}
