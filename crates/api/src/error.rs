@@ -79,6 +79,7 @@ codes! {
     RepoNotFound = "repo_not_found", 404, 3;
     OperationNotFound = "operation_not_found", 404, 3;
     QuestionNotFound = "question_not_found", 404, 3;
+    NotSubscribed = "not_subscribed", 404, 3;
     MethodNotAllowed = "method_not_allowed", 405, 2;
     RequestTimeout = "request_timeout", 408, 1;
     SessionNotLive = "session_not_live", 409, 4;
@@ -92,8 +93,10 @@ codes! {
     AlreadyAnswered = "already_answered", 409, 4;
     ConversationDamaged = "conversation_damaged", 409, 4;
     QuestionBroken = "question_broken", 409, 4;
+    AlreadySubscribed = "already_subscribed", 409, 4;
     BodyTooLarge = "body_too_large", 413, 2;
     TooManySessions = "too_many_sessions", 429, 4;
+    TooManySubscriptions = "too_many_subscriptions", 429, 4;
     JsonTooDeep = "json_too_deep", 400, 2;
     LaunchFailed = "launch_failed", 500, 1;
     GitFailed = "git_failed", 500, 1;

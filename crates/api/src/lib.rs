@@ -11,6 +11,7 @@ pub mod harness;
 pub mod health;
 pub mod inbox;
 pub mod list;
+pub mod live;
 pub mod message;
 pub mod migrate;
 #[cfg(feature = "schema")]

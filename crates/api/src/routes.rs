@@ -209,6 +209,9 @@ routes! {
     /// Attaches to a running session.
     Attach: Get "/api/v1/sessions/{id}/attach", Type, query AttachQuery => 101 WebSocket, 404, 409;
 
+    /// Events, terminals and input of any number of sessions on one connection: messages are `LiveRequest` and `LiveMessage`.
+    Live: Get "/api/v1/live", View => 101 WebSocket;
+
     // Conversations with an agent over ACP
     /// Messages after a number; with `Accept: text/event-stream` new ones follow, with what the agent is doing.
     ListMessages: Get "/api/v1/sessions/{id}/messages", View, query MessagesQuery => 200 MessagesResponse, 404, 409;

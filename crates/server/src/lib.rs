@@ -11,6 +11,7 @@ mod failure;
 pub mod guard;
 pub mod inbox;
 pub mod listen;
+mod live;
 pub mod messages;
 pub mod migrate;
 mod objects;
@@ -99,6 +100,7 @@ fn handlers() -> Routes {
         .on::<routes::CheckLog, _>(rest::check_log)
         .on::<routes::ReadScreen, _>(rest::screen)
         .on::<routes::Attach, _>(attach::attach)
+        .on::<routes::Live, _>(live::live)
         .on::<routes::ListMessages, _>(messages::list)
         .on::<routes::PromptSession, _>(messages::prompt)
         .on::<routes::CancelTurn, _>(messages::cancel)

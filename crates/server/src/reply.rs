@@ -38,6 +38,11 @@ impl ApiError {
     pub fn method_not_allowed() -> Self {
         Self::new(ErrorCode::MethodNotAllowed, "the route does not take this method; see /api/openapi.json")
     }
+
+    /// The error as it is on the wire.
+    pub fn into_detail(self) -> ErrorDetail {
+        ErrorDetail { code: self.code.as_str().to_owned(), message: self.message, details: self.details }
+    }
 }
 
 impl From<EngineError> for ApiError {
@@ -64,9 +69,9 @@ impl From<&EngineError> for ApiError {
 impl IntoResponse for ApiError {
     fn into_response(self) -> Response {
         let status = StatusCode::from_u16(self.code.status()).expect("the table has real statuses");
-        let error = ErrorDetail { code: self.code.as_str().to_owned(), message: self.message, details: self.details };
-        let mut response = (status, Json(ErrorBody { error })).into_response();
-        if self.code == ErrorCode::TooManySessions {
+        let code = self.code;
+        let mut response = (status, Json(ErrorBody { error: self.into_detail() })).into_response();
+        if code == ErrorCode::TooManySessions {
             response.headers_mut().insert(RETRY_AFTER, HeaderValue::from_static("60"));
         }
         response

@@ -203,11 +203,17 @@ pub async fn resize_session(
     Id(id): Id,
     Body(request): Body<ResizeRequest>,
 ) -> Answer<(StatusCode, Json<AcceptedResponse>)> {
-    if !(1..=1000).contains(&request.rows) || !(1..=1000).contains(&request.cols) {
-        return Err(invalid("rows and cols must be between 1 and 1000"));
-    }
+    check_size(request.rows, request.cols)?;
     app.engine.resize_session(find(&app, &id).await?, request.rows, request.cols).await?;
     Ok((StatusCode::ACCEPTED, Json(AcceptedResponse::ACCEPTED)))
+}
+
+/// Refuses a size that no terminal has.
+pub(crate) fn check_size(rows: u16, cols: u16) -> Answer<()> {
+    match (1..=1000).contains(&rows) && (1..=1000).contains(&cols) {
+        true => Ok(()),
+        false => Err(invalid("rows and cols must be between 1 and 1000")),
+    }
 }
 
 pub async fn kill_session(State(app): State<App>, Id(id): Id) -> Answer<(StatusCode, Json<AcceptedResponse>)> {

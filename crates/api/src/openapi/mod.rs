@@ -7,6 +7,7 @@ use schemars::{JsonSchema, Schema, json_schema};
 use serde_json::{Map, Value, json};
 
 use crate::ErrorBody;
+use crate::live::{LiveMessage, LiveRequest};
 use crate::routes::{ALL, Binary, Endpoint, Route, WebSocket};
 use crate::task::BriefTaskListResponse;
 
@@ -74,6 +75,8 @@ pub fn document() -> String {
     let mut answered = settings.for_serialize().into_generator();
     let failure = answered.subschema_for::<ErrorBody>();
     answered.subschema_for::<BriefTaskListResponse>();
+    given.subschema_for::<LiveRequest>();
+    answered.subschema_for::<LiveMessage>();
     let mut paths = Map::new();
     for route in ALL {
         let method = route.method.as_str().to_lowercase();

@@ -14,6 +14,7 @@ mod default_agent;
 mod document;
 mod inbox;
 mod life;
+mod live;
 mod mcp;
 mod names;
 mod store;

@@ -1,0 +1,178 @@
+//! What a subscription sends: events, or a session's view, translated into messages.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU8, Ordering};
+
+use axum::extract::ws::Message;
+use coven_api::live::{LiveColor, LiveCursor, LiveMessage, LiveRow, LiveSpan, LiveUnderline, MAX_DATA, OutputHeader};
+use coven_domain::SessionId;
+use coven_engine::view::{
+    Color, CursorView, ScreenContent, ScreenView, Span, Underline, ViewControl, ViewRequest, ViewUpdate,
+};
+use coven_engine::{Engine, EngineError};
+use tokio::sync::mpsc;
+
+use super::events::follow_events;
+use super::text;
+use super::writing::Outgoing;
+use crate::reply::ApiError;
+
+/// What a subscription is on.
+pub(super) enum Topic {
+    Events { since: Option<u64> },
+    Session { session: SessionId, wanted: ViewRequest },
+}
+
+/// The way of a subscription to the writer.
+#[derive(Clone)]
+pub(super) struct Outlet {
+    pub id: u32,
+    output: mpsc::Sender<Outgoing>,
+    state: Arc<AtomicU8>,
+}
+
+impl Outlet {
+    const OPEN: u8 = 0;
+    /// Its last message was sent.
+    const OVER: u8 = 1;
+    /// The client unsubscribed: what is on its way is dropped.
+    const CLOSED: u8 = 2;
+
+    pub fn new(id: u32, output: mpsc::Sender<Outgoing>) -> Self {
+        Self { id, output, state: Arc::new(AtomicU8::new(Self::OPEN)) }
+    }
+
+    pub fn close(&self) {
+        self.state.store(Self::CLOSED, Ordering::Release);
+    }
+
+    pub fn is_closed(&self) -> bool {
+        self.state.load(Ordering::Acquire) == Self::CLOSED
+    }
+
+    /// Reports whether the id is free for another subscription.
+    pub fn is_over(&self) -> bool {
+        self.state.load(Ordering::Acquire) != Self::OPEN
+    }
+
+    /// Waits for this subscription's turn.
+    pub async fn send(&self, message: Message) {
+        let _ = self.output.send(Outgoing { outlet: self.clone(), message }).await;
+    }
+
+    async fn send_last(&self, message: LiveMessage) {
+        // Set first: the client may use the id again as soon as it has the message.
+        let _ = self.state.compare_exchange(Self::OPEN, Self::OVER, Ordering::AcqRel, Ordering::Acquire);
+        self.send(text(&message)).await;
+    }
+
+    async fn fail(&self, error: EngineError) {
+        let error = ApiError::from(error).into_detail();
+        self.send_last(LiveMessage::Error { id: Some(self.id), request: None, error }).await;
+    }
+}
+
+/// Sends what a subscription is on until it ends. Stopped from outside when the client unsubscribes or goes away.
+pub(super) async fn follow(engine: Arc<Engine>, topic: Topic, control: Option<Arc<ViewControl>>, outlet: Outlet) {
+    let followed = match topic {
+        Topic::Events { since } => follow_events(&engine, since, &outlet).await,
+        Topic::Session { session, wanted } => {
+            follow_session(&engine, session, wanted, control.unwrap_or_default(), &outlet).await
+        }
+    };
+    if let Err(error) = followed {
+        outlet.fail(error).await;
+    }
+}
+
+async fn follow_session(
+    engine: &Arc<Engine>,
+    session: SessionId,
+    wanted: ViewRequest,
+    control: Arc<ViewControl>,
+    outlet: &Outlet,
+) -> Result<(), EngineError> {
+    let mut view = engine.view_session(session, wanted, control).await?;
+    while let Some(update) = view.next().await? {
+        match update {
+            ViewUpdate::Output { offset, bytes } => {
+                debug_assert!(bytes.len() <= MAX_DATA);
+                let mut frame = Vec::with_capacity(OutputHeader::BYTES + bytes.len());
+                frame.extend_from_slice(&OutputHeader { id: outlet.id, offset }.encode());
+                frame.extend_from_slice(&bytes);
+                outlet.send(Message::Binary(frame.into())).await;
+            }
+            ViewUpdate::Exited { code, end } => {
+                outlet.send_last(LiveMessage::Exit { id: outlet.id, exit_code: code, offset: end }).await;
+            }
+            other => outlet.send(text(&message(outlet.id, other))).await,
+        }
+    }
+    Ok(())
+}
+
+fn message(id: u32, update: ViewUpdate) -> LiveMessage {
+    match update {
+        ViewUpdate::Started { offset } => LiveMessage::Subscribed { id, offset },
+        ViewUpdate::Screen(screen) => painted(id, screen),
+        ViewUpdate::Rows { offset, cursor, changed } => {
+            let changed = changed.into_iter().map(|(row, spans)| LiveRow { row: row as u16, spans: line(spans) });
+            LiveMessage::Rows { id, offset, cursor: self::cursor(cursor), changed: changed.collect() }
+        }
+        ViewUpdate::Lagging { offset, end } => LiveMessage::Lagging { id, offset, end },
+        ViewUpdate::Jumped { from, to } => LiveMessage::Jump { id, from, to },
+        ViewUpdate::Resized { rows, cols } => LiveMessage::Resize { id, rows, cols },
+        ViewUpdate::Output { .. } | ViewUpdate::Exited { .. } => unreachable!("these are sent in their own way"),
+    }
+}
+
+fn painted(id: u32, screen: ScreenView) -> LiveMessage {
+    let (data, lines) = match screen.content {
+        ScreenContent::Ansi(text) => (Some(text), None),
+        ScreenContent::Lines(lines) => (None, Some(lines.into_iter().map(line).collect())),
+    };
+    let ScreenView { offset, rows, cols, title, .. } = screen;
+    LiveMessage::Screen { id, offset, rows, cols, title, cursor: cursor(screen.cursor), data, lines }
+}
+
+fn cursor(cursor: CursorView) -> LiveCursor {
+    LiveCursor { row: cursor.row, col: cursor.col, visible: cursor.visible }
+}
+
+fn line(spans: Vec<Span>) -> Vec<LiveSpan> {
+    spans.into_iter().map(span).collect()
+}
+
+fn span(span: Span) -> LiveSpan {
+    let Span { text, style, link } = span;
+    LiveSpan {
+        text,
+        fg: color(style.fg),
+        bg: color(style.bg),
+        underline: match style.underline {
+            Underline::None => None,
+            Underline::Single => Some(LiveUnderline::Single),
+            Underline::Double => Some(LiveUnderline::Double),
+            Underline::Curly => Some(LiveUnderline::Curly),
+            Underline::Dotted => Some(LiveUnderline::Dotted),
+            Underline::Dashed => Some(LiveUnderline::Dashed),
+        },
+        underline_color: color(style.underline_color),
+        bold: style.bold,
+        dim: style.dim,
+        italic: style.italic,
+        inverse: style.inverse,
+        hidden: style.hidden,
+        strike: style.strike,
+        blink: style.blink,
+        link,
+    }
+}
+
+fn color(color: Color) -> Option<LiveColor> {
+    match color {
+        Color::Default => None,
+        Color::Indexed(index) => Some(LiveColor::Indexed(index)),
+        Color::Rgb(red, green, blue) => Some(LiveColor::Rgb(red, green, blue)),
+    }
+}

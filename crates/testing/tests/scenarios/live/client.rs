@@ -1,0 +1,154 @@
+//! A client of `/api/v1/live`.
+
+use coven_api::live::OutputHeader;
+use coven_testing::http::runtime;
+use coven_testing::{DEADLINE, TestHome};
+use futures_util::{SinkExt, StreamExt};
+use serde_json::{Value, json};
+use tokio::net::UnixStream;
+use tokio::runtime::Runtime;
+use tokio_tungstenite::tungstenite::Message;
+use tokio_tungstenite::{WebSocketStream, client_async};
+
+/// Blocks, so that a test can look at the daemon in other ways between two messages.
+pub struct Live {
+    runtime: Runtime,
+    socket: WebSocketStream<UnixStream>,
+    pub welcome: Value,
+}
+
+#[derive(Debug, PartialEq)]
+pub enum Frame {
+    Text(Value),
+    Output { id: u32, offset: u64, data: Vec<u8> },
+    Closed(Option<u16>),
+}
+
+impl Live {
+    pub fn connect(home: &TestHome) -> Self {
+        let runtime = runtime();
+        let (socket, _) = runtime.block_on(async {
+            let stream = UnixStream::connect(home.socket()).await.expect("the daemon answers");
+            client_async("ws://localhost/api/v1/live", stream).await.expect("an upgrade")
+        });
+        let mut live = Self { runtime, socket, welcome: Value::Null };
+        live.welcome = live.message("welcome");
+        live
+    }
+
+    pub fn send(&mut self, message: Value) {
+        self.send_text(&message.to_string());
+    }
+
+    pub fn send_text(&mut self, text: &str) {
+        self.runtime.block_on(self.socket.send(Message::Text(text.into()))).expect("it is open");
+    }
+
+    pub fn send_binary(&mut self, bytes: &'static [u8]) {
+        self.runtime.block_on(self.socket.send(Message::Binary(bytes.into()))).expect("it is open");
+    }
+
+    pub fn next(&mut self) -> Frame {
+        loop {
+            let next = async { tokio::time::timeout(DEADLINE, self.socket.next()).await };
+            let message = self.runtime.block_on(next).expect("a frame in time");
+            return match message.expect("it is open").expect("a frame") {
+                Message::Text(text) => Frame::Text(serde_json::from_str(&text).expect("JSON")),
+                Message::Binary(frame) => {
+                    let (OutputHeader { id, offset }, data) = OutputHeader::decode(&frame).expect("output");
+                    assert!((1..=64 << 10).contains(&data.len()), "{} bytes in a frame", data.len());
+                    Frame::Output { id, offset, data: data.to_vec() }
+                }
+                Message::Close(close) => Frame::Closed(close.map(|close| close.code.into())),
+                _ => continue,
+            };
+        }
+    }
+
+    /// The next frame that is not an event, which is a message of this type.
+    pub fn message(&mut self, kind: &str) -> Value {
+        loop {
+            match self.next() {
+                Frame::Text(message) if message["type"] == kind => return message,
+                Frame::Text(message) if message["type"] == "event" => {}
+                other => panic!("{kind} was expected: {other:?}"),
+            }
+        }
+    }
+
+    /// Subscribes, and returns the offset that the answer names.
+    pub fn subscribe(&mut self, id: u32, session: &str, more: Value) -> u64 {
+        let mut request = json!({ "type": "subscribe", "id": id, "topic": "session", "session_id": session });
+        for (name, value) in more.as_object().expect("fields") {
+            request[name] = value.clone();
+        }
+        self.send(request);
+        let answer = self.message("subscribed");
+        assert_eq!(answer["id"], id);
+        answer["offset"].as_u64().expect("a number")
+    }
+
+    pub fn ack(&mut self, id: u32, offset: u64) {
+        self.send(json!({ "type": "ack", "id": id, "offset": offset }));
+    }
+
+    /// Output of a subscription until the given end of the log; checks that it is contiguous.
+    pub fn output(&mut self, id: u32, from: u64, to: u64) -> Vec<u8> {
+        let mut seen = Vec::new();
+        while from + (seen.len() as u64) < to {
+            match self.next() {
+                Frame::Output { id: of, offset, data } => {
+                    assert_eq!((of, offset), (id, from + seen.len() as u64));
+                    seen.extend(data);
+                }
+                other => panic!("output was expected: {other:?}"),
+            }
+        }
+        assert_eq!(from + seen.len() as u64, to, "a frame ends where it should");
+        seen
+    }
+
+    /// Output of a subscription until it holds `text`, acknowledged as it comes.
+    pub fn output_until(&mut self, id: u32, text: &str) -> String {
+        let mut seen = Vec::new();
+        loop {
+            match self.next() {
+                Frame::Output { id: of, offset, data } if of == id => {
+                    let end = offset + data.len() as u64;
+                    seen.extend(data);
+                    self.ack(id, end);
+                }
+                Frame::Output { .. } => {}
+                Frame::Text(message) => assert_ne!(message["type"], "error", "{message}"),
+                Frame::Closed(code) => panic!("closed with {code:?} before {text:?}"),
+            }
+            let so_far = String::from_utf8_lossy(&seen);
+            if so_far.contains(text) {
+                return so_far.into_owned();
+            }
+        }
+    }
+
+    /// All output up to the end of the session, acknowledged as it comes; jumps are refused.
+    pub fn all_output(&mut self, id: u32, from: u64) -> (Vec<u8>, Value) {
+        let mut seen: Vec<u8> = Vec::new();
+        loop {
+            match self.next() {
+                Frame::Output { id: of, offset, data } => {
+                    assert_eq!((of, offset), (id, from + seen.len() as u64));
+                    seen.extend(data);
+                    self.ack(id, from + seen.len() as u64);
+                }
+                Frame::Text(message) if message["type"] == "exit" => return (seen, message),
+                Frame::Text(message) => assert_eq!(message["type"], "lagging", "{message}"),
+                Frame::Closed(code) => panic!("closed with {code:?}"),
+            }
+        }
+    }
+
+    /// Sends a message that is refused, and expects the refusal as the next frame: nothing else was on its way.
+    pub fn expect_silence(&mut self) {
+        self.send(json!({ "type": "ack", "id": u32::MAX, "offset": 0, "request": 4711 }));
+        assert_eq!(self.message("error")["request"], 4711);
+    }
+}
