@@ -20,7 +20,6 @@ pub mod operation;
 pub mod repo;
 pub mod request;
 pub mod retention;
-pub mod route;
 pub mod routes;
 #[cfg(feature = "schema")]
 pub mod schema;

@@ -123,6 +123,9 @@ pub enum Binary {}
 #[derive(Debug)]
 pub enum WebSocket {}
 
+/// The OpenAPI document. It describes the table and is not part of it.
+pub const OPENAPI_PATH: &str = "/api/openapi.json";
+
 macro_rules! routes {
     ($(
         $(#[doc = $about:literal])+

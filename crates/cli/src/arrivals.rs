@@ -5,12 +5,10 @@ use std::io::{self, Write, stdout};
 use coven_api::ErrorCode;
 use coven_api::event::EventRecord;
 use coven_api::inbox::InboxItem;
-use coven_client::{Client, ClientError};
+use coven_api::routes::{Endpoint, GetInboxItem};
+use coven_client::{Client, ClientError, SseEvent};
 use coven_host::config;
 use coven_host::home::Home;
-
-use crate::route;
-use crate::sse::SseEvent;
 
 /// The thing that an event tells of, if it is new in the inbox and still waits.
 pub async fn newly_waiting(client: &mut Client, event: &SseEvent) -> Result<Option<InboxItem>, ClientError> {
@@ -25,7 +23,7 @@ pub async fn newly_waiting(client: &mut Client, event: &SseEvent) -> Result<Opti
 
 /// Something of the inbox; none if it is gone.
 pub async fn item(client: &mut Client, id: &str) -> Result<Option<InboxItem>, ClientError> {
-    match client.get(&route::question(id, "")).await {
+    match client.call(GetInboxItem::of(id)).await {
         Ok(item) => Ok(Some(item)),
         Err(error) if error.is(ErrorCode::QuestionNotFound) => Ok(None),
         Err(error) => Err(error),

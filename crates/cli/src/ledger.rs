@@ -2,19 +2,19 @@
 
 use std::collections::VecDeque;
 
-use coven_api::session::{EntriesResponse, EntryRecord};
-use coven_client::ClientError;
-use hyper::Method;
+use coven_api::request::Request;
+use coven_api::routes::{Endpoint, ListEntries};
+use coven_api::session::{EntriesQuery, EntryRecord};
 
 use crate::failure::Failure;
 use crate::link::Link;
-use crate::route;
 
 /// Entries asked for at once; the daemon gives fewer where they bring many bytes along.
 const PAGE: usize = 1000;
 
-pub fn page_path(id: &str, after: u64) -> String {
-    route::session(id, &format!("/entries?after={after}&limit={PAGE}"))
+/// A request for the entries after a number.
+pub fn page_after(id: &str, after: u64) -> Request<ListEntries> {
+    ListEntries::of(id).query(&EntriesQuery { after: Some(after), limit: Some(PAGE) })
 }
 
 /// Reads forward from some entry; never holds more than a page.
@@ -34,8 +34,7 @@ impl Ledger {
     /// The next entry; nothing once there is no more.
     pub async fn next(&mut self, link: &mut Link) -> Result<Option<EntryRecord>, Failure> {
         if self.page.is_empty() && !self.is_complete {
-            let body = link.bytes_path(Method::GET, &page_path(&self.id, self.after), None).await?;
-            let page: EntriesResponse = serde_json::from_slice(&body).map_err(ClientError::from)?;
+            let page = link.call(page_after(&self.id, self.after)).await?;
             self.is_complete = page.entries.is_empty() || page.next <= self.after;
             self.after = page.next.max(self.after);
             self.page = page.entries.into();

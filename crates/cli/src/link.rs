@@ -2,20 +2,19 @@
 
 use std::future::Future;
 use std::ops::{Deref, DerefMut};
+use std::time::Duration;
 
-use bytes::Bytes;
-use coven_api::{ErrorBody, SessionRecord};
+use coven_api::SessionRecord;
+use coven_api::request::Request;
+use coven_api::routes::{Endpoint, GetSession, WaitSession};
+use coven_client::blocking::{self, HttpResponse};
 use coven_client::{Client, ClientError};
 use coven_host::daemon_start;
 use coven_host::home::Home;
-use http_body_util::BodyExt;
-use hyper::body::Incoming;
-use hyper::{Method, Response};
-use serde::de::DeserializeOwned;
 use tokio::runtime::{Builder, Runtime};
 
 use crate::failure::{self, Failure};
-use crate::{output, route, trust_prompt};
+use crate::{output, trust_prompt};
 
 /// One connection to the daemon of a home.
 pub struct Link {
@@ -66,68 +65,39 @@ impl Link {
     }
 
     pub async fn session(&mut self, id: &str) -> Result<SessionRecord, Failure> {
-        Ok(self.client.get(&route::session(id, "")).await?)
+        Ok(self.client.call(GetSession::of(id)).await?)
     }
 
     /// Waits until the session has ended.
     pub async fn ended_session(&mut self, id: &str) -> Result<SessionRecord, Failure> {
-        Ok(self.client.get(&route::session(id, "/wait")).await?)
+        Ok(self.client.call(WaitSession::of(id)).await?)
     }
 
     /// Prints a JSON answer as it came.
-    pub async fn print_json(&mut self, path: &str) -> Result<(), Failure> {
-        output::json(&self.client.bytes_path(Method::GET, path, None).await?)
-    }
-
-    /// The JSON of an answer to `send`.
-    pub async fn decode<T: DeserializeOwned>(&mut self, response: Response<Incoming>) -> Result<T, Failure> {
-        let status = response.status();
-        let body = response.collect().await.map_err(ClientError::from)?.to_bytes();
-        match status.is_success() {
-            true => Ok(serde_json::from_slice(&body).map_err(ClientError::from)?),
-            false => {
-                let ErrorBody { error } = serde_json::from_slice(&body).map_err(ClientError::from)?;
-                let (status, details) = (status.as_u16(), error.details.map(Box::new));
-                Err(ClientError::Api { status, code: error.code, message: error.message, details }.into())
-            }
-        }
-    }
-
-    /// Hands over a streamed answer piece by piece.
-    pub async fn stream(&mut self, path: &str) -> Result<Pieces, Failure> {
-        Ok(Pieces { response: self.client.call_path(Method::GET, path, None).await? })
+    pub async fn print_json<E: Endpoint>(&mut self, request: Request<E>) -> Result<(), Failure> {
+        output::json(&self.client.bytes(request).await?)
     }
 }
 
-/// An answer whose body is read as it comes.
-pub struct Pieces {
-    response: Response<Incoming>,
+/// How long a quick GET waits before `Link` asks again.
+const QUICK_GET_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// Returns the body of a GET without starting a runtime. `Link` repeats a request that does not succeed: it starts the
+/// daemon if nothing answers, and reports the reason.
+pub fn quick_get<E: Endpoint>(home: &Home, request: Request<E>) -> Result<Vec<u8>, Failure> {
+    if let Some(answer) = try_quick_get(home, &request, QUICK_GET_TIMEOUT)? {
+        return Ok(answer.body);
+    }
+    block_on(async { Ok(Link::open(home).await?.bytes(request).await?.to_vec()) })
 }
 
-impl Pieces {
-    pub fn header(&self, name: &str) -> Option<&str> {
-        self.response.headers().get(name)?.to_str().ok()
-    }
-
-    /// The next piece; nothing at the end.
-    pub async fn next(&mut self) -> Result<Option<Bytes>, Failure> {
-        while let Some(frame) = self.response.body_mut().frame().await {
-            match frame.map_err(ClientError::from)?.into_data() {
-                Ok(bytes) => return Ok(Some(bytes)),
-                // Trailers carry nothing for us.
-                Err(_) => continue,
-            }
-        }
-        Ok(None)
-    }
-
-    pub async fn all(mut self) -> Result<Vec<u8>, Failure> {
-        let mut whole = Vec::new();
-        while let Some(piece) = self.next().await? {
-            whole.extend_from_slice(&piece);
-        }
-        Ok(whole)
-    }
+/// Returns the answer of a daemon that is running, if it is a success.
+pub fn try_quick_get<E: Endpoint>(
+    home: &Home,
+    request: &Request<E>,
+    timeout: Duration,
+) -> Result<Option<HttpResponse>, Failure> {
+    Ok(blocking::try_get(&home.socket()?, request, timeout))
 }
 
 /// A runtime of this one thread.

@@ -1,11 +1,11 @@
 //! Whether a session's recorded output is still what was recorded.
 
-use coven_api::session::{ByteRange, LogCheckResponse};
+use coven_api::routes::{CheckLog, Endpoint};
+use coven_api::session::{ByteRange, LogCheckQuery, LogCheckResponse};
 use coven_host::home::Home;
 
 use crate::failure::Failure;
 use crate::link::Link;
-use crate::route;
 use crate::wording::short_id;
 
 /// A message names no more ranges than this.
@@ -13,7 +13,7 @@ const MOST_NAMED: usize = 3;
 
 /// Fails with the bytes of a session's output that are missing or were changed.
 pub async fn must_be_whole(link: &mut Link, id: &str) -> Result<(), Failure> {
-    let check: LogCheckResponse = link.get(&route::session(id, "/log/check")).await?;
+    let check = link.call(CheckLog::of(id)).await?;
     problem(&check).map_or(Ok(()), |problem| {
         let hint = format!("What is left was shown; the files are in sessions/{} of the home", check.session_id);
         Err(Failure::failed(problem, hint))
@@ -32,7 +32,8 @@ pub async fn explain(home: &Home, id: &str, failure: Failure) -> Failure {
 
 /// What is missing of a session's output, without comparing contents.
 pub async fn missing(link: &mut Link, id: &str) -> Result<Option<String>, Failure> {
-    Ok(problem(&link.get(&route::session(id, "/log/check?content=false")).await?))
+    let query = LogCheckQuery { content: Some(false) };
+    Ok(problem(&link.call(CheckLog::of(id).query(&query)).await?))
 }
 
 fn problem(check: &LogCheckResponse) -> Option<String> {

@@ -21,11 +21,11 @@ mod operation;
 mod output;
 mod own_session;
 mod piped;
-mod quick;
+
 mod replay;
 mod serve;
 mod spawn;
-mod sse;
+
 mod table;
 mod trust_prompt;
 mod tui;
@@ -35,8 +35,6 @@ mod wording;
 
 use std::ffi::OsString;
 use std::process::ExitCode;
-
-use coven_api::route;
 
 /// The release, with the commit it was built from.
 pub const VERSION: &str = env!("COVEN_VERSION");

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use coven_client::{Client, ClientError};
+use coven_client::{Client, ClientError, Connector};
 use coven_host::daemon_start;
 use coven_host::home::Home;
 
@@ -32,6 +32,14 @@ impl Way {
 
     /// Connects; starts the daemon if it does not run.
     pub async fn open(&self) -> Result<Client, Failure> {
+        self.connect().await
+    }
+}
+
+impl Connector for Way {
+    type Error = Failure;
+
+    async fn connect(&self) -> Result<Client, Failure> {
         match (Client::connect(&self.socket).await, &self.home) {
             (Err(ClientError::Unreachable { .. }), Some(home)) => {
                 let home = home.clone();
@@ -46,6 +54,6 @@ impl Way {
 }
 
 /// Whether it is worth looking for the daemon again.
-pub fn is_away(failure: &Failure) -> bool {
-    matches!(failure, Failure::Client(ClientError::Unreachable { .. } | ClientError::Broken(_)))
+pub fn is_disconnected(failure: &Failure) -> bool {
+    matches!(failure, Failure::Client(error) if error.is_disconnected())
 }

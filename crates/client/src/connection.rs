@@ -117,6 +117,8 @@ impl Client {
             all.extend(headers);
         }
         let request = request.body(Full::new(Bytes::from(body.unwrap_or_default())))?;
+        // The connection's task gets a turn first: it notices a connection that the daemon closed while it was idle.
+        tokio::task::yield_now().await;
         match self.sender.try_send_request(request).await {
             Ok(response) => Ok(response),
             Err(mut error) => match error.take_message() {

@@ -43,9 +43,14 @@ impl ClientError {
         matches!(self, Self::Api { code, .. } if code == wanted.as_str())
     }
 
-    /// Returns whether the daemon may answer again after a restart.
+    /// Returns whether the connection is lost; the daemon may answer again after a restart.
     pub fn is_disconnected(&self) -> bool {
         matches!(self, Self::Unreachable { .. } | Self::Broken(_) | Self::Closed | Self::WebSocket(_))
+    }
+
+    /// Returns whether the same request may succeed later.
+    pub fn is_transient(&self) -> bool {
+        self.is_disconnected() || matches!(self, Self::Silent | Self::Api { status: 500.., .. })
     }
 
     /// Reads the body of an answer that is not a success.

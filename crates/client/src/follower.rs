@@ -67,6 +67,12 @@ impl<C: Connector> EventFollower<C> {
         }
     }
 
+    /// Drops the subscription: `next` opens a new one, which continues after the last event, and reports `Connected`.
+    pub fn resubscribe(&mut self) {
+        self.stream = None;
+        self.retry_at = Instant::now() + self.retry_delay;
+    }
+
     async fn subscribe(&mut self) -> Result<Followed<C::Error>, C::Error> {
         let client = match self.connector.connect().await {
             Ok(client) => client,

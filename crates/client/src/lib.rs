@@ -12,7 +12,6 @@ mod connection;
 mod connector;
 mod error;
 mod follower;
-mod paths;
 mod sse;
 #[cfg(feature = "tls")]
 mod tls;

@@ -159,7 +159,7 @@ pub fn router(app: App, guard: Guard) -> Router {
     let limit = app.engine.max_body_bytes();
     handlers()
         .router
-        .route("/api/openapi.json", get(|| async { ([("content-type", "application/json")], OPENAPI) }))
+        .route(routes::OPENAPI_PATH, get(|| async { ([("content-type", "application/json")], OPENAPI) }))
         .fallback(|| async { ApiError::not_found() })
         .method_not_allowed_fallback(|| async { ApiError::method_not_allowed() })
         .layer(axum::extract::DefaultBodyLimit::disable())

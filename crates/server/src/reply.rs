@@ -11,6 +11,7 @@ use axum::http::request::Parts;
 use axum::http::{HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
 use coven_api::error::ErrorDetail;
+use coven_api::routes::OPENAPI_PATH;
 use coven_api::{ErrorBody, ErrorCode, header};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
@@ -32,11 +33,11 @@ impl ApiError {
     }
 
     pub fn not_found() -> Self {
-        Self::new(ErrorCode::NotFound, "there is no such route; see /api/openapi.json")
+        Self::new(ErrorCode::NotFound, format!("there is no such route; see {OPENAPI_PATH}"))
     }
 
     pub fn method_not_allowed() -> Self {
-        Self::new(ErrorCode::MethodNotAllowed, "the route does not take this method; see /api/openapi.json")
+        Self::new(ErrorCode::MethodNotAllowed, format!("the route does not take this method; see {OPENAPI_PATH}"))
     }
 
     /// The error as it is on the wire.

@@ -6,6 +6,7 @@ use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
 use coven_api::repo::{AddRepoRequest, RepoListResponse, RepoRecord};
+use coven_api::routes::{Endpoint, ListRepos};
 use coven_domain::RepoId;
 
 use super::App;
@@ -37,5 +38,5 @@ pub async fn remove(State(app): State<App>, Id(id): Id) -> Answer<Json<RepoRecor
 }
 
 pub(super) fn parse(id: &str) -> Answer<RepoId> {
-    id.parse().map_err(|_| invalid("repoId: not an id; see GET /api/repos"))
+    id.parse().map_err(|_| invalid(format!("repoId: not an id; see GET {}", ListRepos::ROUTE.path)))
 }

@@ -3,6 +3,8 @@
 use std::io::{self, IsTerminal};
 use std::time::{Duration, Instant};
 
+use coven_api::routes::{Endpoint, ReadLog};
+use coven_api::session::LogQuery;
 use coven_host::home::Home;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
@@ -10,16 +12,17 @@ use super::modes::ModeWatch;
 use super::terminal::RawMode;
 use crate::failure::Failure;
 use crate::link::Link;
-use crate::{log_check, output, route};
+use crate::{log_check, output};
 
 /// How long a terminal may take to answer a question.
 const ANSWER_WITHIN: Duration = Duration::from_millis(300);
 
 /// Writes the log from byte `from` to standard output.
 pub async fn show(home: &Home, link: &mut Link, id: &str, from: u64) -> Result<(), Failure> {
-    let mut pieces = match link.stream(&route::session(id, &format!("/log?from={from}"))).await {
+    let query = LogQuery { from: Some(from), ..LogQuery::default() };
+    let mut pieces = match link.stream(ReadLog::of(id).query(&query)).await {
         Ok(pieces) => pieces,
-        Err(failure) => return Err(log_check::explain(home, id, failure).await),
+        Err(error) => return Err(log_check::explain(home, id, error.into()).await),
     };
     let terminal = LogTerminal::open()?;
     let mut watch = ModeWatch::default();
@@ -32,8 +35,8 @@ pub async fn show(home: &Home, link: &mut Link, id: &str, from: u64) -> Result<(
                 is_stopped = terminal.as_ref().is_some_and(LogTerminal::wants_to_stop);
             }
             Ok(None) => break,
-            Err(failure) => {
-                broken = Some(failure);
+            Err(error) => {
+                broken = Some(error);
                 break;
             }
         }
@@ -42,7 +45,7 @@ pub async fn show(home: &Home, link: &mut Link, id: &str, from: u64) -> Result<(
         terminal.close(&watch)?;
     }
     match broken {
-        Some(failure) => Err(log_check::explain(home, id, failure).await),
+        Some(error) => Err(log_check::explain(home, id, error.into()).await),
         None => Ok(()),
     }
 }

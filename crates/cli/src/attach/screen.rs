@@ -3,13 +3,18 @@
 use std::time::Duration;
 
 use coven_api::header;
+use coven_api::request::Request;
+use coven_api::routes::{Endpoint, ReadScreen};
+use coven_api::session::ScreenQuery;
 use coven_client::ClientError;
 
 use coven_host::home::Home;
 
 use crate::failure::Failure;
-use crate::link::Link;
-use crate::{quick, route};
+use crate::link::{Link, try_quick_get};
+
+/// Limit for the bytes that paint a screen.
+const MAX_SCREEN_BYTES: usize = 64 << 20;
 
 /// The bytes that repaint it, and where the log stood.
 pub struct PaintedScreen {
@@ -24,7 +29,7 @@ pub struct PaintedScreen {
 
 /// The same without a runtime, if a daemon runs and has it.
 pub fn fetch_at_once(home: &Home, id: &str, patience: Duration) -> Option<PaintedScreen> {
-    let answer = quick::at_once(home, &route::session(id, "/screen?format=ansi"), patience).ok()??;
+    let answer = try_quick_get(home, &painted(id, None), patience).ok()??;
     let text = |name: &str| answer.header(name).map(str::to_owned);
     let (offset, id, status) = (text(header::OFFSET)?.parse().ok()?, text(header::SESSION)?, text(header::STATUS)?);
     let size = size(text);
@@ -32,23 +37,27 @@ pub fn fetch_at_once(home: &Home, id: &str, patience: Duration) -> Option<Painte
 }
 
 pub async fn fetch(link: &mut Link, id: &str) -> Result<PaintedScreen, Failure> {
-    fetch_from(link, id, &route::session(id, "/screen?format=ansi")).await
+    fetch_from(link, id, None).await
 }
 
 /// The screen as it was when the log stood at `offset`.
 pub async fn fetch_at(link: &mut Link, id: &str, offset: u64) -> Result<PaintedScreen, Failure> {
-    fetch_from(link, id, &route::session(id, &format!("/screen?format=ansi&at={offset}"))).await
+    fetch_from(link, id, Some(offset)).await
 }
 
-async fn fetch_from(link: &mut Link, id: &str, path: &str) -> Result<PaintedScreen, Failure> {
-    let pieces = link.stream(path).await?;
+fn painted(id: &str, at: Option<u64>) -> Request<ReadScreen> {
+    ReadScreen::of(id).query(&ScreenQuery { format: Some("ansi".to_owned()), at })
+}
+
+async fn fetch_from(link: &mut Link, id: &str, at: Option<u64>) -> Result<PaintedScreen, Failure> {
+    let pieces = link.stream(painted(id, at)).await?;
     let text = |name: &str| pieces.header(name).map(str::to_owned);
     let offset = text(header::OFFSET).and_then(|offset| offset.parse().ok());
     let (id, status) = (text(header::SESSION).unwrap_or_else(|| id.to_owned()), text(header::STATUS));
     match (offset, status) {
         (Some(offset), Some(status)) => {
             let size = size(text);
-            Ok(PaintedScreen { offset, size, id, status, ansi: pieces.all().await? })
+            Ok(PaintedScreen { offset, size, id, status, ansi: pieces.read_to_end(MAX_SCREEN_BYTES).await?.to_vec() })
         }
         // Another version of the daemon, which leaves out what we need.
         _ => Err(ClientError::Decode(serde::de::Error::custom("headers are missing")).into()),

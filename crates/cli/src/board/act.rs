@@ -2,26 +2,30 @@
 
 use std::time::Duration;
 
-use coven_api::inbox::{AnswerRequest, InboxItem};
-use coven_api::operation::Operation;
-use coven_api::task::{
-    CreateTaskRequest, DeleteTaskResponse, EditTaskRequest, StartTaskRequest, TaskDetail, TaskHistoryRecord,
-    TaskHistoryResponse, TaskMoveRequest, TaskRecord,
+use coven_api::inbox::AnswerRequest;
+use coven_api::request::Request as ApiRequest;
+use coven_api::routes::{
+    AnswerInboxItem, ApproveTask, BlockTask, CancelWorkflow, CloseTask, CreateTask, DeleteTask, EditTask, Endpoint,
+    GetTask, GetWorkflow, ListAgents, ListTaskHistory, ReadTaskDiff, RejectTask, ReleaseTask, RetryWorkflow, StartTask,
+    UnblockTask,
 };
-use coven_api::workflow::{AgentListResponse, StartTaskResponse, TaskDiffResponse, WorkflowDetail, WorkflowRecord};
+use coven_api::task::{
+    CreateTaskRequest, DeleteTaskQuery, EditTaskRequest, StartTaskRequest, TaskHistoryQuery, TaskHistoryRecord,
+    TaskMoveRequest, TaskRecord,
+};
+use coven_api::workflow::ListAgentsQuery;
 use coven_client::{Client, ClientError};
 use coven_domain::task::TaskState;
 use coven_holder::clock;
-use hyper::Method;
 use tokio::time::timeout;
 
 use super::page::{self, Known};
 use super::report::{Done, Request, Subject, What};
 use crate::failure::Failure;
+use crate::operation;
 use crate::verb::{environment, task_text};
 use crate::way::Way;
 use crate::wording::{plain, short_id};
-use crate::{operation, route};
 
 /// Longer than any grace period an ending session is given by default.
 const DEADLINE: Duration = Duration::from_secs(60);
@@ -47,57 +51,50 @@ async fn send(way: &Way, by: Option<&str>, Request { id, what }: &Request) -> Re
         by: by.clone(),
     };
     let starts = StartTaskRequest { by: by.clone(), env: Some(environment()), ..StartTaskRequest::default() };
-    let mut did = async |verb: &str, reason: Option<&String>| -> Result<Done, Failure> {
-        let task: TaskRecord = client.post(&route::task(id, verb), &moves(reason)).await?;
-        Ok(Done::Did(task_text::line(&task)))
-    };
     match what {
-        What::Release => did("/release", None).await,
-        What::Block(reason) => did("/block", Some(reason)).await,
-        What::Unblock => did("/unblock", None).await,
+        What::Release => moved(&mut client, ReleaseTask::of(id).body(&moves(None))).await,
+        What::Block(reason) => moved(&mut client, BlockTask::of(id).body(&moves(Some(reason)))).await,
+        What::Unblock => moved(&mut client, UnblockTask::of(id).body(&moves(None))).await,
         What::Approve => {
-            let started: Operation = client.post(&route::task(id, "/approve"), &moves(None)).await?;
+            let started = client.call(ApproveTask::of(id).body(&moves(None))).await?;
             let task: TaskRecord = operation::quiet_result(&mut client, started).await?;
             let changes = task.changes.map_or_else(String::new, |changes| format!(": {changes}"));
             Ok(Done::Did(format!("{}{changes}", task_text::line(&task))))
         }
-        What::Reject(reason) => did("/reject", Some(reason)).await,
-        What::Close(reason) => did("/close", Some(reason)).await,
+        What::Reject(reason) => moved(&mut client, RejectTask::of(id).body(&moves(Some(reason)))).await,
+        What::Close(reason) => moved(&mut client, CloseTask::of(id).body(&moves(Some(reason)))).await,
         What::Start => {
-            let started: StartTaskResponse = client.post(&route::task(id, "/start"), &starts).await?;
+            let started = client.call(StartTask::of(id).body(&starts)).await?;
             Ok(Done::Did(task_text::line(&started.task)))
         }
         What::Retry => {
-            let begun: StartTaskResponse = client.post(&route::workflow(id, "/retry"), &starts).await?;
+            let begun = client.call(RetryWorkflow::of(id).body(&starts)).await?;
             let step = begun.workflow.step_name.as_deref().unwrap_or("its step");
             Ok(Done::Did(format!("{} at {step}", task_text::line(&begun.task))))
         }
         What::Cancel => {
-            let run: WorkflowRecord = client.post(&route::workflow(id, "/cancel"), &moves(None)).await?;
+            let run = client.call(CancelWorkflow::of(id).body(&moves(None))).await?;
             Ok(Done::Did(format!("{} {}", short_id(&run.id), run.name)))
         }
         What::Delete { is_recursive } => {
-            let query = route::query(&[("recursive", is_recursive.then(|| "true".to_owned())), ("by", by.clone())]);
-            let gone: DeleteTaskResponse = client.delete(&route::task(id, &query)).await?;
+            let query = DeleteTaskQuery { recursive: is_recursive.then_some(true), by: by.clone() };
+            let gone = client.call(DeleteTask::of(id).query(&query)).await?;
             let ids: Vec<&str> = gone.deleted.iter().map(|id| short_id(id)).collect();
             Ok(Done::Did(ids.join(", ")))
         }
         What::Create(task) => {
             let task = CreateTaskRequest { by: by.clone(), ..(**task).clone() };
-            let made: TaskRecord = client.post("/api/v1/tasks", &task).await?;
+            let made = client.call(CreateTask::request().body(&task)).await?;
             Ok(Done::Made(made.id.clone(), task_text::line(&made)))
         }
         What::Edit(edit) => {
             let edit = EditTaskRequest { by: by.clone(), ..(**edit).clone() };
-            let body = serde_json::to_vec(&edit).map_err(ClientError::from)?;
-            let answer = client.bytes_path(Method::PATCH, &route::task(id, ""), Some(body)).await?;
-            let task: TaskRecord = serde_json::from_slice(&answer).map_err(ClientError::from)?;
-            Ok(Done::Did(task_text::line(&task)))
+            moved(&mut client, EditTask::of(id).body(&edit)).await
         }
         // A terminal takes its line as an option.
         What::Answer { option } | What::Reply(option) => {
             let answer = AnswerRequest { option: Some(option.clone()), ..AnswerRequest::default() };
-            let item: InboxItem = client.post(&route::question(id, "/answer"), &answer).await?;
+            let item = client.call(AnswerInboxItem::of(id).body(&answer)).await?;
             Ok(Done::Did(plain(&item.title)))
         }
         What::Attach => session_of(&mut client, id).await,
@@ -105,37 +102,45 @@ async fn send(way: &Way, by: Option<&str>, Request { id, what }: &Request) -> Re
     }
 }
 
+/// Changes a task and describes it.
+async fn moved<E>(client: &mut Client, request: ApiRequest<E>) -> Result<Done, Failure>
+where
+    E: Endpoint<Response = TaskRecord>,
+{
+    Ok(Done::Did(task_text::line(&client.call(request).await?)))
+}
+
 /// The session of whoever works on the task, or worked on it last.
 async fn session_of(client: &mut Client, id: &str) -> Result<Done, Failure> {
-    let found: AgentListResponse = client.get(&agents_of(id)).await?;
+    let found = client.call(agents_of(id)).await?;
     let session = found.agents.into_iter().rev().find_map(|agent| agent.session_id);
     session.map(Done::Session).ok_or_else(|| Failure::missing("the task has no session yet", "Try again in a moment"))
 }
 
-fn agents_of(id: &str) -> String {
-    format!("/api/v1/agents{}", route::query(&[("task", Some(id.to_owned()))]))
+fn agents_of(id: &str) -> ApiRequest<ListAgents> {
+    ListAgents::request().query(&ListAgentsQuery { task: Some(id.to_owned()), ..ListAgentsQuery::default() })
 }
 
 async fn look(client: &mut Client, id: &str, subject: Subject) -> Result<Vec<page::PageLine>, Failure> {
     let now = clock::now();
     match subject {
-        Subject::Diff => Ok(page::diff(&client.get::<TaskDiffResponse>(&route::task(id, "/diff")).await?)),
-        Subject::Workflow => Ok(page::workflow(&client.get(&route::workflow(id, "")).await?, now)),
+        Subject::Diff => Ok(page::diff(&client.call(ReadTaskDiff::of(id)).await?)),
+        Subject::Workflow => Ok(page::workflow(&client.call(GetWorkflow::of(id)).await?, now)),
         Subject::Detail => Ok(page::detail(&known(client, id).await?, now)),
     }
 }
 
 async fn known(client: &mut Client, id: &str) -> Result<Known, Failure> {
-    let task: TaskDetail = client.get(&route::task(id, "")).await?;
-    let run: Option<WorkflowDetail> = match &task.run {
-        Some(run) => Some(client.get(&route::workflow(&run.id, "")).await?),
+    let task = client.call(GetTask::of(id)).await?;
+    let run = match &task.run {
+        Some(run) => Some(client.call(GetWorkflow::of(&run.id)).await?),
         None => None,
     };
-    let agents: AgentListResponse = client.get(&agents_of(id)).await?;
+    let agents = client.call(agents_of(id)).await?;
     let history = history(client, id).await?;
     let diff = match task.task.status == TaskState::PendingMerge.as_str() {
         // A branch that is gone is no reason to show nothing of the task.
-        true => client.get(&route::task(id, "/diff")).await.ok(),
+        true => client.call(ReadTaskDiff::of(id)).await.ok(),
         false => None,
     };
     Ok(Known { task, run, agents: agents.agents, history, diff })
@@ -144,8 +149,8 @@ async fn known(client: &mut Client, id: &str) -> Result<Known, Failure> {
 async fn history(client: &mut Client, id: &str) -> Result<Vec<TaskHistoryRecord>, ClientError> {
     let (mut history, mut after) = (Vec::new(), 0);
     loop {
-        let query = route::query(&[("after", Some(after.to_string())), ("limit", Some(PAGE.to_string()))]);
-        let page: TaskHistoryResponse = client.get(&route::task(id, &format!("/history{query}"))).await?;
+        let query = TaskHistoryQuery { after: Some(after), limit: Some(PAGE) };
+        let page = client.call(ListTaskHistory::of(id).query(&query)).await?;
         let is_last = page.history.len() < PAGE;
         history.extend(page.history);
         after = page.next;

@@ -5,11 +5,10 @@ use std::path::Path;
 use std::time::Duration;
 
 use coven_api::ErrorCode;
-use coven_api::event::EventRecord;
-use coven_api::health::HealthResponse;
-use coven_api::task::TaskDetail;
+use coven_api::event::{EventRecord, EventsQuery};
+use coven_api::routes::{Endpoint, GetTask, Health, ListEvents};
 use coven_api::workflow::AgentRecord;
-use coven_client::{Client, ClientError};
+use coven_client::{Client, ClientError, SseEvent};
 use serde::Deserialize as _;
 use tokio::sync::mpsc::Sender;
 use tokio::time::{sleep, timeout};
@@ -17,8 +16,6 @@ use tokio::time::{sleep, timeout};
 use super::read;
 use super::report::Report;
 use crate::failure::Failure;
-use crate::route;
-use crate::sse::{EventStream, SseEvent};
 
 /// When so many tasks changed at once, reading the lists is cheaper than reading each.
 const MANY: usize = 100;
@@ -76,18 +73,18 @@ async fn try_to_follow(
     pause: &mut Duration,
 ) -> Result<std::convert::Infallible, Stop> {
     let mut asking = Client::connect(socket).await?;
-    let health: HealthResponse = in_time(asking.get("/api/v1/health")).await?;
+    let health = in_time(asking.call(Health::request())).await?;
     // The stream begins before the lists are read: what changes meanwhile is told, so nothing falls in between.
-    let mut streaming = Client::connect(socket).await?;
-    let path = format!("/events?since={}", health.last_event);
-    let mut stream = in_time(EventStream::open(&mut streaming, &path)).await?;
+    let streaming = Client::connect(socket).await?;
+    let since = EventsQuery { since: Some(health.last_event.to_string()), ..EventsQuery::default() };
+    let mut stream = in_time(streaming.events(ListEvents::request().query(&since), None)).await?;
     tell(reports, Report::Connected).await?;
     *pause = FIRST_PAUSE;
     loop {
         let snapshot = in_time(read::everything(&mut asking)).await?;
         tell(reports, Report::Read(Box::new(snapshot))).await?;
         loop {
-            let events = stream.some().await?.ok_or(Stop::StreamEnded)?;
+            let events = stream.next_batch().await?.ok_or(Stop::StreamEnded)?;
             match changes(&events) {
                 Changes::These(changed) => read_changed(&mut asking, changed, reports).await?,
                 Changes::Many => break,
@@ -109,7 +106,7 @@ async fn read_changed(client: &mut Client, changed: Changed, reports: &Sender<Re
         tell(reports, Report::Agent(Box::new(agent))).await?;
     }
     for id in &changed.tasks {
-        match in_time(client.get::<TaskDetail>(&route::task(id, ""))).await {
+        match in_time(client.call(GetTask::of(id))).await {
             Ok(detail) => tell(reports, Report::Changed(Box::new(detail))).await?,
             Err(Stop::Daemon(error)) if error.is(ErrorCode::TaskNotFound) => {
                 tell(reports, Report::Gone(id.clone())).await?;

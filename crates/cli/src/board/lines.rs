@@ -5,17 +5,16 @@ use std::path::Path;
 use std::time::Duration;
 
 use coven_api::ErrorCode;
-use coven_api::message::MessagesResponse;
-use coven_api::session::ScreenResponse;
+use coven_api::message::MessagesQuery;
+use coven_api::routes::{Endpoint, ListMessages, ReadLog, ReadScreen};
+use coven_api::session::LogQuery;
 use coven_client::{Client, ClientError};
-use hyper::Method;
 use serde_json::Value;
 use tokio::sync::mpsc::Sender;
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep_until, timeout};
 
 use super::report::Report;
-use crate::route;
 use crate::wording::plain;
 
 /// No session is looked at more often.
@@ -94,7 +93,7 @@ pub async fn last_line(client: &mut Client, id: &str) -> Result<Option<String>, 
 
 async fn look(client: &mut Client, id: &str, seen: &mut Seen) -> Result<(), ClientError> {
     if seen.messages.is_none() {
-        match client.get::<ScreenResponse>(&route::session(id, "/screen?format=json")).await {
+        match client.call(ReadScreen::of(id)).await {
             Ok(screen) => {
                 let line = match is_machine_talk(&screen.text) {
                     true => from_log(client, id, screen.offset).await?,
@@ -110,8 +109,8 @@ async fn look(client: &mut Client, id: &str, seen: &mut Seen) -> Result<(), Clie
     }
     let mut after = seen.messages.unwrap_or(0);
     loop {
-        let path = route::session(id, &format!("/messages?after={after}&limit={PAGE}"));
-        let page: MessagesResponse = client.get(&path).await?;
+        let query = MessagesQuery { after: Some(after), limit: Some(PAGE) };
+        let page = client.call(ListMessages::of(id).query(&query)).await?;
         let said = page.messages.iter().rev().filter(|it| it.role != "user").find_map(|it| told(&it.content));
         seen.line = said.or(seen.line.take());
         (after, seen.messages) = (page.next, Some(page.next));
@@ -128,8 +127,8 @@ fn is_machine_talk(screen: &str) -> bool {
 
 async fn from_log(client: &mut Client, id: &str, end: u64) -> Result<Option<String>, ClientError> {
     let from = end.saturating_sub(TAIL_BYTES);
-    let path = route::session(id, &format!("/log?from={from}&to={end}"));
-    let bytes = client.bytes_path(Method::GET, &path, None).await?;
+    let query = LogQuery { from: Some(from), to: Some(end), ..LogQuery::default() };
+    let bytes = client.bytes(ReadLog::of(id).query(&query)).await?;
     let text = String::from_utf8_lossy(&bytes);
     Ok(text.lines().rev().find_map(|line| match line.trim().starts_with('{') {
         true => serde_json::from_str(line.trim()).ok().and_then(|object: Value| told(&object)),

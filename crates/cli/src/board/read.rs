@@ -2,12 +2,11 @@
 
 use std::collections::BTreeSet;
 
-use coven_api::inbox::{InboxItem, InboxResponse};
-use coven_api::task::{TaskListResponse, TaskRecord};
-use coven_api::workflow::{AgentListResponse, AgentRecord, WorkflowListResponse, WorkflowRecord};
+use coven_api::inbox::InboxItem;
+use coven_api::routes::{Endpoint, ListAgents, ListInbox, ListTasks, ListWorkflows};
+use coven_api::task::{ListTasksQuery, TaskRecord};
+use coven_api::workflow::{AgentRecord, ListWorkflowsQuery, WorkflowRecord};
 use coven_client::{Client, ClientError};
-
-use crate::route;
 
 const PAGE: usize = 1000;
 /// So many closed tasks are shown: the newest.
@@ -27,43 +26,48 @@ pub struct Snapshot {
 }
 
 pub async fn everything(client: &mut Client) -> Result<Snapshot, ClientError> {
-    let mut tasks = tasks(client, "status", "open,in_progress,pending_merge,blocked").await?;
+    let mut tasks = tasks(client, with_status("open,in_progress,pending_merge,blocked")).await?;
     tasks.extend(newest_closed(client).await?);
     let ready = ready(client).await?;
-    let agents: AgentListResponse = client.get("/api/v1/agents").await?;
-    let runs: WorkflowListResponse = client.get(&format!("/api/v1/workflows?limit={PAGE}")).await?;
+    let agents = client.call(ListAgents::request()).await?;
+    let query = ListWorkflowsQuery { limit: Some(PAGE), ..ListWorkflowsQuery::default() };
+    let runs = client.call(ListWorkflows::request().query(&query)).await?;
     let inbox = inbox(client).await?;
     Ok(Snapshot { tasks, ready, agents: agents.agents, runs: runs.workflows, inbox })
 }
 
 pub async fn ready(client: &mut Client) -> Result<BTreeSet<String>, ClientError> {
-    Ok(tasks(client, "ready", "true").await?.into_iter().map(|task| task.id).collect())
+    let query = ListTasksQuery { ready: Some(true), ..ListTasksQuery::default() };
+    Ok(tasks(client, query).await?.into_iter().map(|task| task.id).collect())
 }
 
 /// What agents ask. Work to review and blocked tasks wait too, but those have their columns.
 pub async fn inbox(client: &mut Client) -> Result<Vec<InboxItem>, ClientError> {
-    let mut items = client.get::<InboxResponse>("/api/v1/inbox").await?.items;
+    let mut items = client.call(ListInbox::request()).await?.items;
     items.retain(|item| !matches!(item.kind.as_str(), "merge" | "blocked"));
     Ok(items)
 }
 
 /// The daemon lists by priority, so all of them are looked at.
 async fn newest_closed(client: &mut Client) -> Result<Vec<TaskRecord>, ClientError> {
-    let mut closed = tasks(client, "status", "closed").await?;
+    let mut closed = tasks(client, with_status("closed")).await?;
     closed.sort_by(|a, b| b.closed_at.cmp(&a.closed_at));
     closed.truncate(NEWEST_CLOSED);
     Ok(closed)
 }
 
-async fn tasks(client: &mut Client, name: &str, value: &str) -> Result<Vec<TaskRecord>, ClientError> {
-    let (mut tasks, mut cursor): (Vec<TaskRecord>, Option<String>) = (Vec::new(), None);
+fn with_status(status: &str) -> ListTasksQuery {
+    ListTasksQuery { status: Some(status.to_owned()), ..ListTasksQuery::default() }
+}
+
+async fn tasks(client: &mut Client, mut query: ListTasksQuery) -> Result<Vec<TaskRecord>, ClientError> {
+    let mut tasks = Vec::new();
+    query.limit = Some(PAGE);
     loop {
-        let query =
-            route::query(&[(name, Some(value.to_owned())), ("limit", Some(PAGE.to_string())), ("cursor", cursor)]);
-        let page: TaskListResponse = client.get(&format!("/api/v1/tasks{query}")).await?;
+        let page = client.call(ListTasks::request().query(&query)).await?;
         tasks.extend(page.tasks);
-        cursor = page.next;
-        if cursor.is_none() {
+        query.cursor = page.next;
+        if query.cursor.is_none() {
             return Ok(tasks);
         }
     }

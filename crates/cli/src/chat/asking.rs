@@ -3,14 +3,14 @@
 use std::collections::HashSet;
 use std::time::Duration;
 
-use coven_api::inbox::{InboxItem, InboxResponse};
+use coven_api::inbox::{InboxItem, InboxQuery};
+use coven_api::routes::{Endpoint, GetInboxItem, ListInbox};
 use tokio::sync::watch;
 use tokio::time::timeout;
 
 use super::feed::Reports;
 use super::report::Report;
 use crate::failure::Failure;
-use crate::route;
 use crate::way::Way;
 
 /// Another question may come, or one be answered elsewhere, while the agent waits all the time.
@@ -47,13 +47,13 @@ pub async fn watch(way: &Way, id: &str, mut asks: watch::Receiver<bool>, reports
 /// What waits now, and what became of those that waited before.
 async fn look(way: &Way, id: &str, before: &[InboxItem]) -> Result<(Vec<InboxItem>, Vec<InboxItem>), Failure> {
     let mut client = way.open().await?;
-    let query = route::query(&[("session", Some(id.to_owned()))]);
-    let inbox: InboxResponse = client.get(&format!("/api/v1/inbox{query}")).await?;
+    let query = InboxQuery { session: Some(id.to_owned()), ..InboxQuery::default() };
+    let inbox = client.call(ListInbox::request().query(&query)).await?;
     let pending: Vec<InboxItem> = inbox.items.into_iter().filter(is_shown).collect();
     let ids: HashSet<&str> = pending.iter().map(|item| item.id.as_str()).collect();
     let mut settled = Vec::new();
     for item in before.iter().filter(|item| !ids.contains(item.id.as_str())) {
-        settled.push(client.get(&route::question(&item.id, "")).await?);
+        settled.push(client.call(GetInboxItem::of(&item.id)).await?);
     }
     Ok((pending, settled))
 }

@@ -4,16 +4,15 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use coven_api::SessionRecord;
-use coven_api::message::{AgentStateRecord, MessageRecord};
-use coven_client::ClientError;
+use coven_api::message::{AgentStateRecord, MessageRecord, MessagesQuery};
+use coven_api::routes::{Endpoint, ListMessages};
+use coven_client::{ClientError, SseEvent};
 use tokio::sync::watch;
 use tokio::time::{sleep, timeout};
 
 use super::feed::Reports;
 use super::report::Report;
 use crate::failure::Failure;
-use crate::route;
-use crate::sse::{EventStream, SseEvent};
 use crate::way::Way;
 
 const FIRST_PAUSE: Duration = Duration::from_millis(100);
@@ -66,15 +65,12 @@ async fn follow_once(
     reports: &Reports,
     pause: &mut Duration,
 ) -> Stop {
-    let path = || route::session(id, &format!("/messages?after={}", seen.load(Ordering::Relaxed)));
     let opened = async {
-        let mut client = way.open().await?;
-        let stream = EventStream::open(&mut client, &path()).await?;
-        Ok::<_, Failure>((client, stream))
+        let query = MessagesQuery { after: Some(seen.load(Ordering::Relaxed)), ..MessagesQuery::default() };
+        Ok::<_, Failure>(way.open().await?.events(ListMessages::of(id).query(&query), None).await?)
     };
-    // The client is kept: the connection ends with it.
-    let (_client, mut stream) = match opened.await {
-        Ok(opened) => opened,
+    let mut stream = match opened.await {
+        Ok(stream) => stream,
         Err(failure) => return Stop::Failed(failure),
     };
     if !reports.send(Report::Connected).await {

@@ -45,7 +45,7 @@ use std::io::{self, IsTerminal};
 use std::time::{Duration, Instant};
 
 use coven_api::SessionRecord;
-use coven_api::health::HealthResponse;
+use coven_api::routes::{Endpoint, Health};
 use coven_host::home::Home;
 use crossterm::event::Event;
 use signal_hook::low_level::raise;
@@ -115,7 +115,7 @@ pub fn open(home: &Home, id: &str, options: Options) -> Result<Ending, Failure> 
     let (rows, columns) = output::terminal_size().unwrap_or((24, 80));
     let (since, past) = runtime.block_on(async {
         let mut client = way.open().await?;
-        let health: HealthResponse = client.get("/api/v1/health").await?;
+        let health = client.call(Health::request()).await?;
         let past = Past::read(&mut client, &record.id, options.extent, Some(usize::from(columns)), options.detail);
         Ok::<_, Failure>((health.last_event, past.await?))
     })?;

@@ -2,13 +2,14 @@
 
 use std::collections::VecDeque;
 
-use coven_api::message::{MessageRecord, MessagesResponse};
+use coven_api::message::{MessageRecord, MessagesQuery};
+use coven_api::request::Request;
+use coven_api::routes::{Endpoint, ListMessages};
 use coven_client::Client;
 
 use super::row::{Row, Style};
 use super::transcript::{Detail, Transcript};
 use crate::failure::Failure;
-use crate::route;
 
 /// Messages asked for at once.
 const PAGE: usize = 1000;
@@ -23,8 +24,9 @@ pub enum Extent {
     All,
 }
 
-pub fn page_path(id: &str, after: u64) -> String {
-    route::session(id, &format!("/messages?after={after}&limit={PAGE}"))
+/// A request for the messages after a number.
+pub fn page_after(id: &str, after: u64) -> Request<ListMessages> {
+    ListMessages::of(id).query(&MessagesQuery { after: Some(after), limit: Some(PAGE) })
 }
 
 /// Hands over every message after a number; returns the number to go on after.
@@ -35,7 +37,7 @@ pub async fn read(
     mut take: impl FnMut(MessageRecord) -> Result<(), Failure>,
 ) -> Result<u64, Failure> {
     loop {
-        let page: MessagesResponse = client.get(&page_path(id, after)).await?;
+        let page = client.call(page_after(id, after)).await?;
         let last = page.messages.iter().map(|message| message.number).max().unwrap_or(after);
         let is_last = page.messages.is_empty() || page.next.max(last) <= after;
         after = after.max(page.next).max(last);

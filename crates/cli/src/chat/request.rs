@@ -4,18 +4,17 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use coven_api::ErrorCode;
-use coven_api::agent::{PromptRequest, PromptResponse};
+use coven_api::agent::PromptRequest;
 use coven_api::inbox::{AnswerRequest, InboxItem};
 use coven_api::message::{ConfigOptionRequest, ModeRequest};
+use coven_api::routes::{AnswerInboxItem, CancelTurn, ChangeMode, ChangeOption, Endpoint, PromptSession};
 use coven_client::{Client, ClientError};
-use serde_json::{Value, json};
 use tokio::time::timeout;
 
 use super::past;
 use super::report::{Answer, Chosen, Request};
 use crate::failure::Failure;
-use crate::route;
-use crate::way::{Way, is_away};
+use crate::way::{Way, is_disconnected};
 
 const DEADLINE: Duration = Duration::from_secs(60);
 /// A daemon that goes away so often while one prompt is sent has another problem.
@@ -29,21 +28,20 @@ pub async fn perform(way: &Way, id: &str, request: &Request, seen: &AtomicU64) -
 }
 
 async fn send(way: &Way, id: &str, request: &Request, seen: &AtomicU64) -> Result<Answer, Failure> {
-    let path = |verb: &str| route::session(id, verb);
     match request {
         Request::Prompt(text) => prompt(way, id, text, seen.load(Ordering::Relaxed)).await.map(Answer::Accepted),
-        Request::Cancel => match way.open().await?.post::<Value>(&path("/cancel"), &json!({})).await {
+        Request::Cancel => match way.open().await?.call(CancelTurn::of(id)).await {
             // The turn was over before it could be cancelled.
             Err(error) if error.is(ErrorCode::SessionRefused) => Ok(Answer::Done),
             answer => Ok(answer.map(|_| Answer::Done)?),
         },
         Request::Mode(mode) => {
             let body = ModeRequest { mode_id: mode.clone() };
-            Ok(way.open().await?.post::<Value>(&path("/mode"), &body).await.map(|_| Answer::Done)?)
+            Ok(way.open().await?.call(ChangeMode::of(id).body(&body)).await.map(|_| Answer::Done)?)
         }
-        Request::Config { id, value } => {
-            let body = ConfigOptionRequest { config_id: id.clone(), value: value.clone() };
-            Ok(way.open().await?.post::<Value>(&path("/config"), &body).await.map(|_| Answer::Done)?)
+        Request::Config { id: option, value } => {
+            let body = ConfigOptionRequest { config_id: option.clone(), value: value.clone() };
+            Ok(way.open().await?.call(ChangeOption::of(id).body(&body)).await.map(|_| Answer::Done)?)
         }
         Request::Answer { question, answer } => {
             let item = self::answer(&mut way.open().await?, question, answer).await?;
@@ -58,7 +56,7 @@ pub async fn answer(client: &mut Client, question: &str, chosen: &Chosen) -> Res
         Chosen::Allow => AnswerRequest { decision: Some("allow".to_owned()), ..AnswerRequest::default() },
         Chosen::Deny => AnswerRequest { decision: Some("deny".to_owned()), ..AnswerRequest::default() },
     };
-    client.post(&route::question(question, "/answer"), &body).await
+    client.call(AnswerInboxItem::of(question).body(&body)).await
 }
 
 /// Sends a prompt once, also when the daemon goes away meanwhile: what it wrote down says whether it had arrived.
@@ -68,11 +66,11 @@ pub async fn prompt(way: &Way, id: &str, text: &str, after: u64) -> Result<Strin
     loop {
         tries += 1;
         let mut client = way.open().await?;
-        match client.post::<PromptResponse>(&route::session(id, "/prompt"), &body).await {
+        match client.call(PromptSession::of(id).body(&body)).await {
             Ok(accepted) => return Ok(accepted.message_id),
             Err(error) => {
                 let failure = Failure::from(error);
-                if !is_away(&failure) || tries == TRIES {
+                if !is_disconnected(&failure) || tries == TRIES {
                     return Err(failure);
                 }
             }

@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 
 use coven_api::message::{AgentStateRecord, MessageRecord};
+use coven_api::routes::{Endpoint, ReadAgentState};
 
 use super::content::{Content, Voice};
 use super::feed::Feed;
@@ -12,7 +13,7 @@ use super::report::Report;
 use super::request;
 use crate::failure::{self, Failure};
 use crate::way::Way;
-use crate::{link, route, wording};
+use crate::{link, wording};
 
 /// A prompt that was accepted.
 pub struct Turn {
@@ -30,7 +31,7 @@ impl Turn {
         link::block_on(async {
             let mut client = way.open().await?;
             let after = past::read(&mut client, &id, 0, |_| Ok(())).await?;
-            let before: AgentStateRecord = client.get(&route::session(&id, "/agent")).await?;
+            let before = client.call(ReadAgentState::of(&id)).await?;
             let message_id = request::prompt(&way, &id, text, after).await?;
             Ok(Self { way: way.clone(), id: id.clone(), message_id, after, turns: Turns::behind(&before) })
         })

@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use coven_api::event::EventsQuery;
+use coven_api::routes::{Endpoint, ListEvents};
 use coven_client::ClientError;
 use tokio::time::{sleep, timeout};
 
@@ -9,8 +11,6 @@ use super::feed::Reports;
 use super::report::Report;
 use crate::arrivals::newly_waiting;
 use crate::failure::Failure;
-use crate::route;
-use crate::sse::EventStream;
 use crate::way::Way;
 
 /// Between two tries while the daemon is away; following the session looks for it and says so.
@@ -33,13 +33,11 @@ pub async fn watch(way: &Way, since: u64, reports: &Reports) {
 
 /// Whether somebody still listens.
 async fn watch_once(way: &Way, since: &mut String, reports: &Reports) -> Result<bool, Failure> {
-    // The clients are kept: the connections end with them.
-    let mut streaming = way.open().await?;
+    let query = EventsQuery { since: Some(since.clone()), ..EventsQuery::default() };
+    let mut stream = way.open().await?.events(ListEvents::request().query(&query), None).await?;
     let mut asking = way.open().await?;
-    let path = format!("/events{}", route::query(&[("since", Some(since.clone()))]));
-    let mut stream = EventStream::open(&mut streaming, &path).await?;
     // Heartbeats come as no events at all.
-    while let Ok(Some(events)) = timeout(SILENCE, stream.some()).await.unwrap_or(Ok(None)) {
+    while let Ok(Some(events)) = timeout(SILENCE, stream.next_batch()).await.unwrap_or(Ok(None)) {
         for event in events {
             if let Some(item) = newly_waiting(&mut asking, &event).await?
                 && !reports.send(Report::Waits(Box::new(item))).await

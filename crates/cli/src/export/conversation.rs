@@ -4,12 +4,11 @@ use std::io::Write;
 
 use coven_api::SessionRecord;
 use coven_client::ClientError;
-use hyper::Method;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use super::{Format, Target};
-use crate::chat::past::{self, page_path};
+use crate::chat::past::{self, page_after};
 use crate::chat::row::Row;
 use crate::chat::transcript::{Detail, Transcript};
 use crate::failure::Failure;
@@ -56,7 +55,7 @@ struct RawPage<'a> {
 async fn messages(link: &mut Link, id: &str, target: &mut Target) -> Result<(), Failure> {
     let mut after = 0;
     loop {
-        let body = link.bytes_path(Method::GET, &page_path(id, after), None).await?;
+        let body = link.bytes(page_after(id, after)).await?;
         let page: RawPage<'_> = serde_json::from_slice(&body).map_err(ClientError::from)?;
         for message in &page.messages {
             writeln!(target, "{message}").map_err(Failure::Output)?;

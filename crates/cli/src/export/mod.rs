@@ -13,7 +13,6 @@ use coven_api::SessionRecord;
 use coven_api::session::EntryRecord;
 use coven_client::ClientError;
 use coven_screen::{HtmlLog, TextLog};
-use hyper::Method;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
@@ -21,7 +20,7 @@ use self::asciicast::Asciicast;
 use self::progress::Progress;
 pub use self::target::Target;
 use crate::failure::Failure;
-use crate::ledger::{Ledger, page_path, size_of};
+use crate::ledger::{Ledger, page_after, size_of};
 use crate::link::Link;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
@@ -148,7 +147,7 @@ struct RawPage<'a> {
 async fn entries(link: &mut Link, id: &str, target: &mut Target, progress: &mut Progress) -> Result<(), Failure> {
     let mut after = 0;
     loop {
-        let body = link.bytes_path(Method::GET, &page_path(id, after), None).await?;
+        let body = link.bytes(page_after(id, after)).await?;
         let page: RawPage<'_> = serde_json::from_slice(&body).map_err(ClientError::from)?;
         for entry in &page.entries {
             writeln!(target, "{entry}").map_err(Failure::Output)?;

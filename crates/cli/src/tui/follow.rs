@@ -4,11 +4,11 @@ use std::collections::BTreeSet;
 use std::path::Path;
 use std::time::Duration;
 
-use coven_api::event::EventRecord;
-use coven_api::health::HealthResponse;
-use coven_api::session::SessionListResponse;
-use coven_api::{ErrorCode, SessionRecord};
-use coven_client::{Client, ClientError};
+use coven_api::ErrorCode;
+use coven_api::event::{EventRecord, EventsQuery};
+use coven_api::routes::{Endpoint, GetSession, Health, ListEvents, ListSessions};
+use coven_api::session::ListSessionsQuery;
+use coven_client::{Client, ClientError, SseEvent};
 use tokio::sync::mpsc::Sender;
 use tokio::sync::watch;
 use tokio::time::{sleep, timeout};
@@ -16,8 +16,6 @@ use tokio::time::{sleep, timeout};
 use super::report::Report;
 use super::request::sentence;
 use crate::arrivals::newly_waiting;
-use crate::route;
-use crate::sse::{EventStream, SseEvent};
 
 const PAGE: usize = 1000;
 /// When so many sessions changed at once, reading pages is cheaper than reading each.
@@ -71,11 +69,11 @@ async fn follow_once(
     pause: &mut Duration,
 ) -> Result<(), Stop> {
     let mut asking = Client::connect(socket).await?;
-    let health: HealthResponse = in_time(asking.get("/api/v1/health")).await?;
+    let health = in_time(asking.call(Health::request())).await?;
     // The stream begins before the list is read: what changes meanwhile is told, so nothing falls in between.
-    let mut streaming = Client::connect(socket).await?;
-    let path = format!("/events?since={}", health.last_event);
-    let mut stream = in_time(EventStream::open(&mut streaming, &path)).await?;
+    let streaming = Client::connect(socket).await?;
+    let since = EventsQuery { since: Some(health.last_event.to_string()), ..EventsQuery::default() };
+    let mut stream = in_time(streaming.events(ListEvents::request().query(&since), None)).await?;
     tell(reports, Report::Connected).await?;
     *pause = FIRST_PAUSE;
     loop {
@@ -83,7 +81,7 @@ async fn follow_once(
         read_list(&mut asking, all, reports).await?;
         loop {
             let events = tokio::select! {
-                events = stream.some() => events?.ok_or(Stop::StreamEnded)?,
+                events = stream.next_batch() => events?.ok_or(Stop::StreamEnded)?,
                 changed = include_archived.changed() => match changed {
                     Ok(()) => break,
                     Err(_) => return Ok(()),
@@ -112,14 +110,12 @@ async fn tell(reports: &Sender<Report>, report: Report) -> Result<(), Stop> {
 
 async fn read_list(client: &mut Client, all: bool, reports: &Sender<Report>) -> Result<(), Stop> {
     tell(reports, Report::ReadingStarted).await?;
-    let mut cursor = None;
+    let mut query = ListSessionsQuery { limit: Some(PAGE), all: all.then_some(true), ..ListSessionsQuery::default() };
     loop {
-        let all = all.then(|| "true".to_owned());
-        let query = route::query(&[("limit", Some(PAGE.to_string())), ("all", all), ("cursor", cursor)]);
-        let page: SessionListResponse = in_time(client.get(&format!("/api/v1/sessions{query}"))).await?;
+        let page = in_time(client.call(ListSessions::request().query(&query))).await?;
         tell(reports, Report::Page { sessions: page.sessions, total: page.total }).await?;
-        cursor = page.next;
-        if cursor.is_none() {
+        query.cursor = page.next;
+        if query.cursor.is_none() {
             return tell(reports, Report::ReadingEnded).await;
         }
     }
@@ -127,7 +123,7 @@ async fn read_list(client: &mut Client, all: bool, reports: &Sender<Report>) -> 
 
 async fn read_each(client: &mut Client, ids: &BTreeSet<String>, reports: &Sender<Report>) -> Result<(), Stop> {
     for id in ids {
-        match in_time(client.get::<SessionRecord>(&route::session(id, ""))).await {
+        match in_time(client.call(GetSession::of(id))).await {
             Ok(record) => tell(reports, Report::Changed(Box::new(record))).await?,
             Err(Stop::Daemon(error)) if error.is(ErrorCode::SessionNotFound) => {
                 tell(reports, Report::Gone(id.clone())).await?;

@@ -3,17 +3,18 @@
 use std::path::Path;
 use std::time::Duration;
 
+use coven_api::ErrorCode;
 use coven_api::agent::PromptRequest;
+use coven_api::routes::{
+    ArchiveSession, Endpoint, FinishSession, KillSession, PromptSession, SacrificeSession, SendInput, StartSession,
+};
 use coven_api::session::{InputRequest, StartSessionRequest};
-use coven_api::{ErrorCode, SessionRecord};
 use coven_client::{Client, ClientError};
-use serde_json::{Value, json};
 use tokio::sync::Mutex;
 use tokio::time::timeout;
 
 use super::report::{Request, What};
 use crate::failure::Failure;
-use crate::route;
 
 /// Longer than any grace period a finishing session is given by default.
 const DEADLINE: Duration = Duration::from_secs(60);
@@ -37,28 +38,27 @@ pub fn sentence(error: ClientError) -> String {
 
 async fn send(socket: &Path, request: &Request) -> Result<(), ClientError> {
     let mut client = Client::connect(socket).await?;
-    let path = |verb: &str| route::session(&request.id, verb);
-    let none = json!({});
+    let id = &request.id;
     match &request.what {
         What::Input(line) => {
             let input = InputRequest::of(format!("{line}\r").as_bytes());
-            match client.post::<Value>(&path("/input"), &input).await {
+            match client.call(SendInput::of(id).body(&input)).await {
                 // A line to a session without a terminal is a prompt.
                 Err(error) if error.is(ErrorCode::SessionRefused) => {
                     let prompt = PromptRequest { text: line.clone() };
-                    client.post::<Value>(&path("/prompt"), &prompt).await.map(drop)
+                    client.call(PromptSession::of(id).body(&prompt)).await.map(drop)
                 }
                 answer => answer.map(drop),
             }
         }
         What::Start { rows, cols } => {
             let start = StartSessionRequest { env: Some(environment()), rows: Some(*rows), cols: Some(*cols) };
-            client.post::<SessionRecord>(&path("/start"), &start).await.map(drop)
+            client.call(StartSession::of(id).body(&start)).await.map(drop)
         }
-        What::Finish => client.post::<Value>(&path("/finish"), &none).await.map(drop),
-        What::Kill => client.post::<Value>(&path("/kill"), &none).await.map(drop),
-        What::Archive => client.post::<Value>(&path("/archive"), &none).await.map(drop),
-        What::Sacrifice => client.delete::<Value>(&path("")).await.map(drop),
+        What::Finish => client.call(FinishSession::of(id)).await.map(drop),
+        What::Kill => client.call(KillSession::of(id)).await.map(drop),
+        What::Archive => client.call(ArchiveSession::of(id)).await.map(drop),
+        What::Sacrifice => client.call(SacrificeSession::of(id)).await.map(drop),
     }
 }
 

@@ -4,6 +4,7 @@ use std::future::pending;
 use std::path::Path;
 use std::time::Duration;
 
+use coven_api::routes::{Endpoint, ReadScreen};
 use coven_api::session::ScreenResponse;
 use coven_client::{Client, ClientError};
 use tokio::sync::mpsc::Sender;
@@ -13,7 +14,6 @@ use tokio::time::{sleep, timeout};
 use super::preview::Picture;
 use super::report::{Report, Watched};
 use super::request::sentence;
-use crate::route;
 
 /// Someone who holds an arrow key down does not want every screen on the way.
 const SETTLED: Duration = Duration::from_millis(40);
@@ -76,10 +76,9 @@ async fn look(socket: &Path, client: &mut Option<Client>, id: &str) -> Result<Sc
         Some(client) => client,
         None => client.insert(Client::connect(socket).await?),
     };
-    let path = route::session(id, "/screen?format=json");
     let unanswered =
         || ClientError::Unreachable { address: socket.into(), source: std::io::ErrorKind::TimedOut.into() };
-    timeout(DEADLINE, client.get(&path)).await.map_err(|_| unanswered())?
+    timeout(DEADLINE, client.call(ReadScreen::of(id))).await.map_err(|_| unanswered())?
 }
 
 fn picture(screen: ScreenResponse) -> Result<Picture, String> {

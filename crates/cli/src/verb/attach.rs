@@ -4,7 +4,7 @@ use std::process::ExitCode;
 
 use coven_host::home::Home;
 
-use super::{NewestArg, named, newest};
+use super::{NewestArg, named, newest, with_status};
 use crate::attach::{self, Options, Outcome, Start};
 use crate::command_line::Place;
 use crate::failure::Failure;
@@ -43,10 +43,10 @@ pub fn run(args: Args, place: &Place) -> Result<ExitCode, Failure> {
 
 /// The newest session that runs; without one, the newest that ended.
 fn newest_session(home: &Home) -> Result<String, Failure> {
-    if let Some(running) = newest(home, "status=running")? {
+    if let Some(running) = newest(home, with_status("running"))? {
         return Ok(running.id);
     }
-    let ended = newest(home, "status=completed,failed,killed,orphaned")?
+    let ended = newest(home, with_status("completed,failed,killed,orphaned"))?
         .ok_or_else(|| Failure::missing("there is no session yet", "Start one with `coven run`"))?;
     output::note(format_args!("{}", named("no session is running; the newest ended", &ended)));
     Ok(ended.id)

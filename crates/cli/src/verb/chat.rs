@@ -2,8 +2,10 @@
 
 use std::process::ExitCode;
 
-use super::NewestArg;
+use coven_api::session::ListSessionsQuery;
+
 use super::attach::signal_code;
+use super::{NewestArg, with_status};
 use crate::chat::past::Extent;
 use crate::chat::transcript::Detail;
 use crate::chat::{self, Ending, Options};
@@ -41,7 +43,8 @@ pub fn run(args: Args, place: &Place) -> Result<ExitCode, Failure> {
         detail: Detail { has_tool_content: args.verbose, folds_thoughts: false },
         is_read_only: args.read_only,
     };
-    let id = args.session.find(&home, "channel=acp&status=running")?;
+    let id =
+        args.session.find(&home, ListSessionsQuery { channel: Some("acp".to_owned()), ..with_status("running") })?;
     Ok(match chat::open(&home, &id, options)? {
         Ending::Left | Ending::Over(_) => ExitCode::SUCCESS,
         Ending::Signalled(signal) => signal_code(signal),

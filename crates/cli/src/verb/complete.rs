@@ -7,13 +7,19 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use clap::{Arg, Command};
-use coven_api::routes::{Endpoint as _, ListOperations};
+use coven_api::operation::ListOperationsQuery;
+use coven_api::request::Request;
+use coven_api::routes::{Endpoint, ListInbox, ListOperations, ListSessions, ListTasks, ListWorkflows};
+use coven_api::session::ListSessionsQuery;
+use coven_api::task::ListTasksQuery;
+use coven_api::workflow::ListWorkflowsQuery;
 use coven_harness as harness;
 use coven_host::home::Home;
 use serde_json::Value;
 
 use crate::command_line::{self, Place};
-use crate::{output, quick, route, wording};
+use crate::link::try_quick_get;
+use crate::{output, wording};
 
 /// A daemon that takes longer is treated as not running.
 const PATIENCE: Duration = Duration::from_millis(500);
@@ -198,20 +204,27 @@ fn known(kind: Known, place: &Place, current: &str) -> Vec<Candidate> {
 
 /// Ids with titles, from a daemon that runs.
 fn asked(home: &Home, kind: Known) -> Option<Vec<Candidate>> {
-    let limit = ("limit", Some(MOST.to_string()));
-    let (path, list) = match kind {
+    let limit = Some(MOST);
+    let (answer, list) = match kind {
         Known::Sessions(_) => {
-            let all = ("all", Some("true".to_owned()));
-            (format!("/api/v1/sessions{}", route::query(&[limit, all])), "sessions")
+            let query = ListSessionsQuery { limit, all: Some(true), ..ListSessionsQuery::default() };
+            (fetched(home, &ListSessions::request().query(&query))?, "sessions")
         }
-        Known::Tasks => (format!("/api/v1/tasks{}", route::query(&[limit])), "tasks"),
-        Known::Workflows => (format!("/api/v1/workflows{}", route::query(&[limit])), "workflows"),
-        Known::Operations => (format!("{}{}", ListOperations::ROUTE.path, route::query(&[limit])), "items"),
-        Known::Inbox => ("/api/v1/inbox".to_owned(), "items"),
+        Known::Tasks => {
+            let query = ListTasksQuery { limit, ..ListTasksQuery::default() };
+            (fetched(home, &ListTasks::request().query(&query))?, "tasks")
+        }
+        Known::Workflows => {
+            let query = ListWorkflowsQuery { limit, ..ListWorkflowsQuery::default() };
+            (fetched(home, &ListWorkflows::request().query(&query))?, "workflows")
+        }
+        Known::Operations => {
+            let query = ListOperationsQuery { limit, ..ListOperationsQuery::default() };
+            (fetched(home, &ListOperations::request().query(&query))?, "items")
+        }
+        Known::Inbox => (fetched(home, &ListInbox::request())?, "items"),
         Known::Harnesses => return None,
     };
-    let answer = quick::at_once(home, &path, PATIENCE).ok()??;
-    let answer: Value = serde_json::from_slice(&answer.body).ok()?;
     let allows = |item: &Value| match kind {
         Known::Sessions(Some(action)) => {
             item["actions"].as_array().is_some_and(|all| all.iter().any(|it| it == action))
@@ -227,6 +240,11 @@ fn asked(home: &Home, kind: Known) -> Option<Vec<Candidate>> {
         Some(Candidate { word, about: wording::plain(&about(item)) })
     });
     Some(found.collect())
+}
+
+fn fetched<E: Endpoint>(home: &Home, request: &Request<E>) -> Option<Value> {
+    let answer = try_quick_get(home, request, PATIENCE).ok()??;
+    serde_json::from_slice(&answer.body).ok()
 }
 
 /// A candidate as the shell's script reads it.

@@ -5,12 +5,12 @@ use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
 use clap::Subcommand;
-use coven_api::health::HealthResponse;
+use coven_api::health::{HealthResponse, StopRequest};
+use coven_api::routes::{Endpoint, Health, StopDaemon};
 use coven_holder::{clock, process};
 use coven_host::config::Config;
 use coven_host::home::Home;
 use coven_host::{config, daemon_start};
-use hyper::Method;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::json;
 
@@ -178,9 +178,8 @@ fn stop(home: &Home, kill_sessions: bool) -> Result<Option<Stopped>, Failure> {
         let (pid, listen) = match find(home).await? {
             Found::Nothing => return Ok(None),
             Found::Answering(mut link) => {
-                let health: HealthResponse = link.get("/api/v1/health").await?;
-                let body = serde_json::to_vec(&json!({ "kill_sessions": kill_sessions })).expect("plain data");
-                link.bytes_path(Method::POST, "/api/v1/daemon/stop", Some(body)).await?;
+                let health = link.call(Health::request()).await?;
+                link.call(StopDaemon::request().body(&StopRequest { kill_sessions })).await?;
                 (health.pid, health.listen)
             }
             Found::Silent(pid) if kill_sessions => {
@@ -256,7 +255,7 @@ fn status(home: &Home, as_json: bool) -> Result<ExitCode, Failure> {
                 ),
             });
         };
-        let body = link.bytes_path(Method::GET, "/api/v1/health", None).await?;
+        let body = link.bytes(Health::request()).await?;
         if as_json {
             print_json(&body)?;
             return Ok(ExitCode::SUCCESS);

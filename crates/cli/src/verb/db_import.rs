@@ -3,6 +3,7 @@
 use std::process::ExitCode;
 
 use coven_api::migrate::{MigrateCounts, MigrateRequest, MigrateResponse};
+use coven_api::routes::{Endpoint, Migrate};
 
 use coven_host::daemon_start::MIGRATE_NOTICE;
 
@@ -48,7 +49,7 @@ pub fn run(args: Args, place: &Place) -> Result<ExitCode, Failure> {
     block_on(async {
         let mut link = Link::open_without(&home, MIGRATE_NOTICE).await?;
         let request = MigrateRequest { dry_run: args.dry_run };
-        let started = link.post("/api/v1/migrate", &request).await?;
+        let started = link.call(Migrate::request().body(&request)).await?;
         if args.wait.no_wait {
             return operation::print_started(&started, args.json).map(|()| ExitCode::SUCCESS);
         }

@@ -4,6 +4,7 @@ use std::process::ExitCode;
 
 use coven_api::operation::Operation;
 use coven_api::retention::{RetentionRequest, RetentionResponse};
+use coven_api::routes::{Endpoint, RunRetention};
 use coven_engine::loops::retention;
 use coven_holder::clock;
 use coven_host::home::Home;
@@ -61,7 +62,7 @@ pub fn run(args: Args, place: &Place) -> Result<ExitCode, Failure> {
 }
 
 async fn start(link: &mut Link, dry_run: bool) -> Result<Operation, Failure> {
-    Ok(link.post("/api/v1/retention", &RetentionRequest { dry_run }).await?)
+    Ok(link.call(RunRetention::request().body(&RetentionRequest { dry_run })).await?)
 }
 
 async fn asked(home: &Home, link: &mut Link, dry_run: bool) -> Result<RetentionResponse, Failure> {

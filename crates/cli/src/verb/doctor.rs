@@ -3,17 +3,18 @@
 use std::path::Path;
 use std::process::ExitCode;
 
-use coven_api::harness::HarnessListResponse;
-use coven_api::health::{API_VERSION, HealthResponse};
-use coven_api::session::SessionListResponse;
+use coven_api::health::API_VERSION;
+use coven_api::routes::{Endpoint, Health, ListSessions};
+use coven_api::session::ListSessionsQuery;
 use coven_host::home::Home;
 use coven_host::{config, program, trust};
 use serde::Serialize;
 
+use super::harness::harnesses;
 use crate::command_line::Place;
 use crate::failure::Failure;
 use crate::link::{Link, block_on};
-use crate::{VERSION, log_check, output, route, wording};
+use crate::{VERSION, log_check, output, wording};
 
 /// Looks at home, config, daemon, harnesses and tools, and says what to do about what is wrong
 #[derive(Debug, clap::Args)]
@@ -154,7 +155,7 @@ fn space(path: &Path) -> Option<Finding> {
 
 async fn examine_daemon(home: &Home) -> Result<Vec<Finding>, Failure> {
     let mut link = Link::open(home).await?;
-    let health: HealthResponse = link.get("/api/v1/health").await?;
+    let health = link.call(Health::request()).await?;
     let live = usize::try_from(health.sessions_live).unwrap_or(usize::MAX);
     let mut findings = vec![match VERSION.starts_with(&health.version) && health.api_version == API_VERSION {
         true => finding("daemon", Verdict::Ok, format!("pid {}, {} live", health.pid, wording::count(live, "session"))),
@@ -164,7 +165,7 @@ async fn examine_daemon(home: &Home) -> Result<Vec<Finding>, Failure> {
         }
     }];
     findings.extend(health.problems.into_iter().map(|problem| finding("daemon", Verdict::Note, problem)));
-    let list: HarnessListResponse = link.get(&route::harnesses(true)).await?;
+    let list = link.call(harnesses(true)).await?;
     for harness in list.harnesses {
         let (verdict, text) = match (harness.is_installed, harness.version) {
             (true, version) => (Verdict::Ok, version.unwrap_or_else(|| harness.path.unwrap_or_default())),
@@ -178,16 +179,16 @@ async fn examine_daemon(home: &Home) -> Result<Vec<Finding>, Failure> {
 
 /// Compares the length of every log with what was recorded. Contents are compared when a log is shown.
 async fn examine_logs(link: &mut Link) -> Result<Finding, Failure> {
-    let (mut damaged, mut count, mut cursor) = (Vec::new(), 0, None);
+    let (mut damaged, mut count) = (Vec::new(), 0);
+    let mut query = ListSessionsQuery { limit: Some(1000), ..ListSessionsQuery::default() };
     loop {
-        let query = route::query(&[("limit", Some("1000".to_owned())), ("cursor", cursor)]);
-        let page: SessionListResponse = link.get(&format!("/api/v1/sessions{query}")).await?;
+        let page = link.call(ListSessions::request().query(&query)).await?;
         for record in page.sessions.iter().filter(|record| record.status != "created") {
             count += 1;
             damaged.extend(log_check::missing(link, &record.id).await?);
         }
-        cursor = page.next;
-        if cursor.is_none() {
+        query.cursor = page.next;
+        if query.cursor.is_none() {
             break;
         }
     }

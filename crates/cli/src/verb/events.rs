@@ -1,23 +1,19 @@
 //! `coven events`: what changed, and what changes.
 
 use std::process::ExitCode;
-use std::time::Duration;
 
-use coven_api::event::EventRecord;
-use coven_client::ClientError;
-use hyper::Method;
+use coven_api::event::{EventRecord, EventsQuery};
+use coven_api::routes::{Endpoint, ListEvents};
+use coven_client::{Address, ClientError, EventFollower, Followed, SseEvent};
 use serde_json::value::RawValue;
 
 use crate::command_line::Place;
 use crate::failure::{self, Failure};
 use crate::link::{Link, block_on};
-use crate::sse::{Sse, SseEvent};
-use crate::{output, route, wording};
+use crate::{output, wording};
 
 /// Events asked for at once.
 const PAGE: usize = 1000;
-/// How long to leave a daemon alone that has gone, e.g. for a restart.
-const RETRY: Duration = Duration::from_millis(500);
 
 /// Lists the events that are kept, or follows them
 #[derive(Debug, clap::Args)]
@@ -55,19 +51,14 @@ pub fn run(args: Args, place: &Place) -> Result<ExitCode, Failure> {
             }
             return Ok(ExitCode::SUCCESS);
         }
-        let mut since = args.since;
+        // A daemon that restarts closes its streams; the follower continues after the last event.
+        let mut follower = EventFollower::new(Address::from(home.socket()?), args.since);
         loop {
-            match follow(&mut link, &mut since, args.json).await {
-                // A daemon that restarts closes its streams; its events go on where they were.
-                Ok(()) | Err(Failure::Client(ClientError::Broken(_) | ClientError::Unreachable { .. })) => {}
-                Err(error) => return Err(error),
+            match follower.next().await? {
+                Followed::Events(events) => events.iter().try_for_each(|event| show(event, args.json))?,
+                Followed::Disconnected(error) if !error.is_transient() => return Err(error.into()),
+                Followed::Connected | Followed::Disconnected(_) => {}
             }
-            link = loop {
-                match Link::running(&home).await? {
-                    Some(link) => break link,
-                    None => tokio::time::sleep(RETRY).await,
-                }
-            };
         }
     })
 }
@@ -81,10 +72,9 @@ struct Page {
 }
 
 async fn page(link: &mut Link, since: &str, limit: usize) -> Result<Page, Failure> {
-    let query = route::query(&[("since", Some(since.to_owned())), ("limit", Some(limit.to_string()))]);
-    let headers = [("accept", "application/json")];
-    let response = link.send_raw(Method::GET, &format!("/events{query}"), &headers, None).await?;
-    let page: Page = link.decode(response).await?;
+    let query = EventsQuery { since: Some(since.to_owned()), limit: Some(limit), ..EventsQuery::default() };
+    let body = link.bytes(ListEvents::request().query(&query)).await?;
+    let page: Page = serde_json::from_slice(&body).map_err(ClientError::from)?;
     if page.gap && since != "0" {
         say_gap(since.parse().ok(), page.next);
     }
@@ -102,21 +92,6 @@ async fn list(link: &mut Link, mut since: String) -> Result<(), Failure> {
         }
         since = page.next.to_string();
     }
-}
-
-async fn follow(link: &mut Link, since: &mut Option<String>, as_json: bool) -> Result<(), Failure> {
-    let query = route::query(&[("since", since.clone())]);
-    let mut pieces = link.stream(&format!("/events{query}")).await?;
-    let mut sse = Sse::default();
-    while let Some(piece) = pieces.next().await? {
-        for event in sse.feed(&piece) {
-            if let Some(id) = &event.id {
-                *since = Some(id.clone());
-            }
-            show(&event, as_json)?;
-        }
-    }
-    Ok(())
 }
 
 fn show(event: &SseEvent, as_json: bool) -> Result<(), Failure> {

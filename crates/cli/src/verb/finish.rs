@@ -2,13 +2,12 @@
 
 use std::process::ExitCode;
 
-use hyper::Method;
+use coven_api::routes::{Endpoint, FinishSession};
 
 use super::{SessionsArg, each, print_record};
 use crate::command_line::Place;
 use crate::failure::Failure;
 use crate::link::{Link, block_on};
-use crate::route;
 
 /// Asks a running session to end; it counts as completed
 #[derive(Debug, clap::Args)]
@@ -26,7 +25,7 @@ pub fn run(args: Args, place: &Place) -> Result<ExitCode, Failure> {
     block_on(async {
         let mut link = Link::open(&home).await?;
         each(&args.sessions.ids, async |id| {
-            let body = link.bytes_path(Method::POST, &route::session(id, "/finish"), Some(b"{}".to_vec())).await?;
+            let body = link.bytes(FinishSession::of(id)).await?;
             print_record(&body, args.json, "finished")
         })
         .await

@@ -3,13 +3,15 @@
 use std::process::ExitCode;
 
 use clap::Subcommand;
-use coven_api::harness::{HarnessListResponse, HarnessRecord};
+use coven_api::harness::{HarnessRecord, HarnessesQuery};
+use coven_api::request::Request;
+use coven_api::routes::{Endpoint, ListHarnesses};
 
 use crate::command_line::Place;
 use crate::failure::Failure;
 use crate::link::{Link, block_on};
+use crate::output;
 use crate::table::Table;
-use crate::{output, route};
 
 /// Lists the harnesses: what is installed, which version, how it is started
 #[derive(Debug, clap::Args)]
@@ -43,22 +45,28 @@ enum Verb {
 
 pub fn run(args: Args, place: &Place) -> Result<ExitCode, Failure> {
     let home = place.home()?;
-    let (path, as_json, is_doctor) = match args.verb {
-        Verb::List { json } => (route::harnesses(false), json, false),
-        Verb::Doctor { json } => (route::harnesses(true), json, true),
+    let (request, as_json, is_doctor) = match args.verb {
+        Verb::List { json } => (harnesses(false), json, false),
+        Verb::Doctor { json } => (harnesses(true), json, true),
     };
     block_on(async {
         let mut link = Link::open(&home).await?;
         if as_json {
-            link.print_json(&path).await?;
+            link.print_json(request).await?;
             return Ok(ExitCode::SUCCESS);
         }
-        let list: HarnessListResponse = link.get(&path).await?;
+        let list = link.call(request).await?;
         let table = if is_doctor { doctor(&list.harnesses) } else { overview(&list.harnesses) };
         let width = output::terminal_size().map(|(_, cols)| usize::from(cols));
         output::text(&table.text(width))?;
         Ok(ExitCode::SUCCESS)
     })
+}
+
+/// Asks for the harnesses that the caller's shell would find.
+pub fn harnesses(with_versions: bool) -> Request<ListHarnesses> {
+    let query = HarnessesQuery { versions: with_versions.then_some(true), path: std::env::var("PATH").ok() };
+    ListHarnesses::request().query(&query)
 }
 
 fn overview(harnesses: &[HarnessRecord]) -> Table {

@@ -4,7 +4,8 @@ use std::process::ExitCode;
 
 use clap::Subcommand;
 use clap::builder::NonEmptyStringValueParser;
-use coven_api::inbox::{AnswerRequest, InboxItem, InboxResponse, Rejection};
+use coven_api::inbox::{AnswerRequest, InboxItem, InboxQuery, Rejection};
+use coven_api::routes::{AnswerInboxItem, Endpoint, GetInboxItem, ListInbox};
 use coven_api::task::TaskRecord;
 use coven_domain::operation::OperationKind;
 use coven_holder::clock;
@@ -16,7 +17,7 @@ use super::inbox_text::{answer_of, details, how_to_answer, question_set, reason,
 use crate::command_line::Place;
 use crate::failure::Failure;
 use crate::link::{Link, block_on};
-use crate::{arrivals, operation, output, route, wording};
+use crate::{arrivals, operation, output, wording};
 
 /// Lists what waits for a person, shows it, and answers it
 #[derive(Debug, clap::Args)]
@@ -100,9 +101,9 @@ pub fn run(args: Args, place: &Place) -> Result<ExitCode, Failure> {
                 inbox_follow::follow(&home, link, session, args.json, rings).await?;
             }
             None => list(&mut link, args.all, args.session, args.json).await?,
-            Some(Verb::Show { id, json: true }) => link.print_json(&route::question(&id, "")).await?,
+            Some(Verb::Show { id, json: true }) => link.print_json(GetInboxItem::of(&id)).await?,
             Some(Verb::Show { id, json: false }) => {
-                let item: InboxItem = link.get(&route::question(&id, "")).await?;
+                let item = link.call(GetInboxItem::of(&id)).await?;
                 output::text(&details(&item, clock::now()))?;
             }
             Some(Verb::Answer { id, answer, reply, json }) => {
@@ -129,12 +130,11 @@ async fn whole_id(link: &mut Link, session: Option<String>) -> Result<Option<Str
 
 async fn list(link: &mut Link, all: bool, session: Option<String>, as_json: bool) -> Result<(), Failure> {
     let session = whole_id(link, session).await?;
-    let query = route::query(&[("all", all.then(|| "true".to_owned())), ("session", session)]);
-    let path = format!("/api/v1/inbox{query}");
+    let request = ListInbox::request().query(&InboxQuery { all: all.then_some(true), session });
     if as_json {
-        return link.print_json(&path).await;
+        return link.print_json(request).await;
     }
-    let inbox: InboxResponse = link.get(&path).await?;
+    let inbox = link.call(request).await?;
     if inbox.items.is_empty() {
         output::note(format_args!("nothing waits for you"));
         return Ok(());
@@ -156,11 +156,11 @@ async fn send(link: &mut Link, id: &str, answer: Option<String>, reply: ReplyArg
         Some("allow" | "deny") => AnswerRequest { decision: answer, reason: reply.reason, ..AnswerRequest::default() },
         Some(_) => AnswerRequest { option: answer, reason: reply.reason, ..AnswerRequest::default() },
         None if reply.is_empty() => {
-            let item: InboxItem = link.get(&route::question(id, "")).await?;
+            let item = link.call(GetInboxItem::of(id)).await?;
             return Err(Failure::usage("no answer was given", format!("Give one with {}", how_to_answer(&item))));
         }
         None => {
-            let item: InboxItem = link.get(&route::question(id, "")).await?;
+            let item = link.call(GetInboxItem::of(id)).await?;
             let said = match question_set(&item) {
                 Some(set) => reply.reply(&set.questions)?,
                 // Something else takes a rejection at most, or says what it takes.
@@ -175,7 +175,7 @@ async fn send(link: &mut Link, id: &str, answer: Option<String>, reply: ReplyArg
             }
         }
     };
-    Ok(link.post(&route::question(id, "/answer"), &body).await?)
+    Ok(link.call(AnswerInboxItem::of(id).body(&body)).await?)
 }
 
 /// Waits for the merge that an answer started; a merge that failed is the error that it has.

@@ -1,22 +1,18 @@
 //! `coven inbox --follow`: what comes into the inbox and goes out of it, live.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::time::Duration;
 
 use coven_api::event::EventRecord;
-use coven_api::inbox::{InboxItem, InboxResponse};
-use coven_client::{Client, ClientError};
+use coven_api::inbox::{InboxItem, InboxQuery};
+use coven_api::routes::{Endpoint, ListInbox};
+use coven_client::{Address, Client, EventFollower, Followed, SseEvent};
 use coven_host::home::Home;
 use serde_json::json;
 
 use super::inbox_text::answer_of;
 use crate::failure::Failure;
 use crate::link::Link;
-use crate::sse::{EventStream, SseEvent};
-use crate::{arrivals, output, route, wording};
-
-/// How long to leave a daemon alone that has gone, e.g. for a restart.
-const RETRY: Duration = Duration::from_millis(500);
+use crate::{arrivals, output, wording};
 
 /// Follows until the program is ended; `link` is a first connection.
 pub async fn follow(
@@ -27,43 +23,22 @@ pub async fn follow(
     rings: bool,
 ) -> Result<(), Failure> {
     let mut board = Board { session, as_json, rings: false, shown: BTreeMap::new() };
+    let mut follower = EventFollower::new(Address::from(home.socket()?), None);
     loop {
-        let Err(failure) = follow_once(home, &mut link, &mut board, rings).await else { continue };
-        match failure {
-            // A daemon that restarts closes its streams; what happened meanwhile is seen when it is back.
-            Failure::Client(ClientError::Broken(_) | ClientError::Unreachable { .. }) => {}
-            failure => return Err(failure),
-        }
-        link = loop {
-            match Link::running(home).await? {
-                Some(link) => break link,
-                None => tokio::time::sleep(RETRY).await,
-            }
+        // The subscription starts before the list is read, so no change falls in between.
+        let changed = match follower.next().await? {
+            Followed::Connected => None,
+            Followed::Events(events) => changed(&events),
+            Followed::Disconnected(error) if error.is_transient() => continue,
+            Followed::Disconnected(error) => return Err(error.into()),
         };
-    }
-}
-
-/// Ends with an error when the daemon goes, and well when everything has to be looked at again.
-async fn follow_once(home: &Home, asking: &mut Link, board: &mut Board, rings: bool) -> Result<(), Failure> {
-    let gone =
-        || ClientError::Unreachable { address: home.path().into(), source: std::io::ErrorKind::ConnectionReset.into() };
-    let mut streaming = Link::running(home).await?.ok_or_else(gone)?;
-    // The stream begins before the list is read: what changes meanwhile is told, so nothing falls in between.
-    let mut stream = EventStream::open(&mut streaming, "/events").await?;
-    board.look_at_all(asking).await?;
-    // What waited already is no news.
-    board.rings = rings;
-    loop {
-        let events = stream.some().await?.ok_or_else(gone)?;
-        match changed(&events) {
-            Some(ids) => {
-                for id in ids {
-                    let item = arrivals::item(asking, &id).await?;
-                    board.look_at(&id, item)?;
-                }
-            }
-            None => return Ok(()),
+        match board.update(&mut link, changed).await {
+            // The follower notices that the daemon is away, and the list is read again when it is back.
+            Err(Failure::Client(error)) if error.is_transient() => follower.resubscribe(),
+            updated => updated?,
         }
+        // Items that were there at the start are not new.
+        board.rings = rings;
     }
 }
 
@@ -96,9 +71,19 @@ struct Board {
 }
 
 impl Board {
+    /// Reads the items that changed, or all.
+    async fn update(&mut self, client: &mut Client, changed: Option<BTreeSet<String>>) -> Result<(), Failure> {
+        let Some(ids) = changed else { return self.look_at_all(client).await };
+        for id in ids {
+            let item = arrivals::item(client, &id).await?;
+            self.look_at(&id, item)?;
+        }
+        Ok(())
+    }
+
     async fn look_at_all(&mut self, client: &mut Client) -> Result<(), Failure> {
-        let query = route::query(&[("session", self.session.clone())]);
-        let inbox: InboxResponse = client.get(&format!("/api/v1/inbox{query}")).await?;
+        let query = InboxQuery { session: self.session.clone(), ..InboxQuery::default() };
+        let inbox = client.call(ListInbox::request().query(&query)).await?;
         let there: BTreeSet<String> = inbox.items.iter().map(|item| item.id.clone()).collect();
         let gone: Vec<String> = self.shown.keys().filter(|id| !there.contains(*id)).cloned().collect();
         for id in gone {

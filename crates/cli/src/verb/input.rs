@@ -2,13 +2,14 @@
 
 use std::process::ExitCode;
 
-use coven_api::session::{AcceptedResponse, InputRequest};
+use coven_api::routes::{Endpoint, SendInput};
+use coven_api::session::InputRequest;
 
 use super::SessionArg;
 use crate::command_line::Place;
 use crate::failure::Failure;
 use crate::link::{Link, block_on};
-use crate::{output, piped, route};
+use crate::{output, piped};
 
 /// The most bytes sent in one request; well below the daemon's default limit, also in Base64.
 const PIECE: usize = 1 << 20;
@@ -52,9 +53,8 @@ pub fn run(args: Args, place: &Place) -> Result<ExitCode, Failure> {
     }
     block_on(async {
         let mut link = Link::open(&home).await?;
-        let path = route::session(&args.session.id, "/input");
         for piece in bytes.chunks(PIECE) {
-            let _: AcceptedResponse = link.post(&path, &InputRequest::of(piece)).await?;
+            link.call(SendInput::of(&args.session.id).body(&InputRequest::of(piece))).await?;
         }
         if args.json {
             output::line(format_args!(r#"{{"ok":true,"accepted":true}}"#))?;

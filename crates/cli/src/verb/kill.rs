@@ -3,15 +3,15 @@
 use std::process::ExitCode;
 
 use coven_api::SessionRecord;
+use coven_api::routes::{Endpoint, KillSession, WaitSession};
 use coven_client::ClientError;
-use hyper::Method;
 use serde_json::Value;
 
 use super::{SessionsArg, each, print_json};
 use crate::command_line::Place;
 use crate::failure::Failure;
 use crate::link::{Link, block_on};
-use crate::{output, route, wording};
+use crate::{output, wording};
 
 /// Ends running sessions and waits until their processes are gone: SIGTERM, then SIGKILL after a grace period
 #[derive(Debug, clap::Args)]
@@ -42,12 +42,12 @@ pub fn run(args: Args, place: &Place) -> Result<ExitCode, Failure> {
 async fn kill(link: &mut Link, id: &str, args: &Args) -> Result<(), Failure> {
     // By its id from here: a title may name several sessions once this one has ended.
     let id = link.session(id).await?.id;
-    let accepted = link.bytes_path(Method::POST, &route::session(&id, "/kill"), Some(b"{}".to_vec())).await?;
+    let accepted = link.bytes(KillSession::of(&id)).await?;
     match (args.no_wait, args.json) {
         (true, true) => print_json(&accepted),
         (true, false) => output::line(format_args!("kill accepted: {id}")),
         (false, as_json) => {
-            let body = link.bytes_path(Method::GET, &route::session(&id, "/wait"), None).await?;
+            let body = link.bytes(WaitSession::of(&id)).await?;
             let session: SessionRecord = serde_json::from_slice(&body).map_err(ClientError::from)?;
             if let Some(pids) = session.metadata.get("still_alive") {
                 return Err(still_alive(&session, pids));

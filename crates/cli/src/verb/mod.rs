@@ -64,12 +64,14 @@ use std::process::ExitCode;
 use bytes::Bytes;
 use clap::builder::NonEmptyStringValueParser;
 use coven_api::SessionRecord;
-use coven_api::session::SessionListResponse;
+use coven_api::routes::{Endpoint, ListSessions};
+use coven_api::session::{ListSessionsQuery, SessionListResponse};
 use coven_client::ClientError;
 use coven_host::home::Home;
 
 use crate::failure::Failure;
-use crate::{failure, output, own_session, quick, wording};
+use crate::link::quick_get;
+use crate::{failure, output, own_session, wording};
 
 /// The session a verb is about.
 #[derive(Debug, clap::Args)]
@@ -111,19 +113,25 @@ pub struct NewestArg {
 }
 
 impl NewestArg {
-    /// `which` is the filter of the list, e.g. `status=running`.
-    fn find(self, home: &Home, which: &str) -> Result<String, Failure> {
+    /// Returns the named session, or the newest one of `filter`.
+    fn find(self, home: &Home, filter: ListSessionsQuery) -> Result<String, Failure> {
         if let Some(id) = self.id {
             return Ok(id);
         }
         let none = || Failure::missing("there is no session yet", "Start one with `coven run`");
-        newest(home, which)?.map(|record| record.id).ok_or_else(none)
+        newest(home, filter)?.map(|record| record.id).ok_or_else(none)
     }
 }
 
+/// A filter for sessions with one of these statuses, separated by commas.
+fn with_status(statuses: &str) -> ListSessionsQuery {
+    ListSessionsQuery { status: Some(statuses.to_owned()), ..ListSessionsQuery::default() }
+}
+
 /// The newest session of a filter. The session that this command runs in is left out.
-fn newest(home: &Home, which: &str) -> Result<Option<SessionRecord>, Failure> {
-    let list = quick::get(home, &format!("/api/v1/sessions?limit=2&{which}"))?;
+fn newest(home: &Home, filter: ListSessionsQuery) -> Result<Option<SessionRecord>, Failure> {
+    let filter = ListSessionsQuery { limit: Some(2), ..filter };
+    let list = quick_get(home, ListSessions::request().query(&filter))?;
     let list: SessionListResponse = serde_json::from_slice(&list).map_err(ClientError::from)?;
     let own = own_session::id();
     Ok(list.sessions.into_iter().find(|record| own.as_ref() != Some(&record.id)))

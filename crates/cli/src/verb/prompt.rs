@@ -2,7 +2,8 @@
 
 use std::process::ExitCode;
 
-use coven_api::agent::{PromptRequest, PromptResponse};
+use coven_api::agent::PromptRequest;
+use coven_api::routes::{Endpoint, PromptSession};
 use serde_json::json;
 
 use super::SessionArg;
@@ -11,7 +12,7 @@ use crate::command_line::Place;
 use crate::failure::{self, Failure};
 use crate::link::{Link, block_on};
 use crate::way::Way;
-use crate::{output, piped, route, wording};
+use crate::{output, piped, wording};
 
 /// Sends a prompt to an agent that was started with `run --acp`
 #[derive(Debug, clap::Args)]
@@ -46,7 +47,7 @@ pub fn run(args: Args, place: &Place) -> Result<ExitCode, Failure> {
     block_on(async {
         let mut link = Link::open(&home).await?;
         let body = PromptRequest { text };
-        let accepted: PromptResponse = link.post(&route::session(&args.session.id, "/prompt"), &body).await?;
+        let accepted = link.call(PromptSession::of(&args.session.id).body(&body)).await?;
         match args.json {
             true => output::json(json!(accepted).to_string().as_bytes())?,
             false => {

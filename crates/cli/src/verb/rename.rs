@@ -3,15 +3,15 @@
 use std::process::ExitCode;
 
 use coven_api::SessionRecord;
+use coven_api::routes::{Endpoint, RenameSession};
 use coven_api::session::RenameSessionRequest;
 use coven_client::ClientError;
-use hyper::Method;
 
 use super::{SessionArg, print_json};
 use crate::command_line::Place;
 use crate::failure::Failure;
 use crate::link::{Link, block_on};
-use crate::{output, route, wording};
+use crate::{output, wording};
 
 /// Gives a session another title
 #[derive(Debug, clap::Args)]
@@ -32,10 +32,8 @@ pub struct Args {
 pub fn run(args: Args, place: &Place) -> Result<ExitCode, Failure> {
     let home = place.home()?;
     let request = RenameSessionRequest { title: args.title.join(" ") };
-    let body = serde_json::to_vec(&request).map_err(ClientError::from)?;
     let answer = block_on(async {
-        let path = route::session(&args.session.id, "/rename");
-        Ok(Link::open(&home).await?.bytes_path(Method::POST, &path, Some(body)).await?)
+        Ok(Link::open(&home).await?.bytes(RenameSession::of(&args.session.id).body(&request)).await?)
     })?;
     if args.json {
         print_json(&answer)?;

@@ -2,17 +2,19 @@
 
 use std::process::ExitCode;
 
+use coven_api::routes::{Endpoint, ReadLog};
+use coven_api::session::LogQuery;
 use coven_host::home::Home;
 
-use super::NewestArg;
 use super::attach::signal_code;
+use super::{NewestArg, with_status};
 use crate::chat::plain;
 use crate::command_line::Place;
 use crate::failure::Failure;
 use crate::link::{Link, block_on, runtime};
 use crate::replay::{self, Speed};
 use crate::way::Way;
-use crate::{log_check, output, own_session, route};
+use crate::{log_check, output, own_session};
 
 /// Plays a session again in its original timing; into a pipe or file, writes its log and nothing else
 #[derive(Debug, clap::Args)]
@@ -38,7 +40,7 @@ pub struct Args {
 
 pub fn run(args: Args, place: &Place) -> Result<ExitCode, Failure> {
     let home = place.home()?;
-    let id = args.session.find(&home, "status=running,completed,failed,killed,orphaned")?;
+    let id = args.session.find(&home, with_status("running,completed,failed,killed,orphaned"))?;
     let signal = match output::is_terminal() {
         true => on_terminal(&home, &id, args.speed, args.from)?,
         false => into_pipe(&home, &id, args.from).map(|()| None)?,
@@ -73,15 +75,16 @@ fn on_terminal(home: &Home, id: &str, speed: Speed, from: u64) -> Result<Option<
 fn into_pipe(home: &Home, id: &str, from: u64) -> Result<(), Failure> {
     runtime()?.block_on(async {
         let mut link = Link::open(home).await?;
-        let mut pieces = match link.stream(&route::session(id, &format!("/log?from={from}"))).await {
-            Ok(pieces) => pieces,
-            Err(failure) => return Err(log_check::explain(home, id, failure).await),
-        };
+        let mut pieces =
+            match link.stream(ReadLog::of(id).query(&LogQuery { from: Some(from), ..LogQuery::default() })).await {
+                Ok(pieces) => pieces,
+                Err(error) => return Err(log_check::explain(home, id, error.into()).await),
+            };
         loop {
             match pieces.next().await {
                 Ok(Some(piece)) => output::bytes(&piece)?,
                 Ok(None) => return log_check::must_be_whole(&mut link, id).await,
-                Err(failure) => return Err(log_check::explain(home, id, failure).await),
+                Err(error) => return Err(log_check::explain(home, id, error.into()).await),
             }
         }
     })

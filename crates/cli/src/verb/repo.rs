@@ -5,17 +5,20 @@ use std::process::ExitCode;
 
 use clap::Subcommand;
 use coven_api::ErrorCode;
-use coven_api::repo::{AddRepoRequest, RepoListResponse, RepoRecord};
+use coven_api::repo::{AddRepoRequest, RepoRecord};
+use coven_api::routes::{AddRepo, Endpoint, ListRepos, RemoveRepo};
 use coven_client::ClientError;
 use coven_holder::clock;
-use hyper::Method;
 
 use super::{folder, print_json};
 use crate::command_line::Place;
 use crate::failure::Failure;
 use crate::link::{Link, block_on};
 use crate::table::Table;
-use crate::{output, route, wording};
+use crate::{output, wording};
+
+/// Limit for the record of one repository.
+const MAX_RECORD_BYTES: usize = 1 << 20;
 
 /// Registers, lists and removes the Git repositories that agents work in
 #[derive(Debug, clap::Args)]
@@ -74,15 +77,15 @@ pub fn run(args: Args, place: &Place) -> Result<ExitCode, Failure> {
         let mut link = Link::open(&home).await?;
         match args.verb {
             Verb::Add { path, name, json } => add(&mut link, path, name, json).await?,
-            Verb::List { json: true } => link.print_json("/api/repos").await?,
+            Verb::List { json: true } => link.print_json(ListRepos::request()).await?,
             Verb::List { json: false } => {
-                let list: RepoListResponse = link.get("/api/repos").await?;
+                let list = link.call(ListRepos::request()).await?;
                 let width = output::terminal_size().map(|(_, cols)| usize::from(cols));
                 output::text(&table(&list.repos).text(width))?;
             }
             Verb::Remove { repo, json } => {
                 let id = find(&mut link, &repo).await?.id;
-                let body = link.bytes_path(Method::DELETE, &route::repo(&id), None).await?;
+                let body = link.bytes(RemoveRepo::of(&id)).await?;
                 print(&body, json, "removed")?;
             }
         }
@@ -92,11 +95,9 @@ pub fn run(args: Args, place: &Place) -> Result<ExitCode, Failure> {
 
 async fn add(link: &mut Link, path: Option<PathBuf>, name: Option<String>, as_json: bool) -> Result<(), Failure> {
     let request = AddRepoRequest { path: folder(path)?, name };
-    let body = serde_json::to_vec(&request).map_err(ClientError::from)?;
-    let response = link.call_path(Method::POST, "/api/repos", Some(body)).await?;
-    let is_new = response.status() == hyper::StatusCode::CREATED;
-    let record: serde_json::Value = link.decode(response).await?;
-    let body = serde_json::to_vec(&record).map_err(ClientError::from)?;
+    let answer = link.stream(AddRepo::request().body(&request)).await?;
+    let is_new = answer.status() == 201;
+    let body = answer.read_to_end(MAX_RECORD_BYTES).await?;
     print(&body, as_json, if is_new { "added" } else { "registered already" })
 }
 
@@ -121,7 +122,7 @@ fn table(repos: &[RepoRecord]) -> Table {
 
 /// The repository that a person means: by id, beginning of an id, name or path.
 pub async fn find(link: &mut Link, wanted: &str) -> Result<RepoRecord, Failure> {
-    let list: RepoListResponse = link.get("/api/repos").await?;
+    let list = link.call(ListRepos::request()).await?;
     // A path may be written in many ways; the daemon knows it by the real one.
     let path = std::fs::canonicalize(wanted).ok().and_then(|path| path.into_os_string().into_string().ok());
     let found = pick(&list.repos, wanted, path.as_deref())?;

@@ -4,10 +4,10 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use coven_api::SessionRecord;
+use coven_api::routes::{CreateSession, Endpoint};
 use coven_api::session::CreateSessionRequest;
 use coven_client::ClientError;
 use coven_host::home::Home;
-use hyper::Method;
 
 use super::attach::signal_code;
 use super::{environment, folder, print_record};
@@ -91,10 +91,9 @@ pub fn run(args: Args, place: &Place) -> Result<ExitCode, Failure> {
         block_on(complete(&home, &mut request))?;
     }
     let returns_at_once = args.detach || args.background || args.json;
-    let body = serde_json::to_vec(&request).map_err(ClientError::from)?;
     let answer = block_on(async {
         let mut link = Link::open(&home).await?;
-        Ok(link.bytes_path(Method::POST, "/api/v1/sessions", Some(body)).await?)
+        Ok(link.bytes(CreateSession::request().body(&request)).await?)
     })?;
     if returns_at_once {
         let what = if args.detach { "created" } else { "started" };

@@ -3,13 +3,13 @@
 use std::io::{self, BufRead, IsTerminal, Write};
 use std::process::ExitCode;
 
-use hyper::Method;
+use coven_api::routes::{Endpoint, SacrificeSession};
 
 use super::{SessionsArg, each, print_record};
 use crate::command_line::Place;
 use crate::failure::Failure;
 use crate::link::{Link, block_on};
-use crate::{route, wording};
+use crate::wording;
 
 /// What a person types to show that it is meant.
 const WORD: &str = "sacrifice";
@@ -50,7 +50,7 @@ pub fn run(args: Args, place: &Place) -> Result<ExitCode, Failure> {
                 // The session that was shown: the prefix may match another one by now.
                 id = record.id;
             }
-            let body = link.bytes_path(Method::DELETE, &route::session(&id, ""), None).await?;
+            let body = link.bytes(SacrificeSession::of(&id)).await?;
             print_record(&body, args.json, "sacrificed")
         })
         .await

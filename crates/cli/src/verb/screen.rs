@@ -3,13 +3,14 @@
 use std::process::ExitCode;
 
 use clap::ValueEnum;
-use hyper::Method;
+use coven_api::routes::{Endpoint, ReadScreen};
+use coven_api::session::ScreenQuery;
 
 use super::SessionArg;
 use crate::command_line::Place;
 use crate::failure::Failure;
 use crate::link::{Link, block_on};
-use crate::{output, route};
+use crate::output;
 
 /// Prints what a session's terminal shows now, or showed at some byte of its log
 #[derive(Debug, clap::Args)]
@@ -48,11 +49,10 @@ pub fn run(args: Args, place: &Place) -> Result<ExitCode, Failure> {
         (false, Format::Ansi) => "ansi",
         (false, Format::Html) => "html",
     };
-    let query = route::query(&[("format", Some(format.to_owned())), ("at", args.at.map(|at| at.to_string()))]);
+    let query = ScreenQuery { format: Some(format.to_owned()), at: args.at };
     block_on(async {
         let mut link = Link::open(&home).await?;
-        let path = route::session(&args.session.id, &format!("/screen{query}"));
-        let mut body = link.bytes_path(Method::GET, &path, None).await?.to_vec();
+        let mut body = link.bytes(ReadScreen::of(&args.session.id).query(&query)).await?.to_vec();
         if format != "ansi" && !body.ends_with(b"\n") {
             body.push(b'\n');
         }

@@ -3,6 +3,8 @@
 use std::process::ExitCode;
 use std::time::Duration;
 
+use coven_api::routes::{Endpoint, ListSessions};
+use coven_api::session::ListSessionsQuery;
 use coven_client::ClientError;
 use coven_domain::conversation::{ConversationState, Summary};
 use coven_domain::session::SessionState;
@@ -16,10 +18,10 @@ use crate::attach::terminal::RawMode;
 use crate::attach::{self, Options, Outcome, Start};
 use crate::command_line::Place;
 use crate::failure::{self, Failure};
-use crate::link::{Link, block_on};
+use crate::link::{Link, block_on, quick_get};
 use crate::tui::{self, BrowseOptions};
 use crate::verb::{attach as attach_verb, replay, summon};
-use crate::{arrivals, output, own_session, quick, route, spawn, wording};
+use crate::{arrivals, output, own_session, spawn, wording};
 
 /// The largest page the daemon gives.
 const PAGE: usize = 1000;
@@ -120,21 +122,20 @@ fn pages(home: &Home, args: &Args) -> Result<Vec<Vec<u8>>, Failure> {
     }
     let mut pages = Vec::new();
     let mut left = args.limit.unwrap_or(usize::MAX);
-    let mut cursor = None;
+    let mut query = ListSessionsQuery {
+        status: (!status.is_empty()).then(|| status.join(",")),
+        harness: args.harness.clone(),
+        all: args.all.then_some(true),
+        ..ListSessionsQuery::default()
+    };
     loop {
         let limit = left.clamp(1, PAGE);
-        let query = route::query(&[
-            ("status", (!status.is_empty()).then(|| status.join(","))),
-            ("harness", args.harness.clone()),
-            ("all", args.all.then(|| "true".to_owned())),
-            ("limit", Some(limit.to_string())),
-            ("cursor", cursor),
-        ]);
-        let body = quick::get(home, &format!("/api/v1/sessions{query}"))?;
-        cursor = serde_json::from_slice::<Page<'_>>(&body).map_err(ClientError::from)?.next;
+        query.limit = Some(limit);
+        let body = quick_get(home, ListSessions::request().query(&query))?;
+        query.cursor = serde_json::from_slice::<Page<'_>>(&body).map_err(ClientError::from)?.next;
         pages.push(body);
         left = left.saturating_sub(limit);
-        if cursor.is_none() || left == 0 {
+        if query.cursor.is_none() || left == 0 {
             return Ok(pages);
         }
     }

@@ -3,13 +3,14 @@
 use std::process::ExitCode;
 
 use coven_api::SessionRecord;
+use coven_api::routes::{Endpoint, GetSession};
 use coven_holder::clock;
 
 use super::{SessionsArg, each};
 use crate::command_line::Place;
 use crate::failure::Failure;
 use crate::link::{Link, block_on};
-use crate::{output, route, wording};
+use crate::{output, wording};
 
 /// Shows everything known about one session
 #[derive(Debug, clap::Args)]
@@ -29,7 +30,7 @@ pub fn run(args: Args, place: &Place) -> Result<ExitCode, Failure> {
         let mut is_first = true;
         each(&args.sessions.ids, async |id| {
             if args.json {
-                return link.print_json(&route::session(id, "")).await;
+                return link.print_json(GetSession::of(id)).await;
             }
             let text = page(&link.session(id).await?);
             let gap = if std::mem::take(&mut is_first) { "" } else { "\n" };

@@ -2,15 +2,14 @@
 
 use std::process::ExitCode;
 
+use coven_api::routes::{Endpoint, StartSession};
 use coven_api::session::StartSessionRequest;
-use coven_client::ClientError;
-use hyper::Method;
 
 use super::{SessionArg, environment, print_record};
 use crate::command_line::Place;
 use crate::failure::Failure;
 use crate::link::{Link, block_on};
-use crate::{output, route};
+use crate::output;
 
 /// Launches a session that `coven run --detach` wrote down
 #[derive(Debug, clap::Args)]
@@ -29,9 +28,9 @@ pub fn run(args: Args, place: &Place) -> Result<ExitCode, Failure> {
     let home = place.home()?;
     let (rows, cols) = output::terminal_size().unzip();
     let request = StartSessionRequest { env: Some(environment()), rows, cols };
-    let body = serde_json::to_vec(&request).map_err(ClientError::from)?;
-    let path = route::session(&args.session.id, "/start");
-    let answer = block_on(async { Ok(Link::open(&home).await?.bytes_path(Method::POST, &path, Some(body)).await?) })?;
+    let answer = block_on(async {
+        Ok(Link::open(&home).await?.bytes(StartSession::of(&args.session.id).body(&request)).await?)
+    })?;
     print_record(&answer, args.json, "started")?;
     Ok(ExitCode::SUCCESS)
 }

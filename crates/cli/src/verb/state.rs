@@ -2,7 +2,7 @@
 
 use std::process::ExitCode;
 
-use coven_api::state::StateResponse;
+use coven_api::routes::{Endpoint, ReadState};
 
 use crate::command_line::Place;
 use crate::failure::Failure;
@@ -23,10 +23,10 @@ pub fn run(args: Args, place: &Place) -> Result<ExitCode, Failure> {
     block_on(async {
         let mut link = Link::open(&home).await?;
         if args.json {
-            link.print_json("/state").await?;
+            link.print_json(ReadState::request()).await?;
             return Ok(ExitCode::SUCCESS);
         }
-        let state: StateResponse = link.get("/state").await?;
+        let state = link.call(ReadState::request()).await?;
         let running = state.sessions.iter().filter(|session| session.status == "running").count();
         let text = format!(
             "sessions   {} ({running} running)\ntasks      {}\nagents     {}\nworkflows  {}\nquestions  {}\nlast event {}\n",

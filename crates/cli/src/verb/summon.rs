@@ -3,16 +3,16 @@
 use std::process::ExitCode;
 
 use coven_api::SessionRecord;
+use coven_api::routes::{Endpoint, SummonSession};
 use coven_client::ClientError;
 use coven_host::home::Home;
-use hyper::Method;
 
 use super::{SessionArg, named, print_json};
 use crate::attach::{self, Options, Outcome, Start};
 use crate::command_line::Place;
 use crate::failure::Failure;
 use crate::link::{Link, block_on};
-use crate::{output, route};
+use crate::output;
 
 /// Brings an archived session back into the list and shows its log; nothing is run again
 #[derive(Debug, clap::Args)]
@@ -35,10 +35,7 @@ pub fn run(args: Args, place: &Place) -> Result<ExitCode, Failure> {
 
 /// Brings it back, then replays and follows it.
 pub fn summon(home: &Home, id: &str, as_json: bool) -> Result<Outcome, Failure> {
-    let body = block_on(async {
-        let path = route::session(id, "/summon");
-        Ok(Link::open(home).await?.bytes_path(Method::POST, &path, Some(b"{}".to_vec())).await?)
-    })?;
+    let body = block_on(async { Ok(Link::open(home).await?.bytes(SummonSession::of(id)).await?) })?;
     if as_json {
         print_json(&body)?;
         return Ok(Outcome::Shown);

@@ -3,15 +3,18 @@
 use std::process::ExitCode;
 
 use bytes::Bytes;
-use coven_api::task::{
-    BriefTaskListResponse, CreateTaskRequest, CreateTasksRequest, CreateTasksResponse, DeleteTaskResponse,
-    EditTaskRequest, StartTaskRequest, TaskDetail, TaskHistoryResponse, TaskMoveRequest, TaskRecord,
+use coven_api::routes::{
+    ApproveTask, BlockTask, CloseTask, CreateTask, CreateTasks, DeleteTask, EditTask, Endpoint, GetTask,
+    ListTaskHistory, ListTasks, ReadTaskDiff, RejectTask, ReleaseTask, StartTask, UnblockTask,
 };
-use coven_api::workflow::{StartTaskResponse, TaskDiffResponse};
+use coven_api::task::{
+    BriefTaskListResponse, CreateTaskRequest, CreateTasksRequest, CreateTasksResponse, DeleteTaskQuery,
+    EditTaskRequest, ListTasksQuery, StartTaskRequest, TaskHistoryQuery, TaskHistoryResponse, TaskMoveRequest,
+    TaskRecord,
+};
 use coven_client::ClientError;
 use coven_holder::clock;
 use coven_host::home::Home;
-use hyper::Method;
 use serde::de::Error;
 use serde::{Deserialize, Serialize};
 
@@ -22,7 +25,7 @@ use crate::command_line::Place;
 use crate::failure::Failure;
 use crate::link::{Link, block_on};
 use crate::table::Table;
-use crate::{operation, output, piped, route, wording};
+use crate::{operation, output, piped, wording};
 
 const PAGE: usize = 1000;
 const TASKS: usize = 10_000;
@@ -55,30 +58,31 @@ pub fn run(args: Args, place: &Place) -> Result<ExitCode, Failure> {
                     reference: None,
                     by,
                 };
-                let made: TaskRecord = link.post("/api/v1/tasks", &request).await?;
+                let made = link.call(CreateTask::request().body(&request)).await?;
                 tell(&made, "added", json)?;
             }
             Verb::List { tree, limit, json, status, all, kind, priority, tag, parent, ready } => {
                 let status = status.or_else(|| (!all).then(|| "open,in_progress,pending_merge,blocked".to_owned()));
-                let filter = [
-                    ("status", status),
-                    ("type", kind),
-                    ("priority", priority),
-                    ("tag", tag),
-                    ("parent", parent),
-                    ("ready", ready.then(|| "true".to_owned())),
-                    ("brief", (!json).then(|| "true".to_owned())),
-                ];
-                let pages = pages(&mut link, &filter, limit).await?;
+                let filter = ListTasksQuery {
+                    status,
+                    kind,
+                    priority,
+                    tag,
+                    parent,
+                    ready: ready.then_some(true),
+                    brief: (!json).then_some(true),
+                    ..ListTasksQuery::default()
+                };
+                let pages = pages(&mut link, filter, limit).await?;
                 let width = output::terminal_size().map(|(_, cols)| usize::from(cols));
                 match json {
                     true => print_array(&pages)?,
                     false => output::text(&table_of(&pages, tree)?.text(width))?,
                 }
             }
-            Verb::Show { id, json: true } => link.print_json(&route::task(&id, "")).await?,
+            Verb::Show { id, json: true } => link.print_json(GetTask::of(&id)).await?,
             Verb::Show { id, json: false } => {
-                let task: TaskDetail = link.get(&route::task(&id, "")).await?;
+                let task = link.call(GetTask::of(&id)).await?;
                 output::text(&task_text::page(&task, clock::now()))?;
             }
             Verb::Edit {
@@ -127,16 +131,16 @@ pub fn run(args: Args, place: &Place) -> Result<ExitCode, Failure> {
                 };
                 return each(&ids, async |id| start(&mut link, id, &changes, by.clone(), json).await).await;
             }
-            Verb::Release { id, json } => moved(&mut link, &id, "release", None, by, "released", json).await?,
-            Verb::Block { id, reason, json } => moved(&mut link, &id, "block", reason, by, "blocked", json).await?,
-            Verb::Unblock { id, json } => moved(&mut link, &id, "unblock", None, by, "unblocked", json).await?,
+            Verb::Release { id, json } => moved::<ReleaseTask>(&mut link, &id, None, by, "released", json).await?,
+            Verb::Block { id, reason, json } => moved::<BlockTask>(&mut link, &id, reason, by, "blocked", json).await?,
+            Verb::Unblock { id, json } => moved::<UnblockTask>(&mut link, &id, None, by, "unblocked", json).await?,
             Verb::Reject { id, reason, json } => {
-                moved(&mut link, &id, "reject", Some(reason), by, "rejected", json).await?;
+                moved::<RejectTask>(&mut link, &id, Some(reason), by, "rejected", json).await?;
             }
             Verb::Approve { ids, wait, json } => {
                 let approve = async |id: &str| {
                     let request = TaskMoveRequest { reason: None, by: by.clone() };
-                    let started = link.post(&route::task(id, "/approve"), &request).await?;
+                    let started = link.call(ApproveTask::of(id).body(&request)).await?;
                     if wait.no_wait {
                         return operation::print_started(&started, json);
                     }
@@ -146,15 +150,15 @@ pub fn run(args: Args, place: &Place) -> Result<ExitCode, Failure> {
                 };
                 return each(&ids, approve).await;
             }
-            Verb::Diff { id, json: true, .. } => link.print_json(&route::task(&id, "/diff")).await?,
+            Verb::Diff { id, json: true, .. } => link.print_json(ReadTaskDiff::of(&id)).await?,
             Verb::Diff { id, stat, json: false } => {
-                let diff: TaskDiffResponse = link.get(&route::task(&id, "/diff")).await?;
+                let diff = link.call(ReadTaskDiff::of(&id)).await?;
                 output::bytes(task_text::diff(&diff, stat, output::is_terminal()).as_bytes())?;
             }
             Verb::Close { ids, reason, json } => {
                 let close = async |id: &str| {
                     let request = TaskMoveRequest { reason: reason.clone(), by: by.clone() };
-                    let closed: TaskRecord = link.post(&route::task(id, "/close"), &request).await?;
+                    let closed = link.call(CloseTask::of(id).body(&request)).await?;
                     tell(&closed, "closed", json)?;
                     if closed.base_commit.is_some() && !json {
                         output::note(format_args!(
@@ -166,8 +170,8 @@ pub fn run(args: Args, place: &Place) -> Result<ExitCode, Failure> {
                 return each(&ids, close).await;
             }
             Verb::Delete { id, recursive, json } => {
-                let query = route::query(&[("recursive", recursive.then(|| "true".to_owned())), ("by", by)]);
-                let answer: DeleteTaskResponse = link.delete(&route::task(&id, &query)).await?;
+                let query = DeleteTaskQuery { recursive: recursive.then_some(true), by };
+                let answer = link.call(DeleteTask::of(&id).query(&query)).await?;
                 match json {
                     true => print(&answer)?,
                     false => answer.deleted.iter().try_for_each(|id| output::line(format_args!("deleted: {id}")))?,
@@ -186,8 +190,7 @@ pub fn run(args: Args, place: &Place) -> Result<ExitCode, Failure> {
 }
 
 async fn edit(link: &mut Link, id: &str, request: &EditTaskRequest) -> Result<TaskRecord, Failure> {
-    let answer = link.bytes_path(Method::PATCH, &route::task(id, ""), Some(to_json(request)?)).await?;
-    Ok(serde_json::from_slice(&answer).map_err(ClientError::from)?)
+    Ok(link.call(EditTask::of(id).body(request)).await?)
 }
 
 /// Starts a task, after the changes that its start asks for.
@@ -199,14 +202,14 @@ async fn start(
     as_json: bool,
 ) -> Result<(), Failure> {
     if *changes != EditTaskRequest::default() {
-        let task: TaskDetail = link.get(&route::task(id, "")).await?;
+        let task = link.call(GetTask::of(id)).await?;
         // One that cannot start stays as it is; the daemon says why below.
         if task.ready {
             edit(link, id, &EditTaskRequest { by: by.clone(), ..changes.clone() }).await?;
         }
     }
     let request = StartTaskRequest { by, env: Some(environment()), ..StartTaskRequest::default() };
-    let started: StartTaskResponse = link.post(&route::task(id, "/start"), &request).await?;
+    let started = link.call(StartTask::of(id).body(&request)).await?;
     match as_json {
         true => print(&started),
         false => output::line(format_args!(
@@ -218,17 +221,16 @@ async fn start(
     }
 }
 
-async fn moved(
+async fn moved<E: Endpoint<Request = TaskMoveRequest, Response = TaskRecord>>(
     link: &mut Link,
     id: &str,
-    verb: &str,
     reason: Option<String>,
     by: Option<String>,
     what_happened: &str,
     as_json: bool,
 ) -> Result<(), Failure> {
     let request = TaskMoveRequest { reason, by };
-    let task: TaskRecord = link.post(&route::task(id, &format!("/{verb}")), &request).await?;
+    let task = link.call(E::of(id).body(&request)).await?;
     tell(&task, what_happened, as_json)
 }
 
@@ -266,7 +268,7 @@ async fn add_many(
     if tasks.is_empty() {
         return Err(Failure::usage("there is no task on standard input", "Give one JSON object per line"));
     }
-    let started = link.post("/api/v1/tasks/bulk", &CreateTasksRequest { tasks }).await?;
+    let started = link.call(CreateTasks::request().body(&CreateTasksRequest { tasks })).await?;
     if no_wait {
         return operation::print_started(&started, as_json);
     }
@@ -292,21 +294,17 @@ fn drafts(text: &str, by: Option<&str>) -> Result<Vec<CreateTaskRequest>, Failur
 }
 
 /// Pages of tasks as they came, until `limit` or all that match are there.
-async fn pages(
-    link: &mut Link,
-    filter: &[(&str, Option<String>)],
-    limit: Option<usize>,
-) -> Result<Vec<TaskPage>, Failure> {
-    let (mut pages, mut cursor): (Vec<TaskPage>, Option<String>) = (Vec::new(), None);
+async fn pages(link: &mut Link, mut filter: ListTasksQuery, limit: Option<usize>) -> Result<Vec<TaskPage>, Failure> {
+    let mut pages: Vec<TaskPage> = Vec::new();
     let mut left = limit.unwrap_or(usize::MAX);
     loop {
         let asked = left.min(TASKS);
-        let query = route::query(&[filter, &[("limit", Some(asked.to_string())), ("cursor", cursor)]].concat());
-        let page = TaskPage(link.bytes_path(Method::GET, &format!("/api/v1/tasks{query}"), None).await?);
-        cursor = page.parts()?.1;
+        filter.limit = Some(asked);
+        let page = TaskPage(link.bytes(ListTasks::request().query(&filter)).await?);
+        filter.cursor = page.parts()?.1;
         pages.push(page);
         left -= asked;
-        if left == 0 || cursor.is_none() {
+        if left == 0 || filter.cursor.is_none() {
             return Ok(pages);
         }
     }
@@ -359,8 +357,8 @@ fn table_of(pages: &[TaskPage], is_tree: bool) -> Result<Table, Failure> {
 async fn history(link: &mut Link, id: &str) -> Result<TaskHistoryResponse, Failure> {
     let mut whole = TaskHistoryResponse { history: Vec::new(), next: 0 };
     loop {
-        let query = route::query(&[("after", Some(whole.next.to_string())), ("limit", Some(PAGE.to_string()))]);
-        let page: TaskHistoryResponse = link.get(&route::task(id, &format!("/history{query}"))).await?;
+        let query = TaskHistoryQuery { after: Some(whole.next), limit: Some(PAGE) };
+        let page = link.call(ListTaskHistory::of(id).query(&query)).await?;
         let is_last = page.history.len() < PAGE;
         whole.history.extend(page.history);
         whole.next = page.next;

@@ -4,15 +4,15 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use coven_api::SessionRecord;
+use coven_api::routes::{Endpoint, WaitSession};
 use coven_client::ClientError;
 use coven_host::home::Home;
-use hyper::Method;
 
 use super::{SessionsArg, print_record};
 use crate::command_line::Place;
 use crate::failure::{Failure, OUT_OF_REACH};
 use crate::link::{Link, block_on};
-use crate::{route, wording};
+use crate::wording;
 
 const RETRY: Duration = Duration::from_millis(200);
 
@@ -41,11 +41,10 @@ pub fn run(args: Args, place: &Place) -> Result<ExitCode, Failure> {
 
 /// Returns whether the session completed.
 fn wait_for(home: &Home, id: &str, as_json: bool) -> Result<bool, Failure> {
-    let path = route::session(id, "/wait");
     let body = block_on(async {
         loop {
             let mut link = Link::open(home).await?;
-            match link.bytes_path(Method::GET, &path, None).await {
+            match link.bytes(WaitSession::of(id)).await {
                 // The daemon was stopped or restarted; the session goes on, and so does the waiting.
                 Err(error) if error.exit_code() == OUT_OF_REACH => tokio::time::sleep(RETRY).await,
                 answer => return Ok(answer?),

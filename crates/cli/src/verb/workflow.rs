@@ -4,8 +4,9 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::Subcommand;
+use coven_api::routes::{CancelWorkflow, Endpoint, GetWorkflow, ListWorkflows, RetryWorkflow};
 use coven_api::task::{StartTaskRequest, TaskMoveRequest};
-use coven_api::workflow::{StartTaskResponse, WorkflowDetail, WorkflowListResponse, WorkflowRecord};
+use coven_api::workflow::ListWorkflowsQuery;
 use coven_client::ClientError;
 use coven_files::{Links, ReadError};
 use coven_holder::clock;
@@ -17,7 +18,7 @@ use super::{environment, print_json, task_text, workflow_text};
 use crate::command_line::Place;
 use crate::failure::Failure;
 use crate::link::{Link, block_on};
-use crate::{output, route, wording};
+use crate::{output, wording};
 
 /// Shows how tasks go through their workflows, and checks workflow files
 #[derive(Debug, clap::Args)]
@@ -109,13 +110,13 @@ pub fn run(args: Args, place: &Place) -> Result<ExitCode, Failure> {
     match args.verb {
         Verb::Lint { files, json } => lint(&home, files, json),
         Verb::List { status, task, limit, json } => block_on(async {
-            let query = route::query(&[("status", status), ("task", task), ("limit", Some(limit.to_string()))]);
-            let path = format!("/api/v1/workflows{query}");
+            let query = ListWorkflowsQuery { status, task, limit: Some(limit), ..ListWorkflowsQuery::default() };
+            let request = ListWorkflows::request().query(&query);
             let mut link = Link::open(&home).await?;
             if json {
-                return link.print_json(&path).await.map(|()| ExitCode::SUCCESS);
+                return link.print_json(request).await.map(|()| ExitCode::SUCCESS);
             }
-            let found: WorkflowListResponse = link.get(&path).await?;
+            let found = link.call(request).await?;
             let width = output::terminal_size().map(|(_, cols)| usize::from(cols));
             output::text(&workflow_text::table(&found.workflows, clock::now()).text(width))?;
             Ok(ExitCode::SUCCESS)
@@ -123,15 +124,15 @@ pub fn run(args: Args, place: &Place) -> Result<ExitCode, Failure> {
         Verb::Show { id, json } => block_on(async {
             let mut link = Link::open(&home).await?;
             if json {
-                return link.print_json(&route::workflow(&id, "")).await.map(|()| ExitCode::SUCCESS);
+                return link.print_json(GetWorkflow::of(&id)).await.map(|()| ExitCode::SUCCESS);
             }
-            let found: WorkflowDetail = link.get(&route::workflow(&id, "")).await?;
+            let found = link.call(GetWorkflow::of(&id)).await?;
             output::text(&workflow_text::page(&found, clock::now()))?;
             Ok(ExitCode::SUCCESS)
         }),
         Verb::Cancel { id, json } => block_on(async {
             let mut link = Link::open(&home).await?;
-            let ended: WorkflowRecord = link.post(&route::workflow(&id, "/cancel"), &request).await?;
+            let ended = link.call(CancelWorkflow::of(&id).body(&request)).await?;
             match json {
                 true => print_json(&serde_json::to_vec(&ended).map_err(ClientError::from)?)?,
                 false => {
@@ -147,7 +148,7 @@ pub fn run(args: Args, place: &Place) -> Result<ExitCode, Failure> {
             let mut link = Link::open(&home).await?;
             let env = Some(environment());
             let request = StartTaskRequest { by: super::task::by_session(), env, ..StartTaskRequest::default() };
-            let begun: StartTaskResponse = link.post(&route::workflow(&id, "/retry"), &request).await?;
+            let begun = link.call(RetryWorkflow::of(&id).body(&request)).await?;
             match json {
                 true => print_json(&serde_json::to_vec(&begun).map_err(ClientError::from)?)?,
                 false => {

@@ -5,6 +5,10 @@ use std::path::Path;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
+use coven_api::routes::{
+    AddRepo, CancelAgentSession, CreateAgentSession, Endpoint, Health, ListAgentMessages, ListSessions,
+    PromptAgentSession, ReadAgentState, WaitSession,
+};
 use rusqlite::OpenFlags;
 use serde_json::{Value, json};
 
@@ -46,24 +50,24 @@ impl Place {
             return Err("git could not make a repository".into());
         }
         home.start()?;
-        let repo = home.connect()?.post("/api/repos", &json!({ "path": folder }))?;
+        let repo = home.connect()?.post(AddRepo::ROUTE.path, &json!({ "path": folder }))?;
         let repo = repo["id"].as_str().ok_or("a repo without an id")?.to_owned();
         Ok(Self { home, repo })
     }
 
     fn open(&self, connection: &mut Connection) -> Outcome<String> {
-        let session = connection.post("/api/sessions", &json!({ "repoId": self.repo }))?;
+        let session = connection.post(CreateAgentSession::ROUTE.path, &json!({ "repoId": self.repo }))?;
         Ok(session["id"].as_str().ok_or("a session without an id")?.to_owned())
     }
 }
 
 fn prompt(connection: &mut Connection, id: &str, text: &str) -> Outcome<()> {
-    connection.post(&format!("/api/sessions/{id}/prompt"), &json!({ "text": text })).map(drop)
+    connection.post(PromptAgentSession::of(id).target(), &json!({ "text": text })).map(drop)
 }
 
 fn rest(connection: &mut Connection, id: &str) -> Outcome<()> {
     eventually(PATIENCE, "the agent to be idle", || {
-        let state = connection.get_json(&format!("/api/v1/sessions/{id}/agent"))?;
+        let state = connection.get_json(ReadAgentState::of(id).target())?;
         Ok(state["activity"] == "idle" && state["queued"] == 0)
     })
 }
@@ -79,7 +83,7 @@ fn prompts(bench: &Bench) -> Outcome<Vec<Row>> {
         let mut times: [Vec<f64>; 2] = Default::default();
         for _ in 0..bench.scale(200, 20) {
             let start = Instant::now();
-            connection.get("/api/v1/health")?;
+            connection.get(Health::ROUTE.path)?;
             times[0].push(micros(start.elapsed()));
             let start = Instant::now();
             prompt(&mut connection, &id, "ok")?;
@@ -108,7 +112,7 @@ fn streaming(bench: &Bench) -> Outcome<Vec<Row>> {
     for id in &ids {
         rest(&mut connection, id)?;
     }
-    let list = "/api/v1/sessions?limit=20";
+    let list = &format!("{}?limit=20", ListSessions::ROUTE.path);
     // As long as the other, half of it before and half after: a shared machine has its moments.
     let half = Duration::from_secs(seconds) / 2;
     let mut idle = list_times(&mut connection, list, half)?;
@@ -127,7 +131,7 @@ fn streaming(bench: &Bench) -> Outcome<Vec<Row>> {
     let expected: String = (0..RATE * seconds).map(|number| chunk_text(number, BYTES)).collect();
     let mut wrong = 0;
     for id in &ids {
-        let messages = connection.get_json(&format!("/api/sessions/{id}/messages"))?;
+        let messages = connection.get_json(ListAgentMessages::of(id).target())?;
         let texts: Vec<&Value> = messages.as_array().ok_or("no messages")?.iter().map(|it| &it["content"]).collect();
         let is_right = texts.len() == 2 && texts[1]["text"] == expected.as_str() && texts[1]["partial"] == false;
         wrong += usize::from(!is_right);
@@ -183,7 +187,7 @@ fn reading(bench: &Bench) -> Outcome<Vec<Row>> {
     let many = made(&mut connection, format!("chunks {chunks} 0 24"))?;
     let few = made(&mut connection, format!("chunks 100 0 {}", total / 100))?;
     let db = place.home.home().join("coven.db");
-    let path = |id: &str| format!("/api/sessions/{id}/messages");
+    let path = |id: &str| ListAgentMessages::of(id).target().to_owned();
     let read = connection.get_json(&path(&long))?.as_array().map_or(0, Vec::len) as u64;
     if read != count + 1 {
         return Err(format!("{read} messages were read back of {}", count + 1).into());
@@ -233,8 +237,8 @@ fn growth(bench: &Bench) -> Outcome<Vec<Row>> {
     let mut open_and_close = |count: usize| -> Outcome<()> {
         for _ in 0..count {
             let id = place.open(&mut connection)?;
-            connection.delete(&format!("/api/sessions/{id}"))?;
-            connection.get(&format!("/api/v1/sessions/{id}/wait"))?;
+            connection.delete(CancelAgentSession::of(&id).target())?;
+            connection.get(WaitSession::of(&id).target())?;
         }
         Ok(())
     };

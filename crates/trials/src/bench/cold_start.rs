@@ -3,6 +3,7 @@
 use std::process::{Command, Stdio};
 use std::time::Instant;
 
+use coven_api::routes::{CreateSession, Endpoint};
 use serde_json::json;
 
 use super::coven::Coven;
@@ -17,7 +18,7 @@ pub fn measure(bench: &Bench) -> Outcome<Vec<Row>> {
         let mut request = home.request(&["/bin/true".to_owned()]);
         request["detach"] = json!(true);
         request["title"] = json!(format!("session number {number}"));
-        connection.post("/api/v1/sessions", &request)?;
+        connection.post(CreateSession::ROUTE.path, &request)?;
     }
 
     let mut commands = [Command::new("/bin/true"), home.command(&["--version"]), home.command(&["sessions", "--json"])];

@@ -4,6 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
+use coven_api::routes::{CreateSession, Endpoint, GetSession, Health};
 use serde_json::{Value, json};
 
 use super::http::Connection;
@@ -72,7 +73,7 @@ impl Coven {
     }
 
     pub fn daemon_pid(&self) -> Outcome<u32> {
-        let health = self.connect()?.get_json("/api/v1/health")?;
+        let health = self.connect()?.get_json(Health::ROUTE.path)?;
         Ok(health["pid"].as_u64().ok_or("the daemon does not tell its pid")? as u32)
     }
 
@@ -81,7 +82,7 @@ impl Coven {
     }
 
     pub fn launch(&self, argv: &[String]) -> Outcome<Session> {
-        let record = self.connect()?.post("/api/v1/sessions", &self.request(argv))?;
+        let record = self.connect()?.post(CreateSession::ROUTE.path, &self.request(argv))?;
         Session::from(&record)
     }
 
@@ -120,7 +121,7 @@ impl Session {
     }
 
     pub fn path(&self, rest: &str) -> String {
-        format!("/api/v1/sessions/{}{rest}", self.id)
+        format!("{}{rest}", GetSession::of(&self.id).target())
     }
 }
 

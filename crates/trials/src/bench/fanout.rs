@@ -11,6 +11,7 @@ use axum::Router;
 use axum::body::{Body, Bytes};
 use axum::response::sse::{self, Sse};
 use axum::routing::get;
+use coven_api::routes::{Endpoint, ListEvents};
 use coven_domain::Timestamp;
 use coven_domain::event::Event;
 use coven_engine::events::{Hub, Next};
@@ -73,7 +74,7 @@ fn per_event(events: &[Event]) -> Outcome<f64> {
         Ok(Arc::new((event.number, event.kind.clone(), String::from_utf8(json)?)))
     };
     let items: Vec<Item> = events.iter().map(item).collect::<Outcome<_>>()?;
-    let router = Router::new().route("/events", get(async move || stream()));
+    let router = Router::new().route(ListEvents::ROUTE.path, get(async move || stream()));
     deliver(router, items, move |item| drop(sender.send(item)))
 }
 
@@ -95,7 +96,7 @@ fn by_cursor(events: &[Event]) -> Outcome<f64> {
             }
         })
     }
-    let router = Router::new().route("/events", get(async move || body()));
+    let router = Router::new().route(ListEvents::ROUTE.path, get(async move || body()));
     deliver(router, events.to_vec(), move |event| hub.publish(&[event]))
 }
 

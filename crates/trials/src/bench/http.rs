@@ -1,4 +1,7 @@
-//! Blocking HTTP over the daemon's socket: one connection, kept open, nothing between the clock and the answer.
+//! Blocking HTTP over the daemon's socket: one connection, kept open.
+//!
+//! Benchmarks do not use `coven_client`: their figures must not change with the client's runtime and parsing, and the same
+//! benchmark measures older daemons, whose answers have other shapes.
 
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::os::unix::net::UnixStream;

@@ -4,6 +4,7 @@ use std::io::Read;
 use std::process::Command;
 use std::time::Instant;
 
+use coven_api::routes::{CreateSession, Endpoint, Health};
 use serde_json::json;
 
 use super::coven::{Coven, Session};
@@ -74,11 +75,11 @@ fn coven(home: &Coven) -> Outcome<Sample> {
     let request = home.request(&PROGRAM.map(str::to_owned));
     let (mut control, mut log) = (home.connect()?, home.connect()?);
     // The daemon has taken both connections before the clock runs.
-    control.get("/api/v1/health")?;
-    log.get("/api/v1/health")?;
+    control.get(Health::ROUTE.path)?;
+    log.get(Health::ROUTE.path)?;
 
     let start = Instant::now();
-    let record = control.post("/api/v1/sessions", &request)?;
+    let record = control.post(CreateSession::ROUTE.path, &request)?;
     let running = micros(start.elapsed());
     let session = Session::from(&record)?;
     log.stream("GET", &session.path("/log?from=0&follow=true"), None)?.read_exact(&mut [0])?;

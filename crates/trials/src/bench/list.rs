@@ -2,6 +2,7 @@
 
 use std::time::Instant;
 
+use coven_api::routes::{CreateSession, Endpoint, ListSessions};
 use serde_json::json;
 
 use super::coven::Coven;
@@ -19,7 +20,7 @@ pub fn measure(bench: &Bench) -> Outcome<Vec<Row>> {
     let mut connection = home.connect()?;
     let cursors = walk(&mut connection)?;
 
-    let first = "/api/v1/sessions?limit=20".to_owned();
+    let first = format!("{}?limit=20", ListSessions::ROUTE.path);
     let deep = format!("{first}&offset={}", count - 1000);
     let mut change = home.request(&["/bin/true".to_owned()]);
     change["detach"] = json!(true);
@@ -29,7 +30,7 @@ pub fn measure(bench: &Bench) -> Outcome<Vec<Row>> {
         let mut times: [Vec<f64>; 4] = Default::default();
         for _ in 0..bench.scale(100, 20) {
             // With every change the daemon must look again; what it has kept ready would compare unlike things.
-            connection.post("/api/v1/sessions", &change)?;
+            connection.post(CreateSession::ROUTE.path, &change)?;
             let cursor = &cursors[random.below(cursors.len() as u64) as usize];
             let paths = [first.clone(), format!("{first}&cursor={cursor}"), deep.clone(), first.clone()];
             for (path, times) in paths.iter().zip(&mut times) {
@@ -59,7 +60,7 @@ fn walk(connection: &mut Connection) -> Outcome<Vec<String>> {
     let mut cursors: Vec<String> = Vec::new();
     loop {
         let from = cursors.last().map(|cursor| format!("&cursor={cursor}")).unwrap_or_default();
-        let page = connection.get_json(&format!("/api/v1/sessions?limit=1000{from}"))?;
+        let page = connection.get_json(&format!("{}?limit=1000{from}", ListSessions::ROUTE.path))?;
         match page["next"].as_str() {
             Some(next) => cursors.push(next.to_owned()),
             None => break,

@@ -5,6 +5,7 @@ use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::time::Instant;
 
+use coven_api::routes::{Endpoint, ListEntries};
 use coven_holder::log::segment_name;
 use rusqlite::{Connection, OpenFlags};
 use serde_json::json;
@@ -31,7 +32,8 @@ pub fn measure(bench: &Bench) -> Outcome<Vec<Row>> {
 
     let mut connection = home.connect()?;
     let bare = Bare::open(&db, &folder)?;
-    let path = |after: u64| format!("/api/v1/sessions/{id}/entries?after={after}&limit={PAGE}");
+    let entries = ListEntries::of(&id.to_string()).target().to_owned();
+    let path = |after: u64| format!("{entries}?after={after}&limit={PAGE}");
     check(&connection.get_json(&path(count - PAGE))?, count)?;
 
     let mut medians: [Vec<f64>; 3] = Default::default();

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
+use coven_api::routes::{CreateTask, Endpoint, ListAgents, StartTask};
 use coven_domain::task::{Task, TaskFact};
 use coven_domain::workflow::WorkflowFact;
 use coven_domain::{TaskId, Timestamp};
@@ -342,12 +343,13 @@ fn recovery(bench: &Bench) -> Outcome<Vec<Row>> {
         empty.push(restart(&home)?);
     }
     for nth in 0..agents {
-        let task = home.connect()?.post("/api/v1/tasks", &json!({ "title": format!("{nth}"), "workflow": "hang" }))?;
+        let task =
+            home.connect()?.post(CreateTask::ROUTE.path, &json!({ "title": format!("{nth}"), "workflow": "hang" }))?;
         let id = task["id"].as_str().ok_or("a task without id")?.to_owned();
-        home.connect()?.post(&format!("/api/v1/tasks/{id}/start"), &json!({}))?;
+        home.connect()?.post(StartTask::of(&id).target(), &json!({}))?;
     }
     let running = |home: &Coven| -> Outcome<usize> {
-        let found = home.connect()?.get_json("/api/v1/agents")?;
+        let found = home.connect()?.get_json(ListAgents::ROUTE.path)?;
         let all = found["agents"].as_array().ok_or("a list")?.iter().filter(|it| it["status"] == "running").count();
         Ok(all)
     };

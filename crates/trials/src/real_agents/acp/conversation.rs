@@ -2,10 +2,15 @@
 
 use std::time::Duration;
 
-use coven_api::inbox::{InboxItem, InboxResponse};
-use coven_api::message::{AgentStateRecord, MessageRecord, MessagesResponse};
-use coven_api::session::SessionRecord;
-use serde_json::{Value, json};
+use coven_api::agent::PromptRequest;
+use coven_api::inbox::{AnswerRequest, InboxItem, InboxQuery};
+use coven_api::message::{AgentStateRecord, MessageRecord, MessagesQuery, ModeRequest};
+use coven_api::routes::{
+    AnswerInboxItem, CancelTurn, ChangeMode, CreateSession, Endpoint, GetInboxItem, GetSession, ListInbox,
+    ListMessages, PromptSession, ReadAgentState,
+};
+use coven_api::session::{CreateSessionRequest, SessionRecord};
+use serde_json::json;
 
 use super::super::coven::Coven;
 use super::super::process_table::{self, Process};
@@ -34,11 +39,14 @@ pub struct Turn<'a, 'b> {
 impl<'a> Conversation<'a> {
     /// Creates a session; `resume` names an earlier one whose conversation goes on.
     pub fn create(coven: &Coven, rest: &'a Rest, harness: &str, resume: Option<&str>) -> Outcome<Self> {
-        let mut request = json!({ "harness": harness, "channel": "acp", "cwd": coven.project });
-        if let Some(earlier) = resume {
-            request["resume"] = json!(earlier);
-        }
-        let session: SessionRecord = rest.post("/api/v1/sessions", &request)?;
+        let request = CreateSessionRequest {
+            harness: Some(harness.to_owned()),
+            channel: Some("acp".to_owned()),
+            cwd: Some(coven.project.to_string_lossy().into_owned()),
+            resume: resume.map(str::to_owned),
+            ..CreateSessionRequest::default()
+        };
+        let session = rest.call(CreateSession::request().body(&request))?;
         if session.channel != "acp" || session.status != "running" {
             return Err(format!("the session is {} on {}", session.status, session.channel).into());
         }
@@ -60,18 +68,18 @@ impl<'a> Conversation<'a> {
     }
 
     pub fn record(&self) -> Outcome<SessionRecord> {
-        self.rest.get(&format!("/api/v1/sessions/{}", self.id))
+        self.rest.call(GetSession::of(&self.id))
     }
 
     pub fn agent(&self) -> Outcome<AgentStateRecord> {
-        self.rest.get(&self.path("agent"))
+        self.rest.call(ReadAgentState::of(&self.id))
     }
 
     pub fn messages(&self, mut after: u64) -> Outcome<Vec<MessageRecord>> {
         let mut messages = Vec::new();
         loop {
-            let path = self.path(&format!("messages?after={after}&limit=1000"));
-            let page: MessagesResponse = self.rest.get(&path)?;
+            let query = MessagesQuery { after: Some(after), limit: Some(1000) };
+            let page = self.rest.call(ListMessages::of(&self.id).query(&query))?;
             if page.messages.is_empty() {
                 return Ok(messages);
             }
@@ -82,33 +90,33 @@ impl<'a> Conversation<'a> {
 
     pub fn prompt(&self, text: &str) -> Outcome<Turn<'a, '_>> {
         let after = self.messages(0)?.iter().map(|message| message.number).max().unwrap_or(0);
-        let _: Value = self.rest.post(&self.path("prompt"), &json!({ "text": text }))?;
+        self.rest.call(PromptSession::of(&self.id).body(&PromptRequest { text: text.to_owned() }))?;
         Ok(Turn { conversation: self, prompt: text.to_owned(), after })
     }
 
     pub fn cancel(&self) -> Outcome<()> {
-        let _: Value = self.rest.post(&self.path("cancel"), &json!({}))?;
-        Ok(())
+        self.rest.call(CancelTurn::of(&self.id)).map(drop)
     }
 
     pub fn set_mode(&self, mode: &str) -> Outcome<()> {
-        let _: Value = self.rest.post(&self.path("mode"), &json!({ "mode_id": mode }))?;
-        Ok(())
+        self.rest.call(ChangeMode::of(&self.id).body(&ModeRequest { mode_id: mode.to_owned() })).map(drop)
     }
 
     /// What waits for an answer.
     pub fn questions(&self) -> Outcome<Vec<InboxItem>> {
-        let inbox: InboxResponse = self.rest.get(&format!("/api/v1/inbox?session={}", self.id))?;
+        let query = InboxQuery { session: Some(self.id.clone()), ..InboxQuery::default() };
+        let inbox = self.rest.call(ListInbox::request().query(&query))?;
         Ok(inbox.items)
     }
 
     pub fn question(&self, id: &str) -> Outcome<InboxItem> {
-        self.rest.get(&format!("/api/v1/inbox/{id}"))
+        self.rest.call(GetInboxItem::of(id))
     }
 
     /// `allow` or `deny`.
     pub fn answer(&self, question: &InboxItem, decision: &str) -> Outcome<InboxItem> {
-        self.rest.post(&format!("/api/v1/inbox/{}/answer", question.id), &json!({ "decision": decision }))
+        let answer = AnswerRequest { decision: Some(decision.to_owned()), ..AnswerRequest::default() };
+        self.rest.call(AnswerInboxItem::of(&question.id).body(&answer))
     }
 
     /// Waits until no turn runs.
@@ -157,10 +165,6 @@ impl<'a> Conversation<'a> {
             return None;
         }
         Some(format!("the session is {}: {}", session.status, self.errors().join("; ")).into())
-    }
-
-    fn path(&self, rest: &str) -> String {
-        format!("/api/v1/sessions/{}/{rest}", self.id)
     }
 }
 

@@ -3,8 +3,9 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use coven_api::request::Request;
+use coven_api::routes::Endpoint;
 use coven_client::{Client, ClientError};
-use serde::Serialize;
 use serde::de::DeserializeOwned;
 use tokio::runtime::Runtime;
 use tokio::time::timeout;
@@ -24,14 +25,9 @@ impl Rest {
         Ok(Self { socket, runtime: tokio::runtime::Builder::new_current_thread().enable_all().build()? })
     }
 
-    pub fn get<T: DeserializeOwned>(&self, path: &str) -> Outcome<T> {
-        let call = async { Client::connect(&self.socket).await?.get(path).await };
-        self.bounded(&format!("GET {path}"), call)
-    }
-
-    pub fn post<T: DeserializeOwned>(&self, path: &str, body: &impl Serialize) -> Outcome<T> {
-        let call = async { Client::connect(&self.socket).await?.post(path, body).await };
-        self.bounded(&format!("POST {path}"), call)
+    pub fn call<E: Endpoint<Response: DeserializeOwned>>(&self, request: Request<E>) -> Outcome<E::Response> {
+        let name = format!("{} {}", E::ROUTE.method.as_str(), request.target());
+        self.bounded(&name, async { Client::connect(&self.socket).await?.call(request).await })
     }
 
     fn bounded<T>(&self, name: &str, call: impl Future<Output = Result<T, ClientError>>) -> Outcome<T> {
