@@ -125,6 +125,45 @@ fn what_must_stay_apart_stays_apart() {
     }
 }
 
+/// Rust files below a folder of the workspace.
+fn sources(folder: &Path, found: &mut Vec<PathBuf>) {
+    for entry in fs::read_dir(folder).expect("a folder").flatten() {
+        let path = entry.path();
+        match path.is_dir() {
+            true => sources(&path, found),
+            false if path.extension().is_some_and(|it| it == "rs") => found.push(path),
+            false => {}
+        }
+    }
+}
+
+/// Returns whether only tests use the file: they spell paths out because they pin the interface.
+fn is_test(path: &Path) -> bool {
+    let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+    name.ends_with("tests.rs") || name == "scripted_daemon.rs" || path.components().any(|it| it.as_os_str() == "tests")
+}
+
+#[test]
+fn paths_of_routes_are_in_the_table_only() {
+    let mut files = Vec::new();
+    for member in fs::read_dir(root().join("crates")).expect("a folder").flatten() {
+        sources(&member.path().join("src"), &mut files);
+    }
+    let table = root().join("crates/api/src/routes.rs");
+    let mut literals = Vec::new();
+    for file in files.iter().filter(|file| **file != table && !is_test(file)) {
+        let text = fs::read_to_string(file).expect("text");
+        let product = text.split("#[cfg(test)]\nmod tests").next().unwrap_or_default();
+        let code = product.lines().enumerate().filter(|(_, line)| !line.trim_start().starts_with("//"));
+        for (number, line) in code {
+            if ["/api/", "\"/state", "\"/events"].iter().any(|path| line.contains(path)) {
+                literals.push(format!("{}:{}: {}", file.display(), number + 1, line.trim()));
+            }
+        }
+    }
+    assert!(literals.is_empty(), "name the route's type instead:\n{}", literals.join("\n"));
+}
+
 #[test]
 fn every_crate_warns_about_dependencies_that_it_does_not_use() {
     let metadata = metadata();

@@ -1,6 +1,7 @@
 //! Who gets in and what is used: token, Host, Origin, uid, sizes, modes, and state or settings that others made.
 
 mod bodies;
+mod client;
 mod files;
 mod foreign_text;
 mod hostile_files;
