@@ -1,4 +1,4 @@
-//! What developers and CI run: `cargo xtask test | docs | man | bench | fuzz | soak | real-agents`.
+//! What developers and CI run: `cargo xtask test | docs | man | bench | fuzz | soak | upgrade | real-agents`.
 
 #![cfg_attr(not(test), warn(unused_crate_dependencies))]
 
@@ -7,6 +7,7 @@ mod man;
 mod other;
 mod soak;
 mod test;
+mod upgrade;
 
 use std::process::ExitCode;
 
@@ -35,6 +36,8 @@ enum Task {
     Fuzz(other::Args),
     /// Kills the daemon again and again amid all kinds of work.
     Soak(soak::SoakArgs),
+    /// Replaces the daemon of an older build while work is under way.
+    Upgrade(upgrade::UpgradeArgs),
     /// Runs real agent programs under coven against a stub model.
     #[command(disable_help_flag = true)]
     RealAgents(other::Args),
@@ -48,6 +51,7 @@ fn main() -> ExitCode {
         Task::Bench(args) => args.run(&["--release", "--package", "coven-trials"], "bench"),
         Task::Fuzz(args) => args.run(&["--package", "coven-fuzz"], "run"),
         Task::Soak(args) => soak::run(&args),
+        Task::Upgrade(args) => upgrade::run(&args),
         Task::RealAgents(args) => args.run(&["--package", "coven-trials"], "real-agents"),
     }
 }

@@ -16,3 +16,4 @@ mod soak;
 mod starting;
 mod store_lost;
 mod torn_files;
+mod upgrade;
