@@ -257,7 +257,7 @@ fn parse(text: &str) -> Result<LiveRequest, ApiError> {
     if !text.trim_start().starts_with('{') {
         return Err(invalid("a message is a JSON object"));
     }
-    serde_json::from_str(text).map_err(|error| invalid(format!("the message is not one of /api/v1/live: {error}")))
+    serde_json::from_str(text).map_err(|error| invalid(format!("the message is not valid: {error}")))
 }
 
 /// What a message that cannot be understood is about, as far as it says so.
