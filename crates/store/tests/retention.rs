@@ -144,7 +144,7 @@ async fn store_17_the_seven_rules_in_one_transaction_with_one_event() {
         serde_json::from_str::<Value>(&swept.payload).expect("JSON"),
         json!({"tasks_soft_deleted": ["closed-31"], "tasks_deleted": ["deleted-8"], "agents_deleted": ["a-gone"],
             "sessions_deleted": [id(1)], "workflows_deleted": ["w-with-task", "w-old"],
-            "questions_deleted": ["q-a-gone"], "events_deleted": 2})
+            "questions_deleted": ["q-a-gone"], "operations_deleted": 0, "events_deleted": 2})
     );
     // The snapshot shows what is left, and no soft-deleted task.
     let snapshot = work.store.snapshot().await.expect("a read");

@@ -100,7 +100,7 @@ fn requests_reach_their_routes() {
     rig.ask(Request::Config { id: "model".into(), value: "b2".into() }).expect("it is accepted");
     let path = |verb: &str| format!("POST /api/v1/sessions/{SESSION}/{verb}");
     let expected = [
-        (path("cancel"), json!({})),
+        (path("cancel"), json!(null)),
         (path("mode"), json!({"mode_id": "plan"})),
         (path("config"), json!({"config_id": "model", "value": "b2"})),
     ];
