@@ -28,7 +28,11 @@ pub struct Session {
 impl Coven {
     /// `sessions` is that block of the config file.
     pub fn new(bench: &Bench, sessions: Value) -> Outcome<Self> {
-        let coven = Self { bin: bench.coven.clone(), folder: tempfile::Builder::new().prefix("cvn").tempdir()? };
+        Self::new_in(&bench.coven, &std::env::temp_dir(), sessions)
+    }
+
+    fn new_in(bin: &Path, parent: &Path, sessions: Value) -> Outcome<Self> {
+        let coven = Self { bin: bin.to_owned(), folder: tempfile::Builder::new().prefix("cvn").tempdir_in(parent)? };
         fs::create_dir(coven.home())?;
         fs::write(coven.home().join("config.json"), json!({ "sessions": sessions }).to_string())?;
         Ok(coven)
@@ -37,6 +41,13 @@ impl Coven {
     /// A home whose daemon is up.
     pub fn started(bench: &Bench, sessions: Value) -> Outcome<Self> {
         let coven = Self::new(bench, sessions)?;
+        coven.start()?;
+        Ok(coven)
+    }
+
+    /// The same with another program, below another folder.
+    pub fn started_in(bin: &Path, parent: &Path, sessions: Value) -> Outcome<Self> {
+        let coven = Self::new_in(bin, parent, sessions)?;
         coven.start()?;
         Ok(coven)
     }

@@ -45,14 +45,29 @@ impl Connection {
         Ok(answer)
     }
 
-    /// Sends a request and gives the body as it comes; an answer that is no success is an error.
+    /// Sends a request and gives the body as it comes; an answer that is not a success is an error.
     pub fn stream(&mut self, method: &str, path: &str, body: Option<&Value>) -> Outcome<Body<'_>> {
+        self.send(method, path, body)?;
+        self.answer().map_err(|error| format!("{method} {path}: {error}").into())
+    }
+
+    pub fn send(&mut self, method: &str, path: &str, body: Option<&Value>) -> Outcome<()> {
         let body = body.map(Value::to_string).unwrap_or_default();
         let request = format!(
             "{method} {path} HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\ncontent-length: {}\r\n\r\n{body}",
             body.len()
         );
-        self.stream.get_mut().write_all(request.as_bytes())?;
+        Ok(self.stream.get_mut().write_all(request.as_bytes())?)
+    }
+
+    /// Reads the whole answer to `send`.
+    pub fn receive(&mut self) -> Outcome<Vec<u8>> {
+        let mut answer = Vec::new();
+        self.answer()?.read_to_end(&mut answer)?;
+        Ok(answer)
+    }
+
+    fn answer(&mut self) -> Outcome<Body<'_>> {
         let mut line = String::new();
         self.stream.read_line(&mut line)?;
         let status: u16 =
@@ -72,7 +87,7 @@ impl Connection {
         if !(200..300).contains(&status) {
             let mut text = String::new();
             answer.read_to_string(&mut text)?;
-            return Err(format!("{method} {path} answered {status}: {text}").into());
+            return Err(format!("status {status}: {text}").into());
         }
         Ok(answer)
     }

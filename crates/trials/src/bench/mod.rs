@@ -29,6 +29,7 @@ mod sacrifice;
 mod stats;
 mod talking;
 mod tasks;
+mod wire;
 
 use std::error::Error;
 use std::path::PathBuf;
@@ -59,6 +60,9 @@ pub struct Args {
     /// The coven binary to measure; built in release mode if left out.
     #[arg(long, value_name = "PATH")]
     bin: Option<PathBuf>,
+    /// An earlier coven, for the figures that compare with it.
+    #[arg(long, value_name = "PATH")]
+    baseline: Option<PathBuf>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -78,11 +82,13 @@ enum Figure {
     Questions,
     Conversations,
     Tasks,
+    Wire,
 }
 
 /// What every figure needs to know.
 struct Bench {
     coven: PathBuf,
+    baseline: Option<PathBuf>,
     rounds: usize,
     quick: bool,
     this: PathBuf,
@@ -119,11 +125,13 @@ pub fn run(args: Args) -> ExitCode {
 /// Takes the figures one after another; says whether every bar was reached.
 fn measure(args: &Args) -> Outcome<bool> {
     let this = std::env::current_exe()?;
+    let whole = |path: &PathBuf| path.canonicalize().map_err(|error| format!("{}: {error}", path.display()));
     let coven = match &args.bin {
-        Some(path) => path.canonicalize().map_err(|error| format!("{}: {error}", path.display()))?,
+        Some(path) => whole(path)?,
         None => build_coven(&this)?,
     };
-    let bench = Bench { coven, rounds: if args.quick { 3 } else { args.rounds }, quick: args.quick, this };
+    let baseline = args.baseline.as_ref().map(whole).transpose()?;
+    let bench = Bench { coven, baseline, rounds: if args.quick { 3 } else { args.rounds }, quick: args.quick, this };
     let figures = if args.only.is_empty() { Figure::value_variants() } else { &args.only };
 
     let mut rows = Vec::new();
@@ -181,6 +189,7 @@ impl Figure {
             Figure::Questions => questions::measure(bench),
             Figure::Conversations => conversations::measure(bench),
             Figure::Tasks => tasks::measure(bench),
+            Figure::Wire => wire::measure(bench),
         }
     }
 }

@@ -2,8 +2,10 @@
 
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::os::unix::net::UnixStream;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
 use clap::Subcommand;
@@ -33,6 +35,12 @@ pub enum Program {
     /// Print lines of history, paint a screen, paint it again on every Ctrl+L.
     #[command(hide = true)]
     Page { lines: u64 },
+    /// Report every ^C to a socket, and flood the terminal while the socket says so.
+    #[command(hide = true)]
+    Interruptible { control: PathBuf },
+    /// Paint the whole screen again on every key.
+    #[command(hide = true)]
+    Redraw,
     /// Speak ACP on standard input and output.
     #[command(hide = true)]
     AcpAgent,
@@ -45,6 +53,8 @@ impl Program {
             Program::Drain { argv } => drain(&argv),
             Program::Echo => echo(),
             Program::Page { lines } => page(lines),
+            Program::Interruptible { control } => interruptible(&control),
+            Program::Redraw => redraw(),
             Program::AcpAgent => super::acp_agent::run(),
         };
         match outcome {
@@ -164,6 +174,72 @@ fn page(lines: u64) -> Outcome<()> {
             }
             END => break,
             _ => {}
+        }
+    }
+    Ok(())
+}
+
+const CTRL_C: u8 = 0x03;
+
+/// Reads keys on a thread, as agents do that paint while they listen.
+fn interruptible(control: &Path) -> Outcome<()> {
+    make_raw()?;
+    let control = UnixStream::connect(control)?;
+    let mut reports = control.try_clone()?;
+    std::thread::spawn(move || -> Outcome<()> {
+        for byte in io::stdin().lock().bytes() {
+            if byte? == CTRL_C {
+                writeln!(reports, "interrupted")?;
+            }
+        }
+        Ok(())
+    });
+    let is_flooding = Arc::new(AtomicBool::new(false));
+    let flag = Arc::clone(&is_flooding);
+    let flood = std::thread::spawn(move || -> Outcome<()> {
+        let piece = b"a line of a long build log that scrolls by\r\n".repeat(100);
+        loop {
+            match flag.load(Ordering::Acquire) {
+                true => io::stdout().write_all(&piece)?,
+                false => std::thread::park(),
+            }
+        }
+    });
+    for line in BufReader::new(control).lines() {
+        is_flooding.store(line? == "flood", Ordering::Release);
+        flood.thread().unpark();
+    }
+    Ok(())
+}
+
+/// The screen of redraw `number`: every row, three of them different from the one before. All have the same size.
+pub fn redrawn(number: u64) -> String {
+    let mut screen = String::from("\x1b[?25l\x1b[H");
+    for row in 1..ROWS {
+        let text = match row {
+            3 => format!("working, {number:06} seconds"),
+            20 => format!("{:06} tokens so far, more to come", number * 7 % 1_000_000),
+            38 => format!("step {number:06} of many"),
+            _ => format!("row {row:02} of a screen that stays as it is"),
+        };
+        screen.push_str(&format!("\x1b[{row};1H\x1b[2K\x1b[38;5;{:03}m│\x1b[0m {text:<60}\x1b[1m│\x1b[0m", 100 + row));
+    }
+    screen.push_str("\x1b[?25h");
+    screen
+}
+
+fn redraw() -> Outcome<()> {
+    make_raw()?;
+    let mut stdout = io::stdout().lock();
+    let mut paint = |number: u64| -> Outcome<()> {
+        stdout.write_all(redrawn(number).as_bytes())?;
+        Ok(stdout.flush()?)
+    };
+    paint(0)?;
+    for (number, byte) in (1..).zip(io::stdin().lock().bytes()) {
+        match byte? {
+            END => break,
+            _ => paint(number)?,
         }
     }
     Ok(())

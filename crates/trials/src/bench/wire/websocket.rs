@@ -1,0 +1,99 @@
+//! A blocking client of `/api/v1/live`: JSON frames both ways, output as binary frames.
+
+use std::os::fd::AsFd;
+use std::os::unix::net::UnixStream;
+
+use coven_api::routes::{Endpoint, Live};
+use serde_json::{Value, json};
+use tokio_tungstenite::tungstenite::{self, Message, WebSocket};
+
+use crate::bench::coven::{Coven, Session};
+use crate::bench::{Outcome, pty};
+
+/// Subscription id, reserved bytes and offset in front of output.
+const HEADER: usize = 16;
+const SUBSCRIPTION: u32 = 1;
+
+pub struct LiveClient {
+    socket: WebSocket<UnixStream>,
+}
+
+/// A frame of the daemon, with its size on the wire.
+pub enum Frame {
+    /// Output, and the offset that follows it.
+    Output {
+        end: u64,
+        size: usize,
+    },
+    Control {
+        message: Value,
+        size: usize,
+    },
+}
+
+impl LiveClient {
+    pub fn open(home: &Coven) -> Outcome<Self> {
+        let stream = UnixStream::connect(home.home().join("coven.sock"))?;
+        stream.set_read_timeout(Some(pty::PATIENCE))?;
+        let (socket, _) = tungstenite::client(format!("ws://localhost{}", Live::ROUTE.path), stream)?;
+        let mut client = Self { socket };
+        client.expect("welcome")?;
+        Ok(client)
+    }
+
+    /// Subscribes to a session and waits until its screen is here.
+    pub fn watch(&mut self, session: &Session, mode: &str) -> Outcome<u64> {
+        self.send(&json!({
+            "type": "subscribe", "id": SUBSCRIPTION, "topic": "session", "session_id": session.id, "mode": mode,
+        }))?;
+        let screen = self.expect("screen")?;
+        screen["offset"].as_u64().ok_or_else(|| "a screen without offset".into())
+    }
+
+    pub fn input(&mut self, session: &Session, data: &str) -> Outcome<()> {
+        self.send(&json!({ "type": "input", "session_id": session.id, "data": data }))
+    }
+
+    pub fn ack(&mut self, offset: u64) -> Outcome<()> {
+        self.send(&json!({ "type": "ack", "id": SUBSCRIPTION, "offset": offset }))
+    }
+
+    pub fn next(&mut self) -> Outcome<Frame> {
+        loop {
+            match self.socket.read()? {
+                Message::Binary(bytes) => {
+                    let head = bytes.get(8..HEADER).ok_or("a binary frame without its header")?;
+                    let start = u64::from_be_bytes(head.try_into()?);
+                    let end = start + (bytes.len() - HEADER) as u64;
+                    return Ok(Frame::Output { end, size: bytes.len() });
+                }
+                Message::Text(text) => {
+                    return Ok(Frame::Control { message: serde_json::from_str(&text)?, size: text.len() });
+                }
+                Message::Close(_) => return Err("the daemon closed the connection".into()),
+                Message::Ping(_) | Message::Pong(_) | Message::Frame(_) => {}
+            }
+        }
+    }
+
+    pub fn expect(&mut self, wanted: &str) -> Outcome<Value> {
+        loop {
+            if let Frame::Control { message, .. } = self.next()? {
+                match message["type"].as_str() {
+                    Some(kind) if kind == wanted => return Ok(message),
+                    Some("error") => return Err(format!("the daemon answered {message}").into()),
+                    Some(_) | None => {}
+                }
+            }
+        }
+    }
+
+    /// A handle to end the connection from another thread.
+    pub fn closer(&self) -> Outcome<UnixStream> {
+        Ok(UnixStream::from(self.socket.get_ref().as_fd().try_clone_to_owned()?))
+    }
+
+    fn send(&mut self, message: &Value) -> Outcome<()> {
+        Ok(self.socket.send(Message::text(message.to_string()))?)
+    }
+}
