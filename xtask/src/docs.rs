@@ -1,4 +1,4 @@
-//! `cargo xtask docs`: documents that are written by the code they describe. A test fails when they are stale.
+//! `cargo xtask docs`: regenerates the documents in docs/generated. A test fails when they are stale.
 
 use std::fs;
 use std::process::{Command, ExitCode};
@@ -6,7 +6,7 @@ use std::process::{Command, ExitCode};
 use crate::test::{cargo, root};
 
 pub fn run() -> ExitCode {
-    // One place knows how they are made: the test that compares them, asked to write instead.
+    // The test that compares the documents also writes them.
     let status = Command::new(cargo())
         .args(["test", "--package", "coven-testing", "--test", "docs"])
         .env("COVEN_WRITE_DOCS", "1")

@@ -1,10 +1,11 @@
-//! What developers and CI run: `cargo xtask test | docs | man | bench | fuzz | soak | upgrade | real-agents`.
+//! Tasks for developers and CI: `cargo xtask test | docs | man | prose | bench | fuzz | soak | upgrade | real-agents`.
 
 #![cfg_attr(not(test), warn(unused_crate_dependencies))]
 
 mod docs;
 mod man;
 mod other;
+mod prose;
 mod soak;
 mod test;
 mod upgrade;
@@ -22,21 +23,23 @@ struct Args {
 
 #[derive(Debug, Subcommand)]
 enum Task {
-    /// Runs every check and test; what CI runs.
+    /// Runs all checks and tests, like CI.
     Test(test::TestArgs),
-    /// Writes the generated documents anew: lifecycles, OpenAPI, config schema, command line.
+    /// Regenerates documents: lifecycles, OpenAPI, config schema, command line.
     Docs,
     /// Writes a manual page per command.
     Man(man::ManArgs),
+    /// Counts unclear wordings and names the files with the most of them.
+    Prose(prose::ProseArgs),
     /// Measures the figures of docs/benchmarks.md.
     #[command(disable_help_flag = true)]
     Bench(other::Args),
-    /// Runs fuzz targets: mutated inputs for everything that is parsed.
+    /// Runs fuzz targets: mutated inputs for all parsers.
     #[command(disable_help_flag = true)]
     Fuzz(other::Args),
-    /// Kills the daemon again and again amid all kinds of work.
+    /// Kills the daemon repeatedly during all kinds of work.
     Soak(soak::SoakArgs),
-    /// Replaces the daemon of an older build while work is under way.
+    /// Replaces the daemon of an older build during running work.
     Upgrade(upgrade::UpgradeArgs),
     /// Runs real agent programs under coven against a stub model.
     #[command(disable_help_flag = true)]
@@ -48,6 +51,7 @@ fn main() -> ExitCode {
         Task::Test(args) => test::run(&args),
         Task::Docs => docs::run(),
         Task::Man(args) => man::run(&args),
+        Task::Prose(args) => prose::run(&args),
         Task::Bench(args) => args.run(&["--release", "--package", "coven-trials"], "bench"),
         Task::Fuzz(args) => args.run(&["--package", "coven-fuzz"], "run"),
         Task::Soak(args) => soak::run(&args),

@@ -1,4 +1,4 @@
-//! Tasks that have a program of their own, so that the other tasks need not build what it links.
+//! Tasks in separate programs, so that the other tasks need not build their dependencies.
 
 use std::ffi::OsString;
 use std::process::{Command, ExitCode};
@@ -7,7 +7,7 @@ use crate::test::{cargo, root};
 
 #[derive(Debug, clap::Args)]
 pub struct Args {
-    /// Handed on to the program; --help shows them
+    /// Arguments for the program; --help lists them
     #[arg(trailing_var_arg = true, allow_hyphen_values = true, value_name = "ARGS")]
     args: Vec<OsString>,
 }

@@ -1,4 +1,4 @@
-//! `cargo xtask soak`: the fault test of the same name with more kills than CI has time for.
+//! `cargo xtask soak`: the fault test `soak` with more kills than CI has time for.
 
 use std::ffi::OsStr;
 use std::process::{Command, ExitCode};
@@ -7,10 +7,10 @@ use crate::test::{cargo, root};
 
 #[derive(Debug, clap::Args)]
 pub struct SoakArgs {
-    /// Number of `kill -9` of the daemon
+    /// How often to kill the daemon with `kill -9`
     #[arg(long, default_value_t = 100)]
     kills: u64,
-    /// Seed of the moments
+    /// Seed for the random times of the kills
     #[arg(long, default_value_t = 1)]
     seed: u64,
 }

@@ -1,4 +1,4 @@
-//! `cargo xtask test`: formatting, lints, then all tests against the built binary. Installs nothing.
+//! `cargo xtask test`: checks formatting and lints, then runs all tests with the built binary. Installs nothing.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
@@ -7,7 +7,7 @@ use clap::Args;
 
 #[derive(Debug, Args)]
 pub struct TestArgs {
-    /// Only tests whose name contains this.
+    /// Run only tests whose name contains this.
     filter: Option<String>,
     /// Skip formatting and lints.
     #[arg(long)]
@@ -44,7 +44,7 @@ fn steps(args: &TestArgs) -> Vec<Vec<String>> {
             eprintln!("xtask: SKIPPED lints: clippy is not installed (rustup component add clippy)");
         }
     }
-    // The scenarios drive the binary as a user would.
+    // The scenarios run the built binary.
     steps.push(step("build --package coven --package coven-testing --bins --locked"));
     let mut tests = match has("nextest") {
         true => step("nextest run --workspace --locked --no-fail-fast"),
@@ -63,7 +63,7 @@ pub fn cargo() -> PathBuf {
     std::env::var_os("CARGO").map_or_else(|| PathBuf::from("cargo"), PathBuf::from)
 }
 
-/// The top of the workspace.
+/// Returns the root of the workspace.
 pub fn root() -> &'static Path {
-    Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("xtask lies in the workspace")
+    Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("xtask is in the workspace")
 }

@@ -1,4 +1,4 @@
-//! `cargo xtask upgrade`: replaces the daemon of an older build while work is under way.
+//! `cargo xtask upgrade`: replaces the daemon of an older build during running work.
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -7,7 +7,7 @@ use crate::soak;
 
 #[derive(Debug, clap::Args)]
 pub struct UpgradeArgs {
-    /// The older coven program
+    /// The older coven binary
     #[arg(long, value_name = "PATH")]
     from: PathBuf,
 }
