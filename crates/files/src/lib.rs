@@ -16,7 +16,7 @@ use rustix::fs::{FileType, Mode, OFlags};
 
 pub use lines::{BoundedLine, Lines, read_stream, read_stream_text};
 
-/// The most that one reader accepts of a file, a stream or a line. Limits are constants with names; `docs/guide.md` lists
+/// Maximum size of a file, a stream or a line that a reader accepts. Limits are named constants; `docs/guide.md` lists
 /// them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limit {
@@ -31,7 +31,7 @@ impl Limit {
     }
 }
 
-/// The size alone: "1 MiB".
+/// Writes only the size: "1 MiB".
 impl fmt::Display for Limit {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.bytes {
@@ -43,7 +43,7 @@ impl fmt::Display for Limit {
     }
 }
 
-/// What happens when the last component of a path is a symbolic link.
+/// How to handle a path whose last component is a symbolic link.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Links {
     Follow,
@@ -81,7 +81,7 @@ impl From<ReadError> for io::Error {
             ReadError::NotText { .. } => io::ErrorKind::InvalidData,
         };
         match error {
-            // Callers name the path themselves; the cause stays the operating system's.
+            // Callers add the path themselves, so return the operating system's error unchanged.
             ReadError::Io { source, .. } => source,
             error => Self::new(kind, error),
         }
@@ -121,7 +121,7 @@ pub fn read_text(path: &Path, limit: Limit, links: Links) -> Result<String, Read
     String::from_utf8(read(path, limit, links)?).map_err(|_| ReadError::NotText { path: path.to_owned() })
 }
 
-/// Reads the rest of an open file, at most `limit` bytes. `path` is only named in errors.
+/// Reads the rest of an open file, at most `limit` bytes. `path` is only used in errors.
 pub fn read_opened(file: File, path: &Path, limit: Limit) -> Result<Vec<u8>, ReadError> {
     let io = |source| ReadError::Io { path: path.to_owned(), source };
     // A sparse file can claim any size: check before reserving memory.
@@ -138,7 +138,7 @@ pub fn read_opened(file: File, path: &Path, limit: Limit) -> Result<Vec<u8>, Rea
     Ok(bytes)
 }
 
-/// Fails unless the open file is a regular one. `path` is only named in the error.
+/// Returns an error unless the open file is a regular file. `path` is only used in errors.
 pub fn ensure_regular(file: &File, path: &Path) -> Result<(), ReadError> {
     let stat =
         rustix::fs::fstat(file).map_err(|error| ReadError::Io { path: path.to_owned(), source: error.into() })?;

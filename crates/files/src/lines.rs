@@ -1,10 +1,10 @@
-//! Reads a stream within a limit: as a whole, or line by line.
+//! Reads a stream within a limit, completely or line by line.
 
 use std::io::{self, BufRead, Read};
 
 use crate::{Limit, ReadError};
 
-/// Reads the rest of a stream that has no path, at most `limit` bytes.
+/// Reads the rest of a stream that has no path, at max_bytes `limit` bytes.
 pub fn read_stream(stream: impl Read, limit: Limit) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     stream.take(limit.bytes + 1).read_to_end(&mut bytes)?;
@@ -14,13 +14,13 @@ pub fn read_stream(stream: impl Read, limit: Limit) -> io::Result<Vec<u8>> {
     }
 }
 
-/// Reads the rest of a UTF-8 stream that has no path, at most `limit` bytes.
+/// Reads the rest of a UTF-8 stream that has no path, at max_bytes `limit` bytes.
 pub fn read_stream_text(stream: impl Read, limit: Limit) -> io::Result<String> {
     let bytes = read_stream(stream, limit)?;
     String::from_utf8(bytes).map_err(|_| io::Error::new(io::ErrorKind::InvalidData, "the input is not valid UTF-8"))
 }
 
-/// Reads lines and holds one of them at a time. A line that is longer than the limit is skipped.
+/// Reads lines and keeps only one in memory. A line that exceeds the limit is skipped.
 #[derive(Debug)]
 pub struct Lines<R> {
     reader: R,
@@ -31,9 +31,9 @@ pub struct Lines<R> {
 /// One line of a stream.
 #[derive(Debug, PartialEq, Eq)]
 pub enum BoundedLine<'a> {
-    /// With its line end, if it has one.
+    /// A complete line, including its line end if it has one.
     Whole(&'a [u8]),
-    /// A line of so many bytes, its line end included. Its content is not kept.
+    /// A skipped line; `bytes` is its length, including the line end.
     TooLong { bytes: u64, has_end: bool },
 }
 
@@ -45,17 +45,17 @@ impl<R: BufRead> Lines<R> {
     /// Returns the next line, `None` at the end of the stream.
     pub fn next_line(&mut self) -> io::Result<Option<BoundedLine<'_>>> {
         self.line.clear();
-        // The line end does not count.
-        let most = self.limit.bytes + 1;
-        let count = (&mut self.reader).take(most).read_until(b'\n', &mut self.line)? as u64;
+        // The line end does not count towards the limit.
+        let max_bytes = self.limit.bytes + 1;
+        let count = (&mut self.reader).take(max_bytes).read_until(b'\n', &mut self.line)? as u64;
         if count == 0 {
             return Ok(None);
         }
-        if count < most || self.line.ends_with(b"\n") {
+        if count < max_bytes || self.line.ends_with(b"\n") {
             return Ok(Some(BoundedLine::Whole(&self.line)));
         }
         let (rest, has_end) = self.skip_line()?;
-        // A long line must not keep its memory for all that follow.
+        // Release the memory of the long line.
         self.line = Vec::new();
         Ok(Some(BoundedLine::TooLong { bytes: count + rest, has_end }))
     }

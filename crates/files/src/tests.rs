@@ -11,18 +11,18 @@ fn folder() -> tempfile::TempDir {
 }
 
 #[test]
-fn a_file_up_to_the_limit_is_read_and_one_byte_more_is_refused() {
+fn reads_a_file_up_to_the_limit_and_refuses_a_larger_one() {
     let folder = folder();
     let path = folder.path().join("f");
-    fs::write(&path, vec![b'x'; 1024]).expect("room on disk");
+    fs::write(&path, vec![b'x'; 1024]).expect("enough disk space");
     assert_eq!(read(&path, SMALL, Links::Refuse).expect("within the limit").len(), 1024);
-    fs::write(&path, vec![b'x'; 1025]).expect("room on disk");
+    fs::write(&path, vec![b'x'; 1025]).expect("enough disk space");
     let error = read(&path, SMALL, Links::Refuse).expect_err("too large").to_string();
     assert!(error.ends_with("is larger than 1 KiB, the limit for a test file"), "{error}");
 }
 
 #[test]
-fn a_sparse_file_is_refused_without_reserving_its_size() {
+fn refuses_a_sparse_file_without_reserving_its_size() {
     let folder = folder();
     let path = folder.path().join("sparse");
     fs::File::create(&path).and_then(|file| file.set_len(1 << 40)).expect("a sparse file");
@@ -30,7 +30,7 @@ fn a_sparse_file_is_refused_without_reserving_its_size() {
 }
 
 #[test]
-fn a_fifo_a_socket_a_folder_and_a_device_are_refused_without_waiting() {
+fn refuses_fifos_sockets_folders_and_devices_without_blocking() {
     let folder = folder();
     let fifo = folder.path().join("fifo");
     rustix::fs::mkfifoat(rustix::fs::CWD, &fifo, Mode::from_raw_mode(0o600)).expect("a fifo");
@@ -50,17 +50,17 @@ fn a_fifo_a_socket_a_folder_and_a_device_are_refused_without_waiting() {
 }
 
 #[test]
-fn a_link_is_followed_only_where_links_are_allowed() {
+fn follows_a_link_only_if_links_are_allowed() {
     let folder = folder();
     let (target, link) = (folder.path().join("target"), folder.path().join("link"));
-    fs::write(&target, "text").expect("room on disk");
+    fs::write(&target, "text").expect("enough disk space");
     symlink(&target, &link).expect("a link");
     assert_eq!(read_text(&link, SMALL, Links::Follow).expect("followed"), "text");
     assert!(matches!(read(&link, SMALL, Links::Refuse), Err(ReadError::Link { .. })));
 }
 
 #[test]
-fn a_missing_file_keeps_its_kind_of_error() {
+fn a_missing_file_keeps_its_error_kind() {
     let folder = folder();
     let error = read(&folder.path().join("none"), SMALL, Links::Refuse).expect_err("missing");
     assert!(error.is_not_found());
@@ -68,9 +68,9 @@ fn a_missing_file_keeps_its_kind_of_error() {
 }
 
 #[test]
-fn a_line_longer_than_the_limit_is_skipped_and_the_next_one_read() {
+fn skips_a_line_longer_than_the_limit_and_reads_the_next_one() {
     let text = [&b"first\n"[..], &[b'x'; 1024], b"\n", &[b'y'; 5000], b"\nlast\n", &[b'z'; 1025]].concat();
-    // A small buffer: a line spans many of them.
+    // A small buffer, so that a line spans several buffers.
     let mut lines = Lines::new(io::BufReader::with_capacity(100, &text[..]), SMALL);
     let mut read = Vec::new();
     while let Some(line) = lines.next_line().expect("memory is readable") {
@@ -84,8 +84,8 @@ fn a_line_longer_than_the_limit_is_skipped_and_the_next_one_read() {
 }
 
 #[test]
-fn a_stream_without_an_end_is_refused_at_the_limit() {
-    let error = read_stream(io::repeat(b'x'), SMALL).expect_err("it never ends");
+fn refuses_an_endless_stream_at_the_limit() {
+    let error = read_stream(io::repeat(b'x'), SMALL).expect_err("an endless stream");
     assert_eq!(error.kind(), io::ErrorKind::FileTooLarge);
     assert_eq!(error.to_string(), "the input is larger than 1 KiB, the limit for a test file");
     assert_eq!(read_stream_text(&[b'x'; 1024][..], SMALL).expect("within the limit").len(), 1024);

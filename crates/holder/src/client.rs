@@ -1,4 +1,4 @@
-//! A blocking client of a holder, and the way to its socket for asynchronous ones.
+//! A blocking holder client, and the socket connection that asynchronous clients share.
 
 use std::fs::File;
 use std::io::{self, Read, Write};
@@ -10,24 +10,25 @@ use std::time::Duration;
 use crate::SOCKET;
 use crate::wire::{Decoder, Reply, Request, VERSION, Welcome, WireError};
 
-/// How long a holder may take to greet.
-const PATIENCE: Duration = Duration::from_secs(10);
+/// How long a holder may take to send its `Welcome`.
+const WELCOME_TIMEOUT: Duration = Duration::from_secs(10);
 
 #[derive(Debug, thiserror::Error)]
 pub enum HolderError {
-    #[error("the holder does not answer")]
+    #[error("cannot connect to the holder")]
     Unreachable(#[source] io::Error),
-    #[error("the connection to the holder broke")]
+    #[error("lost the connection to the holder")]
     Broken(#[from] io::Error),
-    #[error("the holder speaks another language")]
+    #[error("invalid frame from the holder; it may use an incompatible protocol version")]
     Protocol(#[from] WireError),
     #[error("the holder closed the connection")]
     Closed,
-    #[error("the holder refused: {0}")]
+    #[error("the holder rejected the request: {0}")]
     Refused(String),
 }
 
-/// Connects through the folder's descriptor: a socket's path may have 107 bytes only, a home's may be longer.
+/// Connects through the folder's descriptor: a socket path is limited to 107 bytes, and the coven home's path may be
+/// longer.
 pub fn connect_socket(session_dir: &Path) -> io::Result<UnixStream> {
     let dir = File::open(session_dir)?;
     UnixStream::connect(format!("/proc/self/fd/{}/{SOCKET}", dir.as_raw_fd()))
@@ -48,12 +49,12 @@ pub struct HolderClient {
 impl HolderClient {
     pub fn connect(session_dir: &Path) -> Result<Self, HolderError> {
         let mut stream = connect_socket(session_dir).map_err(HolderError::Unreachable)?;
-        // A holder that was stopped accepts in the kernel and never answers.
-        stream.set_read_timeout(Some(PATIENCE))?;
+        // The kernel accepts connections for a stopped (SIGSTOP) holder, which then never replies.
+        stream.set_read_timeout(Some(WELCOME_TIMEOUT))?;
         match stream.write_all(&Request::Hello { version: VERSION }.encode()) {
-            // It closed the connection before we spoke; why is there to read.
+            // The holder closed the connection first; its reason is still readable.
             Err(error) if error.kind() == io::ErrorKind::BrokenPipe => {}
-            told => told?,
+            result => result?,
         }
         let mut client = Self {
             stream,
@@ -77,8 +78,8 @@ impl HolderClient {
         Ok(self.stream.write_all(&request.encode())?)
     }
 
-    /// The next reply; waits for it.
-    #[expect(clippy::should_implement_trait, reason = "an iterator ends, a connection breaks")]
+    /// Waits for the next reply.
+    #[expect(clippy::should_implement_trait, reason = "a broken connection is an error, not the end of an iterator")]
     pub fn next(&mut self) -> Result<Reply, HolderError> {
         loop {
             if let Some(reply) = self.decoder.reply()? {
@@ -88,7 +89,7 @@ impl HolderClient {
         }
     }
 
-    /// A reply that is already here, after the socket was found readable and `fill` was called.
+    /// Returns a reply that is already buffered; call `fill` first when the socket is readable.
     pub fn ready(&mut self) -> Result<Option<Reply>, HolderError> {
         Ok(self.decoder.reply()?)
     }
@@ -108,9 +109,10 @@ impl HolderClient {
         }
     }
 
-    /// Sends and waits until the holder took it; data that comes in between is dropped, so use it on a connection that follows nothing.
+    /// Sends a request and waits until the holder has handled it. Drops other replies that arrive in between, so do not
+    /// use it on a connection that follows the log.
     pub fn request(&mut self, request: &Request) -> Result<(), HolderError> {
-        // In one write: a harness that ends because of the request cannot come between.
+        // One write: if the request ends the harness, its exit cannot arrive between the two frames.
         self.stream.write_all(&[request.encode(), Request::Sync.encode()].concat())?;
         loop {
             match self.next()? {

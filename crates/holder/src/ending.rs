@@ -1,4 +1,4 @@
-//! Ending a harness: SIGTERM to its group, then SIGKILL to everything that comes from it.
+//! Terminates a harness: SIGTERM to its process group, then SIGKILL to all its descendants.
 
 use std::os::fd::AsFd;
 use std::time::{Duration, Instant};
@@ -9,18 +9,18 @@ use crate::process;
 use crate::stage::as_pid;
 use crate::wire::How;
 
-/// How long survivors of SIGKILL are waited for; a process in the kernel cannot be hurried.
-const PATIENCE: Duration = Duration::from_secs(2);
-const LOOK_AGAIN: Duration = Duration::from_millis(20);
-/// How often the family is looked through in one go, for children born meanwhile.
-const ROUNDS: usize = 8;
+/// How long to wait after SIGKILL: a process in uninterruptible sleep cannot exit yet.
+const KILL_TIMEOUT: Duration = Duration::from_secs(2);
+const POLL_INTERVAL: Duration = Duration::from_millis(20);
+/// How many times one kill lists the descendants, to catch processes that were forked in between.
+const MAX_KILL_ROUNDS: usize = 8;
 
-/// Who is left while a harness ends.
+/// Processes that remain while a harness is being terminated.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Left {
-    /// The harness lives, so its group is its own.
+    /// The harness is running, so its group id cannot have been reused.
     Harness,
-    /// The harness is gone; what it started came to us.
+    /// The harness has exited; the kernel reparented its descendants to the holder.
     Family,
     Nobody,
 }
@@ -32,49 +32,49 @@ pub struct Ending {
     hang_up_at: Option<Instant>,
     kill_at: Instant,
     give_up_at: Instant,
-    next_look: Instant,
-    /// Those outside the group who got their SIGTERM.
-    warned: Vec<(u32, u64)>,
+    next_poll: Instant,
+    /// Processes outside the group that have received SIGTERM: pid and start time.
+    terminated: Vec<(u32, u64)>,
 }
 
 impl Ending {
     pub fn begin(how: How, leader: u32, grace: Duration, now: Instant) -> Self {
         signal_group(leader, Signal::TERM);
-        // A stopped process would keep the signal to itself.
+        // A stopped process does not handle SIGTERM until it continues.
         signal_group(leader, Signal::CONT);
         let kill_at = now + grace;
         Self {
             how,
             leader,
-            // Interactive shells ignore SIGTERM and heed a hang-up.
+            // Interactive shells ignore SIGTERM but exit on SIGHUP.
             hang_up_at: (grace > Duration::ZERO).then(|| now + grace / 2),
             kill_at,
-            give_up_at: kill_at + PATIENCE,
-            next_look: now,
-            warned: Vec::new(),
+            give_up_at: kill_at + KILL_TIMEOUT,
+            next_poll: now,
+            terminated: Vec::new(),
         }
     }
 
-    /// A second request can only make it sooner and harder.
+    /// Applies a second request, which can only shorten the grace period or turn a finish into a kill.
     pub fn hurry(&mut self, how: How, grace: Duration, now: Instant) {
         if how == How::Kill {
             self.how = how;
         }
         self.kill_at = self.kill_at.min(now + grace);
-        self.give_up_at = self.kill_at + PATIENCE;
+        self.give_up_at = self.kill_at + KILL_TIMEOUT;
     }
 
     pub fn next_deadline(&self, left: Left) -> Instant {
         match left {
             Left::Harness => {
-                let kill_at = self.kill_at.max(self.next_look);
+                let kill_at = self.kill_at.max(self.next_poll);
                 self.hang_up_at.map_or(kill_at, |at| at.min(kill_at))
             }
-            Left::Family | Left::Nobody => self.next_look,
+            Left::Family | Left::Nobody => self.next_poll,
         }
     }
 
-    /// Does what is due. True when nothing is left, or nothing helps.
+    /// Sends the signals that are due. Returns true when no process is left or the timeout after SIGKILL has passed.
     pub fn step(&mut self, left: Left, now: Instant) -> bool {
         if left == Left::Nobody {
             return true;
@@ -84,27 +84,27 @@ impl Ending {
             signal_group(self.leader, Signal::HUP);
         }
         let is_time_up = now >= self.kill_at;
-        if now < self.next_look || (left == Left::Harness && !is_time_up) {
+        if now < self.next_poll || (left == Left::Harness && !is_time_up) {
             return false;
         }
-        self.next_look = now + LOOK_AGAIN;
+        self.next_poll = now + POLL_INTERVAL;
         if is_time_up {
             if left == Left::Harness {
                 signal_group(self.leader, Signal::KILL);
             }
-            kill_family();
+            kill_descendants();
         } else {
-            self.warn_family();
+            self.term_descendants();
         }
         left == Left::Family && (now >= self.give_up_at || process::descendants(std::process::id()).is_empty())
     }
 
-    /// Those in other groups did not get the first signal; they get it once.
-    fn warn_family(&mut self) {
+    /// Sends SIGTERM once to each descendant outside the harness's group, which the group signal did not reach.
+    fn term_descendants(&mut self) {
         for it in process::descendants(std::process::id()) {
-            let who = (it.pid, it.started_ticks);
-            if it.group != self.leader && !self.warned.contains(&who) {
-                self.warned.push(who);
+            let identity = (it.pid, it.started_ticks);
+            if it.group != self.leader && !self.terminated.contains(&identity) {
+                self.terminated.push(identity);
                 process::signal(&it, Signal::TERM);
                 process::signal(&it, Signal::CONT);
             }
@@ -112,14 +112,14 @@ impl Ending {
     }
 }
 
-fn kill_family() {
+fn kill_descendants() {
     let mut known = Vec::new();
-    for _ in 0..ROUNDS {
+    for _ in 0..MAX_KILL_ROUNDS {
         let mut is_new = false;
         for it in process::descendants(std::process::id()) {
-            let who = (it.pid, it.started_ticks);
-            if !known.contains(&who) {
-                known.push(who);
+            let identity = (it.pid, it.started_ticks);
+            if !known.contains(&identity) {
+                known.push(identity);
                 is_new = true;
                 process::signal(&it, Signal::KILL);
             }
@@ -130,8 +130,8 @@ fn kill_family() {
     }
 }
 
-/// Signals what is in the foreground of the terminal: a job of a shell has a process group of its own. Signals the harness's
-/// group where there is no terminal, or where the foreground is not ours.
+/// Signals the terminal's foreground process group, because a shell gives each job its own group. Falls back to the
+/// harness's group if there is no terminal or the foreground group does not belong to this session.
 pub fn signal_foreground(terminal: impl AsFd, leader: u32, signal: Signal) {
     let foreground = rustix::termios::tcgetpgrp(terminal).map(|group| group.as_raw_pid().cast_unsigned());
     let is_ours = |group: &u32| process::descendants(std::process::id()).iter().any(|it| it.group == *group);
@@ -141,8 +141,8 @@ pub fn signal_foreground(terminal: impl AsFd, leader: u32, signal: Signal) {
     }
 }
 
-/// Only while the harness is not reaped: its number cannot be another's until then.
+/// Signals the harness's group. Call it only until the harness is reaped: after that, its id may be reused.
 pub fn signal_group(leader: u32, signal: Signal) {
-    // It may have ended already, which is what we want.
+    // The group may already be gone.
     let _ = kill_process_group(as_pid(leader), signal);
 }

@@ -1,8 +1,8 @@
-//! Named points at which a test can have the process die as if by `kill -9`, or have a step fail. Not in release builds.
+//! Fault injection for tests: kills the process with SIGKILL at named points, or fails a step. Debug builds only.
 
 use std::io;
 
-/// Dies here if `COVEN_FAULT` is `<file> <step>`; fails here if it is `<file> <step> fails`.
+/// Kills the process if `COVEN_FAULT` is `<file> <step>`; returns an error if it is `<file> <step> fails`.
 pub fn before(file: &str, step: &str) -> io::Result<()> {
     if !cfg!(debug_assertions) {
         return Ok(());
@@ -14,13 +14,13 @@ pub fn before(file: &str, step: &str) -> io::Result<()> {
             Ok(())
         }
         [wanted_file, wanted_step, "fails"] if (wanted_file, wanted_step) == (file, step) => {
-            Err(io::Error::other("a fault that a test asked for"))
+            Err(io::Error::other("injected fault"))
         }
         _ => Ok(()),
     }
 }
 
-/// Dies here if `COVEN_FAULT` names this point.
+/// Kills the process if `COVEN_FAULT` names this point.
 pub fn point(name: &str) {
     if cfg!(debug_assertions) && std::env::var_os("COVEN_FAULT").is_some_and(|wanted| wanted == name) {
         let _ = rustix::process::kill_process(rustix::process::getpid(), rustix::process::Signal::KILL);

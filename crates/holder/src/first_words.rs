@@ -1,13 +1,13 @@
-//! What is typed for the caller once the harness is up: text when it has gone quiet, then the enter key by itself.
+//! Types the initial input into the harness's terminal: the text once output pauses, then Enter as a separate write.
 
 use std::time::{Duration, Instant};
 
-/// A program that has said nothing for so long waits for its user.
-const QUIET: Duration = Duration::from_millis(400);
-/// One that never says anything, or never stops, gets the text all the same.
-const PATIENCE: Duration = Duration::from_secs(4);
-/// Text and enter in one piece would be taken for a paste.
-const BEFORE_ENTER: Duration = Duration::from_millis(300);
+/// A program that has written nothing for this long is assumed to be ready for input.
+const QUIET_PERIOD: Duration = Duration::from_millis(400);
+/// After this long the text is typed even if the program has written nothing or never pauses.
+const READY_TIMEOUT: Duration = Duration::from_secs(4);
+/// Delay between text and Enter: programs treat both in one read as a paste.
+const ENTER_DELAY: Duration = Duration::from_millis(300);
 
 #[derive(Debug)]
 pub struct FirstWords {
@@ -18,14 +18,14 @@ pub struct FirstWords {
 
 impl FirstWords {
     pub fn new(text: String, now: Instant) -> Option<Self> {
-        let latest = now + PATIENCE;
+        let latest = now + READY_TIMEOUT;
         (!text.is_empty()).then(|| Self { text: text.into_bytes(), at: latest, latest })
     }
 
-    /// The harness wrote something: it is up, and perhaps not ready yet.
+    /// Restarts the quiet period after output of the harness.
     pub fn heard(&mut self, now: Instant) {
         if !self.text.is_empty() {
-            self.at = (now + QUIET).min(self.latest);
+            self.at = (now + QUIET_PERIOD).min(self.latest);
         }
     }
 
@@ -33,16 +33,16 @@ impl FirstWords {
         self.at
     }
 
-    /// What is to be typed now, and whether that was all.
+    /// Returns the bytes to type now, if any, and whether they are the last ones.
     pub fn due(&mut self, now: Instant) -> Option<(Vec<u8>, bool)> {
         if now < self.at {
             return None;
         }
         match std::mem::take(&mut self.text) {
-            // The key is a carriage return; what a program gets for it is its terminal's business.
+            // Enter sends a carriage return; the terminal settings decide how the program receives it.
             text if text.is_empty() => Some((vec![b'\r'], true)),
             text => {
-                self.at = now + BEFORE_ENTER;
+                self.at = now + ENTER_DELAY;
                 Some((text, false))
             }
         }
@@ -54,27 +54,27 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_text_waits_for_quiet_and_the_key_comes_by_itself() {
+    fn types_the_text_after_a_quiet_period_and_enter_separately() {
         let start = Instant::now();
-        let mut words = FirstWords::new("hello".into(), start).expect("something to type");
-        words.heard(start + Duration::from_millis(100));
-        words.heard(start + Duration::from_millis(300));
-        assert_eq!(words.due(start + Duration::from_millis(500)), None);
+        let mut input = FirstWords::new("hello".into(), start).expect("the text is not empty");
+        input.heard(start + Duration::from_millis(100));
+        input.heard(start + Duration::from_millis(300));
+        assert_eq!(input.due(start + Duration::from_millis(500)), None);
         let typed_at = start + Duration::from_millis(701);
-        assert_eq!(words.due(typed_at), Some((b"hello".to_vec(), false)));
-        words.heard(typed_at);
-        assert_eq!(words.due(typed_at + Duration::from_millis(299)), None);
-        assert_eq!(words.due(typed_at + BEFORE_ENTER), Some((b"\r".to_vec(), true)));
+        assert_eq!(input.due(typed_at), Some((b"hello".to_vec(), false)));
+        input.heard(typed_at);
+        assert_eq!(input.due(typed_at + Duration::from_millis(299)), None);
+        assert_eq!(input.due(typed_at + ENTER_DELAY), Some((b"\r".to_vec(), true)));
         assert!(FirstWords::new(String::new(), start).is_none());
     }
 
     #[test]
-    fn a_program_that_never_stops_gets_it_all_the_same() {
+    fn types_the_text_after_the_timeout_if_output_never_pauses() {
         let start = Instant::now();
-        let mut words = FirstWords::new("hello".into(), start).expect("something to type");
+        let mut input = FirstWords::new("hello".into(), start).expect("the text is not empty");
         for tick in 0..50 {
-            words.heard(start + Duration::from_millis(100 * tick));
+            input.heard(start + Duration::from_millis(100 * tick));
         }
-        assert!(words.due(start + PATIENCE).is_some());
+        assert!(input.due(start + READY_TIMEOUT).is_some());
     }
 }

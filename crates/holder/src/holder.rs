@@ -1,4 +1,4 @@
-//! The holder's life: keep every byte, serve its socket, write down how it ended.
+//! The holder's event loop: logs every byte of output, serves the socket and records the exit.
 
 mod input;
 mod viewers;
@@ -30,13 +30,13 @@ use crate::wire::{How, MAX_DATA, Reply};
 
 const READ_BYTES: usize = MAX_DATA;
 const STDERR_BYTES: usize = 16 << 10;
-/// More than a terminal can hold that nobody has read yet.
-const TERMINAL_HOLDS: u64 = 1 << 20;
-/// How long to wait before a terminal that the harness closed is looked at again.
-const REOPEN: Duration = Duration::from_millis(100);
-/// How long viewers may take to fetch the end of a finished session; the log keeps it for those who are slower.
-const LINGER: Duration = Duration::from_secs(3);
-/// What a harness gets when the holder itself is told to stop.
+/// Upper bound on the unread output that the kernel buffers for a terminal.
+const MAX_TERMINAL_BUFFER: u64 = 1 << 20;
+/// How long to wait before reading again from a terminal that the harness closed.
+const REOPEN_DELAY: Duration = Duration::from_millis(100);
+/// How long viewers may take to fetch the end of a finished session; slower ones read it from the log.
+const LINGER_TIMEOUT: Duration = Duration::from_secs(3);
+/// Grace period of the harness when the holder itself receives SIGTERM.
 const STOP_GRACE: Duration = Duration::from_secs(5);
 
 pub struct Holder {
@@ -49,17 +49,17 @@ pub struct Holder {
     started_ticks: u64,
     viewers: Vec<Viewer>,
     buffer: Box<[u8]>,
-    /// Read and not yet written: the disk refused it. Nothing more is read until it is.
+    /// Range of `buffer` that is read but not yet in the log because a write failed. Reading resumes once it is empty.
     held: Range<usize>,
     typed: Typed,
     first_words: Option<FirstWords>,
-    /// How many bytes of input were ever taken and noted down.
+    /// Number of input bytes accepted and recorded so far.
     input_end: u64,
     stderr: Stderr,
     is_input_closing: bool,
-    /// How often a viewer typed or changed its size.
+    /// Counts the times a viewer typed or changed its size.
     activity: u64,
-    /// The terminal has no other end right now, or the pipe is closed.
+    /// No process has the other end of the terminal open, or the pipe is closed.
     is_output_closed: bool,
     pipe_rest: PipeRest,
     reopen_at: Option<Instant>,
@@ -109,16 +109,16 @@ impl Holder {
 
     pub fn live(mut self) -> ExitCode {
         self.type_first();
-        // It may have ended before anybody listened for signals' wake-ups.
+        // The harness may have exited before the first poll.
         self.reap();
         loop {
-            let found = self.wait_for_something();
+            let found = self.poll_events();
             let now = Instant::now();
             if found.signal {
                 self.signals.clear();
                 self.reap();
                 if self.signals.take_stop() {
-                    self.recorder.note(Record::Note("the holder was told to stop".to_owned()));
+                    self.recorder.note(Record::Note("the holder received SIGTERM".to_owned()));
                     self.end(How::Kill, STOP_GRACE);
                 }
             }
@@ -138,7 +138,7 @@ impl Holder {
                 }
             }
             self.write_input();
-            self.do_what_is_due(now);
+            self.run_due_timers(now);
             self.feed_viewers();
             if self.is_over(now) {
                 let _ = std::fs::remove_file(self.spec.dir.join(SOCKET));
@@ -163,11 +163,11 @@ impl Holder {
                 Ok(count) => filled += count,
                 Err(Errno::INTR) => {}
                 Err(Errno::AGAIN) => break,
-                // On Linux a terminal whose other end nobody holds says EIO; it may be opened again.
+                // Linux returns EIO while no process has the other end of the terminal open; it may be opened again.
                 Err(_) => {
                     self.is_output_closed = true;
                     if self.harness.is_terminal && self.exit.is_none() {
-                        self.reopen_at = Some(Instant::now() + REOPEN);
+                        self.reopen_at = Some(Instant::now() + REOPEN_DELAY);
                     }
                     break;
                 }
@@ -177,8 +177,8 @@ impl Holder {
         if !self.harness.is_terminal {
             self.pipe_rest.read(filled, Instant::now());
         }
-        if let Some(words) = self.first_words.as_mut().filter(|_| filled > 0) {
-            words.heard(Instant::now());
+        if let Some(input) = self.first_words.as_mut().filter(|_| filled > 0) {
+            input.heard(Instant::now());
         }
         self.store_output();
         if self.pipe_rest.length() >= recorder::WINDOW {
@@ -186,8 +186,8 @@ impl Holder {
         }
     }
 
-    /// Hands what was read to the viewers who are up to date, then writes it to the log: whoever types waits for the echo.
-    /// What the disk refuses stays here, and was shown a moment too early.
+    /// Sends the output to viewers that are up to date, then writes it to the log: a user who types is waiting for the
+    /// echo. If the write fails, the output stays in `held`; viewers have seen it before it is in the log.
     fn store_output(&mut self) {
         let offset = self.recorder.end();
         if !self.held.is_empty() {
@@ -201,7 +201,7 @@ impl Holder {
         }
     }
 
-    /// One record of what is there now.
+    /// Records the standard error that is available now and returns its length.
     fn read_stderr(&mut self) -> usize {
         let Some(stderr) = &self.harness.stderr else { return 0 };
         let mut buffer = [0; STDERR_BYTES];
@@ -220,7 +220,7 @@ impl Holder {
 
     // --- time --------------------------------------------------------------------------------------------------
 
-    fn do_what_is_due(&mut self, now: Instant) {
+    fn run_due_timers(&mut self, now: Instant) {
         self.recorder.tick(now);
         self.store_output();
         if self.reopen_at.is_some_and(|at| now >= at) {
@@ -228,7 +228,7 @@ impl Holder {
             self.is_output_closed = false;
             self.read_output();
         }
-        if let Some((bytes, is_all)) = self.first_words.as_mut().and_then(|words| words.due(now)) {
+        if let Some((bytes, is_all)) = self.first_words.as_mut().and_then(|input| input.due(now)) {
             self.take_pieces(&bytes);
             if is_all {
                 self.first_words = None;
@@ -241,13 +241,13 @@ impl Holder {
             _ => true,
         };
         if is_ended {
-            self.note_exit(now);
+            self.journal_exit(now);
         }
     }
 
     // --- the end -----------------------------------------------------------------------------------------------
 
-    /// Collects the harness's status, and that of orphans that came to us.
+    /// Reaps the harness and the orphans that were reparented to the holder.
     fn reap(&mut self) {
         loop {
             match wait(WaitOptions::NOHANG) {
@@ -256,7 +256,7 @@ impl Holder {
                     self.typed.clear();
                     self.first_words = None;
                     self.reopen_at = None;
-                    // What it wrote last is read even if its terminal looked closed before.
+                    // Read the harness's last output even if its terminal looked closed before.
                     self.is_output_closed = false;
                 }
                 Ok(Some(_)) | Err(Errno::INTR) => {}
@@ -272,29 +272,29 @@ impl Holder {
         }
     }
 
-    fn note_exit(&mut self, now: Instant) {
+    fn journal_exit(&mut self, now: Instant) {
         let Some(status) = self.exit.filter(|_| !self.is_exit_noted) else { return };
-        // Everything it wrote comes first, and a full disk is waited for.
+        // The exit record comes after all output. On a full disk it is retried later.
         if !self.drain_output() || !self.drain_stderr() {
             return;
         }
         if self.ending.take().is_some() && self.left != Left::Nobody {
-            self.recorder.note(Record::Note("processes of the session are still there after the kill".to_owned()));
+            self.recorder.note(Record::Note("some processes of the session survived the kill".to_owned()));
         }
         self.stderr.end(&mut self.recorder);
         if self.recorder.finish(status) {
             self.is_exit_noted = true;
-            self.linger_until = Some(now + LINGER);
+            self.linger_until = Some(now + LINGER_TIMEOUT);
         }
     }
 
-    /// Reads what was written up to now, and not what others who hold the stream go on to write.
+    /// Reads the output written so far, but not output that surviving processes keep writing to the same stream.
     fn drain_output(&mut self) -> bool {
-        let in_there = match self.harness.is_terminal {
-            true => TERMINAL_HOLDS,
+        let unread = match self.harness.is_terminal {
+            true => MAX_TERMINAL_BUFFER,
             false => rustix::io::ioctl_fionread(&self.harness.output).unwrap_or(0),
         };
-        let until = self.recorder.end() + (self.held.end - self.held.start) as u64 + in_there;
+        let until = self.recorder.end() + (self.held.end - self.held.start) as u64 + unread;
         while self.held.is_empty() && !self.is_output_closed && self.recorder.end() < until {
             let before = self.recorder.end();
             self.read_output();
@@ -321,11 +321,11 @@ impl Holder {
         let Some(status) = self.exit.filter(|_| self.is_exit_noted) else { return false };
         let end = self.recorder.end();
         let exit = Reply::Exited { status, end };
-        let mut is_told = true;
+        let mut is_sent = true;
         for viewer in &mut self.viewers {
-            is_told &= viewer.tell_exit(&exit, end);
+            is_sent &= viewer.tell_exit(&exit, end);
         }
-        is_told || self.linger_until.is_some_and(|until| now >= until)
+        is_sent || self.linger_until.is_some_and(|until| now >= until)
     }
 
     fn resize(&mut self, rows: u16, cols: u16) {
@@ -345,7 +345,7 @@ impl Holder {
 
     fn end(&mut self, how: How, grace: Duration) {
         if self.exit.is_some() {
-            // Only what it started is left, if it was being ended at all.
+            // Only descendants remain. Without an earlier request, they keep running.
             if let Some(ending) = &mut self.ending {
                 ending.hurry(how, grace, Instant::now());
             }

@@ -1,6 +1,6 @@
-//! What happened to a session, in order, with times: the truth behind its ledger. Bytes of output stay in the log.
+//! The journal: a session's events in order, with times, from which the ledger is built. Output bytes are in the log.
 //!
-//! A record's place in the file is its number in the ledger, so reading a journal again repeats nothing.
+//! The n-th record of the file is entry n of the ledger, so reading a journal again creates no duplicates.
 
 use std::fs::{File, OpenOptions};
 use std::io;
@@ -51,7 +51,7 @@ pub enum Record {
         signal: i32,
     },
     Exit(ExitStatus),
-    /// The log begins at `first` from now on.
+    /// The oldest log segments were deleted; the log now starts at `first`.
     Truncated {
         first: u64,
     },
@@ -63,7 +63,7 @@ pub enum Record {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Stamped {
     pub at: Timestamp,
-    /// Where the log stood; for output the first of its bytes.
+    /// End of the log when the record was made; for output, the offset of its first byte.
     pub offset: u64,
     pub record: Record,
 }
@@ -83,7 +83,7 @@ impl Stamped {
             }
             Record::Output { length, crc } => {
                 body.extend_from_slice(&length.to_le_bytes());
-                // Older readers take the length and ignore what follows it.
+                // Older readers read the length and ignore the checksum after it.
                 if let Some(crc) = crc {
                     body.extend_from_slice(&crc.to_le_bytes());
                 }
@@ -113,7 +113,7 @@ impl Stamped {
             Record::Note(text) | Record::LaunchFailed(text) => body.extend_from_slice(text.as_bytes()),
         }
         let mut out = Vec::with_capacity(HEADER + body.len());
-        out.extend_from_slice(&u32::try_from(body.len()).expect("records are bounded").to_le_bytes());
+        out.extend_from_slice(&u32::try_from(body.len()).expect("records are at most 4 MiB").to_le_bytes());
         out.extend_from_slice(&crc32fast::hash(&body).to_le_bytes());
         out.extend_from_slice(&body);
         out
@@ -149,13 +149,13 @@ impl Stamped {
             9 => Record::Stderr(fields.rest()),
             10 => Record::LaunchFailed(text(&mut fields)),
             11 => Record::HiddenInput { bytes: fields.u64()?, characters: fields.u64()? },
-            // A newer holder wrote it: keep its place, so that the numbers after it stay right.
-            other => Record::Note(format!("a record of kind {other} that this version does not know")),
+            // Written by a newer holder. Keep an entry so that the numbers of later records stay correct.
+            other => Record::Note(format!("a record of kind {other}, which this version of coven does not support")),
         };
         Ok(Self { at, offset, record })
     }
 
-    /// About how much memory it holds.
+    /// Returns the approximate memory use in bytes.
     pub(crate) fn weight(&self) -> usize {
         size_of::<Self>()
             + match &self.record {
@@ -171,7 +171,7 @@ impl Stamped {
             }
     }
 
-    /// The record as an entry of the ledger.
+    /// Converts the record to ledger entry `seq`.
     pub fn entry(&self, seq: u64) -> Entry {
         let detail = |value: Value| Some(value);
         let (kind, length, data, detail) = match &self.record {
@@ -211,9 +211,9 @@ impl Stamped {
 }
 
 impl Record {
-    /// The record of input that must not be kept.
+    /// Creates the record of input whose content must not be stored.
     pub fn hidden(bytes: &[u8]) -> Self {
-        // Every byte but those that continue a UTF-8 character starts one.
+        // Counts every byte that is not a UTF-8 continuation byte.
         let characters = bytes.iter().filter(|byte| **byte & 0xc0 != 0x80).count() as u64;
         Self::HiddenInput { bytes: bytes.len() as u64, characters }
     }
@@ -235,7 +235,7 @@ impl Record {
     }
 }
 
-/// Appends. A write that fails leaves the journal as it was and can be tried again.
+/// Appends records. A failed write leaves the journal unchanged and can be retried.
 #[derive(Debug)]
 pub struct JournalWriter {
     file: std::sync::Arc<File>,
@@ -267,7 +267,7 @@ impl JournalWriter {
     }
 }
 
-/// Reads what is there and goes on later where it stopped. A torn or damaged record ends the journal.
+/// Reads the records written so far; later calls continue from there. A torn or damaged record ends the journal.
 #[derive(Debug)]
 pub struct JournalReader {
     file: File,
@@ -281,12 +281,12 @@ impl JournalReader {
         Ok(Self { file, position: 0, seq: 0 })
     }
 
-    /// The number of the last record that was given out.
+    /// Returns the number of the last record read.
     pub const fn seq(&self) -> u64 {
         self.seq
     }
 
-    /// The records that follow, with their numbers, up to about `limit` bytes of file.
+    /// Returns the next records with their numbers, from about `limit` bytes of the file.
     pub fn read_more(&mut self, limit: usize) -> io::Result<Vec<(u64, Stamped)>> {
         if self.position == 0 {
             let mut magic = [0; MAGIC.len()];
@@ -295,7 +295,7 @@ impl JournalReader {
                 other => other?,
             }
             if &magic != MAGIC {
-                return Err(io::Error::new(io::ErrorKind::InvalidData, "not a journal"));
+                return Err(io::Error::new(io::ErrorKind::InvalidData, "not a session journal"));
             }
             self.position = MAGIC.len() as u64;
         }
@@ -313,7 +313,7 @@ impl JournalReader {
         }
     }
 
-    /// Whole records at the front of `bytes`, how many bytes they took, and how many the next one needs.
+    /// Returns the complete records at the start of `bytes`, their total size, and the size of the next one.
     fn decode(&mut self, bytes: &[u8]) -> (Vec<(u64, Stamped)>, usize, usize) {
         let (mut found, mut used) = (Vec::new(), 0);
         loop {
@@ -379,16 +379,16 @@ mod tests {
         let path = dir.path().join("journal");
         let mut writer = JournalWriter::create(&path).expect("a new journal");
         for record in samples() {
-            writer.append(&record).expect("room on disk");
+            writer.append(&record).expect("enough disk space");
         }
         assert_eq!(writer.records(), samples().len() as u64);
         path
     }
 
     #[test]
-    fn records_come_back_in_order_with_their_numbers() {
+    fn records_are_read_back_in_order_with_their_numbers() {
         let dir = tempfile::tempdir().expect("a folder");
-        let mut reader = JournalReader::open(&write(&dir)).expect("it is there");
+        let mut reader = JournalReader::open(&write(&dir)).expect("the file exists");
         let got = reader.read_more(1 << 20).expect("readable");
         assert_eq!(got.iter().map(|(seq, _)| *seq).collect::<Vec<_>>(), (1..=13).collect::<Vec<_>>());
         assert_eq!(got.into_iter().map(|(_, record)| record).collect::<Vec<_>>(), samples());
@@ -396,9 +396,9 @@ mod tests {
     }
 
     #[test]
-    fn a_journal_cut_at_any_byte_gives_every_whole_record_and_no_other() {
+    fn a_journal_truncated_at_any_byte_yields_exactly_its_complete_records() {
         let dir = tempfile::tempdir().expect("a folder");
-        let bytes = std::fs::read(write(&dir)).expect("it is there");
+        let bytes = std::fs::read(write(&dir)).expect("the file exists");
         let ends: Vec<usize> = samples()
             .iter()
             .scan(MAGIC.len(), |end, record| {
@@ -408,32 +408,32 @@ mod tests {
             .collect();
         let cut = dir.path().join("cut");
         for length in 0..=bytes.len() {
-            std::fs::write(&cut, &bytes[..length]).expect("room on disk");
-            let mut reader = JournalReader::open(&cut).expect("it is there");
+            std::fs::write(&cut, &bytes[..length]).expect("enough disk space");
+            let mut reader = JournalReader::open(&cut).expect("the file exists");
             let whole = ends.iter().filter(|end| **end <= length).count();
             assert_eq!(reader.read_more(64).expect("readable").len(), whole, "cut at {length}");
         }
     }
 
     #[test]
-    fn a_damaged_record_ends_the_journal_and_is_never_given_out() {
+    fn a_damaged_record_ends_the_journal_and_is_not_returned() {
         let dir = tempfile::tempdir().expect("a folder");
         let path = write(&dir);
-        let mut bytes = std::fs::read(&path).expect("it is there");
+        let mut bytes = std::fs::read(&path).expect("the file exists");
         let third = MAGIC.len() + samples()[..2].iter().map(|record| record.encode().len()).sum::<usize>();
         bytes[third + HEADER + STAMP] ^= 1;
-        std::fs::write(&path, &bytes).expect("room on disk");
-        let got = JournalReader::open(&path).expect("it is there").read_more(1 << 20).expect("readable");
+        std::fs::write(&path, &bytes).expect("enough disk space");
+        let got = JournalReader::open(&path).expect("the file exists").read_more(1 << 20).expect("readable");
         assert_eq!(got.len(), 2);
     }
 
     #[test]
-    fn a_record_longer_than_the_buffer_is_still_read() {
+    fn reads_a_record_longer_than_the_buffer() {
         let dir = tempfile::tempdir().expect("a folder");
         let path = dir.path().join("journal");
         let big = Stamped { at: Timestamp::default(), offset: 0, record: Record::Input(vec![7; 1 << 20]) };
-        JournalWriter::create(&path).expect("new").append(&big).expect("room on disk");
-        let got = JournalReader::open(&path).expect("it is there").read_more(10).expect("readable");
+        JournalWriter::create(&path).expect("new").append(&big).expect("enough disk space");
+        let got = JournalReader::open(&path).expect("the file exists").read_more(10).expect("readable");
         assert_eq!(got, [(1, big)]);
     }
 }

@@ -1,6 +1,6 @@
 //! The process that owns one session's terminal or pipes, its log and its socket.
 //!
-//! It outlives the daemon and knows nothing of HTTP, of terminals' contents or of the store.
+//! It outlives the daemon and does not use HTTP, parse terminal output or access the store.
 
 #![cfg_attr(not(test), warn(unused_crate_dependencies))]
 
@@ -28,7 +28,7 @@ pub mod wire;
 pub use run::run;
 pub use spec::{Ready, Spec, Stage};
 
-/// The holder's socket in a session's folder.
+/// File name of the holder's socket in a session's folder.
 pub const SOCKET: &str = "holder.sock";
-/// The journal in a session's folder.
+/// File name of the journal in a session's folder.
 pub const JOURNAL: &str = "journal";

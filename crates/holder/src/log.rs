@@ -1,4 +1,4 @@
-//! Every byte a session's harness wrote: segment files named by the offset of their first byte.
+//! The log: all output of a session's harness, in segment files named after the offset of their first byte.
 
 use std::fs::{self, File, OpenOptions};
 use std::io;
@@ -14,7 +14,7 @@ pub fn segment_name(start: u64) -> String {
     format!("{start:016x}{SUFFIX}")
 }
 
-/// The start offsets of the plain segments in a session's folder, in order.
+/// Returns the start offsets of the uncompressed segments in a session's folder, sorted.
 pub fn segments(dir: &Path) -> io::Result<Vec<u64>> {
     let mut starts: Vec<u64> =
         fs::read_dir(dir)?.filter_map(|entry| segment_start(entry.ok()?.file_name().to_str()?, SUFFIX)).collect();
@@ -22,13 +22,13 @@ pub fn segments(dir: &Path) -> io::Result<Vec<u64>> {
     Ok(starts)
 }
 
-/// The offset that a segment's file name carries.
+/// Parses the start offset from a segment's file name.
 pub fn segment_start(name: &str, suffix: &str) -> Option<u64> {
     let digits = name.strip_suffix(suffix)?;
     (digits.len() == 16).then(|| u64::from_str_radix(digits, 16).ok())?
 }
 
-/// Appends bytes, opens new segments, drops the oldest past the bound.
+/// Appends bytes, starts new segments and deletes the oldest ones beyond the size limit.
 #[derive(Debug)]
 pub struct LogWriter {
     dir: PathBuf,
@@ -48,7 +48,7 @@ impl LogWriter {
             starts: vec![0],
             end: 0,
             is_rotated: false,
-            // A bound is only as fine as the segments that go.
+            // Trimming deletes whole segments, so keep them small relative to the limit.
             segment_bytes: segment_bytes.min(max_bytes / 8).max(4096),
             max_bytes,
         })
@@ -62,7 +62,7 @@ impl LogWriter {
         self.starts[0]
     }
 
-    /// The segment that is written to now.
+    /// Returns the current segment.
     pub const fn file(&self) -> &Arc<File> {
         &self.file
     }
@@ -71,15 +71,15 @@ impl LogWriter {
         &self.dir
     }
 
-    /// A segment was begun since the last time this was asked.
+    /// Reports whether a segment was started since the last call.
     pub const fn take_rotated(&mut self) -> bool {
         std::mem::replace(&mut self.is_rotated, false)
     }
 
-    /// Writes as much as the current segment takes and says how much that was. A failed write leaves the end where
-    /// it was and can be tried again.
+    /// Writes as much as fits into the current segment and returns the number of bytes written. A failed write does not
+    /// move the end and can be retried.
     pub fn append(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        let mut start = *self.starts.last().expect("there is always a segment");
+        let mut start = *self.starts.last().expect("a log has at least one segment");
         let mut room = self.segment_bytes.saturating_sub(self.end - start);
         if room == 0 {
             match new_segment(&self.dir, self.end) {
@@ -89,7 +89,7 @@ impl LogWriter {
                     self.is_rotated = true;
                     start = self.end;
                 }
-                // The folder was removed under us: the open file takes it, so that the harness is not held up for ever.
+                // The folder was deleted: keep writing to the open file so that the harness is not blocked forever.
                 Err(error) if error.kind() == io::ErrorKind::NotFound => {}
                 Err(error) => return Err(error),
             }
@@ -101,12 +101,12 @@ impl LogWriter {
         Ok(written)
     }
 
-    /// Drops whole segments from the front until the rest is within the bound; tells the new first byte if any went.
+    /// Deletes the oldest segments until the log is within its size limit. Returns the new first offset if it changed.
     pub fn trim(&mut self) -> Option<u64> {
         let before = self.first();
         while self.starts.len() > 1 && self.end - self.starts[0] > self.max_bytes {
             let oldest = self.starts.remove(0);
-            // A segment that cannot be removed now is found and removed when the session is.
+            // A segment that cannot be deleted now is deleted with the session.
             let _ = fs::remove_file(self.dir.join(segment_name(oldest)));
         }
         (self.first() != before).then(|| self.first())
@@ -114,7 +114,7 @@ impl LogWriter {
 }
 
 fn new_segment(dir: &Path, start: u64) -> io::Result<File> {
-    // A leftover of a failed attempt at the same offset holds nothing that was counted.
+    // Truncate: a file left by a failed attempt contains no bytes that were reported as written.
     OpenOptions::new()
         .read(true)
         .write(true)
@@ -124,17 +124,17 @@ fn new_segment(dir: &Path, start: u64) -> io::Result<File> {
         .open(dir.join(segment_name(start)))
 }
 
-/// A segment in a form that can be read.
+/// A readable segment, compressed or not.
 pub trait Segment: Sized {
-    /// The start offsets of all segments in a session's folder, in order.
+    /// Returns the start offsets of all segments in a session's folder, sorted.
     fn starts(dir: &Path) -> io::Result<Vec<u64>>;
-    /// `None`: the segment was removed.
+    /// Opens a segment; `None` if it was deleted.
     fn open(dir: &Path, start: u64) -> io::Result<Option<Self>>;
     fn length(&self) -> io::Result<u64>;
     fn read_at(&mut self, at: u64, buffer: &mut [u8]) -> io::Result<usize>;
 }
 
-/// A plain segment, which may still be written.
+/// An uncompressed segment, which may still grow.
 impl Segment for File {
     fn starts(dir: &Path) -> io::Result<Vec<u64>> {
         segments(dir)
@@ -164,7 +164,7 @@ pub struct Reader<S> {
     open: Option<(u64, S)>,
 }
 
-/// Reads plain segments.
+/// Reads uncompressed segments.
 pub type LogReader = Reader<File>;
 
 impl<S: Segment> Reader<S> {
@@ -172,7 +172,7 @@ impl<S: Segment> Reader<S> {
         Self { dir: dir.to_owned(), open: None }
     }
 
-    /// The first byte that is still there and the end of the log.
+    /// Returns the offsets of the first byte kept and of the end.
     pub fn range(&self) -> io::Result<std::ops::Range<u64>> {
         let starts = S::starts(&self.dir)?;
         let (Some(first), Some(last)) = (starts.first(), starts.last()) else { return Ok(0..0) };
@@ -180,7 +180,7 @@ impl<S: Segment> Reader<S> {
         Ok(*first..last.saturating_add(length))
     }
 
-    /// Fills `buffer` from `offset` as far as one segment or frame reaches. `Ok(0)` means: nothing there (yet).
+    /// Reads from `offset`, at most to the end of one segment or frame. Returns 0 if there are no bytes (yet).
     pub fn read_at(&mut self, offset: u64, buffer: &mut [u8]) -> io::Result<usize> {
         if let Some((start, segment)) = &mut self.open
             && offset >= *start
@@ -190,7 +190,7 @@ impl<S: Segment> Reader<S> {
                 return Ok(count);
             }
         }
-        // Not in the open segment: find the one that holds it, which may be newer.
+        // Not in the open segment: find the one that contains the offset, which may be newer.
         let starts = S::starts(&self.dir)?;
         let Some(start) = starts.iter().rev().find(|start| **start <= offset).copied() else { return Ok(0) };
         if self.open.as_ref().is_some_and(|(open, _)| *open == start) {
@@ -209,7 +209,7 @@ mod tests {
 
     fn fill(writer: &mut LogWriter, mut bytes: &[u8]) {
         while !bytes.is_empty() {
-            let count = writer.append(bytes).expect("room on disk");
+            let count = writer.append(bytes).expect("enough disk space");
             bytes = &bytes[count..];
         }
     }
@@ -225,7 +225,7 @@ mod tests {
     }
 
     #[test]
-    fn bytes_come_back_exactly_across_segments_and_while_writing() {
+    fn bytes_are_read_back_exactly_across_segments_and_while_writing() {
         let dir = tempfile::tempdir().expect("a folder");
         let mut writer = LogWriter::create(dir.path(), 4096, u64::MAX).expect("a new log");
         let mut reader = LogReader::new(dir.path());
@@ -241,7 +241,7 @@ mod tests {
     }
 
     #[test]
-    fn past_the_bound_the_oldest_segments_go() {
+    fn deletes_the_oldest_segments_beyond_the_limit() {
         let dir = tempfile::tempdir().expect("a folder");
         let mut writer = LogWriter::create(dir.path(), 4096, 8192).expect("a new log");
         fill(&mut writer, &[1; 8192]);
@@ -250,11 +250,11 @@ mod tests {
         assert_eq!(writer.trim(), Some(12_288));
         assert_eq!(writer.trim(), None);
         assert_eq!(LogReader::new(dir.path()).range().expect("a folder"), 12_288..20_000);
-        assert_eq!(LogReader::new(dir.path()).read_at(0, &mut [0; 10]).expect("gone is not an error"), 0);
+        assert_eq!(LogReader::new(dir.path()).read_at(0, &mut [0; 10]).expect("deleted bytes are not an error"), 0);
     }
 
     #[test]
-    fn an_empty_last_segment_is_an_end_and_not_an_error() {
+    fn an_empty_last_segment_ends_the_log_without_an_error() {
         let dir = tempfile::tempdir().expect("a folder");
         let mut writer = LogWriter::create(dir.path(), 4096, u64::MAX).expect("a new log");
         fill(&mut writer, &[1; 4096]);

@@ -1,19 +1,19 @@
-//! How long a pipe is left alone after it was read: nobody waits for an echo from it, and a stream of short lines should
-//! cost neither a wake-up nor a sync each.
+//! Read backoff for pipes: no user is waiting for an echo from a pipe, and a stream of short lines should not cost a
+//! wake-up and a sync per line.
 
 use std::time::{Duration, Instant};
 
-/// The first rest, and that of somebody who asks and waits for an answer.
-const SHORTEST: Duration = Duration::from_millis(2);
-/// That of a steady stream. What waits in the pipe meanwhile is the kernel's to keep, and read before an exit is noted.
-const LONGEST: Duration = Duration::from_millis(48);
-/// So much at once means that the rest slows it down.
+/// The first delay, also used between requests of a client that waits for each response.
+const MIN_DELAY: Duration = Duration::from_millis(2);
+/// The delay of a steady stream. Meanwhile the kernel buffers the output; it is read before an exit is recorded.
+const MAX_DELAY: Duration = Duration::from_millis(48);
+/// A read this large means that the delay slows the harness down.
 const FLOOD_BYTES: usize = 32 << 10;
 
 #[derive(Debug, Default)]
 pub struct PipeRest {
     length: Duration,
-    /// Nothing is read until then.
+    /// When the current delay ends; `None` while reading is allowed.
     until: Option<Instant>,
     over_at: Option<Instant>,
 }
@@ -27,19 +27,19 @@ impl PipeRest {
         self.until
     }
 
-    /// Of the rest since the last read.
+    /// Returns the delay chosen after the last read.
     pub const fn length(&self) -> Duration {
         self.length
     }
 
-    /// So much was read now.
+    /// Chooses the next delay after a read of `bytes` bytes.
     pub fn read(&mut self, bytes: usize, now: Instant) {
-        // What came within the rest, or as long after it, is a stream.
+        // Output that arrives during the delay, or within the same time after it, is a stream.
         let is_stream = self.over_at.is_some_and(|over| now < over + self.length);
         self.length = match (bytes >= FLOOD_BYTES, is_stream) {
             (true, _) => Duration::ZERO,
-            (false, true) => (self.length * 2).clamp(SHORTEST, LONGEST),
-            (false, false) => SHORTEST,
+            (false, true) => (self.length * 2).clamp(MIN_DELAY, MAX_DELAY),
+            (false, false) => MIN_DELAY,
         };
         let until = now + self.length;
         self.over_at = Some(until);
@@ -55,8 +55,8 @@ impl PipeRest {
 mod tests {
     use super::*;
 
-    /// The rests after reads of so many bytes, each so long after the end of the rest before.
-    fn rests(reads: &[(usize, u64)]) -> Vec<u128> {
+    /// Returns the delay after each read, given its size and how many milliseconds after the previous delay it happens.
+    fn delays(reads: &[(usize, u64)]) -> Vec<u128> {
         let (mut rest, mut now) = (PipeRest::default(), Instant::now());
         let mut lengths = Vec::new();
         for (bytes, later) in reads {
@@ -70,17 +70,17 @@ mod tests {
     }
 
     #[test]
-    fn a_steady_stream_is_read_ever_more_seldom() {
-        assert_eq!(rests(&[(80, 0); 7]), [2, 4, 8, 16, 32, 48, 48]);
+    fn the_delay_grows_for_a_steady_stream() {
+        assert_eq!(delays(&[(80, 0); 7]), [2, 4, 8, 16, 32, 48, 48]);
     }
 
     #[test]
-    fn who_waits_for_answers_is_read_soon() {
-        assert_eq!(rests(&[(80, 0), (80, 0), (80, 0), (80, 8), (80, 0), (80, 1000)]), [2, 4, 8, 2, 4, 2]);
+    fn the_delay_stays_short_for_request_and_response() {
+        assert_eq!(delays(&[(80, 0), (80, 0), (80, 0), (80, 8), (80, 0), (80, 1000)]), [2, 4, 8, 2, 4, 2]);
     }
 
     #[test]
-    fn a_flood_does_not_rest() {
-        assert_eq!(rests(&[(80, 0), (80, 0), (65536, 0), (65536, 0), (80, 0), (80, 0)]), [2, 4, 0, 0, 2, 4]);
+    fn a_flood_has_no_delay() {
+        assert_eq!(delays(&[(80, 0), (80, 0), (65536, 0), (65536, 0), (80, 0), (80, 0)]), [2, 4, 0, 0, 2, 4]);
     }
 }

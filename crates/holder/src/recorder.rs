@@ -1,4 +1,4 @@
-//! What is written down of a session: its log and its journal, in order, with times, brought to the disk in time.
+//! Writes a session's log and journal in order, with timestamps, and schedules their syncs.
 
 use std::collections::VecDeque;
 use std::fs::File;
@@ -14,21 +14,21 @@ use crate::journal::{JournalWriter, Record, Stamped};
 use crate::log::LogWriter;
 use crate::syncer::Syncer;
 
-/// What was read is on its way to the disk after this long: with the sync itself that stays within 10 ms.
+/// How long output may wait before its sync starts; together with the sync this stays within 10 ms.
 pub const WINDOW: Duration = Duration::from_millis(7);
 const WINDOW_BYTES: u64 = 1 << 20;
-/// Past this much that is written and not synced, the harness waits for the disk.
+/// With more unsynced bytes than this, the holder stops reading output until the disk catches up.
 const MAX_BACKLOG: u64 = 64 << 20;
-/// Past this much that a full disk keeps waiting, nothing more is taken in.
+/// With more queued record bytes than this, for example on a full disk, the holder accepts no more input.
 const MAX_WAITING: usize = 1 << 20;
-/// Past this much, records do not wait for their group.
+/// With more queued record bytes than this, records are written without waiting for the next sync.
 const GROUP_BYTES: usize = 32 << 10;
-/// How long to wait before a full disk is tried again.
-const RETRY: Duration = Duration::from_millis(100);
-/// How long to wait before a slow disk is looked at again.
-const LOOK_AGAIN: Duration = Duration::from_millis(5);
+/// How long to wait before retrying a failed write.
+const RETRY_DELAY: Duration = Duration::from_millis(100);
+/// How often to check whether a slow disk has caught up.
+const POLL_INTERVAL: Duration = Duration::from_millis(5);
 
-/// Output since the last record of it.
+/// Output since the last `Output` record.
 #[derive(Debug)]
 struct Window {
     start: u64,
@@ -42,19 +42,19 @@ pub struct Recorder {
     journal: JournalWriter,
     syncer: Syncer,
     window: Option<Window>,
-    /// When what was written goes to the disk at the latest.
+    /// Deadline of the next sync.
     sync_at: Option<Instant>,
     dirty: Vec<Arc<File>>,
     dirty_bytes: u64,
-    /// Records that are not in the journal yet, in order, and about how large they are: a group is written at once, so
-    /// that typing costs no write of its own.
+    /// Records not yet in the journal. They are written in groups, so that not every keystroke costs a write.
     waiting: VecDeque<Stamped>,
+    /// Approximate size of `waiting`.
     waiting_bytes: usize,
     retry_at: Option<Instant>,
-    /// The log's end and the number of records when they were last in step.
+    /// End of the log and number of journal records at the last sync.
     progress: (u64, u64),
     last_at: Timestamp,
-    has_spoken: bool,
+    has_output: bool,
 }
 
 impl Recorder {
@@ -72,7 +72,7 @@ impl Recorder {
             retry_at: None,
             progress: (0, 0),
             last_at: Timestamp::default(),
-            has_spoken: false,
+            has_output: false,
         }
     }
 
@@ -88,39 +88,39 @@ impl Recorder {
         self.journal.records()
     }
 
-    /// How far both files have come, for those who read them.
+    /// Returns the end of the log and the number of journal records that are safe to read from the files.
     pub const fn progress(&self) -> (u64, u64) {
         self.progress
     }
 
-    /// Output is welcome: the disk takes it and is not far behind.
+    /// Reports whether the disk accepts writes and is not too far behind.
     pub fn wants_output(&self) -> bool {
         self.retry_at.is_none() && self.syncer.backlog() < MAX_BACKLOG
     }
 
-    /// There is room to remember what is typed, even if the disk is full.
+    /// Reports whether there is room to queue input records, even if the disk is full.
     pub const fn wants_input(&self) -> bool {
         self.waiting_bytes < MAX_WAITING
     }
 
-    /// The disk refused something and it is too early to try again.
+    /// Reports whether a write failed and its retry is not due yet.
     pub const fn is_refused(&self) -> bool {
         self.retry_at.is_some()
     }
 
-    /// Writes output to the log as far as the disk takes it and says how far; 0 means: try again later.
+    /// Writes output to the log and returns the number of bytes written; 0 means that the caller must retry later.
     pub fn output(&mut self, bytes: &[u8]) -> usize {
         let offset = self.log.end();
         let count = loop {
             match self.log.append(bytes) {
                 Ok(count) => break count,
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                // A full disk: the harness waits with us until there is room.
+                // The disk is full: the harness blocks until there is space.
                 Err(_) => break 0,
             }
         };
         if count == 0 {
-            self.retry_at = Some(Instant::now() + RETRY);
+            self.retry_at = Some(Instant::now() + RETRY_DELAY);
             return 0;
         }
         if self.window.is_none() {
@@ -139,7 +139,7 @@ impl Recorder {
         count
     }
 
-    /// Writes a record; the disk gets it with the next group.
+    /// Adds a record, which is written and synced with the next group.
     pub fn note(&mut self, record: Record) {
         self.close_window();
         let (at, offset) = (self.stamp(), self.log.end());
@@ -147,13 +147,13 @@ impl Recorder {
         self.sync_soon();
     }
 
-    /// Writes a record and starts to bring it to the disk at once.
+    /// Adds a record, writes it and starts its sync immediately.
     pub fn note_now(&mut self, record: Record) {
         self.note(record);
         self.sync();
     }
 
-    /// The last record, on the disk when this returns true. False: the disk is full, try again later.
+    /// Writes and syncs the last record. Returns false if the write failed and must be retried later.
     pub fn finish(&mut self, status: ExitStatus) -> bool {
         self.close_window();
         self.write_waiting();
@@ -162,7 +162,7 @@ impl Recorder {
         }
         let record = Stamped { at: self.stamp(), offset: self.log.end(), record: Record::Exit(status) };
         if self.journal.append(&record).is_err() {
-            self.retry_at = Some(Instant::now() + RETRY);
+            self.retry_at = Some(Instant::now() + RETRY_DELAY);
             return false;
         }
         self.sync();
@@ -170,16 +170,16 @@ impl Recorder {
         true
     }
 
-    /// Nothing more comes within the window: what there is need not wait for its end.
+    /// Records and syncs the output now, for callers that know that no more will arrive within the window.
     pub fn close_group(&mut self) {
         if self.window.is_some() {
-            self.has_spoken = true;
+            self.has_output = true;
             self.close_window();
             self.sync();
         }
     }
 
-    /// Does what is due.
+    /// Runs retries and syncs that are due.
     pub fn tick(&mut self, now: Instant) {
         if self.retry_at.is_some_and(|at| now >= at) {
             self.retry_at = None;
@@ -188,32 +188,32 @@ impl Recorder {
         }
         let is_due = self.sync_at.is_some_and(|at| now >= at);
         let is_large = self.window.as_ref().is_some_and(|window| self.log.end() - window.start >= WINDOW_BYTES);
-        // The first output is told at once: somebody waits for it.
-        let is_first = !self.has_spoken && self.window.is_some();
+        // Publish the first output immediately: clients are waiting for it.
+        let is_first = !self.has_output && self.window.is_some();
         if is_due || is_large || is_first {
-            self.has_spoken |= self.window.is_some();
+            self.has_output |= self.window.is_some();
             self.close_window();
             self.sync();
         }
         if let Some(reason) = self.syncer.take_failure() {
-            self.note(Record::Note(format!("the disk did not take the log: {reason}")));
+            self.note(Record::Note(format!("cannot sync the session's files to disk: {reason}")));
         }
     }
 
     pub fn next_deadline(&self) -> Option<Instant> {
         let is_behind = self.syncer.backlog() >= MAX_BACKLOG;
-        let look = is_behind.then(|| Instant::now() + LOOK_AGAIN);
-        [self.sync_at, self.retry_at, look].into_iter().flatten().min()
+        let next_poll = is_behind.then(|| Instant::now() + POLL_INTERVAL);
+        [self.sync_at, self.retry_at, next_poll].into_iter().flatten().min()
     }
 
-    /// New files get their names onto the disk too.
+    /// Syncs the folder with both files, so that the names of new files are durable.
     pub fn sync_folder(&self, dir: &Path) {
         if let Ok(folder) = File::open(dir) {
             self.syncer.request([Arc::new(folder), self.log.file().clone(), self.journal.file().clone()], 0);
         }
     }
 
-    /// Now, but never before what was already written down.
+    /// Returns the current time, but never a time before an earlier record.
     fn stamp(&mut self) -> Timestamp {
         self.last_at = now_ms().not_before(self.last_at);
         self.last_at
@@ -227,7 +227,7 @@ impl Recorder {
         }
     }
 
-    /// Whoever reads the journal now finds everything that was noted.
+    /// Writes pending records so that readers of the journal see them.
     pub fn settle(&mut self) {
         self.close_window();
         self.write_waiting();
@@ -239,7 +239,7 @@ impl Recorder {
         }
         while let Some(record) = self.waiting.front() {
             if self.journal.append(record).is_err() {
-                self.retry_at = Some(Instant::now() + RETRY);
+                self.retry_at = Some(Instant::now() + RETRY_DELAY);
                 return;
             }
             self.waiting_bytes -= record.weight();
@@ -247,7 +247,7 @@ impl Recorder {
         }
     }
 
-    /// Writes down the output since the last record, and drops the oldest past the bound.
+    /// Adds a record of the output since the last one and trims the log to its size limit.
     fn close_window(&mut self) {
         let Some(window) = self.window.take() else { return };
         let length = self.log.end() - window.start;

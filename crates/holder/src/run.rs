@@ -1,4 +1,4 @@
-//! How a holder starts: reads its spec, makes its files, starts the harness and says so.
+//! Starts a holder: reads the spec, creates the files, launches the harness and reports the result.
 
 use std::fs::File;
 use std::io::{self, Write};
@@ -21,28 +21,28 @@ use crate::spec::{Ready, Spec};
 use crate::syncer::Syncer;
 use crate::{JOURNAL, SOCKET, process, stage};
 
-/// The hidden subcommand: reads its spec from standard input, answers on standard output, then lives on by itself.
-/// It must be the first thing its process does.
+/// Runs the hidden subcommand `coven hold`: reads the spec from standard input, reports the launch on standard output,
+/// then keeps running detached. It must be called before the process does anything else.
 pub fn run() -> ExitCode {
-    // SAFETY: nothing was opened yet, so nobody owns these. What a shell left open, a lock for one, would be kept as
-    // long as the session lives.
+    // SAFETY: the process has opened nothing yet, so no code owns these descriptors. Inherited ones, such as a lock
+    // file that a shell left open, would otherwise stay open as long as the session.
     unsafe { libc::close_range(3, u32::MAX, 0) };
     let ready = match start() {
         Ok((holder, ready)) => {
-            answer(&ready);
+            report(&ready);
             return holder.live();
         }
         Err(reason) => Ready::Failed { reason },
     };
-    answer(&ready);
+    report(&ready);
     ExitCode::FAILURE
 }
 
-fn answer(ready: &Ready) {
+fn report(ready: &Ready) {
     let mut line = serde_json::to_string(ready).expect("plain data");
     line.push('\n');
     let mut stdout = io::stdout().lock();
-    // If nobody listens any more the daemon was killed; the next one finds us by our socket.
+    // If the write fails, the daemon was killed; the next daemon finds this holder by its socket.
     let _ = stdout.write_all(line.as_bytes()).and_then(|()| stdout.flush());
     if let Ok(null) = File::options().read(true).write(true).open("/dev/null") {
         let _ = rustix::stdio::dup2_stdin(&null);
@@ -51,9 +51,9 @@ fn answer(ready: &Ready) {
 }
 
 fn start() -> Result<(Holder, Ready), String> {
-    let spec = settle()?;
-    let in_folder = |error: io::Error| format!("the session's folder cannot be used: {error}");
-    let signals = Signals::watch().map_err(|error| format!("signals cannot be watched: {error}"))?;
+    let spec = read_spec_and_detach()?;
+    let in_folder = |error: io::Error| format!("cannot use the session's folder: {error}");
+    let signals = Signals::watch().map_err(|error| format!("cannot install signal handlers: {error}"))?;
     let listener = listen(&spec.dir).map_err(in_folder)?;
     let made = make_files(&spec).map_err(in_folder).and_then(|(mut journal, log, syncer)| match launch(&spec) {
         Ok((harness, identity)) => Ok((Recorder::new(log, journal, syncer), harness, identity)),
@@ -88,37 +88,38 @@ fn start() -> Result<(Holder, Ready), String> {
     Ok((Holder::new(spec, listener, signals, recorder, harness, identity.started_ticks), ready))
 }
 
-/// Arguments and environment, which the kernel bounds as well.
+/// Limit of the spec. It consists mostly of arguments and environment, whose size the kernel limits as well.
 pub const SPEC: Limit = Limit::new("the instructions to a holder", 16 << 20);
 
-/// Reads the spec and leaves whatever belongs to the starter.
-fn settle() -> Result<Spec, String> {
+/// Reads the spec, then detaches from the session, resource limits and working folder of the parent process.
+fn read_spec_and_detach() -> Result<Spec, String> {
     let text = coven_files::read_stream_text(io::stdin().lock(), SPEC)
-        .map_err(|error| format!("the holder got no instructions: {error}"))?;
+        .map_err(|error| format!("cannot read the holder's spec from standard input: {error}"))?;
     let mut spec: Spec =
-        serde_json::from_str(&text).map_err(|error| format!("the holder was told nonsense: {error}"))?;
+        serde_json::from_str(&text).map_err(|error| format!("the holder's spec is not valid: {error}"))?;
     let _ = rustix::thread::set_name(crate::process::HOLDER_NAME);
-    // Away from the daemon's session and group; already a leader is as good.
+    // Leave the daemon's session and group. This fails if the process is already a leader, which is fine.
     let _ = rustix::process::setsid();
-    // Orphans of the harness come to us, so that a kill can find them.
+    // Adopt orphans of the harness, so that a kill can find them.
     let _ = rustix::process::set_child_subreaper(Some(rustix::process::getpid()));
     if let Some(current) = spec.open_files {
         let maximum = rustix::process::getrlimit(rustix::process::Resource::Nofile).maximum;
         let limit = rustix::process::Rlimit { current: Some(current), maximum };
         let _ = rustix::process::setrlimit(rustix::process::Resource::Nofile, limit);
     }
-    // From inside its folder a holder does not care if a folder above is renamed.
-    spec.cwd = std::path::absolute(&spec.cwd).map_err(|error| format!("no working folder: {error}"))?;
-    std::env::set_current_dir(&spec.dir).map_err(|error| format!("the session's folder cannot be used: {error}"))?;
+    // Relative paths inside the session's folder keep working if a parent folder is renamed.
+    spec.cwd =
+        std::path::absolute(&spec.cwd).map_err(|error| format!("cannot determine the working folder: {error}"))?;
+    std::env::set_current_dir(&spec.dir).map_err(|error| format!("cannot use the session's folder: {error}"))?;
     spec.dir = ".".into();
     Ok(spec)
 }
 
 fn listen(dir: &Path) -> io::Result<UnixListener> {
-    // Only for the socket: the harness must make its files as the user's shell would.
-    let usual = umask(Mode::from_raw_mode(0o177));
+    // Only for the socket: the harness must create files with the user's own umask.
+    let previous = umask(Mode::from_raw_mode(0o177));
     let listener = bind_socket(dir);
-    umask(usual);
+    umask(previous);
     let listener = listener?;
     listener.set_nonblocking(true)?;
     Ok(listener)
@@ -133,14 +134,14 @@ fn make_files(spec: &Spec) -> io::Result<(JournalWriter, LogWriter, Syncer)> {
 fn launch(spec: &Spec) -> Result<(stage::Harness, coven_domain::session::ProcessIdentity), String> {
     let program = spec.argv.first().map_or("", String::as_str);
     if !spec.cwd.is_dir() {
-        return Err(format!("{program} could not be started: there is no folder {}", spec.cwd.display()));
+        return Err(format!("{program} could not be started: its folder {} does not exist", spec.cwd.display()));
     }
     let harness = stage::launch(spec).map_err(|error| format!("{program} could not be started: {error}"))?;
     match process::identity(harness.pid) {
         Ok(identity) => Ok((harness, identity)),
         Err(error) => {
             signal_group(harness.pid, Signal::KILL);
-            Err(format!("the harness's process cannot be seen: {error}"))
+            Err(format!("cannot read the harness's process information: {error}"))
         }
     }
 }

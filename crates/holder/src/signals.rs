@@ -1,4 +1,4 @@
-//! Signals to the holder itself, as something that can be waited for with everything else.
+//! Signals to the holder itself, delivered through a pollable descriptor.
 
 use std::io::{self, Read};
 use std::os::fd::{AsFd, BorrowedFd};
@@ -11,31 +11,31 @@ use signal_hook::consts::{SIGCHLD, SIGTERM};
 #[derive(Debug)]
 pub struct Signals {
     woken: UnixStream,
-    is_told_to_stop: Arc<AtomicBool>,
+    stop_requested: Arc<AtomicBool>,
 }
 
 impl Signals {
     pub fn watch() -> io::Result<Self> {
         let (woken, wake) = UnixStream::pair()?;
         woken.set_nonblocking(true)?;
-        let is_told_to_stop = Arc::new(AtomicBool::new(false));
-        signal_hook::flag::register(SIGTERM, is_told_to_stop.clone())?;
+        let stop_requested = Arc::new(AtomicBool::new(false));
+        signal_hook::flag::register(SIGTERM, stop_requested.clone())?;
         signal_hook::low_level::pipe::register(SIGTERM, wake.try_clone()?)?;
-        // A child ended, ours or an orphan that came to us. A handler also undoes a SIGCHLD that was ignored by
-        // whoever started us, with which the kernel would throw the exit status away.
+        // SIGCHLD reports the end of a child or an adopted orphan. A handler also overrides an inherited "ignore", with
+        // which the kernel would discard the exit status.
         signal_hook::low_level::pipe::register(SIGCHLD, wake)?;
-        Ok(Self { woken, is_told_to_stop })
+        Ok(Self { woken, stop_requested })
     }
 
-    /// Forgets what was told up to now; look at the world afterwards.
+    /// Drains the wake-up descriptor. Call it before checking for exited children, so that no signal is missed.
     pub fn clear(&self) {
         let mut sink = [0; 64];
         while (&self.woken).read(&mut sink).is_ok_and(|count| count == sink.len()) {}
     }
 
-    /// Somebody, a shutdown for one, asked the holder to end.
+    /// Returns and clears whether the holder received SIGTERM, for example at a system shutdown.
     pub fn take_stop(&self) -> bool {
-        self.is_told_to_stop.swap(false, Ordering::Relaxed)
+        self.stop_requested.swap(false, Ordering::Relaxed)
     }
 }
 

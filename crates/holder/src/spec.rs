@@ -1,23 +1,23 @@
-//! What a holder is told when it starts, and what it answers.
+//! The spec that starts a holder, and the launch report it prints.
 
 use std::path::PathBuf;
 
 use coven_domain::session::RecordInput;
 use serde::{Deserialize, Serialize};
 
-/// Where the harness's standard streams lead.
+/// What the harness's standard streams are connected to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Stage {
     Terminal,
-    /// Standard output is the log, standard error goes into the journal.
+    /// Standard output goes to the log, standard error to the journal.
     Pipes,
 }
 
-/// Read as JSON from standard input: the environment must not show in a command line or a file.
+/// Sent as JSON on standard input: the environment must not appear in a command line or a file.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Spec {
-    /// The session's folder: exists, empty, 0700.
+    /// The session's folder. It must exist, be empty and have mode 0700.
     pub dir: PathBuf,
     pub stage: Stage,
     pub argv: Vec<String>,
@@ -25,24 +25,24 @@ pub struct Spec {
     pub cwd: PathBuf,
     pub rows: u16,
     pub cols: u16,
-    /// Typed into the terminal at once.
+    /// Initial input: typed into a terminal once the harness is ready, written to a pipe immediately.
     pub typed: String,
-    /// The soft limit of open files that the harness is to have; the daemon's own is higher.
+    /// Soft limit of open files for the harness; the daemon's own limit is higher.
     #[serde(default)]
     pub open_files: Option<u64>,
-    /// What the journal keeps of the keys that are typed into a terminal. Pipes carry a protocol, which is kept.
+    /// Which terminal input the journal stores. Input to pipes is always stored, because it is protocol data.
     #[serde(default)]
     pub record_input: RecordInput,
     pub max_output_bytes: u64,
     pub segment_bytes: u64,
 }
 
-/// Lines of JSON on standard output: `Spawned` where a process was made, then how the launch went.
+/// Lines of JSON on standard output: `Spawned` once the process exists, then the result of the launch.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Ready {
-    /// The harness's process exists and has not yet become its program. It says so itself: a harness that ends or stops
-    /// its holder at once is known all the same.
+    /// The harness's process exists but has not yet executed its program. The process writes this itself, so the daemon
+    /// knows its pid even if the harness kills or stops its holder immediately.
     Spawned {
         pid: u32,
     },

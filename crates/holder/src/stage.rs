@@ -1,4 +1,4 @@
-//! Starts the harness on a terminal or on pipes.
+//! Spawns the harness on a terminal or on pipes.
 
 use std::io::{self, Write as _};
 use std::os::fd::{AsFd, OwnedFd};
@@ -10,12 +10,12 @@ use rustix::process::Pid;
 
 use crate::spec::{Spec, Stage};
 
-/// A running harness and our ends of its streams, all non-blocking.
+/// A running harness and the holder's ends of its streams, all non-blocking.
 #[derive(Debug)]
 pub struct Harness {
     pub pid: u32,
     pub output: OwnedFd,
-    /// Gone once it was closed (pipes).
+    /// `None` once it is closed (pipes only).
     pub input: Option<OwnedFd>,
     pub stderr: Option<OwnedFd>,
     pub is_terminal: bool,
@@ -38,12 +38,12 @@ fn on_terminal(spec: &Spec, program: &str, args: &[String]) -> io::Result<Harnes
         .env_clear()
         .envs(spec.env.iter().map(|(name, value)| (name, value)))
         .current_dir(&spec.cwd);
-    let announce = announcement()?;
-    // SAFETY: see there.
+    let announce = duplicate_stdout()?;
+    // SAFETY: both functions only make async-signal-safe calls; see their comments.
     let child = unsafe {
         command.pre_exec(move || {
             announce_process(&announce);
-            forget_signals()
+            reset_signals()
         })
     };
     let child = child.spawn(pts).map_err(|error| match error {
@@ -65,34 +65,36 @@ fn on_pipes(spec: &Spec, program: &str, args: &[String]) -> io::Result<Harness> 
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped());
-    let announce = announcement()?;
-    // SAFETY: setsid is async-signal-safe and touches nothing of ours; for the others see there.
+    let announce = duplicate_stdout()?;
+    // SAFETY: setsid and both functions only make async-signal-safe calls; see the functions' comments.
     unsafe {
         command.pre_exec(move || {
             rustix::process::setsid()?;
             announce_process(&announce);
-            forget_signals()
+            reset_signals()
         })
     };
     let mut child = command.spawn()?;
-    let input = OwnedFd::from(child.stdin.take().expect("it was piped"));
-    let output = OwnedFd::from(child.stdout.take().expect("it was piped"));
-    let stderr = OwnedFd::from(child.stderr.take().expect("it was piped"));
+    let input = OwnedFd::from(child.stdin.take().expect("the stream is piped"));
+    let output = OwnedFd::from(child.stdout.take().expect("the stream is piped"));
+    let stderr = OwnedFd::from(child.stderr.take().expect("the stream is piped"));
     for fd in [&input, &output, &stderr] {
         set_nonblocking(fd)?;
     }
     Ok(Harness { pid: child.id(), output, input: Some(input), stderr: Some(stderr), is_terminal: false })
 }
 
-/// The holder's standard output, which is no longer standard output in the harness's process. Closed by exec.
-fn announcement() -> io::Result<OwnedFd> {
+/// Duplicates the holder's standard output for use between fork and exec, where standard output is already the
+/// harness's own. Exec closes it.
+fn duplicate_stdout() -> io::Result<OwnedFd> {
     Ok(rustix::io::fcntl_dupfd_cloexec(rustix::stdio::stdout(), 3)?)
 }
 
 /// Writes [`crate::Ready::Spawned`] from the harness's process, before any code of the harness runs. Runs between fork
-/// and exec: it only formats into a buffer on the stack and makes async-signal-safe calls.
+/// and exec, so it only formats into a stack buffer and makes async-signal-safe calls.
 fn announce_process(starter: &OwnedFd) {
-    // SAFETY: ignoring is a valid action; `forget_signals` sets the default again. A starter that is gone does not end us.
+    // SAFETY: ignoring is a valid action, and `reset_signals` restores the default. Ignored because the daemon that
+    // reads this output may be gone.
     unsafe { libc::signal(libc::SIGPIPE, libc::SIG_IGN) };
     let mut line = [0; 64];
     let mut rest = &mut line[..];
@@ -101,18 +103,19 @@ fn announce_process(starter: &OwnedFd) {
     let _ = rustix::io::write(starter, &line[..line.len() - unused]);
 }
 
-/// Signals that our starter ignored, as `nohup` and shells' background jobs do, would stay ignored in the harness: its
-/// shell could not be interrupted. Runs between fork and exec; every call in it is async-signal-safe.
-fn forget_signals() -> io::Result<()> {
+/// Resets all signals to their default action. Otherwise signals that the parent process ignored, as `nohup` and
+/// background jobs of shells do, would stay ignored in the harness, and a shell in it could not be interrupted. Runs
+/// between fork and exec; every call in it is async-signal-safe.
+fn reset_signals() -> io::Result<()> {
     for signal in 1..=64 {
-        // SAFETY: the default is always a valid action; those that have no other refuse, which is fine.
+        // SAFETY: the default is always a valid action. The call fails for SIGKILL and SIGSTOP, which is fine.
         unsafe { libc::signal(signal, libc::SIG_DFL) };
     }
     Ok(())
 }
 
 pub fn as_pid(pid: u32) -> Pid {
-    Pid::from_raw(pid.cast_signed()).expect("a process's id is not 0")
+    Pid::from_raw(pid.cast_signed()).expect("a pid is not 0")
 }
 
 fn set_nonblocking(fd: impl AsFd) -> io::Result<()> {

@@ -1,4 +1,4 @@
-//! Brings files to the disk on a thread of its own, so that reading never waits for a sync.
+//! Syncs files on a separate thread, so that reading output never waits for the disk.
 
 use std::fs::File;
 use std::io;
@@ -8,7 +8,7 @@ use std::thread;
 #[derive(Debug, Default)]
 struct State {
     files: Vec<Arc<File>>,
-    /// Asked for and not yet on disk.
+    /// Bytes of requests that are not yet synced.
     unsynced: u64,
     is_busy: bool,
     /// The last sync failed.
@@ -25,24 +25,24 @@ struct Shared {
 
 impl Shared {
     fn lock(&self) -> MutexGuard<'_, State> {
-        // Nothing in here can panic while it holds the lock.
+        // No code can panic while it holds the lock.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// The thread lives as long as the holder's process.
+/// Handle of the sync thread, which runs until the holder exits.
 #[derive(Debug)]
 pub struct Syncer(Arc<Shared>);
 
 impl Syncer {
     pub fn start() -> io::Result<Self> {
         let shared = Arc::new(Shared::default());
-        let theirs = shared.clone();
-        thread::Builder::new().name("sync".into()).stack_size(64 << 10).spawn(move || work(&theirs))?;
+        let thread_shared = shared.clone();
+        thread::Builder::new().name("sync".into()).stack_size(64 << 10).spawn(move || sync_loop(&thread_shared))?;
         Ok(Self(shared))
     }
 
-    /// Syncs these files soon; `bytes` is how much was written to them since the last request.
+    /// Queues files to sync; `bytes` is the number of bytes written to them since the last request.
     pub fn request(&self, files: impl IntoIterator<Item = Arc<File>>, bytes: u64) {
         let mut state = self.0.lock();
         for file in files {
@@ -55,12 +55,12 @@ impl Syncer {
         self.0.work.notify_one();
     }
 
-    /// Bytes that were written and may not be on disk yet.
+    /// Returns the number of bytes written that may not be synced yet.
     pub fn backlog(&self) -> u64 {
         self.0.lock().unsynced
     }
 
-    /// Waits until everything that was asked for is on disk.
+    /// Waits until all requests are finished.
     pub fn flush(&self) {
         let mut state = self.0.lock();
         while state.is_busy || !state.files.is_empty() {
@@ -68,13 +68,13 @@ impl Syncer {
         }
     }
 
-    /// Why the disk did not take something; told once until it works again.
+    /// Returns why a sync failed. A series of failures is reported once.
     pub fn take_failure(&self) -> Option<String> {
         self.0.lock().failure.take()
     }
 }
 
-fn work(shared: &Shared) {
+fn sync_loop(shared: &Shared) {
     loop {
         let mut state = shared.lock();
         while state.files.is_empty() {
@@ -83,11 +83,13 @@ fn work(shared: &Shared) {
         let (files, bytes) = (std::mem::take(&mut state.files), state.unsynced);
         state.is_busy = true;
         drop(state);
-        let failure = files.iter().find_map(|file| file.sync_data().err());
+        // Every file is synced, also after a failure.
+        let failures: Vec<io::Error> = files.iter().filter_map(|file| file.sync_data().err()).collect();
+        let failure = failures.first();
         let mut state = shared.lock();
         state.unsynced -= bytes;
         state.is_busy = false;
-        if let Some(error) = &failure
+        if let Some(error) = failure
             && !state.is_failing
         {
             state.failure = Some(error.to_string());

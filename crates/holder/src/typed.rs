@@ -1,11 +1,11 @@
-//! Input on its way to the harness.
+//! The queue of input for the harness.
 
 use std::os::fd::AsFd;
 
 use rustix::io::Errno;
 
-/// Past this much, whoever types waits.
-const FULL: usize = 1 << 20;
+/// With this much queued, clients have to wait before they can send more.
+const MAX_QUEUED_BYTES: usize = 1 << 20;
 
 #[derive(Debug, Default)]
 pub struct Typed {
@@ -19,7 +19,7 @@ impl Typed {
     }
 
     pub const fn is_full(&self) -> bool {
-        self.bytes.len() - self.written >= FULL
+        self.bytes.len() - self.written >= MAX_QUEUED_BYTES
     }
 
     pub fn push(&mut self, bytes: &[u8]) {
@@ -30,14 +30,14 @@ impl Typed {
         *self = Self::default();
     }
 
-    /// Writes as far as the harness takes it. An error means that nobody reads there any more.
+    /// Writes as much as the harness accepts without blocking. An error means that the harness closed its input.
     pub fn write_to(&mut self, harness: impl AsFd) -> Result<(), Errno> {
         while !self.is_empty() {
             match rustix::io::write(&harness, &self.bytes[self.written..]) {
                 Ok(count) => self.written += count,
                 Err(Errno::INTR) => {}
                 Err(Errno::AGAIN) => {
-                    if self.written > FULL {
+                    if self.written > MAX_QUEUED_BYTES {
                         self.bytes.drain(..self.written);
                         self.written = 0;
                     }
@@ -47,7 +47,7 @@ impl Typed {
             }
         }
         self.written = 0;
-        // A large paste is gone and so is its memory.
+        // Release the memory of a large paste.
         if self.bytes.capacity() > 4096 {
             self.bytes = Vec::new()
         } else {
@@ -57,11 +57,11 @@ impl Typed {
     }
 }
 
-/// Reports whether a person typed this. A terminal answers the harness's questions by itself, and every attached one does:
-/// that must not count as use.
+/// Reports whether a person typed this. Every attached terminal answers the harness's queries automatically, which must
+/// not count as activity of its user.
 pub fn is_typed(bytes: &[u8]) -> bool {
     match bytes {
-        // The answers that are strings.
+        // Answers in the form of control strings.
         [0x1b, b']' | b'P' | b'_' | b'^', ..] => false,
         [0x1b, b'[', rest @ ..] => {
             let end = rest.iter().find(|byte| matches!(byte, 0x40..=0x7e));
@@ -80,7 +80,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn keys_are_typed_and_answers_of_the_terminal_are_not() {
+    fn distinguishes_keys_from_answers_of_the_terminal() {
         for typed in ["a", "\r", "\x03", "\x1b", "\x1b[A", "\x1bOP", "\x1b[15~", "\x1b[97;5u", "\x1b[<0;1;1M", "\x1b[I"]
         {
             assert!(is_typed(typed.as_bytes()), "{typed:?}");

@@ -1,4 +1,4 @@
-//! One connection to the holder: what it asked for and how far it has come.
+//! One client connection of a holder: its pending requests and replies and its position in the log.
 
 use std::io::{self, IoSlice, Read, Write};
 use std::os::fd::{AsFd, BorrowedFd};
@@ -8,38 +8,38 @@ use std::path::Path;
 use crate::log::LogReader;
 use crate::wire::{Decoder, MAX_DATA, Reply, Request, WireError, data_head};
 
-/// Past this much unsent, its requests wait: whoever asks must also listen.
+/// With this much unsent, the holder reads no more requests until the client reads its replies.
 const MAX_UNSENT: usize = 256 << 10;
-/// Past this much that was told to it and not read, it is given up.
-const GIVE_UP: usize = 1 << 20;
+/// With more unsent replies than this, the connection is closed.
+const MAX_UNSENT_REPLIES: usize = 1 << 20;
 
 pub struct Viewer {
     stream: UnixStream,
     /// The process that connected.
     pub pid: u32,
     decoder: Decoder,
-    /// Input that came while the harness's queue was full; what follows it waits too.
+    /// Input that arrived while the input queue was full. Later requests of this viewer wait too.
     paused: Option<Request>,
     unsent: Vec<u8>,
     sent: usize,
     /// The size of its terminal, if it has sent one.
     pub size: Option<(u16, u16)>,
-    /// Orders viewers by use: the one with the greatest number typed or changed its size last.
+    /// Orders viewers by activity: the one with the highest number typed or changed its size last.
     pub active_at: u64,
     has_followed: bool,
-    /// The next byte of the log it wants.
+    /// Offset of the next log byte to send.
     following: Option<u64>,
-    /// Open while it is behind.
+    /// Open while the viewer is behind the end of the log.
     reader: Option<LogReader>,
     progress: Option<(u64, u64)>,
-    /// The socket took nothing the last time.
+    /// The socket accepted no bytes at the last write.
     is_full: bool,
     pub is_greeted: bool,
     is_refused: bool,
-    /// It closed its end; what it asked before that still counts.
-    is_deaf: bool,
+    /// The client no longer reads; requests it sent before are still handled.
+    is_read_closed: bool,
     is_gone: bool,
-    was_told_exit: bool,
+    is_exit_sent: bool,
 }
 
 impl Viewer {
@@ -60,13 +60,12 @@ impl Viewer {
             is_full: false,
             is_greeted: false,
             is_refused: false,
-            is_deaf: false,
+            is_read_closed: false,
             is_gone: false,
-            was_told_exit: false,
+            is_exit_sent: false,
         }
     }
 
-    /// Nothing more comes from it.
     pub const fn is_following(&self) -> bool {
         self.following.is_some()
     }
@@ -87,19 +86,19 @@ impl Viewer {
         self.paused.is_some()
     }
 
-    /// Puts a request back that cannot be handled now.
+    /// Puts back a request that cannot be handled now.
     pub fn pause(&mut self, request: Request) {
         self.paused = Some(request);
     }
 
-    /// The size of a terminal that shows the session.
+    /// Returns the size of the viewer's terminal if it has displayed the session.
     pub fn shown_size(&self) -> Option<(u16, u16)> {
         self.size.filter(|_| self.has_followed)
     }
 
     pub const fn follow(&mut self, from: u64) {
         self.has_followed = true;
-        if !self.is_deaf {
+        if !self.is_read_closed {
             self.following = Some(from);
         }
     }
@@ -108,7 +107,7 @@ impl Viewer {
         self.progress = Some((u64::MAX, u64::MAX));
     }
 
-    /// One read from the socket.
+    /// Reads once from the socket.
     pub fn receive(&mut self, buffer: &mut [u8]) {
         match self.stream.read(buffer) {
             Ok(0) => self.is_gone = true,
@@ -118,7 +117,7 @@ impl Viewer {
         }
     }
 
-    /// The next whole request; none after one that was refused.
+    /// Returns the next complete request; none after a refused one.
     pub fn next_request(&mut self) -> Result<Option<Request>, WireError> {
         if self.is_refused {
             return Ok(None);
@@ -129,7 +128,7 @@ impl Viewer {
         }
     }
 
-    /// The last word to somebody who does not keep to the protocol.
+    /// Sends the reason and closes the connection.
     pub fn refuse(&mut self, why: String) {
         self.tell(&Reply::Refused(why));
         self.is_refused = true;
@@ -137,15 +136,15 @@ impl Viewer {
     }
 
     pub fn tell(&mut self, reply: &Reply) {
-        if self.is_deaf {
+        if self.is_read_closed {
             return;
         }
         self.unsent.extend_from_slice(&reply.encode());
         self.flush();
-        self.is_gone |= self.unsent.len() - self.sent > GIVE_UP;
+        self.is_gone |= self.unsent.len() - self.sent > MAX_UNSENT_REPLIES;
     }
 
-    /// Sends what waits, as far as the socket takes it.
+    /// Sends pending bytes until the socket is full.
     pub fn flush(&mut self) {
         self.is_full = false;
         while self.sent < self.unsent.len() {
@@ -153,20 +152,20 @@ impl Viewer {
                 Ok(count) => self.sent += count,
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return,
-                Err(_) => return self.give_up_telling(),
+                Err(_) => return self.stop_sending(),
             }
         }
         self.sent = 0;
         if self.unsent.capacity() > MAX_DATA / 4 {
-            // An idle viewer keeps no buffer.
+            // Do not keep a large buffer for an idle viewer.
             self.unsent = Vec::new();
         } else {
             self.unsent.clear();
         }
     }
 
-    fn give_up_telling(&mut self) {
-        self.is_deaf = true;
+    fn stop_sending(&mut self) {
+        self.is_read_closed = true;
         self.is_full = false;
         self.unsent = Vec::new();
         self.sent = 0;
@@ -174,7 +173,7 @@ impl Viewer {
         self.reader = None;
     }
 
-    /// Fresh output, straight from where it was read; a viewer that is behind gets it from the log later.
+    /// Sends new output directly from the read buffer. A viewer that is behind gets it from the log later.
     pub fn offer(&mut self, offset: u64, bytes: &[u8], end: u64) {
         if self.following != Some(offset) || self.wants_to_send() || bytes.len() > MAX_DATA {
             return;
@@ -186,16 +185,16 @@ impl Viewer {
                 self.is_full = true;
                 return;
             }
-            Err(_) => return self.give_up_telling(),
+            Err(_) => return self.stop_sending(),
         };
         self.following = Some(offset + bytes.len() as u64);
-        // The rest of a frame that was cut must follow before anything else.
+        // The rest of a partially sent frame must be sent before anything else.
         let (head_rest, bytes_rest) = (&head[count.min(head.len())..], &bytes[count.saturating_sub(head.len())..]);
         self.unsent.extend_from_slice(head_rest);
         self.unsent.extend_from_slice(bytes_rest);
     }
 
-    /// One frame of the log for a viewer that is behind.
+    /// Sends one frame from the log to a viewer that is behind.
     pub fn catch_up(&mut self, dir: &Path, first: u64, end: u64) {
         let Some(next) = self.following else { return };
         if self.wants_to_send() || self.is_gone {
@@ -210,7 +209,7 @@ impl Viewer {
         let reader = self.reader.get_or_insert_with(|| LogReader::new(dir));
         let mut buffer = vec![0; MAX_DATA.min(usize::try_from(end - next).unwrap_or(MAX_DATA))];
         match reader.read_at(next, &mut buffer) {
-            // It can read the log's files itself; a holder never stops for one viewer.
+            // Close the connection: the client can read the log files itself, and the holder must not stop for it.
             Ok(0) | Err(_) => self.is_gone = true,
             Ok(count) => self.offer(next, &buffer[..count], end),
         }
@@ -220,7 +219,7 @@ impl Viewer {
         self.following.is_some_and(|next| next < end)
     }
 
-    /// How far log and journal have come, if it watches and does not know yet.
+    /// Sends the end of the log and the number of journal records to a watching client if they changed.
     pub fn tell_progress(&mut self, (end, records): (u64, u64)) {
         if self.progress.is_some_and(|known| known != (end, records)) && !self.wants_to_send() {
             self.progress = Some((end, records));
@@ -228,16 +227,16 @@ impl Viewer {
         }
     }
 
-    /// The last frame, once everything before it was handed to the socket; true when it has been.
+    /// Sends the exit as the last frame, after all output. Returns true if it is sent or the client cannot receive it.
     pub fn tell_exit(&mut self, exit: &Reply, end: u64) -> bool {
         if !self.is_greeted {
             return true;
         }
-        if !self.was_told_exit && !self.is_behind(end) && !self.wants_to_send() {
-            self.was_told_exit = true;
+        if !self.is_exit_sent && !self.is_behind(end) && !self.wants_to_send() {
+            self.is_exit_sent = true;
             self.tell(exit);
         }
-        self.is_gone || self.is_deaf || (self.was_told_exit && !self.wants_to_send())
+        self.is_gone || self.is_read_closed || (self.is_exit_sent && !self.wants_to_send())
     }
 }
 

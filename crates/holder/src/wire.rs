@@ -1,16 +1,16 @@
-//! The holder's protocol: frames of a kind, a length and a body, without any I/O.
+//! The holder's protocol: frames with a kind, a length and a body. This module does no I/O.
 
 use coven_domain::session::ExitStatus;
 
-/// Grows when a frame changes its meaning; a daemon talks to every older holder that still runs.
+/// Incremented when the meaning of a frame changes. A daemon must support every older holder that is still running.
 pub const VERSION: u16 = 1;
-/// The longest body; longer input is sent in pieces.
+/// Maximum length of a body; longer input is sent in pieces.
 pub const MAX_BODY: usize = 1 << 20;
-/// The most bytes of log in one `Data` frame.
+/// Maximum number of log bytes in one `Data` frame.
 pub const MAX_DATA: usize = 64 << 10;
 const HEADER: usize = 5;
 
-/// How a session is asked to end.
+/// Whether a session is asked to finish or is killed. The signals are the same; the journal records the difference.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum How {
     Finish,
@@ -23,38 +23,38 @@ pub enum Request {
     Hello {
         version: u16,
     },
-    /// Send the log from this byte, then what comes. May be sent again to jump.
+    /// Send the log from this offset, then new output. May be sent again to jump.
     Follow {
         from: u64,
     },
-    /// Tell how far log and journal have come, without the bytes.
+    /// Send `Progress` when the log or the journal grows, without the bytes.
     Watch,
-    /// Write to the harness and note it down.
+    /// Write to the harness and record the input in the journal.
     Input(Vec<u8>),
-    /// The same for one who counts: these bytes begin at `offset` of all that was ever typed; what was taken before is
-    /// left out.
+    /// Like `Input`, with the position of the bytes in the session's whole input. Bytes before the holder's current
+    /// position are skipped.
     InputAt {
         offset: u64,
         bytes: Vec<u8>,
     },
-    /// A terminal's answer to the harness's own question: written, not noted.
+    /// A terminal's answer to a query of the harness: written to the harness but not recorded.
     Answer(Vec<u8>),
     Resize {
         rows: u16,
         cols: u16,
     },
-    /// One signal to the foreground process group of the harness's terminal, or to the harness's own group where it has pipes.
-    /// Older holders always signal the harness's own group.
+    /// Send a signal to the foreground process group of the harness's terminal, or with pipes to the harness's own
+    /// group. Older holders always signal the harness's own group.
     Signal(i32),
-    /// SIGTERM to the group, SIGKILL to whatever is left after the grace period.
+    /// Send SIGTERM to the group, then SIGKILL to all remaining processes after the grace period.
     End {
         how: How,
         grace_ms: u32,
     },
     /// Close the harness's standard input (pipes only).
     CloseInput,
-    /// Asks for `Accepted` once everything before it was handled. Nothing else is answered: an answer to every
-    /// keystroke would cost its echo.
+    /// Reply `Accepted` once all earlier requests are handled. No other request is acknowledged: a reply to every
+    /// keystroke would delay its echo.
     Sync,
 }
 
@@ -73,7 +73,8 @@ pub struct Welcome {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Reply {
     Welcome(Welcome),
-    /// `bytes` of the log from `offset`; the log ends at `end` now. A jump in `offset` means the bytes between went.
+    /// `bytes` of the log from `offset`; the log currently ends at `end`. A gap in `offset` means that the bytes in
+    /// between were deleted.
     Data {
         offset: u64,
         end: u64,
@@ -88,21 +89,21 @@ pub enum Reply {
         rows: u16,
         cols: u16,
     },
-    /// The harness is gone; nothing follows.
+    /// The harness has exited; this is the last frame.
     Exited {
         status: ExitStatus,
         end: u64,
     },
-    /// Everything before the `Sync` was handled.
+    /// All requests before the `Sync` are handled.
     Accepted,
     Refused(String),
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum WireError {
-    #[error("a frame of {0} bytes is longer than the protocol allows")]
+    #[error("a frame of {0} bytes exceeds the protocol's limit")]
     TooLong(usize),
-    #[error("a frame of kind {0} is not known or is malformed")]
+    #[error("a frame of kind {0} is unknown or malformed")]
     Malformed(u8),
 }
 
@@ -110,18 +111,18 @@ fn frame(kind: u8, parts: &[&[u8]]) -> Vec<u8> {
     let length: usize = parts.iter().map(|part| part.len()).sum();
     let mut out = Vec::with_capacity(HEADER + length);
     out.push(kind);
-    out.extend_from_slice(&u32::try_from(length).expect("bodies are bounded").to_le_bytes());
+    out.extend_from_slice(&u32::try_from(length).expect("bodies are at most 1 MiB").to_le_bytes());
     for part in parts {
         out.extend_from_slice(part);
     }
     out
 }
 
-/// The head of a `Data` frame, so that its bytes can be sent from where they are.
+/// Returns the header of a `Data` frame, so that the bytes can be sent without copying them.
 pub fn data_head(offset: u64, end: u64, length: usize) -> [u8; HEADER + 16] {
     let mut head = [0; HEADER + 16];
     head[0] = 65;
-    head[1..5].copy_from_slice(&u32::try_from(length + 16).expect("bodies are bounded").to_le_bytes());
+    head[1..5].copy_from_slice(&u32::try_from(length + 16).expect("bodies are at most 1 MiB").to_le_bytes());
     head[5..13].copy_from_slice(&offset.to_le_bytes());
     head[13..].copy_from_slice(&end.to_le_bytes());
     head
@@ -253,7 +254,7 @@ pub(crate) const fn exit_status(kind: u8, value: i32) -> Option<ExitStatus> {
     }
 }
 
-/// Little-endian fields at the front of a body.
+/// Parses little-endian fields from the start of a body.
 pub(crate) struct Fields<'a> {
     pub kind: u8,
     pub body: &'a [u8],
@@ -298,7 +299,7 @@ impl Fields<'_> {
     }
 }
 
-/// Collects bytes as they come and gives out whole frames.
+/// Collects received bytes and returns complete frames.
 #[derive(Debug, Default)]
 pub struct Decoder {
     buffer: Vec<u8>,
@@ -308,7 +309,7 @@ pub struct Decoder {
 impl Decoder {
     pub fn feed(&mut self, bytes: &[u8]) {
         if self.start == self.buffer.len() {
-            // A large frame is gone and so is its memory.
+            // Release the memory of a large frame.
             if self.buffer.capacity() > 4 * MAX_DATA {
                 self.buffer = Vec::new()
             } else {
@@ -389,14 +390,14 @@ mod tests {
     }
 
     #[test]
-    fn every_frame_comes_out_as_it_went_in_however_it_is_cut() {
+    fn every_frame_survives_a_round_trip_however_it_is_split() {
         for step in [1, 3, 7, 4096] {
             let mut decoder = Decoder::default();
             let bytes: Vec<u8> = requests().iter().flat_map(Request::encode).collect();
             let mut got = Vec::new();
             for piece in bytes.chunks(step) {
                 decoder.feed(piece);
-                while let Some(request) = decoder.request().expect("own frames are sound") {
+                while let Some(request) = decoder.request().expect("encoded frames are valid") {
                     got.push(request);
                 }
             }
@@ -406,7 +407,7 @@ mod tests {
             let mut got = Vec::new();
             for piece in replies().iter().flat_map(Reply::encode).collect::<Vec<u8>>().chunks(step) {
                 decoder.feed(piece);
-                while let Some(reply) = decoder.reply().expect("own frames are sound") {
+                while let Some(reply) = decoder.reply().expect("encoded frames are valid") {
                     got.push(reply);
                 }
             }
@@ -415,7 +416,7 @@ mod tests {
     }
 
     #[test]
-    fn nonsense_is_refused_and_never_panics() {
+    fn invalid_frames_are_rejected_without_a_panic() {
         let mut decoder = Decoder::default();
         decoder.feed(&[1, 255, 255, 255, 255]);
         assert_eq!(decoder.request(), Err(WireError::TooLong(u32::MAX as usize)));

@@ -1,4 +1,4 @@
-//! What the holder does with input: hands it to the harness, and notes it in the journal where that is allowed.
+//! Input handling: writes input to the harness and records it in the journal if the settings allow it.
 
 use std::time::Instant;
 
@@ -11,7 +11,7 @@ use crate::journal::Record;
 use crate::wire::MAX_BODY;
 
 impl Holder {
-    /// What the spec wants typed: into a pipe at once, into a terminal when the program is up.
+    /// Sends the spec's initial input: to a pipe immediately, to a terminal once the program is ready.
     pub(super) fn type_first(&mut self) {
         let mut typed = std::mem::take(&mut self.spec.typed);
         if self.harness.is_terminal {
@@ -28,39 +28,40 @@ impl Holder {
         }
     }
 
-    /// Input that tells where it belongs: what was taken before is not taken again, whoever sends it.
+    /// Accepts input with an offset and skips the bytes that were already accepted, from any client.
     pub(super) fn take_input_at(&mut self, index: usize, offset: u64, mut bytes: Vec<u8>) {
         let Some(known) = self.input_end.checked_sub(offset) else {
-            return self.viewers[index].refuse(format!("input from byte {offset}; byte {} comes next", self.input_end));
+            let next = self.input_end;
+            return self.viewers[index].refuse(format!("input starts at byte {offset}, but byte {next} is next"));
         };
         let known = usize::try_from(known).unwrap_or(usize::MAX).min(bytes.len());
         bytes.drain(..known);
         self.take_input(bytes, true);
     }
 
-    pub(super) fn take_input(&mut self, bytes: Vec<u8>, is_noted: bool) {
+    pub(super) fn take_input(&mut self, bytes: Vec<u8>, is_recorded: bool) {
         if self.exit.is_some() || self.harness.input.is_none() || self.is_input_closing || bytes.is_empty() {
             return;
         }
-        // Asked before the bytes are written: a program that reads them may turn its echo on again at once.
+        // Check before writing: a program that reads a password may turn the echo back on immediately.
         let is_kept = self.keeps_input();
-        // To the harness first: whoever typed it waits for the echo.
+        // Write to the harness first: the user is waiting for the echo.
         self.typed.push(&bytes);
         self.write_input();
-        if is_noted {
+        if is_recorded {
             self.input_end += bytes.len() as u64;
             self.recorder.note(if is_kept { Record::Input(bytes) } else { Record::hidden(&bytes) });
         }
     }
 
-    /// Reports whether the journal may keep what is typed now, and not only how much it is.
+    /// Reports whether the journal may store the input itself and not only its length.
     fn keeps_input(&self) -> bool {
         match self.spec.record_input {
             _ if !self.harness.is_terminal => true,
             RecordInput::All => true,
             RecordInput::None => false,
-            // The driver collects a line and shows none of it: a program asks for a secret. Programs that read
-            // single keys turn the echo off too; they draw what is typed themselves.
+            // Line mode without echo means that a program asks for a secret. Programs that read single keys also turn
+            // the echo off, but display the input themselves.
             RecordInput::HiddenSecrets => rustix::termios::tcgetattr(&self.harness.output).is_ok_and(|terminal| {
                 let modes = terminal.local_modes;
                 !modes.contains(LocalModes::ICANON) || modes.contains(LocalModes::ECHO)
@@ -72,7 +73,7 @@ impl Holder {
         if let Some(input) = &self.harness.input
             && self.typed.write_to(input).is_err()
         {
-            // Nobody reads it any more; the exit will tell.
+            // The harness closed its input; its exit will be recorded.
             self.typed.clear();
         }
         if self.is_input_closing && self.typed.is_empty() && !self.harness.is_terminal {

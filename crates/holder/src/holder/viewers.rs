@@ -1,4 +1,4 @@
-//! What the holder does for its viewers: accepts them, shows them the output, handles their requests.
+//! Viewer handling: accepts connections, sends output and handles requests.
 
 use std::io;
 use std::time::{Duration, Instant};
@@ -12,10 +12,10 @@ use crate::typed::is_typed;
 use crate::viewer::Viewer;
 use crate::wire::{Reply, Request, VERSION, Welcome};
 
-/// Each has two descriptors at most; beyond this they are turned away.
+/// Further connections are rejected. Each viewer uses up to two file descriptors.
 const MAX_VIEWERS: usize = 256;
-/// How long to wait when there was no descriptor for a connection.
-const ACCEPT_AGAIN: Duration = Duration::from_millis(100);
+/// How long to wait after `accept` failed, usually for lack of file descriptors.
+const ACCEPT_RETRY_DELAY: Duration = Duration::from_millis(100);
 
 impl Holder {
     pub(super) fn accept(&mut self) {
@@ -24,9 +24,9 @@ impl Holder {
                 Ok((stream, _)) => stream,
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return,
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
-                // No descriptor left, most likely: without a pause this would be asked for ever.
+                // Probably out of file descriptors. Without a delay the loop would spin.
                 Err(_) => {
-                    self.accept_at = Some(Instant::now() + ACCEPT_AGAIN);
+                    self.accept_at = Some(Instant::now() + ACCEPT_RETRY_DELAY);
                     return;
                 }
             };
@@ -39,7 +39,7 @@ impl Holder {
             if self.viewers.len() < MAX_VIEWERS {
                 self.viewers.push(viewer);
             } else {
-                viewer.refuse("too many are connected".to_owned());
+                viewer.refuse("too many clients are connected to this session".to_owned());
             }
         }
     }
@@ -63,7 +63,7 @@ impl Holder {
         }
     }
 
-    /// Gives the session the size of the viewer that is in use now.
+    /// Resizes the session to the viewer that was just used.
     fn make_active(&mut self, index: usize) {
         let viewer = &mut self.viewers[index];
         if let Some((rows, cols)) = viewer.size {
@@ -73,11 +73,12 @@ impl Holder {
         }
     }
 
-    /// A viewer left: if it had set the size, the one that was active before it does now. Without one the size stays.
+    /// Resizes the session to the most recently active remaining viewer if a viewer that left had set the size. Without
+    /// a remaining viewer the size stays.
     fn fall_back(&mut self, last_gone: u64) {
-        let heir = self.viewers.iter().filter(|viewer| viewer.shown_size().is_some()).max_by_key(|it| it.active_at);
-        if let Some(heir) = heir.filter(|heir| heir.active_at < last_gone)
-            && let Some((rows, cols)) = heir.size
+        let next = self.viewers.iter().filter(|viewer| viewer.shown_size().is_some()).max_by_key(|it| it.active_at);
+        if let Some(next) = next.filter(|next| next.active_at < last_gone)
+            && let Some((rows, cols)) = next.size
         {
             self.resize(rows, cols);
         }
@@ -93,7 +94,7 @@ impl Holder {
         loop {
             match self.viewers[index].next_request() {
                 Ok(Some(request)) => {
-                    // Only those who type wait for a harness that does not read: anybody may still end it.
+                    // If the harness does not read, only input has to wait: any client can still end the session.
                     let is_input = matches!(request, Request::Input(_) | Request::InputAt { .. });
                     if is_input && !self.wants_input() {
                         return self.viewers[index].pause(request);
@@ -109,7 +110,7 @@ impl Holder {
     fn handle(&mut self, index: usize, request: Request) {
         let viewer = &mut self.viewers[index];
         if !viewer.is_greeted && !matches!(request, Request::Hello { .. }) {
-            return viewer.refuse("say hello first".to_owned());
+            return viewer.refuse("the first request must be Hello".to_owned());
         }
         match request {
             Request::Hello { .. } => {
@@ -126,7 +127,7 @@ impl Holder {
                 };
                 viewer.tell(&Reply::Welcome(welcome));
             }
-            // Shown on the terminal that it comes from, output would be new output without end.
+            // A viewer inside the session would print the output back into the session, which loops forever.
             Request::Follow { .. } if process::comes_from(viewer.pid, std::process::id()) => {
                 viewer.refuse(
                     "this terminal belongs to the session, and a session cannot be shown inside itself".to_owned(),
@@ -145,7 +146,7 @@ impl Holder {
             }
             Request::InputAt { offset, bytes } => self.take_input_at(index, offset, bytes),
             Request::Answer(bytes) => {
-                // An attached terminal answers by itself, and an answer that waits for a reader is worth nothing.
+                // An attached terminal answers such queries itself. An answer that has to be queued comes too late.
                 if self.wants_input() && !self.viewers.iter().any(Viewer::is_following) {
                     self.take_input(bytes, false);
                 }
@@ -162,7 +163,7 @@ impl Holder {
             Request::End { how, grace_ms } => self.end(how, Duration::from_millis(u64::from(grace_ms))),
             Request::CloseInput => self.is_input_closing = true,
             Request::Sync => {
-                // Handled means: in the journal, for whoever looks there next.
+                // The client may read the journal next, so write pending records to it first.
                 self.recorder.settle();
                 self.viewers[index].tell(&Reply::Accepted);
             }

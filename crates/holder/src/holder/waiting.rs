@@ -1,4 +1,4 @@
-//! What the holder waits for: whatever it wants, and the next moment that something is due.
+//! Polls the descriptors that the holder can handle now, until the next timer is due.
 
 use std::os::fd::{AsFd, BorrowedFd};
 use std::time::Instant;
@@ -25,9 +25,9 @@ impl Holder {
         self.exit.is_some() || (!self.typed.is_full() && self.recorder.wants_input())
     }
 
-    pub(super) fn wait_for_something(&self) -> Found {
+    pub(super) fn poll_events(&self) -> Found {
         let mut fds: Vec<PollFd<'_>> = Vec::with_capacity(5 + self.viewers.len());
-        // What is not wanted is left out: a hang-up would be reported all the same.
+        // Leave out descriptors that are not wanted: poll reports a hang-up even without requested events.
         let signal = add(&mut fds, Some(self.signals.as_fd()), PollFlags::IN);
         let listener = Some(self.listener.as_fd()).filter(|_| self.accept_at.is_none());
         let listener = add(&mut fds, listener, PollFlags::IN);
@@ -55,7 +55,7 @@ impl Holder {
         if !poll(&mut fds, timeout.as_ref()).is_ok_and(|count| count > 0) {
             return Found::default();
         }
-        let is_ready = |place: Option<usize>| place.is_some_and(|place| !fds[place].revents().is_empty());
+        let is_ready = |index: Option<usize>| index.is_some_and(|index| !fds[index].revents().is_empty());
         Found {
             signal: is_ready(signal),
             listener: is_ready(listener),
@@ -79,7 +79,7 @@ impl Holder {
             self.accept_at,
             self.ending.as_ref().filter(|_| !self.is_exit_noted).map(|it| it.next_deadline(self.left)),
             self.linger_until,
-            // Somebody is behind and their socket has room: go on at once.
+            // A viewer is behind and its socket has room: continue immediately.
             self.viewers.iter().any(|it| it.is_behind(end) && !it.wants_to_send()).then(Instant::now),
         ]
         .into_iter()
@@ -88,7 +88,7 @@ impl Holder {
     }
 }
 
-/// What a wait found ready.
+/// Event sources that are ready.
 #[derive(Debug, Default)]
 pub(super) struct Found {
     pub(super) signal: bool,
@@ -98,7 +98,7 @@ pub(super) struct Found {
     pub(super) viewers: Vec<(usize, PollFlags)>,
 }
 
-/// Adds a descriptor to those that are waited for and gives its place.
+/// Adds a descriptor to the poll list and returns its index.
 fn add<'a>(fds: &mut Vec<PollFd<'a>>, fd: Option<BorrowedFd<'a>>, flags: PollFlags) -> Option<usize> {
     fds.push(PollFd::from_borrowed_fd(fd?, flags));
     Some(fds.len() - 1)

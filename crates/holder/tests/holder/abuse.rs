@@ -1,4 +1,4 @@
-//! Those who do not keep to the protocol.
+//! Clients that violate the protocol.
 
 use std::io::{Read, Write};
 use std::os::unix::net::UnixStream;
@@ -26,22 +26,22 @@ fn still_works(mut holder: Holder) {
 }
 
 fn connect(holder: &Holder) -> UnixStream {
-    let stream = connect_socket(holder.dir()).expect("it listens");
+    let stream = connect_socket(holder.dir()).expect("the holder accepts the connection");
     stream.set_read_timeout(Some(DEADLINE)).expect("a socket");
     stream
 }
 
-/// Everything it says until it hangs up.
-fn answers(mut stream: UnixStream) -> Vec<Reply> {
+/// Returns all replies until the holder closes the connection.
+fn read_replies(mut stream: UnixStream) -> Vec<Reply> {
     let (mut decoder, mut replies, mut buffer) = (Decoder::default(), Vec::new(), [0; 4096]);
     loop {
         match stream.read(&mut buffer) {
             Ok(0) => return replies,
             Err(error) if error.kind() == std::io::ErrorKind::ConnectionReset => return replies,
-            Err(error) => panic!("it neither answers nor hangs up: {error}"),
+            Err(error) => panic!("the holder neither replies nor closes the connection: {error}"),
             Ok(count) => decoder.feed(&buffer[..count]),
         }
-        while let Some(reply) = decoder.reply().expect("sound frames") {
+        while let Some(reply) = decoder.reply().expect("valid frames") {
             replies.push(reply);
         }
     }
@@ -60,12 +60,12 @@ fn a_viewer_that_runs_inside_the_session_is_refused() {
 }
 
 #[test]
-fn nonsense_is_refused_and_the_session_goes_on() {
+fn invalid_requests_are_refused_and_the_session_continues() {
     let holder = listener();
     let hello = Request::Hello { version: VERSION }.encode();
     let cases: [(&str, Vec<u8>); 5] = [
         ("noise", Noise::bytes(9, 4096)),
-        ("no hello, and a kill behind it", {
+        ("a request before hello, followed by a kill", {
             let kill = Request::End { how: How::Kill, grace_ms: 0 }.encode();
             [Request::Sync.encode(), hello.clone(), kill].concat()
         }),
@@ -75,27 +75,27 @@ fn nonsense_is_refused_and_the_session_goes_on() {
     ];
     for (what, bytes) in cases {
         let mut stream = connect(&holder);
-        stream.write_all(&bytes).expect("it listens");
-        let got = answers(stream);
+        stream.write_all(&bytes).expect("the socket accepts the bytes");
+        let got = read_replies(stream);
         assert!(matches!(got.last(), Some(Reply::Refused(_))), "{what}: {got:?}");
     }
     still_works(holder);
 }
 
 #[test]
-fn half_a_frame_does_nothing() {
+fn an_incomplete_frame_has_no_effect() {
     let holder = listener();
     let input = Request::Input(b"half\n".to_vec()).encode();
     for cut in 1..input.len() {
         let mut stream = connect(&holder);
-        stream.write_all(&Request::Hello { version: VERSION }.encode()).expect("it listens");
-        stream.write_all(&input[..cut]).expect("it listens");
+        stream.write_all(&Request::Hello { version: VERSION }.encode()).expect("the holder accepts the connection");
+        stream.write_all(&input[..cut]).expect("the holder accepts the connection");
     }
     still_works(holder);
 }
 
 #[test]
-fn hundreds_may_connect_and_all_are_served() {
+fn serves_hundreds_of_clients() {
     let mut holder = listener();
     let silent: Vec<UnixStream> = (0..50).map(|_| connect(&holder)).collect();
     let viewers: Vec<_> = (0..200).map(|_| Follower::from(0, &holder)).collect();
@@ -109,25 +109,25 @@ fn hundreds_may_connect_and_all_are_served() {
 }
 
 #[test]
-fn one_too_many_is_told_so_and_costs_nothing() {
+fn refuses_a_client_beyond_the_limit() {
     let holder = listener();
     let silent: Vec<UnixStream> = (0..256).map(|_| connect(&holder)).collect();
-    let refused = eventually("somebody is turned away", || HolderClient::connect(holder.dir()).err());
+    let refused = eventually("a client is refused", || HolderClient::connect(holder.dir()).err());
     assert!(matches!(refused, HolderError::Refused(_)), "{refused:?}");
     drop(silent);
-    eventually("there is room again", || HolderClient::connect(holder.dir()).ok());
+    eventually("a client can connect again", || HolderClient::connect(holder.dir()).ok());
     still_works(holder);
 }
 
 #[test]
-fn one_who_asks_and_never_listens_is_held_up_alone() {
+fn a_client_that_never_reads_blocks_only_itself() {
     let holder = listener();
     let stream = connect(&holder);
     stream.set_nonblocking(true).expect("a socket");
-    let wishes = [Request::Hello { version: VERSION }.encode(), Request::Sync.encode().repeat(10_000)].concat();
-    // Until neither side takes any more.
+    let requests = [Request::Hello { version: VERSION }.encode(), Request::Sync.encode().repeat(10_000)].concat();
+    // Until both sockets are full.
     for _ in 0..200 {
-        if (&stream).write(&wishes).is_err() {
+        if (&stream).write(&requests).is_err() {
             break;
         }
         holder.ask(&Request::Sync);
@@ -137,20 +137,20 @@ fn one_who_asks_and_never_listens_is_held_up_alone() {
 }
 
 #[test]
-fn another_user_is_not_let_in() {
-    const NAME: &str = "another_user_is_not_let_in";
+fn refuses_another_user() {
+    const NAME: &str = "refuses_another_user";
     if !is_root() {
-        return skip(NAME, "becoming another user takes root");
+        return skip(NAME, "switching to another user requires root");
     }
     let holder = listener();
-    // The folder keeps others out already; this is about the holder itself.
+    // The folder's permissions already exclude other users; open them to test the holder's own check.
     for path in [holder.folder.path(), holder.dir(), &holder.dir().join(coven_holder::SOCKET)] {
         let all = std::os::unix::fs::PermissionsExt::from_mode(0o777);
-        std::fs::set_permissions(path, all).expect("our own");
+        std::fs::set_permissions(path, all).expect("the test owns the file");
     }
     let exe = std::env::current_exe().expect("own path");
     let copy = holder.folder.path().join("other-user");
-    std::fs::copy(exe, &copy).expect("room on disk");
+    std::fs::copy(exe, &copy).expect("enough disk space");
     let status = Command::new(&copy)
         .args(["--exact", "other_user_process", "--nocapture"])
         .env(crate::stand::ROLE, "other user")
@@ -158,19 +158,19 @@ fn another_user_is_not_let_in() {
         .uid(65_534)
         .gid(65_534)
         .status()
-        .expect("it runs");
-    assert_eq!(status.code(), Some(42), "connected, and was hung up on without a word");
+        .expect("the program starts");
+    assert_eq!(status.code(), Some(42), "the holder closed the connection without a reply");
     still_works(holder);
 }
 
-/// What the other user tries; 42 is what must happen.
+/// Sends a kill as another user. Returns 42 if the holder closes the connection without a reply.
 pub fn try_as_other_user() -> i32 {
-    let dir = std::env::var_os("COVEN_TEST_DIR").expect("it is told");
+    let dir = std::env::var_os("COVEN_TEST_DIR").expect("the test sets COVEN_TEST_DIR");
     let Ok(mut stream) = connect_socket(dir.as_ref()) else { return 1 };
     stream.set_read_timeout(Some(DEADLINE)).expect("a socket");
     let kill = Request::End { how: How::Kill, grace_ms: 0 };
-    let wishes = [Request::Hello { version: VERSION }, kill].iter().flat_map(Request::encode).collect::<Vec<_>>();
-    let _ = stream.write_all(&wishes);
+    let requests = [Request::Hello { version: VERSION }, kill].iter().flat_map(Request::encode).collect::<Vec<_>>();
+    let _ = stream.write_all(&requests);
     let mut answer = Vec::new();
     match stream.read_to_end(&mut answer) {
         Ok(0) => 42,

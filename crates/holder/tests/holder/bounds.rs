@@ -1,4 +1,4 @@
-//! What happens at a limit: the log's bound, a full disk.
+//! Limits: the maximum log size and a full disk.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -14,7 +14,7 @@ use crate::stand::{Given, eventually, is_root, log_from, skip};
 const MIB: usize = 1 << 20;
 
 #[test]
-fn past_the_bound_the_oldest_bytes_go_and_it_is_noted() {
+fn deletes_and_records_the_oldest_bytes_beyond_the_limit() {
     let mut holder = Given::player(&format!("raw; flood 6 {}; exit 0", 20 * MIB))
         .with(|spec| {
             spec.max_output_bytes = 4 * MIB as u64;
@@ -24,9 +24,9 @@ fn past_the_bound_the_oldest_bytes_go_and_it_is_noted() {
     assert_eq!(holder.ends(), ExitStatus::Code(0));
     let range = LogReader::new(holder.dir()).range().expect("a log");
     assert_eq!(range.end, 20 * MIB as u64);
-    assert!(range.end - range.start <= 4 * MIB as u64, "the bound holds: {range:?}");
-    assert!(range.end - range.start >= 3 * MIB as u64, "no more goes than must: {range:?}");
-    let first = usize::try_from(range.start).expect("it fits");
+    assert!(range.end - range.start <= 4 * MIB as u64, "the log is within its limit: {range:?}");
+    assert!(range.end - range.start >= 3 * MIB as u64, "no more than necessary is deleted: {range:?}");
+    let first = usize::try_from(range.start).expect("the value fits");
     assert!(log_from(holder.dir(), range.start) == Noise::bytes(6, 20 * MIB)[first..]);
     let cuts = |record| if let Record::Truncated { first } = record { Some(first) } else { None };
     let cuts: Vec<u64> = holder.records().into_iter().filter_map(|it| cuts(it.record)).collect();
@@ -36,21 +36,21 @@ fn past_the_bound_the_oldest_bytes_go_and_it_is_noted() {
 }
 
 #[test]
-fn a_viewer_behind_the_first_byte_jumps_there() {
+fn a_viewer_before_the_first_byte_jumps_to_it() {
     let mut holder = Given::player(&format!("raw; flood 7 {}; wait /nowhere", 8 * MIB))
         .with(|spec| spec.max_output_bytes = MIB as u64)
         .start();
-    eventually("the flood is over and the log is cut", || {
+    eventually("the flood is complete and the log is trimmed", || {
         let welcome = holder.client().welcome;
         (welcome.end == 8 * MIB as u64 && welcome.first >= 7 * MIB as u64).then_some(())
     });
     let mut client = holder.client();
-    client.send(&Request::Follow { from: 0 }).expect("the holder listens");
+    client.send(&Request::Follow { from: 0 }).expect("the holder accepts requests");
     let all = Noise::bytes(7, 8 * MIB);
     let mut next = None;
     while next != Some(all.len()) {
-        let Reply::Data { offset, bytes, .. } = client.next().expect("an answer") else { continue };
-        let offset = usize::try_from(offset).expect("it fits");
+        let Reply::Data { offset, bytes, .. } = client.next().expect("a reply") else { continue };
+        let offset = usize::try_from(offset).expect("the value fits");
         assert!(next.is_none_or(|next| next == offset));
         assert!(next.is_some() || offset >= 7 * MIB, "the first frame is a jump");
         assert!(all[offset..offset + bytes.len()] == bytes);
@@ -59,7 +59,7 @@ fn a_viewer_behind_the_first_byte_jumps_there() {
     holder.kill_hard();
 }
 
-/// A small disk of its own, gone when dropped.
+/// A small tmpfs, unmounted when dropped.
 struct Disk(PathBuf);
 
 impl Disk {
@@ -76,17 +76,17 @@ impl Drop for Disk {
 }
 
 #[test]
-fn a_full_disk_holds_the_harness_up_and_nothing_is_lost() {
-    const NAME: &str = "a_full_disk_holds_the_harness_up_and_nothing_is_lost";
+fn a_full_disk_blocks_the_harness_without_data_loss() {
+    const NAME: &str = "a_full_disk_blocks_the_harness_without_data_loss";
     if !is_root() {
-        return skip(NAME, "mounting a small disk takes root");
+        return skip(NAME, "mounting a tmpfs requires root");
     }
     let place = tempfile::tempdir().expect("a folder");
     let Some(_disk) = Disk::mount(place.path(), "4m") else {
-        return skip(NAME, "a small disk cannot be mounted here");
+        return skip(NAME, "cannot mount a tmpfs here");
     };
     let ballast = place.path().join("ballast");
-    std::fs::write(&ballast, vec![0; 2 * MIB]).expect("room on disk");
+    std::fs::write(&ballast, vec![0; 2 * MIB]).expect("enough disk space");
     let dir = place.path().join("session");
     let mut holder = Given::player(&format!("raw; flood 8 {}; say end; exit 3", 3 * MIB))
         .with(|spec| {
@@ -99,14 +99,14 @@ fn a_full_disk_holds_the_harness_up_and_nothing_is_lost() {
         let free = rustix::fs::statvfs(place.path()).expect("a disk").f_bavail;
         (free == 0).then_some(())
     });
-    assert!(range().end < 3 * MIB as u64, "the harness is held up");
-    // The holder still answers, and remembers what is typed.
+    assert!(range().end < 3 * MIB as u64, "the harness is blocked");
+    // The holder still replies and queues the input records.
     holder.type_in("typed on a full disk");
     holder.ask(&Request::Resize { rows: 30, cols: 90 });
     assert!(crate::stand::is_alive(holder.pid));
-    std::fs::remove_file(&ballast).expect("it is there");
+    std::fs::remove_file(&ballast).expect("the file exists");
     assert_eq!(holder.ends(), ExitStatus::Code(3));
-    assert!(holder.log() == [Noise::bytes(8, 3 * MIB), b"end".to_vec()].concat(), "nothing is lost");
+    assert!(holder.log() == [Noise::bytes(8, 3 * MIB), b"end".to_vec()].concat(), "the log is complete");
     let records: Vec<Record> = holder.records().into_iter().map(|it| it.record).collect();
     assert!(records.contains(&Record::Input(b"typed on a full disk".to_vec())));
     assert!(records.contains(&Record::Resize { rows: 30, cols: 90 }));
@@ -114,14 +114,14 @@ fn a_full_disk_holds_the_harness_up_and_nothing_is_lost() {
 }
 
 #[test]
-fn an_exit_on_a_full_disk_is_written_once_there_is_room() {
-    const NAME: &str = "an_exit_on_a_full_disk_is_written_once_there_is_room";
+fn an_exit_on_a_full_disk_is_recorded_once_there_is_space() {
+    const NAME: &str = "an_exit_on_a_full_disk_is_recorded_once_there_is_space";
     if !is_root() {
-        return skip(NAME, "mounting a small disk takes root");
+        return skip(NAME, "mounting a tmpfs requires root");
     }
     let place = tempfile::tempdir().expect("a folder");
     let Some(_disk) = Disk::mount(place.path(), "1m") else {
-        return skip(NAME, "a small disk cannot be mounted here");
+        return skip(NAME, "cannot mount a tmpfs here");
     };
     let dir = place.path().join("session");
     let mut holder = Given::shell("echo ready; read x; head -c 9000 /dev/zero | tr '\\0' y; exit 4")
@@ -133,9 +133,9 @@ fn an_exit_on_a_full_disk_is_written_once_there_is_room() {
     let _ = std::fs::write(&ballast, vec![0; 2 * MIB]);
     holder.type_in("\n");
     let pid = holder.pid;
-    eventually("the harness has ended", || (!crate::stand::is_alive(pid)).then_some(()));
+    eventually("the harness has exited", || (!crate::stand::is_alive(pid)).then_some(()));
     assert!(!holder.records().iter().any(|it| matches!(it.record, Record::Exit(_))));
-    std::fs::remove_file(&ballast).expect("it is there");
+    std::fs::remove_file(&ballast).expect("the file exists");
     assert_eq!(holder.ends(), ExitStatus::Code(4));
     assert_eq!(holder.log().len(), 7 + 2 + 9000);
     holder.check_files();

@@ -1,4 +1,4 @@
-//! How a session ends: by itself, asked to, or made to, with everything that came from it.
+//! How a session ends: by itself, on request or by a kill, together with its descendants.
 
 use std::time::{Duration, Instant};
 
@@ -18,14 +18,14 @@ fn kills(holder: &Holder) -> Vec<How> {
 }
 
 #[test]
-fn a_harness_that_dies_of_a_signal_is_recorded_so() {
+fn records_the_signal_that_killed_the_harness() {
     let mut holder = Given::shell("kill -KILL $$").start();
     assert_eq!(holder.ends(), ExitStatus::Signal(9));
     holder.check_files();
 }
 
 #[test]
-fn a_viewer_is_told_the_exit_after_the_last_byte() {
+fn a_viewer_receives_the_exit_after_the_last_byte() {
     let mut holder = Given::shell("read x; printf end; exit 4").start();
     let viewer = Follower::from(0, &holder);
     holder.type_in("\n");
@@ -36,7 +36,7 @@ fn a_viewer_is_told_the_exit_after_the_last_byte() {
 }
 
 #[test]
-fn a_kill_is_first_a_polite_one() {
+fn a_kill_starts_with_sigterm() {
     let script = "trap 'echo bye; exit 7' TERM; echo ready; while :; do sleep 0.05; done";
     let mut holder = Given::shell(script).start();
     holder.shows("ready");
@@ -48,13 +48,13 @@ fn a_kill_is_first_a_polite_one() {
 }
 
 #[test]
-fn one_who_ignores_the_polite_one_is_killed_after_the_grace_period() {
+fn a_harness_that_ignores_sigterm_is_killed_after_the_grace_period() {
     let mut holder = Given::shell("trap '' TERM HUP; echo ready; while :; do sleep 0.05; done").start();
     holder.shows("ready");
     let asked_at = Instant::now();
     end(&holder, How::Kill, 400);
     assert_eq!(holder.ends(), ExitStatus::Signal(9));
-    assert!(asked_at.elapsed() >= Duration::from_millis(400), "the grace period is kept");
+    assert!(asked_at.elapsed() >= Duration::from_millis(400), "the holder waits for the grace period");
     holder.check_files();
 }
 
@@ -67,7 +67,7 @@ fn a_stopped_harness_can_be_ended() {
 }
 
 #[test]
-fn an_interactive_shell_that_ignores_sigterm_heeds_the_hang_up() {
+fn an_interactive_shell_that_ignores_sigterm_exits_on_sighup() {
     let mut holder = Given::program(&["/bin/bash", "--norc", "-i"])
         .with(|spec| spec.env.push(("PS1".into(), "prompt> ".into())))
         .start();
@@ -78,7 +78,7 @@ fn an_interactive_shell_that_ignores_sigterm_heeds_the_hang_up() {
 }
 
 #[test]
-fn a_second_kill_makes_it_sooner_and_is_noted_once() {
+fn a_second_kill_shortens_the_grace_period_and_is_not_recorded_again() {
     let mut holder = Given::shell("trap '' TERM HUP; echo ready; while :; do sleep 0.05; done").start();
     holder.shows("ready");
     let asked_at = Instant::now();
@@ -91,7 +91,7 @@ fn a_second_kill_makes_it_sooner_and_is_noted_once() {
 }
 
 #[test]
-fn asked_to_finish_and_then_killed_both_are_noted() {
+fn records_both_a_finish_request_and_a_later_kill() {
     let mut holder = Given::shell("trap '' TERM HUP; echo ready; while :; do sleep 0.05; done").start();
     holder.shows("ready");
     end(&holder, How::Finish, 600_000);
@@ -102,8 +102,8 @@ fn asked_to_finish_and_then_killed_both_are_noted() {
 }
 
 #[test]
-fn children_in_groups_and_sessions_of_their_own_and_orphans_are_gone_after_a_kill() {
-    // A job in a group of its own, a daemon in a session of its own with a child, and an orphan that ignores it all.
+fn a_kill_ends_orphans_and_children_in_other_groups_and_sessions() {
+    // A job in its own group, a daemon with a child in its own session, and an orphan that ignores SIGTERM and SIGHUP.
     let script = r#"
         set -m; sleep 1000 & echo $! > "$D/job"; set +m
         setsid sh -c 'echo $$ > "$D/daemon"; sleep 1000 & echo $! > "$D/child"; wait' &
@@ -121,7 +121,7 @@ fn children_in_groups_and_sessions_of_their_own_and_orphans_are_gone_after_a_kil
 }
 
 #[test]
-fn those_who_keep_forking_do_not_outrun_a_kill() {
+fn a_kill_ends_processes_that_keep_forking() {
     let script = r#"trap "" TERM HUP; f() { (trap "" TERM HUP; sleep 0.01; f) & }; f; f; echo ready; while :; do sleep 0.05; done"#;
     let mut holder = Given::shell(script).start();
     holder.shows("ready");
@@ -132,9 +132,9 @@ fn those_who_keep_forking_do_not_outrun_a_kill() {
 }
 
 #[test]
-fn a_process_left_behind_holds_nothing_up_after_an_exit() {
+fn a_process_left_behind_does_not_delay_the_exit_record() {
     let quiet = r#"trap '' HUP; sleep 1000 & echo $! > "$D/left"; printf done; exit 5"#;
-    // Those that go on writing into the pipes.
+    // Processes that keep writing to the pipes.
     let loud = r#"yes >&2 & yes & echo $! > "$D/left"; printf done; exit 5"#;
     for given in [Given::shell(quiet), Given::shell(quiet).on_pipes(), Given::shell(loud).on_pipes()] {
         let folder = tempfile::tempdir().expect("a folder");
@@ -156,7 +156,7 @@ fn a_signal_reaches_the_harness() {
 }
 
 #[test]
-fn a_holder_that_is_told_to_stop_ends_its_harness_and_writes_it_down() {
+fn a_holder_that_receives_sigterm_ends_its_harness_and_records_it() {
     let mut holder = Given::shell("trap 'exit 6' TERM; echo ready; while :; do sleep 0.05; done").start();
     holder.shows("ready");
     kill(holder.holder_pid(), "-TERM");
@@ -166,18 +166,17 @@ fn a_holder_that_is_told_to_stop_ends_its_harness_and_writes_it_down() {
 }
 
 #[test]
-fn a_harness_may_let_its_terminal_go_and_take_it_back() {
+fn a_harness_may_close_its_terminal_and_open_it_again() {
     let folder = tempfile::tempdir().expect("a folder");
     let go = folder.path().join("go");
     let mut holder = Given::player(&format!("raw; say before; reopen {}; say after; exit 2", go.display())).start();
     holder.shows("before");
-    // It has let go once only the terminal of the holder's own is left.
-    eventually("the terminal is let go", || {
+    eventually("the harness has closed the terminal", || {
         let open = std::fs::read_dir(format!("/proc/{}/fd", holder.pid)).ok()?;
         let ends: Vec<_> = open.filter_map(|fd| std::fs::read_link(fd.ok()?.path()).ok()).collect();
         (!ends.iter().any(|path| path.starts_with("/dev/pts"))).then_some(())
     });
-    std::fs::write(&go, "").expect("room on disk");
+    std::fs::write(&go, "").expect("enough disk space");
     assert_eq!(holder.ends(), ExitStatus::Code(2));
     assert_eq!(holder.log(), b"beforeafter");
     holder.check_files();

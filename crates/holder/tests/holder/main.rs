@@ -1,4 +1,4 @@
-//! The holder against real terminals, pipes, processes and disks.
+//! Tests the holder with real terminals, pipes, processes and disks.
 
 mod abuse;
 mod bounds;
@@ -13,7 +13,7 @@ mod sizes;
 mod stand;
 mod typing;
 
-/// Not a test: the holder's process, when this binary is started as one.
+/// Not a test: runs the holder if this binary was started in that role.
 #[test]
 fn holder_process() {
     if std::env::var_os(stand::ROLE).is_some_and(|role| role == "holder") {
@@ -22,7 +22,7 @@ fn holder_process() {
     }
 }
 
-/// Not a test: the scripted harness, when this binary is started as one.
+/// Not a test: runs the scripted harness if this binary was started with a script.
 #[test]
 fn player_process() {
     if let Ok(script) = std::env::var(player::SCRIPT) {
@@ -30,7 +30,7 @@ fn player_process() {
     }
 }
 
-/// Not a test: somebody else, when this binary is started as them.
+/// Not a test: connects as another user if this binary was started in that role.
 #[test]
 fn other_user_process() {
     if std::env::var_os(stand::ROLE).is_some_and(|role| role == "other user") {

@@ -1,4 +1,4 @@
-//! The stage without a terminal.
+//! Sessions on pipes.
 
 use coven_domain::session::ExitStatus;
 use coven_holder::JOURNAL;
@@ -14,7 +14,7 @@ fn stderr(holder: &Holder) -> Vec<u8> {
 }
 
 #[test]
-fn standard_output_is_the_log_and_standard_error_is_noted() {
+fn standard_output_goes_to_the_log_and_standard_error_to_the_journal() {
     let mut holder = Given::shell("echo out; echo err >&2; exit 3").on_pipes().start();
     assert_eq!(holder.ends(), ExitStatus::Code(3));
     assert_eq!(holder.log(), b"out\n");
@@ -23,7 +23,7 @@ fn standard_output_is_the_log_and_standard_error_is_noted() {
 }
 
 #[test]
-fn a_flood_on_both_is_kept_exactly() {
+fn a_flood_on_both_streams_is_kept_exactly() {
     const COUNT: usize = 24 << 20;
     let script = "head -c 3000000 /dev/zero >&2 & head -c 25165824 /dev/zero | tr '\\0' z; wait";
     let mut holder = Given::shell(script).on_pipes().start();
@@ -36,19 +36,23 @@ fn a_flood_on_both_is_kept_exactly() {
 }
 
 #[test]
-fn of_a_flood_on_standard_error_the_beginning_and_the_end_are_kept() {
+fn a_flood_on_standard_error_keeps_its_start_and_its_end() {
     const FLOOD: usize = 20_000_000;
     let script = format!(
-        "echo first words >&2; head -c {FLOOD} /dev/zero | tr '\\0' e >&2; echo last words >&2; echo out; exit 3"
+        "echo first line >&2; head -c {FLOOD} /dev/zero | tr '\\0' e >&2; echo last line >&2; echo out; exit 3"
     );
     let mut holder = Given::shell(&script).on_pipes().start();
     assert_eq!(holder.ends(), ExitStatus::Code(3));
     let kept = stderr(&holder);
-    assert!(kept.starts_with(b"first words\ne") && kept.ends_with(b"elast words\n"), "{} bytes", kept.len());
+    assert!(kept.starts_with(b"first line\ne") && kept.ends_with(b"elast line\n"), "{} bytes", kept.len());
     assert!(kept.len() < 5 << 20, "{} bytes are kept", kept.len());
-    let left_out = |record| if let Record::Note(text) = record { text.split(' ').next()?.parse().ok() } else { None };
-    let left_out: Vec<usize> = holder.records().into_iter().filter_map(|it| left_out(it.record)).collect();
-    assert_eq!(left_out, ["first words\nlast words\n".len() + FLOOD - kept.len()], "how much is missing is told");
+    let dropped = |record| if let Record::Note(text) = record { text.split(' ').next()?.parse().ok() } else { None };
+    let dropped: Vec<usize> = holder.records().into_iter().filter_map(|it| dropped(it.record)).collect();
+    assert_eq!(
+        dropped,
+        ["first line\nlast line\n".len() + FLOOD - kept.len()],
+        "the number of dropped bytes is recorded"
+    );
     let journal = std::fs::metadata(holder.dir().join(JOURNAL)).expect("a journal").len();
     assert!(journal < 6 << 20, "{journal} bytes of journal");
     assert_eq!(holder.log(), b"out\n");
@@ -56,7 +60,7 @@ fn of_a_flood_on_standard_error_the_beginning_and_the_end_are_kept() {
 }
 
 #[test]
-fn a_little_more_on_standard_error_than_its_beginning_is_kept_whole() {
+fn standard_error_slightly_over_the_first_limit_is_kept_completely() {
     const COUNT: usize = (4 << 20) + 50_000;
     let mut holder = Given::shell(&format!("head -c {COUNT} /dev/zero >&2")).on_pipes().start();
     assert_eq!(holder.ends(), ExitStatus::Code(0));
@@ -65,28 +69,28 @@ fn a_little_more_on_standard_error_than_its_beginning_is_kept_whole() {
 }
 
 #[test]
-fn input_longer_than_a_pipe_arrives_and_closing_it_is_the_end_of_the_file() {
+fn input_larger_than_a_pipe_arrives_and_closing_it_is_end_of_file() {
     let sent = Noise::bytes(5, 2 * MAX_BODY + 7);
     let mut holder = Given::program(&["cat"]).on_pipes().start();
     let mut client = holder.client();
     for piece in sent.chunks(MAX_BODY) {
-        client.send(&Request::Input(piece.to_vec())).expect("the holder listens");
+        client.send(&Request::Input(piece.to_vec())).expect("the holder accepts requests");
     }
-    client.send(&Request::CloseInput).expect("the holder listens");
+    client.send(&Request::CloseInput).expect("the holder accepts requests");
     assert_eq!(holder.ends(), ExitStatus::Code(0));
     assert!(holder.log() == sent);
     holder.check_files();
 }
 
 #[test]
-fn input_after_the_end_of_the_file_goes_nowhere_and_is_not_noted() {
+fn input_after_end_of_file_is_dropped_and_not_recorded() {
     let mut holder =
         Given::shell("cat; read x; trap 'exit 1' TERM; echo eof; while :; do sleep 0.05; done").on_pipes().start();
     holder.ask(&Request::CloseInput);
     holder.shows("eof");
     let mut client = holder.client();
     for _ in 0..3 {
-        client.request(&Request::Input(vec![b'x'; MAX_BODY])).expect("it is taken and dropped");
+        client.request(&Request::Input(vec![b'x'; MAX_BODY])).expect("the input is dropped");
     }
     holder.ask(&Request::Signal(15));
     assert_eq!(holder.ends(), ExitStatus::Code(1));
@@ -94,7 +98,7 @@ fn input_after_the_end_of_the_file_goes_nowhere_and_is_not_noted() {
 }
 
 #[test]
-fn a_harness_that_closed_its_output_lives_on() {
+fn a_harness_that_closed_its_output_keeps_running() {
     let mut holder = Given::shell("exec >&- 2>&-; read x; exit 8").on_pipes().start();
     holder.type_in("go\n");
     assert_eq!(holder.ends(), ExitStatus::Code(8));
@@ -102,7 +106,7 @@ fn a_harness_that_closed_its_output_lives_on() {
 }
 
 #[test]
-fn a_harness_that_closed_its_input_lives_on() {
+fn a_harness_that_closed_its_input_keeps_running() {
     let mut holder =
         Given::shell("exec <&-; trap 'exit 8' TERM; echo ready; while :; do sleep 0.05; done").on_pipes().start();
     holder.shows("ready");

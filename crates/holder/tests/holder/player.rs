@@ -1,4 +1,4 @@
-//! The scripted harness: does what a shell script cannot do exactly.
+//! The scripted harness, for behavior that a shell script cannot produce exactly.
 
 use std::fs::File;
 use std::io::{Read, Write};
@@ -10,7 +10,7 @@ use coven_holder::wire::Request;
 
 pub const SCRIPT: &str = "COVEN_TEST_SCRIPT";
 
-/// A stream of bytes that anybody can make again: every value, no pattern.
+/// A reproducible stream of pseudo-random bytes.
 pub struct Noise(u64);
 
 impl Noise {
@@ -20,7 +20,7 @@ impl Noise {
 
     pub fn fill(&mut self, buffer: &mut [u8]) {
         for piece in buffer.chunks_mut(8) {
-            // SplitMix64's step.
+            // One step of SplitMix64.
             self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
             let mut z = self.0;
             z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -37,28 +37,27 @@ impl Noise {
     }
 }
 
-/// Commands are separated by `;`, words by blanks.
+/// Runs a script. Commands are separated by `;`, words by spaces.
 pub fn play(script: &str) -> ! {
     // SAFETY: the shell that started us opened descriptor 3 for this.
     let mut out = unsafe { File::from_raw_fd(3) };
     for command in script.split(';') {
         let words: Vec<&str> = command.split_whitespace().collect();
         match words[..] {
-            // Bytes go through the terminal as they are.
+            // Make the terminal pass bytes through unchanged.
             ["raw"] => raw(),
-            ["say", text] => out.write_all(text.as_bytes()).expect("somebody reads"),
+            ["say", text] => out.write_all(text.as_bytes()).expect("the terminal accepts output"),
             ["flood", seed, count] => flood(&mut out, number(seed), number(count)),
-            // Echoes a known number of bytes, then says so.
             ["echo", count] => echo(&mut out, number(count)),
-            ["drink", count] => drink(&mut out, number(count)),
-            // Follows a holder from inside its session and says what came of it.
+            ["consume", count] => consume(&mut out, number(count)),
+            // Follow a holder from inside its own session and print its reply.
             ["follow", dir] => {
-                let mut client = HolderClient::connect(Path::new(dir)).expect("the holder answers");
-                client.send(&Request::Follow { from: 0 }).expect("the holder listens");
-                write!(out, "{:?}.", client.next().expect("a reply")).expect("somebody reads");
+                let mut client = HolderClient::connect(Path::new(dir)).expect("the holder replies");
+                client.send(&Request::Follow { from: 0 }).expect("the holder accepts requests");
+                write!(out, "{:?}.", client.next().expect("a reply")).expect("the terminal accepts output");
             }
             ["exit", code] => std::process::exit(i32::try_from(number(code)).expect("small")),
-            // Lets the terminal go and takes it back when the file appears.
+            // Close the terminal and open it again when the file appears.
             ["reopen", path] => {
                 let path = path.to_owned();
                 drop(out);
@@ -67,7 +66,7 @@ pub fn play(script: &str) -> ! {
             ["wait", path] => {
                 super::stand::eventually("a file", || std::fs::metadata(path).ok());
             }
-            _ => panic!("what is {command:?}?"),
+            _ => panic!("unknown command {command:?}"),
         }
     }
     std::process::exit(0)
@@ -87,30 +86,30 @@ fn raw() {
 fn flood(out: &mut File, seed: u64, count: u64) {
     let mut noise = Noise::new(seed);
     let mut buffer = vec![0; 8 << 10];
-    let mut left = usize::try_from(count).expect("it fits");
+    let mut left = usize::try_from(count).expect("the value fits");
     while left > 0 {
         let piece = left.min(buffer.len());
         noise.fill(&mut buffer[..piece]);
-        out.write_all(&buffer[..piece]).expect("somebody reads");
+        out.write_all(&buffer[..piece]).expect("the terminal accepts output");
         left -= piece;
     }
 }
 
 fn echo(out: &mut File, count: u64) {
-    let mut left = usize::try_from(count).expect("it fits");
+    let mut left = usize::try_from(count).expect("the value fits");
     let mut buffer = vec![0; 4096];
     while left > 0 {
         let most = left.min(buffer.len());
         let got = std::io::stdin().read(&mut buffer[..most]).expect("a terminal");
         assert!(got > 0, "the input ended early");
-        out.write_all(&buffer[..got]).expect("somebody reads");
+        out.write_all(&buffer[..got]).expect("the terminal accepts output");
         left -= got;
     }
 }
 
-/// Reads a known number of bytes and tells their checksum.
-fn drink(out: &mut File, count: u64) {
-    let mut left = usize::try_from(count).expect("it fits");
+/// Reads a known number of bytes and prints their checksum.
+fn consume(out: &mut File, count: u64) {
+    let mut left = usize::try_from(count).expect("the value fits");
     let mut buffer = vec![0; 64 << 10];
     let mut crc = crc32fast::Hasher::new();
     while left > 0 {
@@ -120,13 +119,13 @@ fn drink(out: &mut File, count: u64) {
         crc.update(&buffer[..got]);
         left -= got;
     }
-    write!(out, "drank {:08x}.", crc.finalize()).expect("somebody reads");
+    write!(out, "consumed {:08x}.", crc.finalize()).expect("the terminal accepts output");
 }
 
 fn reopen(path: &str) -> File {
-    let null = File::options().read(true).write(true).open("/dev/null").expect("there is one");
+    let null = File::options().read(true).write(true).open("/dev/null").expect("/dev/null exists");
     rustix::stdio::dup2_stdin(&null).expect("a descriptor");
     rustix::stdio::dup2_stderr(&null).expect("a descriptor");
     super::stand::eventually("a file", || std::fs::metadata(path).ok());
-    File::options().read(true).write(true).open("/dev/tty").expect("the terminal is still ours")
+    File::options().read(true).write(true).open("/dev/tty").expect("the controlling terminal is still available")
 }

@@ -6,7 +6,7 @@ use coven_holder::wire::Request;
 
 use crate::stand::{Given, Holder, eventually};
 
-/// Every size that the session took, in order.
+/// Returns every size of the session in order.
 fn sizes(holder: &Holder) -> Vec<(u16, u16)> {
     let size = |record| if let Record::Resize { rows, cols } = record { Some((rows, cols)) } else { None };
     holder.records().into_iter().filter_map(|it| size(it.record)).collect()
@@ -16,20 +16,20 @@ fn has_size(holder: &Holder, size: (u16, u16)) {
     eventually(&format!("{size:?}"), || (sizes(holder).last() == Some(&size)).then_some(()));
 }
 
-/// An attached terminal of this size.
+/// Attaches a terminal of this size.
 fn viewer(holder: &Holder, rows: u16, cols: u16) -> HolderClient {
     let mut client = holder.client();
-    client.send(&Request::Resize { rows, cols }).expect("the holder listens");
-    client.request(&Request::Follow { from: 0 }).expect("the holder takes it");
+    client.send(&Request::Resize { rows, cols }).expect("the holder accepts requests");
+    client.request(&Request::Follow { from: 0 }).expect("the holder accepts the request");
     client
 }
 
 fn type_in(client: &mut HolderClient, text: &str) {
-    client.request(&Request::Input(text.into())).expect("the holder takes it");
+    client.request(&Request::Input(text.into())).expect("the holder accepts the request");
 }
 
 #[test]
-fn the_size_follows_the_viewer_that_was_active_last_and_falls_back_when_it_leaves() {
+fn the_size_follows_the_last_active_viewer_and_falls_back_when_it_leaves() {
     let holder = Given::program(&["cat"]).start();
     let mut small = viewer(&holder, 20, 60);
     let mut large = viewer(&holder, 50, 132);
@@ -43,7 +43,7 @@ fn the_size_follows_the_viewer_that_was_active_last_and_falls_back_when_it_leave
     let third = viewer(&holder, 30, 90);
     has_size(&holder, (30, 90));
     drop(small);
-    // One that leaves without having set the size changes nothing.
+    // A viewer that leaves without having set the size changes nothing.
     holder.ask(&Request::Sync);
     let fourth = viewer(&holder, 31, 91);
     drop(third);
@@ -52,7 +52,7 @@ fn the_size_follows_the_viewer_that_was_active_last_and_falls_back_when_it_leave
 }
 
 #[test]
-fn the_answer_of_a_terminal_and_input_from_elsewhere_do_not_change_the_size() {
+fn terminal_answers_and_input_from_other_clients_do_not_change_the_size() {
     let holder = Given::program(&["cat"]).start();
     let mut small = viewer(&holder, 20, 60);
     let _large = viewer(&holder, 50, 132);
@@ -62,7 +62,7 @@ fn the_answer_of_a_terminal_and_input_from_elsewhere_do_not_change_the_size() {
 }
 
 #[test]
-fn a_size_that_is_asked_for_without_viewing_stays_when_the_asker_leaves() {
+fn a_size_set_by_a_client_that_does_not_view_stays_when_it_disconnects() {
     let holder = Given::program(&["cat"]).start();
     let mut viewing = viewer(&holder, 20, 60);
     holder.ask(&Request::Resize { rows: 40, cols: 100 });

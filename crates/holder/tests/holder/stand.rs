@@ -1,4 +1,4 @@
-//! A holder of its own for every test, and the ways to look at it.
+//! Test fixture: starts a separate holder for each test and inspects it.
 
 use std::fs;
 use std::io::{BufRead, BufReader, Write};
@@ -17,22 +17,22 @@ use coven_holder::{JOURNAL, Ready, Spec, Stage, process};
 use crate::player;
 
 pub const ROLE: &str = "COVEN_TEST_ROLE";
-/// Far beyond what any step takes, even on a busy machine.
+/// Much longer than any step takes, even on a busy machine.
 pub const DEADLINE: Duration = Duration::from_secs(60);
 
-/// Waits until `look` finds something.
-pub fn eventually<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
+/// Polls until `poll` returns a value.
+pub fn eventually<T>(what: &str, mut poll: impl FnMut() -> Option<T>) -> T {
     let until = Instant::now() + DEADLINE;
     loop {
-        if let Some(found) = look() {
+        if let Some(found) = poll() {
             return found;
         }
-        assert!(Instant::now() < until, "waited in vain: {what}");
+        assert!(Instant::now() < until, "timed out waiting for: {what}");
         std::thread::park_timeout(Duration::from_millis(2));
     }
 }
 
-/// What a holder is told, with defaults for everything but the program.
+/// A holder's spec with defaults for everything but the program.
 pub struct Given {
     pub spec: Spec,
     folder: tempfile::TempDir,
@@ -44,7 +44,7 @@ impl Given {
         Self::program_in(argv, tempfile::tempdir().expect("a folder"))
     }
 
-    /// The session's folder is made inside `folder`.
+    /// Creates the session's folder inside `folder`.
     pub fn program_in(argv: &[&str], folder: tempfile::TempDir) -> Self {
         let dir = folder.path().join("session");
         let spec = Spec {
@@ -68,10 +68,10 @@ impl Given {
         Self::program(&["/bin/sh", "-c", script])
     }
 
-    /// A harness that follows a script of `player`.
+    /// Runs a `player` script as the harness.
     pub fn player(script: &str) -> Self {
         let exe = std::env::current_exe().expect("own path");
-        // The test framework prints to standard output; what is played goes to descriptor 3.
+        // The test framework prints to standard output, so the script writes to descriptor 3.
         let mut given = Self::program(&[
             "/bin/sh",
             "-c",
@@ -92,7 +92,7 @@ impl Given {
         self
     }
 
-    /// The holder is started by a shell that ignores these signals.
+    /// Starts the holder from a shell that ignores these signals.
     pub fn ignoring(mut self, signals: &'static str) -> Self {
         self.ignored = Some(signals);
         self
@@ -103,14 +103,14 @@ impl Given {
         match ready {
             Ready::Running { pid, .. } => holder.pid = pid,
             Ready::Failed { reason } => panic!("the holder did not start: {reason}"),
-            Ready::Spawned { .. } => unreachable!("only the last answer is given"),
+            Ready::Spawned { .. } => unreachable!("try_start skips this report"),
         }
         holder
     }
 
     pub fn try_start(self) -> (Holder, Ready) {
         if !self.spec.dir.exists() {
-            fs::create_dir_all(&self.spec.dir).expect("room on disk");
+            fs::create_dir_all(&self.spec.dir).expect("enough disk space");
         }
         let exe = std::env::current_exe().expect("own path");
         let mut command = match self.ignored {
@@ -127,26 +127,26 @@ impl Given {
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .spawn()
-            .expect("this binary runs");
+            .expect("this binary starts");
         let text = serde_json::to_string(&self.spec).expect("plain data");
-        child.stdin.take().expect("piped").write_all(text.as_bytes()).expect("it reads");
+        child.stdin.take().expect("piped").write_all(text.as_bytes()).expect("the holder reads its spec");
         let ready = BufReader::new(child.stdout.take().expect("piped"))
             .lines()
             .map(|line| line.expect("text"))
             .filter(|line| line.starts_with('{'))
-            .map(|line| serde_json::from_str(&line).expect("an answer that we know"))
+            .map(|line| serde_json::from_str(&line).expect("a valid launch report"))
             .find(|ready| !matches!(ready, Ready::Spawned { .. }))
-            .expect("an answer");
+            .expect("a launch report");
         (Holder { child, spec: self.spec, folder: self.folder, pid: 0 }, ready)
     }
 }
 
-/// A holder's process. Dropped, it and its harness are gone.
+/// A holder's process. Dropping it kills the holder and its harness.
 pub struct Holder {
     child: Child,
     pub spec: Spec,
     pub folder: tempfile::TempDir,
-    /// The harness's.
+    /// The harness's pid.
     pub pid: u32,
 }
 
@@ -160,13 +160,13 @@ impl Holder {
     }
 
     pub fn client(&self) -> HolderClient {
-        let client = HolderClient::connect(self.dir()).expect("the holder answers");
+        let client = HolderClient::connect(self.dir()).expect("the holder replies");
         client.stream().set_read_timeout(Some(DEADLINE)).expect("a socket");
         client
     }
 
     pub fn ask(&self, request: &Request) {
-        self.client().request(request).expect("the holder takes it");
+        self.client().request(request).expect("the holder accepts the request");
     }
 
     pub fn type_in(&self, text: &str) {
@@ -181,16 +181,16 @@ impl Holder {
         log_from(self.dir(), 0)
     }
 
-    /// Waits until the log holds `text`.
+    /// Waits until the log contains `text`.
     pub fn shows(&self, text: &str) {
         eventually(&format!("{text:?} in the log"), || memmem(&self.log(), text.as_bytes()).then_some(()));
     }
 
-    /// Waits for the end of the holder and gives the recorded exit.
+    /// Waits until the holder exits and returns the recorded exit status.
     pub fn ends(&mut self) -> ExitStatus {
         let child = &mut self.child;
-        let status = eventually("the holder ends", || child.try_wait().expect("our child"));
-        assert!(status.success(), "the holder ended with {status}");
+        let status = eventually("the holder exits", || child.try_wait().expect("a child process"));
+        assert!(status.success(), "the holder exited with {status}");
         let records = self.records();
         match records.last().map(|it| &it.record) {
             Some(Record::Exit(status)) => *status,
@@ -198,14 +198,14 @@ impl Holder {
         }
     }
 
-    /// Everything that must hold of a finished session's files.
+    /// Checks the files of a finished session.
     pub fn check_files(&self) {
         check_files(self.dir());
     }
 
     pub fn kill_hard(&mut self) {
-        self.child.kill().expect("our child");
-        self.child.wait().expect("our child");
+        self.child.kill().expect("a child process");
+        self.child.wait().expect("a child process");
     }
 
     pub fn status_field(&self, name: &str) -> u64 {
@@ -216,7 +216,7 @@ impl Holder {
 impl Drop for Holder {
     fn drop(&mut self) {
         if let Ok(None) = self.child.try_wait() {
-            // While the holder is stopped its descendants cannot get away from it.
+            // Kill the descendants while the holder still exists, so that none is reparented away from it.
             for victim in descendants(self.holder_pid()) {
                 kill(victim, "-KILL");
             }
@@ -240,7 +240,7 @@ pub fn records(path: &Path) -> Vec<Stamped> {
         }
         for (seq, record) in more {
             all.push(record);
-            assert_eq!(seq, all.len() as u64, "records are numbered without a gap");
+            assert_eq!(seq, all.len() as u64, "records are numbered consecutively");
         }
     }
 }
@@ -256,7 +256,8 @@ pub fn log_from(dir: &Path, from: u64) -> Vec<u8> {
     }
 }
 
-/// Output records tile the log without a gap or an overlap, times never go back, the exit is the last word.
+/// Checks that output records cover the log without gaps or overlaps, that times never decrease and that the exit is
+/// the last record.
 pub fn check_files(dir: &Path) {
     let records = records(&dir.join(JOURNAL));
     let kept = LogReader::new(dir).range().expect("a log");
@@ -264,58 +265,58 @@ pub fn check_files(dir: &Path) {
     let mut next = 0;
     let mut last_at = None;
     for (index, it) in records.iter().enumerate() {
-        assert!(last_at <= Some(it.at), "time goes back at record {}", index + 1);
+        assert!(last_at <= Some(it.at), "the time decreases at record {}", index + 1);
         last_at = Some(it.at);
         match it.record {
             Record::Output { length, crc } => {
-                assert_eq!(it.offset, next, "output records tile the log");
+                assert_eq!(it.offset, next, "output records cover the log");
                 assert!(length > 0, "an empty output record");
                 if it.offset >= kept.start {
-                    let bytes = &log[usize::try_from(it.offset - kept.start).expect("it fits")..];
-                    let bytes = &bytes[..usize::try_from(length).expect("it fits")];
+                    let bytes = &log[usize::try_from(it.offset - kept.start).expect("the value fits")..];
+                    let bytes = &bytes[..usize::try_from(length).expect("the value fits")];
                     assert_eq!(crc, Some(crc32fast::hash(bytes)), "the checksum of record {}", index + 1);
                 }
                 next += length;
             }
-            _ => assert_eq!(it.offset, next, "record {} stands where the log stood: {it:?}", index + 1),
+            _ => assert_eq!(it.offset, next, "record {} has the log's end as its offset: {it:?}", index + 1),
         }
         let is_exit = matches!(it.record, Record::Exit(_));
-        assert_eq!(is_exit, index + 1 == records.len(), "the exit is the last record, once");
+        assert_eq!(is_exit, index + 1 == records.len(), "the last record, and only it, is the exit");
     }
     assert!(matches!(records[0].record, Record::Start { .. }), "the start is the first record");
     assert_eq!(next, end, "the journal reaches the end of the log");
-    assert!(!dir.join(coven_holder::SOCKET).exists(), "the socket is gone");
+    assert!(!dir.join(coven_holder::SOCKET).exists(), "the socket is deleted");
 }
 
-/// One who follows until the exit, on a thread of its own.
+/// A client that follows the session on a separate thread until the exit.
 pub struct Follower(std::thread::JoinHandle<(u64, Vec<u8>, ExitStatus)>);
 
 impl Follower {
-    /// Its wish is with the holder before anything that is asked later.
+    /// Sends the request before it returns, so that the holder handles it before later requests.
     pub fn from(offset: u64, holder: &Holder) -> Self {
         let mut client = holder.client();
-        client.send(&Request::Follow { from: offset }).expect("the holder listens");
+        client.send(&Request::Follow { from: offset }).expect("the holder accepts requests");
         Self(std::thread::spawn(move || follow(client)))
     }
 
-    /// The first byte's offset, the bytes, and the exit.
+    /// Returns the offset of the first byte, the bytes and the exit status.
     pub fn got(self) -> (u64, Vec<u8>, ExitStatus) {
-        self.0.join().expect("it followed to the end")
+        self.0.join().expect("the follower does not panic")
     }
 }
 
 fn follow(mut client: HolderClient) -> (u64, Vec<u8>, ExitStatus) {
     let (mut first, mut got) = (None, Vec::new());
     loop {
-        match client.next().expect("the holder answers") {
+        match client.next().expect("the holder replies") {
             Reply::Data { offset, bytes, .. } => {
                 let first = *first.get_or_insert(offset);
-                assert_eq!(offset, first + got.len() as u64, "data frames follow each other");
+                assert_eq!(offset, first + got.len() as u64, "data frames are contiguous");
                 got.extend_from_slice(&bytes);
             }
             Reply::Exited { status, end } => {
                 let first = first.unwrap_or(end);
-                assert_eq!(end, first + got.len() as u64, "the exit comes after every byte");
+                assert_eq!(end, first + got.len() as u64, "the exit comes after all bytes");
                 return (first, got, status);
             }
             Reply::Welcome(_) | Reply::Progress { .. } | Reply::Resized { .. } | Reply::Accepted => {}
@@ -325,12 +326,12 @@ fn follow(mut client: HolderClient) -> (u64, Vec<u8>, ExitStatus) {
 }
 
 pub fn status_field(pid: u32, name: &str) -> u64 {
-    let text = fs::read_to_string(format!("/proc/{pid}/status")).expect("it lives");
-    let line = text.lines().find(|line| line.starts_with(name)).expect("a field of the kernel's");
+    let text = fs::read_to_string(format!("/proc/{pid}/status")).expect("the process is running");
+    let line = text.lines().find(|line| line.starts_with(name)).expect("a field of /proc/<pid>/status");
     line.split_ascii_whitespace().nth(1).expect("a value").parse().expect("a number")
 }
 
-/// Every living process below `ancestor`.
+/// Returns all descendants of `ancestor`.
 pub fn descendants(ancestor: u32) -> Vec<u32> {
     let all = process::all();
     let mut found = vec![ancestor];
@@ -357,7 +358,7 @@ pub fn is_root() -> bool {
     rustix::process::geteuid().is_root()
 }
 
-/// Says by name what was not tested here.
+/// Reports a skipped test by name.
 pub fn skip(test: &str, why: &str) {
     println!("SKIPPED {test}: {why}");
 }
