@@ -1,4 +1,4 @@
-//! How fast a screen takes output, how long a snapshot takes and how much memory a screen holds.
+//! Measures the throughput, the snapshot time and the memory of a screen.
 //!
 //! `cargo run --release -p coven-screen --example feed_speed`
 
@@ -24,17 +24,17 @@ struct Counting;
 
 static IN_USE: AtomicUsize = AtomicUsize::new(0);
 
-// SAFETY: every call goes to the system's allocator unchanged.
+// SAFETY: every call is forwarded unchanged to the system allocator.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         IN_USE.fetch_add(layout.size(), Ordering::Relaxed);
-        // SAFETY: the caller keeps the contract of `alloc`.
+        // SAFETY: the caller upholds the contract of `alloc`.
         unsafe { System.alloc(layout) }
     }
 
     unsafe fn dealloc(&self, at: *mut u8, layout: Layout) {
         IN_USE.fetch_sub(layout.size(), Ordering::Relaxed);
-        // SAFETY: the caller keeps the contract of `dealloc`.
+        // SAFETY: the caller upholds the contract of `dealloc`.
         unsafe { System.dealloc(at, layout) }
     }
 }
@@ -56,14 +56,14 @@ fn main() {
             best[2] = best[2].min(seconds(|| {
                 let mut log = TextLog::new(ROWS, COLS);
                 let mut out = std::io::sink();
-                bytes.chunks(CHUNK).for_each(|chunk| log.push(chunk, &mut out).expect("a sink takes all"));
-                log.finish(&mut out).expect("a sink takes all");
+                bytes.chunks(CHUNK).for_each(|chunk| log.push(chunk, &mut out).expect("a sink accepts all output"));
+                log.finish(&mut out).expect("a sink accepts all output");
             }));
             best[3] = best[3].min(seconds(|| {
                 let mut log = HtmlLog::new(ROWS, COLS, "log");
                 let mut out = std::io::sink();
-                bytes.chunks(CHUNK).for_each(|chunk| log.push(chunk, &mut out).expect("a sink takes all"));
-                log.finish(&mut out).expect("a sink takes all");
+                bytes.chunks(CHUNK).for_each(|chunk| log.push(chunk, &mut out).expect("a sink accepts all output"));
+                log.finish(&mut out).expect("a sink accepts all output");
             }));
         }
         let [bare, screen, text, html] = best.map(|seconds| bytes.len() as f64 / 1e6 / seconds);
@@ -75,19 +75,19 @@ fn main() {
     memory();
 }
 
-/// Time on the processor, which a busy machine disturbs less; elapsed time where it is not told.
+/// Returns the CPU time, which a busy machine affects less than elapsed time. Falls back to elapsed time.
 fn seconds(run: impl FnOnce()) -> f64 {
-    let (clock, start) = (Instant::now(), on_processor());
+    let (clock, start) = (Instant::now(), cpu_nanoseconds());
     run();
-    match (start, on_processor()) {
+    match (start, cpu_nanoseconds()) {
         (Some(start), Some(end)) => (end - start) as f64 / 1e9,
         _ => clock.elapsed().as_secs_f64(),
     }
 }
 
-fn on_processor() -> Option<u64> {
-    let told = std::fs::read_to_string("/proc/thread-self/schedstat").ok()?;
-    told.split(' ').next()?.parse().ok()
+fn cpu_nanoseconds() -> Option<u64> {
+    let text = std::fs::read_to_string("/proc/thread-self/schedstat").ok()?;
+    text.split(' ').next()?.parse().ok()
 }
 
 fn bare(bytes: &[u8]) {
@@ -106,7 +106,7 @@ fn plain() -> String {
     })
 }
 
-/// Full repaints as an agent makes them: cursor addressing, colours, erased line ends.
+/// Full repaints like an agent's: cursor addressing, colours, erased line ends.
 fn frames() -> String {
     let mut text = String::new();
     for frame in 0..20 {

@@ -1,4 +1,4 @@
-//! Routes what the parser recognises to the model, one line per control function.
+//! Dispatches parsed control functions to the model, one line for each.
 
 use alacritty_terminal::vte::ansi::{CharsetIndex, Handler, StandardCharset};
 use alacritty_terminal::vte::{Params, Perform};
@@ -20,7 +20,7 @@ impl Perform for Model {
     fn execute(&mut self, byte: u8) {
         self.preceding = None;
         if !matches!(self.dcs, Dcs::None) {
-            // CAN and SUB end a string wherever they come.
+            // CAN and SUB end a string at any point.
             if matches!(byte, 0x18 | 0x1a) {
                 self.dcs = Dcs::None;
             }
@@ -51,13 +51,13 @@ impl Perform for Model {
     }
 
     fn osc_dispatch(&mut self, params: &[&[u8]], bell: bool) {
-        self.begin_sequence();
+        self.start_sequence();
         self.osc(params, bell);
     }
 
     fn csi_dispatch(&mut self, params: &Params, intermediates: &[u8], ignore: bool, action: char) {
         let repeated = self.preceding;
-        self.begin_sequence();
+        self.start_sequence();
         if ignore {
             return;
         }
@@ -135,7 +135,7 @@ impl Perform for Model {
     }
 
     fn esc_dispatch(&mut self, intermediates: &[u8], ignore: bool, byte: u8) {
-        self.begin_sequence();
+        self.start_sequence();
         if ignore {
             return;
         }
@@ -165,8 +165,8 @@ impl Perform for Model {
 }
 
 impl Model {
-    /// A sequence ends any string left open and whatever REP could have repeated.
-    fn begin_sequence(&mut self) {
+    /// Ends an open string and clears the character for REP before a sequence is handled.
+    fn start_sequence(&mut self) {
         self.preceding = None;
         self.dcs = Dcs::None;
     }
@@ -220,7 +220,7 @@ impl Model {
             (47 | 1047 | 1049, false) => self.leave_alternate(),
             (1048, true) => self.save_cursor(),
             (1048, false) => self.restore_cursor(),
-            // Synchronised updates (2026) take effect at once: nothing is ever held back here.
+            // Synchronised updates (2026) take effect immediately: the model never delays output.
             _ => self.modes.set(number, is_on),
         }
     }

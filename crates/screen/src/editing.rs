@@ -1,4 +1,4 @@
-//! What control sequences do to the grid: moving, erasing, scrolling, printing.
+//! Effects of control sequences on the grid: moving, erasing, scrolling and printing.
 
 use alacritty_terminal::grid::Dimensions;
 use alacritty_terminal::index::{Column, Line, Point};
@@ -12,7 +12,7 @@ use crate::model::{Model, heal};
 use crate::modes::AUTOWRAP;
 use crate::sgr::{LOOK, Look};
 
-/// Marks kept on one cell; a stream of them must not grow it without end.
+/// Maximum number of combining marks on one cell, so that a stream of them cannot grow it without limit.
 const MAX_MARKS: usize = 16;
 
 impl Model {
@@ -28,7 +28,7 @@ impl Model {
         }
     }
 
-    /// The way of nearly all characters: into one cell, with nothing to wrap, shift or take apart.
+    /// Fast path for most characters: fills one cell if there is nothing to wrap, shift or split.
     #[inline]
     fn print_simply(&mut self, c: char) -> bool {
         if self.modes.insert || self.charset != CharsetIndex::G0 {
@@ -72,7 +72,7 @@ impl Model {
     fn print_cell(&mut self, c: char) {
         self.term.input(c);
         if self.modes.insert {
-            // The rest of the line has moved: look at the seams.
+            // The rest of the line has moved, so check both edges of the insertion.
             let (row, col) = self.cursor_point();
             for seam in col.saturating_sub(2)..=col + 1 {
                 let seam = seam.min(self.cols());
@@ -95,7 +95,7 @@ impl Model {
         }
         let cell = &mut self.term.grid_mut()[line][Column(col)];
         if let Some(blank) = Look::of_blank(cell) {
-            // What a blank does not show, such as its colour, must not appear with the mark.
+            // Attributes that are invisible on a blank, such as its colour, must not appear with the mark.
             cell.flags.remove(LOOK);
             cell.fg = blank.fg;
             cell.set_underline_color(None);
@@ -105,7 +105,7 @@ impl Model {
         }
     }
 
-    /// REP, at most one line of it: more is never meant.
+    /// REP, limited to one line, because programs never intend more.
     pub(crate) fn repeat(&mut self, count: u16) {
         if let Some(c) = self.preceding {
             for _ in 0..usize::from(count).min(self.cols()) {
@@ -122,7 +122,7 @@ impl Model {
         cursor.input_needs_wrap = false;
     }
 
-    /// CUP and its like: counted from the margins in origin mode.
+    /// Moves the cursor to an address; in origin mode, rows are relative to the top margin.
     pub(crate) fn place_addressed(&mut self, row: usize, col: usize) {
         let (top, bottom) = self.margins;
         if self.origin {
@@ -236,7 +236,7 @@ impl Model {
                 self.term.clear_line(LineClearMode::Left);
             }
             2 => self.term.clear_screen(ClearMode::All),
-            // 3 clears the scrollback, which is the log's and stays.
+            // 3 clears the scrollback. The log serves as scrollback and is kept.
             _ => return,
         }
         self.heal_between(row, col, col + 1);
@@ -275,8 +275,7 @@ impl Model {
         heal(grid, row, to);
     }
 
-    /// After cells of a row have moved: half a wide character may stand at the edge, and marks of
-    /// wrapping away from it.
+    /// Repairs a row whose cells have moved: half of a wide character may be at the edge, and wrap marks away from it.
     fn heal_moved(&mut self, row: usize) {
         let cols = self.cols();
         let grid = self.term.grid_mut();

@@ -1,4 +1,4 @@
-//! A screen as a terminal of another size shows it.
+//! Renders a screen for a terminal of another size.
 
 use alacritty_terminal::index::{Column, Line};
 use alacritty_terminal::term::cell::{Cell, Flags};
@@ -8,8 +8,9 @@ use crate::model::tidy;
 use crate::snapshot::write_colors;
 
 impl Screen {
-    /// A screen of this size that shows as much of `self` as fits. A smaller one shows the part around the cursor, a
-    /// larger one draws lines beside and below it. The last row holds `note`. Modes, colours and title are those of `self`.
+    /// Returns a screen of this size that shows as much of `self` as fits. A smaller one shows the part around the
+    /// cursor; a larger one draws lines to the right and below. The last row contains `note`. Modes, colours and title
+    /// are copied from `self`.
     pub fn framed(&self, rows: u16, cols: u16, note: &str) -> Screen {
         let mut view = Screen::new(rows, cols);
         let (rows, cols) = (view.model.rows(), view.model.cols());
@@ -27,7 +28,7 @@ impl Screen {
         for row in 0..high {
             for col in 0..wide {
                 let mut cell = source[Line((top + row) as i32)][Column(left + col)].clone();
-                // Rows of another width do not continue each other.
+                // With another width, rows are not continuations of each other.
                 cell.flags.remove(Flags::WRAPLINE);
                 target[Line(row as i32)][Column(col)] = cell;
             }
@@ -54,7 +55,7 @@ impl Screen {
     }
 }
 
-/// The first of `shown` rows or columns, so that the cursor is among them.
+/// Returns the first row or column to show so that the cursor is among the `shown` ones.
 const fn first_shown(cursor: usize, shown: usize) -> usize {
     (cursor + 1).saturating_sub(if shown == 0 { 1 } else { shown })
 }
@@ -96,7 +97,7 @@ mod tests {
     }
 
     #[test]
-    fn a_view_repaints_on_a_terminal_of_its_size_with_the_modes_of_the_session() {
+    fn the_snapshot_of_a_view_restores_with_the_modes_of_the_session() {
         let mut screen = filled(6, 10);
         screen.feed("\x1b[?1049h\x1b[?2004h\x1b[?25l\x1b]2;title\x1b\\\x1b[2;5H宽".as_bytes());
         let mut view = screen.framed(4, 6, "why");
@@ -107,7 +108,7 @@ mod tests {
     }
 
     #[test]
-    fn the_smallest_terminal_and_a_cut_wide_character_do_no_harm() {
+    fn handles_tiny_terminals_and_split_wide_characters() {
         let mut screen = Screen::new(3, 8);
         screen.feed("abc宽宽\x1b[1;1H".as_bytes());
         for (rows, cols) in [(1, 2), (1, 80), (80, 2), (2, 4), (3, 6)] {

@@ -1,4 +1,4 @@
-//! Styled text as HTML: no scripts, no outside resources, everything escaped.
+//! Styled text as HTML: no scripts, no external resources, all text escaped.
 
 use std::fmt::Write;
 
@@ -7,7 +7,7 @@ use alacritty_terminal::vte::ansi::Rgb;
 use crate::palette;
 use crate::spans::{Color, Span, Style, Underline};
 
-/// A page of its own with the given lines.
+/// Returns a complete page with the given lines.
 pub fn html_page(title: &str, rows: &[Vec<Span>]) -> String {
     let mut page = page_start(title);
     let used = rows.iter().rposition(|row| !row.is_empty()).map_or(0, |last| last + 1);
@@ -63,7 +63,7 @@ pub(crate) fn push_span(html: &mut String, span: &Span) {
     }
 }
 
-/// Only addresses that show something; `javascript:` would run in the page.
+/// Allows only links that open a page or an email; `javascript:` would run in this page.
 fn is_harmless(link: &str) -> bool {
     let link = link.to_ascii_lowercase();
     ["http://", "https://", "mailto:"].iter().any(|scheme| link.starts_with(scheme))

@@ -1,4 +1,4 @@
-//! The kitty keyboard protocol's stack of flags, one for each of the two screens.
+//! The flag stack of the kitty keyboard protocol, one for each of the two screens.
 
 /// Deeper stacks drop their oldest entry, as the protocol allows.
 const MAX_DEPTH: usize = 16;
@@ -24,7 +24,7 @@ impl Keyboard {
         self.stack.push(flags as u8 & KNOWN);
     }
 
-    /// Removes entries; emptying the stack switches everything off.
+    /// Removes entries; an empty stack disables all flags.
     pub(crate) fn pop(&mut self, count: u16) {
         let count = usize::from(count);
         if count >= self.stack.len() {
@@ -34,7 +34,7 @@ impl Keyboard {
         }
     }
 
-    /// Changes the flags in force: 2 adds, 3 removes, anything else replaces.
+    /// Changes the current flags: 2 adds, 3 removes, any other value replaces.
     pub(crate) fn set(&mut self, flags: u16, how: u16) {
         let flags = flags as u8 & KNOWN;
         let current = self.stack.last_mut().unwrap_or(&mut self.base);
@@ -45,7 +45,7 @@ impl Keyboard {
         };
     }
 
-    /// Sequences which bring a cleared stack into this state.
+    /// Writes the sequences that bring an empty stack into this state.
     pub(crate) fn write(&self, out: &mut Vec<u8>) {
         if self.base != 0 {
             out.extend_from_slice(format!("\x1b[={};1u", self.base).as_bytes());

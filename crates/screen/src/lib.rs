@@ -1,8 +1,8 @@
 //! A terminal model of a session's output, and snapshots of it as ANSI, text and HTML.
 //!
-//! [`Screen`] swallows whatever a program writes to its terminal and can say at any moment what is
-//! visible: as bytes that repaint it ([`Screen::snapshot`]), as text, as styled spans, as a page.
-//! It keeps no scrollback: history is the session's log, which [`TextLog`] and [`HtmlLog`] convert.
+//! [`Screen`] processes a program's terminal output and returns the visible state at any time: as bytes that repaint it
+//! ([`Screen::snapshot`]), as text, as styled spans or as an HTML page. It keeps no scrollback: the history is the
+//! session's log, which [`TextLog`] and [`HtmlLog`] convert.
 
 #![cfg_attr(not(test), warn(unused_crate_dependencies))]
 

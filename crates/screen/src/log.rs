@@ -1,9 +1,8 @@
-//! A whole log as plain text or as a page, converted while it streams by.
+//! Streaming conversion of a complete log to plain text or to an HTML page.
 //!
-//! The log runs through a screen with a little history. A line is final, and written, once it has
-//! scrolled off the top; what a program repainted before that, such as a progress bar, counts in
-//! its last state. Full-screen programs leave the screen they showed last, which comes before the
-//! lines that then still stand on the primary screen.
+//! The log runs through a screen with a short history. A line is final, and is written, once it has scrolled off the
+//! top. Lines that were repainted before that, such as a progress bar, appear in their last state. The last screen of a
+//! full-screen program is written before the lines that are still on the primary screen at that time.
 
 use std::io::{self, Write};
 
@@ -15,14 +14,14 @@ use crate::html;
 use crate::screen::Screen;
 use crate::spans::{self, Span};
 
-/// Bytes between two looks at the history. Each can push at most one line with text off the top.
-const PIECE: usize = 1024;
+/// Bytes fed between two checks of the history. Each byte can push at most one line of text off the top.
+const PIECE_BYTES: usize = 1024;
 
-/// Lines held: those of one piece and a screen or two cleared at its end.
-const HISTORY: usize = PIECE + 256;
+/// Maximum number of history lines: those of one piece, and one or two screens cleared at its end.
+const MAX_HISTORY_LINES: usize = PIECE_BYTES + 256;
 
-/// A line that never ends is written in parts of about this many bytes.
-const MAX_LINE: usize = 256 * 1024;
+/// A longer line is written in parts of about this size.
+const MAX_LINE_BYTES: usize = 256 * 1024;
 
 /// Converts a log to plain text.
 pub struct TextLog {
@@ -31,19 +30,19 @@ pub struct TextLog {
 }
 
 impl TextLog {
-    /// A converter for output made for a terminal of this size.
+    /// Creates a converter for output of a terminal of this size.
     pub fn new(rows: u16, cols: u16) -> TextLog {
-        TextLog { screen: Screen::with_history(rows, cols, HISTORY), line: String::new() }
+        TextLog { screen: Screen::with_history(rows, cols, MAX_HISTORY_LINES), line: String::new() }
     }
 
-    /// The terminal changed its size at this point of the log.
+    /// Changes the terminal's size from this point of the log on.
     pub fn resize(&mut self, rows: u16, cols: u16) {
         self.screen.resize(rows, cols);
     }
 
-    /// Takes more of the log and writes the lines that have become final.
+    /// Processes more of the log and writes the lines that have become final.
     pub fn push(&mut self, bytes: &[u8], out: &mut dyn Write) -> io::Result<()> {
-        for piece in bytes.chunks(PIECE) {
+        for piece in bytes.chunks(PIECE_BYTES) {
             self.screen.feed(piece);
             self.drain(out)?;
         }
@@ -73,8 +72,8 @@ impl TextLog {
         let row = &grid[line];
         let start = self.line.len();
         spans::push_text(row, &mut self.line);
-        if row[grid.last_column()].flags.contains(Flags::WRAPLINE) && self.line.len() < MAX_LINE {
-            // Blanks before the edge belong to a line that runs on.
+        if row[grid.last_column()].flags.contains(Flags::WRAPLINE) && self.line.len() < MAX_LINE_BYTES {
+            // The line continues on the next row, so trailing blanks belong to it.
             let cells = self.line[start..].chars().count();
             let gap = row.len().saturating_sub(cells);
             if self.line[start..].is_ascii() {
@@ -95,7 +94,7 @@ impl TextLog {
         Ok(())
     }
 
-    /// Writes what is still on the screen.
+    /// Writes the remaining lines on the screen.
     pub fn finish(mut self, out: &mut dyn Write) -> io::Result<()> {
         leave_alternate(&mut self.screen);
         self.drain(out)?;
@@ -107,7 +106,7 @@ impl TextLog {
     }
 }
 
-/// Converts a log to a page with colours.
+/// Converts a log to an HTML page with colours.
 pub struct HtmlLog {
     screen: Screen,
     html: String,
@@ -115,23 +114,23 @@ pub struct HtmlLog {
 }
 
 impl HtmlLog {
-    /// A converter for output made for a terminal of this size, to a page with this title.
+    /// Creates a converter for output of a terminal of this size, to a page with this title.
     pub fn new(rows: u16, cols: u16, title: &str) -> HtmlLog {
         HtmlLog {
-            screen: Screen::with_history(rows, cols, HISTORY),
+            screen: Screen::with_history(rows, cols, MAX_HISTORY_LINES),
             html: html::page_start(title),
             has_open_line: false,
         }
     }
 
-    /// The terminal changed its size at this point of the log.
+    /// Changes the terminal's size from this point of the log on.
     pub fn resize(&mut self, rows: u16, cols: u16) {
         self.screen.resize(rows, cols);
     }
 
-    /// Takes more of the log and writes the lines that have become final.
+    /// Processes more of the log and writes the lines that have become final.
     pub fn push(&mut self, bytes: &[u8], out: &mut dyn Write) -> io::Result<()> {
-        for piece in bytes.chunks(PIECE) {
+        for piece in bytes.chunks(PIECE_BYTES) {
             self.screen.feed(piece);
             self.drain();
             out.write_all(self.html.as_bytes())?;
@@ -172,7 +171,7 @@ impl HtmlLog {
         }
     }
 
-    /// Writes what is still on the screen and the end of the page.
+    /// Writes the remaining lines on the screen and the end of the page.
     pub fn finish(mut self, out: &mut dyn Write) -> io::Result<()> {
         leave_alternate(&mut self.screen);
         self.drain();
@@ -194,7 +193,7 @@ fn take_vanished(screen: &mut Screen) -> Vec<Vec<Span>> {
     screen.model.vanished.as_mut().map(std::mem::take).unwrap_or_default()
 }
 
-/// A program that ended inside the alternate screen has left it there.
+/// Leaves the alternate screen, for programs that ended without doing so.
 fn leave_alternate(screen: &mut Screen) {
     screen.model.leave_alternate();
 }

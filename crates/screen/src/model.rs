@@ -1,7 +1,7 @@
-//! The state behind a screen: the grid, which alacritty's terminal edits, and all it does not tell.
+//! The state of a screen: the grid, which alacritty's `Term` edits, and the state that `Term` does not expose.
 //!
-//! `Term` keeps margins, tab stops, keyboard flags and titles to itself, so they are kept here and
-//! `Term` is used for what it is best at: cells, scrolling, wrapping and reflow.
+//! `Term` has no accessors for margins, tab stops, keyboard flags and titles, so the model tracks them itself. `Term`
+//! handles cells, scrolling, wrapping and reflow.
 
 use alacritty_terminal::event::VoidListener;
 use alacritty_terminal::grid::{Cursor, Dimensions, Grid};
@@ -30,7 +30,7 @@ pub(crate) struct Saved {
 pub(crate) struct Model {
     pub(crate) term: Term<VoidListener>,
     pub(crate) modes: Modes,
-    /// Rows that scroll: first, and one past the last.
+    /// Scroll region: the first row, and one past the last.
     pub(crate) margins: (usize, usize),
     pub(crate) origin: bool,
     pub(crate) charset: CharsetIndex,
@@ -39,11 +39,11 @@ pub(crate) struct Model {
     pub(crate) tabs: Vec<bool>,
     pub(crate) title: Option<String>,
     pub(crate) titles: Vec<Option<String>>,
-    /// The character just printed, which REP repeats; nothing once anything else has happened.
+    /// The character just printed, which REP repeats; `None` after any other control function.
     pub(crate) preceding: Option<char>,
     pub(crate) replies: Vec<u8>,
     pub(crate) dcs: Dcs,
-    /// Screens that vanished without scrolling away, for a log; only kept where there is history.
+    /// Screens that were replaced without scrolling away, for a log; `None` without history.
     pub(crate) vanished: Option<Vec<Vec<Span>>>,
 }
 
@@ -128,19 +128,19 @@ impl Model {
         }
     }
 
-    /// Shows the primary grid to `look` while the alternate screen is active.
+    /// Calls `access` with the primary grid while the alternate screen is active.
     ///
-    /// `Term` only gives out the visible grid, and blanks the alternate one whenever it is entered;
-    /// a tiny stand-in takes the blanking. Entering also makes the saved cursor of the primary
-    /// screen its cursor, which it has been since the program entered.
-    pub(crate) fn with_primary<R>(&mut self, look: impl FnOnce(&mut Grid<Cell>) -> R) -> R {
+    /// `Term` exposes only the visible grid and clears the alternate one whenever it is entered, so a placeholder grid
+    /// is cleared instead. Entering also sets the saved cursor of the primary screen to its cursor; the two are already
+    /// equal since the program entered the alternate screen.
+    pub(crate) fn with_primary<R>(&mut self, access: impl FnOnce(&mut Grid<Cell>) -> R) -> R {
         debug_assert!(self.is_alternate());
         let alternate = std::mem::replace(self.term.grid_mut(), Grid::new(1, 1, 0));
         self.term.swap_alt();
-        let seen = look(self.term.grid_mut());
+        let result = access(self.term.grid_mut());
         self.term.swap_alt();
         *self.term.grid_mut() = alternate;
-        seen
+        result
     }
 
     pub(crate) fn enter_alternate(&mut self) {
@@ -158,12 +158,12 @@ impl Model {
         if !self.is_alternate() {
             return;
         }
-        self.keep_vanishing();
+        self.keep_visible_rows();
         self.term.swap_alt();
         self.origin = self.saved[PRIMARY].origin;
         self.charset = self.saved[PRIMARY].charset;
         Handler::set_active_charset(&mut self.term, self.charset);
-        self.hold_in_margins();
+        self.clamp_to_margins();
     }
 
     pub(crate) fn save_cursor(&mut self) {
@@ -178,11 +178,11 @@ impl Model {
         self.origin = saved.origin;
         self.charset = saved.charset;
         Handler::set_active_charset(&mut self.term, self.charset);
-        self.hold_in_margins();
+        self.clamp_to_margins();
     }
 
-    /// In origin mode the cursor never stands outside the margins.
-    fn hold_in_margins(&mut self) {
+    /// Moves the cursor inside the margins in origin mode.
+    fn clamp_to_margins(&mut self) {
         let (row, col) = self.cursor_point();
         let (top, bottom) = self.margins;
         if self.origin && !(top..bottom).contains(&row) {
@@ -191,10 +191,10 @@ impl Model {
     }
 
     pub(crate) fn reset(&mut self) {
-        self.keep_vanishing();
+        self.keep_visible_rows();
         if self.is_alternate() {
             self.leave_alternate();
-            self.keep_vanishing();
+            self.keep_visible_rows();
         }
         for index in 0..NamedColor::DimForeground as usize {
             self.term.reset_color(index);
@@ -211,8 +211,8 @@ impl Model {
         self.titles.clear();
     }
 
-    /// For a log: keeps what is visible, which is about to be replaced and will not scroll away.
-    fn keep_vanishing(&mut self) {
+    /// For a log: keeps the visible rows, which are about to be replaced without scrolling away.
+    fn keep_visible_rows(&mut self) {
         if self.vanished.is_some() {
             let rows = spans::rows(self);
             let used = rows.iter().rposition(|row| !row.is_empty()).map_or(0, |last| last + 1);
@@ -227,7 +227,7 @@ impl Model {
     }
 }
 
-/// Colours outside the palette and the number of the OSC that sets them.
+/// Colours outside the palette, with the numbers of the OSC sequences that set them.
 pub(crate) const NAMED_COLORS: [(NamedColor, u8); 3] =
     [(NamedColor::Foreground, 10), (NamedColor::Background, 11), (NamedColor::Cursor, 12)];
 
@@ -239,8 +239,7 @@ fn default_tabs(cols: usize) -> Vec<bool> {
     (0..cols).map(|col| col % TAB_WIDTH == 0).collect()
 }
 
-/// Puts right what a change of size leaves behind: halves of wide characters and pending wraps
-/// away from the last column.
+/// Repairs the grid after a resize: removes halves of wide characters and pending wraps away from the last column.
 pub(crate) fn tidy(grid: &mut Grid<Cell>) {
     let (rows, cols) = (grid.screen_lines(), grid.columns());
     for row in 0..rows {
@@ -255,7 +254,7 @@ pub(crate) fn tidy(grid: &mut Grid<Cell>) {
     }
 }
 
-/// Blanks what is left of a wide character that an edit has cut in two just before `col`.
+/// Clears the remaining half of a wide character that an edit has split just before `col`.
 pub(crate) fn heal(grid: &mut Grid<Cell>, row: usize, col: usize) {
     let cols = grid.columns();
     let line = Line(row as i32);

@@ -1,12 +1,12 @@
-//! The terminal modes that are remembered, set again by a snapshot and switched off on leaving.
+//! Terminal modes that the model tracks and a snapshot restores.
 
-/// A private mode (`CSI ? n h`) that is only on or off; what it does concerns the viewer's terminal.
+/// A private mode (`CSI ? n h`) that is on or off. Most take effect only in the viewer's terminal.
 struct Mode {
     number: u16,
     on_at_start: bool,
-    /// Modes of one group exclude each other: the last one set is in force.
+    /// Modes of one group are mutually exclusive: only the last one set is on.
     group: Group,
-    /// Whether a snapshot may switch it off before painting. Not so where terminals start differently.
+    /// Whether a snapshot switches the mode off before painting; false if terminals have different defaults.
     cleared: bool,
 }
 
@@ -58,7 +58,7 @@ const MODES: &[Mode] = &[
     mode(2048, Group::None),
 ];
 
-/// The state of every mode in the table, and the ones with sequences of their own.
+/// The state of every mode in the table, and of modes with separate sequences.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Modes {
     bits: u32,
@@ -66,7 +66,7 @@ pub(crate) struct Modes {
     pub(crate) new_line: bool,
     pub(crate) app_keypad: bool,
     pub(crate) modify_other_keys: u8,
-    /// DECSCUSR: 0 is the terminal's own choice.
+    /// DECSCUSR: 0 is the terminal's default.
     pub(crate) cursor_style: u8,
 }
 
@@ -85,7 +85,7 @@ impl Default for Modes {
 }
 
 impl Modes {
-    /// Whether a private mode is on, or nothing if it is not one of ours.
+    /// Reports whether a private mode is on; `None` if the mode is not tracked.
     pub(crate) fn get(&self, number: u16) -> Option<bool> {
         let at = MODES.iter().position(|mode| mode.number == number)?;
         Some(self.bits & 1 << at != 0)
@@ -106,7 +106,7 @@ impl Modes {
         self.bits = self.bits & !(1 << at) | u32::from(is_on) << at;
     }
 
-    /// Sequences which bring a terminal from the state after [`clear`] into this one.
+    /// Writes the sequences that bring a terminal from the state after [`clear`] into this one.
     pub(crate) fn write(&self, out: &mut Vec<u8>) {
         for (at, mode) in MODES.iter().enumerate() {
             let is_on = self.bits & 1 << at != 0;
@@ -137,8 +137,8 @@ fn write_mode(out: &mut Vec<u8>, number: u16, is_on: bool) {
     out.extend_from_slice(format!("\x1b[?{number}{end}").as_bytes());
 }
 
-/// Everything back to where a terminal starts, short of a full reset, which would also take the
-/// viewer's scrollback and colours. Leaves the cursor at the top.
+/// Resets a terminal to its initial state, but keeps the viewer's scrollback and colours, which a full reset would
+/// remove. Leaves the cursor at the top.
 pub(crate) fn clear(out: &mut Vec<u8>) {
     out.extend_from_slice(b"\x1b[<16u\x1b[?1049l\x1b[<16u\x1b[?2026l");
     out.extend_from_slice(b"\x1b[?6l\x1b[r");
@@ -146,7 +146,7 @@ pub(crate) fn clear(out: &mut Vec<u8>) {
 }
 
 fn clear_modes(out: &mut Vec<u8>) {
-    // One sequence for all that go off: every terminal takes a list of modes.
+    // One sequence for all modes to switch off: every terminal accepts a list.
     let off = MODES.iter().filter(|mode| mode.cleared && !mode.on_at_start);
     let numbers: Vec<String> = off.map(|mode| mode.number.to_string()).collect();
     out.extend_from_slice(format!("\x1b[?{}l\x1b[?7h\x1b[?25h", numbers.join(";")).as_bytes());

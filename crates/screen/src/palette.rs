@@ -1,8 +1,8 @@
-//! The colours a terminal is assumed to have: for answers to programs and for pages.
+//! The colours that a terminal is assumed to have, for answers to programs and for HTML pages.
 
 use alacritty_terminal::vte::ansi::{NamedColor, Rgb};
 
-/// A dark terminal, which is what most programs guess as well.
+/// A dark theme, which most programs also assume.
 pub(crate) const FOREGROUND: Rgb = rgb(0xd4d4d4);
 pub(crate) const BACKGROUND: Rgb = rgb(0x1e1e1e);
 
@@ -29,7 +29,7 @@ const fn rgb(value: u32) -> Rgb {
     Rgb { r: (value >> 16) as u8, g: (value >> 8) as u8, b: value as u8 }
 }
 
-/// A colour of the 256-colour palette: 16 named, a cube of 6×6×6, 24 greys.
+/// Returns a colour of the 256-colour palette: 16 named, a cube of 6×6×6, 24 greys.
 pub(crate) fn indexed(index: u8) -> Rgb {
     let level = |step: u8| if step == 0 { 0 } else { 55 + 40 * step };
     match index {
@@ -45,7 +45,7 @@ pub(crate) fn indexed(index: u8) -> Rgb {
     }
 }
 
-/// The colour at a place of the terminal's table, as long as no program has changed it.
+/// Returns the default colour at an index of the terminal's colour table.
 pub(crate) fn assumed(index: usize) -> Rgb {
     match u8::try_from(index) {
         Ok(index) => indexed(index),
@@ -54,7 +54,7 @@ pub(crate) fn assumed(index: usize) -> Rgb {
     }
 }
 
-/// Reads `#rrggbb` and `rgb:rr/gg/bb`, each part with one to four digits.
+/// Parses `#rrggbb` and `rgb:rr/gg/bb`, each part with one to four digits.
 pub(crate) fn parse(value: &[u8]) -> Option<Rgb> {
     let value = str::from_utf8(value).ok()?;
     let parts: Vec<&str> = if let Some(list) = value.strip_prefix("rgb:") {

@@ -1,4 +1,4 @@
-//! Paints cells as escape sequences, changing colours and attributes only where they change.
+//! Writes cells as escape sequences, with colours and attributes only where they change.
 
 use alacritty_terminal::grid::{Cursor, Dimensions, Grid, Row};
 use alacritty_terminal::index::{Column, Line};
@@ -29,10 +29,10 @@ impl Pen {
         }
     }
 
-    /// Paints a settled grid onto a cleared screen, from the top left corner.
+    /// Paints a grid onto a cleared screen, from the top left corner; call [`settle`] on the grid first.
     pub(crate) fn paint(&mut self, grid: &Grid<Cell>) {
         let rows = grid.screen_lines();
-        // Line breaks owed; a row that continues the one above owes none.
+        // Pending line breaks; a row that wraps into the next one adds none.
         let mut breaks = 0;
         let mut continues = false;
         for row in 0..rows {
@@ -62,7 +62,7 @@ impl Pen {
                 continue;
             }
             self.paint_cell(cell);
-            // Terminals disagree on the width of some sequences: say where the next cell is.
+            // Terminals disagree on the width of some sequences, so address the next cell explicitly.
             let next = col + if cell.flags.contains(Flags::WIDE_CHAR) { 2 } else { 1 };
             if next < used && cell.zerowidth().is_some_and(|marks| !marks.is_empty()) {
                 push(&mut self.out, format_args!("\x1b[{}G", next + 1));
@@ -92,12 +92,12 @@ impl Pen {
         self.look = look;
     }
 
-    /// Moves to a cell; `top` is the row that addresses are counted from.
+    /// Moves to a cell; row addresses are relative to `top`.
     pub(crate) fn go(&mut self, row: usize, col: usize, top: usize) {
         push(&mut self.out, format_args!("\x1b[{};{}H", row.saturating_sub(top) + 1, col + 1));
     }
 
-    /// Puts the cursor where `cursor` is, with its colours, character sets and pending wrap.
+    /// Restores `cursor` with its colours, character sets and pending wrap.
     pub(crate) fn set_cursor(&mut self, grid: &Grid<Cell>, cursor: &Cursor<Cell>, shift: CharsetIndex, top: usize) {
         let (row, col) = point_of(cursor);
         if cursor.input_needs_wrap {
@@ -113,7 +113,7 @@ impl Pen {
         }
         self.set_look(Look::of(&cursor.template));
         self.set_charsets(SETS.map(|(index, _)| cursor.charsets[index]), shift);
-        // Said even if it is so already: REP must not find the character painted above.
+        // Written even if it changes nothing: REP must not repeat the character painted above.
         self.out.push(if shift == CharsetIndex::G1 { 0x0e } else { 0x0f });
     }
 
@@ -135,9 +135,8 @@ impl Pen {
     }
 }
 
-/// Ends the runs over several rows that printing cannot bring about: out of the last row, and out
-/// of one whose last cell will be printed again for a pending wrap. Done to the original as well,
-/// so that it and the copy stay alike.
+/// Removes wrap marks that printing cannot reproduce: on the last row, and on a row whose last cell is printed again
+/// for a pending wrap. The original grid is changed too, so that it and the copy stay equal.
 pub(crate) fn settle(grid: &mut Grid<Cell>) {
     let bottom = grid.bottommost_line();
     let last = grid.last_column();
@@ -147,8 +146,8 @@ pub(crate) fn settle(grid: &mut Grid<Cell>) {
     }
 }
 
-/// Whether the last cell of a row is what a wide character leaves that goes to the next one for
-/// want of room, and so appears by itself.
+/// Reports whether the last cell of a row is the gap left by a wide character that did not fit and moved to the next
+/// row. Printing the wide character reproduces it.
 fn is_gap(cells: &Row<Cell>, next: &Row<Cell>) -> bool {
     let last = &cells[Column(cells.len() - 1)];
     let next = &next[Column(0)];
@@ -161,7 +160,7 @@ fn is_gap(cells: &Row<Cell>, next: &Row<Cell>) -> bool {
     }
 }
 
-/// How many cells of a row show anything, up to the last one.
+/// Returns the number of cells up to the last visible one.
 fn shown(cells: &Row<Cell>) -> usize {
     let shows = |cell: &Cell| {
         cell.flags.intersects(Flags::WIDE_CHAR_SPACER)

@@ -1,9 +1,9 @@
-//! Answers to what programs ask their terminal, for when no viewer's terminal is there to answer.
+//! Answers to terminal queries, for sessions without an attached terminal that could answer them.
 
 use crate::model::Model;
 use crate::modes::{ORIGIN, SYNCHRONIZED};
 
-/// Answers nobody has fetched. A program that asks on and on is not owed more.
+/// Maximum size of pending answers. Answers beyond it are dropped.
 const MAX_REPLIES: usize = 64 * 1024;
 
 impl Model {
@@ -13,7 +13,7 @@ impl Model {
         }
     }
 
-    /// DA1 to DA3: a VT220 with colours, of no particular make.
+    /// DA1 to DA3: a generic VT220 with colours.
     pub(crate) fn identify(&mut self, level: Option<u8>) {
         match level {
             None => self.reply(b"\x1b[?62;22c"),
@@ -29,7 +29,7 @@ impl Model {
         self.reply(format!("\x1bP>|coven({version})\x1b\\").as_bytes());
     }
 
-    /// DSR: that all is well, where the cursor is, whether the colours are dark.
+    /// DSR: status, cursor position and colour scheme (dark).
     pub(crate) fn report_status(&mut self, what: u16, is_private: bool) {
         let (mut row, col) = self.cursor_point();
         if self.origin {
@@ -50,9 +50,9 @@ impl Model {
         let state = match number {
             ORIGIN => Some(self.origin),
             47 | 1047 | 1049 => Some(self.is_alternate()),
-            // Understood, and never holding anything back.
+            // Supported, but output is never delayed.
             SYNCHRONIZED => Some(false),
-            // Passed on to a viewer, but the model does not measure or report that way.
+            // Forwarded to viewers, but not implemented by the model.
             2027 | 2048 => None,
             _ => self.modes.get(number),
         };

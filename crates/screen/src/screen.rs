@@ -1,4 +1,4 @@
-//! The screen of one session: bytes go in, its visible state comes out.
+//! The screen of one session: processes output and returns the visible state.
 
 use alacritty_terminal::vte::Parser;
 
@@ -7,11 +7,11 @@ use crate::spans::{self, CursorView, Span};
 use crate::tail::{Completed, HeldCharacter, Tail};
 use crate::{html, snapshot};
 
-/// Rows and columns are held below this; a terminal asked to be larger is not one a person uses.
+/// Maximum number of rows and of columns; no real terminal is larger.
 pub const MAX_SIDE: u16 = 1000;
 
-/// Bytes handed to the parser at once, so that an endless control string is noticed in time.
-const PIECE: usize = 64 * 1024;
+/// Maximum number of bytes per call of the parser, so that an endless control string is detected in time.
+const PIECE_BYTES: usize = 64 * 1024;
 
 /// A terminal without a window.
 pub struct Screen {
@@ -22,8 +22,8 @@ pub struct Screen {
 }
 
 impl Screen {
-    /// An empty screen. The size is clamped to 1..=1000 rows and 2..=1000 columns: a single column
-    /// cannot hold a wide character.
+    /// Creates an empty screen. The size is clamped to 1..=1000 rows and 2..=1000 columns: a wide character needs two
+    /// columns.
     pub fn new(rows: u16, cols: u16) -> Screen {
         Screen::with_history(rows, cols, 0)
     }
@@ -38,19 +38,19 @@ impl Screen {
         }
     }
 
-    /// A screen in the state a snapshot describes.
+    /// Creates a screen from a snapshot.
     pub fn restore(rows: u16, cols: u16, snapshot: &[u8]) -> Screen {
         let mut screen = Screen::new(rows, cols);
         screen.feed(snapshot);
         screen
     }
 
-    /// Applies output, in pieces of any size, cut anywhere.
+    /// Processes output, which may be split at any byte.
     pub fn feed(&mut self, bytes: &[u8]) {
-        bytes.chunks(PIECE).for_each(|piece| self.feed_piece(piece));
+        bytes.chunks(PIECE_BYTES).for_each(|piece| self.feed_piece(piece));
     }
 
-    /// Hands the parser whole characters only.
+    /// Passes only complete characters to the parser.
     fn feed_piece(&mut self, mut piece: &[u8]) {
         if !self.held.is_empty() {
             match self.held.complete(piece) {
@@ -69,7 +69,7 @@ impl Screen {
         if self.held.is_empty() {
             return self.parse(whole);
         }
-        // Right before the held bytes there may be others that will never be completed.
+        // Directly before the held bytes there may be another incomplete character.
         let mut broken = HeldCharacter::default();
         let whole = broken.hold_back(whole);
         self.parse(whole);
@@ -78,7 +78,8 @@ impl Screen {
         }
     }
 
-    /// Bytes that begin a character which does not go on. As text the parser would wait for more.
+    /// Parses the bytes of a character that will never be complete. In text they are replaced, because the parser would
+    /// wait for more.
     fn parse_broken(&mut self, bytes: &[u8]) {
         let is_text = self.tail.is_empty();
         self.parse(if is_text { "\u{fffd}".as_bytes() } else { bytes });
@@ -88,24 +89,24 @@ impl Screen {
         let wanted = &piece[self.tail.unwanted(piece)..];
         self.parser.advance(&mut self.model, wanted);
         if self.tail.observe(wanted) {
-            // The parser keeps the buffer of its longest string for good; start it afresh.
+            // The parser never frees the buffer of its longest string, so create a new one.
             self.parser = Parser::new();
         }
     }
 
-    /// Changes the size, clamped as in [`Screen::new`]; lines of the primary screen are wrapped anew.
+    /// Changes the size, clamped as in [`Screen::new`], and rewraps the lines of the primary screen.
     pub fn resize(&mut self, rows: u16, cols: u16) {
         let (rows, cols) = clamp(rows, cols);
         self.model.resize(rows, cols);
     }
 
-    /// Rows and columns.
+    /// Returns the numbers of rows and columns.
     pub fn size(&self) -> (u16, u16) {
         (self.model.rows() as u16, self.model.cols() as u16)
     }
 
-    /// Bytes which repaint this screen on any terminal of the same size, whatever its state, and
-    /// after which the live output can follow at once, even in the middle of a sequence.
+    /// Returns bytes that repaint this screen on any terminal of the same size, regardless of its state. Live output
+    /// can follow directly, even in the middle of a sequence.
     pub fn snapshot(&mut self) -> Vec<u8> {
         let mut bytes = snapshot::snapshot(&mut self.model);
         bytes.extend_from_slice(self.tail.bytes());
@@ -113,37 +114,37 @@ impl Screen {
         bytes
     }
 
-    /// The visible lines, without trailing blanks and without empty lines at the end.
+    /// Returns the visible lines, without trailing blanks and without empty lines at the end.
     pub fn text(&self) -> String {
         spans::text(&self.model)
     }
 
-    /// The window title, if one was set.
+    /// Returns the window title, if one was set.
     pub fn title(&self) -> Option<&str> {
         self.model.title.as_deref()
     }
 
-    /// The visible rows as runs of equal style, without trailing blanks.
+    /// Returns the visible rows as runs of equal style, without trailing blanks.
     pub fn rows(&self) -> Vec<Vec<Span>> {
         spans::rows(&self.model)
     }
 
-    /// Where the cursor is and whether it shows.
+    /// Returns the position, visibility and shape of the cursor.
     pub fn cursor(&self) -> CursorView {
         spans::cursor(&self.model)
     }
 
-    /// Whether a full-screen program has switched to the alternate screen.
+    /// Reports whether a full-screen program has switched to the alternate screen.
     pub fn is_alternate(&self) -> bool {
         self.model.is_alternate()
     }
 
-    /// The visible screen as a page of its own.
+    /// Returns the visible screen as a complete HTML page.
     pub fn html(&self, title: &str) -> String {
         html::html_page(title, &self.rows())
     }
 
-    /// The answers to questions the program has asked its terminal since the last call.
+    /// Returns the answers to the terminal queries since the last call.
     pub fn take_replies(&mut self) -> Vec<u8> {
         std::mem::take(&mut self.model.replies)
     }

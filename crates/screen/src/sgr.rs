@@ -1,13 +1,13 @@
-//! Select Graphic Rendition: reading it into a cell and writing a cell's look again.
+//! Select Graphic Rendition (SGR): applies it to a cell and writes a cell's look as SGR.
 
 use alacritty_terminal::term::cell::{Cell, Flags, Hyperlink};
 use alacritty_terminal::vte::Params;
 use alacritty_terminal::vte::ansi::{Color, NamedColor, Rgb};
 
-/// Blinking has no name in alacritty's flags, which leave this bit free.
+/// Blinking. Alacritty has no flag for it and leaves this bit unused.
 pub(crate) const BLINK: Flags = Flags::from_bits_retain(0x8000);
 
-/// Flags that say how a cell looks; the others say how it lies in the grid.
+/// Flags that describe a cell's look; the others describe its position in the grid.
 pub(crate) const LOOK: Flags = Flags::INVERSE
     .union(Flags::BOLD)
     .union(Flags::ITALIC)
@@ -17,7 +17,7 @@ pub(crate) const LOOK: Flags = Flags::INVERSE
     .union(Flags::STRIKEOUT)
     .union(BLINK);
 
-/// Flags that show on a blank.
+/// Flags that are visible on a blank.
 pub(crate) const SHOWS_ON_BLANK: Flags = Flags::INVERSE.union(Flags::ALL_UNDERLINES).union(Flags::STRIKEOUT);
 
 const DEFAULT_FG: Color = Color::Named(NamedColor::Foreground);
@@ -42,7 +42,7 @@ const NAMED: [NamedColor; 16] = [
     NamedColor::BrightWhite,
 ];
 
-/// How a cell looks.
+/// The look of a cell.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Look {
     pub(crate) fg: Color,
@@ -69,19 +69,19 @@ impl Look {
         }
     }
 
-    /// The look of a cell that shows nothing but its background, if it is one.
+    /// Returns the look of a cell that shows only its background; `None` for other cells.
     pub(crate) fn of_blank(cell: &Cell) -> Option<Look> {
         let is_blank =
             cell.c == ' ' && !cell.flags.intersects(SHOWS_ON_BLANK) && cell.zerowidth().is_none_or(<[char]>::is_empty);
         is_blank.then(|| Look { bg: cell.bg, link: cell.hyperlink(), ..Look::default() })
     }
 
-    /// Whether a blank painted with this look shows the same as one painted with `blank`.
+    /// Reports whether a blank painted with this look is indistinguishable from one painted with `blank`.
     pub(crate) fn suits_blank(&self, blank: &Look) -> bool {
         self.bg == blank.bg && self.link == blank.link && !self.flags.intersects(SHOWS_ON_BLANK)
     }
 
-    /// Whether a cell of this look is the same cell, in another pass over the grid.
+    /// Reports whether `cell` has this look.
     pub(crate) fn matches(&self, cell: &Cell) -> bool {
         self.fg == cell.fg
             && self.bg == cell.bg
@@ -93,7 +93,7 @@ impl Look {
     }
 }
 
-/// Applies SGR parameters to the cell new characters are made from.
+/// Applies SGR parameters to the template of new cells.
 pub(crate) fn apply(template: &mut Cell, params: &Params) {
     let mut params = params.iter();
     while let Some(param) = params.next() {
@@ -136,7 +136,7 @@ pub(crate) fn apply(template: &mut Cell, params: &Params) {
                 let color = if inner.is_empty() {
                     listed_color(&mut params.by_ref().map(|param| param[0]))
                 } else {
-                    // With five or more values the first of them names a colour space.
+                    // With five or more values, the second is a colour space.
                     let skip = if inner.len() > 4 { 2 } else { 1 };
                     listed_color(&mut inner[..1].iter().chain(inner.iter().skip(skip)).copied())
                 };
@@ -164,7 +164,7 @@ fn named(index: u16) -> Color {
 fn listed_color(values: &mut dyn Iterator<Item = u16>) -> Option<Color> {
     match values.next()? {
         2 => {
-            // All three are read before any is judged: the rest would be taken for attributes.
+            // Read all three before checking any: leftover values would be parsed as attributes.
             let (r, g, b) = (values.next()?, values.next()?, values.next()?);
             let [r, g, b] = [r, g, b].map(u8::try_from);
             Some(Color::Spec(Rgb { r: r.ok()?, g: g.ok()?, b: b.ok()? }))
@@ -174,7 +174,7 @@ fn listed_color(values: &mut dyn Iterator<Item = u16>) -> Option<Color> {
     }
 }
 
-/// Writes the sequences that change the look in force from `old` to `new`.
+/// Writes the sequences that change the current look from `old` to `new`.
 pub(crate) fn write_change(out: &mut Vec<u8>, old: &Look, new: &Look) {
     if old.link != new.link {
         match &new.link {
@@ -195,7 +195,7 @@ pub(crate) fn write_change(out: &mut Vec<u8>, old: &Look, new: &Look) {
     let start = out.len();
     out.extend_from_slice(b"\x1b[");
     let plain = Look::default();
-    // Attributes are rarely taken away one by one: begin again.
+    // Attributes are rarely removed one by one, so reset all of them first.
     let loses = !(old.flags - new.flags).is_empty();
     let old = if loses {
         out.extend_from_slice(b"0;");

@@ -1,4 +1,4 @@
-//! A screen as the bytes that repaint it.
+//! Serializes a screen as bytes that repaint it.
 
 use alacritty_terminal::index::{Column, Line};
 use alacritty_terminal::term::cell::Flags;
@@ -13,7 +13,7 @@ const ERASE: &[u8] = b"\x1b[H\x1b[J";
 
 pub(crate) fn snapshot(model: &mut Model) -> Vec<u8> {
     let mut pen = Pen::new();
-    // A half-received sequence of before must not swallow the first one.
+    // CAN aborts an incomplete sequence in the terminal, which would swallow the first one.
     pen.out.push(0x18);
     modes::clear(&mut pen.out);
     pen.out.extend_from_slice(ERASE);
@@ -31,7 +31,7 @@ pub(crate) fn snapshot(model: &mut Model) -> Vec<u8> {
     pen.out
 }
 
-/// Paints the primary screen and leaves it for the alternate one, as the program did.
+/// Paints the primary screen, then switches to the alternate one, as the program did.
 fn paint_primary_behind(model: &mut Model, pen: &mut Pen) {
     let saved = model.saved[PRIMARY];
     let keyboard = model.keyboard[PRIMARY].clone();
@@ -39,7 +39,7 @@ fn paint_primary_behind(model: &mut Model, pen: &mut Pen) {
         pen::settle(grid);
         pen.paint(grid);
         keyboard.write(&mut pen.out);
-        // Margins are not set yet, so any row can be addressed in origin mode too.
+        // Margins are not set yet, so every row can be addressed even in origin mode.
         if saved.origin {
             pen.out.extend_from_slice(b"\x1b[?6h");
         }
@@ -88,7 +88,7 @@ pub(crate) fn write_colors(model: &Model, out: &mut Vec<u8>) {
     }
 }
 
-/// Margins, the saved cursor and the cursor, which all move the cursor and so come last.
+/// Writes the margins, the saved cursor and the cursor. They come last because each moves the cursor.
 fn write_cursors(model: &mut Model, pen: &mut Pen) {
     let (top, bottom) = model.margins;
     if (top, bottom) != (0, model.rows()) {
@@ -96,7 +96,7 @@ fn write_cursors(model: &mut Model, pen: &mut Pen) {
     }
     let saved = model.saved[model.active()];
     if saved.origin {
-        // Restoring would bring it inside the margins; from outside it could not be addressed.
+        // Origin mode cannot address rows outside the margins, and restoring moves the cursor inside anyway.
         let line = &mut model.term.grid_mut().saved_cursor.point.line;
         *line = Line(line.0.clamp(top as i32, bottom as i32 - 1));
         pen.out.extend_from_slice(b"\x1b[?6h");
@@ -112,7 +112,7 @@ fn write_cursors(model: &mut Model, pen: &mut Pen) {
     repeat_preceding(model, pen, offset(model.origin));
 }
 
-/// Prints the last character once more, so that REP finds it; or forgets it, here as well.
+/// Prints the last character again so that REP can repeat it. If that is not possible, clears it in the model too.
 fn repeat_preceding(model: &mut Model, pen: &mut Pen, top: usize) {
     let Some(c) = model.preceding.take() else {
         return;

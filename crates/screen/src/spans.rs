@@ -1,18 +1,16 @@
-//! The visible screen as text and as runs of equal style, in types of our own.
+//! The visible screen as text and as runs of equal style, in types independent of alacritty.
 
 use alacritty_terminal::grid::Row;
 use alacritty_terminal::index::Line;
 use alacritty_terminal::term::cell::{Cell, Flags};
 use alacritty_terminal::vte::ansi;
-use serde::{Deserialize, Serialize};
 
 use crate::model::Model;
 use crate::modes::CURSOR_VISIBLE;
 use crate::sgr::{BLINK, Look};
 
 /// A colour as the program named it.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Color {
     #[default]
     Default,
@@ -21,8 +19,7 @@ pub enum Color {
     Rgb(u8, u8, u8),
 }
 
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Underline {
     #[default]
     None,
@@ -34,8 +31,7 @@ pub enum Underline {
 }
 
 /// How a run of characters looks.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(default)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Style {
     pub fg: Color,
     pub bg: Color,
@@ -51,24 +47,22 @@ pub struct Style {
 }
 
 /// A run of equally styled characters.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Span {
     pub text: String,
-    #[serde(default)]
     pub style: Style,
     /// The address a link leads to.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub link: Option<String>,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CursorView {
     /// Counted from 0 at the top.
     pub row: u16,
     /// Counted from 0 at the left.
     pub col: u16,
     pub visible: bool,
-    /// DECSCUSR: 0 the viewer's choice, 1–2 block, 3–4 underline, 5–6 bar; odd ones blink.
+    /// DECSCUSR: 0 the viewer's default, 1–2 block, 3–4 underline, 5–6 bar; odd numbers blink.
     pub shape: u8,
 }
 
@@ -84,7 +78,7 @@ pub(crate) fn cursor(model: &Model) -> CursorView {
 
 pub(crate) fn text(model: &Model) -> String {
     let mut text = String::new();
-    // Line breaks are written once something follows them.
+    // Pending line breaks, so that empty lines at the end are left out.
     let mut breaks = 0;
     let mut line = String::new();
     for row in 0..model.rows() {
@@ -118,7 +112,7 @@ pub(crate) fn rows(model: &Model) -> Vec<Vec<Span>> {
     (0..model.rows()).map(|row| row_spans(&model.grid()[Line(row as i32)])).collect()
 }
 
-/// One row as spans. Blanks take the style before them where that shows no difference.
+/// Returns one row as spans. Blanks take the preceding style if that makes no visible difference.
 pub(crate) fn row_spans(cells: &Row<Cell>) -> Vec<Span> {
     let mut spans: Vec<Span> = Vec::new();
     let mut look = Look::default();

@@ -1,15 +1,15 @@
-//! Control strings: titles, links and colours (OSC), and the few DCS requests that want an answer.
+//! Control strings: titles, links and colours (OSC), and the few DCS requests that need an answer.
 
 use alacritty_terminal::vte::ansi::{Handler, Hyperlink, NamedColor, Rgb};
 
 use crate::model::{Model, NAMED_COLORS};
 use crate::palette;
 
-/// Longer titles are cut: they are for a window's frame.
+/// Longer titles are truncated: a window's title bar cannot show them.
 const MAX_TITLE: usize = 1024;
 const MAX_TITLES: usize = 16;
 
-/// Longer links are dropped: browsers do not take them either.
+/// Longer links are dropped: some browsers do not accept them either.
 const MAX_URI: usize = 2083;
 const MAX_LINK_ID: usize = 256;
 
@@ -21,12 +21,12 @@ pub(crate) enum Dcs {
     #[default]
     None,
     Swallowed,
-    /// XTGETTCAP, with the names asked for.
+    /// XTGETTCAP, with the requested names.
     Capabilities(Vec<u8>),
     /// DECRQSS.
     Setting,
-    /// The parser takes 0x9C for an end although it also occurs inside UTF-8 characters; what
-    /// follows still belongs to the string, until a real end.
+    /// The parser treats 0x9C as the end of the string, although it also occurs inside UTF-8 characters. The following
+    /// bytes still belong to the string until its real end.
     Ending,
 }
 
@@ -50,7 +50,7 @@ impl Model {
     pub(crate) fn end_dcs(&mut self) {
         match std::mem::replace(&mut self.dcs, Dcs::Ending) {
             Dcs::Capabilities(names) => {
-                // Names are in hexadecimal; anything else must not be sent back to a program.
+                // Names are hexadecimal; other bytes must not be sent back to a program.
                 let is_name = |byte: &u8| byte.is_ascii_hexdigit() || *byte == b';';
                 if names.iter().all(is_name) {
                     self.reply(b"\x1bP0+r");
@@ -79,7 +79,7 @@ impl Model {
             }
             b"8" => self.set_link(rest),
             b"10" | b"11" | b"12" => {
-                // Further values are for the colours that follow in the list.
+                // Further values apply to the next colours in the list.
                 let first = usize::from(code[1] - b'0');
                 for ((named, number), value) in NAMED_COLORS.iter().skip(first).zip(rest) {
                     self.color(&number.to_string(), *named as usize, value, end);
@@ -128,13 +128,13 @@ impl Model {
             let id = attributes.split(':').find_map(|pair| pair.strip_prefix("id=")).unwrap_or("");
             let is_clean = |text: &str| !text.chars().any(char::is_control);
             let fits = !uri.is_empty() && uri.len() <= MAX_URI && id.len() <= MAX_LINK_ID;
-            // An empty id keeps the terminal from making one up, which no snapshot could repeat.
+            // An empty id prevents the terminal from generating one, which a snapshot could not reproduce.
             (fits && is_clean(&uri) && is_clean(id)).then(|| Hyperlink { id: Some(id.into()), uri })
         });
         self.term.set_hyperlink(link);
     }
 
-    /// Sets a colour, or answers what it is.
+    /// Sets a colour, or answers a query for it.
     fn color(&mut self, code: &str, index: usize, value: &[u8], end: &[u8]) {
         if value == b"?" {
             let Rgb { r, g, b } = self.term.colors()[index].unwrap_or_else(|| palette::assumed(index));

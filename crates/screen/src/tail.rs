@@ -1,12 +1,12 @@
-//! Follows the parser closely enough to know which received bytes it has not acted on yet.
+//! Tracks which received bytes the parser has not acted on yet.
 //!
-//! An ESC always begins a new sequence, whatever came before, so only the bytes after the last ESC
-//! matter: most of every piece is skipped.
+//! An ESC always starts a new sequence, regardless of the bytes before it. So only the bytes after the last ESC matter,
+//! and most of the input is skipped.
 
-/// Longest control string passed on; what a program puts into a title or a link is far shorter.
+/// Maximum length of a control string; real titles and links are far shorter.
 const MAX_STRING: usize = 16 * 1024;
 
-/// Longest prefix of a control sequence kept. Past 32 parameters the parser drops it anyway.
+/// Maximum length of a control sequence. The parser drops sequences with more than 32 parameters anyway.
 const MAX_SEQUENCE: usize = 1024;
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -32,17 +32,17 @@ pub(crate) struct Tail {
 }
 
 impl Tail {
-    /// What must be sent again for another parser to stand where this one stands.
+    /// Returns the bytes that bring another parser into the same state.
     pub(crate) fn bytes(&self) -> &[u8] {
         &self.bytes
     }
 
-    /// Whether what comes next is text.
+    /// Reports whether the next byte is text.
     pub(crate) fn is_empty(&self) -> bool {
         self.state == State::Ground
     }
 
-    /// How many bytes at the start of `piece` only lengthen an overlong string.
+    /// Returns the number of bytes at the start of `piece` that only extend an overlong string.
     pub(crate) fn unwanted(&self, piece: &[u8]) -> usize {
         if !self.overflowed {
             return 0;
@@ -51,12 +51,12 @@ impl Tail {
         piece.iter().position(ends).unwrap_or(piece.len())
     }
 
-    /// Takes note of bytes the parser was given; true when an overlong string has just ended.
+    /// Records bytes that were passed to the parser. Returns true when an overlong string has just ended.
     pub(crate) fn observe(&mut self, piece: &[u8]) -> bool {
         let was_overlong = self.overflowed;
         let rest = match last_escape(piece) {
             Some(at) => {
-                self.begin(State::Escape);
+                self.start(State::Escape);
                 self.bytes.push(0x1b);
                 &piece[at + 1..]
             }
@@ -71,7 +71,7 @@ impl Tail {
         was_overlong && !self.overflowed && self.state == State::Ground
     }
 
-    fn begin(&mut self, state: State) {
+    fn start(&mut self, state: State) {
         self.state = state;
         self.bytes.clear();
         self.overflowed = false;
@@ -80,8 +80,8 @@ impl Tail {
     fn step(&mut self, byte: u8) {
         use State::*;
         match (self.state, byte) {
-            (_, 0x18 | 0x1a) | (Osc, 0x07) => self.begin(Ground),
-            // Controls inside a sequence have been carried out at once, or dropped.
+            (_, 0x18 | 0x1a) | (Osc, 0x07) => self.start(Ground),
+            // The parser has already executed or dropped controls inside a sequence.
             (_, 0x00..=0x1f) => {}
             (Osc, _) => self.push(byte, MAX_STRING),
             (Swallowed, _) | (_, 0x7f..) => {}
@@ -94,7 +94,7 @@ impl Tail {
             (Csi | DcsHeader, 0x20..=0x3f) => self.push(byte, MAX_SEQUENCE),
             (DcsHeader, _) => self.enter(DcsBody, byte),
             (DcsBody, _) => self.push(byte, MAX_SEQUENCE),
-            (Escape | EscapeIntermediate | Csi, _) => self.begin(Ground),
+            (Escape | EscapeIntermediate | Csi, _) => self.start(Ground),
             (Ground, _) => {}
         }
     }
@@ -104,8 +104,8 @@ impl Tail {
         self.bytes.push(byte);
     }
 
-    fn push(&mut self, byte: u8, most: usize) {
-        if self.bytes.len() < most {
+    fn push(&mut self, byte: u8, max_len: usize) {
+        if self.bytes.len() < max_len {
             self.bytes.push(byte);
         } else if self.state == State::Osc {
             self.overflowed = true;
@@ -113,7 +113,7 @@ impl Tail {
     }
 }
 
-/// The last ESC. Looking at 64 bytes at a time lets the compiler compare them side by side.
+/// Returns the position of the last ESC. Checking 64 bytes at a time lets the compiler vectorize the comparison.
 fn last_escape(bytes: &[u8]) -> Option<usize> {
     let mut end = bytes.len();
     for block in bytes.rchunks(64) {
@@ -125,23 +125,23 @@ fn last_escape(bytes: &[u8]) -> Option<usize> {
     None
 }
 
-/// The start of a character whose remaining bytes have not come yet.
+/// The start of a character whose remaining bytes have not arrived yet.
 ///
-/// It is kept from the parser, which drops a byte when a character it was given in two parts is
-/// followed by the start of another one.
+/// It is withheld from the parser, which drops a byte if a character received in two parts is followed by the start of
+/// another one.
 #[derive(Debug, Default)]
 pub(crate) struct HeldCharacter {
     bytes: [u8; 3],
     len: usize,
 }
 
-/// What became of a held character.
+/// Result of completing a held character.
 pub(crate) enum Completed {
-    /// The next bytes are still missing.
+    /// More bytes are needed.
     Not,
-    /// It is complete, with so many bytes of the piece.
+    /// The character is complete and uses `taken` bytes of the piece.
     With { character: Vec<u8>, taken: usize },
-    /// The bytes that came belong to something else.
+    /// The next bytes do not belong to the character.
     Never { broken: Vec<u8>, taken: usize },
 }
 
@@ -154,7 +154,7 @@ impl HeldCharacter {
         self.len == 0
     }
 
-    /// Joins the held bytes with the beginning of `piece`.
+    /// Joins the held bytes with the start of `piece`.
     pub(crate) fn complete(&mut self, piece: &[u8]) -> Completed {
         let mut bytes = self.bytes().to_vec();
         self.len = 0;
@@ -173,7 +173,7 @@ impl HeldCharacter {
         Completed::Not
     }
 
-    /// Takes an incomplete character off the end of `piece`.
+    /// Holds an incomplete character at the end of `piece` and returns the rest.
     pub(crate) fn hold_back<'a>(&mut self, piece: &'a [u8]) -> &'a [u8] {
         let longest = piece.len().min(3);
         for len in 1..=longest {

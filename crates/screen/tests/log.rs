@@ -1,4 +1,4 @@
-//! Logs as text and as pages.
+//! Conversion of logs to text and to HTML pages.
 
 use coven_screen::{HtmlLog, Screen, TextLog};
 
@@ -21,7 +21,7 @@ fn html_of(log: &str) -> String {
 }
 
 #[test]
-fn every_line_once_and_in_order() {
+fn writes_every_line_once_and_in_order() {
     let lines: Vec<String> = (0..5000).map(|line| format!("line {line}")).collect();
 
     let text = text_of(&lines.join("\r\n"), 4, 20);
@@ -30,7 +30,7 @@ fn every_line_once_and_in_order() {
 }
 
 #[test]
-fn sequences_are_gone_and_a_progress_bar_shows_its_last_state() {
+fn removes_sequences_and_shows_the_last_state_of_a_progress_bar() {
     let text = text_of("\x1b[32mstart\x1b[0m\r\n10%\r50%\r100%\r\n\x1b]2;title\x07done\r\n", 4, 20);
 
     assert_eq!(text, "start\n100%\ndone\n");
@@ -44,25 +44,25 @@ fn a_wrapped_line_is_one_line() {
 }
 
 #[test]
-fn a_full_screen_program_leaves_its_last_screen() {
+fn keeps_the_last_screen_of_a_full_screen_program() {
     let text = text_of("before\r\n\x1b[?1049h\x1b[Hfirst\x1b[2J\x1b[Hsecond\x1b[3;1Hthird\x1b[?1049lafter", 4, 20);
 
     assert_eq!(text, "second\n\nthird\nbefore\nafter\n");
 }
 
 #[test]
-fn a_program_that_never_left_its_screen_shows_it_too() {
+fn keeps_the_screen_of_a_program_that_never_left_it() {
     assert_eq!(text_of("$ vim\r\n\x1b[?1049h\x1b[Hthe file", 4, 20), "the file\n$ vim\n");
 }
 
 #[test]
-fn a_cleared_screen_is_kept() {
+fn keeps_a_cleared_screen() {
     assert_eq!(text_of("one\r\ntwo\x1b[2J\x1b[3J\x1b[Hthree", 4, 20), "one\ntwo\nthree\n");
     assert_eq!(text_of("one\r\ntwo\x1bcthree", 4, 20), "one\ntwo\nthree\n");
 }
 
 #[test]
-fn a_page_has_colours_and_no_markup_from_the_log() {
+fn a_page_contains_colours_but_no_markup_from_the_log() {
     let page = html_of(
         "\x1b[1;31m<script>alert(1)</script>\x1b[0m & \x1b]8;;javascript:x\x07no\x1b]8;;\x07 \
          \x1b]8;;https://e.org/?a=\"b\"\x07yes\x1b]8;;\x07\r\n1\r\n2\r\n3\r\n4\r\n5",
@@ -77,7 +77,7 @@ fn a_page_has_colours_and_no_markup_from_the_log() {
 }
 
 #[test]
-fn a_screen_as_a_page() {
+fn converts_a_screen_to_a_page() {
     let mut screen = Screen::new(4, 20);
     screen.feed(b"\x1b[7mhi\x1b[0m there");
 

@@ -1,4 +1,4 @@
-//! Our routing of control functions against alacritty's own, where both mean the same.
+//! Compares our dispatch of control functions with alacritty's own where both should agree.
 
 use alacritty_terminal::event::VoidListener;
 use alacritty_terminal::grid::Dimensions;
@@ -11,8 +11,8 @@ use coven_screen::{Color, Screen, Style, Underline};
 const ROWS: u16 = 8;
 const COLS: u16 = 16;
 
-/// Left out: where ours follows other terminals instead (moving at margins, halves of wide
-/// characters, deleting past the edge, tabs, what a saved cursor holds).
+/// Left out: functions in which ours follows other terminals instead (moving at margins, halves of wide characters,
+/// deleting past the edge, tabs, the content of a saved cursor).
 const PARTS: &[&str] = &[
     "a",
     "word ",
@@ -64,7 +64,7 @@ const PARTS: &[&str] = &[
 ];
 
 #[test]
-fn both_show_the_same() {
+fn text_and_cursor_match_alacritty() {
     for seed in 1..=1000u64 {
         let mut screen = Screen::new(ROWS, COLS);
         let config = Config { scrolling_history: 0, ..Config::default() };
@@ -76,7 +76,7 @@ fn both_show_the_same() {
         for _ in 0..60 {
             state = state.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
             let part = PARTS[(state >> 33) as usize % PARTS.len()];
-            // Repeating is only defined right after a character.
+            // REP is only defined directly after a character.
             let was_text = std::mem::replace(&mut is_text, part.chars().all(|c| !c.is_control()));
             if part == "\x1b[4b" && !was_text {
                 continue;
@@ -108,7 +108,7 @@ fn text_of(term: &Term<VoidListener>) -> String {
 }
 
 #[test]
-fn every_rendition() {
+fn applies_and_restores_every_rendition() {
     let plain = Style::default();
     let fg = |fg| Style { fg, ..plain };
     let bg = |bg| Style { bg, ..plain };

@@ -1,8 +1,8 @@
-//! Arbitrary bytes: the model survives them, and a snapshot taken anywhere is as good as the original.
+//! Random input: the model does not panic, and a snapshot taken at any point behaves like the original.
 
 use coven_screen::Screen;
 
-/// A small generator, so that a failure is found again under the same number.
+/// A small seeded generator, so that a failure can be reproduced.
 struct Dice(u64);
 
 impl Dice {
@@ -103,10 +103,10 @@ fn soup(dice: &mut Dice, pieces: usize) -> Vec<u8> {
     bytes
 }
 
-fn feed_in_bits(dice: &mut Dice, screen: &mut Screen, mut bytes: &[u8]) {
+fn feed_in_pieces(dice: &mut Dice, screen: &mut Screen, mut bytes: &[u8]) {
     while !bytes.is_empty() {
-        let (bit, rest) = bytes.split_at((1 + dice.roll(9)).min(bytes.len()));
-        screen.feed(bit);
+        let (piece, rest) = bytes.split_at((1 + dice.roll(9)).min(bytes.len()));
+        screen.feed(piece);
         bytes = rest;
     }
 }
@@ -130,21 +130,21 @@ fn rounds() -> u64 {
 }
 
 #[test]
-fn a_restored_screen_goes_on_like_the_original() {
+fn a_restored_screen_continues_like_the_original() {
     for seed in 1..=rounds() {
         let mut dice = Dice(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15));
         let (rows, cols) = (1 + dice.roll(7) as u16, 2 + dice.roll(11) as u16);
         let mut original = Screen::new(rows, cols);
         let length = 1 + dice.roll(40);
         let output = soup(&mut dice, length);
-        feed_in_bits(&mut dice, &mut original, &output);
+        feed_in_pieces(&mut dice, &mut original, &output);
 
         let mut copy = Screen::restore(rows, cols, &original.snapshot());
         assert_alike(&mut original, &mut copy, seed, "restored");
 
         original.take_replies();
         let rest = soup(&mut dice, 12);
-        feed_in_bits(&mut dice, &mut original, &rest);
+        feed_in_pieces(&mut dice, &mut original, &rest);
         copy.feed(&rest);
         assert_alike(&mut original, &mut copy, seed, "after more output");
         assert_eq!(show(&original.take_replies()), show(&copy.take_replies()), "replies, seed {seed}");
@@ -152,20 +152,20 @@ fn a_restored_screen_goes_on_like_the_original() {
 }
 
 #[test]
-fn chunks_do_not_matter() {
+fn splitting_the_input_makes_no_difference() {
     for seed in 1..=rounds() / 4 {
         let mut dice = Dice(seed.wrapping_mul(0xd134_2543_de82_ef95));
         let output = soup(&mut dice, 60);
         let mut whole = Screen::new(8, 30);
-        let mut bits = Screen::new(8, 30);
+        let mut pieces = Screen::new(8, 30);
         whole.feed(&output);
-        feed_in_bits(&mut dice, &mut bits, &output);
-        assert_alike(&mut whole, &mut bits, seed, "whole and in bits");
+        feed_in_pieces(&mut dice, &mut pieces, &output);
+        assert_alike(&mut whole, &mut pieces, seed, "whole and in pieces");
     }
 }
 
 #[test]
-fn any_size_at_any_time() {
+fn survives_any_resize() {
     for seed in 1..=rounds() / 4 {
         let mut dice = Dice(seed.wrapping_mul(0xa076_1d64_78bd_642f));
         let mut screen = Screen::new(dice.roll(12) as u16, dice.roll(30) as u16);
@@ -175,13 +175,13 @@ fn any_size_at_any_time() {
             screen.resize(dice.roll(12) as u16, dice.roll(30) as u16);
             let (rows, cols) = screen.size();
             let mut copy = Screen::restore(rows, cols, &screen.snapshot());
-            assert_alike(&mut screen, &mut copy, seed, "after a change of size");
+            assert_alike(&mut screen, &mut copy, seed, "after a resize");
         }
     }
 }
 
 #[test]
-fn pure_noise_and_absurd_sizes() {
+fn survives_random_bytes_and_extreme_sizes() {
     let mut dice = Dice(42);
     let noise: Vec<u8> = (0..200_000).map(|_| dice.roll(256) as u8).collect();
     for (rows, cols) in [(0, 0), (1, 1), (24, 80), (u16::MAX, u16::MAX)] {
