@@ -1,4 +1,4 @@
-//! An agent program, described by data: what it is called, how it is started, and what it can do.
+//! Describes an agent program as data: its name, how to start it, and its capabilities.
 
 use std::fmt;
 
@@ -11,35 +11,35 @@ use crate::trial::Trial;
 /// Everything that coven knows about one agent program.
 #[derive(Debug)]
 pub struct Agent {
-    /// The id of its harness. A named program has the same name.
+    /// Id of its harness, and the name of its program if it has one.
     pub id: &'static str,
     pub label: &'static str,
-    /// What to do when it is not installed.
+    /// Hint shown if the program is not installed.
     pub install: &'static str,
     pub program: Program<&'static str>,
-    /// A part of the command line of its living process; empty: not checked.
+    /// Text that the command line of the running process contains; not checked if empty.
     pub identity: &'static str,
-    /// Variables to add to its environment.
+    /// Extra environment variables.
     pub env: &'static [(&'static str, &'static str)],
     pub version_args: &'static [&'static str],
-    /// Seconds between SIGTERM and SIGKILL, where the usual time does not fit.
+    /// Seconds between SIGTERM and SIGKILL, if the default does not suit the agent.
     pub grace_seconds: Option<f64>,
-    /// What its users should know about how it runs under coven.
+    /// Note for users about running the agent under coven.
     pub note: &'static str,
     pub default_choice: DefaultChoice,
     pub terminal: Capability<Terminal>,
     pub acp: Capability<Acp>,
     pub print: Capability<Print>,
     pub mcp: Capability<McpEntry>,
-    /// What the trials with the real program need; none where it is not tried.
+    /// Data for the trials with the real program; `None` without trials.
     #[cfg(feature = "trial")]
     pub trial: Option<Trial>,
 }
 
-/// Something an agent can do, or the reason why coven does not offer it.
+/// A capability of an agent, or the reason why coven does not offer it.
 pub type Capability<T> = Result<T, Missing>;
 
-/// Why a capability is missing, as a sentence without its capital letter and full stop.
+/// Reason why a capability is missing: a sentence without initial capital and final period.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Missing(pub &'static str);
 
@@ -49,7 +49,7 @@ impl fmt::Display for Missing {
     }
 }
 
-/// When an agent is the default, if the user names none and several are installed.
+/// Rank of an agent when the user names none and several are installed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum DefaultChoice {
     /// Before the harnesses that only the config defines.
@@ -67,26 +67,26 @@ pub struct Terminal {
     pub prompt: PromptStyle<&'static str>,
 }
 
-/// How to start an agent that speaks ACP on its standard streams.
+/// How to start an agent that uses ACP on its standard streams.
 #[derive(Debug)]
 pub struct Acp {
-    /// The program that speaks ACP for it, where that is another one.
+    /// Separate program that provides ACP for the agent.
     pub adapter: Option<Adapter>,
     pub args: &'static [&'static str],
-    /// The flag that names the workspace; sent if the program's own help lists it.
+    /// Flag for the workspace folder; passed only if the program's `--help` lists it.
     pub workspace_flag: Option<&'static str>,
 }
 
-/// A program that speaks ACP for an agent.
+/// A separate program that provides ACP for an agent.
 #[derive(Debug)]
 pub struct Adapter {
     pub program: &'static str,
-    /// The package that has it.
+    /// Package that contains the program.
     pub package: &'static str,
 }
 
 impl Acp {
-    /// The agent itself, with these arguments.
+    /// The agent supports ACP itself if started with these arguments.
     pub const fn with_args(args: &'static [&'static str]) -> Self {
         Self { adapter: None, args, workspace_flag: None }
     }
@@ -96,34 +96,34 @@ impl Acp {
     }
 }
 
-/// How an agent answers one prompt and ends.
+/// How to start an agent that answers one prompt and exits.
 #[derive(Debug)]
 pub struct Print {
-    /// Arguments of a first turn.
+    /// Arguments for the first turn.
     pub args: &'static [&'static str],
     pub resume: Resume,
     pub prompt: PrintPrompt<&'static str>,
-    /// How to read the lines that it prints.
+    /// How to parse the lines that the agent prints.
     pub rules: &'static Rules,
-    /// Further arguments that tell it an agent's `{instructions}`; empty: they stand in front of the first prompt.
+    /// Extra arguments that pass an agent's `{instructions}`. If empty, coven prepends them to the first prompt.
     pub instructions: &'static [&'static str],
-    /// Further arguments of a step of a workflow.
+    /// Extra arguments for a workflow step.
     pub step_args: &'static [&'static str],
-    /// The folder of agents that it knows by name, and the arguments that choose `{agent}`.
+    /// Folder with the program's own agent definitions, and the arguments that select `{agent}`.
     pub own_agents: Option<(&'static str, &'static [&'static str])>,
 }
 
-/// How a later turn names the agent's own session.
+/// How a later turn resumes the agent's own session.
 #[derive(Debug)]
 pub enum Resume {
-    /// The arguments of a first turn, then this flag and the id.
+    /// The arguments for the first turn, then this flag and the id.
     Flag(&'static str),
     /// These arguments instead, with `{session}` for the id.
     Args(&'static [&'static str]),
 }
 
 impl Print {
-    /// A prompt on standard input, and nothing special.
+    /// Print mode with the prompt on standard input and no optional features.
     pub const fn new(rules: &'static Rules, args: &'static [&'static str], resume: Resume) -> Self {
         let prompt = PrintPrompt::Stdin;
         Self { args, resume, prompt, rules, instructions: &[], step_args: &[], own_agents: None }
@@ -131,12 +131,12 @@ impl Print {
 }
 
 impl Agent {
-    /// Whether coven can start it at all.
+    /// Returns whether coven can start the agent in any mode.
     pub const fn is_launchable(&self) -> bool {
         self.terminal.is_ok() || self.acp.is_ok() || self.print.is_ok()
     }
 
-    /// What it lacks, with the reasons.
+    /// Lists the missing capabilities with their reasons.
     pub fn missing(&self) -> impl Iterator<Item = (&'static str, Missing)> {
         let all = [
             ("terminal", self.terminal.as_ref().err()),

@@ -1,4 +1,4 @@
-//! A harness: a kind of agent program, described by data.
+//! Harnesses: agent programs as coven starts them, described as data.
 
 use std::collections::BTreeMap;
 
@@ -10,22 +10,22 @@ use crate::agent::{Agent, DefaultChoice, Missing};
 use crate::agents;
 use crate::print_mode::{self, PrintMode};
 
-/// How a prompt reaches the program.
+/// How coven passes the prompt to the program.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[schemars(rename = "PromptStyle")]
 pub enum PromptStyle<S = String> {
     /// As the last argument.
     Last,
-    /// As the last argument behind `--`, so that a prompt may begin with a dash.
+    /// As the last argument, after `--`, so that a prompt may start with a dash.
     AfterDashes,
     /// As the value of this flag.
     Flag(S),
     /// As `--flag=prompt`, for programs whose flag takes an optional value.
     FlagEquals(S),
-    /// Typed into the terminal once the program runs.
+    /// Typed into the terminal once the program is running.
     Typed,
-    /// The program takes none.
+    /// The program does not accept a prompt.
     None,
 }
 
@@ -42,73 +42,73 @@ impl From<&PromptStyle<&str>> for PromptStyle {
     }
 }
 
-/// A harness as written in the config file. An entry for a built-in harness without a program changes only the keys it
-/// sets, and so does an entry with `like`.
+/// A harness as written in the config file. An entry with `like`, or an entry for a built-in harness without `program`,
+/// changes only the keys that it sets.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct HarnessConfig {
-    /// The id of a built-in harness: this one takes everything from it except its id and label, and changes the keys
-    /// that are set. For another name, another path or a wrapper of an agent.
-    // Not written where it is unset: the user's agreement to an entry is a hash of all that is written.
+    /// Id of a built-in harness from which this harness inherits all keys that it does not set, except the id and the
+    /// label. Use it to run an agent under another name, from another path or through a wrapper.
+    // Skipped if unset: the user's agreement is a hash of the serialized entry, and earlier agreements must stay valid.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub like: Option<String>,
-    /// The program: a name looked up in PATH, or an absolute path. May be left out for a built-in harness, and with
-    /// `like`.
+    /// Program to run: a name to look up in PATH, or an absolute path. Optional for a built-in harness and with `like`.
     #[serde(default)]
     pub program: Option<String>,
     #[serde(default)]
     pub label: Option<String>,
-    /// Arguments before the prompt. Without a program, or with `like`: further arguments for the built-in harness, in
-    /// a terminal and in print mode.
+    /// Arguments before the prompt. Without `program`, or with `like`, these are added to the built-in harness's
+    /// arguments, both in a terminal and in print mode.
     #[serde(default)]
     pub args: Vec<String>,
-    /// How a prompt reaches the program in a terminal; typed if left out.
+    /// How coven passes the prompt to the program in a terminal. Default: `typed`.
     #[serde(default)]
     pub prompt: Option<PromptStyle>,
-    /// What the command line of the living process contains, asked when a restarted daemon takes it over; not asked if
-    /// left out.
+    /// Text that the command line of the running process contains. A restarted daemon checks it before it takes over
+    /// the process. Not checked if omitted.
     #[serde(default)]
     pub identity: Option<String>,
-    /// Variables to add to the environment.
+    /// Extra environment variables.
     #[serde(default)]
     pub env: BTreeMap<String, String>,
-    /// Arguments that make it speak ACP on its standard streams.
+    /// Arguments that make the program use ACP on its standard streams.
     #[serde(default)]
     pub acp_args: Option<Vec<String>>,
-    /// The program that speaks ACP for it, where that is another one.
+    /// Separate program that provides ACP for the agent.
     #[serde(default)]
     pub acp_program: Option<String>,
-    /// The authentication method to use when the agent asks for one; the first that it offers if left out.
+    /// Authentication method to use if the agent requires one. Default: the first one that it offers.
     #[serde(default)]
     pub acp_auth: Option<String>,
-    /// The flag that names the workspace; sent if the program's own help lists it.
+    /// Flag for the workspace folder; passed only if the program's `--help` lists it.
     #[serde(default)]
     pub workspace_flag: Option<String>,
-    /// How it answers one prompt and ends, for conversations; what is known of a harness of this id if left out.
+    /// How the program answers one prompt and exits; used for conversations. Default: the print mode of the built-in
+    /// harness with this id.
     #[serde(default)]
     pub print: Option<PrintMode>,
-    /// Arguments that make it print its version; `--version` if left out.
+    /// Arguments that make the program print its version. Default: `--version`.
     #[serde(default)]
     pub version_args: Option<Vec<String>>,
-    /// Seconds between SIGTERM and SIGKILL; the config's `sessions.killGraceSeconds` if left out.
+    /// Seconds between SIGTERM and SIGKILL. Default: `sessions.killGraceSeconds`.
     #[serde(default)]
     pub grace_seconds: Option<f64>,
-    /// What to do when it is not installed.
+    /// Hint shown if the program is not installed.
     #[serde(default)]
     pub install_hint: Option<String>,
 }
 
 impl HarnessConfig {
-    /// Whether it stands for itself, rather than change a built-in harness of its id.
+    /// Returns whether the entry defines a harness rather than changing the built-in harness with its id.
     fn is_definition(&self) -> bool {
         self.program.is_some() || self.like.is_some()
     }
 
-    /// What is wrong with this entry, in words.
+    /// Validates the entry; the error starts with the key that is wrong.
     pub fn check(&self, id: &str) -> Result<(), String> {
         let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
         if id.is_empty() || id.len() > 64 || !id.chars().all(is_plain) {
-            return Err("the id may only have letters, digits, '-', '_' and '.', at most 64 of them".to_owned());
+            return Err("the id may contain only letters, digits, '-', '_' and '.', at most 64 characters".to_owned());
         }
         if let Some(like) = &self.like
             && !is_built_in(like)
@@ -118,28 +118,30 @@ impl HarnessConfig {
         }
         match &self.program {
             None if self.like.is_none() && !is_built_in(id) => {
-                return Err("program: name the program to run".to_owned());
+                return Err("program: required; set it to the program to run".to_owned());
             }
             Some(program) if program.is_empty() || program.contains(char::is_whitespace) => {
-                return Err("program: name one program; its arguments go into args".to_owned());
+                return Err("program: must be a single program; put its arguments into args".to_owned());
             }
             Some(program) if program.contains('/') && !program.starts_with('/') => {
-                return Err("program: give a name to look up in PATH or an absolute path".to_owned());
+                return Err("program: must be a name to look up in PATH or an absolute path".to_owned());
             }
             Some(_) | None => {}
         }
         if self.args.iter().any(|arg| arg.contains('\0')) {
-            return Err("args: an argument cannot hold a NUL byte".to_owned());
+            return Err("args: an argument cannot contain a NUL byte".to_owned());
         }
         if let Some(PromptStyle::Flag(flag) | PromptStyle::FlagEquals(flag)) = &self.prompt
             && !flag.starts_with('-')
         {
-            return Err(format!("prompt: {flag:?} is not a flag"));
+            return Err(format!("prompt: {flag:?} is not a flag; it must start with '-'"));
         }
         if let Some(name) =
             self.env.keys().find(|name| name.starts_with("LD_") || name.contains('=') || name.is_empty())
         {
-            return Err(format!("env: {name:?} cannot be set"));
+            return Err(format!(
+                "env: {name:?} is not allowed: a name must not be empty, contain '=' or start with LD_"
+            ));
         }
         if let Some(print) = &self.print {
             print.check()?;
@@ -156,7 +158,7 @@ impl HarnessConfig {
 /// Where the program comes from.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Program<S = String> {
-    /// Looked up in the PATH of whoever asked.
+    /// Looked up in the PATH of the client that requested the session.
     Named(S),
     /// The user's `$SHELL`, else `/bin/sh`.
     UserShell,
@@ -174,7 +176,7 @@ impl From<&Program<&str>> for Program {
     }
 }
 
-/// How a harness is started in a terminal.
+/// How to start a harness in a terminal.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TerminalMode {
     /// Arguments before the prompt.
@@ -182,14 +184,14 @@ pub struct TerminalMode {
     pub prompt: PromptStyle,
 }
 
-/// An agent program as it is started: built in, from the config, or built in and changed by the config.
+/// An agent program that coven can start: built in, defined in the config, or built in and changed by the config.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Harness {
     pub id: String,
     pub label: String,
     pub program: Program,
     pub terminal: Result<TerminalMode, Missing>,
-    /// What the config adds to a built-in harness, in a terminal and in print mode.
+    /// Arguments that the config adds to a built-in harness, in a terminal and in print mode.
     pub added_args: Vec<String>,
     pub identity: String,
     pub env: BTreeMap<String, String>,
@@ -201,7 +203,7 @@ pub struct Harness {
     pub version_args: Vec<String>,
     pub grace_seconds: Option<f64>,
     pub install_hint: String,
-    /// What its users should know about how it runs under coven.
+    /// Note for users about running the agent under coven.
     pub note: String,
     pub is_builtin: bool,
     pub default_choice: DefaultChoice,
@@ -263,7 +265,7 @@ impl Harness {
         }
     }
 
-    /// Another harness with the facts of an agent, as an entry with `like` describes it.
+    /// Builds the harness of a config entry with `like` from the agent that it names.
     fn like(agent: &Agent, id: &str, config: &HarnessConfig) -> Self {
         let mut harness = Self::from(agent);
         harness.is_builtin = false;
@@ -274,13 +276,13 @@ impl Harness {
         if let Some(program) = &config.program {
             harness.program = Program::Named(program.clone());
             harness.install_hint = hint(id, program);
-            // Its process may have another name than the agent's.
+            // The process of a wrapper may have another name than the agent.
             harness.identity = String::new();
         }
         harness.changed_by(config)
     }
 
-    /// A built-in harness with what an entry of the config changes.
+    /// Applies the keys of a config entry to a built-in harness.
     fn changed_by(self, config: &HarnessConfig) -> Self {
         let mut env = self.env;
         env.extend(config.env.clone());
@@ -307,7 +309,8 @@ impl Harness {
         }
     }
 
-    /// The arguments behind the program, and what to type once it runs. `more` are arguments of this call only.
+    /// Returns the program's arguments and the text to type once it is running. `more` are extra arguments for this
+    /// session only.
     pub fn terminal_args(&self, prompt: &Prompt, more: &[String]) -> Result<(Vec<String>, String), Missing> {
         let mode = self.terminal.as_ref().map_err(|missing| *missing)?;
         let mut args = [&mode.args, &self.added_args, more].concat();
@@ -331,7 +334,7 @@ fn hint(id: &str, program: &str) -> String {
     format!("install {program} or correct harnesses.{id}.program in the config")
 }
 
-/// When a harness of the config is the default: an agent that coven prefers keeps its place.
+/// Default rank of a harness from the config. One that replaces a preferred agent keeps that agent's rank.
 fn choice(id: &str) -> DefaultChoice {
     match agents::find(id).map(|agent| agent.default_choice) {
         Some(DefaultChoice::First) => DefaultChoice::First,
@@ -339,7 +342,7 @@ fn choice(id: &str) -> DefaultChoice {
     }
 }
 
-/// The agents that coven can start.
+/// Returns the harnesses of all agents that coven can start.
 pub fn builtin() -> Vec<Harness> {
     launchable().map(Harness::from).collect()
 }
@@ -348,8 +351,8 @@ fn launchable() -> impl Iterator<Item = &'static Agent> {
     agents::ALL.iter().copied().filter(|agent| agent.is_launchable())
 }
 
-/// The built-in harnesses, then those of the config. An entry of the config that names a program, or another harness
-/// that it is like, replaces a built-in harness of its id; any other changes it.
+/// Returns the built-in harnesses, then those of the config. A config entry with `program` or `like` replaces the
+/// built-in harness with its id; any other entry changes it.
 pub fn all(config: &BTreeMap<String, HarnessConfig>) -> Vec<Harness> {
     let built_in = launchable().filter_map(|agent| match config.get(agent.id) {
         Some(entry) if entry.is_definition() => None,
@@ -368,8 +371,8 @@ fn is_built_in(id: &str) -> bool {
     launchable().any(|agent| agent.id == id)
 }
 
-/// Harnesses to choose a default from: the well-known agents in the order of `ALL`, then those that the config defines,
-/// then the other agents.
+/// Returns the harnesses to choose a default from: the well-known agents in the order of `ALL`, then those that the
+/// config defines, then the other agents.
 pub fn by_preference(harnesses: &[Harness]) -> impl Iterator<Item = &Harness> {
     let of = |choice, is_builtin| {
         harnesses.iter().filter(move |it| it.default_choice == choice && it.is_builtin == is_builtin)
@@ -405,7 +408,7 @@ mod tests {
     }
 
     #[test]
-    fn arguments_of_the_config_and_of_a_call_stand_before_the_prompt() {
+    fn extra_arguments_precede_the_prompt() {
         let entry: HarnessConfig = serde_json::from_str(r#"{"args":["--model","opus"]}"#).expect("no program needed");
         entry.check("codex").expect("codex is built in");
         let harnesses = all(&BTreeMap::from([("codex".to_owned(), entry.clone())]));
@@ -414,7 +417,7 @@ mod tests {
         let prompt = Prompt::parse("fix it").expect("text");
         let (args, _) = codex.terminal_args(&prompt, &["-x".to_owned()]).expect("a terminal");
         assert_eq!(args, ["--disable", "daemon_auto_start", "--model", "opus", "-x", "--", "fix it"]);
-        assert!(entry.check("mine").expect_err("it is not built in").starts_with("program:"));
+        assert!(entry.check("mine").expect_err("not a built-in harness").starts_with("program:"));
     }
 
     #[test]
@@ -442,23 +445,24 @@ mod tests {
         let prompt = Prompt::parse("fix it").expect("text");
         let cline = |config: &str| {
             let config = serde_json::from_str(config).expect("entries");
-            all(&config).into_iter().find(|harness| harness.id == "cline").expect("it speaks ACP")
+            all(&config).into_iter().find(|harness| harness.id == "cline").expect("cline supports ACP")
         };
         assert!(cline("{}").terminal_args(&prompt, &[]).expect_err("untried").0.contains("harnesses.cline.prompt"));
         let (args, _) = cline(r#"{"cline":{"prompt":"last"}}"#).terminal_args(&prompt, &[]).expect("a terminal");
         assert_eq!(args, ["fix it"]);
-        assert!(builtin().iter().all(|harness| harness.id != "cursor"), "only its settings are known");
+        assert!(builtin().iter().all(|harness| harness.id != "cursor"), "coven only edits its settings");
     }
 
     #[test]
-    fn a_harness_like_another_takes_what_it_does_not_set() {
+    fn a_harness_with_like_inherits_the_keys_it_does_not_set() {
         let config = r#"{
             "wrapped": { "like": "claude", "program": "/opt/wrap", "args": ["--model", "opus"], "env": { "A": "b" } },
             "second": { "like": "gemini", "label": "Second", "graceSeconds": 9 },
             "codex": { "like": "codex", "program": "/opt/codex/bin/codex" }
         }"#;
         let harnesses = all(&serde_json::from_str(config).expect("entries"));
-        let find = |id: &str| harnesses.iter().find(|harness| harness.id == id).cloned().expect("it is there");
+        let find =
+            |id: &str| harnesses.iter().find(|harness| harness.id == id).cloned().expect("a harness with this id");
         let claude = Harness::from(agents::find("claude").expect("built in"));
         let expected = Harness {
             id: "wrapped".into(),
@@ -485,18 +489,18 @@ mod tests {
     }
 
     #[test]
-    fn an_entry_without_like_is_written_as_before() {
+    fn an_entry_without_like_is_serialized_without_the_key() {
         let entry: HarnessConfig = serde_json::from_str(r#"{"program":"a"}"#).expect("an entry");
-        assert!(!serde_json::to_string(&entry).expect("JSON").contains("like"), "agreements hold for the same text");
+        assert!(!serde_json::to_string(&entry).expect("JSON").contains("like"), "agreements are hashes of this text");
     }
 
     #[test]
-    fn mistakes_in_an_entry_are_told() {
+    fn check_reports_the_wrong_key() {
         let check = |json: &str| {
             serde_json::from_str::<HarnessConfig>(json).expect("well-typed").check("mine").expect_err("a mistake")
         };
         assert!(
-            check(r#"{"like":"nobody"}"#).starts_with("like: \"nobody\" is not a built-in harness; known: claude, ")
+            check(r#"{"like":"unknown"}"#).starts_with("like: \"unknown\" is not a built-in harness; known: claude, ")
         );
         assert!(check(r#"{"like":"cursor"}"#).starts_with("like:"), "coven cannot start it");
         assert!(check(r#"{"program":"my agent"}"#).starts_with("program:"));

@@ -1,4 +1,4 @@
-//! What is known about agent programs: how each is started, prompted, read, and given coven's MCP server.
+//! Knowledge about agent programs: how to start and prompt each one, parse its output, and add coven's MCP server.
 
 #![cfg_attr(not(test), warn(unused_crate_dependencies))]
 

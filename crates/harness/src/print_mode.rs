@@ -1,4 +1,4 @@
-//! Print mode: how a harness answers one prompt on its standard streams and ends.
+//! Print mode: a harness answers one prompt on its standard streams and exits.
 
 mod answer;
 mod format;
@@ -17,53 +17,54 @@ pub use answer::{ANSWER, Answer, OUTPUT_LINE, Usage};
 pub use format::PrintFormat;
 pub use rules::{Condition, Counting, Kind, Place, Rules, TextRule, TroubleRule, UsageRule, When};
 
-/// How the agent of this id prints, wherever its program lies.
+/// Returns the built-in print mode of the agent with this id.
 pub fn known(id: &str) -> Option<PrintMode> {
     agents::find(id)?.print.as_ref().ok().map(PrintMode::from)
 }
 
-/// Stands for the id of the harness's own session.
+/// Placeholder for the id of the harness's own session.
 const SESSION: &str = "{session}";
-/// Stands for the name of one of the harness's own agents.
+/// Placeholder for the name of one of the harness's own agents.
 const AGENT: &str = "{agent}";
-/// Stands for what an agent is told.
+/// Placeholder for an agent's instructions.
 const INSTRUCTIONS: &str = "{instructions}";
 
 /// How a harness runs one turn of a conversation.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct PrintMode {
-    /// Arguments of a first turn. Where they hold `{session}`, coven chooses the id of the harness's session.
+    /// Arguments for the first turn. If they contain `{session}`, coven chooses the id of the harness's session.
     #[serde(default)]
     pub args: Vec<String>,
-    /// How the prompt reaches the program.
+    /// How coven passes the prompt to the program.
     #[serde(default)]
     pub prompt: PrintPrompt,
-    /// What the program writes.
+    /// Format of the program's output.
     #[serde(default)]
     pub format: PrintFormat,
-    /// Arguments, in place of `args`, of a turn that goes on with the harness's own session: `{session}` stands for its
-    /// id. Left out: every turn gets the conversation so far as its prompt.
+    /// Arguments, instead of `args`, for a turn that resumes the harness's own session; `{session}` is replaced by its
+    /// id. If omitted, the prompt of every turn contains the conversation so far.
     #[serde(default)]
     pub resume: Option<Vec<String>>,
-    /// Further arguments that tell it an agent's `{instructions}`. Left out: they stand in front of the first prompt.
+    /// Extra arguments that pass an agent's `{instructions}`. If omitted, coven prepends them to the first prompt.
     #[serde(default)]
     pub instructions: Option<Vec<String>>,
-    /// Further arguments of a step of a workflow, where nobody is there to be asked: they let it change files where it works.
+    /// Extra arguments for a workflow step, where no user can approve tools: they let the agent change files in its
+    /// working folder.
     #[serde(default)]
     pub step_args: Vec<String>,
-    /// Agents that it knows by name.
+    /// Agents that the harness knows by name.
     #[serde(default)]
     pub own_agents: Option<OwnAgents>,
 }
 
-/// Agents that a harness finds by itself.
+/// Agent definitions that the harness reads itself.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct OwnAgents {
-    /// Where their definitions lie, below the user's home folder.
+    /// Folder with the definitions, relative to the user's home folder.
     pub folder: String,
-    /// Further arguments that choose `{agent}`.
+    /// Extra arguments that select `{agent}`.
     pub args: Vec<String>,
 }
 
@@ -71,12 +72,12 @@ pub struct OwnAgents {
 #[serde(rename_all = "camelCase")]
 #[schemars(rename = "PrintPrompt")]
 pub enum PrintPrompt<S = String> {
-    /// On standard input: the only way that has room for a long conversation.
+    /// On standard input: the only style without a length limit.
     #[default]
     Stdin,
     /// As the last argument.
     Argument,
-    /// As the last argument behind `--`, so that a prompt may begin with a dash.
+    /// As the last argument, after `--`, so that a prompt may start with a dash.
     AfterDashes,
     /// As the value of this flag.
     Flag(S),
@@ -116,23 +117,23 @@ impl From<&Print> for PrintMode {
     }
 }
 
-/// One turn, as far as a command line is concerned.
+/// The properties of a turn that determine its command line.
 #[derive(Debug, Clone, Copy)]
 pub struct PrintTurn<'a> {
     pub prompt: &'a str,
     pub session: PrintSession<'a>,
     pub agent: Option<AgentBrief<'a>>,
-    /// A step of a workflow, in a worktree of its own.
+    /// Whether the turn is a workflow step, which runs in its own worktree.
     pub is_step: bool,
-    /// Further arguments for the program.
+    /// Extra arguments for the program.
     pub more_args: &'a [String],
 }
 
 #[derive(Debug, Clone, Copy)]
 pub enum PrintSession<'a> {
-    /// A session that begins, under this id if the harness lets us choose one.
+    /// A new session, with this id if the harness lets coven choose it.
     New(&'a str),
-    /// One that the harness has.
+    /// A session that the harness has stored.
     Kept(&'a str),
 }
 
@@ -140,31 +141,31 @@ pub enum PrintSession<'a> {
 pub enum AgentBrief<'a> {
     /// An agent that the harness knows by this name.
     Named(&'a str),
-    /// What the agent is told.
+    /// Instructions for the agent.
     Instructions(&'a str),
 }
 
-/// What to start and what to write to it.
+/// Arguments of a program and its standard input.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PrintCall {
     pub args: Vec<String>,
     pub stdin: String,
 }
 
-/// Whether this can be the id of a harness's session. It comes from files and from programs, and becomes an argument: it
-/// must not be taken for a flag.
+/// Returns whether `id` is a valid session id of a harness. Ids come from files and programs and become arguments, so
+/// none may look like a flag.
 pub fn is_session_id(id: &str) -> bool {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.' | ':');
     (1..=200).contains(&id.len()) && !id.starts_with('-') && id.chars().all(is_plain)
 }
 
 impl PrintMode {
-    /// Whether a later turn needs only the new message.
+    /// Returns whether a later turn needs only the new message.
     pub fn can_resume(&self) -> bool {
         self.resume.is_some()
     }
 
-    /// Whether the id of a new session is ours to choose.
+    /// Returns whether coven chooses the id of a new session.
     pub fn takes_session_id(&self) -> bool {
         self.args.iter().any(|arg| arg.contains(SESSION))
     }
@@ -182,7 +183,7 @@ impl PrintMode {
         let mut prompt = turn.prompt.to_owned();
         match (turn.agent, &self.own_agents, &self.instructions) {
             (Some(AgentBrief::Named(name)), Some(own), _) => args.extend(filled(&own.args, AGENT, name)),
-            // An argument has an end; a prompt on standard input has none.
+            // The length of an argument is limited; longer instructions become part of the prompt.
             (Some(AgentBrief::Instructions(text)), _, Some(flags)) if text.len() < MAX_PROMPT_BYTES => {
                 args.extend(filled(flags, INSTRUCTIONS, text));
             }
@@ -200,29 +201,29 @@ impl PrintMode {
         PrintCall { args, stdin }
     }
 
-    /// What makes no sense, in words, behind the key it belongs to.
+    /// Validates the settings; the error starts with the key that is wrong.
     pub fn check(&self) -> Result<(), String> {
-        let holds = |args: &[String], word: &str| args.iter().any(|arg| arg.contains(word));
+        let contain = |args: &[String], word: &str| args.iter().any(|arg| arg.contains(word));
         if let PrintPrompt::Flag(flag) | PrintPrompt::FlagEquals(flag) = &self.prompt
             && !flag.starts_with('-')
         {
-            return Err(format!("print.prompt: {flag:?} is not a flag"));
+            return Err(format!("print.prompt: {flag:?} is not a flag; it must start with '-'"));
         }
         if let Some(resume) = &self.resume {
-            if !holds(resume, SESSION) {
-                return Err(format!("print.resume: say with {SESSION} where the id of the session goes"));
+            if !contain(resume, SESSION) {
+                return Err(format!("print.resume: must contain {SESSION}, which is replaced by the session id"));
             }
             if self.format == PrintFormat::Text && !self.takes_session_id() {
                 return Err(format!(
-                    "print.resume: plain text tells no id of a session; choose a format, or one with {SESSION} in args"
+                    "print.resume: plain text contains no session id; set print.format or add {SESSION} to print.args"
                 ));
             }
         }
-        if self.instructions.as_ref().is_some_and(|args| !holds(args, INSTRUCTIONS)) {
-            return Err(format!("print.instructions: say with {INSTRUCTIONS} where they go"));
+        if self.instructions.as_ref().is_some_and(|args| !contain(args, INSTRUCTIONS)) {
+            return Err(format!("print.instructions: must contain {INSTRUCTIONS}, which is replaced by their text"));
         }
-        if self.own_agents.as_ref().is_some_and(|own| !holds(&own.args, AGENT)) {
-            return Err(format!("print.ownAgents.args: say with {AGENT} where the name goes"));
+        if self.own_agents.as_ref().is_some_and(|own| !contain(&own.args, AGENT)) {
+            return Err(format!("print.ownAgents.args: must contain {AGENT}, which is replaced by the agent's name"));
         }
         Ok(())
     }
@@ -243,7 +244,7 @@ mod tests {
     }
 
     #[test]
-    fn a_first_turn_and_a_resumed_one_have_arguments_of_their_own() {
+    fn first_and_resumed_turns_use_different_arguments() {
         let mode = known("codex").expect("built in");
         let (args, stdin) = call(&mode, PrintSession::New("unused"), None);
         assert_eq!((args.as_str(), stdin.as_str()), ("exec --json --skip-git-repo-check -", "-hello"));
@@ -252,7 +253,7 @@ mod tests {
     }
 
     #[test]
-    fn a_step_may_change_files_where_a_conversation_would_ask() {
+    fn a_workflow_step_adds_the_step_arguments() {
         let turn =
             PrintTurn { prompt: "x", session: PrintSession::New("s"), agent: None, is_step: true, more_args: &[] };
         for id in ["claude", "gemini", "qwen"] {
@@ -263,23 +264,23 @@ mod tests {
     }
 
     #[test]
-    fn a_harness_that_cannot_resume_starts_anew() {
+    fn a_harness_that_cannot_resume_starts_a_new_session() {
         let mode = PrintMode { args: vec!["-p".into()], ..PrintMode::default() };
         assert_eq!(call(&mode, PrintSession::Kept("t-1"), None), ("-p".into(), "-hello".into()));
     }
 
     #[test]
-    fn an_agent_goes_the_way_the_harness_has_for_it() {
+    fn an_agent_is_passed_by_name_by_flag_or_in_the_prompt() {
         let claude = known("claude").expect("built in");
         let named = call(&claude, PrintSession::New(""), Some(AgentBrief::Named("qa-test"))).0;
         assert!(named.ends_with(" --agent qa-test"), "{named}");
-        let told = call(&claude, PrintSession::Kept("s"), Some(AgentBrief::Instructions("Be brief."))).0;
-        assert!(told.ends_with(" --resume s --append-system-prompt Be brief."), "{told}");
+        let flag = call(&claude, PrintSession::Kept("s"), Some(AgentBrief::Instructions("Be brief."))).0;
+        assert!(flag.ends_with(" --resume s --append-system-prompt Be brief."), "{flag}");
 
         let codex = known("codex").expect("built in");
         let brief = Some(AgentBrief::Instructions("Be brief."));
         assert_eq!(call(&codex, PrintSession::New(""), brief).1, "Be brief.\n\n-hello");
-        // It has been told in the first turn.
+        // The prompt of the first turn contained the instructions.
         assert_eq!(call(&codex, PrintSession::Kept("s"), brief).1, "-hello");
     }
 
@@ -311,9 +312,9 @@ mod tests {
     }
 
     #[test]
-    fn what_is_built_in_makes_sense() {
+    fn built_in_print_modes_pass_their_own_check() {
         for agent in agents::ALL.iter().filter(|agent| agent.print.is_ok()) {
-            let mode = known(agent.id).expect("it prints");
+            let mode = known(agent.id).expect("a print mode");
             assert_eq!(mode.check(), Ok(()), "{}", agent.id);
             assert!(mode.can_resume(), "{}", agent.id);
         }
@@ -321,7 +322,7 @@ mod tests {
     }
 
     #[test]
-    fn mistakes_are_told_by_key() {
+    fn check_reports_the_wrong_key() {
         let check = |json: &str| serde_json::from_str::<PrintMode>(json).expect("well-typed").check();
         assert_eq!(check("{}"), Ok(()));
         assert_eq!(check(r#"{"args":["-s","{session}"],"resume":["-r","{session}"]}"#), Ok(()));

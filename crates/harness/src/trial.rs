@@ -1,30 +1,29 @@
-//! What the trials with real agent programs need to know about an agent: its package, its settings for the stub model,
-//! and what it is known not to do.
+//! Data for the trials with real agent programs: the package, the settings for the stub model, and known limits.
 
 use std::path::Path;
 
-/// How an agent is tried. It is tried over each channel for which there is an entry.
+/// Trial data of one agent. The agent is tried over each channel that has an entry.
 #[derive(Debug)]
 pub struct Trial {
     pub package: Package,
-    /// The program, below the folder of its package.
+    /// Path of the program in the folder of its package.
     pub program: &'static str,
-    /// What makes it run against the stub model without asking.
+    /// Settings that make the agent use the stub model without asking.
     pub settings: fn(&Surroundings) -> Settings,
     pub terminal: Option<TerminalTrial>,
-    /// Several where more than one adapter speaks ACP for it.
+    /// One entry per ACP adapter.
     pub acp: &'static [AcpTrial],
     pub print: Option<PrintTrial>,
     pub mcp: Option<McpTrial>,
 }
 
-/// What an installer brings.
+/// A package to install.
 #[derive(Debug, Clone, Copy)]
 pub struct Package {
-    /// Its folder in the cache.
+    /// Folder in the cache.
     pub folder: &'static str,
     pub source: Source,
-    /// The version to install where the newest one does not work.
+    /// Version to install if the newest one does not work.
     pub version: Option<&'static str>,
 }
 
@@ -44,38 +43,38 @@ impl Package {
     }
 }
 
-/// Where an agent runs.
+/// The environment in which an agent runs.
 #[derive(Debug)]
 pub struct Surroundings<'a> {
     pub project: &'a Path,
-    /// The stub model, as `http://127.0.0.1:PORT`.
+    /// Address of the stub model: `http://127.0.0.1:PORT`.
     pub model_url: &'a str,
 }
 
-/// What an agent must find in its home and its environment.
+/// Files and environment variables that an agent needs.
 #[derive(Debug, Default)]
 pub struct Settings {
     pub env: Vec<(&'static str, String)>,
-    /// Path below the home, content.
+    /// Path relative to the home, and content.
     pub files: Vec<(&'static str, String)>,
 }
 
-/// The key for the stub model. Some agents blank it out wherever it appears, so it is not a word that a screen would show.
+/// API key for the stub model. Some agents mask it everywhere, so it must not occur in normal screen text.
 pub const KEY: &str = "sk-fake-0000000000000000000000";
 
 #[derive(Debug)]
 pub struct TerminalTrial {
     pub first_prompt: FirstPrompt,
-    /// What it cannot do, whatever coven does.
+    /// Limit of the agent that coven cannot work around.
     pub limit: Option<&'static str>,
 }
 
-/// How the first prompt gets to an agent in a terminal.
+/// How the first prompt reaches an agent in a terminal.
 #[derive(Debug)]
 pub enum FirstPrompt {
-    /// With `coven run`.
+    /// As an argument of `coven run`.
     Argument,
-    /// By hand, once the dialog is answered with Enter and the screen shows that the agent is ready.
+    /// Typed by the trial, after it answered the dialog with Enter and the screen shows `ready`.
     Typed { dialog: &'static str, ready: &'static str },
 }
 
@@ -87,13 +86,13 @@ impl TerminalTrial {
 
 #[derive(Debug)]
 pub struct AcpTrial {
-    /// The name by which `--agents` picks it.
+    /// Name that selects this trial with `--agents`.
     pub name: &'static str,
-    /// The first brings the program, the others what it calls; none: the agent's own package.
+    /// The first package contains the program, the others its dependencies. If empty, the agent's own package is used.
     pub packages: &'static [Package],
-    /// The program, below the folder of its package.
+    /// Path of the program in the folder of its package.
     pub program: &'static str,
-    /// A part of the command line of its living process.
+    /// Text that the command line of the running process contains.
     pub identity: &'static str,
     pub opening: Opening,
     pub asking: Asking,
@@ -124,15 +123,15 @@ impl AcpTrial {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Opening {
     Opens,
-    /// It needs an account of its vendor, which the stub model cannot replace.
+    /// The agent needs a vendor account, which the stub model cannot replace.
     WantsAccount,
 }
 
-/// When an agent asks before it runs a command.
+/// When an agent asks for permission to run a command.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Asking {
     Always,
-    /// Only if the model wants to leave the sandbox.
+    /// Only if the model requests to leave the sandbox.
     WhenEscalated,
     /// The same, and only in this mode.
     WhenEscalatedIn(&'static str),
@@ -140,7 +139,7 @@ pub enum Asking {
 }
 
 impl Asking {
-    /// The command of the stub model that makes the agent ask.
+    /// Returns the stub model's command that makes the agent ask.
     pub fn verb(self) -> &'static str {
         match self {
             Self::Always | Self::Never => "run",
@@ -152,23 +151,23 @@ impl Asking {
 /// What an agent reports about a command that ran.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Telling {
-    /// What it printed, or the client ran it.
+    /// The command's output, or the client ran the command.
     Output,
     Nothing,
 }
 
-/// The stop reason that an agent gives for a cancelled turn.
+/// Stop reason that an agent reports for a cancelled turn.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Cancelling {
     SaysCancelled,
-    /// Cancels, and in some versions calls it `end_turn`.
+    /// Cancels, but some versions report `end_turn`.
     MaySayEndTurn,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Loading {
     AtOnce,
-    /// A load in the minute in which the session was opened destroys it.
+    /// Loading a session within the minute of its creation destroys it.
     FromTheNextMinute,
 }
 
@@ -191,30 +190,30 @@ pub enum Streaming {
     WholeMessages,
 }
 
-/// Whether an agent reports how many tokens a turn took.
+/// Whether an agent reports the tokens of a turn.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Counting {
     Told,
     NotTold,
 }
 
-/// How an agent ends when the model does not answer.
+/// How an agent exits if the model does not answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Failing {
     ExitsNonzero,
-    /// With 0, and an error in place of an answer.
+    /// With 0 and an error instead of an answer.
     SaysSo,
-    /// With 0, and an answer that mentions the error.
+    /// With 0 and an answer that mentions the error.
     AnswersIt,
 }
 
-/// An agent with `coven mcp` in its own settings.
+/// Trial of an agent with `coven mcp` in its settings.
 #[derive(Debug)]
 pub struct McpTrial {
-    /// What makes it work off one prompt without asking for permission.
+    /// Arguments that make the agent process one prompt without asking for permission.
     pub args: &'static [&'static str],
     pub prompt: PromptBy,
-    /// What it calls the tool towards its model.
+    /// Name of the tool that the agent sends to its model.
     pub tool: &'static str,
     pub limit: Option<&'static str>,
 }
@@ -225,10 +224,10 @@ impl McpTrial {
     }
 }
 
-/// How the prompt gets to an agent that works off one prompt.
+/// How the prompt reaches an agent that processes one prompt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PromptBy {
     Argument,
-    /// On standard input: the agent changes quotes in arguments.
+    /// On standard input, because the agent changes quotes in arguments.
     Input,
 }

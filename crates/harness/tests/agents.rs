@@ -1,4 +1,4 @@
-//! Every agent is described completely, and only in its own place.
+//! Checks that every agent is described completely, and only in its own module.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -17,7 +17,7 @@ fn every_agent_has_a_unique_id_and_format() {
 }
 
 #[test]
-fn definitions_are_found_in_every_folder_that_an_agent_reads_once() {
+fn definition_folders_include_every_agents_own_folder_once() {
     let folders: BTreeSet<&str> = agents::DEFINITION_FOLDERS.into_iter().collect();
     assert_eq!(folders.len(), agents::DEFINITION_FOLDERS.len());
     let own = agents::ALL.iter().filter_map(|agent| agent.print.as_ref().ok()?.own_agents);
@@ -27,7 +27,7 @@ fn definitions_are_found_in_every_folder_that_an_agent_reads_once() {
 }
 
 #[test]
-fn every_agent_gives_a_reason_for_what_it_lacks() {
+fn every_missing_capability_has_a_reason() {
     for agent in agents::ALL {
         for (capability, missing) in agent.missing() {
             let reason = missing.0;
@@ -38,12 +38,16 @@ fn every_agent_gives_a_reason_for_what_it_lacks() {
 }
 
 #[test]
-fn every_agent_has_a_sound_entry() {
+fn every_agent_has_a_valid_entry() {
     for agent in agents::ALL {
         let id = agent.id;
         assert!(!agent.label.is_empty() && !agent.version_args.is_empty(), "{id}");
         if let Program::Named(program) = agent.program {
-            assert_eq!((program, agent.install.is_empty()), (id, false), "a program has the name of its harness");
+            assert_eq!(
+                (program, agent.install.is_empty()),
+                (id, false),
+                "the program and its harness have the same name"
+            );
         }
         assert_eq!(as_config(agent).check("mine"), Ok(()), "{id}");
         if let Ok(print) = &agent.print {
@@ -57,7 +61,7 @@ fn every_agent_has_a_sound_entry() {
     }
 }
 
-/// What the config would say to describe this agent: it has to pass the same checks.
+/// Returns the agent as a config entry, which must pass the same checks.
 fn as_config(agent: &Agent) -> HarnessConfig {
     let harness = Harness::from(agent);
     let terminal = harness.terminal.as_ref().ok();
@@ -68,23 +72,24 @@ fn as_config(agent: &Agent) -> HarnessConfig {
     serde_json::from_value(entry).expect("known keys")
 }
 
-/// Crates with code that is common to all agents. The help of `cli` and the documents of `api` name agents as examples.
-const MACHINERY: [&str; 14] = [
+/// Crates with code that is common to all agents. Not `cli` and `api`: their help and documentation name agents as
+/// examples.
+const COMMON_CRATES: [&str; 14] = [
     "acp", "client", "domain", "engine", "files", "harness", "holder", "host", "interop", "mcp", "screen", "server",
     "store", "workflow",
 ];
 
-/// What is common to all agents names none of them: a new agent must not need a change there.
+/// Code that is common to all agents must not name any: adding an agent must not require a change there.
 #[test]
-fn the_machinery_names_no_agent() {
-    let crates = Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("the folder of all crates");
+fn common_code_names_no_agent() {
+    let crates = Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("the crates folder");
     let mut files = Vec::new();
-    for name in MACHINERY {
+    for name in COMMON_CRATES {
         let before = files.len();
         collect(&crates.join(name).join("src"), &mut files);
         assert!(files.len() > before, "{name}");
     }
-    // Coven's own harnesses are called by common words, and a cursor is also a position in a list or on a screen.
+    // Not coven's own harnesses, whose names are common words, nor "cursor", which is also a position in a list.
     let names: BTreeSet<String> = agents::ALL
         .iter()
         .filter(|agent| matches!(agent.program, Program::Named(_)) && agent.id != "cursor")

@@ -1,5 +1,5 @@
-//! Starts the daemon when a command needs it: detached from the caller's terminal, session and, where there is a
-//! user manager, its scope.
+//! Starts the daemon when a command needs it, detached from the caller's terminal and session, and from its systemd
+//! scope if there is a user manager.
 
 use std::fs::{self, File};
 use std::io::{self, Read, Write};
@@ -15,27 +15,30 @@ use serde::{Deserialize, Serialize};
 
 use crate::{Home, HomeError, peer, trust};
 
-/// How long a daemon that is stopping may hold the store.
-const OLD_ONE_ENDS: Duration = Duration::from_secs(5);
-/// How long a daemon may take to be ready. Bringing a big store up to date takes longest.
-const READY_WITHIN: Duration = Duration::from_secs(180);
-/// How long a daemon may take from listening to serving.
-const SERVES_WITHIN: Duration = Duration::from_secs(10);
+/// How long to wait for a stopping daemon to release the store.
+const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(5);
+/// How long to wait for a daemon to be ready. Migrating a large store takes longest.
+const STARTUP_TIMEOUT: Duration = Duration::from_secs(180);
+/// How long to wait for a response from a daemon that is listening.
+const RESPONSE_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// What a starting daemon says when the home holds state of the older coven.
+/// Notice of a starting daemon if the home contains state of the older coven.
 pub const MIGRATE_NOTICE: &str = "Run `coven migrate` to migrate existing state";
 
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {
     #[error(transparent)]
     Home(#[from] HomeError),
-    #[error("the daemon could not be started")]
+    #[error("cannot start the daemon")]
     Spawn(#[source] io::Error),
     #[error("{message}")]
     Refused { message: String, exit_code: u8 },
-    #[error("the daemon ended before it was ready; see {}", log.display())]
+    #[error("the daemon exited before it was ready; see {}", log.display())]
     Died { log: PathBuf },
-    #[error("the daemon was not ready after {} seconds and was ended; see {}", READY_WITHIN.as_secs(), log.display())]
+    #[error(
+        "the daemon was not ready after {} seconds and was stopped; see {}",
+        STARTUP_TIMEOUT.as_secs(), log.display()
+    )]
     Late { log: PathBuf },
 }
 
@@ -49,13 +52,13 @@ impl StartError {
     }
 }
 
-/// What a starting daemon says on its standard output, as one line of JSON.
+/// Startup report of a daemon: one line of JSON on its standard output.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum FirstWord {
     Ready {
         pid: u32,
-        /// What the caller should know, e.g. that old state can be migrated.
+        /// Notices for the caller, e.g. that old state can be migrated.
         notices: Vec<String>,
     },
     Failed {
@@ -64,16 +67,16 @@ pub enum FirstWord {
     },
 }
 
-/// What a start told.
+/// A running daemon.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Started {
     pub socket: PathBuf,
-    /// False when it ran already.
+    /// False if the daemon was already running.
     pub is_new: bool,
     pub notices: Vec<String>,
 }
 
-/// Makes sure that a daemon answers for this home.
+/// Starts a daemon for this home unless one is already running.
 pub fn ensure_running(home: &Home, extra_args: &[String]) -> Result<Started, StartError> {
     let socket = home.socket()?;
     let running = |socket: PathBuf| Started { socket, is_new: false, notices: Vec::new() };
@@ -81,19 +84,19 @@ pub fn ensure_running(home: &Home, extra_args: &[String]) -> Result<Started, Sta
         return Ok(running(socket));
     }
     home.create()?;
-    // One starter at a time: the others wait here and then find it running.
-    let _turn = start_lock(home)?;
+    // Only one process starts the daemon: the others wait here and then find it running.
+    let _lock = start_lock(home)?;
     if answers(&socket) {
         return Ok(running(socket));
     }
     let log = home.logs_dir().join("daemon.err");
-    let until = Instant::now() + OLD_ONE_ENDS;
+    let until = Instant::now() + SHUTDOWN_TIMEOUT;
     loop {
         match start_new(home, &socket, &log, extra_args) {
-            // One that was just stopped still writes its last; its lock goes with its process.
+            // A daemon that is stopping keeps the store's lock until its process exits.
             Err(StartError::Refused { exit_code: 5, .. }) if Instant::now() < until => {
                 std::thread::sleep(Duration::from_millis(50));
-                // Or one that runs has lost its socket and makes a new one.
+                // Or a running daemon has lost its socket and is creating a new one.
                 if answers(&socket) {
                     return Ok(running(socket));
                 }
@@ -105,8 +108,8 @@ pub fn ensure_running(home: &Home, extra_args: &[String]) -> Result<Started, Sta
 
 fn start_new(home: &Home, socket: &Path, log: &Path, extra_args: &[String]) -> Result<Started, StartError> {
     let mut child = command(home, log, extra_args)?.spawn().map_err(StartError::Spawn)?;
-    let mut stdout = child.stdout.take().expect("it was piped");
-    let Some(line) = first_line(&mut stdout, READY_WITHIN).map_err(StartError::Spawn)? else {
+    let mut stdout = child.stdout.take().expect("a piped stream");
+    let Some(line) = first_line(&mut stdout, STARTUP_TIMEOUT).map_err(StartError::Spawn)? else {
         let _ = child.kill();
         let _ = child.wait();
         return Err(StartError::Late { log: log.to_owned() });
@@ -124,7 +127,7 @@ fn start_new(home: &Home, socket: &Path, log: &Path, extra_args: &[String]) -> R
     }
 }
 
-/// Reads up to the end of a line; nothing if that takes longer than `limit`.
+/// Reads one line; returns `None` if that takes longer than `limit`.
 fn first_line(stdout: &mut ChildStdout, limit: Duration) -> io::Result<Option<String>> {
     let (mut line, mut buffer, until) = (Vec::new(), [0; 1024], Instant::now() + limit);
     while !line.ends_with(b"\n") {
@@ -143,32 +146,33 @@ fn first_line(stdout: &mut ChildStdout, limit: Duration) -> io::Result<Option<St
     Ok(Some(String::from_utf8_lossy(&line).into_owned()))
 }
 
-/// Whether a daemon serves there. One that was just killed may still be connected to, and never answers.
+/// Returns whether a daemon responds on the socket. Connecting is not enough: the socket of a daemon that was just
+/// killed may still accept connections.
 fn answers(socket: &Path) -> bool {
-    let ask = || -> io::Result<bool> {
+    let request = || -> io::Result<bool> {
         let mut stream = peer::connect(socket)?;
-        // A daemon that is starting listens before it serves. Any answer will do, also that the path is unknown.
-        stream.set_read_timeout(Some(SERVES_WITHIN))?;
+        // A starting daemon listens before it responds. Any response will do, even 404.
+        stream.set_read_timeout(Some(RESPONSE_TIMEOUT))?;
         stream.write_all(b"GET / HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")?;
         let mut head = [0; 8];
         stream.read_exact(&mut head)?;
         Ok(&head == b"HTTP/1.1")
     };
-    ask().unwrap_or(false)
+    request().unwrap_or(false)
 }
 
-/// Returns the pid of the daemon that has the home's store, whether or not it answers.
+/// Returns the pid of the daemon that has locked the home's store, even if it does not respond.
 pub fn store_owner(home: &Home) -> Option<u32> {
     let mut lock = home.db().into_os_string();
     lock.push(".lock");
     let id = |path: &Path| fs::metadata(path).ok().map(|it| (it.dev(), it.ino()));
     let lock = id(Path::new(&lock))?;
-    let has_it = |pid: &u32| {
+    let has_lock = |pid: &u32| {
         fs::read_dir(format!("/proc/{pid}/fd"))
             .is_ok_and(|files| files.flatten().any(|file| id(&file.path()) == Some(lock)))
     };
-    // Other commands have the store for a moment only, and holders never.
-    process::all().into_iter().filter(|it| it.is_coven).map(|it| it.pid).find(has_it)
+    // Other commands lock the store only briefly, and holders never do.
+    process::all().into_iter().filter(|it| it.is_coven).map(|it| it.pid).find(has_lock)
 }
 
 fn start_lock(home: &Home) -> Result<File, StartError> {
@@ -185,7 +189,7 @@ fn command(home: &Home, log: &Path, extra_args: &[String]) -> Result<Command, St
     rustix::fs::fcntl_setfl(&errors, rustix::fs::OFlags::APPEND).map_err(|error| StartError::Spawn(error.into()))?;
     let mut command = match user_scope() {
         Some(systemd_run) => {
-            // Of its own scope: the end of a login session does not take the daemon and its sessions along.
+            // A separate scope, so that the end of the login session does not kill the daemon and its sessions.
             let mut command = Command::new(systemd_run);
             command.args(["--user", "--scope", "--quiet", "--collect", "--"]).arg(program);
             command
@@ -194,12 +198,12 @@ fn command(home: &Home, log: &Path, extra_args: &[String]) -> Result<Command, St
     };
     command.args(["daemon", "serve", "--home"]).arg(home.path()).args(extra_args);
     command.current_dir("/").stdin(Stdio::null()).stdout(Stdio::piped()).stderr(errors);
-    // SAFETY: setsid is async-signal-safe and touches nothing of ours.
+    // SAFETY: setsid is async-signal-safe and accesses no memory of this process.
     unsafe { command.pre_exec(|| Ok(rustix::process::setsid().map(drop)?)) };
     Ok(command)
 }
 
-/// `systemd-run`, where a user manager answers.
+/// Returns the path of `systemd-run` if a user manager is running.
 fn user_scope() -> Option<PathBuf> {
     let runtime = std::env::var_os("XDG_RUNTIME_DIR")?;
     fs::metadata(Path::new(&runtime).join("systemd/private")).ok()?;

@@ -1,4 +1,4 @@
-//! Git repositories on the disk, asked through git itself.
+//! Git repositories, accessed through the `git` program.
 
 mod guard;
 mod merge;
@@ -28,7 +28,7 @@ pub use run::{Cancel, CancelOnDrop};
 pub use tracked::{Tracked, tracked};
 pub use worktree::{Worktree, WorktreeState};
 
-/// A name or a path that Git keeps in a separate file.
+/// A file in which Git stores a single name or path.
 pub const GIT_FILE: Limit = Limit::new("a file in `.git` that holds a name or a path", 64 << 10);
 
 pub const GIT_OUTPUT: Limit = Limit::new("the output of one git command", 64 << 20);
@@ -36,27 +36,28 @@ pub const GIT_ERRORS: Limit = Limit::new("the error output of one git command", 
 
 #[derive(Debug, thiserror::Error)]
 pub enum GitError {
-    #[error("git cannot be run: {0}; install git")]
+    #[error("cannot run git: {0}; install git")]
     NotRun(#[source] std::io::Error),
-    #[error("{} is not inside a Git repository with a work tree; make one with `git init`", .0.display())]
+    #[error("{} is not inside a Git repository with a working tree; create one with `git init`", .0.display())]
     NotARepository(PathBuf),
     #[error("{} belongs to another user, so git does not use it; see safe.directory in `git help config`", .0.display())]
     NotOurs(PathBuf),
-    #[error("the config of {top} can run or open something, and you have not agreed to it: {keys}; run `coven trust {top}`", top = top.display())]
+    #[error(
+        "the Git config of {top} has settings that need your agreement: {keys}; run `coven trust {top}`",
+        top = top.display()
+    )]
     Untrusted { top: PathBuf, keys: String },
     #[error("git {what} failed: {why}")]
     Failed { what: String, why: String },
-    #[error("the repository has no commit yet; make one with `git commit`")]
+    #[error("the repository has no commits yet; create one with `git commit`")]
     NoCommit,
-    #[error("the repository is on no branch (detached HEAD); name the one to work from with --base BRANCH")]
+    #[error("the repository has a detached HEAD; choose a base branch with --base BRANCH")]
     NoBranch,
-    #[error("the repository has no branch {0:?}; see `git branch`")]
+    #[error("the repository has no branch {0:?}; list them with `git branch`")]
     UnknownBranch(String),
     #[error("git {what} was stopped")]
     Stopped { what: String },
-    #[error(
-        "git {what} had not ended after {seconds} seconds and was; see whether a filter waits, or a file is very large"
-    )]
+    #[error("git {what} was stopped after {seconds} seconds; check for a filter that hangs or a very large file")]
     TooLong { what: String, seconds: u64 },
     #[error("git {what} printed more than {GIT_OUTPUT}, the limit for {}", GIT_OUTPUT.what)]
     TooMuch { what: String },
@@ -64,7 +65,7 @@ pub enum GitError {
     Refused(String),
 }
 
-/// A repository, by the top folder of its work tree.
+/// A repository, identified by the top folder of its working tree.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Repository {
     top: PathBuf,
@@ -72,7 +73,7 @@ pub struct Repository {
     guard: Guard,
 }
 
-/// The top folder of the work tree that holds `path`, canonical.
+/// Returns the top folder of the working tree that contains `path`, canonical.
 pub fn top_of(path: &Path) -> Result<PathBuf, GitError> {
     let not_one = || GitError::NotARepository(path.to_owned());
     let output = run::output(git(path).args(["rev-parse", "--show-toplevel"]))?;
@@ -86,7 +87,8 @@ pub fn top_of(path: &Path) -> Result<PathBuf, GitError> {
     }
 }
 
-/// The settings of the repository around `path` that can run or open something and that the user has not agreed to.
+/// Returns the settings of the repository around `path` that can run or open something and that the user has not agreed
+/// to, and the repository's top folder.
 pub fn untrusted_settings(path: &Path) -> Result<(PathBuf, Vec<Part>), GitError> {
     let Repository { top, guard, .. } = Repository::of(path)?;
     Ok((top, guard.untrusted_parts()))
@@ -96,32 +98,31 @@ impl Repository {
     pub fn of(path: &Path) -> Result<Self, GitError> {
         let top = top_of(path)?;
         let folders = GitFolders::of(&top)?;
-        // Every call works in `top`, and its config could send them on to another folder.
+        // Every call runs in `top`, but core.worktree could redirect it to another folder.
         if !is_same(&folders.files, &top) {
             let (asked, files) = (top.display(), folders.files.display());
-            return Err(GitError::Refused(format!("core.worktree of {asked} leads to {files}; remove the setting")));
+            return Err(GitError::Refused(format!("core.worktree of {asked} is {files}; remove the setting")));
         }
         let guard = Guard::of(&top, &folders)?;
         Ok(Self { top, folders, guard })
     }
 
-    /// Fails if the repository's own config has filters, or other settings that can run or open something, that the user has
-    /// not agreed to: files written without them would be wrong.
+    /// Fails if the repository's own config has settings that can run or open something and that the user has not
+    /// agreed to. Without them, e.g. without filters, coven would write wrong files.
     pub fn ensure_trusted(&self) -> Result<(), GitError> {
         self.guard.ensure_trusted(&self.top)
     }
 
-    /// git in a work tree of this repository. The repository's own programs do not run unless the user trusts it.
+    /// Returns a git command for a worktree of this repository. Programs in the repository's config run only if the
+    /// user trusts it.
     fn git(&self, folder: &Path) -> Result<Command, GitError> {
         if folder != self.top {
-            // The guard knows the config of this repository's work trees, and of no other's. The list of them is a file that
-            // anybody can write.
+            // The guard has read the config of this repository's worktrees only. Files in `.git`, which come with an
+            // archive, can claim that any folder is one of them.
             let found = GitFolders::of(folder)?;
             if !found.is_part_of(&self.folders) || !is_same(&found.files, folder) {
                 let (folder, top) = (folder.display(), self.top.display());
-                return Err(GitError::Refused(format!(
-                    "{folder} is not a work tree of {top}; see `git worktree list`"
-                )));
+                return Err(GitError::Refused(format!("{folder} is not a worktree of {top}; see `git worktree list`")));
             }
         }
         let mut command = git(folder);
@@ -135,7 +136,7 @@ impl Repository {
         succeeded(&mut command)
     }
 
-    /// The repository that a worktree belongs to.
+    /// Returns the repository of a worktree.
     pub fn of_worktree(folder: &Path) -> Result<Self, GitError> {
         let git_folder = run_in(folder, ["rev-parse", "--path-format=absolute", "--git-common-dir"])?;
         let top = Path::new(git_folder.trim_end_matches('\n')).parent();
@@ -147,17 +148,17 @@ impl Repository {
         &self.top
     }
 
-    /// The branch that work begins from: the one that is named, else the one that is checked out; and its commit.
+    /// Returns the base branch and its commit: the named branch, or else the one that is checked out.
     pub fn base(&self, named: Option<&str>) -> Result<(String, String), GitError> {
         let branch = match named {
             Some(name) => name.to_owned(),
             None => {
-                let head = self.ask(["symbolic-ref", "-q", "--short", "HEAD"])?;
+                let head = self.run_optional(["symbolic-ref", "-q", "--short", "HEAD"])?;
                 head.ok_or(GitError::NoBranch)?
             }
         };
-        // By its whole name: `main^` is a commit, and no branch to merge into.
-        let commit = self.ask(["show-ref", "--verify", "--hash", &format!("refs/heads/{branch}")])?;
+        // By its full name: `main^` is a commit, not a branch to merge into.
+        let commit = self.run_optional(["show-ref", "--verify", "--hash", &format!("refs/heads/{branch}")])?;
         match (commit, named) {
             (Some(commit), _) => Ok((branch, commit)),
             (None, Some(_)) => Err(GitError::UnknownBranch(branch)),
@@ -165,9 +166,9 @@ impl Repository {
         }
     }
 
-    /// The commit that a name stands for, if there is one.
+    /// Resolves a name to a commit.
     pub fn commit_of(&self, name: &str) -> Result<Option<String>, GitError> {
-        self.ask(["rev-parse", "-q", "--verify", "--end-of-options", &format!("{name}^{{commit}}")])
+        self.run_optional(["rev-parse", "-q", "--verify", "--end-of-options", &format!("{name}^{{commit}}")])
     }
 
     pub fn is_ancestor(&self, older: &str, newer: &str) -> Result<bool, GitError> {
@@ -175,18 +176,18 @@ impl Repository {
         match output.status.code() {
             Some(0) => Ok(true),
             Some(1) => Ok(false),
-            _ => Err(GitError::Failed { what: "merge-base".to_owned(), why: said(&output) }),
+            _ => Err(GitError::Failed { what: "merge-base".to_owned(), why: error_summary(&output) }),
         }
     }
 
-    /// Runs git here; its first line of trouble becomes the error.
+    /// Runs git in the top folder and returns its output; fails if git does.
     fn run<I: AsRef<OsStr>>(&self, args: impl IntoIterator<Item = I>) -> Result<String, GitError> {
         self.run_in(&self.top, args)
     }
 
-    /// What git prints, or nothing where it says no.
-    fn ask<I: AsRef<OsStr>>(&self, args: impl IntoIterator<Item = I>) -> Result<Option<String>, GitError> {
-        ask_in(&self.top, args)
+    /// Runs git in the top folder and returns its output; `None` if git fails or prints nothing.
+    fn run_optional<I: AsRef<OsStr>>(&self, args: impl IntoIterator<Item = I>) -> Result<Option<String>, GitError> {
+        run_optional_in(&self.top, args)
     }
 
     fn output<I: AsRef<OsStr>>(&self, args: impl IntoIterator<Item = I>) -> Result<Output, GitError> {
@@ -204,7 +205,10 @@ fn run_in<I: AsRef<OsStr>>(folder: &Path, args: impl IntoIterator<Item = I>) -> 
     succeeded(&mut command)
 }
 
-fn ask_in<I: AsRef<OsStr>>(folder: &Path, args: impl IntoIterator<Item = I>) -> Result<Option<String>, GitError> {
+fn run_optional_in<I: AsRef<OsStr>>(
+    folder: &Path,
+    args: impl IntoIterator<Item = I>,
+) -> Result<Option<String>, GitError> {
     let output = run::output(git(folder).args(args))?;
     let text = String::from_utf8_lossy(&output.stdout).trim_end().to_owned();
     Ok(Some(text).filter(|text| output.status.success() && !text.is_empty()))
@@ -225,20 +229,20 @@ fn succeeded(command: &mut Command) -> Result<String, GitError> {
 fn error_of(folder: &Path, what: &str, output: &Output) -> GitError {
     match String::from_utf8_lossy(&output.stderr).contains("dubious ownership") {
         true => GitError::NotOurs(folder.to_owned()),
-        false => GitError::Failed { what: what.to_owned(), why: said(output) },
+        false => GitError::Failed { what: what.to_owned(), why: error_summary(output) },
     }
 }
 
-/// The first of what git says went wrong: its first line often only leads up to it.
-fn said(output: &Output) -> String {
+/// Returns the first lines of git's error output: the first one alone is often only an introduction.
+fn error_summary(output: &Output) -> String {
     const LINES: usize = 3;
     let text = String::from_utf8_lossy(&output.stderr);
     let lines = text.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with("hint:"));
-    let said = lines.take(LINES).collect::<Vec<_>>().join(" ");
-    if said.is_empty() { "it says nothing".to_owned() } else { said }
+    let summary = lines.take(LINES).collect::<Vec<_>>().join(" ");
+    if summary.is_empty() { "git printed no error message".to_owned() } else { summary }
 }
 
-/// The `PATH` for git, without relative entries: they would run programs of the repository that git works in.
+/// The `PATH` for git, without relative entries, which would run programs from the repository.
 static SEARCH_PATH: LazyLock<OsString> = LazyLock::new(|| {
     let path = env::var_os("PATH").unwrap_or_default();
     let folders = env::split_paths(&path).filter(|folder| folder.is_absolute());
@@ -247,16 +251,16 @@ static SEARCH_PATH: LazyLock<OsString> = LazyLock::new(|| {
     if path.is_empty() { "/usr/bin:/bin".into() } else { path }
 });
 
-/// The git of this user. Where there is none, the path of a missing file: starting it fails and says so.
+/// Path of the user's git. If git is not installed, the path does not exist, so starting it reports the error.
 static PROGRAM: LazyLock<PathBuf> =
     LazyLock::new(|| program::find("git", Some(&SEARCH_PATH)).unwrap_or_else(|| PathBuf::from("/usr/bin/git")));
 
-/// git, asked about a folder and about nothing else.
+/// Returns a git command that works in `folder`, unaffected by the caller's environment.
 fn git(folder: &Path) -> Command {
     let mut command = Command::new(&*PROGRAM);
     command.env("PATH", &*SEARCH_PATH);
     command.arg("-C").arg(folder);
-    // The caller's own repository must not be taken for the one that is asked about.
+    // These variables would select the caller's repository instead.
     for name in ["GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_OBJECT_DIRECTORY", "GIT_COMMON_DIR", "GIT_PREFIX"] {
         command.env_remove(name);
     }
@@ -265,7 +269,7 @@ fn git(folder: &Path) -> Command {
         .env("GIT_PAGER", "cat")
         .env("GIT_EDITOR", "true")
         .env_remove("GIT_EXTERNAL_DIFF")
-        // Fetching runs programs that the config names. Older versions of git know only the first of these.
+        // Fetching runs programs from the config. Older versions of git know only the first variable.
         .env("GIT_ALLOW_PROTOCOL", "none")
         .env("GIT_NO_LAZY_FETCH", "1")
         .env("GIT_TERMINAL_PROMPT", "0")
@@ -277,8 +281,8 @@ fn git(folder: &Path) -> Command {
     command
 }
 
-/// Somebody must have made a commit; where git knows nobody, it was coven.
-fn as_somebody(command: &mut Command, folder: &Path) {
+/// Sets coven as author and committer if the user has not configured a name and email.
+fn set_fallback_author(command: &mut Command, folder: &Path) {
     let knows = |key: &str| run::output(git(folder).args(["config", key])).is_ok_and(|it| it.status.success());
     if !knows("user.name") || !knows("user.email") {
         for (name, value) in [("NAME", "coven"), ("EMAIL", "coven@localhost")] {

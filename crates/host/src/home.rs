@@ -1,4 +1,4 @@
-//! The home: a `.coven` folder with everything one daemon owns.
+//! The home: a `.coven` folder that contains everything one daemon owns.
 
 use std::fs::{self, DirBuilder};
 use std::io::{self, Write as _};
@@ -13,35 +13,35 @@ use crate::trust::{self, Origin, TrustError, TrustStore};
 
 pub const WORKFLOW_FILE: Limit = Limit::new("a workflow file", 1 << 20);
 
-/// The longest path a Unix socket can have on Linux, without its closing NUL.
+/// Maximum length of a Unix socket's path on Linux, without the terminating NUL.
 const MAX_SOCKET_PATH: usize = 107;
 
 #[derive(Debug, thiserror::Error)]
 pub enum HomeError {
-    #[error("no home folder: set HOME or COVEN_HOME, or give --home")]
+    #[error("no home folder found; set HOME or COVEN_HOME, or use --home")]
     Nowhere,
-    #[error("the home {} cannot be made or used; check its permissions or choose another with --home", path.display())]
+    #[error("cannot create or use the home {}; check its permissions or choose another with --home", path.display())]
     Unusable { path: PathBuf, source: io::Error },
     #[error("the home {} is not a folder; choose another with --home", path.display())]
     NotAFolder { path: PathBuf },
     #[error("the home {} belongs to another user; choose another with --home", path.display())]
     NotOurs { path: PathBuf },
-    #[error("{} is a symbolic link; remove it, or name the folder it leads to with --home", path.display())]
+    #[error("{} is a symbolic link; remove it, or use --home with the folder that it points to", path.display())]
     Link { path: PathBuf },
     #[error(
-        "there is no coven home at {path}; make one with `coven init --home {path}`, or correct --home or COVEN_HOME",
+        "{path} is not a coven home; create one with `coven init --home {path}`, or correct --home or COVEN_HOME",
         path = path.display()
     )]
     Missing { path: PathBuf },
     #[error(
-        "{} has state that you did not make on this machine ({found}), so coven did not use it; if you know where it \
-         comes from, run `coven trust {}`, otherwise remove it",
+        "{} contains state that you did not create on this machine ({found}), so coven did not use it; if you know \
+         where it comes from, run `coven trust {}`, otherwise remove it",
         path.display(), path.display()
     )]
     Foreign { path: PathBuf, found: String },
     #[error(
-        "{found} in {} is tracked by Git, so it may have come with the repository and coven did not use it; remove it, and take \
-         it out of the repository with `git rm --cached`",
+        "{found} in {} is tracked by Git, so it may have come with the repository and coven did not use it; remove it, \
+         also from the repository with `git rm --cached`",
         path.display()
     )]
     TrackedState { path: PathBuf, found: String },
@@ -50,11 +50,11 @@ pub enum HomeError {
         path.display()
     )]
     UnknownTracking { path: PathBuf },
-    #[error("the home {} cannot be recorded as yours: {source}", path.display())]
+    #[error("cannot record the home {} as yours: {source}", path.display())]
     NotRecorded { path: PathBuf, source: TrustError },
     #[error(
-        "the socket's path {} is {} bytes long and a socket takes at most {MAX_SOCKET_PATH}; \
-         choose a shorter home with --home or COVEN_HOME",
+        "the socket path {} is {} bytes long, and the maximum is {MAX_SOCKET_PATH}; \
+         choose a home with a shorter path with --home or COVEN_HOME",
         path.display(), path.as_os_str().len()
     )]
     SocketTooLong { path: PathBuf },
@@ -78,10 +78,10 @@ impl HomeError {
     }
 }
 
-/// What git is told of a home: only these files belong into a repository.
+/// Content of a home's `.gitignore`: only these files belong in a repository.
 const SHARED: &str = "*\n!.gitignore\n!config.json\n!grimoires/\n!grimoires/*.yaml\n!grimoires/*.yml\n";
 
-/// State that only coven makes. In a `.coven` that came with a repository or archive it is not used.
+/// State files that only coven creates. Coven ignores them in a `.coven` that came with a repository or archive.
 const STATE: [&str; 11] = [
     "coven.db",
     "coven.db.lock",
@@ -95,16 +95,17 @@ const STATE: [&str; 11] = [
     "withheld",
     trust::HOME_ID,
 ];
-/// Folders that are state as soon as they hold anything.
+/// Folders that count as state unless they are empty.
 const STATE_FOLDERS: [&str; 3] = ["sessions", "worktrees", "logs"];
-/// What a user may put into a home before coven makes its own: settings, workflow files, the older coven's state.
+/// Files that a user may put into a home before coven creates its own: settings, workflow files, the older coven's
+/// state.
 const SETTINGS: [&str; 2] = ["config.json", "grimoires"];
 const LEGACY: [&str; 5] = ["state.json", "session.json", "workflows", "familiars", "questions"];
 
 /// How a home was chosen.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Choice {
-    /// By coven itself, which has checked it already or makes it now.
+    /// By coven itself, which has already checked it or is creating it.
     Given,
     /// By `--home` or `COVEN_HOME`.
     Named,
@@ -121,7 +122,8 @@ pub struct Home {
 }
 
 impl Home {
-    /// `--home`, else `COVEN_HOME`, else the nearest `.coven` above the current folder, else `~/.coven`.
+    /// Returns `--home`, or else `COVEN_HOME`, or else the nearest `.coven` above the current folder, or else
+    /// `~/.coven`.
     pub fn resolve(flag: Option<&Path>) -> Result<Self, HomeError> {
         if let Some(path) = flag.map(Path::to_owned).or_else(|| non_empty_var("COVEN_HOME")) {
             return Self::chosen(&path, Choice::Named);
@@ -136,7 +138,7 @@ impl Home {
         }
     }
 
-    /// This folder, whether or not it exists yet.
+    /// Returns the home in this folder, which need not exist yet.
     pub fn at(path: &Path) -> Result<Self, HomeError> {
         Self::chosen(path, Choice::Given)
     }
@@ -146,7 +148,7 @@ impl Home {
         if choice == Choice::Found && path.is_symlink() {
             return Err(HomeError::Link { path: path.to_owned() });
         }
-        // Canonical where it exists, so that one home has one name.
+        // Canonical if it exists, so that every home has only one path.
         let path = match fs::canonicalize(path) {
             Ok(path) => path,
             Err(_) => std::path::absolute(path).map_err(unusable)?,
@@ -154,29 +156,30 @@ impl Home {
         Ok(Self { path, choice })
     }
 
-    /// This folder, as if it had been found above the current folder.
+    /// Returns the home in this folder, as if it had been found above the current folder.
     pub fn found_at(path: &Path) -> Result<Self, HomeError> {
         Self::chosen(path, Choice::Found)
     }
 
-    /// Records the state of a home as this user's, after the user agreed to it. Its settings stay what they were.
+    /// Records the state of a home as this user's, after the user agreed to it. Does not affect agreements about its
+    /// settings.
     pub fn adopt(&self) -> Result<(), HomeError> {
         let origin = if self.has_settings() { Origin::Found } else { Origin::Made };
         self.record(origin)
     }
 
-    /// True for a `.coven` above the current folder, which may have come with a repository or archive.
+    /// Returns true for a `.coven` above the current folder, which may have come with a repository or archive.
     pub fn was_found(&self) -> bool {
         self.choice == Choice::Found
     }
 
-    /// True for the home in the user's own folder.
+    /// Returns true for `~/.coven`.
     pub fn is_default(&self) -> bool {
         self.choice == Choice::Default
     }
 
-    /// Fails if the home is not this user's, or holds state that this user did not make on this machine. Nothing is written
-    /// to a home, and nothing is sent to its daemon, before this has been checked.
+    /// Fails if the home belongs to another user, or contains state that this user did not create on this machine. Call
+    /// this before writing to a home or sending anything to its daemon.
     pub fn verify(&self) -> Result<(), HomeError> {
         let metadata = match fs::symlink_metadata(&self.path) {
             Ok(metadata) => metadata,
@@ -198,8 +201,8 @@ impl Home {
         }
     }
 
-    /// Fails if Git tracks state of this home: a pull replaces files that Git ignores without asking, so the state may be
-    /// anybody's. Checked when a daemon starts.
+    /// Fails if Git tracks state of this home: a pull replaces ignored files without asking, so the state may come from
+    /// another user. Checked when a daemon starts.
     pub fn refuse_tracked_state(&self) -> Result<(), HomeError> {
         if !self.may_be_tracked() {
             return Ok(());
@@ -215,23 +218,24 @@ impl Home {
         }
     }
 
-    /// Whether this user made the home's state on this machine, or agreed to it.
+    /// Returns whether this user created the home's state on this machine, or agreed to it.
     pub fn is_recorded(&self) -> bool {
         TrustStore::locate().is_ok_and(|store| store.home(&self.path).is_some())
     }
 
-    /// The state in the home, by name.
+    /// Returns the names of the state files in the home.
     pub fn state(&self) -> Vec<String> {
-        let is_there = |name: &&str| self.path.join(name).symlink_metadata().is_ok();
-        let holds_any = |name: &&str| {
+        let exists = |name: &&str| self.path.join(name).symlink_metadata().is_ok();
+        let is_not_empty = |name: &&str| {
             let path = self.path.join(name);
             path.is_symlink() || fs::read_dir(path).is_ok_and(|mut entries| entries.next().is_some())
         };
-        let files = STATE.iter().filter(|name| is_there(name));
-        files.chain(STATE_FOLDERS.iter().filter(|name| holds_any(name))).map(|name| (*name).to_owned()).collect()
+        let files = STATE.iter().filter(|name| exists(name));
+        files.chain(STATE_FOLDERS.iter().filter(|name| is_not_empty(name))).map(|name| (*name).to_owned()).collect()
     }
 
-    /// Makes what is missing, and records the home as this user's. Folders are 0700: sockets, tokens and logs are private.
+    /// Creates missing folders and records the home as this user's. Folders get mode 0700: sockets, tokens and logs are
+    /// private.
     pub fn create(&self) -> Result<(), HomeError> {
         let unusable = |source| HomeError::Unusable { path: self.path.clone(), source };
         self.verify()?;
@@ -263,13 +267,13 @@ impl Home {
     pub fn record(&self, origin: Origin) -> Result<(), HomeError> {
         let recorded = TrustStore::locate().and_then(|store| store.record_home(&self.path, origin));
         match recorded {
-            // A home that the user named can be used where no record can be kept, e.g. without HOME.
+            // A home that the user named can be used even if it cannot be recorded, e.g. without HOME.
             Err(source) if self.was_found() => Err(HomeError::NotRecorded { path: self.path.clone(), source }),
             _ => Ok(()),
         }
     }
 
-    /// An empty folder of workflow files is none: coven makes one itself.
+    /// Returns whether the home has settings. An empty folder for workflow files does not count: coven creates it.
     fn has_settings(&self) -> bool {
         SETTINGS.iter().map(|name| self.path.join(name)).any(|path| match fs::symlink_metadata(&path) {
             Ok(it) if it.is_dir() => fs::read_dir(&path).map_or(true, |mut entries| entries.next().is_some()),
@@ -278,25 +282,26 @@ impl Home {
         })
     }
 
-    /// An empty folder, or one with something in it that belongs into a home.
+    /// Returns whether the folder is empty or contains a file or folder of a home.
     fn looks_like_a_home(&self) -> bool {
         let is_empty = fs::read_dir(&self.path).is_ok_and(|mut entries| entries.next().is_none());
         let mut known = STATE.iter().chain(&STATE_FOLDERS).chain(&SETTINGS).chain(&LEGACY);
         is_empty || known.any(|name| self.path.join(name).symlink_metadata().is_ok())
     }
 
-    /// Whether a Git repository may have files of this home in it.
+    /// Returns whether a Git repository may track files of this home.
     pub fn may_be_tracked(&self) -> bool {
         self.path.ancestors().any(|above| above.join(".git").exists())
     }
 
-    /// A project's home lies in its repository: `git add` takes along what a project may share, and neither store, logs nor work trees.
+    /// Writes a `.gitignore` to a project's home, so that `git add` includes only files that a project may share, not
+    /// the store, logs and worktrees.
     fn hide_from_git(&self) {
         let file = self.path.join(".gitignore");
         if self.project_root().is_some() && !file.exists() {
-            // Not worth failing for: git would only show more than is wanted.
-            let made = fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(file);
-            let _ = made.and_then(|mut file| file.write_all(SHARED.as_bytes()));
+            // Errors are ignored: without the file, `git status` only lists more files.
+            let created = fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(file);
+            let _ = created.and_then(|mut file| file.write_all(SHARED.as_bytes()));
         }
     }
 
@@ -304,13 +309,13 @@ impl Home {
         &self.path
     }
 
-    /// The daemon's socket, in a home that is safe to use.
+    /// Verifies the home and returns the path of the daemon's socket.
     pub fn socket(&self) -> Result<PathBuf, HomeError> {
         self.verify()?;
         let path = self.path.join("coven.sock");
         match path.as_os_str().len() > MAX_SOCKET_PATH {
             true => Err(HomeError::SocketTooLong { path }),
-            // It would lead to another home's daemon.
+            // A link could point to the socket of another home's daemon.
             false if path.is_symlink() => Err(HomeError::Link { path }),
             false => Ok(path),
         }
@@ -340,14 +345,16 @@ impl Home {
         self.sessions_dir().join(id.to_string())
     }
 
-    /// The folder that a project's home belongs to; a home of all projects (`~/.coven`, or any other name) has none.
+    /// Returns the folder of the project that the home belongs to; `None` for a home of all projects (`~/.coven`, or
+    /// any folder with another name).
     pub fn project_root(&self) -> Option<PathBuf> {
         let parent = self.path.parent()?;
         let is_users = non_empty_var("HOME").is_some_and(|home| fs::canonicalize(&home).unwrap_or(home) == parent);
         (self.path.file_name()? == ".coven" && !is_users).then(|| parent.to_owned())
     }
 
-    /// The folder that repositories must lie in by default, canonical: a project's folder, else the user's home folder.
+    /// Returns the default folder that must contain all repositories: the project's folder, or else the user's home
+    /// folder. Canonical.
     pub fn workspace(&self) -> PathBuf {
         let root = self
             .project_root()
@@ -358,7 +365,8 @@ impl Home {
     }
 }
 
-/// The nearest `.coven` at or above a folder. A folder that other users can write ends the search: they could have put one there.
+/// Returns the nearest `.coven` at or above a folder. The search stops at a folder that other users can write to,
+/// because they could have put one there.
 fn nearest(folder: &Path) -> Option<PathBuf> {
     let own = folder.ancestors().take_while(|above| !trust::others_can_write(above));
     own.map(|above| above.join(".coven")).find(|candidate| candidate.is_dir())
@@ -378,22 +386,22 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_new_home_is_private_whatever_it_was_before() {
+    fn creating_a_home_makes_it_private() {
         let dir = tempfile::tempdir().expect("a folder");
         let home = Home::at(&dir.path().join(".coven")).expect("a path");
         fs::create_dir(home.path()).expect("a folder");
-        fs::set_permissions(home.path(), fs::Permissions::from_mode(0o755)).expect("ours");
-        home.create().expect("ours");
+        fs::set_permissions(home.path(), fs::Permissions::from_mode(0o755)).expect("permissions are set");
+        home.create().expect("a home");
         for folder in [home.path().to_owned(), home.sessions_dir(), home.logs_dir()] {
-            assert_eq!(fs::metadata(folder).expect("made").mode() & 0o777, 0o700);
+            assert_eq!(fs::metadata(folder).expect("the folder exists").mode() & 0o777, 0o700);
         }
     }
 
     #[test]
-    fn a_file_is_no_home_and_a_long_path_has_no_socket() {
+    fn a_file_or_a_path_too_long_for_a_socket_is_refused() {
         let dir = tempfile::tempdir().expect("a folder");
         let file = dir.path().join("file");
-        fs::write(&file, "x").expect("room");
+        fs::write(&file, "x").expect("a file");
         let error = Home::at(&file).expect("a path").create().expect_err("a file");
         assert!(matches!(error, HomeError::NotAFolder { .. }));
         let long = Home::at(&dir.path().join("x".repeat(120))).expect("a path");
@@ -402,9 +410,9 @@ mod tests {
     }
 
     #[test]
-    fn only_a_projects_home_has_a_root() {
+    fn only_the_home_of_a_project_has_a_project_root() {
         let dir = tempfile::tempdir().expect("a folder");
-        let root = fs::canonicalize(dir.path()).expect("there");
+        let root = fs::canonicalize(dir.path()).expect("the folder exists");
         fs::create_dir(root.join(".coven")).expect("a folder");
         assert_eq!(Home::at(&root.join(".coven")).expect("a path").project_root(), Some(root.clone()));
         assert_eq!(Home::at(&root.join("elsewhere")).expect("a path").project_root(), None);

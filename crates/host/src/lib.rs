@@ -1,5 +1,5 @@
-//! What touches the operating system: the home, its config, programs on PATH, working folders, starting the daemon,
-//! questions to a human, conversations and their turns.
+//! Access to the operating system: the home and its config, programs on PATH, working folders, Git, starting the
+//! daemon, trust records, and print-mode turns.
 
 #![cfg_attr(not(test), warn(unused_crate_dependencies))]
 

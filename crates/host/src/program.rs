@@ -1,4 +1,4 @@
-//! Programs on PATH, and what they say their version is.
+//! Finds programs on PATH and queries their versions.
 
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
-/// An absolute path is taken as it is; a name is looked up in `path`.
+/// Returns the path of an executable program: a path is used unchanged, a name is looked up in `path`.
 pub fn find(program: &str, path: Option<&OsStr>) -> Option<PathBuf> {
     if program.contains('/') {
         return Some(PathBuf::from(program)).filter(|file| is_executable(file));
@@ -26,19 +26,19 @@ fn is_executable(file: &Path) -> bool {
     std::fs::metadata(file).is_ok_and(|it| it.is_file() && it.permissions().mode() & 0o111 != 0)
 }
 
-/// The first line a program prints about its version, if it does so in time.
+/// Returns the first line that a program prints about its version, if it does so within `limit`.
 pub fn version(program: &Path, args: &[String], env: &BTreeMap<String, String>, limit: Duration) -> Option<String> {
     let mut child = Command::new(program)
         .args(args)
         .envs(env)
-        // Of its own group: what it starts ends with it.
+        // A separate process group, so that its children can be killed with it.
         .process_group(0)
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
         .stderr(Stdio::null())
         .spawn()
         .ok()?;
-    let mut stdout = child.stdout.take().expect("it was piped");
+    let mut stdout = child.stdout.take().expect("a piped stream");
     let (mut text, until) = (Vec::new(), Instant::now() + limit);
     loop {
         let left = until.saturating_duration_since(Instant::now());
@@ -50,7 +50,7 @@ pub fn version(program: &Path, args: &[String], env: &BTreeMap<String, String>, 
             _ => break,
         }
     }
-    // It has said what we wanted, or took too long.
+    // The version is known, or the program took too long.
     if let Some(group) = rustix::process::Pid::from_raw(child.id().cast_signed()) {
         let _ = rustix::process::kill_process_group(group, rustix::process::Signal::KILL);
     }
@@ -67,7 +67,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_name_is_found_in_path_and_a_missing_one_is_not() {
+    fn programs_are_looked_up_in_path() {
         let path = std::env::var_os("PATH");
         assert!(find("sh", path.as_deref()).is_some_and(|file| file.is_absolute()));
         assert_eq!(find("no-such-agent-here", path.as_deref()), None);
@@ -76,8 +76,8 @@ mod tests {
     }
 
     #[test]
-    fn a_version_is_one_line_and_a_silent_program_gives_none_in_time() {
-        let sh = find("sh", Some(OsStr::new("/bin:/usr/bin"))).expect("every system has one");
+    fn a_version_is_one_line_and_a_silent_program_times_out() {
+        let sh = find("sh", Some(OsStr::new("/bin:/usr/bin"))).expect("a shell");
         let env = BTreeMap::from([("T".to_owned(), "1.2".to_owned())]);
         let script = |text: &str| vec!["-c".to_owned(), text.to_owned()];
         assert_eq!(

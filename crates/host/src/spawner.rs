@@ -1,4 +1,5 @@
-//! The settings of `coven spawn`, from the config of the tool whose conversations it keeps. A mistake in it is told and stops nothing.
+//! Settings of `coven spawn`, read from the config of Aurora, whose conversation format it uses. A mistake causes a
+//! warning, not an error.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -9,7 +10,7 @@ use serde_json::Value;
 
 use crate::trust::{Part, TrustStore};
 
-/// The config of `spawn`.
+/// Config file of `coven spawn`.
 pub const SPAWN_CONFIG: Limit = Limit::new("the config file of `coven spawn`", 1 << 20);
 const DAY: f64 = 86_400.0;
 const TOOL: &str = "spawner.tool";
@@ -18,12 +19,12 @@ const AGENT_FOLDERS: &str = "agents.discovery_paths";
 
 #[derive(Debug, Clone, PartialEq)]
 pub struct Settings {
-    /// Conversations go after so long without a turn; `None` keeps them.
+    /// Conversations are deleted after this time without a turn; `None` keeps them.
     pub session_expiry: Option<Duration>,
     pub max_tokens: u64,
-    /// The program for turns.
+    /// Program that runs the turns.
     pub tool: Option<String>,
-    /// Folders with agent definitions, in place of the usual ones.
+    /// Folders with agent definitions, instead of the default ones.
     pub agent_folders: Option<Vec<PathBuf>>,
 }
 
@@ -35,7 +36,8 @@ impl Default for Settings {
 }
 
 impl Settings {
-    /// From `.aurora/config.json` below this folder if it has a `.aurora`, else from the user's home. With what is wrong in it.
+    /// Loads `.aurora/config.json` from this folder if it has a `.aurora`, or else from the user's home. Also returns
+    /// warnings.
     pub fn load(current: &Path) -> (Self, Vec<String>) {
         let home = aurora_home(|name| std::env::var_os(name), std::env::home_dir());
         let file = config_file(current, &home);
@@ -53,7 +55,7 @@ impl Settings {
         (settings, warnings)
     }
 
-    /// The project's settings that need the user's agreement and do not have it, with the folder that they are in.
+    /// Returns the project's settings that still need the user's agreement, and their folder.
     pub fn untrusted(current: &Path) -> (PathBuf, Vec<Part>) {
         let home = aurora_home(|name| std::env::var_os(name), std::env::home_dir());
         let file = config_file(current, &home);
@@ -61,8 +63,8 @@ impl Settings {
         (file.parent().unwrap_or(current).to_owned(), parts)
     }
 
-    /// A project's config can name the program for turns, and instructions for an agent. The user's own config needs no
-    /// agreement.
+    /// A project's config can set the program that runs the turns and an agent's instructions, so it needs the user's
+    /// agreement. The user's own config does not.
     fn untrusted_parts(&self, home: &Path, file: &Path) -> Vec<Part> {
         if file.parent() == Some(home) {
             return Vec::new();
@@ -70,10 +72,10 @@ impl Settings {
         let tool = self.tool.iter().map(|tool| Part::new(TOOL, format!("runs {tool} for every turn"), tool.as_bytes()));
         let folders = self.agent_folders.iter().map(|folders| {
             let shown: Vec<String> = folders.iter().map(|folder| folder.display().to_string()).collect();
-            let effect = format!("takes agent definitions from {}", shown.join(", "));
+            let effect = format!("reads agent definitions from {}", shown.join(", "));
             Part::new(AGENT_FOLDERS, effect, shown.join("\0").as_bytes())
         });
-        // Conversations of every project are in one folder.
+        // The conversations of all projects are in one folder.
         let is_sooner =
             self.session_expiry.is_some_and(|time| Self::default().session_expiry.is_none_or(|usual| time < usual));
         let expiry = is_sooner.then(|| {
@@ -87,17 +89,17 @@ impl Settings {
     }
 
     fn read(path: &Path) -> (Self, Vec<String>) {
-        let wrong = |problem: String| {
-            (Self::default(), vec![format!("the config {} {problem}; the defaults are used", path.display())])
+        let defaults = |problem: String| {
+            (Self::default(), vec![format!("the config {} {problem}; using the defaults", path.display())])
         };
         match coven_files::read(path, SPAWN_CONFIG, Links::Follow) {
             Ok(text) => match serde_json::from_slice(&text) {
                 Ok(config) => Self::from_config(&config, path),
-                Err(error) => wrong(format!("is not JSON: {error}")),
+                Err(error) => defaults(format!("is not valid JSON: {error}")),
             },
             Err(error) if error.is_not_found() => (Self::default(), Vec::new()),
-            Err(ReadError::Io { source, .. }) => wrong(format!("cannot be read: {source}")),
-            Err(error) => (Self::default(), vec![format!("{error}; the defaults are used")]),
+            Err(ReadError::Io { source, .. }) => defaults(format!("cannot be read: {source}")),
+            Err(error) => (Self::default(), vec![format!("{error}; using the defaults")]),
         }
     }
 
@@ -109,10 +111,10 @@ impl Settings {
             value => Duration::try_from_secs_f64(value.as_f64()? * DAY).ok().map(Some),
         };
         let settings = Self {
-            session_expiry: keys.take(EXPIRY, "a number of days of 0 or more, or null", days, usual.session_expiry),
+            session_expiry: keys.take(EXPIRY, "a number of days of at least 0, or null", days, usual.session_expiry),
             max_tokens: keys.take(
                 "spawner.interactive.max_tokens",
-                "a whole number above 0",
+                "an integer greater than 0",
                 |value| value.as_u64().filter(|tokens| *tokens > 0),
                 usual.max_tokens,
             ),
@@ -140,7 +142,7 @@ impl Settings {
     }
 }
 
-/// The config by its keys, and what is wrong with them.
+/// Reads the config key by key and collects warnings.
 struct Keys<'a> {
     config: &'a Value,
     path: &'a Path,
@@ -152,13 +154,13 @@ impl Keys<'_> {
         let Some(value) = key.split('.').try_fold(self.config, |value, part| value.get(part)) else { return usual };
         read(value).unwrap_or_else(|| {
             let path = self.path.display();
-            self.warnings.push(format!("the config {path}: {key} must be {wanted}; the default is used"));
+            self.warnings.push(format!("the config {path}: {key} must be {wanted}; using the default"));
             usual
         })
     }
 }
 
-/// One of the two, never both.
+/// Returns the project's config if the project has a `.aurora` folder, or else the user's.
 fn config_file(current: &Path, home: &Path) -> PathBuf {
     let local = current.join(".aurora");
     let folder = if local.is_dir() { local } else { home.to_owned() };
@@ -174,12 +176,12 @@ mod tests {
     fn read(text: &str) -> (Settings, Vec<String>) {
         let folder = tempfile::tempdir().expect("a folder");
         let path = folder.path().join("config.json");
-        fs::write(&path, text).expect("room");
+        fs::write(&path, text).expect("a file");
         Settings::read(&path)
     }
 
     #[test]
-    fn chat_09_the_settings_come_from_the_config_of_the_format() {
+    fn chat_09_settings_are_read_from_the_aurora_config() {
         let (settings, warnings) = read(
             r#"{"spawner":{"tool":"codex","max_concurrent":4,"interactive":{"session_expiry_days":7,"max_tokens":5000}},
                 "agents":{"discovery_paths":["~/a","/b"]}}"#,
@@ -199,11 +201,11 @@ mod tests {
     }
 
     #[test]
-    fn a_mistake_in_the_config_is_told_and_the_default_used() {
+    fn a_mistake_in_the_config_causes_a_warning_and_the_default_is_used() {
         let (settings, warnings) = read("{");
         assert_eq!(settings, Settings::default());
         assert!(
-            matches!(&warnings[..], [text] if text.contains("is not JSON") && text.contains("line 1")),
+            matches!(&warnings[..], [text] if text.contains("is not valid JSON") && text.contains("line 1")),
             "{warnings:?}"
         );
         for (key, value) in [("session_expiry_days", "-1"), ("session_expiry_days", "\"x\""), ("max_tokens", "0")] {
@@ -214,13 +216,17 @@ mod tests {
     }
 
     #[test]
-    fn a_projects_config_stands_in_place_of_the_users() {
+    fn a_projects_config_replaces_the_users_config() {
         let folder = tempfile::tempdir().expect("a folder");
         let (project, home) = (folder.path().join("project"), folder.path().join("home"));
-        fs::create_dir_all(&project).expect("room");
+        fs::create_dir_all(&project).expect("a folder");
         assert_eq!(config_file(&project, &home), home.join("config.json"));
-        fs::create_dir(project.join(".aurora")).expect("room");
-        assert_eq!(config_file(&project, &home), project.join(".aurora/config.json"), "even if it has none");
+        fs::create_dir(project.join(".aurora")).expect("a folder");
+        assert_eq!(
+            config_file(&project, &home),
+            project.join(".aurora/config.json"),
+            "even if the file does not exist"
+        );
         assert_eq!(Settings::read(&project.join(".aurora/config.json")), (Settings::default(), vec![]));
     }
 }

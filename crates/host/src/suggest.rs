@@ -1,8 +1,9 @@
-//! The names that are closest to one that does not exist.
+//! Suggests similar names for an unknown one.
 
 const MAX_SUGGESTIONS: usize = 3;
 
-/// Best first. A name that begins with the wanted one, or holds it, is close however long it is.
+/// Returns the most similar names, best first. A name that contains `wanted` counts as similar regardless of its
+/// length.
 pub fn closest<'a>(wanted: &str, known: impl Iterator<Item = &'a str>) -> Vec<String> {
     if wanted.is_empty() {
         return Vec::new();
@@ -20,7 +21,7 @@ pub fn closest<'a>(wanted: &str, known: impl Iterator<Item = &'a str>) -> Vec<St
     ranked.into_iter().take(MAX_SUGGESTIONS).map(|(_, name)| name.to_owned()).collect()
 }
 
-/// How many characters must be put in, taken out or changed.
+/// Returns the Levenshtein distance.
 fn distance(from: &str, to: &str) -> usize {
     let to: Vec<char> = to.chars().collect();
     let mut row: Vec<usize> = (0..=to.len()).collect();
@@ -41,7 +42,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_closest_names_come_first_and_strangers_never() {
+    fn similar_names_are_sorted_and_others_omitted() {
         let known = ["qa-test", "qa-test-architect", "ux-expert", "qa-text"];
         assert_eq!(closest("qa-tset", known.into_iter()), ["qa-test", "qa-text"]);
         assert_eq!(closest("qa", known.into_iter()), ["qa-test", "qa-test-architect", "qa-text"]);
@@ -50,7 +51,7 @@ mod tests {
     }
 
     #[test]
-    fn a_distance_counts_changes() {
+    fn distance_counts_insertions_deletions_and_substitutions() {
         assert_eq!((distance("", "abc"), distance("abc", ""), distance("kitten", "sitting")), (3, 3, 3));
     }
 }

@@ -1,14 +1,14 @@
-//! A working folder that was checked to lie inside its project root.
+//! A working folder, checked to be inside its project root.
 
 use std::path::{Path, PathBuf};
 
 #[derive(Debug, thiserror::Error)]
 pub enum WorkDirError {
-    #[error("the project root {} is not a folder; give an existing one", .0.display())]
+    #[error("the project root {} is not a folder; use an existing one", .0.display())]
     RootNotAFolder(PathBuf),
-    #[error("the working folder {} does not exist; create it or give another with --cwd", .0.display())]
+    #[error("the working folder {} does not exist; create it or choose another with --cwd", .0.display())]
     Missing(PathBuf),
-    #[error("the working folder {} is not a folder; give another with --cwd", .0.display())]
+    #[error("the working folder {} is not a folder; choose another with --cwd", .0.display())]
     NotAFolder(PathBuf),
     #[error(
         "the working folder {} is outside the project root {}; choose a folder inside it",
@@ -18,7 +18,7 @@ pub enum WorkDirError {
 }
 
 impl WorkDirError {
-    /// Why a path is not a working folder.
+    /// Returns the reason why a path is not a working folder.
     pub fn of(path: &Path) -> Self {
         match path.exists() {
             true => Self::NotAFolder(path.to_owned()),
@@ -27,7 +27,7 @@ impl WorkDirError {
     }
 }
 
-/// Both canonical: links and `..` are resolved before the check.
+/// A root and a working folder in it. Both are canonical: links and `..` are resolved before the check.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct WorkDir {
     pub root: PathBuf,
@@ -45,7 +45,7 @@ impl WorkDir {
     }
 }
 
-/// The top of the Git repository that holds `dir`, else `dir` itself.
+/// Returns the top folder of the Git repository that contains `dir`, or else `dir` itself.
 pub fn repository_of(dir: &Path) -> PathBuf {
     let dir = std::fs::canonicalize(dir).unwrap_or_else(|_| dir.to_owned());
     dir.ancestors().find(|above| above.join(".git").exists()).unwrap_or(&dir).to_owned()
@@ -60,9 +60,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn life_09_links_and_dots_do_not_lead_out_of_the_root() {
+    fn life_09_links_and_dots_cannot_escape_the_root() {
         let dir = tempfile::tempdir().expect("a folder");
-        let base = std::fs::canonicalize(dir.path()).expect("there");
+        let base = std::fs::canonicalize(dir.path()).expect("the folder exists");
         let (root, out) = (base.join("root"), base.join("root-beside"));
         std::fs::create_dir_all(root.join("sub")).expect("a folder");
         std::fs::create_dir(&out).expect("a folder");
@@ -75,7 +75,7 @@ mod tests {
         }
         assert!(matches!(WorkDir::inside(&root, Path::new("none")), Err(WorkDirError::Missing(_))));
         let file = base.join("file");
-        std::fs::write(&file, "").expect("room");
+        std::fs::write(&file, "").expect("a file");
         assert!(matches!(WorkDir::inside(&file, Path::new(".")), Err(WorkDirError::RootNotAFolder(_))));
         assert!(matches!(WorkDir::inside(&base, &file), Err(WorkDirError::NotAFolder(_))));
     }

@@ -1,4 +1,4 @@
-//! How a run goes on: from where it stands to the next step that has something to do.
+//! Computes the next step of a run from its current position.
 
 use std::time::Duration;
 
@@ -9,10 +9,13 @@ use coven_domain::workflow::{Progress, StepResult};
 use crate::definition::{Definition, OnFail, OnMax, Step, StepKind};
 use crate::template::Scope;
 
-/// What a run needs next.
+/// Error for a position that the definition does not have.
+const NO_STEP: &str = "the run's position matches no step of its definition; cancel the run and start the task again";
+
+/// The next action of a run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Next<'a> {
-    /// An agent or a script.
+    /// Run an agent or a script.
     Run(&'a Step),
     Merge(&'a Step),
     Done,
@@ -20,11 +23,11 @@ pub enum Next<'a> {
     Failed(String),
 }
 
-/// How a step came to its end.
+/// How a step ended.
 #[derive(Debug, Clone, PartialEq)]
 pub enum StepOver {
     Ended(StepResult),
-    /// The time of the loop `depth` levels down was up while it ran.
+    /// The enclosing loop at level `depth` timed out during the step.
     LoopTimedOut {
         depth: usize,
         why: String,
@@ -39,7 +42,7 @@ impl StepOver {
     }
 }
 
-/// What a step that ended means for the run.
+/// The effect of an ended step on the run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum StepEnd {
     GoOn,
@@ -47,7 +50,7 @@ pub enum StepEnd {
     Failed(String),
 }
 
-/// What stays the same while a run is looked at.
+/// Inputs that do not change while the next step is computed.
 #[derive(Debug, Clone, Copy)]
 pub struct Setting<'a> {
     pub task: &'a Task,
@@ -56,40 +59,54 @@ pub struct Setting<'a> {
     pub now: Timestamp,
 }
 
-/// A time that is up, and for what.
+/// What timed out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Overdue {
     Step,
-    /// The loop that many levels down.
+    /// The enclosing loop at this level.
     Loop(usize),
     Whole,
 }
 
 impl Definition {
-    /// Skips what is not to be done, enters loops and leaves them, until there is something to do. Only `progress` changes.
+    /// Skips steps, enters and leaves loops until it finds the next action. Changes only `progress`.
     pub fn next<'a>(&'a self, progress: &mut Progress, setting: Setting<'_>) -> Next<'a> {
-        // Every turn goes a step further, and loops have limits; the bound is for definitions of steps that are all skipped.
+        let next = self.find_next(progress, setting);
+        self.name_step(progress);
+        next
+    }
+
+    /// Stores the step's name, so that readers do not need the definition.
+    fn name_step(&self, progress: &mut Progress) {
+        progress.step = self.step(&progress.at).map(|step| step.name.clone());
+    }
+
+    fn find_next<'a>(&'a self, progress: &mut Progress, setting: Setting<'_>) -> Next<'a> {
+        // Each pass advances and loops have limits; this bound stops nested loops whose steps are all skipped.
         for _ in 0..1_000_000 {
-            match self.look(progress, setting) {
+            match self.advance_once(progress, setting) {
                 Ok(Some(next)) => return next,
                 Ok(None) => {}
                 Err(problem) => return Next::Failed(problem),
             }
         }
-        Next::Failed("it goes round and round and does nothing".to_owned())
+        Next::Failed(
+            "the workflow makes no progress: every step was skipped; check its `when` and `until` conditions"
+                .to_owned(),
+        )
     }
 
-    fn look<'a>(&'a self, progress: &mut Progress, setting: Setting<'_>) -> Result<Option<Next<'a>>, String> {
+    fn advance_once<'a>(&'a self, progress: &mut Progress, setting: Setting<'_>) -> Result<Option<Next<'a>>, String> {
         let Some(step) = self.step(&progress.at) else { return self.end_of_list(progress, setting) };
-        let wanted = match &step.when {
+        let is_enabled = match &step.when {
             Some(when) => {
                 self.scope(progress, setting).holds(when).map_err(|bad| format!("{}: when: {bad}", step.name))?
             }
             None => true,
         };
-        if !wanted {
+        if !is_enabled {
             progress.results.insert(step.name.clone(), StepResult { skipped: true, ..StepResult::default() });
-            forward(progress);
+            move_to_next(progress);
             return Ok(None);
         }
         match &step.kind {
@@ -104,7 +121,7 @@ impl Definition {
         }
     }
 
-    /// Behind the last step of a list: the run is done, or a loop's iteration is.
+    /// Handles the end of a list of steps: the run or a loop iteration is complete.
     fn end_of_list<'a>(&'a self, progress: &mut Progress, setting: Setting<'_>) -> Result<Option<Next<'a>>, String> {
         let above = &progress.at[..progress.at.len().saturating_sub(1)];
         let Some(around) = self.step(above) else { return Ok(Some(Next::Done)) };
@@ -124,9 +141,9 @@ impl Definition {
             }
             return Ok(None);
         }
-        // Without a condition, so many iterations are what was asked for.
+        // A loop without a condition succeeds after its fixed number of iterations.
         let is_success = is_over || until.is_none();
-        let exhausted = format!("{}: {max_iterations} iterations were not enough", around.name);
+        let exhausted = format!("{}: the `until` condition was not met after {max_iterations} iterations", around.name);
         let result = StepResult {
             success: is_success,
             error: (!is_success).then(|| exhausted.clone()),
@@ -136,14 +153,14 @@ impl Definition {
         progress.at.pop();
         Ok(match on_max {
             _ if is_success => {
-                forward(progress);
+                move_to_next(progress);
                 None
             }
             OnMax::Continue => {
-                forward(progress);
+                move_to_next(progress);
                 None
             }
-            // It stands at the loop: a retry goes round from the first iteration.
+            // The position is the loop itself: a retry restarts it at the first iteration.
             OnMax::Block => Some(Next::Blocked(exhausted)),
             OnMax::Fail => match self.failed(progress, exhausted) {
                 StepEnd::GoOn => None,
@@ -153,17 +170,19 @@ impl Definition {
         })
     }
 
-    /// Writes down what came of the step that ran. One that failed stays where it is, so that a retry repeats it.
+    /// Records the result of a step. After a failure the position stays at the step, so that a retry repeats it.
     pub fn over(&self, progress: &mut Progress, over: StepOver) -> StepEnd {
-        match over {
+        let end = match over {
             StepOver::Ended(result) => self.ended(progress, result),
             StepOver::LoopTimedOut { depth, why, result } => self.loop_timed_out(progress, depth, &why, result),
-        }
+        };
+        self.name_step(progress);
+        end
     }
 
     fn ended(&self, progress: &mut Progress, result: StepResult) -> StepEnd {
         let Some(step) = self.step(&progress.at).cloned() else {
-            return StepEnd::Failed("it stands at no step".to_owned());
+            return StepEnd::Failed(NO_STEP.to_owned());
         };
         let (is_success, error) = (result.success, result.error.clone());
         progress.previous = Some(step.name.clone());
@@ -178,11 +197,11 @@ impl Definition {
                 progress.results.insert(around.name.clone(), done);
             }
         }
-        forward(progress);
+        move_to_next(progress);
         StepEnd::GoOn
     }
 
-    /// It stands at the loop then: a retry goes round anew.
+    /// Fails a loop that timed out. The position becomes the loop itself, so that a retry restarts it.
     fn loop_timed_out(&self, progress: &mut Progress, depth: usize, why: &str, result: StepResult) -> StepEnd {
         if let Some(step) = self.step(&progress.at) {
             progress.previous = Some(step.name.clone());
@@ -190,14 +209,14 @@ impl Definition {
         }
         progress.at.truncate(depth);
         let Some(around) = self.step(&progress.at) else {
-            return StepEnd::Failed("it stands at no step".to_owned());
+            return StepEnd::Failed(NO_STEP.to_owned());
         };
         let failed = StepResult { error: Some(why.to_owned()), ..StepResult::default() };
         progress.results.insert(around.name.clone(), failed);
         self.failed(progress, format!("{}: {why}", around.name))
     }
 
-    /// What becomes of the run when the step that it stands at has failed: its own rule says it, or that of a loop around it.
+    /// Returns the effect of a failed step, according to its `on_fail` or that of an enclosing loop.
     fn failed(&self, progress: &mut Progress, why: String) -> StepEnd {
         for depth in (1..=progress.at.len()).rev() {
             let Some(step) = self.step(&progress.at[..depth]) else { continue };
@@ -211,7 +230,7 @@ impl Definition {
                         progress.results.insert(step.name.clone(), failed);
                     }
                     progress.at.truncate(depth);
-                    forward(progress);
+                    move_to_next(progress);
                     return StepEnd::GoOn;
                 }
             }
@@ -219,8 +238,9 @@ impl Definition {
         StepEnd::Failed(why)
     }
 
-    /// What time the step that the run stands at has at most, with what would be up by then; `began` is when the step did.
-    pub fn deadline(&self, progress: &Progress, began: Timestamp) -> Option<(Timestamp, Duration, Overdue)> {
+    /// Returns the earliest deadline of the current step, the timeout behind it, and what times out. `started` is the
+    /// start of the step.
+    pub fn deadline(&self, progress: &Progress, started: Timestamp) -> Option<(Timestamp, Duration, Overdue)> {
         let mut all: Vec<(Timestamp, Duration, Overdue)> = Vec::new();
         all.extend(self.timeout.map(|limit| (progress.since.after(limit), limit, Overdue::Whole)));
         for depth in 1..=progress.at.len() {
@@ -232,14 +252,14 @@ impl Definition {
                     (entered.after(limit), limit, Overdue::Loop(depth))
                 }
                 StepKind::Agent { .. } | StepKind::Script { .. } | StepKind::Merge { .. } => {
-                    (began.after(limit), limit, Overdue::Step)
+                    (started.after(limit), limit, Overdue::Step)
                 }
             });
         }
         all.into_iter().min_by_key(|(until, ..)| *until)
     }
 
-    /// What the templates of the step that runs can name.
+    /// Returns the variables for the current step's templates.
     pub fn scope_of<'a>(
         &'a self,
         progress: &'a Progress,
@@ -260,7 +280,7 @@ impl Definition {
     }
 }
 
-fn forward(progress: &mut Progress) {
+fn move_to_next(progress: &mut Progress) {
     if let Some(last) = progress.at.last_mut() {
         *last += 1;
     }
@@ -276,9 +296,9 @@ mod tests {
         Setting { task, worktree: "/w", branch: "b", now: Timestamp::from_millis(1_000) }
     }
 
-    /// Runs a definition to its end; `answer` says what comes of each step. Gives the steps that ran and how it ended.
+    /// Runs a definition to its end; `answer` decides whether a step succeeds. Returns the steps that ran and the end.
     fn run(text: &str, mut answer: impl FnMut(&str, usize) -> bool) -> (Vec<String>, String, Progress) {
-        let definition = Definition::parse("x", text).expect("a sound file");
+        let definition = Definition::parse("x", text).expect("a valid file");
         let task = Task::new(TaskId::from_uuid(Uuid::from_u128(1)), "t", Timestamp::default()).expect("a title");
         let mut progress = Progress::new(Timestamp::default());
         let mut ran = Vec::new();
@@ -295,7 +315,7 @@ mod tests {
                 ended => return (ran, format!("{ended:?}"), progress),
             }
         }
-        panic!("it does not end: {ran:?}");
+        panic!("the run does not end: {ran:?}");
     }
 
     const LOOP: &str = "
@@ -312,19 +332,19 @@ steps:
 ";
 
     #[test]
-    fn steps_run_in_order_loops_end_when_their_condition_holds() {
+    fn steps_run_in_order_and_loops_end_when_their_condition_is_true() {
         let (ran, end, progress) = run(LOOP, |name, nth| name != "test" || nth > 2);
         assert_eq!(ran, ["build", "test", "fix", "test", "last"]);
         assert_eq!(end, "Done");
         assert!(progress.results["fix"].skipped && progress.results["again"].success);
-        // Straight through: nothing to fix, nothing left for the last.
+        // All steps succeed: `fix` and `last` are skipped.
         let (ran, end, progress) = run(LOOP, |_, _| true);
         assert_eq!((ran, end.as_str()), (vec!["build".to_owned(), "test".to_owned()], "Done"));
         assert!(progress.results["last"].skipped);
     }
 
     #[test]
-    fn a_loop_that_runs_out_fails_blocks_or_goes_on() {
+    fn an_exhausted_loop_fails_blocks_or_continues() {
         for (rule, ends) in [("fail", "Failed("), ("block", "Blocked("), ("continue", "Done")] {
             let text = LOOP.replace("max_iterations: 3", &format!("max_iterations: 3\n    on_max_iterations: {rule}"));
             let (ran, end, _) = run(&text, |name, _| name != "test");
@@ -335,7 +355,7 @@ steps:
     }
 
     #[test]
-    fn a_loop_without_a_condition_goes_round_so_often_and_can_be_left() {
+    fn a_loop_without_a_condition_runs_all_iterations_and_can_be_left() {
         let text = |rule: &str| {
             format!(
                 "steps:\n  - name: l\n    type: loop\n    max_iterations: 2\n    steps:\n      - name: inner\n        type: loop\n        \
@@ -350,13 +370,13 @@ steps:
     }
 
     #[test]
-    fn a_step_that_failed_stays_the_next_one() {
+    fn a_failed_step_is_repeated() {
         for (rule, ends) in [("", "Failed(\"a: exit 1\")"), (", on_fail: block", "Blocked(\"a: exit 1\")")] {
             let text =
                 format!("steps:\n  - {{ name: a, type: script, command: x{rule} }}\n  - {{ name: m, type: merge }}\n");
             let (_, end, mut progress) = run(&text, |_, _| false);
             assert_eq!(end, ends);
-            let definition = Definition::parse("x", &text).expect("a sound file");
+            let definition = Definition::parse("x", &text).expect("a valid file");
             let task = Task::new(TaskId::from_uuid(Uuid::from_u128(1)), "t", Timestamp::default()).expect("a title");
             let next = definition.next(&mut progress, setting(&task));
             assert!(matches!(next, Next::Run(step) if step.name == "a"), "{next:?}");
@@ -367,12 +387,12 @@ steps:
     }
 
     #[test]
-    fn a_loop_that_ran_out_goes_round_anew_when_it_is_tried_again() {
+    fn an_exhausted_loop_restarts_when_it_is_retried() {
         for (rule, ends) in [("fail", "Failed("), ("block", "Blocked(")] {
             let text = LOOP.replace("max_iterations: 3", &format!("max_iterations: 2\n    on_max_iterations: {rule}"));
             let (_, end, mut progress) = run(&text, |name, _| name != "test");
             assert!(end.starts_with(ends), "{end}");
-            let definition = Definition::parse("x", &text).expect("a sound file");
+            let definition = Definition::parse("x", &text).expect("a valid file");
             let task = Task::new(TaskId::from_uuid(Uuid::from_u128(1)), "t", Timestamp::default()).expect("a title");
             let next = definition.next(&mut progress, setting(&task));
             assert!(matches!(next, Next::Run(step) if step.name == "test"), "{next:?}");
@@ -399,25 +419,25 @@ steps:
 ";
 
     #[test]
-    fn a_loop_says_what_becomes_of_a_step_in_it_that_fails() {
+    fn a_loop_decides_the_effect_of_a_failed_inner_step() {
         let (ran, end, progress) = run(&NESTED.replace("RULE", "continue"), |name, _| name != "a");
         assert_eq!((ran.concat().as_str(), end.as_str()), ("abab", "Done"));
         assert_eq!(progress.results["inner"].error.as_deref(), Some("a: exit 1"));
         let (ran, end, progress) = run(&NESTED.replace("RULE", "block"), |name, _| name != "a");
         assert_eq!((ran.concat().as_str(), end.as_str()), ("a", "Blocked(\"a: exit 1\")"));
-        assert_eq!(progress.at, [0, 0, 0], "a retry repeats the step that failed");
+        assert_eq!(progress.at, [0, 0, 0], "a retry repeats the failed step");
         let (_, end, _) = run(&NESTED.replace("RULE", "fail"), |name, _| name != "a");
         assert_eq!(end, "Failed(\"a: exit 1\")");
     }
 
     #[test]
-    fn the_time_that_is_up_first_counts() {
-        let definition = Definition::parse("x", &NESTED.replace("RULE", "continue")).expect("a sound file");
+    fn the_earliest_deadline_applies() {
+        let definition = Definition::parse("x", &NESTED.replace("RULE", "continue")).expect("a valid file");
         let task = Task::new(TaskId::from_uuid(Uuid::from_u128(1)), "t", Timestamp::default()).expect("a title");
         let mut progress = Progress::new(Timestamp::default());
         definition.next(&mut progress, setting(&task));
         let at = |seconds: i64| Timestamp::from_millis(seconds * 1_000);
-        let until = |progress: &Progress, began| definition.deadline(progress, at(began)).expect("a time");
+        let until = |progress: &Progress, started| definition.deadline(progress, at(started)).expect("a deadline");
         assert_eq!(until(&progress, 1), (at(6), Duration::from_secs(5), Overdue::Step));
         assert_eq!(until(&progress, 17), (at(21), Duration::from_secs(20), Overdue::Loop(2)));
         progress.entered.insert("inner".to_owned(), at(40));
@@ -426,7 +446,7 @@ steps:
         assert_eq!(until(&progress, 99), (at(60), Duration::from_secs(20), Overdue::Loop(2)));
         progress.entered.insert("inner".to_owned(), at(90));
         assert_eq!(until(&progress, 99), (at(100), Duration::from_secs(100), Overdue::Whole));
-        // The inner one's rule says to go on behind it.
+        // `on_fail: continue` of the inner loop continues after it.
         let end = definition.loop_timed_out(&mut progress, 2, "timed out", StepResult::default());
         assert_eq!(end, StepEnd::GoOn);
         assert_eq!(progress.results["inner"].error.as_deref(), Some("timed out"));
@@ -438,7 +458,7 @@ steps:
     }
 
     #[test]
-    fn a_condition_that_cannot_be_asked_fails_the_run_with_its_name() {
+    fn a_condition_that_cannot_be_evaluated_fails_the_run_with_its_name() {
         let text = "steps:\n  - { name: a, type: script, command: x, when: previous.success.x.y > 1 }\n";
         let (ran, end, _) = run(text, |_, _| true);
         assert!(ran.is_empty() && end.starts_with("Failed(\"a: when: "), "{end}");

@@ -1,4 +1,4 @@
-//! Bounds on the values that a template makes: the filters, operators and functions that check sizes first.
+//! Bounds on the values that a template creates: filters, operators and functions that check sizes first.
 
 use std::borrow::Cow;
 use std::fmt::{self, Write as _};
@@ -8,36 +8,36 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use minijinja::value::{Rest, ValueKind, ValueOrKwargs};
 use minijinja::{Environment, Error, ErrorKind, State, Value, filters, functions, tests};
 
-/// Bytes of one rendered result, and of one value while it is rendered.
+/// Maximum bytes of one rendered result, and of one value during rendering.
 pub(super) const MAX_RESULT: usize = 4 << 20;
-/// Bytes that one rendering makes in all: values, captures and output.
+/// Maximum bytes that one rendering creates in total: values, captures and output.
 pub(super) const MAX_TOTAL: usize = 16 << 20;
-/// What each item of a list, and each value in a map, counts besides its text. It covers what the engine allocates for one.
+/// Bytes counted for each list item and map value in addition to its text; covers the engine's allocation.
 const ITEM: usize = 64;
-/// A map reserves room for several entries.
+/// Bytes counted for a map, which reserves room for several entries.
 const MAP: usize = 600;
-/// A number that is not a plain integer can be this long in a text.
+/// Maximum length of a number as text, unless it is a 64-bit integer.
 const LONG_NUMBER: usize = 400;
-/// A shell quote in a value becomes four characters.
+/// Growth factor of quoting: a single quote becomes four characters.
 const QUOTED: usize = 4;
-/// Lists in lists; the engine prints and frees them by recursion.
+/// Maximum nesting of lists; the engine prints and frees them recursively.
 const MAX_DEPTH: usize = 32;
 
-/// The names of operators as filters; a template cannot spell them.
+/// Filter names for operators; templates cannot write them.
 pub(super) const ADD: &str = "+";
 pub(super) const CONCAT: &str = "~";
 pub(super) const REPEAT: &str = "*";
-/// Checks a value that the engine has just made.
+/// Checks a value that the engine has just created.
 pub(super) const MADE: &str = "[]";
 /// Checks a value before the engine uses it.
 pub(super) const READ: &str = "<=";
 
 /// Returns the engine's own filter.
 type Builtin = fn() -> Value;
-/// Refuses arguments for which the filter would make too much, or brings them into a shape that is safe.
+/// Refuses arguments for which the filter would create too large a value, or converts them to a safe form.
 type Guard = fn(&mut [Value]) -> Result<(), Error>;
 
-/// The filters that make a new value. One that is not named here does not exist.
+/// Filters that create a value. Other filters are not available.
 const MAKERS: &[(&str, Builtin, Guard)] = &[
     ("abs", || Value::from_function(filters::abs), any),
     ("batch", || Value::from_function(filters::batch), grouped),
@@ -78,7 +78,7 @@ const MAKERS: &[(&str, Builtin, Guard)] = &[
     ("upper", || Value::from_function(filters::upper), texts),
 ];
 
-/// The filters that return one of the values they are given.
+/// Filters that return one of their arguments.
 const PICKERS: &[(&str, Builtin)] = &[
     ("attr", || Value::from_function(filters::attr)),
     ("d", || Value::from_function(filters::default)),
@@ -95,7 +95,7 @@ pub(super) fn is_filter(name: &str) -> bool {
     MAKERS.iter().any(|(known, ..)| *known == name) || PICKERS.iter().any(|(known, _)| *known == name)
 }
 
-/// What one rendering has made so far.
+/// Bytes that one rendering has created so far.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Budget(Arc<AtomicUsize>);
 
@@ -104,7 +104,7 @@ impl Budget {
         match self.0.fetch_add(bytes, Ordering::Relaxed).saturating_add(bytes) <= MAX_TOTAL {
             true => Ok(()),
             false => Err(invalid(format!(
-                "the template makes more than {} MiB of texts and lists in all; make them smaller, or split the step",
+                "the template creates more than {} MiB of texts and lists in total; shorten them or split the step",
                 MAX_TOTAL >> 20
             ))),
         }
@@ -115,12 +115,12 @@ impl Budget {
         self.0.load(Ordering::Relaxed)
     }
 
-    /// Reading costs little, but not nothing: a large list could be read a million times.
+    /// Charges a fraction for reading: a large list could be read a million times.
     fn read(&self, values: &[Value]) -> Result<(), Error> {
         values.iter().try_for_each(|value| self.spend(weight(value)? / ITEM))
     }
 
-    /// Checks a new value. What the engine would compute item by item, on each use, becomes a list.
+    /// Checks and charges a new value. Converts lazy iterables to lists, so that they are not recomputed on each use.
     fn made(&self, value: Value) -> Result<Value, Error> {
         let weight = weight(&value)?;
         let is_text = value.kind() == ValueKind::String;
@@ -135,7 +135,7 @@ impl Budget {
     }
 }
 
-/// An environment that has only what is bounded.
+/// Returns an environment with only bounded filters, functions and tests.
 pub(super) fn environment<'a>(budget: &Budget) -> Environment<'a> {
     let mut environment = Environment::empty();
     add_tests(&mut environment);
@@ -194,9 +194,7 @@ fn invalid(problem: impl Into<Cow<'static, str>>) -> Error {
 
 pub(super) fn too_large() -> Error {
     let limit = MAX_RESULT >> 20;
-    invalid(format!(
-        "a text or list in the template exceeds {limit} MiB (an item counts {ITEM} bytes); make it smaller"
-    ))
+    invalid(format!("a text or list in the template exceeds {limit} MiB (an item counts {ITEM} bytes); shorten it"))
 }
 
 fn check_size(bytes: usize) -> Result<(), Error> {
@@ -207,8 +205,8 @@ fn is_container(value: &Value) -> bool {
     matches!(value.kind(), ValueKind::Seq | ValueKind::Iterable | ValueKind::Map)
 }
 
-/// Bytes of a value with all that is in it; an error if it exceeds the limit. A value that is in it twice counts twice, so
-/// printing and comparing it are bounded too.
+/// Returns the bytes of a value including nested values, or an error above the limit. A value that occurs twice counts
+/// twice, so printing and comparing are bounded too.
 fn weight(value: &Value) -> Result<usize, Error> {
     let mut sum = 0;
     weigh(value, 0, &mut sum)?;
@@ -229,7 +227,7 @@ fn weigh(value: &Value, depth: usize, sum: &mut usize) -> Result<(), Error> {
         return Ok(());
     }
     if depth == MAX_DEPTH {
-        return Err(invalid(format!("lists in the template are nested more than {MAX_DEPTH} deep; make them flatter")));
+        return Err(invalid(format!("lists in the template are nested more than {MAX_DEPTH} deep; flatten them")));
     }
     for item in value.try_iter()? {
         weigh(&item, depth + 1, sum)?;
@@ -253,7 +251,7 @@ impl fmt::Write for Limited {
     }
 }
 
-/// The value as a text within the limit.
+/// Converts the value to a text within the limit.
 pub(super) fn text_of(value: &Value) -> Result<Cow<'_, str>, Error> {
     if let Some(text) = value.as_str() {
         return check_size(text.len()).map(|()| Cow::Borrowed(text));
@@ -281,13 +279,13 @@ fn multiplied(left: &Value, right: &Value) -> Result<Value, Error> {
             return calculated('*', left, right, i128::checked_mul, |left, right| left * right);
         }
     };
-    let times = times.as_usize().ok_or_else(|| invalid("texts and lists can only be multiplied with integers"))?;
+    let times = times.as_usize().ok_or_else(|| invalid("texts and lists can only be multiplied by integers"))?;
     check_size(weight(value)?.saturating_sub(ITEM).saturating_mul(times))?;
     if let Some(text) = value.as_str() {
         return Ok(Value::from(text.repeat(times)));
     }
     let items: Vec<Value> = value.try_iter()?.collect();
-    // Nothing, however often, is nothing.
+    // Repeating an empty list many times would only waste time.
     let times = if items.is_empty() { 0 } else { times };
     Ok(Value::from(std::iter::repeat_n(items, times).flatten().collect::<Vec<Value>>()))
 }
@@ -334,7 +332,7 @@ fn any(_: &mut [Value]) -> Result<(), Error> {
     Ok(())
 }
 
-/// For filters that take texts: a list is printed within the limit first.
+/// Guard of filters on texts: first converts lists to text within the limit.
 fn texts(args: &mut [Value]) -> Result<(), Error> {
     for value in args.iter_mut().filter(|value| is_container(value) && !value.is_kwargs()) {
         *value = Value::from(text_of(value)?.into_owned());
@@ -342,19 +340,19 @@ fn texts(args: &mut [Value]) -> Result<(), Error> {
     Ok(())
 }
 
-/// For filters that take lists: a text is a list of its characters.
+/// Guard of filters on lists: a text counts as a list of its characters.
 fn items(args: &mut [Value]) -> Result<(), Error> {
     let length = args.first().and_then(Value::as_str).map_or(0, str::len);
     check_size(length.saturating_mul(ITEM))
 }
 
-/// For groups: their number or their size is a number of items too.
+/// Guard of grouping filters: the number or size of groups counts as items too.
 fn grouped(args: &mut [Value]) -> Result<(), Error> {
     items(args)?;
     check_size(args.get(1).and_then(Value::as_usize).unwrap_or(0).saturating_mul(ITEM))
 }
 
-/// Each of several attributes would be looked up in every item, and kept.
+/// Guard of `sort`: the engine would store the values of several attributes for every item.
 fn sorted(args: &mut [Value]) -> Result<(), Error> {
     items(args)?;
     let attribute = argument(args, usize::MAX, "attribute");
@@ -390,7 +388,7 @@ fn replaced(args: &mut [Value]) -> Result<(), Error> {
     let [value, from, to] = &args[..] else { return Ok(()) };
     let (text, from_text, to_text) = (text_of(value)?, text_of(from)?, text_of(to)?);
     let found = text.matches(&*from_text).count();
-    // Where one of them is safe, the filter quotes the others.
+    // If one of them is safe, the filter quotes the others.
     let factor = if [value, from, to].iter().any(|it| it.is_safe()) { QUOTED } else { 1 };
     let quoted = |bytes: usize| if factor == 1 { bytes } else { bytes * factor + 2 };
     check_size(quoted(text.len()).saturating_add(quoted(found).saturating_mul(quoted(to_text.len()))))
@@ -408,13 +406,13 @@ fn parted(args: &mut [Value]) -> Result<(), Error> {
     let Some(text) = args.first().and_then(Value::as_str) else { return Ok(()) };
     let parts = match args.get(1).and_then(Value::as_str) {
         Some(separator) => text.split(separator).count(),
-        // At lines or white space: at most one part more than there are of these.
+        // Split at lines or whitespace: at most one part more than whitespace characters.
         None => text.chars().filter(|c| c.is_whitespace()).count() + 1,
     };
     check_size(text.len().saturating_add(parts.saturating_mul(ITEM)))
 }
 
-/// Every number in the format counts as a width, every conversion as the longest argument.
+/// Guard of `format`: every number counts as a width, every conversion as the longest argument.
 fn formatted(args: &mut [Value]) -> Result<(), Error> {
     texts(args)?;
     let Some((format, values)) = args.split_first() else { return Ok(()) };
@@ -432,7 +430,7 @@ fn formatted(args: &mut [Value]) -> Result<(), Error> {
     check_size(format.len().saturating_add(widths).saturating_add(conversions.saturating_mul(longest)))
 }
 
-/// An argument by its place, or by its name.
+/// Returns an argument by position or by name.
 fn argument(args: &[Value], at: usize, name: &str) -> Option<Value> {
     let positional = args.get(at).filter(|value| !value.is_kwargs()).cloned();
     let named = || args.last().filter(|last| last.is_kwargs())?.get_attr(name).ok();

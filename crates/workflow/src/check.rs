@@ -1,4 +1,4 @@
-//! What a workflow file cannot say: every mistake with its line.
+//! Checks a workflow file and reports every problem with its line.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -14,10 +14,10 @@ const MAX_DEPTH: usize = 5;
 const MAX_ITERATIONS: u32 = 1000;
 const MAX_NAME: usize = 64;
 
-/// A mistake in a workflow file.
+/// A problem in a workflow file.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Problem {
-    /// From 1; 0 where it is about the whole file.
+    /// From 1; 0 if the problem concerns the whole file.
     pub line: u64,
     pub text: String,
 }
@@ -33,19 +33,19 @@ impl fmt::Display for Problem {
 
 fn of_yaml(error: &serde_saphyr::Error, source: &[&str]) -> Problem {
     let line = error.location().map_or(0, |location| location.line());
-    // Its own text shows the place a second time, with an excerpt over several lines.
+    // The full text repeats the position and adds an excerpt of several lines.
     let text = error.without_snippet().to_string();
     let text = text.lines().next().unwrap_or_default();
     let text = text.strip_prefix("error: ").unwrap_or(text);
     let text = text.split(" at line ").next().unwrap_or(text);
     if let Some((_, rest)) = text.split_once("duplicate mapping key: ") {
         let key = rest.split(',').next().unwrap_or(rest);
-        return Problem { line, text: format!("{key}: stands twice") };
+        return Problem { line, text: format!("{key}: duplicate key") };
     }
     if text.contains("expected mapping start") {
-        return Problem { line, text: "keys and their values are expected here, such as `name: build`".to_owned() };
+        return Problem { line, text: "expected keys and values, such as `name: build`".to_owned() };
     }
-    // What is wrong with a value says nothing without its key.
+    // A problem with a value is unclear without its key.
     let here = usize::try_from(line).ok().and_then(|line| source.get(line.checked_sub(1)?));
     let key = here.and_then(|here| here.trim_start_matches([' ', '-']).split_once(": ")).map(|(key, _)| key.trim());
     let is_word = |key: &&str| !text.contains(key) && key.chars().all(|c| c.is_ascii_alphanumeric() || c == '_');
@@ -55,13 +55,13 @@ fn of_yaml(error: &serde_saphyr::Error, source: &[&str]) -> Problem {
     }
 }
 
-/// Reads and checks a file; every mistake is told, and none hides another.
+/// Parses and checks a file; reports all problems.
 pub(super) fn checked(file_name: &str, text: &str) -> Result<Definition, Vec<Problem>> {
     let mut check = Check { source: text.lines().collect(), ..Check::default() };
     let keys = keys::unknown(text).map_err(|error| of_yaml(&error, &check.source));
     let definition = match serde_saphyr::from_str(text) {
         Ok(file) => {
-            // Where only the keys cannot be read, none of them was looked at.
+            // If only the pass over the keys failed, no key was checked: report that.
             check.problems = keys.unwrap_or_else(|problem| vec![problem]);
             Some(check.file(file_name, file))
         }
@@ -91,7 +91,7 @@ struct Check<'a> {
     source: Vec<&'a str>,
     /// Names of steps in the order of the file.
     seen: Vec<String>,
-    /// Where the templates and expressions of each step begin.
+    /// The first line of each template and expression, by step and text.
     places: BTreeMap<(String, String), u64>,
 }
 
@@ -100,15 +100,15 @@ impl Check<'_> {
         if let Some(name) = &file.name
             && name.value != file_name
         {
-            self.refuse(line(name), format!("name: {:?}, but the file is called {file_name:?}", name.value));
+            self.refuse(line(name), format!("name: {:?} does not match the file name {file_name:?}", name.value));
         }
         if file.steps.value.is_empty() {
-            self.refuse(line(&file.steps), "steps: there is none".to_owned());
+            self.refuse(line(&file.steps), "steps: at least one step is required".to_owned());
         }
         let timeout = file.timeout.as_ref().and_then(|timeout| self.duration(timeout));
         let steps = self.steps(&file.steps.value, 0);
         if self.seen.len() > MAX_STEPS {
-            self.refuse(0, format!("there are {} steps; at most {MAX_STEPS} are possible", self.seen.len()));
+            self.refuse(0, format!("the workflow has {} steps; at most {MAX_STEPS} are allowed", self.seen.len()));
         }
         let description = file.description.unwrap_or_default();
         let definition = Definition { name: file_name.to_owned(), description, timeout, steps };
@@ -116,7 +116,7 @@ impl Check<'_> {
         definition
     }
 
-    /// The line of the file that the nth line of a text stands in, which begins at `at`.
+    /// Returns the line in the file of the nth line of a text that starts at line `at`.
     fn line_in(&self, at: u64, text: &str, nth: usize) -> u64 {
         let Some(wanted) = text.lines().nth(nth).map(str::trim).filter(|line| !line.is_empty()) else { return at };
         let start = usize::try_from(at).unwrap_or(0).saturating_sub(1);
@@ -139,14 +139,14 @@ impl Check<'_> {
             && name.starts_with(|c: char| c.is_ascii_alphabetic())
             && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_' || c == '-');
         if !is_name {
-            let rule = "letters, digits, - and _, with a letter first";
-            self.refuse(line(&raw.name), format!("name: {name:?} is not made of {rule}"));
+            let rule = format!("use at most {MAX_NAME} letters, digits, - and _, starting with a letter");
+            self.refuse(line(&raw.name), format!("name: invalid name {name:?}: {rule}"));
         }
         if self.seen.iter().any(|known| template::variable(known) == template::variable(name)) {
             self.refuse(line(&raw.name), format!("name: {name:?} is used twice"));
         }
         self.seen.push(name.clone());
-        self.unfitting(raw);
+        self.misplaced_keys(raw);
         let kind = self.kind(raw, at, depth)?;
         let when = raw.when.as_ref().and_then(|when| self.expression(name, "when", when));
         let timeout = raw.timeout.as_ref().and_then(|timeout| self.duration(timeout));
@@ -156,12 +156,15 @@ impl Check<'_> {
             Some(word) if word.value == "continue" => false,
             Some(word) if word.value == "exit_loop" => {
                 if depth == 0 {
-                    self.refuse(line(word), "on_success: exit_loop stands in no loop".to_owned());
+                    self.refuse(line(word), "on_success: exit_loop is only allowed inside a loop".to_owned());
                 }
                 true
             }
             Some(word) => {
-                self.refuse(line(word), format!("on_success: {:?} is neither exit_loop nor continue", word.value));
+                self.refuse(
+                    line(word),
+                    format!("on_success: unknown value {:?}; known: exit_loop, continue", word.value),
+                );
                 false
             }
         };
@@ -192,15 +195,15 @@ impl Check<'_> {
             }
             "loop" => {
                 if depth + 1 >= MAX_DEPTH {
-                    self.refuse(at, format!("loops stand in each other at most {MAX_DEPTH} deep"));
+                    self.refuse(at, format!("loops can be nested at most {} deep", MAX_DEPTH - 1));
                     return None;
                 }
                 let Some(inner) = &raw.steps else {
-                    self.refuse(at, "steps: a loop needs them".to_owned());
+                    self.refuse(at, "steps: required in a loop".to_owned());
                     return None;
                 };
                 let Some(max) = raw.max_iterations.as_ref() else {
-                    self.refuse(at, "max_iterations: a loop needs a limit".to_owned());
+                    self.refuse(at, "max_iterations: required in a loop".to_owned());
                     return None;
                 };
                 if !(1..=MAX_ITERATIONS).contains(&max.value) {
@@ -210,7 +213,7 @@ impl Check<'_> {
                     );
                 }
                 if inner.value.is_empty() {
-                    self.refuse(line(inner), "steps: there is none".to_owned());
+                    self.refuse(line(inner), "steps: at least one step is required".to_owned());
                 }
                 let until = raw.until.as_ref().and_then(|until| self.expression(&raw.name.value, "until", until));
                 let on_max = self.word("on_max_iterations", raw.on_max_iterations.as_ref(), OnMax::Fail);
@@ -223,7 +226,7 @@ impl Check<'_> {
             }
             "merge" => {
                 if depth > 0 {
-                    self.refuse(at, "a merge cannot stand in a loop".to_owned());
+                    self.refuse(at, "a merge is not allowed inside a loop".to_owned());
                 }
                 let checks = raw.checks.as_ref().map(|checks| &checks.value[..]).unwrap_or_default();
                 for check in checks {
@@ -237,14 +240,17 @@ impl Check<'_> {
                 })
             }
             other => {
-                self.refuse(line(&raw.kind), format!("type: {other:?} is none of agent, script, loop, merge"));
+                self.refuse(
+                    line(&raw.kind),
+                    format!("type: unknown type {other:?}; known: agent, script, loop, merge"),
+                );
                 None
             }
         }
     }
 
-    /// A key that means nothing for this kind of step was meant for something: it is not passed over.
-    fn unfitting(&mut self, raw: &RawStep) {
+    /// Reports keys that do not apply to this type of step, instead of ignoring them.
+    fn misplaced_keys(&mut self, raw: &RawStep) {
         let kind = raw.kind.value.as_str();
         let given: [(&str, Option<u64>, &[&str]); 12] = [
             ("harness", raw.harness.as_ref().map(line), &["agent"]),
@@ -265,7 +271,7 @@ impl Check<'_> {
                 && ["agent", "script", "loop", "merge"].contains(&kind)
                 && !kinds.contains(&kind)
             {
-                self.refuse(at, format!("{key}: means nothing in a step of type {kind}"));
+                self.refuse(at, format!("{key}: not allowed in a step of type {kind}"));
             }
         }
     }
@@ -276,7 +282,7 @@ impl Check<'_> {
             RawDuration::Text(text) => parse_duration(text),
         };
         if read.is_none_or(|it| it.is_zero()) {
-            self.refuse(line(raw), "timeout: not a time such as 90s, 30m, 1h30m".to_owned());
+            self.refuse(line(raw), "timeout: invalid duration; write it like 90s, 30m or 1h30m".to_owned());
         }
         read
     }
@@ -284,7 +290,7 @@ impl Check<'_> {
     fn expression(&mut self, step: &str, key: &str, raw: &Spanned<RawExpression>) -> Option<String> {
         let text = match &raw.value {
             RawExpression::Plain(value) => value.to_string(),
-            // The braces of a template are usual here too, and say nothing more.
+            // Users often write the braces of a template here too.
             RawExpression::Text(text) => template::bare(text).to_owned(),
         };
         if let Err(problem) = template::check_expression(&text) {
@@ -297,11 +303,11 @@ impl Check<'_> {
 
     fn template(&mut self, step: &RawStep, key: &str, raw: Option<&Spanned<String>>, at: u64) -> Option<String> {
         let Some(raw) = raw else {
-            self.refuse(at, format!("{key}: is missing"));
+            self.refuse(at, format!("{key}: missing"));
             return None;
         };
         if raw.value.trim().is_empty() {
-            self.refuse(line(raw), format!("{key}: is empty"));
+            self.refuse(line(raw), format!("{key}: empty"));
         }
         match template::check(&raw.value) {
             Ok(()) => {
@@ -332,7 +338,7 @@ impl Check<'_> {
         })
     }
 
-    /// A merge ends the task, and what is named must be there by then.
+    /// Checks that a merge is the last step and that templates use only steps that have run.
     fn order(&mut self, definition: &Definition) {
         let last = definition.steps.len().saturating_sub(1);
         for (place, step) in definition.steps.iter().enumerate() {
@@ -343,7 +349,7 @@ impl Check<'_> {
         let mut known = BTreeSet::new();
         let all: BTreeSet<String> = self.seen.iter().map(|name| template::variable(name)).collect();
         for (depth, step) in definition.flat() {
-            // In a loop, a step may name one further down: from the second iteration on it is there.
+            // In a loop, a step may refer to a later one: it has run from the second iteration on.
             let reach = if depth == 0 { &known } else { &all };
             let is_in_loop = depth > 0 || matches!(step.kind, StepKind::Loop { .. });
             let texts = match &step.kind {
@@ -368,7 +374,7 @@ impl Check<'_> {
     }
 }
 
-/// `90s`, `30m`, `1h30m`, `2d`.
+/// Parses durations such as `90s`, `30m`, `1h30m` and `2d`.
 fn parse_duration(text: &str) -> Option<Duration> {
     let mut total = Duration::ZERO;
     let mut rest = text.trim();
@@ -394,13 +400,13 @@ mod tests {
 
     fn problems(text: &str) -> Vec<String> {
         match Definition::parse("x", text) {
-            Ok(read) => panic!("taken: {read:?}"),
+            Ok(read) => panic!("accepted: {read:?}"),
             Err(problems) => problems.iter().map(ToString::to_string).collect(),
         }
     }
 
     #[test]
-    fn every_mistake_is_told_with_its_line() {
+    fn every_problem_is_reported_with_its_line() {
         let text = "
 name: other
 timeout: soon
@@ -437,30 +443,30 @@ steps:
         assert_eq!(
             problems(text),
             [
-                "line 2: name: \"other\", but the file is called \"x\"",
-                "line 3: timeout: not a time such as 90s, 30m, 1h30m",
-                "line 5: name: \"1st\" is not made of letters, digits, - and _, with a letter first",
-                "line 7: 1st: task has no \"titel\"; it has: id, title, body, type, priority, tags, parent_id, branch",
-                "line 7: 1st: there is no \"nothing\"; there are: task, steps, previous, loop, loops, worktree, branch, base_branch, base_commit, workflow, review",
-                "line 10: prompt: means nothing in a step of type script",
-                "line 11: build: the step \"later\" has not run by then",
+                "line 2: name: \"other\" does not match the file name \"x\"",
+                "line 3: timeout: invalid duration; write it like 90s, 30m or 1h30m",
+                "line 5: name: invalid name \"1st\": use at most 64 letters, digits, - and _, starting with a letter",
+                "line 7: 1st: task has no field \"titel\"; known: id, title, body, type, priority, tags, parent_id, branch",
+                "line 7: 1st: unknown variable \"nothing\"; known: task, steps, previous, loop, loops, worktree, branch, base_branch, base_commit, workflow, review",
+                "line 10: prompt: not allowed in a step of type script",
+                "line 11: build: step \"later\" has not run at this point",
                 "line 12: on_fail: unknown value \"explode\"; known: fail, block, continue",
                 "line 15: max_iterations: 0 is not between 1 and 1000",
                 "line 17: name: \"build\" is used twice",
                 "line 19: command: unexpected end of input, expected end of variable block",
-                "line 20: a merge cannot stand in a loop",
+                "line 20: a merge is not allowed inside a loop",
                 "line 22: land: a merge closes the task; it can only be the last step",
-                "line 24: on_fail: means nothing in a step of type merge",
-                "line 25: checks: {{ task.title }} stands inside quotes; it is quoted already, so leave them out",
+                "line 24: on_fail: not allowed in a step of type merge",
+                "line 25: checks: {{ task.title }} is inside quotes; remove them, coven quotes values itself",
                 "line 29: when: unexpected `(`, expected identifier or integer",
-                "line 30: on_success: exit_loop stands in no loop",
-                "line 32: type: \"dance\" is none of agent, script, loop, merge",
+                "line 30: on_success: exit_loop is only allowed inside a loop",
+                "line 32: type: unknown type \"dance\"; known: agent, script, loop, merge",
             ]
         );
     }
 
     #[test]
-    fn a_mistake_in_a_long_text_is_told_with_the_line_it_stands_in() {
+    fn a_problem_in_a_long_text_is_reported_with_its_own_line() {
         let text = "
 steps:
   - name: work
@@ -487,37 +493,41 @@ steps:
         assert_eq!(
             problems(text),
             [
-                "line 7: work: task has no \"kind\"; it has: id, title, body, type, priority, tags, parent_id, branch",
-                "line 12: work: task has no \"name\"; it has: id, title, body, type, priority, tags, parent_id, branch",
-                "line 15: comand: is no key here; did you mean command?",
+                "line 7: work: task has no field \"kind\"; known: id, title, body, type, priority, tags, parent_id, branch",
+                "line 12: work: task has no field \"name\"; known: id, title, body, type, priority, tags, parent_id, branch",
+                "line 15: unknown key comand; did you mean command?",
                 "line 18: command: unexpected end of input, expected end of variable block",
-                "line 21: again: there is no \"nothing\"; there are: task, steps, previous, loop, loops, worktree, branch, base_branch, base_commit, workflow, review",
+                "line 21: again: unknown variable \"nothing\"; known: task, steps, previous, loop, loops, worktree, branch, base_branch, base_commit, workflow, review",
             ]
         );
     }
 
     #[test]
-    fn what_is_no_workflow_file_is_told_too() {
+    fn an_invalid_workflow_file_is_reported() {
         for (text, line, words) in [
             ("steps: [", 1, ""),
-            ("- a\n- b\n", 1, "keys and their values"),
-            ("steps:\n  - {name: a, type: script, command: 'echo {{ loop.iteration }}'}\n", 2, "stands in no loop"),
-            ("steps:\n  - name: a\n    type: script\n    comand: x\n", 2, "command: is missing"),
-            ("steps:\n  - {name: a, type: script, command: x, command: y}\n", 2, "command: stands twice"),
+            ("- a\n- b\n", 1, "expected keys and values"),
+            (
+                "steps:\n  - {name: a, type: script, command: 'echo {{ loop.iteration }}'}\n",
+                2,
+                "only defined inside a loop",
+            ),
+            ("steps:\n  - name: a\n    type: script\n    comand: x\n", 2, "command: missing"),
+            ("steps:\n  - {name: a, type: script, command: x, command: y}\n", 2, "command: duplicate key"),
             ("steps:\n  - name: a\n    type: merge\n    require_review: perhaps\n", 4, "require_review: invalid"),
             ("steps:\n  - type: script\n    command: x\n", 3, "name"),
             ("description: nothing\n", 1, "steps"),
-            ("steps: []\n", 1, "none"),
+            ("steps: []\n", 1, "at least one step"),
             ("steps:\n  - { name: a, type: script, command: x, steps: ~, comand: y }\n", 2, ""),
         ] {
-            let found = Definition::parse("x", text).expect_err("no workflow");
+            let found = Definition::parse("x", text).expect_err("an invalid file");
             assert_eq!(found[0].line, line, "{text:?}: {found:?}");
             assert!(found[0].text.contains(words) && !found[0].text.contains('\n'), "{text:?}: {found:?}");
         }
     }
 
     #[test]
-    fn times_are_read_in_parts() {
+    fn durations_combine_several_units() {
         for (text, seconds) in [("90s", 90), ("30m", 1800), ("1h30m", 5400), ("2d", 172_800), (" 5m ", 300)] {
             assert_eq!(parse_duration(text), Some(Duration::from_secs(seconds)), "{text}");
         }

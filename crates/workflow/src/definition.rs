@@ -1,4 +1,4 @@
-//! A workflow file, read: steps of kind agent, script, loop and merge.
+//! A parsed workflow file: steps of type agent, script, loop and merge.
 
 use std::time::Duration;
 
@@ -9,10 +9,10 @@ use serde_saphyr::Spanned;
 
 use crate::check::{self, Problem};
 
-/// The workflow that every task has that names no other: an agent works, then its work is reviewed and merged.
+/// The default workflow of a task: an agent works, then its work is reviewed and merged.
 pub const BUILT_IN: (&str, &str) = (
     "implement",
-    "description: An agent works on the task; what it did is reviewed and merged.
+    "description: An agent works on the task; its work is reviewed and merged.
 steps:
   - name: work
     type: agent
@@ -22,7 +22,7 @@ steps:
       {{ task.body }}
       {%- if review %}
 
-      What is there already was sent back: {{ review }}
+      The existing work was rejected in review: {{ review }}
       {%- endif %}
   - name: merge
     type: merge
@@ -30,17 +30,17 @@ steps:
 );
 
 words! {
-    /// What becomes of the workflow when a step fails.
+    /// What happens to the run when a step fails.
     pub enum OnFail { Fail = "fail", Block = "block", Continue = "continue" }
 }
 
 words! {
-    /// What becomes of the workflow when a loop has no iteration left.
+    /// What happens to the run when a loop reaches its maximum number of iterations.
     pub enum OnMax { Fail = "fail", Block = "block", Continue = "continue" }
 }
 
 words! {
-    /// How an agent of a step is talked to.
+    /// How coven communicates with a step's agent.
     pub enum StepChannel { Print = "print", Terminal = "terminal", Acp = "acp" }
 }
 
@@ -48,7 +48,7 @@ words! {
 pub struct Definition {
     pub name: String,
     pub description: String,
-    /// For the whole, without the time it waits for a review.
+    /// Timeout of the whole run, without the time spent waiting for a review.
     pub timeout: Option<Duration>,
     pub steps: Vec<Step>,
 }
@@ -57,11 +57,11 @@ pub struct Definition {
 pub struct Step {
     pub name: String,
     pub line: u64,
-    /// An expression: the step is skipped where it is false.
+    /// An expression; the step is skipped if it is false.
     pub when: Option<String>,
     pub timeout: Option<Duration>,
     pub on_fail: OnFail,
-    /// Leaves the loop around it once it succeeds.
+    /// Leaves the enclosing loop when the step succeeds.
     pub exits_loop: bool,
     pub kind: StepKind,
 }
@@ -69,11 +69,11 @@ pub struct Step {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum StepKind {
     Agent {
-        /// Left out: the task's.
+        /// `None` uses the task's harness.
         harness: Option<String>,
         channel: Option<StepChannel>,
         prompt: String,
-        /// Arguments for the harness, templates like the prompt.
+        /// Arguments for the harness; templates like the prompt.
         args: Vec<String>,
     },
     Script {
@@ -83,12 +83,12 @@ pub enum StepKind {
         steps: Vec<Step>,
         max_iterations: u32,
         on_max: OnMax,
-        /// An expression, asked after each iteration.
+        /// An expression, evaluated after each iteration.
         until: Option<String>,
     },
     Merge {
         needs_review: bool,
-        /// Commands that must succeed on what would be merged.
+        /// Commands that must succeed on the merge result.
         checks: Vec<String>,
     },
 }
@@ -105,25 +105,25 @@ impl StepKind {
 }
 
 impl Definition {
-    /// Reads and checks a workflow file; `name` is the file's. Every mistake is told with its line.
+    /// Parses and checks a workflow file; `name` is the file's name. Reports every problem with its line.
     pub fn parse(name: &str, text: &str) -> Result<Self, Vec<Problem>> {
         check::checked(name, text)
     }
 
-    /// What a run goes by. It was checked when the run began.
+    /// Returns the definition stored in a run, which was checked when the run started.
     pub fn of_run(run: &Workflow) -> Result<Self, String> {
         Self::parse(&run.name, &run.definition).map_err(|problems| {
             let all: Vec<String> = problems.iter().map(ToString::to_string).collect();
-            format!("its definition cannot be read: {}", all.join("; "))
+            format!("the stored workflow definition is invalid: {}", all.join("; "))
         })
     }
 
     pub fn built_in() -> Self {
-        Self::parse(BUILT_IN.0, BUILT_IN.1).expect("the built-in workflow is sound: a test reads it")
+        Self::parse(BUILT_IN.0, BUILT_IN.1).expect("a test parses the built-in workflow")
     }
 
-    /// Everything that the file makes run: scripts, checks, and agents with what they are told. A prompt counts because
-    /// some harnesses carry it out as it is, e.g. a shell.
+    /// Returns everything that the file executes: scripts, checks, and agents with their prompts. Prompts count because
+    /// some harnesses, such as a shell, execute them.
     pub fn commands(&self) -> Vec<String> {
         fn collect(steps: &[Step], commands: &mut Vec<String>) {
             for step in steps {
@@ -147,7 +147,7 @@ impl Definition {
         commands
     }
 
-    /// The step at this path: its place on each level.
+    /// Returns the step at this path: its index on each level.
     pub fn step(&self, path: &[usize]) -> Option<&Step> {
         let (last, above) = path.split_last()?;
         let mut steps = &self.steps;
@@ -160,7 +160,7 @@ impl Definition {
         steps.get(*last)
     }
 
-    /// Every step with its depth, in the order of the file.
+    /// Returns every step with its depth, in file order.
     pub fn flat(&self) -> Vec<(usize, &Step)> {
         fn walk<'a>(steps: &'a [Step], depth: usize, out: &mut Vec<(usize, &'a Step)>) {
             for step in steps {
@@ -176,8 +176,7 @@ impl Definition {
     }
 }
 
-/// The file as it is written, before anything is known to make sense. Keys that mean nothing are found on a way of their own, so
-/// that they hide nothing else.
+/// The file before validation. Unknown keys are found in a separate pass, so that they do not hide other problems.
 #[derive(Debug, Deserialize)]
 pub(super) struct RawFile {
     pub name: Option<Spanned<String>>,
@@ -217,7 +216,7 @@ pub(super) enum RawDuration {
     Text(String),
 }
 
-/// `true` and `false` are expressions too.
+/// An expression; YAML parses `true` and `false` as booleans.
 #[derive(Debug, Deserialize)]
 #[serde(untagged)]
 pub(super) enum RawExpression {
@@ -243,10 +242,10 @@ mod tests {
     }
 
     #[test]
-    fn a_file_with_everything_is_read() {
+    fn a_file_with_all_features_is_parsed() {
         let text = "
 name: careful
-description: build, test until it holds, merge
+description: build, test until green, merge
 timeout: 2h
 steps:
   - name: build
@@ -276,7 +275,7 @@ steps:
     require_review: false
     checks: [make test]
 ";
-        let read = Definition::parse("careful", text).expect("a sound file");
+        let read = Definition::parse("careful", text).expect("a valid file");
         assert_eq!(
             read.commands(),
             [

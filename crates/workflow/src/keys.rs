@@ -1,4 +1,4 @@
-//! Keys of a workflow file that mean nothing.
+//! Unknown keys in a workflow file.
 
 use std::fmt;
 
@@ -28,8 +28,8 @@ const STEP: [&str; 18] = [
     "require_review",
     "checks",
 ];
-/// How alike two words are where one was meant for the other; 1 is the same.
-const ALIKE: f64 = 0.8;
+/// Minimum similarity for a suggestion; 1 means equal.
+const MIN_SIMILARITY: f64 = 0.8;
 
 pub(super) fn unknown(text: &str) -> Result<Vec<Problem>, serde_saphyr::Error> {
     let mut problems = Vec::new();
@@ -37,7 +37,7 @@ pub(super) fn unknown(text: &str) -> Result<Vec<Problem>, serde_saphyr::Error> {
     Ok(problems)
 }
 
-/// The keys of a file or a step, with their lines; what they hold is passed over, except for further steps.
+/// The keys of a file or a step, with their lines. Values are ignored, except nested steps.
 struct Keys {
     own: Vec<Spanned<String>>,
     steps: Vec<Keys>,
@@ -46,14 +46,16 @@ struct Keys {
 impl Keys {
     fn check(&self, known: &[&str], problems: &mut Vec<Problem>) {
         for key in self.own.iter().filter(|key| !known.contains(&key.value.as_str())) {
-            let alike = |word: &&&str| strsim::jaro_winkler(&key.value, word);
-            let nearest = known.iter().max_by(|a, b| alike(a).total_cmp(&alike(b))).filter(|word| alike(word) >= ALIKE);
+            let similarity = |word: &&&str| strsim::jaro_winkler(&key.value, word);
+            let nearest = known
+                .iter()
+                .max_by(|a, b| similarity(a).total_cmp(&similarity(b)))
+                .filter(|word| similarity(word) >= MIN_SIMILARITY);
             let hint = match nearest {
                 Some(word) => format!("did you mean {word}?"),
                 None => format!("known: {}", known.join(", ")),
             };
-            problems
-                .push(Problem { line: key.referenced.line(), text: format!("{}: is no key here; {hint}", key.value) });
+            problems.push(Problem { line: key.referenced.line(), text: format!("unknown key {}; {hint}", key.value) });
         }
         self.steps.iter().for_each(|step| step.check(&STEP, problems));
     }
@@ -90,7 +92,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_key_that_means_nothing_is_named_with_what_was_meant() {
+    fn every_unknown_key_is_reported_with_a_suggestion() {
         let text = "
 steps:
   - name: a
@@ -102,14 +104,14 @@ steps:
       - { name: c, type: script, command: x, on_sucess: exit_loop }
 colour: red
 ";
-        let told: Vec<String> = unknown(text).expect("it can be read").iter().map(ToString::to_string).collect();
+        let problems: Vec<String> = unknown(text).expect("valid YAML").iter().map(ToString::to_string).collect();
         assert_eq!(
-            told,
+            problems,
             [
-                "line 10: colour: is no key here; known: name, description, timeout, steps",
-                "line 5: comand: is no key here; did you mean command?",
-                "line 7: typ: is no key here; did you mean type?",
-                "line 9: on_sucess: is no key here; did you mean on_success?",
+                "line 10: unknown key colour; known: name, description, timeout, steps",
+                "line 5: unknown key comand; did you mean command?",
+                "line 7: unknown key typ; did you mean type?",
+                "line 9: unknown key on_sucess; did you mean on_success?",
             ]
         );
         assert!(unknown("- a\n").is_err());

@@ -1,4 +1,4 @@
-//! Workflow files: what a task goes through. Reads and checks a file, fills its templates, and decides which step comes next.
+//! Workflow files, which define a task's steps: parsing, checks, templates and the choice of the next step.
 
 #![cfg_attr(not(test), warn(unused_crate_dependencies))]
 

@@ -1,8 +1,8 @@
-//! What an agent says came of its step: a JSON block in its answer, if there is one.
+//! The result that an agent reports for its step: an optional JSON block in its answer.
 
 use serde_json::Value;
 
-/// The block, read.
+/// The parsed block.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Verdict {
     pub success: bool,
@@ -11,7 +11,7 @@ pub struct Verdict {
     pub error: Option<String>,
 }
 
-/// The last JSON object in the text that says whether it was a success: in a fenced block, or on lines of its own.
+/// Returns the last JSON object in the text that has a boolean `success`. The object must start on a new line.
 pub fn verdict(text: &str) -> Option<Verdict> {
     let starts: Vec<usize> = line_starts(text).filter(|at| text[*at..].trim_start().starts_with('{')).collect();
     starts.into_iter().rev().find_map(|at| {
@@ -40,16 +40,16 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn the_last_block_with_a_success_counts() {
+    fn the_last_block_with_a_success_wins() {
         let text = "I tried.\n```json\n{\"success\": false, \"error\": \"no\"}\n```\nAgain:\n```json\n{\n  \"success\": true,\n  \
                     \"summary\": \"it works\",\n  \"outputs\": {\"files\": [\"a\"]}\n}\n```\n{\"other\": 1}\nBye.";
-        let said = verdict(text).expect("a block");
-        assert_eq!((said.success, said.summary.as_deref(), said.error), (true, Some("it works"), None));
-        assert_eq!(said.outputs, json!({ "files": ["a"] }));
+        let found = verdict(text).expect("a block");
+        assert_eq!((found.success, found.summary.as_deref(), found.error), (true, Some("it works"), None));
+        assert_eq!(found.outputs, json!({ "files": ["a"] }));
     }
 
     #[test]
-    fn words_are_no_verdict() {
+    fn other_text_is_not_a_verdict() {
         for text in ["", "all good {\"success\": true}", "{\"success\": \"yes\"}", "{\"success\": tru", "{}\n[1]"] {
             assert_eq!(verdict(text), None, "{text:?}");
         }

@@ -1,7 +1,7 @@
-//! Rebuilds a template so that everything that can make a large value passes a filter that checks its size.
+//! Rebuilds a template so that every operation that can create a large value passes a filter that checks its size.
 //!
-//! The engine has no hook for its operators, its captures or the constants that it computes while it compiles.
-//! A rebuilt tree has none of these left: they are filters of `bounded.rs`, so the limits need no second thread or allocator.
+//! The engine has no hook for its operators, its captures, or the constants that it computes while it compiles.
+//! The rebuilt tree replaces them with filters of `bounded.rs`, so the limits need no second thread or allocator.
 
 use minijinja::Value;
 use minijinja::machinery::Span;
@@ -13,14 +13,14 @@ use minijinja::machinery::ast::{
 
 use crate::bounded::{self, ADD, CONCAT, MADE, READ, REPEAT};
 
-/// The line, from 0, and what is wrong there.
+/// The line, from 0, and the problem in it.
 pub(super) type Refused = (usize, String);
 
 pub(super) fn statement<'a>(from: &Stmt<'a>) -> Result<Stmt<'a>, Refused> {
     Ok(match from {
         Stmt::Template(it) => Stmt::Template(Spanned::new(Template { children: body(&it.children)? }, it.span())),
         Stmt::EmitExpr(it) => Stmt::EmitExpr(Spanned::new(EmitExpr { expr: expression(&it.expr)? }, it.span())),
-        // As a value the text passes the formatter, which counts it, in a capture too.
+        // As a value, the text passes the formatter, which counts it even inside a capture.
         Stmt::EmitRaw(it) => {
             let value = Value::from_safe_string(it.raw.to_owned());
             let expr = Expr::Const(Spanned::new(Const { value }, it.span()));
@@ -114,13 +114,13 @@ fn with_block<'a>(it: &Spanned<WithBlock<'a>>) -> Result<Spanned<WithBlock<'a>>,
     Ok(Spanned::new(rebuilt, it.span()))
 }
 
-/// The filter of a capture; one without a filter is checked as it is.
+/// Returns the filter of a capture, or the size check if it has none.
 fn capture<'a>(it: &Spanned<SetBlock<'a>>) -> Result<Expr<'a>, Refused> {
     let made = || Expr::Filter(Spanned::new(Filter { name: MADE, expr: None, args: Vec::new() }, it.span()));
     Ok(optional(it.filter.as_ref())?.unwrap_or_else(made))
 }
 
-/// What is assigned to: names, which make no value.
+/// Copies the target of an assignment: names, which create no value.
 fn target<'a>(from: &Expr<'a>) -> Result<Expr<'a>, Refused> {
     let targets = |items: &[Expr<'a>]| items.iter().map(target).collect::<Result<Vec<_>, Refused>>();
     match from {
@@ -143,7 +143,7 @@ fn leaf<'a>(from: &Expr<'a>) -> Expr<'a> {
 fn slice<'a>(it: &Spanned<Slice<'a>>) -> Result<Expr<'a>, Refused> {
     let sliced = expression(&it.expr)?;
     let rebuilt = Slice {
-        // With a step the engine takes four bytes for each character of a text.
+        // With a step, the engine needs four bytes for each character of a text.
         expr: if it.step.is_some() { filtered(READ, sliced, None, it.span()) } else { sliced },
         start: optional(it.start.as_ref())?,
         stop: optional(it.stop.as_ref())?,
@@ -153,7 +153,7 @@ fn slice<'a>(it: &Spanned<Slice<'a>>) -> Result<Expr<'a>, Refused> {
 }
 
 fn unary<'a>(it: &Spanned<UnaryOp<'a>>) -> Result<Expr<'a>, Refused> {
-    // The kind cannot be copied.
+    // `UnaryOpKind` is not `Copy`.
     let op = if matches!(it.op, UnaryOpKind::Not) { UnaryOpKind::Not } else { UnaryOpKind::Neg };
     Ok(Expr::UnaryOp(Spanned::new(UnaryOp { op, expr: expression(&it.expr)? }, it.span())))
 }
@@ -161,7 +161,7 @@ fn unary<'a>(it: &Spanned<UnaryOp<'a>>) -> Result<Expr<'a>, Refused> {
 fn binary<'a>(it: &Spanned<BinOp<'a>>) -> Result<Expr<'a>, Refused> {
     let (left, right) = (expression(&it.left)?, expression(&it.right)?);
     let is_number = |side: &Expr<'_>| matches!(side, Expr::Const(it) if it.value.is_number());
-    // With a number on one side a sum is a number or an error.
+    // With a number on one side, a sum is a number or an error and needs no size check.
     let is_sum = is_number(&left) || is_number(&right);
     Ok(match it.op {
         BinOpKind::Concat => filtered(CONCAT, left, Some(right), it.span()),
@@ -188,7 +188,7 @@ fn if_expr<'a>(it: &Spanned<IfExpr<'a>>) -> Result<Expr<'a>, Refused> {
 
 fn filter<'a>(it: &Spanned<Filter<'a>>) -> Result<Expr<'a>, Refused> {
     if !bounded::is_filter(it.name) {
-        return refused(it.span(), &format!("there is no filter {:?}", it.name));
+        return refused(it.span(), &format!("unknown filter {:?}", it.name));
     }
     let rebuilt = Filter { name: it.name, expr: optional(it.expr.as_ref())?, args: arguments(&it.args, it.span())? };
     Ok(Expr::Filter(Spanned::new(rebuilt, it.span())))
@@ -217,7 +217,7 @@ fn arguments<'a>(from: &[CallArg<'a>], span: Span) -> Result<Vec<CallArg<'a>>, R
     let rebuilt = from.iter().map(|argument| match argument {
         CallArg::Pos(value) => Ok(CallArg::Pos(expression(value)?)),
         CallArg::Kwarg(name, value) => Ok(CallArg::Kwarg(name, expression(value)?)),
-        // They would put whole lists on the engine's stack, unchecked.
+        // They would put whole lists on the engine's stack without a check.
         CallArg::PosSplat(_) | CallArg::KwargSplat(_) => {
             refused(span, "arguments with * or ** are not available in workflows")
         }

@@ -1,4 +1,4 @@
-//! Templates of prompts and commands, and the expressions of conditions.
+//! Templates of prompts and commands, and expressions of conditions.
 
 mod names;
 mod shell;
@@ -19,23 +19,23 @@ pub(crate) use names::{unknown_names, variable};
 pub(crate) use shell::check_command;
 use shell::quoted;
 
-/// Far beyond what a sensible template needs; ends one that goes on for ever.
+/// Instruction limit: far beyond a reasonable template, but it stops an endless one.
 const FUEL: u64 = 1_000_000;
 
-/// Bytes of one expression, without its quoted texts. The engine parses a chain of operators by recursion; a longer one could
-/// exhaust the stack of the daemon's threads.
+/// Maximum bytes of one expression, without its quoted texts. The engine parses a chain of operators recursively; a
+/// longer one could exhaust the stack of the daemon's threads.
 const MAX_EXPRESSION: usize = 1_000;
-/// Statements in one template; a chain of `elif` is recursion too.
+/// Maximum statements in one template; a chain of `elif` is parsed recursively too.
 const MAX_STATEMENTS: usize = 200;
-/// Lines of a template, and bytes of each.
+/// Maximum lines of a template, and bytes of each line.
 const MAX_LINES: usize = 60_000;
 
-/// A template that could not be filled in.
+/// Why a template could not be rendered.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct BadTemplate(String);
 
-/// What templates can name.
+/// The variables of a template.
 #[derive(Debug, Clone, Copy)]
 pub struct Scope<'a> {
     pub task: &'a Task,
@@ -43,12 +43,12 @@ pub struct Scope<'a> {
     pub worktree: &'a str,
     pub branch: &'a str,
     pub progress: &'a Progress,
-    /// The loop that the step stands in, and its limit.
+    /// The enclosing loop and its iteration limit.
     pub around: Option<(&'a str, u32)>,
 }
 
-/// A step's result as templates see it.
-fn shown(result: &StepResult) -> serde_json::Value {
+/// Returns a step's result as templates see it.
+fn result_value(result: &StepResult) -> serde_json::Value {
     serde_json::json!({
         "success": result.success,
         "failed": !result.success && !result.skipped,
@@ -61,12 +61,12 @@ fn shown(result: &StepResult) -> serde_json::Value {
 }
 
 impl Scope<'_> {
-    /// As it stands.
+    /// Renders a template as plain text.
     pub fn text(&self, template: &str) -> Result<String, BadTemplate> {
         self.rendered(template, false, &Budget::default())
     }
 
-    /// What is filled in becomes one word of the shell, whatever it holds; `|safe` leaves it as it is.
+    /// Renders a shell command. Every value becomes one shell word; `|safe` inserts it unquoted.
     pub fn shell(&self, template: &str) -> Result<String, BadTemplate> {
         self.rendered(template, true, &Budget::default())
     }
@@ -77,7 +77,7 @@ impl Scope<'_> {
         let mut environment = environment(budget);
         let counted = budget.clone();
         environment.set_formatter(move |out, _, value| {
-            // What is not there is an error here too.
+            // Undefined values are errors here too.
             if value.is_undefined() {
                 return Err(minijinja::Error::from(ErrorKind::UndefinedError));
             }
@@ -99,13 +99,14 @@ impl Scope<'_> {
         match text.len() <= MAX_RESULT {
             true => Ok(text),
             false => Err(BadTemplate(format!(
-                "the result has {} bytes, at most {} MiB are allowed; make it smaller",
+                "the result has {} bytes; at most {} MiB are allowed; shorten it",
                 text.len(),
                 MAX_RESULT >> 20
             ))),
         }
     }
 
+    /// Evaluates a condition.
     pub fn holds(&self, expression: &str) -> Result<bool, BadTemplate> {
         let bad = |error: minijinja::Error| BadTemplate(explained(&error));
         let tree = parsed_expression(expression).map_err(BadTemplate)?;
@@ -124,7 +125,7 @@ impl Scope<'_> {
     fn values(&self) -> Value {
         let task = self.task;
         let results: serde_json::Map<String, serde_json::Value> =
-            self.progress.results.iter().map(|(name, result)| (variable(name), shown(result))).collect();
+            self.progress.results.iter().map(|(name, result)| (variable(name), result_value(result))).collect();
         let previous = self.progress.previous.as_ref().and_then(|name| results.get(&variable(name))).cloned();
         let loops: serde_json::Map<String, serde_json::Value> = self
             .progress
@@ -151,13 +152,13 @@ impl Scope<'_> {
             "workflow": self.workflow,
             "review": self.progress.rejected,
         });
-        Value::deserialize(values).expect("JSON is made of what a template knows")
+        Value::deserialize(values).expect("JSON converts to template values")
     }
 }
 
-/// The name that the engine wants for a template.
+/// The template name that the engine requires.
 const NAME: &str = "template";
-/// So that `|safe` is known from what is not; what it means is up to the formatter.
+/// Makes the engine track `|safe`; the formatter decides its effect.
 const WORD: AutoEscape = AutoEscape::Custom(std::borrow::Cow::Borrowed("word"));
 
 fn environment<'a>(budget: &Budget) -> Environment<'a> {
@@ -168,7 +169,7 @@ fn environment<'a>(budget: &Budget) -> Environment<'a> {
     environment
 }
 
-/// The template, rebuilt so that its memory is bounded; else the line of the mistake, from 0.
+/// Parses a template and rebuilds it with bounded memory. The error has the line, from 0.
 fn parsed(template: &str) -> Result<Stmt<'_>, Refused> {
     check_size(template, false)?;
     let bad = |error: minijinja::Error| (error.line().unwrap_or(1).saturating_sub(1), explained(&error));
@@ -184,32 +185,32 @@ fn parsed_expression(expression: &str) -> Result<Expr<'_>, String> {
 fn explained(error: &minijinja::Error) -> String {
     let mut text = error.detail().map_or_else(|| error.kind().to_string(), str::to_owned);
     if error.kind() == ErrorKind::UndefinedError {
-        text = format!("something that is named is not there: {text}");
+        text = format!("undefined variable: {text}");
     }
     if error.kind() == ErrorKind::OutOfFuel {
-        text = "it does not come to an end".to_owned();
+        text = "the template exceeded its step limit; check it for an endless loop".to_owned();
     }
     text
 }
 
-/// An expression without the braces that people are used to.
+/// Strips optional `{{ }}` from an expression.
 pub(super) fn bare(expression: &str) -> &str {
     let text = expression.trim();
     text.strip_prefix("{{").and_then(|text| text.strip_suffix("}}")).map_or(text, str::trim)
 }
 
-/// What is wrong with it, and in which of its lines, from 0.
+/// Checks a template. The error has the line, from 0.
 pub(super) fn check(template: &str) -> Result<(), Refused> {
     parsed(template).map(drop)
 }
 
-/// Refuses what is too long to be parsed safely, with its line, from 0. The engine's own tokens decide where an expression starts
-/// and ends.
+/// Refuses a template that is too long to be parsed safely, with the line, from 0. The engine's tokenizer decides
+/// where an expression starts and ends.
 fn check_size(source: &str, is_expression: bool) -> Result<(), Refused> {
     let check = |line: u16, size: u32| match usize::try_from(size).is_ok_and(|size| size <= MAX_EXPRESSION) {
         true => Ok(()),
         false => {
-            let problem = format!("an expression has {size} bytes, at most {MAX_EXPRESSION} are allowed; split it");
+            let problem = format!("an expression has {size} bytes; at most {MAX_EXPRESSION} are allowed; split it");
             Err((usize::from(line).saturating_sub(1), problem))
         }
     };
@@ -219,9 +220,9 @@ fn check_size(source: &str, is_expression: bool) -> Result<(), Refused> {
         let problem = format!("a template can have at most {MAX_LINES} lines of at most {MAX_LINES} bytes; split it");
         return Err((0, problem));
     }
-    // Where the expression starts, and how much of it is quoted.
+    // Start of the expression, and the number of quoted bytes in it.
     let (mut open, mut quoted_bytes, mut statements) = (is_expression.then_some((1, 0)), 0, 0);
-    // What cannot be read is reported by the parser.
+    // The parser reports invalid tokens.
     for (token, span) in machinery::tokenize(source, is_expression, SyntaxConfig::default()).map_while(Result::ok) {
         match token {
             Token::VariableStart | Token::BlockStart => {
@@ -273,7 +274,7 @@ mod tests {
     }
 
     #[test]
-    fn fields_of_the_task_earlier_outputs_and_counters_are_filled_in() {
+    fn task_fields_outputs_and_counters_are_rendered() {
         filled(|scope| {
             let text = "{{ task.title }} {{ task.tags|join('+') }} {{ steps.my_step.outputs.file }} \
                         {{ previous.success }} {{ loop.iteration }}/{{ loop.max }} {{ loops.again.iteration }} {{ branch }}";
@@ -284,7 +285,7 @@ mod tests {
     }
 
     #[test]
-    fn a_command_gets_what_is_filled_in_as_one_word() {
+    fn a_value_in_a_command_becomes_one_shell_word() {
         filled(|scope| {
             let made = scope.shell("echo {{ task.title }} {{ steps.my_step.outputs.file }} {{ 'a b'|safe }}");
             assert_eq!(made, Ok(r"echo 'Fix $(rm -rf /) it'\''s' a.rs a b".to_owned()));
@@ -292,13 +293,16 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_there_is_an_error_and_no_empty_text() {
+    fn an_undefined_variable_is_an_error() {
         filled(|scope| {
             assert!(scope.text("{{ steps.other.output }}").is_err());
             assert!(scope.text("{{ task.nothing }}").is_err());
             assert_eq!(scope.text("{% if steps.other %}x{% endif %}y"), Ok("y".to_owned()));
             let endless = scope.text("{% for a in range(9999) %}{% for b in range(9999) %}x{% endfor %}{% endfor %}");
-            assert_eq!(endless, Err(BadTemplate("it does not come to an end".to_owned())));
+            assert_eq!(
+                endless,
+                Err(BadTemplate("the template exceeded its step limit; check it for an endless loop".to_owned()))
+            );
         });
     }
 
@@ -325,7 +329,7 @@ mod tests {
         });
     }
 
-    /// Templates that made gigabytes out of a few characters.
+    /// Templates that would create gigabytes without limits.
     const BOMBS: &[&str] = &[
         r#"{{ ("a,"*1000)|replace("a","b"*1000)|replace("b","c"*10000) }}"#,
         r#"{% set a = "aaaaaaaaaa" %}{% set a = a~a~a~a~a~a~a~a~a~a %}{% set a = a~a~a~a~a~a~a~a~a~a %}{% set a = a~a~a~a~a~a~a~a~a~a %}{% set a = a~a~a~a~a~a~a~a~a~a %}{% set a = a~a~a~a~a~a~a~a~a~a %}{% set a = a~a~a~a~a~a~a~a~a~a %}{% set a = a~a~a~a~a~a~a~a~a~a %}{{ a|length }}"#,
@@ -364,13 +368,13 @@ mod tests {
         r#"{{ debug() }}"#,
     ];
 
-    /// A list that holds the one before twice: 64 levels print as 2^64 items.
+    /// Nested lists, each containing the previous one twice: 64 levels print as 2^64 items.
     fn doubled_lists() -> String {
         format!("{{% set x = [1] %}}{}{{{{ x }}}}", "{% set x = [x, x] %}".repeat(64))
     }
 
     #[test]
-    fn no_template_makes_more_than_the_limits() {
+    fn no_template_exceeds_the_limits() {
         filled(|scope| {
             let doubled = doubled_lists();
             for template in BOMBS.iter().copied().chain([&*doubled]) {
@@ -378,7 +382,7 @@ mod tests {
                     let budget = Budget::default();
                     let made = scope.rendered(template, is_shell, &budget);
                     assert!(made.is_err(), "{template}: {} bytes", made.map_or(0, |text| text.len()));
-                    // The last value is refused before or as soon as it is made, and it is at most a result large.
+                    // The last value is refused before or right after its creation and is at most as large as a result.
                     assert!(budget.spent() <= bounded::MAX_TOTAL + MAX_RESULT, "{template}: {}", budget.spent());
                 }
                 let _ = check(template);
@@ -399,7 +403,7 @@ mod tests {
             assert!(problem(many).contains("more than 16 MiB"), "{}", problem(many));
             let long = "{% for i in range(5) %}{{ 'a' * 1000000 }}{% endfor %}";
             assert!(problem(long).contains("at most 4 MiB"), "{}", problem(long));
-            assert!(problem("{{ 'a'|zip('b') }}").contains("no filter \"zip\""));
+            assert!(problem("{{ 'a'|zip('b') }}").contains("unknown filter \"zip\""));
             let line = check("a\n{% for a in b recursive %}{% endfor %}").expect_err("recursive").0;
             assert_eq!(line, 1);
         });

@@ -14,12 +14,12 @@ pub const AGENT: Agent = Agent {
     env: &[],
     version_args: &["--version"],
     grace_seconds: None,
-    note: "opens a session over ACP only with an account of its vendor",
-    // Without an account it cannot work, and coven cannot see whether there is one.
+    note: "needs a vendor account to open a session over ACP",
+    // Cline does not work without an account, and coven cannot detect one.
     default_choice: DefaultChoice::Never,
-    terminal: Err(Missing("coven has not been tried with it in a terminal; set harnesses.cline.prompt in the config")),
+    terminal: Err(Missing("not tested with coven in a terminal; set harnesses.cline.prompt in the config")),
     acp: Ok(Acp::with_args(&["--acp"])),
-    print: Err(Missing("coven has not been tried with it in print mode; set harnesses.cline.print in the config")),
+    print: Err(Missing("not tested with coven in print mode; set harnesses.cline.print in the config")),
     mcp: Err(Missing("coven does not know where Cline lists MCP servers; add the server there by hand")),
     #[cfg(feature = "trial")]
     trial: Some(trial::TRIAL),
@@ -32,12 +32,12 @@ mod trial {
     pub const TRIAL: Trial = Trial {
         package: Package::npm("cline", "cline"),
         program: "node_modules/.bin/cline",
-        // It has no settings that would let it open a session over ACP.
+        // No settings let Cline open an ACP session without an account.
         settings: |_| Settings { env: Vec::new(), files: Vec::new() },
         terminal: None,
         acp: &[AcpTrial {
             opening: Opening::WantsAccount,
-            limit: Some("opens no session over ACP without an account of its vendor"),
+            limit: Some("needs a vendor account to open a session over ACP"),
             ..AcpTrial::new("cline", &[], "node_modules/.bin/cline")
         }],
         print: None,

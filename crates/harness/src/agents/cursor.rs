@@ -1,4 +1,4 @@
-//! Cursor. Only the file with its MCP servers is known.
+//! Cursor. Coven only edits its list of MCP servers.
 
 use serde_json::json;
 
@@ -6,7 +6,7 @@ use crate::agent::{Agent, DefaultChoice, Missing};
 use crate::launch::Program;
 use crate::settings_file::{Form, McpEntry, SettingsFile};
 
-const UNTRIED: Missing = Missing("coven has not been tried with it; describe it in harnesses.cursor of the config");
+const UNTRIED: Missing = Missing("not tested with coven; configure it as harnesses.cursor in the config");
 
 pub(super) const DEFINITIONS: &str = ".cursor/agents";
 

@@ -1,4 +1,4 @@
-//! A scripted agent inside coven, for a first look.
+//! A scripted agent inside coven, for trying coven out.
 
 use crate::agent::{Agent, DefaultChoice, Missing, Terminal};
 use crate::launch::{Program, PromptStyle};
@@ -12,11 +12,11 @@ pub const AGENT: Agent = Agent {
     env: &[],
     version_args: &["--version"],
     grace_seconds: None,
-    note: "a scripted agent inside coven: shows a plan, works, asks one question, ends",
+    note: "a scripted agent inside coven: shows a plan, works, asks one question, exits",
     default_choice: DefaultChoice::Never,
     terminal: Ok(Terminal { args: &[], prompt: PromptStyle::AfterDashes }),
-    acp: Err(Missing("the demo shows a terminal only")),
-    print: Err(Missing("the demo shows a terminal only")),
+    acp: Err(Missing("the demo runs only in a terminal")),
+    print: Err(Missing("the demo runs only in a terminal")),
     mcp: Err(Missing("the demo does not use MCP servers")),
     #[cfg(feature = "trial")]
     trial: None,

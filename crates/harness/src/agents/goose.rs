@@ -14,7 +14,7 @@ pub const AGENT: Agent = Agent {
     env: &[],
     version_args: &["--version"],
     grace_seconds: None,
-    note: "asks about usage data on its first start unless its settings answer that",
+    note: "asks about usage data on first start unless its settings already answer",
     default_choice: DefaultChoice::Later,
     terminal: Ok(Terminal { args: &["run", "--interactive"], prompt: PromptStyle::FlagEquals("--text") }),
     acp: Ok(Acp::with_args(&["acp"])),
@@ -62,12 +62,13 @@ mod trial {
         program: PROGRAM,
         settings,
         terminal: Some(TerminalTrial::limited(
-            "asks about usage data on its first start unless its settings answer that",
+            "asks about usage data on first start unless its settings already answer",
         )),
         acp: &[AcpTrial {
             cancelling: Cancelling::MaySayEndTurn,
             limit: Some(
-                "outlives a closed input; up to 1.34 it says end_turn of a cancelled turn and tells no version",
+                "keeps running after its input closes; \
+                 up to 1.34 it reports end_turn for a cancelled turn and no version",
             ),
             ..AcpTrial::new("goose", &[], PROGRAM)
         }],

@@ -14,7 +14,7 @@ pub const AGENT: Agent = Agent {
     env: &[],
     version_args: &["--version"],
     grace_seconds: None,
-    note: "takes no prompt as an argument, so coven types it; asks whether to trust a new folder first",
+    note: "does not accept a prompt as an argument, so coven types it; first asks whether to trust a new folder",
     default_choice: DefaultChoice::Later,
     terminal: Ok(Terminal { args: &[], prompt: PromptStyle::Typed }),
     acp: Ok(Acp::with_args(&["acp"])),
@@ -49,7 +49,7 @@ mod trial {
         settings,
         terminal: Some(TerminalTrial {
             first_prompt: FirstPrompt::Typed { dialog: "Trust this folder?", ready: "No session yet" },
-            limit: Some("takes no prompt as an argument and asks whether to trust a new folder"),
+            limit: Some("does not accept a prompt as an argument; asks whether to trust a new folder"),
         }),
         acp: &[AcpTrial::new("kimi", &[], "node_modules/.bin/kimi")],
         print: Some(PrintTrial {

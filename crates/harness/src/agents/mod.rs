@@ -1,4 +1,4 @@
-//! The agent programs that coven knows, each in a place of its own.
+//! The agent programs that coven supports, one module per agent.
 
 mod claude;
 mod cline;
@@ -35,10 +35,10 @@ pub const ALL: &[&Agent] = &[
     &demo::AGENT,
 ];
 
-/// The agent that programs of the AGENT interface expect where a request names none.
+/// Default agent for requests of the AGENT interface that name none.
 pub const OF_AGENT_INTERFACE: &Agent = &gemini::AGENT;
 
-/// Folders below the user's home in which programs keep agent definitions. If two folders define an id, the first one counts.
+/// Folders with agent definitions, relative to the user's home. If two folders define an id, the first one wins.
 pub const DEFINITION_FOLDERS: [&str; 20] = [
     ".aws/amazonq/cli-agents",
     claude::DEFINITIONS,
@@ -66,7 +66,7 @@ pub fn find(id: &str) -> Option<&'static Agent> {
     ALL.iter().copied().find(|agent| agent.id == id)
 }
 
-/// The ids of the agents for which this holds, for help texts and messages.
+/// Returns the ids of the agents that match, for help texts and messages.
 pub fn ids(is_wanted: impl Fn(&Agent) -> bool) -> Vec<&'static str> {
     ALL.iter().filter(|agent| is_wanted(agent)).map(|agent| agent.id).collect()
 }

@@ -8,14 +8,14 @@ use crate::print_mode::{Counting, Kind, Place, Rules, TextRule, TroubleRule, Usa
 pub const AGENT: Agent = Agent {
     id: "pi",
     label: "Pi",
-    // 1.x names a dependency that the registry does not have.
+    // 1.x depends on a package that is not in the registry.
     install: "install it with: npm install -g @earendil-works/pi-coding-agent@0.87.1",
     program: Program::Named("pi"),
     identity: "pi",
     env: &[],
     version_args: &["--version"],
     grace_seconds: None,
-    note: "its command line is only `pi`, so a restarted daemon recognizes it mostly by pid and start time",
+    note: "the command line is just `pi`, so a restarted daemon recognizes it mainly by pid and start time",
     default_choice: DefaultChoice::Later,
     terminal: Ok(Terminal { args: &[], prompt: PromptStyle::AfterDashes }),
     acp: Ok(Acp::by_adapter("pi-acp", "pi-acp")),
@@ -27,7 +27,7 @@ pub const AGENT: Agent = Agent {
             Resume::Args(&["-p", "--mode", "json", "--session", "{session}"]),
         )
     }),
-    mcp: Err(Missing("coven does not know of MCP servers in the settings of Pi")),
+    mcp: Err(Missing("coven does not know an MCP server setting of Pi")),
     #[cfg(feature = "trial")]
     trial: Some(trial::TRIAL),
 };
@@ -65,7 +65,7 @@ mod trial {
         AcpTrial, Asking, Failing, KEY, Package, PrintTrial, Settings, Surroundings, TerminalTrial, Trial,
     };
 
-    // 1.x names a dependency that the registry does not have.
+    // 1.x depends on a package that is not in the registry.
     const PACKAGE: Package =
         Package { version: Some("0.87.1"), ..Package::npm("pi", "@earendil-works/pi-coding-agent") };
 
@@ -73,11 +73,11 @@ mod trial {
         package: PACKAGE,
         program: "node_modules/.bin/pi",
         settings,
-        terminal: Some(TerminalTrial::limited("its command line is only `pi`, which says little as an identity")),
+        terminal: Some(TerminalTrial::limited("the command line is just `pi`, which identifies it poorly")),
         acp: &[AcpTrial {
             asking: Asking::Never,
             limit: Some("never asks for permission"),
-            // The adapter starts pi itself.
+            // The adapter starts `pi`.
             ..AcpTrial::new("pi-acp", &[Package::npm("pi-acp", "pi-acp"), PACKAGE], "node_modules/.bin/pi-acp")
         }],
         print: Some(PrintTrial { failing: Failing::SaysSo, ..PrintTrial::USUAL }),

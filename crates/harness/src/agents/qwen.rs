@@ -20,7 +20,7 @@ pub const AGENT: Agent = Agent {
     env: &[],
     version_args: &["--version"],
     grace_seconds: None,
-    note: "three processes; all of them are signalled, and the last outlives the launcher for a moment",
+    note: "three processes; coven signals all of them, and the last one briefly outlives the launcher",
     default_choice: DefaultChoice::Later,
     terminal: Ok(Terminal { args: &[], prompt: PromptStyle::FlagEquals("--prompt-interactive") }),
     acp: Ok(Acp::with_args(&["--acp"])),
@@ -42,7 +42,7 @@ pub const AGENT: Agent = Agent {
     trial: Some(trial::TRIAL),
 };
 
-/// The lines of Claude Code, but the result counts the whole session.
+/// Same lines as Claude Code, except that the result's usage covers the whole session.
 const RULES: Rules = Rules {
     format: "qwen-json",
     session: Some("/session_id"),
@@ -67,7 +67,7 @@ mod trial {
         package: Package::npm("qwen", "@qwen-code/qwen-code"),
         program: "node_modules/.bin/qwen",
         settings,
-        terminal: Some(TerminalTrial::limited("three processes; the last outlives the launcher for a moment")),
+        terminal: Some(TerminalTrial::limited("three processes; the last one briefly outlives the launcher")),
         acp: &[AcpTrial::new("qwen", &[], "node_modules/.bin/qwen")],
         print: Some(PrintTrial::USUAL),
         mcp: Some(McpTrial::new("mcp__coven__ask_user_questions", &["--yolo", "-p"])),

@@ -12,10 +12,10 @@ pub const AGENT: Agent = Agent {
     env: &[],
     version_args: &["--version"],
     grace_seconds: None,
-    note: "an interactive shell; a prompt is typed as its first line",
+    note: "an interactive shell; coven types the prompt as the first line",
     default_choice: DefaultChoice::Never,
     terminal: Ok(Terminal { args: &[], prompt: PromptStyle::Typed }),
-    acp: Err(Missing("a shell does not speak ACP")),
+    acp: Err(Missing("a shell does not support ACP")),
     print: Err(Missing("a shell does not answer prompts")),
     mcp: Err(Missing("a shell does not use MCP servers")),
     #[cfg(feature = "trial")]

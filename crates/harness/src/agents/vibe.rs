@@ -14,7 +14,7 @@ pub const AGENT: Agent = Agent {
     env: &[],
     version_args: &["--version"],
     grace_seconds: None,
-    note: "its server has a process group of its own in the same session; both are signalled",
+    note: "the server runs in a separate process group of the same session; coven signals both",
     default_choice: DefaultChoice::Later,
     terminal: Ok(Terminal { args: &["--trust"], prompt: PromptStyle::AfterDashes }),
     acp: Ok(Acp::by_adapter("vibe-acp", "mistral-vibe")),
@@ -47,9 +47,9 @@ mod trial {
         package: Package::pip("vibe", "mistral-vibe"),
         program: "bin/vibe",
         settings,
-        terminal: Some(TerminalTrial::limited("its server has a process group of its own, in the same session")),
+        terminal: Some(TerminalTrial::limited("the server runs in a separate process group of the same session")),
         acp: &[AcpTrial {
-            limit: Some("sends each prompt back as a message of the user"),
+            limit: Some("echoes each prompt as a user message"),
             ..AcpTrial::new("vibe", &[], "bin/vibe-acp")
         }],
         print: Some(PrintTrial {

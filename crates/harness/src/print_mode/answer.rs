@@ -1,4 +1,4 @@
-//! Reads what an agent prints: the answer as it comes, the id of its session, what it cost.
+//! Parses an agent's output: streams the answer and extracts the session id and the token usage.
 
 use coven_files::Limit;
 use serde_json::Value;
@@ -7,12 +7,12 @@ use super::rules::{Condition, Counting, Kind, Place, Rules};
 use super::utf8::Utf8;
 use super::{PrintFormat, is_session_id};
 
-/// It must fit into a line of a conversation, where some characters take more room.
+/// An answer must fit into one line of a conversation file, where escaping makes some characters longer.
 pub const ANSWER: Limit = Limit::new("the answer of one turn of `coven spawn`", 8 << 20);
-/// A longer line is left out: it can only be something that a tool brought.
+/// A longer line is skipped: only the result of a tool can be that long.
 pub const OUTPUT_LINE: Limit = Limit::new("a line of JSON that an agent prints", 16 << 20);
 
-/// Tokens.
+/// Token counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Usage {
     pub input: u64,
@@ -26,27 +26,28 @@ pub struct Answer {
     pub session: Option<String>,
     usage: Option<Usage>,
     session_usage: Option<Usage>,
-    /// What went wrong, in the agent's words.
+    /// The agent's own error message.
     pub trouble: Option<String>,
     utf8: Utf8,
     line: Line,
-    /// Whether a line of JSON has come. Until then a program that prints plain text all the same is heard.
+    /// Whether a JSON line was read. Until then, plain text counts as the answer, because some programs ignore the
+    /// output format.
     has_json: bool,
-    /// The pieces of a message that may come whole later.
+    /// Pieces of a message that the agent may later print in full.
     pieces: String,
     is_paragraph_over: bool,
 }
 
-/// The line that is being read.
+/// State of the current line.
 #[derive(Debug)]
 enum Line {
-    /// Nothing but blanks so far.
+    /// Only whitespace so far.
     Empty(Vec<u8>),
-    /// Kept until it is whole.
+    /// Buffered until it is complete.
     Json(Vec<u8>),
-    /// Handed on as it comes.
+    /// Passed on immediately.
     Plain,
-    /// Left out.
+    /// Ignored.
     Skipped,
 }
 
@@ -71,7 +72,8 @@ impl Answer {
         (self.text.len() + self.pieces.len()) as u64 > ANSWER.bytes
     }
 
-    /// What this turn took, if the earlier turns of its session took so much.
+    /// Returns the usage of this turn. `before` is the usage of the session's earlier turns, needed for agents that
+    /// report totals for the session.
     pub fn usage(&self, before: Option<Usage>) -> Option<Usage> {
         let less = |all: Usage, before: Usage| Usage {
             input: all.input.saturating_sub(before.input),
@@ -87,7 +89,7 @@ impl Answer {
         }
     }
 
-    /// Nothing more comes.
+    /// Handles the end of the output.
     pub fn finish(&mut self, on_text: &mut impl FnMut(&str)) {
         if let Some(rules) = self.rules {
             match std::mem::replace(&mut self.line, Line::Skipped) {
@@ -96,11 +98,11 @@ impl Answer {
             }
         }
         let rest = self.utf8.finish();
-        self.hand_on(rest, on_text);
+        self.emit(rest, on_text);
         self.text.truncate(self.text.trim_end().len());
     }
 
-    /// A piece that holds at most one end of a line, as its last byte.
+    /// Feeds a piece that contains at most one line break, as its last byte.
     fn feed_line(&mut self, rules: &'static Rules, piece: &[u8], on_text: &mut impl FnMut(&str)) {
         let is_end = piece.ends_with(b"\n");
         match &mut self.line {
@@ -111,7 +113,7 @@ impl Answer {
                     line.extend_from_slice(piece);
                     self.line = Line::Json(line);
                 }
-                // Noise between the lines of JSON.
+                // Text between JSON lines is not part of the answer.
                 Some(_) if self.has_json => self.line = Line::Skipped,
                 Some(_) => {
                     let mut line = std::mem::take(blanks);
@@ -137,85 +139,86 @@ impl Answer {
     }
 
     fn json_line(&mut self, rules: &'static Rules, line: &[u8], on_text: &mut impl FnMut(&str)) {
-        // Invalid UTF-8 in a string is worth no whole line.
+        // Lossy: invalid UTF-8 in one string must not discard the whole line.
         match serde_json::from_str::<Value>(&String::from_utf8_lossy(line)) {
             Ok(value) => {
                 if !self.has_json {
                     self.has_json = true;
-                    // What came before was noise.
+                    // The text before the first JSON line was not part of the answer.
                     self.text.clear();
                     self.utf8.finish();
                 }
-                self.heed(rules, &value, on_text);
+                self.apply_line(rules, &value, on_text);
             }
             Err(_) if !self.has_json => self.plain(line, on_text),
             Err(_) => {}
         }
     }
 
-    fn heed(&mut self, rules: &Rules, line: &Value, on_text: &mut impl FnMut(&str)) {
+    fn apply_line(&mut self, rules: &Rules, line: &Value, on_text: &mut impl FnMut(&str)) {
         let id = rules.session.and_then(|at| line.pointer(at)?.as_str());
         if let Some(id) = id.filter(|id| is_session_id(id)) {
-            // The last one counts: some agents give a resumed session a new id.
+            // The last id wins: some agents give a resumed session a new one.
             self.session = Some(id.to_owned());
         }
-        for rule in rules.text.iter().filter(|rule| holds(rule.when, line)) {
+        for rule in rules.text.iter().filter(|rule| matches(rule.when, line)) {
             match rule.at {
                 Place::At(at) => {
                     if let Some(text) = line.pointer(at).and_then(Value::as_str) {
-                        self.say(rule.kind, text, on_text);
+                        self.add_text(rule.kind, text, on_text);
                     }
                 }
                 Place::Each(list, kind, at) => {
                     let elements = line.pointer(list).and_then(Value::as_array).into_iter().flatten();
                     for element in elements.filter(|element| element["type"] == kind) {
                         if let Some(text) = element.pointer(at).and_then(Value::as_str) {
-                            self.say(rule.kind, text, on_text);
+                            self.add_text(rule.kind, text, on_text);
                         }
                     }
                 }
             }
         }
-        if rules.breaks.iter().any(|when| holds(when, line)) {
+        if rules.breaks.iter().any(|when| matches(when, line)) {
             self.end_message();
         }
-        for rule in rules.usage.iter().filter(|rule| holds(rule.when, line)) {
+        for rule in rules.usage.iter().filter(|rule| matches(rule.when, line)) {
             let sum = |places: &[&str]| places.iter().filter_map(|at| line.pointer(at)?.as_u64()).sum::<u64>();
             if !rule.input.iter().chain(rule.output).any(|at| line.pointer(at).is_some()) {
                 continue;
             }
-            let told = Usage { input: sum(rule.input), output: sum(rule.output) };
+            let usage = Usage { input: sum(rule.input), output: sum(rule.output) };
             match rule.counting {
-                Counting::Turn => self.usage = Some(told),
-                Counting::Session => self.session_usage = Some(told),
+                Counting::Turn => self.usage = Some(usage),
+                Counting::Session => self.session_usage = Some(usage),
                 Counting::Step => {
                     let before = self.usage.unwrap_or_default();
-                    self.usage = Some(Usage { input: before.input + told.input, output: before.output + told.output });
+                    let (input, output) = (before.input + usage.input, before.output + usage.output);
+                    self.usage = Some(Usage { input, output });
                 }
             }
         }
-        let trouble = rules.trouble.iter().filter(|rule| holds(rule.when, line));
-        if let Some(words) = trouble.filter_map(|rule| line.pointer(rule.at)?.as_str()).next() {
-            self.trouble = Some(words.to_owned());
+        let trouble = rules.trouble.iter().filter(|rule| matches(rule.when, line));
+        if let Some(message) = trouble.filter_map(|rule| line.pointer(rule.at)?.as_str()).next() {
+            self.trouble = Some(message.to_owned());
         }
     }
 
-    fn say(&mut self, kind: Kind, text: &str, on_text: &mut impl FnMut(&str)) {
+    fn add_text(&mut self, kind: Kind, text: &str, on_text: &mut impl FnMut(&str)) {
         match kind {
             Kind::Piece => {
                 self.pieces.push_str(text);
-                self.hand_on(text, on_text);
+                self.emit(text, on_text);
             }
-            // Its pieces have come, and perhaps those of the next one too.
+            // The pieces were already emitted, and perhaps also some of the next message.
             Kind::Whole if !text.is_empty() && self.pieces.starts_with(text) => {
                 self.pieces.drain(..text.len());
                 self.is_paragraph_over |= self.pieces.is_empty();
             }
             Kind::Whole => {
                 let new = text.strip_prefix(self.pieces.as_str());
-                // Pieces that are not the beginning of it were of another message.
+                // Pieces that are not a prefix of this message belonged to another one.
                 self.is_paragraph_over |= new.is_none();
-                self.hand_on(new.unwrap_or(text), on_text);
+                self.emit(new.unwrap_or(text), on_text);
                 self.end_message();
             }
         }
@@ -228,10 +231,10 @@ impl Answer {
 
     fn plain(&mut self, bytes: &[u8], on_text: &mut impl FnMut(&str)) {
         let text = self.utf8.push(bytes);
-        self.hand_on(&text, on_text);
+        self.emit(&text, on_text);
     }
 
-    fn hand_on(&mut self, text: &str, on_text: &mut impl FnMut(&str)) {
+    fn emit(&mut self, text: &str, on_text: &mut impl FnMut(&str)) {
         if text.is_empty() {
             return;
         }
@@ -244,7 +247,7 @@ impl Answer {
     }
 }
 
-fn holds(when: &[Condition], line: &Value) -> bool {
+fn matches(when: &[Condition], line: &Value) -> bool {
     when.iter().all(|condition| match condition {
         Condition::Is(at, word) => line.pointer(at).is_some_and(|value| value == word),
         Condition::IsTrue(at) => line.pointer(at) == Some(&Value::Bool(true)),

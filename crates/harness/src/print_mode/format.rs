@@ -1,4 +1,4 @@
-//! What an agent writes to standard output, by the name that the config has for it.
+//! Output formats of print mode and their names in the config.
 
 use std::borrow::Cow;
 
@@ -10,13 +10,13 @@ use crate::agents;
 
 const TEXT: &str = "text";
 
-/// What comes from standard output.
+/// Format of an agent's standard output.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum PrintFormat {
-    /// The answer and nothing else.
+    /// Only the answer, as plain text.
     #[default]
     Text,
-    /// One JSON object a line, each agent's own.
+    /// One JSON object per line, in the agent's own format.
     Lines(&'static Rules),
 }
 
@@ -28,7 +28,7 @@ impl PrintFormat {
         }
     }
 
-    /// None for plain text.
+    /// Returns the rules of a JSON format; `None` for plain text.
     pub const fn rules(self) -> Option<&'static Rules> {
         match self {
             Self::Text => None,
@@ -48,7 +48,7 @@ fn all_rules() -> impl Iterator<Item = &'static Rules> {
     agents::ALL.iter().filter_map(|agent| Some(agent.print.as_ref().ok()?.rules))
 }
 
-/// The names of all forms of JSON, sorted.
+/// Returns the names of all JSON formats, sorted.
 fn names() -> Vec<&'static str> {
     let mut names: Vec<_> = all_rules().map(|rules| rules.format).collect();
     names.sort_unstable();
@@ -78,10 +78,10 @@ impl JsonSchema for PrintFormat {
 
     fn json_schema(_: &mut SchemaGenerator) -> Schema {
         json_schema!({
-            "description": "What comes from standard output; the JSON forms are one object a line, each agent's own.",
+            "description": "Format of the standard output. Each JSON format belongs to one agent: one object per line.",
             "oneOf": [
                 { "type": "string", "enum": names() },
-                { "description": "The answer and nothing else.", "type": "string", "const": TEXT },
+                { "description": "Only the answer, as plain text.", "type": "string", "const": TEXT },
             ],
         })
     }
@@ -92,7 +92,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_format_is_read_by_the_name_that_is_written() {
+    fn every_format_name_round_trips() {
         for name in names().into_iter().chain([TEXT]) {
             let format: PrintFormat = serde_json::from_value(name.into()).expect("a known format");
             assert_eq!(serde_json::to_value(format).expect("a name"), name);

@@ -1,28 +1,28 @@
-//! Rules that say what is where in the JSON lines of an agent.
+//! Rules that locate text, usage and errors in an agent's JSON lines.
 
-/// How to read an agent's lines. Places are JSON pointers.
+/// How to parse an agent's lines. Locations are JSON pointers.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Rules {
-    /// The name of this form in the config.
+    /// Name of the format in the config.
     pub format: &'static str,
-    /// Where the id of the agent's session may stand, in any line; none where coven chooses it.
+    /// Location of the agent's session id, in any line; `None` if coven chooses the id.
     pub session: Option<&'static str>,
     pub text: &'static [TextRule],
-    /// Lines behind which an answer goes on as a new paragraph.
+    /// Lines after which the answer continues in a new paragraph.
     pub breaks: &'static [When],
     pub usage: &'static [UsageRule],
-    /// Where an agent says what went wrong.
+    /// Locations of error messages.
     pub trouble: &'static [TroubleRule],
 }
 
-/// All of these must hold.
+/// Conditions that must all be true.
 pub type When = &'static [Condition];
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Condition {
     Is(&'static str, &'static str),
     IsTrue(&'static str),
-    /// Not there, or null.
+    /// Absent or null.
     Lacks(&'static str),
 }
 
@@ -36,22 +36,22 @@ pub struct TextRule {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Place {
     At(&'static str),
-    /// In every element of a list that has this type: the list, the type, the text in the element.
+    /// The list, the type of its elements to read, and the text in each of them.
     Each(&'static str, &'static str, &'static str),
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
-    /// The next piece of a message.
+    /// Next piece of a message.
     Piece,
-    /// A message, of which pieces may have come before.
+    /// A complete message, possibly printed in pieces before.
     Whole,
 }
 
 #[derive(Debug, PartialEq, Eq)]
 pub struct UsageRule {
     pub when: When,
-    /// Numbers to add up.
+    /// Numbers to sum up.
     pub input: &'static [&'static str],
     pub output: &'static [&'static str],
     pub counting: Counting,
@@ -59,11 +59,11 @@ pub struct UsageRule {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Counting {
-    /// Of the whole turn.
+    /// Total of the turn.
     Turn,
-    /// Of one step of it.
+    /// Usage of one step of the turn.
     Step,
-    /// Of all turns of the agent's session so far.
+    /// Total of the agent's session so far.
     Session,
 }
 

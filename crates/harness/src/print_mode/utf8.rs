@@ -1,15 +1,15 @@
-//! Bytes as they come become text: a character may be split between two reads, and what is no UTF-8 becomes U+FFFD.
+//! Incremental UTF-8 decoder: joins characters split between two reads and replaces invalid bytes with U+FFFD.
 
 #[derive(Debug, Default)]
 pub struct Utf8 {
-    /// The beginning of a character whose rest has not come yet.
-    begun: Vec<u8>,
+    /// First bytes of an incomplete character.
+    incomplete: Vec<u8>,
 }
 
 impl Utf8 {
-    /// All the text that is whole by now.
+    /// Returns all complete characters up to now.
     pub fn push(&mut self, piece: &[u8]) -> String {
-        let mut bytes = std::mem::take(&mut self.begun);
+        let mut bytes = std::mem::take(&mut self.incomplete);
         bytes.extend_from_slice(piece);
         let (mut text, mut rest) = (String::with_capacity(bytes.len()), bytes.as_slice());
         loop {
@@ -20,9 +20,9 @@ impl Utf8 {
                 }
                 Err(error) => {
                     let (valid, after) = rest.split_at(error.valid_up_to());
-                    text.push_str(str::from_utf8(valid).expect("it was found valid up to here"));
+                    text.push_str(str::from_utf8(valid).expect("valid up to this offset"));
                     let Some(length) = error.error_len() else {
-                        self.begun = after.to_vec();
+                        self.incomplete = after.to_vec();
                         return text;
                     };
                     text.push(char::REPLACEMENT_CHARACTER);
@@ -32,9 +32,9 @@ impl Utf8 {
         }
     }
 
-    /// What is left when nothing more comes.
+    /// Returns the text for the remaining bytes at the end of the input.
     pub fn finish(&mut self) -> &'static str {
-        match std::mem::take(&mut self.begun).is_empty() {
+        match std::mem::take(&mut self.incomplete).is_empty() {
             true => "",
             false => "\u{fffd}",
         }
@@ -46,7 +46,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn however_it_is_split_the_text_is_the_same() {
+    fn splitting_the_input_does_not_change_the_text() {
         let bytes = "aé✓🦀\u{fffd}".as_bytes().iter().copied().chain(*b"\xff-\xe2\x9c-\xf0\x9f").collect::<Vec<u8>>();
         let whole = String::from_utf8_lossy(&bytes).into_owned();
         for size in 1..=bytes.len() {

@@ -1,4 +1,4 @@
-//! An entry in a file of JSON, with or without comments, whose other content stays as it is, comments included.
+//! Adds or removes an entry in a JSON file, preserving all other content, including comments.
 
 use jsonc_parser::ParseOptions;
 use jsonc_parser::cst::{CstInputValue, CstRootNode};
@@ -6,41 +6,41 @@ use serde_json::Value;
 
 use super::{Edited, one_line};
 
-/// The keys of nested objects; the innermost one holds the servers.
+/// Keys of nested objects; the innermost object contains the servers.
 type Keys<'a> = &'a [&'static str];
 
-/// The first of these places that the text has, else the last.
+/// Returns the first of these places that exists in the text, or else the last place.
 fn place_in<'a>(text: &str, places: &[Keys<'a>]) -> Keys<'a> {
-    let (last, others) = places.split_last().expect("servers have a place");
-    let is_there = |place: &&Keys| {
+    let (last, others) = places.split_last().expect("at least one place");
+    let exists = |place: &&Keys| {
         let root = parsed(text).ok().and_then(|root| root.object_value());
         place.iter().fold(root, |object, key| object?.object_value(key)).is_some()
     };
-    others.iter().find(is_there).unwrap_or(last)
+    others.iter().find(exists).unwrap_or(last)
 }
 
-/// Puts the entry under the place that the text has for it, or takes it out.
+/// Adds or replaces the entry, or removes it if `entry` is `None`.
 pub(super) fn edit(text: &str, places: &[Keys], name: &str, entry: Option<&Value>) -> Result<Edited, String> {
     match entry {
         Some(entry) => put(text, place_in(text, places), name, entry),
-        None => take(text, places, name),
+        None => remove(text, places, name),
     }
 }
 
 fn put(text: &str, place: Keys, name: &str, entry: &Value) -> Result<Edited, String> {
     let root = parsed(text)?;
-    let mut object = root.object_value_or_create().ok_or("it is not an object")?;
+    let mut object = root.object_value_or_create().ok_or("the top level is not an object")?;
     for key in place {
         object = object.object_value_or_create(key).ok_or_else(|| format!("{key} is not an object"))?;
     }
-    let there = object.get(name);
-    let old = there.as_ref().and_then(|there| there.value()?.to_serde_value());
+    let existing = object.get(name);
+    let old = existing.as_ref().and_then(|existing| existing.value()?.to_serde_value());
     let mut edited = Edited { entry: Some(shown(place, name, entry)), ..Edited::default() };
-    edited.text = match there {
+    edited.text = match existing {
         Some(_) if old.as_ref() == Some(entry) => text.to_owned(),
-        Some(there) => {
+        Some(existing) => {
             edited.replaced = old.as_ref().map(pretty);
-            there.set_value(input(entry));
+            existing.set_value(input(entry));
             finished(&root, text)
         }
         None => match one_line::put(text, place, name, entry) {
@@ -54,35 +54,40 @@ fn put(text: &str, place: Keys, name: &str, entry: &Value) -> Result<Edited, Str
     Ok(edited)
 }
 
-fn take(text: &str, places: &[Keys], name: &str) -> Result<Edited, String> {
+fn remove(text: &str, places: &[Keys], name: &str) -> Result<Edited, String> {
     let place = place_in(text, places);
-    let Some((kept, old)) = without(text, place, name, Emptied::Stay)? else {
+    let Some((kept, old)) = without(text, place, name, EmptyObjects::Keep)? else {
         return Ok(Edited { text: text.to_owned(), ..Edited::default() });
     };
     let mut edited = Edited { text: kept, replaced: Some(pretty(&old)), ..Edited::default() };
-    // An object that is empty now was made for the entry if putting that in again gives the very same file.
-    if let Some((bare, _)) = without(text, place, name, Emptied::Go)?
-        && put(&bare, place_in(&bare, places), name, &old).is_ok_and(|again| again.text == text)
+    // Remove the objects that are now empty only if coven created them: adding the entry again then restores the file.
+    if let Some((bare, _)) = without(text, place, name, EmptyObjects::Remove)?
+        && put(&bare, place_in(&bare, places), name, &old).is_ok_and(|restored| restored.text == text)
     {
         edited.text = bare;
     }
     Ok(edited)
 }
 
-/// What becomes of the objects that held nothing but the entry.
+/// Whether to keep objects that contained only the entry.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Emptied {
-    Stay,
-    Go,
+enum EmptyObjects {
+    Keep,
+    Remove,
 }
 
-/// The text without the entry, and what the entry was; none where there is no entry.
-fn without(text: &str, place: Keys, name: &str, emptied: Emptied) -> Result<Option<(String, Value)>, String> {
+/// Returns the text without the entry, and the entry; `None` if the text has no such entry.
+fn without(
+    text: &str,
+    place: Keys,
+    name: &str,
+    empty_objects: EmptyObjects,
+) -> Result<Option<(String, Value)>, String> {
     let root = parsed(text)?;
     let mut objects = match (root.object_value(), root.value()) {
         (Some(object), _) => vec![object],
-        (None, Some(_)) => return Err("it is not an object".to_owned()),
-        // An empty file.
+        (None, Some(_)) => return Err("the top level is not an object".to_owned()),
+        // The file is empty.
         (None, None) => return Ok(None),
     };
     for key in place {
@@ -91,12 +96,12 @@ fn without(text: &str, place: Keys, name: &str, emptied: Emptied) -> Result<Opti
             None => return Ok(None),
         }
     }
-    let Some(there) = objects.last().and_then(|object| object.get(name)) else { return Ok(None) };
-    let old = there.value().and_then(|value| value.to_serde_value()).unwrap_or_default();
-    there.remove();
-    // From the innermost outwards; each lies under its key in the one around it.
+    let Some(entry) = objects.last().and_then(|object| object.get(name)) else { return Ok(None) };
+    let old = entry.value().and_then(|value| value.to_serde_value()).unwrap_or_default();
+    entry.remove();
+    // Innermost first: removing an object may empty the one around it.
     for (depth, key) in place.iter().enumerate().rev() {
-        if emptied == Emptied::Go
+        if empty_objects == EmptyObjects::Remove
             && objects[depth + 1].properties().is_empty()
             && let Some(empty) = objects[depth].get(key)
         {
@@ -118,7 +123,7 @@ fn finished(root: &CstRootNode, before: &str) -> String {
     text
 }
 
-/// The entry with the keys it stands under.
+/// Formats the entry together with its enclosing keys.
 fn shown(place: Keys, name: &str, entry: &Value) -> String {
     let mut value = serde_json::json!({ name: entry });
     for key in place.iter().rev() {
@@ -128,7 +133,7 @@ fn shown(place: Keys, name: &str, entry: &Value) -> String {
 }
 
 fn pretty(value: &Value) -> String {
-    serde_json::to_string_pretty(value).expect("keys are text")
+    serde_json::to_string_pretty(value).expect("keys are strings")
 }
 
 fn input(value: &Value) -> CstInputValue {
@@ -154,20 +159,20 @@ mod tests {
     const TWO: &[Keys] = &[&["mcp", "servers"], &["mcp"]];
 
     #[test]
-    fn comments_and_other_servers_stay() {
+    fn comments_and_other_servers_are_preserved() {
         let text = "{\n  // my servers\n  \"mcpServers\": {\n    \"other\": { \"command\": \"x\" } // mine\n  },\n  \"theme\": \"dark\"\n}\n";
         let entry = json!({"command": "coven", "args": ["mcp"]});
-        let put = edit(text, USUAL, "coven", Some(&entry)).expect("sound");
+        let put = edit(text, USUAL, "coven", Some(&entry)).expect("valid JSON");
         for kept in ["// my servers", "// mine", "\"theme\": \"dark\"", "\"command\": \"x\""] {
             assert!(put.text.contains(kept), "{}", put.text);
         }
         assert!(put.text.contains("\"coven\""));
-        let out = edit(&put.text, USUAL, "coven", None).expect("sound");
+        let out = edit(&put.text, USUAL, "coven", None).expect("valid JSON");
         assert_eq!(out.text, text);
     }
 
     #[test]
-    fn what_is_taken_out_leaves_the_file_as_it_was() {
+    fn removing_the_entry_restores_the_file() {
         let entry = json!({"command": "coven", "args": ["mcp"]});
         for text in [
             "{}",
@@ -180,31 +185,31 @@ mod tests {
             "{\n\t\"a\": 1\n}",
             "{\n  \"mcpServers\": {},\n  \"a\": 1, // last\n}\n",
         ] {
-            let put = edit(text, USUAL, "coven", Some(&entry)).expect("sound");
+            let put = edit(text, USUAL, "coven", Some(&entry)).expect("valid JSON");
             assert!(put.text.contains("coven"), "{text}");
-            let out = edit(&put.text, USUAL, "coven", None).expect("sound");
-            assert_eq!(out.text, text, "by way of {}", put.text);
+            let out = edit(&put.text, USUAL, "coven", None).expect("valid JSON");
+            assert_eq!(out.text, text, "with the entry: {}", put.text);
         }
     }
 
     #[test]
-    fn where_there_is_no_entry_nothing_is_taken_out() {
+    fn removing_an_absent_entry_changes_nothing() {
         for text in ["", "\n", "{}", "{\"mcpServers\": {}}\n", "// nothing\n"] {
-            assert_eq!(edit(text, USUAL, "coven", None).expect("sound").text, text);
+            assert_eq!(edit(text, USUAL, "coven", None).expect("valid JSON").text, text);
         }
         assert!(edit("[]", USUAL, "coven", None).is_err());
     }
 
     #[test]
-    fn an_object_that_says_where_servers_stand_is_kept() {
+    fn an_empty_object_that_marks_the_place_of_servers_is_kept() {
         let text = "{\n  \"mcp\": {\n    \"servers\": {}\n  }\n}\n";
-        let put = edit(text, TWO, "coven", Some(&json!({"command": "coven"}))).expect("sound");
-        let out = edit(&put.text, TWO, "coven", None).expect("sound");
+        let put = edit(text, TWO, "coven", Some(&json!({"command": "coven"}))).expect("valid JSON");
+        let out = edit(&put.text, TWO, "coven", None).expect("valid JSON");
         assert_eq!(place_in(&out.text, TWO), ["mcp", "servers"], "{}", out.text);
     }
 
     #[test]
-    fn the_first_place_that_is_there_is_taken() {
+    fn the_first_existing_place_is_used() {
         assert_eq!(place_in("{\"mcp\": {\"servers\": {}}}", TWO), ["mcp", "servers"]);
         assert_eq!(place_in("{\"mcp\": {\"x\": {}}}", TWO), ["mcp"]);
         assert_eq!(place_in("", TWO), ["mcp"]);

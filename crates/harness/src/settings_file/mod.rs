@@ -1,5 +1,5 @@
-//! The entry for `coven mcp` in the settings of other agents: which file, which form, written and taken out again without
-//! touching anything else in there.
+//! The entry for `coven mcp` in the settings files of agents: which file, which format, and how to add and remove it
+//! without changing anything else.
 
 mod json;
 mod one_line;
@@ -14,11 +14,11 @@ use std::{fs, io};
 use coven_files::{Limit, Links, ReadError};
 use serde_json::Value;
 
-/// The name that the server has in every agent's settings.
+/// Name of the server in every agent's settings.
 pub const SERVER: &str = "coven";
-/// Some agents keep their history in there as well.
+/// Large, because some agents also store their history in this file.
 pub const AGENT_SETTINGS: Limit = Limit::new("the settings file of an agent", 64 << 20);
-/// A human may take long: where an agent has a limit for a call, the entry sets it to a day.
+/// Timeout of a tool call, for agents that have one: a user may take long to answer.
 pub const DAY_SECONDS: u64 = 24 * 60 * 60;
 
 /// The entry for `coven mcp` in the settings of one agent.
@@ -26,25 +26,25 @@ pub const DAY_SECONDS: u64 = 24 * 60 * 60;
 pub struct McpEntry {
     pub file: SettingsFile,
     pub form: Form,
-    /// The entry for a server that is started with this program.
+    /// Builds the entry for a server that is started with this program.
     pub entry: fn(program: &str) -> Value,
 }
 
-/// Where an agent keeps its settings.
+/// Location of an agent's settings file.
 #[derive(Debug)]
 pub struct SettingsFile {
-    /// The variable that names another folder.
+    /// Environment variable that overrides the folder.
     pub variable: Option<&'static str>,
-    /// The folder without that variable, below the user's home.
+    /// Default folder, relative to the user's home.
     pub folder: &'static str,
-    /// The file, below either: the first that exists, else the last.
+    /// File names in the folder: the first that exists is used, or else the last.
     pub names: &'static [&'static str],
 }
 
-/// How a file lists its servers.
+/// Format of the list of servers in a settings file.
 #[derive(Debug)]
 pub enum Form {
-    /// In the first of these places that the file has, else in the last.
+    /// The first of these places that exists in the file, or else the last.
     Json {
         places: &'static [&'static [&'static str]],
     },
@@ -54,52 +54,52 @@ pub enum Form {
 }
 
 impl Form {
-    /// JSON in the place that most agents use.
+    /// JSON with the key that most agents use.
     pub const JSON: Self = Self::Json { places: &[&["mcpServers"]] };
 }
 
 #[derive(Debug, thiserror::Error)]
 pub enum InstallError {
-    #[error("there is no home folder; set HOME")]
+    #[error("no home folder found; set HOME")]
     NoHome,
-    #[error("{} could not be read", path.display())]
+    #[error("cannot read {}", path.display())]
     Unreadable { path: PathBuf, source: io::Error },
     #[error(transparent)]
     Refused(ReadError),
-    #[error("{} could not be written", path.display())]
+    #[error("cannot write {}", path.display())]
     Unwritable { path: PathBuf, source: io::Error },
-    #[error("{} is not understood, so it was not changed: {problem}", path.display())]
+    #[error("cannot parse {}, so it was not changed: {problem}", path.display())]
     Malformed { path: PathBuf, problem: String },
-    #[error("{} was changed by somebody else meanwhile, so it was left alone", path.display())]
+    #[error("{} changed while coven was editing it; nothing was written. Run the command again", path.display())]
     Moved { path: PathBuf },
 }
 
-/// What would become of an agent's settings.
+/// A planned change to an agent's settings file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Plan {
     pub path: PathBuf,
-    /// Our part of the file, as it will stand there; none when it is taken out.
+    /// Coven's entry as it will appear in the file; `None` if the plan removes it.
     pub entry: Option<String>,
-    /// What stood there under our name and was something else.
+    /// The different entry that coven's name had before.
     pub replaced: Option<String>,
     before: Option<String>,
     after: String,
 }
 
 impl Plan {
-    /// The file says it already.
+    /// Returns whether the file needs no change.
     pub fn is_done(&self) -> bool {
         self.before.as_deref().unwrap_or_default() == self.after
     }
 }
 
 impl SettingsFile {
-    /// The file that this user's agent reads.
+    /// Returns the path of the settings file that the user's agent reads.
     pub fn path(&self) -> Result<PathBuf, InstallError> {
         self.located(|name| std::env::var_os(name), std::env::home_dir())
     }
 
-    /// The same in these surroundings.
+    /// Like `path`, for the given environment.
     pub fn located(
         &self,
         var: impl Fn(&str) -> Option<OsString>,
@@ -108,19 +108,19 @@ impl SettingsFile {
         let named = self.variable.and_then(var).filter(|value| !value.is_empty()).map(PathBuf::from);
         let home = home.filter(|home| !home.as_os_str().is_empty());
         let folder = named.or_else(|| Some(home?.join(self.folder))).ok_or(InstallError::NoHome)?;
-        let (last, others) = self.names.split_last().expect("an agent's settings have a name");
-        let there = others.iter().map(|name| folder.join(name)).find(|path| path.exists());
-        Ok(there.unwrap_or_else(|| folder.join(last)))
+        let (last, others) = self.names.split_last().expect("at least one file name");
+        let existing = others.iter().map(|name| folder.join(name)).find(|path| path.exists());
+        Ok(existing.unwrap_or_else(|| folder.join(last)))
     }
 }
 
 impl McpEntry {
-    /// What adding the entry would do to `path`. Writes nothing.
+    /// Plans to add the entry to `path`. Writes nothing.
     pub fn install(&self, path: &Path, program: &str) -> Result<Plan, InstallError> {
         self.plan(path, Some((self.entry)(program)))
     }
 
-    /// What taking the entry out would do. Writes nothing.
+    /// Plans to remove the entry from `path`. Writes nothing.
     pub fn uninstall(&self, path: &Path) -> Result<Plan, InstallError> {
         self.plan(path, None)
     }
@@ -138,7 +138,7 @@ impl McpEntry {
     }
 }
 
-/// A file's text with our entry put in or taken out.
+/// Text of a file after coven's entry was added or removed.
 #[derive(Debug, Default)]
 struct Edited {
     text: String,
@@ -147,7 +147,7 @@ struct Edited {
 }
 
 impl Plan {
-    /// Carries it out, unless the file is no longer the one that was planned with.
+    /// Writes the file, unless it changed since the plan was made.
     pub fn write(&self) -> Result<(), InstallError> {
         if self.is_done() {
             return Ok(());
@@ -168,7 +168,7 @@ fn read(path: &Path) -> Result<Option<String>, InstallError> {
     }
 }
 
-/// The whole file at once, with the rights it had; a link stays a link.
+/// Replaces the file atomically, keeping its permissions. Follows a symbolic link.
 fn replace(path: &Path, text: &str) -> io::Result<()> {
     let path = match fs::canonicalize(path) {
         Ok(path) => path,
@@ -177,7 +177,7 @@ fn replace(path: &Path, text: &str) -> io::Result<()> {
     };
     let folder = path.parent().unwrap_or(Path::new("."));
     fs::create_dir_all(folder)?;
-    let mode = fs::metadata(&path).map_or(0o600, |there| there.permissions().mode());
+    let mode = fs::metadata(&path).map_or(0o600, |metadata| metadata.permissions().mode());
     let mut file = tempfile::NamedTempFile::new_in(folder)?;
     file.write_all(text.as_bytes())?;
     file.as_file().set_permissions(fs::Permissions::from_mode(mode))?;
@@ -192,7 +192,7 @@ mod tests {
     use crate::agents;
 
     fn entry(agent: &str) -> &'static McpEntry {
-        agents::find(agent).and_then(|agent| agent.mcp.as_ref().ok()).expect("its settings are known")
+        agents::find(agent).and_then(|agent| agent.mcp.as_ref().ok()).expect("an agent with MCP settings")
     }
 
     fn all() -> impl Iterator<Item = (&'static str, &'static McpEntry)> {
@@ -200,7 +200,7 @@ mod tests {
     }
 
     #[test]
-    fn settings_that_are_a_fifo_or_huge_are_refused_and_left_alone() {
+    fn settings_that_are_a_fifo_or_too_large_are_refused() {
         let folder = tempfile::tempdir().expect("a folder");
         let path = folder.path().join("settings.json");
         rustix::fs::mkfifoat(rustix::fs::CWD, &path, rustix::fs::Mode::from_raw_mode(0o600)).expect("a fifo");
@@ -217,7 +217,7 @@ mod tests {
     }
 
     #[test]
-    fn every_agent_has_its_file_and_says_where_it_is_moved_to() {
+    fn settings_files_follow_the_agents_environment_variables() {
         assert_eq!(located("claude", &[]), "/home/ann/.claude.json");
         assert_eq!(located("claude", &[("CLAUDE_CONFIG_DIR", "/c")]), "/c/.claude.json");
         assert_eq!(located("codex", &[]), "/home/ann/.codex/config.toml");
@@ -227,54 +227,57 @@ mod tests {
     }
 
     #[test]
-    fn what_is_put_in_can_be_taken_out_again_and_nothing_else_changes() {
+    fn the_entry_of_every_agent_can_be_added_and_removed() {
         let folder = tempfile::tempdir().expect("a folder");
         for (agent, entry) in all() {
             let path = folder.path().join(agent);
             let plan = entry.install(&path, "coven").expect("a new file");
             assert!(!plan.is_done() && !path.exists(), "a plan writes nothing");
-            plan.write().expect("room");
-            assert!(entry.install(&path, "coven").expect("ours").is_done(), "{agent}: twice is once");
-            let other = entry.install(&path, "/opt/coven").expect("ours");
+            plan.write().expect("a writable file");
+            assert!(
+                entry.install(&path, "coven").expect("valid settings").is_done(),
+                "{agent}: adding again changes nothing"
+            );
+            let other = entry.install(&path, "/opt/coven").expect("valid settings");
             assert!(other.replaced.is_some(), "{agent}");
-            entry.uninstall(&path).expect("ours").write().expect("room");
-            assert!(entry.uninstall(&path).expect("ours").is_done(), "{agent}");
+            entry.uninstall(&path).expect("valid settings").write().expect("a writable file");
+            assert!(entry.uninstall(&path).expect("valid settings").is_done(), "{agent}");
             let text = fs::read_to_string(&path).expect("a file");
             assert!(!text.contains("coven"), "{agent}: {text}");
         }
     }
 
     #[test]
-    fn a_file_that_changed_meanwhile_is_left_alone() {
+    fn a_file_that_changed_since_planning_is_not_overwritten() {
         let folder = tempfile::tempdir().expect("a folder");
         let path = folder.path().join("settings.json");
         let plan = entry("gemini").install(&path, "coven").expect("a new file");
-        fs::write(&path, "{}").expect("room");
+        fs::write(&path, "{}").expect("a writable file");
         assert!(matches!(plan.write(), Err(InstallError::Moved { .. })));
         assert_eq!(fs::read_to_string(&path).expect("a file"), "{}");
     }
 
     #[test]
-    fn a_file_that_is_not_understood_is_left_alone() {
+    fn a_malformed_file_is_reported() {
         let folder = tempfile::tempdir().expect("a folder");
         for (agent, text) in [("claude", "{\"a\": "), ("claude", "[]"), ("codex", "= 3"), ("codex", "mcp_servers = 3")]
         {
             let path = folder.path().join("settings");
-            fs::write(&path, text).expect("room");
+            fs::write(&path, text).expect("a writable file");
             assert!(matches!(entry(agent).install(&path, "coven"), Err(InstallError::Malformed { .. })), "{text}");
         }
     }
 
     #[test]
-    fn rights_and_links_stay_as_they_were() {
+    fn permissions_and_symbolic_links_are_preserved() {
         let folder = tempfile::tempdir().expect("a folder");
         let (path, link) = (folder.path().join("real.json"), folder.path().join("link.json"));
-        fs::write(&path, "{}\n").expect("room");
-        fs::set_permissions(&path, fs::Permissions::from_mode(0o640)).expect("ours");
-        std::os::unix::fs::symlink(&path, &link).expect("room");
-        entry("cursor").install(&link, "coven").expect("sound").write().expect("room");
-        assert!(fs::symlink_metadata(&link).expect("there").is_symlink());
-        assert_eq!(fs::metadata(&path).expect("there").permissions().mode() & 0o777, 0o640);
+        fs::write(&path, "{}\n").expect("a writable file");
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o640)).expect("permissions are set");
+        std::os::unix::fs::symlink(&path, &link).expect("a link");
+        entry("cursor").install(&link, "coven").expect("valid settings").write().expect("a writable file");
+        assert!(fs::symlink_metadata(&link).expect("the link exists").is_symlink());
+        assert_eq!(fs::metadata(&path).expect("the file exists").permissions().mode() & 0o777, 0o640);
         assert!(fs::read_to_string(&path).expect("a file").contains("coven"));
     }
 }

@@ -1,10 +1,10 @@
-//! An entry in JSON that stands on one line, as programs write it: it stays one line, and everything in it where it was.
+//! Adds an entry to JSON that is written on one line, without reformatting it.
 
 use jsonc_parser::ast::{Object, Value as Node};
 use jsonc_parser::{CollectOptions, ParseOptions, parse_to_ast};
 use serde_json::{Value, json};
 
-/// The text with the entry under `place`; none where it has several lines, or no object.
+/// Returns the text with the entry added under `place`; `None` if the text has several lines or is not an object.
 pub(super) fn put(text: &str, place: &[&str], name: &str, entry: &Value) -> Option<String> {
     if text.trim_end().is_empty() || text.trim_end().contains('\n') {
         return None;
@@ -20,13 +20,13 @@ pub(super) fn put(text: &str, place: &[&str], name: &str, entry: &Value) -> Opti
     let field = format!("{}:{value}", json!(first));
     let (at, field) = match object.properties.last() {
         Some(last) => (last.range.end, format!(",{field}")),
-        // Right behind its brace.
+        // Right after the opening brace.
         None => (object.range.start + 1, field),
     };
     Some(format!("{}{field}{}", &text[..at], &text[at..]))
 }
 
-/// The last object on the way to `place` that is there, and the keys behind it.
+/// Returns the innermost existing object on the path `place`, and the remaining keys.
 fn innermost<'a, 'b>(root: &'a Object<'a>, place: &'b [&'b str]) -> (&'a Object<'a>, &'b [&'b str]) {
     let mut object = root;
     for (depth, key) in place.iter().enumerate() {
@@ -43,7 +43,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_entry_goes_behind_what_is_there() {
+    fn the_entry_is_added_after_existing_properties() {
         let put = |text| put(text, &["servers"], "x", &json!({"a": 1}));
         assert_eq!(put("{}").as_deref(), Some(r#"{"servers":{"x":{"a":1}}}"#));
         assert_eq!(put(r#"{ "b": 2 }"#).as_deref(), Some(r#"{ "b": 2,"servers":{"x":{"a":1}} }"#));

@@ -1,11 +1,11 @@
-//! An entry in a file of TOML whose other content stays as it is, comments included.
+//! Adds or removes an entry in a TOML file, preserving all other content, including comments.
 
 use serde_json::Value;
 use toml_edit::{Array, DocumentMut, Item, Table, TableLike, value};
 
 use super::Edited;
 
-/// Puts the entry in as a table under `place`, or takes it out.
+/// Adds or replaces the entry as a table under `place`, or removes it if `entry` is `None`.
 pub(super) fn edit(text: &str, place: &str, name: &str, entry: Option<&Value>) -> Result<Edited, String> {
     let mut document: DocumentMut = text.parse().map_err(|error: toml_edit::TomlError| error.to_string())?;
     let mut edited = Edited::default();
@@ -35,7 +35,7 @@ pub(super) fn edit(text: &str, place: &str, name: &str, entry: Option<&Value>) -
         }
     }
     edited.text = document.to_string();
-    // A last line that was not ended stays so, or taking the entry out would leave a line break.
+    // If the file did not end with a line break, do not add one: removing the entry must restore the file.
     if !text.is_empty() && !text.ends_with('\n') {
         edited.text.truncate(edited.text.trim_end_matches('\n').len());
     }
@@ -44,7 +44,7 @@ pub(super) fn edit(text: &str, place: &str, name: &str, entry: Option<&Value>) -
 
 fn table(entry: &Value) -> Result<Table, String> {
     let mut table = Table::new();
-    for (key, field) in entry.as_object().ok_or("an entry has fields")? {
+    for (key, field) in entry.as_object().ok_or("the entry must be an object")? {
         table.insert(key, item(field)?);
     }
     Ok(table)
@@ -54,12 +54,12 @@ fn item(field: &Value) -> Result<Item, String> {
     Ok(match field {
         Value::String(text) => value(text),
         Value::Bool(flag) => value(*flag),
-        Value::Number(number) => value(number.as_i64().ok_or("a whole number")?),
+        Value::Number(number) => value(number.as_i64().ok_or("a number must be an integer")?),
         Value::Array(items) => {
-            let texts = items.iter().map(|item| item.as_str().ok_or("a list of texts"));
+            let texts = items.iter().map(|item| item.as_str().ok_or("a list may contain only strings"));
             value(texts.collect::<Result<Array, _>>()?)
         }
-        Value::Null | Value::Object(_) => return Err("a plain value".to_owned()),
+        Value::Null | Value::Object(_) => return Err("a value must be a string, boolean, integer or list".to_owned()),
     })
 }
 
@@ -70,24 +70,24 @@ mod tests {
     use super::*;
 
     #[test]
-    fn comments_and_other_tables_stay() {
+    fn comments_and_other_tables_are_preserved() {
         let text = "# mine\nmodel = \"x\"\n\n[mcp_servers.other] # theirs\ncommand = \"y\"\n";
         let entry = json!({"command": "coven", "args": ["mcp"], "tool_timeout_sec": 86400});
-        let put = edit(text, "mcp_servers", "coven", Some(&entry)).expect("sound");
+        let put = edit(text, "mcp_servers", "coven", Some(&entry)).expect("valid TOML");
         assert!(put.text.starts_with(text), "{}", put.text);
         assert!(put.text.contains("[mcp_servers.coven]\n"), "{}", put.text);
         assert!(put.text.contains("tool_timeout_sec = 86400"), "{}", put.text);
-        let out = edit(&put.text, "mcp_servers", "coven", None).expect("sound");
+        let out = edit(&put.text, "mcp_servers", "coven", None).expect("valid TOML");
         assert_eq!(out.text, text);
     }
 
     #[test]
-    fn what_is_taken_out_leaves_the_file_as_it_was() {
+    fn removing_the_entry_restores_the_file() {
         let entry = json!({"command": "coven"});
         for text in ["", "a = 1\n", "a = 1", "[b]\nc = 1\n\n\n", "[mcp_servers]\n", "[mcp_servers.x]\nc = 1\n[d]\n"] {
-            let put = edit(text, "mcp_servers", "coven", Some(&entry)).expect("sound");
-            let out = edit(&put.text, "mcp_servers", "coven", None).expect("sound");
-            assert_eq!(out.text, text, "by way of {}", put.text);
+            let put = edit(text, "mcp_servers", "coven", Some(&entry)).expect("valid TOML");
+            let out = edit(&put.text, "mcp_servers", "coven", None).expect("valid TOML");
+            assert_eq!(out.text, text, "with the entry: {}", put.text);
         }
     }
 }

@@ -1,8 +1,9 @@
-//! The YAML between two `---` at the beginning of a Markdown file.
+//! Front matter: the YAML between two `---` lines at the start of a Markdown file.
 
 use serde::Deserialize;
 
-/// What is known of an agent; other keys are the business of the tool it belongs to. Three of them have two names.
+/// The keys that coven reads; others belong to the tool that owns the file. `id` and `name`, `role` and `title`, `goal`
+/// and `description` are alternatives.
 #[derive(Debug, Default, PartialEq, Eq, Deserialize)]
 pub struct FrontMatter {
     pub id: Option<String>,
@@ -13,7 +14,7 @@ pub struct FrontMatter {
     pub description: Option<String>,
 }
 
-/// The front matter and what follows it.
+/// Splits a file into its front matter and the text after it.
 pub fn split(text: &str) -> Option<(&str, &str)> {
     let text = text.trim_start_matches('\u{feff}');
     let (first, rest) = text.split_once('\n')?;
@@ -32,18 +33,18 @@ pub fn split(text: &str) -> Option<(&str, &str)> {
 
 pub fn parse(matter: &str) -> Result<FrontMatter, String> {
     let parsed = serde_saphyr::from_str(matter);
-    // `description: Use this agent when: …` is no YAML, but the tools that own these files take it.
+    // `description: Use this agent when: …` is not valid YAML, but the tools that own these files accept it.
     parsed.or_else(|error| serde_saphyr::from_str(&quoted(matter)).map_err(|_| first_line(&error.to_string())))
 }
 
-/// Values on one line in quotes, so that nothing in them has a meaning.
+/// Quotes all single-line values, so that special characters in them have no effect.
 fn quoted(matter: &str) -> String {
     let mut lines = matter.lines().peekable();
     let mut text = String::with_capacity(matter.len() + 64);
     while let Some(line) = lines.next() {
-        let goes_on = lines.peek().is_some_and(|next| next.starts_with([' ', '\t', '-']));
+        let is_continued = lines.peek().is_some_and(|next| next.starts_with([' ', '\t', '-']));
         match line.split_once(": ") {
-            Some((key, value)) if is_plain_value(key, value) && !goes_on => {
+            Some((key, value)) if is_plain_value(key, value) && !is_continued => {
                 let value = value.trim().replace('\\', "\\\\").replace('"', "\\\"");
                 text.push_str(&format!("{key}: \"{value}\"\n"));
             }
@@ -70,11 +71,11 @@ mod tests {
     use super::*;
 
     fn description(matter: &str) -> Option<String> {
-        parse(matter).expect("it can be read").description
+        parse(matter).expect("valid front matter").description
     }
 
     #[test]
-    fn the_matter_ends_at_the_next_line_of_dashes() {
+    fn front_matter_ends_at_the_next_line_of_dashes() {
         assert_eq!(split("---\nid: a\n---\nbody\n---\n"), Some(("id: a\n", "body\n---\n")));
         assert_eq!(split("\u{feff}---\r\nid: a\r\n---\r\n"), Some(("id: a\r\n", "")));
         assert_eq!(split("# Title\n---\nid: a\n---\n"), None);
@@ -91,14 +92,14 @@ mod tests {
     }
 
     #[test]
-    fn a_colon_in_a_plain_value_is_taken_as_its_own_tool_takes_it() {
+    fn a_colon_in_an_unquoted_value_is_accepted() {
         let matter = "name: reviewer\ndescription: Use when: the user says \"go\" \\ done\ntools: Bash\n";
         assert_eq!(description(matter).as_deref(), Some("Use when: the user says \"go\" \\ done"));
     }
 
     #[test]
-    fn what_is_no_yaml_is_told_in_one_line() {
-        let problem = parse("name: [\n").expect_err("a list without end");
+    fn invalid_yaml_is_reported_in_one_line() {
+        let problem = parse("name: [\n").expect_err("an unclosed list");
         assert!(!problem.is_empty() && !problem.contains('\n'), "{problem}");
     }
 }

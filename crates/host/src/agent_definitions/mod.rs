@@ -1,4 +1,4 @@
-//! Agents that are defined in Markdown files with front matter, in the folders of the tools that know them.
+//! Agent definitions: Markdown files with front matter, in the folders of the tools that own them.
 
 mod front_matter;
 
@@ -9,7 +9,7 @@ use coven_files::{Limit, Links, ReadError};
 use coven_harness::agents::DEFINITION_FOLDERS;
 use front_matter::FrontMatter;
 
-/// A larger file is no definition.
+/// A larger file is not a definition.
 pub const AGENT_DEFINITION: Limit = Limit::new("an agent definition", 1 << 20);
 const MAX_ID_CHARS: usize = 64;
 const MAX_ROLE_CHARS: usize = 200;
@@ -19,33 +19,33 @@ const MAX_GOAL_CHARS: usize = 500;
 pub struct AgentDefinition {
     /// Lower-case letters, digits and hyphens.
     pub id: String,
-    /// As its file has it, which is how the tool it belongs to calls it.
+    /// Name as written in the file, by which its tool knows the agent.
     pub name: String,
     pub role: String,
     pub goal: String,
-    /// What the agent is told: the file's text, else its role and goal.
+    /// Instructions for the agent: the text of the file, or else its role and goal.
     pub instructions: String,
     pub file: PathBuf,
-    /// Its folder below the user's home, if it lies there.
+    /// Folder of the file relative to the user's home, if it is there.
     pub folder: Option<PathBuf>,
 }
 
 impl AgentDefinition {
-    /// Whether it lies in this folder of the user's home.
+    /// Returns whether the file is in this folder, relative to the user's home.
     pub fn is_in(&self, folder: &str) -> bool {
         self.folder.as_deref() == Some(Path::new(folder))
     }
 
-    /// Whether its name can be an argument: it is the id, but for capital letters.
+    /// Returns whether the name can be passed as an argument: it equals the id, apart from capital letters.
     pub fn has_plain_name(&self) -> bool {
         self.name.to_lowercase() == self.id
     }
 }
 
-/// What was found, and what could not be used.
+/// The definitions that were found, and the files that could not be used.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct AgentDefinitions {
-    /// One for each id, in the order of their folders and then of their names.
+    /// One definition per id, sorted by folder and then by file name.
     pub agents: Vec<AgentDefinition>,
     pub skipped: Vec<Skipped>,
 }
@@ -58,21 +58,21 @@ pub struct Skipped {
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("no agent is called '{name}'{}", told(suggestions))]
+#[error("unknown agent '{name}'{}", did_you_mean(suggestions))]
 pub struct UnknownAgent {
     pub name: String,
-    /// The closest ids, best first.
+    /// Most similar ids, best first.
     pub suggestions: Vec<String>,
 }
 
-fn told(suggestions: &[String]) -> String {
+fn did_you_mean(suggestions: &[String]) -> String {
     match suggestions {
         [] => String::new(),
         all => format!("; did you mean {}?", all.join(", ")),
     }
 }
 
-/// The folders of all tools, or only those that the config names; `~/` is the user's home.
+/// Returns the folders of all tools, or only the configured ones; `~/` is the user's home.
 pub fn folders(home: &Path, configured: Option<&[String]>) -> Vec<PathBuf> {
     match configured {
         None => DEFINITION_FOLDERS.iter().map(|folder| home.join(folder)).collect(),
@@ -86,7 +86,7 @@ pub fn folders(home: &Path, configured: Option<&[String]>) -> Vec<PathBuf> {
     }
 }
 
-/// Every definition in these folders; a folder that is not there has none.
+/// Reads all definitions in these folders; ignores missing folders.
 pub fn list(folders: &[PathBuf], home: &Path) -> AgentDefinitions {
     let mut found = AgentDefinitions::default();
     for folder in folders {
@@ -121,20 +121,22 @@ fn files(folder: &Path) -> Vec<PathBuf> {
 
 fn read(file: &Path, home: &Path) -> Result<AgentDefinition, String> {
     let text = coven_files::read_text(file, AGENT_DEFINITION, Links::Follow).map_err(|error| match error {
-        ReadError::Io { source, .. } => format!("it cannot be read: {source}"),
+        ReadError::Io { source, .. } => format!("cannot read it: {source}"),
         error => error.to_string(),
     })?;
-    let (matter, body) = front_matter::split(&text).ok_or("it does not begin with front matter between two ---")?;
+    let (matter, body) = front_matter::split(&text).ok_or("no front matter between two --- lines at the start")?;
     let FrontMatter { id, name, role, title, goal, description } = front_matter::parse(matter)?;
-    // Some tools take the name from the file.
+    // Some tools use the file's name.
     let stem = || file.file_stem().map(|stem| stem.to_string_lossy().into_owned());
     let name = name.clone().or(id.clone()).or_else(stem).unwrap_or_default();
     let id = id.as_ref().unwrap_or(&name).trim().to_lowercase();
     let is_plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
     if id.is_empty() || id.starts_with('-') || id.len() > MAX_ID_CHARS || !id.chars().all(is_plain) {
-        return Err(format!("its id {id:?} must be at most {MAX_ID_CHARS} letters, digits and hyphens within"));
+        return Err(format!(
+            "invalid id {id:?}: use at most {MAX_ID_CHARS} letters, digits and hyphens, not starting with a hyphen"
+        ));
     }
-    let goal = goal.or(description).ok_or("it has neither goal nor description")?;
+    let goal = goal.or(description).ok_or("neither goal nor description is set")?;
     let role = role.or(title).unwrap_or_else(|| role_of(&id));
     let (role, goal) = (shortened(&role, MAX_ROLE_CHARS), shortened(&goal, MAX_GOAL_CHARS));
     let instructions = match body.trim() {
@@ -145,7 +147,7 @@ fn read(file: &Path, home: &Path) -> Result<AgentDefinition, String> {
     Ok(AgentDefinition { id, name: name.trim().to_owned(), role, goal, instructions, file: file.to_owned(), folder })
 }
 
-/// `qa-test` is a Qa Test.
+/// Derives a role from an id: `qa-test` becomes `Qa Test`.
 fn role_of(id: &str) -> String {
     let words = id.split('-').filter(|word| !word.is_empty()).map(|word| {
         let (first, rest) = word.split_at(1);
@@ -154,7 +156,7 @@ fn role_of(id: &str) -> String {
     words.collect::<Vec<_>>().join(" ")
 }
 
-/// One line that a list has room for. Tools that read the same files allow more, so it is no reason to refuse one.
+/// Shortens text to one line for lists. Other tools allow longer values, so a long one is not an error.
 fn shortened(text: &str, max_chars: usize) -> String {
     let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
     match line.char_indices().nth(max_chars) {

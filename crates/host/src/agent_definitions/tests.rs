@@ -1,4 +1,4 @@
-//! Folders of definitions, as tools leave them.
+//! Reads folders of agent definitions as tools write them.
 
 use super::*;
 
@@ -11,8 +11,8 @@ impl UserHome {
 
     fn with(self, file: &str, text: impl AsRef<[u8]>) -> Self {
         let file = self.0.path().join(file);
-        fs::create_dir_all(file.parent().expect("in a folder")).expect("room");
-        fs::write(file, text).expect("room");
+        fs::create_dir_all(file.parent().expect("a path with a folder")).expect("a folder");
+        fs::write(file, text).expect("a file");
         self
     }
 
@@ -26,7 +26,7 @@ fn definition(id: &str, role: &str) -> String {
 }
 
 #[test]
-fn both_families_of_files_are_understood() {
+fn all_variants_of_front_matter_are_read() {
     let home = UserHome::new()
         .with(".config/qoder/agents/qa.md", definition("QA-Test", "Tester"))
         .with(
@@ -36,51 +36,51 @@ fn both_families_of_files_are_understood() {
         .with(".config/opencode/agent/docs.md", "---\ndescription: Writes docs\nmode: subagent\n---\n");
     let found = home.list();
     assert_eq!(found.skipped, []);
-    let told: Vec<[&str; 4]> = found
+    let read: Vec<[&str; 4]> = found
         .agents
         .iter()
         .map(|agent| [&agent.id, &agent.role, &agent.goal, &agent.instructions].map(String::as_str))
         .collect();
     assert_eq!(
-        told,
+        read,
         [
             ["code-reviewer", "Code Reviewer", "Reviews code", "You review."],
             ["docs", "Docs", "Writes docs", "You are Docs. Writes docs"],
             ["qa-test", "Tester", "Tests things", "You test."],
         ]
     );
-    let reviewer = found.find("@Code-Reviewer").expect("by its id");
+    let reviewer = found.find("@Code-Reviewer").expect("an agent with this id");
     assert!(reviewer.is_in(".claude/agents") && !reviewer.is_in(".codex/agents"));
 }
 
 #[test]
-fn the_first_of_an_id_wins_folder_by_folder_and_name_by_name() {
+fn the_first_definition_of_an_id_wins() {
     let home = UserHome::new()
         .with(".codex/agents/a.md", definition("qa-test", "Third"))
         .with(".claude/agents/b.md", definition("qa-test", "Second"))
         .with(".claude/agents/a.md", definition("qa-test", "First"))
-        .with(".claude/agents/deeper/a.md", definition("deeper", "Not looked for"));
+        .with(".claude/agents/deeper/a.md", definition("deeper", "Not searched"));
     let found = home.list();
     assert_eq!(found.agents.iter().map(|agent| agent.role.as_str()).collect::<Vec<_>>(), ["First"]);
 }
 
 #[test]
-fn a_malformed_file_is_skipped_with_the_reason_and_the_others_stay() {
+fn a_malformed_file_is_skipped_with_a_reason() {
     let home = UserHome::new()
         .with(".claude/agents/README.md", "# Agents\n")
         .with(".claude/agents/bad-id.md", "---\nid: No Good\ngoal: x\n---\n")
         .with(".claude/agents/bad-yaml.md", "---\nid: [\n---\n")
         .with(".claude/agents/bytes.md", b"---\nid: \xff\n---\n")
         .with(".claude/agents/no-goal.md", "---\nid: lost\n---\n")
-        .with(".claude/agents/notes.txt", "not looked at")
-        .with(".claude/agents/sound.md", definition("sound", "Sound"));
+        .with(".claude/agents/notes.txt", "not read")
+        .with(".claude/agents/valid.md", definition("valid", "Valid"));
     let folder = home.0.path().join(".claude/agents");
-    fs::create_dir(folder.join("folder.md")).expect("room");
+    fs::create_dir(folder.join("folder.md")).expect("a folder");
     let mode = rustix::fs::Mode::from_raw_mode(0o600);
     rustix::fs::mkfifoat(rustix::fs::CWD, folder.join("fifo.md"), mode).expect("a fifo");
     fs::File::create(folder.join("huge.md")).and_then(|file| file.set_len(1 << 30)).expect("a sparse file");
     let found = home.list();
-    assert_eq!(found.agents.iter().map(|agent| agent.id.as_str()).collect::<Vec<_>>(), ["sound"]);
+    assert_eq!(found.agents.iter().map(|agent| agent.id.as_str()).collect::<Vec<_>>(), ["valid"]);
     let skipped: Vec<String> = found.skipped.iter().map(ToString::to_string).collect();
     for (name, why) in [
         ("README.md", "front matter"),
@@ -98,18 +98,18 @@ fn a_malformed_file_is_skipped_with_the_reason_and_the_others_stay() {
 }
 
 #[test]
-fn an_unknown_name_is_refused_with_the_closest_ones() {
+fn an_unknown_agent_is_reported_with_similar_names() {
     let home = UserHome::new()
         .with(".claude/agents/a.md", definition("qa-test", "Tester"))
         .with(".claude/agents/b.md", definition("architect", "Architect"));
     let error = home.list().find("qa-tets").expect_err("a typo").to_string();
-    assert_eq!(error, "no agent is called 'qa-tets'; did you mean qa-test?");
-    let error = home.list().find("zzzzz").expect_err("a stranger").to_string();
-    assert_eq!(error, "no agent is called 'zzzzz'");
+    assert_eq!(error, "unknown agent 'qa-tets'; did you mean qa-test?");
+    let error = home.list().find("zzzzz").expect_err("an unknown name").to_string();
+    assert_eq!(error, "unknown agent 'zzzzz'");
 }
 
 #[test]
-fn the_config_names_other_folders_instead() {
+fn configured_folders_replace_the_default_ones() {
     let home = UserHome::new()
         .with(".claude/agents/a.md", definition("hidden", "Hidden"))
         .with("mine/a.md", definition("mine", "Mine"));
@@ -119,7 +119,7 @@ fn the_config_names_other_folders_instead() {
 }
 
 #[test]
-fn a_long_description_is_shortened_and_not_refused() {
+fn a_long_description_is_shortened() {
     let text = format!("---\nname: long\ndescription: {}\n---\n", "word ".repeat(1000));
     let found = UserHome::new().with(".claude/agents/long.md", text).list();
     assert_eq!(found.agents[0].goal.chars().count(), MAX_GOAL_CHARS);

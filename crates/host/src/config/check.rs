@@ -1,4 +1,4 @@
-//! Names every mistake in a config file with its line, as `coven workflow lint` does for workflow files.
+//! Reports every mistake in a config file with its line, as `coven workflow lint` does for workflow files.
 
 use std::collections::BTreeMap;
 
@@ -11,15 +11,15 @@ use crate::suggest::closest;
 /// A mistake in the config file.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct ConfigMistake {
-    /// From 1; 0 if it is about the whole file.
+    /// Line number, starting at 1; 0 if the mistake concerns the whole file.
     pub line: usize,
     pub text: String,
 }
 
-/// The keys and `[index]`es that lead to a value.
+/// Path of a value: its keys and `[index]`es.
 type Path = Vec<String>;
 
-/// Returns the mistakes in the order of their lines; none for a sound config.
+/// Returns the mistakes sorted by line; empty for a valid config.
 pub fn mistakes(text: &str) -> Vec<ConfigMistake> {
     let mut config: Value = match serde_json::from_str(text) {
         Ok(config) => config,
@@ -34,7 +34,7 @@ pub fn mistakes(text: &str) -> Vec<ConfigMistake> {
         |(path, line): &(Path, usize)| ConfigMistake { line: *line, text: format!("{}: appears twice", shown(path)) };
     let mut found: Vec<ConfigMistake> = places.twice.iter().map(twice).collect();
     let mut removed: Vec<Path> = Vec::new();
-    // Take out what is wrong and look at the rest again, so that no mistake hides another.
+    // Remove each invalid value and check again, so that no mistake hides another.
     while let Err((path, problem)) = check(&config) {
         let follows = problem.starts_with("missing field") && removed.iter().any(|it| it.starts_with(&path));
         if !follows {
@@ -50,7 +50,7 @@ pub fn mistakes(text: &str) -> Vec<ConfigMistake> {
     found
 }
 
-/// The first mistake: where it is and what it is.
+/// Returns the path and the text of the first mistake.
 fn check(config: &Value) -> Result<(), (Path, String)> {
     let config: Config = serde_path_to_error::deserialize(config).map_err(|error| {
         let mut path: Path = error.path().iter().filter_map(segment).collect();
@@ -67,7 +67,7 @@ fn check(config: &Value) -> Result<(), (Path, String)> {
     })?;
     config.check().map_err(|BadValue { key, problem }| {
         let path = match key.split_once('.') {
-            // The name of a harness may have dots.
+            // The name of a harness may contain dots.
             Some(("harnesses", name)) => vec!["harnesses".to_owned(), name.to_owned()],
             _ => key.split('.').map(str::to_owned).collect(),
         };
@@ -83,7 +83,7 @@ fn segment(segment: &Segment) -> Option<String> {
     }
 }
 
-/// The key of "unknown field `x`, expected one of `a`, `b`", and what is said about it.
+/// Parses "unknown field `x`, expected one of `a`, `b`" into the key and coven's own message about it.
 fn unknown_key(problem: &str) -> Option<(String, String)> {
     let mut words = problem.strip_prefix("unknown field ")?.split('`').skip(1).step_by(2);
     let key = words.next()?;
@@ -117,7 +117,7 @@ fn remove(config: &mut Value, path: &[String]) -> bool {
     }
     match at {
         Value::Object(map) => map.remove(last).is_some(),
-        // The others keep their numbers.
+        // Replaced by null so that the other elements keep their indexes.
         Value::Array(list) => match index(last).and_then(|index| list.get_mut(index)) {
             Some(element) if !element.is_null() => {
                 *element = Value::Null;
@@ -141,14 +141,14 @@ struct Places {
 }
 
 impl Places {
-    /// Of a text that is known to be JSON.
+    /// Scans a text that is known to be valid JSON.
     fn of(text: &str) -> Self {
         let mut scan = Scan { bytes: text.as_bytes(), at: 0, line: 1, path: Vec::new(), places: Self::default() };
         scan.value();
         scan.places
     }
 
-    /// Its own line, else that of what it is in.
+    /// Returns the line of the value, or else of the nearest enclosing one.
     fn line_of(&self, path: &[String]) -> usize {
         (0..=path.len()).rev().find_map(|length| self.lines.get(&path[..length])).copied().unwrap_or(0)
     }
@@ -176,7 +176,7 @@ impl Scan<'_> {
         }
     }
 
-    /// An object or an array, from its bracket to the one that ends it.
+    /// Scans an object or an array, including its brackets.
     fn list(&mut self, end: u8) {
         self.step();
         let mut index = 0;
@@ -216,7 +216,7 @@ impl Scan<'_> {
         serde_json::from_slice(&self.bytes[start..self.at.min(self.bytes.len())]).unwrap_or_default()
     }
 
-    /// The next byte that is not blank.
+    /// Returns the next byte that is not whitespace.
     fn peek(&mut self) -> Option<u8> {
         while self.bytes.get(self.at).is_some_and(u8::is_ascii_whitespace) {
             self.step();
@@ -241,7 +241,7 @@ mod tests {
     }
 
     #[test]
-    fn every_mistake_is_named_with_its_line_and_none_hides_another() {
+    fn every_mistake_is_reported_with_its_line() {
         let text = r#"{
   "sesions": {},
   "store": {
@@ -261,20 +261,20 @@ mod tests {
         let texts: Vec<String> = found(text).into_iter().map(|(_, text)| text).collect();
         assert_eq!(texts[0], "sesions: unknown key; did you mean sessions?");
         assert_eq!(texts[1], "store.eventRetentionHour: unknown key; did you mean eventRetentionHours?");
-        assert_eq!(texts[2], "store.taskRetentionDays: must be a number of 0 or more");
+        assert_eq!(texts[2], "store.taskRetentionDays: must be between 0 and 1000000000");
         assert!(texts[3].starts_with("store.taskSoftDeleteDays: invalid type: string"), "{}", texts[3]);
         assert!(texts[6].contains("did you mean program?"), "{}", texts[6]);
     }
 
     #[test]
-    fn a_key_that_is_given_twice_and_a_text_that_is_not_json_are_named() {
+    fn duplicate_keys_and_invalid_json_are_reported() {
         assert_eq!(found("{\n\"store\": {},\n\"store\": {}\n}"), [(3, "store: appears twice".to_owned())]);
         let broken = found("{\n  \"store\": {,}\n}");
         assert!(broken.len() == 1 && broken[0].0 == 2 && broken[0].1.contains("not valid JSON"), "{broken:?}");
     }
 
     #[test]
-    fn a_sound_config_has_no_mistakes() {
+    fn a_valid_config_has_no_mistakes() {
         assert_eq!(found("{\"http\": {\"listen\": \"127.0.0.1:1\"}, \"sessions\": {\"rows\": 3}}"), []);
     }
 }

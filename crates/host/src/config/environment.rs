@@ -10,7 +10,7 @@ const IDLE_TIMEOUT: &str = "AGENT_SESSION_IDLE_TIMEOUT";
 const MAX_SESSIONS: &str = "AGENT_MAX_SESSIONS";
 
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("the environment variable {name} is {value:?}: {problem}")]
+#[error("invalid value {value:?} of environment variable {name}: {problem}")]
 pub struct BadVariable {
     name: &'static str,
     value: String,
@@ -18,16 +18,16 @@ pub struct BadVariable {
 }
 
 impl AgentsConfig {
-    /// Replaces every setting whose variable is set.
+    /// Overrides every setting whose variable is set.
     pub(super) fn overlay(&mut self, variable: impl Fn(&str) -> Option<OsString>) -> Result<(), BadVariable> {
         if let Some(value) = variable(WORKSPACE_ROOT) {
             self.workspace_root = Some(folder(WORKSPACE_ROOT, &value)?);
         }
         if let Some(value) = variable(IDLE_TIMEOUT) {
-            self.idle_timeout_minutes = number(IDLE_TIMEOUT, &value, "give a number of minutes, 0 for never")?;
+            self.idle_timeout_minutes = number(IDLE_TIMEOUT, &value, "use a number of minutes, or 0 for no timeout")?;
         }
         if let Some(value) = variable(MAX_SESSIONS) {
-            let problem = "give a whole number of 1 or more";
+            let problem = "use an integer of at least 1";
             let count = number(MAX_SESSIONS, &value, problem)?;
             if count < 1.0 || count.fract() != 0.0 {
                 return Err(BadVariable { name: MAX_SESSIONS, value: count.to_string(), problem });
@@ -42,10 +42,10 @@ fn folder(name: &'static str, value: &OsStr) -> Result<PathBuf, BadVariable> {
     let bad = |problem| BadVariable { name, value: value.to_string_lossy().into_owned(), problem };
     let path = Path::new(value);
     if !path.is_absolute() {
-        return Err(bad("give an absolute path"));
+        return Err(bad("use an absolute path"));
     }
-    let canonical = std::fs::canonicalize(path).map_err(|_| bad("there is no such folder"))?;
-    canonical.is_dir().then_some(canonical).ok_or_else(|| bad("it is not a folder"))
+    let canonical = std::fs::canonicalize(path).map_err(|_| bad("the folder does not exist"))?;
+    canonical.is_dir().then_some(canonical).ok_or_else(|| bad("not a folder"))
 }
 
 fn number(name: &'static str, value: &OsStr, problem: &'static str) -> Result<f64, BadVariable> {
@@ -71,18 +71,18 @@ mod tests {
     }
 
     #[test]
-    fn agent_28_the_environment_stands_over_the_config() {
+    fn agent_28_the_environment_overrides_the_config() {
         let agents = read(&[]).expect("the defaults");
         assert_eq!(agents, AgentsConfig::default());
         assert_eq!((agents.max_sessions, agents.idle_timeout()), (5, Some(Duration::from_secs(1800))));
-        let agents = read(&[(IDLE_TIMEOUT, "0.5"), (MAX_SESSIONS, "7"), (WORKSPACE_ROOT, "/.")]).expect("sound values");
+        let agents = read(&[(IDLE_TIMEOUT, "0.5"), (MAX_SESSIONS, "7"), (WORKSPACE_ROOT, "/.")]).expect("valid values");
         assert_eq!((agents.max_sessions, agents.idle_timeout()), (7, Some(Duration::from_secs(30))));
         assert_eq!(agents.workspace_root, Some(PathBuf::from("/")));
-        assert_eq!(read(&[(IDLE_TIMEOUT, "0")]).expect("never").idle_timeout(), None);
+        assert_eq!(read(&[(IDLE_TIMEOUT, "0")]).expect("no timeout").idle_timeout(), None);
     }
 
     #[test]
-    fn a_bad_value_is_refused_by_name() {
+    fn an_invalid_value_is_reported_with_its_variable() {
         for (name, value) in [
             (IDLE_TIMEOUT, "soon"),
             (IDLE_TIMEOUT, "-1"),
@@ -91,8 +91,8 @@ mod tests {
             (WORKSPACE_ROOT, "relative"),
             (WORKSPACE_ROOT, "/no/such/folder"),
         ] {
-            let refused = read(&[(name, value)]).expect_err("a bad value");
-            assert!(refused.to_string().contains(name), "{refused}");
+            let error = read(&[(name, value)]).expect_err("an invalid value");
+            assert!(error.to_string().contains(name), "{error}");
         }
     }
 }

@@ -1,4 +1,4 @@
-//! The config file: its keys, how it is read, and what is wrong with it.
+//! The config file: its keys, reading it, and checking it.
 
 pub mod check;
 mod environment;
@@ -25,7 +25,7 @@ pub const CONFIG_FILE: Limit = Limit::new("a config file", 1 << 20);
 
 #[derive(Debug, thiserror::Error)]
 pub enum ConfigError {
-    #[error("the config {} cannot be read: {source}", path.display())]
+    #[error("cannot read the config {}: {source}", path.display())]
     Unreadable { path: PathBuf, source: io::Error },
     #[error("the config {}, line {line}, column {column}: {key}{problem}", path.display())]
     Malformed { path: PathBuf, line: usize, column: usize, key: String, problem: String },
@@ -35,22 +35,23 @@ pub enum ConfigError {
     Variable(#[from] BadVariable),
 }
 
-/// The config that is in force, and the parts of the file that need the user's agreement first.
+/// Loads the config that is in force, and the parts of the file that are withheld until the user agrees to them.
 pub fn load(home: &Home) -> Result<(Config, Withheld), ConfigError> {
     Ok(trust::effective(home, read(home)?))
 }
 
-/// The config of a daemon: [`load`] with the environment over it. An empty variable counts as unset.
+/// Loads the config of a daemon: like [`load`], overridden by the environment. An empty variable counts as unset.
 pub fn load_for_daemon(home: &Home) -> Result<(Config, Withheld), ConfigError> {
     let (mut config, withheld) = load(home)?;
     config.agents.overlay(|name| std::env::var_os(name).filter(|value| !value.is_empty()))?;
     Ok((config, withheld))
 }
 
-/// The home's config as its file has it; the defaults if there is no file. Use [`load`] for settings that run or open something.
+/// Reads the home's config file; returns the defaults if it does not exist. Use [`load`] for settings that run or open
+/// something.
 pub fn read(home: &Home) -> Result<Config, ConfigError> {
     let path = home.config_file();
-    // People keep the files of their home folder elsewhere and link them; a repository has no reason to.
+    // Users often link the files of their home folder to another place; a repository has no reason to.
     let links = if home.project_root().is_some() { Links::Refuse } else { Links::Follow };
     match coven_files::read_text(&path, CONFIG_FILE, links) {
         Ok(text) => parse(&text, path),
@@ -59,7 +60,7 @@ pub fn read(home: &Home) -> Result<Config, ConfigError> {
     }
 }
 
-/// Reads and checks the text of a config file; `path` is named in errors.
+/// Parses and checks the text of a config file; `path` is only used in errors.
 pub fn parse(text: &str, path: PathBuf) -> Result<Config, ConfigError> {
     // serde would fill the settings from an array, by position.
     if text.trim_start().starts_with('[') {
@@ -74,7 +75,7 @@ pub fn parse(text: &str, path: PathBuf) -> Result<Config, ConfigError> {
         };
         let inner = error.into_inner();
         let mut problem = inner.to_string();
-        // The position stands in front already.
+        // The error already starts with the position.
         if let Some(at) = problem.rfind(" at line ") {
             problem.truncate(at);
         }
@@ -85,13 +86,13 @@ pub fn parse(text: &str, path: PathBuf) -> Result<Config, ConfigError> {
         line: error.line(),
         column: error.column(),
         key: String::new(),
-        problem: "something follows the end of the object".to_owned(),
+        problem: "unexpected text after the end of the object".to_owned(),
     })?;
     config.check().map_err(|bad| ConfigError::Senseless { path, bad })?;
     Ok(config)
 }
 
-/// The JSON Schema of the config file, as text.
+/// Returns the JSON Schema of the config file, as text.
 pub fn schema() -> String {
     let schema = schemars::schema_for!(Config);
     let mut text = serde_json::to_string_pretty(&schema).expect("a schema is plain data");
@@ -104,11 +105,11 @@ mod tests {
     use super::*;
 
     fn error(text: &str) -> String {
-        parse(text, PathBuf::from("c.json")).expect_err("it is wrong").to_string()
+        parse(text, PathBuf::from("c.json")).expect_err("an invalid config").to_string()
     }
 
     #[test]
-    fn a_mistake_is_told_with_its_place_and_key() {
+    fn a_mistake_is_reported_with_its_position_and_key() {
         let text = error("{\n  \"store\": {\"eventRetentionHour\": 1}\n}");
         assert!(text.contains("line 2") && text.contains("eventRetentionHour"), "{text}");
         let text = error(r#"{"http":{"allowRemote":"yes"}}"#);
@@ -120,7 +121,7 @@ mod tests {
     }
 
     #[test]
-    fn a_fifo_or_a_huge_file_is_refused_without_waiting() {
+    fn a_fifo_or_a_huge_file_is_refused_without_blocking() {
         let folder = tempfile::tempdir().expect("a folder");
         let home = Home::at(folder.path()).expect("a home");
         let path = home.config_file();
@@ -130,12 +131,14 @@ mod tests {
         };
         rustix::fs::mkfifoat(rustix::fs::CWD, &path, rustix::fs::Mode::from_raw_mode(0o600)).expect("a fifo");
         assert!(refused().contains("is a fifo, not a regular file"), "{}", refused());
-        std::fs::remove_file(&path).and_then(|()| std::fs::File::create(&path)?.set_len(1 << 30)).expect("ours");
+        std::fs::remove_file(&path)
+            .and_then(|()| std::fs::File::create(&path)?.set_len(1 << 30))
+            .expect("a sparse file");
         assert!(refused().ends_with("is larger than 1 MiB, the limit for a config file"), "{}", refused());
     }
 
     #[test]
-    fn the_schema_names_every_block() {
+    fn the_schema_contains_every_block() {
         let schema = schema();
         for block in ["store", "sessions", "harnesses", "http", "scheduler", "questions", "defaultHarness"] {
             assert!(schema.contains(&format!("\"{block}\"")), "{block}");

@@ -1,11 +1,11 @@
-//! Rules that answer an agent's request for permission before anybody is asked.
+//! Rules that answer an agent's permission requests without asking the user.
 
 use std::collections::BTreeMap;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// What to do with a request before anybody is asked.
+/// Answer to a permission request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub enum Rule {
@@ -15,22 +15,22 @@ pub enum Rule {
     Deny,
 }
 
-/// Rules for agents' requests for permission.
+/// Rules for agents' permission requests.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub struct PermissionsConfig {
-    /// Where no other rule holds.
+    /// Rule for requests that no other rule matches.
     pub default: Rule,
-    /// By harness id.
+    /// Rules by harness id.
     pub harnesses: BTreeMap<String, Rule>,
-    /// By the repo's name or path.
+    /// Rules by the name or path of the repository.
     pub repos: BTreeMap<String, Rule>,
-    /// A session's own processes may answer its questions and permission requests; otherwise such answers are refused.
+    /// Allow processes of a session to answer the session's own questions and permission requests.
     pub allow_self_answer: bool,
 }
 
 impl PermissionsConfig {
-    /// The rule for a request. Where a harness's and a repo's rule both hold, the stricter one does.
+    /// Returns the rule for a request. If a harness rule and a repository rule both match, the stricter one wins.
     pub fn rule(&self, harness: &str, repo_name: &str, repo_path: &str) -> Rule {
         let repo = self.repos.get(repo_path).or_else(|| self.repos.get(repo_name));
         self.harnesses.get(harness).into_iter().chain(repo).max().copied().unwrap_or(self.default)
@@ -42,7 +42,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_stricter_of_two_rules_holds() {
+    fn the_stricter_of_two_rules_wins() {
         let rules: PermissionsConfig = serde_json::from_value(serde_json::json!({
             "harnesses": { "goose": "allow", "kimi": "ask" },
             "repos": { "secret": "deny", "/play": "allow" }

@@ -1,4 +1,4 @@
-//! How long things are kept: from configured periods to moments before which they go.
+//! Converts the configured retention periods to cutoff times.
 
 use std::time::Duration;
 
@@ -22,7 +22,7 @@ impl StoreConfig {
         }
     }
 
-    /// How often to look, so that the shortest configured period is honoured: hourly, but no rarer than the period.
+    /// Interval between sweeps: one hour, or the shortest configured period if that is less.
     pub fn sweep_every(&self) -> Duration {
         const DAY: f64 = 86_400.0;
         [
@@ -56,7 +56,7 @@ mod tests {
     }
 
     #[test]
-    fn store_18_zero_means_at_once_null_means_never_and_fractions_count() {
+    fn store_18_zero_means_immediately_null_means_never_and_fractions_count() {
         let config = StoreConfig {
             event_retention_hours: Some(0.5),
             task_retention_days: None,

@@ -1,4 +1,4 @@
-//! The config file `.coven/config.json`: every key with its default. Unknown keys are refused by name.
+//! The config file `.coven/config.json`: every key with its default. Unknown keys are errors.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -12,18 +12,18 @@ use serde::{Deserialize, Serialize};
 
 use super::PermissionsConfig;
 
-/// Settings of one coven home. Every key may be left out.
+/// Settings of one coven home. Every key is optional.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub struct Config {
-    /// Where editors find the schema of this file.
+    /// Location of the JSON schema of this file, for editors.
     #[serde(rename = "$schema", skip_serializing_if = "Option::is_none")]
     pub schema: Option<String>,
     pub store: StoreConfig,
     pub sessions: SessionsConfig,
     #[schemars(description = default_harness_description())]
     pub default_harness: Option<String>,
-    /// More harnesses, or changes to built-in ones, by id.
+    /// Additional harnesses, or changes to built-in ones, by id.
     pub harnesses: BTreeMap<String, HarnessConfig>,
     pub agents: AgentsConfig,
     pub permissions: PermissionsConfig,
@@ -38,32 +38,32 @@ pub struct Config {
     pub notifications: NotificationsConfig,
 }
 
-/// How long things are kept. Fractions are fine, 0 means "at once", null means "never".
+/// Retention periods. Fractions are allowed; 0 deletes immediately, null never deletes.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub struct StoreConfig {
-    /// Events for subscribers.
+    /// How long events are kept for subscribers.
     #[schemars(range(min = 0.0))]
     pub event_retention_hours: Option<f64>,
-    /// Closed tasks, until they are soft-deleted.
+    /// How long closed tasks are kept before they are soft-deleted.
     #[schemars(range(min = 0.0))]
     pub task_retention_days: Option<f64>,
-    /// Soft-deleted tasks, until they are gone with their agents, output and questions.
+    /// How long soft-deleted tasks are kept before they are deleted with their agents, output and questions.
     #[schemars(range(min = 0.0))]
     pub task_soft_delete_days: Option<f64>,
-    /// Completed workflows.
+    /// How long completed workflow runs are kept.
     #[schemars(range(min = 0.0))]
     pub workflow_retention_days: Option<f64>,
-    /// How long a claim lives without a sign of life.
+    /// Minutes until a claim expires unless it is renewed.
     #[schemars(range(min = 0.0))]
     pub claim_timeout_minutes: f64,
 }
 
 impl StoreConfig {
-    /// How long a claim lives without a sign of life.
+    /// Returns how long a claim is valid unless it is renewed.
     pub fn lease(&self) -> Duration {
-        const LONGEST: Duration = Duration::from_secs(365 * 86_400);
-        Duration::try_from_secs_f64(self.claim_timeout_minutes * 60.0).unwrap_or(LONGEST).min(LONGEST)
+        const MAX_LEASE: Duration = Duration::from_secs(365 * 86_400);
+        Duration::try_from_secs_f64(self.claim_timeout_minutes * 60.0).unwrap_or(MAX_LEASE).min(MAX_LEASE)
     }
 }
 
@@ -82,41 +82,43 @@ impl Default for StoreConfig {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub struct SessionsConfig {
-    /// Past this many bytes of output the oldest segments of a session go.
+    /// Maximum output per session; beyond it, coven deletes the session's oldest segments.
     #[schemars(range(min = 1_048_576))]
     pub max_output_bytes: u64,
-    /// Working folders must lie in here; unset: the folder that holds a project's `.coven`, else the Git repository of the working folder.
+    /// Folder that must contain all working folders. Default: the folder of a project's `.coven`, or else the Git
+    /// repository of the working folder.
     pub root: Option<String>,
     /// Seconds between SIGTERM and SIGKILL.
     #[schemars(range(min = 0.0))]
     pub kill_grace_seconds: f64,
-    /// Seconds that a launch may take; after that its processes are ended and the session becomes failed.
+    /// Seconds until a launch times out; coven then kills its processes and marks the session as failed.
     #[schemars(range(min = 0.0))]
     pub launch_timeout_seconds: f64,
-    /// The keys that leave an attached session: `ctrl-` and a letter or one of `\ ] ^ _`, then optionally one more key.
+    /// Keys that detach from a session: `ctrl-` and a letter or one of `\ ] ^ _`, optionally followed by one more key.
     pub detach_keys: String,
-    /// Keep a terminal model of every running session; without it attaching replays the log.
+    /// Keep a terminal model of every running session; without it, attaching replays the log.
     pub screen_model: bool,
     /// Compress the log of a finished session.
     pub compress_finished: bool,
-    /// Which keys typed into a terminal the journal and the ledger keep.
+    /// Which keys typed into a terminal are recorded in the journal and the ledger.
     #[schemars(with = "RecordInputSchema")]
     pub record_input: RecordInput,
-    /// Default size of a terminal that nobody looks at.
+    /// Terminal size while no client is attached.
     #[schemars(range(min = 1, max = 1000))]
     pub rows: u16,
     #[schemars(range(min = 1, max = 1000))]
     pub cols: u16,
 }
 
-/// The values of `RecordInput` for the schema of the config: the type itself is part of a session's record, which needs no schema.
+/// The values of `RecordInput` for the config schema; the type itself is part of the session record, which has no
+/// schema.
 #[derive(JsonSchema)]
 #[schemars(rename = "RecordInput", rename_all = "kebab-case")]
-#[expect(dead_code, reason = "describes values and is never made")]
+#[expect(dead_code, reason = "only describes values for the schema")]
 enum RecordInputSchema {
     /// Every key.
     All,
-    /// Every key, except at a prompt that does not echo: there only the number of characters.
+    /// Every key, except at a prompt that does not echo, where only the number of characters is recorded.
     HiddenSecrets,
     /// Only the number of characters.
     None,
@@ -143,18 +145,20 @@ impl Default for SessionsConfig {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub struct AgentsConfig {
-    /// The harness for ACP sessions if the request names none; unset: `defaultHarness`.
+    /// Harness for ACP sessions if the request names none. Default: `defaultHarness`.
     pub harness: Option<String>,
-    /// So many may be active at once; `AGENT_MAX_SESSIONS` stands above it.
+    /// Maximum number of active sessions; `AGENT_MAX_SESSIONS` overrides it.
     #[schemars(range(min = 1))]
     pub max_sessions: u64,
-    /// Minutes without a prompt or an update until a session is ended; 0: never. `AGENT_SESSION_IDLE_TIMEOUT` stands above it.
+    /// Minutes without a prompt or update until a session is ended; 0 means never. `AGENT_SESSION_IDLE_TIMEOUT`
+    /// overrides it.
     #[schemars(range(min = 0.0))]
     pub idle_timeout_minutes: f64,
-    /// Seconds an agent may take to answer until its session is open.
+    /// Seconds until opening a session times out.
     #[schemars(range(min = 0.1))]
     pub handshake_seconds: f64,
-    /// Repositories must lie in here; canonical. Only `AGENT_WORKSPACE_ROOT` sets it, never the file; unset: [`Home::workspace`].
+    /// Folder that must contain all repositories; canonical. Set only by `AGENT_WORKSPACE_ROOT`, never by the file.
+    /// Default: [`Home::workspace`].
     ///
     /// [`Home::workspace`]: crate::Home::workspace
     #[serde(skip)]
@@ -162,7 +166,7 @@ pub struct AgentsConfig {
 }
 
 impl AgentsConfig {
-    /// None: sessions may be idle for ever.
+    /// Returns the idle timeout; `None` if sessions never time out.
     pub fn idle_timeout(&self) -> Option<Duration> {
         let minutes = self.idle_timeout_minutes;
         (minutes > 0.0).then(|| Duration::from_secs_f64(minutes * 60.0))
@@ -188,15 +192,15 @@ impl Default for AgentsConfig {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub struct HttpConfig {
-    /// A loopback address and port to listen on beside the Unix socket, e.g. `127.0.0.1:7777`.
+    /// Loopback address and port to listen on in addition to the Unix socket, e.g. `127.0.0.1:7777`.
     pub listen: Option<String>,
-    /// Allow an address beyond loopback. The token is asked for all the same.
+    /// Allow an address other than loopback. Requests still need the token.
     pub allow_remote: bool,
-    /// More `Host` values to accept, e.g. the name of a proxy.
+    /// Additional `Host` values to accept, e.g. the name of a proxy.
     pub allowed_hosts: Vec<String>,
-    /// Web origins that may call; none by default.
+    /// Web origins that may send requests; none by default.
     pub allowed_origins: Vec<String>,
-    /// The largest request body.
+    /// Maximum size of a request body.
     #[schemars(range(min = 1024))]
     pub max_body_bytes: usize,
 }
@@ -216,10 +220,10 @@ impl Default for HttpConfig {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub struct SchedulerConfig {
-    /// Tasks that are worked on at once.
+    /// Maximum number of tasks with a running agent.
     #[schemars(range(min = 1))]
     pub max_concurrent_agents: u32,
-    /// Begin ready tasks without being asked; else `coven task start` does.
+    /// Start ready tasks automatically instead of with `coven task start`.
     pub auto_start: bool,
 }
 
@@ -232,9 +236,9 @@ impl Default for SchedulerConfig {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub struct QuestionsConfig {
-    /// Milliseconds until a question set times out; 0: never.
+    /// Milliseconds until a question set times out; 0 means never.
     pub session_timeout: u64,
-    /// Milliseconds that finished question sets are kept.
+    /// Milliseconds for which finished question sets are kept.
     pub retention_period: u64,
     pub max_sessions: u32,
 }
@@ -245,21 +249,21 @@ impl Default for QuestionsConfig {
     }
 }
 
-/// The tools that `coven mcp` gives to agents.
+/// Tools that `coven mcp` offers to agents.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub struct McpConfig {
-    /// Agents may start sessions and type into them; without it they may only look.
+    /// Let agents start sessions and type into them; otherwise they can only read.
     pub allow_control: bool,
 }
 
-/// How a person is told that something new waits in the inbox.
+/// How coven notifies the user of new inbox items.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub struct NotificationsConfig {
-    /// Show a desktop notification, by the program `notify-send`.
+    /// Show a desktop notification with the program `notify-send`.
     pub desktop: bool,
-    /// Ring the terminal's bell in the browser, the chat, the answering screen and `inbox --follow`.
+    /// Ring the terminal bell in the session browser, the chat, the answer screen and `inbox --follow`.
     pub bell: bool,
 }
 
@@ -269,7 +273,7 @@ impl Default for NotificationsConfig {
     }
 }
 
-/// A value that has the right type and still makes no sense.
+/// A value that has the right type but is invalid.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{key}: {problem}")]
 pub struct BadValue {
@@ -280,7 +284,7 @@ pub struct BadValue {
 fn default_harness_description() -> String {
     let of = |choice| agents::ids(|agent| agent.default_choice == choice).join(", ");
     format!(
-        "The agent for sessions, tasks and conversations if none is named; unset: the first installed of {}, \
+        "Agent for sessions, tasks and conversations that name none. Default: the first one installed of {}, \
          those that only this file defines, {}.",
         of(DefaultChoice::First),
         of(DefaultChoice::Later)
@@ -288,19 +292,20 @@ fn default_harness_description() -> String {
 }
 
 impl Config {
-    /// The agent to use where none is named. `agents.harness` counts for configs that are older than `defaultHarness`.
+    /// Returns the agent to use if none is named. Falls back to `agents.harness`, because older configs have no
+    /// `defaultHarness`.
     pub fn default_harness(&self) -> Option<&str> {
         self.default_harness.as_deref().or(self.agents.harness.as_deref())
     }
 
-    /// Settings that are accepted and have no effect, one sentence each.
+    /// Returns one sentence for each setting that is accepted but has no effect.
     pub fn warnings(&self) -> Vec<String> {
         let conversations = "conversations: this setting has no effect; remove it, and set spawner.interactive in \
                              ~/.aurora/config.json instead";
         self.conversations.iter().map(|_| conversations.to_owned()).collect()
     }
 
-    /// Everything the types cannot say, reported by key.
+    /// Checks the constraints that the types do not express.
     pub fn check(&self) -> Result<(), BadValue> {
         let bad = |key: &str, problem: String| Err(BadValue { key: key.to_owned(), problem });
         let store = &self.store;
@@ -316,7 +321,7 @@ impl Config {
             ("agents.handshakeSeconds", Some(self.agents.handshake_seconds)),
         ] {
             if value.is_some_and(|period| !(0.0..=1e9).contains(&period)) {
-                return bad(key, "must be a number of 0 or more".to_owned());
+                return bad(key, "must be between 0 and 1000000000".to_owned());
             }
         }
         if self.sessions.max_output_bytes < 1 << 20 {
@@ -366,14 +371,14 @@ impl Config {
     }
 }
 
-/// The bytes that leave an attached session: one control byte, optionally followed by a key.
+/// The bytes that detach from a session: one control byte, optionally followed by a key.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DetachKeys {
     pub bytes: Vec<u8>,
 }
 
 impl DetachKeys {
-    /// `ctrl-\`, `ctrl-a d`, `ctrl-]`.
+    /// Parses `ctrl-\`, `ctrl-a d` or `ctrl-]`.
     pub fn parse(text: &str) -> Result<Self, String> {
         let hint = || format!("{text:?} is not a key sequence such as \"ctrl-\\\\\" or \"ctrl-a d\"");
         let mut words = text.split_whitespace();
@@ -408,7 +413,7 @@ mod tests {
 
     #[test]
     fn store_03_an_empty_file_means_the_documented_defaults() {
-        let config: Config = serde_json::from_str("{}").expect("every key may be left out");
+        let config: Config = serde_json::from_str("{}").expect("every key is optional");
         assert_eq!(config, Config::default());
         let store = serde_json::to_value(&config.store).expect("plain data");
         assert_eq!(
@@ -418,21 +423,22 @@ mod tests {
                 "workflowRetentionDays": 7.0, "claimTimeoutMinutes": 30.0
             })
         );
-        config.check().expect("the defaults make sense");
+        config.check().expect("valid defaults");
     }
 
     #[test]
-    fn null_keeps_for_ever_and_a_typo_is_named() {
-        let config: Config = serde_json::from_str(r#"{"store":{"eventRetentionHours":null}}"#).expect("null is fine");
+    fn null_means_forever_and_an_unknown_key_is_reported() {
+        let config: Config =
+            serde_json::from_str(r#"{"store":{"eventRetentionHours":null}}"#).expect("null is allowed");
         assert_eq!(config.store.event_retention_hours, None);
         let typo = serde_json::from_str::<Config>(r#"{"store":{"eventRetentionHour":1}}"#).expect_err("a typo");
         assert!(typo.to_string().contains("eventRetentionHour"), "{typo}");
     }
 
     #[test]
-    fn values_that_make_no_sense_are_named_by_key() {
+    fn invalid_values_are_reported_by_key() {
         let check = |json: &str| {
-            serde_json::from_str::<Config>(json).expect("well-typed").check().expect_err("makes no sense").key
+            serde_json::from_str::<Config>(json).expect("well-typed").check().expect_err("an invalid value").key
         };
         assert_eq!(check(r#"{"store":{"taskRetentionDays":-1}}"#), "store.taskRetentionDays");
         assert_eq!(check(r#"{"http":{"listen":"0.0.0.0:80"}}"#), "http.listen");
@@ -446,13 +452,13 @@ mod tests {
     fn a_config_with_the_unused_conversations_block_is_accepted_with_a_warning() {
         let text = r#"{"conversations":{"sessionExpiryDays":7,"maxTokens":5}}"#;
         let config: Config = serde_json::from_str(text).expect("an old key does not stop the daemon");
-        config.check().expect("it makes sense");
+        config.check().expect("a valid config");
         assert!(matches!(&config.warnings()[..], [text] if text.starts_with("conversations:")));
         assert_eq!(Config::default().warnings(), Vec::<String>::new());
     }
 
     #[test]
-    fn the_default_agent_of_an_older_config_is_still_in_force() {
+    fn the_default_agent_of_an_older_config_is_still_used() {
         let default = |text: &str| {
             let config: Config = serde_json::from_str(text).expect("well-typed");
             config.default_harness().map(str::to_owned)
@@ -463,7 +469,7 @@ mod tests {
     }
 
     #[test]
-    fn detach_keys_are_one_control_byte_and_perhaps_a_key() {
+    fn detach_keys_are_one_control_byte_and_optionally_a_key() {
         assert_eq!(DetachKeys::parse("ctrl-\\").map(|keys| keys.bytes), Ok(vec![0x1c]));
         assert_eq!(DetachKeys::parse("ctrl-a d").map(|keys| keys.bytes), Ok(vec![1, b'd']));
         assert!(DetachKeys::parse("x").is_err() && DetachKeys::parse("").is_err());

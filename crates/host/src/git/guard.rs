@@ -1,7 +1,8 @@
-//! Which settings of a repository can run or open something, and how they are switched off.
+//! Finds the settings of a repository that can run or open something, and disables them.
 //!
-//! A clone brings no `.git/config`, but an unpacked archive does, and so does a folder of another tool. Every call of git runs
-//! without the programs that such a config names; filters and merge drivers run once the user trusts the repository.
+//! A clone does not include a `.git/config`, but an unpacked archive can, and so can a folder of another tool. Every
+//! git command runs without the programs in such a config; filters and merge drivers run once the user trusts the
+//! repository.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -14,8 +15,8 @@ use super::own_config::{GitFolders, Settings};
 use super::setting::{Effect, effect_of, is_secure_address};
 use crate::trust::{Part, TrustStore};
 
-/// Settings that no call of coven needs, with the value that switches them off. Given on the command line, they win over
-/// every config file.
+/// Settings that coven never needs, with the value that disables them. Values from the environment override every
+/// config file.
 pub(super) const OFF: [(&str, &str); 13] = [
     ("core.hooksPath", "/dev/null"),
     ("core.fsmonitor", "false"),
@@ -25,15 +26,15 @@ pub(super) const OFF: [(&str, &str); 13] = [
     ("merge.verifySignatures", "false"),
     // A submodule has its own config.
     ("submodule.recurse", "false"),
-    // Shows the diff of a submodule with a git that runs the programs in the submodule's config.
+    // Other values run git in the submodule, with the programs in the submodule's config.
     ("diff.submodule", "short"),
-    // Maintenance deletes objects, and runs a program to decide which.
+    // Maintenance deletes objects and runs a program to choose them.
     ("gc.auto", "0"),
     ("maintenance.auto", "false"),
     ("gc.recentObjectsHook", ""),
-    // A fetch would write to any file that the config names.
+    // A fetch could write to any file named in the config.
     ("http.saveCookies", "false"),
-    // Files of a repository can look like another repository, with its own config and its own list of tracked files.
+    // Files in a repository can look like another repository, with its own config and its own list of tracked files.
     ("safe.bareRepository", "explicit"),
 ];
 
@@ -42,12 +43,12 @@ pub(super) const OFF: [(&str, &str); 13] = [
 pub(super) struct Guard {
     settings: Vec<(Effect, Part)>,
     is_trusted: bool,
-    /// Git fetches objects of this repository when they are needed.
+    /// Whether this is a partial clone, for which git fetches missing objects on demand.
     is_partial: bool,
 }
 
 impl Guard {
-    /// Reads the repository's own config for all of its work trees. The user's and the system's config do not count.
+    /// Reads the repository's own config, for all of its worktrees. The user's and the system's config are trusted.
     pub(super) fn of(top: &Path, folders: &GitFolders) -> Result<Self, GitError> {
         Self::with_trust(top, folders, TrustStore::locate().ok().as_ref())
     }
@@ -64,7 +65,7 @@ impl Guard {
                 Effect::Program | Effect::Options if values.iter().all(Vec::is_empty) => continue,
                 effect => effect,
             };
-            // Its off switch would have another name, and so would the user's agreement.
+            // Coven could not disable it, nor record the user's agreement, under its exact name.
             let Ok(key) = str::from_utf8(key) else {
                 return Err(GitError::Refused(format!(
                     "the config of {} has a setting whose name is not valid UTF-8: {text:?}; remove or rename it",
@@ -77,11 +78,12 @@ impl Guard {
         Ok(Self { settings, is_trusted, is_partial: !promisors.is_empty() })
     }
 
-    /// Prepares a call. Fails if the repository has a setting that the user has not agreed to and that cannot be switched off.
+    /// Prepares a command. Fails if the repository has a setting that the user has not agreed to and that coven cannot
+    /// disable.
     pub(super) fn apply(&self, top: &Path, command: &mut Command) -> Result<(), GitError> {
         if self.is_trusted {
             if self.is_partial {
-                // Nothing that the config says about fetching needed agreement, or the user agreed to all of it.
+                // No setting about fetching needed agreement, or the user agreed to all of them.
                 let protocols = if self.settings.is_empty() { "https:ssh" } else { "file:git:http:https:ssh" };
                 command.env("GIT_ALLOW_PROTOCOL", protocols).env_remove("GIT_NO_LAZY_FETCH");
             }
@@ -91,12 +93,12 @@ impl Guard {
         for (effect, part) in &self.settings {
             match effect {
                 Effect::Program | Effect::Options => off.push((part.key.clone(), "")),
-                // Nothing is fetched, and the settings in included files are switched off one by one.
+                // Coven does not fetch, and settings from included files are disabled one by one.
                 Effect::None | Effect::Fetch | Effect::Include => {}
                 Effect::Unknown => return self.ensure_trusted(top),
             }
         }
-        // A filter that is required and does nothing is an error to git.
+        // To git, a required filter without a command is an error.
         let filters = self.settings.iter().filter_map(|(_, part)| part.key.rsplit_once('.'));
         off.extend(
             filters
@@ -107,7 +109,7 @@ impl Guard {
         Ok(())
     }
 
-    /// Fails if files cannot be written as the repository wants them, because its filters may not run.
+    /// Fails if the user has not agreed to all settings, because without its filters git would write wrong files.
     pub(super) fn ensure_trusted(&self, top: &Path) -> Result<(), GitError> {
         match self.is_trusted {
             true => Ok(()),
@@ -123,7 +125,7 @@ impl Guard {
     }
 }
 
-/// Puts settings into the environment of a call, from the given place on.
+/// Adds settings to the environment of a command, numbered from `from`.
 pub(super) fn set<'a>(command: &mut Command, from: usize, settings: impl IntoIterator<Item = (&'a str, &'a str)>) {
     let mut count = from;
     for (key, value) in settings {
@@ -133,20 +135,20 @@ pub(super) fn set<'a>(command: &mut Command, from: usize, settings: impl IntoIte
     command.env("GIT_CONFIG_COUNT", count.to_string());
 }
 
-/// The remotes that git fetches missing objects from.
+/// Returns the remotes from which git fetches missing objects.
 fn promisors(settings: &Settings) -> BTreeSet<Vec<u8>> {
     let marked = settings.keys().filter_map(|key| key.strip_prefix(b"remote.")?.strip_suffix(b".promisor"));
     let named = settings.get(&b"extensions.partialclone"[..]).into_iter().flatten();
     marked.map(<[u8]>::to_vec).chain(named.cloned()).collect()
 }
 
-/// Whether the setting makes git fetch missing objects from this machine, or without encryption.
+/// Returns whether the setting makes git fetch missing objects from this machine or without encryption.
 fn is_insecure_promisor(key: &str, urls: &BTreeSet<Vec<u8>>, promisors: &BTreeSet<Vec<u8>>) -> bool {
     let remote = key.strip_prefix("remote.").and_then(|rest| rest.strip_suffix(".url"));
     remote.is_some_and(|remote| promisors.contains(remote.as_bytes())) && !urls.iter().all(|url| is_secure_address(url))
 }
 
-/// One part for a key, over all of its values: git uses the last one, or all of them.
+/// Builds one part for all values of a key: git uses the last value, or all of them.
 fn part(effect: Effect, key: &str, values: &BTreeSet<Vec<u8>>) -> Part {
     let values: Vec<&[u8]> = values.iter().map(Vec::as_slice).filter(|value| !value.is_empty()).collect();
     let shown = values.iter().map(|value| String::from_utf8_lossy(value)).collect::<Vec<_>>().join(", ");

@@ -1,58 +1,58 @@
-//! Merging a branch into its base without a checkout, and what would change by it.
+//! Merges a branch into its base without a checkout, and lists its changes.
 
 use std::path::{Path, PathBuf};
 
 use coven_files::Links;
 
-use super::{GIT_FILE, GitError, Repository, as_somebody, ask_in, run_in, said, succeeded};
+use super::{GIT_FILE, GitError, Repository, error_summary, run_in, run_optional_in, set_fallback_author, succeeded};
 
-/// What came of the try to merge.
+/// Result of an attempt to merge.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum MergeTry {
-    /// The base has everything already.
+    /// The base already contains all commits.
     Nothing,
-    /// A commit that stands on the base as it was, and is not on it yet.
+    /// A merge commit that is not on the base yet.
     Ready(Merged),
-    /// These files cannot be put together.
+    /// Files with conflicts.
     Conflicts(Vec<String>),
 }
 
-/// A merge that only has to be put onto the base.
+/// A merge commit that still has to be put onto the base.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Merged {
     pub commit: String,
-    /// The base's commit that it was made with.
+    /// The base's commit at the time of the merge.
     pub onto: String,
 }
 
-/// What came of putting it there.
+/// Result of putting a merge onto the base.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Landing {
     Landed,
-    /// The base went on in the meantime: try again from there.
+    /// The base has moved since: merge again.
     BaseMoved,
-    /// The base is checked out here, and another git is at work in it.
+    /// The base is checked out in this folder, and another git process is using it.
     Busy {
         folder: PathBuf,
     },
-    /// The base is checked out here, and something in it would be overwritten.
+    /// The base is checked out in this folder, and the merge would overwrite something there.
     CheckoutInTheWay {
         folder: PathBuf,
         why: String,
     },
 }
 
-/// How much of a file is different.
+/// Number of changed lines in a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FileChange {
     pub path: String,
-    /// Nothing for what is no text.
+    /// `None` for a binary file.
     pub added: Option<u64>,
     pub deleted: Option<u64>,
 }
 
 impl Repository {
-    /// Puts branch and base together beside every checkout.
+    /// Merges the branch into the base without touching a checkout.
     pub fn try_merge(&self, base: &str, branch: &str, message: &str) -> Result<MergeTry, GitError> {
         self.ensure_trusted()?;
         let unknown = |name: &str| GitError::UnknownBranch(name.to_owned());
@@ -74,17 +74,17 @@ impl Repository {
                 return Ok(MergeTry::Conflicts(files));
             }
             _ => {
-                return Err(GitError::Failed { what: "merge-tree".to_owned(), why: said(&output) });
+                return Err(GitError::Failed { what: "merge-tree".to_owned(), why: error_summary(&output) });
             }
         }
         let mut command = self.git(&self.top)?;
         command.args(["commit-tree", &tree, "-p", &onto, "-p", &tip, "-m", message]);
-        as_somebody(&mut command, &self.top);
+        set_fallback_author(&mut command, &self.top);
         let commit = succeeded(&mut command)?.trim().to_owned();
         Ok(MergeTry::Ready(Merged { commit, onto }))
     }
 
-    /// Puts a merge onto the base. A checkout of the base is brought along if it is clean; if not, nothing is done.
+    /// Puts a merge onto the base and updates a clean checkout of it. Does nothing if the checkout has changes.
     pub fn land(&self, base: &str, merged: &Merged) -> Result<Landing, GitError> {
         self.ensure_trusted()?;
         let reference = format!("refs/heads/{base}");
@@ -105,10 +105,9 @@ impl Repository {
             };
         };
         let in_the_way = |why: &str| Landing::CheckoutInTheWay { folder: folder.clone(), why: why.to_owned() };
-        // Brings files, index and branch along at once, and refuses where a file that git does not know would be overwritten,
-        // ignored or not.
-        let along = ["merge", "--ff-only", "--quiet", "--no-autostash", "--no-overwrite-ignore", &merged.commit];
-        let output = super::run::output(self.git(&folder)?.args(along))?;
+        // Updates files, index and branch together. Fails if it would overwrite an untracked file, ignored or not.
+        let forward = ["merge", "--ff-only", "--quiet", "--no-autostash", "--no-overwrite-ignore", &merged.commit];
+        let output = super::run::output(self.git(&folder)?.args(forward))?;
         if output.status.success() {
             return Ok(Landing::Landed);
         }
@@ -121,30 +120,30 @@ impl Repository {
         }
         let files: Vec<&str> = text.lines().filter_map(|line| line.strip_prefix('\t')).collect();
         Ok(match &files[..] {
-            [] => in_the_way(&said(&output)),
+            [] => in_the_way(&error_summary(&output)),
             files => in_the_way(&format!("{} would be overwritten", files.join(", "))),
         })
     }
 
-    /// What keeps anything from being put onto the base now, whatever it is.
+    /// Returns the reason why no merge can be put onto the base now.
     pub fn obstacle(&self, base: &str) -> Result<Option<Landing>, GitError> {
         if let Some(folder) = self.busy_with(base)? {
-            let why = "something is not finished there that will put the branch back (a rebase or bisect)".to_owned();
+            let why = "a rebase or bisect is in progress there (finish or abort it)".to_owned();
             return Ok(Some(Landing::CheckoutInTheWay { folder, why }));
         }
         let Some(folder) = self.checkout_of(&format!("refs/heads/{base}"))? else { return Ok(None) };
-        // What it has not come to yet would look like changes.
+        // Checked first: an unfinished update by another git process would look like changes.
         if is_locked(&folder)? {
             return Ok(Some(Landing::Busy { folder }));
         }
-        // Changes inside a submodule are not in the way, and looking for them would run its own filters.
+        // Changes inside a submodule do not matter, and checking for them would run the submodule's filters.
         let status = ["status", "--porcelain", "--untracked-files=no", "--ignore-submodules=dirty"];
         let status = self.run_in(&folder, status)?;
-        let why = "it has changes that are not committed".to_owned();
+        let why = "it has uncommitted changes".to_owned();
         Ok((!status.trim().is_empty()).then_some(Landing::CheckoutInTheWay { folder, why }))
     }
 
-    /// Where a branch is checked out.
+    /// Returns the folder in which a branch is checked out.
     fn checkout_of(&self, reference: &str) -> Result<Option<PathBuf>, GitError> {
         let listed = self.run(["worktree", "list", "--porcelain", "-z"])?;
         let mut folder = None;
@@ -158,11 +157,12 @@ impl Repository {
         Ok(None)
     }
 
-    /// Where a branch is being rebased or bisected: nothing is checked out there, but it will be again.
+    /// Returns the folder in which a branch is being rebased or bisected. Its HEAD is detached, but git will check the
+    /// branch out again.
     fn busy_with(&self, branch: &str) -> Result<Option<PathBuf>, GitError> {
         let listed = self.run(["worktree", "list", "--porcelain", "-z"])?;
         for folder in listed.split('\0').filter_map(|line| line.strip_prefix("worktree ")).map(PathBuf::from) {
-            let Some(git_folder) = ask_in(&folder, ["rev-parse", "--absolute-git-dir"])? else { continue };
+            let Some(git_folder) = run_optional_in(&folder, ["rev-parse", "--absolute-git-dir"])? else { continue };
             let named = |file: &str| {
                 coven_files::read_text(&Path::new(&git_folder).join(file), GIT_FILE, Links::Follow).unwrap_or_default()
             };
@@ -178,7 +178,7 @@ impl Repository {
         Ok(None)
     }
 
-    /// What a branch changed since it left its base, file by file.
+    /// Returns the files that a branch changed since it diverged from its base.
     pub fn changes(&self, base: &str, branch: &str) -> Result<Vec<FileChange>, GitError> {
         let listed = self.run([
             "diff",
@@ -197,40 +197,40 @@ impl Repository {
         Ok(listed.split('\0').filter(|entry| !entry.is_empty()).filter_map(read).collect())
     }
 
-    /// The same as a patch, at most `limit` bytes of it, and whether that was all.
+    /// Returns the same changes as a patch of at most `limit` bytes, and whether the patch is complete.
     pub fn patch(&self, base: &str, branch: &str, limit: usize) -> Result<(String, bool), GitError> {
         let mut command = self.git(&self.top)?;
         command.args(["diff", "--no-color", "--no-ext-diff", "--no-textconv", &format!("{base}...{branch}")]);
         let output = super::run::start(&mut command, limit as u64)?;
         let is_all = output.stdout.len() <= limit;
         if is_all && !output.status.success() {
-            return Err(GitError::Failed { what: "diff".to_owned(), why: said(&output) });
+            return Err(GitError::Failed { what: "diff".to_owned(), why: error_summary(&output) });
         }
         let mut end = output.stdout.len().min(limit);
-        // Not in the middle of a character.
+        // Do not cut in the middle of a character.
         while !is_all && end > 0 && output.stdout[end] & 0xc0 == 0x80 {
             end -= 1;
         }
         Ok((String::from_utf8_lossy(&output.stdout[..end]).into_owned(), is_all))
     }
 
-    /// A folder with exactly this commit in it, on no branch, for checks.
+    /// Checks a commit out into a new folder, with a detached HEAD, for running checks.
     pub fn check_out_at(&self, folder: &Path, commit: &str) -> Result<(), GitError> {
         self.ensure_trusted()?;
-        let _turn = super::worktree::turn();
+        let _lock = super::worktree::worktree_lock();
         self.run(["worktree", "prune"])?;
         let mut command = self.git(&self.top)?;
         command.args(["worktree", "add", "--quiet", "--detach"]).arg(folder).arg(commit);
         succeeded(&mut command).map(drop)
     }
 
-    /// Takes away a folder that was made for checks: what they left in it is nobody's.
+    /// Deletes a folder for checks, with all files that they left in it.
     pub fn drop_check_out(&self, folder: &Path) -> Result<(), GitError> {
         self.worktree(folder, "").remove()
     }
 }
 
-/// Another git writes to the index of this checkout.
+/// Returns whether another git process is writing to the index of this checkout.
 fn is_locked(folder: &Path) -> Result<bool, GitError> {
     let own = run_in(folder, ["rev-parse", "--absolute-git-dir"])?;
     Ok(Path::new(own.trim_end_matches('\n')).join("index.lock").exists())

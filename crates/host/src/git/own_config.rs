@@ -1,4 +1,5 @@
-//! The config files of a repository, for all of its work trees, with everything that they include under any condition.
+//! Reads the config files of a repository, for all of its worktrees, with all files that they include under any
+//! condition.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsStr;
@@ -9,25 +10,25 @@ use std::{env, fs};
 use super::setting::{Effect, effect_of};
 use super::{GitError, error_of, git, run};
 
-/// Nobody splits a config into more files.
-const MOST_FILES: usize = 64;
+/// Limit against endless includes; real configs include far fewer files.
+const MAX_INCLUDES: usize = 64;
 
-/// Every value of every setting. A key is not always valid UTF-8.
+/// All values of each setting. A key is not always valid UTF-8.
 pub(super) type Settings = BTreeMap<Vec<u8>, BTreeSet<Vec<u8>>>;
 
 type Setting = (Vec<u8>, Vec<u8>);
 
-/// Where git keeps a repository, and where it keeps the part of one work tree.
+/// The folders of a repository and of one of its worktrees.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct GitFolders {
     pub(super) common: PathBuf,
     pub(super) own: PathBuf,
-    /// The work tree.
+    /// Top folder of the working tree.
     pub(super) files: PathBuf,
 }
 
 impl GitFolders {
-    /// Asks git about the folder, without reading anything else there.
+    /// Queries git for the folders, without reading anything else in `folder`.
     pub(super) fn of(folder: &Path) -> Result<Self, GitError> {
         let mut command = git(folder);
         command.args([
@@ -50,13 +51,13 @@ impl GitFolders {
         }
     }
 
-    /// Whether `self` is the repository, or a work tree of it whose config [`Self::settings`] of the repository includes.
+    /// Returns whether `self` is the repository or a worktree of it whose config [`Self::settings`] includes.
     pub(super) fn is_part_of(&self, repository: &Self) -> bool {
         let is_known = self.own == repository.own || self.own.parent() == Some(&repository.common.join("worktrees"));
         self.common == repository.common && (is_known || self.own == repository.common)
     }
 
-    /// Every setting that can be in force in a work tree of this repository, now or once it is added.
+    /// Returns every setting that can apply in a worktree of this repository, including one that is added later.
     pub(super) fn settings(&self) -> Result<Settings, GitError> {
         let worktrees = fs::read_dir(self.common.join("worktrees")).into_iter().flatten().flatten();
         let own = worktrees.map(|entry| entry.path()).chain([self.common.clone(), self.own.clone()]);
@@ -71,14 +72,14 @@ impl GitFolders {
                 let text = String::from_utf8_lossy(&key);
                 if effect_of(&text, [&value[..]].into_iter()) == Effect::Include {
                     included += 1;
-                    if included > MOST_FILES {
+                    if included > MAX_INCLUDES {
                         let file = file.display();
                         return Err(GitError::Refused(format!(
-                            "{file} includes more than {MOST_FILES} files; merge some"
+                            "{file} includes more than {MAX_INCLUDES} files; merge some"
                         )));
                     }
                     left.push(included_file(&file, &value)?);
-                    // Newer versions of git know this prefix; older ones take it as part of the name.
+                    // Newer versions of git interpret this prefix; older ones treat it as part of the name.
                     if let Some(name) = value.strip_prefix(b":(optional)") {
                         left.push(included_file(&file, name)?);
                     }
@@ -89,11 +90,11 @@ impl GitFolders {
         Ok(settings)
     }
 
-    /// The settings in one file, without those in the files it includes. A missing file has none.
+    /// Reads the settings of one file, without the files that it includes. A missing file has none.
     fn read(&self, file: &Path) -> Result<Vec<Setting>, GitError> {
         match fs::metadata(file) {
             Ok(found) if found.is_file() => {}
-            // Git would wait for a writer, or read without an end.
+            // Git would wait for a writer, or read endlessly.
             Ok(found) if !found.is_dir() => {
                 return Err(GitError::Refused(format!("{} is not a regular file; remove it", file.display())));
             }
@@ -107,15 +108,15 @@ impl GitFolders {
         }
         // `key LF value NUL`; a key without `=` has no line break and means true.
         let entries = output.stdout.split(|byte| *byte == 0).filter(|entry| !entry.is_empty());
-        let parted = entries.map(|entry| match entry.iter().position(|byte| *byte == b'\n') {
+        let pairs = entries.map(|entry| match entry.iter().position(|byte| *byte == b'\n') {
             Some(at) => (entry[..at].to_vec(), entry[at + 1..].to_vec()),
             None => (entry.to_vec(), b"true".to_vec()),
         });
-        Ok(parted.collect())
+        Ok(pairs.collect())
     }
 }
 
-/// The file that an include names, as git finds it.
+/// Resolves the path of an include as git does.
 fn included_file(from: &Path, value: &[u8]) -> Result<PathBuf, GitError> {
     let home = || env::var_os("HOME").map(PathBuf::from);
     let path = match value {
@@ -125,6 +126,6 @@ fn included_file(from: &Path, value: &[u8]) -> Result<PathBuf, GitError> {
     };
     path.ok_or_else(|| {
         let (from, value) = (from.display(), String::from_utf8_lossy(value));
-        GitError::Refused(format!("{from} includes {value}, which coven cannot find; name it by an absolute path"))
+        GitError::Refused(format!("{from} includes {value}, which coven cannot resolve; use an absolute path"))
     })
 }

@@ -1,39 +1,39 @@
-//! Before a work tree goes, what is only there is kept under a ref of its own.
+//! Saves the work that exists only in a worktree to a ref before the worktree is deleted.
 
 use std::path::Path;
 
 use super::worktree::Worktree;
-use super::{GitError, Repository, as_somebody, succeeded};
+use super::{GitError, Repository, set_fallback_author, succeeded};
 
 const REFS: &str = "refs/coven/rescue/";
 
-/// What was done with a work tree.
+/// Result of deleting a worktree.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Rescued {
-    /// Everything in it was in the base already.
+    /// The base already contained everything.
     Nothing,
-    /// What was not is under this ref now.
+    /// The remaining work was saved to this ref.
     Under(String),
 }
 
-/// Work that was kept.
+/// Saved work of a deleted worktree.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Rescue {
-    /// What stands behind `refs/coven/rescue/`: the task and when it was.
+    /// Name of the ref below `refs/coven/rescue/`: the task and the time.
     pub name: String,
     pub commit: String,
-    /// In seconds since 1970.
+    /// Unix time in seconds.
     pub at: i64,
     pub subject: String,
 }
 
 impl Worktree {
-    /// Keeps everything that `base` does not have, tracked or new and not ignored, then takes folder and branch away.
-    /// `name` is the task and a moment, for the ref.
+    /// Saves everything that `base` does not contain, including new files that are not ignored, then deletes the folder
+    /// and the branch. `name` is the name of the ref: the task and the time.
     pub fn put_away(&self, base: &str, name: &str) -> Result<Rescued, GitError> {
         match self.exists() {
             true => self.refuse_submodules()?,
-            // Without git's mark in it there is nobody who could keep what is in it.
+            // Without a `.git` file in the folder, git cannot save its files.
             false => self.clear_place()?,
         }
         let rescued = self.rescue(base, name)?;
@@ -45,7 +45,7 @@ impl Worktree {
     fn rescue(&self, base: &str, name: &str) -> Result<Rescued, GitError> {
         let repository = &self.repository;
         let base = repository.commit_of(base)?.ok_or_else(|| GitError::UnknownBranch(base.to_owned()))?;
-        let message = format!("work that was left in {}", self.branch);
+        let message = format!("work left in {}", self.branch);
         let mut tips = Vec::new();
         if self.exists() {
             let head = super::run_in(&self.folder, ["rev-parse", "HEAD"])?;
@@ -54,7 +54,7 @@ impl Worktree {
                 None => head.trim().to_owned(),
             });
         }
-        // Whoever worked there may have gone to another branch.
+        // The agent may have switched to another branch.
         tips.extend(repository.commit_of(&format!("refs/heads/{}", self.branch))?);
         let mut kept: Vec<String> = Vec::new();
         for tip in tips {
@@ -75,12 +75,12 @@ impl Worktree {
                 for other in rest {
                     command.args(["-p", other]);
                 }
-                as_somebody(&mut command, repository.top());
+                set_fallback_author(&mut command, repository.top());
                 succeeded(&mut command)?.trim().to_owned()
             }
         };
         let reference = format!("{REFS}{name}");
-        repository.run(["update-ref", "-m", "coven: kept", &reference, &commit])?;
+        repository.run(["update-ref", "-m", "coven: rescue", &reference, &commit])?;
         Ok(Rescued::Under(reference))
     }
 
@@ -94,7 +94,7 @@ impl Worktree {
 }
 
 impl Repository {
-    /// Newest first.
+    /// Returns the saved work of this repository, newest first.
     pub fn rescues(&self) -> Result<Vec<Rescue>, GitError> {
         let format = "--format=%(refname)%00%(objectname)%00%(committerdate:unix)%00%(contents:subject)";
         let listed = self.run(["for-each-ref", "--sort=-committerdate", format, REFS])?;
@@ -107,19 +107,19 @@ impl Repository {
         Ok(listed.lines().filter_map(read).collect())
     }
 
-    /// Gives kept work a branch; no checkout is touched.
+    /// Creates a branch for saved work, without touching a checkout.
     pub fn restore_rescue(&self, rescue: &Rescue, branch: &str) -> Result<(), GitError> {
         self.run(["check-ref-format", "--branch", branch])
-            .map_err(|_| GitError::Refused(format!("{branch:?} cannot be the name of a branch")))?;
-        // With the empty old value: a branch that is there stays as it is.
-        let made = self.run(["update-ref", &format!("refs/heads/{branch}"), &rescue.commit, ""]);
-        made.map(drop).map_err(|error| match self.commit_of(&format!("refs/heads/{branch}")) {
-            Ok(Some(_)) => GitError::Refused(format!("there is a branch {branch:?} already; give another name")),
+            .map_err(|_| GitError::Refused(format!("{branch:?} is not a valid branch name")))?;
+        // The empty old value makes git fail if the branch exists.
+        let created = self.run(["update-ref", &format!("refs/heads/{branch}"), &rescue.commit, ""]);
+        created.map(drop).map_err(|error| match self.commit_of(&format!("refs/heads/{branch}")) {
+            Ok(Some(_)) => GitError::Refused(format!("branch {branch:?} already exists; choose another name")),
             Ok(None) | Err(_) => error,
         })
     }
 
-    /// A worktree of this repository at a folder.
+    /// Returns the worktree of this repository at a folder, which need not exist.
     pub fn worktree(&self, folder: &Path, branch: &str) -> Worktree {
         Worktree { repository: self.clone(), folder: folder.to_owned(), branch: branch.to_owned() }
     }

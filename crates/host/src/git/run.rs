@@ -1,4 +1,4 @@
-//! Running git so that it ends: what it starts may wait for ever, and a tree may be larger than anybody's patience.
+//! Runs git with a timeout and an output limit: filters may hang, and repositories may be huge.
 
 use std::cell::RefCell;
 use std::io::{self, Read};
@@ -14,18 +14,17 @@ use rustix::process::{Pid, Signal, kill_process_group};
 
 use super::{GIT_ERRORS, GIT_OUTPUT, GitError};
 
-/// No sensible call takes longer.
-const LIMIT: Duration = Duration::from_secs(600);
-/// How long git may take to tidy up after itself.
+const TIMEOUT: Duration = Duration::from_secs(600);
+/// Time between SIGTERM and SIGKILL, for git to clean up.
 const GRACE: Duration = Duration::from_secs(2);
-/// So soon a stop is noticed.
-const LATENCY: Duration = Duration::from_millis(50);
+/// Interval for checking whether a command was cancelled or timed out.
+const POLL_INTERVAL: Duration = Duration::from_millis(50);
 
 thread_local! {
     static CANCEL: RefCell<Option<Cancel>> = const { RefCell::new(None) };
 }
 
-/// A word to stop for git calls that another thread makes.
+/// Cancels the git commands of another thread.
 #[derive(Debug, Clone, Default)]
 pub struct Cancel(Arc<AtomicBool>);
 
@@ -34,7 +33,7 @@ impl Cancel {
         self.0.store(true, Ordering::Relaxed);
     }
 
-    /// Does the work; once the word has come, the call of git that is under way is ended and every further one refused.
+    /// Runs `work`. Cancelling kills the running git command and rejects later ones.
     pub fn unless<T>(&self, work: impl FnOnce() -> T) -> T {
         let before = CANCEL.replace(Some(self.clone()));
         let result = work();
@@ -42,7 +41,7 @@ impl Cancel {
         result
     }
 
-    /// Gives the word when it is dropped: whoever waited for the work does not any more.
+    /// Returns a guard that cancels when it is dropped, e.g. because the caller stopped waiting.
     pub fn on_drop(&self) -> CancelOnDrop {
         CancelOnDrop(self.clone())
     }
@@ -61,9 +60,9 @@ impl Drop for CancelOnDrop {
     }
 }
 
-/// What git prints. It is ended with all that it started when it takes too long or somebody wants it to stop.
+/// Runs git and returns its output. On timeout or cancellation, kills git and all its children.
 pub(super) fn output(command: &mut Command) -> Result<Output, GitError> {
-    output_within(command, LIMIT)
+    output_within(command, TIMEOUT)
 }
 
 fn output_within(command: &mut Command, limit: Duration) -> Result<Output, GitError> {
@@ -74,12 +73,12 @@ fn output_within(command: &mut Command, limit: Duration) -> Result<Output, GitEr
     }
 }
 
-/// The first `most` bytes that git prints, and one more if it prints more.
+/// Returns the first `most` bytes of git's output, plus one if there are more.
 pub(super) fn start(command: &mut Command, most: u64) -> Result<Output, GitError> {
-    start_of_output(command, most, LIMIT)
+    start_of_output(command, most, TIMEOUT)
 }
 
-/// What git was asked to do, for messages.
+/// Returns the git subcommand, for messages.
 fn name_of(command: &Command) -> String {
     command.get_args().nth(2).unwrap_or_default().to_string_lossy().into_owned()
 }
@@ -99,7 +98,7 @@ fn start_of_output(command: &mut Command, most: u64, limit: Duration) -> Result<
             let over = over;
             let until = Instant::now() + limit;
             loop {
-                let why = match over.recv_timeout(LATENCY) {
+                let why = match over.recv_timeout(POLL_INTERVAL) {
                     Err(RecvTimeoutError::Timeout) if is_cancelled() => GitError::Stopped { what: what.clone() },
                     Err(RecvTimeoutError::Timeout) if Instant::now() >= until => {
                         GitError::TooLong { what: what.clone(), seconds: limit.as_secs() }
@@ -107,7 +106,7 @@ fn start_of_output(command: &mut Command, most: u64, limit: Duration) -> Result<
                     Err(RecvTimeoutError::Timeout) => continue,
                     Ok(()) | Err(RecvTimeoutError::Disconnected) => return None,
                 };
-                // Asked first: git takes its locks and half-made folders away.
+                // SIGTERM first, so that git removes its locks and incomplete folders.
                 let _ = kill_process_group(group, Signal::TERM);
                 if over.recv_timeout(GRACE) == Err(RecvTimeoutError::Timeout) {
                     let _ = kill_process_group(group, Signal::KILL);
@@ -117,7 +116,7 @@ fn start_of_output(command: &mut Command, most: u64, limit: Duration) -> Result<
         });
         let output = output_of(child, most);
         drop(done);
-        (output, watch.join().expect("a watch does not panic"))
+        (output, watch.join().expect("the watchdog does not panic"))
     });
     match ended {
         Some(why) => Err(why),
@@ -125,13 +124,13 @@ fn start_of_output(command: &mut Command, most: u64, limit: Duration) -> Result<
     }
 }
 
-/// Waits for the end of the process. Keeps `most` bytes of what it prints, and one more if it prints more.
+/// Waits for the process to exit. Returns the first `most` bytes of its output, plus one if there are more.
 fn output_of(mut child: Child, most: u64) -> io::Result<Output> {
     let (stdout, stderr) = (child.stdout.take(), child.stderr.take());
     let (stdout, stderr) = thread::scope(|scope| {
         let stderr = scope.spawn(|| stderr.map(start_of).unwrap_or_default());
         let mut start = Vec::new();
-        // The pipe is closed after this: a process that still writes ends.
+        // This closes the pipe, so a process that keeps writing gets SIGPIPE.
         let stdout = stdout.map_or(Ok(0), |stdout| stdout.take(most + 1).read_to_end(&mut start)).map(|_| start);
         (stdout, stderr.join().expect("reading does not panic"))
     });
@@ -139,7 +138,7 @@ fn output_of(mut child: Child, most: u64) -> io::Result<Output> {
     Ok(Output { status, stdout: stdout?, stderr })
 }
 
-/// Returns the start of a stream. Reads and drops the rest, so that its writer does not wait.
+/// Returns the start of a stream. Reads and discards the rest, so that its writer does not block.
 fn start_of(mut stream: impl Read) -> Vec<u8> {
     let mut start = Vec::new();
     let _ = stream.by_ref().take(GIT_ERRORS.bytes).read_to_end(&mut start);
@@ -159,29 +158,29 @@ mod tests {
     }
 
     #[test]
-    fn output_without_an_end_is_cut_off_and_ends_its_writer() {
+    fn endless_output_is_cut_off_and_stops_its_writer() {
         let endless = output(&mut shell("yes; exit 3"));
         assert!(matches!(endless, Err(GitError::TooMuch { .. })), "{:?}", endless.map(|it| it.status));
         let cut = start(&mut shell("yes"), 10).expect("the first bytes");
         assert_eq!(cut.stdout, b"y\ny\ny\ny\ny\ny");
-        let noisy = output(&mut shell("yes | head -c 1000000 >&2; echo done")).expect("its errors are read");
+        let noisy = output(&mut shell("yes | head -c 1000000 >&2; echo done")).expect("standard error does not block");
         assert_eq!((noisy.stderr.len() as u64, &noisy.stdout[..]), (GIT_ERRORS.bytes, &b"done\n"[..]));
     }
 
     #[test]
-    fn what_takes_too_long_is_ended_with_its_children() {
-        // The child holds the pipe, too.
+    fn a_timeout_kills_the_command_and_its_children() {
+        // The child keeps the pipe open, too.
         let ended = output_within(&mut shell("trap '' TERM; sleep 600 & sleep 600"), Duration::from_millis(100));
         assert!(matches!(ended, Err(GitError::TooLong { .. })), "{ended:?}");
-        let told = output_within(&mut shell("echo a; echo b >&2"), Duration::from_secs(60)).expect("an answer");
-        assert_eq!((&told.stdout[..], &told.stderr[..]), (&b"a\n"[..], &b"b\n"[..]));
+        let output = output_within(&mut shell("echo a; echo b >&2"), Duration::from_secs(60)).expect("output");
+        assert_eq!((&output.stdout[..], &output.stderr[..]), (&b"a\n"[..], &b"b\n"[..]));
     }
 
     #[test]
-    fn a_word_from_outside_ends_it_and_refuses_the_next() {
+    fn cancelling_kills_the_running_command_and_rejects_later_ones() {
         let cancel = Cancel::default();
         let folder = tempfile::tempdir().expect("a folder");
-        let mark = folder.path().join("begun");
+        let mark = folder.path().join("started");
         let ended = thread::scope(|scope| {
             scope.spawn(|| {
                 while !mark.exists() {
@@ -194,6 +193,6 @@ mod tests {
         });
         assert!(matches!(ended, Err(GitError::Stopped { .. })), "{ended:?}");
         assert!(matches!(cancel.unless(|| output(&mut shell("true"))), Err(GitError::Stopped { .. })));
-        assert!(output(&mut shell("true")).is_ok(), "others are not meant");
+        assert!(output(&mut shell("true")).is_ok(), "other commands are not affected");
     }
 }

@@ -1,24 +1,24 @@
-//! What one setting of a repository's own config can do. A setting that is not listed here needs the user's agreement.
+//! Classifies the settings of a repository's own config. A setting that is not listed here needs the user's agreement.
 
-/// What a setting can do in the calls that coven makes.
+/// Effect of a setting in the git commands that coven runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Effect {
-    /// Nothing, or no more than a commit can do. Settings that every call switches off are among these.
+    /// None, or no more than a commit can have. Includes the settings that coven disables in every command.
     None,
-    /// It names a program. An empty value switches it off.
+    /// Names a program. An empty value disables it.
     Program,
-    /// It adds options to a call. An empty value switches it off.
+    /// Adds options to a command. An empty value disables it.
     Options,
-    /// It loads another file, whose settings are judged as well.
+    /// Loads another file, whose settings are classified as well.
     Include,
-    /// It changes what a fetch does. No call fetches before the user agrees.
+    /// Affects a fetch. Coven does not fetch before the user agrees.
     Fetch,
-    /// Coven does not know it, so it may run anything in any call.
+    /// Unknown to coven, so it may run anything in any command.
     Unknown,
 }
 
-/// Sections without a setting that runs, writes or fetches anything in the calls that coven makes. Those from `branchless`
-/// on belong to other tools, and git does not read them.
+/// Sections without a setting that runs, writes or fetches anything in the commands that coven runs. Those from
+/// `branchless` on belong to other tools; git does not read them.
 const HARMLESS_SECTIONS: &str = "\
     add advice alias am apply attr author bisect blame checkout clean clone color column commit commitgraph committer \
     completion diff difftool feature format fsck gpg grep gui help i18n index init interactive log mailinfo mailmap \
@@ -27,8 +27,8 @@ const HARMLESS_SECTIONS: &str = "\
     worktree branchless cola forge gh ghstack git-p4 git-town gitbutler gitflow github gitk gitlab graphite hub magit \
     spice stgit svn svn-remote vscode";
 
-/// Harmless settings of `core`. Hooks, pager, editor and fsmonitor are switched off in every call. A repository whose work tree
-/// is another folder than the one that git was asked about is refused.
+/// Harmless settings of `core`. Coven disables hooks, pager, editor and fsmonitor in every command, and refuses a
+/// repository whose working tree is in another folder.
 const HARMLESS_CORE: &str = "\
     abbrev alternaterefsprefixes attributesfile autocrlf bare bigfilethreshold checkroundtripencoding checkstat \
     commentchar commentstring commitgraph compression createobject deltabasecachelimit disambiguate editor eol \
@@ -48,14 +48,15 @@ const HARMLESS_REMOTE: &str = "\
 const HARMLESS_HTTP: &str = "\
     extraheader lowspeedlimit lowspeedtime maxrequests minsessions postbuffer receivepack uploadpack useragent version";
 
-/// Git LFS reads its settings when a filter of the user's own config runs. Others of them name programs or folders.
+/// Git LFS reads these settings when a filter of the user's own config runs. Its other settings name programs or
+/// folders.
 const HARMLESS_LFS: &str = "\
     access activitytimeout allowincompletepush basictransfersonly concurrenttransfers contenttype dialtimeout fetchexclude \
     fetchinclude fetchrecentalways fetchrecentcommitsdays fetchrecentrefsdays fetchrecentremoterefs keepalive \
     lockignoredfiles locksverify maxretries maxretrydelay pruneoffsetdays pruneremotetocheck pruneverifyremotealways \
     pushurl repositoryformatversion setlockablereadonly skipdownloaderrors tlstimeout tustransfers url";
 
-/// Judges a setting by its key, as `git config --list` prints it, and its values.
+/// Classifies a setting by its key, as `git config --list` prints it, and its values.
 pub(super) fn effect_of<'a>(key: &str, mut values: impl Iterator<Item = &'a [u8]>) -> Effect {
     let Some((section, rest)) = key.split_once('.') else { return Effect::Unknown };
     let (subsection, name) = rest.rsplit_once('.').map_or((None, rest), |(subsection, name)| (Some(subsection), name));
@@ -75,7 +76,7 @@ pub(super) fn effect_of<'a>(key: &str, mut values: impl Iterator<Item = &'a [u8]
         ("fetch" | "gc", _) => Effect::None,
         ("branch", "mergeoptions") => Effect::Options,
         ("branch", _) => Effect::None,
-        // The value can also name a folder for the refs, anywhere on the disk.
+        // Other values can name any folder on the disk for the refs.
         ("extensions", "refstorage") if values.all(|it| matches!(it, b"files" | b"reftable")) => Effect::None,
         ("extensions", _) => harmless_or(HARMLESS_EXTENSIONS, Effect::Unknown),
         ("lfs", _) => harmless_or(HARMLESS_LFS, Effect::Unknown),
@@ -90,7 +91,7 @@ fn lists(names: &str, name: &str) -> bool {
     names.split_ascii_whitespace().any(|it| it == name)
 }
 
-/// Whether git fetches from this address over HTTPS or SSH.
+/// Returns whether git fetches from this address over HTTPS or SSH.
 pub(super) fn is_secure_address(url: &[u8]) -> bool {
     let Ok(url) = str::from_utf8(url) else { return false };
     match url.split_once(':') {
@@ -112,7 +113,7 @@ mod tests {
     }
 
     #[test]
-    fn settings_of_ordinary_clones_need_no_question() {
+    fn settings_of_ordinary_clones_are_harmless() {
         for key in [
             "core.repositoryformatversion",
             "core.hookspath",
@@ -137,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn settings_that_run_open_or_load_something_are_known_and_others_are_not_harmless() {
+    fn settings_that_run_open_or_load_something_are_classified() {
         use Effect::{Fetch, Include, Options, Program, Unknown};
         for (key, expected) in [
             ("filter.x.y.process", Program),
@@ -165,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn only_https_and_ssh_count_as_secure() {
+    fn only_https_and_ssh_are_secure() {
         for url in ["https://a.b/c", "ssh://git@a/b", "git@a.b:c/d.git", "a:b"] {
             assert!(is_secure_address(url.as_bytes()), "{url}");
         }

@@ -1,4 +1,4 @@
-//! Real repositories, real work trees.
+//! Tests with real repositories and worktrees.
 
 mod hostile;
 
@@ -19,10 +19,10 @@ fn sh(folder: &Path, script: &str) -> String {
     String::from_utf8_lossy(&output.stdout).trim().to_owned()
 }
 
-/// A repository with one commit on `main`, which is checked out.
+/// Creates a repository with one commit on `main`, which is checked out.
 fn bench() -> Bench {
     let folder = tempfile::tempdir().expect("a folder");
-    let base = fs::canonicalize(folder.path()).expect("there");
+    let base = fs::canonicalize(folder.path()).expect("the folder exists");
     let (top, aside) = (base.join("repo"), base.join("aside"));
     fs::create_dir_all(&top).expect("a folder");
     fs::create_dir_all(&aside).expect("a folder");
@@ -37,7 +37,7 @@ fn bench() -> Bench {
 impl Bench {
     fn worktree(&self) -> Worktree {
         let worktree = self.repository.worktree(&self.aside.join("w"), "coven/x");
-        worktree.ensure("main").expect("a work tree");
+        worktree.ensure("main").expect("a worktree");
         worktree
     }
 
@@ -47,9 +47,9 @@ impl Bench {
 }
 
 #[test]
-fn a_folder_inside_a_repository_stands_for_its_top() {
+fn the_top_folder_is_found_from_a_folder_inside() {
     let dir = tempfile::tempdir().expect("a folder");
-    let base = fs::canonicalize(dir.path()).expect("there");
+    let base = fs::canonicalize(dir.path()).expect("the folder exists");
     assert!(matches!(top_of(&base), Err(GitError::NotARepository(_))));
     sh(&base, "git init -q");
     fs::create_dir_all(base.join("a/b")).expect("folders");
@@ -58,7 +58,7 @@ fn a_folder_inside_a_repository_stands_for_its_top() {
 }
 
 #[test]
-fn work_begins_from_the_branch_that_is_named_or_checked_out() {
+fn the_base_is_the_named_or_checked_out_branch() {
     let bench = bench();
     let commit = sh(bench.top(), "git branch other; git rev-parse HEAD");
     assert_eq!(bench.repository.base(None).expect("a base"), ("main".to_owned(), commit.clone()));
@@ -73,19 +73,19 @@ fn work_begins_from_the_branch_that_is_named_or_checked_out() {
 }
 
 #[test]
-fn a_work_tree_is_made_once_and_taken_as_it_is_after_that() {
+fn an_existing_worktree_is_reused() {
     let bench = bench();
     let worktree = bench.worktree();
     assert_eq!(sh(&worktree.folder, "git branch --show-current; cat a.txt"), "coven/x\n1\n2\n3");
     fs::write(worktree.folder.join("new.txt"), "new").expect("a file");
-    worktree.ensure("main").expect("the same again");
+    worktree.ensure("main").expect("an existing worktree");
     assert!(worktree.folder.join("new.txt").exists());
-    // Somebody removed the folder: the branch is where the work goes on.
+    // If the folder was deleted, the work continues from the branch.
     sh(&worktree.folder, "git add -A; git commit -qm work");
-    fs::remove_dir_all(&worktree.folder).expect("gone");
-    worktree.ensure("main").expect("made again");
+    fs::remove_dir_all(&worktree.folder).expect("the folder is deleted");
+    worktree.ensure("main").expect("a new worktree");
     assert!(worktree.folder.join("new.txt").exists());
-    // Files of somebody else's are never replaced.
+    // Existing files are never replaced.
     let other = bench.repository.worktree(&bench.aside.join("o"), "coven/o");
     fs::create_dir(&other.folder).expect("a folder");
     fs::write(other.folder.join("mine"), "").expect("a file");
@@ -94,18 +94,18 @@ fn a_work_tree_is_made_once_and_taken_as_it_is_after_that() {
 }
 
 #[test]
-fn what_is_left_uncommitted_is_seen_and_can_be_committed() {
+fn uncommitted_work_is_detected_and_committed() {
     let bench = bench();
     let worktree = bench.worktree();
     let state = |dirty, ahead| WorktreeState { is_dirty: dirty, is_ahead: ahead };
     assert_eq!(worktree.state("main").expect("a state"), state(false, false));
     fs::write(worktree.folder.join("ignored.o"), "x").expect("a file");
     assert_eq!(worktree.state("main").expect("a state"), state(false, false));
-    worktree.gather("rest").expect("nothing to do");
+    worktree.gather("rest").expect("no changes");
     assert_eq!(sh(bench.top(), "git rev-parse main"), sh(bench.top(), "git rev-parse coven/x"));
     sh(&worktree.folder, "echo 4 >> a.txt; mkdir d; echo n > 'd/a b'");
     assert_eq!(worktree.state("main").expect("a state"), state(true, false));
-    // A hook that would stop a commit stops nothing here.
+    // A hook that rejects commits is not run.
     sh(bench.top(), "printf '#!/bin/sh\\nexit 1\\n' > .git/hooks/pre-commit; chmod +x .git/hooks/pre-commit");
     worktree.gather("rest").expect("committed");
     assert_eq!(worktree.state("main").expect("a state"), state(false, true));
@@ -114,23 +114,25 @@ fn what_is_left_uncommitted_is_seen_and_can_be_committed() {
     assert_eq!(changes, [change("a.txt"), change("d/a b")]);
     let (patch, is_all) = bench.repository.patch("main", "coven/x", 1 << 20).expect("a patch");
     assert!(is_all && patch.contains("+4") && patch.contains("+n"), "{patch}");
-    assert_eq!(bench.repository.patch("main", "coven/x", 10).expect("a piece").0.len(), 10);
+    assert_eq!(bench.repository.patch("main", "coven/x", 10).expect("part of the patch").0.len(), 10);
 }
 
 #[test]
-fn nothing_goes_with_a_work_tree_that_is_not_in_its_base_or_under_a_ref() {
+fn all_work_of_a_deleted_worktree_is_saved_to_a_ref() {
     let bench = bench();
     let worktree = bench.worktree();
-    // A commit on the branch, then a detached head with another, a change, a new file, an ignored one.
+    // A commit on the branch; a detached HEAD with another commit, a change, a new file and an ignored file.
     sh(
         &worktree.folder,
         "echo c > committed; git add -A; git commit -qm one; git checkout -q --detach main; echo d > detached; \
          git add -A; git commit -qm two; echo 9 >> a.txt; echo u > untracked; echo i > i.o",
     );
-    let Rescued::Under(reference) = worktree.put_away("main", "x/1").expect("put away") else { panic!("nothing kept") };
+    let Rescued::Under(reference) = worktree.put_away("main", "x/1").expect("the work is saved") else {
+        panic!("nothing was saved")
+    };
     assert_eq!(reference, "refs/coven/rescue/x/1");
     assert!(!worktree.folder.exists());
-    assert_eq!(bench.repository.commit_of("refs/heads/coven/x").expect("a look"), None);
+    assert_eq!(bench.repository.commit_of("refs/heads/coven/x").expect("git runs"), None);
     let rescues = bench.repository.rescues().expect("a list");
     assert_eq!(rescues.iter().map(|it| it.name.as_str()).collect::<Vec<_>>(), ["x/1"]);
     bench.repository.restore_rescue(&rescues[0], "back").expect("a branch");
@@ -140,94 +142,94 @@ fn nothing_goes_with_a_work_tree_that_is_not_in_its_base_or_under_a_ref() {
     }
     assert!(!files.contains("i.o"));
     assert_eq!(sh(bench.top(), "git show back^2:committed"), "c");
-    let again = bench.repository.restore_rescue(&rescues[0], "back").expect_err("it is there");
-    assert!(again.to_string().contains("already"), "{again}");
+    let error = bench.repository.restore_rescue(&rescues[0], "back").expect_err("an existing branch");
+    assert!(error.to_string().contains("already"), "{error}");
     assert!(bench.repository.restore_rescue(&rescues[0], "no good..name").is_err());
 }
 
 #[test]
-fn a_work_tree_with_nothing_of_its_own_leaves_nothing() {
+fn a_worktree_without_work_is_deleted_without_a_ref() {
     let bench = bench();
     let worktree = bench.worktree();
-    assert_eq!(worktree.put_away("main", "x/1").expect("put away"), Rescued::Nothing);
+    assert_eq!(worktree.put_away("main", "x/1").expect("the work is saved"), Rescued::Nothing);
     assert!(!worktree.folder.exists() && bench.repository.rescues().expect("a list").is_empty());
-    assert_eq!(worktree.put_away("main", "x/2").expect("gone already"), Rescued::Nothing);
+    assert_eq!(worktree.put_away("main", "x/2").expect("a missing worktree is not an error"), Rescued::Nothing);
 }
 
 #[test]
-fn a_repository_inside_a_work_tree_keeps_it_from_going() {
+fn a_worktree_with_a_nested_repository_is_not_deleted() {
     let bench = bench();
     let worktree = bench.worktree();
     sh(
         &worktree.folder,
         "git init -q inner; cd inner; echo x > f; git add -A; git -c user.name=t -c user.email=t commit -qm i",
     );
-    let refused = worktree.put_away("main", "x/1").expect_err("it would be lost");
+    let refused = worktree.put_away("main", "x/1").expect_err("work would be lost");
     assert!(refused.to_string().contains("inner"), "{refused}");
     assert!(worktree.folder.join("inner/f").exists());
 }
 
 #[test]
-fn a_folder_that_lost_git_s_mark_keeps_its_files() {
+fn a_folder_without_its_git_file_keeps_its_files() {
     let bench = bench();
     let worktree = bench.worktree();
     sh(&worktree.folder, "echo c > committed; git add -A; git commit -qm one; echo u > untracked; rm .git");
-    let refused = worktree.put_away("main", "x/1").expect_err("they would be lost");
-    assert!(refused.to_string().contains("move it away"), "{refused}");
+    let refused = worktree.put_away("main", "x/1").expect_err("files would be lost");
+    assert!(refused.to_string().contains("move the folder"), "{refused}");
     assert!(worktree.folder.join("untracked").exists());
-    // Once somebody took them, the rest goes and the commit is kept.
+    // Once the files are gone, the folder is deleted and the commit saved.
     sh(&worktree.folder, "rm * .gitignore");
-    assert!(matches!(worktree.put_away("main", "x/1").expect("put away"), Rescued::Under(_)));
+    assert!(matches!(worktree.put_away("main", "x/1").expect("the work is saved"), Rescued::Under(_)));
     assert!(!worktree.folder.exists());
 }
 
 #[test]
-fn work_on_another_branch_comes_onto_the_task_s_own() {
+fn work_on_another_branch_is_moved_to_the_tasks_branch() {
     for leave in ["git checkout -q -b feature", "git checkout -q --detach"] {
         let bench = bench();
         let worktree = bench.worktree();
         sh(&worktree.folder, &format!("{leave}; echo c > committed; git add -A; git commit -qm one; echo r > rest"));
         let feature = sh(&worktree.folder, "git rev-parse HEAD");
-        worktree.gather("the rest").expect("gathered");
+        worktree.gather("the rest").expect("a commit");
         assert_eq!(sh(&worktree.folder, "git status --porcelain; git branch --show-current"), "coven/x");
         let files = sh(bench.top(), "git ls-tree --name-only coven/x; git log --format=%s main..coven/x");
         assert_eq!(files, ".gitignore\na.txt\ncommitted\nrest\nthe rest\none");
         if leave.contains("feature") {
-            assert_eq!(sh(bench.top(), "git rev-parse feature"), feature, "what is not its own is not moved");
+            assert_eq!(sh(bench.top(), "git rev-parse feature"), feature, "other branches are not moved");
         }
-        worktree.gather("again").expect("nothing to do");
+        worktree.gather("again").expect("no changes");
         assert_eq!(sh(bench.top(), "git log -1 --format=%s coven/x"), "the rest");
     }
 }
 
 #[test]
-fn branches_that_went_apart_are_nobody_s_to_put_together() {
+fn diverged_branches_are_refused() {
     let bench = bench();
     let worktree = bench.worktree();
     sh(&worktree.folder, "echo c > c; git add -A; git commit -qm one; git checkout -q -b feature main; echo d > d");
-    let refused = worktree.gather("rest").expect_err("both have something");
+    let refused = worktree.gather("rest").expect_err("diverged branches");
     assert!(refused.to_string().contains("coven/x") && worktree.folder.join("d").exists(), "{refused}");
-    // Older and clean: the branch has all of it.
+    // HEAD is older and clean, so the branch already contains everything.
     sh(&worktree.folder, "rm d");
-    worktree.gather("rest").expect("nothing to do");
+    worktree.gather("rest").expect("no changes");
     assert_eq!(sh(bench.top(), "git log -1 --format=%s coven/x"), "one");
 }
 
 #[test]
-fn an_unfinished_merge_is_not_committed_with_its_marks() {
+fn an_unfinished_merge_is_not_committed() {
     let bench = bench();
     let worktree = bench.worktree();
     sh(&worktree.folder, "echo theirs > a.txt; git add -A; git commit -qm work");
     sh(bench.top(), "echo ours > a.txt; git add -A; git commit -qm ours");
     sh(&worktree.folder, "git merge -q main || true");
-    let refused = worktree.gather("rest").expect_err("it is not finished");
-    assert!(refused.to_string().contains("merge is not finished"), "{refused}");
+    let refused = worktree.gather("rest").expect_err("an unfinished merge");
+    assert!(refused.to_string().contains("merge is in progress"), "{refused}");
     sh(&worktree.folder, "echo both > a.txt; git add -A; git commit -qm both");
-    worktree.gather("rest").expect("nothing to do");
+    worktree.gather("rest").expect("no changes");
 }
 
 #[test]
-fn work_in_a_submodule_keeps_the_work_tree() {
+fn a_worktree_with_work_in_a_submodule_is_not_deleted() {
     let bench = bench();
     sh(
         &bench.aside,
@@ -238,23 +240,23 @@ fn work_in_a_submodule_keeps_the_work_tree() {
     let worktree = bench.worktree();
     let init = "git -c protocol.file.allow=always submodule --quiet update --init";
     sh(&worktree.folder, init);
-    assert_eq!(worktree.put_away("main", "x/1").expect("all of it is elsewhere"), Rescued::Nothing);
+    assert_eq!(worktree.put_away("main", "x/1").expect("a submodule without work"), Rescued::Nothing);
     for work in [
         "echo u > new",
         "git checkout -q -b feat; echo c > c; git add -A; git -c user.name=t -c user.email=t commit -qm c",
     ] {
         let worktree = bench.worktree();
         sh(&worktree.folder, &format!("{init}; cd lib; {work}"));
-        let refused = worktree.put_away("main", "x/2").expect_err("it would be lost");
+        let refused = worktree.put_away("main", "x/2").expect_err("work would be lost");
         assert!(refused.to_string().contains("lib is a submodule"), "{refused}");
         assert!(worktree.folder.join("lib/l").exists());
         sh(&worktree.folder, "rm -rf lib; git checkout -q -- .gitmodules");
-        worktree.put_away("main", "x/2").expect("put away");
+        worktree.put_away("main", "x/2").expect("the work is saved");
     }
 }
 
 #[test]
-fn a_folder_that_leads_elsewhere_is_nobody_s_work_tree() {
+fn a_folder_that_points_elsewhere_is_not_a_worktree() {
     for trick in ["rm .git; mkdir .git", "rm .git; git init -q .", "cd ..; rm -rf w; ln -s ../repo w"] {
         let bench = bench();
         let worktree = bench.worktree();
@@ -262,20 +264,20 @@ fn a_folder_that_leads_elsewhere_is_nobody_s_work_tree() {
         let before = sh(bench.top(), "git status --porcelain; git rev-parse HEAD; git branch --show-current");
         sh(&worktree.folder, &format!("echo w > w.txt; {trick}"));
         assert!(!worktree.exists(), "{trick}");
-        worktree.put_away("main", "x/1").expect_err("nobody knows what it is");
+        worktree.put_away("main", "x/1").expect_err("not a worktree");
         assert_eq!(sh(bench.top(), "git status --porcelain; git rev-parse HEAD; git branch --show-current"), before);
     }
-    // A mark that leads to another repository.
+    // A `.git` file that points to another repository.
     let (bench, other) = (bench(), bench());
     let (worktree, theirs) = (bench.worktree(), other.worktree());
-    fs::copy(theirs.folder.join(".git"), worktree.folder.join(".git")).expect("a mark");
+    fs::copy(theirs.folder.join(".git"), worktree.folder.join(".git")).expect("a copy of the file");
     for refused in [worktree.gather("x").err(), worktree.put_away("main", "x/1").err(), worktree.state("main").err()] {
-        assert!(refused.is_some_and(|it| it.to_string().contains("no work tree of")));
+        assert!(refused.is_some_and(|it| it.to_string().contains("is not a worktree of")));
     }
 }
 
 #[test]
-fn a_work_tree_that_stands_for_another_folder_is_left_alone() {
+fn a_worktree_that_git_assigns_to_another_folder_is_refused() {
     for script in [
         "git config extensions.worktreeConfig true; mkdir ../empty; git config --worktree core.worktree \"$PWD/../empty\"",
         "echo \"gitdir: $(git rev-parse --path-format=absolute --git-common-dir)\" > .git",
@@ -283,34 +285,34 @@ fn a_work_tree_that_stands_for_another_folder_is_left_alone() {
     ] {
         let bench = bench();
         let other = bench.repository.worktree(&bench.aside.join("other"), "coven/other");
-        other.ensure("main").expect("a work tree");
+        other.ensure("main").expect("a worktree");
         let worktree = bench.worktree();
         sh(&worktree.folder, &format!("echo work > new.txt; {script}"));
         for refused in
             [worktree.gather("m").err(), worktree.put_away("main", "x/1").err(), worktree.state("main").err()]
         {
-            assert!(refused.is_some_and(|it| it.to_string().contains("no work tree of")), "{script}");
+            assert!(refused.is_some_and(|it| it.to_string().contains("is not a worktree of")), "{script}");
         }
         assert_eq!(
             sh(bench.top(), "git symbolic-ref HEAD; git status --porcelain; cat a.txt"),
             "refs/heads/main\n1\n2\n3"
         );
         assert_eq!(sh(&other.folder, "git symbolic-ref HEAD; git status --porcelain"), "refs/heads/coven/other");
-        assert_eq!(fs::read_to_string(worktree.folder.join("new.txt")).expect("it stays"), "work\n");
+        assert_eq!(fs::read_to_string(worktree.folder.join("new.txt")).expect("the file exists"), "work\n");
     }
 }
 
 #[test]
-fn what_nobody_may_write_to_goes_too() {
+fn read_only_folders_are_deleted_too() {
     let bench = bench();
     let worktree = bench.worktree();
     sh(&worktree.folder, "mkdir -p deep/er; echo x > deep/er/x; chmod 500 deep/er deep");
-    assert!(matches!(worktree.put_away("main", "x/1").expect("put away"), Rescued::Under(_)));
+    assert!(matches!(worktree.put_away("main", "x/1").expect("the work is saved"), Rescued::Under(_)));
     assert!(!worktree.folder.exists());
 }
 
 #[test]
-fn a_branch_that_is_being_rebased_is_left_alone() {
+fn a_branch_that_is_being_rebased_is_not_changed() {
     let bench = bench();
     let worktree = bench.worktree();
     sh(&worktree.folder, "echo n > new; git add -A; git commit -qm work");
@@ -322,14 +324,14 @@ fn a_branch_that_is_being_rebased_is_left_alone() {
     let MergeTry::Ready(merged) = bench.repository.try_merge("main", "coven/x", "m").expect("a merge") else {
         panic!("not ready")
     };
-    let landing = bench.repository.land("main", &merged).expect("a landing");
+    let landing = bench.repository.land("main", &merged).expect("git runs");
     assert!(matches!(&landing, Landing::CheckoutInTheWay { why, .. } if why.contains("rebase")), "{landing:?}");
     sh(bench.top(), "git rebase --abort");
-    assert_eq!(bench.repository.land("main", &merged).expect("a landing"), Landing::Landed);
+    assert_eq!(bench.repository.land("main", &merged).expect("git runs"), Landing::Landed);
 }
 
 #[test]
-fn hooks_of_the_user_are_not_run() {
+fn hooks_are_not_run() {
     let bench = bench();
     sh(
         bench.top(),
@@ -338,11 +340,11 @@ fn hooks_of_the_user_are_not_run() {
     );
     let worktree = bench.worktree();
     assert!(worktree.exists());
-    bench.repository.check_out_at(&bench.aside.join("check"), "main").expect("a folder for checks");
+    bench.repository.check_out_at(&bench.aside.join("check"), "main").expect("a checkout");
 }
 
 #[test]
-fn a_merge_lands_without_a_checkout_or_with_a_clean_one() {
+fn a_merge_is_put_onto_a_base_without_a_checkout_or_with_a_clean_one() {
     let bench = bench();
     let worktree = bench.worktree();
     sh(&worktree.folder, "echo n > new; git add -A; git commit -qm work");
@@ -351,33 +353,33 @@ fn a_merge_lands_without_a_checkout_or_with_a_clean_one() {
     let MergeTry::Ready(merged) = bench.repository.try_merge("main", "coven/x", "merge it").expect("a merge") else {
         panic!("not ready")
     };
-    assert_eq!(bench.repository.land("main", &merged).expect("a landing"), Landing::Landed);
+    assert_eq!(bench.repository.land("main", &merged).expect("git runs"), Landing::Landed);
     assert_eq!(
         sh(bench.top(), "git log -1 --format=%s main; git branch --show-current; tail -1 a.txt"),
         "merge it\nelsewhere\nmine"
     );
-    assert_eq!(bench.repository.try_merge("main", "coven/x", "again").expect("a look"), MergeTry::Nothing);
-    // The base itself is checked out and clean: it comes along.
+    assert_eq!(bench.repository.try_merge("main", "coven/x", "again").expect("git runs"), MergeTry::Nothing);
+    // The base is checked out and clean: the checkout is updated.
     sh(bench.top(), "git checkout -q -- a.txt; git checkout -q main");
     sh(&worktree.folder, "echo m > more; git add -A; git commit -qm more");
     let MergeTry::Ready(merged) = bench.repository.try_merge("main", "coven/x", "second").expect("a merge") else {
         panic!("not ready")
     };
-    // Another git is at work there, and half of it looks like changes.
+    // Another git process is using the checkout, and its unfinished work looks like changes.
     sh(bench.top(), "touch .git/index.lock; echo half > a.txt");
     let busy = Landing::Busy { folder: bench.top().to_owned() };
-    assert_eq!(bench.repository.land("main", &merged).expect("a landing"), busy);
+    assert_eq!(bench.repository.land("main", &merged).expect("git runs"), busy);
     sh(bench.top(), "rm .git/index.lock; git checkout -q -- a.txt");
-    assert_eq!(bench.repository.land("main", &merged).expect("a landing"), Landing::Landed);
+    assert_eq!(bench.repository.land("main", &merged).expect("git runs"), Landing::Landed);
     assert_eq!(sh(bench.top(), "cat more; git status --porcelain"), "m");
-    assert_eq!(bench.repository.land("main", &merged).expect("a landing"), Landing::BaseMoved);
+    assert_eq!(bench.repository.land("main", &merged).expect("git runs"), Landing::BaseMoved);
 }
 
 #[test]
-fn a_checkout_with_changes_or_a_file_in_the_way_is_left_alone() {
+fn a_checkout_with_changes_or_a_conflicting_file_is_not_changed() {
     let ignored = "echo new > .git/info/exclude; echo mine > new";
     for (script, words) in
-        [("echo mine >> a.txt", "not committed"), ("echo mine > new", "new would"), (ignored, "new would")]
+        [("echo mine >> a.txt", "uncommitted"), ("echo mine > new", "new would"), (ignored, "new would")]
     {
         let bench = bench();
         let worktree = bench.worktree();
@@ -388,7 +390,7 @@ fn a_checkout_with_changes_or_a_file_in_the_way_is_left_alone() {
         let MergeTry::Ready(merged) = bench.repository.try_merge("main", "coven/x", "m").expect("a merge") else {
             panic!("not ready")
         };
-        let landing = bench.repository.land("main", &merged).expect("a landing");
+        let landing = bench.repository.land("main", &merged).expect("git runs");
         let Landing::CheckoutInTheWay { why, .. } = landing else { panic!("{landing:?} {words}") };
         assert!(why.contains(words), "{why}");
         let after =
@@ -398,27 +400,27 @@ fn a_checkout_with_changes_or_a_file_in_the_way_is_left_alone() {
 }
 
 #[test]
-fn conflicts_are_listed_and_nothing_is_touched() {
+fn conflicts_are_listed_and_nothing_is_changed() {
     let bench = bench();
     let worktree = bench.worktree();
     sh(&worktree.folder, "echo theirs > a.txt; echo x > 'b c'; git add -A; git commit -qm work");
     sh(bench.top(), "echo ours > a.txt; echo y > 'b c'; git add -A; git commit -qm ours");
-    let tried = bench.repository.try_merge("main", "coven/x", "m").expect("a try");
+    let tried = bench.repository.try_merge("main", "coven/x", "m").expect("git runs");
     assert_eq!(tried, MergeTry::Conflicts(vec!["a.txt".to_owned(), "b c".to_owned()]));
     assert_eq!(sh(bench.top(), "cat a.txt; git status --porcelain"), "ours");
 }
 
 #[test]
-fn many_work_trees_are_made_and_put_away_at_once() {
+fn many_worktrees_are_created_and_deleted_concurrently() {
     let bench = bench();
     std::thread::scope(|scope| {
         for nth in 0..12 {
             let (repository, aside) = (&bench.repository, &bench.aside);
             scope.spawn(move || {
                 let worktree = repository.worktree(&aside.join(nth.to_string()), &format!("coven/{nth}"));
-                worktree.ensure("main").expect("a work tree");
-                fs::write(worktree.folder.join("new.txt"), nth.to_string()).expect("it is there");
-                let kept = worktree.put_away("main", &format!("{nth}/1")).expect("put away");
+                worktree.ensure("main").expect("a worktree");
+                fs::write(worktree.folder.join("new.txt"), nth.to_string()).expect("a file");
+                let kept = worktree.put_away("main", &format!("{nth}/1")).expect("the work is saved");
                 assert_eq!(kept, Rescued::Under(format!("refs/coven/rescue/{nth}/1")));
             });
         }

@@ -1,4 +1,4 @@
-//! Which files of a folder the surrounding repository tracks.
+//! Lists the files of a folder that a Git repository tracks.
 
 use std::collections::BTreeSet;
 use std::io;
@@ -6,10 +6,10 @@ use std::path::Path;
 
 use super::{GitError, git, run};
 
-/// Paths below the folder that was asked about.
+/// Tracked paths, relative to the folder.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Tracked {
-    /// Git could not be asked: every file may be tracked.
+    /// Whether git failed, so that every file may be tracked.
     is_unknown: bool,
     paths: BTreeSet<String>,
 }
@@ -19,24 +19,24 @@ impl Tracked {
         self.is_unknown
     }
 
-    /// The first of the tracked files.
+    /// Returns the first tracked file.
     pub fn first(&self) -> Option<&str> {
         self.paths.first().map(String::as_str)
     }
 
-    /// Whether the file, or a link above it, is tracked.
+    /// Returns whether the file, or a link above it, is tracked.
     pub fn has(&self, file: &str) -> bool {
         self.is_unknown
             || Path::new(file).ancestors().any(|path| path.to_str().is_some_and(|it| self.paths.contains(it)))
     }
 }
 
-/// The tracked files below `folder`, of those named, whichever repository around or in it tracks them.
+/// Returns the tracked files among `names` in `folder`, for all repositories in or around it.
 pub fn tracked(folder: &Path, names: &[&str]) -> Tracked {
     let mut paths = BTreeSet::new();
-    // Git looks for the nearest repository only: one in the folder, or between, hides those further out.
+    // Git finds only the nearest repository, which hides those further out.
     for top in folder.ancestors().filter(|top| *top == folder || top.join(".git").symlink_metadata().is_ok()) {
-        let below = folder.strip_prefix(top).expect("an ancestor of it");
+        let below = folder.strip_prefix(top).expect("an ancestor of the folder");
         let Some(listed) = listed(top, below, names) else {
             return Tracked { is_unknown: true, paths: BTreeSet::new() };
         };
@@ -45,7 +45,7 @@ pub fn tracked(folder: &Path, names: &[&str]) -> Tracked {
     Tracked { is_unknown: false, paths }
 }
 
-/// What git lists as tracked from `top`, by paths below `folder`; nothing if git could not be asked.
+/// Lists the tracked files from `top`, as paths relative to `folder`; `None` if git fails.
 fn listed(top: &Path, folder: &Path, names: &[&str]) -> Option<Vec<String>> {
     let mut command = git(top);
     // Safe for repositories of other users too, because git reads only the index.

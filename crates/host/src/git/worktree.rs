@@ -1,4 +1,4 @@
-//! A task's own work tree: a folder and a branch beside the user's checkout.
+//! The worktree of a task: a folder and a branch separate from the user's checkout.
 
 use std::fs;
 use std::io::ErrorKind;
@@ -8,17 +8,17 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use coven_files::Links;
 
-use super::{GIT_FILE, GitError, Repository, as_somebody, ask_in, is_same, run_in, succeeded};
+use super::{GIT_FILE, GitError, Repository, is_same, run_in, run_optional_in, set_fallback_author, succeeded};
 
-/// Adding, pruning and removing are done one at a time: to git's prune, a worktree that is being added is one that is gone.
-static TURN: Mutex<()> = Mutex::new(());
+/// Serializes adding, pruning and removing: git's prune would delete a worktree that is being added.
+static WORKTREE_LOCK: Mutex<()> = Mutex::new(());
 
-pub(super) fn turn() -> MutexGuard<'static, ()> {
-    // Nothing is kept in it that could be left half done.
-    TURN.lock().unwrap_or_else(PoisonError::into_inner)
+pub(super) fn worktree_lock() -> MutexGuard<'static, ()> {
+    // The mutex protects no data, so a panic cannot leave it inconsistent.
+    WORKTREE_LOCK.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// A folder with a branch of its own, cut from a base.
+/// A folder with its own branch, created from a base.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Worktree {
     pub repository: Repository,
@@ -26,18 +26,18 @@ pub struct Worktree {
     pub branch: String,
 }
 
-/// What lies in a work tree beside its base.
+/// Differences between a worktree and its base.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct WorktreeState {
-    /// Changes that are in no commit, in tracked files or in new ones that are not ignored.
+    /// Whether it has uncommitted changes, in tracked files or in new files that are not ignored.
     pub is_dirty: bool,
-    /// Commits that the base does not have.
+    /// Whether it has commits that the base does not have.
     pub is_ahead: bool,
 }
 
 impl Worktree {
-    /// The folder is there with the mark that makes it a work tree. A link, or a folder with a repository of its own, is another
-    /// place: git would look for work there, and find somebody else's.
+    /// Returns whether the folder exists and has a `.git` file. A link, or a folder with its own repository, does not
+    /// count: git would find another repository's work there.
     pub fn exists(&self) -> bool {
         let is = |path: &Path, kind: fn(&fs::FileType) -> bool| {
             fs::symlink_metadata(path).is_ok_and(|found| kind(&found.file_type()))
@@ -45,18 +45,18 @@ impl Worktree {
         is(&self.folder, fs::FileType::is_dir) && is(&self.folder.join(".git"), fs::FileType::is_file)
     }
 
-    /// Its mark leads to the repository that it was made from, to the part of it that is this folder's, and its files are those in
-    /// this folder: otherwise git would look for work elsewhere, and write elsewhere.
-    fn refuse_strange(&self) -> Result<(), GitError> {
+    /// Fails unless the `.git` file points to this folder's entry in the repository, and the working tree is this
+    /// folder. Otherwise git would read and write files elsewhere.
+    fn verify_link(&self) -> Result<(), GitError> {
         let common = ["rev-parse", "--path-format=absolute", "--git-common-dir"];
         let asked = [&common[..], &["--absolute-git-dir", "--show-toplevel"]].concat();
-        let told = run_in(&self.folder, asked)?;
-        let mut told = told.lines();
-        let (repository, own, files) = (told.next(), told.next(), told.next());
-        // Git keeps there which folder the part is for.
+        let output = run_in(&self.folder, asked)?;
+        let mut lines = output.lines();
+        let (repository, own, files) = (lines.next(), lines.next(), lines.next());
+        // Git stores the path of the worktree's `.git` file there.
         let named = own.and_then(|own| {
             let named = coven_files::read_text(&Path::new(own).join("gitdir"), GIT_FILE, Links::Follow).ok()?;
-            // From there, where it is relative.
+            // A relative path starts at that folder.
             Some(Path::new(own).join(named.trim_end_matches('\n')))
         });
         let is_ours = repository.is_some_and(|it| self.repository.run(common).is_ok_and(|top| top.trim() == it))
@@ -66,67 +66,71 @@ impl Worktree {
             return Ok(());
         }
         let (folder, top) = (self.folder.display(), self.repository.top().display());
-        Err(GitError::Refused(format!("{folder} is no work tree of {top} any more; move it away")))
+        Err(GitError::Refused(format!("{folder} is not a worktree of {top}; move the folder, then retry")))
     }
 
-    /// Makes the folder, or takes it as it is; the branch is taken up where it stands, or cut from `base`.
+    /// Creates the worktree unless it exists. Uses the existing branch, or creates it from `base`.
     pub fn ensure(&self, base: &str) -> Result<(), GitError> {
         if self.exists() {
             return Ok(());
         }
         self.repository.ensure_trusted()?;
-        let _turn = turn();
-        // What git remembers of a folder that somebody removed is in the way.
+        let _lock = worktree_lock();
+        // Git refuses to add a worktree while it still lists a deleted one for the same folder or branch.
         self.repository.run(["worktree", "prune"])?;
         self.clear_place()?;
-        let is_there = self.repository.commit_of(&format!("refs/heads/{}", self.branch))?.is_some();
+        let has_branch = self.repository.commit_of(&format!("refs/heads/{}", self.branch))?.is_some();
         let folder = self.folder.as_os_str();
         let mut command = self.repository.git(self.repository.top())?;
         command.args(["worktree", "add", "--quiet"]);
-        match is_there {
+        match has_branch {
             true => command.arg(folder).arg(&self.branch),
             false => command.args(["-b", &self.branch]).arg(folder).arg(base),
         };
         succeeded(&mut command).map(drop).inspect_err(|_| {
-            // Half of it would be taken for all of it, and the rest for deleted. Nothing else is in it: it was not there before.
+            // In an incomplete worktree, the missing files would look deleted. The folder is new, so nothing else is in
+            // it.
             let _ = remove_all(&self.folder);
             let _ = self.repository.run(["worktree", "prune"]);
         })
     }
 
-    /// `base` is a branch or a commit.
+    /// Compares the worktree with `base`, a branch or a commit.
     pub fn state(&self, base: &str) -> Result<WorktreeState, GitError> {
-        self.refuse_strange()?;
+        self.verify_link()?;
         let status = self.repository.run_in(&self.folder, ["status", "--porcelain", "--untracked-files=normal"])?;
         let ahead = run_in(&self.folder, ["rev-list", "--count", "HEAD", &format!("^{base}")])?;
         Ok(WorktreeState { is_dirty: !status.trim().is_empty(), is_ahead: ahead.trim() != "0" })
     }
 
-    /// A folder that is no work tree goes if it is empty: what is in another is somebody's.
+    /// Deletes the folder if it is empty; fails if it contains files, which may be the user's.
     pub(super) fn clear_place(&self) -> Result<(), GitError> {
-        // A pull can replace the folder of work trees while a daemon runs: nothing is written through a link.
+        // A pull can replace the folder of worktrees by a link while a daemon is running. Never write through a link.
         if let Some(parent) = self.folder.parent().filter(|parent| parent.is_symlink()) {
             return Err(GitError::Refused(format!("{} is a symbolic link; remove it", parent.display())));
         }
         match fs::remove_dir(&self.folder) {
             Err(error) if error.kind() != ErrorKind::NotFound => {
                 let folder = self.folder.display();
-                Err(GitError::Refused(format!("{folder} holds files and is no work tree ({error}); move it away")))
+                Err(GitError::Refused(format!(
+                    "{folder} contains files but is not a worktree ({error}); move the folder, then retry"
+                )))
             }
             _ => Ok(()),
         }
     }
 
-    /// Puts all that is in the folder onto the task's branch, also what is not committed, and also if whoever worked there went
-    /// to another branch. Nothing of it is lost if this stops half-way. Hooks are not run: nobody is there to read what they say.
+    /// Commits everything in the folder to the task's branch, including uncommitted changes, even if the agent switched
+    /// to another branch. Loses nothing if it is interrupted. Does not run hooks, because no user would see their
+    /// output.
     pub fn gather(&self, message: &str) -> Result<(), GitError> {
         self.repository.ensure_trusted()?;
         self.refuse_unfinished()?;
         let head = run_in(&self.folder, ["rev-parse", "HEAD"])?.trim().to_owned();
         let rest = self.snapshot(message)?;
         let own = format!("refs/heads/{}", self.branch);
-        let is_there = self.is_on(&own)?;
-        let tip = match is_there {
+        let is_on_branch = self.is_on(&own)?;
+        let tip = match is_on_branch {
             true => Some(head.clone()),
             false => self.repository.commit_of(&own)?,
         };
@@ -139,7 +143,7 @@ impl Worktree {
                 return Ok(());
             }
             return Err(GitError::Refused(format!(
-                "{} is not on its branch {} any more, and both have commits of their own; put them together there",
+                "HEAD of {} and its branch {} have diverged; merge them there, then retry",
                 self.folder.display(),
                 self.branch
             )));
@@ -148,26 +152,26 @@ impl Worktree {
             self.repository.run([
                 "update-ref",
                 "-m",
-                "coven: the rest",
+                "coven: uncommitted work",
                 &own,
                 &all,
                 tip.as_deref().unwrap_or_default(),
             ])?;
         }
-        if !is_there {
+        if !is_on_branch {
             run_in(&self.folder, ["symbolic-ref", "-m", "coven: back on its branch", "HEAD", &own])?;
         }
-        if is_dirty || !is_there {
+        if is_dirty || !is_on_branch {
             self.repository.run_in(&self.folder, ["reset", "--quiet"])?;
         }
         Ok(())
     }
 
     fn is_on(&self, reference: &str) -> Result<bool, GitError> {
-        Ok(ask_in(&self.folder, ["symbolic-ref", "--quiet", "HEAD"])?.as_deref() == Some(reference))
+        Ok(run_optional_in(&self.folder, ["symbolic-ref", "--quiet", "HEAD"])?.as_deref() == Some(reference))
     }
 
-    /// In the middle of a merge the folder holds both sides and the marks between them.
+    /// Fails during a merge or rebase, when files may contain conflict markers.
     fn refuse_unfinished(&self) -> Result<(), GitError> {
         const MARKS: [(&str, &str); 5] = [
             ("MERGE_HEAD", "merge"),
@@ -179,17 +183,19 @@ impl Worktree {
         let folder = run_in(&self.folder, ["rev-parse", "--absolute-git-dir"])?;
         match MARKS.iter().find(|(mark, _)| Path::new(folder.trim()).join(mark).exists()) {
             Some((_, what)) => Err(GitError::Refused(format!(
-                "a {what} is not finished in {}; finish or abort it there",
+                "a {what} is in progress in {}; finish or abort it there",
                 self.folder.display()
             ))),
             None => Ok(()),
         }
     }
 
-    /// A commit on top of HEAD with everything in the folder that is not ignored; nothing where that is what HEAD has.
+    /// Creates a commit on top of HEAD with everything in the folder that is not ignored; `None` if HEAD already
+    /// contains it.
     pub(super) fn snapshot(&self, message: &str) -> Result<Option<String>, GitError> {
-        self.refuse_strange()?;
-        let folder = tempfile::tempdir().map_err(|error| GitError::Refused(format!("no temporary folder: {error}")))?;
+        self.verify_link()?;
+        let folder = tempfile::tempdir()
+            .map_err(|error| GitError::Refused(format!("cannot create a temporary folder: {error}")))?;
         let index = folder.path().join("index");
         let with_index = |args: &[&str]| {
             let mut command = self.repository.git(&self.folder)?;
@@ -205,23 +211,23 @@ impl Worktree {
         self.refuse_nested(&tree)?;
         let mut command = self.repository.git(&self.folder)?;
         command.args(["commit-tree", &tree, "-p", "HEAD", "-m", message]);
-        as_somebody(&mut command, &self.folder);
+        set_fallback_author(&mut command, &self.folder);
         Ok(Some(succeeded(&mut command)?.trim().to_owned()))
     }
 
-    /// Of a repository inside the folder git would keep the number of a commit and not one file.
+    /// Fails if the folder contains another repository, of which git would store only a commit id and no files.
     fn refuse_nested(&self, tree: &str) -> Result<(), GitError> {
         let known = links(&self.folder, "HEAD")?;
         match links(&self.folder, tree)?.into_iter().find(|path| !known.contains(path)) {
             Some(path) => Err(GitError::Refused(format!(
-                "{} is a repository of its own inside the work tree; move it away, or its files would be lost",
+                "{} is another repository inside the worktree; move it elsewhere, or its files would be lost",
                 self.folder.join(path).display()
             ))),
             None => Ok(()),
         }
     }
 
-    /// What is in a submodule goes with the folder: all of it must be elsewhere too.
+    /// Fails if a submodule has work that exists nowhere else, because deleting the folder deletes it, too.
     pub(super) fn refuse_submodules(&self) -> Result<(), GitError> {
         let mut left = vec![self.folder.clone()];
         while let Some(folder) = left.pop() {
@@ -235,7 +241,7 @@ impl Worktree {
                 let ahead = run_in(&inner, ["rev-list", "--count", "HEAD", "--branches", "--not", "--remotes"])?;
                 if !status.trim().is_empty() || ahead.trim() != "0" {
                     return Err(GitError::Refused(format!(
-                        "{} is a submodule with work that is nowhere else; commit and push it, or move it away",
+                        "{} is a submodule with unpushed work; commit and push it, or move it elsewhere",
                         inner.display()
                     )));
                 }
@@ -245,14 +251,14 @@ impl Worktree {
         Ok(())
     }
 
-    /// Takes the folder away; whoever calls has seen to it that nothing in it is lost.
+    /// Deletes the folder. The caller must have saved everything in it.
     pub(super) fn remove(&self) -> Result<(), GitError> {
-        let _turn = turn();
+        let _lock = worktree_lock();
         if self.folder.exists() {
             let mut command = self.repository.git(self.repository.top())?;
             command.args(["worktree", "remove", "--force", "--force"]).arg(&self.folder);
             if let Err(error) = succeeded(&mut command) {
-                // A folder that git does not know, or only half: its files are kept under a ref by now.
+                // Git does not know the folder, or only in part. The caller has saved its files to a ref.
                 remove_all(&self.folder).map_err(|left| GitError::Refused(format!("{error}; {left}")))?;
             }
         }
@@ -260,7 +266,7 @@ impl Worktree {
     }
 }
 
-/// The repositories that a tree has in it: of each it knows a commit and not one file.
+/// Returns the repositories inside a tree, which contains only a commit id of each.
 fn links(folder: &Path, tree: &str) -> Result<Vec<String>, GitError> {
     let listed = run_in(folder, ["ls-tree", "-r", "-z", tree])?;
     let entries = listed.split('\0').filter(|entry| entry.starts_with("160000 "));
@@ -270,7 +276,7 @@ fn links(folder: &Path, tree: &str) -> Result<Vec<String>, GitError> {
 fn remove_all(folder: &Path) -> std::io::Result<()> {
     match fs::remove_dir_all(folder) {
         Err(error) if error.kind() == ErrorKind::PermissionDenied => {
-            // Folders that nobody may write to, as some package managers leave them.
+            // Some package managers create read-only folders.
             open_folders(folder)?;
             fs::remove_dir_all(folder)
         }

@@ -1,4 +1,4 @@
-//! Calls a turn off, from another thread or from a signal's handler.
+//! Cancels a turn from another thread or from a signal handler.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -7,7 +7,7 @@ use std::sync::Arc;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::pipe::{PipeFlags, pipe_with};
 
-/// One for each turn: what was called off stays called off.
+/// Cancellation of one turn; it cannot be undone.
 #[derive(Debug, Clone)]
 pub struct Cancel {
     pipe: Arc<(OwnedFd, OwnedFd)>,
@@ -18,19 +18,19 @@ impl Cancel {
         Ok(Self { pipe: Arc::new(pipe_with(PipeFlags::CLOEXEC | PipeFlags::NONBLOCK)?) })
     }
 
-    /// Nothing but one write(2), so that a signal's handler may do it.
+    /// Performs a single write(2), so that a signal handler can call it.
     pub fn cancel(&self) {
-        // It fails only when the pipe is full, and then it was called off often enough.
+        // This fails only if the pipe is full, and then the turn is already cancelled.
         let _ = rustix::io::write(&self.pipe.1, &[1]);
     }
 
     pub fn is_cancelled(&self) -> bool {
-        let at_once = Timespec { tv_sec: 0, tv_nsec: 0 };
-        poll(&mut [PollFd::new(&self.pipe.0, PollFlags::IN)], Some(&at_once)).is_ok_and(|ready| ready > 0)
+        let no_wait = Timespec { tv_sec: 0, tv_nsec: 0 };
+        poll(&mut [PollFd::new(&self.pipe.0, PollFlags::IN)], Some(&no_wait)).is_ok_and(|ready| ready > 0)
     }
 }
 
-/// Readable once it was called off.
+/// The descriptor is readable once the turn is cancelled.
 impl AsFd for Cancel {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.pipe.0.as_fd()
@@ -42,7 +42,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_was_called_off_stays_so_however_often() {
+    fn cancelling_many_times_does_not_block() {
         let cancel = Cancel::new().expect("two descriptors");
         assert!(!cancel.is_cancelled());
         for _ in 0..100_000 {

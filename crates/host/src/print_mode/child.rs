@@ -1,4 +1,4 @@
-//! The program of one turn: started in a process session of its own, on pipes, and never left behind.
+//! The program of one turn: started on pipes, in its own process session, and killed when dropped.
 
 use std::io;
 use std::os::fd::OwnedFd;
@@ -10,14 +10,14 @@ use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, set_parent_process_de
 
 use super::session;
 
-/// Dropping it ends everyone in its session.
+/// A running program. Dropping it kills all processes in its session.
 #[derive(Debug)]
 pub struct Agent {
     child: Child,
     pub pid: Pid,
-    /// Readable once the program has ended.
+    /// Readable once the program has exited.
     pub ended: OwnedFd,
-    /// Our ends of its streams, none of which makes us wait; gone once closed.
+    /// Nonblocking pipe ends of the program's streams; `None` once closed.
     pub stdin: Option<OwnedFd>,
     pub stdout: Option<OwnedFd>,
     pub stderr: Option<OwnedFd>,
@@ -26,16 +26,16 @@ pub struct Agent {
 
 impl Agent {
     pub fn start(mut command: Command, has_input: bool) -> io::Result<Self> {
-        // Some programs wait for input that nobody promised them.
+        // Some programs wait for input even if the prompt is an argument.
         command.stdin(if has_input { Stdio::piped() } else { Stdio::null() });
         command.stdout(Stdio::piped()).stderr(Stdio::piped());
         let starter = rustix::process::getpid();
-        // SAFETY: every call is async-signal-safe and touches nothing of ours.
+        // SAFETY: every call is async-signal-safe and accesses no memory of this process.
         unsafe {
             command.pre_exec(move || {
-                // Without a terminal nothing that it starts can ask there, and Ctrl+C reaches only us.
+                // A new session has no terminal: its processes cannot prompt there, and Ctrl+C reaches only coven.
                 setsid()?;
-                // Should we be killed, it must not go on by itself.
+                // The program must not keep running if coven is killed.
                 set_parent_process_death_signal(Some(Signal::TERM))?;
                 match rustix::process::getppid() == Some(starter) {
                     true => Ok(()),
@@ -67,7 +67,7 @@ impl Agent {
         }
     }
 
-    /// How it ended; waits until it has.
+    /// Waits for the program to exit and returns its status.
     pub fn reap(&mut self) -> io::Result<ExitStatus> {
         let status = self.child.wait()?;
         self.is_reaped = true;
@@ -85,6 +85,6 @@ impl Drop for Agent {
 
 fn abandon(child: &mut Child, pid: Pid) {
     session::signal(pid, Signal::KILL);
-    // It fails only for a process that is not ours.
+    // This fails only for a process that is not a child.
     let _ = child.wait();
 }

@@ -1,4 +1,4 @@
-//! Writes to a turn's program and reads from it at the same time, until it ends or must.
+//! Writes to a turn's program and reads from it concurrently, until it exits or has to be stopped.
 
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
@@ -13,29 +13,29 @@ use super::cancel::Cancel;
 use super::child::Agent;
 use super::tail::Tail;
 
-const PIECE: usize = 64 << 10;
-/// The largest pipe that a program without privileges can have: so much may lie there when its writer has ended.
+const CHUNK_SIZE: usize = 64 << 10;
+/// Maximum pipe size for an unprivileged program, and so the most output that can remain after it exits.
 const MAX_PIPE: usize = 1 << 20;
 
-/// Why an exchange is over.
+/// Why an exchange ended.
 #[derive(Debug)]
 pub enum Over {
     Exited(ExitStatus),
     Cancelled,
     TimedOut,
-    /// The reader wants no more.
+    /// The reader accepts no more output.
     Refused,
 }
 
 pub struct Exchange<'a> {
     agent: Agent,
-    /// What is still to be written.
+    /// Remaining bytes to write.
     input: &'a [u8],
     pub stderr: Tail,
     buffer: Vec<u8>,
 }
 
-/// What a look at all descriptors found.
+/// The descriptors that are ready.
 #[derive(Default)]
 struct Ready {
     ended: bool,
@@ -47,10 +47,10 @@ struct Ready {
 
 impl<'a> Exchange<'a> {
     pub fn new(agent: Agent, input: &'a [u8]) -> Self {
-        Self { agent, input, stderr: Tail::default(), buffer: vec![0; PIECE] }
+        Self { agent, input, stderr: Tail::default(), buffer: vec![0; CHUNK_SIZE] }
     }
 
-    /// `on_output` gets standard output as it comes and says whether it wants more.
+    /// Runs the exchange. `on_output` receives standard output as it arrives and returns whether it accepts more.
     pub fn run(
         &mut self,
         cancel: &Cancel,
@@ -58,7 +58,7 @@ impl<'a> Exchange<'a> {
         mut on_output: impl FnMut(&[u8]) -> bool,
     ) -> io::Result<Over> {
         loop {
-            let ready = self.look(Some(cancel), deadline, true)?;
+            let ready = self.poll(Some(cancel), deadline, true)?;
             if ready.cancelled {
                 return Ok(Over::Cancelled);
             }
@@ -80,20 +80,20 @@ impl<'a> Exchange<'a> {
         }
     }
 
-    /// Asks everyone to end; whoever is left after the grace period is killed.
+    /// Sends SIGTERM to all processes of the session, and SIGKILL to those that remain after the grace period.
     pub fn end(&mut self, grace: Duration) -> io::Result<()> {
         self.agent.stdin = None;
         self.agent.signal(Signal::TERM);
         let deadline = Instant::now() + grace;
         let mut has_ended = false;
-        // A launcher may end before the agent itself, which still saves its session: the pipes tell of both.
+        // A launcher may exit before the agent, which may still be saving its session and keeps the pipes open.
         while !(has_ended && self.agent.stdout.is_none() && self.agent.stderr.is_none()) && Instant::now() < deadline {
-            let ready = self.look(None, Some(deadline), !has_ended)?;
+            let ready = self.poll(None, Some(deadline), !has_ended)?;
             has_ended |= ready.ended;
             if ready.stderr {
                 self.read_errors()?;
             }
-            // It must not be held up by a full pipe, but what it writes now belongs to no answer.
+            // Read the output so that a full pipe does not block the agent, but discard it: the turn is over.
             if ready.stdout {
                 self.read_output(&mut |_| true)?;
             }
@@ -103,11 +103,12 @@ impl<'a> Exchange<'a> {
         Ok(())
     }
 
-    /// It has ended. What it wrote is in the pipes; others may hold them open for as long as they like.
+    /// Reads the output that remains in the pipes after the program has exited. Does not wait for them to close,
+    /// because other processes may keep them open.
     fn drain(&mut self, on_output: &mut impl FnMut(&[u8]) -> bool) -> io::Result<Over> {
         let status = self.agent.reap()?;
-        for _ in 0..MAX_PIPE / PIECE {
-            let ready = self.look(None, Some(Instant::now()), false)?;
+        for _ in 0..MAX_PIPE / CHUNK_SIZE {
+            let ready = self.poll(None, Some(Instant::now()), false)?;
             if ready.stderr {
                 self.read_errors()?;
             }
@@ -121,10 +122,11 @@ impl<'a> Exchange<'a> {
         Ok(Over::Exited(status))
     }
 
-    /// Waits until something is ready. Once it has ended this is always so, and not asked again.
-    fn look(&self, cancel: Option<&Cancel>, deadline: Option<Instant>, asks_for_end: bool) -> io::Result<Ready> {
+    /// Waits until a descriptor is ready. After the program's exit, pass `wait_for_exit = false`: its descriptor would
+    /// always be ready.
+    fn poll(&self, cancel: Option<&Cancel>, deadline: Option<Instant>, wait_for_exit: bool) -> io::Result<Ready> {
         let Agent { ended, stdin, stdout, stderr, .. } = &self.agent;
-        let ended = asks_for_end.then_some(ended);
+        let ended = wait_for_exit.then_some(ended);
         let sources = [
             (ended.map(AsFd::as_fd), PollFlags::IN),
             (cancel.map(AsFd::as_fd), PollFlags::IN),
@@ -142,19 +144,19 @@ impl<'a> Exchange<'a> {
             Err(Errno::INTR) => return Ok(Ready::default()),
             Err(error) => return Err(error.into()),
         }
-        let mut told = fds.iter().map(|fd| !fd.revents().is_empty());
-        let mut found = sources.iter().map(|(fd, _)| fd.is_some() && told.next().unwrap_or(false));
-        let mut next = || found.next().unwrap_or(false);
+        let mut polled = fds.iter().map(|fd| !fd.revents().is_empty());
+        let mut ready = sources.iter().map(|(fd, _)| fd.is_some() && polled.next().unwrap_or(false));
+        let mut next = || ready.next().unwrap_or(false);
         Ok(Ready { ended: next(), cancelled: next(), stdin: next(), stdout: next(), stderr: next() })
     }
 
     fn write(&mut self) -> io::Result<()> {
         let Some(stdin) = &self.agent.stdin else { return Ok(()) };
-        let piece = &self.input[..self.input.len().min(PIECE)];
+        let piece = &self.input[..self.input.len().min(CHUNK_SIZE)];
         match write(stdin, piece) {
             Ok(count) => self.input = &self.input[count..],
             Err(Errno::AGAIN | Errno::INTR) => return Ok(()),
-            // It does not want to read it all, which is its own business.
+            // The program closed its input early, which is not an error.
             Err(Errno::PIPE) => self.input = &[],
             Err(error) => return Err(error.into()),
         }
@@ -178,7 +180,7 @@ impl<'a> Exchange<'a> {
     }
 }
 
-/// Closes the stream at its end; none is read if there is nothing yet.
+/// Reads a chunk; returns 0 if there is none yet. Closes the stream at its end.
 fn read_piece(stream: &mut Option<OwnedFd>, buffer: &mut [u8]) -> io::Result<usize> {
     let Some(open) = stream.as_ref() else { return Ok(0) };
     match read(open, buffer) {

@@ -1,4 +1,4 @@
-//! Print mode: one turn of a conversation, by a program that gets a prompt, answers and ends.
+//! Print mode: runs one turn of a conversation with a program that reads a prompt, answers and exits.
 
 mod cancel;
 mod child;

@@ -1,11 +1,11 @@
-//! Everyone in the process session of a turn's program: its group, and what made a group of its own.
+//! Signals all processes in the process session of a turn's program, including those in other process groups.
 
 use coven_holder::process;
 use rustix::process::{Pid, Signal, kill_process_group};
 
-/// `leader` must not have been waited for: until then its number cannot be anyone else's.
+/// Sends a signal to the session of `leader`, which must not have been reaped: until then its pid cannot be reused.
 pub fn signal(leader: Pid, signal: Signal) {
-    // It fails only if nobody is left in it.
+    // This fails only if the group has no processes left.
     let _ = kill_process_group(leader, signal);
     let leader = leader.as_raw_nonzero().get().unsigned_abs();
     for seen in process::all().iter().filter(|it| it.session == leader && it.group != leader) {

@@ -1,4 +1,4 @@
-//! The end of what a program wrote to standard error: enough to say why it failed.
+//! Keeps the end of a program's standard error, to report why it failed.
 
 const KEPT_BYTES: usize = 16 << 10;
 
@@ -10,7 +10,7 @@ pub struct Tail {
 impl Tail {
     pub fn push(&mut self, piece: &[u8]) {
         self.bytes.extend_from_slice(piece);
-        // Twice as much before anything moves, so that a flood of small pieces costs no copy each.
+        // Cut only at twice the size, so that not every small piece causes a copy.
         if self.bytes.len() > 2 * KEPT_BYTES {
             self.cut();
         }
@@ -23,7 +23,7 @@ impl Tail {
 
     fn cut(&mut self) {
         let mut from = self.bytes.len().saturating_sub(KEPT_BYTES);
-        // Not in the middle of a character.
+        // Do not cut in the middle of a character.
         while from > 0 && self.bytes.get(from).is_some_and(|byte| byte & 0xc0 == 0x80) {
             from += 1;
         }
@@ -36,7 +36,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_last_16_kib_are_kept_in_whole_characters() {
+    fn the_last_16_kib_are_kept_without_splitting_characters() {
         let mut tail = Tail::default();
         for number in 0..20_000 {
             tail.push(format!("line {number} é\n").as_bytes());

@@ -1,4 +1,4 @@
-//! Which program runs the turns of a conversation.
+//! Chooses the program that runs the turns of a conversation.
 
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
@@ -13,7 +13,7 @@ use crate::program;
 const TOOL_VARIABLE: &str = "AURORA_SPAWN_TOOL";
 const GRACE_SECONDS: f64 = 5.0;
 
-/// A harness whose program was found, with its print mode.
+/// An installed harness with its print mode.
 #[derive(Debug, Clone, PartialEq)]
 pub struct PrintHarness {
     pub id: String,
@@ -22,14 +22,14 @@ pub struct PrintHarness {
     pub mode: PrintMode,
     /// Arguments that the config adds.
     pub added_args: Vec<String>,
-    /// Variables to add to the environment.
+    /// Extra environment variables.
     pub env: BTreeMap<String, String>,
-    /// Between SIGTERM and SIGKILL.
+    /// Time between SIGTERM and SIGKILL.
     pub grace: Duration,
 }
 
 impl PrintHarness {
-    /// Whether a later turn needs only the new message.
+    /// Returns whether a later turn needs only the new message.
     pub fn can_resume(&self) -> bool {
         self.mode.can_resume()
     }
@@ -39,23 +39,23 @@ impl PrintHarness {
 pub enum ToolError {
     #[error("Tool '{tool}' not found in PATH{}", hint.as_ref().map(|hint| format!("; {hint}")).unwrap_or_default())]
     NotFound { tool: String, hint: Option<String> },
-    #[error("Tool '{tool}' cannot answer a single prompt; describe how in harnesses.{tool}.print of the config")]
+    #[error("Tool '{tool}' has no print mode; set harnesses.{tool}.print in the config")]
     NoPrintMode { tool: String },
     #[error(
-        "no agent is installed that can answer; install one of {}, or name a program with {TOOL_VARIABLE}",
+        "no agent with a print mode is installed; install one of {}, or set {TOOL_VARIABLE} to a program",
         known.join(", ")
     )]
     NoneInstalled { known: Vec<String> },
 }
 
-/// The tool that the user named: by the environment, else by the config's `spawner.tool`.
+/// Returns the tool that the user chose, in the environment or else with `spawner.tool` in the config.
 pub fn wanted_tool(configured: Option<&str>) -> Option<String> {
     let named = std::env::var(TOOL_VARIABLE).ok().filter(|tool| !tool.is_empty());
     named.or_else(|| configured.filter(|tool| !tool.is_empty()).map(str::to_owned))
 }
 
-/// The wanted tool: a harness by its id, else any program, which then gets `-p`, the prompt on standard input and
-/// answers in plain text. Without a wish: the first that is installed.
+/// Returns the wanted tool: the harness with this id, or else any program, which is started with `-p`, gets the prompt
+/// on standard input and answers in plain text. If `wanted` is `None`, returns the first installed harness.
 pub fn choose(wanted: Option<&str>, harnesses: &[Harness], path: Option<&OsStr>) -> Result<PrintHarness, ToolError> {
     let Some(tool) = wanted else {
         let candidates = || harness::by_preference(harnesses).filter_map(candidate);
@@ -74,7 +74,8 @@ pub fn choose(wanted: Option<&str>, harnesses: &[Harness], path: Option<&OsStr>)
     Ok(any_program(tool, file, &candidates))
 }
 
-/// A program that no harness names. One that lies elsewhere under a harness's name is that harness.
+/// Returns the harness for a program that is not a harness id. If its file name is one, that harness's print mode is
+/// used, or else a generic one.
 fn any_program(tool: &str, file: PathBuf, candidates: &[Candidate]) -> PrintHarness {
     let name = Path::new(tool).file_name().map_or_else(|| tool.into(), OsStr::to_string_lossy).into_owned();
     if let Some(candidate) = candidates.iter().find(|one| one.id == name) {
@@ -86,7 +87,7 @@ fn any_program(tool: &str, file: PathBuf, candidates: &[Candidate]) -> PrintHarn
     PrintHarness { id: tool.to_owned(), label: name, program: file, mode, added_args, env, grace }
 }
 
-/// Something that can run a turn, if its program is there.
+/// A harness that can run a turn if its program is installed.
 struct Candidate {
     id: String,
     label: String,
@@ -140,12 +141,12 @@ mod tests {
 
     use super::*;
 
-    /// A folder for PATH with programs of these names.
+    /// Returns a folder for PATH with programs of these names.
     fn installed(names: &[&str]) -> tempfile::TempDir {
         let folder = tempfile::tempdir().expect("a folder");
         for name in names {
-            fs::write(folder.path().join(name), "").expect("room");
-            fs::set_permissions(folder.path().join(name), fs::Permissions::from_mode(0o755)).expect("ours");
+            fs::write(folder.path().join(name), "").expect("a file");
+            fs::set_permissions(folder.path().join(name), fs::Permissions::from_mode(0o755)).expect("an executable");
         }
         folder
     }
@@ -157,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn without_a_wish_it_is_claude_or_the_first_that_is_installed() {
+    fn the_default_tool_is_the_first_installed_agent() {
         assert_eq!(chosen(None, &["qwen", "codex", "claude"]), Ok("claude".to_owned()));
         assert_eq!(chosen(None, &["qwen", "codex"]), Ok("codex".to_owned()));
         assert_eq!(chosen(None, &["qwen"]), Ok("qwen".to_owned()));
@@ -166,12 +167,12 @@ mod tests {
     }
 
     #[test]
-    fn a_wish_is_a_harness_or_any_program() {
+    fn the_wanted_tool_is_a_harness_or_any_program() {
         assert_eq!(chosen(Some("gemini"), &["claude", "gemini"]), Ok("gemini".to_owned()));
         assert_eq!(chosen(Some("mine"), &["claude", "mine"]), Ok("mine".to_owned()));
-        let missing = chosen(Some("mine"), &["claude"]).expect_err("not there").to_string();
+        let missing = chosen(Some("mine"), &["claude"]).expect_err("a missing program").to_string();
         assert_eq!(missing, "Tool 'mine' not found in PATH");
-        let missing = chosen(Some("claude"), &[]).expect_err("not there").to_string();
+        let missing = chosen(Some("claude"), &[]).expect_err("a missing program").to_string();
         assert_eq!(
             missing,
             "Tool 'claude' not found in PATH; install it with: npm install -g @anthropic-ai/claude-code"
@@ -180,11 +181,11 @@ mod tests {
     }
 
     #[test]
-    fn a_path_is_taken_as_it_is_and_its_name_tells_how_it_prints() {
+    fn the_name_of_a_path_determines_its_print_mode() {
         let folder = installed(&["claude", "mine"]);
         let choose = |name: &str| {
             let tool = folder.path().join(name);
-            choose(tool.to_str(), &all(&BTreeMap::new()), None).expect("it is there")
+            choose(tool.to_str(), &all(&BTreeMap::new()), None).expect("an installed tool")
         };
         assert_eq!(choose("claude").mode.format.as_str(), "claude-json");
         let mine = choose("mine");
@@ -192,19 +193,19 @@ mod tests {
     }
 
     #[test]
-    fn the_config_says_how_another_program_prints() {
+    fn the_config_sets_the_print_mode_of_another_program() {
         let entry: HarnessConfig =
             serde_json::from_str(r#"{"program":"own","print":{"args":["ask"],"prompt":"argument"}}"#)
                 .expect("an entry");
         let harnesses = all(&BTreeMap::from([("mine".to_owned(), entry)]));
         let folder = installed(&["own"]);
-        let mine = choose(Some("mine"), &harnesses, Some(folder.path().as_os_str())).expect("it is there");
+        let mine = choose(Some("mine"), &harnesses, Some(folder.path().as_os_str())).expect("an installed tool");
         assert_eq!(mine.mode.args, ["ask"]);
         assert!(!mine.can_resume());
         let entry: HarnessConfig = serde_json::from_str(r#"{"print":{"args":["ask"]}}"#).expect("an entry");
         let harnesses = all(&BTreeMap::from([("cline".to_owned(), entry)]));
         let folder = installed(&["cline"]);
-        let cline = choose(Some("cline"), &harnesses, Some(folder.path().as_os_str())).expect("it is there");
-        assert_eq!(cline.mode.args, ["ask"], "an agent that is never the default can be named");
+        let cline = choose(Some("cline"), &harnesses, Some(folder.path().as_os_str())).expect("an installed tool");
+        assert_eq!(cline.mode.args, ["ask"], "an agent that is never the default can still be chosen");
     }
 }

@@ -1,4 +1,4 @@
-//! One turn: what it needs, how it may end, and how it runs.
+//! Runs one turn.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -20,14 +20,14 @@ use crate::agent_definitions::AgentDefinition;
 #[derive(Debug, Clone)]
 pub struct TurnSpec<'a> {
     pub harness: &'a PrintHarness,
-    /// The new message if `session` is given, else the conversation so far with the new message at its end.
+    /// The new message if `session` is set, or else the conversation so far, ending with the new message.
     pub prompt: &'a str,
-    /// The harness's own session to go on with; ignored by one that cannot resume.
+    /// The harness's own session to resume; ignored by harnesses that cannot resume.
     pub session: Option<&'a str>,
-    /// What the earlier turns of that session took together: some harnesses count a session and not a turn.
+    /// Total usage of the session's earlier turns, because some harnesses report usage per session instead of per turn.
     pub used_before: Option<Usage>,
     pub agent: Option<&'a AgentDefinition>,
-    /// Arguments for the harness beside those of the config.
+    /// Arguments for the harness in addition to those of the config.
     pub more_args: &'a [String],
     pub cwd: &'a Path,
     pub timeout: Option<Duration>,
@@ -35,11 +35,11 @@ pub struct TurnSpec<'a> {
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TurnDone {
-    /// The answer, without white space at its end; as far as it came if the turn was interrupted.
+    /// The answer without trailing whitespace; incomplete if the turn was interrupted.
     pub text: String,
-    /// What a later turn resumes.
+    /// Session for a later turn to resume.
     pub harness_session: Option<String>,
-    /// Real numbers, where the harness tells them.
+    /// Token usage, if the harness reports it.
     pub usage: Option<Usage>,
     pub status: TurnStatus,
 }
@@ -52,53 +52,54 @@ pub enum TurnStatus {
 
 #[derive(Debug, thiserror::Error)]
 pub enum TurnError {
-    #[error("the program {} is gone; install it again or choose another tool", program.display())]
+    #[error("the program {} no longer exists; install it again or choose another tool", program.display())]
     Missing { program: PathBuf },
-    #[error("the working folder {} is gone", cwd.display())]
+    #[error("the working folder {} no longer exists", cwd.display())]
     NoFolder { cwd: PathBuf },
-    #[error("{} cannot be started", program.display())]
+    #[error("cannot start {}", program.display())]
     Start { program: PathBuf, source: io::Error },
-    #[error("{id:?} cannot be the session of an agent")]
+    #[error("invalid session id {id:?}")]
     BadSession { id: String },
-    #[error("the prompt has a NUL byte, which no argument can hold; remove it")]
+    #[error("the prompt contains a NUL byte, which an argument cannot contain; remove it")]
     PromptNul,
     #[error(
-        "the prompt is {bytes} bytes long and {harness} takes it as an argument, which holds at most {MAX_PROMPT_BYTES}; \
-         shorten the conversation, or choose a tool that reads standard input"
+        "the prompt is {bytes} bytes long, but {harness} reads it from an argument of at most {MAX_PROMPT_BYTES} \
+         bytes; shorten the conversation, or choose a tool that reads standard input"
     )]
     PromptTooLong { harness: String, bytes: usize },
     #[error("{harness} failed ({status}){}", because(trouble.as_deref(), stderr))]
     Failed {
         harness: String,
         status: ExitStatus,
-        /// The agent's own words, where its output has a place for them.
+        /// The agent's own error message, if its output contains one.
         trouble: Option<String>,
-        /// The end of what it wrote to standard error.
+        /// The end of its standard error.
         stderr: String,
     },
-    /// It ended as if all were well, but with trouble in place of an answer.
+    /// The program exited with 0, but reported an error instead of an answer.
     #[error("{harness} did not answer: {trouble}")]
     NoAnswer { harness: String, trouble: String },
-    #[error("{harness} did not finish within {} s and was ended", after.as_secs_f64())]
+    #[error("{harness} did not finish within {} s and was stopped", after.as_secs_f64())]
     TimedOut { harness: String, after: Duration },
-    #[error("the answer of {harness} is larger than {ANSWER}, the limit for one turn; the program was ended")]
+    #[error("{harness} was stopped: its answer exceeded {ANSWER}, the limit for one turn")]
     TooLong { harness: String },
-    #[error("the exchange with {harness} broke off")]
+    #[error("communication with {harness} failed")]
     Exchange { harness: String, source: io::Error },
 }
 
 fn because(trouble: Option<&str>, stderr: &str) -> String {
     let last_line = stderr.lines().map(str::trim).rfind(|line| !line.is_empty());
-    match trouble.filter(|words| !words.trim().is_empty()).or(last_line) {
-        Some(words) => format!(": {}", words.trim()),
+    match trouble.filter(|message| !message.trim().is_empty()).or(last_line) {
+        Some(message) => format!(": {}", message.trim()),
         None => String::new(),
     }
 }
 
-/// Runs one turn to its end. `on_text` gets the answer piece by piece, while the program still writes.
+/// Runs one turn to its end. `on_text` receives the answer in pieces, as the program writes it.
 ///
-/// Whether it failed is told by the exit status and never by words on standard error. When this returns after a cancel or a timeout, everyone in the
-/// program's process session has ended; after an ordinary end, what the agent left running runs on.
+/// The exit status determines whether the turn failed; output on standard error does not. After a cancel or a timeout,
+/// all processes in the program's process session have exited. After a normal exit, processes that the agent left
+/// behind keep running.
 pub fn run_turn(spec: &TurnSpec, mut on_text: impl FnMut(&str), cancel: &Cancel) -> Result<TurnDone, TurnError> {
     let harness = spec.harness;
     let new_session = uuid::Uuid::new_v4().to_string();
@@ -182,7 +183,7 @@ fn start(spec: &TurnSpec, call: &PrintCall) -> Result<Agent, TurnError> {
     Agent::start(command, has_input).map_err(|source| {
         let program = program.clone();
         match source.kind() {
-            // The kernel says the same of a folder, a program and the interpreter that a script names.
+            // The kernel reports the same error for a missing folder, program or script interpreter.
             io::ErrorKind::NotFound if !spec.cwd.is_dir() => TurnError::NoFolder { cwd: spec.cwd.to_owned() },
             io::ErrorKind::NotFound if !program.exists() => TurnError::Missing { program },
             _ => TurnError::Start { program, source },

@@ -1,5 +1,5 @@
-//! Which homes, settings and repositories are the user's own. The records are kept outside of them, so that a repository or
-//! archive cannot bring its own. See `docs/security.md`.
+//! Records which homes, settings and repositories the user trusts. The records are stored outside of them, so that a
+//! repository or archive cannot include its own. See `docs/security.md`.
 
 mod folder;
 mod settings;
@@ -21,34 +21,34 @@ use uuid::Uuid;
 pub use folder::others_can_write;
 pub use settings::{Withheld, effective, mark_withheld, unsettled, withheld_notice, workflow_is_allowed};
 
-/// One record of a home, or the agreements about one folder.
+/// The record of a home, or the agreements about one folder.
 pub const TRUST_RECORD: Limit = Limit::new("a trust record", 1 << 20);
 
-/// The file in a home that holds the id of its record.
+/// File in a home that contains the id of its record.
 pub const HOME_ID: &str = "home.id";
 const HOME_ID_FILE: Limit = Limit::new("the id of a home", 64);
 
 #[derive(Debug, thiserror::Error)]
 pub enum TrustError {
-    #[error("there is no folder for trust records; set HOME or XDG_STATE_HOME")]
+    #[error("no folder for trust records found; set HOME or XDG_STATE_HOME")]
     Nowhere,
-    #[error("the trust records in {} cannot be used", path.display())]
+    #[error("cannot access the trust records in {}", path.display())]
     Unusable { path: PathBuf, source: io::Error },
     #[error("{} is not valid UTF-8 and cannot be recorded; choose another folder", path.display())]
     NotText { path: PathBuf },
 }
 
-/// Where the settings of a recorded home came from.
+/// Origin of the settings of a recorded home.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Origin {
-    /// The user made the home, or named it: its settings are the user's own.
+    /// The user created or named the home, so its settings are the user's own.
     Made,
-    /// The home held settings before coven first used it: they may have come with a repository or archive.
+    /// The home contained settings before coven first used it, so they may have come with a repository or archive.
     Found,
 }
 
-/// Says that this user made, or agreed to, the state of a home on this machine.
+/// Records that this user created, or agreed to, the state of a home on this machine.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct HomeRecord {
     pub id: Uuid,
@@ -57,13 +57,13 @@ pub struct HomeRecord {
     pub origin: Origin,
 }
 
-/// What the user said about the settings of one home or repository.
+/// The user's decisions about the settings of one home or repository.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Agreement {
     pub path: String,
-    /// The hash of each part that the user agreed to, by its key.
+    /// Hash of each part that the user agreed to, by key.
     pub agreed: BTreeMap<String, String>,
-    /// Parts that the user was asked about and refused; they are not asked about again until they change.
+    /// Hash of each part that the user declined, by key. Coven asks again only if the part changes.
     #[serde(default)]
     pub declined: BTreeMap<String, String>,
 }
@@ -81,11 +81,11 @@ impl Agreement {
 /// One setting that can run or open something.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Part {
-    /// Where it is: `harnesses.mine`, `grimoires/release.yaml`, `filter.crypt.clean`.
+    /// Name of the setting: `harnesses.mine`, `grimoires/release.yaml`, `filter.crypt.clean`.
     pub key: String,
-    /// What it would do, in one line.
+    /// Effect of the setting, in one line.
     pub effect: String,
-    /// What that line leaves out: every command of a workflow file, the whole entry of a harness.
+    /// Further details: every command of a workflow file, the whole entry of a harness.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub details: Vec<String>,
     #[serde(skip)]
@@ -103,7 +103,7 @@ impl Part {
     }
 }
 
-/// The records of this user on this machine: `$XDG_STATE_HOME/coven`.
+/// This user's records on this machine, in `$XDG_STATE_HOME/coven`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TrustStore {
     folder: PathBuf,
@@ -120,25 +120,25 @@ impl TrustStore {
         Self { folder: folder.to_owned() }
     }
 
-    /// The record of this home, if its id, its path and its owner are the recorded ones.
+    /// Returns the record of this home if its id, path and owner match the record.
     pub fn home(&self, path: &Path) -> Option<HomeRecord> {
         let record: HomeRecord = self.read(&self.home_file(home_id(path)?))?;
         let is_same = Path::new(&record.path) == path && record.uid == rustix::process::geteuid().as_raw();
         is_same.then_some(record)
     }
 
-    /// Records a home and puts the record's id into it. A home that is recorded stays as it is.
+    /// Records a home and writes the record's id into it. Returns the existing record if there is one.
     pub fn record_home(&self, path: &Path, origin: Origin) -> Result<HomeRecord, TrustError> {
         if let Some(record) = self.home(path) {
             return Ok(record);
         }
-        let _turn = self.lock()?;
+        let _lock = self.lock()?;
         if let Some(record) = self.home(path) {
             return Ok(record);
         }
         let id = Uuid::new_v4();
         let record = HomeRecord { id, path: text(path)?, uid: rustix::process::geteuid().as_raw(), origin };
-        // The record first: a crash in between leaves a record without a home, which means nothing.
+        // Write the record first: after a crash in between, a record without a home has no effect.
         self.write(&self.home_file(id), &record)?;
         let unusable = |source| TrustError::Unusable { path: path.to_owned(), source };
         write_whole(&path.join(HOME_ID), format!("{id}\n").as_bytes()).map_err(unusable)?;
@@ -146,7 +146,7 @@ impl TrustStore {
         Ok(record)
     }
 
-    /// Every recorded home, by path.
+    /// Returns all recorded homes, sorted by path.
     pub fn homes(&self) -> Vec<HomeRecord> {
         let mut homes: Vec<HomeRecord> = self.all("homes");
         homes.sort_by(|one, other| one.path.cmp(&other.path));
@@ -159,7 +159,7 @@ impl TrustStore {
         agreements
     }
 
-    /// What the user said about a folder's settings; nothing if never asked.
+    /// Returns the user's decisions about a folder's settings; empty if there are none.
     pub fn agreement(&self, subject: &Path) -> Agreement {
         let found: Option<Agreement> = self.read(&self.agreement_file(subject));
         found.filter(|found| Path::new(&found.path) == subject).unwrap_or_default()
@@ -180,24 +180,24 @@ impl TrustStore {
         })
     }
 
-    /// Forgets a home's record and every agreement about the folder; false if there was neither.
+    /// Deletes a home's record and all agreements about the folder. Returns false if there were none.
     pub fn revoke(&self, subject: &Path) -> Result<bool, TrustError> {
-        let _turn = self.lock()?;
+        let _lock = self.lock()?;
         let homes = self.homes().into_iter().filter(|home| Path::new(&home.path) == subject);
         let files = homes.map(|home| self.home_file(home.id)).chain([self.agreement_file(subject)]);
-        let mut was_there = false;
+        let mut was_removed = false;
         for file in files {
             match fs::remove_file(&file) {
-                Ok(()) => was_there = true,
+                Ok(()) => was_removed = true,
                 Err(error) if error.kind() == io::ErrorKind::NotFound => {}
                 Err(source) => return Err(TrustError::Unusable { path: file, source }),
             }
         }
-        Ok(was_there)
+        Ok(was_removed)
     }
 
     fn change(&self, subject: &Path, change: impl FnOnce(&mut Agreement)) -> Result<(), TrustError> {
-        let _turn = self.lock()?;
+        let _lock = self.lock()?;
         let before = self.agreement(subject);
         let mut agreement = Agreement { path: text(subject)?, ..before.clone() };
         change(&mut agreement);
@@ -207,7 +207,7 @@ impl TrustStore {
         }
     }
 
-    /// Records of homes that were deleted would only ever grow in number.
+    /// Deletes the records of missing homes, which would otherwise accumulate.
     fn forget_missing_homes(&self) {
         for home in self.homes().into_iter().filter(|home| !Path::new(&home.path).exists()) {
             let _ = fs::remove_file(self.home_file(home.id));
@@ -224,7 +224,7 @@ impl TrustStore {
         self.folder.join("agreements").join(format!("{}.json", &name[..32]))
     }
 
-    /// A record that cannot be read counts as absent: the user is asked again.
+    /// Reads a record. A record that cannot be read counts as absent, so coven asks the user again.
     fn read<T: DeserializeOwned>(&self, file: &Path) -> Option<T> {
         let owner = fs::symlink_metadata(&self.folder).ok()?;
         if !owner.is_dir() || owner.uid() != rustix::process::geteuid().as_raw() || owner.mode() & 0o022 != 0 {
@@ -243,12 +243,12 @@ impl TrustStore {
         write_whole(file, &bytes).map_err(|source| TrustError::Unusable { path: self.folder.clone(), source })
     }
 
-    /// One writer at a time.
+    /// Locks the records for writing.
     fn lock(&self) -> Result<File, TrustError> {
         let unusable = |source| TrustError::Unusable { path: self.folder.clone(), source };
         for folder in ["homes", "agreements"] {
-            let made = DirBuilder::new().recursive(true).mode(0o700).create(self.folder.join(folder));
-            made.map_err(unusable)?;
+            let created = DirBuilder::new().recursive(true).mode(0o700).create(self.folder.join(folder));
+            created.map_err(unusable)?;
         }
         let file = open_own(&self.folder.join("lock")).map_err(unusable)?;
         file.lock().map_err(unusable)?;
@@ -256,7 +256,7 @@ impl TrustStore {
     }
 }
 
-/// Opens a file of coven's own for writing and creates it if it is missing; never through a link, and only a regular file.
+/// Opens one of coven's own files for writing, or creates it. Refuses symbolic links and anything but regular files.
 pub fn open_own(path: &Path) -> io::Result<File> {
     let flags = rustix::fs::OFlags::NOFOLLOW | rustix::fs::OFlags::NONBLOCK;
     let mut options = OpenOptions::new();
@@ -270,9 +270,9 @@ pub fn open_own(path: &Path) -> io::Result<File> {
     Ok(file)
 }
 
-/// Replaces a file in one step. A link of its name is replaced, not followed.
+/// Replaces a file atomically. A symbolic link is replaced, not followed.
 pub fn write_whole(path: &Path, bytes: &[u8]) -> io::Result<()> {
-    let folder = path.parent().expect("a file is in a folder");
+    let folder = path.parent().expect("a path with a folder");
     let mut file = tempfile::NamedTempFile::new_in(folder)?;
     file.write_all(bytes)?;
     file.as_file().sync_all()?;

@@ -1,4 +1,4 @@
-//! The settings of a home that can run or open something, and which of them are in force.
+//! Finds the settings of a home that can run or open something, and decides which of them are in force.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -32,7 +32,7 @@ impl Withheld {
         self.parts.iter().any(|part| part.key == key)
     }
 
-    /// One line about them, for commands that do not need them.
+    /// Returns a one-line notice for commands that do not need these settings.
     pub fn notice(&self, home: &Path) -> Option<String> {
         const SHOWN: usize = 3;
         let shown: Vec<&str> = self.parts.iter().map(|part| part.key.as_str()).take(SHOWN).collect();
@@ -45,7 +45,7 @@ impl Withheld {
     }
 }
 
-/// The config that is in force: without the parts that need the user's agreement and do not have it.
+/// Returns the config that is in force, without the parts that still need the user's agreement.
 pub fn effective(home: &Home, config: Config) -> (Config, Withheld) {
     let parts = config_parts(&config);
     if parts.is_empty() {
@@ -58,28 +58,28 @@ pub fn effective(home: &Home, config: Config) -> (Config, Withheld) {
     (config, Withheld { parts: withheld })
 }
 
-/// Leaves a line in the home about settings that are not in force, for commands that use a running daemon.
+/// Writes a notice about withheld settings to the home, for commands that use a running daemon.
 pub fn mark_withheld(home: &Home, withheld: &Withheld) {
     let path = home.path().join(WITHHELD);
-    // Only a notice: a home in which it cannot be written works the same.
+    // Errors are ignored: the home works without the notice.
     let _ = match withheld.notice(home.path()) {
         Some(notice) => super::write_whole(&path, notice.as_bytes()),
         None => std::fs::remove_file(&path),
     };
 }
 
-/// The line that the daemon left about settings that are not in force.
+/// Reads the daemon's notice about withheld settings.
 pub fn withheld_notice(home: &Home) -> Option<String> {
     coven_files::read_text(&home.path().join(WITHHELD), WITHHELD_NOTICE, Links::Refuse).ok()
 }
 
-/// Whether a workflow file of the home may be used. `file` is its name in the folder of workflows.
+/// Returns whether a workflow file of the home may be used. `file` is its name in the folder of workflows.
 pub fn workflow_is_allowed(home: &Home, file: &str, definition: &Definition, text: &str) -> bool {
     workflow_part(file, definition, text).is_none_or(|part| Judge::of(home).allows(&part.key, &part))
 }
 
-/// Everything in the home that needs the user's agreement now: parts of the config, and workflow files.
-/// `with_declined` also gives the parts that the user refused before.
+/// Returns everything in the home that still needs the user's agreement: parts of the config, and workflow files.
+/// With `with_declined`, also returns the parts that the user declined before.
 pub fn unsettled(home: &Home, config: &Config, with_declined: bool) -> Vec<Part> {
     let in_config = config_parts(config).into_iter().map(|part| (CONFIG.to_owned(), part));
     let parts: Vec<(String, Part)> =
@@ -96,7 +96,7 @@ pub fn unsettled(home: &Home, config: &Config, with_declined: bool) -> Vec<Part>
 /// Decides for one home which parts are in force.
 struct Judge {
     agreement: Agreement,
-    /// The home is recorded as made by the user.
+    /// Whether the home is recorded as created by the user.
     is_own: bool,
     tracked: git::Tracked,
     trust: Option<(TrustStore, std::path::PathBuf)>,
@@ -106,7 +106,7 @@ impl Judge {
     fn of(home: &Home) -> Self {
         let store = TrustStore::locate().ok();
         let record = store.as_ref().and_then(|store| store.home(home.path()));
-        // A home that was named by the user can be used where no record can be written, e.g. without HOME.
+        // A home that the user named can be used even if it cannot be recorded, e.g. without HOME.
         let is_own = record.map_or(!home.was_found(), |record| record.origin == Origin::Made);
         let tracked = match is_own && home.may_be_tracked() {
             true => git::tracked(home.path(), &[CONFIG, WORKFLOWS]),
@@ -122,7 +122,7 @@ impl Judge {
         }
         let is_allowed = self.is_own && !self.tracked.has(file);
         if let (true, Some((store, home))) = (is_allowed, &self.trust) {
-            // The user's own settings stay in force when the user commits them later.
+            // Recorded, so that the user's own settings stay in force when the user commits them later.
             let _ = store.agree(home, std::slice::from_ref(part));
         }
         is_allowed
@@ -133,7 +133,7 @@ fn part(key: impl Into<String>, effect: impl Into<String>, content: &impl Serial
     Part::new(key, effect, &serde_json::to_vec(content).expect("a config is plain data"))
 }
 
-/// The parts of a config that can run or open something.
+/// Returns the parts of a config that can run or open something.
 fn config_parts(config: &Config) -> Vec<Part> {
     let mut parts = Vec::new();
     for (id, harness) in &config.harnesses {
@@ -149,7 +149,7 @@ fn config_parts(config: &Config) -> Vec<Part> {
     let permissions = &config.permissions;
     let rules = [&permissions.default].into_iter().chain(permissions.harnesses.values());
     if permissions.allow_self_answer || rules.chain(permissions.repos.values()).any(|rule| *rule == Rule::Allow) {
-        let part = part("permissions", "allows requests of agents without asking you", permissions);
+        let part = part("permissions", "allows agents' permission requests without asking you", permissions);
         parts.push(part.with_details(vec![json!(permissions).to_string()]));
     }
     let http = &config.http;
@@ -166,15 +166,15 @@ fn config_parts(config: &Config) -> Vec<Part> {
         parts.push(part("defaultHarness", "types prompts into your shell if no agent is named", &id));
     }
     if config.scheduler.auto_start {
-        parts.push(part("scheduler.autoStart", "starts agents on ready tasks without being asked", &true));
+        parts.push(part("scheduler.autoStart", "starts agents on ready tasks automatically", &true));
     }
     if deletes_sooner(&config.store) {
-        parts.push(part("store", "deletes tasks, workflow runs or events sooner than usual", &config.store));
+        parts.push(part("store", "deletes tasks, workflow runs or events sooner than by default", &config.store));
     }
     if config.questions != QuestionsConfig::default() {
         parts.push(part(
             "questions",
-            "changes how long questions of all projects wait and are kept",
+            "changes the timeout and retention of the questions of all projects",
             &config.questions,
         ));
     }
@@ -196,7 +196,7 @@ fn config_parts(config: &Config) -> Vec<Part> {
     parts
 }
 
-/// Whether anything is kept for a shorter time than without these settings.
+/// Returns whether any retention period is shorter than its default.
 fn deletes_sooner(store: &StoreConfig) -> bool {
     let usual = StoreConfig::default();
     let times = |it: &StoreConfig| {
@@ -206,7 +206,7 @@ fn deletes_sooner(store: &StoreConfig) -> bool {
     times(store).iter().zip(times(&usual)).any(|(time, usual)| *time < usual)
 }
 
-/// The fields of an entry that its file gives, as JSON.
+/// Returns the fields that the config sets for a harness, as JSON.
 fn given_fields(harness: &HarnessConfig) -> String {
     let mut fields = serde_json::to_value(harness).expect("a config is plain data");
     if let Some(fields) = fields.as_object_mut() {
@@ -239,7 +239,7 @@ fn remove(config: &mut Config, key: &str) {
         "scheduler.autoStart" => config.scheduler.auto_start = false,
         "mcp.allowControl" => config.mcp.allow_control = false,
         key => {
-            let id = key.strip_prefix("harnesses.").expect("every other part is a harness");
+            let id = key.strip_prefix("harnesses.").expect("all other parts are harnesses");
             config.harnesses.remove(id);
         }
     }

@@ -1,4 +1,4 @@
-//! What counts as a failure, and what is said of it.
+//! Which turns count as failed, and their error messages.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
@@ -10,45 +10,45 @@ use coven_host::print_mode::{TurnError, run_turn};
 use crate::stand::{Stand, format_of, never};
 
 #[test]
-fn words_on_standard_error_are_no_failure() {
+fn output_on_standard_error_is_not_a_failure() {
     let script = "echo 'ERROR: forbidden, unauthorized, 429 rate limit, connection refused' >&2; echo answer";
     assert_eq!(Stand::new().turn(script, "hello").expect("an answer").text, "answer");
 }
 
 #[test]
-fn the_exit_code_is_one_and_the_end_of_standard_error_says_why() {
+fn a_nonzero_exit_code_is_a_failure_explained_by_standard_error() {
     let error = Stand::new().turn("echo answer; echo first >&2; echo second >&2; exit 3", "hello");
-    let error = error.expect_err("it says so");
+    let error = error.expect_err("exit code 3");
     assert_eq!(error.to_string(), "Scripted failed (exit status: 3): second");
     let TurnError::Failed { status, stderr, .. } = error else { panic!("{error:?}") };
     assert_eq!((status.code(), stderr.as_str()), (Some(3), "first\nsecond"));
 }
 
 #[test]
-fn a_signal_is_a_failure_too() {
-    let error = Stand::new().turn("kill -KILL $$", "hello").expect_err("it was killed").to_string();
+fn death_by_a_signal_is_a_failure() {
+    let error = Stand::new().turn("kill -KILL $$", "hello").expect_err("a killed program").to_string();
     assert!(error.starts_with("Scripted failed (signal: 9"), "{error}");
 }
 
 #[test]
-fn standard_error_is_kept_to_its_last_16_kib() {
+fn the_last_16_kib_of_standard_error_are_kept() {
     let error = Stand::new().turn("head -c 3000000 /dev/zero | tr '\\0' e >&2; echo the end >&2; exit 1", "hello");
     let Err(TurnError::Failed { stderr, .. }) = error else { panic!("{error:?}") };
     assert!(stderr.len() <= 16 << 10 && stderr.ends_with("ethe end"), "{}", stderr.len());
 }
 
 #[test]
-fn an_agents_own_words_come_before_standard_error() {
+fn the_agents_error_message_takes_precedence_over_standard_error() {
     let stand = Stand::new();
     let line = r#"{"type":"turn.failed","error":{"message":"no such model"}}"#;
     let mut harness = stand.harness(&format!("echo '{line}'; echo noise >&2; exit 1"));
     harness.mode.format = format_of("codex");
-    let error = run_turn(&stand.spec(&harness, "hello"), |_| {}, &never()).expect_err("it failed");
+    let error = run_turn(&stand.spec(&harness, "hello"), |_| {}, &never()).expect_err("a failed turn");
     assert_eq!(error.to_string(), "Scripted failed (exit status: 1): no such model");
 }
 
 #[test]
-fn trouble_in_place_of_an_answer_is_a_failure_whatever_the_exit_code() {
+fn an_error_instead_of_an_answer_is_a_failure_even_with_exit_code_0() {
     let stand = Stand::new();
     let line = r#"{"type":"message_end","message":{"role":"assistant","content":[],"errorMessage":"400: no"}}"#;
     let mut harness = stand.harness(&format!("echo '{line}'"));
@@ -58,7 +58,7 @@ fn trouble_in_place_of_an_answer_is_a_failure_whatever_the_exit_code() {
 }
 
 #[test]
-fn a_missing_program_folder_or_interpreter_is_told_apart() {
+fn missing_programs_folders_and_interpreters_have_different_errors() {
     let stand = Stand::new();
     let mut harness = stand.harness("echo answer");
     harness.program = PathBuf::from("/nowhere/agent");
@@ -74,8 +74,8 @@ fn a_missing_program_folder_or_interpreter_is_told_apart() {
     assert!(matches!(error, TurnError::NoFolder { .. }), "{error:?}");
 
     let orphan = stand.path("orphan");
-    fs::write(&orphan, "#!/nowhere/interpreter\n").expect("room");
-    fs::set_permissions(&orphan, fs::Permissions::from_mode(0o755)).expect("ours");
+    fs::write(&orphan, "#!/nowhere/interpreter\n").expect("a file");
+    fs::set_permissions(&orphan, fs::Permissions::from_mode(0o755)).expect("an executable");
     let mut harness = stand.harness("echo answer");
     harness.program = orphan;
     let error = run_turn(&stand.spec(&harness, "hello"), |_| {}, &never()).expect_err("no interpreter");
@@ -83,13 +83,13 @@ fn a_missing_program_folder_or_interpreter_is_told_apart() {
 }
 
 #[test]
-fn a_prompt_too_long_for_an_argument_is_refused_before_anything_starts() {
+fn a_prompt_too_long_for_an_argument_is_refused() {
     let stand = Stand::new();
     let mut harness = stand.harness("echo answer");
     harness.mode.prompt = PrintPrompt::Argument;
     let error = run_turn(&stand.spec(&harness, &"p".repeat(131_072)), |_| {}, &never()).expect_err("too long");
     assert!(error.to_string().contains("131072 bytes") && error.to_string().contains("131071"), "{error}");
-    let error = run_turn(&stand.spec(&harness, "a\0b"), |_| {}, &never()).expect_err("a NUL");
+    let error = run_turn(&stand.spec(&harness, "a\0b"), |_| {}, &never()).expect_err("a NUL byte");
     assert!(matches!(error, TurnError::PromptNul), "{error:?}");
-    run_turn(&stand.spec(&harness, &"p".repeat(131_071)), |_| {}, &never()).expect("the longest that fits");
+    run_turn(&stand.spec(&harness, &"p".repeat(131_071)), |_| {}, &never()).expect("the longest allowed prompt");
 }

@@ -1,4 +1,4 @@
-//! Prompt and answer: both directions at the same time, as they come, whatever bytes they are.
+//! Prompt and answer: concurrent input and output, streaming, arbitrary bytes.
 
 use std::fs;
 
@@ -11,18 +11,18 @@ const MIB: usize = 1 << 20;
 
 #[test]
 fn five_mebibytes_each_way_do_not_block_each_other() {
-    // Given a program that writes 5 MiB before it reads its first byte, and then counts what it reads
+    // Given a program that writes 5 MiB before it reads its first byte, and then counts its input
     let stand = Stand::new();
     let script = "head -c 5242880 /dev/zero | tr '\\0' a; wc -c";
-    // When the prompt has 5 MiB too
+    // When the prompt is also 5 MiB long
     let done = stand.turn(script, &"p".repeat(5 * MIB)).expect("no deadlock");
-    // Then both are whole
+    // Then both are complete
     assert_eq!(done.text.len(), 5 * MIB + "5242880".len());
     assert!(done.text.ends_with("a5242880"));
 }
 
 #[test]
-fn five_mebibytes_come_back_while_they_go_in() {
+fn five_mebibytes_are_echoed_while_they_are_written() {
     let stand = Stand::new();
     let prompt = "0123456789abcde\n".repeat(5 * MIB / 16);
     let done = stand.turn("cat; cat </dev/null; echo errors >&2", &prompt).expect("no deadlock");
@@ -30,44 +30,44 @@ fn five_mebibytes_come_back_while_they_go_in() {
 }
 
 #[test]
-fn a_program_that_reads_nothing_answers_all_the_same() {
+fn a_program_that_closes_its_input_can_answer() {
     let done = Stand::new().turn("exec 0<&-; echo answer", &"p".repeat(5 * MIB)).expect("an answer");
     assert_eq!(done.text, "answer");
 }
 
 #[test]
-fn a_flood_on_standard_error_holds_nothing_up() {
+fn large_output_on_standard_error_does_not_block() {
     let done = Stand::new().turn("head -c 5242880 /dev/zero >&2; echo answer", "hello").expect("an answer");
     assert_eq!(done.text, "answer");
 }
 
 #[test]
-fn the_first_piece_is_seen_while_the_program_still_writes() {
-    // Given a program that goes on only once somebody has seen its first words
+fn the_first_piece_arrives_while_the_program_is_running() {
+    // Given a program that continues only once its first output was received
     let stand = Stand::new();
     let seen = stand.path("seen");
     let script = format!("printf first; until [ -e {} ]; do :; done; printf ' second'", seen.display());
     let harness = stand.harness(&script);
-    // When the first piece is handed on
+    // When the first piece arrives
     let on_text = |text: &str| {
         if text.starts_with("first") {
-            fs::write(&seen, "").expect("room");
+            fs::write(&seen, "").expect("a file");
         }
     };
     let done = run_turn(&stand.spec(&harness, "hello"), on_text, &never()).expect("an answer");
-    // Then the second could come
+    // Then the program writes the second
     assert_eq!(done.text, "first second");
 }
 
 #[test]
-fn a_character_split_between_two_writes_is_handed_on_whole() {
+fn a_character_split_between_two_writes_arrives_whole() {
     let stand = Stand::new();
     let half = stand.path("half");
     let script = format!("printf 'caf\\303'; until [ -e {} ]; do :; done; printf '\\251!'", half.display());
     let harness = stand.harness(&script);
     let mut pieces = Vec::new();
     let on_text = |text: &str| {
-        fs::write(&half, "").expect("room");
+        fs::write(&half, "").expect("a file");
         pieces.push(text.to_owned());
     };
     let done = run_turn(&stand.spec(&harness, "hello"), on_text, &never()).expect("an answer");
@@ -82,14 +82,14 @@ fn invalid_bytes_become_replacement_characters() {
 }
 
 #[test]
-fn the_prompt_is_on_standard_input_to_its_last_byte_and_then_input_ends() {
+fn the_whole_prompt_is_written_to_standard_input_and_then_input_is_closed() {
     let prompt = "two\nlines, a dash, é and no line end";
     let done = Stand::new().turn("cat", prompt).expect("an answer");
     assert_eq!((done.text.as_str(), done.status), (prompt, TurnStatus::Completed));
 }
 
 #[test]
-fn a_prompt_that_is_an_argument_leaves_standard_input_empty() {
+fn a_prompt_passed_as_an_argument_leaves_standard_input_empty() {
     let stand = Stand::new();
     let mut harness = stand.harness("cat; printf '%s' \"$1\"");
     harness.mode.prompt = PrintPrompt::Argument;
@@ -104,6 +104,6 @@ fn the_program_runs_in_the_folder_with_its_variables_and_without_a_terminal() {
     let mut harness = stand.harness("pwd -P; echo $MARK; (: </dev/tty) 2>/dev/null || echo no terminal");
     harness.env.insert("MARK".to_owned(), "marked".to_owned());
     let done = run_turn(&stand.spec(&harness, "hello"), |_| {}, &never()).expect("an answer");
-    let folder = stand.path("").canonicalize().expect("it is there");
+    let folder = stand.path("").canonicalize().expect("the folder exists");
     assert_eq!(done.text, format!("{}\nmarked\nno terminal", folder.display()));
 }

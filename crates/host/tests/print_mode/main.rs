@@ -1,4 +1,4 @@
-//! Turns by real programs: both directions at once, streaming, cancelling, timeouts, failures, resuming.
+//! Turns with real programs: concurrent input and output, streaming, cancelling, timeouts, failures, resuming.
 
 mod ending;
 mod failing;
@@ -6,10 +6,10 @@ mod flowing;
 mod resuming;
 mod stand;
 
-/// Not a test: another process, when this binary is started as one.
+/// Not a test: the entry point when a test starts this binary as another process.
 #[test]
 fn other_process() {
     if let Ok(role) = std::env::var(ending::ROLE) {
-        ending::play(&role);
+        ending::run_as(&role);
     }
 }

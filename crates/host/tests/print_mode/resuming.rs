@@ -1,4 +1,4 @@
-//! The harness's own session: found in what it prints, or chosen by us, and gone on with.
+//! The harness's own session: read from its output or chosen by coven, and resumed.
 
 use std::path::PathBuf;
 
@@ -19,7 +19,7 @@ fn turn(stand: &Stand, harness: &PrintHarness, session: Option<&str>, agent: Opt
 }
 
 #[test]
-fn the_id_and_the_real_counts_are_found_in_the_stream() {
+fn the_session_id_and_usage_are_read_from_the_output() {
     let stand = Stand::new();
     let lines = [
         r#"{"type":"system","session_id":"s-1"}"#,
@@ -35,7 +35,7 @@ fn the_id_and_the_real_counts_are_found_in_the_stream() {
 }
 
 #[test]
-fn a_later_turn_gets_the_id_and_only_the_new_message() {
+fn a_later_turn_passes_the_session_id_and_only_the_new_message() {
     let stand = Stand::new();
     let mut harness = stand.harness("unused");
     harness.mode.args = words(&["-c", "echo first $(cat)"]);
@@ -45,7 +45,7 @@ fn a_later_turn_gets_the_id_and_only_the_new_message() {
 }
 
 #[test]
-fn where_we_choose_the_id_it_is_a_new_one_each_time_and_kept() {
+fn an_id_chosen_by_coven_is_unique_and_kept_for_later_turns() {
     let stand = Stand::new();
     let mut harness = stand.harness("unused");
     harness.mode.args = words(&["-c", "echo $1", "sh", "{session}"]);
@@ -54,22 +54,22 @@ fn where_we_choose_the_id_it_is_a_new_one_each_time_and_kept() {
     assert_eq!(first.harness_session.as_deref(), Some(first.text.as_str()));
     assert_ne!(first.text, other.text);
     let id = first.text;
-    let again = turn(&stand, &harness, Some(&id), None);
-    assert_eq!((again.text, again.harness_session), (format!("again {id}"), Some(id)));
+    let resumed = turn(&stand, &harness, Some(&id), None);
+    assert_eq!((resumed.text, resumed.harness_session), (format!("again {id}"), Some(id)));
 }
 
 #[test]
-fn an_id_that_would_be_a_flag_is_refused() {
+fn a_session_id_that_looks_like_a_flag_is_refused() {
     let stand = Stand::new();
     let harness = stand.harness("echo answer");
     let mut spec = stand.spec(&harness, "hello");
     spec.session = Some("--allow-all");
-    let error = run_turn(&spec, |_| {}, &never()).expect_err("no id");
-    assert_eq!(error.to_string(), "\"--allow-all\" cannot be the session of an agent");
+    let error = run_turn(&spec, |_| {}, &never()).expect_err("an invalid id");
+    assert_eq!(error.to_string(), "invalid session id \"--allow-all\"");
 }
 
 #[test]
-fn an_agent_is_named_where_the_harness_knows_it_and_told_elsewhere() {
+fn an_agent_is_passed_by_name_or_by_its_instructions() {
     let stand = Stand::new();
     let mut harness = stand.harness("unused");
     harness.mode.args = words(&["-c", "echo \"[$*]\" $(cat)", "sh"]);

@@ -1,4 +1,4 @@
-//! A folder for every test, and programs in it that are written for their scenario.
+//! Fixture: a folder for each test, and harnesses whose program is a shell script.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -9,8 +9,8 @@ use coven_harness::print_mode::{self, PrintFormat, PrintMode, PrintPrompt};
 use coven_holder::process;
 use coven_host::print_mode::{Cancel, PrintHarness, TurnDone, TurnError, TurnSpec, run_turn};
 
-/// Long enough for a busy machine; a test that needs so much has failed.
-pub const PATIENCE: Duration = Duration::from_secs(60);
+/// Long enough for a busy machine; reaching it means that the test has failed.
+pub const TIMEOUT: Duration = Duration::from_secs(60);
 
 pub struct Stand {
     folder: tempfile::TempDir,
@@ -25,7 +25,7 @@ impl Stand {
         self.folder.path().join(name)
     }
 
-    /// A harness whose program is this shell script.
+    /// Returns a harness whose program is this shell script.
     pub fn harness(&self, script: &str) -> PrintHarness {
         harness(script)
     }
@@ -40,7 +40,7 @@ impl Stand {
             agent: None,
             more_args: &[],
             cwd,
-            timeout: Some(PATIENCE),
+            timeout: Some(TIMEOUT),
         }
     }
 
@@ -51,12 +51,13 @@ impl Stand {
     }
 }
 
-/// The form of JSON that this agent prints.
+/// Returns the JSON format of this agent's output.
 pub fn format_of(agent: &str) -> PrintFormat {
-    print_mode::known(agent).expect("it prints").format
+    print_mode::known(agent).expect("a print mode").format
 }
 
-/// The shell itself is the program, so that nothing that another test starts can hold its file open for writing.
+/// Returns a harness with the shell as its program. A script file could still be open for writing in a child of another
+/// test, and then could not be started.
 pub fn harness(script: &str) -> PrintHarness {
     PrintHarness {
         id: "scripted".to_owned(),
@@ -69,28 +70,28 @@ pub fn harness(script: &str) -> PrintHarness {
         },
         added_args: Vec::new(),
         env: BTreeMap::new(),
-        grace: PATIENCE,
+        grace: TIMEOUT,
     }
 }
 
-/// A cancel that does not come.
+/// Returns a token that is not cancelled.
 pub fn never() -> Cancel {
     Cancel::new().expect("two descriptors")
 }
 
-/// Looks again and again; there is no event for what other processes do.
-pub fn eventually<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
-    let deadline = Instant::now() + PATIENCE;
+/// Polls until `check` succeeds; there are no events for the state of other processes.
+pub fn eventually<T>(what: &str, mut check: impl FnMut() -> Option<T>) -> T {
+    let deadline = Instant::now() + TIMEOUT;
     loop {
-        if let Some(found) = look() {
+        if let Some(found) = check() {
             return found;
         }
-        assert!(Instant::now() < deadline, "in vain: {what}");
+        assert!(Instant::now() < deadline, "timed out waiting for: {what}");
         std::thread::park_timeout(Duration::from_millis(2));
     }
 }
 
-/// The number that a script wrote into a file, once it is whole.
+/// Waits until a script has written a number and a line break to a file, and returns the number.
 pub fn number_in(file: &Path) -> u32 {
     eventually("a number in a file", || fs::read_to_string(file).ok()?.strip_suffix('\n')?.parse().ok())
 }
@@ -100,5 +101,5 @@ pub fn is_alive(pid: u32) -> bool {
 }
 
 pub fn wait_until_dead(pid: u32) {
-    eventually("a process ends", || (!is_alive(pid)).then_some(()));
+    eventually("the exit of a process", || (!is_alive(pid)).then_some(()));
 }

@@ -1,4 +1,4 @@
-//! The names that templates can use, and those that a workflow uses in vain.
+//! The variables that templates can use, and the check for unknown ones.
 
 use std::collections::BTreeSet;
 
@@ -25,12 +25,12 @@ const TASK: [&str; 8] = ["id", "title", "body", "type", "priority", "tags", "par
 const RESULT: [&str; 7] = ["success", "failed", "skipped", "exit_code", "output", "outputs", "error"];
 const LOOP: [&str; 2] = ["iteration", "max"];
 
-/// A step's name where a template can spell it: `my-step` is a subtraction there.
+/// Returns a step's name as a template variable: `my-step` would be a subtraction.
 pub(crate) fn variable(name: &str) -> String {
     name.replace('-', "_")
 }
 
-/// The same names in a text that cannot grow: the engine multiplies constant texts when it compiles.
+/// Replaces multiplications, which the engine would evaluate for constants while it compiles. Keeps all names.
 fn without_products(source: &str, is_expression: bool) -> String {
     let mut text = source.to_owned();
     for (token, span) in machinery::tokenize(source, is_expression, SyntaxConfig::default()).map_while(Result::ok) {
@@ -41,7 +41,7 @@ fn without_products(source: &str, is_expression: bool) -> String {
     text
 }
 
-/// Names that nothing will stand behind, with what is wrong with them. `reach` are the steps that may have run by then, `all` those there are.
+/// Returns undefined variables with the reason. `reach` contains the steps that may have run by then, `all` every step.
 pub(crate) fn unknown_names(
     text: &str,
     is_expression: bool,
@@ -54,7 +54,7 @@ pub(crate) fn unknown_names(
         false => check(text).is_err(),
     };
     if is_bad {
-        // Reported where it is checked.
+        // The template check reports this.
         return Vec::new();
     }
     let environment = environment(&Budget::default());
@@ -64,28 +64,30 @@ pub(crate) fn unknown_names(
         false => environment.template_from_str(&text).map(|it| it.undeclared_variables(true)),
     };
     let names: BTreeSet<String> = names.unwrap_or_default().into_iter().collect();
-    let told = |name: String| {
+    let problem = |name: String| {
         let why = match name.split('.').next() {
-            Some("loop") if !is_in_loop => "loop: stands in no loop; loops.NAME tells of one that is over".to_owned(),
+            Some("loop") if !is_in_loop => {
+                "loop: only defined inside a loop; for a finished loop use loops.NAME".to_owned()
+            }
             _ => unknown(&name, reach, all)?,
         };
         Some((name, why))
     };
-    names.into_iter().filter_map(told).collect()
+    names.into_iter().filter_map(problem).collect()
 }
 
 fn unknown(name: &str, reach: &BTreeSet<String>, all: &BTreeSet<String>) -> Option<String> {
     let parts: Vec<&str> = name.split('.').collect();
     let among = |what: &str, field: &str, known: &[&str]| {
-        (!known.contains(&field)).then(|| format!("{what} has no {field:?}; it has: {}", known.join(", ")))
+        (!known.contains(&field)).then(|| format!("{what} has no field {field:?}; known: {}", known.join(", ")))
     };
     match parts[..] {
-        [root, ..] if !ROOTS.contains(&root) => Some(format!("there is no {root:?}; there are: {}", ROOTS.join(", "))),
+        [root, ..] if !ROOTS.contains(&root) => Some(format!("unknown variable {root:?}; known: {}", ROOTS.join(", "))),
         ["task", field, ..] => among("task", field, &TASK),
         ["previous", field, ..] => among("previous", field, &RESULT),
         ["loop", field, ..] => among("loop", field, &LOOP),
-        ["steps", step, ..] if !all.contains(step) => Some(format!("there is no step {step:?}")),
-        ["steps", step, ..] if !reach.contains(step) => Some(format!("the step {step:?} has not run by then")),
+        ["steps", step, ..] if !all.contains(step) => Some(format!("unknown step {step:?}")),
+        ["steps", step, ..] if !reach.contains(step) => Some(format!("step {step:?} has not run at this point")),
         ["steps", _, field, ..] => among("a step's result", field, &RESULT),
         _ => None,
     }

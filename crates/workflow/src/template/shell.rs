@@ -1,9 +1,9 @@
-//! Values in commands: each becomes one word of the shell.
+//! Quoting of values in commands: each becomes one shell word.
 
 use crate::bounded::MAX_RESULT;
 
-/// A value becomes a word of the shell by being quoted; inside quotes of the command that would undo them, and the value would be
-/// read as a part of the command.
+/// Refuses values inside quotes of the command. Coven quotes each value; inside other quotes this would end them, and
+/// the shell would interpret the value as part of the command.
 pub(crate) fn check_command(template: &str) -> Result<(), String> {
     let (mut quote, mut is_word_start): (Option<char>, bool) = (None, true);
     let mut rest = template;
@@ -15,7 +15,7 @@ pub(crate) fn check_command(template: &str) -> Result<(), String> {
                 value.rsplit('|').next().is_some_and(|last| last.trim().trim_end_matches('-').trim() == "safe");
             if quote.is_some() && !is_safe {
                 let value = value.trim();
-                return Err(format!("{{{{ {value} }}}} stands inside quotes; it is quoted already, so leave them out"));
+                return Err(format!("{{{{ {value} }}}} is inside quotes; remove them, coven quotes values itself"));
             }
             end("}}")
         } else if rest.starts_with("{%") {
@@ -26,7 +26,7 @@ pub(crate) fn check_command(template: &str) -> Result<(), String> {
             end("\n")
         } else {
             match (quote, first) {
-                // What is behind a backslash is no quote, except between single ones.
+                // A backslash escapes a quote, except inside single quotes.
                 (None | Some('"'), '\\') => {
                     let escaped = rest.chars().nth(1).map_or(0, char::len_utf8);
                     rest = &rest[1 + escaped..];
@@ -44,7 +44,7 @@ pub(crate) fn check_command(template: &str) -> Result<(), String> {
     Ok(())
 }
 
-/// One word of the shell; none if it is too long for a template.
+/// Quotes a text as one shell word; `None` if the result is too long for a template.
 pub(super) fn quoted(text: &str) -> Option<String> {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "_-./:=@%+,".contains(c);
     if !text.is_empty() && text.chars().all(is_plain) {
@@ -73,7 +73,7 @@ mod tests {
             assert_eq!(check_command(fine), Ok(()), "{fine}");
         }
         for bad in ["echo \"{{ task.title }}\"", "echo '{{ a }}'", "sh -c \"x {% if a %}{{ a }}{% endif %}\""] {
-            assert!(check_command(bad).is_err_and(|why| why.contains("stands inside quotes")), "{bad}");
+            assert!(check_command(bad).is_err_and(|why| why.contains("is inside quotes")), "{bad}");
         }
     }
 }

@@ -21,12 +21,12 @@ pub const AGENT: Agent = Agent {
     env: &[],
     version_args: &["--version"],
     grace_seconds: None,
-    note: "one process; heeds SIGTERM, restores the screen and exits 143",
+    note: "one process; on SIGTERM it restores the screen and exits with 143",
     default_choice: DefaultChoice::First,
     terminal: Ok(Terminal { args: &[], prompt: PromptStyle::AfterDashes }),
     acp: Ok(Acp::by_adapter("claude-agent-acp", "@agentclientprotocol/claude-agent-acp")),
     print: Ok(Print {
-        // Beside whatever its settings allow: files below the folder it works in.
+        // Allows edits below the working folder, in addition to the user's own settings.
         step_args: &["--allowedTools=Edit(./**)"],
         instructions: &["--append-system-prompt", "{instructions}"],
         own_agents: Some((DEFINITIONS, &["--agent", "{agent}"])),

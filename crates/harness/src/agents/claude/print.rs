@@ -19,7 +19,7 @@ pub const RULES: Rules = Rules {
 
 pub const TEXT: &[TextRule] = &[
     TextRule {
-        // The words of its subagents are not part of the answer.
+        // Lines with a parent tool call come from subagents and are not part of the answer.
         when: &[Is("/type", "stream_event"), Is("/event/delta/type", "text_delta"), Lacks("/parent_tool_use_id")],
         at: Place::At("/event/delta/text"),
         kind: Kind::Piece,

@@ -1,4 +1,4 @@
-//! How Claude Code is tried.
+//! Trial data for Claude Code.
 
 use serde_json::json;
 
@@ -8,9 +8,7 @@ pub const TRIAL: Trial = Trial {
     package: Package::npm("claude", "@anthropic-ai/claude-code"),
     program: "node_modules/.bin/claude",
     settings,
-    terminal: Some(TerminalTrial::limited(
-        "a prompt that is nothing but the name of a subcommand runs that subcommand",
-    )),
+    terminal: Some(TerminalTrial::limited("a prompt that consists of a subcommand's name runs that subcommand")),
     acp: &[AcpTrial {
         identity: "claude-agent-acp",
         ..AcpTrial::new(
@@ -21,7 +19,7 @@ pub const TRIAL: Trial = Trial {
     }],
     print: Some(PrintTrial::USUAL),
     mcp: Some(McpTrial {
-        limit: Some("its model gets the data of an answer, not the text"),
+        limit: Some("the model gets the data of an answer, not the text"),
         ..McpTrial::new(
             "mcp__coven__ask_user_questions",
             &["-p", "--allowedTools", "mcp__coven__ask_user_questions", "--"],
@@ -30,7 +28,7 @@ pub const TRIAL: Trial = Trial {
 };
 
 fn settings(at: &Surroundings) -> Settings {
-    // Claude remembers an approved key by its end.
+    // Claude identifies an approved key by its last 20 characters.
     let end_of_key = &KEY[KEY.len() - 20..];
     let state = json!({
         "hasCompletedOnboarding": true,

@@ -21,16 +21,16 @@ pub const AGENT: Agent = Agent {
     env: &[],
     version_args: &["--version"],
     grace_seconds: None,
-    note: "its shared daemon is switched off, so that a session ends with its terminal",
+    note: "started without its shared daemon, so that a session ends with its terminal",
     default_choice: DefaultChoice::First,
     terminal: Ok(Terminal {
-        // By default the terminal is only a client of a daemon that Codex shares between sessions: killing the
-        // terminal would not stop the turn, and commands would see another session's environment.
+        // By default the terminal is only a client of a daemon that Codex shares between sessions. Killing the
+        // terminal would not stop the turn, and commands would run with another session's environment.
         args: &["--disable", "daemon_auto_start"],
         prompt: PromptStyle::AfterDashes,
     }),
     acp: Ok(Acp::by_adapter("codex-acp", "@agentclientprotocol/codex-acp")),
-    // The dash makes it read the prompt from standard input.
+    // The dash makes Codex read the prompt from standard input.
     print: Ok(Print::new(
         &print::RULES,
         &["exec", "--json", "--skip-git-repo-check", "-"],
@@ -43,7 +43,7 @@ pub const AGENT: Agent = Agent {
             json!({
                 "command": program,
                 "args": ["mcp"],
-                // It passes on only the variables that it is told to.
+                // Codex passes only the listed variables to the server.
                 "env_vars": ["COVEN_HOME", "COVEN_SESSION_ID", "AUQ_SESSION_DIR", "XDG_DATA_HOME"],
                 "tool_timeout_sec": DAY_SECONDS,
             })

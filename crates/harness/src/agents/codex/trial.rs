@@ -1,4 +1,4 @@
-//! How Codex is tried.
+//! Trial data for Codex.
 
 use crate::trial::{
     AcpTrial, Asking, KEY, McpTrial, Package, PrintTrial, Settings, Streaming, Surroundings, TerminalTrial, Trial,
@@ -9,12 +9,12 @@ pub const TRIAL: Trial = Trial {
     program: "node_modules/.bin/codex",
     settings,
     terminal: Some(TerminalTrial::limited(
-        "its own daemon must be off, and its screen is not restored when it is killed",
+        "the daemon of Codex must be off; a killed Codex does not restore the screen",
     )),
     acp: &[
         AcpTrial {
             asking: Asking::WhenEscalatedIn("workspace-write"),
-            limit: Some("in its first mode a model judges commands and nobody is asked; asked in mode workspace-write"),
+            limit: Some("in the default mode a model approves commands; the user is asked in mode workspace-write"),
             ..AcpTrial::new(
                 "codex-acp",
                 &[Package::npm("codex-acp", "@agentclientprotocol/codex-acp")],
@@ -24,7 +24,7 @@ pub const TRIAL: Trial = Trial {
         AcpTrial {
             identity: "codex-acp",
             asking: Asking::WhenEscalated,
-            limit: Some("asks only to leave its sandbox; outlives a closed input"),
+            limit: Some("asks only before leaving its sandbox; keeps running after its input closes"),
             ..AcpTrial::new(
                 "codex-acp-rust",
                 &[Package::npm("codex-acp-rust", "@zed-industries/codex-acp")],
@@ -34,14 +34,14 @@ pub const TRIAL: Trial = Trial {
     ],
     print: Some(PrintTrial { streaming: Streaming::WholeMessages, ..PrintTrial::USUAL }),
     mcp: Some(McpTrial {
-        limit: Some("working off one prompt it declines every form by itself"),
-        // Without the flag it refuses tools of servers when nobody can be asked.
+        limit: Some("declines every form when run with a single prompt"),
+        // Without the flag, Codex rejects MCP tools when it cannot ask the user.
         ..McpTrial::new("ask_user_questions", &["exec", "--dangerously-bypass-approvals-and-sandbox", "--"])
     }),
 };
 
 fn settings(at: &Surroundings) -> Settings {
-    // The switch for its daemon is missing on purpose: coven's harness must bring it.
+    // Does not disable the daemon of Codex: coven's harness must do that.
     let config = format!(
         r#"model = "stub-model"
 model_provider = "stub"

@@ -21,7 +21,7 @@ pub const AGENT: Agent = Agent {
     env: &[],
     version_args: &["--version"],
     grace_seconds: None,
-    note: "the launcher has a native child; both are signalled",
+    note: "the launcher starts a native child process; coven signals both",
     default_choice: DefaultChoice::First,
     terminal: Ok(Terminal { args: &[], prompt: PromptStyle::FlagEquals("--interactive") }),
     acp: Ok(Acp::with_args(&["--acp"])),

@@ -1,4 +1,4 @@
-//! How Copilot CLI is tried.
+//! Trial data for Copilot CLI.
 
 use serde_json::json;
 
@@ -10,11 +10,11 @@ pub const TRIAL: Trial = Trial {
     package: Package::npm("copilot", "@github/copilot"),
     program: "node_modules/.bin/copilot",
     settings,
-    terminal: Some(TerminalTrial::limited("its child outlives the launcher for a moment")),
+    terminal: Some(TerminalTrial::limited("the child process briefly outlives the launcher")),
     acp: &[AcpTrial::new("copilot", &[], "node_modules/.bin/copilot")],
     print: Some(PrintTrial { counting: Counting::NotTold, ..PrintTrial::USUAL }),
     mcp: Some(McpTrial {
-        limit: Some("working off one prompt it declines every form by itself"),
+        limit: Some("declines every form when run with a single prompt"),
         ..McpTrial::new("coven-ask_user_questions", &["--allow-all-tools", "-p"])
     }),
 };

@@ -18,20 +18,20 @@ pub const AGENT: Agent = Agent {
     install: "install it with: npm install -g @google/gemini-cli",
     program: Program::Named("gemini"),
     identity: "gemini",
-    // Without this the launcher relaunches itself, and the parent ignores SIGTERM and SIGHUP.
+    // Without this, the launcher starts itself again and the parent ignores SIGTERM and SIGHUP.
     env: &[("GEMINI_CLI_NO_RELAUNCH", "true")],
     version_args: &["--version"],
     grace_seconds: None,
-    note: "started with GEMINI_CLI_NO_RELAUNCH=true, so that one process heeds SIGTERM",
+    note: "started with GEMINI_CLI_NO_RELAUNCH=true, so that a single process handles SIGTERM",
     default_choice: DefaultChoice::First,
     terminal: Ok(Terminal { args: &[], prompt: PromptStyle::FlagEquals("--prompt-interactive") }),
     acp: Ok(Acp {
-        // Today's releases refuse it; it is sent to one whose help lists it.
+        // Current releases reject this flag; coven passes it only if `--help` lists it.
         workspace_flag: Some("--workspace"),
         ..Acp::with_args(&["--acp"])
     }),
     print: Ok(Print {
-        // Without it there is no tool that writes.
+        // Without this, Gemini has no tool that writes files.
         step_args: &["--allowed-tools=write_file,replace"],
         ..Print::new(&print::RULES, &["--output-format", "stream-json"], Resume::Flag("--resume"))
     }),

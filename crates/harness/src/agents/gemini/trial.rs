@@ -1,4 +1,4 @@
-//! How Gemini CLI is tried.
+//! Trial data for Gemini CLI.
 
 use serde_json::json;
 
@@ -15,8 +15,8 @@ pub const TRIAL: Trial = Trial {
         telling: Telling::Nothing,
         loading: Loading::FromTheNextMinute,
         limit: Some(
-            "a load in the minute of its creation destroys the session, so the trial waits; \
-             does not tell what a command printed",
+            "loading a session within the minute of its creation destroys it, so the trial waits; \
+             does not report a command's output",
         ),
         ..AcpTrial::new("gemini", &[], "node_modules/.bin/gemini")
     }],

@@ -21,11 +21,11 @@ pub const AGENT: Agent = Agent {
     env: &[],
     version_args: &["--version"],
     grace_seconds: Some(8.0),
-    note: "needs up to 2.5 s to end after SIGTERM, and up to 20 s to start on a busy machine",
+    note: "takes up to 2.5 s to exit after SIGTERM, and up to 20 s to start on a busy machine",
     default_choice: DefaultChoice::First,
     terminal: Ok(Terminal { args: &[], prompt: PromptStyle::FlagEquals("--prompt") }),
     acp: Ok(Acp::with_args(&["acp"])),
-    // It also takes an agent by name, but ignores the name of one that only other agents may call.
+    // OpenCode also accepts an agent by name, but ignores the name of an agent that only other agents may call.
     print: Ok(Print::new(&print::RULES, &["run", "--format", "json"], Resume::Flag("--session"))),
     mcp: Ok(McpEntry {
         file: SettingsFile {
@@ -33,7 +33,7 @@ pub const AGENT: Agent = Agent {
             folder: ".config",
             names: &["opencode/opencode.jsonc", "opencode/opencode.json"],
         },
-        // Its second version has a separate object for servers.
+        // OpenCode 2 has a separate object for servers.
         form: Form::Json { places: &[&["mcp", "servers"], &["mcp"]] },
         entry: |program| json!({"type": "local", "command": [program, "mcp"], "enabled": true, "timeout": DAY_SECONDS * 1000}),
     }),

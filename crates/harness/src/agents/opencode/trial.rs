@@ -1,4 +1,4 @@
-//! How OpenCode is tried.
+//! Trial data for OpenCode.
 
 use serde_json::json;
 

@@ -1,4 +1,4 @@
-//! Repositories that come with a config, files or folders of an attacker, as an unpacked archive does.
+//! Repositories with an attacker's config, files or folders, as an unpacked archive can contain.
 
 use std::env;
 use std::io::{BufRead as _, BufReader, Write as _};
@@ -7,9 +7,9 @@ use std::net::{TcpListener, TcpStream};
 use super::*;
 use crate::trust::TrustStore;
 
-/// Runs the named test again in a process of its own, with `PATH` and the current folder of the attacker's choice.
+/// Runs the named test again in a separate process, with a `PATH` and a current folder chosen by the attacker.
 fn again(test: &str, folder: &Path, path: &str) {
-    let mut command = Command::new(env::current_exe().expect("this program"));
+    let mut command = Command::new(env::current_exe().expect("the path of this program"));
     command.args(["--exact", &format!("git::tests::hostile::{test}")]);
     command.env("COVEN_TEST_AGAIN", "1").env("PATH", path).current_dir(folder);
     let output = command.output().expect("this program runs");
@@ -31,7 +31,7 @@ fn a_git_in_the_current_folder_does_not_run() {
     }
 }
 
-/// A program that leaves a mark and copies its input; and the mark.
+/// Creates a program that creates a mark file and copies its input; returns the paths of both.
 fn marking(bench: &Bench, name: &str) -> (String, PathBuf) {
     let (program, mark) = (bench.aside.join(name), bench.aside.join(format!("{name}-was-run")));
     sh(&bench.aside, &format!("printf '#!/bin/sh\\ntouch {}\\nexec cat\\n' > {name}; chmod +x {name}", mark.display()));
@@ -47,7 +47,7 @@ fn no_call_starts_maintenance() {
     let MergeTry::Ready(merged) = bench.repository.try_merge("main", "coven/x", "m").expect("a merge") else {
         panic!("not ready")
     };
-    // Enough loose objects for `gc.auto=1`, of which nothing refers to one.
+    // Enough loose objects for `gc.auto=1`, one of them unreachable.
     let lost = sh(
         bench.top(),
         &format!(
@@ -57,13 +57,13 @@ fn no_call_starts_maintenance() {
              git hash-object -w .git/1"
         ),
     );
-    assert_eq!(bench.repository.land("main", &merged).expect("a landing"), Landing::Landed);
+    assert_eq!(bench.repository.land("main", &merged).expect("git runs"), Landing::Landed);
     assert!(!mark.exists());
     sh(bench.top(), &format!("git cat-file -e {lost}"));
 }
 
 #[test]
-fn the_config_of_a_submodule_has_no_say_in_a_diff() {
+fn a_diff_ignores_the_config_of_a_submodule() {
     let bench = bench();
     let (external, mark) = marking(&bench, "external");
     let commit = "git -c user.name=t -c user.email=t commit -qm";
@@ -81,12 +81,12 @@ fn the_config_of_a_submodule_has_no_say_in_a_diff() {
 }
 
 #[test]
-fn a_repository_inside_the_home_does_not_decide_what_is_tracked() {
+fn a_repository_inside_the_home_does_not_hide_tracked_files() {
     for inner in [
-        // What a clone can bring: a bare repository among the tracked files.
+        // A clone can contain a bare repository among the tracked files.
         "mkdir -p objects refs; echo 'ref: refs/heads/main' > HEAD; \
          printf '[core]\\nrepositoryformatversion = 0\\nbare = false\\nworktree = .\\n' > config",
-        // What an archive can bring.
+        // An archive can contain a repository.
         "git init -q .",
     ] {
         let bench = bench();
@@ -102,7 +102,7 @@ fn a_repository_inside_the_home_does_not_decide_what_is_tracked() {
     sh(&home, "echo {} > config.json; touch grimoires/a.yaml; git add -f grimoires; git commit -qm workflow");
     let tracked_files = tracked(&home, &["config.json", "grimoires"]);
     assert!(tracked_files.has("grimoires/a.yaml") && !tracked_files.has("config.json"));
-    // A home that is a repository on its own, outside of every other.
+    // A home that is itself a repository, outside of any other.
     let alone = bench.aside.join("alone");
     fs::create_dir(&alone).expect("a folder");
     sh(&alone, "git init -q; echo {} > config.json");
@@ -111,16 +111,16 @@ fn a_repository_inside_the_home_does_not_decide_what_is_tracked() {
     assert!(tracked(&alone, &["config.json"]).has("config.json"));
 }
 
-/// The repository of the bench as it is now.
+/// Reads the config of the repository again.
 fn again_of(bench: &Bench) -> Repository {
     Repository::of(bench.top()).expect("a repository")
 }
 
-/// The same, after the user agreed to everything in its config.
+/// Like `again_of`, after the user agreed to everything in the config.
 fn trusted(bench: &Bench) -> Repository {
     let repository = again_of(bench);
     let store = TrustStore::at(&bench.aside.join("state"));
-    store.agree(bench.top(), &repository.guard.clone().untrusted_parts()).expect("room on disk");
+    store.agree(bench.top(), &repository.guard.clone().untrusted_parts()).expect("a writable disk");
     let guard = Guard::with_trust(bench.top(), &repository.folders, Some(&store)).expect("a config");
     Repository { guard, ..repository }
 }
@@ -132,16 +132,16 @@ fn untrusted_keys<T: std::fmt::Debug>(result: Result<T, GitError>) -> String {
     }
 }
 
-/// A file of settings that make every file go through `program`, and its path.
+/// Creates a config file that filters every file through `program`; returns its path.
 fn filters(bench: &Bench, program: &str) -> String {
     let file = bench.aside.join("filters");
-    fs::write(&file, format!("[filter \"x\"]\nclean = {program}\nsmudge = {program}\n")).expect("room on disk");
+    fs::write(&file, format!("[filter \"x\"]\nclean = {program}\nsmudge = {program}\n")).expect("a writable disk");
     sh(bench.top(), "echo '* filter=x' > .gitattributes; git add -A; git commit -qm attributes");
     file.display().to_string()
 }
 
 #[test]
-fn an_optional_include_counts_under_both_of_its_names() {
+fn an_optional_include_is_read_under_both_names() {
     let bench = bench();
     let (filter, _) = marking(&bench, "filter");
     sh(bench.top(), "git config include.path ':(optional)more'");
@@ -149,17 +149,17 @@ fn an_optional_include_counts_under_both_of_its_names() {
         sh(bench.top(), &format!("git config --file '.git/{name}' filter.x.clean '{filter}'"));
         let keys = untrusted_keys(again_of(&bench).worktree(&bench.aside.join("new"), "coven/new").ensure("main"));
         assert_eq!(keys, "filter.x.clean, include.path", "{name}");
-        fs::remove_file(bench.top().join(".git").join(name)).expect("just made");
+        fs::remove_file(bench.top().join(".git").join(name)).expect("the file exists");
     }
 }
 
 #[test]
-fn conditional_includes_count_where_their_condition_does_not_hold_yet() {
+fn conditional_includes_are_read_even_if_their_condition_is_false() {
     for condition in ["gitdir:**/worktrees/**", "onbranch:coven/**", "hasconfig:remote.*.url:https://a/**"] {
         let bench = bench();
         let (filter, mark) = marking(&bench, "filter");
         let file = filters(&bench, &filter);
-        // An include inside of an include, and by a relative path.
+        // A nested include, and a relative path.
         sh(bench.top(), &format!("git config 'includeIf.{condition}.path' ../../aside/first"));
         sh(&bench.aside, &format!("git config --file first include.path {file}"));
         let before = bench.worktree();
@@ -178,9 +178,9 @@ fn conditional_includes_count_where_their_condition_does_not_hold_yet() {
         assert!(!mark.exists(), "{condition}");
 
         let new = trusted(&bench).worktree(&bench.aside.join("new"), "coven/new");
-        new.ensure("main").expect("a work tree");
+        new.ensure("main").expect("a worktree");
         assert_eq!(mark.exists(), !condition.starts_with("hasconfig"), "{condition}");
-        // The file that is included changes: the agreement was to what it said before.
+        // The included file changes: the agreement covers only its old content.
         sh(&bench.aside, "git config --file filters merge.y.driver false");
         let guard =
             Guard::with_trust(bench.top(), &repository.folders, Some(&TrustStore::at(&bench.aside.join("state"))));
@@ -189,25 +189,26 @@ fn conditional_includes_count_where_their_condition_does_not_hold_yet() {
 }
 
 #[test]
-fn an_include_that_cannot_be_followed_is_refused() {
+fn an_include_that_cannot_be_resolved_is_refused() {
     for (path, words) in
-        [("~nobody/x", "absolute path"), ("../pipe", "regular file"), ("../.git/config", "more than 64")]
+        [("~other/x", "absolute path"), ("../pipe", "regular file"), ("../.git/config", "more than 64")]
     {
         let bench = bench();
         sh(bench.top(), &format!("mkfifo pipe; git config includeIf.onbranch:other.path '{path}'"));
-        let refused = Repository::of(bench.top()).and_then(|it| it.ensure_trusted()).expect_err("not followed");
+        let refused =
+            Repository::of(bench.top()).and_then(|it| it.ensure_trusted()).expect_err("an unresolvable include");
         assert!(format!("{refused:?}").contains(words), "{refused:?}");
     }
 }
 
 #[test]
-fn the_config_of_every_work_tree_counts() {
+fn the_config_of_every_worktree_is_read() {
     let bench = bench();
     let (filter, mark) = marking(&bench, "filter");
     filters(&bench, &filter);
     let worktree = bench.worktree();
     sh(&worktree.folder, "echo n > new; git add -A; git commit -qm work");
-    // The base is checked out in another work tree, which has a config of its own.
+    // The base is checked out in another worktree, which has its own config.
     let other = bench.aside.join("other");
     sh(
         bench.top(),
@@ -228,10 +229,10 @@ fn the_config_of_every_work_tree_counts() {
 }
 
 #[test]
-fn a_work_tree_that_is_another_repository_is_not_used() {
+fn a_worktree_that_is_another_repository_is_refused() {
     let bench = bench();
     let (filter, mark) = marking(&bench, "filter");
-    // The list of work trees says that the base is checked out in a folder that is a repository with its own config.
+    // According to the list of worktrees, the base is checked out in a folder that is a repository with its own config.
     sh(
         bench.top(),
         &format!(
@@ -242,10 +243,10 @@ fn a_work_tree_that_is_another_repository_is_not_used() {
         ),
     );
     let refused = again_of(&bench).obstacle("main").expect_err("another repository");
-    assert!(refused.to_string().contains("is not a work tree of") && !mark.exists(), "{refused}");
+    assert!(refused.to_string().contains("is not a worktree of") && !mark.exists(), "{refused}");
 }
 
-/// Replaces the repository of a bench by a clone of it without the contents of files.
+/// Replaces the repository by a partial clone of it without blobs.
 fn partial_clone(bench: &Bench, url: Option<&str>) {
     let (top, url) = (bench.top().display(), url.unwrap_or_default());
     sh(
@@ -265,32 +266,32 @@ fn environment(command: &Command, name: &str) -> Option<String> {
 }
 
 #[test]
-fn an_ordinary_partial_clone_fetches_without_a_question() {
+fn an_ordinary_partial_clone_fetches_without_agreement() {
     for url in ["https://example.org/a.git", "git@example.org:a.git"] {
         let bench = bench();
         partial_clone(&bench, Some(url));
         let repository = again_of(&bench);
-        repository.ensure_trusted().expect("nothing to ask");
+        repository.ensure_trusted().expect("no agreement needed");
         let command = repository.git(bench.top()).expect("a command");
         assert_eq!(environment(&command, "GIT_ALLOW_PROTOCOL").as_deref(), Some("https:ssh"));
         assert_eq!(environment(&command, "GIT_NO_LAZY_FETCH"), None);
     }
-    // A clone of a folder asks first, because a fetch runs git there.
+    // A clone of a local folder needs agreement, because a fetch runs git there.
     let bench = bench();
     partial_clone(&bench, None);
     let worktree = again_of(&bench).worktree(&bench.aside.join("w"), "coven/x");
     assert_eq!(untrusted_keys(worktree.ensure("main")), "remote.origin.url");
     let worktree = trusted(&bench).worktree(&bench.aside.join("w"), "coven/x");
-    worktree.ensure("main").expect("fetched");
+    worktree.ensure("main").expect("a worktree with fetched files");
     assert_eq!(sh(&worktree.folder, "cat a.txt"), "1\n2\n3");
-    // What is not a partial clone never fetches.
+    // A full clone never fetches.
     let full = super::bench();
     let command = full.repository.git(full.top()).expect("a command");
     assert_eq!(environment(&command, "GIT_ALLOW_PROTOCOL").as_deref(), Some("none"));
 }
 
 #[test]
-fn a_fetch_does_not_run_the_command_for_alternates() {
+fn a_fetch_does_not_run_the_alternate_refs_command() {
     let bench = bench();
     let (list, mark) = marking(&bench, "list");
     partial_clone(&bench, None);
@@ -308,7 +309,7 @@ fn a_fetch_does_not_run_the_command_for_alternates() {
     assert!(untrusted_keys(refused).contains("core.alternaterefscommand"));
 }
 
-/// Answers every request with an error, until one asks for `/end`. Returns how many there were before.
+/// Responds to every request with an error, until one for `/end`. Returns the number of requests before that.
 fn count_requests(listener: &TcpListener) -> usize {
     for (count, stream) in listener.incoming().flatten().enumerate() {
         let mut lines = BufReader::new(&stream).lines().map_while(Result::ok);
@@ -319,11 +320,11 @@ fn count_requests(listener: &TcpListener) -> usize {
             return count;
         }
     }
-    unreachable!("a listener does not end")
+    unreachable!("incoming() never ends")
 }
 
 #[test]
-fn a_config_that_writes_cookies_to_a_file_fetches_nothing() {
+fn a_config_that_saves_cookies_prevents_fetching() {
     let bench = bench();
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
     let address = listener.local_addr().expect("an address");
@@ -335,22 +336,22 @@ fn a_config_that_writes_cookies_to_a_file_fetches_nothing() {
             Repository::of(bench.top()).and_then(|it| it.worktree(&bench.aside.join("w"), "x").ensure("main"));
         let end = TcpStream::connect(address).and_then(|mut it| it.write_all(b"GET /end HTTP/1.1\r\n\r\n"));
         end.expect("the server listens");
-        (refused, server.join().expect("it counts"))
+        (refused, server.join().expect("a count"))
     });
     assert_eq!(requests, 0);
     assert_eq!(untrusted_keys(refused), "http.cookiefile, http.savecookies, remote.origin.url");
-    // Not even if the user agreed.
+    // Cookies are not saved even if the user agreed.
     assert_eq!(trusted(&bench).run(["config", "http.saveCookies"]).expect("a value"), "false\n");
 }
 
 #[test]
-fn all_values_of_a_key_are_trusted_together() {
+fn agreement_covers_all_values_of_a_key() {
     let bench = bench();
     sh(bench.top(), "git config credential.helper one; git config --add credential.helper two");
     let untrusted = again_of(&bench).guard.untrusted_parts();
     let shown: Vec<_> = untrusted.iter().map(|part| (part.key.as_str(), part.effect.as_str())).collect();
     assert_eq!(shown, [("credential.helper", "runs one, two")]);
-    trusted(&bench).ensure_trusted().expect("agreed");
+    trusted(&bench).ensure_trusted().expect("the user agreed");
     let store = TrustStore::at(&bench.aside.join("state"));
     sh(bench.top(), "git config --add credential.helper three");
     let guard = Guard::with_trust(bench.top(), &bench.repository.folders, Some(&store)).expect("a config");
@@ -358,33 +359,34 @@ fn all_values_of_a_key_are_trusted_together() {
 }
 
 #[test]
-fn a_setting_whose_name_is_not_text_is_refused() {
+fn a_setting_with_a_name_that_is_not_utf_8_is_refused() {
     let bench = bench();
     let (filter, mark) = marking(&bench, "filter");
     sh(
         bench.top(),
         "printf '[branch \"\\377\"]\\nremote = .\\n' >> .git/config; printf '* filter=\\377\\n' > .git/info/attributes",
     );
-    again_of(&bench).ensure_trusted().expect("the name of a branch does no harm");
+    again_of(&bench).ensure_trusted().expect("a branch name is harmless");
     sh(
         bench.top(),
         &format!("printf '[filter \"\\377\"]\\nclean = {filter}\\n' >> .git/config; printf '1\\n2\\n4\\n' > a.txt"),
     );
-    let refused = Repository::of(bench.top()).and_then(|it| it.obstacle("main")).expect_err("it has no off switch");
+    let refused =
+        Repository::of(bench.top()).and_then(|it| it.obstacle("main")).expect_err("a setting that cannot be disabled");
     assert!(refused.to_string().contains("UTF-8") && !mark.exists(), "{refused}");
 }
 
 #[test]
-fn a_setting_that_coven_does_not_know_needs_agreement_for_every_call() {
+fn an_unknown_setting_needs_agreement_for_every_command() {
     let bench = bench();
     sh(bench.top(), "git config hook.x.command evil; git config foo.bar 1");
     let keys = untrusted_keys(again_of(&bench).changes("main", "main"));
     assert_eq!(keys, "foo.bar, hook.x.command");
-    assert!(trusted(&bench).changes("main", "main").expect("agreed").is_empty());
+    assert!(trusted(&bench).changes("main", "main").expect("the user agreed").is_empty());
 }
 
 #[test]
-fn ordinary_repositories_work_without_a_question() {
+fn ordinary_repositories_need_no_agreement() {
     let bench = bench();
     sh(
         bench.top(),
@@ -394,11 +396,11 @@ fn ordinary_repositories_work_without_a_question() {
          git config --list --show-scope | grep -q '^worktree'",
     );
     let worktree = again_of(&bench).worktree(&bench.aside.join("w"), "coven/x");
-    worktree.ensure("main").expect("a work tree");
+    worktree.ensure("main").expect("a worktree");
     sh(&worktree.folder, "echo n > new");
-    worktree.gather("work").expect("gathered");
+    worktree.gather("work").expect("a commit");
     let MergeTry::Ready(merged) = again_of(&bench).try_merge("main", "coven/x", "m").expect("a merge") else {
         panic!("not ready")
     };
-    assert_eq!(again_of(&bench).land("main", &merged).expect("a landing"), Landing::Landed);
+    assert_eq!(again_of(&bench).land("main", &merged).expect("git runs"), Landing::Landed);
 }
