@@ -1,21 +1,21 @@
-//! What an agent may ask of its client besides permission: files and terminals.
+//! Requests of an agent to its client other than permission: files and terminals.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-/// A request that is carried out by the daemon and answered later.
+/// A request that the daemon executes and answers later.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Call {
-    /// The agent's id of the request: a number, a string.
+    /// The agent's id of the request: a number or a string.
     pub id: Value,
     pub kind: CallKind,
-    /// A human or a rule permitted it, so it is not asked about again.
+    /// A human or a rule permitted the call, so the daemon does not ask again.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub is_permitted: bool,
 }
 
 impl Call {
-    /// Tells calls apart.
+    /// Returns a string that identifies the call.
     pub fn key(&self) -> String {
         self.id.to_string()
     }
@@ -25,7 +25,7 @@ impl Call {
 pub enum CallKind {
     Read {
         path: String,
-        /// The first line wanted, from 1.
+        /// The first line to read, counted from 1.
         line: Option<u32>,
         limit: Option<u32>,
     },
@@ -37,7 +37,7 @@ pub enum CallKind {
         terminal: String,
         command: String,
         args: Vec<String>,
-        /// Not stored: values of environments never are.
+        /// Not stored: environment values never are.
         #[serde(skip)]
         env: Vec<(String, String)>,
         cwd: Option<String>,

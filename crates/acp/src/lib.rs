@@ -1,7 +1,8 @@
-//! The client's side of the Agent Client Protocol: lines in, changes and lines out. No I/O, no clock.
+//! The client side of the Agent Client Protocol: lines in, changes and lines out. No I/O, no clock.
 //!
-//! The messages are the official crate's. Its connection keeps what is in flight in memory and would forget it with the
-//! daemon; here that is a plain value, stored with every change, so that the next daemon goes on in mid-sentence.
+//! The message types come from the official crate. Its connection type keeps pending requests only in memory and would
+//! lose them with the daemon. Here they are part of a plain value that is stored with every change, so that the next
+//! daemon can resume in the middle of a message.
 
 #![cfg_attr(not(test), warn(unused_crate_dependencies))]
 
@@ -19,6 +20,6 @@ mod wire;
 pub use call::{Call, CallKind};
 pub use lines::{Lines, MAX_MESSAGE_BYTES, Taken};
 pub use machine::Machine;
-pub use state::{Activity, Opening, State};
+pub use state::{Opening, State};
 pub use step::{Ask, Step, TurnChange};
 pub use wire::RpcError;

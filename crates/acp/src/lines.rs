@@ -1,18 +1,18 @@
-//! Cuts a byte stream into lines and knows where it stands.
+//! Splits a byte stream into lines and reports how far it is consumed.
 
-/// The largest message of an agent. A larger one is left out, and the conversation says so.
+/// Maximum size of an agent's message. A larger one is dropped, and the message history reports it.
 pub const MAX_MESSAGE_BYTES: usize = 16 << 20;
 /// The start of a dropped message: enough to identify it.
 const HEAD_BYTES: usize = 4 << 10;
 
-/// The part of a line that has come so far.
+/// Line splitter; keeps the start of an incomplete line.
 #[derive(Debug, Default)]
 pub struct Lines {
     partial: Vec<u8>,
     is_skipping: bool,
 }
 
-/// What a piece of the stream held.
+/// A line found in the stream.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Taken<'a> {
     Line(&'a [u8]),
@@ -21,8 +21,8 @@ pub enum Taken<'a> {
 }
 
 impl Lines {
-    /// Hands over every line that ends in `bytes`; gives how many bytes of the stream are done with. The rest is the
-    /// beginning of a line: whoever starts anew begins there.
+    /// Passes every line that ends in `bytes` to `take` and returns where the last of them ends. After a restart,
+    /// reading must resume there, because the remaining bytes are an incomplete line.
     pub fn feed(&mut self, bytes: &[u8], mut take: impl FnMut(Taken<'_>)) -> Progress {
         let mut rest = bytes;
         let mut consumed = 0;
@@ -45,7 +45,7 @@ impl Lines {
         Progress { lines_end: (consumed > 0).then_some(consumed) }
     }
 
-    /// Adds to the line that has no end yet, unless it is too long.
+    /// Appends to the incomplete line unless it is too long.
     fn keep(&mut self, bytes: &[u8]) {
         if self.is_skipping {
             return;
@@ -57,13 +57,13 @@ impl Lines {
         }
     }
 
-    /// What came of a line that has no end yet.
+    /// Returns the incomplete line; empty if it is too long.
     pub fn rest(&self) -> &[u8] {
         if self.is_skipping { &[] } else { &self.partial }
     }
 }
 
-/// Where the last whole line ended, counted from the beginning of what was fed.
+/// End of the last complete line, counted from the start of the bytes fed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Progress {
     pub lines_end: Option<usize>,
@@ -74,14 +74,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lines_are_the_same_however_the_stream_is_cut() {
+    fn finds_the_same_lines_however_the_stream_is_split() {
         let text = b"one\n\ntwo and more\nthree";
         for cut in 0..text.len() {
             let (mut lines, mut found) = (Lines::default(), Vec::new());
             for piece in [&text[..cut], &text[cut..]] {
                 lines.feed(piece, |taken| match taken {
                     Taken::Line(line) => found.push(String::from_utf8_lossy(line).into_owned()),
-                    Taken::TooLong(_) => panic!("nothing is too long here"),
+                    Taken::TooLong(_) => panic!("no line is too long"),
                 });
             }
             assert_eq!(found, ["one", "", "two and more"], "cut at {cut}");
@@ -90,22 +90,22 @@ mod tests {
     }
 
     #[test]
-    fn a_line_without_end_is_skipped_and_told_once() {
-        let (mut lines, mut told) = (Lines::default(), 0);
+    fn an_overlong_line_is_skipped_and_reported_once() {
+        let (mut lines, mut reported) = (Lines::default(), 0);
         let piece = vec![b'x'; 1 << 20];
         for _ in 0..18 {
-            lines.feed(&piece, |_| told += 1);
+            lines.feed(&piece, |_| reported += 1);
         }
-        assert_eq!((told, lines.rest().len()), (0, 0));
-        assert!(lines.partial.capacity() < 1 << 20, "what is skipped is not kept");
+        assert_eq!((reported, lines.rest().len()), (0, 0));
+        assert!(lines.partial.capacity() < 1 << 20, "skipped bytes are not kept");
         let mut after = Vec::new();
         lines.feed(b"x\nnext\n", |taken| match taken {
             Taken::TooLong(head) => {
                 assert_eq!(head, vec![b'x'; HEAD_BYTES]);
-                told += 1;
+                reported += 1;
             }
             Taken::Line(line) => after.push(line.to_vec()),
         });
-        assert_eq!((told, after), (1, vec![b"next".to_vec()]));
+        assert_eq!((reported, after), (1, vec![b"next".to_vec()]));
     }
 }

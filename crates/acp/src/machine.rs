@@ -1,4 +1,4 @@
-//! The conversation: prompts and answers in, lines out, one turn at a time.
+//! The state machine of an ACP session: prompts and responses in, lines out, one turn at a time.
 
 use std::sync::Arc;
 
@@ -25,8 +25,8 @@ impl Machine {
         Self { state: State { opening, ..State::default() } }
     }
 
-    /// Goes on where a stored state stopped. What is in messages is not stored twice: `open_text` is what the pieces of
-    /// the unfinished one say, `content` gives that of a tool call's message.
+    /// Restores a machine from a stored state. The state does not repeat text that is in messages: `open_text` is the
+    /// text of the unfinished message, and `content` returns the content of a tool call's message.
     pub fn restore(mut state: State, open_text: String, content: impl Fn(MessageId) -> Option<Value>) -> Self {
         if let Some(open) = &mut state.open {
             open.text = Arc::new(open_text);
@@ -39,7 +39,7 @@ impl Machine {
         Self { state }
     }
 
-    /// As if nothing had happened since.
+    /// Creates a machine from an earlier state in memory, to undo later changes.
     pub fn back_to(state: State) -> Self {
         Self { state }
     }
@@ -48,7 +48,7 @@ impl Machine {
         &self.state
     }
 
-    /// The agent said something.
+    /// Handles a line from the agent.
     pub fn line(&mut self, line: &[u8], step: &mut Step) {
         let line = line.trim_ascii();
         if line.is_empty() {
@@ -56,8 +56,8 @@ impl Machine {
         }
         let envelope: Envelope<'_> = match serde_json::from_slice(line) {
             Ok(envelope) => envelope,
-            // Noise on standard output; the log has it.
-            Err(error) => return step.oddities.push(format!("a line that is no message: {error}")),
+            // Other output of the agent; the log contains it.
+            Err(error) => return step.oddities.push(format!("a line that is not a valid message: {error}")),
         };
         match (&envelope.method, envelope.id) {
             (Some(method), None) => self.notified(method, &envelope, step),
@@ -70,36 +70,37 @@ impl Machine {
         }
     }
 
-    /// Handles a message that is too long to read; `head` is its start. The conversation reports it. A request is
-    /// refused and an answer counts as a failure, so that nothing waits forever.
+    /// Handles a message that is too long to read; `head` is its start. The message history reports it. A request is
+    /// rejected and a response counts as an error, so that neither side waits forever.
     pub fn too_long(&mut self, head: &[u8], step: &mut Step) {
         let limit = MAX_MESSAGE_BYTES >> 20;
-        let error = RpcError::new(-32600, format!("the message is larger than {limit} MiB and was left out"));
+        let error = RpcError::new(-32600, format!("the message is larger than {limit} MiB and was dropped"));
         self.close_message(false, step);
         match wire::head(head) {
             Head { id: Some(id), is_request: true } => step.lines.push(wire::answer(&id, Err(error.clone()))),
             Head { id: Some(id), is_request: false } => {
-                // Whatever waits for this answer says why it failed.
+                // The handler of this response reports the error.
                 let failed = wire::answer(&id, Err(error));
                 return self.line(failed.as_bytes(), step);
             }
             Head { id: None, .. } => {}
         }
-        step.say(Role::System, &error_of(&format!("the agent sent too much at once: {}", error.message), &error));
+        let report = format!("the agent sent a message that is too large: {}", error.message);
+        step.say(Role::System, &error_of(&report, &error));
     }
 
-    /// Somebody has something to say; it is sent as soon as the turn before it is over.
+    /// Sends a prompt, or queues it until the current turn ends.
     pub fn prompt(&mut self, text: &str, step: &mut Step) -> MessageId {
         let waits = self.state.phase != Phase::Ready || self.state.turn.is_some();
         if !waits {
-            // Whatever is still open was said before this.
+            // An open message precedes the prompt, so close it first.
             self.close_message(false, step);
         }
         let message = step.say(Role::User, &user_content(text));
         step.has_new_state = true;
         let queued = Queued { message, text: text.to_owned() };
         match self.state.agent_session_id.clone().filter(|_| !waits) {
-            Some(session) => self.begin_turn(session, queued, step),
+            Some(session) => self.start_turn(session, queued, step),
             None => self.state.queue.push_back(queued),
         }
         message
@@ -112,12 +113,12 @@ impl Machine {
         let Some(session) = self.state.agent_session_id.clone() else { return };
         let Some(queued) = self.state.queue.pop_front() else { return };
         self.close_message(false, step);
-        // It was said a while ago and comes up now: history tells it where it belongs, before its answer.
+        // Store the prompt again so that the history shows it here, directly before its answer.
         step.put(Message::new(queued.message, Role::User, &user_content(&queued.text)));
-        self.begin_turn(session, queued, step);
+        self.start_turn(session, queued, step);
     }
 
-    fn begin_turn(&mut self, session: String, queued: Queued, step: &mut Step) {
+    fn start_turn(&mut self, session: String, queued: Queued, step: &mut Step) {
         self.state.tools.clear();
         self.state.terminals.clear();
         self.state.plan = None;
@@ -129,13 +130,13 @@ impl Machine {
         step.turns.push(TurnChange::Started);
     }
 
-    /// Stops the turn that runs and forgets prompts that wait; false if there is nothing to stop.
+    /// Cancels the running turn and drops queued prompts. Returns false if no turn is running.
     pub fn cancel_turn(&mut self, step: &mut Step) -> bool {
         let Some(turn) = &mut self.state.turn else { return false };
         turn.is_cancelled = true;
         step.has_new_state = true;
         self.drop_queue(step);
-        self.tell_cancel(step);
+        self.push_cancel(step);
         true
     }
 
@@ -148,23 +149,23 @@ impl Machine {
         }
     }
 
-    /// The session is about to end: the agent hears it, and nothing new is begun. `reason` is kept for readers.
+    /// Prepares the end of the session: cancels the turn and starts no new one. `reason` is added to the history.
     pub fn say_goodbye(&mut self, reason: Option<&str>, step: &mut Step) {
         self.state.is_ending = true;
         step.has_new_state = true;
         self.drop_queue(step);
-        self.tell_cancel(step);
+        self.push_cancel(step);
         if let Some(reason) = reason {
             step.say(Role::System, &json!({ "type": "cancelled", "reason": reason }));
         }
     }
 
-    /// The agent hears that nobody wants anything from it any more.
-    fn tell_cancel(&mut self, step: &mut Step) {
+    /// Sends `session/cancel` and withdraws open permission requests.
+    fn push_cancel(&mut self, step: &mut Step) {
         if let Some(session) = self.state.agent_session_id.clone() {
             step.lines.push(wire::notification(AGENT_METHOD_NAMES.session_cancel, &CancelNotification::new(session)));
         }
-        // The protocol wants open requests for permission answered before the turn ends.
+        // The protocol requires answers to open permission requests before the turn ends.
         self.withdraw_asks(step);
     }
 
@@ -181,12 +182,12 @@ impl Machine {
         true
     }
 
-    /// Whatever comes now is the last of it: no turn is begun any more.
+    /// Prevents new turns; output of the agent is still handled.
     pub fn begin_end(&mut self) {
         self.state.is_ending = true;
     }
 
-    /// The session is over: nothing stays open.
+    /// Ends the session: closes all open messages, tool calls and requests.
     pub fn end(&mut self, step: &mut Step) {
         self.close_message(true, step);
         self.give_up_tools(step);
@@ -210,11 +211,11 @@ impl Machine {
         step.has_new_state = true;
     }
 
-    /// The agent answered one of our requests.
+    /// Handles the response to one of our requests.
     fn answered(&mut self, id: &str, envelope: &Envelope<'_>, step: &mut Step) {
         let known = id.trim_matches('"').parse().ok().and_then(|id: u64| Some((id, self.state.in_flight.remove(&id)?)));
         let Some((id, what)) = known else {
-            return step.oddities.push(format!("an answer to a request nobody made: {id:.64}"));
+            return step.oddities.push(format!("a response to an unknown request: {id:.64}"));
         };
         step.has_new_state = true;
         let result = || match envelope.result {
@@ -237,11 +238,12 @@ impl Machine {
                 }
             }
             (Sent::SetMode(mode), None) => {
-                // Not every agent tells what it was asked for.
+                // Not every agent sends an update for a mode that the client set.
                 self.set_current_mode(json!(mode));
             }
             (Sent::SetMode(_) | Sent::SetConfigOption, Some(error)) => {
-                step.say(Role::System, &error_of(&format!("the agent did not change it: {}", error.sentence()), error));
+                let report = format!("the agent rejected the change: {}", error.sentence());
+                step.say(Role::System, &error_of(&report, error));
             }
         }
     }
@@ -273,14 +275,14 @@ impl Machine {
         self.next_turn(step);
     }
 
-    /// The text that was being written is whole now, or as whole as it gets.
+    /// Closes the message that is being written.
     pub(crate) fn close_message(&mut self, is_interrupted: bool, step: &mut Step) {
         let Some(Open { id, role, kind, is_replayed, text, .. }) = self.state.open.take() else { return };
         step.has_new_state = true;
         let mut content = text_content(kind, &text, false, is_replayed);
         if role == Role::User {
-            // As a user's own words are kept everywhere.
-            content.as_object_mut().expect("it was made as one").remove("partial");
+            // Messages of a user have no `partial` field.
+            content.as_object_mut().expect("text content is an object").remove("partial");
         }
         if is_interrupted {
             content["interrupted"] = Value::Bool(true);

@@ -1,4 +1,4 @@
-//! From nothing to an open session: initialize, authenticate where asked, then new, load or resume.
+//! The ACP handshake: initialize, authenticate if required, then create, load or resume a session.
 
 use agent_client_protocol_schema::ProtocolVersion;
 use agent_client_protocol_schema::v1::{
@@ -14,56 +14,57 @@ use crate::step::Step;
 use crate::wire::RpcError;
 
 impl Machine {
-    /// The first words.
+    /// Sends `initialize`.
     pub fn open(&mut self, step: &mut Step) {
         let files = FileSystemCapabilities::new().read_text_file(true).write_text_file(true);
-        let can = ClientCapabilities::new().fs(files).terminal(true);
-        let who = Implementation::new("coven", self.state.opening.client_version.clone()).title("coven".to_owned());
-        let hello = InitializeRequest::new(ProtocolVersion::V1).client_capabilities(can).client_info(who);
-        self.request(Sent::Initialize, &hello, step);
+        let capabilities = ClientCapabilities::new().fs(files).terminal(true);
+        let client = Implementation::new("coven", self.state.opening.client_version.clone()).title("coven".to_owned());
+        let request = InitializeRequest::new(ProtocolVersion::V1).client_capabilities(capabilities).client_info(client);
+        self.request(Sent::Initialize, &request, step);
     }
 
     pub(crate) fn initialized(&mut self, result: &Value, step: &mut Step) {
         let parsed: InitializeResponse = match serde_json::from_value(result.clone()) {
             Ok(parsed) => parsed,
-            Err(error) => return self.fail(&format!("the agent's answer to initialize makes no sense: {error}"), step),
+            Err(error) => return self.fail(&format!("the agent's response to initialize is not valid: {error}"), step),
         };
         if parsed.protocol_version != ProtocolVersion::V1 {
             let version = &result["protocolVersion"];
-            return self.fail(&format!("the agent speaks version {version} of ACP and coven version 1"), step);
+            return self
+                .fail(&format!("the agent uses ACP version {version}, but coven supports only version 1"), step);
         }
-        // Kept as they came: what this program does not know yet may interest another one.
+        // Stored unchanged: clients may use fields that this version does not know.
         self.state.agent = result["agentInfo"].clone();
         self.state.capabilities = result["agentCapabilities"].clone();
         self.state.auth_methods = result["authMethods"].clone();
-        self.begin_session(step);
+        self.open_session(step);
     }
 
-    fn begin_session(&mut self, step: &mut Step) {
+    fn open_session(&mut self, step: &mut Step) {
         let cwd = self.state.opening.cwd.clone();
         let Some(id) = self.state.opening.resume.clone() else {
             return self.request(Sent::NewSession, &NewSessionRequest::new(cwd), step);
         };
-        let can = &self.state.capabilities;
-        if can["loadSession"] == true {
+        let capabilities = &self.state.capabilities;
+        if capabilities["loadSession"] == true {
             self.request(Sent::LoadSession, &LoadSessionRequest::new(id, cwd), step);
-        } else if can["sessionCapabilities"].get("resume").is_some_and(|resume| !resume.is_null()) {
+        } else if capabilities["sessionCapabilities"].get("resume").is_some_and(|resume| !resume.is_null()) {
             self.request(Sent::ResumeSession, &ResumeSessionRequest::new(id, cwd), step);
         } else {
             self.fail("the agent can neither load nor resume a session; start a new one", step);
         }
     }
 
-    /// A session is open: what was asked meanwhile is sent now.
+    /// Handles the opened session and sends the first queued prompt.
     pub(crate) fn session_opened(&mut self, result: &Value, step: &mut Step) {
         let id = result["sessionId"].as_str().map(str::to_owned);
         let Some(id) = id.or_else(|| self.state.opening.resume.clone()) else {
-            return self.fail("the agent gave its session no id", step);
+            return self.fail("the agent returned no session id", step);
         };
         self.state.agent_session_id = Some(id);
-        for (place, name) in [(&mut self.state.modes, "modes"), (&mut self.state.config_options, "configOptions")] {
+        for (field, name) in [(&mut self.state.modes, "modes"), (&mut self.state.config_options, "configOptions")] {
             if let Some(value) = result.get(name).filter(|value| !value.is_null()) {
-                *place = value.clone();
+                *field = value.clone();
             }
         }
         self.state.phase = Phase::Ready;
@@ -78,23 +79,23 @@ impl Machine {
                 return self.request(Sent::Authenticate, &AuthenticateRequest::new(method), step);
             }
         }
-        let doing = match what {
+        let action = match what {
             Sent::Initialize => "initialize",
             Sent::Authenticate => "authenticate",
             Sent::LoadSession => "load the session",
             Sent::ResumeSession => "resume the session",
             Sent::NewSession | Sent::Prompt | Sent::SetMode(_) | Sent::SetConfigOption => "open a session",
         };
-        let mut reason = format!("the agent refused to {doing}: {}", error.sentence());
+        let mut reason = format!("the agent refused to {action}: {}", error.sentence());
         if is_auth || *what == Sent::Authenticate {
             reason.push_str("; log in with the agent's own program first");
         }
         self.fail(&reason, step);
     }
 
-    /// The agent has checked who we are: ask again.
+    /// Opens the session again after authentication.
     pub(crate) fn authenticated(&mut self, step: &mut Step) {
-        self.begin_session(step);
+        self.open_session(step);
     }
 
     fn auth_method(&self) -> Option<String> {
@@ -104,12 +105,12 @@ impl Machine {
         let methods: Vec<AuthMethod> = serde_json::from_value(self.state.auth_methods.clone()).unwrap_or_default();
         methods.iter().find_map(|method| match method {
             AuthMethod::Agent(_) => Some(method.id().to_string()),
-            // It wants a terminal of its own to log in.
+            // The method requires a separate terminal to log in.
             _ => None,
         })
     }
 
-    /// Nothing will come of this session.
+    /// Marks the session as failed and drops queued prompts.
     pub fn fail(&mut self, reason: &str, step: &mut Step) {
         self.state.phase = Phase::Failed;
         self.state.queue.clear();

@@ -1,4 +1,4 @@
-//! What the agent asks of us: permission, files, terminals.
+//! Requests from the agent: permission, files and terminals.
 
 use agent_client_protocol_schema::v1::{
     AgentRequest, CLIENT_METHOD_NAMES, RequestPermissionOutcome, RequestPermissionRequest, RequestPermissionResponse,
@@ -14,13 +14,14 @@ use crate::machine::Machine;
 use crate::step::{Ask, Step};
 use crate::wire::{self, Envelope, RpcError};
 
-/// So many requests of an agent may wait at once, and so many for a human.
-const MOST_CALLS: usize = 1000;
-const MOST_ASKS: usize = 100;
-/// The option that lets a call of the agent be carried out.
+/// Maximum number of requests of an agent that may be unanswered.
+const MAX_CALLS: usize = 1000;
+/// Maximum number of requests that may wait for a human.
+const MAX_ASKS: usize = 100;
+/// The option that permits a call.
 const ALLOW: &str = "allow";
 
-/// The request by its method. The schema's own enum tells requests apart by their fields, which is not enough.
+/// Parses a request by its method. The schema's own enum distinguishes requests by their fields, which is ambiguous.
 fn request(method: &str, params: &Value) -> Result<AgentRequest, RpcError> {
     let names = &CLIENT_METHOD_NAMES;
     let parsed = if method == names.session_request_permission {
@@ -86,8 +87,8 @@ impl Machine {
             }
             _ => return step.lines.push(wire::answer(&id, Err(RpcError::method_not_found(method)))),
         };
-        if self.state.calls.len() >= MOST_CALLS {
-            let error = RpcError::internal("too many requests are waiting; wait for their answers first");
+        if self.state.calls.len() >= MAX_CALLS {
+            let error = RpcError::internal("too many requests are pending; wait for their responses first");
             return step.lines.push(wire::answer(&id, Err(error)));
         }
         let call = Call { id, kind, is_permitted: false };
@@ -97,13 +98,13 @@ impl Machine {
     }
 
     fn ask(&mut self, id: Value, request: &RequestPermissionRequest, params: &Value, step: &mut Step) {
-        if self.state.asks.len() >= MOST_ASKS {
+        if self.state.asks.len() >= MAX_ASKS {
             let cancelled = RequestPermissionResponse::new(RequestPermissionOutcome::Cancelled);
             step.oddities.push("too many pending permission requests".to_owned());
             return step.lines.push(wire::answer(&id, Ok(json!(cancelled))));
         }
         let fields: Map<String, Value> = params["toolCall"].as_object().cloned().unwrap_or_default();
-        // Some agents tell of the call only here, others told everything before and give no more than its id.
+        // Some agents describe the call only here; others have described it before and send only its id.
         self.tool_told(&fields, step);
         let tool = self.state.tools.get(&request.tool_call.tool_call_id.to_string());
         let (title, tool_call) = match tool {
@@ -125,10 +126,10 @@ impl Machine {
         step.has_new_state = true;
     }
 
-    /// Asks a human before a call is carried out. The answer goes to `decide`, which then hands the call out again or
-    /// refuses it.
+    /// Asks a human before a call is executed. The answer goes to `decide`, which then returns the call for execution
+    /// or rejects it.
     pub fn ask_before(&mut self, call: &Call, title: &str, tool_call: Value, step: &mut Step) {
-        if self.state.asks.len() >= MOST_ASKS {
+        if self.state.asks.len() >= MAX_ASKS {
             step.oddities.push("too many pending permission requests".to_owned());
             return self.reply(call, Err(RpcError::internal("too many permission requests are pending")), step);
         }
@@ -144,7 +145,7 @@ impl Machine {
         step.has_new_state = true;
     }
 
-    /// The word of a human or a rule goes to the agent; false if it does not wait for it any more.
+    /// Sends the decision of a human or a rule to the agent. Returns false if the request is no longer open.
     pub fn decide(&mut self, permission: PermissionId, option: Option<&str>, step: &mut Step) -> bool {
         let Some(id) = self.state.asks.remove(&permission) else { return false };
         step.has_new_state = true;
@@ -154,7 +155,7 @@ impl Machine {
                 step.calls.push(call.clone());
             } else {
                 let call = call.clone();
-                self.reply(&call, Err(RpcError::new(-32000, "the user did not permit it")), step);
+                self.reply(&call, Err(RpcError::new(-32000, "the user did not permit this call")), step);
             }
             return true;
         }
@@ -173,7 +174,7 @@ impl Machine {
         }
     }
 
-    /// The agent takes one of its requests back.
+    /// Handles `$/cancel_request`, with which the agent withdraws a permission request.
     pub(crate) fn withdraw(&mut self, request: &Value, step: &mut Step) {
         let found = self.state.asks.iter().find(|(_, id)| *id == request).map(|(permission, _)| *permission);
         if let Some(permission) = found {
@@ -185,7 +186,7 @@ impl Machine {
         }
     }
 
-    /// What came of a call.
+    /// Sends the result of a call to the agent.
     pub fn reply(&mut self, call: &Call, outcome: Result<Value, RpcError>, step: &mut Step) {
         let before = self.state.calls.len();
         self.state.calls.retain(|known| known.id != call.id);
@@ -195,8 +196,8 @@ impl Machine {
         }
     }
 
-    /// Calls that were taken and not answered, for a daemon that starts again. Those that wait for a human are handed out
-    /// by the answer.
+    /// Returns the unanswered calls that a restarted daemon must execute. Calls that wait for a human are left out,
+    /// because `decide` returns them.
     pub fn open_calls(&self) -> Vec<Call> {
         let waits = |call: &&Call| self.state.asks.values().any(|id| *id == call.id);
         self.state.calls.iter().filter(|call| !waits(call)).cloned().collect()

@@ -1,10 +1,10 @@
-//! Everything a conversation must remember, as one value that is stored.
+//! The complete state of an ACP session, stored as one value.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
 use agent_client_protocol_schema::v1::AGENT_METHOD_NAMES;
-use coven_domain::message::{Role, TextKind};
+use coven_domain::message::{Activity, Role, TextKind};
 use coven_domain::{MessageId, PermissionId};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -12,13 +12,13 @@ use serde_json::Value;
 use crate::call::Call;
 use crate::tool::{Shown, Tool};
 
-/// How the session is to be opened.
+/// How to open the session.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Opening {
     pub cwd: String,
-    /// The agent's own id of a session to go on with.
+    /// The agent's own id of a session to resume.
     pub resume: Option<String>,
-    /// The authentication method to use if the agent asks for one.
+    /// The authentication method to use if the agent requires authentication.
     pub auth_method: Option<String>,
     pub client_version: String,
 }
@@ -31,7 +31,7 @@ pub enum Phase {
     Failed,
 }
 
-/// A request of ours that the agent has not answered.
+/// A request that the agent has not answered.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Sent {
     Initialize,
@@ -40,7 +40,7 @@ pub enum Sent {
     LoadSession,
     ResumeSession,
     Prompt,
-    /// With the mode that was asked for.
+    /// With the requested mode.
     SetMode(String),
     SetConfigOption,
 }
@@ -68,45 +68,23 @@ pub struct Queued {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Turn {
-    /// The id of the prompt's request.
+    /// Id of the `session/prompt` request.
     pub request: u64,
     pub is_cancelled: bool,
 }
 
-/// A text that is still being written. Its pieces are stored as they come, so the text itself is not part of the state.
+/// A message that is still being written. Its chunks are stored as they arrive, so the text is not part of the state.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Open {
     pub id: MessageId,
     pub role: Role,
     pub kind: TextKind,
     pub is_replayed: bool,
-    /// The agent's own id of the message, where it gives one.
+    /// The agent's own id of the message, if it has one.
     pub agent_id: Option<String>,
-    /// Shared with whoever may have to go back to an earlier state.
+    /// Shared, so that cloning the state for a possible rollback is cheap.
     #[serde(skip)]
     pub text: Arc<String>,
-}
-
-/// What the agent is doing.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Activity {
-    Opening,
-    Idle,
-    Working,
-    Waiting,
-    Failed,
-}
-
-impl Activity {
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Opening => "opening",
-            Self::Idle => "idle",
-            Self::Working => "working",
-            Self::Waiting => "waiting",
-            Self::Failed => "ended",
-        }
-    }
 }
 
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
@@ -118,20 +96,20 @@ pub struct State {
     pub(crate) in_flight: BTreeMap<u64, Sent>,
     pub(crate) has_authenticated: bool,
     pub(crate) has_prompted: bool,
-    /// The session is about to end: nothing new is begun.
+    /// The session is about to end: no new turn starts.
     pub(crate) is_ending: bool,
-    /// Why no session could be opened.
+    /// Why the session could not be opened.
     pub(crate) failure: Option<String>,
     pub(crate) queue: VecDeque<Queued>,
     pub(crate) turn: Option<Turn>,
     pub(crate) open: Option<Open>,
     /// Tool calls of this turn, by the agent's id.
     pub(crate) tools: BTreeMap<String, Tool>,
-    /// What terminals of this turn showed, by id: ours, and those that an agent only tells of.
+    /// Output of this turn's terminals by id: the client's own, and terminals that the agent runs and reports on.
     #[serde(skip)]
     pub(crate) terminals: BTreeMap<String, Shown>,
     pub(crate) plan: Option<MessageId>,
-    /// Requests for permission that wait, with the agent's id of each.
+    /// Open permission requests, with the agent's id of each.
     pub(crate) asks: BTreeMap<PermissionId, Value>,
     pub(crate) calls: Vec<Call>,
     pub(crate) next_terminal: u64,
@@ -151,19 +129,19 @@ impl State {
     pub fn activity(&self) -> Activity {
         match self.phase {
             Phase::Opening => Activity::Opening,
-            Phase::Failed => Activity::Failed,
+            Phase::Failed => Activity::Ended,
             Phase::Ready if !self.asks.is_empty() => Activity::Waiting,
             Phase::Ready if self.turn.is_some() => Activity::Working,
             Phase::Ready => Activity::Idle,
         }
     }
 
-    /// Prompts that wait for their turn.
+    /// Returns the number of queued prompts.
     pub fn queued(&self) -> usize {
         self.queue.len()
     }
 
-    /// A human is asked something: the session waits for them, not they for it.
+    /// Reports whether a permission request waits for a human.
     pub fn waits_for_human(&self) -> bool {
         !self.asks.is_empty()
     }
@@ -172,22 +150,22 @@ impl State {
         self.turn.is_some()
     }
 
-    /// It takes no more prompts.
+    /// Reports whether the session accepts no more prompts.
     pub fn is_ending(&self) -> bool {
         self.is_ending || self.phase == Phase::Failed
     }
 
-    /// Why no session could be opened, if that is so.
+    /// Returns why the session could not be opened, if it failed.
     pub fn failure(&self) -> Option<&str> {
         self.failure.as_deref()
     }
 
-    /// The messages of the tool calls that may still change.
+    /// Returns the messages of this turn's tool calls, which may still change.
     pub fn tool_messages(&self) -> impl Iterator<Item = MessageId> {
         self.tools.values().map(|tool| tool.message)
     }
 
-    /// The message that is being written, if there is one.
+    /// Returns the message that is being written, if any.
     pub fn open_message(&self) -> Option<MessageId> {
         self.open.as_ref().map(|open| open.id)
     }

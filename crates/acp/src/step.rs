@@ -1,4 +1,4 @@
-//! What a step of the conversation brings: everything that must be stored, sent and done, in order.
+//! The effects of one transition: everything to store, send and execute, in order.
 
 use std::collections::HashMap;
 
@@ -10,7 +10,7 @@ use uuid::Uuid;
 
 use crate::call::Call;
 
-/// A request for permission that just came in.
+/// A new permission request.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Ask {
     pub id: PermissionId,
@@ -25,34 +25,34 @@ pub enum TurnChange {
     Ended { stop_reason: String },
 }
 
-/// Collected until it is stored, then done.
+/// Effects collected from a transition. The daemon stores them before it executes them.
 #[derive(Debug)]
 pub struct Step {
     pub messages: Vec<MessageChange>,
-    /// Where versions and pieces of a message stand in it.
-    places: HashMap<MessageId, Vec<usize>>,
-    /// Lines for the agent, without their ends.
+    /// Indexes in `messages` of the versions and chunks of each message.
+    indexes: HashMap<MessageId, Vec<usize>>,
+    /// Lines for the agent, without line endings.
     pub lines: Vec<String>,
     pub asks: Vec<Ask>,
-    /// Requests for permission that nobody needs to answer any more.
+    /// Permission requests that no longer need an answer.
     pub withdrawn: Vec<PermissionId>,
     pub calls: Vec<Call>,
     pub turns: Vec<TurnChange>,
-    /// The session cannot be opened: why.
+    /// Why the session cannot be opened.
     pub failed: Option<String>,
-    /// What an agent did that is worth a line in the daemon's own log.
+    /// Unexpected behavior of the agent, for the daemon's own log.
     pub oddities: Vec<String>,
-    /// More than text has come: the state must be stored.
+    /// The state changed and must be stored; text chunks alone do not change it.
     pub has_new_state: bool,
     new_id: fn() -> Uuid,
 }
 
 impl Step {
-    /// `new_id` makes the ids of messages and requests.
+    /// Creates an empty step; `new_id` generates the ids of messages and permission requests.
     pub fn new(new_id: fn() -> Uuid) -> Self {
         Self {
             messages: Vec::new(),
-            places: HashMap::new(),
+            indexes: HashMap::new(),
             lines: Vec::new(),
             asks: Vec::new(),
             withdrawn: Vec::new(),
@@ -65,7 +65,7 @@ impl Step {
         }
     }
 
-    /// Nothing to store but how far the stream was read.
+    /// Reports whether there is nothing to store except the read offset.
     pub fn is_empty(&self) -> bool {
         self.messages.is_empty()
             && self.lines.is_empty()
@@ -91,19 +91,19 @@ impl Step {
         id
     }
 
-    /// Earlier versions of the same step need not be stored at all: it takes the place of the last of them.
+    /// Adds a new version of a message. It replaces an earlier version in the same step, which need not be stored.
     pub(crate) fn put(&mut self, message: Message) {
         let id = message.id;
-        match self.places.get(&id).and_then(|places| places.last()) {
-            Some(&place) => self.messages[place] = MessageChange::Put(message),
+        match self.indexes.get(&id).and_then(|indexes| indexes.last()) {
+            Some(&index) => self.messages[index] = MessageChange::Put(message),
             None => {
-                self.places.insert(id, vec![self.messages.len()]);
+                self.indexes.insert(id, vec![self.messages.len()]);
                 self.messages.push(MessageChange::Put(message));
             }
         }
     }
 
-    /// Text that follows text of the same message becomes one piece.
+    /// Adds a chunk; directly consecutive chunks of one message are merged.
     pub(crate) fn grow(&mut self, piece: Piece) {
         if let Some(MessageChange::Piece(last)) = self.messages.last_mut()
             && last.whole == piece.whole
@@ -111,7 +111,7 @@ impl Step {
             last.text.push_str(&piece.text);
             return;
         }
-        self.places.entry(piece.whole).or_default().push(self.messages.len());
+        self.indexes.entry(piece.whole).or_default().push(self.messages.len());
         self.messages.push(MessageChange::Piece(piece));
     }
 }

@@ -1,4 +1,4 @@
-//! A tool call: told in pieces, kept as one message.
+//! A tool call: reported in several updates, stored as one message.
 
 use std::collections::BTreeMap;
 
@@ -7,10 +7,10 @@ use coven_domain::message::{Message, Role};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
-/// So much of a terminal's output goes into the message of its tool call; the end tells most.
-const SHOWN_BYTES: usize = 256 << 10;
+/// Maximum terminal output in the message of its tool call; the end is kept, because it is the most informative part.
+const MAX_OUTPUT_BYTES: usize = 256 << 10;
 
-/// What a terminal showed.
+/// Output and exit status of a terminal.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct Shown {
     pub output: String,
@@ -21,8 +21,8 @@ pub struct Shown {
 impl Shown {
     pub fn push(&mut self, text: &str) {
         self.output.push_str(text);
-        if self.output.len() > SHOWN_BYTES {
-            let from = self.output.ceil_char_boundary(self.output.len() - SHOWN_BYTES);
+        if self.output.len() > MAX_OUTPUT_BYTES {
+            let from = self.output.ceil_char_boundary(self.output.len() - MAX_OUTPUT_BYTES);
             self.output.drain(..from);
             self.is_truncated = true;
         }
@@ -33,7 +33,8 @@ impl Shown {
 pub struct Tool {
     pub message: MessageId,
     is_replayed: bool,
-    /// Everything the agent has told about it, later words over earlier ones. Its message has it, so it is not stored twice.
+    /// All fields the agent has reported; later values replace earlier ones. The message contains them, so they are not
+    /// stored again here.
     #[serde(skip)]
     fields: Map<String, Value>,
 }
@@ -43,17 +44,17 @@ impl Tool {
         Self { message, is_replayed, fields: Map::new() }
     }
 
-    /// Takes an update; true if it said anything new.
+    /// Applies an update; returns whether it changed anything.
     pub fn learn(&mut self, update: &Map<String, Value>) -> bool {
-        let mut has_news = false;
+        let mut is_changed = false;
         let is_kept = |name: &str| !matches!(name, "sessionUpdate" | "_meta");
         for (name, value) in update.iter().filter(|(name, value)| is_kept(name) && !value.is_null()) {
-            has_news |= self.fields.insert(name.clone(), value.clone()).as_ref() != Some(value);
+            is_changed |= self.fields.insert(name.clone(), value.clone()).as_ref() != Some(value);
         }
-        has_news
+        is_changed
     }
 
-    /// Takes back what its message has kept.
+    /// Restores the fields and terminal output from the content of the stored message.
     pub fn recall(&mut self, content: &Value, terminals: &mut BTreeMap<String, Shown>) {
         let result = &content["result"];
         for (name, value) in [
@@ -82,7 +83,7 @@ impl Tool {
         !matches!(self.text("status"), Some("completed" | "failed" | "cancelled"))
     }
 
-    /// It will hear no more: the turn is over, and nobody said how it ended.
+    /// Marks an open call as cancelled, for a turn that ended without its result. Returns whether it was open.
     pub fn give_up(&mut self) -> bool {
         let is_open = self.is_open();
         if is_open {
@@ -91,13 +92,13 @@ impl Tool {
         is_open
     }
 
-    /// The terminals that its content points at.
+    /// Returns the ids of the terminals that the content refers to.
     pub fn terminals(&self) -> impl Iterator<Item = &str> {
         let content = self.fields.get("content").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
         content.iter().filter(|item| item["type"] == "terminal").filter_map(|item| item["terminalId"].as_str())
     }
 
-    /// The tool call with everything that is known, as the agent would tell it.
+    /// Returns the tool call with all known fields, in the agent's format.
     pub fn whole(&self) -> Value {
         Value::Object(self.fields.clone())
     }
@@ -110,17 +111,17 @@ impl Tool {
         self.text("title").or_else(|| self.text("name"))
     }
 
-    /// What is asked for, in a line: the title, and the command where the title does not tell it.
+    /// Describes the call in one line: the title, and the command if the title does not contain it.
     pub fn question(&self) -> String {
-        const CHARS: usize = 200;
+        const MAX_CHARS: usize = 200;
         let title = self.title().unwrap_or("a tool call");
         let command = self.fields.get("rawInput").and_then(|input| input["command"].as_str());
         let whole = match command {
             Some(command) if !title.contains(command) => format!("{title}: {command}"),
             _ => title.to_owned(),
         };
-        let line: String = whole.chars().map(|c| if c.is_control() { ' ' } else { c }).take(CHARS).collect();
-        if whole.chars().count() > CHARS { format!("{line}…") } else { line }
+        let line: String = whole.chars().map(|c| if c.is_control() { ' ' } else { c }).take(MAX_CHARS).collect();
+        if whole.chars().count() > MAX_CHARS { format!("{line}…") } else { line }
     }
 
     pub fn message(&self, shown: &BTreeMap<String, Shown>) -> Message {

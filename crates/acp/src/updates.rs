@@ -1,4 +1,4 @@
-//! What the agent tells while it works: each kind of update becomes a message or a part of the state.
+//! Session updates from the agent: each becomes a message or part of the state.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -15,10 +15,10 @@ use crate::step::Step;
 use crate::tool::{Shown, Tool};
 use crate::wire::Envelope;
 
-/// The longest text of one message. Longer text continues in the next message.
+/// Maximum text of one message. Longer text continues in the next message.
 const MAX_TEXT_BYTES: usize = 16 << 20;
-/// So many tool calls of a turn are remembered for later updates.
-const MOST_TOOLS: usize = 512;
+/// Maximum number of tool calls of a turn that can receive later updates.
+const MAX_TOOLS: usize = 512;
 
 #[derive(Deserialize)]
 struct Params<'a> {
@@ -33,15 +33,15 @@ impl Machine {
                 let params = envelope.params.and_then(|params| serde_json::from_str::<Params<'_>>(params.get()).ok());
                 match params {
                     Some(params) => self.updated(params.update.get(), step),
-                    None => step.oddities.push("an update without an update".to_owned()),
+                    None => step.oddities.push("a session/update without an update".to_owned()),
                 }
             }
             "$/cancel_request" => {
                 let params = envelope.params_value();
                 self.withdraw(&params["requestId"], step);
             }
-            // Agents have notifications of their own; the log keeps them.
-            other => step.oddities.push(format!("a notification coven does not know: {other:.80}")),
+            // Agents send custom notifications; the log contains them.
+            other => step.oddities.push(format!("an unknown notification: {other:.80}")),
         }
     }
 
@@ -51,7 +51,7 @@ impl Machine {
             SessionUpdate::AgentMessageChunk(chunk) => self.spoken(Role::Agent, TextKind::Text, &chunk, raw, step),
             SessionUpdate::AgentThoughtChunk(chunk) => self.spoken(Role::Agent, TextKind::Thought, &chunk, raw, step),
             SessionUpdate::UserMessageChunk(chunk) => {
-                // Some agents echo each prompt; it is stored already.
+                // Some agents echo each prompt, which is already stored.
                 if self.is_replaying() {
                     self.spoken(Role::User, TextKind::Text, &chunk, raw, step);
                 }
@@ -76,14 +76,14 @@ impl Machine {
         }
     }
 
-    /// History comes back before anything was asked: it is told apart from what is new.
+    /// Reports whether updates are replayed history: in a resumed session, everything before the first prompt.
     fn is_replaying(&self) -> bool {
         self.state.opening.resume.is_some() && !self.state.has_prompted
     }
 
     fn spoken(&mut self, role: Role, kind: TextKind, chunk: &ContentChunk, raw: &str, step: &mut Step) {
         let ContentBlock::Text(text) = &chunk.content else {
-            // An image, a sound, a link: a message of its own.
+            // An image, audio or a link becomes a separate message.
             self.close_message(false, step);
             let value: Value = serde_json::from_str(raw).unwrap_or_default();
             step.say(role, &json!({ "type": "content", "content": value["content"] }));
@@ -93,21 +93,21 @@ impl Machine {
             return;
         }
         let agent_id = chunk.message_id.as_ref().map(ToString::to_string);
-        // What a user said comes back whole: two pieces without an id are two prompts.
-        let goes_on = role != Role::User || agent_id.is_some();
-        let goes_on = goes_on
+        // Replayed prompts are not split: two chunks without an id are two prompts.
+        let continues = role != Role::User || agent_id.is_some();
+        let continues = continues
             && self.state.open.as_ref().is_some_and(|open| {
                 (open.role, open.kind) == (role, kind)
                     && (agent_id.is_none() || open.agent_id == agent_id)
                     && open.text.len() < MAX_TEXT_BYTES
             });
-        if !goes_on {
+        if !continues {
             self.close_message(false, step);
             let (id, is_replayed) = (step.message_id(), self.is_replaying());
             self.state.open = Some(Open { id, role, kind, is_replayed, agent_id, text: Arc::default() });
             step.has_new_state = true;
         }
-        let open = self.state.open.as_mut().expect("it was opened above");
+        let open = self.state.open.as_mut().expect("opened above");
         Arc::make_mut(&mut open.text).push_str(&text.text);
         let (whole, is_replayed) = (open.id, open.is_replayed);
         step.grow(Piece { id: step.message_id(), whole, role, kind, text: text.text.clone(), is_replayed });
@@ -120,28 +120,28 @@ impl Machine {
         self.close_message(false, step);
         let is_replayed = self.is_replaying();
         let message = step.message_id();
-        if self.state.tools.len() >= MOST_TOOLS && !self.state.tools.contains_key(id) {
-            // An agent that never comes to an end: those that are done need not be remembered.
+        if self.state.tools.len() >= MAX_TOOLS && !self.state.tools.contains_key(id) {
+            // A very long turn: drop finished calls, then give up the first open ones.
             self.state.tools.retain(|_, tool| tool.is_open());
-            while self.state.tools.len() >= MOST_TOOLS / 2
+            while self.state.tools.len() >= MAX_TOOLS / 2
                 && let Some((_, mut tool)) = self.state.tools.pop_first()
             {
                 tool.give_up();
                 step.put(tool.message(&self.state.terminals));
             }
         }
-        // An update may be the first that is heard of a call.
+        // An update may be the first message about a call.
         let tool = self.state.tools.entry(id.to_owned()).or_insert_with(|| Tool::new(message, is_replayed));
-        let has_news = tool.learn(fields);
-        // Some agents run commands in terminals of their own and tell what those show beside the protocol.
-        let shown = fields.get("_meta").is_some_and(|meta| told_aside(meta, &mut self.state.terminals));
-        if has_news || shown {
+        let is_changed = tool.learn(fields);
+        // Some agents run commands in their own terminals and report the output in `_meta`.
+        let has_output = fields.get("_meta").is_some_and(|meta| read_terminal_meta(meta, &mut self.state.terminals));
+        if is_changed || has_output {
             step.put(tool.message(&self.state.terminals));
             step.has_new_state = true;
         }
     }
 
-    /// What a terminal of ours has shown so far: it belongs to the tool call that points at it.
+    /// Stores the output so far of one of the client's own terminals and updates the tool calls that refer to it.
     pub fn terminal_shown(&mut self, terminal: &str, output: &Value, step: &mut Step) {
         let mut shown = Shown::default();
         shown.push(output["output"].as_str().unwrap_or_default());
@@ -156,7 +156,7 @@ impl Machine {
         }
     }
 
-    /// The turn is over: no tool call stays open for ever.
+    /// Closes the tool calls that are still open at the end of a turn.
     pub(crate) fn give_up_tools(&mut self, step: &mut Step) {
         for tool in self.state.tools.values_mut() {
             if tool.give_up() {
@@ -168,7 +168,7 @@ impl Machine {
     pub(crate) fn set_current_mode(&mut self, mode: Value) {
         match self.state.modes.as_object_mut() {
             Some(modes) => drop(modes.insert("currentModeId".to_owned(), mode)),
-            // What was there made no sense.
+            // The agent sent no valid modes.
             None => self.state.modes = json!({ "currentModeId": mode }),
         }
     }
@@ -184,14 +184,14 @@ impl Machine {
         step.has_new_state = true;
     }
 
-    /// Keeps what is about the session and not part of what was said.
+    /// Stores an update about the session itself, which is not part of the message history.
     fn remember(&mut self, raw: &str, name: &str, step: &mut Step) {
         let mut value: Value = serde_json::from_str(raw).unwrap_or_default();
-        let told = if name.is_empty() { value.clone() } else { value[name].take() };
+        let field = if name.is_empty() { value.clone() } else { value[name].take() };
         match name {
-            "availableCommands" => self.state.commands = told,
-            "configOptions" => self.state.config_options = told,
-            "title" => self.state.title = told.as_str().map(str::to_owned).or(self.state.title.take()),
+            "availableCommands" => self.state.commands = field,
+            "configOptions" => self.state.config_options = field,
+            "title" => self.state.title = field.as_str().map(str::to_owned).or(self.state.title.take()),
             _ => {
                 if let Some(usage) = value.as_object_mut() {
                     usage.remove("sessionUpdate");
@@ -202,14 +202,14 @@ impl Machine {
         step.has_new_state = true;
     }
 
-    /// A kind of update that is not known: as it came.
+    /// Adds an update of an unknown kind to the message history unchanged.
     fn keep(&mut self, raw: &str, step: &mut Step) {
         let update: Value = serde_json::from_str(raw).unwrap_or_default();
         self.close_message(false, step);
         step.say(Role::System, &json!({ "type": "update", "update": update }));
     }
 
-    /// Whether the session is still being opened, with the request that is waited for.
+    /// Reports whether a request that opens the session is unanswered.
     pub fn waits_to_open(&self) -> bool {
         self.state.in_flight.values().any(|sent| {
             matches!(
@@ -220,20 +220,21 @@ impl Machine {
     }
 }
 
-/// Output and exit of a terminal that the client never made, as several agents put them into `_meta`.
-fn told_aside(meta: &Value, terminals: &mut BTreeMap<String, Shown>) -> bool {
-    let mut has_news = false;
+/// Reads the output and exit status of the agent's own terminals, which several agents put into `_meta`. Returns
+/// whether there were any.
+fn read_terminal_meta(meta: &Value, terminals: &mut BTreeMap<String, Shown>) -> bool {
+    let mut is_changed = false;
     for name in ["terminal_output", "terminal_output_delta", "terminal_exit"] {
-        let told = &meta[name];
-        let Some(id) = told["terminal_id"].as_str() else { continue };
+        let report = &meta[name];
+        let Some(id) = report["terminal_id"].as_str() else { continue };
         let shown = terminals.entry(id.to_owned()).or_default();
-        has_news = true;
+        is_changed = true;
         match name {
             "terminal_exit" => {
-                shown.exit_status = Some(json!({ "exitCode": told["exit_code"], "signal": told["signal"] }));
+                shown.exit_status = Some(json!({ "exitCode": report["exit_code"], "signal": report["signal"] }));
             }
-            _ => shown.push(told["data"].as_str().unwrap_or_default()),
+            _ => shown.push(report["data"].as_str().unwrap_or_default()),
         }
     }
-    has_news
+    is_changed
 }

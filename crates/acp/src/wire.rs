@@ -1,4 +1,4 @@
-//! JSON-RPC on the line: what a line is, and how ours are written.
+//! JSON-RPC lines: classifies the agent's lines and writes the client's.
 
 use std::borrow::Cow;
 
@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
-/// A line of the agent, as far as it must be looked into to know what it is.
+/// A line from the agent, parsed only as far as needed to classify it.
 #[derive(Debug, Deserialize)]
 pub struct Envelope<'a> {
     #[serde(borrow, default)]
@@ -22,7 +22,7 @@ pub struct Envelope<'a> {
 }
 
 impl Envelope<'_> {
-    /// The error of an answer, whatever shape the agent gave it.
+    /// Returns the error of a response; accepts nonstandard forms.
     pub fn error(&self) -> Option<RpcError> {
         let error = self.error.as_ref().filter(|error| !error.is_null())?;
         let message = match error {
@@ -38,15 +38,15 @@ impl Envelope<'_> {
     }
 }
 
-/// The fields found at the start of a message.
+/// Fields found at the start of a message.
 #[derive(Debug, PartialEq)]
 pub struct Head {
     pub id: Option<Value>,
-    /// It has a method.
+    /// The message has a method.
     pub is_request: bool,
 }
 
-/// Looks at the first fields of a message that is not read whole. Agents write `id` and `method` before what is long.
+/// Parses the first fields of a truncated message. Agents write `id` and `method` before long fields.
 pub fn head(text: &[u8]) -> Head {
     let mut head = Head { id: None, is_request: false };
     let mut rest = text.trim_ascii_start().strip_prefix(b"{").unwrap_or_default();
@@ -65,14 +65,14 @@ pub fn head(text: &[u8]) -> Head {
     }
 }
 
-/// The first value of a text and what follows it.
+/// Returns the first JSON value of a text and the rest.
 fn value_of(text: &[u8]) -> Option<(Value, &[u8])> {
     let mut values = serde_json::Deserializer::from_slice(text).into_iter::<Value>();
     let value = values.next()?.ok()?;
     Some((value, &text[values.byte_offset()..]))
 }
 
-/// An error as JSON-RPC has it. Codes of agents are any number.
+/// A JSON-RPC error. Agents use arbitrary codes.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct RpcError {
     #[serde(default)]
@@ -91,7 +91,7 @@ impl RpcError {
     }
 
     pub fn method_not_found(method: &str) -> Self {
-        Self::new(-32601, format!("coven does not know the method {method}"))
+        Self::new(-32601, format!("coven does not support the method {method}"))
     }
 
     pub fn invalid_params(message: impl Into<String>) -> Self {
@@ -103,11 +103,11 @@ impl RpcError {
     }
 
     pub fn not_found(path: &str) -> Self {
-        // Agents look for these words to tell a missing file from a failure.
+        // Agents search for these words to distinguish a missing file from other errors.
         Self::new(-32002, format!("Resource not found: {path} does not exist (ENOENT)"))
     }
 
-    /// In a sentence, with what the agent says about it.
+    /// Returns the message with the agent's details, if any.
     pub fn sentence(&self) -> String {
         match self.data.as_ref().and_then(detail) {
             Some(detail) if !self.message.contains(&detail) => format!("{} ({detail})", self.message),
@@ -135,7 +135,7 @@ pub fn notification(method: &str, params: &impl Serialize) -> String {
     json!({ "jsonrpc": "2.0", "method": method, "params": params }).to_string()
 }
 
-/// The answer to a request of the agent's, under the id that it gave.
+/// Returns the response to a request of the agent.
 pub fn answer(id: &Value, outcome: Result<Value, RpcError>) -> String {
     match outcome {
         Ok(result) => json!({ "jsonrpc": "2.0", "id": id, "result": result }),

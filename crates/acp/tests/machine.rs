@@ -1,9 +1,10 @@
-//! The conversation as a pure machine: what comes out, and that it can be stopped and taken up at every line.
+//! Tests the state machine's output, and that it can be stopped and restored at every line.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use coven_acp::{Activity, Machine, Opening, State, Step, TurnChange};
+use coven_acp::{Machine, Opening, State, Step, TurnChange};
 use coven_domain::MessageId;
+use coven_domain::message::Activity;
 use coven_domain::message::{MessageChange, Role};
 use serde_json::{Value, json};
 use uuid::Uuid;
@@ -17,11 +18,11 @@ fn opening() -> Opening {
     Opening { cwd: "/repo".into(), client_version: "1".into(), ..Opening::default() }
 }
 
-/// A machine with everything it said, and the messages as a store would have them.
+/// A machine with all its output, and its messages as a store would keep them.
 struct Bench {
     machine: Machine,
     sent: Vec<Value>,
-    /// Each with its pieces or as a whole, in order.
+    /// Complete messages and chunks (`true`), in order.
     messages: Vec<(MessageId, Role, Value, bool)>,
     turns: Vec<TurnChange>,
     failed: Option<String>,
@@ -47,7 +48,7 @@ impl Bench {
     fn with<T>(&mut self, act: impl FnOnce(&mut Machine, &mut Step) -> T) -> T {
         let mut step = Step::new(new_id);
         let result = act(&mut self.machine, &mut step);
-        self.sent.extend(step.lines.iter().map(|line| serde_json::from_str(line).expect("our own line")));
+        self.sent.extend(step.lines.iter().map(|line| serde_json::from_str(line).expect("sent lines are JSON")));
         for change in step.messages {
             match change {
                 MessageChange::Added(it) => {
@@ -67,30 +68,30 @@ impl Bench {
         result
     }
 
-    fn hear(&mut self, line: &Value) {
+    fn receive(&mut self, line: &Value) {
         let line = line.to_string();
         self.with(|machine, step| machine.line(line.as_bytes(), step));
     }
 
     fn update(&mut self, update: Value) {
-        self.hear(
+        self.receive(
             &json!({ "jsonrpc": "2.0", "method": "session/update", "params": { "sessionId": "s", "update": update } }),
         );
     }
 
     fn opened() -> Self {
         let mut bench = Self::new(opening());
-        bench.hear(
+        bench.receive(
             &json!({ "id": 1, "result": { "protocolVersion": 1, "agentCapabilities": { "loadSession": true } } }),
         );
-        bench.hear(&json!({ "id": 2, "result": { "sessionId": "s" } }));
+        bench.receive(&json!({ "id": 2, "result": { "sessionId": "s" } }));
         bench
     }
 
-    /// Stops and is taken up again, as by another daemon.
+    /// Stores and restores the machine, as a restarted daemon does.
     fn restart(&mut self) {
-        let stored = serde_json::to_string(self.machine.state()).expect("a state is JSON");
-        let state: State = serde_json::from_str(&stored).expect("its own JSON");
+        let stored = serde_json::to_string(self.machine.state()).expect("a state can be serialized");
+        let state: State = serde_json::from_str(&stored).expect("a stored state can be parsed");
         let text = match state.open_message() {
             Some(open) => self
                 .messages
@@ -114,7 +115,7 @@ fn text(text: &str) -> Value {
     json!({ "sessionUpdate": "agent_message_chunk", "content": { "type": "text", "text": text } })
 }
 
-/// One of everything that agents send.
+/// One message of every kind that agents send.
 fn script() -> Vec<Value> {
     let update =
         |update: Value| json!({ "method": "session/update", "params": { "sessionId": "s", "update": update } });
@@ -160,7 +161,7 @@ fn run(restart_at: Option<usize>) -> Bench {
         if restart_at == Some(number) {
             bench.restart();
         }
-        bench.hear(&line);
+        bench.receive(&line);
         if let Some(ask) = bench.asked.pop() {
             assert_eq!((ask.title.as_str(), &ask.tool_call["rawInput"]["command"]), ("touch x", &json!("touch x")));
             assert!(bench.with(|machine, step| machine.decide(ask.id, Some("y"), step)));
@@ -173,7 +174,7 @@ fn run(restart_at: Option<usize>) -> Bench {
 }
 
 #[test]
-fn a_whole_conversation_becomes_messages_in_the_order_they_were_said() {
+fn a_complete_session_becomes_messages_in_order() {
     let bench = run(None);
     let system = |content: Value| json!(["system", content]);
     let expected = vec![
@@ -199,7 +200,7 @@ fn a_whole_conversation_becomes_messages_in_the_order_they_were_said() {
 }
 
 #[test]
-fn everything_that_is_sent_is_what_the_protocol_asks_for() {
+fn sends_exactly_the_messages_that_the_protocol_requires() {
     let bench = run(None);
     let sent: Vec<Value> = bench
         .sent
@@ -230,22 +231,22 @@ fn everything_that_is_sent_is_what_the_protocol_asks_for() {
 }
 
 #[test]
-fn a_conversation_taken_up_at_any_line_goes_on_as_if_nothing_had_happened() {
-    let whole = run(None);
+fn a_session_restored_at_any_line_continues_unchanged() {
+    let uninterrupted = run(None);
     for cut in 0..script().len() {
-        let cut_off = run(Some(cut));
-        assert_eq!(cut_off.contents(), whole.contents(), "cut before line {cut}");
-        assert_eq!(cut_off.sent, whole.sent, "cut before line {cut}");
-        assert_eq!(cut_off.turns, whole.turns, "cut before line {cut}");
+        let restored = run(Some(cut));
+        assert_eq!(restored.contents(), uninterrupted.contents(), "restored before line {cut}");
+        assert_eq!(restored.sent, uninterrupted.sent, "restored before line {cut}");
+        assert_eq!(restored.turns, uninterrupted.turns, "restored before line {cut}");
     }
 }
 
 #[test]
-fn a_cancelled_turn_answers_open_requests_and_drops_what_waited() {
+fn cancelling_a_turn_answers_open_requests_and_drops_queued_prompts() {
     let mut bench = Bench::opened();
     bench.with(|machine, step| machine.prompt("go", step));
     bench.with(|machine, step| machine.prompt("later", step));
-    bench.hear(&json!({ "id": 0, "method": "session/request_permission", "params": { "sessionId": "s", "toolCall": { "toolCallId": "c" }, "options": [] } }));
+    bench.receive(&json!({ "id": 0, "method": "session/request_permission", "params": { "sessionId": "s", "toolCall": { "toolCallId": "c" }, "options": [] } }));
     assert_eq!(bench.machine.state().activity(), Activity::Waiting);
 
     assert!(bench.with(|machine, step| machine.cancel_turn(step)));
@@ -253,52 +254,52 @@ fn a_cancelled_turn_answers_open_requests_and_drops_what_waited() {
     let last: Vec<&Value> = bench.sent.iter().rev().take(2).collect();
     assert_eq!(last[1]["method"], "session/cancel");
     assert_eq!(last[0], &json!({ "jsonrpc": "2.0", "id": 0, "result": { "outcome": { "outcome": "cancelled" } } }));
-    // Some agents say `end_turn` after a cancel, others give an error.
-    bench.hear(&json!({ "id": 3, "error": { "code": -32800, "message": "cancelled" } }));
+    // Some agents send `end_turn` after a cancel, others an error.
+    bench.receive(&json!({ "id": 3, "error": { "code": -32800, "message": "cancelled" } }));
     assert_eq!(bench.machine.state().stop_reason.as_deref(), Some("cancelled"));
     assert_eq!((bench.machine.state().queued(), bench.machine.state().activity()), (0, Activity::Idle));
-    assert!(!bench.with(|machine, step| machine.cancel_turn(step)), "nothing is left to cancel");
+    assert!(!bench.with(|machine, step| machine.cancel_turn(step)), "no turn is left to cancel");
 }
 
 #[test]
-fn an_agent_that_wants_authentication_gets_it_once() {
+fn authenticates_once_if_the_agent_requires_it() {
     let mut bench = Bench::new(opening());
     let methods = json!([{ "id": "login", "name": "Log in", "type": "terminal" }, { "id": "key", "name": "Key" }]);
-    bench.hear(&json!({ "id": 1, "result": { "protocolVersion": 1, "authMethods": methods } }));
+    bench.receive(&json!({ "id": 1, "result": { "protocolVersion": 1, "authMethods": methods } }));
     let required = |id: u64| json!({ "id": id, "error": { "code": -32000, "message": "Authentication required" } });
-    bench.hear(&required(2));
+    bench.receive(&required(2));
     assert_eq!(bench.sent[2]["params"], json!({ "methodId": "key" }));
-    bench.hear(&json!({ "id": 3, "result": {} }));
+    bench.receive(&json!({ "id": 3, "result": {} }));
     assert_eq!(bench.sent[3]["method"], "session/new");
-    bench.hear(&required(4));
-    let failed = bench.failed.expect("it is not asked for ever");
+    bench.receive(&required(4));
+    let failed = bench.failed.expect("a second error fails the session");
     assert!(failed.contains("Authentication required") && failed.contains("log in"), "{failed}");
     assert_eq!(bench.sent.len(), 4);
 }
 
 #[test]
-fn a_session_is_loaded_or_resumed_as_the_agent_can_and_history_is_told_apart() {
+fn loads_or_resumes_a_session_as_supported_and_marks_replayed_history() {
     let resume = || Opening { resume: Some("old".into()), ..opening() };
     let with = |capabilities: Value| {
         let mut bench = Bench::new(resume());
-        bench.hear(&json!({ "id": 1, "result": { "protocolVersion": 1, "agentCapabilities": capabilities } }));
+        bench.receive(&json!({ "id": 1, "result": { "protocolVersion": 1, "agentCapabilities": capabilities } }));
         bench
     };
     let resumed = with(json!({ "sessionCapabilities": { "resume": {} } }));
     assert_eq!(resumed.sent[1]["method"], "session/resume");
-    assert!(with(json!({})).failed.expect("it cannot").contains("neither load nor resume"));
+    assert!(with(json!({})).failed.expect("the session fails").contains("neither load nor resume"));
 
     let mut loaded = with(json!({ "loadSession": true }));
     assert_eq!(loaded.sent[1]["method"], "session/load");
     loaded.update(json!({ "sessionUpdate": "user_message_chunk", "content": { "type": "text", "text": "hi" } }));
-    loaded.hear(&json!({ "id": 2, "result": {} }));
-    // Some agents go on replaying after the answer.
+    loaded.receive(&json!({ "id": 2, "result": {} }));
+    // Some agents continue to replay after the response.
     loaded.update(text("ho"));
     loaded.with(|machine, step| machine.prompt("new", step));
-    // Others echo each prompt: it is there already.
+    // Others echo each prompt, which is already stored.
     loaded.update(json!({ "sessionUpdate": "user_message_chunk", "content": { "type": "text", "text": "new" } }));
     loaded.update(text("yes"));
-    loaded.hear(&json!({ "id": 3, "result": { "stopReason": "end_turn" } }));
+    loaded.receive(&json!({ "id": 3, "result": { "stopReason": "end_turn" } }));
     assert_eq!(
         loaded.contents(),
         [
@@ -311,7 +312,7 @@ fn a_session_is_loaded_or_resumed_as_the_agent_can_and_history_is_told_apart() {
 }
 
 #[test]
-fn what_makes_no_sense_is_passed_over() {
+fn ignores_invalid_messages() {
     let mut bench = Bench::opened();
     let before = bench.machine.state().clone();
     for line in [
@@ -335,17 +336,17 @@ fn what_makes_no_sense_is_passed_over() {
     after.usage = before.usage.clone();
     assert_eq!(after, before);
     assert_eq!(bench.failed, None);
-    // A request that nobody can make sense of is still answered.
-    bench.hear(&json!({ "id": 5, "method": "fs/read_text_file", "params": { "nothing": true } }));
-    assert_eq!(bench.sent.last().expect("an answer")["error"]["code"], -32602);
+    // An invalid request is still answered.
+    bench.receive(&json!({ "id": 5, "method": "fs/read_text_file", "params": { "nothing": true } }));
+    assert_eq!(bench.sent.last().expect("a response")["error"]["code"], -32602);
 }
 
 #[test]
-fn a_tool_call_tells_what_its_terminal_showed_whoever_made_it() {
+fn a_tool_call_contains_the_output_of_client_and_agent_terminals() {
     let mut bench = Bench::opened();
     bench.with(|machine, step| machine.prompt("go", step));
-    // Given one terminal of ours and one that the agent only tells of.
-    bench.hear(&json!({ "id": 1, "method": "terminal/create", "params": { "sessionId": "s", "command": "ls" } }));
+    // One terminal belongs to the client, the other to the agent.
+    bench.receive(&json!({ "id": 1, "method": "terminal/create", "params": { "sessionId": "s", "command": "ls" } }));
     let call = bench.calls.pop().expect("a terminal");
     bench.with(|machine, step| machine.reply(&call, Ok(json!({ "terminalId": "t1" })), step));
     let ours = json!({ "sessionUpdate": "tool_call", "toolCallId": "a", "title": "ls", "content": [{ "type": "terminal", "terminalId": "t1" }] });
@@ -375,11 +376,11 @@ fn a_tool_call_tells_what_its_terminal_showed_whoever_made_it() {
 }
 
 #[test]
-fn no_tool_call_stays_open_after_its_turn_but_a_late_word_counts() {
+fn tool_calls_close_with_their_turn_but_accept_late_updates() {
     let mut bench = Bench::opened();
     bench.with(|machine, step| machine.prompt("go", step));
     bench.update(json!({ "sessionUpdate": "tool_call", "toolCallId": "a", "title": "ls", "status": "in_progress" }));
-    bench.hear(&json!({ "id": 3, "result": { "stopReason": "cancelled" } }));
+    bench.receive(&json!({ "id": 3, "result": { "stopReason": "cancelled" } }));
     let status = |bench: &Bench| {
         bench.contents().iter().find(|it| it[1]["type"] == "tool").expect("a tool")[1]["status"].clone()
     };
@@ -389,54 +390,57 @@ fn no_tool_call_stays_open_after_its_turn_but_a_late_word_counts() {
 }
 
 #[test]
-fn a_request_for_permission_tells_the_command_even_if_its_title_does_not() {
+fn a_permission_request_shows_the_command_if_its_title_does_not() {
     let mut bench = Bench::opened();
     bench.with(|machine, step| machine.prompt("go", step));
-    bench.hear(&json!({ "id": 0, "method": "session/request_permission", "params": { "sessionId": "s", "options": [],
-        "toolCall": { "toolCallId": "c", "title": "Bash", "rawInput": { "command": "touch\nx" } } } }));
+    bench.receive(
+        &json!({ "id": 0, "method": "session/request_permission", "params": { "sessionId": "s", "options": [],
+        "toolCall": { "toolCallId": "c", "title": "Bash", "rawInput": { "command": "touch\nx" } } } }),
+    );
     assert_eq!(bench.asked[0].title, "Bash: touch x");
 }
 
 #[test]
-fn empty_pieces_make_no_message_and_prompts_that_come_back_stay_apart() {
+fn empty_chunks_create_no_message_and_replayed_prompts_stay_separate() {
     let mut bench = Bench::new(Opening { resume: Some("old".into()), ..opening() });
-    bench.hear(&json!({ "id": 1, "result": { "protocolVersion": 1, "agentCapabilities": { "loadSession": true } } }));
-    for said in ["one", "two"] {
-        bench.update(json!({ "sessionUpdate": "user_message_chunk", "content": { "type": "text", "text": said } }));
+    bench
+        .receive(&json!({ "id": 1, "result": { "protocolVersion": 1, "agentCapabilities": { "loadSession": true } } }));
+    for prompt in ["one", "two"] {
+        bench.update(json!({ "sessionUpdate": "user_message_chunk", "content": { "type": "text", "text": prompt } }));
     }
     bench.update(text(""));
-    bench.hear(&json!({ "id": 2, "result": {} }));
+    bench.receive(&json!({ "id": 2, "result": {} }));
     bench.with(|machine, step| machine.end(step));
     let texts: Vec<Value> = bench.contents().iter().map(|it| it[1]["text"].clone()).collect();
     assert_eq!(texts, ["one", "two"]);
 }
 
 #[test]
-fn a_message_that_is_too_long_leaves_nothing_waiting() {
+fn an_overlong_message_leaves_no_request_unanswered() {
     let mut bench = Bench::opened();
     bench.with(|machine, step| machine.prompt("go", step));
-    let beginnings = [
+    let heads = [
         r#"{"jsonrpc":"2.0","method":"session/update","params":{"update":{"text":"xxx"#,
         r#"{"jsonrpc":"2.0", "id": 7, "method":"fs/write_text_file","params":{"content":"xxx"#,
         r#"{"jsonrpc":"2.0","id":3,"result":{"stopReason":"end_turn","_meta":"xxx"#,
-        "no message at all",
+        "not a message",
     ];
-    for beginning in beginnings {
-        bench.with(|machine, step| machine.too_long(beginning.as_bytes(), step));
+    for head in heads {
+        bench.with(|machine, step| machine.too_long(head.as_bytes(), step));
     }
-    let refused = bench.sent.last().expect("an answer");
+    let refused = bench.sent.last().expect("a response");
     assert_eq!((&refused["id"], &refused["error"]["code"]), (&json!(7), &json!(-32600)));
     assert_eq!(bench.turns.last(), Some(&TurnChange::Ended { stop_reason: "error".to_owned() }));
-    let told = bench.contents().iter().filter(|it| it[1]["type"] == "error").count();
-    assert_eq!(told, beginnings.len(), "each of them is told: {:?}", bench.contents());
+    let reported = bench.contents().iter().filter(|it| it[1]["type"] == "error").count();
+    assert_eq!(reported, heads.len(), "each is reported: {:?}", bench.contents());
 }
 
 #[test]
-fn a_call_that_a_human_is_asked_about_is_carried_out_or_refused() {
+fn a_call_that_needs_permission_is_executed_or_rejected() {
     for (option, is_allowed) in [(Some("allow"), true), (Some("reject"), false), (None, false)] {
         let mut bench = Bench::opened();
         bench.with(|machine, step| machine.prompt("go", step));
-        bench.hear(
+        bench.receive(
             &json!({ "id": 7, "method": "fs/read_text_file", "params": { "sessionId": "s", "path": "/repo/.git/x" } }),
         );
         let call = bench.calls.pop().expect("a call");
@@ -444,7 +448,7 @@ fn a_call_that_a_human_is_asked_about_is_carried_out_or_refused() {
         let ask = bench.asked.pop().expect("a question");
         bench.restart();
         assert_eq!(bench.machine.state().activity(), Activity::Waiting);
-        assert_eq!(bench.machine.open_calls(), [], "it waits for the answer");
+        assert_eq!(bench.machine.open_calls(), [], "the call waits for permission");
 
         assert!(bench.with(|machine, step| machine.decide(ask.id, option, step)));
 

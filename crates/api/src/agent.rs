@@ -1,37 +1,45 @@
 //! The AGENT interface, `/api/sessions`: sessions over ACP in its own words, camelCase.
 
+use coven_domain::message::Role;
 use coven_domain::session::{AgentDialect, Session};
+use coven_domain::{MessageId, RepoId, SessionId, Timestamp};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 
-use crate::repo::RepoRecord;
+use crate::repo::AgentRepoRecord;
+#[cfg(feature = "schema")]
+use crate::schema;
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct AgentSessionRecord {
-    pub id: String,
-    pub repo_id: Option<String>,
-    /// `active`, `completed`, `cancelled` or `error`.
-    pub status: String,
-    pub created_at: String,
-    pub updated_at: String,
+    #[cfg_attr(feature = "schema", schemars(with = "schema::Id"))]
+    pub id: SessionId,
+    #[cfg_attr(feature = "schema", schemars(with = "Option<schema::Id>"))]
+    pub repo_id: Option<RepoId>,
+    #[cfg_attr(feature = "schema", schemars(with = "schema::Word<AgentDialect>"))]
+    pub status: AgentDialect,
+    #[cfg_attr(feature = "schema", schemars(with = "schema::DateTime"))]
+    pub created_at: Timestamp,
+    #[cfg_attr(feature = "schema", schemars(with = "schema::DateTime"))]
+    pub updated_at: Timestamp,
     pub harness: String,
     pub title: String,
     /// `reason` says why it ended: `idle_timeout`, `finished`, …
-    #[cfg_attr(feature = "schema", schemars(with = "crate::openapi::Object"))]
+    #[cfg_attr(feature = "schema", schemars(with = "schema::JsonObject"))]
     pub metadata: Map<String, Value>,
 }
 
 impl From<&Session> for AgentSessionRecord {
     fn from(session: &Session) -> Self {
         Self {
-            id: session.id.to_string(),
-            repo_id: session.repo_id.map(|id| id.to_string()),
-            status: AgentDialect::from(session.state).to_string(),
-            created_at: session.created_at.to_string(),
-            updated_at: session.updated_at.to_string(),
+            id: session.id,
+            repo_id: session.repo_id,
+            status: session.state.into(),
+            created_at: session.created_at,
+            updated_at: session.updated_at,
             harness: session.harness.clone(),
             title: session.title.clone(),
             metadata: session.metadata.clone(),
@@ -45,7 +53,7 @@ impl From<&Session> for AgentSessionRecord {
 pub struct AgentSessionDetail {
     #[serde(flatten)]
     pub session: AgentSessionRecord,
-    pub repo: Option<RepoRecord>,
+    pub repo: Option<AgentRepoRecord>,
     pub messages: Vec<AgentMessageRecord>,
 }
 
@@ -53,14 +61,17 @@ pub struct AgentSessionDetail {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct AgentMessageRecord {
-    pub id: String,
-    pub session_id: String,
-    /// `user`, `agent` or `system`.
-    pub role: String,
+    #[cfg_attr(feature = "schema", schemars(with = "schema::Id"))]
+    pub id: MessageId,
+    #[cfg_attr(feature = "schema", schemars(with = "schema::Id"))]
+    pub session_id: SessionId,
+    #[cfg_attr(feature = "schema", schemars(with = "schema::Word<Role>"))]
+    pub role: Role,
     /// By `type`: `text` (with `partial`), `thought`, `plan` (`steps`), `tool` (`tool`, `args`, `result`), `error`, `cancelled`, …
-    #[cfg_attr(feature = "schema", schemars(with = "crate::openapi::Object"))]
+    #[cfg_attr(feature = "schema", schemars(with = "schema::JsonObject"))]
     pub content: Box<RawValue>,
-    pub timestamp: String,
+    #[cfg_attr(feature = "schema", schemars(with = "schema::DateTime"))]
+    pub timestamp: Timestamp,
 }
 
 /// `POST /api/sessions`.
@@ -68,6 +79,7 @@ pub struct AgentMessageRecord {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", default, deny_unknown_fields)]
 pub struct CreateAgentSessionRequest {
+    #[cfg_attr(feature = "schema", schemars(with = "schema::Id"))]
     pub repo_id: String,
     /// The config's `agents.harness` or `defaultHarness` if left out, else gemini where it is installed.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -100,7 +112,7 @@ pub struct AgentSessionListResponse {
     pub offset: usize,
 }
 
-/// `POST /api/sessions/:id/prompt`.
+/// `POST /api/v1/sessions/{id}/prompt` and `POST /api/sessions/{id}/prompt`.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default, deny_unknown_fields)]
@@ -111,11 +123,12 @@ pub struct PromptRequest {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
-pub struct PromptResponse {
+pub struct AgentPromptResponse {
     pub ok: bool,
     pub accepted: bool,
     /// The id of the user's message.
-    pub message_id: String,
+    #[cfg_attr(feature = "schema", schemars(with = "schema::Id"))]
+    pub message_id: MessageId,
 }
 
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]

@@ -1,48 +1,71 @@
-//! Conversations on the wire: read-only, `coven spawn` is where they go on.
+//! Conversations on the wire: read-only; `coven spawn` continues them.
 
-use coven_domain::conversation::{Summary, Turn};
+use coven_domain::Timestamp;
+use coven_domain::conversation::{ConversationId, ConversationState, Summary, Turn, TurnRole};
 use serde::{Deserialize, Serialize};
+
+#[cfg(feature = "schema")]
+use crate::schema;
 
 /// A conversation as programs see it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(rename = "Conversation"))]
 pub struct ConversationRecord {
-    /// `conversation`.
-    pub kind: String,
-    pub id: String,
+    /// `coven sessions --json` lists sessions too; this tells them apart.
+    pub kind: ConversationKind,
+    #[cfg_attr(feature = "schema", schemars(with = "schema::FileId"))]
+    pub id: ConversationId,
     pub title: Option<String>,
     pub agent: Option<String>,
     pub harness: Option<String>,
-    /// `active`, `completed` or `interrupted`.
-    pub status: String,
+    #[cfg_attr(feature = "schema", schemars(with = "schema::Word<ConversationState>"))]
+    pub status: ConversationState,
     pub cwd: Option<String>,
     pub turn_count: u64,
-    pub created_at: String,
-    /// When it was last written to.
-    pub updated_at: String,
+    #[cfg_attr(feature = "schema", schemars(with = "schema::DateTime"))]
+    pub created_at: Timestamp,
+    /// The time of the last write.
+    #[cfg_attr(feature = "schema", schemars(with = "schema::DateTime"))]
+    pub updated_at: Timestamp,
     pub size_bytes: u64,
-    /// The command that goes on with it.
+    /// The command that resumes it.
     pub resume: String,
-    /// What can be done with it: resume, export.
-    pub actions: Vec<String>,
+    /// The actions that are possible.
+    pub actions: Vec<ConversationAction>,
+}
+
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "snake_case")]
+pub enum ConversationKind {
+    #[default]
+    Conversation,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "snake_case")]
+pub enum ConversationAction {
+    Resume,
+    Export,
 }
 
 impl From<&Summary> for ConversationRecord {
     fn from(summary: &Summary) -> Self {
         Self {
-            kind: "conversation".to_owned(),
-            id: summary.id.to_string(),
+            kind: ConversationKind::Conversation,
+            id: summary.id.clone(),
             title: summary.title.clone(),
             agent: summary.agent.clone(),
             harness: summary.harness.clone(),
-            status: summary.status.to_string(),
+            status: summary.status,
             cwd: summary.cwd.clone(),
             turn_count: summary.turn_count,
-            created_at: summary.created_at.to_string(),
-            updated_at: summary.last_activity_at.to_string(),
+            created_at: summary.created_at,
+            updated_at: summary.last_activity_at,
             size_bytes: summary.size_bytes,
             resume: summary.resume_command(),
-            actions: ["resume", "export"].map(str::to_owned).to_vec(),
+            actions: vec![ConversationAction::Resume, ConversationAction::Export],
         }
     }
 }
@@ -52,69 +75,68 @@ impl From<&Summary> for ConversationRecord {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default, deny_unknown_fields)]
 pub struct ListConversationsQuery {
-    /// `active`, `completed` or `interrupted`.
+    #[cfg_attr(feature = "schema", schemars(with = "Option<schema::Word<ConversationState>>"))]
     pub status: Option<String>,
     pub agent: Option<String>,
     /// 1 to 1000; 20 if left out.
+    #[cfg_attr(feature = "schema", schemars(range(min = 1, max = 1000)))]
     pub limit: Option<usize>,
-    pub offset: Option<usize>,
+    /// The `next` of the previous page.
+    pub cursor: Option<String>,
 }
 
+/// A page of conversations, and the files that the daemon cannot read.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(rename = "ConversationList"))]
 pub struct ConversationListResponse {
-    pub conversations: Vec<ConversationRecord>,
-    pub total: usize,
-    /// Files of which nothing can be said, and why.
+    pub items: Vec<ConversationRecord>,
+    /// The `cursor` of the next page; null on the last page.
+    pub next: Option<String>,
+    pub total: u64,
     pub broken: Vec<BrokenConversation>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct BrokenConversation {
-    pub id: String,
+    #[cfg_attr(feature = "schema", schemars(with = "schema::FileId"))]
+    pub id: ConversationId,
     pub why: String,
 }
 
-/// `GET /api/v1/conversations/{id}/turns`: the last ones, in their order.
+/// `GET /api/v1/conversations/{id}/turns`: the last turns in their order; each next page has the turns before them.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default, deny_unknown_fields)]
 pub struct TurnsQuery {
     /// 1 to 1000; 20 if left out.
+    #[cfg_attr(feature = "schema", schemars(range(min = 1, max = 1000)))]
     pub limit: Option<usize>,
-    /// Those before this many: the `before` of the page after.
-    pub before: Option<u64>,
+    /// The `next` of the previous page.
+    pub cursor: Option<String>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct TurnListResponse {
-    pub turns: Vec<TurnRecord>,
-    /// How many come before these, if the file says so.
-    pub before: Option<u64>,
-}
-
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(rename = "Turn"))]
 pub struct TurnRecord {
-    /// `user` or `assistant`.
-    pub role: String,
+    #[cfg_attr(feature = "schema", schemars(with = "schema::Word<TurnRole>"))]
+    pub role: TurnRole,
     pub content: String,
-    pub timestamp: String,
+    #[cfg_attr(feature = "schema", schemars(with = "schema::DateTime"))]
+    pub timestamp: Timestamp,
     pub tokens: Option<u64>,
-    /// The answer was cut off by the user.
+    /// The user cut off the answer.
     pub interrupted: bool,
-    /// From 1, if the file says so.
+    /// Counts from 1; null where the file does not number its turns.
     pub number: Option<u64>,
 }
 
 impl From<&Turn> for TurnRecord {
     fn from(turn: &Turn) -> Self {
         Self {
-            role: turn.role.to_string(),
+            role: turn.role,
             content: turn.content.clone(),
-            timestamp: turn.timestamp.to_string(),
+            timestamp: turn.timestamp,
             tokens: turn.tokens,
             interrupted: turn.interrupted,
             number: turn.number,

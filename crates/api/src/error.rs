@@ -12,17 +12,19 @@ pub struct ErrorBody {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ErrorDetail {
-    pub code: String,
+    pub code: ErrorCode,
     pub message: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "schema", schemars(with = "Option<crate::schema::JsonValue>"))]
     pub details: Option<Value>,
 }
 
 macro_rules! codes {
     ($($variant:ident = $word:literal, $status:literal, $exit:literal;)+) => {
         /// What went wrong, as a program branches on it.
-        #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-        pub enum ErrorCode { $($variant),+ }
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+        #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+        pub enum ErrorCode { $(#[serde(rename = $word)] $variant),+ }
 
         impl ErrorCode {
             pub const ALL: &'static [ErrorCode] = &[$(ErrorCode::$variant),+];
@@ -80,6 +82,7 @@ codes! {
     OperationNotFound = "operation_not_found", 404, 3;
     QuestionNotFound = "question_not_found", 404, 3;
     NotSubscribed = "not_subscribed", 404, 3;
+    HarnessNotFound = "harness_not_found", 404, 3;
     MethodNotAllowed = "method_not_allowed", 405, 2;
     RequestTimeout = "request_timeout", 408, 1;
     SessionNotLive = "session_not_live", 409, 4;

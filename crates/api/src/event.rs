@@ -1,19 +1,17 @@
 //! Events on the wire: one envelope, and a payload with the whole record under the noun's name.
 
-use coven_domain::agent_question::AgentQuestion;
-use coven_domain::permission::{Permission, PermissionState};
-use coven_domain::question_set::{QuestionSetState, QuestionSetSummary};
-use coven_domain::repo::Repo;
 use coven_domain::task::FieldChange;
-use coven_domain::{AgentId, PermissionId, QuestionId, QuestionSetId, RepoId, SessionId, TaskId, Timestamp};
+use coven_domain::{SessionId, TaskId, Timestamp};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::SessionRecord;
-use crate::inbox::InboxOption;
+use crate::inbox::PermissionRecord;
 use crate::message::MessageRecord;
 use crate::operation::Operation;
+use crate::question::QuestionSetRecord;
+use crate::repo::RepoRecord;
 use crate::task::TaskRecord;
 use crate::workflow::{AgentRecord, WorkflowRecord};
 
@@ -141,53 +139,6 @@ pub struct PermissionPayload {
     pub permission: PermissionRecord,
 }
 
-/// An agent's request for permission.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct PermissionRecord {
-    #[cfg_attr(feature = "schema", schemars(with = "crate::schema::Id"))]
-    pub id: PermissionId,
-    #[cfg_attr(feature = "schema", schemars(with = "crate::schema::Id"))]
-    pub session_id: SessionId,
-    #[cfg_attr(feature = "schema", schemars(with = "crate::schema::Word<PermissionState>"))]
-    pub status: PermissionState,
-    pub title: String,
-    pub options: Vec<InboxOption>,
-    /// The tool call as the agent sent it.
-    #[cfg_attr(feature = "schema", schemars(with = "crate::schema::JsonValue"))]
-    pub tool_call: Value,
-    /// The id of the chosen option.
-    pub answer: Option<String>,
-    /// `human`, `rule`, `session:<id>`, or `session` if the request ended with its turn or session.
-    pub answered_by: Option<String>,
-    #[cfg_attr(feature = "schema", schemars(with = "crate::schema::DateTime"))]
-    pub created_at: Timestamp,
-    #[cfg_attr(feature = "schema", schemars(with = "Option<crate::schema::DateTime>"))]
-    pub answered_at: Option<Timestamp>,
-}
-
-impl From<&Permission> for PermissionRecord {
-    fn from(permission: &Permission) -> Self {
-        let option = |option: &coven_domain::permission::PermissionOption| InboxOption {
-            id: option.id.clone(),
-            name: option.name.clone(),
-            kind: option.kind.clone(),
-        };
-        Self {
-            id: permission.id,
-            session_id: permission.session,
-            status: permission.state,
-            title: permission.title.clone(),
-            options: permission.options.iter().map(option).collect(),
-            tool_call: permission.tool_call.clone(),
-            answer: permission.answer.clone(),
-            answered_by: permission.answered_by.map(|by| by.to_string()),
-            created_at: permission.created_at,
-            answered_at: permission.answered_at,
-        }
-    }
-}
-
 /// `operation.*`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
@@ -199,72 +150,14 @@ pub struct OperationPayload {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct QuestionSetPayload {
-    pub question_set: QuestionSetBrief,
-}
-
-/// A question set without its questions, which are in its folder.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct QuestionSetBrief {
-    #[cfg_attr(feature = "schema", schemars(with = "crate::schema::Id"))]
-    pub id: QuestionSetId,
-    #[cfg_attr(feature = "schema", schemars(with = "Option<crate::schema::Id>"))]
-    pub session_id: Option<SessionId>,
-    #[cfg_attr(feature = "schema", schemars(with = "crate::schema::Word<QuestionSetState>"))]
-    pub status: QuestionSetState,
-    pub title: String,
-    pub question_count: u32,
-    #[cfg_attr(feature = "schema", schemars(with = "crate::schema::DateTime"))]
-    pub created_at: Timestamp,
-    #[cfg_attr(feature = "schema", schemars(with = "crate::schema::DateTime"))]
-    pub modified_at: Timestamp,
-}
-
-impl From<&QuestionSetSummary> for QuestionSetBrief {
-    fn from(set: &QuestionSetSummary) -> Self {
-        Self {
-            id: set.id,
-            session_id: set.session,
-            status: set.state,
-            title: set.title.clone(),
-            question_count: set.question_count,
-            created_at: set.created_at,
-            modified_at: set.modified_at,
-        }
-    }
+    pub question_set: QuestionSetRecord,
 }
 
 /// `repo.*`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct RepoPayload {
-    pub repo: RepoRow,
-}
-
-/// A registered repository.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct RepoRow {
-    #[cfg_attr(feature = "schema", schemars(with = "crate::schema::Id"))]
-    pub id: RepoId,
-    pub name: String,
-    pub path: String,
-    #[cfg_attr(feature = "schema", schemars(with = "crate::schema::DateTime"))]
-    pub created_at: Timestamp,
-    #[cfg_attr(feature = "schema", schemars(with = "Option<crate::schema::DateTime>"))]
-    pub removed_at: Option<Timestamp>,
-}
-
-impl From<&Repo> for RepoRow {
-    fn from(repo: &Repo) -> Self {
-        Self {
-            id: repo.id,
-            name: repo.name.clone(),
-            path: repo.path.clone(),
-            created_at: repo.created_at,
-            removed_at: repo.removed_at,
-        }
-    }
+    pub repo: RepoRecord,
 }
 
 /// `task.*` except `task.rescued`.
@@ -323,42 +216,7 @@ pub struct WorkflowPayload {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct QuestionPayload {
-    pub question: AgentQuestionRecord,
-}
-
-/// A question that an agent of a task asks at its terminal.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct AgentQuestionRecord {
-    #[cfg_attr(feature = "schema", schemars(with = "crate::schema::Id"))]
-    pub id: QuestionId,
-    #[cfg_attr(feature = "schema", schemars(with = "crate::schema::Id"))]
-    pub agent_id: AgentId,
-    #[cfg_attr(feature = "schema", schemars(with = "crate::schema::Word<QuestionSetState>"))]
-    pub status: QuestionSetState,
-    pub prompt: String,
-    pub answer: Option<String>,
-    #[cfg_attr(feature = "schema", schemars(with = "crate::schema::DateTime"))]
-    pub created_at: Timestamp,
-    #[cfg_attr(feature = "schema", schemars(with = "crate::schema::DateTime"))]
-    pub updated_at: Timestamp,
-    #[cfg_attr(feature = "schema", schemars(with = "Option<crate::schema::DateTime>"))]
-    pub answered_at: Option<Timestamp>,
-}
-
-impl From<&AgentQuestion> for AgentQuestionRecord {
-    fn from(question: &AgentQuestion) -> Self {
-        Self {
-            id: question.id,
-            agent_id: question.agent,
-            status: question.state,
-            prompt: question.prompt.clone(),
-            answer: question.answer.clone(),
-            created_at: question.created_at,
-            updated_at: question.updated_at,
-            answered_at: question.answered_at,
-        }
-    }
+    pub question: QuestionSetRecord,
 }
 
 /// `retention.swept`: ids of what was deleted.

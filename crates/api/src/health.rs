@@ -1,18 +1,23 @@
 //! How the daemon is.
 
+use coven_domain::Timestamp;
 use serde::{Deserialize, Serialize};
+
+#[cfg(feature = "schema")]
+use crate::schema;
 
 /// The version of the routes under `/api/v1`; a client that needs a newer one says so.
 pub const API_VERSION: u32 = 1;
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(rename = "Health"))]
 pub struct HealthResponse {
     pub ok: bool,
     pub version: String,
     pub api_version: u32,
     pub pid: u32,
-    pub started_at: String,
+    #[cfg_attr(feature = "schema", schemars(with = "schema::DateTime"))]
+    pub started_at: Timestamp,
     pub home: String,
     /// The TCP address it listens on beside the Unix socket.
     pub listen: Option<String>,

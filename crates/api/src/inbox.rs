@@ -1,51 +1,185 @@
 //! The inbox: everything that waits for a human, in one list with one way to answer.
 
+use coven_domain::permission::{Permission, PermissionOption, PermissionState};
 use coven_domain::question::Answer;
+use coven_domain::{PermissionId, RepoId, SessionId, TaskId, Timestamp, words};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct InboxItem {
-    pub id: String,
-    /// `permission`: an agent wants to do something; `question_set`: somebody asks; `merge`: a task's work is there to be
-    /// reviewed; `blocked`: a task cannot go on by itself; `terminal`: an agent of a task waits at its terminal. Others as they come.
-    pub kind: String,
-    /// `pending`, `answered`; of a permission also `cancelled`; of a question set also `rejected`, `timed_out`, `abandoned`, or
-    /// `broken` if its files cannot be read.
-    pub status: String,
-    pub session_id: Option<String>,
-    pub harness: Option<String>,
-    pub repo_id: Option<String>,
-    /// The task that it is about, and the step of its workflow.
-    #[serde(default)]
-    pub task_id: Option<String>,
-    #[serde(default)]
-    pub step: Option<String>,
-    /// What is asked, in one line.
-    pub title: String,
-    pub created_at: String,
-    pub answered_at: Option<String>,
-    /// Who answered: `human`, `rule`, `session:<id>` for a process that runs in that session, or `session` if the request
-    /// ended with its turn or session.
-    pub answered_by: Option<String>,
-    /// A permission's answer: its id among `options`.
-    pub answer: Option<String>,
-    /// What a permission, a merge or a blocked task may be answered with.
-    pub options: Vec<InboxOption>,
-    /// Of a permission the tool call as the agent told it. Of a question set its `questions` with their options, `answers` when
-    /// there are, `rejectionReason`, `abandonReason`, `workingDirectory`, in the names of its files; `error` if it is broken.
-    #[cfg_attr(feature = "schema", schemars(with = "crate::openapi::Object"))]
-    pub detail: Value,
+use crate::question::{QuestionSetRecord, QuestionStatus};
+#[cfg(feature = "schema")]
+use crate::schema::{DateTime, Id, JsonValue, Word};
+use crate::task::TaskRecord;
+
+words! {
+    /// `permission`: an agent wants to do something; `question_set`: questions of a process; `terminal`: an agent of a task
+    /// waits at its terminal; `merge`: the work of a task is ready for review; `blocked`: a task cannot continue alone.
+    pub enum InboxKind {
+        Permission = "permission",
+        QuestionSet = "question_set",
+        Terminal = "terminal",
+        Merge = "merge",
+        Blocked = "blocked",
+    }
+}
+
+words! {
+    /// A permission is `pending`, `answered` or `cancelled`; a task `pending` or `answered`. Questions have the status of their
+    /// record. `dismissed`: the item no longer exists.
+    pub enum InboxStatus {
+        Pending = "pending",
+        Answered = "answered",
+        Cancelled = "cancelled",
+        Completed = "completed",
+        Rejected = "rejected",
+        TimedOut = "timed_out",
+        Abandoned = "abandoned",
+        Broken = "broken",
+        Dismissed = "dismissed",
+    }
+}
+
+impl InboxStatus {
+    /// A person gave an answer.
+    pub const fn is_answered(self) -> bool {
+        matches!(self, Self::Answered | Self::Completed)
+    }
+}
+
+impl From<QuestionStatus> for InboxStatus {
+    fn from(status: QuestionStatus) -> Self {
+        match status {
+            QuestionStatus::Pending => Self::Pending,
+            QuestionStatus::Completed => Self::Completed,
+            QuestionStatus::Rejected => Self::Rejected,
+            QuestionStatus::TimedOut => Self::TimedOut,
+            QuestionStatus::Abandoned => Self::Abandoned,
+            QuestionStatus::Broken => Self::Broken,
+        }
+    }
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct InboxItem {
+    /// That of the permission, the question or the task.
+    #[cfg_attr(feature = "schema", schemars(with = "Id"))]
+    pub id: String,
+    #[cfg_attr(feature = "schema", schemars(with = "Word<InboxKind>"))]
+    pub kind: InboxKind,
+    #[cfg_attr(feature = "schema", schemars(with = "Word<InboxStatus>"))]
+    pub status: InboxStatus,
+    #[cfg_attr(feature = "schema", schemars(with = "Option<Id>"))]
+    pub session_id: Option<SessionId>,
+    pub harness: Option<String>,
+    #[cfg_attr(feature = "schema", schemars(with = "Option<Id>"))]
+    pub repo_id: Option<RepoId>,
+    /// The task that it is about, and the step of its workflow.
+    #[cfg_attr(feature = "schema", schemars(with = "Option<Id>"))]
+    pub task_id: Option<TaskId>,
+    pub step: Option<String>,
+    /// What is asked, in one line.
+    pub title: String,
+    #[cfg_attr(feature = "schema", schemars(with = "DateTime"))]
+    pub created_at: Timestamp,
+    #[cfg_attr(feature = "schema", schemars(with = "Option<DateTime>"))]
+    pub answered_at: Option<Timestamp>,
+    /// Who answered: `human`, `rule`, `session:<id>` for a process that runs in that session, or `session` if the request
+    /// ended with its turn or session.
+    pub answered_by: Option<String>,
+    /// The id of one of the options, or the line that was typed into a terminal.
+    pub answer: Option<String>,
+    /// The answers that a permission, a merge or a blocked task takes.
+    pub options: Vec<InboxOption>,
+    pub detail: InboxDetail,
+}
+
+/// What the item is about.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(tag = "type", rename_all = "snake_case")]
+pub enum InboxDetail {
+    Permission {
+        permission: PermissionRecord,
+    },
+    QuestionSet {
+        question_set: QuestionSetRecord,
+    },
+    Terminal {
+        question_set: QuestionSetRecord,
+    },
+    Task {
+        task: Box<TaskRecord>,
+        /// Why its run is blocked or failed.
+        error: Option<String>,
+    },
+}
+
+impl InboxItem {
+    /// The questions of a set or a terminal.
+    pub const fn question_set(&self) -> Option<&QuestionSetRecord> {
+        match &self.detail {
+            InboxDetail::QuestionSet { question_set } | InboxDetail::Terminal { question_set } => Some(question_set),
+            InboxDetail::Permission { .. } | InboxDetail::Task { .. } => None,
+        }
+    }
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct InboxOption {
     pub id: String,
     pub name: String,
-    /// `allow_once`, `allow_always`, `reject_once` or `reject_always`.
+    /// `allow_once`, `allow_always`, `reject_once`, `reject_always`, or another word of the agent.
     pub kind: String,
+}
+
+impl From<&PermissionOption> for InboxOption {
+    fn from(option: &PermissionOption) -> Self {
+        Self { id: option.id.clone(), name: option.name.clone(), kind: option.kind.clone() }
+    }
+}
+
+/// An agent's request for permission.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(rename = "Permission"))]
+pub struct PermissionRecord {
+    #[cfg_attr(feature = "schema", schemars(with = "Id"))]
+    pub id: PermissionId,
+    #[cfg_attr(feature = "schema", schemars(with = "Id"))]
+    pub session_id: SessionId,
+    #[cfg_attr(feature = "schema", schemars(with = "Word<PermissionState>"))]
+    pub status: PermissionState,
+    pub title: String,
+    pub options: Vec<InboxOption>,
+    /// The tool call as the agent sent it.
+    #[cfg_attr(feature = "schema", schemars(with = "JsonValue"))]
+    pub tool_call: Value,
+    /// The id of the chosen option.
+    pub answer: Option<String>,
+    /// `human`, `rule`, `session:<id>`, or `session` if the request ended with its turn or session.
+    pub answered_by: Option<String>,
+    #[cfg_attr(feature = "schema", schemars(with = "DateTime"))]
+    pub created_at: Timestamp,
+    #[cfg_attr(feature = "schema", schemars(with = "Option<DateTime>"))]
+    pub answered_at: Option<Timestamp>,
+}
+
+impl From<&Permission> for PermissionRecord {
+    fn from(permission: &Permission) -> Self {
+        Self {
+            id: permission.id,
+            session_id: permission.session,
+            status: permission.state,
+            title: permission.title.clone(),
+            options: permission.options.iter().map(Into::into).collect(),
+            tool_call: permission.tool_call.clone(),
+            answer: permission.answer.clone(),
+            answered_by: permission.answered_by.map(|by| by.to_string()),
+            created_at: permission.created_at,
+            answered_at: permission.answered_at,
+        }
+    }
 }
 
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -56,12 +190,10 @@ pub struct InboxQuery {
     pub all: Option<bool>,
     /// Of this session only: its id.
     pub session: Option<String>,
-}
-
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct InboxResponse {
-    pub items: Vec<InboxItem>,
+    /// 1 to 1000; 100 if left out.
+    pub limit: Option<usize>,
+    /// The `next` of the previous page.
+    pub cursor: Option<String>,
 }
 
 /// `POST /api/v1/inbox/:id/answer`, one of these. A permission takes an option by its id, or `allow` / `deny` for the first
@@ -76,15 +208,59 @@ pub struct AnswerRequest {
     /// `allow` or `deny`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub decision: Option<String>,
-    /// `{"questionIndex":0,"selectedOption":"A"}` each; `selectedOptions` for a multiple choice, `customText` for own words.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[cfg_attr(feature = "schema", schemars(with = "Option<Vec<crate::openapi::Object>>"))]
-    pub answers: Option<Vec<Answer>>,
+    pub answers: Option<Vec<GivenAnswer>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reject: Option<Rejection>,
     /// Beside `option` or `decision`: why a task's work is rejected, which has to be said, or why the task is closed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
+}
+
+/// The answer to one question. The names of the question files (`questionIndex`, …) are accepted too.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(deny_unknown_fields)]
+pub struct GivenAnswer {
+    /// Counted from 0.
+    #[serde(alias = "questionIndex")]
+    pub question_index: usize,
+    /// The label of an option.
+    #[serde(default, alias = "selectedOption", skip_serializing_if = "Option::is_none")]
+    pub selected_option: Option<String>,
+    /// The labels of a multiple choice.
+    #[serde(default, alias = "selectedOptions", skip_serializing_if = "Option::is_none")]
+    pub selected_options: Option<Vec<String>>,
+    /// An answer in own words.
+    #[serde(default, alias = "customText", skip_serializing_if = "Option::is_none")]
+    pub custom_text: Option<String>,
+    /// Accepted for older clients, and not used.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub timestamp: Option<String>,
+}
+
+impl From<Answer> for GivenAnswer {
+    fn from(answer: Answer) -> Self {
+        Self {
+            question_index: answer.question_index,
+            selected_option: answer.selected_option,
+            selected_options: answer.selected_options,
+            custom_text: answer.custom_text,
+            timestamp: None,
+        }
+    }
+}
+
+impl From<GivenAnswer> for Answer {
+    fn from(given: GivenAnswer) -> Self {
+        Self {
+            question_index: given.question_index,
+            selected_option: given.selected_option,
+            selected_options: given.selected_options,
+            custom_text: given.custom_text,
+            timestamp: given.timestamp.unwrap_or_default(),
+        }
+    }
 }
 
 /// Nobody will answer.

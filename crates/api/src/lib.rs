@@ -3,7 +3,9 @@
 #![cfg_attr(not(test), warn(unused_crate_dependencies))]
 
 pub mod agent;
+pub mod agent_state;
 pub mod conversation;
+pub mod entry;
 pub mod error;
 pub mod event;
 mod field_names;
@@ -13,16 +15,19 @@ pub mod inbox;
 pub mod list;
 pub mod live;
 pub mod message;
+pub mod message_content;
 pub mod migrate;
 #[cfg(feature = "schema")]
 pub mod openapi;
 pub mod operation;
+pub mod question;
 pub mod repo;
 pub mod request;
 pub mod retention;
 pub mod routes;
 #[cfg(feature = "schema")]
 pub mod schema;
+pub mod screen;
 pub mod session;
 pub mod state;
 pub mod task;

@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use crate::error::ErrorDetail;
 use crate::event::EventRecord;
 use crate::routes::Scope;
+use crate::screen::Span;
 use crate::session::InputRequest;
 
 /// The version that `welcome` names. It grows when a message changes its meaning.
@@ -213,7 +214,7 @@ pub enum LiveMessage {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         data: Option<String>,
         #[serde(default, skip_serializing_if = "Option::is_none")]
-        lines: Option<Vec<Vec<LiveSpan>>>,
+        lines: Option<Vec<Vec<Span>>>,
     },
     /// The rows that changed since the last message, when the log had `offset` bytes.
     Rows {
@@ -279,61 +280,7 @@ pub struct LiveCursor {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct LiveRow {
     pub row: u16,
-    pub spans: Vec<LiveSpan>,
-}
-
-/// A run of equally styled characters. Only what differs from the default style is present.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[serde(default)]
-pub struct LiveSpan {
-    pub text: String,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub fg: Option<LiveColor>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub bg: Option<LiveColor>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub underline: Option<LiveUnderline>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub underline_color: Option<LiveColor>,
-    #[serde(skip_serializing_if = "std::ops::Not::not")]
-    pub bold: bool,
-    #[serde(skip_serializing_if = "std::ops::Not::not")]
-    pub dim: bool,
-    #[serde(skip_serializing_if = "std::ops::Not::not")]
-    pub italic: bool,
-    #[serde(skip_serializing_if = "std::ops::Not::not")]
-    pub inverse: bool,
-    #[serde(skip_serializing_if = "std::ops::Not::not")]
-    pub hidden: bool,
-    #[serde(skip_serializing_if = "std::ops::Not::not")]
-    pub strike: bool,
-    #[serde(skip_serializing_if = "std::ops::Not::not")]
-    pub blink: bool,
-    /// The address that a link leads to.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub link: Option<String>,
-}
-
-/// A colour as the program named it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[serde(rename_all = "snake_case")]
-pub enum LiveColor {
-    /// One of 256; the first 16 follow the viewer's theme.
-    Indexed(u8),
-    Rgb(u8, u8, u8),
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[serde(rename_all = "snake_case")]
-pub enum LiveUnderline {
-    Single,
-    Double,
-    Curly,
-    Dotted,
-    Dashed,
+    pub spans: Vec<Span>,
 }
 
 /// The header of a binary frame: the subscription, and the offset of the first byte of data.
@@ -371,6 +318,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+    use crate::screen::Color;
 
     #[test]
     fn a_header_has_its_fields_where_the_interface_puts_them() {
@@ -414,10 +362,10 @@ mod tests {
 
     #[test]
     fn messages_have_the_keys_of_the_interface() {
-        let span = LiveSpan { text: "x".into(), fg: Some(LiveColor::Indexed(1)), bold: true, ..LiveSpan::default() };
+        let span = Span { text: "x".into(), fg: Some(Color::Indexed { index: 1 }), bold: true, ..Span::default() };
         assert_eq!(
             serde_json::to_value(&span).expect("plain data"),
-            json!({ "text": "x", "fg": { "indexed": 1 }, "bold": true })
+            json!({ "text": "x", "fg": { "type": "indexed", "index": 1 }, "bold": true })
         );
         assert_eq!(serde_json::to_string(&LiveMessage::Stopping {}).expect("plain data"), r#"{"type":"stopping"}"#);
         let event = json!({ "type": "event", "id": 3, "event": { "number": 1 } });

@@ -1,74 +1,89 @@
-//! Messages of an ACP session in `/api/v1`, and what its agent is doing.
+//! Messages of an ACP session in `/api/v1`, and the requests that lead to them.
 
+use coven_domain::message::{Role, StoredMessage};
+use coven_domain::{MessageId, Timestamp};
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
+
+use crate::message_content::MessageContent;
+#[cfg(feature = "schema")]
+use crate::schema;
 
 /// One message. A piece of one that is still being written has `partial: true` in its content and the id of the whole in
 /// `message_id`; the whole takes the place of its pieces once it is finished.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(rename = "Message"))]
 pub struct MessageRecord {
     /// Grows with every change; a message that changes gets a new one.
     pub number: u64,
-    pub id: String,
+    #[cfg_attr(feature = "schema", schemars(with = "schema::Id"))]
+    pub id: MessageId,
     /// The message that this is, or is a piece of.
-    pub message_id: String,
-    /// `user`, `agent` or `system`.
-    pub role: String,
-    pub at: String,
-    /// By `type`: `text`, `thought`, `plan`, `tool`, `error`, `cancelled`, `turn`, `update`.
-    #[cfg_attr(feature = "schema", schemars(with = "crate::openapi::Object"))]
-    pub content: Value,
+    #[cfg_attr(feature = "schema", schemars(with = "schema::Id"))]
+    pub message_id: MessageId,
+    #[cfg_attr(feature = "schema", schemars(with = "schema::Word<Role>"))]
+    pub role: Role,
+    #[cfg_attr(feature = "schema", schemars(with = "schema::DateTime"))]
+    pub at: Timestamp,
+    pub content: MessageContent,
 }
 
+impl From<&StoredMessage> for MessageRecord {
+    fn from(message: &StoredMessage) -> Self {
+        Self {
+            number: message.number,
+            id: message.id,
+            message_id: message.whole,
+            role: message.role,
+            at: message.at,
+            content: MessageContent::read(&message.content),
+        }
+    }
+}
+
+/// `GET /api/v1/sessions/{id}/messages`: oldest first.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default, deny_unknown_fields)]
 pub struct MessagesQuery {
-    /// Only what has a larger number.
+    /// Messages with a greater number.
     pub after: Option<u64>,
-    /// 100 if left out; at most 1000.
+    /// Only messages with a smaller number: the last `limit` of them. A number that no message has reached gives the newest.
+    pub before: Option<u64>,
+    /// 1 to 1000; 100 if left out.
+    #[cfg_attr(feature = "schema", schemars(range(min = 1, max = 1000)))]
     pub limit: Option<usize>,
+    /// The `next` of the previous page: another name for `after`.
+    pub cursor: Option<u64>,
 }
 
+impl MessagesQuery {
+    /// The last `limit` messages before a number, or of all.
+    pub fn last(limit: usize, before: Option<u64>) -> Self {
+        Self { before: Some(before.unwrap_or(u64::MAX)), limit: Some(limit), ..Self::default() }
+    }
+}
+
+/// A page of messages.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(rename = "MessageList"))]
 pub struct MessagesResponse {
-    pub messages: Vec<MessageRecord>,
-    /// Give it as `after` to get what follows.
+    pub items: Vec<MessageRecord>,
+    /// The `after` of the next page, also where there is no message yet.
     pub next: u64,
 }
 
-/// `GET /api/v1/sessions/:id/agent`: what is known of the agent behind an ACP session, and what it is doing.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+/// The answer to `POST /api/v1/sessions/{id}/prompt`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[serde(default)]
-pub struct AgentStateRecord {
-    /// `opening`, `idle`, `working` (a turn runs), `waiting` (for a permission) or `ended`.
-    pub activity: String,
-    /// Prompts that wait for the turn to end.
-    pub queued: usize,
-    /// The agent's own id of the session.
-    pub agent_session_id: Option<String>,
-    /// Name, title and version, as the agent tells them.
-    #[cfg_attr(feature = "schema", schemars(with = "Option<crate::openapi::Object>"))]
-    pub agent: Value,
-    #[cfg_attr(feature = "schema", schemars(with = "Option<crate::openapi::Object>"))]
-    pub capabilities: Value,
-    #[cfg_attr(feature = "schema", schemars(with = "Option<crate::openapi::Object>"))]
-    pub modes: Value,
-    #[cfg_attr(feature = "schema", schemars(with = "Option<Vec<crate::openapi::Object>>"))]
-    pub config_options: Value,
-    #[cfg_attr(feature = "schema", schemars(with = "Option<Vec<crate::openapi::Object>>"))]
-    pub commands: Value,
-    #[cfg_attr(feature = "schema", schemars(with = "Option<crate::openapi::Object>"))]
-    pub usage: Value,
-    pub title: Option<String>,
-    /// How the last turn ended: `end_turn`, `cancelled`, `max_tokens`, `refusal`, `error`, …
-    pub stop_reason: Option<String>,
+pub struct PromptResponse {
+    pub ok: bool,
+    pub accepted: bool,
+    /// The id of the user's message.
+    #[cfg_attr(feature = "schema", schemars(with = "schema::Id"))]
+    pub message_id: MessageId,
 }
 
-/// `POST /api/v1/sessions/:id/mode`.
+/// `POST /api/v1/sessions/{id}/mode`.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default, deny_unknown_fields)]
@@ -76,7 +91,7 @@ pub struct ModeRequest {
     pub mode_id: String,
 }
 
-/// `POST /api/v1/sessions/:id/config`.
+/// `POST /api/v1/sessions/{id}/config`.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default, deny_unknown_fields)]

@@ -6,7 +6,7 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::value::{RawValue, to_raw_value};
 
-use crate::error::ErrorDetail;
+use crate::error::{ErrorCode, ErrorDetail};
 #[cfg(feature = "schema")]
 use crate::schema::{DateTime, Id, Word};
 
@@ -52,7 +52,7 @@ pub struct OperationProgress {
 #[serde(untagged)]
 pub enum OperationResult {
     Task(Box<crate::task::TaskRecord>),
-    Tasks(crate::task::CreateTasksResponse),
+    Tasks(crate::List<crate::task::TaskRecord>),
     Migration(crate::migrate::MigrateResponse),
     Retention(crate::retention::RetentionResponse),
 }
@@ -102,7 +102,7 @@ impl From<&coven_domain::operation::Operation> for Operation {
             },
             result: result.map(ResultJson),
             error: operation.error.as_ref().map(|error| ErrorDetail {
-                code: error.code.clone(),
+                code: ErrorCode::from_word(&error.code).unwrap_or(ErrorCode::Internal),
                 message: error.message.clone(),
                 details: error.details.clone(),
             }),

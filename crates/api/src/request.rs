@@ -3,14 +3,23 @@
 use std::fmt::Write;
 use std::marker::PhantomData;
 
+use serde::Serialize;
+
+use crate::list::PageQuery;
 use crate::routes::Endpoint;
 
 /// A request to the route `E`. `E::of(id)` or `E::request()` makes it.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, PartialEq, Eq)]
 pub struct Request<E> {
     target: String,
     body: Option<Vec<u8>>,
     route: PhantomData<fn() -> E>,
+}
+
+impl<E> Clone for Request<E> {
+    fn clone(&self) -> Self {
+        Self { target: self.target.clone(), body: self.body.clone(), route: PhantomData }
+    }
 }
 
 impl<E: Endpoint> Request<E> {
@@ -20,12 +29,15 @@ impl<E: Endpoint> Request<E> {
 
     /// Appends the parameters that have a value.
     pub fn query(mut self, query: &E::Query) -> Self {
-        let query = serde_urlencoded::to_string(query).expect("queries are flat structs of plain values");
-        if !query.is_empty() {
-            self.target.push(if self.target.contains('?') { '&' } else { '?' });
-            self.target.push_str(&query);
-        }
+        append(&mut self.target, query);
         self
+    }
+
+    /// Makes the request for one page of the list that this request asks for.
+    pub fn page(&self, page: &PageQuery) -> Self {
+        let mut target = self.target.clone();
+        append(&mut target, page);
+        Self { target, body: self.body.clone(), route: PhantomData }
     }
 
     pub fn body(mut self, body: &E::Request) -> Self {
@@ -46,6 +58,14 @@ impl<E: Endpoint> Request<E> {
     /// Takes the target and the body out of the request.
     pub fn into_parts(self) -> (String, Option<Vec<u8>>) {
         (self.target, self.body)
+    }
+}
+
+fn append(target: &mut String, query: &impl Serialize) {
+    let query = serde_urlencoded::to_string(query).expect("queries are flat structs of plain values");
+    if !query.is_empty() {
+        target.push(if target.contains('?') { '&' } else { '?' });
+        target.push_str(&query);
     }
 }
 
@@ -98,5 +118,8 @@ mod tests {
         assert_eq!(ListSessions::request().query(&query).target(), "/api/v1/sessions?status=running%2Cfailed&limit=5");
         let query = ListTasksQuery { kind: Some("a b&c".into()), ..ListTasksQuery::default() };
         assert_eq!(ListTasks::request().query(&query).target(), "/api/v1/tasks?type=a+b%26c");
+        let page = PageQuery { limit: Some(2), cursor: None };
+        assert_eq!(ListTasks::request().page(&page).target(), "/api/v1/tasks?limit=2");
+        assert_eq!(ListTasks::request().query(&query).page(&page).target(), "/api/v1/tasks?type=a+b%26c&limit=2");
     }
 }

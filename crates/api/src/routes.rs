@@ -1,38 +1,44 @@
 //! Every route of the daemon, once. The router, the OpenAPI document, the refusal of unknown parameters and the scopes come from
 //! this table.
 
+use std::marker::PhantomData;
+
 use crate::agent::{
-    AgentMessageRecord, AgentMessagesQuery, AgentSessionDetail, AgentSessionListResponse, AgentSessionRecord,
-    CreateAgentSessionRequest, ListAgentSessionsQuery, PromptRequest, PromptResponse,
+    AgentMessageRecord, AgentMessagesQuery, AgentPromptResponse, AgentSessionDetail, AgentSessionListResponse,
+    AgentSessionRecord, CreateAgentSessionRequest, ListAgentSessionsQuery, PromptRequest,
 };
+use crate::agent_state::AgentStateRecord;
 use crate::conversation::{
-    ConversationListResponse, ConversationRecord, ListConversationsQuery, TurnListResponse, TurnsQuery,
+    ConversationListResponse, ConversationRecord, ListConversationsQuery, TurnRecord, TurnsQuery,
 };
+use crate::entry::{EntriesQuery, EntriesResponse};
 use crate::event::{EventsQuery, EventsResponse};
 use crate::field_names::field_names;
-use crate::harness::{HarnessListResponse, HarnessesQuery};
+use crate::harness::{HarnessQuery, HarnessRecord, ListHarnessesQuery};
 use crate::health::{HealthResponse, StopRequest};
-use crate::inbox::{AnswerRequest, InboxItem, InboxQuery, InboxResponse};
-use crate::list::List;
-use crate::message::{AgentStateRecord, ConfigOptionRequest, MessagesQuery, MessagesResponse, ModeRequest};
+use crate::inbox::{AnswerRequest, InboxItem, InboxQuery};
+use crate::list::{List, PageQuery};
+use crate::live::LiveMessage;
+use crate::message::{ConfigOptionRequest, MessagesQuery, MessagesResponse, ModeRequest, PromptResponse};
 use crate::migrate::MigrateRequest;
 use crate::operation::{GetOperationQuery, ListOperationsQuery, Operation};
-use crate::repo::{AddRepoRequest, RepoListResponse, RepoRecord};
+use crate::question::{ListQuestionsQuery, QuestionSetRecord};
+use crate::repo::{AddRepoRequest, AgentRepoListResponse, AgentRepoRecord, RepoRecord};
 use crate::request::{self, Request};
 use crate::retention::RetentionRequest;
+use crate::screen::{ScreenQuery, ScreenResponse};
 use crate::session::{
-    AcceptedResponse, AttachQuery, CreateSessionRequest, EntriesQuery, EntriesResponse, InputRequest,
-    ListSessionsQuery, LogCheckQuery, LogCheckResponse, LogQuery, RenameSessionRequest, ResizeRequest, ScreenQuery,
-    ScreenResponse, SessionListResponse, SessionRecord, StartSessionRequest,
+    AcceptedResponse, AttachQuery, CreateSessionRequest, InputRequest, ListSessionsQuery, LogCheckQuery,
+    LogCheckResponse, LogQuery, RenameSessionRequest, ResizeRequest, SessionRecord, StartSessionRequest,
 };
-use crate::state::StateResponse;
+use crate::state::{StateQuery, StateResponse};
 use crate::task::{
     CreateTaskRequest, CreateTasksRequest, DeleteTaskQuery, DeleteTaskResponse, EditTaskRequest, ListTasksQuery,
-    StartTaskRequest, TaskDetail, TaskHistoryQuery, TaskHistoryResponse, TaskListResponse, TaskMoveRequest, TaskRecord,
+    StartTaskRequest, TaskHistoryRecord, TaskMoveRequest, TaskReadiness, TaskRecord,
 };
 use crate::workflow::{
-    AgentListResponse, AgentRecord, ListAgentsQuery, ListWorkflowsQuery, StartTaskResponse, TaskDiffResponse,
-    WorkflowDetail, WorkflowListResponse, WorkflowRecord,
+    AgentRecord, DefinitionResponse, ListAgentsQuery, ListWorkflowsQuery, StartTaskResponse, StepRecord,
+    TaskDiffResponse, WorkflowRecord,
 };
 
 use serde::Serialize;
@@ -119,9 +125,9 @@ pub struct Nothing {}
 #[derive(Debug)]
 pub enum Binary {}
 
-/// A connection that becomes a WebSocket.
+/// A connection that becomes a WebSocket, on which the daemon sends `M`.
 #[derive(Debug)]
-pub enum WebSocket {}
+pub struct WebSocket<M>(PhantomData<M>);
 
 /// The OpenAPI document. It describes the table and is not part of it.
 pub const OPENAPI_PATH: &str = "/api/openapi.json";
@@ -172,11 +178,23 @@ routes! {
     /// Whether the daemon works, and what needs attention.
     Health: Get "/api/v1/health", View => 200 HealthResponse;
     /// Harnesses, and whether they are installed.
-    ListHarnesses: Get "/api/v1/harnesses", View, query HarnessesQuery => 200 HarnessListResponse;
+    ListHarnesses: Get "/api/v1/harnesses", View, query ListHarnessesQuery => 200 List<HarnessRecord>;
+    /// One harness.
+    GetHarness: Get "/api/v1/harnesses/{id}", View, query HarnessQuery => 200 HarnessRecord, 404;
+
+    // Repositories
+    /// Repositories, oldest first.
+    ListRepos: Get "/api/v1/repos", View, query PageQuery => 200 List<RepoRecord>;
+    /// Registers a Git repository inside the workspace.
+    AddRepo: Post "/api/v1/repos", Admin, body AddRepoRequest => 201 RepoRecord, 200 "it was registered already";
+    /// One repository.
+    GetRepo: Get "/api/v1/repos/{id}", View => 200 RepoRecord, 404;
+    /// Removes a repository from the list; its sessions and files stay.
+    RemoveRepo: Delete "/api/v1/repos/{id}", Admin => 200 RepoRecord, 404, 409;
 
     // Sessions
     /// Sessions, newest first.
-    ListSessions: Get "/api/v1/sessions", View, query ListSessionsQuery => 200 SessionListResponse;
+    ListSessions: Get "/api/v1/sessions", View, query ListSessionsQuery => 200 List<SessionRecord>;
     /// Launches a session; with `detach` it only makes the record.
     CreateSession: Post "/api/v1/sessions", Launch, body CreateSessionRequest => 201 SessionRecord, 500;
     /// One session, by its id, a unique prefix of it, or its title.
@@ -191,7 +209,7 @@ routes! {
     ResizeSession: Post "/api/v1/sessions/{id}/resize", Type, body ResizeRequest => 202 AcceptedResponse, 409;
     /// Kills a running session: its whole process group, SIGTERM, then SIGKILL.
     KillSession: Post "/api/v1/sessions/{id}/kill", Type => 202 AcceptedResponse, 404, 409;
-    /// Asks a running session to end; it is `completed` when this answers.
+    /// Asks a running session to end, which makes it `completed`. Answers when it has ended, or within a second.
     FinishSession: Post "/api/v1/sessions/{id}/finish", Type => 200 SessionRecord, 409;
     /// Gives a session another title.
     RenameSession: Post "/api/v1/sessions/{id}/rename", Type, body RenameSessionRequest => 200 SessionRecord, 404;
@@ -210,10 +228,10 @@ routes! {
     /// What the session's terminal shows.
     ReadScreen: Get "/api/v1/sessions/{id}/screen", View, query ScreenQuery => 200 ScreenResponse, 404;
     /// Attaches to a running session.
-    Attach: Get "/api/v1/sessions/{id}/attach", Type, query AttachQuery => 101 WebSocket, 404, 409;
+    Attach: Get "/api/v1/sessions/{id}/attach", Type, query AttachQuery => 101 WebSocket<Binary>, 404, 409;
 
     /// Events, terminals and input of any number of sessions on one connection: messages are `LiveRequest` and `LiveMessage`.
-    Live: Get "/api/v1/live", View => 101 WebSocket;
+    Live: Get "/api/v1/live", View => 101 WebSocket<LiveMessage>;
 
     // Conversations with an agent over ACP
     /// Messages after a number; with `Accept: text/event-stream` new ones follow, with what the agent is doing.
@@ -235,38 +253,47 @@ routes! {
     /// One conversation, by its id or a unique prefix of it.
     GetConversation: Get "/api/v1/conversations/{id}", View => 200 ConversationRecord, 404;
     /// The last turns of a conversation, oldest first.
-    ListTurns: Get "/api/v1/conversations/{id}/turns", View, query TurnsQuery => 200 TurnListResponse, 404;
+    ListTurns: Get "/api/v1/conversations/{id}/turns", View, query TurnsQuery => 200 List<TurnRecord>, 404;
 
     // Inbox
     /// What waits for a human, oldest first.
-    ListInbox: Get "/api/v1/inbox", View, query InboxQuery => 200 InboxResponse;
+    ListInbox: Get "/api/v1/inbox", View, query InboxQuery => 200 List<InboxItem>;
     /// One item, by its id or a unique prefix of it.
     GetInboxItem: Get "/api/v1/inbox/{id}", View => 200 InboxItem, 404;
     /// Answers; the first answer wins.
     AnswerInboxItem: Post "/api/v1/inbox/{id}/answer", Answer, body AnswerRequest => 200 InboxItem, 403 "from inside the session that asks", 404, 409 "already answered, or broken";
 
+    /// Question sets, and agents that wait at their terminals, oldest first.
+    ListQuestions: Get "/api/v1/questions", View, query ListQuestionsQuery => 200 List<QuestionSetRecord>;
+    /// One of them, by its id or a unique prefix of it.
+    GetQuestions: Get "/api/v1/questions/{id}", View => 200 QuestionSetRecord, 404;
+
     // Tasks and the runs of their workflows
     /// Tasks by priority, then age.
-    ListTasks: Get "/api/v1/tasks", View, query ListTasksQuery => 200 TaskListResponse;
+    ListTasks: Get "/api/v1/tasks", View, query ListTasksQuery => 200 List<TaskRecord>;
     /// Makes a task.
     CreateTask: Post "/api/v1/tasks", Launch, body CreateTaskRequest => 201 TaskRecord, 404;
     /// Starts the operation that adds many tasks, all or none; they may refer to each other by `ref`.
     CreateTasks: Post "/api/v1/tasks/bulk", Launch, body CreateTasksRequest => 202 Operation, 404;
     /// One task.
-    GetTask: Get "/api/v1/tasks/{id}", View => 200 TaskDetail, 404;
+    GetTask: Get "/api/v1/tasks/{id}", View => 200 TaskRecord, 404;
+    /// Whether a task can be started, and why not.
+    ReadTaskReadiness: Get "/api/v1/tasks/{id}/readiness", View => 200 TaskReadiness, 404;
+    /// The runs of a task, newest first.
+    ListTaskRuns: Get "/api/v1/tasks/{id}/runs", View, query PageQuery => 200 List<WorkflowRecord>, 404;
     /// Changes what is given and leaves the rest.
     EditTask: Patch "/api/v1/tasks/{id}", Launch, body EditTaskRequest => 200 TaskRecord, 404;
     /// Hides a task until retention takes it.
     DeleteTask: Delete "/api/v1/tasks/{id}", Launch, query DeleteTaskQuery => 200 DeleteTaskResponse, 404, 409;
-    /// Closes a task.
+    /// Closes a task. An agent that works on it is ended first; the answer may come before that.
     CloseTask: Post "/api/v1/tasks/{id}/close", Launch, body TaskMoveRequest => 200 TaskRecord, 404, 409;
     /// Every change of a task, oldest first.
-    ListTaskHistory: Get "/api/v1/tasks/{id}/history", View, query TaskHistoryQuery => 200 TaskHistoryResponse, 404;
+    ListTaskHistory: Get "/api/v1/tasks/{id}/history", View, query PageQuery => 200 List<TaskHistoryRecord>, 404;
     /// Claims a task and starts its workflow.
     StartTask: Post "/api/v1/tasks/{id}/start", Launch, body StartTaskRequest => 200 StartTaskResponse, 404, 409;
-    /// Ends the work on a task, which can be started again.
+    /// Ends the work on a task, which can be started again. The answer may come before its agent is gone.
     ReleaseTask: Post "/api/v1/tasks/{id}/release", Launch, body TaskMoveRequest => 200 TaskRecord, 404, 409;
-    /// Ends the work on a task, which then waits for a human.
+    /// Ends the work on a task, which then waits for a human. The answer may come before its agent is gone.
     BlockTask: Post "/api/v1/tasks/{id}/block", Launch, body TaskMoveRequest => 200 TaskRecord, 404, 409;
     /// Lets a blocked task be started again.
     UnblockTask: Post "/api/v1/tasks/{id}/unblock", Launch, body TaskMoveRequest => 200 TaskRecord, 404, 409;
@@ -278,27 +305,31 @@ routes! {
     /// What a task's branch changed since it left its base; of a merged task, what was merged.
     ReadTaskDiff: Get "/api/v1/tasks/{id}/diff", View => 200 TaskDiffResponse, 404;
     /// Runs of workflows, newest first.
-    ListWorkflows: Get "/api/v1/workflows", View, query ListWorkflowsQuery => 200 WorkflowListResponse;
-    /// A run with its steps, by its id or by the id of its task, which gives the newest run.
-    GetWorkflow: Get "/api/v1/workflows/{id}", View => 200 WorkflowDetail, 404;
-    /// Ends a run and its process; the task can be started again by hand.
+    ListWorkflows: Get "/api/v1/workflows", View, query ListWorkflowsQuery => 200 List<WorkflowRecord>;
+    /// A run, by its id or by the id of its task, which gives the newest run.
+    GetWorkflow: Get "/api/v1/workflows/{id}", View => 200 WorkflowRecord, 404;
+    /// The steps of a run, in the order of its file.
+    ListSteps: Get "/api/v1/workflows/{id}/steps", View, query PageQuery => 200 List<StepRecord>, 404;
+    /// The workflow's file as it was when the run started.
+    ReadDefinition: Get "/api/v1/workflows/{id}/definition", View => 200 DefinitionResponse, 404;
+    /// Ends a run and its process; the task can be started again by hand. The answer may come before the process is gone.
     CancelWorkflow: Post "/api/v1/workflows/{id}/cancel", Launch, body TaskMoveRequest => 200 WorkflowRecord, 404, 409;
     /// Repeats the step that failed.
     RetryWorkflow: Post "/api/v1/workflows/{id}/retry", Launch, body StartTaskRequest => 200 StartTaskResponse, 404, 409;
     /// Agents at work on tasks.
-    ListAgents: Get "/api/v1/agents", View, query ListAgentsQuery => 200 AgentListResponse, 404;
+    ListAgents: Get "/api/v1/agents", View, query ListAgentsQuery => 200 List<AgentRecord>, 404;
     /// One agent of a task.
     GetAgent: Get "/api/v1/agents/{id}", View => 200 AgentRecord, 404;
 
     // The AGENT dialect
     /// Repositories, oldest first.
-    ListRepos: Get "/api/repos", View => 200 RepoListResponse;
+    ListAgentRepos: Get "/api/repos", View => 200 AgentRepoListResponse;
     /// Registers a Git repository inside the workspace.
-    AddRepo: Post "/api/repos", Admin, body AddRepoRequest => 201 RepoRecord, 200 "it was registered already";
+    AddAgentRepo: Post "/api/repos", Admin, body AddRepoRequest => 201 AgentRepoRecord, 200 "it was registered already";
     /// One repository.
-    GetRepo: Get "/api/repos/{id}", View => 200 RepoRecord, 404;
+    GetAgentRepo: Get "/api/repos/{id}", View => 200 AgentRepoRecord, 404;
     /// Removes a repository from the list; its folder and its sessions stay.
-    RemoveRepo: Delete "/api/repos/{id}", Admin => 200 RepoRecord, 404, 409;
+    RemoveAgentRepo: Delete "/api/repos/{id}", Admin => 200 AgentRepoRecord, 404, 409;
     /// Sessions, newest first, without their messages.
     ListAgentSessions: Get "/api/sessions", View, query ListAgentSessionsQuery => 200 AgentSessionListResponse;
     /// Launches an agent in a repository.
@@ -308,7 +339,7 @@ routes! {
     /// Tells the agent to stop, then ends its session.
     CancelAgentSession: Delete "/api/sessions/{id}", Type => 200 AgentSessionRecord, 404, 409;
     /// Sends a prompt; the answer comes as messages.
-    PromptAgentSession: Post "/api/sessions/{id}/prompt", Type, body PromptRequest => 202 PromptResponse, 404, 409;
+    PromptAgentSession: Post "/api/sessions/{id}/prompt", Type, body PromptRequest => 202 AgentPromptResponse, 404, 409;
     /// Messages, oldest first, as a bare array.
     ListAgentMessages: Get "/api/sessions/{id}/messages", View, query AgentMessagesQuery => 200 Vec<AgentMessageRecord>, 404;
 
@@ -324,7 +355,7 @@ routes! {
     /// Stops the daemon.
     StopDaemon: Post "/api/v1/daemon/stop", Admin, body StopRequest => 202 AcceptedResponse;
     /// Everything, read in one transaction.
-    ReadState: Get "/state", View => 200 StateResponse;
+    ReadState: Get "/state", View, query StateQuery => 200 StateResponse;
     /// Events after a cursor: `Last-Event-ID`, or `since` as a number or an ISO 8601 time; without one, from now on.
     ListEvents: Get "/events", View, query EventsQuery => 200 EventsResponse;
 }

@@ -4,42 +4,55 @@ use std::collections::BTreeMap;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
-use coven_domain::entry::Entry;
-use coven_domain::session::Session;
+use coven_domain::session::{Action, Channel, Session, SessionState};
+use coven_domain::{RepoId, SessionId, Timestamp};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
+#[cfg(feature = "schema")]
+use crate::schema;
+
 /// A session as programs see it: snake_case, times in ISO 8601 UTC with milliseconds.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(rename = "Session"))]
 pub struct SessionRecord {
-    /// `session`; lists that hold conversations too tell them apart by it.
-    #[serde(default = "session_kind")]
-    pub kind: String,
-    pub id: String,
+    /// `coven sessions --json` lists conversations too; this tells them apart.
+    #[serde(default)]
+    pub kind: SessionKind,
+    #[cfg_attr(feature = "schema", schemars(with = "schema::Id"))]
+    pub id: SessionId,
     pub harness: String,
-    /// `terminal` or `acp`.
-    pub channel: String,
+    #[cfg_attr(feature = "schema", schemars(with = "schema::Word<Channel>"))]
+    pub channel: Channel,
     pub title: String,
-    /// `created`, `running`, `completed`, `failed`, `killed` or `orphaned`.
-    pub status: String,
+    #[cfg_attr(feature = "schema", schemars(with = "schema::Word<SessionState>"))]
+    pub status: SessionState,
     pub exit_code: Option<i32>,
     pub pid: Option<u32>,
     pub project_root: String,
     pub cwd: String,
-    pub repo_id: Option<String>,
-    pub created_at: String,
-    pub updated_at: String,
-    pub archived_at: Option<String>,
-    #[cfg_attr(feature = "schema", schemars(with = "crate::openapi::Object"))]
+    #[cfg_attr(feature = "schema", schemars(with = "Option<schema::Id>"))]
+    pub repo_id: Option<RepoId>,
+    #[cfg_attr(feature = "schema", schemars(with = "schema::DateTime"))]
+    pub created_at: Timestamp,
+    #[cfg_attr(feature = "schema", schemars(with = "schema::DateTime"))]
+    pub updated_at: Timestamp,
+    #[cfg_attr(feature = "schema", schemars(with = "Option<schema::DateTime>"))]
+    pub archived_at: Option<Timestamp>,
+    #[cfg_attr(feature = "schema", schemars(with = "schema::JsonObject"))]
     pub metadata: Map<String, Value>,
-    /// What can be done with it now: attach, replay, input, start, finish, kill, archive, summon, export, sacrifice.
+    /// The actions that are possible now.
     #[serde(default)]
-    pub actions: Vec<String>,
+    #[cfg_attr(feature = "schema", schemars(with = "Vec<schema::Word<Action>>"))]
+    pub actions: Vec<Action>,
 }
 
-fn session_kind() -> String {
-    "session".to_owned()
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "snake_case")]
+pub enum SessionKind {
+    #[default]
+    Session,
 }
 
 impl From<&Session> for SessionRecord {
@@ -49,22 +62,22 @@ impl From<&Session> for SessionRecord {
             metadata.insert("detached".to_owned(), Value::Bool(true));
         }
         Self {
-            kind: session_kind(),
-            id: session.id.to_string(),
+            kind: SessionKind::Session,
+            id: session.id,
             harness: session.harness.clone(),
-            channel: session.channel.to_string(),
+            channel: session.channel,
             title: session.title.clone(),
-            status: session.state.to_string(),
+            status: session.state,
             exit_code: session.exit_code,
             pid: session.process.as_ref().map(|process| process.pid),
             project_root: session.project_root.clone(),
             cwd: session.cwd.clone(),
-            repo_id: session.repo_id.map(|id| id.to_string()),
-            created_at: session.created_at.to_string(),
-            updated_at: session.updated_at.to_string(),
-            archived_at: session.archived_at.map(|at| at.to_string()),
+            repo_id: session.repo_id,
+            created_at: session.created_at,
+            updated_at: session.updated_at,
+            archived_at: session.archived_at,
             metadata,
-            actions: session.actions().iter().map(ToString::to_string).collect(),
+            actions: session.actions(),
         }
     }
 }
@@ -92,11 +105,13 @@ pub struct CreateSessionRequest {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub title: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "schema", schemars(with = "Option<schema::Id>"))]
     pub repo_id: Option<String>,
-    /// `terminal` (default) or `acp`.
+    /// `terminal` if left out.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "schema", schemars(with = "Option<schema::Word<Channel>>"))]
     pub channel: Option<String>,
-    /// For `acp`: an earlier session, by its id or a unique prefix, whose agent is to go on with it.
+    /// For `acp`: an earlier session, by its id or a unique prefix, that the agent resumes.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub resume: Option<String>,
     /// Write the record and launch nothing.
@@ -140,24 +155,18 @@ pub struct ListSessionsQuery {
     /// Comma-separated statuses.
     pub status: Option<String>,
     pub harness: Option<String>,
+    #[cfg_attr(feature = "schema", schemars(with = "Option<schema::Word<Channel>>"))]
     pub channel: Option<String>,
+    #[cfg_attr(feature = "schema", schemars(with = "Option<schema::Id>"))]
     pub repo_id: Option<String>,
     /// Show archived sessions too.
     pub all: Option<bool>,
     /// 1 to 1000; 20 if left out.
+    #[cfg_attr(feature = "schema", schemars(range(min = 1, max = 1000)))]
     pub limit: Option<usize>,
     pub offset: Option<u64>,
-    /// The `next` of the page before.
+    /// The `next` of the previous page.
     pub cursor: Option<String>,
-}
-
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct SessionListResponse {
-    pub sessions: Vec<SessionRecord>,
-    pub total: u64,
-    /// Give it as `cursor` to get the next page.
-    pub next: Option<String>,
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -212,78 +221,6 @@ pub struct ResizeRequest {
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default, deny_unknown_fields)]
-pub struct EntriesQuery {
-    /// Entries with a greater `seq`.
-    pub after: Option<u64>,
-    /// 1 to 1000; 100 if left out.
-    pub limit: Option<usize>,
-}
-
-/// One record of the ledger. Text where it is valid UTF-8, else Base64.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct EntryRecord {
-    pub seq: u64,
-    pub kind: String,
-    pub at: String,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub offset: Option<u64>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub length: Option<u64>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub data: Option<String>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub data_base64: Option<String>,
-    /// What the kind brings along: `code` and `signal` of an exit, `rows` and `cols` of a resize, …
-    #[serde(flatten)]
-    #[cfg_attr(feature = "schema", schemars(with = "crate::openapi::Object"))]
-    pub detail: Map<String, Value>,
-}
-
-impl EntryRecord {
-    /// `output` is the piece of log that an output entry points at, as far as it is still there.
-    pub fn new(entry: &Entry, output: Option<&[u8]>) -> Self {
-        let bytes = output.or(entry.data.as_deref());
-        let text = bytes.map(std::str::from_utf8);
-        let is_output = entry.length > 0;
-        Self {
-            seq: entry.seq,
-            kind: entry.kind.to_string(),
-            at: entry.at.to_string(),
-            offset: Some(entry.offset),
-            length: is_output.then_some(entry.length),
-            data: text.and_then(Result::ok).map(str::to_owned),
-            data_base64: match (bytes, text) {
-                (Some(bytes), Some(Err(_))) => Some(BASE64.encode(bytes)),
-                _ => None,
-            },
-            detail: match &entry.detail {
-                Some(Value::Object(map)) => map.clone(),
-                _ => Map::new(),
-            },
-        }
-    }
-
-    pub fn bytes(&self) -> Vec<u8> {
-        match (&self.data, &self.data_base64) {
-            (Some(text), _) => text.clone().into_bytes(),
-            (None, Some(coded)) => BASE64.decode(coded).unwrap_or_default(),
-            (None, None) => Vec::new(),
-        }
-    }
-}
-
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct EntriesResponse {
-    pub entries: Vec<EntryRecord>,
-    /// Give it as `after` to get what follows.
-    pub next: u64,
-}
-
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[serde(default, deny_unknown_fields)]
 pub struct LogQuery {
     /// The first byte wanted.
     pub from: Option<u64>,
@@ -305,7 +242,8 @@ pub struct LogCheckQuery {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct LogCheckResponse {
-    pub session_id: String,
+    #[cfg_attr(feature = "schema", schemars(with = "schema::Id"))]
+    pub session_id: SessionId,
     /// The first byte that must be there; earlier ones went because of `sessions.maxOutputBytes`.
     pub first: u64,
     /// Where the log ends.
@@ -328,31 +266,6 @@ impl std::fmt::Display for ByteRange {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "bytes {} to {}", self.from, self.to.saturating_sub(1))
     }
-}
-
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[serde(default, deny_unknown_fields)]
-pub struct ScreenQuery {
-    /// `json` (default), `ansi`, `text` or `html`.
-    pub format: Option<String>,
-    /// The screen as it was when the log stood at this byte.
-    pub at: Option<u64>,
-}
-
-/// What a session's terminal shows.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct ScreenResponse {
-    /// The log's byte offset that this screen belongs to.
-    pub offset: u64,
-    pub rows: u16,
-    pub cols: u16,
-    pub title: Option<String>,
-    pub text: String,
-    /// Rows of styled pieces of text.
-    #[cfg_attr(feature = "schema", schemars(with = "Vec<Vec<crate::openapi::Object>>"))]
-    pub spans: Value,
 }
 
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]

@@ -1,14 +1,15 @@
 //! Tasks on the wire.
 
-use std::borrow::Cow;
 use std::collections::BTreeMap;
 
-use coven_domain::task::{NotReady, Task, WorkSize};
-use coven_domain::workflow::Workflow;
+use coven_domain::query::TaskHistoryEntry;
+use coven_domain::task::{FieldChange, Priority, Task, TaskKind, TaskState, WorkSize};
+use coven_domain::{TaskId, Timestamp};
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::Value;
 
-use crate::workflow::WorkflowRecord;
+#[cfg(feature = "schema")]
+use crate::schema::{DateTime, Id, JsonValue, Word};
 
 /// How much a task's work changed: files, and lines of those that are text. No files: it changed nothing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -35,125 +36,99 @@ impl std::fmt::Display for ChangesRecord {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct TaskRecord {
-    pub id: String,
+    #[cfg_attr(feature = "schema", schemars(with = "Id"))]
+    pub id: TaskId,
     pub title: String,
     pub body: String,
-    /// `task`, `bug`, `feature` or `epic`.
     #[serde(rename = "type")]
-    pub kind: String,
+    #[cfg_attr(feature = "schema", schemars(with = "Word<TaskKind>"))]
+    pub kind: TaskKind,
     /// 0 (first) to 4 (last).
-    pub priority: u8,
-    pub parent_id: Option<String>,
-    pub depends_on: Vec<String>,
+    #[cfg_attr(feature = "schema", schemars(with = "u8"))]
+    pub priority: Priority,
+    #[cfg_attr(feature = "schema", schemars(with = "Option<Id>"))]
+    pub parent_id: Option<TaskId>,
+    #[cfg_attr(feature = "schema", schemars(with = "Vec<Id>"))]
+    pub depends_on: Vec<TaskId>,
     pub tags: Vec<String>,
-    /// `open`, `in_progress`, `pending_merge`, `blocked` or `closed`.
-    pub status: String,
+    #[cfg_attr(feature = "schema", schemars(with = "Word<TaskState>"))]
+    pub status: TaskState,
     /// Why it is blocked or was closed.
     pub reason: Option<String>,
     pub claimed_by: Option<String>,
-    pub claimed_until: Option<String>,
+    #[cfg_attr(feature = "schema", schemars(with = "Option<DateTime>"))]
+    pub claimed_until: Option<Timestamp>,
     pub base_branch: Option<String>,
     pub base_commit: Option<String>,
     /// How much its last attempt changed, once that is done.
-    #[serde(default)]
     pub changes: Option<ChangesRecord>,
     pub harness: Option<String>,
     /// Arguments for the harness.
-    #[serde(default)]
     pub args: Vec<String>,
     pub workflow: Option<String>,
     /// The top folder of its Git repository; the home's project if there is none.
     pub repo: Option<String>,
-    pub created_at: String,
-    pub updated_at: String,
-    pub closed_at: Option<String>,
-    pub deleted_at: Option<String>,
+    #[cfg_attr(feature = "schema", schemars(with = "DateTime"))]
+    pub created_at: Timestamp,
+    #[cfg_attr(feature = "schema", schemars(with = "DateTime"))]
+    pub updated_at: Timestamp,
+    #[cfg_attr(feature = "schema", schemars(with = "Option<DateTime>"))]
+    pub closed_at: Option<Timestamp>,
+    #[cfg_attr(feature = "schema", schemars(with = "Option<DateTime>"))]
+    pub deleted_at: Option<Timestamp>,
 }
 
 impl From<&Task> for TaskRecord {
     fn from(task: &Task) -> Self {
+        task.clone().into()
+    }
+}
+
+impl From<Task> for TaskRecord {
+    fn from(task: Task) -> Self {
+        let (claimed_by, claimed_until) = task.claim.map(|claim| (claim.by, claim.until)).unzip();
         Self {
-            id: task.id.to_string(),
-            title: task.title.clone(),
-            body: task.body.clone(),
-            kind: task.kind.to_string(),
-            priority: task.priority.get(),
-            parent_id: task.parent.map(|id| id.to_string()),
-            depends_on: task.depends_on.iter().map(ToString::to_string).collect(),
-            tags: task.tags.clone(),
-            status: task.state.to_string(),
-            reason: task.reason.clone(),
-            claimed_by: task.claim.as_ref().map(|claim| claim.by.clone()),
-            claimed_until: task.claim.as_ref().map(|claim| claim.until.to_string()),
-            base_branch: task.base_branch.clone(),
-            base_commit: task.base_commit.clone(),
+            id: task.id,
+            title: task.title,
+            body: task.body,
+            kind: task.kind,
+            priority: task.priority,
+            parent_id: task.parent,
+            depends_on: task.depends_on,
+            tags: task.tags,
+            status: task.state,
+            reason: task.reason,
+            claimed_by,
+            claimed_until,
+            base_branch: task.base_branch,
+            base_commit: task.base_commit,
             changes: task.changes.map(ChangesRecord::from),
-            harness: task.harness.clone(),
-            args: task.args.clone(),
-            workflow: task.workflow.clone(),
-            repo: task.repo.clone(),
-            created_at: task.created_at.to_string(),
-            updated_at: task.updated_at.to_string(),
-            closed_at: task.closed_at.map(|at| at.to_string()),
-            deleted_at: task.deleted_at.map(|at| at.to_string()),
+            harness: task.harness,
+            args: task.args,
+            workflow: task.workflow,
+            repo: task.repo,
+            created_at: task.created_at,
+            updated_at: task.updated_at,
+            closed_at: task.closed_at,
+            deleted_at: task.deleted_at,
         }
     }
 }
 
-/// What a list shows of a task.
+/// `GET /api/v1/tasks/{id}/readiness`: whether a task can be started.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct TaskBrief<'a> {
-    #[serde(borrow)]
-    pub id: Cow<'a, str>,
-    #[serde(borrow)]
-    pub title: Cow<'a, str>,
-    #[serde(rename = "type", borrow)]
-    pub kind: Cow<'a, str>,
-    pub priority: u8,
-    pub parent_id: Option<String>,
-    /// Of what it depends on that which is not closed.
-    pub waits_for: Vec<String>,
-    pub tags: Vec<String>,
-    #[serde(borrow)]
-    pub status: Cow<'a, str>,
-    #[serde(default)]
-    pub changes: Option<ChangesRecord>,
-    #[serde(borrow)]
-    pub created_at: Cow<'a, str>,
-}
-
-/// `GET /api/v1/tasks/{id}`: the task, and whether it can be begun.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct TaskDetail {
-    #[serde(flatten)]
-    pub task: TaskRecord,
+pub struct TaskReadiness {
+    #[cfg_attr(feature = "schema", schemars(with = "Id"))]
+    pub task_id: TaskId,
     pub ready: bool,
     /// Why not, a sentence each.
     pub not_ready: Vec<String>,
-    /// Its newest run.
-    pub run: Option<WorkflowRecord>,
-    /// Where it is worked on, as long as that is there.
+    /// Of the tasks that it depends on those that are not closed.
+    #[cfg_attr(feature = "schema", schemars(with = "Vec<Id>"))]
+    pub waits_for: Vec<TaskId>,
+    /// The folder that its work is in, as long as that exists.
     pub worktree: Option<String>,
-}
-
-impl TaskDetail {
-    pub fn new(
-        task: &Task,
-        readiness: Result<(), Vec<NotReady>>,
-        run: Option<&Workflow>,
-        worktree: Option<String>,
-    ) -> Self {
-        let why = readiness.err().unwrap_or_default();
-        Self {
-            task: task.into(),
-            ready: why.is_empty(),
-            not_ready: why.iter().map(ToString::to_string).collect(),
-            run: run.map(WorkflowRecord::from),
-            worktree,
-        }
-    }
 }
 
 /// A new task. Other tasks are named by id, unique prefix or, where several are made at once, by the `ref` of one of them.
@@ -165,6 +140,7 @@ pub struct CreateTaskRequest {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub body: Option<String>,
     #[serde(rename = "type", skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "schema", schemars(with = "Option<Word<TaskKind>>"))]
     pub kind: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub priority: Option<i64>,
@@ -202,13 +178,6 @@ pub struct CreateTasksRequest {
     pub tasks: Vec<CreateTaskRequest>,
 }
 
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct CreateTasksResponse {
-    /// In the order that they were given.
-    pub tasks: Vec<TaskRecord>,
-}
-
 /// `PATCH /api/v1/tasks/{id}`: what is left out stays; `null` empties what can be empty.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
@@ -219,6 +188,7 @@ pub struct EditTaskRequest {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub body: Option<String>,
     #[serde(rename = "type", skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "schema", schemars(with = "Option<Word<TaskKind>>"))]
     pub kind: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub priority: Option<i64>,
@@ -288,7 +258,8 @@ pub struct DeleteTaskQuery {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct DeleteTaskResponse {
     /// Those below it first.
-    pub deleted: Vec<String>,
+    #[cfg_attr(feature = "schema", schemars(with = "Vec<Id>"))]
+    pub deleted: Vec<TaskId>,
 }
 
 /// `GET /api/v1/tasks`: priority, then age. Lists are comma-separated and mean any of them.
@@ -296,6 +267,8 @@ pub struct DeleteTaskResponse {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default, deny_unknown_fields)]
 pub struct ListTasksQuery {
+    /// Whole ids.
+    pub id: Option<String>,
     pub status: Option<String>,
     #[serde(rename = "type")]
     pub kind: Option<String>,
@@ -303,63 +276,34 @@ pub struct ListTasksQuery {
     pub tag: Option<String>,
     /// Those right below this one.
     pub parent: Option<String>,
-    /// Only what could be begun now.
+    /// Only tasks that can be started now.
     pub ready: Option<bool>,
     pub include_deleted: Option<bool>,
-    /// Of each only its id, title, type, priority, parent, what it waits for, tags, status, changes and when it was made: a `BriefTaskListResponse`.
-    pub brief: Option<bool>,
-    /// 1 to 10000; 100 if left out.
+    /// 1 to 1000; 100 if left out. A page of long tasks may have fewer.
     pub limit: Option<usize>,
-    /// The `next` of the page before: however many are made or deleted meanwhile, each is there once.
+    /// The `next` of the previous page. Every task is on one page, also if others are made or deleted meanwhile.
     pub cursor: Option<String>,
-    pub offset: Option<u64>,
 }
 
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct TaskListResponse {
-    pub tasks: Vec<TaskRecord>,
-    pub total: u64,
-    /// Give it as `cursor` to get the next page; null on the last one.
-    pub next: Option<String>,
-}
-
-/// `GET /api/v1/tasks?brief=true`.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct BriefTaskListResponse<'a> {
-    #[serde(borrow)]
-    pub tasks: Vec<TaskBrief<'a>>,
-    pub total: u64,
-    pub next: Option<String>,
-}
-
-/// `GET /api/v1/tasks/{id}/history`: oldest first.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[serde(default, deny_unknown_fields)]
-pub struct TaskHistoryQuery {
-    /// The `next` of the page before.
-    pub after: Option<u64>,
-    /// 1 to 1000; 100 if left out.
-    pub limit: Option<usize>,
-}
-
+/// One change of a task.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct TaskHistoryRecord {
-    pub at: String,
+    pub number: u64,
+    #[cfg_attr(feature = "schema", schemars(with = "DateTime"))]
+    pub at: Timestamp,
     pub by: String,
     pub field: String,
     /// A text, a number, a list or null, as the field is.
+    #[cfg_attr(feature = "schema", schemars(with = "JsonValue"))]
     pub old: Value,
+    #[cfg_attr(feature = "schema", schemars(with = "JsonValue"))]
     pub new: Value,
 }
 
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct TaskHistoryResponse {
-    pub history: Vec<TaskHistoryRecord>,
-    /// Give it as `after` to get what follows.
-    pub next: u64,
+impl From<TaskHistoryEntry> for TaskHistoryRecord {
+    fn from(entry: TaskHistoryEntry) -> Self {
+        let FieldChange { field, old, new } = entry.change;
+        Self { number: entry.number, at: entry.at, by: entry.by, field, old, new }
+    }
 }

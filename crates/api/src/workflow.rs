@@ -1,52 +1,68 @@
 //! Runs of workflows and the agents that work on their steps, on the wire.
 
-use coven_domain::agent::Agent;
+use coven_domain::agent::{Agent, AgentState};
 use coven_domain::workflow::{Workflow, WorkflowState};
+use coven_domain::{AgentId, SessionId, TaskId, Timestamp, WorkflowId, words};
 use coven_workflow::{Definition, StepKind};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+#[cfg(feature = "schema")]
+use crate::schema::{DateTime, Id, JsonValue, Word};
 use crate::task::TaskRecord;
 
 /// One attempt at a step of a task: a session in the task's worktree.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct AgentRecord {
-    pub id: String,
-    pub task_id: String,
-    pub workflow_id: Option<String>,
+    #[cfg_attr(feature = "schema", schemars(with = "Id"))]
+    pub id: AgentId,
+    #[cfg_attr(feature = "schema", schemars(with = "Id"))]
+    pub task_id: TaskId,
+    #[cfg_attr(feature = "schema", schemars(with = "Option<Id>"))]
+    pub workflow_id: Option<WorkflowId>,
     pub step: Option<String>,
-    pub session_id: Option<String>,
-    /// `starting`, `running`, `completed`, `failed` or `killed`.
-    pub status: String,
+    #[cfg_attr(feature = "schema", schemars(with = "Option<Id>"))]
+    pub session_id: Option<SessionId>,
+    #[cfg_attr(feature = "schema", schemars(with = "Word<AgentState>"))]
+    pub status: AgentState,
     pub pid: Option<u32>,
     pub worktree: Option<String>,
     pub branch: Option<String>,
-    /// The folder of its session, where its output lies.
+    /// The folder of its session, which has its output.
     pub output_file: Option<String>,
     pub error: Option<String>,
-    pub created_at: String,
-    pub updated_at: String,
-    pub ended_at: Option<String>,
+    #[cfg_attr(feature = "schema", schemars(with = "DateTime"))]
+    pub created_at: Timestamp,
+    #[cfg_attr(feature = "schema", schemars(with = "DateTime"))]
+    pub updated_at: Timestamp,
+    #[cfg_attr(feature = "schema", schemars(with = "Option<DateTime>"))]
+    pub ended_at: Option<Timestamp>,
 }
 
 impl From<&Agent> for AgentRecord {
     fn from(agent: &Agent) -> Self {
+        agent.clone().into()
+    }
+}
+
+impl From<Agent> for AgentRecord {
+    fn from(agent: Agent) -> Self {
         Self {
-            id: agent.id.to_string(),
-            task_id: agent.task.to_string(),
-            workflow_id: agent.workflow.map(|id| id.to_string()),
-            step: agent.step.clone(),
-            session_id: agent.session.map(|id| id.to_string()),
-            status: agent.state.to_string(),
+            id: agent.id,
+            task_id: agent.task,
+            workflow_id: agent.workflow,
+            step: agent.step,
+            session_id: agent.session,
+            status: agent.state,
             pid: agent.pid,
-            worktree: agent.worktree.clone(),
-            branch: agent.branch.clone(),
-            output_file: agent.output_file.clone(),
-            error: agent.error.clone(),
-            created_at: agent.created_at.to_string(),
-            updated_at: agent.updated_at.to_string(),
-            ended_at: agent.ended_at.map(|at| at.to_string()),
+            worktree: agent.worktree,
+            branch: agent.branch,
+            output_file: agent.output_file,
+            error: agent.error,
+            created_at: agent.created_at,
+            updated_at: agent.updated_at,
+            ended_at: agent.ended_at,
         }
     }
 }
@@ -55,43 +71,69 @@ impl From<&Agent> for AgentRecord {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct WorkflowRecord {
-    pub id: String,
-    pub task_id: String,
-    pub agent_id: Option<String>,
+    #[cfg_attr(feature = "schema", schemars(with = "Id"))]
+    pub id: WorkflowId,
+    #[cfg_attr(feature = "schema", schemars(with = "Id"))]
+    pub task_id: TaskId,
+    #[cfg_attr(feature = "schema", schemars(with = "Option<Id>"))]
+    pub agent_id: Option<AgentId>,
     pub name: String,
-    /// `running`, `blocked`, `pending_merge`, `completed`, `failed` or `cancelled`.
-    pub status: String,
+    #[cfg_attr(feature = "schema", schemars(with = "Word<WorkflowState>"))]
+    pub status: WorkflowState,
     /// The step that runs or is next, counted from 0 on the outermost level.
     pub step: usize,
-    /// What that step is called.
+    /// The name of that step.
     pub step_name: Option<String>,
     pub error: Option<String>,
-    /// Who agreed to the merge that is under way.
+    /// Who approved the merge that is under way.
     pub approved_by: Option<String>,
-    pub created_at: String,
-    pub updated_at: String,
-    pub ended_at: Option<String>,
+    #[cfg_attr(feature = "schema", schemars(with = "DateTime"))]
+    pub created_at: Timestamp,
+    #[cfg_attr(feature = "schema", schemars(with = "DateTime"))]
+    pub updated_at: Timestamp,
+    #[cfg_attr(feature = "schema", schemars(with = "Option<DateTime>"))]
+    pub ended_at: Option<Timestamp>,
 }
 
 impl From<&Workflow> for WorkflowRecord {
     fn from(workflow: &Workflow) -> Self {
         let progress = &workflow.progress;
-        let step_name =
-            Definition::of_run(workflow).ok().and_then(|read| read.step(&progress.at).map(|step| step.name.clone()));
+        // A run that an older coven wrote has no name of its step.
+        let from_file = || Definition::of_run(workflow).ok()?.step(&progress.at).map(|step| step.name.clone());
+        let step_name = match workflow.state {
+            WorkflowState::Completed => None,
+            _ => progress.step.clone().or_else(from_file),
+        };
         Self {
-            id: workflow.id.to_string(),
-            task_id: workflow.task.to_string(),
-            agent_id: workflow.agent.map(|id| id.to_string()),
+            id: workflow.id,
+            task_id: workflow.task,
+            agent_id: workflow.agent,
             name: workflow.name.clone(),
-            status: workflow.state.to_string(),
+            status: workflow.state,
             step: progress.at.first().copied().unwrap_or(0),
             step_name,
             error: workflow.error.clone(),
             approved_by: progress.approval.as_ref().map(|approval| approval.by.clone()),
-            created_at: workflow.created_at.to_string(),
-            updated_at: workflow.updated_at.to_string(),
-            ended_at: workflow.ended_at.map(|at| at.to_string()),
+            created_at: workflow.created_at,
+            updated_at: workflow.updated_at,
+            ended_at: workflow.ended_at,
         }
+    }
+}
+
+words! {
+    pub enum StepType { Agent = "agent", Script = "script", Loop = "loop", Merge = "merge" }
+}
+
+words! {
+    /// How a step went the last time; `waiting` is for a review.
+    pub enum StepStatus {
+        Pending = "pending",
+        Running = "running",
+        Waiting = "waiting",
+        Completed = "completed",
+        Failed = "failed",
+        Skipped = "skipped",
     }
 }
 
@@ -100,13 +142,13 @@ impl From<&Workflow> for WorkflowRecord {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct StepRecord {
     pub name: String,
-    /// `agent`, `script`, `loop` or `merge`.
     #[serde(rename = "type")]
-    pub kind: String,
-    /// How many loops it stands in.
+    #[cfg_attr(feature = "schema", schemars(with = "Word<StepType>"))]
+    pub kind: StepType,
+    /// The number of loops around it.
     pub depth: usize,
-    /// `pending`, `running`, `waiting` (for a review), `completed`, `failed` or `skipped`: how it went the last time.
-    pub status: String,
+    #[cfg_attr(feature = "schema", schemars(with = "Word<StepStatus>"))]
+    pub status: StepStatus,
     /// For a loop: the iteration it is in or ended with, and how many there may be.
     pub iteration: Option<u32>,
     pub max_iterations: Option<u32>,
@@ -114,33 +156,23 @@ pub struct StepRecord {
     pub error: Option<String>,
     /// The end of what it wrote.
     pub output: Option<String>,
-    #[cfg_attr(feature = "schema", schemars(with = "crate::openapi::Object"))]
+    #[cfg_attr(feature = "schema", schemars(with = "JsonValue"))]
     pub outputs: Value,
 }
 
-/// `GET /api/v1/workflows/{id}`.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct WorkflowDetail {
-    #[serde(flatten)]
-    pub workflow: WorkflowRecord,
-    pub steps: Vec<StepRecord>,
-    /// Everyone who worked on it, oldest first.
-    pub agents: Vec<AgentRecord>,
-    /// The file as it was when the run began.
-    pub definition: String,
+/// The steps of a run; none if its file cannot be read.
+pub fn steps_of(workflow: &Workflow) -> Vec<StepRecord> {
+    Definition::of_run(workflow).map(|definition| steps(workflow, &definition)).unwrap_or_default()
 }
 
-impl WorkflowDetail {
-    pub fn new(workflow: &Workflow, agents: &[Agent]) -> Self {
-        let steps = Definition::of_run(workflow).map(|definition| steps(workflow, &definition)).unwrap_or_default();
-        Self {
-            workflow: workflow.into(),
-            steps,
-            agents: agents.iter().map(AgentRecord::from).collect(),
-            definition: workflow.definition.clone(),
-        }
-    }
+/// `GET /api/v1/workflows/{id}/definition`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct DefinitionResponse {
+    #[cfg_attr(feature = "schema", schemars(with = "Id"))]
+    pub workflow_id: WorkflowId,
+    /// The file as it was when the run started.
+    pub definition: String,
 }
 
 fn steps(workflow: &Workflow, definition: &Definition) -> Vec<StepRecord> {
@@ -154,26 +186,28 @@ fn steps(workflow: &Workflow, definition: &Definition) -> Vec<StepRecord> {
         let result = progress.results.get(&step.name);
         let stands_here = here.contains(&step.name.as_str());
         let status = match result {
-            _ if stands_here && workflow.state == WorkflowState::PendingMerge => "waiting",
-            _ if stands_here && workflow.state == WorkflowState::Running => "running",
-            Some(result) if result.skipped => "skipped",
-            Some(result) if result.success => "completed",
-            Some(_) => "failed",
-            None if stands_here && workflow.error.is_some() => "failed",
-            None if workflow.state == WorkflowState::Completed => "completed",
-            None => "pending",
+            _ if stands_here && workflow.state == WorkflowState::PendingMerge => StepStatus::Waiting,
+            _ if stands_here && workflow.state == WorkflowState::Running => StepStatus::Running,
+            Some(result) if result.skipped => StepStatus::Skipped,
+            Some(result) if result.success => StepStatus::Completed,
+            Some(_) => StepStatus::Failed,
+            None if stands_here && workflow.error.is_some() => StepStatus::Failed,
+            None if workflow.state == WorkflowState::Completed => StepStatus::Completed,
+            None => StepStatus::Pending,
         };
         // What came of the round before is not how it goes now.
-        let result = result.filter(|_| status != "running");
-        let max_iterations = match &step.kind {
-            StepKind::Loop { max_iterations, .. } => Some(*max_iterations),
-            StepKind::Agent { .. } | StepKind::Script { .. } | StepKind::Merge { .. } => None,
+        let result = result.filter(|_| status != StepStatus::Running);
+        let (kind, max_iterations) = match &step.kind {
+            StepKind::Agent { .. } => (StepType::Agent, None),
+            StepKind::Script { .. } => (StepType::Script, None),
+            StepKind::Loop { max_iterations, .. } => (StepType::Loop, Some(*max_iterations)),
+            StepKind::Merge { .. } => (StepType::Merge, None),
         };
         StepRecord {
             name: step.name.clone(),
-            kind: step.kind.word().to_owned(),
+            kind,
             depth,
-            status: status.to_owned(),
+            status,
             iteration: progress.iterations.get(&step.name).copied(),
             max_iterations,
             exit_code: result.and_then(|it| it.exit_code),
@@ -196,13 +230,8 @@ pub struct ListWorkflowsQuery {
     pub task: Option<String>,
     /// 1 to 1000; 100 if left out.
     pub limit: Option<usize>,
-    pub offset: Option<u64>,
-}
-
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct WorkflowListResponse {
-    pub workflows: Vec<WorkflowRecord>,
+    /// The `next` of the previous page.
+    pub cursor: Option<String>,
 }
 
 /// `GET /api/v1/agents`: oldest first.
@@ -210,16 +239,16 @@ pub struct WorkflowListResponse {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default, deny_unknown_fields)]
 pub struct ListAgentsQuery {
-    /// Those of one task, however they ended; else those that are at work.
+    /// Those of one task, however they ended.
     pub task: Option<String>,
-    /// The newest, however they ended.
+    /// Those of one run, however they ended.
+    pub workflow: Option<String>,
+    /// However they ended; without a filter only those that are starting or running.
     pub all: Option<bool>,
-}
-
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct AgentListResponse {
-    pub agents: Vec<AgentRecord>,
+    /// 1 to 1000; 100 if left out.
+    pub limit: Option<usize>,
+    /// The `next` of the previous page.
+    pub cursor: Option<String>,
 }
 
 /// `POST /api/v1/tasks/{id}/start` and `POST /api/v1/workflows/{id}/retry`: what was written, in one transaction.
@@ -244,7 +273,8 @@ pub struct FileChangeRecord {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct TaskDiffResponse {
-    pub task_id: String,
+    #[cfg_attr(feature = "schema", schemars(with = "Id"))]
+    pub task_id: TaskId,
     pub base_branch: Option<String>,
     pub base_commit: String,
     /// The task's branch; once it is merged, the commit that the base got.

@@ -4,7 +4,7 @@ use std::io::{self, Write, stdout};
 
 use coven_api::ErrorCode;
 use coven_api::event::EventRecord;
-use coven_api::inbox::InboxItem;
+use coven_api::inbox::{InboxItem, InboxStatus};
 use coven_api::routes::{Endpoint, GetInboxItem};
 use coven_client::{Client, ClientError, SseEvent};
 use coven_host::config;
@@ -15,7 +15,7 @@ pub async fn newly_waiting(client: &mut Client, event: &SseEvent) -> Result<Opti
     match event.kind.as_str() {
         "permission.requested" | "question_set.asked" | "question.asked" | "task.pending_merge" | "task.blocked" => {
             let record: EventRecord = serde_json::from_str(&event.data)?;
-            Ok(item(client, &record.subject).await?.filter(|item| item.status == "pending"))
+            Ok(item(client, &record.subject).await?.filter(|item| item.status == InboxStatus::Pending))
         }
         _ => Ok(None),
     }

@@ -227,7 +227,11 @@ fn client_hint(error: &ClientError) -> &'static str {
         ClientError::Broken(_) | ClientError::Closed | ClientError::WebSocket(_) => {
             "See why it ended: `coven daemon logs`"
         }
-        ClientError::Silent | ClientError::Decode(_) | ClientError::TooLarge { .. } | ClientError::Request(_) => "",
+        ClientError::Silent
+        | ClientError::Decode(_)
+        | ClientError::LiveFrame
+        | ClientError::TooLarge { .. }
+        | ClientError::Request(_) => "",
         // The daemon's own advice is better than ours.
         ClientError::Api { message, .. } if message.contains("`coven ") => "",
         ClientError::Api { code, .. } => match ErrorCode::from_word(code) {

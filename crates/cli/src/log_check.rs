@@ -4,15 +4,14 @@ use coven_api::routes::{CheckLog, Endpoint};
 use coven_api::session::{ByteRange, LogCheckQuery, LogCheckResponse};
 use coven_host::home::Home;
 
+use crate::daemon_client::DaemonClient;
 use crate::failure::Failure;
-use crate::link::Link;
-use crate::wording::short_id;
 
 /// A message names no more ranges than this.
 const MOST_NAMED: usize = 3;
 
 /// Fails with the bytes of a session's output that are missing or were changed.
-pub async fn must_be_whole(link: &mut Link, id: &str) -> Result<(), Failure> {
+pub async fn must_be_whole(link: &mut DaemonClient, id: &str) -> Result<(), Failure> {
     let check = link.call(CheckLog::of(id)).await?;
     problem(&check).map_or(Ok(()), |problem| {
         let hint = format!("What is left was shown; the files are in sessions/{} of the home", check.session_id);
@@ -23,7 +22,7 @@ pub async fn must_be_whole(link: &mut Link, id: &str) -> Result<(), Failure> {
 /// Why the log could not be read to its end: a damaged log if it is one, else the failure itself.
 pub async fn explain(home: &Home, id: &str, failure: Failure) -> Failure {
     // The daemon closes the connection where it cannot read on.
-    let check = async { must_be_whole(&mut Link::open(home).await?, id).await };
+    let check = async { must_be_whole(&mut DaemonClient::open(home).await?, id).await };
     match check.await {
         Err(damage @ Failure::Failed { .. }) => damage,
         Ok(()) | Err(_) => failure,
@@ -31,7 +30,7 @@ pub async fn explain(home: &Home, id: &str, failure: Failure) -> Failure {
 }
 
 /// What is missing of a session's output, without comparing contents.
-pub async fn missing(link: &mut Link, id: &str) -> Result<Option<String>, Failure> {
+pub async fn missing(link: &mut DaemonClient, id: &str) -> Result<Option<String>, Failure> {
     let query = LogCheckQuery { content: Some(false) };
     Ok(problem(&link.call(CheckLog::of(id).query(&query)).await?))
 }
@@ -40,7 +39,7 @@ fn problem(check: &LogCheckResponse) -> Option<String> {
     let parts = [(&check.missing, "missing"), (&check.changed, "not what was recorded")];
     let parts: Vec<String> =
         parts.iter().filter(|(ranges, _)| !ranges.is_empty()).map(|(ranges, what)| named(ranges, what)).collect();
-    let (short, of) = (short_id(&check.session_id), check.end);
+    let (short, of) = (check.session_id.short(), check.end);
     (!parts.is_empty())
         .then(|| format!("the output of session {short} is damaged: {} (of {of} bytes)", parts.join(", ")))
 }
@@ -62,7 +61,7 @@ mod tests {
     fn a_damaged_log_is_described_by_its_ranges_and_a_sound_one_not_at_all() {
         let range = |from, to| ByteRange { from, to };
         let sound = LogCheckResponse {
-            session_id: "1a2b3c4d-0000-4000-8000-000000000000".to_owned(),
+            session_id: "1a2b3c4d-0000-4000-8000-000000000000".parse().expect("an id"),
             first: 0,
             end: 100,
             missing: Vec::new(),

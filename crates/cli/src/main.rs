@@ -6,17 +6,20 @@ mod answer;
 mod arrivals;
 mod attach;
 mod board;
+mod changes;
 mod chat;
 mod command_line;
+mod daemon_client;
 mod demo_agent;
 mod export;
 mod failure;
 mod frame;
 mod ledger;
-mod link;
+mod listing;
 mod log_check;
 #[cfg(test)]
 mod man;
+mod mirror;
 mod operation;
 mod output;
 mod own_session;
@@ -26,11 +29,11 @@ mod replay;
 mod serve;
 mod spawn;
 
+mod daemon_connector;
 mod table;
 mod trust_prompt;
 mod tui;
 mod verb;
-mod way;
 mod wording;
 
 use std::ffi::OsString;

@@ -13,8 +13,8 @@ use serde::de::DeserializeOwned;
 use tokio::signal::unix::{SignalKind, signal};
 use unicode_width::UnicodeWidthChar;
 
+use crate::daemon_client::DaemonClient;
 use crate::failure::Failure;
-use crate::link::Link;
 use crate::{output, wording};
 
 const RETRY_DELAY: Duration = Duration::from_millis(200);
@@ -30,7 +30,11 @@ pub struct WaitArgs {
 }
 
 /// Waits for the end of an operation and returns its result. An operation that failed is the error that it has.
-pub async fn result<T: DeserializeOwned>(home: &Home, link: &mut Link, started: Operation) -> Result<T, Failure> {
+pub async fn result<T: DeserializeOwned>(
+    home: &Home,
+    link: &mut DaemonClient,
+    started: Operation,
+) -> Result<T, Failure> {
     outcome(wait(home, link, started).await?)
 }
 
@@ -48,9 +52,10 @@ fn outcome<T: DeserializeOwned>(ended: Operation) -> Result<T, Failure> {
     match (ended.result, ended.error) {
         (Some(result), _) => Ok(result.parse().map_err(ClientError::from)?),
         (None, Some(error)) => {
-            let status = ErrorCode::from_word(&error.code).map_or(500, ErrorCode::status);
+            let status = error.code.status();
             let details = error.details.map(Box::new);
-            Err(ClientError::Api { status, code: error.code, message: error.message, details }.into())
+            Err(ClientError::Api { status, code: error.code.as_str().to_owned(), message: error.message, details }
+                .into())
         }
         (None, None) => {
             let what = format!("the operation ended without a result: {}", ended.id);
@@ -60,7 +65,7 @@ fn outcome<T: DeserializeOwned>(ended: Operation) -> Result<T, Failure> {
 }
 
 /// Waits for the end of an operation, also over a restart of the daemon. ^C ends the waiting and not the operation.
-pub async fn wait(home: &Home, link: &mut Link, started: Operation) -> Result<Operation, Failure> {
+pub async fn wait(home: &Home, link: &mut DaemonClient, started: Operation) -> Result<Operation, Failure> {
     let mut interrupts = signal(SignalKind::interrupt()).map_err(Failure::Runtime)?;
     let (mut operation, mut line) = (started, ProgressLine::new());
     while operation.status == OperationState::Running {
@@ -81,7 +86,7 @@ pub async fn wait(home: &Home, link: &mut Link, started: Operation) -> Result<Op
 /// The operation after its next change, or after its end if the progress is not shown.
 async fn next_change(
     home: &Home,
-    link: &mut Link,
+    link: &mut DaemonClient,
     operation: &Operation,
     is_watched: bool,
 ) -> Result<Operation, Failure> {
@@ -100,14 +105,14 @@ async fn next_change(
             return Ok(answer?);
         }
         tokio::time::sleep(RETRY_DELAY).await;
-        if let Some(next) = Link::running(home).await? {
+        if let Some(next) = DaemonClient::running(home).await? {
             *link = next;
         }
     }
 }
 
 /// The newest operation of a kind about a record.
-pub async fn newest(link: &mut Link, kind: OperationKind, subject: &str) -> Result<Option<Operation>, Failure> {
+pub async fn newest(link: &mut DaemonClient, kind: OperationKind, subject: &str) -> Result<Option<Operation>, Failure> {
     let query = ListOperationsQuery {
         kind: Some(kind.to_string()),
         subject: Some(subject.to_owned()),

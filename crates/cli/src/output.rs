@@ -29,6 +29,11 @@ pub fn json(text: &[u8]) -> Result<(), Failure> {
     out.write_all(text).and_then(|()| out.write_all(b"\n")).and_then(|()| out.flush()).map_err(Failure::Output)
 }
 
+/// Prints a record or a page that this program built, in the daemon's form.
+pub fn record(value: &impl serde::Serialize) -> Result<(), Failure> {
+    json(&serde_json::to_vec(value).expect("plain data"))
+}
+
 /// One line to a person, beside the output.
 pub fn note(text: Arguments<'_>) {
     // Nothing is left to tell if standard error is gone too.

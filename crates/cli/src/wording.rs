@@ -58,7 +58,7 @@ pub fn count(number: usize, noun: &str) -> String {
 pub fn status(session: &SessionRecord) -> String {
     match session.exit_code {
         Some(code) => format!("{}, exit code {code}", session.status),
-        None => session.status.clone(),
+        None => session.status.to_string(),
     }
 }
 

@@ -22,6 +22,8 @@ pub enum ClientError {
     WebSocket(#[source] Box<tokio_tungstenite::tungstenite::Error>),
     #[error("the daemon sent something this coven does not understand; restart it with `coven daemon restart`")]
     Decode(#[from] serde_json::Error),
+    #[error("the daemon sent a binary frame that is not terminal output; restart it with `coven daemon restart`")]
+    LiveFrame,
     #[error("the daemon's answer is larger than {limit} bytes; ask for a smaller page")]
     TooLarge { limit: usize },
     #[error("the request could not be written")]
@@ -35,7 +37,7 @@ impl ClientError {
             Self::Unreachable { .. } | Self::Broken(_) | Self::Closed | Self::Silent | Self::WebSocket(_) => 5,
             Self::NotOurs { .. } => 4,
             Self::Api { code, .. } => ErrorCode::from_word(code).map_or(1, ErrorCode::exit_code),
-            Self::Decode(_) | Self::TooLarge { .. } | Self::Request(_) => 1,
+            Self::Decode(_) | Self::LiveFrame | Self::TooLarge { .. } | Self::Request(_) => 1,
         }
     }
 
@@ -56,9 +58,12 @@ impl ClientError {
     /// Reads the body of an answer that is not a success.
     pub(crate) fn from_answer(status: u16, body: &[u8]) -> Self {
         match serde_json::from_slice::<ErrorBody>(body) {
-            Ok(ErrorBody { error }) => {
-                Self::Api { status, code: error.code, message: error.message, details: error.details.map(Box::new) }
-            }
+            Ok(ErrorBody { error }) => Self::Api {
+                status,
+                code: error.code.as_str().to_owned(),
+                message: error.message,
+                details: error.details.map(Box::new),
+            },
             Err(_) => Self::Api {
                 status,
                 code: ErrorCode::Internal.as_str().to_owned(),

@@ -1,8 +1,9 @@
-//! Following `/events` across restarts of the daemon.
+//! Following a route that answers with events, across restarts of the daemon.
 
 use std::time::Duration;
 
 use coven_api::event::EventsQuery;
+use coven_api::request::Request;
 use coven_api::routes::{Endpoint, ListEvents};
 use tokio::time::{Instant, sleep_until, timeout_at};
 
@@ -12,11 +13,15 @@ const FIRST_RETRY_DELAY: Duration = Duration::from_millis(100);
 const MAX_RETRY_DELAY: Duration = Duration::from_secs(1);
 /// The daemon sends a heartbeat every 15 seconds: a stream that is silent for longer is dead.
 const SILENCE_TIMEOUT: Duration = Duration::from_secs(60);
+/// How long the daemon may take to accept a subscription.
+const SUBSCRIBE_TIMEOUT: Duration = Duration::from_secs(15);
 
-/// Follows the events of a daemon. Subscribes again after the last event that it returned when the daemon was away.
-pub struct EventFollower<C> {
+/// Follows `/events`, or the events of another route. Subscribes again after the last event that it returned when the daemon
+/// was away.
+pub struct EventFollower<C, E = ListEvents> {
     connector: C,
-    /// The number of the last event, or where the caller wants to start; from now on if empty.
+    request: Request<E>,
+    /// The number of the last event, or of the event to start after.
     cursor: Option<String>,
     stream: Option<EventStream>,
     heard_at: Instant,
@@ -35,10 +40,21 @@ pub enum Followed<F> {
 }
 
 impl<C: Connector> EventFollower<C> {
-    /// Follows from an event number or a time, or from now on.
+    /// Follows `/events` from an event number or a time, or from now on.
     pub fn new(connector: C, since: Option<String>) -> Self {
-        let now = Instant::now();
-        Self { connector, cursor: since, stream: None, heard_at: now, retry_at: now, retry_delay: FIRST_RETRY_DELAY }
+        // The header takes numbers only; a time is a parameter.
+        let is_number = |since: &String| since.bytes().all(|byte| byte.is_ascii_digit());
+        let (cursor, since) = if since.as_ref().is_some_and(is_number) { (since, None) } else { (None, since) };
+        let request = ListEvents::request().query(&EventsQuery { since, ..EventsQuery::default() });
+        Self::of(connector, request, cursor)
+    }
+}
+
+impl<C: Connector, E: Endpoint> EventFollower<C, E> {
+    /// Follows the events that answer a request, after the event of a number.
+    pub fn of(connector: C, request: Request<E>, cursor: Option<String>) -> Self {
+        let (now, retry_delay) = (Instant::now(), FIRST_RETRY_DELAY);
+        Self { connector, request, cursor, stream: None, heard_at: now, retry_at: now, retry_delay }
     }
 
     /// Returns what happened next. Only a refusal by the daemon is an error: it would refuse again. Cancel-safe.
@@ -91,14 +107,8 @@ impl<C: Connector> EventFollower<C> {
     }
 
     async fn open(&self, client: Client) -> Result<EventStream, ClientError> {
-        // The header takes numbers only; a time is a parameter.
-        let (last, since) = match self.cursor.as_deref() {
-            Some(number) if number.bytes().all(|byte| byte.is_ascii_digit()) => (Some(number), None),
-            other => (None, other.map(str::to_owned)),
-        };
-        let request = ListEvents::request().query(&EventsQuery { since, ..EventsQuery::default() });
-        let opening = client.events(request, last);
-        timeout_at(Instant::now() + SILENCE_TIMEOUT, opening).await.unwrap_or(Err(ClientError::Silent))
+        let opening = client.events(self.request.clone(), self.cursor.as_deref());
+        timeout_at(Instant::now() + SUBSCRIBE_TIMEOUT, opening).await.unwrap_or(Err(ClientError::Silent))
     }
 
     fn disconnected(&mut self, why: C::Error) -> Followed<C::Error> {

@@ -12,6 +12,7 @@ mod connection;
 mod connector;
 mod error;
 mod follower;
+mod live;
 mod sse;
 #[cfg(feature = "tls")]
 mod tls;
@@ -24,5 +25,6 @@ pub use connection::Client;
 pub use connector::Connector;
 pub use error::ClientError;
 pub use follower::{EventFollower, Followed};
+pub use live::{Live, LiveFrame, LiveReceiver, LiveSender};
 pub use sse::{EventStream, SseEvent, SseParser};
 pub use websocket::{Frame, WebSocket, WebSocketReceiver, WebSocketSender};

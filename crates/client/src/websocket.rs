@@ -43,9 +43,9 @@ pub struct WebSocketReceiver(futures_util::stream::SplitStream<Stream>);
 
 impl Client {
     /// Turns the connection into a WebSocket of the route `E`.
-    pub async fn websocket<E>(mut self, request: Request<E>) -> Result<WebSocket, ClientError>
+    pub async fn websocket<E, M>(mut self, request: Request<E>) -> Result<WebSocket, ClientError>
     where
-        E: Endpoint<Response = routes::WebSocket>,
+        E: Endpoint<Response = routes::WebSocket<M>>,
     {
         let key = generate_key();
         let headers = [

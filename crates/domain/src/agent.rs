@@ -1,4 +1,4 @@
-//! An agent: one attempt at a step of a task, which is a session in the task's worktree.
+//! An agent: one attempt at a step of a task, run as a session in the task's worktree.
 
 use crate::lifecycle::{Lifecycle, Refused};
 use crate::{AgentId, SessionId, TaskId, Timestamp, WorkflowId, words};
@@ -48,7 +48,7 @@ pub struct Agent {
     pub id: AgentId,
     pub task: TaskId,
     pub workflow: Option<WorkflowId>,
-    /// The step that it works on.
+    /// The step that the agent works on.
     pub step: Option<String>,
     pub session: Option<SessionId>,
     pub state: AgentState,
@@ -86,7 +86,7 @@ impl Agent {
         matches!(self.state, AgentState::Completed | AgentState::Failed | AgentState::Killed)
     }
 
-    /// Moves it along its lifecycle.
+    /// Applies a lifecycle fact.
     pub fn apply(&mut self, fact: AgentFact, error: Option<String>, now: Timestamp) -> Result<(), Refused<AgentState>> {
         self.state = self.state.after(fact)?;
         self.error = error;

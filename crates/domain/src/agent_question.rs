@@ -1,4 +1,4 @@
-//! A question that an agent of a task asks by waiting at its terminal.
+//! A terminal prompt: a task's agent is blocked waiting for terminal input.
 
 use crate::lifecycle::{Lifecycle, Refused};
 use crate::question_set::{QuestionSetFact, QuestionSetState};
@@ -9,9 +9,9 @@ pub struct AgentQuestion {
     pub id: QuestionId,
     pub agent: AgentId,
     pub state: QuestionSetState,
-    /// What stands on the screen where it waits.
+    /// The screen text up to the cursor.
     pub prompt: String,
-    /// Where the log ended then: once it goes on, nobody waits there any more.
+    /// Log length when the prompt was detected. Output beyond it means that the agent is no longer waiting.
     pub offset: u64,
     pub answer: Option<String>,
     /// The answer was typed into the terminal.
@@ -37,7 +37,7 @@ impl AgentQuestion {
         }
     }
 
-    /// The first answer wins.
+    /// Records the first answer; later ones are refused.
     pub fn answered(&mut self, text: &str, now: Timestamp) -> Result<(), Refused<QuestionSetState>> {
         self.state = self.state.after(QuestionSetFact::Answered)?;
         (self.answer, self.is_delivered) = (Some(text.to_owned()), false);
@@ -46,7 +46,7 @@ impl AgentQuestion {
         Ok(())
     }
 
-    /// Nobody waits for an answer any more.
+    /// Records that the agent no longer needs an answer.
     pub fn abandoned(&mut self, now: Timestamp) -> Result<(), Refused<QuestionSetState>> {
         self.state = self.state.after(QuestionSetFact::Abandoned)?;
         self.updated_at = now.not_before(self.updated_at);
@@ -54,12 +54,12 @@ impl AgentQuestion {
     }
 }
 
-/// What is asked, out of what a screen shows up to the cursor: the last lines that stand together, at most so many.
+/// Extracts the prompt from the screen lines up to the cursor: the last block of non-empty lines, at most 6.
 pub fn prompt_of(lines: &[&str]) -> String {
-    const MOST_LINES: usize = 6;
+    const MAX_LINES: usize = 6;
     let last = lines.iter().rposition(|line| !line.trim().is_empty());
     let Some(last) = last else { return String::new() };
-    let above = lines[..=last].iter().rev().take(MOST_LINES).take_while(|line| !line.trim().is_empty());
+    let above = lines[..=last].iter().rev().take(MAX_LINES).take_while(|line| !line.trim().is_empty());
     let mut asked: Vec<&str> = above.map(|line| line.trim_end()).collect();
     asked.reverse();
     asked.join("\n")
@@ -71,14 +71,14 @@ mod tests {
     use uuid::Uuid;
 
     #[test]
-    fn what_is_asked_are_the_last_lines_that_stand_together() {
+    fn the_prompt_is_the_last_block_of_non_empty_lines() {
         assert_eq!(prompt_of(&["Building", "", "Two ways:", "  1) a", "Which? ", "", ""]), "Two ways:\n  1) a\nWhich?");
         assert_eq!(prompt_of(&["a", "b", "c", "d", "e", "f", "g", "h"]), "c\nd\ne\nf\ng\nh");
         assert_eq!(prompt_of(&["", " "]), "");
     }
 
     #[test]
-    fn the_first_answer_wins_and_what_is_over_takes_none() {
+    fn the_first_answer_wins_and_an_ended_question_accepts_none() {
         let at = Timestamp::from_millis;
         let id = QuestionId::from_uuid(Uuid::from_u128(1));
         let agent = AgentId::from_uuid(Uuid::from_u128(2));

@@ -1,4 +1,4 @@
-//! A conversation: a multi-turn chat kept as a JSONL file. Its life, its name, its lines and what the next prompt holds.
+//! A conversation: a multi-turn chat stored as a JSONL file. Its lifecycle, id, lines and prompt context.
 
 mod context;
 mod id;
@@ -11,7 +11,7 @@ use crate::{lifecycle::Lifecycle, words};
 
 pub use context::{Context, Fitted, Trim, Warning, estimated_tokens};
 pub use id::{BadConversationId, ConversationId};
-pub use line::{Line, Metadata, Role, Turn, Usage};
+pub use line::{Line, Metadata, Turn, TurnRole, Usage};
 pub use parse::BadLine;
 pub use summary::Summary;
 pub use transcript::Transcript;

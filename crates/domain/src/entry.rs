@@ -15,7 +15,7 @@ words! {
         Resize = "resize",
         Kill = "kill",
         Exit = "exit",
-        /// The oldest segments went because the session passed its bound.
+        /// The oldest log segments were deleted because the session exceeded its size limit.
         Truncated = "truncated",
         Note = "note",
     }
@@ -27,11 +27,11 @@ pub struct Entry {
     pub seq: u64,
     pub kind: EntryKind,
     pub at: Timestamp,
-    /// Where the log stood: the first byte of an output, the end of the log for everything else.
+    /// Offset in the log: of the first byte for output, of the end of the log for other kinds.
     pub offset: u64,
-    /// Bytes of the log this entry covers; 0 for everything but output.
+    /// Bytes of the log that this entry covers; 0 for all kinds except output.
     pub length: u64,
-    /// What was typed or said; output lives in the log only.
+    /// Typed input or message text; output is stored only in the log.
     pub data: Option<Vec<u8>>,
     pub detail: Option<Value>,
 }

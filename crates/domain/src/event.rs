@@ -1,4 +1,4 @@
-//! One state change of anything, numbered, for subscribers.
+//! Events: numbered state changes for subscribers.
 
 use serde_json::Value;
 
@@ -8,7 +8,7 @@ use crate::message::StoredMessage;
 use crate::operation::Operation;
 use crate::permission::Permission;
 use crate::query::SweepReport;
-use crate::question_set::QuestionSetSummary;
+use crate::question_set::QuestionSet;
 use crate::repo::Repo;
 use crate::session::Session;
 use crate::task::{FieldChange, Task};
@@ -16,7 +16,7 @@ use crate::workflow::Workflow;
 use crate::{SessionId, Timestamp};
 
 /// Every kind of event there is, and what it tells. Programs rely on the names.
-pub const KINDS: [(&str, &str); 79] = [
+pub const KINDS: [(&str, &str); 81] = [
     ("session.created", "there is a session; its harness does not run yet"),
     ("session.launching", "its harness is being started"),
     ("session.running", "its harness runs"),
@@ -26,30 +26,31 @@ pub const KINDS: [(&str, &str); 79] = [
     ("session.killed", "somebody ended it"),
     ("session.exited", "the harness of a killed one is gone"),
     ("session.unended", "some processes of a killed session are still alive after SIGKILL"),
-    ("session.orphaned", "its harness is gone, and nobody saw how it ended"),
-    ("session.idled_out", "its agent was ended because nobody wanted anything of it"),
-    ("session.refused", "its agent would not take up the session"),
-    ("session.renamed", "the session got another title"),
-    ("session.archived", "it was taken off the list"),
-    ("session.summoned", "it is on the list again"),
-    ("session.sacrificed", "it was deleted with its log"),
+    ("session.orphaned", "the session's harness is gone and its exit status is unknown"),
+    ("session.idled_out", "the session reached its idle timeout and was ended"),
+    ("session.refused", "the ACP handshake with the session's agent failed"),
+    ("session.renamed", "the session's title was changed"),
+    ("session.archived", "the session was archived"),
+    ("session.summoned", "the session was restored from the archive"),
+    ("session.sacrificed", "the session was deleted with its log"),
     (
         "session.output",
-        "the session's log grew; the payload has its length. At most ten a second, and the last state always",
+        "the session's log grew; the payload has its length. At most ten per second; the final length is always sent",
     ),
-    ("message.added", "an agent, or somebody to it, said something"),
-    ("message.chunk", "a piece of a message that is still being said"),
-    ("turn.started", "an agent began to answer"),
-    ("turn.ended", "an agent has answered"),
-    ("permission.requested", "an agent asks whether it may do something"),
-    ("permission.answered", "it was answered"),
-    ("permission.cancelled", "the agent does not need the answer any more"),
+    ("message.added", "a message from or to an agent was added"),
+    ("message.chunk", "a chunk of an unfinished message arrived"),
+    ("turn.started", "an agent started to answer a prompt"),
+    ("turn.ended", "an agent finished its answer"),
+    ("permission.requested", "an agent requests permission for an action"),
+    ("permission.answered", "the permission request was answered"),
+    ("permission.cancelled", "the permission request was withdrawn"),
     ("question_set.asked", "an agent asks a human"),
-    ("question_set.completed", "all of its questions were answered"),
-    ("question_set.rejected", "a human would not answer"),
-    ("question_set.timed_out", "nobody answered in time"),
-    ("question_set.abandoned", "whoever asked is gone"),
-    ("question_set.dismissed", "it was taken off the list"),
+    ("question_set.updated", "the store now has the set's questions and answers, which an older coven did not store"),
+    ("question_set.completed", "all questions of the set were answered"),
+    ("question_set.rejected", "a human declined to answer the set"),
+    ("question_set.timed_out", "the set was not answered in time"),
+    ("question_set.abandoned", "the program that asked has exited"),
+    ("question_set.dismissed", "the set was removed from the list"),
     ("repo.added", "a repository was added"),
     ("repo.removed", "it was removed; its sessions stay"),
     ("task.created", "there is a task"),
@@ -79,6 +80,7 @@ pub const KINDS: [(&str, &str); 79] = [
     ("workflow.retried", "it goes on at the step that failed"),
     ("workflow.step.started", "its next step begins"),
     ("workflow.advanced", "steps were skipped, or a loop entered"),
+    ("workflow.stopping", "a request ends the run; its process is being ended"),
     ("workflow.merge_pending", "its work waits for a review"),
     ("workflow.merge_approved", "somebody agreed to the merge"),
     ("workflow.merge_failed", "it was not merged"),
@@ -94,14 +96,14 @@ pub const KINDS: [(&str, &str); 79] = [
     ("question.abandoned", "its terminal went on without one"),
     ("question.imported", "it was taken over from an older store"),
     ("operation.started", "a request started an operation"),
-    ("operation.progress", "an operation has come further; at most ten such events a second and operation"),
-    ("operation.completed", "the operation is done; the record has its result"),
+    ("operation.progress", "the operation made progress; at most ten such events per second and operation"),
+    ("operation.completed", "the operation completed; the record has its result"),
     ("operation.failed", "the operation failed; the record has the error"),
-    ("operation.cancelled", "the operation was stopped before it was done"),
-    ("retention.swept", "what was kept long enough went; the payload lists it"),
+    ("operation.cancelled", "the operation was stopped before it finished"),
+    ("retention.swept", "expired records were deleted; the payload lists them"),
 ];
 
-/// A stored event. Numbers are global and grow; a number is never given twice. An event that was replaced leaves a hole.
+/// A stored event. Numbers are global, increasing and never reused. A replaced event leaves a gap.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Event {
     pub number: u64,
@@ -110,15 +112,15 @@ pub struct Event {
     /// The id of the changed record; empty for the daemon itself.
     pub subject: String,
     pub at: Timestamp,
-    /// JSON text without line breaks, as it was rendered when the event was written.
+    /// JSON text without line breaks, rendered when the event was written.
     pub payload: String,
 }
 
-/// The records that an event carries, from which its payload is rendered.
+/// The record that an event is about; its payload is rendered from it.
 #[derive(Debug, Clone, Copy)]
 pub enum EventBody<'a> {
     Session(&'a Session),
-    /// The log of the session is `offset` bytes long.
+    /// The session's log is `offset` bytes long.
     Output {
         session: SessionId,
         offset: u64,
@@ -128,7 +130,7 @@ pub enum EventBody<'a> {
         message: &'a StoredMessage,
     },
     Permission(&'a Permission),
-    QuestionSet(&'a QuestionSetSummary),
+    QuestionSet(&'a QuestionSet),
     Repo(&'a Repo),
     Task {
         task: &'a Task,

@@ -1,4 +1,4 @@
-//! Ids as newtypes: a session's id cannot be handed to a task.
+//! Ids as newtypes, so that ids of different records cannot be confused.
 
 use std::fmt;
 use std::str::FromStr;
@@ -14,7 +14,7 @@ macro_rules! id {
         pub struct $name(Uuid);
 
         impl $name {
-            /// Ids are random where they are made, at the rim, and passed in.
+            /// Wraps a UUID. The caller generates it: this crate has no randomness.
             pub const fn from_uuid(uuid: Uuid) -> Self {
                 Self(uuid)
             }
@@ -23,7 +23,7 @@ macro_rules! id {
                 &self.0
             }
 
-            /// Enough of the id for a person to tell sessions apart.
+            /// Returns the first eight hex digits, enough for a person to distinguish records.
             pub fn short(&self) -> String {
                 self.0.simple().to_string()[..8].to_owned()
             }
@@ -66,18 +66,18 @@ id!(OperationId);
 #[serde(try_from = "String", into = "String")]
 pub struct QuestionSetId(Uuid);
 
-/// A text that is no UUID version 4.
+/// A text that is not a UUID version 4.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("invalid session ID format: {0:?} is not a UUID version 4")]
 pub struct BadQuestionSetId(pub String);
 
 impl QuestionSetId {
-    /// Ids are random where they are made, at the rim, and passed in.
+    /// Builds an id. The caller supplies the bytes: this crate has no randomness.
     pub fn from_random_bytes(bytes: [u8; 16]) -> Self {
         Self(uuid::Builder::from_random_bytes(bytes).into_uuid())
     }
 
-    /// The first eight characters, as they stand in the texts for agents.
+    /// Returns the first eight characters, as shown in texts for agents.
     pub fn short(&self) -> String {
         self.0.simple().to_string()[..8].to_owned()
     }
@@ -100,7 +100,7 @@ impl FromStr for QuestionSetId {
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         let uuid = Uuid::parse_str(text).map_err(|_| BadQuestionSetId(text.to_owned()))?;
-        // The parser also takes braces, URNs and ids without hyphens; a folder is never named like that.
+        // The parser also accepts braces, URNs and ids without hyphens, which are not folder names.
         let is_plain = text.len() == uuid::fmt::Hyphenated::LENGTH;
         let is_random =
             uuid.get_version() == Some(uuid::Version::Random) && uuid.get_variant() == uuid::Variant::RFC4122;
@@ -108,6 +108,12 @@ impl FromStr for QuestionSetId {
             true => Ok(Self(uuid)),
             false => Err(BadQuestionSetId(text.to_owned())),
         }
+    }
+}
+
+impl From<QuestionSetId> for QuestionId {
+    fn from(id: QuestionSetId) -> Self {
+        Self(id.0)
     }
 }
 
@@ -154,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn an_id_made_of_any_bytes_is_one_that_is_read_again() {
+    fn an_id_from_any_bytes_round_trips() {
         for byte in [0, 0x5a, 0xff] {
             let id = QuestionSetId::from_random_bytes([byte; 16]);
             assert_eq!(id.to_string().parse(), Ok(id));

@@ -1,18 +1,18 @@
-//! One form for every lifecycle: a table of (state, fact, next state) that answers, refuses and documents.
+//! One form for every lifecycle: a table of (state, fact, next state) used for transitions, errors and documentation.
 
 use std::fmt::{self, Debug, Display};
 
-/// A state machine written down as data. States carry no data; what a fact brings along lives in the record.
+/// A state machine as data. States carry no data; values such as an exit code are stored in the record.
 pub trait Lifecycle: Copy + Eq + Debug + Display + 'static {
     type Fact: Copy + Eq + Debug + Display + 'static;
 
-    /// What the thing is called in messages: "session", "task", …
+    /// The noun used in messages: "session", "task", …
     const NOUN: &'static str;
     const STATES: &'static [Self];
     const FACTS: &'static [Self::Fact];
     const TRANSITIONS: &'static [(Self, Self::Fact, Self)];
 
-    /// The state this one becomes once `fact` has happened.
+    /// Returns the state that follows `fact`.
     fn after(self, fact: Self::Fact) -> Result<Self, Refused<Self>> {
         Self::TRANSITIONS
             .iter()
@@ -21,18 +21,18 @@ pub trait Lifecycle: Copy + Eq + Debug + Display + 'static {
             .ok_or(Refused { state: self, fact })
     }
 
-    /// The facts this state allows.
+    /// Returns the facts that this state allows.
     fn accepts(self) -> impl Iterator<Item = Self::Fact> {
         Self::TRANSITIONS.iter().filter(move |(from, _, _)| *from == self).map(|(_, fact, _)| *fact)
     }
 
-    /// No fact leads out of this state into another one.
+    /// Reports whether no fact leads to another state.
     fn is_final(self) -> bool {
         Self::TRANSITIONS.iter().all(|(from, _, to)| *from != self || *to == self)
     }
 }
 
-/// A move that the table does not have. Nothing was written.
+/// A transition that the table does not allow. Nothing was written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Refused<S: Lifecycle> {
     pub state: S,
@@ -41,18 +41,18 @@ pub struct Refused<S: Lifecycle> {
 
 impl<S: Lifecycle> Display for Refused<S> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "the {} is {} and does not allow {:?}", S::NOUN, self.state, self.fact.to_string())?;
-        let moves: Vec<String> = self.state.accepts().map(|fact| fact.to_string()).collect();
-        match moves.is_empty() {
-            true => write!(f, "; nothing can happen to it any more"),
-            false => write!(f, "; allowed: {}", moves.join(", ")),
+        write!(f, "the {} is {} and cannot be {}", S::NOUN, self.state, self.fact)?;
+        let allowed: Vec<String> = self.state.accepts().map(|fact| fact.to_string()).collect();
+        match allowed.is_empty() {
+            true => write!(f, "; this state is final"),
+            false => write!(f, "; allowed: {}", allowed.join(", ")),
         }
     }
 }
 
 impl<S: Lifecycle> std::error::Error for Refused<S> {}
 
-/// The lifecycle as a Markdown table, for the generated documentation.
+/// Renders the lifecycle as a Markdown table for the generated documentation.
 pub fn markdown<S: Lifecycle>() -> String {
     let mut out = format!("## {}\n\n| state | fact | next state |\n|---|---|---|\n", S::NOUN);
     for (from, fact, to) in S::TRANSITIONS {
@@ -61,13 +61,13 @@ pub fn markdown<S: Lifecycle>() -> String {
     out
 }
 
-/// An enum that [`words!`](crate::words) declares, as schemas of the wire describe it.
+/// An enum declared with [`words!`](crate::words), as needed for API schemas.
 pub trait Words {
     const NAME: &'static str;
     const WORDS: &'static [&'static str];
 }
 
-/// Declares an enum whose variants have one fixed word each, used in the store, on the wire and in messages.
+/// Declares an enum with one fixed string per variant, used in the store, the API and messages.
 #[macro_export]
 macro_rules! words {
     ($(#[$meta:meta])* pub enum $name:ident { $($(#[$vmeta:meta])* $variant:ident = $word:literal),+ $(,)? }) => {
@@ -109,7 +109,7 @@ macro_rules! words {
     };
 }
 
-/// A word that none of the variants has.
+/// A string that matches no variant.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("unknown value {word:?}; known: {}", known.join(", "))]
 pub struct UnknownWord {
@@ -128,7 +128,7 @@ mod tests {
     use crate::task::TaskState;
     use crate::workflow::WorkflowState;
 
-    /// Every state × every fact: exactly the rows of the table are accepted, and each (state, fact) pair has one row.
+    /// Checks every state with every fact: only rows of the table are accepted, and each pair has at most one row.
     fn exhaust<S: Lifecycle>() {
         for state in S::STATES {
             for fact in S::FACTS {
@@ -140,7 +140,7 @@ mod tests {
                         let text = refused.to_string();
                         assert!(text.contains(&state.to_string()) && text.contains(&fact.to_string()), "{text}");
                     }
-                    (got, row) => panic!("{}: {state} + {fact}: {got:?} but table says {row:?}", S::NOUN),
+                    (got, row) => panic!("{}: {state} + {fact}: {got:?} but the table has {row:?}", S::NOUN),
                 }
                 assert_eq!(state.accepts().any(|accepted| accepted == *fact), !rows.is_empty());
             }
@@ -154,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn every_lifecycle_answers_exactly_as_its_table_says() {
+    fn every_lifecycle_accepts_exactly_the_rows_of_its_table() {
         exhaust::<SessionState>();
         exhaust::<ConversationState>();
         exhaust::<QuestionSetState>();
@@ -165,11 +165,8 @@ mod tests {
     }
 
     #[test]
-    fn a_refusal_names_the_state_and_the_moves_it_allows() {
+    fn a_refusal_names_the_state_and_the_facts_it_allows() {
         let refused = SessionState::Created.after(SessionFact::Killed).expect_err("created cannot be killed");
-        assert_eq!(
-            refused.to_string(),
-            "the session is created and does not allow \"killed\"; allowed: spawned, launch_failed"
-        );
+        assert_eq!(refused.to_string(), "the session is created and cannot be killed; allowed: spawned, launch_failed");
     }
 }

@@ -10,6 +10,17 @@ words! {
     pub enum Role { User = "user", Agent = "agent", System = "system" }
 }
 
+words! {
+    /// What an agent is doing. `working`: a turn is running; `waiting`: the turn waits for a permission.
+    pub enum Activity {
+        Opening = "opening",
+        Idle = "idle",
+        Working = "working",
+        Waiting = "waiting",
+        Ended = "ended",
+    }
+}
+
 /// A message as it is from now on. Its content is JSON text with a `type`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Message {

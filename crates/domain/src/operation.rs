@@ -1,4 +1,4 @@
-//! An operation: work that a request starts and that continues without it.
+//! An operation: work that a request starts and that continues after the response.
 
 use serde_json::Value;
 
@@ -138,7 +138,7 @@ impl Operation {
         Ok(())
     }
 
-    /// Every change has a later time than the one before: a client asks for what is newer than the record it has.
+    /// Gives every change a later time than the previous one: clients poll for records newer than the one they have.
     fn touch(&mut self, now: Timestamp) {
         self.updated_at = now.not_before(Timestamp::from_millis(self.updated_at.as_millis() + 1));
     }
@@ -154,14 +154,16 @@ mod tests {
     }
 
     #[test]
-    fn every_change_is_later_than_the_one_before() {
+    fn every_change_is_later_than_the_previous_one() {
         let mut operation = operation();
         let progress = OperationProgress { done: 1, total: Some(3), message: "reading".to_owned() };
-        operation.progressed(progress, Timestamp::from_millis(5)).expect("it runs");
+        operation.progressed(progress, Timestamp::from_millis(5)).expect("the operation is running");
         assert_eq!(operation.updated_at, Timestamp::from_millis(11));
-        operation.end(OperationEnd::Completed("{}".to_owned()), Timestamp::from_millis(5)).expect("it runs");
+        operation
+            .end(OperationEnd::Completed("{}".to_owned()), Timestamp::from_millis(5))
+            .expect("the operation is running");
         assert_eq!(
-            (operation.updated_at, operation.ended_at.expect("over").as_millis()),
+            (operation.updated_at, operation.ended_at.expect("the operation ended").as_millis()),
             (Timestamp::from_millis(12), 12)
         );
         assert_eq!(operation.progress.done, 3, "a completed operation has done all steps");
@@ -171,7 +173,7 @@ mod tests {
     fn an_ended_operation_does_not_change() {
         let error = OperationError { code: "not_merged".to_owned(), message: "why".to_owned(), details: None };
         let mut operation = operation();
-        operation.end(OperationEnd::Failed(error), Timestamp::from_millis(20)).expect("it runs");
+        operation.end(OperationEnd::Failed(error), Timestamp::from_millis(20)).expect("the operation is running");
         let before = operation.clone();
         assert!(operation.end(OperationEnd::Completed("{}".to_owned()), Timestamp::from_millis(30)).is_err());
         assert!(operation.progressed(OperationProgress::default(), Timestamp::from_millis(30)).is_err());

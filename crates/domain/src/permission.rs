@@ -1,4 +1,4 @@
-//! An agent's request for permission: what it wants, the options it offers, and who decided.
+//! An agent's permission request: the action, the offered options and the decision.
 
 use std::fmt;
 use std::str::FromStr;
@@ -11,18 +11,18 @@ use crate::words;
 use crate::{PermissionId, SessionId, Timestamp};
 
 words! {
-    /// Where a request stands. The first answer wins; a session that ends or a turn that is cancelled takes it along.
+    /// The state of a request. The first answer wins. A cancelled turn or the end of the session cancels it.
     pub enum PermissionState { Pending = "pending", Answered = "answered", Cancelled = "cancelled" }
 }
 
-/// Who settled a request. Stored and sent as `human`, `rule`, `session` or `session:<id>`.
+/// Who decided a request. Stored and sent as `human`, `rule`, `session` or `session:<id>`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum AnsweredBy {
     Human,
     Rule,
-    /// Nobody: the turn was cancelled or the session ended.
+    /// No one decided: the turn was cancelled or the session ended.
     Session,
-    /// A process that runs in another session, on its own or for a human who works there.
+    /// A process in another session, acting by itself or for a human who works there.
     From(SessionId),
 }
 
@@ -62,7 +62,7 @@ impl Serialize for AnsweredBy {
 pub struct PermissionOption {
     pub id: String,
     pub name: String,
-    /// `allow_once`, `allow_always`, `reject_once`, `reject_always`, or what the agent says.
+    /// `allow_once`, `allow_always`, `reject_once`, `reject_always`, or another kind that the agent sent.
     pub kind: String,
 }
 
@@ -71,10 +71,10 @@ pub struct Permission {
     pub id: PermissionId,
     pub session: SessionId,
     pub state: PermissionState,
-    /// What is asked, in one line.
+    /// The requested action, on one line.
     pub title: String,
     pub options: Vec<PermissionOption>,
-    /// The tool call as the agent told it.
+    /// The tool call as the agent sent it.
     pub tool_call: Value,
     pub answer: Option<String>,
     pub answered_by: Option<AnsweredBy>,
@@ -84,18 +84,18 @@ pub struct Permission {
 
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum NoAnswer {
-    #[error("it was already answered: {0}")]
+    #[error("the request was already answered: {0}")]
     AlreadyAnswered(String),
-    #[error("it was withdrawn: the turn was cancelled or the session ended")]
+    #[error("the request was withdrawn: the turn was cancelled or the session ended")]
     Cancelled,
-    #[error("there is no option {asked:?}; there are: {known}")]
+    #[error("unknown option {asked:?}; choose one of: {known}")]
     UnknownOption { asked: String, known: String },
-    #[error("the agent offers no way to {0} this; deny it, or cancel the turn")]
+    #[error("the agent offers no {0} option for this request; choose one of its options by id, or deny the request")]
     NoSuchOption(Decision),
 }
 
 impl Permission {
-    fn must_be_pending(&self) -> Result<(), NoAnswer> {
+    fn ensure_pending(&self) -> Result<(), NoAnswer> {
         match self.state {
             PermissionState::Pending => Ok(()),
             PermissionState::Answered => Err(NoAnswer::AlreadyAnswered(self.answer.clone().unwrap_or_default())),
@@ -103,16 +103,16 @@ impl Permission {
         }
     }
 
-    /// Denies a request whose options have no way to say so: it is cancelled.
+    /// Denies a request that offers no option for a denial by cancelling it.
     pub fn denied(&mut self, by: AnsweredBy, now: Timestamp) -> Result<(), NoAnswer> {
-        self.must_be_pending()?;
+        self.ensure_pending()?;
         self.cancelled(by, now);
         Ok(())
     }
 
-    /// Takes an answer; the first one wins.
+    /// Records an answer; the first one wins.
     pub fn answered(&mut self, option: &str, by: AnsweredBy, now: Timestamp) -> Result<(), NoAnswer> {
-        self.must_be_pending()?;
+        self.ensure_pending()?;
         if !self.options.iter().any(|known| known.id == option) {
             let known: Vec<&str> = self.options.iter().map(|known| known.id.as_str()).collect();
             return Err(NoAnswer::UnknownOption { asked: option.to_owned(), known: known.join(", ") });
@@ -124,7 +124,7 @@ impl Permission {
         Ok(())
     }
 
-    /// Nobody waits for the answer any more.
+    /// Cancels a pending request; returns whether it was pending.
     pub fn cancelled(&mut self, by: AnsweredBy, now: Timestamp) -> bool {
         let was_pending = self.state == PermissionState::Pending;
         if was_pending {
@@ -137,12 +137,12 @@ impl Permission {
 }
 
 words! {
-    /// A human's or a rule's word, whatever the agent's options are called.
+    /// A decision of a human or a rule, independent of the names of the agent's options.
     pub enum Decision { Allow = "allow", Deny = "deny" }
 }
 
 impl Decision {
-    /// The option that means it and binds least: once before always.
+    /// Returns the option for this decision with the smallest scope: "once" before "always".
     pub fn among(self, options: &[PermissionOption]) -> Result<&PermissionOption, NoAnswer> {
         let kinds: [&str; 2] = match self {
             Self::Allow => ["allow_once", "allow_always"],
@@ -169,7 +169,7 @@ mod tests {
             session: SessionId::from_uuid(uuid::Uuid::from_u128(2)),
             state: PermissionState::Pending,
             title: "touch x".to_owned(),
-            // Always stands first, as some agents have it.
+            // "Always" comes first, as some agents send it.
             options: vec![option("aa", "allow_always"), option("a", "allow_once"), option("r", "reject_once")],
             tool_call: Value::Null,
             answer: None,
@@ -182,38 +182,38 @@ mod tests {
     #[test]
     fn the_first_answer_wins() {
         let mut it = request();
-        it.answered("a", AnsweredBy::Human, Timestamp::from_millis(2)).expect("an open request");
+        it.answered("a", AnsweredBy::Human, Timestamp::from_millis(2)).expect("a pending request");
         let second = it.answered("r", AnsweredBy::Human, Timestamp::from_millis(3));
         assert_eq!(second, Err(NoAnswer::AlreadyAnswered("a".to_owned())));
         assert_eq!((it.answer.as_deref(), it.answered_at), (Some("a"), Some(Timestamp::from_millis(2))));
-        assert!(!it.cancelled(AnsweredBy::Session, Timestamp::from_millis(4)), "what is answered stays answered");
+        assert!(!it.cancelled(AnsweredBy::Session, Timestamp::from_millis(4)), "an answered request stays answered");
     }
 
     #[test]
-    fn an_option_that_is_not_there_is_refused_and_changes_nothing() {
+    fn an_unknown_option_is_refused_and_changes_nothing() {
         let mut it = request();
         let refused = it.answered("yes", AnsweredBy::Human, Timestamp::from_millis(2)).expect_err("no such option");
-        assert_eq!(refused.to_string(), "there is no option \"yes\"; there are: aa, a, r");
+        assert_eq!(refused.to_string(), "unknown option \"yes\"; choose one of: aa, a, r");
         assert_eq!(it, request());
     }
 
     #[test]
     fn a_denial_without_an_option_for_it_cancels_the_request() {
         let mut it = Permission { options: Vec::new(), ..request() };
-        it.denied(AnsweredBy::Human, Timestamp::from_millis(2)).expect("it is pending");
+        it.denied(AnsweredBy::Human, Timestamp::from_millis(2)).expect("a pending request");
         assert_eq!((it.state, it.answered_by), (PermissionState::Cancelled, Some(AnsweredBy::Human)));
         assert_eq!(it.denied(AnsweredBy::Human, Timestamp::from_millis(3)), Err(NoAnswer::Cancelled));
     }
 
     #[test]
-    fn a_withdrawn_request_takes_no_answer() {
+    fn a_withdrawn_request_accepts_no_answer() {
         let mut it = request();
         assert!(it.cancelled(AnsweredBy::Session, Timestamp::from_millis(2)));
         assert_eq!(it.answered("a", AnsweredBy::Human, Timestamp::from_millis(3)), Err(NoAnswer::Cancelled));
     }
 
     #[test]
-    fn who_answered_is_read_back_as_it_was_written() {
+    fn answered_by_round_trips_as_text() {
         let session = SessionId::from_uuid(uuid::Uuid::from_u128(2));
         for by in [AnsweredBy::Human, AnsweredBy::Rule, AnsweredBy::Session, AnsweredBy::From(session)] {
             assert_eq!(by.to_string().parse(), Ok(by));
@@ -223,7 +223,7 @@ mod tests {
     }
 
     #[test]
-    fn allow_means_once_wherever_the_option_stands() {
+    fn allow_means_once_regardless_of_the_order_of_options() {
         let it = request();
         assert_eq!(Decision::Allow.among(&it.options).map(|option| option.id.as_str()), Ok("a"));
         assert_eq!(Decision::Deny.among(&it.options).map(|option| option.id.as_str()), Ok("r"));

@@ -1,20 +1,22 @@
-//! What is asked for and what comes back, in the domain's words.
+//! Queries of the store and their results.
 
 use std::fmt;
 use std::num::ParseIntError;
 use std::str::FromStr;
 
-use crate::operation::{Operation, OperationKind, OperationState};
+use crate::agent::Agent;
+use crate::agent_question::AgentQuestion;
+use crate::operation::{OperationKind, OperationState};
+use crate::question_set::QuestionSet;
 use crate::session::{Channel, Session, SessionState};
 use crate::task::{FieldChange, Priority, Task, TaskKind, TaskState};
-use crate::workflow::WorkflowState;
-use crate::{RepoId, SessionId, TaskId, Timestamp, WorkflowId};
+use crate::workflow::{Workflow, WorkflowState};
+use crate::{RepoId, SessionId, TaskId, Timestamp, WorkflowId, words};
 use serde::Serialize;
-use serde_json::Value;
 
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct SessionFilter {
-    /// Any of these; empty: all.
+    /// Any of these states; empty means all.
     pub states: Vec<SessionState>,
     pub harness: Option<String>,
     pub channel: Option<Channel>,
@@ -22,7 +24,7 @@ pub struct SessionFilter {
     pub include_archived: bool,
 }
 
-/// A page: after a cursor (the last row of the page before), or from an offset.
+/// A page query: after a cursor (the last row of the previous page), or from an offset.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct SessionQuery {
     pub filter: SessionFilter,
@@ -33,49 +35,70 @@ pub struct SessionQuery {
 
 #[derive(Debug, Clone, PartialEq)]
 pub struct SessionPage {
-    /// Newest first: by `created_at`, then by the order of insertion.
+    /// Newest first: by `created_at`, then by insertion order.
     pub sessions: Vec<Session>,
     pub total: u64,
     pub has_more: bool,
 }
 
-/// Which messages of a session: oldest first.
+/// Selects messages of a session, oldest first.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct MessageQuery {
-    /// Those with a larger number.
+    /// Only messages with a larger number.
     pub after: u64,
-    /// Those after this time.
+    /// Only messages with a smaller number. A limit then keeps the last ones.
+    pub before: Option<u64>,
+    /// Only messages after this time.
     pub since: Option<Timestamp>,
     pub limit: Option<usize>,
+}
+
+/// Position of an item in a list ordered by time, then by id as text.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct ItemPlace {
+    pub at: Timestamp,
+    pub id: String,
+}
+
+/// Selects a page of items that need a human, oldest first, for a list merged from several sources.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct WaitingQuery {
+    pub include_settled: bool,
+    pub session: Option<SessionId>,
+    pub after: Option<ItemPlace>,
+    pub limit: usize,
 }
 
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct PermissionQuery {
     pub include_settled: bool,
     pub session: Option<SessionId>,
-    /// Whose id begins so: hex digits and dashes.
+    /// Prefix of the id: hex digits and dashes.
     pub prefix: Option<String>,
+    pub after: Option<ItemPlace>,
+    pub limit: Option<usize>,
 }
 
-/// Which tasks; every list is of any of these, and empty for all.
+/// Selects tasks. Each list matches any of its values; an empty list matches all.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct TaskQuery {
+    pub ids: Vec<TaskId>,
     pub states: Vec<TaskState>,
     pub kinds: Vec<TaskKind>,
     pub priorities: Vec<Priority>,
     pub tag: Option<String>,
     pub parent: Option<TaskId>,
-    /// Open, nobody's, and everything it depends on is closed.
+    /// Only open, unclaimed tasks whose dependencies are all closed.
     pub is_ready: bool,
     pub include_deleted: bool,
-    /// Those behind this place; then `offset` counts from there.
+    /// Only tasks after this cursor.
     pub after: Option<TaskPlace>,
-    pub offset: u64,
+    /// A page of long tasks may contain fewer.
     pub limit: usize,
 }
 
-/// Where a task stands in the order that they are given out. Pages that go on from a place have every task once, whatever is made or
-/// deleted meanwhile.
+/// Position of a task in scheduling order, used as a page cursor. Successive pages contain every task once, even if
+/// tasks are created or deleted in between.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TaskPlace {
     pub priority: i64,
@@ -101,31 +124,15 @@ impl FromStr for TaskPlace {
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TaskPage {
-    /// In the order that they are given out: priority, then age.
+    /// In scheduling order: by priority, then by age.
     pub tasks: Vec<Task>,
-    pub total: u64,
-    /// Where the last of them stands, if there are more.
+    /// Number of matching tasks; only the first page has it.
+    pub total: Option<u64>,
+    /// Cursor of the last task, if more follow.
     pub next: Option<TaskPlace>,
 }
 
-/// How much of each task a text has.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum TaskForm {
-    /// All of it: a `TaskRecord`.
-    Record,
-    /// What a list shows: a `TaskBrief`.
-    Brief,
-}
-
-/// A page of tasks as a JSON array, behind what was there before.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct TaskText {
-    pub text: Vec<u8>,
-    pub total: u64,
-    pub next: Option<TaskPlace>,
-}
-
-/// Which agents, oldest first.
+/// Selects agents, oldest first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum AgentQuery {
     /// Starting or running.
@@ -133,66 +140,39 @@ pub enum AgentQuery {
     Task(TaskId),
     Workflow(WorkflowId),
     Session(SessionId),
-    Newest(usize),
-}
-
-/// Which questions of agents, oldest first.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum AgentQuestionQuery {
-    /// Pending, or answered and not typed in yet.
-    Open,
-    /// Whose id begins so: hex digits and dashes.
-    Prefix(String),
     All,
 }
 
-/// Which runs, newest first; no states: all.
+/// Selects terminal prompts, oldest first.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum AgentQuestionQuery {
+    /// Pending, or answered but not yet typed into the terminal.
+    Open,
+    /// Prefix of the id: hex digits and dashes.
+    Prefix(String),
+    /// Ordered by time, then by id.
+    Page(WaitingQuery),
+}
+
+/// Selects runs, newest first; an empty list of states matches all.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct WorkflowQuery {
     pub states: Vec<WorkflowState>,
     pub task: Option<TaskId>,
-    pub offset: u64,
+    /// Only runs after this cursor.
+    pub after: Option<RowPlace>,
     pub limit: usize,
 }
 
-/// Which operations, newest first; an empty list is all of them.
+/// Selects operations, newest first; an empty list matches all.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct OperationQuery {
     pub states: Vec<OperationState>,
     pub kinds: Vec<OperationKind>,
     pub subject: Option<String>,
     /// Those that follow this place.
-    pub after: Option<OperationPlace>,
+    pub after: Option<RowPlace>,
     pub limit: usize,
-}
-
-/// The place of an operation in the list.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct OperationPlace {
-    pub created_at: Timestamp,
-    pub row: i64,
-}
-
-impl fmt::Display for OperationPlace {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}.{}", self.created_at.as_millis(), self.row)
-    }
-}
-
-impl FromStr for OperationPlace {
-    type Err = ParseIntError;
-
-    fn from_str(text: &str) -> Result<Self, ParseIntError> {
-        let (at, row) = text.split_once('.').unwrap_or((text, ""));
-        Ok(Self { created_at: Timestamp::from_millis(at.parse()?), row: row.parse()? })
-    }
-}
-
-#[derive(Debug, Clone, PartialEq)]
-pub struct OperationPage {
-    pub operations: Vec<Operation>,
-    /// The place of the last one, if there are more.
-    pub next: Option<OperationPlace>,
 }
 
 /// One field of a task that became different.
@@ -204,18 +184,91 @@ pub struct TaskHistoryEntry {
     pub change: FieldChange,
 }
 
-#[derive(Debug, Clone, PartialEq)]
-pub struct StateSnapshot {
-    /// The number of the last event whose change is in here.
-    pub event_number: u64,
-    pub sessions: Vec<Session>,
-    pub tasks: Vec<Value>,
-    pub agents: Vec<Value>,
-    pub workflows: Vec<Value>,
-    pub questions: Vec<Value>,
+/// Page cursor of a list ordered by time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct RowPlace {
+    pub at: Timestamp,
+    pub row: i64,
 }
 
-/// What a sweep did; the ids of sessions whose files can be deleted now.
+impl fmt::Display for RowPlace {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}.{}", self.at.as_millis(), self.row)
+    }
+}
+
+impl FromStr for RowPlace {
+    type Err = ParseIntError;
+
+    fn from_str(text: &str) -> Result<Self, ParseIntError> {
+        let (at, row) = text.split_once('.').unwrap_or((text, ""));
+        Ok(Self { at: Timestamp::from_millis(at.parse()?), row: row.parse()? })
+    }
+}
+
+/// A page of a list, with the cursor of its last row if more follow.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Page<T, P = RowPlace> {
+    pub items: Vec<T>,
+    pub next: Option<P>,
+}
+
+words! {
+    /// The kinds of rows in a snapshot, in page order.
+    pub enum StateTable {
+        Sessions = "sessions",
+        Tasks = "tasks",
+        Agents = "agents",
+        Workflows = "workflows",
+        Questions = "questions",
+        QuestionSets = "question_sets",
+    }
+}
+
+/// Page cursor of a snapshot: the last row of a page.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct StatePlace {
+    pub table: StateTable,
+    pub row: i64,
+}
+
+impl fmt::Display for StatePlace {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}.{}", self.table, self.row)
+    }
+}
+
+/// A text that is not a valid snapshot cursor.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("invalid snapshot cursor")]
+pub struct BadPlace;
+
+impl FromStr for StatePlace {
+    type Err = BadPlace;
+
+    fn from_str(text: &str) -> Result<Self, BadPlace> {
+        let (table, row) = text.split_once('.').ok_or(BadPlace)?;
+        Ok(Self { table: table.parse().map_err(|_| BadPlace)?, row: row.parse().map_err(|_| BadPlace)? })
+    }
+}
+
+/// A page of a snapshot of the store, read in one transaction.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct StatePage {
+    /// The number of the newest event that the snapshot reflects.
+    pub event_number: u64,
+    pub sessions: Vec<Session>,
+    /// Without deleted tasks.
+    pub tasks: Vec<Task>,
+    pub agents: Vec<Agent>,
+    pub workflows: Vec<Workflow>,
+    pub questions: Vec<AgentQuestion>,
+    pub question_sets: Vec<QuestionSet>,
+    /// The last row, if more follow.
+    pub next: Option<StatePlace>,
+}
+
+/// The result of a sweep. The files of `sessions_deleted` can be deleted afterwards.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
 pub struct SweepReport {
     pub tasks_soft_deleted: Vec<String>,
@@ -224,10 +277,10 @@ pub struct SweepReport {
     pub sessions_deleted: Vec<SessionId>,
     pub workflows_deleted: Vec<String>,
     pub questions_deleted: Vec<String>,
-    /// Operations that ended before the events that are kept.
+    /// Number of operations that ended before the cutoff for events.
     pub operations_deleted: u64,
     pub events_deleted: u64,
-    /// The event that lists all this, to wake subscribers with; `None` if nothing worth telling went.
+    /// The event that lists the deleted records, for waking subscribers; `None` if no event was written.
     #[serde(skip)]
     pub event_number: Option<u64>,
 }

@@ -1,4 +1,4 @@
-//! Questions to a human: what is asked, what is answered, and the text an agent gets. Field names are those of the files.
+//! Questions to a human, their answers, and the text that the agent receives. Field names match the files.
 
 mod checks;
 mod format;
@@ -10,7 +10,7 @@ pub use format::{
     ELABORATE_REQUEST, REPHRASE_REQUEST, SESSION_REJECTED, elaboration, format_answers, format_rejection, header,
 };
 
-/// One of the answers to choose from.
+/// A selectable option of a question.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Choice {
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -19,7 +19,7 @@ pub struct Choice {
 }
 
 impl Choice {
-    /// The label says so itself: `(recommended)`, `[recommended]`, and the same in Korean.
+    /// Reports whether the label contains `(recommended)`, `[recommended]` or the Korean equivalent.
     pub fn is_recommended(&self) -> bool {
         let label = self.label.to_lowercase();
         ["(recommended)", "[recommended]", "(추천)", "[추천]"].iter().any(|marker| label.contains(marker))
@@ -36,7 +36,7 @@ pub struct Question {
     pub multi_select: bool,
 }
 
-/// An answer to one question. Several may belong to the same one.
+/// An answer to one question. A question may have several answers.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Answer {
@@ -52,7 +52,7 @@ pub struct Answer {
 }
 
 impl Answer {
-    /// The labels it chooses, whichever field they stand in. A list beside a single label wins: it says more.
+    /// Returns the selected labels from either field. If both are set, the list wins because it may contain more.
     pub fn selected(&self) -> impl Iterator<Item = &str> {
         let listed = self.selected_options.as_deref();
         let single = self.selected_option.as_deref().filter(|_| listed.is_none());

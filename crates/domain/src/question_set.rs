@@ -1,11 +1,13 @@
-//! The life of a question set: questions from an agent to a human, kept as a folder.
+//! A question set: questions from an agent to a human, stored as a folder.
 
-use crate::question::Question;
+use serde::{Deserialize, Serialize};
+
+use crate::question::{Answer, Question};
 use crate::text::one_line;
 use crate::{QuestionSetId, SessionId, Timestamp};
 use crate::{lifecycle::Lifecycle, words};
 
-/// A title is one line of a list, not the question itself.
+/// Titles are shortened for lists.
 const TITLE_CHARS: usize = 200;
 
 words! {
@@ -46,7 +48,7 @@ impl Lifecycle for QuestionSetState {
 }
 
 impl QuestionSetState {
-    /// What happened when a set is found in this state, as its event is called: `question_set.asked`.
+    /// Returns the suffix of the event that announces a set in this state, as in `question_set.asked`.
     pub const fn event(self) -> &'static str {
         match self {
             Self::Pending => "asked",
@@ -58,21 +60,67 @@ impl QuestionSetState {
     }
 }
 
-/// What a home's store remembers of a set; all else is in its folder.
+/// The contents of a set's files.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct QuestionSet {
+    pub id: QuestionSetId,
+    pub questions: Vec<Question>,
+    pub state: QuestionSetState,
+    pub created_at: Timestamp,
+    pub modified_at: Timestamp,
+    pub call_id: Option<String>,
+    pub working_directory: Option<String>,
+    /// The coven session that asked, if any.
+    pub session: Option<String>,
+    /// `session:<id>` if a process in a session answered or rejected the set instead of the human.
+    pub answered_by: Option<String>,
+    pub rejection_reason: Option<String>,
+    /// Why coven abandoned the set.
+    pub abandon_reason: Option<String>,
+    pub answers: Option<Answers>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Answers {
+    pub answers: Vec<Answer>,
+    pub timestamp: Timestamp,
+    pub last_read_at: Option<Timestamp>,
+}
+
+impl QuestionSet {
+    /// Returns the part that a daemon remembers.
+    pub fn summary(&self) -> QuestionSetSummary {
+        QuestionSetSummary {
+            id: self.id,
+            state: self.state,
+            session: self.asking_session(),
+            title: title_of(&self.questions),
+            created_at: self.created_at,
+            is_whole: true,
+        }
+    }
+
+    /// Returns the coven session that asked, or `None` if the file contains no valid session id.
+    pub fn asking_session(&self) -> Option<SessionId> {
+        self.session.as_deref()?.parse().ok()
+    }
+}
+
+/// The part of a set that a daemon remembers in order to detect changes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct QuestionSetSummary {
     pub id: QuestionSetId,
     pub state: QuestionSetState,
-    /// The session of coven that asked, if it was one; whether of this home is not said.
+    /// The coven session that asked, if any; it may belong to another coven home.
     pub session: Option<SessionId>,
-    /// What is asked first, in one line.
+    /// The first question, on one line.
     pub title: String,
-    pub question_count: u32,
     pub created_at: Timestamp,
-    pub modified_at: Timestamp,
+    /// False for a row written by an older coven, which stored neither questions nor answers.
+    pub is_whole: bool,
 }
 
-/// What these questions are called in a list: the first one's prompt in one line.
+/// Returns the title of a set for lists: the first question's prompt, on one line.
 pub fn title_of(questions: &[Question]) -> String {
     let first = questions.first().map_or("", |question| question.prompt.as_str());
     one_line(first, TITLE_CHARS)
@@ -83,7 +131,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_set_is_called_after_its_first_question() {
+    fn a_set_takes_its_title_from_its_first_question() {
         let asked = |prompt: &str| Question {
             options: Vec::new(),
             prompt: prompt.to_owned(),

@@ -1,37 +1,38 @@
-//! What a starting daemon makes of what it finds: tables from findings to verdicts.
+//! Recovery at daemon startup: tables that map findings to verdicts.
 
 use crate::agent::AgentState;
 use crate::session::{ExitStatus, SessionState};
 
-/// What was found of a session's holder and harness.
+/// The state of a session's holder and harness at startup.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum HolderFinding {
-    /// The holder answers, and pid, start time, boot id and command line are as recorded.
+    /// The holder responds, and pid, start time, boot id and command line match the record.
     Verified,
-    /// Something lives there that is not what was recorded.
+    /// A process exists but does not match the record.
     Mismatch,
-    /// Something listens there and does not answer in time.
+    /// The socket accepts connections but does not respond in time.
     Silent,
     Gone,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SessionVerdict {
-    /// Nothing to do.
+    /// No action is needed.
     Leave,
-    /// It lives: follow it again.
+    /// The session is alive: follow it again.
     Adopt,
-    /// It lives although it was killed: signal it again.
+    /// The session is alive although it was killed: signal it again.
     KillAgain,
-    /// It ended while no daemon looked.
+    /// The session ended while no daemon was running.
     Ended(ExitStatus),
     LaunchFailed,
     Orphaned,
-    /// Nothing can be said yet.
+    /// The state is still unknown: probe again later.
     LookAgain,
 }
 
-/// `exit` is what the log's last record says; `is_launching` tells a record on its way from a detached one.
+/// Decides how to recover a session. `exit` comes from the log's last record; `is_launching` distinguishes an
+/// interrupted launch from a detached record.
 pub fn session_verdict(
     state: SessionState,
     is_launching: bool,
@@ -55,25 +56,25 @@ pub fn session_verdict(
     }
 }
 
-/// What was found of the folder an agent worked in.
+/// The state of an agent's worktree.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum WorktreeFinding {
-    /// Changes that are in no commit, whether or not there are commits too.
+    /// Uncommitted changes, with or without commits.
     Uncommitted,
-    /// Commits that are not in the base branch, and nothing else.
+    /// Only commits that are not in the base branch.
     Committed,
     Clean,
     Gone,
 }
 
-/// What was found of an agent's session.
+/// The state of an agent's session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum AgentFinding {
-    /// It runs, and is what was recorded.
+    /// The process is running and matches the record.
     Lives,
-    /// It ended by itself with 0 while no daemon looked.
+    /// The process exited with 0 while no daemon was running.
     Succeeded,
-    /// Everything else.
+    /// All other cases.
     Dead,
 }
 
@@ -81,13 +82,13 @@ pub enum AgentFinding {
 pub enum AgentVerdict {
     Leave,
     Reattach,
-    /// Its step is done, and the run goes on.
+    /// The step is done: continue the run.
     GoOn,
-    /// The agent failed with this error and its task waits for a human.
+    /// Marks the agent failed with this error and blocks its task for a human.
     FailAndBlock(&'static str),
-    /// The work is there to be reviewed.
+    /// The work is ready for review.
     AwaitMerge,
-    /// The agent failed and the task can be given out again.
+    /// Marks the agent failed with this error and reopens its task.
     FailAndReopen(&'static str),
 }
 
@@ -100,7 +101,7 @@ pub fn agent_verdict(state: AgentState, found: AgentFinding, worktree: WorktreeF
     use AgentFinding::{Dead, Lives, Succeeded};
     match (state, found, worktree) {
         (AgentState::Completed | AgentState::Failed | AgentState::Killed, _, _) => AgentVerdict::Leave,
-        // Launched, and the daemon stopped before it was written down.
+        // A starting agent can be alive: the daemon stopped before it recorded the launch.
         (AgentState::Starting | AgentState::Running, Lives, _) => AgentVerdict::Reattach,
         (AgentState::Starting | AgentState::Running, Succeeded, _) => AgentVerdict::GoOn,
         (AgentState::Starting, Dead, _) => AgentVerdict::FailAndReopen(NEVER_RAN),
@@ -126,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn the_exit_in_the_log_decides_whatever_lives_there_now() {
+    fn the_exit_in_the_log_decides_regardless_of_the_process() {
         let exit = ExitStatus::Code(3);
         for holder in [Verified, Mismatch, Gone] {
             assert_eq!(session_verdict(SessionState::Running, false, holder, Some(exit)), V::Ended(exit));
@@ -135,20 +136,20 @@ mod tests {
     }
 
     #[test]
-    fn a_launch_that_was_cut_off_is_adopted_or_failed_and_a_detached_record_is_left() {
+    fn an_interrupted_launch_is_adopted_or_failed_and_a_detached_record_is_left() {
         assert_eq!(session_verdict(SessionState::Created, true, Verified, None), V::Adopt);
         assert_eq!(session_verdict(SessionState::Created, true, Gone, None), V::LaunchFailed);
         assert_eq!(session_verdict(SessionState::Created, false, Gone, None), V::Leave);
     }
 
     #[test]
-    fn a_kill_that_was_cut_off_is_repeated() {
+    fn an_interrupted_kill_is_repeated() {
         assert_eq!(session_verdict(SessionState::Killed, false, Verified, None), V::KillAgain);
         assert_eq!(session_verdict(SessionState::Killed, false, Mismatch, None), V::Leave);
     }
 
     #[test]
-    fn a_slow_holder_is_never_taken_for_a_dead_one() {
+    fn a_slow_holder_is_never_considered_dead() {
         for state in [SessionState::Running, SessionState::Killed] {
             assert_eq!(session_verdict(state, false, Silent, None), V::LookAgain);
         }
@@ -156,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn finished_sessions_need_nothing() {
+    fn finished_sessions_are_left_alone() {
         for state in [SessionState::Completed, SessionState::Failed, SessionState::Orphaned] {
             for holder in [Verified, Mismatch, Gone] {
                 assert_eq!(session_verdict(state, false, holder, None), V::Leave);
@@ -165,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn agents_are_recovered_as_the_table_says() {
+    fn agents_are_recovered_according_to_the_table() {
         use AgentFinding::{Dead, Lives, Succeeded};
         use WorktreeFinding::{Clean, Committed, Uncommitted};
         for (state, found, worktree, verdict) in [

@@ -10,7 +10,7 @@ pub struct Repo {
     pub name: String,
     pub path: String,
     pub created_at: Timestamp,
-    /// Taken off the list; sessions that were bound to it still show it.
+    /// When the repository was removed from the list. Sessions bound to it still show it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub removed_at: Option<Timestamp>,
 }

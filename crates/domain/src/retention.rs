@@ -1,13 +1,13 @@
-//! What a sweep removes.
+//! Cutoff times of a retention sweep.
 
 use crate::Timestamp;
 
-/// Everything before these moments goes; `None` keeps it for ever.
+/// A sweep deletes records older than these times; `None` keeps them forever.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Cutoffs {
-    /// Closed tasks last touched before this are soft-deleted.
+    /// Tasks closed before this are soft-deleted.
     pub closed_tasks: Option<Timestamp>,
-    /// Soft-deleted tasks go with their agents, output, and questions.
+    /// Tasks soft-deleted before this are deleted with their agents, output and questions.
     pub deleted_tasks: Option<Timestamp>,
     pub completed_workflows: Option<Timestamp>,
     pub events: Option<Timestamp>,

@@ -1,4 +1,4 @@
-//! A session: one supervised harness process, and what can happen to it.
+//! A session: one supervised harness process and its lifecycle.
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
@@ -8,13 +8,13 @@ use crate::{RepoId, SessionId, Timestamp, words};
 
 words! {
     pub enum SessionState {
-        /// The record exists; nothing runs yet.
+        /// The record exists; the harness is not running yet.
         Created = "created",
         Running = "running",
         Completed = "completed",
         Failed = "failed",
         Killed = "killed",
-        /// It ran under an earlier daemon and no live process is left.
+        /// The session ran under an earlier daemon and its process is gone.
         Orphaned = "orphaned",
     }
 }
@@ -25,7 +25,7 @@ words! {
         LaunchFailed = "launch_failed",
         ExitedWithZero = "exited_with_zero",
         ExitedOtherwise = "exited_otherwise",
-        /// It was asked to end and did.
+        /// The session ended after a request to finish.
         Finished = "finished",
         IdledOut = "idled_out",
         Killed = "killed",
@@ -58,31 +58,31 @@ impl Lifecycle for SessionState {
 }
 
 words! {
-    /// How coven talks to the harness.
+    /// How coven communicates with the harness.
     pub enum Channel { Terminal = "terminal", Acp = "acp" }
 }
 
 words! {
-    /// How a session was asked to end, kept so that a restarted daemon asks again.
+    /// How a session was asked to end, stored so that a restarted daemon repeats the request.
     pub enum EndIntent { Finish = "finish", IdleTimeout = "idle_timeout" }
 }
 
-/// The key in `metadata` under which the pids are that SIGKILL did not end.
+/// Key in `metadata` for the pids that survived SIGKILL.
 const SURVIVORS: &str = "still_alive";
 
-/// `metadata.reason` of a session whose agent could not be talked to.
+/// `metadata.reason` of a session whose ACP handshake failed.
 const UNOPENED: &str = "open_failed";
 
-/// A process that can be told from another one that got its pid later.
+/// Identifies a process even if another one later gets its pid.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ProcessIdentity {
     pub pid: u32,
-    /// Start time in clock ticks since boot, as the kernel counts it.
+    /// Start time in clock ticks since boot, as reported by the kernel.
     pub started_ticks: u64,
     pub boot_id: String,
 }
 
-/// What the harness's process left behind.
+/// The exit status of the harness process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ExitStatus {
@@ -91,7 +91,7 @@ pub enum ExitStatus {
 }
 
 impl ExitStatus {
-    /// One number, as a shell tells it: 128 and the signal for a death by signal.
+    /// Returns the exit code as a shell reports it: 128 plus the signal number after a signal.
     pub const fn code(self) -> i32 {
         match self {
             Self::Code(code) => code,
@@ -107,14 +107,14 @@ impl ExitStatus {
     }
 }
 
-/// Everything needed to start the harness later, except the environment: that is never written down.
+/// Everything needed to start the harness later, except the environment, which is never stored.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Launch {
     pub argv: Vec<String>,
-    /// What the command line of the living process must contain; empty where any command may run.
+    /// Text that the command line of the running process must contain; empty if any command is allowed.
     #[serde(default)]
     pub identity: String,
-    /// Written to the terminal once the harness runs, for harnesses that take no prompt as argument.
+    /// Typed into the terminal once the harness runs, for harnesses that accept no prompt as an argument.
     #[serde(default)]
     pub typed: String,
     pub rows: u16,
@@ -137,39 +137,41 @@ pub struct Session {
     pub created_at: Timestamp,
     pub updated_at: Timestamp,
     pub archived_at: Option<Timestamp>,
-    /// Set while `created` is on its way to `running`; a record made by `--detach` has none.
+    /// Set when the launch starts; `None` in a record created with `--detach`.
     pub launching_at: Option<Timestamp>,
     pub end_intent: Option<EndIntent>,
     pub launch: Launch,
     pub metadata: Map<String, Value>,
 }
 
-/// Why a session cannot be put away or deleted.
+/// Why the state of a session does not allow an action.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum NotNow {
-    #[error("the session is running; kill it or wait until it ends")]
+    #[error("the session is running; kill it, or wait until it ends")]
     Running,
+    #[error("the processes of the session are still ending; wait until they are gone")]
+    Ending,
     #[error("the session is being launched; kill it, or wait until it runs")]
     Launching,
     #[error("the session is already archived")]
     AlreadyArchived,
     #[error("the session is not archived")]
     NotArchived,
-    #[error("the session is archived; bring it back with `coven summon`")]
+    #[error("the session is archived; restore it with `coven summon`")]
     Archived,
-    #[error("the session has not been started; launch it with `coven start`")]
+    #[error("the session has not been started; start it with `coven start`")]
     NotStarted,
-    #[error("the session was launched before; only a record made with --detach can be started")]
+    #[error("the session was already launched; only a session created with --detach can be started")]
     AlreadyLaunched,
 }
 
 impl Session {
-    /// Input and kill reach it.
+    /// Reports whether the session accepts input and signals.
     pub fn is_live(&self) -> bool {
         self.state == SessionState::Running && self.archived_at.is_none()
     }
 
-    /// Nothing of it runs any more, and how it ended is known.
+    /// Reports whether the session has ended and its outcome is known.
     pub fn is_over(&self) -> bool {
         match self.state {
             SessionState::Created | SessionState::Running => false,
@@ -178,22 +180,22 @@ impl Session {
         }
     }
 
-    /// A record that launched nothing and is not about to.
+    /// Reports whether the session was created without being launched.
     pub fn is_detached(&self) -> bool {
         self.state == SessionState::Created && self.launching_at.is_none()
     }
 
-    /// Its harness is being started.
+    /// Reports whether the harness is being started.
     pub fn is_launching(&self) -> bool {
         self.state == SessionState::Created && self.launching_at.is_some()
     }
 
-    /// It was killed, and some of its processes did not end.
+    /// Reports whether some processes of a killed session survived SIGKILL.
     pub fn has_survivors(&self) -> bool {
         self.state == SessionState::Killed && self.exit_code.is_none() && self.metadata.contains_key(SURVIVORS)
     }
 
-    /// SIGKILL did not end these processes: they hang in the kernel, most likely.
+    /// Records processes that survived SIGKILL, most likely because they are in uninterruptible sleep.
     pub fn not_ended(&mut self, pids: &[u32], now: Timestamp) {
         self.metadata.insert(SURVIVORS.into(), json!(pids));
         self.touch(now);
@@ -226,12 +228,12 @@ impl Session {
         Ok(())
     }
 
-    /// The process is gone and said how. What it had been asked decides what that means.
+    /// Records the exit status. An earlier request to end decides the resulting state.
     pub fn exited(&mut self, status: ExitStatus, now: Timestamp) -> Result<(), Refused<SessionState>> {
         let fact = match self.end_intent.filter(|_| self.state == SessionState::Running) {
             Some(EndIntent::Finish) => SessionFact::Finished,
             Some(EndIntent::IdleTimeout) => SessionFact::IdledOut,
-            // However its process ended: nothing came of it.
+            // A failed handshake fails the session regardless of the exit status.
             None if self.is_unopened() => SessionFact::ExitedOtherwise,
             None => status.fact(),
         };
@@ -252,7 +254,7 @@ impl Session {
         Ok(())
     }
 
-    /// The agent runs and cannot be talked to: it is ended, and the session failed.
+    /// Records that the ACP handshake failed; the caller ends the agent.
     pub fn could_not_open(&mut self, reason: &str, now: Timestamp) {
         self.metadata.insert("reason".into(), json!(UNOPENED));
         self.metadata.insert("error".into(), json!(reason));
@@ -265,7 +267,7 @@ impl Session {
 
     pub fn killed(&mut self, now: Timestamp) -> Result<(), Refused<SessionState>> {
         self.state = self.state.after(SessionFact::Killed)?;
-        // Whatever it was asked before, now it is killed.
+        // A kill overrides an earlier request to end.
         self.end_intent = None;
         self.touch(now);
         Ok(())
@@ -307,7 +309,7 @@ impl Session {
         Ok(())
     }
 
-    /// Only what does not run can be archived or sacrificed.
+    /// Checks that the session is not running, which archiving and deletion require.
     pub fn at_rest(&self) -> Result<(), NotNow> {
         match self.state {
             SessionState::Running => Err(NotNow::Running),
@@ -320,7 +322,7 @@ impl Session {
         }
     }
 
-    /// What a person can do with it now: fills the browser's menu.
+    /// Returns the actions that a user can take now, for the browser's menu.
     pub fn actions(&self) -> Vec<Action> {
         Action::ALL.iter().copied().filter(|action| self.allows(*action)).collect()
     }
@@ -341,13 +343,13 @@ impl Session {
     }
 
     fn touch(&mut self, now: Timestamp) {
-        // A clock that went back must not make a record younger than its own past.
+        // `updated_at` must not decrease when the clock goes back.
         self.updated_at = now.not_before(self.updated_at);
     }
 }
 
 words! {
-    /// What a person can do with a session.
+    /// A user action on a session.
     pub enum Action {
         Attach = "attach",
         Replay = "replay",
@@ -363,7 +365,7 @@ words! {
 }
 
 words! {
-    /// The same states in the words of the AGENT interface.
+    /// Session states as the compatibility API names them.
     pub enum AgentDialect { Active = "active", Completed = "completed", Cancelled = "cancelled", Error = "error" }
 }
 
@@ -384,7 +386,7 @@ impl From<SessionState> for AgentDialect {
 pub enum RecordInput {
     /// Every key.
     All,
-    /// Every key, except at a prompt that does not echo: there only the number of characters.
+    /// Every key, except at a prompt that does not echo: only the number of characters.
     #[default]
     HiddenSecrets,
     /// Only the number of characters.
@@ -447,7 +449,7 @@ mod tests {
     }
 
     #[test]
-    fn asked_to_end_means_completed_whatever_the_exit_code() {
+    fn a_requested_end_means_completed_regardless_of_the_exit_code() {
         for (intent, reason) in [(EndIntent::Finish, "finished"), (EndIntent::IdleTimeout, "idle_timeout")] {
             let mut it = session(SessionState::Running);
             it.asked_to_end(intent, Timestamp::from_millis(20));
@@ -467,7 +469,7 @@ mod tests {
     }
 
     #[test]
-    fn the_menu_offers_only_what_the_state_allows() {
+    fn the_menu_offers_only_allowed_actions() {
         use Action::*;
         let running = session(SessionState::Running);
         assert_eq!(running.actions(), [Attach, Replay, Input, Finish, Kill, Export]);
@@ -482,7 +484,7 @@ mod tests {
     }
 
     #[test]
-    fn a_killed_session_whose_processes_survive_says_so_until_they_are_gone() {
+    fn a_killed_session_reports_its_surviving_processes_until_they_exit() {
         let mut it = session(SessionState::Running);
         it.killed(Timestamp::from_millis(20)).expect("running may be killed");
         it.not_ended(&[7, 8], Timestamp::from_millis(30));
@@ -502,7 +504,7 @@ mod tests {
     }
 
     #[test]
-    fn the_agent_dialect_has_a_word_for_every_state() {
+    fn the_compat_api_has_a_name_for_every_state() {
         let words: Vec<_> = SessionState::ALL.iter().map(|state| AgentDialect::from(*state).as_str()).collect();
         assert_eq!(words, ["active", "active", "completed", "error", "cancelled", "error"]);
     }

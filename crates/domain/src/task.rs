@@ -1,4 +1,4 @@
-//! A task: a unit of work that agents attempt. Its life, its fields, and whether it can be begun.
+//! A task: a unit of work that agents attempt. Its lifecycle, fields and readiness.
 
 pub mod links;
 mod ready;
@@ -12,7 +12,8 @@ pub use work_size::WorkSize;
 
 use crate::{lifecycle::Lifecycle, words};
 
-/// The reason of an open task whose run somebody cancelled: it is begun again by hand, and not by the scheduler.
+/// The reason stored in an open task whose run was cancelled. The scheduler skips such tasks; a user must start them.
+/// The store selects by this text, so it must not change.
 pub const CANCELLED: &str = "its workflow was cancelled";
 
 words! {
@@ -40,7 +41,7 @@ words! {
 }
 
 impl TaskState {
-    /// Somebody works on it, or what was done waits to be merged.
+    /// Reports whether an agent is working on the task or its work is awaiting a merge.
     pub fn is_at_work(self) -> bool {
         matches!(self, Self::InProgress | Self::PendingMerge)
     }

@@ -1,32 +1,32 @@
-//! Text that people give: checked once at the edge, then passed on as a type.
+//! Text from users: validated once at the edge, then passed on as a type.
 
 use serde::{Deserialize, Serialize};
 
-/// The longest prompt that fits one argument of a program on Linux (a page table limit of 128 KiB, with its NUL).
+/// The longest prompt that fits into one program argument on Linux: 128 KiB including the NUL (`MAX_ARG_STRLEN`).
 pub const MAX_PROMPT_BYTES: usize = 131_071;
-/// The longest prompt that is sent over ACP: it passes no argument list, but it is kept whole several times.
+/// The longest prompt sent over ACP. No argument list limits it, but several copies of it are kept.
 pub const MAX_ACP_PROMPT_BYTES: usize = 3 << 20;
 const MAX_TITLE_CHARS: usize = 200;
 const DERIVED_TITLE_CHARS: usize = 80;
 
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum BadText {
-    #[error("the title has a control character at position {at}; give it as one line of plain text")]
+    #[error("the title has a control character at position {at}; use one line of plain text")]
     TitleControl { at: usize },
-    #[error("the title is {chars} characters long; at most {MAX_TITLE_CHARS} fit")]
+    #[error("the title is {chars} characters long; the limit is {MAX_TITLE_CHARS}")]
     TitleTooLong { chars: usize },
-    #[error("the title is empty; leave it out to have it taken from the prompt")]
+    #[error("the title is empty; omit it to derive it from the prompt")]
     TitleEmpty,
     #[error(
-        "the prompt is {bytes} bytes long and a program's argument holds at most {MAX_PROMPT_BYTES}; \
-         put it into a file and name the file in the prompt"
+        "the prompt is {bytes} bytes long, but a program argument is limited to {MAX_PROMPT_BYTES}; \
+         put the text into a file and refer to the file in the prompt"
     )]
     PromptTooLong { bytes: usize },
     #[error("the prompt has a NUL byte at position {at}; remove it")]
     PromptNul { at: usize },
 }
 
-/// One line that names a session.
+/// The one-line title of a session or task.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Title(String);
@@ -41,12 +41,12 @@ impl Title {
             return Err(BadText::TitleTooLong { chars });
         }
         match text.trim() {
-            trimmed if trimmed.chars().all(is_unseen) => Err(BadText::TitleEmpty),
+            trimmed if trimmed.chars().all(is_invisible) => Err(BadText::TitleEmpty),
             trimmed => Ok(Self(trimmed.to_owned())),
         }
     }
 
-    /// The first line of the prompt, else the harness's name.
+    /// Returns the first line of the prompt, or the harness's name if the prompt is empty.
     pub fn derived(prompt: &str, harness: &str) -> Self {
         let line = prompt.lines().map(str::trim).find(|line| !line.is_empty()).unwrap_or(harness);
         let clean: String = line.chars().filter(|c| !acts(*c)).collect();
@@ -62,7 +62,7 @@ impl Title {
     }
 }
 
-/// What the harness is asked: any text that can be one argument of a program.
+/// The prompt for the harness: any text that fits into one program argument.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Prompt(String);
 
@@ -86,19 +86,20 @@ impl Prompt {
     }
 }
 
-/// A character that does something to what stands around it in place of being shown: control characters, line ends, and those that
-/// turn the direction of writing, by which a text can look like another.
+/// Reports whether a character affects the surrounding text instead of being shown: control characters, line
+/// separators, and bidirectional overrides, which can disguise a text as another.
 pub fn acts(c: char) -> bool {
     c.is_control() || matches!(c, '\u{2028}' | '\u{2029}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
 
-/// A character that nobody sees by itself.
-fn is_unseen(c: char) -> bool {
+/// Reports whether a character is invisible by itself.
+fn is_invisible(c: char) -> bool {
     c.is_whitespace() || matches!(c, '\u{200b}'..='\u{200f}' | '\u{2060}'..='\u{2064}' | '\u{feff}')
 }
 
-/// The text on one line of at most so many characters: blanks, line ends and control characters become one blank each.
-pub fn one_line(text: &str, most_chars: usize) -> String {
+/// Returns the text on one line of at most `max_chars` characters. Runs of whitespace and control characters become
+/// one space.
+pub fn one_line(text: &str, max_chars: usize) -> String {
     let mut line = String::new();
     let words = text.split(|c: char| c.is_whitespace() || acts(c)).filter(|word| !word.is_empty());
     for word in words {
@@ -107,9 +108,9 @@ pub fn one_line(text: &str, most_chars: usize) -> String {
         }
         line.push_str(word);
     }
-    match line.char_indices().nth(most_chars) {
+    match line.char_indices().nth(max_chars) {
         None => line,
-        Some(_) => line.chars().take(most_chars.saturating_sub(1)).chain(['…']).collect(),
+        Some(_) => line.chars().take(max_chars.saturating_sub(1)).chain(['…']).collect(),
     }
 }
 
@@ -126,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn a_derived_title_is_the_first_line_cut_short() {
+    fn a_derived_title_is_the_truncated_first_line() {
         assert_eq!(Title::derived("\n  fix\tthe parser\nnow", "claude").into_string(), "fixthe parser");
         assert_eq!(Title::derived("", "claude").into_string(), "claude");
         assert_eq!(Title::derived(&"é".repeat(90), "claude").into_string(), format!("{}…", "é".repeat(80)));
@@ -135,7 +136,7 @@ mod tests {
     #[test]
     fn a_prompt_is_any_text_that_fits_one_argument() {
         let wild = "a; $(rm -rf /) `x` \"q\" 'p'\nsecond line";
-        assert_eq!(Prompt::parse(wild).expect("text stays text").as_str(), wild);
+        assert_eq!(Prompt::parse(wild).expect("a valid prompt").as_str(), wild);
         assert_eq!(Prompt::parse("a\0b"), Err(BadText::PromptNul { at: 1 }));
         assert_eq!(Prompt::parse(&"x".repeat(1 << 20)), Err(BadText::PromptTooLong { bytes: 1 << 20 }));
     }

@@ -1,4 +1,4 @@
-//! A moment: milliseconds since the epoch, written as ISO 8601 UTC with milliseconds.
+//! Timestamps: milliseconds since the Unix epoch, formatted as ISO 8601 UTC with milliseconds.
 
 use std::fmt;
 use std::io::Write as _;
@@ -19,22 +19,22 @@ impl Timestamp {
         self.0
     }
 
-    /// The moment `ago` before this one.
+    /// Returns this time minus `ago`.
     pub fn before(self, ago: Duration) -> Self {
         Self(self.0.saturating_sub(i64::try_from(ago.as_millis()).unwrap_or(i64::MAX)))
     }
 
-    /// How long after `earlier` this is; nothing if the clock went back in between.
+    /// Returns the time elapsed since `earlier`, or zero if the clock went back in between.
     pub fn since(self, earlier: Timestamp) -> Duration {
         Duration::from_millis(u64::try_from(self.0.saturating_sub(earlier.0)).unwrap_or(0))
     }
 
-    /// So much later.
+    /// Returns this time plus `time`.
     pub fn after(self, time: Duration) -> Self {
         Self(self.0.saturating_add(i64::try_from(time.as_millis()).unwrap_or(i64::MAX)))
     }
 
-    /// This moment, or `floor` if the clock has gone back behind it.
+    /// Returns this time, or `floor` if the clock has gone back behind it.
     pub fn not_before(self, floor: Timestamp) -> Self {
         self.max(floor)
     }
@@ -57,7 +57,7 @@ impl FromStr for Timestamp {
 
 impl Serialize for Timestamp {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        // Lists have thousands of them: in one piece, and not in one for each part of a date.
+        // Lists contain thousands of timestamps: serialize each in one call instead of one per date component.
         let mut text = [0; 32];
         let mut rest = &mut text[..];
         match write!(rest, "{self}") {
@@ -81,10 +81,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_moment_is_written_with_milliseconds_and_read_back() {
+    fn a_timestamp_round_trips_with_milliseconds() {
         let moment = Timestamp::from_millis(1_763_238_189_007);
         assert_eq!(moment.to_string(), "2025-11-15T20:23:09.007Z");
-        assert_eq!(moment.to_string().parse::<Timestamp>().expect("own text"), moment);
+        assert_eq!(moment.to_string().parse::<Timestamp>().expect("parses its own output"), moment);
         assert_eq!(Timestamp::from_millis(1_000).to_string(), "1970-01-01T00:00:01.000Z");
     }
 

@@ -1,8 +1,8 @@
-//! A run of a workflow: its life, and how far it has come.
+//! A workflow run: its lifecycle and progress.
 
 mod run;
 
-pub use run::{Approval, Progress, StepResult, Workflow};
+pub use run::{Approval, Progress, StepResult, Stop, StopKind, Workflow};
 
 use crate::{lifecycle::Lifecycle, words};
 

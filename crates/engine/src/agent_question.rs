@@ -5,7 +5,6 @@ use std::sync::Arc;
 use coven_domain::agent::Agent;
 use coven_domain::agent_question::{AgentQuestion, prompt_of};
 use coven_domain::query::{AgentQuery, AgentQuestionQuery};
-use coven_domain::question_set::QuestionSetState;
 use coven_domain::text::one_line;
 use coven_domain::{AgentId, QuestionId, SessionId};
 use coven_holder::clock;
@@ -101,28 +100,8 @@ impl Engine {
         Ok(self.commit(tx).await?)
     }
 
-    /// Of the inbox: those that wait, or all.
-    pub(crate) async fn listed_agent_questions(
-        &self,
-        include_settled: bool,
-        session: Option<SessionId>,
-    ) -> Result<Vec<(AgentQuestion, Option<Agent>)>, EngineError> {
-        let query = if include_settled { AgentQuestionQuery::All } else { AgentQuestionQuery::Open };
-        let mut found = Vec::new();
-        for question in self.store.agent_questions(&query).await? {
-            if !include_settled && question.state != QuestionSetState::Pending {
-                continue;
-            }
-            let agent = self.agent_of_question(question.agent).await?;
-            if session.is_none() || agent.as_ref().and_then(|agent| agent.session) == session {
-                found.push((question, agent));
-            }
-        }
-        Ok(found)
-    }
-
     /// Agents whose terminals may be waited at.
     pub(crate) async fn agents_at_work(&self) -> Result<Vec<Agent>, EngineError> {
-        Ok(self.store.agents(AgentQuery::Live).await?)
+        Ok(self.store.agents(AgentQuery::Live, None, usize::MAX).await?.items)
     }
 }

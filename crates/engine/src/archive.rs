@@ -8,6 +8,7 @@ use coven_holder::clock;
 use coven_store::{Change, StoreError};
 
 use super::Engine;
+use super::ending::ANSWER_TIMEOUT;
 use super::log_file;
 use crate::error::EngineError;
 use coven_holder::fault;
@@ -27,13 +28,14 @@ impl Engine {
         .await
     }
 
-    /// Deletes record, ledger and log. A session that was killed a moment ago is waited for.
+    /// Deletes record, ledger and log. A session that was killed a moment ago may end meanwhile.
     pub async fn sacrifice_session(&self, id: SessionId) -> Result<Session, EngineError> {
         let not_now = |source| EngineError::NotNow { id, source };
         let session = self.session(id).await?;
         session.at_rest().map_err(not_now)?;
         if !session.is_detached() {
-            let ended = self.wait_for_end(id).await?;
+            let ended = tokio::time::timeout(ANSWER_TIMEOUT, self.wait_for_end(id)).await;
+            let ended = ended.map_err(|_| not_now(NotNow::Ending))??;
             if ended.has_survivors() {
                 return Err(not_now(NotNow::Running));
             }

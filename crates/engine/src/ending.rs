@@ -17,6 +17,8 @@ use coven_holder::fault;
 
 /// How long a session may take to end when all are killed; its holder goes on ending it.
 const KILL_ALL_LIMIT: Duration = Duration::from_secs(30);
+/// How long a request waits for work that can continue after its answer.
+pub(super) const ANSWER_TIMEOUT: Duration = Duration::from_millis(800);
 const LONGEST_GRACE: Duration = Duration::from_secs(3600);
 /// How long a process may take to be gone after it was killed for good.
 pub(super) const AFTER_GRACE: Duration = Duration::from_secs(1);
@@ -39,7 +41,7 @@ impl Engine {
         if self.conversation(id).is_some() {
             must_be_live(&self.session(id).await?)?;
             if let Err(error) = self.say_goodbye(id, Some("cancelled by request")).await {
-                tracing::info!(session = %id, %error, "an agent was not told that its session ends");
+                tracing::info!(session = %id, %error, "cannot announce the end of the session to the agent");
             }
         }
         let kill = || {
@@ -85,7 +87,7 @@ impl Engine {
         }
     }
 
-    /// Asks a session to end and waits until it has.
+    /// Asks a session to end. Returns its record when it has ended, or as it is when that takes longer.
     pub async fn finish_session(self: &Arc<Self>, id: SessionId) -> Result<Session, EngineError> {
         let session = self
             .change_session(id, "finishing", |session, now| {
@@ -95,11 +97,41 @@ impl Engine {
             })
             .await?;
         fault::point("after_finish");
-        if let Err(error) = self.say_goodbye(id, None).await {
-            tracing::info!(session = %id, %error, "an agent was not told that its session ends");
+        let engine = self.clone();
+        let ended = self.answer_in_time(async move {
+            if let Err(error) = engine.say_goodbye(id, None).await {
+                tracing::info!(session = %id, %error, "cannot announce the end of the session to the agent");
+            }
+            engine.send_end(&session, How::Finish).await;
+            engine.wait_for_end(id).await
+        });
+        match ended.await? {
+            Some(session) => Ok(session),
+            None => self.session(id).await,
         }
-        self.send_end(&session, How::Finish).await;
-        self.wait_for_end(id).await
+    }
+
+    /// Runs work that must complete even if it takes longer than a request may take. Returns its result, or nothing if it
+    /// continues after the answer.
+    pub(crate) async fn answer_in_time<T: Send + 'static>(
+        &self,
+        work: impl Future<Output = Result<T, EngineError>> + Send + 'static,
+    ) -> Result<Option<T>, EngineError> {
+        // Ends by itself, or with the daemon: the next one resumes it from the record.
+        let mut work = self.background.spawn(work);
+        match tokio::time::timeout(ANSWER_TIMEOUT, &mut work).await {
+            Ok(Ok(done)) => done.map(Some),
+            Ok(Err(failed)) if failed.is_panic() => std::panic::resume_unwind(failed.into_panic()),
+            Ok(Err(_)) => Err(EngineError::Stopping),
+            Err(_) => {
+                self.background.spawn(async move {
+                    if let Ok(Err(error)) = work.await {
+                        tracing::warn!(%error, "work that continued after its answer failed");
+                    }
+                });
+                Ok(None)
+            }
+        }
     }
 
     /// Asks the holder to end its session, and ends the session even if the holder fails.

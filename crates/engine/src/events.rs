@@ -3,16 +3,24 @@
 use std::collections::VecDeque;
 use std::ops::Range;
 use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use bytes::Bytes;
 use coven_domain::event::Event;
-use tokio::sync::watch;
+use tokio::sync::{Notify, watch};
+use tokio::time::{Instant, sleep_until};
 
 /// How much of the feed is kept ready; a subscriber that is further behind reads from the store.
 const RING_BYTES: usize = 4 << 20;
 /// The most a subscriber is sent at once.
 pub const CHUNK_BYTES: usize = 64 << 10;
 const BLOCK_EVENTS: usize = 256;
+/// The time between two wake-ups for each subscriber. All of them together are sent at most 20,000 pieces a second, so
+/// that a burst of events reaches many subscribers in few pieces rather than in one piece for each event.
+const PAUSE_PER_SUBSCRIBER: Duration = Duration::from_micros(50);
+/// A timer is not more precise than this, so a shorter pause is none.
+const MIN_PAUSE: Duration = Duration::from_millis(1);
+const MAX_PAUSE: Duration = Duration::from_millis(100);
 
 /// Where an encoded event is in its block.
 #[derive(Debug)]
@@ -46,6 +54,8 @@ struct Ring {
     left: u64,
     /// The newest number that was published.
     last: u64,
+    /// When subscribers may be woken again; none if they never were.
+    next_wake: Option<Instant>,
 }
 
 impl Ring {
@@ -79,19 +89,22 @@ pub struct Hub {
     ring: Mutex<Ring>,
     encode: Encode,
     newest: watch::Sender<u64>,
+    /// Something was published before subscribers may be woken again.
+    postponed: Notify,
 }
 
 impl Hub {
     pub fn new(last: u64, encode: Encode) -> Self {
         let ring = Ring { left: last, last, ..Ring::default() };
-        Self { ring: Mutex::new(ring), encode, newest: watch::Sender::new(last) }
+        Self { ring: Mutex::new(ring), encode, newest: watch::Sender::new(last), postponed: Notify::new() }
     }
 
     fn lock(&self) -> MutexGuard<'_, Ring> {
         self.ring.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Adds the events of a commit, which follow all earlier ones, and wakes the subscribers.
+    /// Adds the events of a commit, which follow all earlier ones, and wakes the subscribers. If they were woken only
+    /// just now, [`Hub::wake_later`] wakes them.
     pub fn publish(&self, events: &[Event]) {
         let Some(last) = events.last().map(|event| event.number) else { return };
         let blocks: Vec<Block> = events.chunks(BLOCK_EVENTS).map(|piece| self.block(piece)).collect();
@@ -106,8 +119,42 @@ impl Hub {
             ring.bytes -= oldest.bytes.len();
             ring.left = oldest.last();
         }
+        let now = Instant::now();
+        let is_due = ring.next_wake.is_none_or(|next_wake| next_wake <= now);
+        if is_due {
+            ring.next_wake = Some(now + self.pause());
+        }
         drop(ring);
-        self.newest.send_replace(last);
+        if is_due {
+            self.newest.send_replace(last);
+        } else {
+            self.postponed.notify_one();
+        }
+    }
+
+    /// The time between two wake-ups of the subscribers that are here now.
+    fn pause(&self) -> Duration {
+        let subscribers = u32::try_from(self.newest.receiver_count()).unwrap_or(u32::MAX);
+        match PAUSE_PER_SUBSCRIBER.saturating_mul(subscribers).min(MAX_PAUSE) {
+            pause if pause < MIN_PAUSE => Duration::ZERO,
+            pause => pause,
+        }
+    }
+
+    /// Wakes the subscribers for events that were published too soon after others. The daemon runs it as long as it lives.
+    pub async fn wake_later(&self) {
+        loop {
+            self.postponed.notified().await;
+            let next_wake = self.lock().next_wake;
+            if let Some(next_wake) = next_wake {
+                sleep_until(next_wake).await;
+            }
+            let mut ring = self.lock();
+            ring.next_wake = Some(Instant::now() + self.pause());
+            let last = ring.last;
+            drop(ring);
+            self.newest.send_replace(last);
+        }
     }
 
     fn block(&self, events: &[Event]) -> Block {
@@ -264,6 +311,34 @@ mod tests {
             assert_eq!(read_json(&hub, cursor), expected, "after {cursor}");
         }
         assert_eq!(hub.after(9), Next::TooOld);
+    }
+
+    #[tokio::test]
+    async fn events_that_follow_closely_wake_the_subscribers_once() {
+        let hub = Hub::new(0, encode);
+        let mut subscriber = hub.subscribe();
+        publish(&hub, [1]);
+        assert_eq!(*subscriber.borrow_and_update(), 1, "the first event does not wait");
+        hub.lock().next_wake = Some(Instant::now() + Duration::from_secs(3600));
+        publish(&hub, [2]);
+        publish(&hub, [3]);
+        assert!(!subscriber.has_changed().expect("the hub lives"));
+        hub.lock().next_wake = Some(Instant::now());
+        tokio::select! {
+            () = hub.wake_later() => {}
+            changed = subscriber.changed() => changed.expect("the hub lives"),
+        }
+        assert_eq!(*subscriber.borrow_and_update(), 3);
+    }
+
+    #[test]
+    fn the_pause_grows_with_the_subscribers_and_a_few_have_none() {
+        let hub = Hub::new(0, encode);
+        let mut subscribers = Vec::new();
+        for (count, pause) in [(0, 0), (19, 0), (20, 1), (100, 5), (5000, 100)] {
+            subscribers.resize_with(count, || hub.subscribe());
+            assert_eq!(hub.pause(), Duration::from_millis(pause), "{count} subscribers");
+        }
     }
 
     #[test]

@@ -3,14 +3,26 @@
 use std::ops::Range;
 
 use coven_domain::event::Event;
-use coven_domain::query::StateSnapshot;
+use coven_domain::query::{StatePage, StatePlace};
 use coven_domain::repo::Repo;
 use coven_domain::session::Session;
 use coven_domain::{RepoId, SessionId, Timestamp};
+use coven_store::StoreError;
+use tokio::sync::mpsc::Receiver;
 
 use crate::Engine;
 use crate::error::EngineError;
 use crate::events::Hub;
+
+/// Pages of one state.
+pub struct StatePages(Receiver<Result<StatePage, StoreError>>);
+
+impl StatePages {
+    /// The next page; none behind the last one, and where the read was cut off.
+    pub async fn next(&mut self) -> Result<Option<StatePage>, EngineError> {
+        Ok(self.0.recv().await.transpose()?)
+    }
+}
 
 impl Engine {
     /// New events, ready to be sent.
@@ -32,9 +44,14 @@ impl Engine {
         Ok(self.store.event_number_at(at).await?)
     }
 
-    /// Everything, read in one transaction.
-    pub async fn snapshot(&self) -> Result<StateSnapshot, EngineError> {
-        Ok(self.store.snapshot().await?)
+    /// At most `limit` rows of everything behind a place, read in one transaction.
+    pub async fn state_page(&self, after: Option<StatePlace>, limit: usize) -> Result<StatePage, EngineError> {
+        Ok(self.store.state_page(after, limit).await?)
+    }
+
+    /// Everything, read in one transaction, some rows at a time.
+    pub async fn state(&self) -> Result<StatePages, EngineError> {
+        Ok(StatePages(self.store.state().await?))
     }
 
     /// The repository, if this home knows it.

@@ -63,7 +63,7 @@ impl Engine {
             UnixStream::from_std(stream).map_err(unreadable)?
         };
         let live = Arc::new(LiveSession::new(id, dir, tail, model, conversation));
-        self.live_map().insert(id, live.clone());
+        self.add_live(live.clone());
         if let Some(conversation) = &live.conversation {
             self.converse(&live, conversation);
         }

@@ -6,11 +6,11 @@ use coven_domain::agent::Agent;
 use coven_domain::agent_question::AgentQuestion;
 use coven_domain::lifecycle::Lifecycle as _;
 use coven_domain::permission::{Decision, Permission};
-use coven_domain::query::{AgentQuestionQuery, PermissionQuery, TaskQuery, WorkflowQuery};
+use coven_domain::query::{AgentQuestionQuery, ItemPlace, PermissionQuery, WaitingQuery};
 use coven_domain::question_set::QuestionSetState;
 use coven_domain::task::{Task, TaskState};
-use coven_domain::workflow::{Workflow, WorkflowFact, WorkflowState};
-use coven_domain::{QuestionId, QuestionSetId, SessionId, TaskId, Timestamp};
+use coven_domain::workflow::{Workflow, WorkflowFact};
+use coven_domain::{QuestionId, QuestionSetId, SessionId, Timestamp};
 use coven_holder::clock;
 use coven_interop::questions::Listed;
 use coven_workflow::Definition;
@@ -38,6 +38,27 @@ pub enum Item {
     AgentQuestion(Box<AgentQuestion>, Option<Box<Agent>>),
 }
 
+impl Item {
+    pub fn place(&self) -> ItemPlace {
+        let (at, id) = match self {
+            Self::Permission(permission) => (permission.created_at, permission.id.to_string()),
+            Self::QuestionSet { set: Listed::Sound(set), at } => (*at, set.id.to_string()),
+            Self::QuestionSet { set: Listed::Broken { id, .. }, at } => (*at, id.to_string()),
+            Self::Task(task) => (task.updated_at, task.id.to_string()),
+            Self::AgentQuestion(question, _) => (question.created_at, question.id.to_string()),
+        };
+        ItemPlace { at, id }
+    }
+}
+
+/// Which items are listed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum InboxScope {
+    All,
+    /// Question sets, and agents that wait at their terminals.
+    Questions,
+}
+
 /// How somebody answers.
 #[derive(Debug, Clone)]
 pub enum Reply {
@@ -59,45 +80,29 @@ enum Found {
 }
 
 impl Engine {
-    /// Oldest first.
-    pub async fn inbox(&self, session: Option<SessionId>, include_settled: bool) -> Result<Vec<Item>, EngineError> {
-        let query = PermissionQuery { include_settled, session, prefix: None };
-        let permissions = self.store.permissions(&query).await?;
-        let mut items: Vec<Item> = permissions.into_iter().map(Item::Permission).collect();
-        for set in self.question_sets(session, include_settled).await? {
-            items.push(self.question_item(set).await);
-        }
-        if session.is_none() {
-            items.extend(self.waiting_tasks().await?.into_iter().map(|task| Item::Task(Box::new(task))));
-        }
-        for (question, agent) in self.listed_agent_questions(include_settled, session).await? {
+    /// A page of what waits, oldest first, and whether more follows.
+    pub async fn inbox(&self, query: &WaitingQuery, scope: InboxScope) -> Result<(Vec<Item>, bool), EngineError> {
+        let WaitingQuery { include_settled, session, ref after, limit } = *query;
+        // One more than asked for from each source shows whether more follow.
+        let more = WaitingQuery { limit: limit.saturating_add(1), ..query.clone() };
+        let mut items = self.question_set_page(&more).await?;
+        for question in self.store.agent_questions(&AgentQuestionQuery::Page(more.clone())).await? {
+            let agent = self.agent_of_question(question.agent).await?;
             items.push(Item::AgentQuestion(Box::new(question), agent.map(Box::new)));
         }
-        items.sort_by_key(|item| match item {
-            Item::Permission(permission) => permission.created_at,
-            Item::QuestionSet { at, .. } => *at,
-            Item::Task(task) => task.updated_at,
-            Item::AgentQuestion(question, _) => question.created_at,
-        });
-        Ok(items)
-    }
-
-    /// Tasks that a human is needed for. What was approved waits for nobody.
-    async fn waiting_tasks(&self) -> Result<Vec<Task>, EngineError> {
-        let states = vec![TaskState::PendingMerge, TaskState::Blocked];
-        let mut tasks = self.store.tasks(&TaskQuery { states, limit: MOST_TASKS, ..TaskQuery::default() }).await?.tasks;
-        let states = vec![WorkflowState::PendingMerge];
-        let merging = WorkflowQuery { states, limit: MOST_TASKS, ..WorkflowQuery::default() };
-        let merging: Vec<TaskId> = self
-            .store
-            .workflows(&merging)
-            .await?
-            .iter()
-            .filter(|workflow| workflow.progress.approval.is_some())
-            .map(|workflow| workflow.task)
-            .collect();
-        tasks.retain(|task| !merging.contains(&task.id));
-        Ok(tasks)
+        if scope == InboxScope::All {
+            let (after, limit) = (after.clone(), Some(more.limit));
+            let permissions = PermissionQuery { include_settled, session, prefix: None, after, limit };
+            items.extend(self.store.permissions(&permissions).await?.into_iter().map(Item::Permission));
+            if session.is_none() {
+                let tasks = self.store.waiting_tasks(query.after.as_ref(), more.limit).await?;
+                items.extend(tasks.into_iter().map(|task| Item::Task(Box::new(task))));
+            }
+        }
+        items.sort_by_cached_key(Item::place);
+        let has_more = items.len() > limit;
+        items.truncate(limit);
+        Ok((items, has_more))
     }
 
     /// The same words as the verbs of a task.
@@ -226,7 +231,7 @@ impl Engine {
         }
     }
 
-    async fn question_item(&self, set: Listed) -> Item {
+    pub(super) async fn question_item(&self, set: Listed) -> Item {
         let at = match &set {
             Listed::Sound(set) => set.created_at,
             Listed::Broken { id, .. } => self.question_set_touched_at(*id).await.unwrap_or_else(clock::now),
@@ -241,7 +246,7 @@ impl Engine {
         }
         let prefix = text.to_lowercase();
         let mut sets = self.question_sets_with_prefix(&prefix).await?;
-        let query = PermissionQuery { include_settled: true, session: None, prefix: Some(prefix) };
+        let query = PermissionQuery { include_settled: true, prefix: Some(prefix), ..PermissionQuery::default() };
         let mut permissions = self.store.permissions(&query).await?;
         if permissions.len() + sets.len() > 1 {
             let mut waiting = Vec::new();

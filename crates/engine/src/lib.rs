@@ -103,6 +103,8 @@ pub struct Engine {
     /// The newest event when a record was last changed. Output of sessions does not count.
     changed: watch::Sender<u64>,
     live: Mutex<HashMap<SessionId, Arc<LiveSession>>>,
+    /// Wakes with every session that is added to `live`.
+    live_added: watch::Sender<()>,
     /// Launches in progress, and how to stop each.
     launches: Mutex<HashMap<SessionId, Arc<Notify>>>,
     stopping: watch::Sender<bool>,
@@ -157,6 +159,7 @@ impl Engine {
             started_at: clock::now(),
             changed: watch::Sender::new(0),
             live: Mutex::default(),
+            live_added: watch::Sender::default(),
             launches: Mutex::default(),
             spare: Mutex::default(),
             stopping: watch::Sender::new(false),
@@ -172,7 +175,7 @@ impl Engine {
         Ok(())
     }
 
-    /// Commits output and messages of sessions, which change no record: lists stay valid.
+    /// Commits output and messages of sessions. No task waits for them.
     pub(crate) async fn commit_output(&self, tx: Box<dyn Tx>) -> Result<(), StoreError> {
         tx.commit().await.map(drop)
     }
@@ -202,9 +205,10 @@ impl Engine {
         Ok(session)
     }
 
-    /// A number that grows with every change of a record.
-    pub fn sessions_changed(&self) -> u64 {
-        *self.changed.borrow()
+    /// The number of the newest published event. It covers everything that a client can know from an answer or an
+    /// event, so a cached list with this number is never older than that.
+    pub fn newest_event(&self) -> u64 {
+        self.hub.last()
     }
 
     /// Receives the newest event number with every change of a record.
@@ -214,6 +218,11 @@ impl Engine {
 
     fn live_map(&self) -> MutexGuard<'_, HashMap<SessionId, Arc<LiveSession>>> {
         self.live.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn add_live(&self, live: Arc<LiveSession>) {
+        self.live_map().insert(live.id, live);
+        self.live_added.send_replace(());
     }
 
     pub(crate) fn live_session(&self, id: SessionId) -> Option<Arc<LiveSession>> {

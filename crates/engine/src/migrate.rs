@@ -96,7 +96,7 @@ impl Engine {
                 continue;
             }
             known.tasks.insert(id);
-            if let Some(newest) = self.store.agents(AgentQuery::Task(id)).await?.last() {
+            if let Some(newest) = self.store.agents(AgentQuery::Task(id), None, usize::MAX).await?.items.last() {
                 known.agent_of.insert(id, newest.id);
             }
         }
@@ -212,11 +212,11 @@ mod tests {
             calls.fail_at(nth);
             assert!(take(&store).await.is_err(), "call {nth}");
             calls.fail_at(0);
-            let state = store.snapshot().await.expect("a read");
+            let state = store.state_page(None, usize::MAX).await.expect("a read");
             assert_eq!((state.event_number, state.tasks.len(), state.agents.len()), (0, 0, 0), "call {nth}");
         }
         take(&store).await.expect("no call fails");
-        let state = store.snapshot().await.expect("a read");
+        let state = store.state_page(None, usize::MAX).await.expect("a read");
         assert_eq!((state.tasks.len(), state.agents.len(), state.questions.len()), (2, 1, 1));
         assert_eq!(state.event_number, 4, "an event each");
     }

@@ -8,7 +8,7 @@ use std::time::Duration;
 use coven_domain::operation::{
     Operation, OperationEnd, OperationError, OperationKind, OperationProgress, OperationState,
 };
-use coven_domain::query::{OperationPage, OperationQuery, SweepReport};
+use coven_domain::query::{OperationQuery, Page, SweepReport};
 use coven_domain::task::Task;
 use coven_domain::{OperationId, Timestamp};
 use coven_holder::clock;
@@ -305,7 +305,7 @@ impl Engine {
     pub(crate) async fn running_operations(&self) -> Result<Vec<Operation>, EngineError> {
         let limit = usize::MAX >> 1;
         let query = OperationQuery { states: vec![OperationState::Running], limit, ..OperationQuery::default() };
-        let mut running = self.store.operations(&query).await?.operations;
+        let mut running = self.store.operations(&query).await?.items;
         running.reverse();
         Ok(running)
     }
@@ -320,7 +320,7 @@ impl Engine {
         }
     }
 
-    pub async fn operations(&self, query: &OperationQuery) -> Result<OperationPage, EngineError> {
+    pub async fn operations(&self, query: &OperationQuery) -> Result<Page<Operation>, EngineError> {
         Ok(self.store.operations(query).await?)
     }
 

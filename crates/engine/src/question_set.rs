@@ -1,12 +1,13 @@
-//! Question sets of this user: what changes in their folder is told once, and answers go into it.
+//! Question sets of this user: publishes each change in their folder once and writes answers to it.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use coven_domain::QuestionSetId;
+use coven_domain::query::{ItemPlace, WaitingQuery};
 use coven_domain::question::Answer;
-use coven_domain::question_set::{QuestionSetState, QuestionSetSummary};
-use coven_domain::{QuestionSetId, SessionId};
+use coven_domain::question_set::{QuestionSetState, QuestionSetSummary, title_of};
 use coven_holder::clock;
 use coven_interop::questions::{CleanedUp, FolderWatch, QuestionError, QuestionFolder};
 pub use coven_interop::questions::{Listed, QuestionSet};
@@ -14,37 +15,38 @@ use coven_store::Change;
 
 use super::Engine;
 use super::arrival::{Arrival, Asker};
+use super::inbox::Item;
 use crate::blocking::blocking;
 use crate::error::EngineError;
 
-/// Sets that are read and written down together: whoever answers one does not wait for a thousand.
-const AT_ONCE: usize = 100;
+/// Number of sets per transaction, so that an answer does not wait until a thousand sets are stored.
+const BATCH_SIZE: usize = 100;
 
-/// The folder, and what has been told of it. The folder is the truth; what was told is in the store.
+/// The folder and its published state. The folder is authoritative; the store has the published state.
 pub struct QuestionSets {
     folder: QuestionFolder,
-    /// Who looks and then writes down what it saw: one at a time, so that no older look comes after a newer one.
+    /// Serializes reading the folder and storing the result, so that an old reading never overwrites a newer one.
     turn: tokio::sync::Mutex<()>,
-    /// The store's rows; none until they were read.
-    told: Mutex<Option<HashMap<QuestionSetId, QuestionSetSummary>>>,
+    /// The rows of the store; `None` until they are loaded.
+    published: Mutex<Option<HashMap<QuestionSetId, QuestionSetSummary>>>,
 }
 
-/// Which sets are looked at.
+/// Which sets to read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Extent {
     Every,
-    /// Those that nobody knows the end of: the others do not change any more.
+    /// Only sets that are not known to be finished: finished sets do not change.
     Unfinished,
 }
 
-/// What becomes of a folder that is not there.
+/// What to do if the folder does not exist.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Missing {
     IsMade,
     StaysMissing,
 }
 
-/// How a human ends a set.
+/// A human's reply, which ends a set.
 #[derive(Debug, Clone)]
 pub enum Ending {
     Answers(Vec<Answer>),
@@ -53,57 +55,57 @@ pub enum Ending {
 
 impl QuestionSets {
     pub fn of(folder: QuestionFolder) -> Self {
-        Self { folder, turn: tokio::sync::Mutex::default(), told: Mutex::default() }
+        Self { folder, turn: tokio::sync::Mutex::default(), published: Mutex::default() }
     }
 
-    fn told(&self) -> MutexGuard<'_, Option<HashMap<QuestionSetId, QuestionSetSummary>>> {
-        self.told.lock().unwrap_or_else(PoisonError::into_inner)
+    fn published(&self) -> MutexGuard<'_, Option<HashMap<QuestionSetId, QuestionSetSummary>>> {
+        self.published.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Sets that were told of as pending.
+    /// Returns the sets that were published as pending.
     fn pending(&self) -> HashSet<QuestionSetId> {
-        self.told_as(|state| state == QuestionSetState::Pending)
+        self.published_in_state(|state| state == QuestionSetState::Pending)
     }
 
-    /// Sets whose end was told.
+    /// Returns the sets that were published as finished.
     fn finished(&self) -> HashSet<QuestionSetId> {
-        self.told_as(|state| state != QuestionSetState::Pending)
+        self.published_in_state(|state| state != QuestionSetState::Pending)
     }
 
-    fn told_as(&self, is_it: impl Fn(QuestionSetState) -> bool) -> HashSet<QuestionSetId> {
-        self.told().iter().flat_map(HashMap::values).filter(|set| is_it(set.state)).map(|set| set.id).collect()
+    fn published_in_state(&self, matches: impl Fn(QuestionSetState) -> bool) -> HashSet<QuestionSetId> {
+        self.published().iter().flat_map(HashMap::values).filter(|set| matches(set.state)).map(|set| set.id).collect()
     }
 
-    /// Does what may wait for the disk or a lock on a thread that is there for waiting.
-    async fn aside<T: Send + 'static>(&self, work: impl FnOnce(&QuestionFolder) -> T + Send + 'static) -> T {
+    /// Runs `work` on a blocking thread, because it may wait for the disk or a lock.
+    async fn run_blocking<T: Send + 'static>(&self, work: impl FnOnce(&QuestionFolder) -> T + Send + 'static) -> T {
         let folder = self.folder.clone();
         blocking(move || work(&folder)).await
     }
 }
 
 impl Engine {
-    /// Looks at these sets and tells what became of them since they were last looked at.
+    /// Reads these sets and publishes their changes.
     pub async fn look_at_question_sets(&self, ids: &[QuestionSetId]) -> Result<(), EngineError> {
-        for some in ids.chunks(AT_ONCE) {
+        for some in ids.chunks(BATCH_SIZE) {
             let _turn = self.question_sets.turn.lock().await;
-            self.read_told().await?;
+            self.load_published().await?;
             let some = some.to_vec();
-            let looks = self
+            let readings = self
                 .question_sets
-                .aside(move |folder| some.into_iter().map(|id| (id, folder.read_once(&id))).collect::<Vec<_>>());
-            self.tell(looks.await).await?;
+                .run_blocking(move |folder| some.into_iter().map(|id| (id, folder.read_once(&id))).collect::<Vec<_>>());
+            self.publish_changes(readings.await).await?;
         }
         Ok(())
     }
 
-    /// Looks at the whole folder.
+    /// Reads the folder and publishes its changes.
     pub async fn look_at_folder(&self, extent: Extent) -> Result<(), EngineError> {
         let mut ids: HashSet<QuestionSetId> =
-            self.question_sets.aside(QuestionFolder::ids).await?.into_iter().collect();
-        self.read_told().await?;
+            self.question_sets.run_blocking(QuestionFolder::ids).await?.into_iter().collect();
+        self.load_published().await?;
         let finished = self.question_sets.finished();
         if extent == Extent::Unfinished {
-            // What is finished and no longer there has been dismissed.
+            // A finished set that is no longer in the folder was dismissed.
             let gone: Vec<QuestionSetId> = finished.difference(&ids).copied().collect();
             ids.retain(|id| !finished.contains(id));
             ids.extend(gone);
@@ -116,20 +118,23 @@ impl Engine {
         self.look_at_question_sets(&ids).await
     }
 
-    async fn read_told(&self) -> Result<(), EngineError> {
-        if self.question_sets.told().is_none() {
+    async fn load_published(&self) -> Result<(), EngineError> {
+        if self.question_sets.published().is_none() {
             let rows = self.store.question_sets().await?;
-            self.question_sets.told().get_or_insert_with(|| rows.into_iter().map(|set| (set.id, set)).collect());
+            self.question_sets.published().get_or_insert_with(|| rows.into_iter().map(|set| (set.id, set)).collect());
         }
         Ok(())
     }
 
-    /// Writes down what differs from what was told; then it counts as told.
-    async fn tell(&self, looks: Vec<(QuestionSetId, Result<QuestionSet, QuestionError>)>) -> Result<(), EngineError> {
+    /// Stores and publishes the differences from the published state.
+    async fn publish_changes(
+        &self,
+        readings: Vec<(QuestionSetId, Result<QuestionSet, QuestionError>)>,
+    ) -> Result<(), EngineError> {
         let changes: Vec<Change> = {
-            let told = self.question_sets.told();
-            let state_of = |id: &QuestionSetId| told.as_ref()?.get(id).map(|set| set.state);
-            looks.iter().flat_map(|(id, look)| changes(*id, look, state_of(id))).collect()
+            let published = self.question_sets.published();
+            let before = |id: &QuestionSetId| published.as_ref()?.get(id).map(|set| (set.state, set.is_whole));
+            readings.iter().flat_map(|(id, reading)| changes(*id, reading, before(id))).collect()
         };
         if changes.is_empty() {
             return Ok(());
@@ -142,63 +147,89 @@ impl Engine {
         self.commit(tx).await?;
         let arrived: Vec<Arrival> = changes.iter().filter_map(|change| self.arrival(change)).collect();
         {
-            let mut told = self.question_sets.told();
-            let told = told.get_or_insert_default();
+            let mut published = self.question_sets.published();
+            let published = published.get_or_insert_default();
             for change in changes {
                 match change {
-                    Change::QuestionSetChanged { set, .. } => drop(told.insert(set.id, set)),
-                    Change::QuestionSetRemoved(id) => drop(told.remove(&id)),
+                    Change::QuestionSetChanged { set, .. } => drop(published.insert(set.id, set.summary())),
+                    Change::QuestionSetRemoved(id) => drop(published.remove(&id)),
                     _ => {}
                 }
             }
         }
-        // Whoever tells a human asks whether it still waits: what was told must be known by then.
+        // After the update: the notifier checks whether the set is still pending.
         arrived.into_iter().for_each(|arrival| self.arrived(arrival));
         Ok(())
     }
 
-    /// What waits since just now. What was asked before this daemon started has been waiting already.
+    /// Returns the notification for a new pending set, unless the set is older than this daemon.
     fn arrival(&self, change: &Change) -> Option<Arrival> {
         let Change::QuestionSetChanged { set, .. } = change else { return None };
         (set.state == QuestionSetState::Pending && set.created_at >= self.started_at).then(|| Arrival {
             asker: Asker::QuestionSet(set.id),
-            session: set.session,
-            title: set.title.clone(),
+            session: set.asking_session(),
+            title: title_of(&set.questions),
         })
     }
 
-    /// As they are on disk at this moment, broken ones with the reason.
-    pub async fn question_sets(
-        &self,
-        session: Option<SessionId>,
-        include_finished: bool,
-    ) -> Result<Vec<Listed>, EngineError> {
-        // Those that are known to be finished need not be read to be left out.
-        let left_out = if include_finished { HashSet::new() } else { self.question_sets.finished() };
-        let listed = self.question_sets.aside(move |folder| folder.list_those(|id| !left_out.contains(id)));
-        let mut listed = listed.await?;
-        listed.retain(|listed| match listed {
+    /// Returns a page of the sets on disk, oldest first; broken ones with the reason.
+    pub(super) async fn question_set_page(&self, query: &WaitingQuery) -> Result<Vec<Item>, EngineError> {
+        let is_behind = |place: &ItemPlace| query.after.as_ref().is_none_or(|after| place > after);
+        let is_listed = |listed: &Listed| match listed {
             Listed::Sound(set) => {
-                (include_finished || set.state == QuestionSetState::Pending)
-                    && session.is_none_or(|session| set.asking_session() == Some(session))
+                (query.include_settled || set.state == QuestionSetState::Pending)
+                    && query.session.is_none_or(|session| set.asking_session() == Some(session))
             }
-            // Whose it is cannot be told.
-            Listed::Broken { .. } => session.is_none(),
-        });
-        Ok(listed)
+            // The session of a broken set is unknown.
+            Listed::Broken { .. } => query.session.is_none(),
+        };
+        let ids = self.question_sets.run_blocking(QuestionFolder::ids).await?;
+        // The store has the order of the published sets, so only the files of this page are read.
+        let (mut known, mut unknown): (Vec<(ItemPlace, QuestionSetId)>, Vec<QuestionSetId>) = Default::default();
+        {
+            let published = self.question_sets.published();
+            for id in ids {
+                match published.as_ref().and_then(|published| published.get(&id)) {
+                    Some(set) if !query.include_settled && set.state != QuestionSetState::Pending => {}
+                    Some(set) => known.push((ItemPlace { at: set.created_at, id: id.to_string() }, id)),
+                    None => unknown.push(id),
+                }
+            }
+        }
+        known.retain(|(place, _)| is_behind(place));
+        known.sort_unstable();
+        let mut items = Vec::new();
+        let found = self.question_sets.run_blocking(move |folder| folder.read_those(unknown)).await;
+        for listed in found.into_iter().filter(is_listed) {
+            let item = self.question_item(listed).await;
+            items.extend(is_behind(&item.place()).then_some(item));
+        }
+        let mut read = 0;
+        for some in known.chunks(BATCH_SIZE) {
+            let some: Vec<QuestionSetId> = some.iter().map(|(_, id)| *id).collect();
+            let found = self.question_sets.run_blocking(move |folder| folder.read_those(some)).await;
+            for listed in found.into_iter().filter(is_listed) {
+                items.push(self.question_item(listed).await);
+                read += 1;
+            }
+            if read >= query.limit {
+                break;
+            }
+        }
+        Ok(items)
     }
 
-    /// Sets whose id begins so, which is hex digits and dashes in lower case.
+    /// Returns the sets whose id has this prefix of lower-case hex digits and dashes.
     pub(super) async fn question_sets_with_prefix(&self, prefix: &str) -> Result<Vec<QuestionSetId>, EngineError> {
-        let mut ids = self.question_sets.aside(QuestionFolder::ids).await?;
+        let mut ids = self.question_sets.run_blocking(QuestionFolder::ids).await?;
         ids.retain(|id| id.to_string().starts_with(prefix));
         Ok(ids)
     }
 
-    /// The set on disk; none if it is gone.
+    /// Returns the set on disk, or `None` if it is gone.
     pub async fn question_set(&self, id: QuestionSetId) -> Option<Listed> {
         self.question_sets
-            .aside(move |folder| match folder.read(&id) {
+            .run_blocking(move |folder| match folder.read(&id) {
                 Ok(set) => Some(Listed::Sound(set)),
                 Err(QuestionError::NotFound { .. }) => None,
                 Err(why) => Some(Listed::Broken { id, why }),
@@ -206,27 +237,27 @@ impl Engine {
             .await
     }
 
-    /// When somebody last touched a set that cannot be read.
+    /// Returns the modification time of a set that cannot be read.
     pub async fn question_set_touched_at(&self, id: QuestionSetId) -> Option<coven_domain::Timestamp> {
-        self.question_sets.aside(move |folder| folder.touched_at(&id)).await
+        self.question_sets.run_blocking(move |folder| folder.touched_at(&id)).await
     }
 
-    /// The first one to end a set wins, here or in any other program. Its event is out when this returns.
-    /// `by` names who ended it, where that is not the human.
+    /// Ends a set. The first program to end a set wins; this fails if another one was first. The event is published
+    /// when this returns. `by` names the actor if it is not the human.
     pub async fn end_question_set(
         &self,
         id: QuestionSetId,
         ending: Ending,
         by: Option<String>,
     ) -> Result<(), EngineError> {
-        let ended = self.question_sets.aside(move |folder| match ending {
+        let ended = self.question_sets.run_blocking(move |folder| match ending {
             Ending::Answers(answers) => folder.answer_as(&id, answers, by.as_deref(), clock::now()),
             Ending::Rejection(reason) => folder.reject_as(&id, reason.as_deref(), by.as_deref(), clock::now()),
         });
         ended.await?;
         if let Err(error) = self.look_at_question_sets(&[id]).await {
-            // The answer is given all the same; the loop tells of it when the store takes it.
-            tracing::warn!(set = %id, %error, "a finished question set could not be told of yet");
+            // The answer is in the folder; the loop publishes it once the store works again.
+            tracing::warn!(set = %id, %error, "cannot publish a finished question set yet");
         }
         Ok(())
     }
@@ -237,64 +268,78 @@ impl Engine {
         if pending.is_empty() {
             return;
         }
-        let abandoned = self.question_sets.aside(move |folder| {
+        let abandoned = self.question_sets.run_blocking(move |folder| {
             let is_abandoned = |id: &QuestionSetId| folder.abandon_if_orphaned(id, clock::now()).unwrap_or(false);
             pending.into_iter().filter(is_abandoned).count()
         });
         let abandoned = abandoned.await;
         if abandoned > 0 {
-            tracing::info!(abandoned, "question sets were abandoned: their askers are gone");
+            tracing::info!(abandoned, "abandoned question sets whose askers are gone");
         }
     }
 
-    /// Removes what ended long enough ago and abandons what nobody waits for.
+    /// Removes expired sets and abandons sets whose asker is gone.
     pub async fn clean_up_question_sets(&self) {
         let retention = Duration::from_millis(self.config.questions.retention_period);
-        let done = self.question_sets.aside(move |folder| folder.clean_up(retention, clock::now()));
+        let done = self.question_sets.run_blocking(move |folder| folder.clean_up(retention, clock::now()));
         let CleanedUp { removed, abandoned, failed } = done.await;
         if !removed.is_empty() || !abandoned.is_empty() {
-            tracing::info!(removed = removed.len(), abandoned = abandoned.len(), "question sets were cleaned up");
+            tracing::info!(removed = removed.len(), abandoned = abandoned.len(), "cleaned up question sets");
         }
         for (id, _) in failed {
-            // Why may quote what was asked; the inbox says it.
-            tracing::warn!(set = %id, "a question set could not be cleaned up; `coven inbox` tells why");
+            // The reason is not logged: it may quote the questions.
+            tracing::warn!(set = %id, "cannot clean up a question set; see `coven inbox` for the reason");
         }
     }
 
-    /// Has the kernel tell of changes; none where it cannot, or where there is no folder.
+    /// Watches the folder for changes. Returns `None` if the kernel cannot, or if the folder does not exist.
     pub async fn watch_question_sets(&self, missing: Missing) -> Option<FolderWatch> {
-        let watch = self.question_sets.aside(move |folder| {
+        let watch = self.question_sets.run_blocking(move |folder| {
             let is_there = missing == Missing::IsMade || folder.path().is_dir();
             is_there.then(|| folder.watch()).and_then(Result::ok)
         });
         watch.await
     }
 
-    /// Whether a set still waits, as far as it was told.
+    /// Reports whether a set was last published as pending.
     pub(super) fn is_question_set_pending(&self, id: QuestionSetId) -> bool {
-        let told = self.question_sets.told();
-        told.as_ref().and_then(|told| told.get(&id)).is_some_and(|set| set.state == QuestionSetState::Pending)
+        let published = self.question_sets.published();
+        published
+            .as_ref()
+            .and_then(|published| published.get(&id))
+            .is_some_and(|set| set.state == QuestionSetState::Pending)
     }
 }
 
-/// What to tell of a set that was last told of in `before`.
+/// Returns the changes between a reading and the published state. The flag of `before` is false for a row without
+/// questions and answers, written by an older version.
 fn changes(
     id: QuestionSetId,
-    look: &Result<QuestionSet, QuestionError>,
-    before: Option<QuestionSetState>,
+    reading: &Result<QuestionSet, QuestionError>,
+    before: Option<(QuestionSetState, bool)>,
 ) -> Vec<Change> {
-    let changed = |set: QuestionSetSummary| Change::QuestionSetChanged { event: set.state.event(), set };
-    match (look, before) {
-        (Ok(set), Some(before)) if set.state == before => Vec::new(),
-        (Ok(set), Some(_)) => vec![changed(set.summary())],
-        // Every set is asked once, also one that was answered before anybody looked.
+    let changed = |set: QuestionSet| Change::QuestionSetChanged { event: set.state.event(), set };
+    match (reading, before) {
+        (Ok(set), Some((before, is_whole))) if set.state == before => match is_whole {
+            true => Vec::new(),
+            false => vec![Change::QuestionSetChanged { event: "updated", set: set.clone() }],
+        },
+        (Ok(set), Some(_)) => vec![changed(set.clone())],
+        // Every set gets an `asked` event, even if it was answered before the daemon saw it.
         (Ok(set), None) => {
-            let asked = QuestionSetSummary { state: QuestionSetState::Pending, ..set.summary() };
-            let ended = (set.state != QuestionSetState::Pending).then(|| changed(set.summary()));
+            let asked = QuestionSet {
+                state: QuestionSetState::Pending,
+                answered_by: None,
+                rejection_reason: None,
+                abandon_reason: None,
+                answers: None,
+                ..set.clone()
+            };
+            let ended = (set.state != QuestionSetState::Pending).then(|| changed(set.clone()));
             std::iter::once(changed(asked)).chain(ended).collect()
         }
         (Err(QuestionError::NotFound { .. }), Some(_)) => vec![Change::QuestionSetRemoved(id)],
-        // Broken, or half written by a tool that is not done: the inbox names it, and it changes again when it is whole.
+        // Broken or partly written: the inbox lists it, and its next change is read again.
         (Err(_), _) => Vec::new(),
     }
 }
@@ -328,38 +373,55 @@ mod tests {
         })
     }
 
-    fn told(look: Result<QuestionSet, QuestionError>, before: Option<QuestionSetState>) -> Vec<&'static str> {
-        let changes = changes(id(), &look, before);
-        let told = changes.iter().map(|change| match change {
+    fn published_events(
+        reading: Result<QuestionSet, QuestionError>,
+        before: Option<QuestionSetState>,
+    ) -> Vec<&'static str> {
+        let changes = changes(id(), &reading, before.map(|state| (state, true)));
+        let events = changes.iter().map(|change| match change {
             Change::QuestionSetChanged { set, event } => {
-                assert_eq!(set.state.event(), *event, "the row is what the event tells");
+                assert_eq!(set.state.event(), *event, "the row has the state of its event");
                 *event
             }
             Change::QuestionSetRemoved(_) => "dismissed",
             other => panic!("{other:?}"),
         });
-        told.collect()
+        events.collect()
     }
 
     #[test]
-    fn every_difference_is_told_once_and_every_set_is_asked_first() {
+    fn every_change_is_published_once_after_an_asked_event() {
         for &state in QuestionSetState::ALL {
-            assert_eq!(told(found(state), Some(state)), [""; 0], "{state}");
+            assert_eq!(published_events(found(state), Some(state)), [""; 0], "{state}");
             if state != QuestionSetState::Pending {
-                assert_eq!(told(found(state), Some(QuestionSetState::Pending)), [state.event()]);
-                assert_eq!(told(found(state), None), ["asked", state.event()]);
+                assert_eq!(published_events(found(state), Some(QuestionSetState::Pending)), [state.event()]);
+                assert_eq!(published_events(found(state), None), ["asked", state.event()]);
             }
         }
-        assert_eq!(told(found(QuestionSetState::Pending), None), ["asked"]);
+        assert_eq!(published_events(found(QuestionSetState::Pending), None), ["asked"]);
     }
 
     #[test]
-    fn what_is_gone_is_dismissed_and_what_is_broken_is_left_as_it_was() {
+    fn a_row_of_an_older_version_is_completed_once() {
+        let of_older = |state| changes(id(), &found(state), Some((QuestionSetState::Pending, false)));
+        let events = |changes: Vec<Change>| -> Vec<&'static str> {
+            let event = |change: &Change| match change {
+                Change::QuestionSetChanged { event, .. } => *event,
+                other => panic!("{other:?}"),
+            };
+            changes.iter().map(event).collect()
+        };
+        assert_eq!(events(of_older(QuestionSetState::Pending)), ["updated"]);
+        assert_eq!(events(of_older(QuestionSetState::Completed)), ["completed"]);
+    }
+
+    #[test]
+    fn a_missing_set_is_dismissed_and_a_broken_set_is_unchanged() {
         let gone = || Err(QuestionError::NotFound { id: id().to_string() });
         let broken = || Err(QuestionError::Missing { id: id(), file: "status.json" });
-        assert_eq!(told(gone(), Some(QuestionSetState::Completed)), ["dismissed"]);
-        assert_eq!(told(gone(), None), [""; 0]);
-        assert_eq!(told(broken(), Some(QuestionSetState::Pending)), [""; 0]);
-        assert_eq!(told(broken(), None), [""; 0]);
+        assert_eq!(published_events(gone(), Some(QuestionSetState::Completed)), ["dismissed"]);
+        assert_eq!(published_events(gone(), None), [""; 0]);
+        assert_eq!(published_events(broken(), Some(QuestionSetState::Pending)), [""; 0]);
+        assert_eq!(published_events(broken(), None), [""; 0]);
     }
 }

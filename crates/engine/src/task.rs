@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use coven_domain::lifecycle::Lifecycle as _;
 use coven_domain::operation::{Operation, OperationKind};
-use coven_domain::query::{TaskForm, TaskHistoryEntry, TaskQuery, TaskText};
+use coven_domain::query::{TaskHistoryEntry, TaskPage, TaskQuery};
 use coven_domain::task::links::{self, Links};
 use coven_domain::task::{FieldChange, NotReady, Task, TaskEdit, TaskFact, TaskKind, TaskState};
 use coven_domain::workflow::{WorkflowFact, WorkflowState};
@@ -190,9 +190,8 @@ impl Engine {
         Ok((task, readiness))
     }
 
-    /// A page of tasks as JSON, behind `text`.
-    pub async fn task_text(&self, query: &TaskQuery, form: TaskForm, text: Vec<u8>) -> Result<TaskText, EngineError> {
-        Ok(self.store.task_text(query, form, text).await?)
+    pub async fn tasks(&self, query: &TaskQuery) -> Result<TaskPage, EngineError> {
+        Ok(self.store.tasks(query).await?)
     }
 
     pub async fn task_history(
@@ -249,7 +248,7 @@ impl Engine {
         self.write_task(tx, task, "updated", changes, by, now).await
     }
 
-    /// No more work is needed: whoever is at it is ended, and its worktree is put away.
+    /// Closes a task. An agent that works on it is ended, and its worktree is removed.
     pub async fn close_task(
         self: &Arc<Self>,
         text: &str,
@@ -257,7 +256,9 @@ impl Engine {
         by: Option<String>,
     ) -> Result<Task, EngineError> {
         let task = self.move_task(text, TaskFact::Closed, reason, by).await?;
-        self.tidy_worktree_later(task.id);
+        if task.state == TaskState::Closed {
+            self.tidy_worktree_later(task.id);
+        }
         Ok(task)
     }
 

@@ -1,173 +1,38 @@
 //! A session as one subscriber sees it: its log, or the rows of its screen, within a window that the subscriber acknowledges.
 //! The log is read on demand, so a subscriber that does not acknowledge keeps nothing here and delays no other.
 
+mod control;
+mod source;
+mod update;
+
 use std::collections::VecDeque;
 use std::io;
-use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use bytes::Bytes;
 use coven_domain::SessionId;
-use coven_screen::Screen;
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep_until};
 
 pub use coven_screen::{Color, CursorView, Span, Style, Underline};
 
+use self::control::Said;
+pub use self::control::ViewControl;
+use self::source::{Piece, Source, read_piece};
+pub use self::update::{OnLag, ScreenContent, ScreenView, ViewMode, ViewRequest, ViewUpdate};
 use crate::Engine;
 use crate::blocking::blocking;
 use crate::error::EngineError;
-use crate::live::{LiveSession, Tail};
 use crate::log_file::LogFile;
 use crate::model::Model;
 use crate::output::WORTH_WAITING;
-use crate::session::must_have_terminal;
-use crate::sizes::{Size, Sizes};
+use crate::sizes::Size;
 
 /// The most output of one update.
 const MAX_OUTPUT: u64 = 64 << 10;
 /// How long changes of rows are collected before they are sent.
 const ROWS_EVERY: Duration = Duration::from_millis(33);
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum ViewMode {
-    /// What the session wrote, byte for byte.
-    Bytes,
-    /// The rows of its screen.
-    Rows,
-}
-
-/// What follows an acknowledgement that leaves more than a window behind.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum OnLag {
-    Jump,
-    Wait,
-}
-
-/// What a subscriber wants to see.
-#[derive(Debug, Clone, Copy)]
-pub struct ViewRequest {
-    pub mode: ViewMode,
-    /// The first byte of the log; without one the view starts with the screen as it is now.
-    pub from: Option<u64>,
-    /// How many bytes of the log may be sent and not acknowledged.
-    pub window: u64,
-    pub on_lag: OnLag,
-}
-
-/// What a subscriber gets.
-#[derive(Debug, PartialEq)]
-pub enum ViewUpdate {
-    /// The byte of the log with which the view starts.
-    Started {
-        offset: u64,
-    },
-    Screen(ScreenView),
-    Output {
-        offset: u64,
-        bytes: Bytes,
-    },
-    Rows {
-        offset: u64,
-        cursor: CursorView,
-        changed: Vec<(usize, Vec<Span>)>,
-    },
-    /// A whole window is not acknowledged; nothing follows until it is.
-    Lagging {
-        offset: u64,
-        end: u64,
-    },
-    /// The bytes between were left out; a screen follows.
-    Jumped {
-        from: u64,
-        to: u64,
-    },
-    Resized {
-        rows: u16,
-        cols: u16,
-    },
-    /// The session has ended and everything was sent.
-    Exited {
-        code: Option<i32>,
-        end: u64,
-    },
-}
-
-/// What a screen showed when the log had `offset` bytes.
-#[derive(Debug, Clone, PartialEq)]
-pub struct ScreenView {
-    pub offset: u64,
-    pub rows: u16,
-    pub cols: u16,
-    pub title: Option<String>,
-    pub cursor: CursorView,
-    pub content: ScreenContent,
-}
-
-#[derive(Debug, Clone, PartialEq)]
-pub enum ScreenContent {
-    /// Text that paints it.
-    Ansi(String),
-    Lines(Vec<Vec<Span>>),
-}
-
-impl ScreenView {
-    fn of(screen: &mut Screen, fed: u64, mode: ViewMode) -> Self {
-        let (rows, cols) = screen.size();
-        let (offset, content) = match mode {
-            ViewMode::Bytes => {
-                let (ansi, rest) = whole_characters(screen.snapshot());
-                (fed.saturating_sub(rest), ScreenContent::Ansi(ansi))
-            }
-            ViewMode::Rows => (fed, ScreenContent::Lines(screen.rows())),
-        };
-        let title = screen.title().map(str::to_owned);
-        Self { offset, rows, cols, title, cursor: screen.cursor(), content }
-    }
-}
-
-/// Splits off the start of a character at the end, whose rest the log does not have yet; returns how many bytes it has.
-fn whole_characters(mut bytes: Vec<u8>) -> (String, u64) {
-    let rest = match std::str::from_utf8(&bytes) {
-        Err(cut) if cut.error_len().is_none() => bytes.len() - cut.valid_up_to(),
-        _ => 0,
-    };
-    bytes.truncate(bytes.len() - rest);
-    (String::from_utf8_lossy(&bytes).into_owned(), rest as u64)
-}
-
-/// What the subscriber says to its view while it is open.
-#[derive(Debug, Default)]
-pub struct ViewControl {
-    said: watch::Sender<Said>,
-    /// Bytes before this were sent.
-    sent: AtomicU64,
-}
-
-#[derive(Debug, Clone, Copy, Default)]
-struct Said {
-    acked: u64,
-    jumps: u64,
-}
-
-impl ViewControl {
-    /// Everything before `offset` is painted. Fails with the first byte that was not sent if `offset` is beyond it.
-    pub fn ack(&self, offset: u64) -> Result<(), u64> {
-        let sent = self.sent.load(Ordering::Acquire);
-        if offset > sent {
-            return Err(sent);
-        }
-        self.said.send_modify(|said| said.acked = said.acked.max(offset));
-        Ok(())
-    }
-
-    /// Asks for the screen as it is now.
-    pub fn jump(&self) {
-        self.said.send_modify(|said| said.jumps += 1);
-    }
-}
 
 pub struct SessionView {
     engine: Arc<Engine>,
@@ -198,105 +63,6 @@ struct ShownRows {
     version: Option<u64>,
     sent_at: Instant,
     is_last: bool,
-}
-
-/// Where a session's output comes from, and what wakes those who wait for more of it.
-struct Source {
-    dir: PathBuf,
-    live: Option<Arc<LiveSession>>,
-    /// The record says that the session has ended.
-    is_over: bool,
-    sizes: Arc<Sizes>,
-    sizes_changed: watch::Receiver<usize>,
-    progress: Option<watch::Receiver<u64>>,
-    versions: Option<watch::Receiver<u64>>,
-    changes: watch::Receiver<u64>,
-}
-
-impl Source {
-    async fn find(engine: &Engine, id: SessionId) -> Result<Self, EngineError> {
-        let mut changes = engine.changes();
-        // Marked as seen before the record is read: a change after that wakes us.
-        changes.borrow_and_update();
-        let session = engine.session(id).await?;
-        must_have_terminal(&session)?;
-        let (dir, live) = (engine.home.session_dir(id), engine.live_session(id));
-        let sizes = match &live {
-            Some(live) => live.sizes.clone(),
-            None => sizes_of(dir.clone()).await,
-        };
-        Ok(Self {
-            dir,
-            is_over: live.is_none() && session.is_over(),
-            sizes_changed: sizes.changes(),
-            sizes,
-            progress: live.as_ref().map(|live| live.progress()),
-            versions: live.as_ref().and_then(|live| live.model.as_ref()).map(|model| model.versions()),
-            live,
-            changes,
-        })
-    }
-
-    fn model(&self) -> Option<&Arc<Model>> {
-        self.live.as_ref()?.model.as_ref()
-    }
-
-    fn has_ended(&self) -> bool {
-        self.is_over || self.live.as_ref().is_some_and(|live| live.has_ended())
-    }
-
-    /// Whether the session may be found running later: it is being launched, or its holder has not answered yet.
-    fn is_pending(&self) -> bool {
-        self.live.is_none() && !self.is_over
-    }
-
-    /// Marks everything so far as seen.
-    fn mark_seen(&mut self) {
-        self.sizes_changed.borrow_and_update();
-        if let Some(progress) = &mut self.progress {
-            progress.borrow_and_update();
-        }
-        if let Some(versions) = &mut self.versions {
-            versions.borrow_and_update();
-        }
-    }
-
-    /// Waits for more of the session than was marked as seen.
-    async fn more(&mut self, mode: ViewMode) {
-        let Some(live) = &self.live else {
-            match self.is_over {
-                true => std::future::pending::<()>().await,
-                false => drop(self.changes.changed().await),
-            }
-            return;
-        };
-        let grown = match mode {
-            ViewMode::Bytes => &mut self.progress,
-            ViewMode::Rows => &mut self.versions,
-        };
-        let has_grown = async {
-            match grown {
-                Some(grown) => drop(grown.changed().await),
-                None => std::future::pending().await,
-            }
-        };
-        tokio::select! {
-            () = has_grown => {}
-            _ = self.sizes_changed.changed() => {}
-            () = live.ended() => {}
-        }
-    }
-}
-
-/// The sizes in a journal that nothing follows.
-async fn sizes_of(dir: PathBuf) -> Arc<Sizes> {
-    blocking(move || {
-        let Ok(mut tail) = Tail::open(&dir.join(coven_holder::JOURNAL), u64::MAX) else { return Arc::default() };
-        // Of a damaged journal, what can be read counts.
-        let _ = tail.read(None);
-        tail.sizes
-    })
-    .await
 }
 
 impl Engine {
@@ -644,52 +410,4 @@ struct Looked {
     /// How far the log had been fed.
     fed: u64,
     screen: ScreenView,
-}
-
-/// What the log has at a byte.
-enum Piece {
-    Bytes(Vec<u8>),
-    /// The log does not have this byte any more; it continues at `next`.
-    Missing {
-        next: u64,
-    },
-    /// The log ends here.
-    Nothing,
-}
-
-fn read_piece(log: &mut LogFile, at: u64, wanted: usize) -> io::Result<Piece> {
-    let mut bytes = vec![0; wanted];
-    let read = log.read_at(at, &mut bytes).and_then(|count| match count {
-        0 => Ok(log.next_start(at)?.map_or(Piece::Nothing, |next| Piece::Missing { next })),
-        count => {
-            bytes.truncate(count);
-            Ok(Piece::Bytes(bytes))
-        }
-    });
-    match read {
-        // The session has not started.
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Piece::Nothing),
-        read => read,
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_start_of_a_character_is_left_for_the_next_bytes() {
-        assert_eq!(whole_characters("é".into()), ("é".to_owned(), 0));
-        assert_eq!(whole_characters(b"a\xe4\xbd".to_vec()), ("a".to_owned(), 2));
-        assert_eq!(whole_characters(b"a\xffb".to_vec()), ("a\u{fffd}b".to_owned(), 0));
-    }
-
-    #[test]
-    fn an_ack_beyond_what_was_sent_is_refused_and_acks_only_grow() {
-        let control = ViewControl::default();
-        assert_eq!(control.ack(1), Err(0));
-        control.sent.store(10, Ordering::Release);
-        assert_eq!((control.ack(10), control.ack(4)), (Ok(()), Ok(())));
-        assert_eq!(control.said.borrow().acked, 10);
-    }
 }

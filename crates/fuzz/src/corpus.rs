@@ -1,4 +1,4 @@
-//! The committed inputs of each target: `corpus/<target>/<name>`.
+//! The committed inputs of each target, in `corpus/<target>/<name>`.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -7,7 +7,7 @@ pub fn folder(target: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("corpus").join(target)
 }
 
-/// Every input of a target with its file name, in order of the names.
+/// Returns every input of a target with its file name, sorted by name.
 pub fn inputs(target: &str) -> Vec<(String, Vec<u8>)> {
     let folder = folder(target);
     let entries = fs::read_dir(&folder).unwrap_or_else(|error| panic!("cannot list {}: {error}", folder.display()));

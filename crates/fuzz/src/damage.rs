@@ -1,12 +1,12 @@
-//! Random damage to a file, as a bad disk, a power cut or a careless tool leaves it.
+//! Random damage to a file, like that of a failing disk, a power cut or a faulty tool.
 
 use crate::Dice;
 
-/// How many damaged copies each damage test looks at.
+/// Number of damaged copies that each damage test checks.
 pub const ROUNDS: u64 = 500;
 
-/// A copy of `bytes` with one of: flipped bits, a cut end, a zeroed range, a block twice, a block missing. It differs from
-/// the original.
+/// Returns a copy of `bytes` with flipped bits, a truncated end, a zeroed range, or a duplicated or missing block. The
+/// copy always differs from the original.
 pub fn damaged(bytes: &[u8], dice: &mut Dice) -> Vec<u8> {
     loop {
         let copy = damaged_once(bytes, dice);

@@ -1,6 +1,6 @@
-//! A small seeded generator, so that a failure can be repeated with its seed.
+//! A small seeded generator, so that a failure can be reproduced from its seed.
 
-/// SplitMix64: equal seeds give equal numbers on every machine.
+/// SplitMix64: equal seeds produce equal numbers on every machine.
 #[derive(Debug, Clone)]
 pub struct Dice(u64);
 
@@ -17,19 +17,19 @@ impl Dice {
         z ^ (z >> 31)
     }
 
-    /// A number below `sides`; 0 if there are none.
+    /// Returns a number below `sides`; 0 if `sides` is 0.
     pub const fn roll(&mut self, sides: usize) -> usize {
         if sides == 0 { 0 } else { (self.next() % sides as u64) as usize }
     }
 
-    /// A small number most of the time, up to `most` now and then.
-    pub const fn length(&mut self, most: usize) -> usize {
+    /// Returns a small number most of the time, and occasionally one up to `max`.
+    pub const fn length(&mut self, max: usize) -> usize {
         let limit = match self.roll(8) {
             0..4 => 8,
             4..7 => 128,
-            _ => most,
+            _ => max,
         };
-        1 + self.roll(if limit < most { limit } else { most })
+        1 + self.roll(if limit < max { limit } else { max })
     }
 
     pub fn pick<'a, T>(&mut self, choices: &'a [T]) -> Option<&'a T> {

@@ -1,10 +1,10 @@
-//! Fuzz targets for everything coven parses, their corpus, and random damage to files.
+//! Fuzz targets for coven's parsers, their corpus, and random damage to files.
 //!
-//! `cargo xtask fuzz` runs the targets; the tests of this crate run the committed corpus and a fixed number of mutations.
+//! `cargo xtask fuzz` runs the targets. The tests of this crate run the corpus and a fixed number of mutations.
 
 #![cfg_attr(not(test), warn(unused_crate_dependencies))]
 
-// For the binary of this package.
+// Only the binary of this package uses clap.
 use clap as _;
 
 pub mod corpus;

@@ -1,20 +1,20 @@
-//! Changes an input a little: bytes, numbers, blocks, words of the target's dictionary, pieces of other inputs.
+//! Mutates an input: bytes, numbers, blocks, words from the target's dictionary, and pieces of other inputs.
 
 use crate::Dice;
 
-/// The longest input that is tried.
+/// Maximum size of a mutated input.
 pub const MAX_INPUT: usize = 256 << 10;
 
-/// Numbers at which lengths, signs and sums go wrong.
+/// Numbers that often break lengths, signs and sums.
 const NUMBERS: &[u64] =
     &[0, 1, 0x7f, 0x80, 0xff, 0x7fff, 0x8000, 0xffff, 0x7fff_ffff, 0x8000_0000, 0xffff_ffff, i64::MAX as u64, u64::MAX];
 /// The same as text, for JSON, YAML and escape sequences.
 const NUMERALS: &[&str] =
     &["0", "-1", "1e999", "65535", "65536", "4294967296", "9223372036854775807", "18446744073709551616", "0.1", "NaN"];
-/// What is repeated thousands of times to find recursion and quadratic work.
+/// Tokens that are repeated thousands of times to find deep recursion and quadratic running time.
 const NESTED: &[&str] = &["[", "{\"a\":", "- ", "(", "{{", "\"", "\x1b[", "\n", "&a [*a", "9", "A"];
 
-/// A copy of `input` with one to eight changes. `others` are inputs to take pieces from.
+/// Returns a copy of `input` with one to eight changes. Pieces may come from `others`.
 pub fn mutated(input: &[u8], others: &[Vec<u8>], words: &[&str], dice: &mut Dice) -> Vec<u8> {
     let mut bytes = input.to_vec();
     let changes = match dice.roll(4) {
@@ -95,7 +95,7 @@ fn flip(bytes: &mut [u8], at: usize, dice: &mut Dice) {
     }
 }
 
-/// Overwrites what is at `at`, as far as the input reaches.
+/// Overwrites bytes from `at`, up to the end of the input.
 fn set(bytes: &mut [u8], at: usize, with: &[u8]) {
     for (byte, new) in bytes.iter_mut().skip(at).zip(with) {
         *byte = *new;
@@ -109,7 +109,7 @@ fn insert(bytes: &mut Vec<u8>, dice: &mut Dice, piece: &[u8]) {
     bytes.splice(at..at, piece.iter().copied());
 }
 
-/// Puts a numeral in place of the next run of digits.
+/// Replaces the next run of digits with a numeral.
 fn replace_number(bytes: &mut Vec<u8>, at: usize, numeral: &str) {
     let Some(start) = bytes.iter().skip(at).position(u8::is_ascii_digit).map(|digit| at + digit) else { return };
     let end = bytes[start..].iter().position(|byte| !byte.is_ascii_digit()).map_or(bytes.len(), |stop| start + stop);

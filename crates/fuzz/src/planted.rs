@@ -1,4 +1,4 @@
-//! Targets with a defect each, for the test of the fuzzer itself.
+//! Targets with one planted defect each, for testing the fuzzer itself.
 
 use std::hint::black_box;
 

@@ -1,13 +1,14 @@
-//! A folder for targets that read files.
+//! Temporary folders for targets that read files.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
 thread_local! {
-    static FOLDER: tempfile::TempDir = tempfile::Builder::new().prefix("coven-fuzz-").tempdir().expect("room for files");
+    static FOLDER: tempfile::TempDir =
+        tempfile::Builder::new().prefix("coven-fuzz-").tempdir().expect("a temporary folder");
 }
 
-/// This thread's empty folder of that name.
+/// Creates or empties this thread's folder `name`.
 pub fn fresh(name: &str) -> PathBuf {
     let path = FOLDER.with(|folder| folder.path().join(name));
     match fs::remove_dir_all(&path) {
@@ -16,14 +17,14 @@ pub fn fresh(name: &str) -> PathBuf {
         }
         _ => {}
     }
-    fs::create_dir_all(&path).expect("room for files");
+    fs::create_dir_all(&path).expect("enough disk space");
     path
 }
 
-/// Writes a file, with the folders above it.
+/// Writes a file and creates its parent folders.
 pub fn write(path: &Path, content: &[u8]) {
     if let Some(folder) = path.parent() {
-        fs::create_dir_all(folder).expect("room for files");
+        fs::create_dir_all(folder).expect("enough disk space");
     }
-    fs::write(path, content).expect("room for files");
+    fs::write(path, content).expect("enough disk space");
 }

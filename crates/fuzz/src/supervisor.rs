@@ -1,4 +1,5 @@
-//! Starts a worker per target and watches it: a panic, a hang and too much memory are findings, saved with their input.
+//! Starts and monitors a worker for each target. Panics, hangs and excessive memory use are findings, saved with their
+//! input.
 
 use std::fs::{self, File};
 use std::io::{self, IsTerminal, Write};
@@ -9,23 +10,23 @@ use std::time::{Duration, Instant};
 use crate::Target;
 use crate::worker::{MAX_MEMORY, RUNS_BYTES, TOO_MUCH_MEMORY};
 
-const POLL: Duration = Duration::from_millis(50);
-/// Between two progress lines where the output is not a terminal.
-const QUIET_PROGRESS: Duration = Duration::from_secs(20);
-/// A target with this many findings has shown enough.
+const POLL_INTERVAL: Duration = Duration::from_millis(50);
+/// Interval of progress lines if the output is not a terminal.
+const QUIET_PROGRESS_INTERVAL: Duration = Duration::from_secs(20);
+/// A target stops after this many findings.
 const MAX_FINDINGS: usize = 3;
 
 pub struct Plan<'a> {
     pub targets: Vec<&'static Target>,
     pub time: Duration,
     pub seed: u64,
-    /// The longest time for one input.
+    /// Maximum time for one input.
     pub hang: Duration,
-    /// Where findings are saved.
+    /// Folder for findings.
     pub findings: &'a Path,
 }
 
-/// How a target did.
+/// Result of fuzzing a target.
 #[derive(Debug, Default)]
 pub struct Outcome {
     pub runs: u64,
@@ -38,7 +39,7 @@ pub struct Finding {
     pub input: PathBuf,
 }
 
-/// Runs every target; prints progress and findings. True if there are none.
+/// Runs every target and prints progress and findings. Returns true if there are no findings.
 pub fn run(plan: &Plan<'_>) -> io::Result<bool> {
     let mut is_clean = true;
     for target in &plan.targets {
@@ -51,7 +52,7 @@ pub fn run(plan: &Plan<'_>) -> io::Result<bool> {
         }
     }
     if !is_clean {
-        println!("Fix each defect where it arises, and copy its input to crates/fuzz/corpus/<target>/.");
+        println!("Fix each defect at its source, and copy its input to crates/fuzz/corpus/<target>/.");
     }
     Ok(is_clean)
 }
@@ -63,9 +64,9 @@ fn fuzz(target: &Target, plan: &Plan<'_>) -> io::Result<Outcome> {
         if left.is_zero() || outcome.findings.len() == MAX_FINDINGS {
             return Ok(outcome);
         }
-        // In memory where there is such a place: many targets write files.
-        let place = Some(PathBuf::from("/dev/shm")).filter(|path| path.is_dir()).unwrap_or_else(std::env::temp_dir);
-        let folder = tempfile::Builder::new().prefix("coven-fuzz-").tempdir_in(place)?;
+        // In memory if possible, because many targets write files.
+        let parent = Some(PathBuf::from("/dev/shm")).filter(|path| path.is_dir()).unwrap_or_else(std::env::temp_dir);
+        let folder = tempfile::Builder::new().prefix("coven-fuzz-").tempdir_in(parent)?;
         let watched = watch(target, seed, left, plan.hang, folder.path(), outcome.runs)?;
         outcome.runs += watched.runs;
         match watched.defect {
@@ -75,7 +76,7 @@ fn fuzz(target: &Target, plan: &Plan<'_>) -> io::Result<Outcome> {
             }
             None => return Ok(outcome),
         }
-        // The same seed would find the same again.
+        // The same seed would find the same defect again.
         seed = seed.wrapping_add(1);
     }
 }
@@ -104,7 +105,7 @@ fn watch(target: &Target, seed: u64, time: Duration, hang: Duration, dir: &Path,
             worker.wait()?;
             break Some(format!("hang: one input took more than {} s", hang.as_secs_f64()));
         }
-        std::thread::sleep(POLL);
+        std::thread::sleep(POLL_INTERVAL);
     };
     progress.clear();
     let (runs, input) = current(&state);
@@ -142,7 +143,7 @@ fn defect(status: ExitStatus, messages: &Path) -> Option<String> {
     }
 }
 
-/// Saves an input under a name that its content decides.
+/// Saves an input under a name derived from its content.
 fn save(folder: &Path, target: &str, input: &[u8]) -> io::Result<PathBuf> {
     let folder = folder.join(target);
     fs::create_dir_all(&folder)?;
@@ -166,7 +167,7 @@ impl Progress {
     }
 
     fn show(&mut self, runs: u64) {
-        if self.shown.elapsed() < if self.is_terminal { Duration::from_secs(1) } else { QUIET_PROGRESS } {
+        if self.shown.elapsed() < if self.is_terminal { Duration::from_secs(1) } else { QUIET_PROGRESS_INTERVAL } {
             return;
         }
         self.shown = Instant::now();

@@ -1,4 +1,4 @@
-//! The process that runs one target: it mutates inputs until its time is over. [`crate::supervisor`] watches it from outside.
+//! The process that runs one target: it mutates inputs until the deadline. [`crate::supervisor`] monitors it.
 
 use std::collections::BTreeSet;
 use std::fs::{self, File};
@@ -11,20 +11,20 @@ use rustix::process::{Resource, Rlimit, setrlimit};
 
 use crate::{Dice, Target, corpus, mutated, outcomes_of};
 
-/// A parser that needs more than this for one input of at most 256 KiB is a finding.
+/// A target that needs more memory than this for one input of at most 256 KiB is a finding.
 pub const MAX_MEMORY: u64 = 256 << 20;
-/// Reserved address space counts here, so it is far above what may be used.
+/// Includes reserved address space, so it is far above `MAX_MEMORY`.
 const MAX_ADDRESS_SPACE: u64 = 1 << 30;
-/// The stack of a runtime's thread in the daemon.
-const STACK: usize = 2 << 20;
-/// The exit code that says: the last input took too much memory.
+/// Stack size of a runtime thread in the daemon.
+const STACK_BYTES: usize = 2 << 20;
+/// Exit code of a worker whose last input used too much memory.
 pub const TOO_MUCH_MEMORY: i32 = 3;
 const MAX_KEPT: usize = 4096;
 const MAX_KEPT_BYTES: usize = 64 << 10;
-/// The number of runs, in front of the current input.
+/// Size of the number of runs, which precedes the current input in the state file.
 pub const RUNS_BYTES: usize = 8;
 
-/// Runs `target` for `time`; leaves the number of runs and the current input in `state` all the while.
+/// Runs `target` for `time` and keeps the number of runs and the current input in the file `state`.
 pub fn work(target: &'static Target, seed: u64, time: Duration, state: &Path) -> io::Result<()> {
     let limit = Rlimit { current: Some(MAX_ADDRESS_SPACE), maximum: Some(MAX_ADDRESS_SPACE) };
     setrlimit(Resource::As, limit)?;
@@ -33,18 +33,18 @@ pub fn work(target: &'static Target, seed: u64, time: Duration, state: &Path) ->
     let report = std::panic::take_hook();
     std::panic::set_hook(Box::new(move |info| {
         report(info);
-        // Also in a thread or task of the target, where the panic would be lost.
+        // Abort, because a panic in a thread or task of the target would be lost.
         std::process::abort();
     }));
     let run = move || mutate_until(Instant::now() + time, target, seed, &state);
-    std::thread::Builder::new().stack_size(STACK).spawn(run)?.join().expect("a panic aborts")
+    std::thread::Builder::new().stack_size(STACK_BYTES).spawn(run)?.join().expect("a panic aborts")
 }
 
 fn mutate_until(deadline: Instant, target: &Target, seed: u64, state: &File) -> io::Result<()> {
     let mut dice = Dice::new(seed);
     let mut inputs: Vec<Vec<u8>> = corpus::inputs(target.name).into_iter().map(|(_, input)| input).collect();
     inputs.push(Vec::new());
-    // The corpus as it is comes first.
+    // Run the unchanged corpus first.
     let mut unchanged = inputs.clone().into_iter();
     let (mut known, mut runs) = (BTreeSet::new(), 0u64);
     while Instant::now() < deadline {
@@ -74,7 +74,7 @@ fn write_state(state: &File, runs: u64, input: &[u8]) -> io::Result<()> {
     state.write_all_at(&[&runs.to_le_bytes(), input].concat(), 0)
 }
 
-/// The most memory that this process had so far; none where the kernel does not say.
+/// Returns the peak memory of this process; `None` if the kernel does not report it.
 fn peak_memory() -> Option<u64> {
     let status = fs::read_to_string("/proc/self/status").ok()?;
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;

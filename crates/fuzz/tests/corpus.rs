@@ -1,4 +1,4 @@
-//! Every target on its committed corpus and on a fixed number of mutations of it.
+//! Runs every target on its committed corpus and on a fixed number of mutations.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -11,7 +11,7 @@ static HAS_PANICKED: AtomicBool = AtomicBool::new(false);
 #[track_caller]
 fn run(name: &str) {
     let report = std::panic::take_hook();
-    // A panic in a task of the target would be lost.
+    // A panic in a task of the target would otherwise be lost.
     std::panic::set_hook(Box::new(move |info| {
         HAS_PANICKED.store(true, Ordering::SeqCst);
         report(info);
@@ -26,7 +26,7 @@ fn run(name: &str) {
     }
     let mut dice = Dice::new(7);
     for nth in 0..MUTATIONS {
-        let base = dice.pick(&inputs).expect("there is one");
+        let base = dice.pick(&inputs).expect("the corpus is not empty");
         (target.run)(&mutated(base, &inputs, target.words, &mut dice));
         assert!(!HAS_PANICKED.load(Ordering::SeqCst), "a thread panicked on mutation {nth} of {name}");
     }

@@ -1,10 +1,10 @@
-//! The fuzzer finds planted defects, saves their inputs and says so by its exit code.
+//! The fuzzer finds planted defects, saves their inputs and reports them by its exit code.
 
 use std::fs;
 use std::process::Command;
 
 #[test]
-fn a_panic_a_hang_and_too_much_memory_are_found_and_saved() {
+fn finds_and_saves_panics_hangs_and_excessive_memory_use() {
     let folder = tempfile::tempdir().expect("a folder");
     for (target, what) in
         [("planted_panic", "the planted defect"), ("planted_hang", "hang"), ("planted_memory", "memory")]
@@ -13,7 +13,7 @@ fn a_panic_a_hang_and_too_much_memory_are_found_and_saved() {
             .args(["run", target, "--seconds", "20", "--hang-seconds", "1", "--findings"])
             .arg(folder.path())
             .output()
-            .expect("the fuzzer runs");
+            .expect("the fuzzer starts");
         let text = String::from_utf8_lossy(&output.stdout);
         assert_eq!(output.status.code(), Some(1), "{target}: {text}");
         assert!(text.contains(what), "{target}: {text}");
@@ -29,7 +29,7 @@ fn a_panic_a_hang_and_too_much_memory_are_found_and_saved() {
 #[test]
 fn an_unknown_target_is_an_error_that_names_the_known_ones() {
     let output =
-        Command::new(env!("CARGO_BIN_EXE_coven-fuzz")).args(["run", "nonsense"]).output().expect("the fuzzer runs");
+        Command::new(env!("CARGO_BIN_EXE_coven-fuzz")).args(["run", "nonsense"]).output().expect("the fuzzer starts");
     assert_eq!(output.status.code(), Some(2));
     assert!(String::from_utf8_lossy(&output.stderr).contains("journal"));
 }

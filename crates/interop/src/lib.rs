@@ -1,4 +1,4 @@
-//! Files that are shared with other tools: question sets, conversations, and the state of the older coven. Works without a daemon.
+//! Files shared with other tools: question sets, conversations and the older coven's state. Needs no daemon.
 
 #![cfg_attr(not(test), warn(unused_crate_dependencies))]
 

@@ -1,5 +1,5 @@
-//! `ask_user_questions`: makes a question set and waits for it, in the files and in the client's own form, until the first
-//! answer, the end of patience or the end of the client.
+//! `ask_user_questions`: creates a question set and waits for an answer, in the files or in the client's own form,
+//! until the first answer, the timeout or the client's disconnection.
 
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -16,13 +16,13 @@ use rmcp::model::{
 use rmcp::service::{PeerRequestOptions, RequestContext, RequestHandle};
 use rmcp::{ErrorData, RoleServer};
 
-use crate::elicit::{self, Said};
+use crate::elicit::{self, FormReply};
 use crate::progress::Progress;
 use crate::server::Server;
 use crate::tool::AskArguments;
 use crate::{reply, stdio};
 
-/// The name of the one form in a result that wants input.
+/// Name of the only form in a result that requests input.
 const FORM: &str = "questions";
 
 impl Server {
@@ -61,14 +61,15 @@ impl Server {
         Ok(self.wait_for(&id, &new.questions, None, context).await)
     }
 
-    /// The client comes back with what the human said in its form.
-    pub async fn go_on(
+    /// Resumes a call: the client has sent it again with the user's reply to its form.
+    pub async fn resume_call(
         &self,
         state: &str,
-        said: InputResponses,
+        responses: InputResponses,
         context: &RequestContext<RoleServer>,
     ) -> Result<CallToolResponse, ErrorData> {
-        let unknown = || ErrorData::invalid_params("requestState: nothing was asked under it", None);
+        let unknown =
+            || ErrorData::invalid_params("requestState: no pending question set of this client has this id", None);
         let id: QuestionSetId = state.parse().map_err(|_| unknown())?;
         if !self.asked.owns(&id) {
             return Err(unknown());
@@ -77,8 +78,8 @@ impl Server {
             Ok(set) => set.questions,
             Err(error) => return Ok(reply::error(error.to_string()).into()),
         };
-        if let Some(said) = said.get(FORM).and_then(|said| serde_json::from_value(said.clone()).ok()) {
-            self.take(&id, &questions, said);
+        if let Some(result) = responses.get(FORM).and_then(|result| serde_json::from_value(result.clone()).ok()) {
+            self.store_form_reply(&id, &questions, result);
         }
         Ok(self.wait_for(&id, &questions, None, context).await)
     }
@@ -92,17 +93,17 @@ impl Server {
     ) -> CallToolResponse {
         let call_id = self.asked.folder().read(id).ok().and_then(|set| set.call_id);
         let mut progress = Progress::new(context, self.options.progress_every);
-        let patience = match self.options.questions.session_timeout {
+        let timeout = match self.options.questions.session_timeout {
             0 => None,
             millis => Some(Duration::from_millis(millis)),
         };
-        let out_of_patience = async {
-            match patience {
-                Some(patience) => tokio::time::sleep(patience).await,
+        let timed_out = async {
+            match timeout {
+                Some(timeout) => tokio::time::sleep(timeout).await,
                 None => std::future::pending().await,
             }
         };
-        tokio::pin!(out_of_patience);
+        tokio::pin!(timed_out);
         let ended = self.asked.ended(id, call_id.as_deref());
         tokio::pin!(ended);
         let waited = loop {
@@ -110,23 +111,23 @@ impl Server {
                 biased;
                 waited = &mut ended => break waited,
                 () = context.ct.cancelled() => break Ok(Waited::Abandoned(None)),
-                said = said_in(&mut form) => {
+                result = receive_form_result(&mut form) => {
                     form = None;
-                    if let Some(said) = said {
-                        self.take(id, questions, said);
+                    if let Some(result) = result {
+                        self.store_form_reply(id, questions, result);
                     }
                 }
-                () = &mut out_of_patience => break self.time_out(id, call_id.as_deref()),
+                () = &mut timed_out => break self.time_out(id, call_id.as_deref()),
                 () = progress.next() => {}
             }
         };
         match &waited {
             Ok(Waited::Answered(_) | Waited::Rejected(_) | Waited::TimedOut | Waited::Gone) => self.asked.disown(id),
-            // Somebody else may have given it up already, which is as good.
+            // Another process may already have abandoned it, which has the same effect.
             Ok(Waited::Abandoned(_)) | Err(_) => self.asked.abandon(id),
         }
         if let Some(form) = form {
-            // Fails where the client has gone.
+            // This fails if the client has disconnected.
             let _ = form.cancel(Some("the questions were answered elsewhere".to_owned())).await;
         }
         match waited {
@@ -137,7 +138,7 @@ impl Server {
 
     fn time_out(&self, id: &QuestionSetId, call_id: Option<&str>) -> Result<Waited, QuestionError> {
         match self.asked.folder().settle(id, QuestionSetState::TimedOut, clock::now()) {
-            // Somebody ended it in the last moment.
+            // Another process has just finished it.
             Ok(false) => Ok(self.asked.folder().outcome(id, call_id)?.unwrap_or(Waited::TimedOut)),
             Ok(true) => Ok(Waited::TimedOut),
             Err(QuestionError::NotFound { .. }) => Ok(Waited::Gone),
@@ -145,22 +146,22 @@ impl Server {
         }
     }
 
-    /// Brings what was said in the client's form into the files, where everybody sees it. The first answer has won.
-    fn take(&self, id: &QuestionSetId, questions: &[Question], said: rmcp::model::ElicitResult) {
-        let taken = match elicit::said(questions, &said, clock::now()) {
-            Said::Answers(answers) => self.asked.folder().answer(id, answers, clock::now()),
-            Said::No if self.is_too_soon(id) => return,
-            Said::No => self.asked.folder().reject(id, None, clock::now()),
-            Said::Nothing => return,
+    /// Stores the reply to the client's form in the files, for other readers. The first answer wins.
+    fn store_form_reply(&self, id: &QuestionSetId, questions: &[Question], result: rmcp::model::ElicitResult) {
+        let stored = match elicit::parse_reply(questions, &result, clock::now()) {
+            FormReply::Answers(answers) => self.asked.folder().answer(id, answers, clock::now()),
+            FormReply::Declined if self.is_too_soon(id) => return,
+            FormReply::Declined => self.asked.folder().reject(id, None, clock::now()),
+            FormReply::NoAnswer => return,
         };
-        match taken {
+        match stored {
             Ok(()) | Err(QuestionError::AlreadyFinished { .. } | QuestionError::NotFound { .. }) => {}
-            // Still pending, and still to be answered elsewhere.
-            Err(error) => stdio::note(format_args!("the client's form for {id} could not be taken: {error}")),
+            // The set is still pending and can be answered elsewhere.
+            Err(error) => stdio::note(format_args!("cannot store the reply to the form of question set {id}: {error}")),
         }
     }
 
-    /// No human can have said it yet.
+    /// Returns whether the reply came faster than a user can respond.
     fn is_too_soon(&self, id: &QuestionSetId) -> bool {
         let asked_at = self.asked.folder().read(id).map(|set| set.created_at);
         asked_at.is_ok_and(|asked_at| clock::now().since(asked_at) < self.options.human_needs)
@@ -170,7 +171,7 @@ impl Server {
         let takes_forms = context
             .client_capabilities()
             .and_then(|capabilities| capabilities.elicitation)
-            // Who names no mode means forms.
+            // A client that names no mode supports forms.
             .is_some_and(|offered| offered.form.is_some() || offered.url.is_none());
         let is_stateless = context
             .protocol_version()
@@ -190,38 +191,39 @@ impl Server {
         self.use_up_request_zero(context).await;
         let request = ServerRequest::ElicitRequest(ElicitRequest::new(elicit::form(questions)?));
         let sent = context.peer.send_cancellable_request(request, PeerRequestOptions::no_options()).await;
-        // A client that cannot take it leaves the files.
+        // If sending fails, the questions can still be answered in the files.
         sent.ok()
     }
 
-    /// The first line of the TypeScript SDK takes a 0 for no number, so a form of that number could not be taken back.
-    /// Requests count from 0, and nobody waits for this one.
+    /// Sends a ping to use up request id 0. Version 1 of the TypeScript SDK treats id 0 as missing, so a form with that
+    /// id could not be cancelled. Ids start at 0, and the ping's response is ignored.
     async fn use_up_request_zero(&self, context: &RequestContext<RoleServer>) {
         if !self.has_used_request_zero.swap(true, Ordering::Relaxed) {
             let ping = ServerRequest::PingRequest(PingRequest::default());
-            // Fails where the client has gone, which ends the call anyway.
+            // This fails if the client has disconnected, which ends the call anyway.
             let _ = context.peer.send_cancellable_request(ping, PeerRequestOptions::no_options()).await;
         }
     }
 
-    /// Sets that ended long ago go. What cannot be removed is told and stops nothing.
+    /// Deletes expired question sets; only logs a set that cannot be deleted.
     fn clean_up(&self) {
         let folder = self.asked.folder().clone();
         let retention = Duration::from_millis(self.options.questions.retention_period);
         tokio::task::spawn_blocking(move || {
             for (id, why) in folder.clean_up(retention, clock::now()).failed {
-                stdio::note(format_args!("an expired question set could not be removed: {why}: {id}"));
+                stdio::note(format_args!("cannot delete expired question set {id}: {why}"));
             }
         });
     }
 }
 
-/// How the client shows a form of its own.
+/// How the client shows its own form.
 enum Form {
     None,
-    /// The server asks while the call is open.
+    /// The server sends a request while the call is open.
     Request,
-    /// The call returns and comes again with the answers: protocol 2026-07-28, which knows no requests of a server.
+    /// The call returns, and the client repeats it with the answers. For protocol 2026-07-28, which has no server
+    /// requests.
     Result,
 }
 
@@ -235,12 +237,12 @@ fn form_result(id: &QuestionSetId, questions: &[Question]) -> InputRequiredResul
     }
 }
 
-/// What the human said in the client's form; none where the client has nothing to say.
-async fn said_in(form: &mut Option<RequestHandle<RoleServer>>) -> Option<rmcp::model::ElicitResult> {
+/// Waits for the reply to the client's form; `None` if the client fails to show it.
+async fn receive_form_result(form: &mut Option<RequestHandle<RoleServer>>) -> Option<rmcp::model::ElicitResult> {
     let Some(form) = form else { return std::future::pending().await };
     match (&mut form.rx).await {
-        Ok(Ok(ClientResult::ElicitResult(said))) => Some(said),
-        // An error of the client, or something else altogether: the files are left.
+        Ok(Ok(ClientResult::ElicitResult(result))) => Some(result),
+        // The client returned an error or an unexpected result; the questions can still be answered in the files.
         _ => None,
     }
 }

@@ -1,4 +1,4 @@
-//! The question sets that calls of this client wait for, and what wakes them.
+//! Tracks the question sets that this client's calls wait for, and wakes the calls.
 
 use std::collections::HashMap;
 use std::os::fd::OwnedFd;
@@ -16,50 +16,50 @@ use tokio::task::JoinHandle;
 
 use crate::stdio;
 
-/// Between two looks of a call while the kernel tells of changes: a network file system changes without its knowing, and a
-/// hundred calls should not keep the machine awake.
-const SELDOM: Duration = Duration::from_secs(30);
+/// Interval between checks by a call while the kernel reports changes. Needed for network file systems, whose changes
+/// the kernel may miss; long, so that a hundred calls do not keep the machine awake.
+const RECHECK_INTERVAL: Duration = Duration::from_secs(30);
 
 pub struct Asked {
     folder: QuestionFolder,
     state: Mutex<State>,
-    /// Nobody reads our answers any more.
-    is_left: watch::Sender<bool>,
-    /// Tells which sets changed; none where the kernel gives no watch.
+    /// Whether the client has disconnected.
+    is_disconnected: watch::Sender<bool>,
+    /// Reports which sets changed; `None` if the kernel provides no watch.
     watched: Option<Arc<Watched>>,
 }
 
 #[derive(Default)]
 struct State {
-    /// How many wait for the set, and what wakes them.
+    /// For each set, the number of waiting calls and their wake-up.
     waits: HashMap<QuestionSetId, (usize, Arc<Notify>)>,
-    /// Sets that go with this client.
+    /// Sets to abandon when this client disconnects.
     owned: Vec<QuestionSetId>,
 }
 
-/// One set of watches for all waits: a kernel has few to give.
+/// File watches shared by all waiting calls, because the kernel limits their number.
 struct Watched {
     sets: Mutex<FolderWatch>,
-    /// Readable when something changed.
-    told: AsyncFd<OwnedFd>,
+    /// Readable when a set has changed.
+    changed: AsyncFd<OwnedFd>,
 }
 
 impl Watched {
     fn new(folder: &QuestionFolder) -> Option<Self> {
         let sets = folder.watch_some().ok()?;
-        let told = rustix::io::fcntl_dupfd_cloexec(&sets, 0).ok()?;
-        // SAFETY: the descriptor is owned, and closed with what it is registered in.
-        let told = unsafe { AsyncFd::register_with_interest(told, Interest::READABLE) }.ok()?;
-        Some(Self { sets: Mutex::new(sets), told })
+        let changed = rustix::io::fcntl_dupfd_cloexec(&sets, 0).ok()?;
+        // SAFETY: the `AsyncFd` owns the descriptor and closes it when dropped.
+        let changed = unsafe { AsyncFd::register_with_interest(changed, Interest::READABLE) }.ok()?;
+        Some(Self { sets: Mutex::new(sets), changed })
     }
 
     fn sets(&self) -> MutexGuard<'_, FolderWatch> {
-        // Nothing in here can panic while it holds the lock.
+        // No code panics while it holds the lock.
         self.sets.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// Ends with the server.
+/// The task that wakes waiting calls; dropping it stops the task.
 pub struct Waking(JoinHandle<()>);
 
 impl Drop for Waking {
@@ -69,19 +69,19 @@ impl Drop for Waking {
 }
 
 impl Asked {
-    /// Must be called in a runtime.
+    /// Must be called within a Tokio runtime.
     pub fn new(folder: QuestionFolder) -> Arc<Self> {
         let watched = Watched::new(&folder).map(Arc::new);
-        Arc::new(Self { folder, state: Mutex::default(), is_left: watch::Sender::new(false), watched })
+        Arc::new(Self { folder, state: Mutex::default(), is_disconnected: watch::Sender::new(false), watched })
     }
 
-    /// Wakes those who wait for what changed.
+    /// Starts the task that wakes calls when their set changes.
     pub fn wake(self: &Arc<Self>) -> Option<Waking> {
         let (asked, watched) = (self.clone(), self.watched.clone()?);
-        // Owned by the server, which ends it.
+        // The server owns the task and stops it.
         Some(Waking(tokio::spawn(async move {
-            while let Ok(mut ready) = watched.told.readable().await {
-                // Everything is read at once.
+            while let Ok(mut ready) = watched.changed.readable().await {
+                // `drain` reads all pending changes.
                 ready.clear_ready();
                 let changed = watched.sets().drain();
                 asked.notify(&changed);
@@ -93,15 +93,15 @@ impl Asked {
         &self.folder
     }
 
-    /// This set is abandoned when the client goes before it has ended; at once, if it has gone.
+    /// Abandons the set when the client disconnects, or immediately if it already has.
     pub fn own(&self, id: QuestionSetId) {
         self.lock().owned.push(id);
-        if *self.is_left.borrow() {
+        if *self.is_disconnected.borrow() {
             self.abandon(&id);
         }
     }
 
-    /// Whether a call of this client asked it.
+    /// Returns whether a call of this client created the set.
     pub fn owns(&self, id: &QuestionSetId) -> bool {
         self.lock().owned.contains(id)
     }
@@ -110,67 +110,68 @@ impl Asked {
         self.lock().owned.retain(|owned| owned != id);
     }
 
-    /// Waits until the set has ended, or the client has gone, which ends what it owns.
+    /// Waits until the set is finished or the client disconnects.
     pub async fn ended(&self, id: &QuestionSetId, call_id: Option<&str>) -> Result<Waited, QuestionError> {
-        // Watched before the first look: what happens in between is not missed.
-        let wait = Wait::begin(self, *id);
+        // Watch before the first check, so that no change in between is missed.
+        let wait = Wait::new(self, *id);
         let mut waiter = self.folder.waiter(id, call_id);
-        let pause = if self.watched.is_some() { SELDOM } else { Waiter::pause(false) };
-        let mut is_worth_it = true;
+        let pause = if self.watched.is_some() { RECHECK_INTERVAL } else { Waiter::pause(false) };
+        let mut may_have_ended = true;
         loop {
             let changed = wait.changed.notified();
-            if is_worth_it && let Some(ended) = waiter.look()? {
+            if may_have_ended && let Some(ended) = waiter.look()? {
                 return Ok(ended);
             }
-            is_worth_it = tokio::select! {
+            may_have_ended = tokio::select! {
                 () = changed => true,
-                () = self.left() => return Ok(Waited::Abandoned(None)),
+                () = self.disconnected() => return Ok(Waited::Abandoned(None)),
                 () = tokio::time::sleep(pause) => waiter.has_changed(),
             };
         }
     }
 
-    /// The client has gone.
-    pub fn leave(&self) {
-        self.is_left.send_replace(true);
+    /// Marks the client as disconnected.
+    pub fn disconnect(&self) {
+        self.is_disconnected.send_replace(true);
     }
 
-    pub async fn left(&self) {
-        // The sender is ours and lives as long.
-        let _ = self.is_left.subscribe().wait_for(|is_left| *is_left).await;
+    /// Waits until the client disconnects.
+    pub async fn disconnected(&self) {
+        // This cannot fail: `self` owns the sender.
+        let _ = self.is_disconnected.subscribe().wait_for(|is_disconnected| *is_disconnected).await;
     }
 
-    /// Whatever the client waited for is given up.
+    /// Marks the client as disconnected and abandons all its sets.
     pub fn abandon_all(&self) {
-        self.leave();
+        self.disconnect();
         let owned = std::mem::take(&mut self.lock().owned);
         for id in owned {
             self.abandon(&id);
         }
     }
 
-    /// Nobody waits for the answers any more. Somebody may have been faster, which is as good.
+    /// Abandons a set. Has no effect if the set is already finished.
     pub fn abandon(&self, id: &QuestionSetId) {
         self.disown(id);
         if let Err(error) = self.folder.settle(id, QuestionSetState::Abandoned, clock::now()) {
-            stdio::note(format_args!("the question set {id} could not be given up: {error}"));
+            stdio::note(format_args!("cannot abandon question set {id}: {error}"));
         }
     }
 
     fn notify(&self, changed: &[QuestionSetId]) {
         let state = self.lock();
-        for (_, wakes) in changed.iter().filter_map(|id| state.waits.get(id)) {
-            wakes.notify_waiters();
+        for (_, wakeup) in changed.iter().filter_map(|id| state.waits.get(id)) {
+            wakeup.notify_waiters();
         }
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
-        // Nothing in here can panic while it holds the lock.
+        // No code panics while it holds the lock.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// One wait for a set; several may wait for the same one.
+/// One call's wait for a set; several calls may wait for the same set.
 struct Wait<'a> {
     asked: &'a Asked,
     id: QuestionSetId,
@@ -178,7 +179,7 @@ struct Wait<'a> {
 }
 
 impl<'a> Wait<'a> {
-    fn begin(asked: &'a Asked, id: QuestionSetId) -> Self {
+    fn new(asked: &'a Asked, id: QuestionSetId) -> Self {
         let mut state = asked.lock();
         let (count, changed) = state.waits.entry(id).or_default();
         *count += 1;

@@ -1,4 +1,4 @@
-//! The way to the daemon, which is started if it does not run.
+//! Connects to the daemon, and starts it if it is not running.
 
 use coven_client::{Client, ClientError};
 use coven_host::daemon_start::{self, StartError};
@@ -8,7 +8,7 @@ use crate::stdio;
 
 #[derive(Debug, thiserror::Error)]
 pub enum DaemonError {
-    #[error("there is no home for coven's sessions; set COVEN_HOME or HOME")]
+    #[error("no coven home found; set COVEN_HOME or HOME")]
     NoHome,
     #[error(transparent)]
     Home(#[from] coven_host::HomeError),
@@ -26,9 +26,9 @@ impl Server {
         match Client::connect(&home.socket()?).await {
             Err(ClientError::Unreachable { .. }) => {
                 let home = home.clone();
-                // Starting takes a moment, and others wait for answers meanwhile.
+                // On another thread, because starting takes a while and other calls must not wait for it.
                 let started = tokio::task::spawn_blocking(move || daemon_start::ensure_running(&home, &[]));
-                let started = started.await.expect("starting does not panic")?;
+                let started = started.await.expect("ensure_running does not panic")?;
                 started.notices.iter().for_each(|notice| stdio::note(format_args!("{notice}")));
                 Ok(Client::connect(&started.socket).await?)
             }

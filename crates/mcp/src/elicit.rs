@@ -1,19 +1,18 @@
-//! The questions as a form of the client's own, and what was said in it. A form is flat: one field per question, and one
-//! beside it for an answer in words.
+//! Converts questions to a form of the client, and the user's reply to answers. A form is flat: one field per question,
+//! and another one for free text.
 
 use coven_domain::Timestamp;
 use coven_domain::question::{Answer, Question};
 use rmcp::model::{ElicitRequestParams, ElicitResult, ElicitationAction, ElicitationSchema};
 use serde_json::{Map, Value, json};
 
-/// What the human said in a form.
+/// The user's reply to a form.
 #[derive(Debug, PartialEq)]
-pub enum Said {
+pub enum FormReply {
     Answers(Vec<Answer>),
-    /// They do not want to answer.
-    No,
-    /// The form was closed; the questions are still open.
-    Nothing,
+    Declined,
+    /// The form was closed or left empty; the questions are still open.
+    NoAnswer,
 }
 
 fn choice_field(question: usize) -> String {
@@ -24,7 +23,7 @@ fn text_field(question: usize) -> String {
     format!("question_{}_other", question + 1)
 }
 
-/// None where a form cannot hold them.
+/// Builds the form; `None` if the questions cannot be expressed as one.
 pub fn form(questions: &[Question]) -> Option<ElicitRequestParams> {
     let mut properties = Map::new();
     for (index, question) in questions.iter().enumerate() {
@@ -43,7 +42,8 @@ pub fn form(questions: &[Question]) -> Option<ElicitRequestParams> {
         field["title"] = json!(question.title);
         field["description"] = json!(question.prompt);
         properties.insert(choice_field(index), field);
-        let other = json!({"type": "string", "title": format!("{}: other", question.title), "description": "An answer in your own words"});
+        let other =
+            json!({"type": "string", "title": format!("{}: other", question.title), "description": "Free-text answer"});
         properties.insert(text_field(index), other);
     }
     let schema = json!({"type": "object", "properties": properties});
@@ -66,19 +66,20 @@ fn message(questions: &[Question]) -> String {
     }
 }
 
-pub fn said(questions: &[Question], result: &ElicitResult, now: Timestamp) -> Said {
+/// Converts the result of a form to a reply.
+pub fn parse_reply(questions: &[Question], result: &ElicitResult, now: Timestamp) -> FormReply {
     match result.action {
         ElicitationAction::Accept => {}
-        ElicitationAction::Decline => return Said::No,
-        // Closed, or something newer than this server.
-        _ => return Said::Nothing,
+        ElicitationAction::Decline => return FormReply::Declined,
+        // Cancelled, or an action that this server does not know.
+        _ => return FormReply::NoAnswer,
     }
     let content = result.content.as_ref().and_then(Value::as_object);
     let answers: Vec<Answer> =
         questions.iter().enumerate().filter_map(|(index, question)| answer(index, question, content?, now)).collect();
     match answers.is_empty() {
-        true => Said::Nothing,
-        false => Said::Answers(answers),
+        true => FormReply::NoAnswer,
+        false => FormReply::Answers(answers),
     }
 }
 
@@ -90,19 +91,20 @@ fn answer(index: usize, question: &Question, content: &Map<String, Value>, now: 
         _ => Vec::new(),
     };
     let labels: Vec<String> = chosen.map(texts).unwrap_or_default();
-    let words = content.get(&text_field(index)).and_then(Value::as_str).map(str::trim).filter(|text| !text.is_empty());
+    let free_text =
+        content.get(&text_field(index)).and_then(Value::as_str).map(str::trim).filter(|text| !text.is_empty());
     let mut answer = Answer { question_index: index, timestamp: now.to_string(), ..Answer::default() };
-    answer.custom_text = words.map(str::to_owned);
+    answer.custom_text = free_text.map(str::to_owned);
     match question.multi_select {
-        // An empty list is an answer where it was sent.
+        // An empty list is an answer if the client sent it.
         true => answer.selected_options = chosen.is_some().then_some(labels),
-        // Words stand for themselves: one question has one answer.
-        false if words.is_some() => {}
+        // Free text replaces the choice: a single-select question has one answer.
+        false if free_text.is_some() => {}
         false => answer.selected_option = labels.into_iter().next(),
     }
-    let says_something =
+    let has_answer =
         answer.selected_option.is_some() || answer.selected_options.is_some() || answer.custom_text.is_some();
-    says_something.then_some(answer)
+    has_answer.then_some(answer)
 }
 
 #[cfg(test)]
@@ -125,14 +127,14 @@ mod tests {
         [question("Which one?", false), question("Which ones?", true)]
     }
 
-    fn accepted(content: Value) -> Said {
+    fn accepted(content: Value) -> FormReply {
         let mut result = ElicitResult::new(ElicitationAction::Accept);
         result.content = Some(content);
-        said(&questions(), &result, Timestamp::from_millis(0))
+        parse_reply(&questions(), &result, Timestamp::from_millis(0))
     }
 
     #[test]
-    fn every_question_is_a_field_with_one_for_words_beside_it() {
+    fn every_question_has_a_choice_field_and_a_text_field() {
         let form = serde_json::to_value(form(&questions()).expect("a form")).expect("plain data");
         assert_eq!(form["message"], "1. Which one?\n2. Which ones?");
         let fields = &form["requestedSchema"]["properties"];
@@ -143,26 +145,27 @@ mod tests {
     }
 
     #[test]
-    fn what_was_said_becomes_answers() {
-        let Said::Answers(answers) = accepted(json!({"question_1": "SQLite", "question_2": ["PostgreSQL"]})) else {
+    fn an_accepted_form_is_converted_to_answers() {
+        let FormReply::Answers(answers) = accepted(json!({"question_1": "SQLite", "question_2": ["PostgreSQL"]}))
+        else {
             panic!("both were answered")
         };
         assert_eq!(answers[0].selected_option.as_deref(), Some("SQLite"));
         assert_eq!(answers[1].selected_options.as_deref(), Some(&["PostgreSQL".to_owned()][..]));
-        let Said::Answers(answers) =
+        let FormReply::Answers(answers) =
             accepted(json!({"question_1": "SQLite", "question_1_other": " neither ", "question_2": []}))
         else {
             panic!("both were answered")
         };
         assert_eq!((answers[0].selected_option.as_deref(), answers[0].custom_text.as_deref()), (None, Some("neither")));
-        assert_eq!(answers[1].selected_options, Some(Vec::new()), "none of many is an answer");
+        assert_eq!(answers[1].selected_options, Some(Vec::new()), "choosing none of several is an answer");
     }
 
     #[test]
-    fn closing_the_form_is_no_answer_and_declining_is_a_no() {
-        assert_eq!(accepted(json!({})), Said::Nothing);
-        let result = |action| said(&questions(), &ElicitResult::new(action), Timestamp::from_millis(0));
-        assert_eq!(result(ElicitationAction::Cancel), Said::Nothing);
-        assert_eq!(result(ElicitationAction::Decline), Said::No);
+    fn closing_the_form_is_not_an_answer_and_declining_is() {
+        assert_eq!(accepted(json!({})), FormReply::NoAnswer);
+        let result = |action| parse_reply(&questions(), &ElicitResult::new(action), Timestamp::from_millis(0));
+        assert_eq!(result(ElicitationAction::Cancel), FormReply::NoAnswer);
+        assert_eq!(result(ElicitationAction::Decline), FormReply::Declined);
     }
 }

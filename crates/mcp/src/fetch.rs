@@ -1,4 +1,4 @@
-//! `get_answered_questions`: what has become of questions that nobody waited for.
+//! `get_answered_questions`: returns the status and answers of questions that were asked without waiting.
 
 use coven_domain::QuestionSetId;
 use coven_holder::clock;
@@ -30,7 +30,7 @@ impl Server {
         let set = folder.read(&id)?;
         if arguments.blocking && set.answers.is_none() {
             let waited = self.waited(&id, context).await?;
-            let Some(waited) = waited else { return Ok(reply::standing(&folder.read(&id)?)) };
+            let Some(waited) = waited else { return Ok(reply::status_result(&folder.read(&id)?)) };
             if let Waited::Answered(_) = waited {
                 folder.mark_read(&id, clock::now())?;
             }
@@ -39,10 +39,11 @@ impl Server {
         if set.answers.is_some() {
             folder.mark_read(&id, clock::now())?;
         }
-        Ok(reply::standing(&set))
+        Ok(reply::status_result(&set))
     }
 
-    /// None if the client took the question back: the set stays as it is, others may wait for it.
+    /// Waits for the set to finish; `None` if the client cancelled the call. The set stays open, because others may
+    /// wait for it.
     async fn waited(
         &self,
         id: &QuestionSetId,

@@ -1,7 +1,7 @@
-//! `coven mcp`: lets an agent ask its human and use coven, over MCP on standard input and output.
+//! `coven mcp`: an MCP server on standard input and output that lets an agent ask the user questions and use coven.
 //!
-//! One thread does everything. What touches a question set is done without giving way, so a set that exists is one that
-//! the server knows of, and ends it when the client goes.
+//! Runs on one thread. Creating and registering a question set has no await point in between, so the server knows every
+//! set that it has created, and abandons it when the client disconnects.
 
 #![cfg_attr(not(test), warn(unused_crate_dependencies))]
 
@@ -30,55 +30,55 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use crate::server::Server;
 use crate::stdio::Input;
 
-/// Between two signs of life while a human thinks: clients give up after a minute of silence.
+/// Interval between progress notifications: clients time out after a minute without any.
 pub const PROGRESS_EVERY: Duration = Duration::from_secs(25);
 
-/// Nobody reads a form and declines it in less. Agents that work off one prompt offer forms and decline them by
-/// themselves, within milliseconds.
+/// Minimum time for a user to read and decline a form. Agents that process a single prompt offer forms but decline them
+/// automatically, within milliseconds.
 pub const HUMAN_NEEDS: Duration = Duration::from_secs(1);
 
 #[derive(Debug, Clone)]
 pub struct Options {
     pub folder: QuestionFolder,
     pub questions: QuestionsConfig,
-    /// Where the daemon is, for the tools about sessions; without one they say so.
+    /// Home of the daemon for the session tools, which return an error without one.
     pub home: Option<Home>,
-    /// Agents may start sessions and type into them.
+    /// Whether agents may start sessions and type into them.
     pub may_control: bool,
-    /// The session of coven that the asking agent runs in.
+    /// Id of the coven session in which the agent is running.
     pub session: Option<String>,
     pub progress_every: Duration,
-    /// A form that is declined sooner was not seen by a human, and the questions stay open.
+    /// A form declined sooner was not declined by a user, so the questions stay open.
     pub human_needs: Duration,
     pub version: &'static str,
 }
 
 #[derive(Debug, thiserror::Error)]
 pub enum ServeError {
-    #[error("the MCP server could not be started")]
+    #[error("cannot start the MCP server")]
     Runtime(#[source] std::io::Error),
-    #[error("the client does not speak MCP: {0}")]
+    #[error("the MCP handshake with the client failed: {0}")]
     NoMcp(String),
 }
 
-/// Serves on standard input and output until the client goes or a signal asks for the end. Nothing that was asked is left
-/// pending.
+/// Serves on standard input and output until the client disconnects or a signal arrives. Leaves no question set of this
+/// client pending.
 pub fn serve(options: Options) -> Result<(), ServeError> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(ServeError::Runtime)?;
     let ended = runtime.block_on(async {
-        let left = stdio::left().map_err(ServeError::Runtime)?;
-        serve_on(options, (stdio::input(), stdio::output()), left).await
+        let shutdown = stdio::shutdown().map_err(ServeError::Runtime)?;
+        serve_on(options, (stdio::input(), stdio::output()), shutdown).await
     });
-    // A read of standard input cannot be taken back, and nobody waits for it.
+    // In the background, because a blocking read of standard input cannot be cancelled.
     runtime.shutdown_background();
     ended
 }
 
-/// The same on any streams; `left` ends it.
+/// Like [`serve`], but on any streams and until `shutdown` completes.
 pub async fn serve_on<R, W>(
     options: Options,
     (input, output): (R, W),
-    left: impl Future<Output = ()>,
+    shutdown: impl Future<Output = ()>,
 ) -> Result<(), ServeError>
 where
     R: AsyncRead + Send + Unpin + 'static,
@@ -90,7 +90,7 @@ where
     let served = async {
         match server.serve((input, output)).await {
             Ok(running) => {
-                // Whatever the reason, the client is no longer there.
+                // Regardless of the reason, the client has disconnected.
                 let _ = running.waiting().await;
                 Ok(())
             }
@@ -98,16 +98,16 @@ where
             Err(error) => Err(ServeError::NoMcp(error.to_string())),
         }
     };
-    let gives_up = async {
-        asked.left().await;
+    let abandoned = async {
+        asked.disconnected().await;
         asked.abandon_all();
-        // What is quick is still answered: the client may have closed only its own end.
+        // Keep serving quick calls: the client may have closed only its output.
         std::future::pending::<()>().await;
     };
     let ended = tokio::select! {
         ended = served => ended,
-        () = gives_up => Ok(()),
-        () = left => Ok(()),
+        () = abandoned => Ok(()),
+        () = shutdown => Ok(()),
     };
     asked.abandon_all();
     ended

@@ -1,4 +1,4 @@
-//! Signs of life while a human thinks, for clients that gave a token to send them under.
+//! Progress notifications while a call waits for the user, for clients that sent a progress token.
 
 use std::sync::LazyLock;
 use std::time::Duration;
@@ -8,7 +8,7 @@ use rmcp::model::{ProgressNotificationParam, ProgressToken};
 use rmcp::service::{Peer, RequestContext};
 use tokio::time::{Instant, sleep_until};
 
-/// All calls send theirs at the same moments, so that a hundred of them wake the process once.
+/// Common start of all intervals, so that a hundred calls notify at the same time and wake the process once.
 static BEAT: LazyLock<Instant> = LazyLock::new(Instant::now);
 
 pub struct Progress {
@@ -20,14 +20,14 @@ pub struct Progress {
 }
 
 impl Progress {
-    /// The first one goes out at once.
+    /// The first notification is due immediately.
     pub fn new(context: &RequestContext<RoleServer>, every: Duration) -> Self {
         let to = context.meta.get_progress_token().map(|token| (token, context.peer.clone()));
         let now = Instant::now();
         Self { to, every, since: now, next_at: now, count: 0 }
     }
 
-    /// Waits until the next one is due and sends it. Without a token it never is.
+    /// Waits until the next notification is due and sends it. Never completes without a token.
     pub async fn next(&mut self) {
         let Some((token, peer)) = &self.to else { return std::future::pending().await };
         sleep_until(self.next_at).await;
@@ -35,16 +35,16 @@ impl Progress {
         self.count += 1;
         let seconds = self.since.elapsed().as_secs();
         let message = match seconds {
-            0 => "waiting for the human; `coven answer` shows the questions".to_owned(),
-            _ => format!("waiting for the human for {seconds} s; `coven answer` shows the questions"),
+            0 => "waiting for the user; answer with `coven answer`".to_owned(),
+            _ => format!("waiting for the user for {seconds} s; answer with `coven answer`"),
         };
         let param = ProgressNotificationParam::new(token.clone(), f64::from(self.count)).with_message(message);
-        // Fails where the client has gone, which ends the call anyway.
+        // This fails if the client has disconnected, which ends the call anyway.
         let _ = peer.notify_progress(param).await;
     }
 }
 
-/// The first beat after now.
+/// Returns the first beat after `now`.
 fn following(beat: Instant, now: Instant, every: Duration) -> Instant {
     let into = (now - beat).as_nanos() % every.as_nanos().max(1);
     now + every - Duration::from_nanos(u64::try_from(into).unwrap_or(0))
@@ -55,7 +55,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn everybody_keeps_the_same_beat() {
+    fn all_calls_share_the_same_beat() {
         let (beat, every) = (Instant::now(), Duration::from_secs(10));
         let at = |seconds: u64| following(beat, beat + Duration::from_secs(seconds), every) - beat;
         assert_eq!([at(0), at(3), at(9), at(10), at(25)].map(|it| it.as_secs()), [10, 10, 10, 20, 30]);

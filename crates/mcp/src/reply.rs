@@ -1,4 +1,4 @@
-//! What a call gives back: the text in its exact format, and the same as data.
+//! Results of tool calls: text in its exact format, and the same as structured data.
 
 use coven_domain::QuestionSetId;
 use coven_domain::question::{Answer, Question, format_answers, format_rejection, header};
@@ -8,7 +8,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
 
-/// How a question set stands, as data.
+/// Status of a question set, as structured data.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Outcome {
@@ -16,13 +16,13 @@ pub struct Outcome {
     pub session_id: String,
     /// pending, completed, rejected, timed_out, abandoned or dismissed.
     pub status: String,
-    /// What was chosen, by question.
+    /// The answers, by question.
     pub answers: Vec<GivenAnswer>,
-    /// Why the human did not want to answer.
+    /// Reason why the user rejected the questions.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "String", default)]
     pub rejection_reason: Option<String>,
-    /// Why the set was abandoned, where that is known.
+    /// Reason why the set was abandoned, if known.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "String", default)]
     pub abandon_reason: Option<String>,
@@ -31,11 +31,11 @@ pub struct Outcome {
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct GivenAnswer {
-    /// Counts from 0.
+    /// Index of the question, starting at 0.
     pub question_index: usize,
-    /// The labels that were chosen.
+    /// Labels of the chosen options.
     pub selected: Vec<String>,
-    /// What the human wrote.
+    /// The user's free-text answer.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "String", default)]
     pub custom_text: Option<String>,
@@ -58,20 +58,20 @@ impl Outcome {
     }
 }
 
-/// The answer to a call that waited.
+/// Result of a call that waited for the answers.
 pub fn ended(id: &QuestionSetId, questions: &[Question], waited: &Waited) -> CallToolResult {
     let head = header(id, Some(questions.len()), None);
     match waited {
         Waited::Answered(answers) => {
             let data =
                 Outcome { answers: answers.iter().map(GivenAnswer::from).collect(), ..Outcome::new(id, "completed") };
-            told(format!("{head}\n\n{}", format_answers(questions, answers)), data)
+            text_result(format!("{head}\n\n{}", format_answers(questions, answers)), data)
         }
         Waited::Rejected(reason) => {
             let data = Outcome { rejection_reason: reason.clone(), ..Outcome::new(id, "rejected") };
-            told(format!("{head}\n\n{}", format_rejection(reason.as_deref())), data)
+            text_result(format!("{head}\n\n{}", format_rejection(reason.as_deref())), data)
         }
-        Waited::TimedOut => failed(id, "timed_out", "Nobody answered in time."),
+        Waited::TimedOut => failed(id, "timed_out", "The user did not answer in time."),
         Waited::Abandoned(reason) => {
             let text = abandoned_text(reason.as_deref());
             let data = Outcome { abandon_reason: reason.clone(), ..Outcome::new(id, "abandoned") };
@@ -81,7 +81,7 @@ pub fn ended(id: &QuestionSetId, questions: &[Question], waited: &Waited) -> Cal
     }
 }
 
-/// The answer to a call that does not wait.
+/// Result of a call that does not wait for the answers.
 pub fn submitted(id: &QuestionSetId, questions: usize) -> CallToolResult {
     let short = short(id);
     let text = format!(
@@ -89,11 +89,11 @@ pub fn submitted(id: &QuestionSetId, questions: usize) -> CallToolResult {
          `coven questions answers {short}` to retrieve answers.",
         header(id, Some(questions), Some("pending"))
     );
-    told(text, Outcome::new(id, "pending"))
+    text_result(text, Outcome::new(id, "pending"))
 }
 
-/// How a set stands that nobody waited for.
-pub fn standing(set: &QuestionSet) -> CallToolResult {
+/// Status of a question set, with its answers if there are any.
+pub fn status_result(set: &QuestionSet) -> CallToolResult {
     let (id, status) = (&set.id, set.state.to_string());
     let head = header(id, None, Some(&status));
     let data = Outcome {
@@ -103,26 +103,26 @@ pub fn standing(set: &QuestionSet) -> CallToolResult {
     };
     match (status.as_str(), &set.answers) {
         (_, Some(given)) => ended(id, &set.questions, &Waited::Answered(given.answers.clone())),
-        ("pending", None) => told(format!("{head}\n\nNo answers yet."), data),
+        ("pending", None) => text_result(format!("{head}\n\nNo answers yet."), data),
         ("rejected", None) => {
             let reason = set.rejection_reason.as_ref().map(|reason| format!(" Reason: \"{reason}\""));
-            told(format!("{head}\n\nUser rejected this question set.{}", reason.unwrap_or_default()), data)
+            text_result(format!("{head}\n\nUser rejected this question set.{}", reason.unwrap_or_default()), data)
         }
-        ("abandoned", None) => told(
+        ("abandoned", None) => text_result(
             format!("{head}\n\nSession is no longer active. {}", abandoned_text(set.abandon_reason.as_deref())),
             data,
         ),
-        (_, None) => told(format!("{head}\n\nSession is no longer active."), data),
+        (_, None) => text_result(format!("{head}\n\nSession is no longer active."), data),
     }
 }
 
-/// Anything that went wrong, told as an error.
+/// An error result.
 pub fn error(text: impl Into<String>) -> CallToolResult {
     CallToolResult::error(vec![ContentBlock::text(text)])
 }
 
-/// Text with its data.
-pub fn told(text: String, data: impl Serialize) -> CallToolResult {
+/// A result with text and structured data.
+pub fn text_result(text: String, data: impl Serialize) -> CallToolResult {
     let mut result = CallToolResult::success(vec![ContentBlock::text(text)]);
     result.structured_content = Some(serde_json::to_value(data).unwrap_or(Value::Null));
     result
@@ -133,7 +133,7 @@ fn failed(id: &QuestionSetId, status: &str, text: &str) -> CallToolResult {
 }
 
 fn failure(text: String, data: Outcome) -> CallToolResult {
-    let mut result = told(text, data);
+    let mut result = text_result(text, data);
     result.is_error = Some(true);
     result
 }

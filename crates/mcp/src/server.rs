@@ -1,4 +1,4 @@
-//! What the protocol asks of a server; every call goes to the file of its tool.
+//! The MCP server; dispatches every call to the module of its tool.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -18,16 +18,16 @@ pub struct Server {
     pub options: Options,
     pub asked: Arc<Asked>,
     pub has_used_request_zero: AtomicBool,
-    /// Lives as long as the server.
+    /// Runs as long as the server.
     _waking: Option<Waking>,
 }
 
-const INSTRUCTIONS: &str = "Ask the human with ask_user_questions whenever a decision is theirs to make; they answer in \
-                            coven, often from another terminal, and may take long. The tools about sessions show the \
-                            other coding agents that run here.";
+const INSTRUCTIONS: &str = "Use ask_user_questions whenever a decision belongs to the user. They answer in coven, \
+                            often in another terminal, and may take a while. The session tools show the other coding \
+                            agents running here.";
 
 impl Server {
-    /// Must be called in a runtime.
+    /// Must be called within a Tokio runtime.
     pub fn new(options: Options) -> Self {
         let asked = Asked::new(options.folder.clone());
         let _waking = asked.wake();
@@ -73,7 +73,9 @@ impl ServerHandler for Server {
         let given = request.arguments;
         let result = match tool {
             ToolName::AskUserQuestions => match request.request_state {
-                Some(state) => return self.go_on(&state, request.input_responses.unwrap_or_default(), &context).await,
+                Some(state) => {
+                    return self.resume_call(&state, request.input_responses.unwrap_or_default(), &context).await;
+                }
                 None => return self.ask(arguments(given)?, &context).await,
             },
             ToolName::GetAnsweredQuestions => self.fetch(arguments(given)?, &context).await,

@@ -1,15 +1,17 @@
-//! The tools by which an agent sees the sessions beside it and, where it may, starts and drives them.
+//! Tools with which an agent reads other sessions and, if allowed, starts them and sends input.
 
 use std::collections::BTreeMap;
 
-use coven_api::SessionRecord;
 use coven_api::agent::PromptRequest;
 use coven_api::message::{MessageRecord, MessagesQuery};
 use coven_api::routes::{
     CreateSession, Endpoint, GetSession, ListMessages, ListSessions, PromptSession, ReadScreen, SendInput,
 };
 use coven_api::session::{CreateSessionRequest, InputRequest, ListSessionsQuery};
+use coven_api::{List, SessionRecord};
 use coven_client::Client;
+use coven_domain::SessionId;
+use coven_domain::session::Channel;
 use rmcp::model::CallToolResult;
 use serde_json::json;
 
@@ -17,9 +19,6 @@ use crate::daemon::DaemonError;
 use crate::reply;
 use crate::server::Server;
 use crate::tool::{InputArguments, ListArguments, ReadArguments, StartArguments};
-
-/// How many messages a session's page has.
-const PAGE: usize = 1000;
 
 impl Server {
     pub async fn list_sessions(&self, arguments: ListArguments) -> CallToolResult {
@@ -44,35 +43,38 @@ impl Server {
             status: arguments.status,
             limit: Some(limit),
             all: arguments.archived.then_some(true),
+            cursor: arguments.cursor,
             ..ListSessionsQuery::default()
         };
         let page = self.daemon().await?.call(ListSessions::request().query(&query)).await?;
-        let mut text = match page.sessions.len() {
-            0 => "There are no sessions.".to_owned(),
-            count => format!("{count} of {} sessions, newest first:", page.total),
+        let mut text = match page.items.len() {
+            0 => "No sessions found.".to_owned(),
+            count => format!("{count} of {} sessions, newest first:", page.total.unwrap_or(count as u64)),
         };
-        for session in &page.sessions {
+        for session in &page.items {
             text.push('\n');
             text.push_str(&line(session));
         }
-        Ok(reply::told(text, json!({"sessions": page.sessions, "total": page.total})))
+        Ok(reply::text_result(text, json!(page)))
     }
 
     async fn read(&self, arguments: ReadArguments) -> Result<CallToolResult, DaemonError> {
-        let wanted = bounded("messages", arguments.messages.unwrap_or(20), 200)?;
+        let limit = bounded("limit", arguments.limit.unwrap_or(20), 200)?;
+        let before = arguments.cursor.as_deref().map(str::parse).transpose();
+        let before = before.map_err(|_| DaemonError::Refused("cursor: give the `next` of the previous page".into()))?;
         let mut daemon = self.daemon().await?;
         let session = daemon.call(GetSession::of(&arguments.session_id)).await?;
         let head = line(&session);
-        if session.channel == "acp" {
-            let messages = last_messages(&mut daemon, &session.id, wanted).await?;
-            let texts: Vec<String> = messages.iter().map(said).collect();
+        if session.channel == Channel::Acp {
+            let List { items, next, .. } = messages(&mut daemon, session.id, limit, before).await?;
+            let texts: Vec<String> = items.iter().map(format_message).collect();
             let text = format!("{head}\n\n{}", texts.join("\n\n"));
-            return Ok(reply::told(text, json!({"session": session, "messages": messages})));
+            return Ok(reply::text_result(text, json!({"session": session, "items": items, "next": next})));
         }
-        let screen = daemon.call(ReadScreen::of(&session.id)).await?;
+        let screen = daemon.call(ReadScreen::of(&session.id.to_string())).await?;
         let shown = screen.text.trim_end();
         let text = format!("{head}\n\n{shown}");
-        Ok(reply::told(text, json!({"session": session, "screen": shown})))
+        Ok(reply::text_result(text, json!({"session": session, "screen": shown})))
     }
 
     async fn started(&self, arguments: StartArguments) -> Result<CallToolResult, DaemonError> {
@@ -87,24 +89,24 @@ impl Server {
             ..CreateSessionRequest::default()
         };
         let session = self.daemon().await?.call(CreateSession::request().body(&request)).await?;
-        Ok(reply::told(format!("started: {}", line(&session)), json!({"session": session})))
+        Ok(reply::text_result(format!("started: {}", line(&session)), json!({"session": session})))
     }
 
     async fn sent(&self, arguments: InputArguments) -> Result<CallToolResult, DaemonError> {
         let mut daemon = self.daemon().await?;
         let session = daemon.call(GetSession::of(&arguments.session_id)).await?;
-        if session.channel == "acp" {
+        if session.channel == Channel::Acp {
             let body = PromptRequest { text: arguments.text };
-            let accepted = daemon.call(PromptSession::of(&session.id).body(&body)).await?;
-            return Ok(reply::told("the prompt was accepted".to_owned(), json!(accepted)));
+            let accepted = daemon.call(PromptSession::of(&session.id.to_string()).body(&body)).await?;
+            return Ok(reply::text_result("prompt accepted".to_owned(), json!(accepted)));
         }
         let mut bytes = arguments.text.into_bytes();
         if arguments.enter {
-            // What a terminal sends for the Enter key.
+            // The byte that a terminal sends for the Enter key.
             bytes.push(b'\r');
         }
-        let accepted = daemon.call(SendInput::of(&session.id).body(&InputRequest::of(&bytes))).await?;
-        Ok(reply::told("typed".to_owned(), json!(accepted)))
+        let accepted = daemon.call(SendInput::of(&session.id.to_string()).body(&InputRequest::of(&bytes))).await?;
+        Ok(reply::text_result("typed".to_owned(), json!(accepted)))
     }
 }
 
@@ -112,14 +114,14 @@ fn result(result: Result<CallToolResult, DaemonError>) -> CallToolResult {
     result.unwrap_or_else(|error| reply::error(error.to_string()))
 }
 
-fn bounded(name: &str, value: usize, most: usize) -> Result<usize, DaemonError> {
-    match (1..=most).contains(&value) {
+fn bounded(name: &str, value: usize, max: usize) -> Result<usize, DaemonError> {
+    match (1..=max).contains(&value) {
         true => Ok(value),
-        false => Err(DaemonError::Refused(format!("{name} must be 1 to {most}, not {value}"))),
+        false => Err(DaemonError::Refused(format!("{name} must be between 1 and {max}, not {value}"))),
     }
 }
 
-/// The daemon's own settings are not the agent's to pass on.
+/// Returns the environment for a new session, without coven's own variables.
 fn environment() -> BTreeMap<String, String> {
     let text = |(name, value): (std::ffi::OsString, std::ffi::OsString)| {
         Some((name.into_string().ok()?, value.into_string().ok()?))
@@ -128,29 +130,31 @@ fn environment() -> BTreeMap<String, String> {
 }
 
 fn line(session: &SessionRecord) -> String {
-    let short: String = session.id.chars().take(8).collect();
+    let short = session.id.short();
     format!("{short}  {}  {}  {}  {}", session.status, session.harness, session.cwd, session.title)
 }
 
-async fn last_messages(daemon: &mut Client, id: &str, wanted: usize) -> Result<Vec<MessageRecord>, DaemonError> {
-    let mut last: Vec<MessageRecord> = Vec::new();
-    let mut after = 0;
-    loop {
-        let query = MessagesQuery { after: Some(after), limit: Some(PAGE) };
-        let page = daemon.call(ListMessages::of(id).query(&query)).await?;
-        let is_last = page.messages.len() < PAGE;
-        last.extend(page.messages);
-        let excess = last.len().saturating_sub(wanted);
-        last.drain(..excess);
-        if is_last || page.next <= after {
-            return Ok(last);
-        }
-        after = page.next;
-    }
+/// Returns the last messages before a number, oldest first. `next` leads to the earlier messages.
+async fn messages(
+    daemon: &mut Client,
+    id: SessionId,
+    limit: usize,
+    before: Option<u64>,
+) -> Result<List<MessageRecord>, DaemonError> {
+    // One more than requested shows whether there are earlier ones.
+    let query = MessagesQuery::last(limit + 1, before);
+    let mut items = daemon.call(ListMessages::of(&id.to_string()).query(&query)).await?.items;
+    let excess = items.len().saturating_sub(limit);
+    items.drain(..excess);
+    let next = items.first().filter(|_| excess > 0).map(|first| first.number.to_string());
+    Ok(List { items, next, total: None })
 }
 
-/// A message as text; what is not text as the data it is.
-fn said(message: &MessageRecord) -> String {
-    let text = message.content["text"].as_str().map_or_else(|| message.content.to_string(), str::to_owned);
+/// Formats a message; content that is not text is shown as JSON.
+fn format_message(message: &MessageRecord) -> String {
+    let text = match message.content.text() {
+        Some(text) => text.text.clone(),
+        None => serde_json::to_string(&message.content).expect("records are plain data"),
+    };
     format!("{}: {text}", message.role)
 }

@@ -1,4 +1,4 @@
-//! Tells when nobody is at the other end any more, or when somebody wants us to end.
+//! Standard input and output; detects when the client disconnects or a signal arrives.
 
 use std::io::{self, Write};
 use std::os::fd::{AsFd, OwnedFd};
@@ -18,12 +18,12 @@ use crate::asked::Asked;
 
 pub const MESSAGE: Limit = Limit::new("a message to `coven mcp`", 16 << 20);
 
-/// Input whose end is told at once. The SDK would first wait some seconds for the answers to what was asked, which is what
-/// nobody will give.
+/// Input that reports its end immediately. The SDK would first wait some seconds for pending calls, which can no longer
+/// be answered.
 pub struct Input<R> {
     input: R,
     asked: Arc<Asked>,
-    /// The bytes that have come since the last line end.
+    /// Number of bytes since the last line break.
     line: u64,
 }
 
@@ -47,10 +47,10 @@ impl<R: AsyncRead + Unpin> AsyncRead for Input<R> {
                 Some(end) => (fresh.len() - end - 1) as u64,
                 None => self.line + fresh.len() as u64,
             };
-            // The SDK keeps a line until it ends: a client that never ends one is not served.
+            // The SDK buffers a line until it ends, so an endless line must be rejected.
             if self.line > MESSAGE.bytes {
-                note(format_args!("ending: {}", ReadError::LongStream { limit: MESSAGE }));
-                // A read that fails has read nothing.
+                note(format_args!("stopping: {}", ReadError::LongStream { limit: MESSAGE }));
+                // A failed read must not return bytes.
                 buffer.set_filled(before);
                 polled = Poll::Ready(Err(ReadError::LongStream { limit: MESSAGE }.into()));
             }
@@ -61,13 +61,13 @@ impl<R: AsyncRead + Unpin> AsyncRead for Input<R> {
             Poll::Pending => false,
         };
         if is_end {
-            self.asked.leave();
+            self.asked.disconnect();
         }
         polled
     }
 }
 
-/// Standard input without a thread that reads it, where it is a pipe or a socket, as clients have it.
+/// Opens standard input. A pipe or socket, which clients use, is read without an extra thread.
 pub fn input() -> Box<dyn AsyncRead + Send + Unpin> {
     let own = || {
         let fd = rustix::io::fcntl_dupfd_cloexec(io::stdin().as_fd(), 0)?;
@@ -81,7 +81,7 @@ pub fn input() -> Box<dyn AsyncRead + Send + Unpin> {
     own().unwrap_or_else(|_| Box::new(tokio::io::stdin()))
 }
 
-/// Standard output likewise.
+/// Opens standard output, likewise.
 pub fn output() -> Box<dyn AsyncWrite + Send + Unpin> {
     let own = || {
         let fd = rustix::io::fcntl_dupfd_cloexec(io::stdout().as_fd(), 0)?;
@@ -102,31 +102,31 @@ fn socket(fd: OwnedFd) -> io::Result<UnixStream> {
     UnixStream::from_std(stream)
 }
 
-/// A message for whoever reads the client's log. It may be full, or nobody's.
+/// Writes a line to standard error, which clients usually log. Errors are ignored.
 pub fn note(text: std::fmt::Arguments<'_>) {
     let _ = writeln!(io::stderr(), "coven mcp: {text}");
 }
 
-/// Ends with a signal, or when the reader of our output has gone. The end of our input is the transport's to see: a client
-/// that was killed may have left that open in a child of its own.
-pub fn left() -> io::Result<impl Future<Output = ()>> {
+/// Completes on a signal, or when the reader of standard output is gone. The end of standard input is not enough: a
+/// child of a killed client may keep it open.
+pub fn shutdown() -> io::Result<impl Future<Output = ()>> {
     let signals = [SignalKind::terminate(), SignalKind::interrupt(), SignalKind::hangup()];
     let [mut terminate, mut interrupt, mut hangup] = signals.map(signal);
     let output = rustix::io::fcntl_dupfd_cloexec(io::stdout().as_fd(), 0)?;
-    // A file is never left by its reader, and cannot be watched.
-    // SAFETY: the descriptor is owned, and closed with what it is registered in.
+    // Registration fails for a regular file, which has no reader.
+    // SAFETY: the `AsyncFd` owns the descriptor and closes it when dropped.
     let output = unsafe { AsyncFd::register_with_interest(output, Interest::ERROR) }.ok();
     Ok(async move {
         tokio::select! {
-            () = told(&mut terminate) => {}
-            () = told(&mut interrupt) => {}
-            () = told(&mut hangup) => {}
-            () = unread(output.as_ref()) => {}
+            () = received(&mut terminate) => {}
+            () = received(&mut interrupt) => {}
+            () = received(&mut hangup) => {}
+            () = reader_closed(output.as_ref()) => {}
         }
     })
 }
 
-async fn told(signal: &mut io::Result<Signal>) {
+async fn received(signal: &mut io::Result<Signal>) {
     match signal {
         Ok(signal) => {
             signal.recv().await;
@@ -135,7 +135,7 @@ async fn told(signal: &mut io::Result<Signal>) {
     }
 }
 
-async fn unread(output: Option<&AsyncFd<OwnedFd>>) {
+async fn reader_closed(output: Option<&AsyncFd<OwnedFd>>) {
     let Some(output) = output else { return std::future::pending().await };
     loop {
         let Ok(mut ready) = output.ready(Interest::ERROR).await else { return std::future::pending().await };
@@ -154,18 +154,18 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn a_message_without_an_end_is_refused_at_the_limit() {
+    async fn an_endless_message_is_refused_at_the_limit() {
         let folder = tempfile::tempdir().expect("a folder");
         let asked = Asked::new(QuestionFolder::at(folder.path().join("sessions")));
         let mut input = Input::new(tokio::io::repeat(b'x'), asked.clone());
         let mut kept = Vec::new();
-        let error = input.read_to_end(&mut kept).await.expect_err("it never ends");
+        let error = input.read_to_end(&mut kept).await.expect_err("an endless message");
         assert_eq!(error.to_string(), "the input is larger than 16 MiB, the limit for a message to `coven mcp`");
-        asked.left().await;
+        asked.disconnected().await;
 
         let lines = [vec![b'x'; 10 << 20], b"\n".to_vec()].concat().repeat(3);
         let mut input = Input::new(&lines[..], asked);
         kept.clear();
-        assert_eq!(input.read_to_end(&mut kept).await.expect("each line is short enough"), lines.len());
+        assert_eq!(input.read_to_end(&mut kept).await.expect("every line is within the limit"), lines.len());
     }
 }

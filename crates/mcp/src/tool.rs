@@ -1,4 +1,4 @@
-//! The tools an agent is offered: names, descriptions, schemas, and what their arguments mean.
+//! The tools for agents: names, descriptions, schemas and arguments.
 
 use std::sync::Arc;
 
@@ -47,7 +47,7 @@ impl ToolName {
         Self::ALL.into_iter().find(|tool| tool.as_str() == name)
     }
 
-    /// Needs `mcp.allowControl`.
+    /// Returns whether the tool needs `mcp.allowControl`.
     pub const fn is_control(self) -> bool {
         matches!(self, Self::StartSession | Self::SendInput)
     }
@@ -56,29 +56,28 @@ impl ToolName {
         let (title, text) = match self {
             Self::AskUserQuestions => (
                 "Ask the user",
-                "Asks the human one to five questions and waits for the answers. Use it when a decision is theirs: \
-                 requirements, preferences, trade-offs. Each question has two to five options; \"Other\" with free text \
-                 is always offered, so do not add it. Put (recommended) into the label of the option you would take. \
-                 With nonBlocking the call returns an id at once; fetch the answers later with get_answered_questions.",
+                "Asks the user one to five questions and waits for the answers. Use it when a decision belongs to the \
+                 user: requirements, preferences, trade-offs. Each question has two to five options; \"Other\" with \
+                 free text is always offered, so do not add it. Add (recommended) to the label of the option that you \
+                 would choose. With nonBlocking, the call returns an id immediately; fetch the answers later with \
+                 get_answered_questions.",
             ),
             Self::GetAnsweredQuestions => (
                 "Get answers",
-                "Fetches the answers to questions that were asked with nonBlocking; with blocking it waits for them.",
+                "Returns the answers to questions asked with nonBlocking; with blocking, waits for them.",
             ),
-            Self::ListSessions => {
-                ("List sessions", "Lists the sessions of coding agents that coven keeps, newest first.")
-            }
+            Self::ListSessions => ("List sessions", "Lists coven's sessions of coding agents, newest first."),
             Self::ReadSession => (
                 "Read a session",
-                "Shows one session: its record, and what its terminal shows or the last messages of its conversation.",
+                "Returns one session: its record, and the screen of its terminal or its last messages. \
+                 Pass `next` as cursor to get the earlier messages.",
             ),
             Self::StartSession => {
-                ("Start a session", "Starts another coding agent in a session of its own, which runs on by itself.")
+                ("Start a session", "Starts another coding agent in a separate session, which keeps running.")
             }
-            Self::SendInput => (
-                "Send input",
-                "Types into a session's terminal, or sends a prompt to an agent that is talked to over ACP.",
-            ),
+            Self::SendInput => {
+                ("Send input", "Types into a session's terminal, or sends a prompt to an agent that uses ACP.")
+            }
         };
         let annotations = match self {
             Self::AskUserQuestions => annotated(title, false, true),
@@ -108,7 +107,7 @@ fn annotated(title: &str, is_read_only: bool, is_open_world: bool) -> ToolAnnota
     if is_read_only { hints } else { hints.destructive(false) }
 }
 
-/// Without references: not every client follows them.
+/// Returns the schema without references, because some clients do not resolve them.
 fn schema<T: JsonSchema>() -> JsonObject {
     let settings = SchemaSettings::draft2020_12().with(|settings| {
         settings.inline_subschemas = true;
@@ -123,12 +122,11 @@ fn schema<T: JsonSchema>() -> JsonObject {
             object.remove("description");
             object
         }
-        other => unreachable!("a struct has an object's schema, not {other}"),
+        other => unreachable!("the schema of a struct is an object, not {other}"),
     }
 }
 
-/// What may be left out has no default that its own type refuses, and no number a format that only Rust knows: clients
-/// warn of those.
+/// Removes `null` defaults of optional fields and number formats specific to Rust, because clients warn about them.
 fn plain(schema: &mut Value) {
     match schema {
         Value::Object(fields) => {
@@ -145,12 +143,12 @@ fn plain(schema: &mut Value) {
     }
 }
 
-/// The arguments of a call, or what is wrong with them and where.
+/// Parses the arguments of a call; the error names the wrong argument.
 pub fn arguments<T: DeserializeOwned>(given: Option<JsonObject>) -> Result<T, ErrorData> {
     let given = Value::Object(given.unwrap_or_default());
     serde_path_to_error::deserialize(given).map_err(|error| {
-        let (place, problem) = (error.path().to_string(), error.inner());
-        let text = if place == "." { problem.to_string() } else { format!("{place}: {problem}") };
+        let (path, problem) = (error.path().to_string(), error.inner());
+        let text = if path == "." { problem.to_string() } else { format!("{path}: {problem}") };
         ErrorData::invalid_params(text, None)
     })
 }
@@ -161,7 +159,7 @@ pub struct AskArguments {
     /// One to five questions, shown together.
     #[schemars(length(min = 1, max = 5))]
     pub questions: Vec<AskedQuestion>,
-    /// Return an id at once and do not wait for the answers.
+    /// Return an id immediately instead of waiting for the answers.
     #[serde(default)]
     pub non_blocking: bool,
 }
@@ -169,24 +167,24 @@ pub struct AskArguments {
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct AskedQuestion {
-    /// The whole question; markdown is shown as such.
+    /// The full question; Markdown is rendered.
     pub prompt: String,
-    /// A word or two for the question, at best 12 characters.
+    /// Short label for the question, ideally at most 12 characters.
     #[schemars(length(min = 1))]
     pub title: String,
     /// Two to five answers to choose from.
     #[schemars(length(min = 2, max = 5))]
     pub options: Vec<AskedOption>,
-    /// Several options may be chosen.
+    /// Allow several options to be chosen.
     #[serde(default)]
     pub multi_select: bool,
 }
 
 #[derive(Debug, Deserialize, JsonSchema)]
 pub struct AskedOption {
-    /// A few words.
+    /// Short text of the option.
     pub label: String,
-    /// What choosing it means.
+    /// Consequence of choosing this option.
     #[serde(default)]
     #[schemars(with = "String")]
     pub description: Option<String>,
@@ -206,7 +204,7 @@ impl From<AskedQuestion> for Question {
 
 #[derive(Debug, Deserialize, JsonSchema)]
 pub struct FetchArguments {
-    /// The id that ask_user_questions returned, or its beginning.
+    /// Id that ask_user_questions returned, or a prefix of it.
     pub session_id: String,
     /// Wait until there are answers.
     #[serde(default)]
@@ -215,61 +213,69 @@ pub struct FetchArguments {
 
 #[derive(Debug, Deserialize, JsonSchema)]
 pub struct ListArguments {
-    /// Only those in these states, separated by commas: created, running, completed, failed, killed, orphaned.
+    /// Only sessions in these states, separated by commas: created, running, completed, failed, killed, orphaned.
     #[serde(default)]
     #[schemars(with = "String")]
     pub status: Option<String>,
-    /// 1 to 100; 20 if left out.
+    /// Maximum number of sessions: 1 to 100. Default: 20.
     #[serde(default)]
     #[schemars(with = "usize", range(min = 1, max = 100))]
     pub limit: Option<usize>,
-    /// Archived ones too.
+    /// Include archived sessions.
     #[serde(default)]
     pub archived: bool,
+    /// The `next` of the previous page.
+    #[serde(default)]
+    #[schemars(with = "String")]
+    pub cursor: Option<String>,
 }
 
 #[derive(Debug, Deserialize, JsonSchema)]
 pub struct ReadArguments {
-    /// A session's id or its beginning.
+    /// Session id or a unique prefix.
     pub session_id: String,
-    /// How many of a conversation's last messages: 1 to 200; 20 if left out.
-    #[serde(default)]
+    /// Number of messages of an ACP session: 1 to 200. Default: 20.
+    #[serde(default, alias = "messages")]
     #[schemars(with = "usize", range(min = 1, max = 200))]
-    pub messages: Option<usize>,
+    pub limit: Option<usize>,
+    /// The `next` of the previous page, to get the earlier messages.
+    #[serde(default)]
+    #[schemars(with = "String")]
+    pub cursor: Option<String>,
 }
 
 fn harness_description() -> String {
-    format!("{}, or one of coven's config.", agents::ids(Agent::is_launchable).join(", "))
+    format!("{}, or a harness from coven's config.", agents::ids(Agent::is_launchable).join(", "))
 }
 
 #[derive(Debug, Deserialize, Serialize, JsonSchema)]
 pub struct StartArguments {
     #[schemars(description = harness_description())]
     pub harness: String,
-    /// What the agent is to do.
+    /// Task for the agent.
     #[serde(default)]
     #[schemars(with = "String")]
     pub prompt: Option<String>,
-    /// The folder to work in; the server's own if left out.
+    /// Folder to work in. Default: the server's working folder.
     #[serde(default)]
     #[schemars(with = "String")]
     pub cwd: Option<String>,
-    /// One line that names the session.
+    /// One-line title of the session.
     #[serde(default)]
     #[schemars(with = "String")]
     pub title: Option<String>,
-    /// Talk to it over ACP instead of giving it a terminal; the folder must be in a Git repository.
+    /// Use ACP instead of a terminal; the folder must be in a Git repository.
     #[serde(default)]
     pub acp: bool,
 }
 
 #[derive(Debug, Deserialize, JsonSchema)]
 pub struct InputArguments {
-    /// A session's id or its beginning.
+    /// Session id or a unique prefix.
     pub session_id: String,
-    /// What to type, or the prompt.
+    /// Text to type, or the prompt.
     pub text: String,
-    /// Press Enter behind it; true if left out.
+    /// Press Enter after the text. Default: true.
     #[serde(default = "yes")]
     pub enter: bool,
 }
@@ -285,7 +291,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_schemas_say_what_may_be_asked() {
+    fn the_input_schema_limits_questions_and_options() {
         let tool = serde_json::to_value(ToolName::AskUserQuestions.describe()).expect("plain data");
         let questions = &tool["inputSchema"]["properties"]["questions"];
         assert_eq!((&questions["minItems"], &questions["maxItems"]), (&json!(1), &json!(5)));
@@ -301,7 +307,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_result_leaves_out_is_not_required_of_it() {
+    fn optional_fields_of_a_result_are_not_required() {
         let tool = serde_json::to_value(ToolName::AskUserQuestions.describe()).expect("plain data");
         let outcome = &tool["outputSchema"];
         assert_eq!(outcome["required"], json!(["sessionId", "status", "answers"]));
@@ -320,12 +326,12 @@ mod tests {
     }
 
     #[test]
-    fn wrong_arguments_are_told_by_their_place() {
+    fn wrong_arguments_are_reported_with_their_path() {
         let given = json!({"questions": [{"prompt": "P?", "title": "T", "options": [{"label": 7}]}]});
         let Value::Object(given) = given else { unreachable!("an object") };
-        let error = arguments::<AskArguments>(Some(given)).expect_err("a label is text");
+        let error = arguments::<AskArguments>(Some(given)).expect_err("a label that is a number");
         assert!(error.message.starts_with("questions[0].options[0].label: "), "{}", error.message);
-        let error = arguments::<AskArguments>(None).expect_err("nothing is asked");
+        let error = arguments::<AskArguments>(None).expect_err("missing questions");
         assert!(error.message.contains("missing field `questions`"), "{}", error.message);
     }
 }

@@ -4,10 +4,10 @@ use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
 use coven_api::agent::{
-    AgentMessageRecord, AgentMessagesQuery, AgentSessionDetail, AgentSessionListResponse, AgentSessionRecord,
-    CreateAgentSessionRequest, ListAgentSessionsQuery, PromptRequest, PromptResponse,
+    AgentMessageRecord, AgentMessagesQuery, AgentPromptResponse, AgentSessionDetail, AgentSessionListResponse,
+    AgentSessionRecord, CreateAgentSessionRequest, ListAgentSessionsQuery, PromptRequest,
 };
-use coven_api::repo::RepoRecord;
+use coven_api::repo::AgentRepoRecord;
 use coven_domain::message::StoredMessage;
 use coven_domain::query::{MessageQuery, SessionFilter, SessionQuery};
 use coven_domain::session::{AgentDialect, Channel, SessionState};
@@ -81,7 +81,7 @@ pub async fn show(State(app): State<App>, Id(id): Id) -> Answer<Json<AgentSessio
     };
     Ok(Json(AgentSessionDetail {
         session: AgentSessionRecord::from(&session),
-        repo: repo.as_ref().map(RepoRecord::from),
+        repo: repo.as_ref().map(AgentRepoRecord::from),
         messages: messages.into_iter().map(|message| record(id, message)).collect::<Result<_, _>>()?,
     }))
 }
@@ -90,10 +90,10 @@ pub async fn prompt(
     State(app): State<App>,
     Id(id): Id,
     Body(request): Body<PromptRequest>,
-) -> Answer<(StatusCode, Json<PromptResponse>)> {
+) -> Answer<(StatusCode, Json<AgentPromptResponse>)> {
     let (id, _) = find_agent(&app, &id).await?;
     let message = app.engine.prompt(id, &request.text).await?;
-    let response = PromptResponse { ok: true, accepted: true, message_id: message.to_string() };
+    let response = AgentPromptResponse { ok: true, accepted: true, message_id: message };
     Ok((StatusCode::ACCEPTED, Json(response)))
 }
 
@@ -121,11 +121,5 @@ fn record(session: SessionId, message: StoredMessage) -> Answer<AgentMessageReco
         what: "a message",
         source,
     })?;
-    Ok(AgentMessageRecord {
-        id: message.id.to_string(),
-        session_id: session.to_string(),
-        role: message.role.to_string(),
-        content,
-        timestamp: message.at.to_string(),
-    })
+    Ok(AgentMessageRecord { id: message.id, session_id: session, role: message.role, content, timestamp: message.at })
 }

@@ -10,15 +10,13 @@ use coven_api::event::{
 use coven_domain::event::{Event, EventBody};
 use serde::Serialize;
 
-use super::messages;
-
 /// Renders the payload of an event, which is stored and sent as it is.
 pub fn render(body: EventBody<'_>) -> String {
     match body {
         EventBody::Session(session) => json(&SessionPayload { session: session.into() }),
         EventBody::Output { session, offset } => json(&OutputPayload { session_id: session, offset }),
         EventBody::Message { session, message } => {
-            json(&MessagePayload { session_id: session, message: messages::record(message.clone()) })
+            json(&MessagePayload { session_id: session, message: message.into() })
         }
         EventBody::Permission(permission) => json(&PermissionPayload { permission: permission.into() }),
         EventBody::QuestionSet(set) => json(&QuestionSetPayload { question_set: set.into() }),

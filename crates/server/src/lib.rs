@@ -21,8 +21,10 @@ mod query;
 pub mod reply;
 pub mod repo;
 pub mod rest;
+mod screen;
 pub mod socket;
 pub mod sse;
+pub mod state;
 pub mod task;
 pub mod workflow;
 
@@ -32,6 +34,7 @@ use axum::Router;
 use axum::handler::Handler;
 use axum::middleware::from_fn_with_state;
 use axum::routing::{MethodFilter, get, on};
+use coven_api::repo::{AgentRepoRecord, RepoRecord};
 use coven_api::routes::{self, Endpoint, Method};
 
 use coven_engine::Engine;
@@ -81,7 +84,8 @@ impl Routes {
 fn handlers() -> Routes {
     Routes::default()
         .on::<routes::Health, _>(rest::health)
-        .on::<routes::ListHarnesses, _>(rest::harnesses)
+        .on::<routes::ListHarnesses, _>(rest::list_harnesses)
+        .on::<routes::GetHarness, _>(rest::get_harness)
         .on::<routes::ListSessions, _>(rest::list_sessions)
         .on::<routes::CreateSession, _>(rest::create_session)
         .on::<routes::GetSession, _>(rest::get_session)
@@ -98,7 +102,7 @@ fn handlers() -> Routes {
         .on::<routes::ListEntries, _>(rest::entries)
         .on::<routes::ReadLog, _>(rest::log)
         .on::<routes::CheckLog, _>(rest::check_log)
-        .on::<routes::ReadScreen, _>(rest::screen)
+        .on::<routes::ReadScreen, _>(screen::read)
         .on::<routes::Attach, _>(attach::attach)
         .on::<routes::Live, _>(live::live)
         .on::<routes::ListMessages, _>(messages::list)
@@ -113,10 +117,14 @@ fn handlers() -> Routes {
         .on::<routes::ListInbox, _>(inbox::list)
         .on::<routes::GetInboxItem, _>(inbox::show)
         .on::<routes::AnswerInboxItem, _>(inbox::answer)
+        .on::<routes::ListQuestions, _>(inbox::list_questions)
+        .on::<routes::GetQuestions, _>(inbox::show_questions)
         .on::<routes::ListTasks, _>(task::list)
         .on::<routes::CreateTask, _>(task::create)
         .on::<routes::CreateTasks, _>(task::create_many)
         .on::<routes::GetTask, _>(task::show)
+        .on::<routes::ReadTaskReadiness, _>(task::readiness)
+        .on::<routes::ListTaskRuns, _>(task::runs)
         .on::<routes::EditTask, _>(task::edit)
         .on::<routes::DeleteTask, _>(task::delete)
         .on::<routes::CloseTask, _>(task::close)
@@ -130,14 +138,20 @@ fn handlers() -> Routes {
         .on::<routes::ReadTaskDiff, _>(workflow::diff)
         .on::<routes::ListWorkflows, _>(workflow::list)
         .on::<routes::GetWorkflow, _>(workflow::show)
+        .on::<routes::ListSteps, _>(workflow::steps)
+        .on::<routes::ReadDefinition, _>(workflow::definition)
         .on::<routes::CancelWorkflow, _>(workflow::cancel)
         .on::<routes::RetryWorkflow, _>(workflow::retry)
         .on::<routes::ListAgents, _>(workflow::agents)
         .on::<routes::GetAgent, _>(workflow::agent)
         .on::<routes::ListRepos, _>(repo::list)
-        .on::<routes::AddRepo, _>(repo::add)
-        .on::<routes::GetRepo, _>(repo::show)
-        .on::<routes::RemoveRepo, _>(repo::remove)
+        .on::<routes::AddRepo, _>(repo::add::<RepoRecord>)
+        .on::<routes::GetRepo, _>(repo::show::<RepoRecord>)
+        .on::<routes::RemoveRepo, _>(repo::remove::<RepoRecord>)
+        .on::<routes::ListAgentRepos, _>(repo::list_agent)
+        .on::<routes::AddAgentRepo, _>(repo::add::<AgentRepoRecord>)
+        .on::<routes::GetAgentRepo, _>(repo::show::<AgentRepoRecord>)
+        .on::<routes::RemoveAgentRepo, _>(repo::remove::<AgentRepoRecord>)
         .on::<routes::ListAgentSessions, _>(agent::list)
         .on::<routes::CreateAgentSession, _>(agent::create)
         .on::<routes::GetAgentSession, _>(agent::show)
@@ -149,7 +163,7 @@ fn handlers() -> Routes {
         .on::<routes::ListOperations, _>(operation::list)
         .on::<routes::GetOperation, _>(operation::show)
         .on::<routes::StopDaemon, _>(rest::stop_daemon)
-        .on::<routes::ReadState, _>(rest::state)
+        .on::<routes::ReadState, _>(state::state)
         .on::<routes::ListEvents, _>(sse::events)
 }
 

@@ -102,8 +102,7 @@ async fn converse<T, A>(
 /// Answers before it reads: the client may never send a byte.
 async fn turn_away(mut io: impl AsyncWrite + Unpin) {
     tracing::warn!("a connection was refused: {FULL}");
-    let error =
-        ErrorDetail { code: ErrorCode::Unavailable.as_str().to_owned(), message: FULL.to_owned(), details: None };
+    let error = ErrorDetail { code: ErrorCode::Unavailable, message: FULL.to_owned(), details: None };
     let body = serde_json::to_string(&ErrorBody { error }).expect("plain data");
     let answer = format!(
         "HTTP/1.1 503 Service Unavailable\r\nconnection: close\r\ncontent-type: application/json\r\n\

@@ -11,19 +11,19 @@ use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
 use coven_api::SessionRecord;
-use coven_api::agent::{PromptRequest, PromptResponse};
+use coven_api::agent::PromptRequest;
+use coven_api::agent_state::{AgentCommand, AgentInfo, AgentModes, AgentOption, AgentStateRecord, AgentUsage};
 use coven_api::message::{
-    AgentStateRecord, ConfigOptionRequest, MessageRecord, MessagesQuery, MessagesResponse, ModeRequest,
+    ConfigOptionRequest, MessageRecord, MessagesQuery, MessagesResponse, ModeRequest, PromptResponse,
 };
 use coven_api::session::AcceptedResponse;
 use coven_domain::SessionId;
-use coven_domain::message::StoredMessage;
+use coven_domain::message::Activity;
 use coven_domain::query::MessageQuery;
 use coven_engine::acp::State;
 use futures_util::Stream;
 use futures_util::stream::unfold;
 use serde::Serialize;
-use serde_json::Value;
 
 use super::App;
 use super::reply::{Body, Id, Params};
@@ -47,15 +47,15 @@ pub async fn list(
     let id = find(&app, &id).await?;
     must_speak_acp(&app.engine.session(id).await?)?;
     let text = |name: &str| headers.get(name).and_then(|value| value.to_str().ok());
-    let after = text("last-event-id").and_then(|id| id.parse().ok()).or(query.after).unwrap_or(0);
+    let after = text("last-event-id").and_then(|id| id.parse().ok()).or(query.after).or(query.cursor).unwrap_or(0);
     if text(ACCEPT.as_str()).is_some_and(|accept| accept.contains("text/event-stream")) {
         let headers = [(CONTENT_TYPE, "text/event-stream"), (CACHE_CONTROL, "no-cache")];
         return Ok((headers, HttpBody::from_stream(follow(app, id, after))).into_response());
     }
-    let query = MessageQuery { after, limit: Some(limit), since: None };
-    let messages: Vec<MessageRecord> = app.engine.messages(id, &query).await?.into_iter().map(record).collect();
-    let next = messages.last().map_or(after, |message| message.number);
-    Ok(Json(MessagesResponse { messages, next }).into_response())
+    let query = MessageQuery { after, before: query.before, limit: Some(limit), since: None };
+    let items: Vec<MessageRecord> = app.engine.messages(id, &query).await?.iter().map(Into::into).collect();
+    let next = items.last().map_or(after, |message| message.number);
+    Ok(Json(MessagesResponse { items, next }).into_response())
 }
 
 pub async fn prompt(
@@ -65,7 +65,7 @@ pub async fn prompt(
 ) -> Answer<(StatusCode, Json<PromptResponse>)> {
     let id = find(&app, &id).await?;
     let message = app.engine.prompt(id, &request.text).await?;
-    let response = PromptResponse { ok: true, accepted: true, message_id: message.to_string() };
+    let response = PromptResponse { ok: true, accepted: true, message_id: message };
     Ok((StatusCode::ACCEPTED, Json(response)))
 }
 
@@ -98,39 +98,23 @@ pub async fn agent(Shared(app): Shared<App>, Id(id): Id) -> Answer<Json<AgentSta
 
 async fn state(app: &App, id: SessionId) -> Answer<AgentStateRecord> {
     let look = |state: &State| AgentStateRecord {
-        activity: state.activity().as_str().to_owned(),
+        activity: state.activity(),
         queued: state.queued(),
         agent_session_id: state.agent_session_id.clone(),
-        agent: if_any(&state.agent, Value::is_object),
-        capabilities: if_any(&state.capabilities, Value::is_object),
-        modes: if_any(&state.modes, Value::is_object),
-        config_options: if_any(&state.config_options, Value::is_array),
-        commands: if_any(&state.commands, Value::is_array),
-        usage: if_any(&state.usage, Value::is_object),
+        agent: AgentInfo::read(&state.agent),
+        capabilities: Some(&state.capabilities).filter(|sent| sent.is_object()).cloned(),
+        modes: AgentModes::read(&state.modes),
+        config_options: AgentOption::read_all(&state.config_options),
+        commands: AgentCommand::read_all(&state.commands),
+        usage: AgentUsage::read(&state.usage),
         title: state.title.clone(),
         stop_reason: state.stop_reason.clone(),
     };
     let (mut state, is_live) = app.engine.agent_state(id, look).await?;
     if !is_live {
-        "ended".clone_into(&mut state.activity);
+        state.activity = Activity::Ended;
     }
     Ok(state)
-}
-
-/// What an agent sent, if it matches the OpenAPI document; else null.
-fn if_any(told: &Value, has_shape: fn(&Value) -> bool) -> Value {
-    Some(told).filter(|told| has_shape(told)).cloned().unwrap_or_default()
-}
-
-pub(super) fn record(message: StoredMessage) -> MessageRecord {
-    MessageRecord {
-        number: message.number,
-        id: message.id.to_string(),
-        message_id: message.whole.to_string(),
-        role: message.role.to_string(),
-        at: message.at.to_string(),
-        content: serde_json::from_str(&message.content).unwrap_or_default(),
-    }
 }
 
 /// How far a follower has come.
@@ -195,10 +179,10 @@ fn follow(app: App, id: SessionId, after: u64) -> impl Stream<Item = Result<Byte
 impl Follower {
     async fn next(&mut self) -> Answer<Vec<u8>> {
         let mut bytes = Vec::new();
-        let query = MessageQuery { after: self.after, limit: Some(PAGE), since: None };
+        let query = MessageQuery { after: self.after, limit: Some(PAGE), ..MessageQuery::default() };
         for message in self.app.engine.messages(self.id, &query).await? {
             self.after = message.number;
-            event("message", Some(message.number), &record(message), &mut bytes);
+            event("message", Some(message.number), &MessageRecord::from(&message), &mut bytes);
         }
         let now = state(&self.app, self.id).await?;
         if self.told.as_ref() != Some(&now) {

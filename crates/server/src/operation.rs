@@ -9,7 +9,7 @@ use coven_api::List;
 use coven_api::operation::{GetOperationQuery, ListOperationsQuery, Operation};
 use coven_api::retention::RetentionResponse;
 use coven_api::routes::{Endpoint as _, GetOperation};
-use coven_api::task::{CreateTasksResponse, TaskRecord};
+use coven_api::task::TaskRecord;
 use coven_domain::operation as domain;
 use coven_domain::query::OperationQuery;
 use coven_engine::EngineError;
@@ -49,7 +49,7 @@ pub async fn list(State(app): State<App>, Params(query): Params<ListOperationsQu
         limit: page_size(query.limit, DEFAULT_LIMIT)?,
     };
     let page = app.engine.operations(&query).await?;
-    let items = page.operations.iter().map(Operation::from).collect();
+    let items = page.items.iter().map(Operation::from).collect();
     Ok(Json(List { items, next: page.next.map(|place| place.to_string()), total: None }))
 }
 
@@ -71,9 +71,7 @@ fn result(result: OperationResult) -> String {
     }
     match result {
         OperationResult::Task(task) => text(&TaskRecord::from(&*task)),
-        OperationResult::Tasks(tasks) => {
-            text(&CreateTasksResponse { tasks: tasks.iter().map(TaskRecord::from).collect() })
-        }
+        OperationResult::Tasks(tasks) => text(&List::whole(tasks.iter().map(TaskRecord::from).collect())),
         OperationResult::Migrated { done, dry_run } => text(&migrate::response(done, dry_run)),
         OperationResult::Swept { report, dry_run } => text(&RetentionResponse::new(report, dry_run)),
     }

@@ -42,7 +42,7 @@ impl ApiError {
 
     /// The error as it is on the wire.
     pub fn into_detail(self) -> ErrorDetail {
-        ErrorDetail { code: self.code.as_str().to_owned(), message: self.message, details: self.details }
+        ErrorDetail { code: self.code, message: self.message, details: self.details }
     }
 }
 

@@ -1,6 +1,8 @@
 //! REST: about ten lines a handler.
 
+use std::fmt::Display;
 use std::ops::Range;
+use std::str::FromStr;
 
 use axum::Json;
 use axum::body::Body as HttpBody;
@@ -9,16 +11,17 @@ use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
 use coven_api::ErrorCode;
-use coven_api::harness::{HarnessListResponse, HarnessRecord, HarnessesQuery};
+use coven_api::entry::{EntriesQuery, EntriesResponse, EntryRecord};
+use coven_api::harness::{HarnessQuery, HarnessRecord, ListHarnessesQuery};
 use coven_api::header;
 use coven_api::health::{API_VERSION, HealthResponse, StopRequest};
+use coven_api::list::{BadCursor, List, MAX_LIMIT, TimeCursor};
 use coven_api::retention::RetentionRequest;
+use coven_api::routes::{Endpoint, ListHarnesses};
 use coven_api::session::{
-    AcceptedResponse, ByteRange, CreateSessionRequest, EntriesQuery, EntriesResponse, EntryRecord, InputRequest,
-    ListSessionsQuery, LogCheckQuery, LogCheckResponse, LogQuery, RenameSessionRequest, ResizeRequest, ScreenQuery,
-    ScreenResponse, SessionListResponse, SessionRecord, StartSessionRequest,
+    AcceptedResponse, ByteRange, CreateSessionRequest, InputRequest, ListSessionsQuery, LogCheckQuery,
+    LogCheckResponse, LogQuery, RenameSessionRequest, ResizeRequest, SessionRecord, StartSessionRequest,
 };
-use coven_api::state::StateResponse;
 use coven_domain::SessionId;
 use coven_domain::query::{SessionFilter, SessionQuery};
 use coven_domain::session::SessionState;
@@ -29,16 +32,20 @@ use super::reply::{ApiError, Body, Id, Params};
 use coven_engine::describe::HarnessInfo;
 use coven_engine::launch::NewSession;
 use coven_engine::loops::retention;
-use coven_engine::session::must_have_terminal;
 
 pub(super) type Answer<T> = Result<T, ApiError>;
 
 /// How many a page holds.
 pub(super) fn page_size(asked: Option<usize>, default: usize) -> Answer<usize> {
     match asked.unwrap_or(default) {
-        limit @ 1..=1000 => Ok(limit),
+        limit @ 1..=MAX_LIMIT => Ok(limit),
         _ => Err(invalid("limit: must be between 1 and 1000")),
     }
+}
+
+/// Reads the cursor of a page.
+pub(super) fn cursor<C: FromStr<Err: Display>>(text: Option<&str>) -> Answer<Option<C>> {
+    text.map(|text| text.parse().map_err(|error: C::Err| invalid(error.to_string()))).transpose()
 }
 
 pub(super) fn invalid(message: impl Into<String>) -> ApiError {
@@ -52,7 +59,7 @@ pub async fn health(State(app): State<App>) -> Json<HealthResponse> {
         version: env!("CARGO_PKG_VERSION").to_owned(),
         api_version: API_VERSION,
         pid: std::process::id(),
-        started_at: health.started_at.to_string(),
+        started_at: health.started_at,
         home: health.home.to_string_lossy().into_owned(),
         listen: app.listen.as_deref().map(str::to_owned),
         sessions_live: health.sessions_live,
@@ -62,9 +69,34 @@ pub async fn health(State(app): State<App>) -> Json<HealthResponse> {
     })
 }
 
-pub async fn harnesses(State(app): State<App>, Params(query): Params<HarnessesQuery>) -> Json<HarnessListResponse> {
+pub async fn list_harnesses(
+    State(app): State<App>,
+    Params(query): Params<ListHarnessesQuery>,
+) -> Answer<Json<List<HarnessRecord>>> {
+    let limit = page_size(query.limit, 100)?;
+    let mut harnesses = app.engine.describe_harnesses(query.versions.unwrap_or(false), query.path).await;
+    if let Some(last) = query.cursor {
+        let at = harnesses.iter().position(|it| it.id == last).ok_or_else(|| invalid(BadCursor.to_string()))?;
+        harnesses.drain(..=at);
+    }
+    Ok(Json(List::page(harnesses.into_iter().map(harness_record), limit, |last| last.id.clone())))
+}
+
+pub async fn get_harness(
+    State(app): State<App>,
+    Id(id): Id,
+    Params(query): Params<HarnessQuery>,
+) -> Answer<Json<HarnessRecord>> {
     let harnesses = app.engine.describe_harnesses(query.versions.unwrap_or(false), query.path).await;
-    let record = |it: HarnessInfo| HarnessRecord {
+    let found = harnesses.into_iter().find(|it| it.id == id).map(harness_record);
+    found.map(Json).ok_or_else(|| {
+        let list = ListHarnesses::ROUTE.path;
+        ApiError::new(ErrorCode::HarnessNotFound, format!("there is no harness {id}; see GET {list}"))
+    })
+}
+
+fn harness_record(it: HarnessInfo) -> HarnessRecord {
+    HarnessRecord {
         id: it.id,
         label: it.label,
         program: it.program,
@@ -75,8 +107,7 @@ pub async fn harnesses(State(app): State<App>, Params(query): Params<HarnessesQu
         path: it.path,
         version: it.version,
         note: it.note,
-    };
-    Json(HarnessListResponse { harnesses: harnesses.into_iter().map(record).collect() })
+    }
 }
 
 pub async fn list_sessions(
@@ -84,19 +115,19 @@ pub async fn list_sessions(
     RawQuery(raw): RawQuery,
     Params(query): Params<ListSessionsQuery>,
 ) -> Answer<Response> {
-    // Taken before reading: a change that comes in between makes the page too old, never too new.
-    let (number, raw) = (app.engine.sessions_changed(), raw.unwrap_or_default());
+    // Read before the page: if a change is committed in between, the page counts as older than it is.
+    let (number, raw) = (app.engine.newest_event(), raw.unwrap_or_default());
     let json = |page: Bytes| ([("content-type", "application/json")], page).into_response();
     if let Some(page) = app.pages.get(number, &raw) {
         return Ok(json(page));
     }
     let page = app.engine.list_sessions(&session_query(&query)?).await?;
     let next = match (page.has_more, page.sessions.last()) {
-        (true, Some(last)) => Some(format!("{}_{}", last.created_at.as_millis(), last.id)),
+        (true, Some(last)) => Some(TimeCursor::new(last.created_at, last.id).to_string()),
         _ => None,
     };
-    let sessions = page.sessions.iter().map(SessionRecord::from).collect();
-    let list = SessionListResponse { sessions, total: page.total, next };
+    let items = page.sessions.iter().map(SessionRecord::from).collect();
+    let list = List { items, next, total: Some(page.total) };
     let body = Bytes::from(serde_json::to_vec(&list).expect("a list is plain data"));
     app.pages.put(number, &raw, &body);
     Ok(json(body))
@@ -111,14 +142,9 @@ fn session_query(query: &ListSessionsQuery) -> Answer<SessionQuery> {
         .collect::<Result<_, _>>()?;
     let channel = query.channel.as_deref().map(str::parse).transpose();
     let repo = query.repo_id.as_deref().map(str::parse).transpose();
-    let after = match &query.cursor {
+    let after = match cursor::<TimeCursor>(query.cursor.as_deref())? {
+        Some(last) => Some((last.at, last.id.parse().map_err(|_| invalid(BadCursor.to_string()))?)),
         None => None,
-        Some(text) => {
-            let parts = text
-                .split_once('_')
-                .and_then(|(at, id)| Some((coven_domain::Timestamp::from_millis(at.parse().ok()?), id.parse().ok()?)));
-            Some(parts.ok_or_else(|| invalid("cursor: give the `next` of the page before"))?)
-        }
     };
     let limit = page_size(query.limit, 20)?;
     Ok(SessionQuery {
@@ -265,7 +291,7 @@ pub async fn entries(
 ) -> Answer<Json<EntriesResponse>> {
     let limit = page_size(query.limit, 100)?;
     let id = find(&app, &id).await?;
-    let (entries, next) = app.engine.entries(id, query.after.unwrap_or(0), limit).await?;
+    let (entries, next) = app.engine.entries(id, query.after.or(query.cursor).unwrap_or(0), limit).await?;
     let entries = entries.iter().map(|(entry, output)| EntryRecord::new(entry, output.as_deref())).collect();
     Ok(Json(EntriesResponse { entries, next }))
 }
@@ -291,52 +317,12 @@ pub async fn check_log(
     let found = app.engine.check_log(id, query.content.unwrap_or(true)).await?;
     let shown = |ranges: Vec<Range<u64>>| ranges.into_iter().map(|it| ByteRange { from: it.start, to: it.end });
     Ok(Json(LogCheckResponse {
-        session_id: id.to_string(),
+        session_id: id,
         first: found.first,
         end: found.end,
         missing: shown(found.missing).collect(),
         changed: shown(found.changed).collect(),
     }))
-}
-
-pub async fn screen(State(app): State<App>, Id(id): Id, Params(query): Params<ScreenQuery>) -> Answer<Response> {
-    let id = find(&app, &id).await?;
-    let session = app.engine.session(id).await?;
-    must_have_terminal(&session)?;
-    let raw = |kind: &'static str, offset: u64, (rows, cols): (u16, u16), body: Vec<u8>| {
-        let headers = [
-            ("content-type", kind.to_owned()),
-            (header::OFFSET, offset.to_string()),
-            (header::SESSION, id.to_string()),
-            (header::STATUS, session.state.to_string()),
-            (header::ROWS, rows.to_string()),
-            (header::COLS, cols.to_string()),
-        ];
-        (headers, body).into_response()
-    };
-    let format = query.format.as_deref().unwrap_or("json");
-    if let ("ansi", None, Some(shot)) = (format, query.at, app.engine.live_shot(id).await) {
-        return Ok(raw("application/octet-stream", shot.offset, (shot.rows, shot.cols), shot.ansi));
-    }
-    if !matches!(format, "json" | "ansi" | "text" | "html") {
-        return Err(invalid("format: must be json, ansi, text or html"));
-    }
-    let mut shown = app.engine.screen(id, query.at).await?;
-    let (offset, size) = (shown.offset, shown.screen.size());
-    Ok(match format {
-        "ansi" => raw("application/octet-stream", offset, size, shown.screen.snapshot()),
-        "text" => raw("text/plain; charset=utf-8", offset, size, shown.screen.text().into_bytes()),
-        "html" => raw("text/html; charset=utf-8", offset, size, shown.screen.html(&session.title).into_bytes()),
-        _ => Json(ScreenResponse {
-            offset,
-            rows: size.0,
-            cols: size.1,
-            title: shown.screen.title().map(str::to_owned),
-            text: shown.screen.text(),
-            spans: serde_json::to_value(shown.screen.rows()).expect("spans are plain data"),
-        })
-        .into_response(),
-    })
 }
 
 pub async fn retention(State(app): State<App>, Body(request): Body<RetentionRequest>) -> Answer<Started> {
@@ -352,20 +338,4 @@ pub async fn stop_daemon(
     }
     app.engine.stop();
     (StatusCode::ACCEPTED, Json(AcceptedResponse::ACCEPTED))
-}
-
-pub async fn state(State(app): State<App>) -> Answer<Json<StateResponse>> {
-    Ok(Json(snapshot(&app).await?))
-}
-
-pub(super) async fn snapshot(app: &App) -> Answer<StateResponse> {
-    let state = app.engine.snapshot().await?;
-    Ok(StateResponse {
-        event_number: state.event_number,
-        sessions: state.sessions.iter().map(SessionRecord::from).collect(),
-        tasks: state.tasks,
-        agents: state.agents,
-        workflows: state.workflows,
-        questions: state.questions,
-    })
 }

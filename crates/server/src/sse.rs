@@ -14,10 +14,13 @@ use coven_api::event::EventsQuery;
 use coven_domain::Timestamp;
 use futures_util::Stream;
 use futures_util::stream::unfold;
+use tokio::sync::watch;
+use tokio::time::{Instant, Interval, MissedTickBehavior, interval_at};
 
 use super::App;
 use super::event::{append_json, append_sse};
 use super::reply::{ApiError, Params};
+use super::state::StateText;
 use coven_engine::EngineError;
 use coven_engine::events::Next;
 
@@ -100,32 +103,45 @@ async fn missed(app: &App, cursor: u64, is_asked: bool, limit: usize) -> Result<
 enum Step {
     /// Find out whether the cursor is still good.
     Begin(u64),
+    /// Send the rest of a snapshot.
+    Snapshot(Box<StateText>),
     From(u64),
     End,
 }
 
+/// What wakes a subscriber. All of it lives as long as the stream, because making it for every event costs more than
+/// sending the event.
+struct Alarms {
+    newest: watch::Receiver<u64>,
+    stopping: watch::Receiver<bool>,
+    heartbeat: Interval,
+}
+
 /// Replay and live are one loop: what follows the cursor is sent, then it waits for more.
 pub fn stream(app: App, cursor: u64) -> impl Stream<Item = Result<Bytes, Infallible>> + Send {
-    let newest = app.engine.hub().subscribe();
-    unfold((app, newest, Step::Begin(cursor)), |(app, mut newest, step)| async move {
+    let mut heartbeat = interval_at(Instant::now() + HEARTBEAT, HEARTBEAT);
+    heartbeat.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    let alarms = Alarms { newest: app.engine.hub().subscribe(), stopping: app.engine.stopping(), heartbeat };
+    unfold((app, alarms, Step::Begin(cursor)), |(app, mut alarms, step)| async move {
         let (bytes, next) = match step {
             Step::End => return None,
             Step::Begin(cursor) => begin(&app, cursor).await,
+            Step::Snapshot(state) => rest_of_snapshot(state).await,
             Step::From(cursor) => loop {
-                newest.borrow_and_update();
+                alarms.newest.borrow_and_update();
                 match app.engine.hub().after(cursor) {
                     Next::Events { events, cursor } => break (events, Step::From(cursor)),
                     Next::TooOld => break from_store(&app, cursor).await,
                     Next::Nothing => {}
                 }
                 tokio::select! {
-                    changed = newest.changed() => if changed.is_err() { return None },
-                    () = tokio::time::sleep(HEARTBEAT) => break (Bytes::from_static(b": still here\n\n"), Step::From(cursor)),
-                    () = app.engine.stopped() => return None,
+                    changed = alarms.newest.changed() => if changed.is_err() { return None },
+                    _ = alarms.heartbeat.tick() => break (Bytes::from_static(b": still here\n\n"), Step::From(cursor)),
+                    _ = alarms.stopping.wait_for(|stop| *stop) => return None,
                 }
             },
         };
-        Some((Ok(bytes), (app, newest, next)))
+        Some((Ok(bytes), (app, alarms, next)))
     })
 }
 
@@ -139,15 +155,27 @@ async fn begin(app: &App, cursor: u64) -> (Bytes, Step) {
 }
 
 async fn snapshot(app: &App, cursor: u64) -> (Bytes, Step) {
-    match super::rest::snapshot(app).await {
+    match StateText::open(app).await {
         Ok(state) => {
-            let number = state.event_number;
-            let mut text = format!("event: gap\ndata: {{\"after\":{cursor},\"resumes_at\":{number}}}\n\nid: {number}\nevent: snapshot\ndata: ").into_bytes();
-            serde_json::to_writer(&mut text, &state).expect("plain data to memory");
-            text.extend_from_slice(b"\n\n");
-            (Bytes::from(text), Step::From(number))
+            let number = state.event_number();
+            let text = format!(
+                "event: gap\ndata: {{\"after\":{cursor},\"resumes_at\":{number}}}\n\nid: {number}\nevent: snapshot\ndata: "
+            );
+            (Bytes::from(text), Step::Snapshot(Box::new(state)))
         }
-        Err(_) => (Bytes::from_static(b"event: error\ndata: {}\n\n"), Step::End),
+        Err(error) => broken(&error),
+    }
+}
+
+/// The next piece of a snapshot, which is one line.
+async fn rest_of_snapshot(mut state: Box<StateText>) -> (Bytes, Step) {
+    match state.next().await {
+        Ok(Some(piece)) => (piece, Step::Snapshot(state)),
+        Ok(None) => (Bytes::from_static(b"\n\n"), Step::From(state.event_number())),
+        Err(error) => {
+            tracing::error!(%error, "the state could not be read to its end");
+            (Bytes::new(), Step::End)
+        }
     }
 }
 

@@ -1,17 +1,19 @@
 //! `/api/v1/tasks`.
 
+use std::str::FromStr;
+
 use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
-use axum::http::header::CONTENT_TYPE;
-use axum::response::{IntoResponse as _, Response};
+use coven_api::list::{BadCursor, List, MAX_LIMIT, PageQuery};
 use coven_api::task::{
     CreateTaskRequest, CreateTasksRequest, DeleteTaskQuery, DeleteTaskResponse, EditTaskRequest, ListTasksQuery,
-    TaskDetail, TaskHistoryQuery, TaskHistoryRecord, TaskHistoryResponse, TaskMoveRequest, TaskRecord,
+    TaskHistoryRecord, TaskMoveRequest, TaskReadiness, TaskRecord,
 };
-use coven_domain::query::{TaskForm, TaskQuery, TaskText};
-use coven_domain::task::{Priority, TaskEdit};
-use serde_json::json;
+use coven_api::workflow::WorkflowRecord;
+use coven_domain::TaskId;
+use coven_domain::query::{TaskPage, TaskQuery, WorkflowQuery};
+use coven_domain::task::{NotReady, Priority, TaskEdit};
 
 use super::App;
 use super::operation::Started;
@@ -20,10 +22,6 @@ use super::rest::{Answer, invalid, page_size};
 use coven_engine::task::{MAX_BULK, TaskDraft, TaskPatch};
 
 const DEFAULT_LIMIT: usize = 100;
-/// Tasks are small; who wants all of them gets them in one page, mostly.
-const MOST: usize = 10_000;
-/// About what a task takes, so that a long answer is not copied each time it outgrows its place.
-const RECORD_BYTES: usize = 512;
 
 pub async fn create(
     State(app): State<App>,
@@ -60,7 +58,7 @@ fn draft(request: CreateTaskRequest) -> Answer<TaskDraft> {
     })
 }
 
-pub async fn list(State(app): State<App>, Params(query): Params<ListTasksQuery>) -> Answer<Response> {
+pub async fn list(State(app): State<App>, Params(query): Params<ListTasksQuery>) -> Answer<Json<List<TaskRecord>>> {
     let parent = match &query.parent {
         Some(text) => Some(app.engine.find_task(text).await?),
         None => None,
@@ -69,8 +67,13 @@ pub async fn list(State(app): State<App>, Params(query): Params<ListTasksQuery>)
         let number: Option<i64> = word.parse().ok();
         number.and_then(|number| Priority::try_from(number).ok()).ok_or_else(|| invalid("priority: 0 to 4"))
     };
-    let form = if query.brief.unwrap_or(false) { TaskForm::Brief } else { TaskForm::Record };
+    let ids: Vec<TaskId> =
+        words(query.id.as_deref(), |word| word.parse().map_err(|_| invalid("id: whole ids of tasks")))?;
+    if ids.len() > MAX_LIMIT {
+        return Err(invalid(format!("id: at most {MAX_LIMIT} at a time")));
+    }
     let query = TaskQuery {
+        ids,
         states: words(query.status.as_deref(), |word| {
             word.parse().map_err(|_| invalid("status: open, in_progress, pending_merge, blocked or closed"))
         })?,
@@ -80,30 +83,50 @@ pub async fn list(State(app): State<App>, Params(query): Params<ListTasksQuery>)
         parent,
         is_ready: query.ready.unwrap_or(false),
         include_deleted: query.include_deleted.unwrap_or(false),
-        after: match query.cursor.as_deref().map(str::parse) {
-            None => None,
-            Some(Ok(place)) => Some(place),
-            Some(Err(_)) => return Err(invalid("cursor: give the `next` of the page before")),
-        },
-        offset: query.offset.unwrap_or(0),
-        limit: match query.limit.unwrap_or(DEFAULT_LIMIT) {
-            limit @ 1..=MOST => limit,
-            _ => return Err(invalid(format!("limit: must be between 1 and {MOST}"))),
-        },
+        after: place(query.cursor.as_deref())?,
+        limit: page_size(query.limit, DEFAULT_LIMIT)?,
     };
-    // A `TaskListResponse`, as it is read.
-    let mut body = Vec::with_capacity(query.limit.saturating_mul(RECORD_BYTES));
-    body.extend_from_slice(b"{\"tasks\":");
-    let TaskText { text: mut body, total, next } = app.engine.task_text(&query, form, body).await?;
-    let next = json!(next.map(|place| place.to_string()));
-    body.extend_from_slice(format!(",\"total\":{total},\"next\":{next}}}").as_bytes());
-    Ok(([(CONTENT_TYPE, "application/json")], body).into_response())
+    let TaskPage { tasks, total, next } = app.engine.tasks(&query).await?;
+    let items = tasks.into_iter().map(TaskRecord::from).collect();
+    Ok(Json(List { items, next: next.map(|place| place.to_string()), total }))
 }
 
-pub async fn show(State(app): State<App>, Id(id): Id) -> Answer<Json<TaskDetail>> {
+/// The place that a cursor names.
+pub(super) fn place<P: FromStr>(cursor: Option<&str>) -> Answer<Option<P>> {
+    cursor.map(|text| text.parse().map_err(|_| invalid(BadCursor.to_string()))).transpose()
+}
+
+pub async fn show(State(app): State<App>, Id(id): Id) -> Answer<Json<TaskRecord>> {
+    let (task, _) = app.engine.task(&id).await?;
+    Ok(Json(task.into()))
+}
+
+pub async fn readiness(State(app): State<App>, Id(id): Id) -> Answer<Json<TaskReadiness>> {
     let (task, readiness) = app.engine.task(&id).await?;
-    let run = app.engine.latest_workflow(task.id).await?;
-    Ok(Json(TaskDetail::new(&task, readiness, run.as_ref(), app.engine.worktree_path(task.id))))
+    let why = readiness.err().unwrap_or_default();
+    let dependency = |why: &NotReady| match why {
+        NotReady::DependsOn { id, .. } => Some(*id),
+        NotReady::State(_) | NotReady::Claimed(_) | NotReady::Deleted => None,
+    };
+    Ok(Json(TaskReadiness {
+        task_id: task.id,
+        ready: why.is_empty(),
+        not_ready: why.iter().map(ToString::to_string).collect(),
+        waits_for: why.iter().filter_map(dependency).collect(),
+        worktree: app.engine.worktree_path(task.id),
+    }))
+}
+
+pub async fn runs(
+    State(app): State<App>,
+    Id(id): Id,
+    Params(query): Params<PageQuery>,
+) -> Answer<Json<List<WorkflowRecord>>> {
+    let task = Some(app.engine.find_task(&id).await?);
+    let (after, limit) = (place(query.cursor.as_deref())?, page_size(query.limit, DEFAULT_LIMIT)?);
+    let page = app.engine.workflows(&WorkflowQuery { states: Vec::new(), task, after, limit }).await?;
+    let items = page.items.iter().map(WorkflowRecord::from).collect();
+    Ok(Json(List { items, next: page.next.map(|place| place.to_string()), total: None }))
 }
 
 pub async fn edit(
@@ -143,25 +166,17 @@ pub async fn delete(
     Params(query): Params<DeleteTaskQuery>,
 ) -> Answer<Json<DeleteTaskResponse>> {
     let deleted = app.engine.delete_task(&id, query.recursive.unwrap_or(false), query.by).await?;
-    Ok(Json(DeleteTaskResponse { deleted: deleted.iter().map(ToString::to_string).collect() }))
+    Ok(Json(DeleteTaskResponse { deleted }))
 }
 
 pub async fn history(
     State(app): State<App>,
     Id(id): Id,
-    Params(query): Params<TaskHistoryQuery>,
-) -> Answer<Json<TaskHistoryResponse>> {
-    let after = query.after.unwrap_or(0);
-    let entries = app.engine.task_history(&id, after, page_size(query.limit, DEFAULT_LIMIT)?).await?;
-    let next = entries.last().map_or(after, |entry| entry.number);
-    let record = |entry: coven_domain::query::TaskHistoryEntry| TaskHistoryRecord {
-        at: entry.at.to_string(),
-        by: entry.by,
-        field: entry.change.field,
-        old: entry.change.old,
-        new: entry.change.new,
-    };
-    Ok(Json(TaskHistoryResponse { history: entries.into_iter().map(record).collect(), next }))
+    Params(query): Params<PageQuery>,
+) -> Answer<Json<List<TaskHistoryRecord>>> {
+    let (after, limit) = (place(query.cursor.as_deref())?.unwrap_or(0), page_size(query.limit, DEFAULT_LIMIT)?);
+    let entries = app.engine.task_history(&id, after, limit + 1).await?;
+    Ok(Json(List::page(entries.into_iter().map(TaskHistoryRecord::from), limit, |entry| entry.number.to_string())))
 }
 
 fn kind(word: &str) -> Answer<coven_domain::task::TaskKind> {

@@ -2,10 +2,11 @@
 
 use axum::Json;
 use axum::extract::State;
+use coven_api::list::{List, PageQuery};
 use coven_api::task::{StartTaskRequest, TaskMoveRequest, TaskRecord};
 use coven_api::workflow::{
-    AgentListResponse, AgentRecord, FileChangeRecord, ListAgentsQuery, ListWorkflowsQuery, StartTaskResponse,
-    TaskDiffResponse, WorkflowDetail, WorkflowListResponse, WorkflowRecord,
+    AgentRecord, DefinitionResponse, FileChangeRecord, ListAgentsQuery, ListWorkflowsQuery, StartTaskResponse,
+    StepRecord, TaskDiffResponse, WorkflowRecord, steps_of,
 };
 use coven_domain::query::{AgentQuery, WorkflowQuery};
 
@@ -13,11 +14,10 @@ use super::App;
 use super::operation::Started;
 use super::reply::{Body, Id, Params};
 use super::rest::{Answer, invalid, page_size};
-use super::task::words;
+use super::task::{place, words};
 use coven_engine::workflow::Claimed;
 
 const DEFAULT_LIMIT: usize = 100;
-const NEWEST_AGENTS: usize = 1000;
 /// A longer patch is cut.
 const PATCH_BYTES: usize = 4 << 20;
 
@@ -80,7 +80,7 @@ pub async fn reject(
 pub async fn diff(State(app): State<App>, Id(id): Id) -> Answer<Json<TaskDiffResponse>> {
     let diff = app.engine.task_diff(&id, PATCH_BYTES).await?;
     Ok(Json(TaskDiffResponse {
-        task_id: diff.task.id.to_string(),
+        task_id: diff.task.id,
         base_branch: diff.task.base_branch.clone(),
         base_commit: diff.base.clone(),
         branch: diff.branch.clone(),
@@ -101,7 +101,7 @@ pub async fn diff(State(app): State<App>, Id(id): Id) -> Answer<Json<TaskDiffRes
 pub async fn list(
     State(app): State<App>,
     Params(query): Params<ListWorkflowsQuery>,
-) -> Answer<Json<WorkflowListResponse>> {
+) -> Answer<Json<List<WorkflowRecord>>> {
     let task = match &query.task {
         Some(text) => Some(app.engine.find_task(text).await?),
         None => None,
@@ -110,16 +110,29 @@ pub async fn list(
         let known = "running, blocked, pending_merge, completed, failed or cancelled";
         word.parse().map_err(|_| invalid(format!("status: {known}")))
     })?;
-    let limit = page_size(query.limit, DEFAULT_LIMIT)?;
-    let query = WorkflowQuery { states, task, offset: query.offset.unwrap_or(0), limit };
-    let found = app.engine.workflows(&query).await?;
-    Ok(Json(WorkflowListResponse { workflows: found.iter().map(WorkflowRecord::from).collect() }))
+    let (after, limit) = (place(query.cursor.as_deref())?, page_size(query.limit, DEFAULT_LIMIT)?);
+    let page = app.engine.workflows(&WorkflowQuery { states, task, after, limit }).await?;
+    let items = page.items.iter().map(WorkflowRecord::from).collect();
+    Ok(Json(List { items, next: page.next.map(|place| place.to_string()), total: None }))
 }
 
-pub async fn show(State(app): State<App>, Id(id): Id) -> Answer<Json<WorkflowDetail>> {
+pub async fn show(State(app): State<App>, Id(id): Id) -> Answer<Json<WorkflowRecord>> {
+    Ok(Json((&app.engine.find_workflow(&id).await?).into()))
+}
+
+pub async fn steps(
+    State(app): State<App>,
+    Id(id): Id,
+    Params(query): Params<PageQuery>,
+) -> Answer<Json<List<StepRecord>>> {
+    let (after, limit) = (place::<usize>(query.cursor.as_deref())?, page_size(query.limit, DEFAULT_LIMIT)?);
+    let steps = steps_of(&app.engine.find_workflow(&id).await?).into_iter().skip(after.unwrap_or(0));
+    Ok(Json(List::page(steps, limit, |_| (after.unwrap_or(0) + limit).to_string())))
+}
+
+pub async fn definition(State(app): State<App>, Id(id): Id) -> Answer<Json<DefinitionResponse>> {
     let workflow = app.engine.find_workflow(&id).await?;
-    let agents = app.engine.agents(AgentQuery::Workflow(workflow.id)).await?;
-    Ok(Json(WorkflowDetail::new(&workflow, &agents)))
+    Ok(Json(DefinitionResponse { workflow_id: workflow.id, definition: workflow.definition }))
 }
 
 pub async fn cancel(
@@ -140,14 +153,18 @@ pub async fn retry(
     Ok(started(&claimed))
 }
 
-pub async fn agents(State(app): State<App>, Params(query): Params<ListAgentsQuery>) -> Answer<Json<AgentListResponse>> {
-    let which = match (&query.task, query.all.unwrap_or(false)) {
-        (Some(task), _) => AgentQuery::Task(app.engine.find_task(task).await?),
-        (None, true) => AgentQuery::Newest(NEWEST_AGENTS),
-        (None, false) => AgentQuery::Live,
+pub async fn agents(State(app): State<App>, Params(query): Params<ListAgentsQuery>) -> Answer<Json<List<AgentRecord>>> {
+    let which = match (&query.task, &query.workflow, query.all.unwrap_or(false)) {
+        (Some(_), Some(_), _) => return Err(invalid("give task or workflow, not both")),
+        (Some(task), None, _) => AgentQuery::Task(app.engine.find_task(task).await?),
+        (None, Some(workflow), _) => AgentQuery::Workflow(app.engine.find_workflow(workflow).await?.id),
+        (None, None, true) => AgentQuery::All,
+        (None, None, false) => AgentQuery::Live,
     };
-    let found = app.engine.agents(which).await?;
-    Ok(Json(AgentListResponse { agents: found.iter().map(AgentRecord::from).collect() }))
+    let (after, limit) = (place(query.cursor.as_deref())?, page_size(query.limit, DEFAULT_LIMIT)?);
+    let page = app.engine.agents(which, after, limit).await?;
+    let items = page.items.into_iter().map(AgentRecord::from).collect();
+    Ok(Json(List { items, next: page.next.map(|place| place.to_string()), total: None }))
 }
 
 pub async fn agent(State(app): State<App>, Id(id): Id) -> Answer<Json<AgentRecord>> {

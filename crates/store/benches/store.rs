@@ -1,4 +1,4 @@
-//! How long the store takes on 100,000 sessions: `cargo bench -p coven-store`.
+//! Benchmarks of the store with 100,000 sessions: `cargo bench -p coven-store`.
 
 #[path = "../tests/samples/mod.rs"]
 mod samples;
@@ -14,7 +14,7 @@ const SESSIONS: u32 = 100_000;
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() {
-    let folder = tempfile::tempdir_in(".").expect("a folder on the disk that is measured");
+    let folder = tempfile::tempdir_in(".").expect("a folder on the measured disk");
     let store = SqliteStore::open(folder.path().join("coven.db"), render).expect("a new store");
     let started = Instant::now();
     record(&store, Change::RepoAdded(repo(1))).await.expect("a new repo");
@@ -29,7 +29,7 @@ async fn main() {
     ledger(&store).await;
 }
 
-/// One in ten archived, one in a thousand on the rare sides of the filters.
+/// Returns a session: one in ten is archived, one in a thousand matches the rare filters.
 fn sample(nth: u32) -> Session {
     let rare = nth % 1000 == 7;
     let state = if rare { SessionState::Killed } else { SessionState::Completed };
@@ -59,7 +59,7 @@ async fn reads(store: &SqliteStore) {
     measure("event number at", 2000, async || _ = store.event_number_at(NOW).await.expect("a read")).await;
     measure("100 events", 500, async || drop(store.events_after(u64::from(next()), 100).await.expect("a read"))).await;
     measure("unsettled", 500, async || drop(store.unsettled_sessions().await.expect("a read"))).await;
-    measure("snapshot", 3, async || drop(store.snapshot().await.expect("a read"))).await;
+    measure("snapshot", 3, async || drop(store.state_page(None, usize::MAX).await.expect("a read"))).await;
 }
 
 async fn pages(store: &SqliteStore) {
@@ -144,7 +144,7 @@ async fn ledger(store: &SqliteStore) {
     println!("{:<40} {:>9.1?}", format!("sacrifice with {ENTRIES} entries"), started.elapsed());
 }
 
-/// Median and 99th percentile, in microseconds.
+/// Prints median and 99th percentile in microseconds.
 async fn measure(name: &str, rounds: usize, mut run: impl AsyncFnMut()) {
     run().await;
     let mut times = Vec::with_capacity(rounds);

@@ -1,4 +1,4 @@
-//! Why the store could not do what was asked.
+//! Errors of the store.
 
 use std::io;
 use std::path::PathBuf;
@@ -7,29 +7,29 @@ use std::path::PathBuf;
 pub enum StoreError {
     #[error("Database locked by another process")]
     Locked,
-    #[error("there is no such record in the store")]
+    #[error("the store has no such record")]
     NotFound,
-    #[error("the ledger goes on at entry {expected}; entry {got} would leave a gap")]
+    #[error("cannot append entry {got} to the ledger: entry {expected} is next")]
     Gap { expected: u64, got: u64 },
-    #[error("the disk is full; free some space and try again")]
+    #[error("the disk is full; free some space and retry")]
     Full,
     #[error(
-        "the store is damaged: {what}; stop the daemon, check the file with `coven db status`, and try `coven db repair` or replace \
-         coven.db with a backup, such as a coven.db.bak-* next to it, after removing coven.db-wal"
+        "the store is damaged: {what}; stop the daemon and check the file with `coven db status`, then run \
+         `coven db repair`, or remove coven.db-wal and replace coven.db with a backup such as coven.db.bak-*"
     )]
     Corrupt { what: String },
-    #[error("the store has schema version {found}, this coven knows versions up to {known}; upgrade coven")]
+    #[error("the store has schema version {found}, but this coven supports versions up to {known}; upgrade coven")]
     TooNew { found: u32, known: u32 },
-    /// After a failed write a transaction can only be given up, or a row might stay without its event.
-    #[error("an earlier step of this transaction failed; nothing of it was written")]
+    /// After a failed write a transaction can only be rolled back: a row must not be committed without its event.
+    #[error("the transaction was rolled back because an earlier step failed")]
     Aborted,
     #[error("{} is not a regular file; remove it", path.display())]
     NotAFile { path: PathBuf },
     #[error("cannot {doing}")]
     Io { doing: String, source: io::Error },
-    #[error("a statement failed")]
+    #[error("an SQL statement failed")]
     Sql { source: rusqlite::Error },
-    #[error("call {call} of the store failed on purpose")]
+    #[error("injected failure of store call {call}")]
     Injected { call: u64 },
 }
 

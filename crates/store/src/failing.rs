@@ -1,4 +1,4 @@
-//! A store whose N-th call fails, to try every place where one could.
+//! A store decorator that fails the nth call, for fault injection.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -19,24 +19,26 @@ use coven_domain::session::{Channel, Session};
 use coven_domain::task::{Task, TaskState};
 use coven_domain::workflow::Workflow;
 use coven_domain::{AgentId, OperationId, PermissionId, QuestionId, RepoId, SessionId, TaskId, Timestamp, WorkflowId};
+use tokio::sync::mpsc::Receiver;
 
 use crate::{Change, Conversation, Keyframe, Progress, Store, StoreError, Tx};
 use coven_domain::query::{
-    AgentQuery, AgentQuestionQuery, MessageQuery, OperationPage, OperationQuery, PermissionQuery, SessionPage,
-    SessionQuery, StateSnapshot, SweepReport, TaskForm, TaskHistoryEntry, TaskPage, TaskQuery, TaskText, WorkflowQuery,
+    AgentQuery, AgentQuestionQuery, ItemPlace, MessageQuery, OperationQuery, Page, PermissionQuery, RowPlace,
+    SessionPage, SessionQuery, StatePage, StatePlace, SweepReport, TaskHistoryEntry, TaskPage, TaskQuery,
+    WorkflowQuery,
 };
 
-/// Passes every call on, except the one whose number is up.
+/// Forwards every call, except the one that must fail.
 pub struct Failing<S> {
     inner: S,
     calls: Arc<Calls>,
 }
 
-/// Counts the calls of a store and of its transactions together, from 1.
+/// Counts the calls of a store and its transactions, from 1.
 #[derive(Default)]
 pub struct Calls {
     made: AtomicU64,
-    /// 0: none fails.
+    /// The call to fail; 0 means none.
     failing: AtomicU64,
 }
 
@@ -45,7 +47,7 @@ impl Calls {
         self.made.load(Ordering::SeqCst)
     }
 
-    /// From now on counts from 1 again and lets call `nth` fail; 0 for none.
+    /// Restarts counting at 1 and fails call `nth`; 0 fails none.
     pub fn fail_at(&self, nth: u64) {
         self.made.store(0, Ordering::SeqCst);
         self.failing.store(nth, Ordering::SeqCst);
@@ -58,7 +60,7 @@ impl Calls {
 }
 
 impl<S: Store> Failing<S> {
-    /// Lets no call fail until [`Calls::fail_at`] says so.
+    /// Wraps a store. No call fails until [`Calls::fail_at`].
     pub fn new(inner: S) -> Self {
         Self { inner, calls: Arc::default() }
     }
@@ -160,9 +162,9 @@ impl<S: Store> Store for Failing<S> {
         self.inner.tasks(query).await
     }
 
-    async fn task_text(&self, query: &TaskQuery, form: TaskForm, text: Vec<u8>) -> Result<TaskText, StoreError> {
+    async fn waiting_tasks(&self, after: Option<&ItemPlace>, limit: usize) -> Result<Vec<Task>, StoreError> {
         self.calls.next()?;
-        self.inner.task_text(query, form, text).await
+        self.inner.waiting_tasks(after, limit).await
     }
 
     async fn task_dependencies(&self, id: TaskId) -> Result<Vec<(TaskId, TaskState)>, StoreError> {
@@ -180,9 +182,14 @@ impl<S: Store> Store for Failing<S> {
         self.inner.agent(id).await
     }
 
-    async fn agents(&self, query: AgentQuery) -> Result<Vec<Agent>, StoreError> {
+    async fn agents(
+        &self,
+        query: AgentQuery,
+        after: Option<RowPlace>,
+        limit: usize,
+    ) -> Result<Page<Agent>, StoreError> {
         self.calls.next()?;
-        self.inner.agents(query).await
+        self.inner.agents(query, after, limit).await
     }
 
     async fn agent_questions(&self, query: &AgentQuestionQuery) -> Result<Vec<AgentQuestion>, StoreError> {
@@ -200,7 +207,7 @@ impl<S: Store> Store for Failing<S> {
         self.inner.workflow_ids_with_prefix(prefix, limit).await
     }
 
-    async fn workflows(&self, query: &WorkflowQuery) -> Result<Vec<Workflow>, StoreError> {
+    async fn workflows(&self, query: &WorkflowQuery) -> Result<Page<Workflow>, StoreError> {
         self.calls.next()?;
         self.inner.workflows(query).await
     }
@@ -215,7 +222,7 @@ impl<S: Store> Store for Failing<S> {
         self.inner.operation_ids_with_prefix(prefix, limit).await
     }
 
-    async fn operations(&self, query: &OperationQuery) -> Result<OperationPage, StoreError> {
+    async fn operations(&self, query: &OperationQuery) -> Result<Page<Operation>, StoreError> {
         self.calls.next()?;
         self.inner.operations(query).await
     }
@@ -240,9 +247,14 @@ impl<S: Store> Store for Failing<S> {
         self.inner.event_number_at(at).await
     }
 
-    async fn snapshot(&self) -> Result<StateSnapshot, StoreError> {
+    async fn state_page(&self, after: Option<StatePlace>, limit: usize) -> Result<StatePage, StoreError> {
         self.calls.next()?;
-        self.inner.snapshot().await
+        self.inner.state_page(after, limit).await
+    }
+
+    async fn state(&self) -> Result<Receiver<Result<StatePage, StoreError>>, StoreError> {
+        self.calls.next()?;
+        self.inner.state().await
     }
 
     async fn sweep(&self, cutoffs: &Cutoffs, now: Timestamp) -> Result<SweepReport, StoreError> {
@@ -257,7 +269,7 @@ impl<S: Store> Store for Failing<S> {
 }
 
 struct FailingTx {
-    /// Gone after a failed write, as it is in a store that fails by itself.
+    /// `None` after a failed write, as in the real store.
     inner: Option<Box<dyn Tx>>,
     calls: Arc<Calls>,
 }

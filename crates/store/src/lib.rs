@@ -1,4 +1,4 @@
-//! The store: one trait in the domain's words, its SQLite implementation, and migrations. The only SQL.
+//! The store: a trait in domain terms, its SQLite implementation and migrations. No other crate contains SQL.
 
 #![cfg_attr(not(test), warn(unused_crate_dependencies))]
 

@@ -1,4 +1,4 @@
-//! What a store can do. A write is always state and its event, in one transaction.
+//! The store trait. Every write stores a row and its event in one transaction.
 
 use std::ops::Range;
 
@@ -10,7 +10,7 @@ use coven_domain::event::{Event, EventBody};
 use coven_domain::message::{MessageChange, StoredMessage};
 use coven_domain::operation::{Operation, OperationKind};
 use coven_domain::permission::Permission;
-use coven_domain::question_set::QuestionSetSummary;
+use coven_domain::question_set::{QuestionSet, QuestionSetSummary};
 use coven_domain::repo::Repo;
 use coven_domain::retention::Cutoffs;
 use coven_domain::session::{Channel, Session};
@@ -20,23 +20,25 @@ use coven_domain::{
     AgentId, OperationId, PermissionId, QuestionId, QuestionSetId, RepoId, SessionId, TaskId, Timestamp, WorkflowId,
 };
 use serde_json::Value;
+use tokio::sync::mpsc::Receiver;
 
 use crate::StoreError;
 use coven_domain::query::{
-    AgentQuery, AgentQuestionQuery, MessageQuery, OperationPage, OperationQuery, PermissionQuery, SessionPage,
-    SessionQuery, StateSnapshot, SweepReport, TaskForm, TaskHistoryEntry, TaskPage, TaskQuery, TaskText, WorkflowQuery,
+    AgentQuery, AgentQuestionQuery, ItemPlace, MessageQuery, OperationQuery, Page, PermissionQuery, RowPlace,
+    SessionPage, SessionQuery, StatePage, StatePlace, SweepReport, TaskHistoryEntry, TaskPage, TaskQuery,
+    WorkflowQuery,
 };
 
-/// A change of state. Recording it writes the row and its event; there is no other way to write a row.
+/// A state change. Recording it writes the row and its event; rows cannot be written in any other way.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Change {
     SessionCreated(Session),
-    /// The row as it is from now on; the event's kind says what happened: `killed` is told as `session.killed`.
+    /// The new row; `event` is the suffix of the event kind: `killed` is published as `session.killed`.
     SessionChanged {
         session: Session,
         event: &'static str,
     },
-    /// The row with its entries and keyframes goes.
+    /// Deletes the row with its entries and keyframes.
     SessionSacrificed(SessionId),
     /// The session's ledger grew and its log is `offset` bytes long: `session.output`, which replaces the previous one.
     OutputAdded {
@@ -44,52 +46,51 @@ pub enum Change {
         offset: u64,
     },
     RepoAdded(Repo),
-    /// Taken off the list, or brought back; the event's kind says which.
+    /// The repository was removed from the list or restored, as `event` says.
     RepoChanged {
         repo: Repo,
         event: &'static str,
     },
-    /// Messages that came or grew; an event for each, and the session was active now.
+    /// New or extended messages; writes an event for each and updates the activity time of the session.
     MessagesChanged {
         session: SessionId,
         changes: Vec<MessageChange>,
     },
-    /// A request for permission as it is from now on: `permission.requested`, `permission.answered`, …
+    /// The new state of a permission request: `permission.requested`, `permission.answered`, …
     PermissionChanged {
         permission: Permission,
         event: &'static str,
     },
-    /// What is known of a question set from now on: `question_set.asked`, `question_set.completed`, …
+    /// The new state of a question set: `question_set.asked`, `question_set.completed`, …
     QuestionSetChanged {
-        set: QuestionSetSummary,
+        set: QuestionSet,
         event: &'static str,
     },
-    /// Its folder is gone, and the row goes too: `question_set.dismissed`.
+    /// The folder of the set was deleted; deletes the row: `question_set.dismissed`.
     QuestionSetRemoved(QuestionSetId),
-    /// A task as it is from now on, new or known: `task.created`, `task.updated`, `task.closed`, …; what became different goes
-    /// into its history.
+    /// A new or changed task: `task.created`, `task.updated`, `task.closed`, …; `changes` are added to its history.
     TaskWritten {
         task: Task,
         event: &'static str,
         changes: Vec<FieldChange>,
         by: String,
     },
-    /// An agent as it is from now on, new or known: `agent.starting`, `agent.started`, `agent.completed`, …
+    /// A new or changed agent: `agent.starting`, `agent.started`, `agent.completed`, …
     AgentWritten {
         agent: Agent,
         event: &'static str,
     },
-    /// A run as it is from now on, new or known: `workflow.started`, `workflow.step.started`, `workflow.completed`, …
+    /// A new or changed run: `workflow.started`, `workflow.step.started`, `workflow.completed`, …
     WorkflowWritten {
         workflow: Workflow,
         event: &'static str,
     },
-    /// What an agent asks at its terminal, as it is from now on: `question.asked`, `question.answered`, …
+    /// A new or changed terminal prompt: `question.asked`, `question.answered`, …
     AgentQuestionWritten {
         question: AgentQuestion,
         event: &'static str,
     },
-    /// An operation as it is from now on, new or known: `operation.started`, `operation.progress`, `operation.completed`, …
+    /// A new or changed operation: `operation.started`, `operation.progress`, `operation.completed`, …
     OperationWritten {
         operation: Operation,
         event: &'static str,
@@ -102,42 +103,42 @@ pub enum Change {
     },
 }
 
-/// Renders the payload of an event: JSON text without line breaks. The store writes it and passes it on as it is.
+/// Renders the payload of an event as JSON text without line breaks. The store writes and publishes it unchanged.
 pub type Render = fn(EventBody<'_>) -> String;
 
-/// Receives the events of each commit in the order of their numbers. It runs before the next transaction can start, so it must
-/// not wait.
+/// Receives the events of each commit in the order of their numbers. It runs before the next transaction can start, so
+/// it must not block.
 pub type Publish = Box<dyn Fn(&[Event]) + Send + Sync>;
 
-/// Where the daemon stands in an ACP session's streams.
+/// Checkpoint of an ACP session: stream offsets, protocol state and outbox.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Conversation {
-    /// The agent's output has been read up to this byte.
+    /// Offset up to which the agent's output has been read.
     pub read_to: u64,
-    /// The byte of its input that the next line begins at.
+    /// Offset of the next line in the agent's input.
     pub written_to: u64,
-    /// The protocol's state, as JSON.
+    /// The protocol state as JSON.
     pub state: String,
-    /// Lines that its holder may not have yet, with where they begin, oldest first.
+    /// Lines that the holder may not have received, with their offsets, oldest first.
     pub outbox: Vec<(u64, String)>,
 }
 
-/// How a conversation went on.
+/// An update of a checkpoint.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Progress<'a> {
     pub read_to: u64,
     pub written_to: u64,
-    /// Lines that end at or before this byte are with the holder: they leave the outbox.
+    /// The holder has received all lines that end at or before this offset; they are removed from the outbox.
     pub delivered_to: u64,
-    /// When somebody said something, if that is why it went on.
+    /// Time of the message that caused the update, if any.
     pub active_at: Option<Timestamp>,
-    /// The protocol's state, if it changed.
+    /// The protocol state, if it changed.
     pub state: Option<&'a str>,
-    /// New lines, with where they begin.
+    /// New lines with their offsets.
     pub lines: &'a [(u64, String)],
 }
 
-/// An open write transaction: dropped without commit, nothing of it stays.
+/// An open write transaction. Dropping it without a commit rolls it back.
 #[async_trait]
 pub trait Tx: Send {
     async fn session(&mut self, id: SessionId) -> Result<Option<Session>, StoreError>;
@@ -145,8 +146,8 @@ pub trait Tx: Send {
     /// Writes the row and its event.
     async fn record(&mut self, change: Change, now: Timestamp) -> Result<(), StoreError>;
 
-    /// Appends to a session's ledger; [`Change::OutputAdded`] is their event. Entries whose `seq` is already there are left alone, so that reading a log
-    /// again after a crash repeats nothing; a gap is refused.
+    /// Appends to a session's ledger; record [`Change::OutputAdded`] as the event. Skips entries whose `seq` exists, so
+    /// that reading a log again after a crash adds no duplicates. Refuses gaps.
     async fn append_entries(&mut self, id: SessionId, entries: &[Entry]) -> Result<(), StoreError>;
 
     async fn put_keyframe(
@@ -158,50 +159,51 @@ pub trait Tx: Send {
         screen: &[u8],
     ) -> Result<(), StoreError>;
 
-    /// Notes how far an ACP session's conversation has come.
+    /// Updates the checkpoint of an ACP session.
     async fn save_conversation(&mut self, id: SessionId, progress: &Progress<'_>) -> Result<(), StoreError>;
 
     async fn permission(&mut self, id: PermissionId) -> Result<Option<Permission>, StoreError>;
 
-    /// How many sessions of this channel are launching or running.
+    /// Counts sessions of this channel that are launching or running.
     async fn active_sessions(&mut self, channel: Channel) -> Result<u64, StoreError>;
 
-    /// One, even if it was deleted.
+    /// Returns a task, even if it was deleted.
     async fn task(&mut self, id: TaskId) -> Result<Option<Task>, StoreError>;
-    /// Those that depend on it and are neither closed nor deleted.
+    /// Returns tasks that depend on this one and are neither closed nor deleted.
     async fn task_dependents(&mut self, id: TaskId) -> Result<Vec<TaskId>, StoreError>;
-    /// Those right below it that were not deleted, oldest first.
+    /// Returns the direct subtasks that were not deleted, oldest first.
     async fn task_children(&mut self, id: TaskId) -> Result<Vec<TaskId>, StoreError>;
 
-    /// How the tasks stand that it depends on.
+    /// Returns the states of the tasks that this one depends on.
     async fn task_dependencies(&mut self, id: TaskId) -> Result<Vec<(TaskId, TaskState)>, StoreError>;
-    /// The tasks that are to be given out next, leaving out those whose run somebody cancelled.
+    /// Returns ready tasks in scheduling order, without those whose run was cancelled.
     async fn ready_tasks(&mut self, limit: usize) -> Result<Vec<Task>, StoreError>;
-    /// How many tasks are being worked on.
+    /// Counts tasks in progress.
     async fn tasks_in_progress(&mut self) -> Result<u64, StoreError>;
 
     async fn agent(&mut self, id: AgentId) -> Result<Option<Agent>, StoreError>;
-    /// The agent that is starting or running on a task.
+    /// Returns the agent of a task that is starting or running.
     async fn live_agent(&mut self, task: TaskId) -> Result<Option<Agent>, StoreError>;
     async fn agent_question(&mut self, id: QuestionId) -> Result<Option<AgentQuestion>, StoreError>;
     async fn workflow(&mut self, id: WorkflowId) -> Result<Option<Workflow>, StoreError>;
-    /// A task's newest run.
+    /// Returns the newest run of a task.
     async fn latest_workflow(&mut self, task: TaskId) -> Result<Option<Workflow>, StoreError>;
 
     async fn operation(&mut self, id: OperationId) -> Result<Option<Operation>, StoreError>;
-    /// The running operation of this kind about `subject`.
+    /// Returns the running operation of this kind about `subject`.
     async fn running_operation(&mut self, kind: OperationKind, subject: &str) -> Result<Option<Operation>, StoreError>;
 
     async fn repo(&mut self, id: RepoId) -> Result<Option<Repo>, StoreError>;
-    /// The repo at this path, even if it was taken off the list.
+    /// Returns the repository at this path, even if it was removed.
     async fn repo_at(&mut self, path: &str) -> Result<Option<Repo>, StoreError>;
-    /// How many sessions that are launching or running are bound to the repo.
+    /// Counts sessions bound to the repository that are launching or running.
     async fn active_sessions_of(&mut self, repo: RepoId) -> Result<u64, StoreError>;
 
+    /// Commits and returns the number of the newest event.
     async fn commit(self: Box<Self>) -> Result<u64, StoreError>;
 }
 
-/// A screen as it was when the log stood at `offset`.
+/// The screen at a log offset.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Keyframe {
     pub offset: u64,
@@ -212,33 +214,34 @@ pub struct Keyframe {
 
 #[async_trait]
 pub trait Store: Send + Sync + 'static {
-    /// Waits for its turn: there is one writer.
+    /// Starts a transaction. Waits for the writer, of which there is one.
     async fn begin(&self) -> Result<Box<dyn Tx>, StoreError>;
 
-    /// Like `begin`, but on the disk only together with the next transaction: for what nobody was told yet.
+    /// Like `begin`, but the commit reaches the disk only with the next synced one. Only for changes that no client has
+    /// seen.
     async fn begin_unsynced(&self) -> Result<Box<dyn Tx>, StoreError> {
         self.begin().await
     }
 
     async fn session(&self, id: SessionId) -> Result<Option<Session>, StoreError>;
-    /// Ids that begin with `prefix` (hex digits, dashes optional), at most `limit`.
+    /// Returns at most `limit` ids that start with `prefix` (hex digits, dashes optional).
     async fn session_ids_with_prefix(&self, prefix: &str, limit: usize) -> Result<Vec<SessionId>, StoreError>;
-    /// Sessions with exactly this title, newest first, at most `limit`.
+    /// Returns at most `limit` sessions with exactly this title, newest first.
     async fn sessions_with_title(&self, title: &str, limit: usize) -> Result<Vec<Session>, StoreError>;
     async fn sessions(&self, query: &SessionQuery) -> Result<SessionPage, StoreError>;
-    /// Sessions a starting daemon must look at: launching, running, or killed without an exit code.
+    /// Returns sessions that a starting daemon must recover: launching, running, or killed without an exit code.
     async fn unsettled_sessions(&self) -> Result<Vec<Session>, StoreError>;
 
-    /// Entries with `seq > after`, oldest first.
+    /// Returns entries with `seq > after`, oldest first.
     async fn entries(&self, id: SessionId, after: u64, limit: usize) -> Result<Vec<Entry>, StoreError>;
-    /// The number of the newest entry; 0 for none.
+    /// Returns the number of the newest entry, or 0.
     async fn last_entry(&self, id: SessionId) -> Result<u64, StoreError>;
-    /// The newest keyframe at or before `offset`.
+    /// Returns the newest keyframe at or before `offset`.
     async fn keyframe_before(&self, id: SessionId, offset: u64) -> Result<Option<Keyframe>, StoreError>;
 
-    /// Those that were not taken off the list.
+    /// Returns repositories that were not removed.
     async fn repos(&self) -> Result<Vec<Repo>, StoreError>;
-    /// One, even if it was taken off the list.
+    /// Returns a repository, even if it was removed.
     async fn repo(&self, id: RepoId) -> Result<Option<Repo>, StoreError>;
 
     async fn messages(&self, id: SessionId, query: &MessageQuery) -> Result<Vec<StoredMessage>, StoreError>;
@@ -246,47 +249,55 @@ pub trait Store: Send + Sync + 'static {
     /// Oldest first.
     async fn permissions(&self, query: &PermissionQuery) -> Result<Vec<Permission>, StoreError>;
 
-    /// One, even if it was deleted.
+    /// Returns a task, even if it was deleted.
     async fn task(&self, id: TaskId) -> Result<Option<Task>, StoreError>;
-    /// Ids of tasks that were not deleted and begin with `prefix` (hex digits and dashes), at most `limit`.
+    /// Returns at most `limit` ids of undeleted tasks that start with `prefix` (hex digits and dashes).
     async fn task_ids_with_prefix(&self, prefix: &str, limit: usize) -> Result<Vec<TaskId>, StoreError>;
     async fn tasks(&self, query: &TaskQuery) -> Result<TaskPage, StoreError>;
-    /// The same as JSON, put behind `text`.
-    async fn task_text(&self, query: &TaskQuery, form: TaskForm, text: Vec<u8>) -> Result<TaskText, StoreError>;
-    /// How the tasks stand that it depends on.
+    /// Returns tasks that need a human: blocked, or awaiting review. Ordered by the time of their last change, then by
+    /// id.
+    async fn waiting_tasks(&self, after: Option<&ItemPlace>, limit: usize) -> Result<Vec<Task>, StoreError>;
+    /// Returns the states of the tasks that this one depends on.
     async fn task_dependencies(&self, id: TaskId) -> Result<Vec<(TaskId, TaskState)>, StoreError>;
-    /// What became different, with a number beyond `after`, oldest first.
+    /// Returns changes with a number greater than `after`, oldest first.
     async fn task_history(&self, id: TaskId, after: u64, limit: usize) -> Result<Vec<TaskHistoryEntry>, StoreError>;
 
     async fn agent(&self, id: AgentId) -> Result<Option<Agent>, StoreError>;
-    async fn agents(&self, query: AgentQuery) -> Result<Vec<Agent>, StoreError>;
+    /// Oldest first.
+    async fn agents(&self, query: AgentQuery, after: Option<RowPlace>, limit: usize)
+    -> Result<Page<Agent>, StoreError>;
     /// Oldest first.
     async fn agent_questions(&self, query: &AgentQuestionQuery) -> Result<Vec<AgentQuestion>, StoreError>;
     async fn workflow(&self, id: WorkflowId) -> Result<Option<Workflow>, StoreError>;
-    /// Ids that begin with `prefix` (hex digits and dashes), at most `limit`.
+    /// Returns at most `limit` ids that start with `prefix` (hex digits and dashes).
     async fn workflow_ids_with_prefix(&self, prefix: &str, limit: usize) -> Result<Vec<WorkflowId>, StoreError>;
-    async fn workflows(&self, query: &WorkflowQuery) -> Result<Vec<Workflow>, StoreError>;
+    /// Newest first.
+    async fn workflows(&self, query: &WorkflowQuery) -> Result<Page<Workflow>, StoreError>;
 
     async fn operation(&self, id: OperationId) -> Result<Option<Operation>, StoreError>;
-    /// Ids that start with `prefix` (hex digits and dashes), at most `limit`.
+    /// Returns at most `limit` ids that start with `prefix` (hex digits and dashes).
     async fn operation_ids_with_prefix(&self, prefix: &str, limit: usize) -> Result<Vec<OperationId>, StoreError>;
-    async fn operations(&self, query: &OperationQuery) -> Result<OperationPage, StoreError>;
+    async fn operations(&self, query: &OperationQuery) -> Result<Page<Operation>, StoreError>;
 
-    /// What was last told of each question set, oldest first.
+    /// Returns the last published state of each question set, oldest first.
     async fn question_sets(&self) -> Result<Vec<QuestionSetSummary>, StoreError>;
 
-    /// The numbers that have not expired: `first..end`, where `end` is the next number. Numbers of replaced events are missing
-    /// from it.
+    /// Returns the range of unexpired event numbers, `first..end`, where `end` is the next number. Replaced events
+    /// leave gaps in it.
     async fn event_range(&self) -> Result<Range<u64>, StoreError>;
     async fn events_after(&self, number: u64, limit: usize) -> Result<Vec<Event>, StoreError>;
-    /// The number of the last event at or before `at`; 0 if all are later.
+    /// Returns the number of the last event at or before `at`; 0 if all are later.
     async fn event_number_at(&self, at: Timestamp) -> Result<u64, StoreError>;
 
-    /// Everything, read in one transaction, with the last event number.
-    async fn snapshot(&self) -> Result<StateSnapshot, StoreError>;
+    /// Returns at most `limit` rows of the snapshot after a cursor, read in one transaction, with the last event
+    /// number.
+    async fn state_page(&self, after: Option<StatePlace>, limit: usize) -> Result<StatePage, StoreError>;
+    /// Streams all rows in pages, read in one transaction. The last page has no `next`; a stream that ends without it
+    /// is incomplete.
+    async fn state(&self) -> Result<Receiver<Result<StatePage, StoreError>>, StoreError>;
 
-    /// Deletes what is older than the cut-offs in one transaction, with an event that lists what went.
+    /// Deletes records older than the cutoffs in one transaction, with an event that lists them.
     async fn sweep(&self, cutoffs: &Cutoffs, now: Timestamp) -> Result<SweepReport, StoreError>;
-    /// What that would delete; nothing is written.
+    /// Returns what a sweep would delete, without writing anything.
     async fn sweep_preview(&self, cutoffs: &Cutoffs, now: Timestamp) -> Result<SweepReport, StoreError>;
 }

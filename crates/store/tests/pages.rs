@@ -1,4 +1,4 @@
-//! Lists of sessions: every filter against a plain model, and every row exactly once at any size.
+//! Lists of sessions: every filter is compared with a simple model, and every row appears exactly once.
 
 mod samples;
 
@@ -15,7 +15,7 @@ fn all(limit: usize) -> SessionQuery {
     SessionQuery { limit, filter: SessionFilter { include_archived: true, ..Default::default() }, ..Default::default() }
 }
 
-/// What the store should show: the same rule, over a vector in order of insertion.
+/// Returns the expected result: the same rules applied to a vector in insertion order.
 fn expected(sessions: &[Session], filter: &SessionFilter) -> Vec<Session> {
     let mut found: Vec<(usize, &Session)> = sessions
         .iter()
@@ -32,7 +32,7 @@ fn expected(sessions: &[Session], filter: &SessionFilter) -> Vec<Session> {
     found.into_iter().map(|(_, it)| it.clone()).collect()
 }
 
-/// Walks all pages by cursor; checks each page's total and whether it says there is more.
+/// Reads all pages by cursor; checks `total` and `has_more` of each page.
 async fn walk(store: &dyn Store, filter: &SessionFilter, limit: usize, total: usize) -> Vec<Session> {
     let mut query = SessionQuery { filter: filter.clone(), limit, ..Default::default() };
     let mut seen = Vec::new();
@@ -48,14 +48,14 @@ async fn walk(store: &dyn Store, filter: &SessionFilter, limit: usize, total: us
 }
 
 #[tokio::test]
-async fn every_filter_shows_the_same_as_a_plain_model_by_cursor_and_by_offset() {
+async fn every_filter_matches_a_simple_model_by_cursor_and_by_offset() {
     let folder = tempfile::tempdir().expect("a folder");
     let store = SqliteStore::open(folder.path().join("coven.db"), render).expect("a new store");
     let repos = [repo(1), repo(2)];
     for repo in &repos {
         record(&store, Change::RepoAdded(repo.clone())).await.expect("a new repo");
     }
-    // Given sessions of every sort, many in the same millisecond, some changed or gone since.
+    // Given sessions of every kind, many in the same millisecond, some changed or deleted afterwards.
     let mut sessions: Vec<Session> = (0..240_u32)
         .map(|nth| Session {
             state: SessionState::ALL[nth as usize % 6],
@@ -96,7 +96,7 @@ async fn every_filter_shows_the_same_as_a_plain_model_by_cursor_and_by_offset() 
                 include_archived: has(3),
             };
             let expected = expected(&sessions, &filter);
-            // When it is walked by cursor and cut out by offset, then both are the model.
+            // When pages are read by cursor and by offset, then both match the model.
             assert_eq!(walk(&store, &filter, 7, expected.len()).await, expected, "{filter:?}");
             for offset in [0, 1, 5, 50, 1000] {
                 let query = SessionQuery { filter: filter.clone(), offset, limit: 4, after: None };
@@ -110,7 +110,7 @@ async fn every_filter_shows_the_same_as_a_plain_model_by_cursor_and_by_offset() 
 }
 
 #[tokio::test]
-async fn a_cursor_whose_session_is_gone_leaves_nothing_out() {
+async fn a_cursor_of_a_deleted_session_misses_no_row() {
     let folder = tempfile::tempdir().expect("a folder");
     let store = SqliteStore::open(folder.path().join("coven.db"), render).expect("a new store");
     create(&store, (0..6).map(|nth| Session { created_at: at(i64::from(nth / 3)), ..session(nth) })).await;
@@ -126,7 +126,7 @@ async fn a_cursor_whose_session_is_gone_leaves_nothing_out() {
 
 /// 100,000 sessions, a thousand of them in one millisecond.
 #[tokio::test]
-async fn a_hundred_thousand_sessions_are_shown_once_each_by_cursor_and_by_offset() {
+async fn a_hundred_thousand_sessions_are_listed_once_each_by_cursor_and_by_offset() {
     const COUNT: u64 = 100_000;
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().join("coven.db");

@@ -1,4 +1,4 @@
-//! Two processes and one database: who owns it, and what a killed owner leaves behind.
+//! Two processes and one database: ownership, and recovery after the owner is killed.
 
 mod samples;
 
@@ -12,7 +12,7 @@ use samples::*;
 const DATABASE: &str = "COVEN_STORE_TEST_DATABASE";
 const TRANSACTION: &str = "COVEN_STORE_TEST_TRANSACTION";
 
-/// Another process that has the database open, in the middle of a transaction if asked for.
+/// Starts another process that opens the database and, if requested, keeps a transaction open.
 fn owner(path: &Path, in_transaction: bool) -> Child {
     let mut child = Command::new(std::env::current_exe().expect("this program"))
         .args(["--exact", "another_process", "--ignored", "--nocapture"])
@@ -22,58 +22,58 @@ fn owner(path: &Path, in_transaction: bool) -> Child {
         .stdout(Stdio::piped())
         .spawn()
         .expect("another process");
-    let mut output = BufReader::new(child.stdout.take().expect("its output is piped"));
-    let ready = output.by_ref().lines().any(|line| line.expect("text").contains("it is open"));
-    assert!(ready, "the other process ended before it had the database");
-    // It must not find its output closed when it ends.
+    let mut output = BufReader::new(child.stdout.take().expect("piped output"));
+    let ready = output.by_ref().lines().any(|line| line.expect("text").contains("the database is open"));
+    assert!(ready, "the other process exited before it opened the database");
+    // Keep the pipe open, so that the process can still print when it exits.
     child.stdout = Some(output.into_inner());
     child
 }
 
-/// Not a test of its own: what the other process does, until its input ends or it is killed.
+/// Not a test: the code of the other process, which runs until its input ends or it is killed.
 #[tokio::test]
 #[ignore = "started by the tests of this file"]
 async fn another_process() {
     let Some(path) = std::env::var_os(DATABASE) else { return };
     let store = SqliteStore::open(path, render).expect("the database is free");
-    let mut tx = store.begin().await.expect("the writer's turn");
+    let mut tx = store.begin().await.expect("a transaction");
     for nth in 100..2100 {
-        // More than the page cache holds, so that part of it is in the files when the end comes.
+        // More than fits into the page cache, so that part of it is in the files when the process is killed.
         tx.record(Change::SessionCreated(session(nth)), NOW).await.expect("a new session");
     }
     if std::env::var(TRANSACTION).as_deref() == Ok("no") {
         drop(tx);
     }
-    println!("it is open");
+    println!("the database is open");
     std::io::stdin().lines().for_each(drop);
 }
 
 #[tokio::test]
-async fn store_14_a_second_process_is_refused_until_the_first_has_ended() {
+async fn store_14_a_second_process_is_refused_until_the_first_exits() {
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().join("coven.db");
     let mut other = owner(&path, false);
 
-    let refused = SqliteStore::open(&path, render).err().expect("it is taken");
+    let refused = SqliteStore::open(&path, render).err().expect("the database is locked");
     assert_eq!(refused.to_string(), "Database locked by another process");
     assert!(matches!(refused, StoreError::Locked));
 
     drop(other.stdin.take());
-    assert!(other.wait().expect("it ends").success());
-    SqliteStore::open(&path, render).expect("nobody has it any more");
+    assert!(other.wait().expect("the process exits").success());
+    SqliteStore::open(&path, render).expect("the database is free");
 }
 
 #[tokio::test]
-async fn a_process_killed_in_a_transaction_leaves_the_state_before_it_and_no_lock() {
+async fn a_process_killed_in_a_transaction_leaves_the_previous_state_and_no_lock() {
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().join("coven.db");
     create(&SqliteStore::open(&path, render).expect("a new store"), [session(1)]).await;
     let mut other = owner(&path, true);
 
     other.kill().expect("SIGKILL");
-    other.wait().expect("it is gone");
+    other.wait().expect("the process exited");
 
-    let store = SqliteStore::open(&path, render).expect("the lock went with its owner");
+    let store = SqliteStore::open(&path, render).expect("the kernel released the lock");
     let page =
         store.sessions(&coven_domain::query::SessionQuery { limit: 10, ..Default::default() }).await.expect("a read");
     assert_eq!((page.sessions, page.total), (vec![session(1)], 1));

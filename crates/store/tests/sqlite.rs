@@ -1,4 +1,4 @@
-//! What is particular to the SQLite file: how it is made, upgraded, taken back, and read by other programs.
+//! Tests specific to SQLite: creation, migration, rollback, and access by other programs.
 
 mod samples;
 
@@ -13,7 +13,7 @@ use coven_domain::entry::EntryKind;
 use coven_domain::message::{Message, MessageChange, Role};
 use coven_domain::operation::{Operation, OperationKind};
 use coven_domain::permission::{Permission, PermissionState};
-use coven_domain::question_set::{QuestionSetState, QuestionSetSummary};
+use coven_domain::question_set::{QuestionSet, QuestionSetState};
 use coven_domain::session::{AgentDialect, Channel, EndIntent, Session, SessionState};
 use coven_domain::task::{Task, TaskState};
 use coven_domain::workflow::{Workflow, WorkflowState};
@@ -27,7 +27,7 @@ use serde_json::json;
 
 const NEWEST: u32 = migrations::KNOWN_VERSION;
 
-/// Everything the schema holds but `meta`, as SQLite would write it down.
+/// Returns the schema without `meta`, as SQL.
 fn schema(path: &Path) -> BTreeSet<String> {
     let connection = Connection::open(path).expect("the database");
     let mut statement = connection
@@ -50,20 +50,25 @@ fn files(folder: &Path) -> Vec<String> {
     names
 }
 
-/// Rows that no client sees: they are derived from what has an event, or are places in a stream.
+/// Tables that clients do not see: derived data and stream offsets.
 const INTERNAL: [&str; 7] =
     ["meta", "events", "keyframes", "session_counts", "conversations", "outbox", "sqlite_sequence"];
 
-/// The tables that clients see, and a change of each.
+/// Returns the tables that clients see, with a change to each.
 fn visible() -> Vec<(Vec<&'static str>, Change)> {
-    let set = QuestionSetSummary {
+    let set = QuestionSet {
         id: QuestionSetId::from_random_bytes([1; 16]),
+        questions: Vec::new(),
         state: QuestionSetState::Pending,
-        session: None,
-        title: "Which?".into(),
-        question_count: 1,
         created_at: NOW,
         modified_at: NOW,
+        call_id: None,
+        working_directory: None,
+        session: None,
+        answered_by: None,
+        rejection_reason: None,
+        abandon_reason: None,
+        answers: None,
     };
     let permission = Permission {
         id: PermissionId::from_uuid(*id(1).as_uuid()),
@@ -85,7 +90,7 @@ fn visible() -> Vec<(Vec<&'static str>, Change)> {
     let dependent = Task { depends_on: vec![task(1).id], ..task(2) };
     let run = Workflow::new(WorkflowId::from_uuid(*id(1).as_uuid()), task(1).id, "w", "steps: []", NOW);
     let agent = Agent::new(AgentId::from_uuid(*id(1).as_uuid()), task(1).id, run.id, None, NOW);
-    let question = AgentQuestion::new(QuestionId::from_uuid(*id(1).as_uuid()), agent.id, "go on?".into(), 0, NOW);
+    let question = AgentQuestion::new(QuestionId::from_uuid(*id(1).as_uuid()), agent.id, "continue?".into(), 0, NOW);
     let operation = Operation::new(OperationId::from_uuid(*id(1).as_uuid()), OperationKind::MigrateRun, None, NOW);
     let message = Message::new(MessageId::from_uuid(*id(1).as_uuid()), Role::User, &json!({ "type": "text" }));
     vec![
@@ -100,13 +105,13 @@ fn visible() -> Vec<(Vec<&'static str>, Change)> {
         (vec!["agents"], Change::AgentWritten { agent, event: "starting" }),
         (vec!["questions"], Change::AgentQuestionWritten { question, event: "asked" }),
         (vec!["operations"], Change::OperationWritten { operation, event: "started" }),
-        // Entries are appended by themselves; this is their event.
+        // Entries are appended separately; this is their event.
         (vec!["entries"], Change::OutputAdded { session: id(1), offset: 100 }),
     ]
 }
 
 #[tokio::test]
-async fn every_row_that_a_client_can_see_is_written_with_an_event() {
+async fn every_client_visible_row_is_written_with_an_event() {
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().join("coven.db");
     let store = SqliteStore::open(&path, render).expect("a new store");
@@ -119,7 +124,7 @@ async fn every_row_that_a_client_can_see_is_written_with_an_event() {
     for (tables, change) in visible() {
         let before: Vec<i64> = tables.iter().map(|table| rows(table)).collect();
         let number = store.event_range().await.expect("a read").end;
-        let mut tx = store.begin().await.expect("the writer's turn");
+        let mut tx = store.begin().await.expect("a transaction");
         if matches!(change, Change::OutputAdded { .. }) {
             tx.append_entries(id(1), &[entry(1), entry(2)]).await.expect("entries");
         }
@@ -135,7 +140,7 @@ async fn every_row_that_a_client_can_see_is_written_with_an_event() {
     let mut tables = other.prepare("SELECT name FROM sqlite_schema WHERE type = 'table'").expect("a statement");
     let found: BTreeSet<String> =
         tables.query_map([], |row| row.get(0)).expect("rows").collect::<Result<_, _>>().expect("names");
-    assert_eq!(found, known, "say whether clients see the rows of a new table, and with which event");
+    assert_eq!(found, known, "add a new table to INTERNAL, or to visible() with its event");
 }
 
 #[tokio::test]
@@ -177,13 +182,13 @@ async fn store_02_all_state_is_in_one_file_once_the_store_is_closed() {
 }
 
 #[tokio::test]
-async fn store_14_a_second_opener_in_the_same_process_is_refused_at_once() {
+async fn store_14_a_second_opener_in_the_same_process_is_refused_immediately() {
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().join("coven.db");
     let store = SqliteStore::open(&path, render).expect("a new store");
-    let tx = store.begin().await.expect("the writer's turn");
+    let tx = store.begin().await.expect("a transaction");
 
-    let second = SqliteStore::open(&path, render).err().expect("it is taken");
+    let second = SqliteStore::open(&path, render).err().expect("the database is locked");
     assert_eq!(second.to_string(), "Database locked by another process");
     assert!(matches!(migrations::status(&path), Err(StoreError::Locked)));
     assert!(matches!(migrations::migrate(&path), Err(StoreError::Locked)));
@@ -193,11 +198,11 @@ async fn store_14_a_second_opener_in_the_same_process_is_refused_at_once() {
     drop(store);
     assert!(matches!(SqliteStore::open(&path, render).err(), Some(StoreError::Locked)));
     drop(tx);
-    SqliteStore::open(&path, render).expect("nobody has it any more");
+    SqliteStore::open(&path, render).expect("the database is free");
 }
 
 #[test]
-fn what_is_not_ours_or_too_new_is_refused_and_left_alone() {
+fn a_foreign_or_newer_database_is_refused_and_left_unchanged() {
     let folder = tempfile::tempdir().expect("a folder");
     let garbage = folder.path().join("garbage.db");
     fs::write(&garbage, "no database ".repeat(1000)).expect("a file");
@@ -214,10 +219,10 @@ fn what_is_not_ours_or_too_new_is_refused_and_left_alone() {
     Connection::open_with_flags_and_vfs(&newer, OpenFlags::default(), checksums::vfs())
         .and_then(|it| it.execute_batch("UPDATE meta SET value = '99' WHERE key = 'schema_version'"))
         .expect("a newer database");
-    let refused = SqliteStore::open(&newer, render).err().expect("it is too new");
+    let refused = SqliteStore::open(&newer, render).err().expect("a newer schema");
     assert_eq!(
         refused.to_string(),
-        format!("the store has schema version 99, this coven knows versions up to {NEWEST}; upgrade coven")
+        format!("the store has schema version 99, but this coven supports versions up to {NEWEST}; upgrade coven")
     );
 }
 
@@ -226,8 +231,8 @@ fn agent_31_migrations_go_down_and_up_again_to_the_same_schema() {
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().join("coven.db");
     assert!(migrations::status(&path).expect("a status").iter().all(|it| it.applied_at.is_none()));
-    assert_eq!(migrations::rollback(&path, 1).expect("nothing to take back"), [0; 0]);
-    assert!(!path.exists(), "asking creates nothing");
+    assert_eq!(migrations::rollback(&path, 1).expect("nothing to roll back"), [0; 0]);
+    assert!(!path.exists(), "status and rollback create no file");
 
     assert_eq!(migrations::migrate(&path).expect("up"), (1..=NEWEST).collect::<Vec<_>>());
     let complete = schema(&path);
@@ -256,11 +261,11 @@ fn agent_31_migrations_go_down_and_up_again_to_the_same_schema() {
 }
 
 #[tokio::test]
-async fn an_older_database_is_copied_then_brought_up_to_date_with_all_it_holds() {
+async fn an_older_database_is_backed_up_and_migrated_with_its_data() {
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().join("coven.db");
     create(&SqliteStore::open(&path, render).expect("a new store"), [session(1)]).await;
-    migrations::rollback(&path, 1).expect("as an older program left it");
+    migrations::rollback(&path, 1).expect("an older schema");
 
     let store = SqliteStore::open(&path, render).expect("an older database");
 
@@ -275,9 +280,9 @@ async fn an_older_database_is_copied_then_brought_up_to_date_with_all_it_holds()
     assert_eq!(kept, 1);
 }
 
-/// The words in the schema are the domain's: a new state without a migration fails here.
+/// The schema allows exactly the domain values: a new state without a migration fails here.
 #[test]
-fn the_schema_knows_exactly_the_words_of_the_domain() {
+fn the_schema_allows_exactly_the_values_of_the_domain() {
     fn words<T: ToString>(all: &[T]) -> String {
         format!("IN ({})", all.iter().map(|it| format!("'{}'", it.to_string())).collect::<Vec<_>>().join(", "))
     }
@@ -303,7 +308,7 @@ fn the_schema_knows_exactly_the_words_of_the_domain() {
 }
 
 #[tokio::test]
-async fn agent_29_agent_30_other_programs_find_the_views_they_know() {
+async fn agent_29_agent_30_other_programs_find_the_compatibility_views() {
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().join("coven.db");
     let store = SqliteStore::open(&path, render).expect("a new store");
@@ -343,9 +348,9 @@ async fn agent_29_agent_30_other_programs_find_the_views_they_know() {
 
     let (names, sessions) = rows("SELECT * FROM AgentSession ORDER BY createdAt");
     assert_eq!(names, "id repoId status createdAt updatedAt");
-    assert_eq!(sessions.len(), SessionState::ALL.len(), "a session without a repo is not in it");
+    assert_eq!(sessions.len(), SessionState::ALL.len(), "a session without a repo is not listed");
     for (nth, state) in SessionState::ALL.iter().enumerate() {
-        let it = store.session(id(nth as u32)).await.expect("a read").expect("it was created");
+        let it = store.session(id(nth as u32)).await.expect("a read").expect("an existing session");
         let expected = [
             it.id.to_string(),
             repo(1).id.to_string(),

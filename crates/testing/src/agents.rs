@@ -4,18 +4,20 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use coven_api::agent::{AgentSessionListResponse, AgentSessionRecord, PromptResponse};
-use coven_api::inbox::{InboxItem, InboxResponse};
-use coven_api::message::AgentStateRecord;
-use coven_api::repo::RepoRecord;
+use coven_api::List;
+use coven_api::agent::AgentPromptResponse;
+use coven_api::agent_state::AgentStateRecord;
+use coven_api::inbox::InboxItem;
 use coven_api::routes::{
-    AddRepo, AnswerInboxItem, CreateAgentSession, Endpoint, GetAgentSession, ListAgentSessions, ListInbox,
+    AddAgentRepo, AnswerInboxItem, CreateAgentSession, Endpoint, GetAgentSession, ListAgentSessions, ListInbox,
     ReadAgentState,
 };
+use coven_domain::message::Activity;
 use hyper::Method;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
+use crate::records::{AgentSessionList, AgentSessionRecord, RepoRecord};
 use crate::{Answer, TestHome, eventually};
 
 /// A message as `/api/sessions` tells it; a field more or less is a failure.
@@ -110,7 +112,7 @@ impl TestHome {
     #[track_caller]
     pub fn make_repo(&self, name: &str) -> RepoRecord {
         let folder = self.init_repo(&self.project().join(name));
-        let answer = self.post(AddRepo::ROUTE.path, &json!({ "path": folder }));
+        let answer = self.post(AddAgentRepo::ROUTE.path, &json!({ "path": folder }));
         assert!([200, 201].contains(&answer.status), "{}", String::from_utf8_lossy(&answer.body));
         answer.json()
     }
@@ -141,7 +143,7 @@ impl TestHome {
     }
 
     #[track_caller]
-    pub fn agent_sessions(&self, query: &str) -> AgentSessionListResponse {
+    pub fn agent_sessions(&self, query: &str) -> AgentSessionList {
         self.read(&format!("{}{query}", ListAgentSessions::ROUTE.path))
     }
 
@@ -161,9 +163,9 @@ impl TestHome {
     pub fn prompt(&self, id: &str, text: &str) -> String {
         let answer = self.post(&agent_path(id, "/prompt"), &json!({ "text": text }));
         assert_eq!(answer.status, 202, "{}", String::from_utf8_lossy(&answer.body));
-        let answer: PromptResponse = answer.json();
+        let answer: AgentPromptResponse = answer.json();
         assert!(answer.ok && answer.accepted, "{answer:?}");
-        answer.message_id
+        answer.message_id.to_string()
     }
 
     /// Sends a prompt, waits until its turn is over, and gives everything that was ever said.
@@ -203,7 +205,7 @@ impl TestHome {
     }
 
     #[track_caller]
-    pub fn wait_for_activity(&self, id: &str, activity: &str) -> AgentStateRecord {
+    pub fn wait_for_activity(&self, id: &str, activity: Activity) -> AgentStateRecord {
         eventually(&format!("{id} is {activity}"), || Some(self.agent_state(id)).filter(|it| it.activity == activity))
     }
 
@@ -211,14 +213,14 @@ impl TestHome {
     #[track_caller]
     pub fn wait_for_rest(&self, id: &str) -> AgentStateRecord {
         eventually(&format!("{id} rests"), || {
-            Some(self.agent_state(id)).filter(|it| it.activity == "idle" && it.queued == 0)
+            Some(self.agent_state(id)).filter(|it| it.activity == Activity::Idle && it.queued == 0)
         })
     }
 
     /// What waits for a human.
     #[track_caller]
     pub fn inbox(&self, query: &str) -> Vec<InboxItem> {
-        let found: InboxResponse = self.read(&format!("{}{query}", ListInbox::ROUTE.path));
+        let found: List<InboxItem> = self.read(&format!("{}{query}", ListInbox::ROUTE.path));
         found.items
     }
 

@@ -6,6 +6,7 @@ use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
+use coven_api::List;
 use coven_holder::process as kernel;
 use coven_host::trust::{Origin, TrustStore};
 use coven_store::sqlite::checksums;
@@ -212,6 +213,12 @@ impl TestHome {
     pub fn json<T: DeserializeOwned>(&self, args: &[&str]) -> T {
         let text = self.coven(args).done();
         serde_json::from_str(&text).unwrap_or_else(|error| panic!("{error}: {text}"))
+    }
+
+    /// The items of the page that a verb with `--json` prints.
+    #[track_caller]
+    pub fn items<T: DeserializeOwned>(&self, args: &[&str]) -> Vec<T> {
+        self.json::<List<T>>(args).items
     }
 
     #[track_caller]

@@ -34,7 +34,7 @@ impl Answer {
         let text = String::from_utf8_lossy(&self.body);
         assert_eq!(self.status, status, "{text}");
         let ErrorBody { error } = self.json();
-        assert_eq!(error.code, code, "{text}");
+        assert_eq!(error.code.as_str(), code, "{text}");
         error.message
     }
 

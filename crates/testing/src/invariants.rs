@@ -4,9 +4,9 @@ use std::cell::RefCell;
 use std::collections::{HashMap, HashSet};
 use std::time::Instant;
 
-use coven_api::SessionRecord;
+use crate::records::SessionRecord;
+use coven_api::entry::EntryRecord;
 use coven_api::routes::{Endpoint, ReadState};
-use coven_api::session::EntryRecord;
 use coven_domain::event::KINDS;
 use coven_holder::SOCKET;
 use coven_holder::journal::{Record, Stamped};

@@ -19,6 +19,7 @@ mod operations;
 pub mod pattern;
 pub mod process;
 pub mod program;
+pub mod records;
 pub mod samples;
 pub mod sessions;
 pub mod terminal;

@@ -1,11 +1,13 @@
 //! Sessions of the fake agent, and ways to look at them.
 
-use coven_api::SessionRecord;
+use crate::records::SessionRecord;
+use coven_api::List;
+use coven_api::entry::{EntriesQuery, EntryRecord};
 use coven_api::event::{EventsQuery, EventsResponse};
 use coven_api::routes::{
     CreateSession, Endpoint, GetSession, ListEntries, ListEvents, ListSessions, ReadLog, SacrificeSession, WaitSession,
 };
-use coven_api::session::{EntriesQuery, EntryRecord, ListSessionsQuery};
+use coven_api::session::ListSessionsQuery;
 use hyper::Method;
 use serde_json::{Value, json};
 
@@ -39,7 +41,7 @@ impl TestHome {
 
     #[track_caller]
     pub fn session(&self, id: &str) -> SessionRecord {
-        self.call(GetSession::of(id))
+        self.read(GetSession::of(id).target())
     }
 
     #[track_caller]
@@ -47,8 +49,8 @@ impl TestHome {
         let mut all = Vec::new();
         let mut query = ListSessionsQuery { all: Some(true), limit: Some(1000), ..ListSessionsQuery::default() };
         loop {
-            let page = self.call(ListSessions::request().query(&query));
-            all.extend(page.sessions);
+            let page: List<SessionRecord> = self.read(ListSessions::request().query(&query).target());
+            all.extend(page.items);
             match page.next {
                 Some(next) => query.cursor = Some(next),
                 None => return all,
@@ -59,7 +61,7 @@ impl TestHome {
     /// Waits until nothing of the session runs any more.
     #[track_caller]
     pub fn wait_for_end(&self, id: &str) -> SessionRecord {
-        self.call(WaitSession::of(id))
+        self.read(WaitSession::of(id).target())
     }
 
     #[track_caller]
@@ -114,7 +116,7 @@ impl TestHome {
     pub fn entries(&self, id: &str) -> Vec<EntryRecord> {
         let (mut all, mut after) = (Vec::new(), 0);
         loop {
-            let query = EntriesQuery { after: Some(after), limit: Some(1000) };
+            let query = EntriesQuery { after: Some(after), limit: Some(1000), cursor: None };
             let page = self.call(ListEntries::of(id).query(&query));
             if page.entries.is_empty() {
                 return all;
@@ -127,7 +129,7 @@ impl TestHome {
     /// The kinds of the ledger's entries, with runs of output as one.
     #[track_caller]
     pub fn entry_kinds(&self, id: &str) -> Vec<String> {
-        let mut kinds: Vec<String> = self.entries(id).into_iter().map(|entry| entry.kind).collect();
+        let mut kinds: Vec<String> = self.entries(id).into_iter().map(|entry| entry.kind.to_string()).collect();
         kinds.dedup_by(|next, before| next == "output" && before == "output");
         kinds
     }

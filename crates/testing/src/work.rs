@@ -4,12 +4,35 @@ use std::fs;
 use std::path::PathBuf;
 use std::process::Command;
 
-use coven_api::routes::{Endpoint, GetTask, GetWorkflow, ListAgents};
-use coven_api::task::{TaskDetail, TaskRecord};
-use coven_api::workflow::{AgentRecord, ListAgentsQuery, WorkflowDetail};
+use coven_api::list::PageQuery;
+use coven_api::routes::{
+    Endpoint, GetTask, GetWorkflow, ListAgents, ListSteps, ListTaskRuns, ReadDefinition, ReadTaskReadiness,
+};
+use coven_api::task::{TaskReadiness, TaskRecord};
+use coven_api::workflow::{AgentRecord, ListAgentsQuery, StepRecord, WorkflowRecord};
+use coven_domain::agent::AgentState;
+use coven_domain::task::TaskState;
 use serde_json::{Value, json};
 
 use crate::{TestHome, eventually, process, wait_until};
+
+/// A task with its siblings.
+#[derive(Debug)]
+pub struct TaskView {
+    pub task: TaskRecord,
+    pub readiness: TaskReadiness,
+    /// Its newest run.
+    pub run: Option<WorkflowRecord>,
+}
+
+/// A run with its siblings.
+#[derive(Debug)]
+pub struct RunView {
+    pub workflow: WorkflowRecord,
+    pub steps: Vec<StepRecord>,
+    pub agents: Vec<AgentRecord>,
+    pub definition: String,
+}
 
 impl TestHome {
     /// A home in a repository with one commit on `main`, without a daemon.
@@ -58,7 +81,7 @@ impl TestHome {
         let script = format!(";; {script}");
         let harness: &[&str] = if more.contains(&"--harness") { &[] } else { &["--harness", "claude"] };
         let args = [&["task", "add", title, "--body", &script, "--json"], harness, more].concat();
-        self.json::<TaskRecord>(&args).id
+        self.json::<TaskRecord>(&args).id.to_string()
     }
 
     /// Adds a task that goes through a workflow of this text; gives its id.
@@ -74,18 +97,24 @@ impl TestHome {
     }
 
     #[track_caller]
-    pub fn task(&self, id: &str) -> TaskDetail {
-        self.call(GetTask::of(id))
+    pub fn task(&self, id: &str) -> TaskView {
+        let newest = PageQuery { limit: Some(1), cursor: None };
+        TaskView {
+            task: self.call(GetTask::of(id)),
+            readiness: self.call(ReadTaskReadiness::of(id)),
+            run: self.call(ListTaskRuns::of(id).query(&newest)).items.pop(),
+        }
     }
 
     /// Waits until a task is what it is to become.
     #[track_caller]
-    pub fn wait_for_task(&self, id: &str, status: &str) -> TaskDetail {
+    pub fn wait_for_task(&self, id: &str, status: TaskState) -> TaskView {
         eventually(&format!("task {id} is {status}"), || {
             let task = self.task(id);
-            let is_at_rest = ["blocked", "closed", "pending_merge"].contains(&task.task.status.as_str());
+            let is_at_rest =
+                matches!(task.task.status, TaskState::Blocked | TaskState::Closed | TaskState::PendingMerge);
             // What rests elsewhere will not get there any more, except over its review.
-            let may_go_on = task.task.status == "pending_merge" && status == "closed";
+            let may_go_on = task.task.status == TaskState::PendingMerge && status == TaskState::Closed;
             assert!(!is_at_rest || may_go_on || task.task.status == status, "waits for {status}: {task:?}");
             Some(task).filter(|task| task.task.status == status)
         })
@@ -93,22 +122,28 @@ impl TestHome {
 
     /// A task's newest run.
     #[track_caller]
-    pub fn run_of(&self, task: &str) -> WorkflowDetail {
-        self.call(GetWorkflow::of(task))
+    pub fn run_of(&self, task: &str) -> RunView {
+        let agents = ListAgentsQuery { workflow: Some(task.to_owned()), ..Default::default() };
+        RunView {
+            workflow: self.call(GetWorkflow::of(task)),
+            steps: self.call(ListSteps::of(task)).items,
+            agents: self.call(ListAgents::request().query(&agents)).items,
+            definition: self.call(ReadDefinition::of(task)).definition,
+        }
     }
 
     /// Everyone who worked on a task, oldest first.
     #[track_caller]
     pub fn agents_of(&self, task: &str) -> Vec<AgentRecord> {
         self.call(ListAgents::request().query(&ListAgentsQuery { task: Some(task.to_owned()), ..Default::default() }))
-            .agents
+            .items
     }
 
     /// Waits until the task's newest agent runs; gives it.
     #[track_caller]
     pub fn wait_for_agent(&self, task: &str) -> AgentRecord {
         eventually(&format!("an agent of {task} runs"), || {
-            self.agents_of(task).pop().filter(|agent| agent.status == "running")
+            self.agents_of(task).pop().filter(|agent| agent.status == AgentState::Running)
         })
     }
 

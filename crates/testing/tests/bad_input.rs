@@ -87,7 +87,7 @@ fn any_text_is_a_prompt() {
 
     for text in ["a; b", "$(id)", "`id`", "\"double\" 'single'", "two\nlines", "tab\tand \\", "--help", "käse 写代码"]
     {
-        let session: coven_api::SessionRecord =
+        let session: coven_testing::records::SessionRecord =
             home.json(&["run", "claude", "--json", "--prompt", &format!("say {text}")]);
         home.wait_for_end(&session.id);
         assert_eq!(home.log_text(&session.id), format!("{}\r\n", text.replace('\n', "\r\n")));
@@ -184,7 +184,7 @@ fn an_id_that_is_ambiguous_or_unknown_is_told() {
     refused(&home, &["input", "00aa", "x"], USAGE);
     refused(&home, &["sacrifice", "00aa", "--yes"], USAGE);
     refused(&home, &["export", "00bb", "--format", "text"], NOT_FOUND);
-    let record: coven_api::SessionRecord = home.json(&["show", "00aa0001", "--json"]);
+    let record: coven_testing::records::SessionRecord = home.json(&["show", "00aa0001", "--json"]);
     assert_eq!(record.title, "session 11141121");
 }
 
@@ -221,7 +221,7 @@ fn a_config_with_a_mistake_is_told_with_its_place_and_the_daemon_does_not_start(
         ("{\n  \"store\": {\"eventRetentionHour\": 1}\n}", &["line 2", "eventRetentionHour"][..]),
         (r#"{"sesions": {}}"#, &["sesions", "line 1"]),
         (r#"{"store": {"taskRetentionDays": "7"}}"#, &["store.taskRetentionDays"]),
-        (r#"{"store": {"taskRetentionDays": -1}}"#, &["store.taskRetentionDays", "0 or more"]),
+        (r#"{"store": {"taskRetentionDays": -1}}"#, &["store.taskRetentionDays", "between 0 and"]),
         (r#"{"harnesses": {"x": {"program": "a b"}}}"#, &["harnesses.x"]),
         (r#"{"sessions": {"detachKeys": "d"}}"#, &["sessions.detachKeys"]),
         ("{", &["line 1"]),
@@ -333,6 +333,7 @@ fn wrong_usage_of_the_command_line_is_exit_code_two() {
         &["no-such-verb"][..],
         &["run", "claude", "--detach", "--background"],
         &["sessions", "--limit", "many"],
+        &["sessions", "--limit", "1001"],
         &["sessions", "--json", "--plain"],
         &["sessions", "--json", "--status", "tired"],
         &["kill"],

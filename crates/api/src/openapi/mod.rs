@@ -1,6 +1,10 @@
 //! The OpenAPI document, made from the table of routes and the types that it names.
 
+#[cfg(test)]
+mod tests;
 mod unions;
+
+use std::borrow::Cow;
 
 use schemars::generate::{SchemaGenerator, SchemaSettings};
 use schemars::{JsonSchema, Schema, json_schema};
@@ -9,10 +13,6 @@ use serde_json::{Map, Value, json};
 use crate::ErrorBody;
 use crate::live::{LiveMessage, LiveRequest};
 use crate::routes::{ALL, Binary, Endpoint, Route, WebSocket};
-use crate::task::BriefTaskListResponse;
-
-/// A JSON object that comes from outside.
-pub type Object = Map<String, Value>;
 
 type Make = fn(&mut SchemaGenerator) -> Schema;
 
@@ -42,7 +42,7 @@ impl JsonSchema for Binary {
         true
     }
 
-    fn schema_name() -> std::borrow::Cow<'static, str> {
+    fn schema_name() -> Cow<'static, str> {
         "Binary".into()
     }
 
@@ -51,17 +51,22 @@ impl JsonSchema for Binary {
     }
 }
 
-impl JsonSchema for WebSocket {
+/// A WebSocket is described by the messages that the daemon sends on it.
+impl<M: JsonSchema> JsonSchema for WebSocket<M> {
     fn inline_schema() -> bool {
-        true
+        M::inline_schema()
     }
 
-    fn schema_name() -> std::borrow::Cow<'static, str> {
-        "WebSocket".into()
+    fn schema_name() -> Cow<'static, str> {
+        M::schema_name()
     }
 
-    fn json_schema(_: &mut SchemaGenerator) -> Schema {
-        json_schema!({})
+    fn schema_id() -> Cow<'static, str> {
+        M::schema_id()
+    }
+
+    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
+        M::json_schema(generator)
     }
 }
 
@@ -74,7 +79,6 @@ pub fn document() -> String {
     let mut given = settings.clone().for_deserialize().into_generator();
     let mut answered = settings.for_serialize().into_generator();
     let failure = answered.subschema_for::<ErrorBody>();
-    answered.subschema_for::<BriefTaskListResponse>();
     given.subschema_for::<LiveRequest>();
     answered.subschema_for::<LiveMessage>();
     let mut paths = Map::new();
@@ -88,6 +92,7 @@ pub fn document() -> String {
     let mut schemas = given.take_definitions(true);
     schemas.extend(answered.take_definitions(true));
     unions::name_variants(&mut schemas);
+    schemas.values_mut().for_each(remove_empty_defaults);
     let document = json!({
         "openapi": "3.1.0",
         "info": {
@@ -97,7 +102,7 @@ pub fn document() -> String {
             "version": env!("CARGO_PKG_VERSION"),
         },
         "paths": paths,
-        "components": { "schemas": schemas },
+        "components": { "schemas": schemas, "responses": shared_responses(&failure) },
     });
     let mut text = serde_json::to_string_pretty(&document).expect("a document is plain data");
     text.push('\n');
@@ -135,37 +140,78 @@ fn parameters(route: &Route, given: &mut SchemaGenerator) -> Vec<Value> {
         if let Some(text) = schema.as_object_mut().and_then(|schema| schema.remove("description")) {
             parameter["description"] = text;
         }
-        // A parameter that is left out is not null.
-        if let Some(schema) = schema.as_object_mut() {
-            schema.remove("default");
-            if let Some(types) = schema["type"].as_array().cloned() {
-                schema["type"] = types[0].clone();
-            }
-        }
-        parameter["schema"] = schema;
+        parameter["schema"] = never_null(schema);
         parameters.push(parameter);
     }
     parameters
+}
+
+/// The schema of a parameter: one that is left out is not null.
+fn never_null(mut schema: Value) -> Value {
+    if let Some(either) = schema["anyOf"].as_array() {
+        return either.iter().find(|it| it["type"] != "null").cloned().unwrap_or_default();
+    }
+    if let Some(types) = schema["type"].as_array() {
+        schema["type"] = types[0].clone();
+    }
+    if let Some(schema) = schema.as_object_mut() {
+        schema.remove("default");
+    }
+    schema
+}
+
+/// Failures that mean the same on every route, by name.
+const SHARED: [(u16, &str, &str); 4] = [
+    (400, "BadRequest", "A parameter or the body is not valid; `message` names it."),
+    (404, "NotFound", "No record has this id."),
+    (409, "Conflict", "The state of the record does not allow this."),
+    (500, "InternalError", "The daemon failed; its log says more."),
+];
+
+fn shared_responses(failure: &Schema) -> Map<String, Value> {
+    SHARED.iter().map(|(_, name, about)| ((*name).to_owned(), described(about, "application/json", failure))).collect()
 }
 
 fn responses(route: &Route, answered: &mut SchemaGenerator, failure: &Schema) -> Value {
     let schema = (route.schemas.response)(answered);
     let is_binary = schema.get("format").is_some_and(|format| format == "binary");
     let kind = if is_binary { "application/octet-stream" } else { "application/json" };
-    let mut responses = match route.status {
-        101 => json!({ "101": { "description": "WebSocket" } }),
-        status => json!({ status.to_string(): { "description": "", "content": { kind: { "schema": schema } } } }),
+    let about = match route.status {
+        101 => "A WebSocket that carries these messages.",
+        201 => "Created.",
+        202 => "Accepted; the work continues.",
+        _ => "Done.",
     };
+    let mut responses = json!({ route.status.to_string(): described(about, kind, &schema) });
     // A query parameter or body that the route does not know.
     let bad_request = Some(&(400, None)).filter(|_| route.failures.iter().all(|(it, _)| *it != 400));
     for (status, reason) in route.failures.iter().chain(bad_request) {
-        let content = match status {
-            200..300 => json!({ "application/json": { "schema": (route.schemas.response)(answered) } }),
-            _ => json!({ "application/json": { "schema": failure } }),
+        responses[status.to_string()] = match (reason, SHARED.iter().find(|(it, ..)| it == status)) {
+            (None, Some((_, name, _))) => json!({ "$ref": format!("#/components/responses/{name}") }),
+            (reason, _) => {
+                let reason = reason.expect("a status that routes do not share has a reason");
+                match status {
+                    200..300 => described(reason, kind, &schema),
+                    _ => described(reason, "application/json", failure),
+                }
+            }
         };
-        responses[status.to_string()] = json!({ "description": reason.unwrap_or_default(), "content": content });
     }
     responses
+}
+
+fn described(about: &str, kind: &str, schema: &Schema) -> Value {
+    json!({ "description": about, "content": { kind: { "schema": schema } } })
+}
+
+/// Removes defaults that are an empty text: the field has to be given, and generators refuse an empty id.
+fn remove_empty_defaults(schema: &mut Value) {
+    let fields = schema.get_mut("properties").and_then(Value::as_object_mut);
+    for field in fields.into_iter().flat_map(Map::values_mut).filter_map(Value::as_object_mut) {
+        if field.get("default").is_some_and(|default| default == "") {
+            field.remove("default");
+        }
+    }
 }
 
 fn snake_case(name: &str) -> String {

@@ -6,7 +6,7 @@ use coven_host::home::Home;
 use tokio::runtime::Runtime;
 
 use super::screen::{self, PaintedScreen};
-use crate::link::{self, Link};
+use crate::daemon_client::{self, DaemonClient};
 
 /// Further behind than this a person could not follow anyway.
 const FAR_BEHIND: u64 = 512 << 10;
@@ -57,11 +57,11 @@ impl CatchUp {
     fn fetch(&mut self, at: Option<u64>) -> Option<PaintedScreen> {
         let runtime = match &self.runtime {
             Some(runtime) => runtime,
-            None => self.runtime.insert(link::runtime().ok()?),
+            None => self.runtime.insert(daemon_client::runtime().ok()?),
         };
         let task = async {
             // Not started if it is gone: who attached has seen it running, and who stopped it meant it.
-            let mut link = Link::running(&self.home).await?.ok_or_else(link::not_running)?;
+            let mut link = DaemonClient::running(&self.home).await?.ok_or_else(daemon_client::not_running)?;
             match at {
                 Some(offset) => screen::fetch_at(&mut link, &self.id, offset).await,
                 None => screen::fetch(&mut link, &self.id).await,

@@ -10,15 +10,15 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use super::modes::ModeWatch;
 use super::terminal::RawMode;
+use crate::daemon_client::DaemonClient;
 use crate::failure::Failure;
-use crate::link::Link;
 use crate::{log_check, output};
 
 /// How long a terminal may take to answer a question.
 const ANSWER_WITHIN: Duration = Duration::from_millis(300);
 
 /// Writes the log from byte `from` to standard output.
-pub async fn show(home: &Home, link: &mut Link, id: &str, from: u64) -> Result<(), Failure> {
+pub async fn show(home: &Home, link: &mut DaemonClient, id: &str, from: u64) -> Result<(), Failure> {
     let query = LogQuery { from: Some(from), ..LogQuery::default() };
     let mut pieces = match link.stream(ReadLog::of(id).query(&query)).await {
         Ok(pieces) => pieces,

@@ -15,6 +15,7 @@ use std::time::Duration;
 
 use coven_api::{ErrorCode, SessionRecord};
 use coven_domain::session::ExitStatus;
+use coven_domain::session::{Channel, SessionState};
 use coven_holder::client::{HolderClient, HolderError};
 use coven_host::config::DetachKeys;
 use coven_host::home::Home;
@@ -27,8 +28,8 @@ use self::viewer::{Ending, Keyboard, Viewer};
 use crate::chat;
 use crate::chat::past::Extent;
 use crate::chat::transcript::Detail;
+use crate::daemon_client::{self, DaemonClient};
 use crate::failure::Failure;
-use crate::link::{self, Link};
 use crate::{log_check, output, own_session, wording};
 
 /// A person waits no longer for the first picture.
@@ -107,8 +108,8 @@ pub fn open(home: &Home, id: &str, options: Options) -> Result<Outcome, Failure>
     if let Some((target, holder)) = find_at_once(home, id, options)? {
         return watch(home, target, holder, keys, options);
     }
-    let runtime = link::runtime()?;
-    let mut link = runtime.block_on(Link::open(home))?;
+    let runtime = daemon_client::runtime()?;
+    let mut link = runtime.block_on(DaemonClient::open(home))?;
     let target = match runtime.block_on(find(home, &mut link, id, options))? {
         Found::Live(target) => target,
         Found::Shown => return Ok(Outcome::Shown),
@@ -163,25 +164,27 @@ fn watch(
         Ending::Exited { status, end } => {
             if shown < end {
                 // It ended before it heard that we follow: the log has what is missing.
-                link::block_on(async { log_view::show(home, &mut Link::open(home).await?, &id, shown).await })?;
+                daemon_client::block_on(async {
+                    log_view::show(home, &mut DaemonClient::open(home).await?, &id, shown).await
+                })?;
             }
-            let is_killed = record_in_time(home, &id).is_ok_and(|record| record.status == "killed");
+            let is_killed = record_in_time(home, &id).is_ok_and(|record| record.status == SessionState::Killed);
             say_ended(status, is_killed);
             Ok(Outcome::Exited(status))
         }
         Ending::Signalled(signal) => Ok(Outcome::Signalled(signal)),
-        Ending::HolderGone => link::block_on(holder_gone(home, &id, shown)),
+        Ending::HolderGone => daemon_client::block_on(holder_gone(home, &id, shown)),
     }
 }
 
 /// The holder waits a little for viewers when the session ends; for one that was slower the log has the rest.
 async fn holder_gone(home: &Home, id: &str, shown: u64) -> Result<Outcome, Failure> {
-    if let Some(mut link) = Link::running(home).await?
+    if let Some(mut link) = DaemonClient::running(home).await?
         && let Ok(Ok(record)) = tokio::time::timeout(Duration::from_secs(2), link.ended_session(id)).await
         && let Some(code) = record.exit_code
     {
         log_view::show(home, &mut link, id, shown).await?;
-        say_ended(ExitStatus::Code(code), record.status == "killed");
+        say_ended(ExitStatus::Code(code), record.status == SessionState::Killed);
         return Ok(Outcome::Exited(ExitStatus::Code(code)));
     }
     Err(Failure::failed(
@@ -206,7 +209,7 @@ fn detach_keys(home: &Home) -> Result<DetachKeys, Failure> {
 }
 
 /// The live session to watch; for one that is not live the log is shown and nothing is left to do.
-async fn find(home: &Home, link: &mut Link, id: &str, options: Options) -> Result<Found, Failure> {
+async fn find(home: &Home, link: &mut DaemonClient, id: &str, options: Options) -> Result<Found, Failure> {
     let mut from = match options.start {
         Start::Beginning => {
             return Ok(Found::Live(Target { id: id.to_owned(), painted: Vec::new(), from: Origin::Byte(0) }));
@@ -226,15 +229,15 @@ async fn find(home: &Home, link: &mut Link, id: &str, options: Options) -> Resul
             Ok(Err(error)) => return Err(error),
             Err(_) => {
                 // A daemon that is busy with this session's output: the newest of it will do for a start.
-                *link = Link::open(home).await?;
+                *link = DaemonClient::open(home).await?;
                 from = Origin::End(WITHOUT_SCREEN);
             }
         }
     }
     let record = link.session(id).await?;
-    match record.status.as_str() {
-        _ if record.channel == "acp" => Ok(Found::Conversation(record.id)),
-        "running" => Ok(Found::Live(Target { id: record.id, painted: Vec::new(), from })),
+    match record.status {
+        _ if record.channel == Channel::Acp => Ok(Found::Conversation(record.id.to_string())),
+        SessionState::Running => Ok(Found::Live(Target { id: record.id.to_string(), painted: Vec::new(), from })),
         _ => {
             show_ended(home, link, &record, 0).await?;
             Ok(Found::Shown)
@@ -263,21 +266,21 @@ fn scrolled_away() -> Vec<u8> {
     out
 }
 
-async fn show_ended(home: &Home, link: &mut Link, record: &SessionRecord, from: u64) -> Result<(), Failure> {
-    if record.status == "created" {
-        let hint = format!("Launch it with `coven start {}`", wording::short_id(&record.id));
+async fn show_ended(home: &Home, link: &mut DaemonClient, record: &SessionRecord, from: u64) -> Result<(), Failure> {
+    if record.status == SessionState::Created {
+        let hint = format!("Launch it with `coven start {}`", record.id.short());
         return Err(Failure::refused("the session has not been started", hint));
     }
-    log_view::show(home, link, &record.id, from).await?;
+    log_view::show(home, link, &record.id.to_string(), from).await?;
     if output::is_terminal() {
-        let (status, short) = (wording::status(record), wording::short_id(&record.id));
+        let (status, short) = (wording::status(record), record.id.short());
         output::note(format_args!("[session {short} is over: {status}]"));
     }
-    log_check::must_be_whole(link, &record.id).await
+    log_check::must_be_whole(link, &record.id.to_string()).await
 }
 
 /// The session was live a moment ago and its holder does not answer any more.
-async fn ended(home: &Home, link: &mut Link, target: &Target, error: HolderError) -> Result<Outcome, Failure> {
+async fn ended(home: &Home, link: &mut DaemonClient, target: &Target, error: HolderError) -> Result<Outcome, Failure> {
     // The daemon hears of the end a moment after the holder is gone.
     let wait = tokio::time::timeout(Duration::from_secs(5), link.ended_session(&target.id)).await;
     let Ok(record) = wait else { return Err(error.into()) };
@@ -361,11 +364,11 @@ fn say_detached(home: &Home, id: &str) {
 
 /// The session's record. It is a courtesy to the reader: leaving must not wait for it.
 fn record_in_time(home: &Home, id: &str) -> Result<SessionRecord, Failure> {
-    link::block_on(async {
-        let mut link = Link::running(home).await?.ok_or_else(link::not_running)?;
+    daemon_client::block_on(async {
+        let mut link = DaemonClient::running(home).await?.ok_or_else(daemon_client::not_running)?;
         match tokio::time::timeout(Duration::from_millis(300), link.session(id)).await {
             Ok(record) => record,
-            Err(_) => Err(link::not_running()),
+            Err(_) => Err(daemon_client::not_running()),
         }
     })
 }

@@ -5,13 +5,13 @@ use std::time::Duration;
 use coven_api::header;
 use coven_api::request::Request;
 use coven_api::routes::{Endpoint, ReadScreen};
-use coven_api::session::ScreenQuery;
+use coven_api::screen::ScreenQuery;
 use coven_client::ClientError;
 
 use coven_host::home::Home;
 
+use crate::daemon_client::{DaemonClient, try_quick_get};
 use crate::failure::Failure;
-use crate::link::{Link, try_quick_get};
 
 /// Limit for the bytes that paint a screen.
 const MAX_SCREEN_BYTES: usize = 64 << 20;
@@ -36,12 +36,12 @@ pub fn fetch_at_once(home: &Home, id: &str, patience: Duration) -> Option<Painte
     Some(PaintedScreen { ansi: answer.body, offset, size, id, status })
 }
 
-pub async fn fetch(link: &mut Link, id: &str) -> Result<PaintedScreen, Failure> {
+pub async fn fetch(link: &mut DaemonClient, id: &str) -> Result<PaintedScreen, Failure> {
     fetch_from(link, id, None).await
 }
 
 /// The screen as it was when the log stood at `offset`.
-pub async fn fetch_at(link: &mut Link, id: &str, offset: u64) -> Result<PaintedScreen, Failure> {
+pub async fn fetch_at(link: &mut DaemonClient, id: &str, offset: u64) -> Result<PaintedScreen, Failure> {
     fetch_from(link, id, Some(offset)).await
 }
 
@@ -49,7 +49,7 @@ fn painted(id: &str, at: Option<u64>) -> Request<ReadScreen> {
     ReadScreen::of(id).query(&ScreenQuery { format: Some("ansi".to_owned()), at })
 }
 
-async fn fetch_from(link: &mut Link, id: &str, at: Option<u64>) -> Result<PaintedScreen, Failure> {
+async fn fetch_from(link: &mut DaemonClient, id: &str, at: Option<u64>) -> Result<PaintedScreen, Failure> {
     let pieces = link.stream(painted(id, at)).await?;
     let text = |name: &str| pieces.header(name).map(str::to_owned);
     let offset = text(header::OFFSET).and_then(|offset| offset.parse().ok());

@@ -6,45 +6,47 @@ use coven_api::inbox::AnswerRequest;
 use coven_api::request::Request as ApiRequest;
 use coven_api::routes::{
     AnswerInboxItem, ApproveTask, BlockTask, CancelWorkflow, CloseTask, CreateTask, DeleteTask, EditTask, Endpoint,
-    GetTask, GetWorkflow, ListAgents, ListTaskHistory, ReadTaskDiff, RejectTask, ReleaseTask, RetryWorkflow, StartTask,
+    ListAgents, ListTaskHistory, ReadDefinition, ReadTaskDiff, RejectTask, ReleaseTask, RetryWorkflow, StartTask,
     UnblockTask,
 };
 use coven_api::task::{
-    CreateTaskRequest, DeleteTaskQuery, EditTaskRequest, StartTaskRequest, TaskHistoryQuery, TaskHistoryRecord,
-    TaskMoveRequest, TaskRecord,
+    CreateTaskRequest, DeleteTaskQuery, EditTaskRequest, StartTaskRequest, TaskMoveRequest, TaskRecord,
 };
-use coven_api::workflow::ListAgentsQuery;
+use coven_api::workflow::{AgentRecord, ListAgentsQuery};
 use coven_client::{Client, ClientError};
+use coven_domain::TaskId;
 use coven_domain::task::TaskState;
 use coven_holder::clock;
 use tokio::time::timeout;
 
 use super::page::{self, Known};
 use super::report::{Done, Request, Subject, What};
+use crate::daemon_connector::DaemonConnector;
 use crate::failure::Failure;
+use crate::listing::{self, Paging};
 use crate::operation;
-use crate::verb::{environment, task_text};
-use crate::way::Way;
-use crate::wording::{plain, short_id};
+use crate::verb::environment;
+use crate::verb::task_text::{self, TaskView};
+use crate::verb::workflow_text::RunView;
+use crate::wording::plain;
 
 /// Longer than any grace period an ending session is given by default.
 const DEADLINE: Duration = Duration::from_secs(60);
 /// A merge runs checks, and waits for other merges.
 const LONG_DEADLINE: Duration = Duration::from_secs(24 * 60 * 60);
-const PAGE: usize = 1000;
 
 /// `by` is who asks, inside a session.
-pub async fn perform(way: &Way, by: Option<&str>, request: &Request) -> Result<Done, String> {
+pub async fn perform(connector: &DaemonConnector, by: Option<&str>, request: &Request) -> Result<Done, String> {
     let deadline = if request.what == What::Approve { LONG_DEADLINE } else { DEADLINE };
-    match timeout(deadline, send(way, by, request)).await {
+    match timeout(deadline, send(connector, by, request)).await {
         Ok(answer) => answer.map_err(|failure| failure.sentence()),
         Err(_) => Err("the daemon does not answer; see `coven daemon status`, then try again".to_owned()),
     }
 }
 
-async fn send(way: &Way, by: Option<&str>, Request { id, what }: &Request) -> Result<Done, Failure> {
+async fn send(connector: &DaemonConnector, by: Option<&str>, Request { id, what }: &Request) -> Result<Done, Failure> {
     // Somebody is there and wants something: a daemon that went is started again.
-    let mut client = way.open().await?;
+    let mut client = connector.open().await?;
     let by = by.map(str::to_owned);
     let moves = |reason: Option<&String>| TaskMoveRequest {
         reason: reason.filter(|reason| !reason.is_empty()).cloned(),
@@ -74,18 +76,18 @@ async fn send(way: &Way, by: Option<&str>, Request { id, what }: &Request) -> Re
         }
         What::Cancel => {
             let run = client.call(CancelWorkflow::of(id).body(&moves(None))).await?;
-            Ok(Done::Did(format!("{} {}", short_id(&run.id), run.name)))
+            Ok(Done::Did(format!("{} {}", run.id.short(), run.name)))
         }
         What::Delete { is_recursive } => {
             let query = DeleteTaskQuery { recursive: is_recursive.then_some(true), by: by.clone() };
             let gone = client.call(DeleteTask::of(id).query(&query)).await?;
-            let ids: Vec<&str> = gone.deleted.iter().map(|id| short_id(id)).collect();
+            let ids: Vec<String> = gone.deleted.iter().map(TaskId::short).collect();
             Ok(Done::Did(ids.join(", ")))
         }
         What::Create(task) => {
             let task = CreateTaskRequest { by: by.clone(), ..(**task).clone() };
             let made = client.call(CreateTask::request().body(&task)).await?;
-            Ok(Done::Made(made.id.clone(), task_text::line(&made)))
+            Ok(Done::Made(made.id.to_string(), task_text::line(&made)))
         }
         What::Edit(edit) => {
             let edit = EditTaskRequest { by: by.clone(), ..(**edit).clone() };
@@ -112,50 +114,42 @@ where
 
 /// The session of whoever works on the task, or worked on it last.
 async fn session_of(client: &mut Client, id: &str) -> Result<Done, Failure> {
-    let found = client.call(agents_of(id)).await?;
-    let session = found.agents.into_iter().rev().find_map(|agent| agent.session_id);
-    session.map(Done::Session).ok_or_else(|| Failure::missing("the task has no session yet", "Try again in a moment"))
+    let session = agents_of(client, id).await?.into_iter().rev().find_map(|agent| agent.session_id);
+    session
+        .map(|id| Done::Session(id.to_string()))
+        .ok_or_else(|| Failure::missing("the task has no session yet", "Try again in a moment"))
 }
 
-fn agents_of(id: &str) -> ApiRequest<ListAgents> {
-    ListAgents::request().query(&ListAgentsQuery { task: Some(id.to_owned()), ..ListAgentsQuery::default() })
+async fn agents_of(client: &mut Client, id: &str) -> Result<Vec<AgentRecord>, ClientError> {
+    let query = ListAgentsQuery { task: Some(id.to_owned()), ..ListAgentsQuery::default() };
+    listing::items(client, ListAgents::request().query(&query), Paging::default()).await
 }
 
 async fn look(client: &mut Client, id: &str, subject: Subject) -> Result<Vec<page::PageLine>, Failure> {
     let now = clock::now();
     match subject {
         Subject::Diff => Ok(page::diff(&client.call(ReadTaskDiff::of(id)).await?)),
-        Subject::Workflow => Ok(page::workflow(&client.call(GetWorkflow::of(id)).await?, now)),
+        Subject::Workflow => {
+            let run = RunView::read(client, id).await?;
+            let file = client.call(ReadDefinition::of(id)).await?;
+            Ok(page::workflow(&run, &file.definition, now))
+        }
         Subject::Detail => Ok(page::detail(&known(client, id).await?, now)),
     }
 }
 
 async fn known(client: &mut Client, id: &str) -> Result<Known, Failure> {
-    let task = client.call(GetTask::of(id)).await?;
+    let task = TaskView::read(client, id).await?;
     let run = match &task.run {
-        Some(run) => Some(client.call(GetWorkflow::of(&run.id)).await?),
+        Some(run) => Some(RunView::read(client, &run.id.to_string()).await?),
         None => None,
     };
-    let agents = client.call(agents_of(id)).await?;
-    let history = history(client, id).await?;
-    let diff = match task.task.status == TaskState::PendingMerge.as_str() {
+    let agents = agents_of(client, id).await?;
+    let history = listing::items(client, ListTaskHistory::of(id), Paging::default()).await?;
+    let diff = match task.task.status == TaskState::PendingMerge {
         // A branch that is gone is no reason to show nothing of the task.
         true => client.call(ReadTaskDiff::of(id)).await.ok(),
         false => None,
     };
-    Ok(Known { task, run, agents: agents.agents, history, diff })
-}
-
-async fn history(client: &mut Client, id: &str) -> Result<Vec<TaskHistoryRecord>, ClientError> {
-    let (mut history, mut after) = (Vec::new(), 0);
-    loop {
-        let query = TaskHistoryQuery { after: Some(after), limit: Some(PAGE) };
-        let page = client.call(ListTaskHistory::of(id).query(&query)).await?;
-        let is_last = page.history.len() < PAGE;
-        history.extend(page.history);
-        after = page.next;
-        if is_last {
-            return Ok(history);
-        }
-    }
+    Ok(Known { task, run, agents, history, diff })
 }

@@ -2,7 +2,7 @@
 
 use coven_api::task::TaskRecord;
 use coven_domain::Timestamp;
-use coven_domain::task::TaskState;
+use coven_domain::task::{TaskKind, TaskState};
 use ratatui::style::Style;
 use ratatui::text::{Line, Span};
 
@@ -10,7 +10,7 @@ use super::tasks::{Card, Merge};
 use crate::chat::wrap::{Breaking, rows};
 use crate::tui::text;
 use crate::tui::view::Theme;
-use crate::wording::{age, plain, short_id};
+use crate::wording::{plain, short_id, span};
 
 /// How much room a card may take.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -60,16 +60,16 @@ fn top(card: &Card<'_>, columns: usize, title: Option<&str>, theme: Theme) -> Li
     if card.questions > 0 {
         marks.push(Span::styled(format!("?{}", card.questions), theme.recommended()));
     }
-    if task.status == TaskState::Open.as_str() {
+    if task.status == TaskState::Open {
         marks.push(match card.is_ready {
             true => Span::styled("ready", theme.good()),
             false => Span::styled("waits", theme.quiet()),
         });
     }
-    let id = short_id(&task.id).to_owned();
-    let kind = if task.kind == "task" { String::new() } else { format!(" {}", plain(&task.kind)) };
+    let id = task.id.short();
+    let kind = if task.kind == TaskKind::Task { String::new() } else { format!(" {}", task.kind) };
     let marks_width: usize = marks.iter().map(|mark| mark.width() + 1).sum();
-    let head = format!(" P{}{kind}", task.priority);
+    let head = format!(" P{}{kind}", task.priority.get());
     let room = columns.saturating_sub(text::width(&id) + text::width(&head) + marks_width);
     let mut spans = vec![Span::styled(id, theme.quiet()), Span::raw(head)];
     let mut room_left = room;
@@ -89,8 +89,7 @@ fn top(card: &Card<'_>, columns: usize, title: Option<&str>, theme: Theme) -> Li
 /// What there is to say about it: a sentence, its looks, and how many lines it may take.
 fn told(card: &Card<'_>, most: usize, now: Timestamp, theme: Theme) -> Vec<(String, Style, usize)> {
     let task = card.task;
-    let Ok(state) = task.status.parse::<TaskState>() else { return Vec::new() };
-    match state {
+    match task.status {
         TaskState::Open if card.is_ready => Vec::new(),
         TaskState::Open if card.waits.is_empty() => Vec::new(),
         TaskState::Open => {
@@ -98,7 +97,7 @@ fn told(card: &Card<'_>, most: usize, now: Timestamp, theme: Theme) -> Vec<(Stri
             vec![(format!("after {}", ids.join(", ")), theme.quiet(), 1)]
         }
         TaskState::InProgress => {
-            let (sign, style) = card.agent.map_or(("", Style::new()), |agent| theme.status(&agent.status));
+            let (sign, style) = card.agent.map_or(("", Style::new()), |agent| theme.status(agent.status.as_str()));
             let mut told = vec![(format!("{sign} {}", at_work(card)), style, 1)];
             told.extend(card.line.map(|line| (format!("› {line}"), theme.quiet(), most)));
             told
@@ -113,7 +112,7 @@ fn told(card: &Card<'_>, most: usize, now: Timestamp, theme: Theme) -> Vec<(Stri
             vec![(why.unwrap_or("no reason was given").to_owned(), theme.problem(), most)]
         }
         TaskState::Closed => {
-            let ago = task.closed_at.as_deref().map_or_else(String::new, |at| format!("{} ago", age(at, now)));
+            let ago = task.closed_at.map_or_else(String::new, |at| format!("{} ago", span(now.since(at))));
             let why = task.reason.as_deref().map_or_else(String::new, |why| format!(": {why}"));
             vec![(format!("{ago}{why}"), theme.quiet(), 1)]
         }

@@ -6,8 +6,8 @@ use tokio::sync::watch;
 
 use super::report::{Report, Request};
 use super::{act, follow, lines};
+use crate::daemon_connector::DaemonConnector;
 use crate::frame::desk::{Desk, Ended};
-use crate::way::Way;
 
 pub struct Feed {
     desk: Desk<Report, Request>,
@@ -15,16 +15,16 @@ pub struct Feed {
 }
 
 impl Feed {
-    pub fn start(way: Way, by: Option<String>) -> std::io::Result<Self> {
+    pub fn start(connector: DaemonConnector, by: Option<String>) -> std::io::Result<Self> {
         let (watched, watched_receiver) = watch::channel(BTreeSet::new());
-        let here = way.socket().to_owned();
+        let here = connector.socket().to_owned();
         let look = async move |reports| {
             tokio::join!(follow::follow(&here, &reports), lines::watch(&here, watched_receiver, &reports));
         };
         let perform = move |request: Request| {
-            let (way, by) = (way.clone(), by.clone());
+            let (connector, by) = (connector.clone(), by.clone());
             async move {
-                let answer = act::perform(&way, by.as_deref(), &request).await;
+                let answer = act::perform(&connector, by.as_deref(), &request).await;
                 Report::Answered { request: Box::new(request), answer }
             }
         };

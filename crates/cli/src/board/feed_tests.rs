@@ -6,13 +6,14 @@ use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard};
 
+use coven_api::message_content::{MessageContent, MessageText};
 use serde_json::{Value, json};
 
 use super::feed::Feed;
 use super::fixtures::{agent, detail, permission, run, task, terminal};
 use super::report::{Done, Report, Request, What};
+use crate::daemon_connector::DaemonConnector;
 use crate::tui::read_request;
-use crate::way::Way;
 
 #[derive(Default)]
 struct Script {
@@ -31,13 +32,13 @@ struct ScriptedDaemon {
 impl ScriptedDaemon {
     fn start(socket: &Path) -> Self {
         let daemon = Self { script: Arc::default() };
-        let health = json!({"ok": true, "version": "", "api_version": 1, "pid": 1, "started_at": "", "home": "",
+        let health = json!({"ok": true, "version": "", "api_version": 1, "pid": 1, "started_at": "2026-11-15T08:00:00.000Z", "home": "",
             "listen": null, "sessions_live": 0, "sessions_total": 0, "last_event": 0, "problems": []});
         daemon.answers("GET /api/v1/health", 200, health);
-        daemon.answers("GET /api/v1/tasks?", 200, json!({"tasks": [], "total": 0}));
-        daemon.answers("GET /api/v1/agents", 200, json!({"agents": []}));
-        daemon.answers("GET /api/v1/workflows", 200, json!({"workflows": []}));
-        daemon.answers("GET /api/v1/inbox", 200, json!({"items": []}));
+        daemon.answers("GET /api/v1/tasks?", 200, json!({"items": [], "next": null, "total": 0}));
+        daemon.answers("GET /api/v1/agents", 200, json!({"items": [], "next": null}));
+        daemon.answers("GET /api/v1/workflows", 200, json!({"items": [], "next": null}));
+        daemon.answers("GET /api/v1/inbox", 200, json!({"items": [], "next": null}));
         let listener = UnixListener::bind(socket).expect("the socket is free");
         let serving = daemon.clone();
         std::thread::spawn(move || {
@@ -105,7 +106,8 @@ impl Rig {
         let folder = tempfile::tempdir().expect("a folder for the socket");
         let socket = folder.path().join("coven.sock");
         let daemon = ScriptedDaemon::start(&socket);
-        let feed = Feed::start(Way::to_socket(&socket), Some("session:7".to_owned())).expect("threads are left");
+        let feed =
+            Feed::start(DaemonConnector::to_socket(&socket), Some("session:7".to_owned())).expect("threads are left");
         Self { daemon, feed, _folder: folder }
     }
 
@@ -128,23 +130,48 @@ fn everything_is_read_and_then_only_what_changed() {
     let mut rig = Rig::new();
     assert_eq!(rig.feed.next(), Report::Connected);
     rig.read();
-    let changed = detail(task("t1", "in_progress", 1), Some(run("t1", "running")));
-    rig.daemon.answers("GET /api/v1/tasks/t1", 200, json!(changed));
-    rig.daemon.emit("task.claimed", "t1", &json!({}));
+    let changed = detail(
+        task("00000001-0000-4000-8000-000000000001", "in_progress", 1),
+        Some(run("00000001-0000-4000-8000-000000000001", "running")),
+    );
+    rig.daemon.answers("GET /api/v1/tasks/00000001-0000-4000-8000-000000000001", 200, json!(changed.task));
+    rig.daemon.answers(
+        "GET /api/v1/tasks/00000001-0000-4000-8000-000000000001/readiness",
+        200,
+        json!(changed.readiness),
+    );
+    let runs = json!({"items": [changed.run], "next": null});
+    rig.daemon.answers("GET /api/v1/tasks/00000001-0000-4000-8000-000000000001/runs?limit=1", 200, runs);
+    rig.daemon.emit("task.claimed", "00000001-0000-4000-8000-000000000001", &json!({}));
     assert_eq!(rig.feed.next(), Report::Changed(Box::new(changed)));
     assert_eq!(rig.feed.next(), Report::Ready([].into()));
     // an agent comes with its event, and nothing is asked for it
     let count = rig.daemon.lock().asked.len();
-    rig.daemon.emit("agent.started", "a", &json!({"agent": agent("t1", "s1")}));
-    assert_eq!(rig.feed.next(), Report::Agent(Box::new(agent("t1", "s1"))));
+    rig.daemon.emit(
+        "agent.started",
+        "a",
+        &json!({"agent": agent("00000001-0000-4000-8000-000000000001", "5e550000-0000-4000-8000-000000000001")}),
+    );
+    assert_eq!(
+        rig.feed.next(),
+        Report::Agent(Box::new(agent("00000001-0000-4000-8000-000000000001", "5e550000-0000-4000-8000-000000000001")))
+    );
     assert_eq!(rig.daemon.lock().asked.len(), count);
     // a question is read with all that wait
-    rig.daemon.answers("GET /api/v1/inbox", 200, json!({"items": [permission("p", "s1")]}));
+    rig.daemon.answers(
+        "GET /api/v1/inbox",
+        200,
+        json!({"items": [permission("p", "5e550000-0000-4000-8000-000000000001")], "next": null}),
+    );
     rig.daemon.emit("permission.requested", "p", &json!({}));
-    assert_eq!(rig.feed.next(), Report::Inbox(vec![permission("p", "s1")]));
-    rig.daemon.answers("GET /api/v1/inbox", 200, json!({"items": [terminal("q", "s1")]}));
+    assert_eq!(rig.feed.next(), Report::Inbox(vec![permission("p", "5e550000-0000-4000-8000-000000000001")]));
+    rig.daemon.answers(
+        "GET /api/v1/inbox",
+        200,
+        json!({"items": [terminal("q", "5e550000-0000-4000-8000-000000000001")], "next": null}),
+    );
     rig.daemon.emit("question.asked", "q", &json!({}));
-    assert_eq!(rig.feed.next(), Report::Inbox(vec![terminal("q", "s1")]));
+    assert_eq!(rig.feed.next(), Report::Inbox(vec![terminal("q", "5e550000-0000-4000-8000-000000000001")]));
     rig.daemon.emit("task.deleted", "t9", &json!({}));
     assert_eq!(rig.feed.next(), Report::Gone("t9".into()));
 }
@@ -163,15 +190,16 @@ fn after_a_gap_or_a_lost_stream_everything_is_read_again() {
 
 #[test]
 fn the_last_line_of_a_terminal_and_of_a_conversation_is_told_once() {
+    const MESSAGE: &str = "00000000-0000-4000-8000-000000000003";
     let mut rig = Rig::new();
     rig.read();
     let screen = json!({"offset": 9, "rows": 24, "cols": 80, "title": null, "text": "one\ntwo\n\n", "spans": []});
     rig.daemon.answers("GET /api/v1/sessions/s1/screen", 200, screen);
     let refused = json!({"error": {"code": "session_refused", "message": "it has no terminal"}});
     rig.daemon.answers("GET /api/v1/sessions/s2/screen", 409, refused);
-    let said = json!({"number": 3, "id": "m", "message_id": "m", "role": "agent", "at": "2026-11-15T08:00:00.000Z",
-        "content": {"type": "text", "text": "I am done"}});
-    rig.daemon.answers("GET /api/v1/sessions/s2/messages", 200, json!({"messages": [said], "next": 3}));
+    let said = json!({"number": 3, "id": MESSAGE, "message_id": MESSAGE, "role": "agent", "at": "2026-11-15T08:00:00.000Z",
+        "content": MessageContent::Text(MessageText::whole("I am done"))});
+    rig.daemon.answers("GET /api/v1/sessions/s2/messages", 200, json!({"items": [said], "next": 3}));
     rig.feed.watch(["s1".to_owned(), "s2".to_owned()].into());
     assert_eq!(rig.feed.next(), Report::Wrote { session: "s1".into(), line: "two".into() });
     assert_eq!(rig.feed.next(), Report::Wrote { session: "s2".into(), line: "I am done".into() });
@@ -182,31 +210,53 @@ fn a_request_is_sent_with_who_asks_and_refused_with_a_sentence() {
     let mut rig = Rig::new();
     rig.read();
     let refused = json!({"error": {"code": "task_refused", "message": "it conflicts in a.rs"}});
-    rig.daemon.answers("POST /api/v1/tasks/t1/approve", 409, refused);
-    rig.daemon.answers("POST /api/v1/tasks/t1/reject", 200, json!(task("t1", "blocked", 1)));
-    let approve = Request { id: "t1".into(), what: What::Approve };
+    rig.daemon.answers("POST /api/v1/tasks/00000001-0000-4000-8000-000000000001/approve", 409, refused);
+    rig.daemon.answers(
+        "POST /api/v1/tasks/00000001-0000-4000-8000-000000000001/reject",
+        200,
+        json!(task("00000001-0000-4000-8000-000000000001", "blocked", 1)),
+    );
+    let approve = Request { id: "00000001-0000-4000-8000-000000000001".into(), what: What::Approve };
     rig.feed.ask(approve.clone()).expect("nothing is under way");
     let answer = Err("it conflicts in a.rs.".to_owned());
     assert_eq!(rig.feed.next(), Report::Answered { request: Box::new(approve), answer });
-    let reject = Request { id: "t1".into(), what: What::Reject("no tests".into()) };
+    let reject = Request { id: "00000001-0000-4000-8000-000000000001".into(), what: What::Reject("no tests".into()) };
     rig.feed.ask(reject.clone()).expect("nothing is under way");
-    let answer = Ok(Done::Did("t1 title of t1".into()));
+    let answer = Ok(Done::Did("00000001 title of 00000001-0000-4000-8000-000000000001".into()));
     assert_eq!(rig.feed.next(), Report::Answered { request: Box::new(reject), answer });
     let asked = rig.daemon.lock().asked.last().cloned();
     let body = json!({"reason": "no tests", "by": "session:7"});
-    assert_eq!(asked, Some(("POST /api/v1/tasks/t1/reject".to_owned(), body)));
+    assert_eq!(asked, Some(("POST /api/v1/tasks/00000001-0000-4000-8000-000000000001/reject".to_owned(), body)));
 }
 
 #[test]
 fn a_terminal_gets_its_line_and_a_close_its_reason_if_there_is_one() {
     let mut rig = Rig::new();
     rig.read();
-    rig.daemon.answers("POST /api/v1/inbox/q/answer", 200, json!(terminal("q", "s1")));
-    rig.daemon.answers("POST /api/v1/tasks/t1/close", 200, json!(task("t1", "closed", 1)));
+    rig.daemon.answers(
+        "POST /api/v1/inbox/q/answer",
+        200,
+        json!(terminal("q", "5e550000-0000-4000-8000-000000000001")),
+    );
+    rig.daemon.answers(
+        "POST /api/v1/tasks/00000001-0000-4000-8000-000000000001/close",
+        200,
+        json!(task("00000001-0000-4000-8000-000000000001", "closed", 1)),
+    );
     for (id, what, path, body) in [
         ("q", What::Reply(" 2".into()), "POST /api/v1/inbox/q/answer", json!({"option": " 2"})),
-        ("t1", What::Close(String::new()), "POST /api/v1/tasks/t1/close", json!({"by": "session:7"})),
-        ("t1", What::Close("late".into()), "POST /api/v1/tasks/t1/close", json!({"reason": "late", "by": "session:7"})),
+        (
+            "00000001-0000-4000-8000-000000000001",
+            What::Close(String::new()),
+            "POST /api/v1/tasks/00000001-0000-4000-8000-000000000001/close",
+            json!({"by": "session:7"}),
+        ),
+        (
+            "00000001-0000-4000-8000-000000000001",
+            What::Close("late".into()),
+            "POST /api/v1/tasks/00000001-0000-4000-8000-000000000001/close",
+            json!({"reason": "late", "by": "session:7"}),
+        ),
     ] {
         rig.feed.ask(Request { id: id.into(), what }).expect("nothing is under way");
         rig.wait_for(|report| matches!(report, Report::Answered { .. }));

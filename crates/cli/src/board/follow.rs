@@ -2,103 +2,55 @@
 
 use std::collections::BTreeSet;
 use std::path::Path;
-use std::time::Duration;
 
 use coven_api::ErrorCode;
-use coven_api::event::{EventRecord, EventsQuery};
-use coven_api::routes::{Endpoint, GetTask, Health, ListEvents};
+use coven_api::event::EventRecord;
 use coven_api::workflow::AgentRecord;
-use coven_client::{Client, ClientError, SseEvent};
+use coven_client::{Client, SseEvent};
 use serde::Deserialize as _;
 use tokio::sync::mpsc::Sender;
-use tokio::time::{sleep, timeout};
 
 use super::read;
 use super::report::Report;
-use crate::failure::Failure;
+use crate::mirror::{self, Mirror, Stop, in_time};
+use crate::verb::task_text::TaskView;
 
 /// When so many tasks changed at once, reading the lists is cheaper than reading each.
 const MANY: usize = 100;
-const FIRST_PAUSE: Duration = Duration::from_millis(100);
-const LONGEST_PAUSE: Duration = Duration::from_secs(1);
-/// A daemon that accepts and does not answer is not reachable either.
-const DEADLINE: Duration = Duration::from_secs(15);
 
-/// Why following stopped.
-enum Stop {
-    Daemon(ClientError),
-    Silent,
-    /// The stream ended: the daemon is going down.
-    StreamEnded,
-    /// The board is gone.
-    NobodyListens,
-}
-
-impl<E: Into<ClientError>> From<E> for Stop {
-    fn from(error: E) -> Self {
-        Self::Daemon(error.into())
-    }
-}
-
-/// Follows, and starts again whenever the daemon goes away, until the board is left.
+/// Keeps the board up to date until it is left.
 pub async fn follow(socket: &Path, reports: &Sender<Report>) {
-    let mut pause = FIRST_PAUSE;
-    loop {
-        let why = match follow_once(socket, reports, &mut pause).await {
-            Stop::NobodyListens => return,
-            Stop::StreamEnded | Stop::Daemon(ClientError::Unreachable { .. } | ClientError::Broken(_)) => {
-                "`coven daemon start` starts it".to_owned()
-            }
-            Stop::Daemon(error) => Failure::from(error).sentence(),
-            Stop::Silent => "it does not answer; see `coven daemon status`".to_owned(),
-        };
-        if reports.send(Report::Lost(why)).await.is_err() {
-            return;
-        }
-        sleep(pause).await;
-        pause = (pause * 2).min(LONGEST_PAUSE);
-    }
+    mirror::follow(socket, &mut Tasks { reports }).await;
 }
 
-async fn follow_once(socket: &Path, reports: &Sender<Report>, pause: &mut Duration) -> Stop {
-    match try_to_follow(socket, reports, pause).await {
-        Ok(never) => match never {},
-        Err(stop) => stop,
-    }
+struct Tasks<'a> {
+    reports: &'a Sender<Report>,
 }
 
-async fn try_to_follow(
-    socket: &Path,
-    reports: &Sender<Report>,
-    pause: &mut Duration,
-) -> Result<std::convert::Infallible, Stop> {
-    let mut asking = Client::connect(socket).await?;
-    let health = in_time(asking.call(Health::request())).await?;
-    // The stream begins before the lists are read: what changes meanwhile is told, so nothing falls in between.
-    let streaming = Client::connect(socket).await?;
-    let since = EventsQuery { since: Some(health.last_event.to_string()), ..EventsQuery::default() };
-    let mut stream = in_time(streaming.events(ListEvents::request().query(&since), None)).await?;
-    tell(reports, Report::Connected).await?;
-    *pause = FIRST_PAUSE;
-    loop {
-        let snapshot = in_time(read::everything(&mut asking)).await?;
-        tell(reports, Report::Read(Box::new(snapshot))).await?;
-        loop {
-            let events = stream.next_batch().await?.ok_or(Stop::StreamEnded)?;
-            match changes(&events) {
-                Changes::These(changed) => read_changed(&mut asking, changed, reports).await?,
-                Changes::Many => break,
-            }
+impl Mirror for Tasks<'_> {
+    async fn connected(&mut self) -> Result<(), Stop> {
+        tell(self.reports, Report::Connected).await
+    }
+
+    async fn read(&mut self, client: &mut Client) -> Result<(), Stop> {
+        let snapshot = in_time(read::everything(client)).await?;
+        tell(self.reports, Report::Read(Box::new(snapshot))).await
+    }
+
+    async fn apply(&mut self, client: &mut Client, events: &[SseEvent]) -> Result<bool, Stop> {
+        match changes(events) {
+            Changes::These(changed) => read_changed(client, changed, self.reports).await.map(|()| true),
+            Changes::Many => Ok(false),
         }
     }
-}
 
-async fn in_time<T>(asked: impl Future<Output = Result<T, ClientError>>) -> Result<T, Stop> {
-    timeout(DEADLINE, asked).await.map_err(|_| Stop::Silent)?.map_err(Stop::Daemon)
+    async fn lost(&mut self, why: String) -> Result<(), Stop> {
+        tell(self.reports, Report::Lost(why)).await
+    }
 }
 
 async fn tell(reports: &Sender<Report>, report: Report) -> Result<(), Stop> {
-    reports.send(report).await.map_err(|_| Stop::NobodyListens)
+    reports.send(report).await.map_err(|_| Stop::Left)
 }
 
 async fn read_changed(client: &mut Client, changed: Changed, reports: &Sender<Report>) -> Result<(), Stop> {
@@ -106,7 +58,7 @@ async fn read_changed(client: &mut Client, changed: Changed, reports: &Sender<Re
         tell(reports, Report::Agent(Box::new(agent))).await?;
     }
     for id in &changed.tasks {
-        match in_time(client.call(GetTask::of(id))).await {
+        match in_time(TaskView::read(client, id)).await {
             Ok(detail) => tell(reports, Report::Changed(Box::new(detail))).await?,
             Err(Stop::Daemon(error)) if error.is(ErrorCode::TaskNotFound) => {
                 tell(reports, Report::Gone(id.clone())).await?;
@@ -191,6 +143,8 @@ mod tests {
     use super::*;
     use serde_json::{Value, json};
 
+    const T: &str = "00000001-0000-4000-8000-000000000001";
+
     fn event(kind: &str, subject: &str, payload: Value) -> SseEvent {
         let data = json!({"number": 1, "kind": kind, "subject": subject, "at": "2026-11-15T08:00:00.000Z", "payload": payload}).to_string();
         SseEvent { id: None, kind: kind.to_owned(), data }
@@ -198,10 +152,10 @@ mod tests {
 
     #[test]
     fn each_changed_task_is_read_once_whatever_of_it_changed() {
-        let run = json!({"workflow": {"id": "w", "task_id": "t"}});
-        let worker = agent("t", "s");
+        let run = json!({"workflow": {"id": "w", "task_id": T}});
+        let worker = agent(T, "5e550000-0000-4000-8000-000000000001");
         let events = [
-            event("task.claimed", "t", json!({})),
+            event("task.claimed", T, json!({})),
             event("workflow.step.started", "w", run),
             event("agent.started", "a", json!({"agent": worker})),
             event("session.exited", "s", json!({})),
@@ -209,7 +163,7 @@ mod tests {
             event("permission.requested", "p", json!({})),
         ];
         let expected =
-            Changed { tasks: BTreeSet::from(["t".to_owned()]), agents: vec![worker], has_moved: true, has_asked: true };
+            Changed { tasks: BTreeSet::from([T.to_owned()]), agents: vec![worker], has_moved: true, has_asked: true };
         assert_eq!(changes(&events), Changes::These(expected));
     }
 

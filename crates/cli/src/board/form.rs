@@ -1,6 +1,7 @@
 //! The form for a new task, or for the fields of one that is there.
 
 use coven_api::task::{CreateTaskRequest, EditTaskRequest, TaskRecord};
+use coven_domain::TaskId;
 use coven_domain::task::TaskKind;
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 
@@ -104,18 +105,19 @@ impl Form {
 
     pub fn of(task: &TaskRecord) -> Self {
         let optional = |text: &Option<String>| text.clone().unwrap_or_default();
+        let ids = |ids: &[TaskId]| ids.iter().map(ToString::to_string).collect::<Vec<_>>().join(" ");
         let filled = |name: Name| {
             Line::new(match name {
                 Name::Title => task.title.clone(),
                 Name::Body => task.body.clone(),
-                Name::Type => task.kind.clone(),
-                Name::Priority => task.priority.to_string(),
+                Name::Type => task.kind.to_string(),
+                Name::Priority => task.priority.get().to_string(),
                 Name::Tags => task.tags.join(" "),
                 Name::Harness => optional(&task.harness),
                 Name::Workflow => optional(&task.workflow),
                 Name::Base => optional(&task.base_branch),
-                Name::DependsOn => task.depends_on.join(" "),
-                Name::Parent => optional(&task.parent_id),
+                Name::DependsOn => ids(&task.depends_on),
+                Name::Parent => ids(task.parent_id.as_slice()),
             })
         };
         Self { task: Some(Box::new(task.clone())), fields: Name::ALL.map(filled).to_vec(), cursor: 0 }
@@ -227,6 +229,6 @@ impl Form {
         if request == EditTaskRequest::default() {
             return None;
         }
-        Some(Request { id: task.id.clone(), what: What::Edit(Box::new(request)) })
+        Some(Request { id: task.id.to_string(), what: What::Edit(Box::new(request)) })
     }
 }

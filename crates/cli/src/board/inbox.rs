@@ -1,6 +1,6 @@
 //! The inbox over the board: what waits for a human, and what its keys do.
 
-use coven_api::inbox::{InboxItem, InboxOption};
+use coven_api::inbox::{InboxItem, InboxKind, InboxOption};
 use crossterm::event::{KeyCode, KeyEvent};
 
 use super::Outcome;
@@ -45,11 +45,11 @@ pub fn waiting(tasks: &Tasks) -> Vec<Waiting<'_>> {
     asked.chain(tasks.waiting().into_iter().map(Waiting::Task)).collect()
 }
 
-impl<'a> Waiting<'a> {
-    pub fn id(&self) -> &'a str {
+impl Waiting<'_> {
+    pub fn id(&self) -> String {
         match self {
-            Self::Asked(item) => &item.id,
-            Self::Task(card) => &card.task.id,
+            Self::Asked(item) => item.id.clone(),
+            Self::Task(card) => card.task.id.to_string(),
         }
     }
 
@@ -72,10 +72,10 @@ impl<'a> Waiting<'a> {
 
     pub fn opens(&self) -> Option<Opens> {
         match self {
-            Self::Asked(item) => match item.kind.as_str() {
-                "question_set" => Some(Opens::Questions),
-                "terminal" => Some(Opens::Line),
-                _ => None,
+            Self::Asked(item) => match item.kind {
+                InboxKind::QuestionSet => Some(Opens::Questions),
+                InboxKind::Terminal => Some(Opens::Line),
+                InboxKind::Permission | InboxKind::Merge | InboxKind::Blocked => None,
             },
             Self::Task(_) => Some(Opens::Page),
         }
@@ -95,7 +95,7 @@ impl App {
         let last = waiting.len().saturating_sub(1);
         let cursor = cursor.min(last);
         let Some(here) = waiting.get(cursor) else { return Vec::new() };
-        let id = here.id().to_owned();
+        let id = here.id();
         match key.code {
             KeyCode::Down | KeyCode::Char('j') => self.move_in_inbox((cursor + 1).min(last)),
             KeyCode::Up | KeyCode::Char('k') => self.move_in_inbox(cursor.saturating_sub(1)),
@@ -127,7 +127,8 @@ impl App {
             KeyCode::Char('o') if here.has_session() => {
                 return match here {
                     Waiting::Asked(item) => {
-                        vec![Effect::Leave(Outcome::Attach(item.session_id.clone().unwrap_or_default()))]
+                        let session = item.session_id.map(|id| id.to_string());
+                        vec![Effect::Leave(Outcome::Attach(session.unwrap_or_default()))]
                     }
                     Waiting::Task(_) => self.perform(id, Action::Attach),
                 };
@@ -145,7 +146,7 @@ impl App {
     /// What the inbox is at.
     pub(super) fn selected_in_inbox(&mut self) -> Option<String> {
         let cursor = *self.inbox_cursor()?;
-        waiting(&self.tasks).get(cursor).map(|it| it.id().to_owned())
+        waiting(&self.tasks).get(cursor).map(Waiting::id)
     }
 
     /// Stays with what was selected, so that nothing else is answered; if it is gone, with its place.

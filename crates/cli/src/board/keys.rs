@@ -124,7 +124,7 @@ impl App {
             self.problem(why);
             return Vec::new();
         }
-        self.perform(card.task.id.clone(), offer.action)
+        self.perform(card.task.id.to_string(), offer.action)
     }
 
     /// Does what a task allows.
@@ -148,7 +148,8 @@ impl App {
             Action::Edit => {
                 let Some(card) = self.tasks.card(&id) else { return Vec::new() };
                 // What was typed before and refused is still there.
-                let draft = self.draft.as_deref().filter(|form| form.task.as_ref().is_some_and(|task| task.id == id));
+                let is_of_it = |form: &&Form| form.task.as_ref().is_some_and(|task| task.id.to_string() == id);
+                let draft = self.draft.as_deref().filter(is_of_it);
                 self.mode = Mode::Filling(Box::new(draft.cloned().unwrap_or_else(|| Form::of(card.task))));
             }
         }

@@ -5,10 +5,12 @@ use std::path::Path;
 use std::time::Duration;
 
 use coven_api::ErrorCode;
-use coven_api::message::MessagesQuery;
+use coven_api::message::{MessageRecord, MessagesQuery};
+use coven_api::message_content::MessageContent;
 use coven_api::routes::{Endpoint, ListMessages, ReadLog, ReadScreen};
 use coven_api::session::LogQuery;
 use coven_client::{Client, ClientError};
+use coven_domain::message::Role;
 use serde_json::Value;
 use tokio::sync::mpsc::Sender;
 use tokio::sync::watch;
@@ -107,16 +109,32 @@ async fn look(client: &mut Client, id: &str, seen: &mut Seen) -> Result<(), Clie
             Err(error) => return Err(error),
         }
     }
-    let mut after = seen.messages.unwrap_or(0);
     loop {
-        let query = MessagesQuery { after: Some(after), limit: Some(PAGE) };
+        let query = match seen.messages {
+            Some(after) if after > 0 => {
+                MessagesQuery { after: Some(after), limit: Some(PAGE), ..MessagesQuery::default() }
+            }
+            _ => MessagesQuery::last(PAGE, None),
+        };
         let page = client.call(ListMessages::of(id).query(&query)).await?;
-        let said = page.messages.iter().rev().filter(|it| it.role != "user").find_map(|it| told(&it.content));
+        let said = page.items.iter().rev().filter(|it| it.role != Role::User).find_map(said_in);
         seen.line = said.or(seen.line.take());
-        (after, seen.messages) = (page.next, Some(page.next));
-        if page.messages.len() < PAGE {
+        seen.messages = Some(page.next);
+        if query.before.is_some() || page.items.len() < PAGE {
             return Ok(());
         }
+    }
+}
+
+/// The last line of a message that is meant for people.
+fn said_in(message: &MessageRecord) -> Option<String> {
+    match &message.content {
+        MessageContent::Text(text) | MessageContent::Thought(text) => last_readable(&text.text),
+        MessageContent::Tool(call) => last_readable(&call.tool),
+        MessageContent::Plan { steps, .. } => steps.iter().rev().find_map(|step| last_readable(&step.content)),
+        MessageContent::Error { message, .. } => last_readable(message),
+        MessageContent::Content { content: value } | MessageContent::Update { update: value } => told(value),
+        MessageContent::Cancelled { .. } | MessageContent::Turn { .. } | MessageContent::Ended { .. } => None,
     }
 }
 

@@ -38,11 +38,11 @@ use self::feed::Feed;
 use self::report::{Report, Request};
 use self::state::{App, Effect, Message};
 use crate::arrivals;
+use crate::daemon_connector::DaemonConnector;
 use crate::failure::Failure;
 use crate::tui::input::Input;
 use crate::tui::terminal::Terminal;
 use crate::tui::view::Theme;
-use crate::way::Way;
 
 /// How long a report of the daemon may wait for the screen; keys are handled at once.
 const REPORT_LATENCY: Duration = Duration::from_millis(40);
@@ -52,7 +52,7 @@ const REPORT_LATENCY: Duration = Duration::from_millis(40);
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct BoardOptions {
     /// To the home's daemon.
-    pub way: Way,
+    pub connector: DaemonConnector,
     /// The repository that new tasks are about, where the home is nobody's project.
     pub repo: Option<String>,
     /// Who does what is done here, inside a session.
@@ -82,7 +82,7 @@ pub enum Outcome {
 /// Shows the board until the user leaves it. The terminal is as it was before, however this ends: also when a signal
 /// ends the program.
 pub fn open(options: &mut BoardOptions) -> Result<Outcome, Failure> {
-    let mut feed = Feed::start(options.way.clone(), options.by.clone()).map_err(Failure::Runtime)?;
+    let mut feed = Feed::start(options.connector.clone(), options.by.clone()).map_err(Failure::Runtime)?;
     // Before the terminal is changed, so that no signal finds it changed and unguarded.
     let mut input = Input::listen().map_err(Failure::Terminal)?;
     let mut terminal = Terminal::take().map_err(Failure::Terminal)?;

@@ -1,8 +1,8 @@
 //! What the board offers for a task: the actions its state allows, each with its key.
 
 use coven_domain::lifecycle::Lifecycle as _;
-use coven_domain::task::{TaskFact, TaskState};
-use coven_domain::workflow::{WorkflowFact, WorkflowState};
+use coven_domain::task::TaskFact;
+use coven_domain::workflow::WorkflowFact;
 
 use super::tasks::Card;
 use crate::frame::menu;
@@ -55,14 +55,14 @@ pub const OFFERS: &[Offer] = &[
 
 pub fn allows(card: &Card<'_>, action: Action) -> bool {
     // A newer daemon may know states that this board does not; nothing is offered for them.
-    let task = |fact| card.task.status.parse::<TaskState>().is_ok_and(|state| state.after(fact).is_ok());
+    let task = |fact| card.task.status.after(fact).is_ok();
     let run = |fact| {
-        let state = card.run.and_then(|run| run.status.parse::<WorkflowState>().ok());
+        let state = card.run.map(|run| run.status);
         state.is_some_and(|state| state.after(fact).is_ok())
     };
     match action {
         Action::Open | Action::Edit => true,
-        Action::Delete => card.task.status.parse::<TaskState>().is_ok_and(|state| !state.is_at_work()),
+        Action::Delete => !card.task.status.is_at_work(),
         Action::Start => task(TaskFact::Claimed),
         Action::Approve => task(TaskFact::Approved),
         Action::Reject => task(TaskFact::Rejected),

@@ -14,7 +14,7 @@ use super::lines;
 use super::read;
 use super::tasks::{COLUMNS, Card, Merge, Tasks, name};
 use crate::table::Table;
-use crate::wording::{age, short_id};
+use crate::wording::{short_id, span};
 
 /// Everything that the board would show.
 pub async fn read(client: &mut Client, hides_closed: bool) -> Result<Tasks, ClientError> {
@@ -22,7 +22,8 @@ pub async fn read(client: &mut Client, hides_closed: bool) -> Result<Tasks, Clie
     tasks.read(read::everything(client).await?);
     tasks.settle();
     let at_work = COLUMNS.iter().position(|state| *state == TaskState::InProgress).unwrap_or(0);
-    let agents = tasks.column(at_work).iter().filter_map(|id| tasks.card(id)?.agent?.session_id.clone());
+    let agents = tasks.column(at_work).iter().filter_map(|id| tasks.card(id)?.agent?.session_id);
+    let agents = agents.map(|id| id.to_string());
     for session in agents.collect::<Vec<_>>() {
         // A session that cannot be seen is no reason to show nothing.
         if let Ok(Some(line)) = lines::last_line(client, &session).await {
@@ -52,7 +53,7 @@ fn table(state: TaskState, cards: &[Card<'_>], now: Timestamp) -> Table {
     let text = |text: Option<&str>| text.unwrap_or_default().to_owned();
     let first = |card: &Card<'_>| {
         let task = card.task;
-        [short_id(&task.id).to_owned(), task.priority.to_string(), task.kind.clone(), task.title.clone()]
+        [task.id.short(), task.priority.get().to_string(), task.kind.to_string(), task.title.clone()]
     };
     match state {
         TaskState::Open => {
@@ -60,7 +61,7 @@ fn table(state: TaskState, cards: &[Card<'_>], now: Timestamp) -> Table {
             for card in cards {
                 let waits: Vec<&str> = card.waits.iter().map(|id| short_id(id)).collect();
                 let ready = if card.is_ready { "ready" } else { "no" };
-                let rest = [ready.to_owned(), waits.join(" "), age(&card.task.created_at, now)];
+                let rest = [ready.to_owned(), waits.join(" "), span(now.since(card.task.created_at))];
                 table.row(first(card).into_iter().chain(rest));
             }
             table
@@ -92,8 +93,8 @@ fn table(state: TaskState, cards: &[Card<'_>], now: Timestamp) -> Table {
         TaskState::Blocked | TaskState::Closed => {
             let mut table = Table::new(&["ID", "PRIO", "TYPE", "TITLE", "REASON", "SINCE"], &[4, 3]);
             for card in cards {
-                let since = card.task.closed_at.as_ref().unwrap_or(&card.task.updated_at);
-                table.row(first(card).into_iter().chain([text(card.task.reason.as_deref()), age(since, now)]));
+                let since = span(now.since(card.task.closed_at.unwrap_or(card.task.updated_at)));
+                table.row(first(card).into_iter().chain([text(card.task.reason.as_deref()), since]));
             }
             table
         }
@@ -103,7 +104,6 @@ fn table(state: TaskState, cards: &[Card<'_>], now: Timestamp) -> Table {
 /// A task as programs see it here.
 #[derive(Debug, Serialize)]
 struct Shown<'a> {
-    #[serde(flatten)]
     task: &'a TaskRecord,
     ready: bool,
     agent: Option<&'a AgentRecord>,

@@ -1,13 +1,14 @@
 //! Pages of text about one task: everything about it, what it changed, how its run goes.
 
-use coven_api::task::{TaskDetail, TaskHistoryRecord};
-use coven_api::workflow::{AgentRecord, TaskDiffResponse, WorkflowDetail};
+use coven_api::task::TaskHistoryRecord;
+use coven_api::workflow::{AgentRecord, TaskDiffResponse};
 use coven_domain::Timestamp;
 
 use super::report::Subject;
 use crate::chat::wrap::{Breaking, expanded, rows};
-use crate::verb::{task_text, workflow_text};
-use crate::wording::{readable, short_id};
+use crate::verb::task_text::{self, TaskView};
+use crate::verb::workflow_text::{self, RunView};
+use crate::wording::readable;
 
 /// So much of the history is shown: the newest.
 const HISTORY: usize = 20;
@@ -110,8 +111,8 @@ fn head(text: &str) -> [PageLine; 2] {
 
 /// All that there is to know of a task.
 pub struct Known {
-    pub task: TaskDetail,
-    pub run: Option<WorkflowDetail>,
+    pub task: TaskView,
+    pub run: Option<RunView>,
     pub agents: Vec<AgentRecord>,
     pub history: Vec<TaskHistoryRecord>,
     /// For one whose work is looked at.
@@ -125,7 +126,7 @@ pub fn detail(known: &Known, now: Timestamp) -> Vec<PageLine> {
         page.extend(lines(&task_text::diff(diff, true, false), Shade::Plain));
     }
     if let Some(run) = &known.run {
-        page.extend(head(&format!("run {} of {} (w shows more)", short_id(&run.workflow.id), run.workflow.name)));
+        page.extend(head(&format!("run {} of {} (w shows more)", run.run.id.short(), run.run.name)));
         for step in &run.steps {
             let indent = "  ".repeat(step.depth);
             let error = step.error.as_deref().map_or_else(String::new, |error| format!(": {error}"));
@@ -135,7 +136,7 @@ pub fn detail(known: &Known, now: Timestamp) -> Vec<PageLine> {
     }
     if let Some(agent) = known.agents.last() {
         page.extend(head("last worked on"));
-        let session = agent.session_id.as_deref().map_or("-", short_id);
+        let session = agent.session_id.map_or_else(|| "-".to_owned(), |id| id.short());
         let step = agent.step.as_deref().unwrap_or("-");
         let text = format!("step        {step}: {}\nsession     {session}", agent.status);
         page.extend(lines(&text, Shade::Plain));
@@ -149,10 +150,10 @@ pub fn detail(known: &Known, now: Timestamp) -> Vec<PageLine> {
     page
 }
 
-pub fn workflow(run: &WorkflowDetail, now: Timestamp) -> Vec<PageLine> {
+pub fn workflow(run: &RunView, definition: &str, now: Timestamp) -> Vec<PageLine> {
     let mut page: Vec<PageLine> = lines(&workflow_text::page(run, now), Shade::Plain).collect();
     page.extend(head("as its file was when the run began"));
-    page.extend(lines(&run.definition, Shade::Quiet));
+    page.extend(lines(definition, Shade::Quiet));
     page
 }
 

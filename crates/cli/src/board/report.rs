@@ -3,11 +3,12 @@
 use std::collections::BTreeSet;
 
 use coven_api::inbox::InboxItem;
-use coven_api::task::{CreateTaskRequest, EditTaskRequest, TaskDetail};
+use coven_api::task::{CreateTaskRequest, EditTaskRequest};
 use coven_api::workflow::AgentRecord;
 
 use super::page::PageLine;
 use super::read::Snapshot;
+use crate::verb::task_text::TaskView;
 
 /// What the connection tells.
 #[derive(Debug, Clone, PartialEq)]
@@ -18,7 +19,7 @@ pub enum Report {
     Lost(String),
     /// Everything, read anew.
     Read(Box<Snapshot>),
-    Changed(Box<TaskDetail>),
+    Changed(Box<TaskView>),
     Gone(String),
     Agent(Box<AgentRecord>),
     /// The ids of all that can be begun.

@@ -164,7 +164,7 @@ impl App {
 
     /// Where the user is, for the next time.
     pub fn remember(&self, options: &mut BoardOptions) {
-        options.selected = self.tasks.selected().map(|card| card.task.id.clone());
+        options.selected = self.tasks.selected().map(|card| card.task.id.to_string());
         options.filter = self.tasks.filter().to_owned();
         options.hides_closed = self.tasks.hides_closed();
         options.problem = None;
@@ -225,13 +225,13 @@ impl App {
                 return self.look_again(None);
             }
             Report::Changed(detail) => {
-                let id = detail.task.id.clone();
+                let id = detail.task.id.to_string();
                 self.tasks.changed(*detail);
                 return self.look_again(Some(&id));
             }
             Report::Gone(id) => self.tasks.gone(&id),
             Report::Agent(agent) => {
-                let id = agent.task_id.clone();
+                let id = agent.task_id.to_string();
                 self.tasks.agent(*agent);
                 return self.look_again(Some(&id));
             }
@@ -389,8 +389,8 @@ impl App {
     fn change_of_watch(&mut self) -> Option<Effect> {
         let is_at_work = |id: &str| {
             let card = self.tasks.card(id)?;
-            let agent = card.agent.filter(|_| card.task.status == TaskState::InProgress.as_str())?;
-            agent.session_id.clone()
+            let agent = card.agent.filter(|_| card.task.status == TaskState::InProgress)?;
+            agent.session_id.map(|id| id.to_string())
         };
         let wanted: BTreeSet<String> = layout::places(self).iter().filter_map(|place| is_at_work(&place.id)).collect();
         if wanted == self.watched {

@@ -1,13 +1,15 @@
 //! The tasks in their columns, with all that is known of each: filter, selection, order.
 
+use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 
 use coven_api::inbox::InboxItem;
-use coven_api::task::{TaskDetail, TaskRecord};
+use coven_api::task::TaskRecord;
 use coven_api::workflow::{AgentRecord, WorkflowRecord};
 use coven_domain::task::TaskState;
 
 use super::read::{NEWEST_CLOSED, Snapshot};
+use crate::verb::task_text::TaskView;
 
 /// From left to right.
 pub const COLUMNS: [TaskState; 5] =
@@ -91,37 +93,38 @@ impl Tasks {
     }
 
     pub fn read(&mut self, snapshot: Snapshot) {
-        self.arrivals = snapshot.tasks.iter().enumerate().map(|(nth, task)| (task.id.clone(), nth)).collect();
+        self.arrivals = snapshot.tasks.iter().enumerate().map(|(nth, task)| (task.id.to_string(), nth)).collect();
         self.arrived = self.arrivals.len();
-        self.known = snapshot.tasks.into_iter().map(|task| (task.id.clone(), task)).collect();
+        self.known = snapshot.tasks.into_iter().map(|task| (task.id.to_string(), task)).collect();
         self.ready = snapshot.ready;
         self.inbox = snapshot.inbox;
         self.runs.clear();
         for run in snapshot.runs {
-            self.runs.entry(run.task_id.clone()).or_insert(run);
+            self.runs.entry(run.task_id.to_string()).or_insert(run);
         }
         self.agents.clear();
         snapshot.agents.into_iter().for_each(|agent| self.agent(agent));
-        let is_live = |session: &str| self.agents.values().any(|agent| agent.session_id.as_deref() == Some(session));
-        self.lines.retain(|session, _| is_live(session));
+        let sessions = self.agents.values().filter_map(|agent| agent.session_id);
+        let live: BTreeSet<String> = sessions.map(|id| id.to_string()).collect();
+        self.lines.retain(|session, _| live.contains(session));
     }
 
-    pub fn changed(&mut self, detail: TaskDetail) {
-        let TaskDetail { task, ready, run, not_ready: _, worktree: _ } = detail;
+    pub fn changed(&mut self, TaskView { task, readiness, run }: TaskView) {
+        let id = task.id.to_string();
         if task.deleted_at.is_some() {
-            return self.gone(&task.id);
+            return self.gone(&id);
         }
-        match ready {
-            true => self.ready.insert(task.id.clone()),
-            false => self.ready.remove(&task.id),
+        match readiness.ready {
+            true => self.ready.insert(id.clone()),
+            false => self.ready.remove(&id),
         };
         match run {
-            Some(run) => self.runs.insert(task.id.clone(), run),
-            None => self.runs.remove(&task.id),
+            Some(run) => self.runs.insert(id.clone(), run),
+            None => self.runs.remove(&id),
         };
-        self.arrivals.entry(task.id.clone()).or_insert(self.arrived);
+        self.arrivals.entry(id.clone()).or_insert(self.arrived);
         self.arrived += 1;
-        self.known.insert(task.id.clone(), task);
+        self.known.insert(id, task);
     }
 
     pub fn gone(&mut self, id: &str) {
@@ -131,12 +134,11 @@ impl Tasks {
     }
 
     pub fn agent(&mut self, agent: AgentRecord) {
-        let is_older = self
-            .agents
-            .get(&agent.task_id)
-            .is_some_and(|known| known.id != agent.id && known.created_at > agent.created_at);
+        let task = agent.task_id.to_string();
+        let is_older =
+            self.agents.get(&task).is_some_and(|known| known.id != agent.id && known.created_at > agent.created_at);
         if !is_older {
-            self.agents.insert(agent.task_id.clone(), agent);
+            self.agents.insert(task, agent);
         }
     }
 
@@ -161,30 +163,31 @@ impl Tasks {
 
     /// Those that a human is needed for, the longest wait first. What was approved waits for nobody.
     pub fn waiting(&self) -> Vec<Card<'_>> {
-        let [merge, blocked] = [TaskState::PendingMerge, TaskState::Blocked].map(TaskState::as_str);
-        let waits = |task: &&TaskRecord| task.status == merge || task.status == blocked;
-        let cards = self.known.values().filter(waits).filter_map(|task| self.card(&task.id));
-        let is_approved = |card: &Card<'_>| card.task.status == merge && matches!(card.merge(), Merge::UnderWay { .. });
+        let waits = |task: &TaskRecord| matches!(task.status, TaskState::PendingMerge | TaskState::Blocked);
+        let cards = self.known.iter().filter(|(_, task)| waits(task)).filter_map(|(id, _)| self.card(id));
+        let is_approved = |card: &Card<'_>| {
+            card.task.status == TaskState::PendingMerge && matches!(card.merge(), Merge::UnderWay { .. })
+        };
         let mut cards: Vec<Card<'_>> = cards.filter(|card| !is_approved(card)).collect();
-        cards.sort_by(|a, b| a.task.updated_at.cmp(&b.task.updated_at));
+        cards.sort_by_key(|card| card.task.updated_at);
         cards
     }
 
     /// The task whose agent asked it.
     pub fn asker(&self, item: &InboxItem) -> Option<&TaskRecord> {
         if let Some(id) = &item.task_id {
-            return self.known.get(id);
+            return self.known.get(&id.to_string());
         }
-        let session = item.session_id.as_deref()?;
-        let agent = self.agents.values().find(|agent| agent.session_id.as_deref() == Some(session))?;
-        self.known.get(&agent.task_id)
+        let session = item.session_id?;
+        let agent = self.agents.values().find(|agent| agent.session_id == Some(session))?;
+        self.known.get(&agent.task_id.to_string())
     }
 
     pub fn card(&self, id: &str) -> Option<Card<'_>> {
         let task = self.known.get(id)?;
         let agent = self.agents.get(id);
-        let session = agent.and_then(|agent| agent.session_id.as_deref());
-        let asked = |item: &&InboxItem| self.asker(item).is_some_and(|asker| asker.id == id);
+        let session = agent.and_then(|agent| agent.session_id);
+        let asked = |item: &&InboxItem| self.asker(item).is_some_and(|asker| asker.id == task.id);
         Some(Card {
             task,
             run: self.runs.get(id),
@@ -192,7 +195,7 @@ impl Tasks {
             is_ready: self.ready.contains(id),
             waits: self.waits.get(id).map(Vec::as_slice).unwrap_or_default(),
             questions: self.inbox.iter().filter(asked).count(),
-            line: session.and_then(|session| self.lines.get(session)).map(String::as_str),
+            line: session.and_then(|session| self.lines.get(&session.to_string())).map(String::as_str),
         })
     }
 
@@ -201,28 +204,31 @@ impl Tasks {
         let filter = self.filter.to_lowercase();
         let terms: Vec<&str> = filter.split_whitespace().collect();
         for (at, state) in COLUMNS.iter().enumerate() {
-            let is_shown =
-                |task: &&TaskRecord| task.status == state.as_str() && terms.iter().all(|term| matches(task, term));
-            let mut tasks: Vec<&TaskRecord> = self.known.values().filter(is_shown).collect();
-            let arrival = |task: &TaskRecord| self.arrivals.get(&task.id).copied();
-            let by_age = |task: &TaskRecord| (task.priority, task.created_at.clone(), arrival(task));
+            let is_shown = |(_, task): &(&String, &TaskRecord)| {
+                task.status == *state && terms.iter().all(|term| matches(task, term))
+            };
+            let mut tasks: Vec<(&String, &TaskRecord)> = self.known.iter().filter(is_shown).collect();
+            let by_age =
+                |id: &String, task: &TaskRecord| (task.priority, task.created_at, self.arrivals.get(id).copied());
             match state {
                 TaskState::Closed => {
-                    tasks.sort_by(|a, b| b.closed_at.cmp(&a.closed_at).then_with(|| a.id.cmp(&b.id)));
+                    tasks.sort_by_key(|(_, task)| (Reverse(task.closed_at), task.id));
                     tasks.truncate(if self.hides_closed { 0 } else { NEWEST_CLOSED });
                 }
-                TaskState::Open => tasks.sort_by_key(|task| (!self.ready.contains(&task.id), by_age(task))),
+                TaskState::Open => tasks.sort_by_key(|(id, task)| (!self.ready.contains(*id), by_age(id, task))),
                 TaskState::InProgress | TaskState::PendingMerge | TaskState::Blocked => {
-                    tasks.sort_by_key(|task| by_age(task));
+                    tasks.sort_by_key(|(id, task)| by_age(id, task));
                 }
             }
-            self.columns[at] = tasks.into_iter().map(|task| task.id.clone()).collect();
+            self.columns[at] = tasks.into_iter().map(|(id, _)| id.clone()).collect();
         }
         // All that is not closed is known here.
-        let is_open = |id: &&String| self.known.get(*id).is_some_and(|task| task.status != TaskState::Closed.as_str());
-        let waits = |task: &TaskRecord| task.depends_on.iter().filter(is_open).cloned().collect::<Vec<_>>();
-        let waiting = self.known.values().filter(|task| !task.depends_on.is_empty());
-        self.waits = waiting.map(|task| (task.id.clone(), waits(task))).collect();
+        let is_open = |id: &String| self.known.get(id).is_some_and(|task| task.status != TaskState::Closed);
+        let waits = |task: &TaskRecord| -> Vec<String> {
+            task.depends_on.iter().map(ToString::to_string).filter(is_open).collect()
+        };
+        let waiting = self.known.iter().filter(|(_, task)| !task.depends_on.is_empty());
+        self.waits = waiting.map(|(id, task)| (id.clone(), waits(task))).collect();
         self.settle_selection();
     }
 
@@ -376,9 +382,9 @@ fn matches(task: &TaskRecord, term: &str) -> bool {
     }
     let is_in = |text: &str| text.to_lowercase().contains(term);
     is_in(&task.title)
-        || task.id.starts_with(term)
+        || task.id.to_string().starts_with(term)
         || has_tag(term)
-        || task.kind == term
+        || task.kind.as_str() == term
         || task.harness.as_deref().is_some_and(is_in)
         || task.reason.as_deref().is_some_and(is_in)
 }

@@ -3,27 +3,28 @@
 use std::collections::HashSet;
 use std::time::Duration;
 
-use coven_api::inbox::{InboxItem, InboxQuery};
+use coven_api::inbox::{InboxItem, InboxKind, InboxQuery, InboxStatus};
 use coven_api::routes::{Endpoint, GetInboxItem, ListInbox};
 use tokio::sync::watch;
 use tokio::time::timeout;
 
 use super::feed::Reports;
 use super::report::Report;
+use crate::daemon_connector::DaemonConnector;
 use crate::failure::Failure;
-use crate::way::Way;
+use crate::listing::{self, Paging};
 
 /// Another question may come, or one be answered elsewhere, while the agent waits all the time.
 const BETWEEN_LOOKS: Duration = Duration::from_millis(400);
 
 /// Runs until the chat is left.
-pub async fn watch(way: &Way, id: &str, mut asks: watch::Receiver<bool>, reports: &Reports) {
+pub async fn watch(connector: &DaemonConnector, id: &str, mut asks: watch::Receiver<bool>, reports: &Reports) {
     let mut shown: Vec<InboxItem> = Vec::new();
     loop {
         let is_asking = *asks.borrow_and_update();
         if is_asking || !shown.is_empty() {
             // When the daemon is away the next look finds it again.
-            if let Ok((pending, settled)) = look(way, id, &shown).await
+            if let Ok((pending, settled)) = look(connector, id, &shown).await
                 && (pending != shown || !settled.is_empty())
             {
                 shown.clone_from(&pending);
@@ -45,11 +46,15 @@ pub async fn watch(way: &Way, id: &str, mut asks: watch::Receiver<bool>, reports
 }
 
 /// What waits now, and what became of those that waited before.
-async fn look(way: &Way, id: &str, before: &[InboxItem]) -> Result<(Vec<InboxItem>, Vec<InboxItem>), Failure> {
-    let mut client = way.open().await?;
+async fn look(
+    connector: &DaemonConnector,
+    id: &str,
+    before: &[InboxItem],
+) -> Result<(Vec<InboxItem>, Vec<InboxItem>), Failure> {
+    let mut client = connector.open().await?;
     let query = InboxQuery { session: Some(id.to_owned()), ..InboxQuery::default() };
-    let inbox = client.call(ListInbox::request().query(&query)).await?;
-    let pending: Vec<InboxItem> = inbox.items.into_iter().filter(is_shown).collect();
+    let waiting = listing::items(&mut client, ListInbox::request().query(&query), Paging::default()).await?;
+    let pending: Vec<InboxItem> = waiting.into_iter().filter(is_shown).collect();
     let ids: HashSet<&str> = pending.iter().map(|item| item.id.as_str()).collect();
     let mut settled = Vec::new();
     for item in before.iter().filter(|item| !ids.contains(item.id.as_str())) {
@@ -60,5 +65,5 @@ async fn look(way: &Way, id: &str, before: &[InboxItem]) -> Result<(Vec<InboxIte
 
 /// One key answers a request for permission; question sets have a screen of their own.
 fn is_shown(item: &InboxItem) -> bool {
-    item.status == "pending" && item.kind == "permission"
+    item.status == InboxStatus::Pending && item.kind == InboxKind::Permission
 }

@@ -1,6 +1,6 @@
 //! The lines that are for the chat itself: they begin with a slash.
 
-use coven_api::message::AgentStateRecord;
+use coven_api::agent_state::AgentStateRecord;
 
 use super::settings;
 
@@ -57,11 +57,14 @@ pub fn parse<'a>(line: &'a str, state: &AgentStateRecord) -> Option<Command<'a>>
 #[cfg(test)]
 mod tests {
     use super::*;
+    use coven_api::agent_state::AgentCommand;
+    use coven_domain::message::Activity;
     use serde_json::json;
 
     #[test]
     fn a_slash_makes_a_command_unless_the_agent_knows_it() {
-        let state = AgentStateRecord { commands: json!([{"name": "review"}]), ..AgentStateRecord::default() };
+        let commands = AgentCommand::read_all(&json!([{"name": "review"}]));
+        let state = AgentStateRecord { commands, ..AgentStateRecord::new(Activity::Idle) };
         let parse = |line| parse(line, &state);
         assert_eq!(parse("/mode"), Some(Command::Mode(None)));
         assert_eq!(parse("/mode  plan "), Some(Command::Mode(Some("plan"))));

@@ -1,9 +1,8 @@
-//! What a message says, read from its JSON once. What is not known is kept as a name.
+//! Who writes a text, and the names of messages that are not shown.
 
 use coven_api::message::MessageRecord;
-use serde_json::Value;
-
-use super::tool::ToolCall;
+use coven_api::message_content::{MessageContent, MessageText};
+use coven_domain::message::Role;
 
 /// Who writes a text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -14,84 +13,44 @@ pub enum Voice {
     Thought,
 }
 
-#[derive(Debug, Clone, PartialEq)]
-pub enum Content<'a> {
-    Text {
-        voice: Voice,
-        text: &'a str,
-        is_partial: bool,
-    },
-    Plan(Vec<Step>),
-    Tool(Box<ToolCall>),
-    Error(String),
-    Cancelled(String),
-    /// A turn ended otherwise than by having said all.
-    Stopped(&'a str),
-    Other(&'a str),
-}
-
-/// One step of a plan.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Step {
-    pub text: String,
-    pub status: String,
-}
-
-impl<'a> Content<'a> {
-    pub fn of(record: &'a MessageRecord) -> Self {
-        let content = &record.content;
-        let text = |name: &str| content[name].as_str().unwrap_or_default();
-        match text("type") {
-            "text" => {
-                let voice = if record.role == "user" { Voice::User } else { Voice::Agent };
-                Self::Text { voice, text: text("text"), is_partial: is_partial(content) }
-            }
-            "thought" => Self::Text { voice: Voice::Thought, text: text("text"), is_partial: is_partial(content) },
-            "plan" => Self::Plan(steps(&content["steps"])),
-            "tool" => Self::Tool(Box::new(ToolCall::of_message(content))),
-            "error" => Self::Error(text("message").to_owned()),
-            "cancelled" => Self::Cancelled(text("reason").to_owned()),
-            "turn" => Self::Stopped(text("stopReason")),
-            "update" => Self::Other(content["update"]["sessionUpdate"].as_str().unwrap_or("update")),
-            kind => Self::Other(kind),
-        }
+/// The text of a message and its writer; none if the message is not a text.
+pub fn spoken(message: &MessageRecord) -> Option<(Voice, &MessageText)> {
+    match &message.content {
+        MessageContent::Text(text) if message.role == Role::User => Some((Voice::User, text)),
+        MessageContent::Text(text) => Some((Voice::Agent, text)),
+        MessageContent::Thought(text) => Some((Voice::Thought, text)),
+        _ => None,
     }
 }
 
-fn is_partial(content: &Value) -> bool {
-    content["partial"].as_bool().unwrap_or(false)
+/// The prompt of a user.
+pub fn prompt(message: &MessageRecord) -> Option<&str> {
+    spoken(message).filter(|(voice, _)| *voice == Voice::User).map(|(_, text)| text.text.as_str())
 }
 
-fn steps(value: &Value) -> Vec<Step> {
-    let entries = value.as_array().map(Vec::as_slice).unwrap_or_default();
-    let step = |entry: &Value| Step {
-        text: entry.as_str().or(entry["content"].as_str()).unwrap_or_default().to_owned(),
-        status: entry["status"].as_str().unwrap_or("pending").to_owned(),
-    };
-    entries.iter().map(step).collect()
+/// The name of an update that this version does not know.
+pub fn update_name(update: &serde_json::Value) -> &str {
+    update["sessionUpdate"].as_str().or(update["type"].as_str()).unwrap_or("update")
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::fixtures::{agent, system, user};
+    use super::super::fixtures::{agent, user};
     use super::*;
     use serde_json::json;
 
     #[test]
-    fn each_type_is_read() {
-        let hello = |voice| Content::Text { voice, text: "hello", is_partial: false };
-        assert_eq!(Content::of(&user(1, "hello")), hello(Voice::User));
-        assert_eq!(Content::of(&agent(1, "a", "hello")), hello(Voice::Agent));
-        let plan = system(1, json!({"type": "plan", "steps": [{"content": "a", "status": "completed"}, "b"]}));
-        let step = |text: &str, status: &str| Step { text: text.to_owned(), status: status.to_owned() };
-        assert_eq!(Content::of(&plan), Content::Plan(vec![step("a", "completed"), step("b", "pending")]));
+    fn a_text_has_the_voice_of_its_role() {
+        let hello = MessageText::whole("hello");
+        assert_eq!(spoken(&user(1, "hello")), Some((Voice::User, &hello)));
+        assert_eq!(spoken(&agent(1, "a", "hello")), Some((Voice::Agent, &hello)));
+        assert_eq!((prompt(&user(1, "hello")), prompt(&agent(1, "a", "hello"))), (Some("hello"), None));
     }
 
     #[test]
-    fn what_is_not_known_is_kept_by_name() {
-        let update = system(1, json!({"type": "update", "update": {"sessionUpdate": "weather", "x": 1}}));
-        assert_eq!(Content::of(&update), Content::Other("weather"));
-        assert_eq!(Content::of(&system(1, json!({"type": "hologram"}))), Content::Other("hologram"));
-        assert_eq!(Content::of(&system(1, json!(null))), Content::Other(""));
+    fn an_unknown_update_is_shown_by_name() {
+        assert_eq!(update_name(&json!({"sessionUpdate": "weather", "x": 1})), "weather");
+        assert_eq!(update_name(&json!({"type": "hologram"})), "hologram");
+        assert_eq!(update_name(&json!(null)), "update");
     }
 }

@@ -12,7 +12,7 @@ use tokio::time::timeout;
 
 use super::report::{Report, Request};
 use super::{asking, follow, request, waiting};
-use crate::way::Way;
+use crate::daemon_connector::DaemonConnector;
 
 /// Reports the screen has not taken yet. When it is full the feed waits, and the daemon's stream with it.
 const REPORTS: usize = 256;
@@ -51,7 +51,12 @@ impl Reports {
 impl Feed {
     /// Follows the session from the message after `after`, and the inbox, if it is wanted, from the event after
     /// `since`. Returns what becomes readable with every report.
-    pub fn start(way: Way, id: String, after: u64, since: Option<u64>) -> io::Result<(Self, UnixStream)> {
+    pub fn start(
+        connector: DaemonConnector,
+        id: String,
+        after: u64,
+        since: Option<u64>,
+    ) -> io::Result<(Self, UnixStream)> {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
         let (wake, bell) = UnixStream::pair()?;
         wake.set_nonblocking(true)?;
@@ -65,11 +70,11 @@ impl Feed {
             runtime.block_on(async {
                 let looking = async {
                     tokio::join!(
-                        follow::follow(&way, &id, &seen, &asks, &reports),
-                        asking::watch(&way, &id, asked, &reports),
+                        follow::follow(&connector, &id, &seen, &asks, &reports),
+                        asking::watch(&connector, &id, asked, &reports),
                         async {
                             if let Some(since) = since {
-                                waiting::watch(&way, since, &reports).await;
+                                waiting::watch(&connector, since, &reports).await;
                             }
                         },
                     );
@@ -77,7 +82,7 @@ impl Feed {
                 };
                 // Looking ends with the chat; what was asked for is still done.
                 tokio::select! {
-                    () = perform(&way, &id, &seen, request_receiver, &reports) => {}
+                    () = perform(&connector, &id, &seen, request_receiver, &reports) => {}
                     () = looking => {}
                 }
             });
@@ -127,10 +132,16 @@ impl Drop for Feed {
 }
 
 /// Performs requests one after the other, in the order they were typed; once no more can come, those left get a moment.
-async fn perform(way: &Way, id: &str, seen: &AtomicU64, mut requests: Receiver<Request>, reports: &Reports) {
+async fn perform(
+    connector: &DaemonConnector,
+    id: &str,
+    seen: &AtomicU64,
+    mut requests: Receiver<Request>,
+    reports: &Reports,
+) {
     loop {
         let Some(request) = requests.recv().await else { return };
-        let performing = request::perform(way, id, &request, seen);
+        let performing = request::perform(connector, id, &request, seen);
         let answer = match requests.is_closed() {
             false => performing.await,
             true => match timeout(LAST_REQUESTS, performing).await {

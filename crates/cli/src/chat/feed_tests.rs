@@ -1,17 +1,18 @@
 //! The feed against a scripted daemon on a real socket.
 
-use coven_api::inbox::InboxItem;
+use coven_api::inbox::{InboxItem, InboxKind, InboxStatus};
+use coven_domain::session::SessionState;
 use serde_json::json;
 
 use super::feed::Feed;
-use super::fixtures::{agent, piece, question, state, user};
+use super::fixtures::{agent, message_id, piece, question, state, user};
 use super::past::{Extent, Past};
 use super::report::{Answer, Chosen, Report, Request};
 use super::row::Row;
 use super::scripted_daemon::{SESSION, ScriptedDaemon};
 use super::transcript::Detail;
-use crate::link;
-use crate::way::Way;
+use crate::daemon_client;
+use crate::daemon_connector::DaemonConnector;
 
 /// A daemon in a folder of its own and a feed on it.
 struct Rig {
@@ -25,7 +26,8 @@ impl Rig {
         let folder = tempfile::tempdir().expect("a folder for the socket");
         let socket = folder.path().join("coven.sock");
         let daemon = ScriptedDaemon::start(&socket, messages);
-        let (feed, _) = Feed::start(Way::to_socket(&socket), SESSION.to_owned(), 0, Some(0)).expect("threads are left");
+        let (feed, _) =
+            Feed::start(DaemonConnector::to_socket(&socket), SESSION.to_owned(), 0, Some(0)).expect("threads are left");
         Self { folder, daemon, feed }
     }
 
@@ -66,7 +68,7 @@ fn what_was_said_comes_first_and_then_what_is_said() {
     rig.wait_for(|report| *report == Report::State(Box::new(state("working", 0))));
     rig.daemon.end();
     let ended = rig.wait_for(|report| matches!(report, Report::Ended(_)));
-    assert!(matches!(ended, Report::Ended(record) if record.status == "completed"));
+    assert!(matches!(ended, Report::Ended(record) if record.status == SessionState::Completed));
 }
 
 #[test]
@@ -87,7 +89,7 @@ fn a_prompt_is_sent_once_even_if_the_answer_to_it_is_lost() {
     let mut rig = Rig::new(Vec::new());
     rig.daemon.break_after_prompt();
     let answer = rig.ask(Request::Prompt("do it".into()));
-    assert_eq!(answer, Ok(Answer::Accepted("u1".into())));
+    assert_eq!(answer, Ok(Answer::Accepted(message_id("00000000-0000-4000-8000-000000000001"))));
     let prompts = rig.daemon.asked().into_iter().filter(|(what, _)| what.ends_with("/prompt")).count();
     assert_eq!(prompts, 1);
 }
@@ -129,8 +131,8 @@ fn questions_are_found_while_the_agent_waits_and_told_when_they_are_settled() {
 #[test]
 fn what_newly_waits_is_told_whoever_asks_and_question_sets_are_not_asked_here() {
     let mut rig = Rig::new(Vec::new());
-    let set = InboxItem { kind: "question_set".into(), ..question("s1", "Which?") };
-    let settled = InboxItem { status: "answered".into(), ..question("q0", "touch w") };
+    let set = InboxItem { kind: InboxKind::QuestionSet, ..question("s1", "Which?") };
+    let settled = InboxItem { status: InboxStatus::Answered, ..question("q0", "touch w") };
     rig.daemon.set_inbox(vec![settled, set.clone(), question("q1", "touch x")]);
     rig.daemon.emit("permission.requested", "gone");
     rig.daemon.emit("permission.requested", "q0");
@@ -149,9 +151,11 @@ fn of_a_long_past_the_recent_part_is_shown_from_a_prompt_on() {
     let said = |turn: u64| [user(turn * 2 + 1, &format!("ask {turn}")), agent(turn * 2 + 2, &format!("a{turn}"), "ok")];
     ScriptedDaemon::start(&socket, (0..100).flat_map(said).collect());
     let read = |extent| {
-        let way = Way::to_socket(&socket);
-        link::block_on(async { Past::read(&mut way.open().await?, SESSION, extent, Some(60), Detail::default()).await })
-            .expect("the daemon answers")
+        let connector = DaemonConnector::to_socket(&socket);
+        daemon_client::block_on(async {
+            Past::read(&mut connector.open().await?, SESSION, extent, Some(60), Detail::default()).await
+        })
+        .expect("the daemon answers")
     };
     let recent = read(Extent::Recent);
     let texts: Vec<String> = recent.rows.iter().map(Row::text).collect();

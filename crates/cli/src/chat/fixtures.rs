@@ -1,23 +1,36 @@
 //! Messages for the chat's tests.
 
 use coven_api::SessionRecord;
-use coven_api::inbox::{InboxItem, InboxOption};
-use coven_api::message::{AgentStateRecord, MessageRecord};
+use coven_api::agent_state::AgentStateRecord;
+use coven_api::inbox::{InboxDetail, InboxItem, InboxKind, InboxOption, InboxStatus};
+use coven_api::message::MessageRecord;
+use coven_api::message_content::MessageContent;
+use coven_api::session::SessionKind;
+use coven_domain::permission::{Permission, PermissionState};
+use coven_domain::session::{Channel, SessionState};
+use coven_domain::{MessageId, Timestamp};
 use serde_json::{Map, Value, json};
 
-pub fn message(number: u64, message_id: &str, role: &str, content: Value) -> MessageRecord {
+/// A message with content as the daemon stores it.
+pub fn message(number: u64, name: &str, role: &str, content: Value) -> MessageRecord {
     MessageRecord {
         number,
-        id: format!("m{number}"),
-        message_id: message_id.to_owned(),
-        role: role.to_owned(),
-        at: "2026-11-15T20:23:05.000Z".to_owned(),
-        content,
+        id: message_id(&format!("m{number}")),
+        message_id: message_id(name),
+        role: role.parse().expect("a role"),
+        at: "2026-11-15T20:23:05.000Z".parse().expect("a time"),
+        content: MessageContent::read(&content.to_string()),
     }
 }
 
+/// An id, or one that is made of a short name.
+pub fn message_id(name: &str) -> MessageId {
+    let bits = || name.bytes().fold(0, |bits: u128, byte| bits << 8 | u128::from(byte));
+    name.parse().unwrap_or_else(|_| MessageId::from_uuid(uuid::Uuid::from_u128(bits())))
+}
+
 pub fn user(number: u64, text: &str) -> MessageRecord {
-    message(number, &format!("u{number}"), "user", json!({"type": "text", "text": text}))
+    message(number, &format!("00000000-0000-4000-8000-{number:012}"), "user", json!({"type": "text", "text": text}))
 }
 
 /// A whole text of the agent.
@@ -41,46 +54,65 @@ pub fn tool(number: u64, id: &str, title: &str, status: &str) -> MessageRecord {
 }
 
 pub fn state(activity: &str, queued: usize) -> AgentStateRecord {
-    AgentStateRecord { activity: activity.to_owned(), queued, ..AgentStateRecord::default() }
+    AgentStateRecord { queued, ..AgentStateRecord::new(activity.parse().expect("an activity")) }
 }
 
 pub fn question(id: &str, title: &str) -> InboxItem {
     let option = |id: &str, name: &str, kind: &str| InboxOption { id: id.into(), name: name.into(), kind: kind.into() };
     InboxItem {
         id: id.to_owned(),
-        kind: "permission".to_owned(),
-        status: "pending".to_owned(),
-        session_id: Some("s".to_owned()),
+        kind: InboxKind::Permission,
+        status: InboxStatus::Pending,
+        session_id: Some("5e550000-0000-4000-8000-000000000001".parse().expect("an id")),
         harness: Some("goose".to_owned()),
         repo_id: None,
         task_id: None,
         step: None,
         title: title.to_owned(),
-        created_at: "2026-11-15T20:23:05.000Z".to_owned(),
+        created_at: "2026-11-15T20:23:05.000Z".parse().expect("a time"),
         answered_at: None,
         answered_by: None,
         answer: None,
         options: vec![option("yes", "Yes", "allow_once"), option("no", "No", "reject_once")],
-        detail: json!({"toolCall": {"toolCallId": "t1", "title": title, "rawInput": {"command": title}}}),
+        detail: permission_detail(
+            json!({"toolCall": {"toolCallId": "t1", "title": title, "rawInput": {"command": title}}}),
+        ),
     }
+}
+
+/// The detail of an item that asks for permission.
+pub fn permission_detail(tool_call: Value) -> InboxDetail {
+    let permission = Permission {
+        id: "0c7e49a2-0000-4000-8000-000000000001".parse().expect("an id"),
+        session: "5e550000-0000-4000-8000-000000000001".parse().expect("an id"),
+        state: PermissionState::Pending,
+        title: "a tool call".to_owned(),
+        options: Vec::new(),
+        tool_call,
+        answer: None,
+        answered_by: None,
+        created_at: Timestamp::from_millis(0),
+        answered_at: None,
+    };
+    InboxDetail::Permission { permission: (&permission).into() }
 }
 
 /// An ACP session that runs.
 pub fn session(id: &str) -> SessionRecord {
     SessionRecord {
-        kind: "session".to_owned(),
-        id: id.to_owned(),
+        kind: SessionKind::Session,
+        id: id.parse().expect("an id"),
         harness: "goose".to_owned(),
-        channel: "acp".to_owned(),
+        channel: Channel::Acp,
         title: "fix the tests".to_owned(),
-        status: "running".to_owned(),
+        status: SessionState::Running,
         exit_code: None,
         pid: Some(4711),
         project_root: "/work".to_owned(),
         cwd: "/work/project".to_owned(),
-        repo_id: Some("r1".to_owned()),
-        created_at: "2026-11-15T20:23:05.000Z".to_owned(),
-        updated_at: "2026-11-15T20:23:05.000Z".to_owned(),
+        repo_id: None,
+        created_at: Timestamp::from_millis(1_794_774_185_000),
+        updated_at: Timestamp::from_millis(1_794_774_185_000),
         archived_at: None,
         metadata: Map::new(),
         actions: Vec::new(),

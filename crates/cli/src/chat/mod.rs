@@ -15,7 +15,7 @@ mod feed;
 #[cfg(test)]
 mod feed_tests;
 #[cfg(test)]
-mod fixtures;
+pub(crate) mod fixtures;
 mod follow;
 mod painter;
 pub mod past;
@@ -46,6 +46,8 @@ use std::time::{Duration, Instant};
 
 use coven_api::SessionRecord;
 use coven_api::routes::{Endpoint, Health};
+use coven_domain::message::Activity;
+use coven_domain::session::{Channel, SessionState};
 use coven_host::home::Home;
 use crossterm::event::Event;
 use signal_hook::low_level::raise;
@@ -59,10 +61,10 @@ use self::state::{App, Effect, Leaving, Message};
 use self::terminal::Terminal;
 use self::transcript::Detail;
 use crate::attach::terminal::Sink;
+use crate::daemon_connector::DaemonConnector;
 use crate::failure::Failure;
 use crate::tui::input::Input;
-use crate::way::Way;
-use crate::{arrivals, link, output, wording};
+use crate::{arrivals, daemon_client, output, wording};
 
 /// How long the screen waits when nothing moves on it.
 const REST: Duration = Duration::from_secs(1);
@@ -91,16 +93,18 @@ pub enum Ending {
 
 /// Shows a session and talks to it until it is left or over.
 pub fn open(home: &Home, id: &str, options: Options) -> Result<Ending, Failure> {
-    let way = Way::to(home)?;
-    let runtime = link::runtime()?;
+    let connector = DaemonConnector::to(home)?;
+    let runtime = daemon_client::runtime()?;
     // The usual way first: it says so if the daemon had to be started.
-    let record = runtime.block_on(async { link::Link::open(home).await?.session(id).await })?;
-    let short = wording::short_id(&record.id);
-    if record.channel != "acp" {
+    let record = runtime.block_on(async { daemon_client::DaemonClient::open(home).await?.session(id).await })?;
+    let short = record.id.short();
+    if record.channel != Channel::Acp {
         let hint = format!("Open it with `coven attach {short}`");
         return Err(Failure::refused("it is a terminal session, not a conversation", hint));
     }
-    if record.metadata.get("detached").is_some_and(|detached| detached == true) && record.status == "created" {
+    if record.metadata.get("detached").is_some_and(|detached| detached == true)
+        && record.status == SessionState::Created
+    {
         return Err(Failure::refused(
             "the session has not been started",
             format!("Launch it with `coven start {short}`"),
@@ -109,14 +113,15 @@ pub fn open(home: &Home, id: &str, options: Options) -> Result<Ending, Failure> 
     let is_typed_on = io::stdin().is_terminal();
     if !output::has_screen() {
         let extent = if output::is_terminal() { options.extent } else { Extent::All };
-        plain::show(&way, &record, extent, options.detail, !is_typed_on)?;
+        plain::show(&connector, &record, extent, options.detail, !is_typed_on)?;
         return Ok(Ending::Left);
     }
     let (rows, columns) = output::terminal_size().unwrap_or((24, 80));
     let (since, past) = runtime.block_on(async {
-        let mut client = way.open().await?;
+        let mut client = connector.open().await?;
         let health = client.call(Health::request()).await?;
-        let past = Past::read(&mut client, &record.id, options.extent, Some(usize::from(columns)), options.detail);
+        let id = record.id.to_string();
+        let past = Past::read(&mut client, &id, options.extent, Some(usize::from(columns)), options.detail);
         Ok::<_, Failure>((health.last_event, past.await?))
     })?;
     drop(runtime);
@@ -131,7 +136,8 @@ pub fn open(home: &Home, id: &str, options: Options) -> Result<Ending, Failure> 
         say_over(&record);
         return Ok(Ending::Over(Box::new(record)));
     }
-    let (feed, bell) = Feed::start(way, record.id.clone(), past.after, Some(since)).map_err(Failure::Runtime)?;
+    let (feed, bell) =
+        Feed::start(connector, record.id.to_string(), past.after, Some(since)).map_err(Failure::Runtime)?;
     // Before the terminal is changed, so that no signal finds it changed and unguarded.
     let input = Input::listen().map_err(Failure::Terminal)?.with_bell(bell);
     let terminal = Terminal::take().map_err(Failure::Terminal)?;
@@ -204,7 +210,7 @@ impl Chat {
     }
 
     fn patience(&self) -> Duration {
-        match (self.sink.is_waiting(), self.app.is_turn_running() || self.app.agent.activity == "opening") {
+        match (self.sink.is_waiting(), self.app.is_turn_running() || self.app.agent.activity == Activity::Opening) {
             (true, _) => STALLED,
             (false, true) => FRAME,
             (false, false) => REST,
@@ -292,7 +298,7 @@ fn finish(app: &App, stop: Stop) -> Result<Ending, Failure> {
 }
 
 fn header(record: &SessionRecord) -> Row {
-    let short = wording::short_id(&record.id);
+    let short = record.id.short();
     Row::new(Style::Bold, &record.title).with(Style::Dim, &format!(" · {} · {short} · {}", record.harness, record.cwd))
 }
 
@@ -301,7 +307,7 @@ fn is_over(record: &SessionRecord) -> bool {
 }
 
 fn say_over(record: &SessionRecord) {
-    let (status, short) = (wording::status(record), wording::short_id(&record.id));
+    let (status, short) = (wording::status(record), record.id.short());
     let why = match record.metadata.get("reason").and_then(serde_json::Value::as_str) {
         Some(reason) => format!(" ({})", wording::plain(reason).replace('_', " ")),
         None => String::new(),

@@ -1,12 +1,11 @@
 //! What was said before: a session's messages, page by page.
 
-use std::collections::VecDeque;
-
 use coven_api::message::{MessageRecord, MessagesQuery};
-use coven_api::request::Request;
 use coven_api::routes::{Endpoint, ListMessages};
 use coven_client::Client;
+use coven_domain::message::Role;
 
+use super::content;
 use super::row::{Row, Style};
 use super::transcript::{Detail, Transcript};
 use crate::failure::Failure;
@@ -24,11 +23,6 @@ pub enum Extent {
     All,
 }
 
-/// A request for the messages after a number.
-pub fn page_after(id: &str, after: u64) -> Request<ListMessages> {
-    ListMessages::of(id).query(&MessagesQuery { after: Some(after), limit: Some(PAGE) })
-}
-
 /// Hands over every message after a number; returns the number to go on after.
 pub async fn read(
     client: &mut Client,
@@ -37,11 +31,12 @@ pub async fn read(
     mut take: impl FnMut(MessageRecord) -> Result<(), Failure>,
 ) -> Result<u64, Failure> {
     loop {
-        let page = client.call(page_after(id, after)).await?;
-        let last = page.messages.iter().map(|message| message.number).max().unwrap_or(after);
-        let is_last = page.messages.is_empty() || page.next.max(last) <= after;
+        let query = MessagesQuery { after: Some(after), limit: Some(PAGE), ..MessagesQuery::default() };
+        let page = client.call(ListMessages::of(id).query(&query)).await?;
+        let last = page.items.iter().map(|message| message.number).max().unwrap_or(after);
+        let is_last = page.items.is_empty() || page.next.max(last) <= after;
         after = after.max(page.next).max(last);
-        for message in page.messages {
+        for message in page.items {
             take(message)?;
         }
         if is_last {
@@ -69,37 +64,39 @@ impl Past {
         columns: Option<usize>,
         detail: Detail,
     ) -> Result<Self, Failure> {
-        let mut kept = VecDeque::new();
-        let mut prompts = Vec::new();
-        let mut dropped = 0usize;
-        let most = match extent {
-            // Pieces of a message that is being written are needed to go on with it.
-            Extent::Nothing | Extent::Recent => RECENT,
-            Extent::All => usize::MAX,
+        let (mut kept, after) = match extent {
+            Extent::All => {
+                let mut all = Vec::new();
+                let after = read(client, id, 0, |message| {
+                    all.push(message);
+                    Ok(())
+                });
+                let after = after.await?;
+                (all, after)
+            }
+            // The pieces of a message that is being written are needed to continue it.
+            Extent::Nothing | Extent::Recent => {
+                let page = client.call(ListMessages::of(id).query(&MessagesQuery::last(PAGE, None))).await?;
+                let after = page.items.last().map_or(0, |message| message.number);
+                (page.items, after)
+            }
         };
-        let after = read(client, id, 0, |message| {
-            if let ("user", Some(text)) = (message.role.as_str(), message.content["text"].as_str()) {
-                prompts.push(text.trim().to_owned());
-            }
-            kept.push_back(message);
-            if kept.len() > most {
-                kept.pop_front();
-                dropped += 1;
-            }
-            Ok(())
-        })
-        .await?;
+        let prompts = kept.iter().filter_map(content::prompt).map(|text| text.trim().to_owned()).collect();
+        let is_cut = kept.len() == PAGE;
+        let mut dropped = if extent == Extent::All { 0 } else { kept.len().saturating_sub(RECENT) };
         if dropped > 0 {
-            // It begins with what somebody asked for, if that is among the last ones.
-            let begin = kept.iter().position(|message| message.role == "user").unwrap_or(0);
-            dropped += begin;
-            kept.drain(..begin);
+            // The first message shown is a prompt, if there is one among the recent messages.
+            dropped += kept[dropped..].iter().position(|message| message.role == Role::User).unwrap_or(0);
+            kept.drain(..dropped);
         }
         let mut transcript = Transcript::new(columns, Detail { folds_thoughts: columns.is_some(), ..detail });
         let mut rows = Vec::new();
         if dropped > 0 && extent == Extent::Recent {
             let short = crate::wording::short_id(id);
-            let what = format!("… {dropped} earlier messages: coven chat {short} --all");
+            let what = format!(
+                "… {}{dropped} earlier messages: coven chat {short} --all",
+                if is_cut { "at least " } else { "" }
+            );
             rows.push(Row::new(Style::Dim, &what).cut(columns.unwrap_or(usize::MAX)));
             rows.push(Row::default());
         }

@@ -3,8 +3,9 @@
 use std::time::{Duration, Instant};
 
 use coven_api::SessionRecord;
-use coven_api::message::AgentStateRecord;
+use coven_api::agent_state::AgentStateRecord;
 use coven_client::Client;
+use coven_domain::message::Activity;
 
 use super::feed::Feed;
 use super::past::{self, Extent, Past};
@@ -12,37 +13,49 @@ use super::report::Report;
 use super::row::Row;
 use super::transcript::{Detail, Transcript};
 use super::turn::say_question;
+use crate::daemon_connector::DaemonConnector;
 use crate::failure::Failure;
-use crate::way::Way;
-use crate::{link, output, wording};
+use crate::{daemon_client, output, wording};
 
 /// After so long without the daemon a script is better told.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Prints what was said; if `follows`, also what is being said until the session is idle or over.
-pub fn show(way: &Way, record: &SessionRecord, extent: Extent, detail: Detail, follows: bool) -> Result<(), Failure> {
-    let runtime = link::runtime()?;
+pub fn show(
+    connector: &DaemonConnector,
+    record: &SessionRecord,
+    extent: Extent,
+    detail: Detail,
+    follows: bool,
+) -> Result<(), Failure> {
+    let runtime = daemon_client::runtime()?;
     let past = runtime.block_on(async {
-        let mut client = way.open().await?;
-        Past::read(&mut client, &record.id, extent, None, detail).await
+        let mut client = connector.open().await?;
+        Past::read(&mut client, &record.id.to_string(), extent, None, detail).await
     })?;
     print(&past.rows)?;
     let Past { mut transcript, after, .. } = past;
     if !follows || !matches!(record.status.as_str(), "created" | "running") {
         return print(&transcript.end_turn());
     }
-    let seen = follow(way, record, after, &mut transcript)?;
+    let seen = follow(connector, record, after, &mut transcript)?;
     // What was written between the last look and the end of the turn.
     runtime.block_on(async {
-        let mut client: Client = way.open().await?;
-        past::read(&mut client, &record.id, seen, |message| print(&transcript.take(&message))).await
+        let mut client: Client = connector.open().await?;
+        past::read(&mut client, &record.id.to_string(), seen, |message| print(&transcript.take(&message))).await
     })?;
     print(&transcript.end_turn())
 }
 
 /// Until nothing is under way; returns the number of the last message.
-fn follow(way: &Way, record: &SessionRecord, after: u64, transcript: &mut Transcript) -> Result<u64, Failure> {
-    let (mut feed, _bell) = Feed::start(way.clone(), record.id.clone(), after, None).map_err(Failure::Runtime)?;
+fn follow(
+    connector: &DaemonConnector,
+    record: &SessionRecord,
+    after: u64,
+    transcript: &mut Transcript,
+) -> Result<u64, Failure> {
+    let (mut feed, _bell) =
+        Feed::start(connector.clone(), record.id.to_string(), after, None).map_err(Failure::Runtime)?;
     let mut seen = after;
     let mut away = Away::default();
     loop {
@@ -57,7 +70,7 @@ fn follow(way: &Way, record: &SessionRecord, after: u64, transcript: &mut Transc
             Report::Questions { pending, .. } => pending.iter().for_each(say_question),
             Report::Ended(_) => return Ok(seen),
             Report::Refused(why) => return Err(Failure::failed(why, "")),
-            Report::Lost(why) => away.is_lost(&why, &record.id)?,
+            Report::Lost(why) => away.is_lost(&why, &record.id.to_string())?,
         }
     }
 }
@@ -86,7 +99,7 @@ impl Away {
 
 /// Whether nothing is under way and nothing waits.
 pub fn is_idle(state: &AgentStateRecord) -> bool {
-    matches!(state.activity.as_str(), "idle" | "ended") && state.queued == 0
+    matches!(state.activity, Activity::Idle | Activity::Ended) && state.queued == 0
 }
 
 pub fn print(rows: &[Row]) -> Result<(), Failure> {
@@ -95,13 +108,13 @@ pub fn print(rows: &[Row]) -> Result<(), Failure> {
 }
 
 /// The transcript of a session on a terminal, as far as it goes.
-pub fn print_transcript(way: &Way, record: &SessionRecord) -> Result<(), Failure> {
+pub fn print_transcript(connector: &DaemonConnector, record: &SessionRecord) -> Result<(), Failure> {
     let columns = output::terminal_size().map(|(_, columns)| usize::from(columns));
     let has_colour = super::has_colour();
-    link::block_on(async {
-        let mut client = way.open().await?;
+    daemon_client::block_on(async {
+        let mut client = connector.open().await?;
         let detail = Detail::default();
-        let mut past = Past::read(&mut client, &record.id, Extent::All, columns, detail).await?;
+        let mut past = Past::read(&mut client, &record.id.to_string(), Extent::All, columns, detail).await?;
         past.rows.extend(past.transcript.end_turn());
         let text: String = past.rows.iter().map(|row| format!("{}\n", row.ansi(has_colour))).collect();
         output::bytes(text.as_bytes())

@@ -3,7 +3,8 @@
 use std::collections::HashSet;
 use std::time::{Duration, Instant};
 
-use coven_api::inbox::InboxItem;
+use coven_api::inbox::{InboxDetail, InboxItem, InboxStatus};
+use serde_json::Value;
 
 use super::report::{Answer, Chosen};
 use super::row::{Row, Style};
@@ -99,10 +100,10 @@ impl Questions {
         let is_ours = self.answering.contains(&item.id);
         let answer = item.answer.as_deref().and_then(|answer| item.options.iter().find(|option| option.id == answer));
         let answer = answer.map_or_else(|| item.answer.clone().unwrap_or_default(), |option| option.name.clone());
-        Some(match (item.status.as_str(), item.answered_by.as_deref()) {
-            ("answered", _) if is_ours => format!("{}: {answer}", item.title),
-            ("answered", Some("rule")) => format!("{}: {answer} (by a rule)", item.title),
-            ("answered", _) => format!("{}: {answer} (answered elsewhere)", item.title),
+        Some(match (item.status, item.answered_by.as_deref()) {
+            (InboxStatus::Answered, _) if is_ours => format!("{}: {answer}", item.title),
+            (InboxStatus::Answered, Some("rule")) => format!("{}: {answer} (by a rule)", item.title),
+            (InboxStatus::Answered, _) => format!("{}: {answer} (answered elsewhere)", item.title),
             _ => format!("{}: no answer is needed any more", item.title),
         })
     }
@@ -114,7 +115,10 @@ impl Questions {
         let more = if count > 1 { format!(" (1 of {count})") } else { String::new() };
         let asker = item.harness.as_deref().unwrap_or("the agent");
         let mut rows = vec![Row::new(Style::Alert, &format!("? {asker} asks{more}: ")).with(Style::Bold, &item.title)];
-        let call = ToolCall::of_request(&item.detail);
+        let call = match &item.detail {
+            InboxDetail::Permission { permission } => ToolCall::of_request(&permission.tool_call),
+            _ => ToolCall::of_request(&Value::Null),
+        };
         let label = call.label();
         if !item.title.contains(&label) && label != "tool call" {
             rows.push(Row::new(Style::Plain, "    ").with(Style::Plain, &label));

@@ -1,8 +1,10 @@
 //! What the feed tells the screen, and what the screen asks of it.
 
 use coven_api::SessionRecord;
+use coven_api::agent_state::AgentStateRecord;
 use coven_api::inbox::InboxItem;
-use coven_api::message::{AgentStateRecord, MessageRecord};
+use coven_api::message::MessageRecord;
+use coven_domain::MessageId;
 
 #[derive(Debug, Clone, PartialEq)]
 pub enum Report {
@@ -56,6 +58,6 @@ pub enum Chosen {
 pub enum Answer {
     Done,
     /// The id of the message that the prompt became.
-    Accepted(String),
+    Accepted(MessageId),
     Settled(Box<InboxItem>),
 }

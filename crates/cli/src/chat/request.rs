@@ -9,42 +9,48 @@ use coven_api::inbox::{AnswerRequest, InboxItem};
 use coven_api::message::{ConfigOptionRequest, ModeRequest};
 use coven_api::routes::{AnswerInboxItem, CancelTurn, ChangeMode, ChangeOption, Endpoint, PromptSession};
 use coven_client::{Client, ClientError};
+use coven_domain::MessageId;
 use tokio::time::timeout;
 
-use super::past;
 use super::report::{Answer, Chosen, Request};
+use super::{content, past};
+use crate::daemon_connector::{DaemonConnector, is_disconnected};
 use crate::failure::Failure;
-use crate::way::{Way, is_disconnected};
 
 const DEADLINE: Duration = Duration::from_secs(60);
 /// A daemon that goes away so often while one prompt is sent has another problem.
 const TRIES: usize = 3;
 
-pub async fn perform(way: &Way, id: &str, request: &Request, seen: &AtomicU64) -> Result<Answer, String> {
-    match timeout(DEADLINE, send(way, id, request, seen)).await {
+pub async fn perform(
+    connector: &DaemonConnector,
+    id: &str,
+    request: &Request,
+    seen: &AtomicU64,
+) -> Result<Answer, String> {
+    match timeout(DEADLINE, send(connector, id, request, seen)).await {
         Ok(answer) => answer.map_err(|failure| failure.sentence()),
         Err(_) => Err("the daemon does not answer; see `coven daemon status`, then try again".to_owned()),
     }
 }
 
-async fn send(way: &Way, id: &str, request: &Request, seen: &AtomicU64) -> Result<Answer, Failure> {
+async fn send(connector: &DaemonConnector, id: &str, request: &Request, seen: &AtomicU64) -> Result<Answer, Failure> {
     match request {
-        Request::Prompt(text) => prompt(way, id, text, seen.load(Ordering::Relaxed)).await.map(Answer::Accepted),
-        Request::Cancel => match way.open().await?.call(CancelTurn::of(id)).await {
+        Request::Prompt(text) => prompt(connector, id, text, seen.load(Ordering::Relaxed)).await.map(Answer::Accepted),
+        Request::Cancel => match connector.open().await?.call(CancelTurn::of(id)).await {
             // The turn was over before it could be cancelled.
             Err(error) if error.is(ErrorCode::SessionRefused) => Ok(Answer::Done),
             answer => Ok(answer.map(|_| Answer::Done)?),
         },
         Request::Mode(mode) => {
             let body = ModeRequest { mode_id: mode.clone() };
-            Ok(way.open().await?.call(ChangeMode::of(id).body(&body)).await.map(|_| Answer::Done)?)
+            Ok(connector.open().await?.call(ChangeMode::of(id).body(&body)).await.map(|_| Answer::Done)?)
         }
         Request::Config { id: option, value } => {
             let body = ConfigOptionRequest { config_id: option.clone(), value: value.clone() };
-            Ok(way.open().await?.call(ChangeOption::of(id).body(&body)).await.map(|_| Answer::Done)?)
+            Ok(connector.open().await?.call(ChangeOption::of(id).body(&body)).await.map(|_| Answer::Done)?)
         }
         Request::Answer { question, answer } => {
-            let item = self::answer(&mut way.open().await?, question, answer).await?;
+            let item = self::answer(&mut connector.open().await?, question, answer).await?;
             Ok(Answer::Settled(Box::new(item)))
         }
     }
@@ -60,12 +66,12 @@ pub async fn answer(client: &mut Client, question: &str, chosen: &Chosen) -> Res
 }
 
 /// Sends a prompt once, also when the daemon goes away meanwhile: what it wrote down says whether it had arrived.
-pub async fn prompt(way: &Way, id: &str, text: &str, after: u64) -> Result<String, Failure> {
+pub async fn prompt(connector: &DaemonConnector, id: &str, text: &str, after: u64) -> Result<MessageId, Failure> {
     let body = PromptRequest { text: text.to_owned() };
     let mut tries = 0;
     loop {
         tries += 1;
-        let mut client = way.open().await?;
+        let mut client = connector.open().await?;
         match client.call(PromptSession::of(id).body(&body)).await {
             Ok(accepted) => return Ok(accepted.message_id),
             Err(error) => {
@@ -76,8 +82,8 @@ pub async fn prompt(way: &Way, id: &str, text: &str, after: u64) -> Result<Strin
             }
         }
         let mut found = None;
-        past::read(&mut way.open().await?, id, after, |message| {
-            if message.role == "user" && message.content["text"] == *text {
+        past::read(&mut connector.open().await?, id, after, |message| {
+            if content::prompt(&message) == Some(text) {
                 found = Some(message.message_id);
             }
             Ok(())

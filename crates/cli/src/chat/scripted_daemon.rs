@@ -5,8 +5,10 @@ use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
-use coven_api::inbox::InboxItem;
-use coven_api::message::{AgentStateRecord, MessageRecord};
+use coven_api::agent_state::AgentStateRecord;
+use coven_api::inbox::{InboxItem, InboxStatus};
+use coven_api::message::MessageRecord;
+use coven_domain::session::SessionState;
 use serde_json::{Value, json};
 
 use super::fixtures;
@@ -14,7 +16,6 @@ use crate::tui::read_request;
 
 pub const SESSION: &str = "1a2b3c4d-0000-4000-8000-000000000001";
 
-#[derive(Default)]
 struct State {
     messages: Vec<MessageRecord>,
     agent: AgentStateRecord,
@@ -41,7 +42,17 @@ pub struct ScriptedDaemon {
 impl ScriptedDaemon {
     pub fn start(socket: &Path, messages: Vec<MessageRecord>) -> Self {
         let listener = UnixListener::bind(socket).expect("the socket is free");
-        let state = State { messages, agent: fixtures::state("idle", 0), ..State::default() };
+        let state = State {
+            messages,
+            agent: fixtures::state("idle", 0),
+            inbox: Vec::new(),
+            streams: Vec::new(),
+            feeds: Vec::new(),
+            events: String::new(),
+            asked: Vec::new(),
+            breaks_after_prompt: false,
+            is_gone: false,
+        };
         let daemon = Self { socket: socket.to_owned(), state: Arc::new(Mutex::new(state)) };
         let serving = daemon.clone();
         std::thread::spawn(move || {
@@ -102,7 +113,7 @@ impl ScriptedDaemon {
 
     pub fn end(&self) {
         let mut record = fixtures::session(SESSION);
-        record.status = "completed".to_owned();
+        record.status = SessionState::Completed;
         self.lock().tell(&event("end", None, &json!(record)));
     }
 
@@ -186,19 +197,20 @@ impl State {
         let last = path.rsplit('/').next().unwrap_or_default();
         match path {
             "/api/v1/inbox" => {
-                let pending: Vec<&InboxItem> = self.inbox.iter().filter(|item| item.status == "pending").collect();
-                (200, json!({"items": pending}))
+                let pending: Vec<&InboxItem> =
+                    self.inbox.iter().filter(|item| item.status == InboxStatus::Pending).collect();
+                (200, json!({"items": pending, "next": null}))
             }
             _ if path.starts_with("/api/v1/inbox/") => self.question(path, body),
             _ if last == "messages" => {
                 let messages = self.after(target);
                 let next = messages.last().map_or(0, |message| message.number);
-                (200, json!({"messages": messages, "next": next}))
+                (200, json!({"items": messages, "next": next}))
             }
             _ if last == "agent" => (200, json!(self.agent)),
             _ if last == "prompt" => {
-                let id = self.messages.last().map(|message| message.message_id.clone());
-                (202, json!({"ok": true, "accepted": true, "messageId": id}))
+                let id = self.messages.last().map(|message| message.message_id);
+                (202, json!({"ok": true, "accepted": true, "message_id": id}))
             }
             _ if last == SESSION => (200, json!(fixtures::session(SESSION))),
             _ => (202, json!({"ok": true, "accepted": true})),
@@ -211,12 +223,12 @@ impl State {
             return (404, json!({"error": {"code": "question_not_found", "message": "no such question"}}));
         };
         if path.ends_with("/answer") {
-            if item.status != "pending" {
+            if item.status != InboxStatus::Pending {
                 return (409, json!({"error": {"code": "already_answered", "message": "it was answered already"}}));
             }
             let answer = body["option"].as_str().unwrap_or(if body["decision"] == "allow" { "yes" } else { "no" });
             item.answer = Some(answer.to_owned());
-            (item.status, item.answered_by) = ("answered".to_owned(), Some("human".to_owned()));
+            (item.status, item.answered_by) = (InboxStatus::Answered, Some("human".to_owned()));
         }
         (200, json!(item))
     }

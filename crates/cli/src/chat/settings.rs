@@ -1,7 +1,6 @@
 //! What an agent lets people choose, and what it tells of its use: read from its state.
 
-use coven_api::message::AgentStateRecord;
-use serde_json::Value;
+use coven_api::agent_state::AgentStateRecord;
 
 /// Something with a value out of several: the mode, the model, …
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -19,6 +18,13 @@ pub struct Choice {
     pub name: String,
 }
 
+impl Choice {
+    /// A choice without an id cannot be set.
+    fn new(id: &str, name: &str) -> Option<Self> {
+        (!id.is_empty()).then(|| Self { id: id.to_owned(), name: name.to_owned() })
+    }
+}
+
 impl Setting {
     /// The choice that a word names: its id, or its name in any case.
     pub fn choice(&self, word: &str) -> Option<&Choice> {
@@ -33,46 +39,39 @@ impl Setting {
 
 /// The agent's modes, if it has any.
 pub fn mode(state: &AgentStateRecord) -> Option<Setting> {
-    let choices = choices(&state.modes["availableModes"], "id");
-    let current = text(&state.modes["currentModeId"]);
+    let modes = state.modes.as_ref()?;
+    let choices: Vec<Choice> = modes.available_modes.iter().filter_map(|it| Choice::new(&it.id, &it.name)).collect();
+    let current = modes.current_mode_id.clone().unwrap_or_default();
     let (id, name) = ("mode".to_owned(), "mode".to_owned());
     (!choices.is_empty()).then_some(Setting { category: id.clone(), id, name, current, choices })
 }
 
 /// Everything else that can be set; modes may be among it again.
 pub fn options(state: &AgentStateRecord) -> Vec<Setting> {
-    let listed = state.config_options.get("configOptions").unwrap_or(&state.config_options);
-    let options = listed.as_array().map(Vec::as_slice).unwrap_or_default();
+    let options = state.config_options.iter().flatten().filter(|option| !option.id.is_empty());
     options
-        .iter()
         .map(|option| Setting {
-            id: text(&option["id"]),
-            name: text(&option["name"]),
-            category: text(&option["category"]),
-            current: text(&option["currentValue"]),
-            choices: choices(&option["options"], "value"),
+            id: option.id.clone(),
+            name: option.name.clone(),
+            category: option.category.clone().unwrap_or_default(),
+            current: option.current_value.clone().unwrap_or_default(),
+            choices: option.values.iter().filter_map(|it| Choice::new(&it.value, &it.name)).collect(),
         })
-        .filter(|setting| !setting.id.is_empty())
         .collect()
 }
 
 /// The names of the agent's own commands, without the slash, each with what it does.
 pub fn commands(state: &AgentStateRecord) -> Vec<(String, String)> {
-    let listed = state.commands.get("availableCommands").unwrap_or(&state.commands);
-    let commands = listed.as_array().map(Vec::as_slice).unwrap_or_default();
-    let named = commands.iter().map(|command| (text(&command["name"]), text(&command["description"])));
-    named.filter(|(name, _)| !name.is_empty()).collect()
+    let commands = state.commands.iter().flatten().filter(|command| !command.name.is_empty());
+    commands.map(|command| (command.name.clone(), command.description.clone())).collect()
 }
 
 /// `12.3k of 200k tokens, 0.02 USD`, if the agent tells.
 pub fn usage(state: &AgentStateRecord) -> Option<String> {
-    let count = |name: &str| state.usage[name].as_u64();
-    let used = count("used").or(count("totalTokens")).filter(|used| *used > 0)?;
-    let of = count("size").map_or_else(String::new, |size| format!(" of {}", thousands(size)));
-    let cost = match (&state.usage["cost"]["amount"], state.usage["cost"]["currency"].as_str()) {
-        (Value::Number(amount), Some(currency)) => format!(", {:.2} {currency}", amount.as_f64().unwrap_or_default()),
-        _ => String::new(),
-    };
+    let usage = state.usage.as_ref()?;
+    let used = usage.used.or(usage.total_tokens).filter(|used| *used > 0)?;
+    let of = usage.size.map_or_else(String::new, |size| format!(" of {}", thousands(size)));
+    let cost = usage.cost.as_ref().map_or_else(String::new, |cost| format!(", {:.2} {}", cost.amount, cost.currency));
     Some(format!("{}{of} tokens{cost}", thousands(used)))
 }
 
@@ -94,25 +93,6 @@ pub fn changes(before: &AgentStateRecord, after: &AgentStateRecord) -> Vec<Strin
     notes
 }
 
-fn choices(value: &Value, id: &str) -> Vec<Choice> {
-    let entries = value.as_array().map(Vec::as_slice).unwrap_or_default();
-    // Choices may stand in groups.
-    let flat = entries.iter().flat_map(|entry| match entry["options"].as_array() {
-        Some(group) => group.iter().collect(),
-        None => vec![entry],
-    });
-    let choice = |entry: &Value| Choice { id: text(&entry[id]), name: text(&entry["name"]) };
-    flat.map(choice).filter(|choice| !choice.id.is_empty()).collect()
-}
-
-fn text(value: &Value) -> String {
-    match value {
-        Value::String(text) => text.clone(),
-        Value::Bool(_) | Value::Number(_) => value.to_string(),
-        _ => String::new(),
-    }
-}
-
 fn thousands(count: u64) -> String {
     match count {
         0..1_000 => count.to_string(),
@@ -124,14 +104,21 @@ fn thousands(count: u64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde_json::json;
+    use coven_api::agent_state::{AgentModes, AgentOption, AgentUsage};
+    use coven_domain::message::Activity;
+    use serde_json::{Value, json};
 
     fn state(mode: &str, model: &str) -> AgentStateRecord {
         let modes = json!({"currentModeId": mode, "availableModes": [{"id": "plan", "name": "Plan"}, {"id": "auto", "name": "Auto"}]});
         let values = json!([{"group": "g", "name": "G", "options": [{"value": "a1", "name": "Fast"}]}, {"value": "b2", "name": "Deep"}]);
         let options =
             json!([{"id": "model", "name": "Model", "category": "model", "currentValue": model, "options": values}]);
-        AgentStateRecord { modes, config_options: options, ..AgentStateRecord::default() }
+        let (modes, config_options) = (AgentModes::read(&modes), AgentOption::read_all(&options));
+        AgentStateRecord { modes, config_options, ..empty() }
+    }
+
+    fn empty() -> AgentStateRecord {
+        AgentStateRecord::new(Activity::Idle)
     }
 
     #[test]
@@ -144,13 +131,13 @@ mod tests {
             (model.current_name(), model.choice("b2").map(|choice| choice.name.as_str())),
             ("Fast", Some("Deep"))
         );
-        assert_eq!(super::mode(&AgentStateRecord::default()), None);
+        assert_eq!(super::mode(&empty()), None);
     }
 
     #[test]
     fn changes_are_told_by_name() {
         assert_eq!(changes(&state("plan", "a1"), &state("auto", "b2")), ["mode: Auto", "model: Deep"]);
-        assert!(changes(&AgentStateRecord::default(), &state("auto", "b2")).is_empty(), "the first state is no change");
+        assert!(changes(&empty(), &state("auto", "b2")).is_empty(), "the first state is no change");
     }
 
     #[test]
@@ -164,6 +151,6 @@ mod tests {
     }
 
     fn usage_of(usage: Value) -> Option<String> {
-        super::usage(&AgentStateRecord { usage, ..AgentStateRecord::default() })
+        super::usage(&AgentStateRecord { usage: AgentUsage::read(&usage), ..empty() })
     }
 }

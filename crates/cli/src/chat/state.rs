@@ -3,10 +3,14 @@
 use std::time::{Duration, Instant};
 
 use coven_api::SessionRecord;
-use coven_api::inbox::InboxItem;
-use coven_api::message::{AgentStateRecord, MessageRecord};
+use coven_api::agent_state::AgentStateRecord;
+use coven_api::inbox::{InboxItem, InboxKind};
+use coven_api::message::MessageRecord;
+use coven_domain::MessageId;
+use coven_domain::message::{Activity, Role};
 use crossterm::event::KeyEvent;
 
+use super::content;
 use super::editor::Editor;
 use super::question::Questions;
 use super::report::{Answer, Report, Request};
@@ -52,7 +56,7 @@ pub enum Leaving {
 #[derive(Debug, PartialEq, Eq)]
 pub struct Echo {
     pub text: String,
-    pub message_id: Option<String>,
+    pub message_id: Option<MessageId>,
 }
 
 pub struct App {
@@ -86,7 +90,7 @@ impl App {
             is_read_only: false,
             transcript,
             editor: Editor::default(),
-            agent: AgentStateRecord::default(),
+            agent: AgentStateRecord::new(Activity::Idle),
             questions: Questions::default(),
             lost: None,
             echoes: Vec::new(),
@@ -123,7 +127,7 @@ impl App {
     }
 
     pub fn is_turn_running(&self) -> bool {
-        is_turn(&self.agent.activity)
+        is_turn(self.agent.activity)
     }
 
     fn report(&mut self, report: Report) -> Vec<Effect> {
@@ -160,31 +164,30 @@ impl App {
     /// What to say about something that waits and is not asked in this chat itself.
     fn elsewhere(&self, item: &InboxItem) -> Option<String> {
         let (title, short) = (wording::plain(&item.title), wording::short_id(&item.id));
-        let is_ours = item.session_id.as_deref() == Some(self.record.id.as_str());
+        let is_ours = item.session_id == Some(self.record.id);
         let asker = match (is_ours, item.harness.as_deref()) {
             (true, _) => "the agent",
             (false, Some(harness)) => harness,
             (false, None) => "somebody",
         };
-        match item.kind.as_str() {
-            "permission" if is_ours => None,
-            "question_set" => Some(format!("{asker} asks: {title} — coven answer ({short})")),
+        match item.kind {
+            InboxKind::Permission if is_ours => None,
+            InboxKind::QuestionSet => Some(format!("{asker} asks: {title} — coven answer ({short})")),
             _ => Some(format!("{asker} asks: {title} — coven inbox show {short}")),
         }
     }
 
     fn message(&mut self, message: MessageRecord) -> Vec<Effect> {
-        if message.role != "user" {
+        if message.role != Role::User {
             let mut rows = self.transcript.take(&message);
             if !self.transcript.is_writing() {
                 rows.extend(self.release());
             }
             return vec![Effect::Print(rows)];
         }
-        let text = message.content["text"].as_str().unwrap_or_default();
+        let text = content::prompt(&message).unwrap_or_default();
         let is_it = |echo: &Echo| {
-            let has_id = |id: &String| *id == message.message_id || *id == message.id;
-            echo.text == text || echo.message_id.as_ref().is_some_and(has_id)
+            echo.text == text || echo.message_id.is_some_and(|id| id == message.message_id || id == message.id)
         };
         if let Some(place) = self.echoes.iter().position(is_it) {
             self.echoes.remove(place);
@@ -215,7 +218,7 @@ impl App {
 
     fn state(&mut self, state: AgentStateRecord) -> Vec<Effect> {
         let before = std::mem::replace(&mut self.agent, state);
-        let (was_running, is_running) = (is_turn(&before.activity), self.is_turn_running());
+        let (was_running, is_running) = (is_turn(before.activity), self.is_turn_running());
         let mut rows = Vec::new();
         for note in settings::changes(&before, &self.agent) {
             rows.extend(self.transcript.note(&note));
@@ -281,11 +284,11 @@ impl App {
 
     /// How to come back, for who has left.
     pub fn way_back(record: &SessionRecord) -> String {
-        let (title, short) = (wording::plain(&record.title), wording::short_id(&record.id));
+        let (title, short) = (wording::plain(&record.title), record.id.short());
         format!("[left {title}; the session goes on — coven chat {short}]")
     }
 }
 
-fn is_turn(activity: &str) -> bool {
-    matches!(activity, "working" | "waiting")
+pub fn is_turn(activity: Activity) -> bool {
+    matches!(activity, Activity::Working | Activity::Waiting)
 }

@@ -2,12 +2,13 @@
 
 use std::time::{Duration, Instant};
 
-use coven_api::inbox::InboxItem;
-use coven_api::message::{AgentStateRecord, MessageRecord};
+use coven_api::agent_state::{AgentModes, AgentStateRecord, AgentUsage};
+use coven_api::inbox::{InboxItem, InboxKind, InboxStatus};
+use coven_api::message::MessageRecord;
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use serde_json::json;
 
-use super::fixtures::{agent, piece, question, session, state, tool, user};
+use super::fixtures::{agent, message_id, piece, question, session, state, tool, user};
 use super::report::{Answer, Chosen, Report, Request};
 use super::row::Row;
 use super::state::{App, Effect, Leaving, Message};
@@ -23,7 +24,7 @@ impl Rig {
     fn new() -> Self {
         let now = Instant::now();
         let transcript = Transcript::new(Some(80), Detail::default());
-        let mut rig = Self { app: App::new(session("1a2b3c4d-0"), transcript, 24, now), now };
+        let mut rig = Self { app: App::new(session("1a2b3c4d-0000-4000-8000-000000000000"), transcript, 24, now), now };
         rig.report(Report::State(Box::new(state("idle", 0))));
         rig
     }
@@ -90,7 +91,7 @@ fn a_prompt_is_seen_at_once_and_told_once() {
     assert_eq!(rig.say(user(1, "hello")), ["› hello"]);
     rig.report(Report::Answered {
         request: Request::Prompt("hello".into()),
-        answer: Ok(Answer::Accepted("u1".into())),
+        answer: Ok(Answer::Accepted(message_id("u1"))),
     });
     assert_eq!(rig.live(), ["› ask for something; /help shows the keys"]);
 }
@@ -185,7 +186,7 @@ fn a_question_is_answered_by_one_key() {
         assert_eq!(rig.press(KeyCode::Char(key)), [Effect::Ask(request.clone())]);
         assert!(!rig.live()[0].starts_with('?'), "it goes at once");
         let mut settled = question("q1", "touch x");
-        (settled.status, settled.answer) = ("answered".into(), Some("yes".into()));
+        (settled.status, settled.answer) = (InboxStatus::Answered, Some("yes".into()));
         let answered = Report::Answered { request, answer: Ok(Answer::Settled(Box::new(settled.clone()))) };
         assert_eq!(rig.report(answered), ["· touch x: Yes"]);
         let again = Report::Questions { pending: Vec::new(), settled: vec![settled] };
@@ -214,12 +215,12 @@ fn a_question_that_is_answered_elsewhere_goes_with_a_note() {
     let mut rig = Rig::new();
     rig.ask("q1", "touch x");
     let mut settled = question("q1", "touch x");
-    (settled.status, settled.answer) = ("answered".into(), Some("no".into()));
+    (settled.status, settled.answer) = (InboxStatus::Answered, Some("no".into()));
     let report = Report::Questions { pending: vec![question("q2", "touch y")], settled: vec![settled] };
     assert_eq!(rig.report(report), ["· touch x: No (answered elsewhere)"]);
     assert_eq!(rig.live()[0], "? goose asks: touch y");
     let mut cancelled = question("q2", "touch y");
-    cancelled.status = "cancelled".into();
+    cancelled.status = InboxStatus::Cancelled;
     let report = Report::Questions { pending: Vec::new(), settled: vec![cancelled] };
     assert_eq!(rig.report(report), ["· touch y: no answer is needed any more"]);
 }
@@ -240,8 +241,8 @@ fn an_answer_that_came_too_late_says_so_and_the_question_comes_back_if_it_is_ope
 fn settings_are_listed_set_and_their_changes_told() {
     let modes = |current: &str| {
         let all = json!([{"id": "plan", "name": "Plan"}, {"id": "auto", "name": "Auto"}]);
-        let usage = json!({"used": 1_500, "size": 200_000});
-        let modes = json!({"currentModeId": current, "availableModes": all});
+        let usage = AgentUsage::read(&json!({"used": 1_500, "size": 200_000}));
+        let modes = AgentModes::read(&json!({"currentModeId": current, "availableModes": all}));
         Report::State(Box::new(AgentStateRecord { modes, usage, ..state("idle", 0) }))
     };
     let mut rig = Rig::new();
@@ -283,8 +284,11 @@ fn the_end_of_the_session_ends_the_chat_with_everything_said() {
     let mut rig = Rig::new();
     rig.state("working", 0);
     rig.say(piece(1, "a", "last wo"));
-    let effects = rig.update(Message::Report(Report::Ended(Box::new(session("s")))));
-    assert_eq!(effects.last(), Some(&Effect::Leave(Leaving::Over(Box::new(session("s"))))));
+    let effects = rig.update(Message::Report(Report::Ended(Box::new(session("1a2b3c4d-0000-4000-8000-000000000001")))));
+    assert_eq!(
+        effects.last(),
+        Some(&Effect::Leave(Leaving::Over(Box::new(session("1a2b3c4d-0000-4000-8000-000000000001")))))
+    );
     assert_eq!(printed(effects), ["last wo"]);
 }
 
@@ -318,9 +322,9 @@ fn the_rows_below_fit_every_terminal() {
 #[test]
 fn what_newly_waits_rings_and_is_named_unless_it_is_asked_here() {
     let mut rig = Rig::new();
-    let ours = rig.app.record.id.clone();
-    let permission = InboxItem { session_id: Some(ours.clone()), ..question("q1", "touch x") };
-    let set = InboxItem { kind: "question_set".into(), session_id: Some(ours), ..question("s1", "Which\u{7}?") };
+    let ours = rig.app.record.id;
+    let permission = InboxItem { session_id: Some(ours), ..question("q1", "touch x") };
+    let set = InboxItem { kind: InboxKind::QuestionSet, session_id: Some(ours), ..question("s1", "Which\u{7}?") };
     let waits = |item: InboxItem| Message::Report(Report::Waits(Box::new(item)));
     assert_eq!(rig.update(waits(permission)), [Effect::Bell]);
     let effects = rig.update(waits(set));

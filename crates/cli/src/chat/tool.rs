@@ -1,5 +1,6 @@
 //! A tool call: one row folded, its content when asked for.
 
+use coven_api::message_content::{self as wire, ToolContent, ToolStatus};
 use serde_json::Value;
 
 use super::diff::{self, Change};
@@ -12,36 +13,36 @@ const MOST_LINES: usize = 200;
 #[derive(Debug, Clone, PartialEq)]
 pub struct ToolCall {
     title: String,
-    pub status: String,
+    pub status: ToolStatus,
     args: Value,
-    content: Vec<Value>,
+    content: Vec<ToolContent>,
     output: Value,
 }
 
 impl ToolCall {
     /// As a message tells it.
-    pub fn of_message(content: &Value) -> Self {
-        Self::new(&content["tool"], &content["status"], &content["args"], &content["result"])
+    pub fn of_message(call: &wire::ToolCall) -> Self {
+        let (content, output) = match &call.result {
+            Some(result) => (result.content.clone(), result.raw_output.clone()),
+            None => (Vec::new(), Value::Null),
+        };
+        Self { title: call.tool.clone(), status: call.status, args: call.args.clone(), content, output }
     }
 
     /// As a request for permission tells it.
     pub fn of_request(detail: &Value) -> Self {
         let call = detail.get("toolCall").or_else(|| detail.get("tool_call")).unwrap_or(detail);
-        Self::new(&call["title"], &call["status"], &call["rawInput"], call)
-    }
-
-    fn new(title: &Value, status: &Value, args: &Value, result: &Value) -> Self {
         Self {
-            title: title.as_str().unwrap_or_default().to_owned(),
-            status: status.as_str().unwrap_or("pending").to_owned(),
-            args: args.clone(),
-            content: result["content"].as_array().cloned().unwrap_or_default(),
-            output: result["rawOutput"].clone(),
+            title: call["title"].as_str().unwrap_or_default().to_owned(),
+            status: ToolStatus::read(&call["status"]),
+            args: call["rawInput"].clone(),
+            content: call["content"].as_array().into_iter().flatten().map(ToolContent::read).collect(),
+            output: call["rawOutput"].clone(),
         }
     }
 
     pub fn is_over(&self) -> bool {
-        matches!(self.status.as_str(), "completed" | "failed" | "cancelled")
+        self.status.is_over()
     }
 
     /// What is done, in one line: the agent's title, with what it leaves out.
@@ -73,31 +74,32 @@ impl ToolCall {
     }
 
     fn diffs(&self) -> impl Iterator<Item = (&str, &str, &str)> {
-        let diffs = self.content.iter().filter(|block| block["type"] == "diff" && block["newText"].is_string());
-        diffs.map(|block| {
-            let text = |name: &str| block[name].as_str().unwrap_or_default();
-            (text("path"), text("oldText"), text("newText"))
+        self.content.iter().filter_map(|part| match part {
+            ToolContent::Diff { path, old_text, new_text } => {
+                Some((path.as_str(), old_text.as_deref().unwrap_or_default(), new_text.as_str()))
+            }
+            _ => None,
         })
     }
 
     /// The call in one row: `● touch x … done`.
     pub fn row(&self) -> Row {
-        let (style, end) = match self.status.as_str() {
-            "completed" => (Style::Good, " … done".to_owned()),
-            "failed" => (Style::Bad, format!(" … failed{}", self.reason())),
-            "cancelled" => (Style::Dim, " … cancelled".to_owned()),
-            _ => (Style::Alert, " …".to_owned()),
+        let (style, end) = match self.status {
+            ToolStatus::Completed => (Style::Good, " … done".to_owned()),
+            ToolStatus::Failed => (Style::Bad, format!(" … failed{}", self.reason())),
+            ToolStatus::Cancelled => (Style::Dim, " … cancelled".to_owned()),
+            ToolStatus::Pending | ToolStatus::InProgress => (Style::Alert, " …".to_owned()),
         };
         let row = Row::new(style, "● ").with(Style::Plain, &self.label());
-        match (self.diff_counts(), self.status.as_str()) {
-            (Some((added, removed)), "failed" | "cancelled") => {
+        match (self.diff_counts(), self.status) {
+            (Some((added, removed)), ToolStatus::Failed | ToolStatus::Cancelled) => {
                 row.with(style, &end).with(Style::Dim, &format!(" (+{added} −{removed})"))
             }
             (Some((added, removed)), _) => row
                 .with(Style::Dim, " … ")
                 .with(Style::Good, &format!("+{added} "))
                 .with(Style::Bad, &format!("−{removed}")),
-            (None, "failed") => row.with(Style::Bad, &end),
+            (None, ToolStatus::Failed) => row.with(Style::Bad, &end),
             (None, _) => row.with(Style::Dim, &end),
         }
     }
@@ -114,8 +116,11 @@ impl ToolCall {
     }
 
     fn texts(&self) -> Vec<&str> {
-        let blocks = self.content.iter().filter(|block| block["type"] == "content");
-        let mut texts: Vec<&str> = blocks.filter_map(|block| block["content"]["text"].as_str()).collect();
+        let texts = self.content.iter().filter_map(|part| match part {
+            ToolContent::Content { content } => content["text"].as_str(),
+            _ => None,
+        });
+        let mut texts: Vec<&str> = texts.collect();
         if texts.is_empty() {
             let output = &self.output;
             let parts =
@@ -169,10 +174,16 @@ fn shortened(mut rows: Vec<Row>) -> Vec<Row> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use coven_api::message_content::MessageContent;
     use serde_json::json;
 
     fn call(status: &str, args: Value, result: Value) -> ToolCall {
-        ToolCall::of_message(&json!({"tool": "shell", "status": status, "args": args, "result": result}))
+        of_row(json!({"type": "tool", "tool": "shell", "status": status, "args": args, "result": result}))
+    }
+
+    fn of_row(row: Value) -> ToolCall {
+        let content = MessageContent::read(&row.to_string());
+        ToolCall::of_message(content.tool().expect("a tool call"))
     }
 
     #[test]
@@ -182,9 +193,9 @@ mod tests {
         assert_eq!(call("completed", args(), json!({"content": []})).row().text(), "● shell: touch x … done");
         let words = json!({"command": ["bash", "-lc", "ls"]});
         assert_eq!(call("completed", words, json!(null)).row().text(), "● shell: bash -lc ls … done");
-        let titled = ToolCall::of_message(&json!({"tool": "touch x", "args": {"command": "touch x"}}));
+        let titled = of_row(json!({"type": "tool", "tool": "touch x", "args": {"command": "touch x"}}));
         assert_eq!(titled.row().text(), "● touch x …");
-        assert_eq!(ToolCall::of_message(&json!({})).row().text(), "● tool call …");
+        assert_eq!(of_row(json!({"type": "tool"})).row().text(), "● tool call …");
     }
 
     #[test]

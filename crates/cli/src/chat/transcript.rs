@@ -3,8 +3,10 @@
 use std::collections::HashMap;
 
 use coven_api::message::MessageRecord;
+use coven_api::message_content::{MessageContent, PlanStatus, PlanStep};
+use coven_domain::MessageId;
 
-use super::content::{Content, Step, Voice};
+use super::content::{self, Voice};
 use super::row::{Row, Style};
 use super::stream::Stream;
 use super::tool::ToolCall;
@@ -42,12 +44,12 @@ enum Shown {
 pub struct Transcript {
     columns: usize,
     pub detail: Detail,
-    open: Option<(String, Stream)>,
-    texts: HashMap<String, Shown>,
-    running: Vec<(String, ToolCall)>,
+    open: Option<(MessageId, Stream)>,
+    texts: HashMap<MessageId, Shown>,
+    running: Vec<(MessageId, ToolCall)>,
     /// How the tool calls that were shown had ended.
-    ended: HashMap<String, String>,
-    plan: Vec<Step>,
+    ended: HashMap<MessageId, String>,
+    plan: Vec<PlanStep>,
     last: Option<Block>,
     /// Rows that would fall into the middle of a line that is being written.
     deferred: Vec<Row>,
@@ -83,23 +85,33 @@ impl Transcript {
 
     /// The rows that this message adds for good.
     pub fn take(&mut self, message: &MessageRecord) -> Vec<Row> {
-        let id = &message.message_id;
-        match Content::of(message) {
-            Content::Text { voice, text, is_partial } => self.text(id, voice, text, is_partial),
-            Content::Tool(call) => self.tool(id, *call),
-            Content::Plan(steps) => self.plan(steps),
-            Content::Error(what) => self.block(Block::Note, self.wrapped(Style::Bad, "✖ ", &what)),
-            Content::Cancelled(why) => {
-                let why = if why.is_empty() { "cancelled".to_owned() } else { format!("cancelled: {why}") };
+        let id = message.message_id;
+        if let Some((voice, text)) = content::spoken(message) {
+            return self.text(id, voice, &text.text, text.partial);
+        }
+        match &message.content {
+            MessageContent::Text(_) | MessageContent::Thought(_) => Vec::new(),
+            MessageContent::Tool(call) => self.tool(id, ToolCall::of_message(call)),
+            MessageContent::Plan { steps, .. } => self.plan(steps.clone()),
+            MessageContent::Error { message, .. } => self.block(Block::Note, self.wrapped(Style::Bad, "✖ ", message)),
+            MessageContent::Cancelled { reason } => {
+                let why = if reason.is_empty() { "cancelled".to_owned() } else { format!("cancelled: {reason}") };
                 self.block(Block::Note, self.wrapped(Style::Alert, "■ ", &why))
             }
-            Content::Stopped(reason) => {
-                let what = format!("the turn ended: {}", reason.replace('_', " "));
+            MessageContent::Turn { stop_reason } => {
+                let what = format!("the turn ended: {}", stop_reason.replace('_', " "));
                 self.block(Block::Note, self.wrapped(Style::Alert, "■ ", &what))
             }
-            Content::Other(_) if !self.detail.has_tool_content => Vec::new(),
-            Content::Other(kind) => self.note(&format!("the agent sent {kind}")),
+            MessageContent::Ended { reason } => self.detail_note(&format!("the session ended: {reason}")),
+            MessageContent::Content { .. } => self.detail_note("the agent sent content"),
+            MessageContent::Update { update } => {
+                self.detail_note(&format!("the agent sent {}", content::update_name(update)))
+            }
         }
+    }
+
+    fn detail_note(&mut self, text: &str) -> Vec<Row> {
+        if self.detail.has_tool_content { self.note(text) } else { Vec::new() }
     }
 
     /// A dim row about the conversation, not of it.
@@ -138,9 +150,9 @@ impl Transcript {
         rows
     }
 
-    fn text(&mut self, id: &str, voice: Voice, text: &str, is_partial: bool) -> Vec<Row> {
+    fn text(&mut self, id: MessageId, voice: Voice, text: &str, is_partial: bool) -> Vec<Row> {
         let mut rows = Vec::new();
-        let rest = match (self.texts.get(id), is_partial) {
+        let rest = match (self.texts.get(&id), is_partial) {
             (None, _) => text,
             (Some(Shown::Part(_)), true) => text,
             (Some(Shown::Whole { .. }), true) => return rows,
@@ -155,20 +167,20 @@ impl Transcript {
                 }
             },
         };
-        let is_new = !self.texts.contains_key(id);
+        let is_new = !self.texts.contains_key(&id);
         if is_new && !is_partial && voice == Voice::Thought && self.detail.folds_thoughts {
             rows.extend(self.folded_thought(text));
         } else {
             rows.extend(self.write(id, voice, rest));
         }
-        match (self.texts.get_mut(id), is_partial) {
+        match (self.texts.get_mut(&id), is_partial) {
             (Some(Shown::Part(shown)), true) => shown.push_str(text),
             (_, true) => {
-                self.texts.insert(id.to_owned(), Shown::Part(text.to_owned()));
+                self.texts.insert(id, Shown::Part(text.to_owned()));
             }
             (_, false) => {
-                self.texts.insert(id.to_owned(), Shown::Whole { length: text.len() });
-                if self.open.as_ref().is_some_and(|(open, _)| open == id) {
+                self.texts.insert(id, Shown::Whole { length: text.len() });
+                if self.open.as_ref().is_some_and(|(open, _)| *open == id) {
                     rows.extend(self.close());
                 }
             }
@@ -176,8 +188,8 @@ impl Transcript {
         rows
     }
 
-    fn write(&mut self, id: &str, voice: Voice, text: &str) -> Vec<Row> {
-        let is_open = self.open.as_ref().is_some_and(|(open, _)| open == id);
+    fn write(&mut self, id: MessageId, voice: Voice, text: &str) -> Vec<Row> {
+        let is_open = self.open.as_ref().is_some_and(|(open, _)| *open == id);
         if !is_open && text.trim().is_empty() {
             return Vec::new();
         }
@@ -185,7 +197,7 @@ impl Transcript {
         if !is_open {
             rows.extend(self.close());
             rows.extend(self.gap(Block::Text(voice)));
-            self.open = Some((id.to_owned(), Stream::new(voice)));
+            self.open = Some((id, Stream::new(voice)));
         }
         let (_, stream) = self.open.as_mut().expect("it was opened above");
         rows.extend(stream.push(text, self.columns));
@@ -212,18 +224,18 @@ impl Transcript {
         rows
     }
 
-    fn tool(&mut self, id: &str, call: ToolCall) -> Vec<Row> {
+    fn tool(&mut self, id: MessageId, call: ToolCall) -> Vec<Row> {
         if !call.is_over() {
-            match self.running.iter_mut().find(|(running, _)| running == id) {
+            match self.running.iter_mut().find(|(running, _)| *running == id) {
                 Some((_, running)) => *running = call,
                 // What was told as ended and goes on will be told again at its end.
-                None => self.running.push((id.to_owned(), call)),
+                None => self.running.push((id, call)),
             }
             return Vec::new();
         }
-        self.running.retain(|(running, _)| running != id);
+        self.running.retain(|(running, _)| *running != id);
         let row = call.row().cut(self.columns);
-        if self.ended.insert(id.to_owned(), row.text()) == Some(row.text()) {
+        if self.ended.insert(id, row.text()) == Some(row.text()) {
             return Vec::new();
         }
         let mut rows = vec![row];
@@ -234,13 +246,13 @@ impl Transcript {
         self.block(Block::Tool, rows)
     }
 
-    fn plan(&mut self, steps: Vec<Step>) -> Vec<Row> {
+    fn plan(&mut self, steps: Vec<PlanStep>) -> Vec<Row> {
         let before = std::mem::replace(&mut self.plan, steps);
-        let changed: Vec<&Step> = self.plan.iter().filter(|step| !before.contains(step)).collect();
-        let rows = changed.into_iter().flat_map(|step| match step.status.as_str() {
-            "completed" => self.wrapped(Style::Dim, "✔ ", &step.text),
-            "in_progress" => self.wrapped(Style::Bold, "▸ ", &step.text),
-            _ => self.wrapped(Style::Plain, "☐ ", &step.text),
+        let changed: Vec<&PlanStep> = self.plan.iter().filter(|step| !before.contains(step)).collect();
+        let rows = changed.into_iter().flat_map(|step| match step.status {
+            PlanStatus::Completed => self.wrapped(Style::Dim, "✔ ", &step.content),
+            PlanStatus::InProgress => self.wrapped(Style::Bold, "▸ ", &step.content),
+            PlanStatus::Pending => self.wrapped(Style::Plain, "☐ ", &step.content),
         });
         let rows: Vec<Row> = rows.collect();
         if rows.is_empty() { Vec::new() } else { self.block(Block::Plan, rows) }

@@ -2,45 +2,49 @@
 
 use std::collections::HashMap;
 
-use coven_api::message::{AgentStateRecord, MessageRecord};
+use coven_api::agent_state::AgentStateRecord;
+use coven_api::message::MessageRecord;
+use coven_api::message_content::MessageContent;
 use coven_api::routes::{Endpoint, ReadAgentState};
+use coven_domain::MessageId;
 
-use super::content::{Content, Voice};
+use super::content::{self, Voice};
 use super::feed::Feed;
 use super::past;
 use super::plain::Away;
 use super::report::Report;
 use super::request;
+use super::state::is_turn;
+use crate::daemon_connector::DaemonConnector;
 use crate::failure::{self, Failure};
-use crate::way::Way;
-use crate::{link, wording};
+use crate::{daemon_client, wording};
 
 /// A prompt that was accepted.
 pub struct Turn {
-    way: Way,
+    connector: DaemonConnector,
     id: String,
     /// The id of the message that the prompt became.
-    pub message_id: String,
+    pub message_id: MessageId,
     after: u64,
     turns: Turns,
 }
 
 impl Turn {
     /// Sends the prompt and returns as soon as it is accepted.
-    pub fn begin(way: Way, id: String, text: &str) -> Result<Self, Failure> {
-        link::block_on(async {
-            let mut client = way.open().await?;
+    pub fn begin(connector: DaemonConnector, id: String, text: &str) -> Result<Self, Failure> {
+        daemon_client::block_on(async {
+            let mut client = connector.open().await?;
             let after = past::read(&mut client, &id, 0, |_| Ok(())).await?;
             let before = client.call(ReadAgentState::of(&id)).await?;
-            let message_id = request::prompt(&way, &id, text, after).await?;
-            Ok(Self { way: way.clone(), id: id.clone(), message_id, after, turns: Turns::behind(&before) })
+            let message_id = request::prompt(&connector, &id, text, after).await?;
+            Ok(Self { connector: connector.clone(), id: id.clone(), message_id, after, turns: Turns::behind(&before) })
         })
     }
 
     /// Hands over the answer's text as it comes; returns how the turn ended.
     pub fn answer(mut self, mut out: impl FnMut(&str) -> Result<(), Failure>) -> Result<String, Failure> {
         let (mut feed, _bell) =
-            Feed::start(self.way.clone(), self.id.clone(), self.after, None).map_err(Failure::Runtime)?;
+            Feed::start(self.connector.clone(), self.id.clone(), self.after, None).map_err(Failure::Runtime)?;
         let mut text = AnswerText::default();
         let mut away = Away::default();
         let stop_reason = loop {
@@ -65,8 +69,8 @@ impl Turn {
         drop(feed);
         // What was written between the last look and the end of the turn.
         let mut rest = Vec::new();
-        link::block_on(async {
-            past::read(&mut self.way.open().await?, &self.id, self.after, |message| {
+        daemon_client::block_on(async {
+            past::read(&mut self.connector.open().await?, &self.id, self.after, |message| {
                 rest.push(message);
                 Ok(())
             })
@@ -86,8 +90,8 @@ impl Turn {
         if !self.turns.is_ours() {
             return Ok(());
         }
-        if let Content::Error(what) = Content::of(message) {
-            failure::say(&wording::plain(&what));
+        if let MessageContent::Error { message, .. } = &message.content {
+            failure::say(&wording::plain(message));
         }
         text.take(message).iter().try_for_each(|piece| out(piece))
     }
@@ -130,21 +134,22 @@ impl Turns {
 
 /// Turns that run or wait.
 fn outstanding(state: &AgentStateRecord) -> usize {
-    usize::from(matches!(state.activity.as_str(), "working" | "waiting")) + state.queued
+    usize::from(is_turn(state.activity)) + state.queued
 }
 
 /// The agent's text without repetition: pieces as they come, and of a whole only what its pieces left out.
 #[derive(Debug, Default)]
 struct AnswerText {
-    shown: HashMap<String, String>,
-    last: Option<String>,
+    shown: HashMap<MessageId, String>,
+    last: Option<MessageId>,
     is_mid_line: bool,
 }
 
 impl AnswerText {
     fn take(&mut self, message: &MessageRecord) -> Vec<String> {
-        let Content::Text { voice: Voice::Agent, text, is_partial } = Content::of(message) else { return Vec::new() };
-        let shown = self.shown.entry(message.message_id.clone()).or_default();
+        let Some((Voice::Agent, text)) = content::spoken(message) else { return Vec::new() };
+        let shown = self.shown.entry(message.message_id).or_default();
+        let (text, is_partial) = (text.text.as_str(), text.partial);
         let rest = if is_partial { text } else { text.strip_prefix(shown.as_str()).unwrap_or(text) }.to_owned();
         shown.push_str(&rest);
         if rest.is_empty() {
@@ -152,10 +157,10 @@ impl AnswerText {
         }
         let mut pieces = Vec::new();
         // Another message begins on a line of its own.
-        if self.last.as_ref().is_some_and(|last| *last != message.message_id) && self.is_mid_line {
+        if self.last.is_some_and(|last| last != message.message_id) && self.is_mid_line {
             pieces.push("\n".to_owned());
         }
-        self.last = Some(message.message_id.clone());
+        self.last = Some(message.message_id);
         self.is_mid_line = !rest.ends_with('\n');
         pieces.push(rest);
         pieces
@@ -178,8 +183,9 @@ mod tests {
         let folder = tempfile::tempdir().expect("a folder for the socket");
         let socket = folder.path().join("coven.sock");
         let daemon = ScriptedDaemon::start(&socket, vec![agent(1, "old", "what was said before")]);
-        let turn = Turn::begin(Way::to_socket(&socket), SESSION.to_owned(), "hello").expect("it is accepted");
-        assert_eq!(turn.message_id, "u2");
+        let turn =
+            Turn::begin(DaemonConnector::to_socket(&socket), SESSION.to_owned(), "hello").expect("it is accepted");
+        assert_eq!(turn.message_id.to_string(), "00000000-0000-4000-8000-000000000002");
         daemon.set_state(state("working", 0));
         daemon.say(piece(3, "a", "Hel"));
         let mut told = Vec::new();

@@ -1,5 +1,8 @@
 //! The rows below the history: what is under way, what is asked, the prompt.
 
+use coven_domain::message::Activity;
+
+use super::content;
 use super::row::{Row, Style};
 use super::state::App;
 use super::wrap;
@@ -53,7 +56,7 @@ fn prompt(app: &App, most: usize) -> (Vec<Row>, (usize, usize)) {
 
 /// Prompts that were sent and are not part of the conversation yet.
 fn waiting(app: &App) -> Vec<Row> {
-    let held = app.held.iter().map(|message| (message.content["text"].as_str().unwrap_or_default(), "queued"));
+    let held = app.held.iter().map(|message| (content::prompt(message).unwrap_or_default(), "queued"));
     let echoes = app.echoes.iter().map(|echo| (echo.text.as_str(), "sending"));
     let row = |(text, state): (&str, &str)| {
         let first = text.lines().next().unwrap_or_default();
@@ -70,12 +73,12 @@ fn status(app: &App) -> Option<Row> {
     if app.questions.current().is_some() {
         return None;
     }
-    let text = match app.agent.activity.as_str() {
-        "opening" => "opening the agent".to_owned(),
-        "working" | "waiting" if app.is_cancelling => "cancelling".to_owned(),
-        "working" => format!("working{}", elapsed(app)),
-        "waiting" => "waiting for an answer: coven inbox".to_owned(),
-        _ => return None,
+    let text = match app.agent.activity {
+        Activity::Opening => "opening the agent".to_owned(),
+        Activity::Working | Activity::Waiting if app.is_cancelling => "cancelling".to_owned(),
+        Activity::Working => format!("working{}", elapsed(app)),
+        Activity::Waiting => "waiting for an answer: coven inbox".to_owned(),
+        Activity::Idle | Activity::Ended => return None,
     };
     let queued = match app.agent.queued.saturating_sub(app.held.len()) {
         0 => String::new(),

@@ -2,7 +2,8 @@
 
 use std::io::{self, Write};
 
-use coven_api::session::EntryRecord;
+use coven_api::entry::EntryRecord;
+use coven_domain::entry::EntryKind;
 use serde_json::json;
 
 use crate::ledger::{size_of, time_of};
@@ -37,13 +38,13 @@ impl Asciicast {
         }
         // Players want times that never go back, even if the clock did.
         self.last_ms = self.last_ms.max(time_of(entry));
-        match entry.kind.as_str() {
-            "output" => {
+        match entry.kind {
+            EntryKind::Output => {
                 let text = self.output.decode(&entry.bytes());
                 self.event("o", &text, out)
             }
-            "input" if self.with_input => self.event("i", &String::from_utf8_lossy(&entry.bytes()), out),
-            "resize" => match size_of(entry) {
+            EntryKind::Input if self.with_input => self.event("i", &String::from_utf8_lossy(&entry.bytes()), out),
+            EntryKind::Resize => match size_of(entry) {
                 Some((rows, cols)) => self.event("r", &format!("{cols}x{rows}"), out),
                 None => Ok(()),
             },
@@ -105,24 +106,26 @@ fn is_unfinished(bytes: &[u8]) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use coven_api::entry::EntryDetail;
+
     use super::*;
 
-    fn entry(kind: &str, at: &str, bytes: &[u8]) -> EntryRecord {
+    fn entry(kind: EntryKind, at: &str, bytes: &[u8]) -> EntryRecord {
         let text = std::str::from_utf8(bytes).ok().map(str::to_owned);
         let coded = text.is_none().then(|| {
             use base64::Engine as _;
             base64::engine::general_purpose::STANDARD.encode(bytes)
         });
-        let sides = [("rows".to_owned(), json!(30)), ("cols".to_owned(), json!(100))];
+        let sides = EntryDetail { rows: Some(30), cols: Some(100), ..EntryDetail::default() };
         EntryRecord {
             seq: 1,
-            kind: kind.to_owned(),
-            at: format!("2026-11-15T08:00:{at}Z"),
-            offset: Some(0),
+            kind,
+            at: format!("2026-11-15T08:00:{at}Z").parse().expect("a time"),
+            offset: 0,
             length: Some(bytes.len() as u64),
             data: text,
             data_base64: coded,
-            detail: if matches!(kind, "start" | "resize") { sides.into_iter().collect() } else { Default::default() },
+            detail: if matches!(kind, EntryKind::Start | EntryKind::Resize) { sides } else { EntryDetail::default() },
         }
     }
 
@@ -139,12 +142,12 @@ mod tests {
     #[test]
     fn a_recording_is_a_header_and_events_in_order() {
         let entries = [
-            entry("start", "00.000", b""),
-            entry("output", "00.005", b"\x1b[31mhi\r\n"),
-            entry("input", "01.000", b"y\r"),
-            entry("resize", "01.500", b""),
-            entry("output", "12.340", b"bye"),
-            entry("exit", "12.400", b""),
+            entry(EntryKind::Start, "00.000", b""),
+            entry(EntryKind::Output, "00.005", b"\x1b[31mhi\r\n"),
+            entry(EntryKind::Input, "01.000", b"y\r"),
+            entry(EntryKind::Resize, "01.500", b""),
+            entry(EntryKind::Output, "12.340", b"bye"),
+            entry(EntryKind::Exit, "12.400", b""),
         ];
         let text = export(&entries, true);
         let lines: Vec<serde_json::Value> =
@@ -192,7 +195,11 @@ mod tests {
 
     #[test]
     fn times_never_go_back() {
-        let entries = [entry("start", "05.000", b""), entry("output", "09.000", b"a"), entry("output", "07.000", b"b")];
+        let entries = [
+            entry(EntryKind::Start, "05.000", b""),
+            entry(EntryKind::Output, "09.000", b"a"),
+            entry(EntryKind::Output, "07.000", b"b"),
+        ];
         let text = export(&entries, false);
         assert!(text.ends_with("[4.000, \"o\", \"a\"]\n[4.000, \"o\", \"b\"]\n"), "{text}");
     }

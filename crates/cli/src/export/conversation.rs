@@ -3,40 +3,42 @@
 use std::io::Write;
 
 use coven_api::SessionRecord;
-use coven_client::ClientError;
-use serde::Deserialize;
-use serde_json::value::RawValue;
 
 use super::{Format, Target};
-use crate::chat::past::{self, page_after};
+use crate::chat::past;
 use crate::chat::row::Row;
 use crate::chat::transcript::{Detail, Transcript};
+use crate::daemon_client::DaemonClient;
 use crate::failure::Failure;
-use crate::link::Link;
 
 pub(super) const PAGE_END: &str = "</pre>\n</body>\n</html>\n";
 
 pub async fn export(
-    link: &mut Link,
+    link: &mut DaemonClient,
     record: &SessionRecord,
     format: Format,
     target: &mut Target,
 ) -> Result<(), Failure> {
     match format {
-        Format::Text => transcript(link, &record.id, target, |row| row.text()).await,
+        Format::Text => transcript(link, &record.id.to_string(), target, |row| row.text()).await,
         Format::Html => {
             write!(target, "{}", page_start(&record.title)).map_err(Failure::Output)?;
-            transcript(link, &record.id, target, html).await?;
+            transcript(link, &record.id.to_string(), target, html).await?;
             write!(target, "{PAGE_END}").map_err(Failure::Output)
         }
-        Format::Jsonl => messages(link, &record.id, target).await,
+        Format::Jsonl => messages(link, &record.id.to_string(), target).await,
         Format::Asciicast => {
             Err(Failure::usage("a conversation has no terminal to record", "Use --format text, html or jsonl"))
         }
     }
 }
 
-async fn transcript(link: &mut Link, id: &str, target: &mut Target, line: fn(&Row) -> String) -> Result<(), Failure> {
+async fn transcript(
+    link: &mut DaemonClient,
+    id: &str,
+    target: &mut Target,
+    line: fn(&Row) -> String,
+) -> Result<(), Failure> {
     let mut transcript = Transcript::new(None, Detail { has_tool_content: true, folds_thoughts: false });
     let mut write =
         |rows: Vec<Row>| rows.iter().try_for_each(|row| writeln!(target, "{}", line(row)).map_err(Failure::Output));
@@ -44,27 +46,14 @@ async fn transcript(link: &mut Link, id: &str, target: &mut Target, line: fn(&Ro
     write(transcript.end_turn())
 }
 
-#[derive(Deserialize)]
-struct RawPage<'a> {
-    #[serde(borrow)]
-    messages: Vec<&'a RawValue>,
-    next: u64,
-}
-
-/// Messages as the daemon wrote them, one per line.
-async fn messages(link: &mut Link, id: &str, target: &mut Target) -> Result<(), Failure> {
-    let mut after = 0;
-    loop {
-        let body = link.bytes(page_after(id, after)).await?;
-        let page: RawPage<'_> = serde_json::from_slice(&body).map_err(ClientError::from)?;
-        for message in &page.messages {
-            writeln!(target, "{message}").map_err(Failure::Output)?;
-        }
-        if page.messages.is_empty() || page.next <= after {
-            return Ok(());
-        }
-        after = page.next;
-    }
+/// The messages as the daemon sends them, one per line.
+async fn messages(link: &mut DaemonClient, id: &str, target: &mut Target) -> Result<(), Failure> {
+    past::read(link, id, 0, |message| {
+        let line = serde_json::to_string(&message).expect("records are plain data");
+        writeln!(target, "{line}").map_err(Failure::Output)
+    })
+    .await
+    .map(drop)
 }
 
 pub(super) fn page_start(title: &str) -> String {

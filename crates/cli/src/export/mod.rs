@@ -10,8 +10,10 @@ use std::io::{self, Write};
 use std::path::Path;
 
 use coven_api::SessionRecord;
-use coven_api::session::EntryRecord;
+use coven_api::entry::EntryRecord;
 use coven_client::ClientError;
+use coven_domain::entry::EntryKind;
+use coven_domain::session::Channel;
 use coven_screen::{HtmlLog, TextLog};
 use serde::Deserialize;
 use serde_json::value::RawValue;
@@ -19,9 +21,9 @@ use serde_json::value::RawValue;
 use self::asciicast::Asciicast;
 use self::progress::Progress;
 pub use self::target::Target;
+use crate::daemon_client::DaemonClient;
 use crate::failure::Failure;
 use crate::ledger::{Ledger, page_after, size_of};
-use crate::link::Link;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub enum Format {
@@ -73,17 +75,17 @@ impl Converter {
     }
 
     fn take(&mut self, entry: &EntryRecord, out: &mut dyn Write) -> io::Result<()> {
-        match (self, entry.kind.as_str()) {
+        match (self, entry.kind) {
             (Self::Asciicast(cast), _) => cast.take(entry, out),
-            (Self::Text(log), "output") => log.push(&entry.bytes(), out),
-            (Self::Html(log), "output") => log.push(&entry.bytes(), out),
-            (Self::Text(log), "resize") => {
+            (Self::Text(log), EntryKind::Output) => log.push(&entry.bytes(), out),
+            (Self::Html(log), EntryKind::Output) => log.push(&entry.bytes(), out),
+            (Self::Text(log), EntryKind::Resize) => {
                 if let Some((rows, cols)) = size_of(entry) {
                     log.resize(rows, cols);
                 }
                 Ok(())
             }
-            (Self::Html(log), "resize") => {
+            (Self::Html(log), EntryKind::Resize) => {
                 if let Some((rows, cols)) = size_of(entry) {
                     log.resize(rows, cols);
                 }
@@ -104,7 +106,7 @@ impl Converter {
 
 /// Writes the session in that form. Returns its id if its log was read for that.
 pub async fn export(
-    link: &mut Link,
+    link: &mut DaemonClient,
     id: &str,
     format: Format,
     with_input: bool,
@@ -112,15 +114,15 @@ pub async fn export(
 ) -> Result<Option<String>, Failure> {
     let record = link.session(id).await?;
     let mut progress = Progress::new();
-    if record.channel == "acp" {
+    if record.channel == Channel::Acp {
         conversation::export(link, &record, format, target).await?;
         return Ok(None);
     }
     if format == Format::Jsonl {
-        entries(link, &record.id, target, &mut progress).await?;
-        return Ok(Some(record.id));
+        entries(link, &record.id.to_string(), target, &mut progress).await?;
+        return Ok(Some(record.id.to_string()));
     }
-    let mut ledger = Ledger::after(&record.id, 0);
+    let mut ledger = Ledger::after(&record.id.to_string(), 0);
     let Some(first) = ledger.next(link).await? else {
         return Err(Failure::refused("the session has written nothing yet", "Start it, or wait until it has"));
     };
@@ -128,12 +130,12 @@ pub async fn export(
     let mut entry = Some(first);
     while let Some(current) = entry {
         converter.take(&current, target).map_err(Failure::Output)?;
-        progress.reached(current.offset.unwrap_or(0) + current.length.unwrap_or(0));
+        progress.reached(current.offset + current.length.unwrap_or(0));
         entry = ledger.next(link).await?;
     }
     converter.finish(target).map_err(Failure::Output)?;
     progress.done();
-    Ok(Some(record.id))
+    Ok(Some(record.id.to_string()))
 }
 
 #[derive(Deserialize)]
@@ -144,7 +146,12 @@ struct RawPage<'a> {
 }
 
 /// Entries as the daemon wrote them, one per line.
-async fn entries(link: &mut Link, id: &str, target: &mut Target, progress: &mut Progress) -> Result<(), Failure> {
+async fn entries(
+    link: &mut DaemonClient,
+    id: &str,
+    target: &mut Target,
+    progress: &mut Progress,
+) -> Result<(), Failure> {
     let mut after = 0;
     loop {
         let body = link.bytes(page_after(id, after)).await?;

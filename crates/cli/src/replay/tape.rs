@@ -5,9 +5,9 @@ use std::time::Duration;
 use tokio::runtime::Runtime;
 
 use crate::attach::screen::{self, PaintedScreen};
+use crate::daemon_client::DaemonClient;
 use crate::failure::Failure;
 use crate::ledger::{Ledger, size_of, time_of};
-use crate::link::Link;
 
 /// Where a piece of output stands in time and in the log. Its bytes are asked for when it is played.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -29,7 +29,7 @@ impl Mark {
 
 pub struct Tape {
     runtime: Runtime,
-    link: Link,
+    link: DaemonClient,
     id: String,
     /// Everything seen so far, in order.
     marks: Vec<Mark>,
@@ -43,7 +43,7 @@ pub struct Tape {
 }
 
 impl Tape {
-    pub fn new(runtime: Runtime, link: Link, id: String) -> Self {
+    pub fn new(runtime: Runtime, link: DaemonClient, id: String) -> Self {
         let ahead = Ledger::after(&id, 0);
         Self {
             runtime,
@@ -103,7 +103,7 @@ impl Tape {
         let time = time_of(&entry);
         let started = *self.started_ms.get_or_insert(time);
         self.size = size_of(&entry).or(self.size);
-        let (Some(offset), Some(length)) = (entry.offset, entry.length) else { return Ok(true) };
+        let (offset, Some(length)) = (entry.offset, entry.length) else { return Ok(true) };
         // A clock that went back must not play before what came before it.
         let earliest = self.marks.last().map_or(Duration::ZERO, |mark| mark.at);
         let at = Duration::from_millis(u64::try_from(time - started).unwrap_or(0)).max(earliest);

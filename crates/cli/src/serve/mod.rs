@@ -215,6 +215,8 @@ async fn run(options: &ServeOptions, background: tokio::runtime::Handle) -> Resu
     let hub = Arc::new(Hub::new(last, event::append_sse));
     let feed = hub.clone();
     store.publish_to(Box::new(move |events| feed.publish(events)));
+    let feed = hub.clone();
+    let waking = tokio::spawn(async move { feed.wake_later().await });
     let program =
         std::env::current_exe().map_err(|source| ServeError::Io { doing: "find the coven program", source })?;
     let tcp = listen_tcp(options, &config).await?;
@@ -274,6 +276,7 @@ async fn run(options: &ServeOptions, background: tokio::runtime::Handle) -> Resu
     })
     .await;
     let _ = fs::remove_file(&socket);
+    waking.abort();
     retention.abort();
     scheduler.abort();
     waiting.abort();

@@ -5,7 +5,7 @@ use std::io::{IsTerminal as _, Write as _};
 use std::path::{Path, PathBuf};
 use std::process::{Command as Process, ExitCode, Stdio};
 
-use coven_domain::conversation::{ConversationState, Line, Role, Turn, Usage};
+use coven_domain::conversation::{ConversationState, Line, Turn, TurnRole, Usage};
 use coven_harness::print_mode::Usage as TurnUsage;
 use coven_holder::clock;
 use coven_host::print_mode::{self, TurnSpec, TurnStatus};
@@ -241,8 +241,8 @@ fn talk(
         output::note(format_args!("{trim}"));
         lines.push(Line::Trim { trim, timestamp: asked_at });
     }
-    let question = Turn::new(Role::User, message, asked_at);
-    let mut answer = Turn::new(Role::Assistant, done.text, clock::now());
+    let question = Turn::new(TurnRole::User, message, asked_at);
+    let mut answer = Turn::new(TurnRole::Assistant, done.text, clock::now());
     answer.interrupted = is_cut;
     // The file names one harness; another one's session would mean nothing to it.
     answer.harness_session = done.harness_session.filter(|_| is_its_own);
@@ -290,7 +290,7 @@ fn obey(open: &mut Open, command: Command) -> Result<Next, Failure> {
         }
         Command::History(count) => history(open, count.unwrap_or(SHOWN_TURNS))?,
         Command::Show => {
-            let last = open.loaded.transcript.turns.iter().rev().find(|turn| turn.role == Role::Assistant);
+            let last = open.loaded.transcript.turns.iter().rev().find(|turn| turn.role == TurnRole::Assistant);
             match last {
                 Some(turn) => paged(&wording::readable(&turn.content))?,
                 None => failure::say("there is no answer yet"),
@@ -372,8 +372,8 @@ fn stats(open: &Open) -> Result<(), Failure> {
         ("agent", transcript.metadata.agent.clone().unwrap_or_else(|| "none".to_owned())),
         ("tool", open.harness.label.clone()),
         ("turns", transcript.turns.len().to_string()),
-        ("tokens, user", of_role(Role::User).to_string()),
-        ("tokens, assistant", of_role(Role::Assistant).to_string()),
+        ("tokens, user", of_role(TurnRole::User).to_string()),
+        ("tokens, assistant", of_role(TurnRole::Assistant).to_string()),
         ("context", format!("{tokens} of {max} tokens ({} %)", tokens.saturating_mul(100) / max)),
     ];
     for (what, value) in rows {

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 use std::path::Path;
 
 use coven_domain::Timestamp;
-use coven_domain::conversation::{ConversationId, Role, Transcript, Turn};
+use coven_domain::conversation::{ConversationId, Transcript, Turn, TurnRole};
 use coven_files::{Limit, Links, ReadError};
 use coven_interop::conversations::Outline;
 use serde::{Deserialize, Serialize};
@@ -24,7 +24,7 @@ pub struct Exported {
 
 #[derive(Debug, Serialize, Deserialize)]
 pub struct ExportedTurn {
-    pub role: Role,
+    pub role: TurnRole,
     pub content: String,
     #[serde(default)]
     pub timestamp: Option<Timestamp>,

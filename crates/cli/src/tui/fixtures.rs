@@ -1,7 +1,7 @@
 //! Sessions for the browser's tests.
 
-use coven_api::SessionRecord;
-use coven_api::inbox::InboxItem;
+use super::item::Item;
+use coven_api::inbox::{InboxItem, InboxKind, InboxStatus};
 use coven_domain::Timestamp;
 use coven_domain::conversation::{ConversationState, Summary};
 use crossterm::event::{KeyCode, KeyEvent};
@@ -11,11 +11,12 @@ use super::BrowseOptions;
 use super::list::SessionList;
 use super::report::Report;
 use super::state::{App, Effect, Message};
+use crate::chat::fixtures::permission_detail;
 
 /// A running session that was created `second` seconds after the epoch.
-pub fn record(id: &str, second: i64) -> SessionRecord {
+pub fn record(id: &str, second: i64) -> Item {
     let at = Timestamp::from_millis(second * 1000).to_string();
-    SessionRecord {
+    Item {
         kind: "session".to_owned(),
         id: id.to_owned(),
         harness: "demo".to_owned(),
@@ -24,9 +25,7 @@ pub fn record(id: &str, second: i64) -> SessionRecord {
         status: "running".to_owned(),
         exit_code: None,
         pid: Some(4711),
-        project_root: "/work".to_owned(),
         cwd: "/work/project".to_owned(),
-        repo_id: None,
         created_at: at.clone(),
         updated_at: at,
         archived_at: None,
@@ -35,8 +34,8 @@ pub fn record(id: &str, second: i64) -> SessionRecord {
     }
 }
 
-pub fn completed(id: &str, second: i64) -> SessionRecord {
-    SessionRecord {
+pub fn completed(id: &str, second: i64) -> Item {
+    Item {
         status: "completed".to_owned(),
         exit_code: Some(0),
         actions: ["replay", "archive", "export", "sacrifice"].map(str::to_owned).to_vec(),
@@ -65,20 +64,20 @@ pub fn conversation(id: &str, second: i64) -> Summary {
 pub fn waiting(id: &str) -> InboxItem {
     InboxItem {
         id: id.to_owned(),
-        kind: "question_set".to_owned(),
-        status: "pending".to_owned(),
+        kind: InboxKind::QuestionSet,
+        status: InboxStatus::Pending,
         session_id: None,
         harness: None,
         repo_id: None,
         task_id: None,
         step: None,
         title: "Which\x1b[2J?".to_owned(),
-        created_at: Timestamp::from_millis(0).to_string(),
+        created_at: Timestamp::from_millis(0),
         answered_at: None,
         answered_by: None,
         answer: None,
         options: Vec::new(),
-        detail: serde_json::json!({"questions": []}),
+        detail: permission_detail(serde_json::Value::Null),
     }
 }
 
@@ -88,7 +87,7 @@ pub fn ids(list: &SessionList) -> Vec<&str> {
 }
 
 /// A browser of 80×24 that has read these sessions.
-pub fn app_with(records: Vec<SessionRecord>) -> App {
+pub fn app_with(records: Vec<Item>) -> App {
     let now = Timestamp::from_millis(3_600_000);
     let mut app = App::new(&BrowseOptions::default(), Size { width: 80, height: 24 }, now);
     let total = records.len() as u64;

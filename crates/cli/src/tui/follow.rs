@@ -2,118 +2,84 @@
 
 use std::collections::BTreeSet;
 use std::path::Path;
-use std::time::Duration;
 
-use coven_api::ErrorCode;
-use coven_api::event::{EventRecord, EventsQuery};
-use coven_api::routes::{Endpoint, GetSession, Health, ListEvents, ListSessions};
+use coven_api::event::EventRecord;
+use coven_api::request::Request;
+use coven_api::routes::{Endpoint, GetSession, ListSessions};
 use coven_api::session::ListSessionsQuery;
-use coven_client::{Client, ClientError, SseEvent};
+use coven_api::{ErrorCode, List};
+use coven_client::{Client, SseEvent};
+use serde::de::DeserializeOwned;
 use tokio::sync::mpsc::Sender;
 use tokio::sync::watch;
-use tokio::time::{sleep, timeout};
 
+use super::item::Item;
 use super::report::Report;
-use super::request::sentence;
 use crate::arrivals::newly_waiting;
+use crate::mirror::{self, Mirror, Stop, in_time};
 
 const PAGE: usize = 1000;
 /// When so many sessions changed at once, reading pages is cheaper than reading each.
 const MANY: usize = 100;
-const FIRST_PAUSE: Duration = Duration::from_millis(100);
-const LONGEST_PAUSE: Duration = Duration::from_secs(1);
-/// A daemon that accepts and does not answer is not reachable either.
-const DEADLINE: Duration = Duration::from_secs(15);
 
-/// Why following stopped.
-enum Stop {
-    Daemon(ClientError),
-    Silent,
-    /// The stream ended: the daemon is going down.
-    StreamEnded,
-    /// The browser is gone.
-    NobodyListens,
+/// Keeps the list up to date until the browser is left.
+pub async fn follow(socket: &Path, include_archived: watch::Receiver<bool>, reports: &Sender<Report>) {
+    mirror::follow(socket, &mut Sessions { include_archived, reports }).await;
 }
 
-impl<E: Into<ClientError>> From<E> for Stop {
-    fn from(error: E) -> Self {
-        Self::Daemon(error.into())
+struct Sessions<'a> {
+    include_archived: watch::Receiver<bool>,
+    reports: &'a Sender<Report>,
+}
+
+impl Mirror for Sessions<'_> {
+    async fn connected(&mut self) -> Result<(), Stop> {
+        tell(self.reports, Report::Connected).await
     }
-}
 
-/// Follows, and starts again whenever the daemon goes away, until the browser is left.
-pub async fn follow(socket: &Path, mut include_archived: watch::Receiver<bool>, reports: &Sender<Report>) {
-    let mut pause = FIRST_PAUSE;
-    loop {
-        let why = match follow_once(socket, &mut include_archived, reports, &mut pause).await {
-            Ok(()) | Err(Stop::NobodyListens) => return,
-            Err(Stop::StreamEnded | Stop::Daemon(ClientError::Unreachable { .. } | ClientError::Broken(_))) => {
-                "`coven daemon start` starts it".to_owned()
-            }
-            Err(Stop::Daemon(error)) => sentence(error),
-            Err(Stop::Silent) => "it does not answer; see `coven daemon status`".to_owned(),
-        };
-        if reports.send(Report::Lost(why)).await.is_err() {
-            return;
-        }
-        sleep(pause).await;
-        pause = (pause * 2).min(LONGEST_PAUSE);
+    async fn read(&mut self, client: &mut Client) -> Result<(), Stop> {
+        let all = *self.include_archived.borrow_and_update();
+        read_list(client, all, self.reports).await
     }
-}
 
-/// Ends well only when the browser has been left.
-async fn follow_once(
-    socket: &Path,
-    include_archived: &mut watch::Receiver<bool>,
-    reports: &Sender<Report>,
-    pause: &mut Duration,
-) -> Result<(), Stop> {
-    let mut asking = Client::connect(socket).await?;
-    let health = in_time(asking.call(Health::request())).await?;
-    // The stream begins before the list is read: what changes meanwhile is told, so nothing falls in between.
-    let streaming = Client::connect(socket).await?;
-    let since = EventsQuery { since: Some(health.last_event.to_string()), ..EventsQuery::default() };
-    let mut stream = in_time(streaming.events(ListEvents::request().query(&since), None)).await?;
-    tell(reports, Report::Connected).await?;
-    *pause = FIRST_PAUSE;
-    loop {
-        let all = *include_archived.borrow_and_update();
-        read_list(&mut asking, all, reports).await?;
-        loop {
-            let events = tokio::select! {
-                events = stream.next_batch() => events?.ok_or(Stop::StreamEnded)?,
-                changed = include_archived.changed() => match changed {
-                    Ok(()) => break,
-                    Err(_) => return Ok(()),
-                },
-            };
-            for event in &events {
-                if let Some(item) = in_time(newly_waiting(&mut asking, event)).await? {
-                    tell(reports, Report::Waits(Box::new(item))).await?;
-                }
-            }
-            match changes(&events) {
-                Changes::These(ids) => read_each(&mut asking, &ids, reports).await?,
-                Changes::Many => break,
+    async fn apply(&mut self, client: &mut Client, events: &[SseEvent]) -> Result<bool, Stop> {
+        for event in events {
+            if let Some(item) = in_time(newly_waiting(client, event)).await? {
+                tell(self.reports, Report::Waits(Box::new(item))).await?;
             }
         }
+        match changes(events) {
+            Changes::These(ids) => read_each(client, &ids, self.reports).await.map(|()| true),
+            Changes::Many => Ok(false),
+        }
     }
-}
 
-async fn in_time<T>(asked: impl Future<Output = Result<T, ClientError>>) -> Result<T, Stop> {
-    timeout(DEADLINE, asked).await.map_err(|_| Stop::Silent)?.map_err(Stop::Daemon)
+    async fn wanted(&mut self) -> Result<(), Stop> {
+        self.include_archived.changed().await.map_err(|_| Stop::Left)
+    }
+
+    async fn lost(&mut self, why: String) -> Result<(), Stop> {
+        tell(self.reports, Report::Lost(why)).await
+    }
 }
 
 async fn tell(reports: &Sender<Report>, report: Report) -> Result<(), Stop> {
-    reports.send(report).await.map_err(|_| Stop::NobodyListens)
+    reports.send(report).await.map_err(|_| Stop::Left)
+}
+
+/// Reads an answer as the browser's rows.
+async fn read<E: Endpoint, T: DeserializeOwned>(client: &mut Client, request: Request<E>) -> Result<T, Stop> {
+    let body = in_time(client.bytes(request)).await?;
+    serde_json::from_slice(&body).map_err(|error| Stop::Daemon(error.into()))
 }
 
 async fn read_list(client: &mut Client, all: bool, reports: &Sender<Report>) -> Result<(), Stop> {
     tell(reports, Report::ReadingStarted).await?;
     let mut query = ListSessionsQuery { limit: Some(PAGE), all: all.then_some(true), ..ListSessionsQuery::default() };
     loop {
-        let page = in_time(client.call(ListSessions::request().query(&query))).await?;
-        tell(reports, Report::Page { sessions: page.sessions, total: page.total }).await?;
+        let page: List<Item> = read(client, ListSessions::request().query(&query)).await?;
+        tell(reports, Report::Page { total: page.total.unwrap_or(page.items.len() as u64), sessions: page.items })
+            .await?;
         query.cursor = page.next;
         if query.cursor.is_none() {
             return tell(reports, Report::ReadingEnded).await;
@@ -123,7 +89,7 @@ async fn read_list(client: &mut Client, all: bool, reports: &Sender<Report>) -> 
 
 async fn read_each(client: &mut Client, ids: &BTreeSet<String>, reports: &Sender<Report>) -> Result<(), Stop> {
     for id in ids {
-        match in_time(client.call(GetSession::of(id))).await {
+        match read::<_, Item>(client, GetSession::of(id)).await {
             Ok(record) => tell(reports, Report::Changed(Box::new(record))).await?,
             Err(Stop::Daemon(error)) if error.is(ErrorCode::SessionNotFound) => {
                 tell(reports, Report::Gone(id.clone())).await?;

@@ -1,12 +1,12 @@
 //! The sessions, newest first, and which of them are shown: filter, archive, selection.
 
-use coven_api::SessionRecord;
+use super::item::Item;
 
 use super::shelf;
 
 #[derive(Debug)]
 struct Row {
-    record: SessionRecord,
+    record: Item,
     /// What the filter looks into, in lower case.
     haystack: String,
     /// The reading of the list that has last shown it.
@@ -60,7 +60,7 @@ impl SessionList {
         self.reading += 1;
     }
 
-    pub fn page(&mut self, records: Vec<SessionRecord>) {
+    pub fn page(&mut self, records: Vec<Item>) {
         for record in records {
             self.put(record, Place::AfterEquals);
         }
@@ -73,14 +73,14 @@ impl SessionList {
     }
 
     /// These are all conversations.
-    pub fn conversations(&mut self, records: Vec<SessionRecord>) {
+    pub fn conversations(&mut self, records: Vec<Item>) {
         self.rows.retain(|row| !row.is_conversation());
         for record in records {
             self.put(record, Place::AfterEquals);
         }
     }
 
-    pub fn changed(&mut self, record: SessionRecord) {
+    pub fn changed(&mut self, record: Item) {
         self.put(record, Place::BeforeEquals);
     }
 
@@ -88,7 +88,7 @@ impl SessionList {
         self.rows.retain(|row| row.record.id != id);
     }
 
-    fn put(&mut self, record: SessionRecord, place: Place) {
+    fn put(&mut self, record: Item, place: Place) {
         let first = self.rows.partition_point(|row| row.record.created_at > record.created_at);
         let equals = self.rows[first..].iter().take_while(|row| row.record.created_at == record.created_at).count();
         let known = (first..first + equals).find(|at| self.rows[*at].record.id == record.id);
@@ -177,15 +177,15 @@ impl SessionList {
     }
 
     /// The session in this place of what is shown.
-    pub fn get(&self, place: usize) -> Option<&SessionRecord> {
+    pub fn get(&self, place: usize) -> Option<&Item> {
         self.shown.get(place).map(|at| &self.rows[*at].record)
     }
 
-    pub fn find(&self, id: &str) -> Option<&SessionRecord> {
+    pub fn find(&self, id: &str) -> Option<&Item> {
         self.rows.iter().map(|row| &row.record).find(|record| record.id == id)
     }
 
-    pub fn selected(&self) -> Option<&SessionRecord> {
+    pub fn selected(&self) -> Option<&Item> {
         self.get(self.cursor)
     }
 
@@ -217,7 +217,7 @@ impl SessionList {
     }
 }
 
-fn haystack(record: &SessionRecord) -> String {
+fn haystack(record: &Item) -> String {
     let archived = if record.archived_at.is_some() { "archived" } else { "" };
     let fields = [&record.title, &record.harness, &record.status, &record.cwd].map(String::as_str);
     format!("{}\n{archived}", fields.join("\n")).to_lowercase()
@@ -228,7 +228,7 @@ mod tests {
     use super::super::fixtures::{ids, record};
     use super::*;
 
-    fn listed(records: Vec<SessionRecord>) -> SessionList {
+    fn listed(records: Vec<Item>) -> SessionList {
         let mut list = SessionList::new(false, String::new(), None);
         list.reading_started();
         list.page(records);

@@ -10,6 +10,7 @@ mod feed_tests;
 mod fixtures;
 mod follow;
 pub mod input;
+mod item;
 mod layout;
 pub mod line;
 mod list;

@@ -2,7 +2,7 @@
 
 use std::str::FromStr;
 
-use coven_api::SessionRecord;
+use super::item::Item;
 use coven_domain::session::Action;
 
 use crate::frame::menu;
@@ -31,20 +31,20 @@ const OPEN_LOG: Offer = Offer { action: Action::Replay, key: ENTER, word: "open 
 pub const RESUME: (char, &str) = (ENTER, "resume");
 pub const EXPORT: (char, &str) = ('e', "export");
 
-pub fn allows(record: &SessionRecord, action: Action) -> bool {
+pub fn allows(record: &Item, action: Action) -> bool {
     // A newer daemon may know actions that this browser does not; they are not offered.
     record.actions.iter().any(|word| Action::from_str(word) == Ok(action))
 }
 
 /// The menu of a session.
-pub fn offers(record: &SessionRecord) -> Vec<Offer> {
+pub fn offers(record: &Item) -> Vec<Offer> {
     let log = (!allows(record, Action::Attach) && allows(record, Action::Replay)).then_some(OPEN_LOG);
     let allowed = OFFERS.iter().copied().filter(|offer| allows(record, offer.action));
     log.into_iter().chain(allowed).collect()
 }
 
 /// What pressing `key` on a session would do, if it is allowed.
-pub fn offered(record: &SessionRecord, key: char) -> Option<Offer> {
+pub fn offered(record: &Item, key: char) -> Option<Offer> {
     offers(record).into_iter().find(|offer| offer.key == key)
 }
 
@@ -53,7 +53,7 @@ mod tests {
     use super::super::fixtures::{completed, record};
     use super::*;
 
-    fn menu(record: &SessionRecord) -> Vec<&'static str> {
+    fn menu(record: &Item) -> Vec<&'static str> {
         offers(record).iter().map(|offer| offer.word).collect()
     }
 

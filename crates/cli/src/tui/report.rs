@@ -1,6 +1,6 @@
 //! What passes between the browser and its connection to the daemon.
 
-use coven_api::SessionRecord;
+use super::item::Item;
 use coven_api::inbox::InboxItem;
 
 use super::preview::Picture;
@@ -15,14 +15,14 @@ pub enum Report {
     /// The list is read from its beginning: pages follow, then `ReadingEnded`.
     ReadingStarted,
     Page {
-        sessions: Vec<SessionRecord>,
+        sessions: Vec<Item>,
         total: u64,
     },
     ReadingEnded,
-    Changed(Box<SessionRecord>),
+    Changed(Box<Item>),
     Gone(String),
     /// All conversations, the most recent first.
-    Conversations(Vec<SessionRecord>),
+    Conversations(Vec<Item>),
     /// Something new waits in the inbox.
     Waits(Box<InboxItem>),
     /// The screen of a session, or why there is none.

@@ -5,12 +5,12 @@ use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
-use coven_api::SessionRecord;
+use super::item::Item;
 use serde_json::{Value, json};
 
 #[derive(Default)]
 struct State {
-    sessions: Vec<SessionRecord>,
+    sessions: Vec<Item>,
     page: usize,
     /// Open event streams; dropping one ends it.
     streams: Vec<UnixStream>,
@@ -26,7 +26,7 @@ pub struct ScriptedDaemon {
 }
 
 impl ScriptedDaemon {
-    pub fn start(socket: &Path, sessions: Vec<SessionRecord>, page: usize) -> Self {
+    pub fn start(socket: &Path, sessions: Vec<Item>, page: usize) -> Self {
         let listener = UnixListener::bind(socket).expect("the socket is free");
         let state = Arc::new(Mutex::new(State { sessions, page, ..State::default() }));
         let daemon = Self { socket: socket.to_owned(), state };
@@ -47,7 +47,7 @@ impl ScriptedDaemon {
         self.state.lock().expect("no test thread panicked")
     }
 
-    pub fn put(&self, record: SessionRecord) {
+    pub fn put(&self, record: Item) {
         self.lock().sessions.insert(0, record);
     }
 
@@ -109,7 +109,7 @@ impl State {
         match path {
             "/api/v1/health" => (
                 200,
-                json!({"ok": true, "version": "", "api_version": 1, "pid": 1, "started_at": "", "home": "", "listen": null,
+                json!({"ok": true, "version": "", "api_version": 1, "pid": 1, "started_at": "2026-01-01T00:00:00.000Z", "home": "", "listen": null,
                     "sessions_live": 0, "sessions_total": 0, "last_event": 0, "problems": []}),
             ),
             "/api/v1/sessions" => (200, self.list(query)),
@@ -136,7 +136,7 @@ impl State {
         let start: usize = query.split("cursor=").nth(1).and_then(|cursor| cursor.parse().ok()).unwrap_or(0);
         let end = (start + self.page).min(self.sessions.len());
         let next = (end < self.sessions.len()).then(|| end.to_string());
-        json!({"sessions": self.sessions[start..end], "total": self.sessions.len(), "next": next})
+        json!({"items": self.sessions[start..end], "total": self.sessions.len(), "next": next})
     }
 }
 

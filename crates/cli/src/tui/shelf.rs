@@ -4,7 +4,7 @@ use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use coven_api::SessionRecord;
+use super::item::Item;
 use coven_domain::conversation::{Summary, Turn};
 use coven_interop::conversations::{Conversations, Filter};
 use ratatui::text::Line;
@@ -26,7 +26,7 @@ const LINES_OF_TURN: usize = 200;
 /// Ends with this.
 pub struct Shelf {
     conversations: Conversations,
-    lists: Receiver<Vec<SessionRecord>>,
+    lists: Receiver<Vec<Item>>,
     _open: Sender<()>,
 }
 
@@ -40,7 +40,7 @@ impl Shelf {
     }
 
     /// The list, if it has changed.
-    pub fn news(&self) -> Option<Vec<SessionRecord>> {
+    pub fn news(&self) -> Option<Vec<Item>> {
         self.lists.try_iter().last()
     }
 
@@ -75,7 +75,7 @@ fn lines_of(turns: &[Turn], columns: usize) -> Vec<Line<'static>> {
     lines
 }
 
-fn follow(conversations: &Conversations, tell: &Sender<Vec<SessionRecord>>, is_closed: &Receiver<()>) {
+fn follow(conversations: &Conversations, tell: &Sender<Vec<Item>>, is_closed: &Receiver<()>) {
     let mut known = None;
     loop {
         let began = Instant::now();
@@ -96,7 +96,7 @@ fn follow(conversations: &Conversations, tell: &Sender<Vec<SessionRecord>>, is_c
 }
 
 /// A conversation as a row among the sessions.
-pub fn row(summary: &Summary) -> SessionRecord {
+pub fn row(summary: &Summary) -> Item {
     let facts = [
         ("turns", Some(Value::from(summary.turn_count))),
         ("resume", Some(Value::from(summary.resume_command()))),
@@ -104,8 +104,7 @@ pub fn row(summary: &Summary) -> SessionRecord {
     ];
     let metadata: Map<String, Value> =
         facts.into_iter().filter_map(|(key, value)| Some((key.to_owned(), value?))).collect();
-    let cwd = summary.cwd.clone().unwrap_or_default();
-    SessionRecord {
+    Item {
         kind: KIND.to_owned(),
         id: summary.id.to_string(),
         harness: summary.harness.clone().unwrap_or_else(|| "-".to_owned()),
@@ -114,9 +113,7 @@ pub fn row(summary: &Summary) -> SessionRecord {
         status: summary.status.to_string(),
         exit_code: None,
         pid: None,
-        project_root: cwd.clone(),
-        cwd,
-        repo_id: None,
+        cwd: summary.cwd.clone().unwrap_or_default(),
         created_at: summary.created_at.to_string(),
         updated_at: summary.last_activity_at.to_string(),
         archived_at: None,
@@ -129,14 +126,14 @@ pub fn row(summary: &Summary) -> SessionRecord {
 mod tests {
     use super::*;
     use coven_domain::Timestamp;
-    use coven_domain::conversation::Role;
+    use coven_domain::conversation::TurnRole;
 
     #[test]
     fn the_end_of_a_conversation_is_shown_line_by_line() {
         let now = Timestamp::from_millis(0);
-        let mut answer = Turn::new(Role::Assistant, "one two three\n\n\tend\u{1b}[2J", now);
+        let mut answer = Turn::new(TurnRole::Assistant, "one two three\n\n\tend\u{1b}[2J", now);
         answer.interrupted = true;
-        let turns = [Turn::new(Role::User, "hello", now), answer];
+        let turns = [Turn::new(TurnRole::User, "hello", now), answer];
         let shown: Vec<String> = lines_of(&turns, 8).iter().map(ToString::to_string).collect();
         assert_eq!(shown, ["User:", "hello", "", "Assistant (interrupted):", "one two", "three", "", "end␛[2J"]);
     }

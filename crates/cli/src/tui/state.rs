@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use coven_api::SessionRecord;
+use super::item::Item;
 use coven_domain::Timestamp;
 use crossterm::event::{KeyEvent, MouseEvent};
 use ratatui::layout::{Rect, Size};
@@ -264,7 +264,7 @@ impl App {
         Panes::of(Rect::from((ratatui::layout::Position::ORIGIN, self.size)), self.notice_lines().len())
     }
 
-    pub fn selected(&self) -> Option<&SessionRecord> {
+    pub fn selected(&self) -> Option<&Item> {
         self.list.selected()
     }
 

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use coven_api::routes::{Endpoint, ReadScreen};
-use coven_api::session::ScreenResponse;
+use coven_api::screen::ScreenResponse;
 use coven_client::{Client, ClientError};
 use tokio::sync::mpsc::Sender;
 use tokio::sync::watch;
@@ -48,7 +48,7 @@ async fn show(socket: &Path, session: &Watched, reports: &Sender<Report>) {
     let mut last = None;
     loop {
         let (screen, is_final) = match look(socket, &mut client, &session.id).await {
-            Ok(screen) => (picture(screen), !session.is_live),
+            Ok(screen) => (Ok(Picture::from(screen)), !session.is_live),
             Err(error) => {
                 client = None;
                 // What the daemon refuses once it refuses again; what failed on the way is worth another try.
@@ -79,8 +79,4 @@ async fn look(socket: &Path, client: &mut Option<Client>, id: &str) -> Result<Sc
     let unanswered =
         || ClientError::Unreachable { address: socket.into(), source: std::io::ErrorKind::TimedOut.into() };
     timeout(DEADLINE, client.call(ReadScreen::of(id))).await.map_err(|_| unanswered())?
-}
-
-fn picture(screen: ScreenResponse) -> Result<Picture, String> {
-    Picture::try_from(screen).map_err(|error| sentence(ClientError::Decode(error)))
 }

@@ -3,10 +3,10 @@
 use std::process::ExitCode;
 
 use clap::builder::NonEmptyStringValueParser;
+use coven_api::question::QuestionSetRecord;
 use coven_holder::clock;
 use coven_host::config::NotificationsConfig;
 use coven_interop::questions::QuestionFolder;
-use serde_json::json;
 
 use super::answer_reply::{Reply, ReplyArgs};
 use super::questions;
@@ -32,7 +32,7 @@ pub struct Args {
     id: Option<String>,
     #[command(flatten)]
     reply: ReplyArgs,
-    /// Print what became of the set
+    /// Print the record
     #[arg(long, requires = "id")]
     json: bool,
 }
@@ -50,18 +50,18 @@ pub fn run(args: Args, place: &Place) -> Result<ExitCode, Failure> {
     }
     folder.abandon_orphans(clock::now());
     let id = folder.find(prefix)?;
-    let (status, what_happened) = match args.reply.reply(&folder.read(&id)?.questions)? {
+    let what_happened = match args.reply.reply(&folder.read(&id)?.questions)? {
         Reply::Rejection(reason) => {
             folder.reject(&id, reason.as_deref(), clock::now())?;
-            ("rejected", "rejected")
+            "rejected"
         }
         Reply::Answers(answers) => {
             folder.answer(&id, answers, clock::now())?;
-            ("completed", "answered")
+            "answered"
         }
     };
     match args.json {
-        true => output::json(json!({"id": id, "status": status}).to_string().as_bytes())?,
+        true => output::record(&QuestionSetRecord::from(folder.read(&id)?))?,
         false => output::line(format_args!("{what_happened}: {id}"))?,
     }
     Ok(ExitCode::SUCCESS)

@@ -6,8 +6,8 @@ use coven_api::routes::{ArchiveSession, Endpoint};
 
 use super::{SessionsArg, each, print_record};
 use crate::command_line::Place;
+use crate::daemon_client::{DaemonClient, block_on};
 use crate::failure::Failure;
-use crate::link::{Link, block_on};
 
 /// Hides a session that does not run; its record and log are kept
 #[derive(Debug, clap::Args)]
@@ -25,7 +25,7 @@ pub struct Args {
 pub fn run(args: Args, place: &Place) -> Result<ExitCode, Failure> {
     let home = place.home()?;
     block_on(async {
-        let mut link = Link::open(&home).await?;
+        let mut link = DaemonClient::open(&home).await?;
         each(&args.sessions.ids, async |id| {
             let body = link.bytes(ArchiveSession::of(id)).await?;
             print_record(&body, args.json, "archived")

@@ -44,12 +44,12 @@ pub fn run(args: Args, place: &Place) -> Result<ExitCode, Failure> {
 /// The newest session that runs; without one, the newest that ended.
 fn newest_session(home: &Home) -> Result<String, Failure> {
     if let Some(running) = newest(home, with_status("running"))? {
-        return Ok(running.id);
+        return Ok(running.id.to_string());
     }
     let ended = newest(home, with_status("completed,failed,killed,orphaned"))?
         .ok_or_else(|| Failure::missing("there is no session yet", "Start one with `coven run`"))?;
     output::note(format_args!("{}", named("no session is running; the newest ended", &ended)));
-    Ok(ended.id)
+    Ok(ended.id.to_string())
 }
 
 /// An attached viewer has done its work however the session ended.

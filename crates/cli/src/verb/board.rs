@@ -11,9 +11,9 @@ use super::{attach as attach_verb, print_json, task};
 use crate::attach::{self, Options, Outcome, Start};
 use crate::board::{self, BoardOptions, once};
 use crate::command_line::Place;
+use crate::daemon_client::{DaemonClient, block_on};
+use crate::daemon_connector::DaemonConnector;
 use crate::failure::Failure;
-use crate::link::{Link, block_on};
-use crate::way::Way;
 use crate::{answer, arrivals, output};
 
 /// Shows tasks by state with the agents at work, what they wrote last, what they ask and what waits to be merged
@@ -44,9 +44,9 @@ pub fn run(args: Args, place: &Place) -> Result<ExitCode, Failure> {
         return block_on(print(&home, args.no_closed, args.json));
     }
     // The board connects by itself; this starts the daemon if it must, and says so if it cannot.
-    block_on(Link::open(&home))?;
+    block_on(DaemonClient::open(&home))?;
     let mut options = BoardOptions {
-        way: Way::to(&home)?,
+        connector: DaemonConnector::to(&home)?,
         repo: task::repo_here(&home),
         by: task::by_session(),
         hides_closed: args.no_closed,
@@ -73,7 +73,7 @@ pub fn run(args: Args, place: &Place) -> Result<ExitCode, Failure> {
 }
 
 async fn print(home: &Home, hides_closed: bool, as_json: bool) -> Result<ExitCode, Failure> {
-    let mut link = Link::open(home).await?;
+    let mut link = DaemonClient::open(home).await?;
     let tasks = once::read(&mut link, hides_closed).await?;
     if as_json {
         print_json(&once::json(&tasks)?)?;

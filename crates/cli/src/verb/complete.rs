@@ -7,6 +7,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use clap::{Arg, Command};
+use coven_api::inbox::InboxQuery;
 use coven_api::operation::ListOperationsQuery;
 use coven_api::request::Request;
 use coven_api::routes::{Endpoint, ListInbox, ListOperations, ListSessions, ListTasks, ListWorkflows};
@@ -18,7 +19,7 @@ use coven_host::home::Home;
 use serde_json::Value;
 
 use crate::command_line::{self, Place};
-use crate::link::try_quick_get;
+use crate::daemon_client::try_quick_get;
 use crate::{output, wording};
 
 /// A daemon that takes longer is treated as not running.
@@ -208,21 +209,24 @@ fn asked(home: &Home, kind: Known) -> Option<Vec<Candidate>> {
     let (answer, list) = match kind {
         Known::Sessions(_) => {
             let query = ListSessionsQuery { limit, all: Some(true), ..ListSessionsQuery::default() };
-            (fetched(home, &ListSessions::request().query(&query))?, "sessions")
+            (fetched(home, &ListSessions::request().query(&query))?, "items")
         }
         Known::Tasks => {
             let query = ListTasksQuery { limit, ..ListTasksQuery::default() };
-            (fetched(home, &ListTasks::request().query(&query))?, "tasks")
+            (fetched(home, &ListTasks::request().query(&query))?, "items")
         }
         Known::Workflows => {
             let query = ListWorkflowsQuery { limit, ..ListWorkflowsQuery::default() };
-            (fetched(home, &ListWorkflows::request().query(&query))?, "workflows")
+            (fetched(home, &ListWorkflows::request().query(&query))?, "items")
         }
         Known::Operations => {
             let query = ListOperationsQuery { limit, ..ListOperationsQuery::default() };
             (fetched(home, &ListOperations::request().query(&query))?, "items")
         }
-        Known::Inbox => (fetched(home, &ListInbox::request())?, "items"),
+        Known::Inbox => {
+            let query = InboxQuery { limit, ..InboxQuery::default() };
+            (fetched(home, &ListInbox::request().query(&query))?, "items")
+        }
         Known::Harnesses => return None,
     };
     let allows = |item: &Value| match kind {

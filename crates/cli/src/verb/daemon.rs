@@ -16,8 +16,8 @@ use serde_json::json;
 
 use super::{daemon_logs, print_json};
 use crate::command_line::Place;
+use crate::daemon_client::{DaemonClient, block_on, not_running};
 use crate::failure::{self, Failure};
-use crate::link::{Link, block_on, not_running};
 use crate::{output, trust_prompt, wording};
 
 /// How long a daemon may take to write down what it holds and end.
@@ -145,7 +145,7 @@ fn start(home: &Home, args: StartArgs) -> Result<(), Failure> {
 
 /// What there is of a home's daemon.
 enum Found {
-    Answering(Link),
+    Answering(DaemonClient),
     /// It has the store and does not answer on its socket.
     Silent(u32),
     Nothing,
@@ -155,7 +155,7 @@ enum Found {
 async fn find(home: &Home) -> Result<Found, Failure> {
     let deadline = Instant::now() + BINDS_WITHIN;
     loop {
-        if let Some(link) = Link::running(home).await? {
+        if let Some(link) = DaemonClient::running(home).await? {
             return Ok(Found::Answering(link));
         }
         match daemon_start::store_owner(home) {
@@ -267,7 +267,7 @@ fn status(home: &Home, as_json: bool) -> Result<ExitCode, Failure> {
 }
 
 fn words(health: &HealthResponse) -> String {
-    let age = wording::age(&health.started_at, clock::now());
+    let age = wording::span(clock::now().since(health.started_at));
     let mut out = format!("running    pid {}, version {}, for {age}\n", health.pid, health.version);
     out.push_str(&format!("home       {}\n", health.home));
     out.push_str(&format!("sessions   {} live of {}\n", health.sessions_live, health.sessions_total));

@@ -9,8 +9,8 @@ use coven_host::daemon_start::MIGRATE_NOTICE;
 
 use super::print_json;
 use crate::command_line::Place;
+use crate::daemon_client::{DaemonClient, block_on};
 use crate::failure::Failure;
-use crate::link::{Link, block_on};
 use crate::operation::{self, WaitArgs};
 use crate::output;
 use crate::wording::plain;
@@ -47,7 +47,7 @@ pub struct Args {
 pub fn run(args: Args, place: &Place) -> Result<ExitCode, Failure> {
     let home = place.home()?;
     block_on(async {
-        let mut link = Link::open_without(&home, MIGRATE_NOTICE).await?;
+        let mut link = DaemonClient::open_without(&home, MIGRATE_NOTICE).await?;
         let request = MigrateRequest { dry_run: args.dry_run };
         let started = link.call(Migrate::request().body(&request)).await?;
         if args.wait.no_wait {

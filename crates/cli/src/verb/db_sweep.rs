@@ -13,8 +13,8 @@ use coven_store::sqlite::migrations;
 
 use super::print_json;
 use crate::command_line::Place;
+use crate::daemon_client::{DaemonClient, block_on};
 use crate::failure::Failure;
-use crate::link::{Link, block_on};
 use crate::operation::{self, WaitArgs};
 use crate::output;
 
@@ -41,16 +41,16 @@ pub fn run(args: Args, place: &Place) -> Result<ExitCode, Failure> {
     let home = place.home()?;
     block_on(async {
         if args.wait.no_wait {
-            let started = start(&mut Link::open(&home).await?, args.dry_run).await?;
+            let started = start(&mut DaemonClient::open(&home).await?, args.dry_run).await?;
             return operation::print_started(&started, args.json).map(|()| ExitCode::SUCCESS);
         }
-        let went = match Link::running(&home).await? {
+        let went = match DaemonClient::running(&home).await? {
             Some(mut link) => asked(&home, &mut link, args.dry_run).await?,
             // A daemon would sweep as it starts.
             None if args.dry_run => preview(&home).await?,
             None => {
                 let before = preview(&home).await?;
-                together(before, asked(&home, &mut Link::open(&home).await?, false).await?)
+                together(before, asked(&home, &mut DaemonClient::open(&home).await?, false).await?)
             }
         };
         match args.json {
@@ -61,11 +61,11 @@ pub fn run(args: Args, place: &Place) -> Result<ExitCode, Failure> {
     })
 }
 
-async fn start(link: &mut Link, dry_run: bool) -> Result<Operation, Failure> {
+async fn start(link: &mut DaemonClient, dry_run: bool) -> Result<Operation, Failure> {
     Ok(link.call(RunRetention::request().body(&RetentionRequest { dry_run })).await?)
 }
 
-async fn asked(home: &Home, link: &mut Link, dry_run: bool) -> Result<RetentionResponse, Failure> {
+async fn asked(home: &Home, link: &mut DaemonClient, dry_run: bool) -> Result<RetentionResponse, Failure> {
     let started = start(link, dry_run).await?;
     operation::result(home, link, started).await
 }

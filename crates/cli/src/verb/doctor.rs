@@ -4,16 +4,19 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use coven_api::health::API_VERSION;
+use coven_api::list::MAX_LIMIT;
 use coven_api::routes::{Endpoint, Health, ListSessions};
 use coven_api::session::ListSessionsQuery;
+use coven_domain::session::SessionState;
 use coven_host::home::Home;
 use coven_host::{config, program, trust};
 use serde::Serialize;
 
 use super::harness::harnesses;
+use super::page::PageArgs;
 use crate::command_line::Place;
+use crate::daemon_client::{DaemonClient, block_on};
 use crate::failure::Failure;
-use crate::link::{Link, block_on};
 use crate::{VERSION, log_check, output, wording};
 
 /// Looks at home, config, daemon, harnesses and tools, and says what to do about what is wrong
@@ -154,7 +157,7 @@ fn space(path: &Path) -> Option<Finding> {
 }
 
 async fn examine_daemon(home: &Home) -> Result<Vec<Finding>, Failure> {
-    let mut link = Link::open(home).await?;
+    let mut link = DaemonClient::open(home).await?;
     let health = link.call(Health::request()).await?;
     let live = usize::try_from(health.sessions_live).unwrap_or(usize::MAX);
     let mut findings = vec![match VERSION.starts_with(&health.version) && health.api_version == API_VERSION {
@@ -165,8 +168,8 @@ async fn examine_daemon(home: &Home) -> Result<Vec<Finding>, Failure> {
         }
     }];
     findings.extend(health.problems.into_iter().map(|problem| finding("daemon", Verdict::Note, problem)));
-    let list = link.call(harnesses(true)).await?;
-    for harness in list.harnesses {
+    let list = link.call(harnesses(true, PageArgs { limit: Some(MAX_LIMIT), cursor: None })).await?;
+    for harness in list.items {
         let (verdict, text) = match (harness.is_installed, harness.version) {
             (true, version) => (Verdict::Ok, version.unwrap_or_else(|| harness.path.unwrap_or_default())),
             (false, _) => (Verdict::Note, format!("not installed; {}", harness.note)),
@@ -178,14 +181,14 @@ async fn examine_daemon(home: &Home) -> Result<Vec<Finding>, Failure> {
 }
 
 /// Compares the length of every log with what was recorded. Contents are compared when a log is shown.
-async fn examine_logs(link: &mut Link) -> Result<Finding, Failure> {
+async fn examine_logs(link: &mut DaemonClient) -> Result<Finding, Failure> {
     let (mut damaged, mut count) = (Vec::new(), 0);
     let mut query = ListSessionsQuery { limit: Some(1000), ..ListSessionsQuery::default() };
     loop {
         let page = link.call(ListSessions::request().query(&query)).await?;
-        for record in page.sessions.iter().filter(|record| record.status != "created") {
+        for record in page.items.iter().filter(|record| record.status != SessionState::Created) {
             count += 1;
-            damaged.extend(log_check::missing(link, &record.id).await?);
+            damaged.extend(log_check::missing(link, &record.id.to_string()).await?);
         }
         query.cursor = page.next;
         if query.cursor.is_none() {

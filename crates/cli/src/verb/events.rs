@@ -8,8 +8,8 @@ use coven_client::{Address, ClientError, EventFollower, Followed, SseEvent};
 use serde_json::value::RawValue;
 
 use crate::command_line::Place;
+use crate::daemon_client::{DaemonClient, block_on};
 use crate::failure::{self, Failure};
-use crate::link::{Link, block_on};
 use crate::{output, wording};
 
 /// Events asked for at once.
@@ -39,7 +39,7 @@ pub struct Args {
 pub fn run(args: Args, place: &Place) -> Result<ExitCode, Failure> {
     let home = place.home()?;
     block_on(async {
-        let mut link = Link::open(&home).await?;
+        let mut link = DaemonClient::open(&home).await?;
         if !args.follow {
             let since = args.since.unwrap_or_else(|| "0".to_owned());
             match args.json {
@@ -71,7 +71,7 @@ struct Page {
     gap: bool,
 }
 
-async fn page(link: &mut Link, since: &str, limit: usize) -> Result<Page, Failure> {
+async fn page(link: &mut DaemonClient, since: &str, limit: usize) -> Result<Page, Failure> {
     let query = EventsQuery { since: Some(since.to_owned()), limit: Some(limit), ..EventsQuery::default() };
     let body = link.bytes(ListEvents::request().query(&query)).await?;
     let page: Page = serde_json::from_slice(&body).map_err(ClientError::from)?;
@@ -81,7 +81,7 @@ async fn page(link: &mut Link, since: &str, limit: usize) -> Result<Page, Failur
     Ok(page)
 }
 
-async fn list(link: &mut Link, mut since: String) -> Result<(), Failure> {
+async fn list(link: &mut DaemonClient, mut since: String) -> Result<(), Failure> {
     loop {
         let page = page(link, &since, PAGE).await?;
         for event in &page.items {

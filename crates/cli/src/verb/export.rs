@@ -7,9 +7,9 @@ use coven_interop::conversations::Conversations;
 
 use super::SessionArg;
 use crate::command_line::Place;
+use crate::daemon_client::{DaemonClient, block_on};
 use crate::export::{self, Format, Target, kept};
 use crate::failure::Failure;
-use crate::link::{Link, block_on};
 use crate::log_check;
 
 /// Writes a session's recording, or a conversation over ACP or of `coven spawn`, as text, asciicast, HTML or JSON lines
@@ -47,7 +47,7 @@ pub fn run(args: Args, place: &Place) -> Result<ExitCode, Failure> {
         Some(id) => kept::export(&conversations, &id, format, &mut target).map(|()| None)?,
         None => {
             let done = block_on(async {
-                let mut link = Link::open(&home).await?;
+                let mut link = DaemonClient::open(&home).await?;
                 export::export(&mut link, &args.session.id, format, args.with_input, &mut target).await
             });
             match (done, conversations.find(&args.session.id)) {
@@ -61,7 +61,7 @@ pub fn run(args: Args, place: &Place) -> Result<ExitCode, Failure> {
     target.finish()?;
     if let Some(id) = session {
         // What is left of a damaged log is worth having; the exit code says that it is not everything.
-        block_on(async { log_check::must_be_whole(&mut Link::open(&home).await?, &id).await })?;
+        block_on(async { log_check::must_be_whole(&mut DaemonClient::open(&home).await?, &id).await })?;
     }
     Ok(ExitCode::SUCCESS)
 }

@@ -2,12 +2,12 @@
 
 use std::process::ExitCode;
 
-use coven_api::routes::{Endpoint, FinishSession};
+use coven_api::routes::{Endpoint, FinishSession, WaitSession};
 
 use super::{SessionsArg, each, print_record};
 use crate::command_line::Place;
+use crate::daemon_client::{DaemonClient, block_on};
 use crate::failure::Failure;
-use crate::link::{Link, block_on};
 
 /// Asks a running session to end; it counts as completed
 #[derive(Debug, clap::Args)]
@@ -23,9 +23,10 @@ pub struct Args {
 pub fn run(args: Args, place: &Place) -> Result<ExitCode, Failure> {
     let home = place.home()?;
     block_on(async {
-        let mut link = Link::open(&home).await?;
+        let mut link = DaemonClient::open(&home).await?;
         each(&args.sessions.ids, async |id| {
-            let body = link.bytes(FinishSession::of(id)).await?;
+            let asked = link.call(FinishSession::of(id)).await?;
+            let body = link.bytes(WaitSession::of(&asked.id.to_string())).await?;
             print_record(&body, args.json, "finished")
         })
         .await

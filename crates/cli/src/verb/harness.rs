@@ -3,13 +3,14 @@
 use std::process::ExitCode;
 
 use clap::Subcommand;
-use coven_api::harness::{HarnessRecord, HarnessesQuery};
+use coven_api::harness::{HarnessRecord, ListHarnessesQuery};
 use coven_api::request::Request;
 use coven_api::routes::{Endpoint, ListHarnesses};
 
+use super::page::{self, PageArgs};
 use crate::command_line::Place;
+use crate::daemon_client::{DaemonClient, block_on};
 use crate::failure::Failure;
-use crate::link::{Link, block_on};
 use crate::output;
 use crate::table::Table;
 
@@ -32,6 +33,8 @@ enum Verb {
         /// Print JSON
         #[arg(long)]
         json: bool,
+        #[command(flatten)]
+        page: PageArgs,
     },
     /// Asks every installed harness for its version and says what is missing
     #[command(after_help = "Examples:
@@ -40,33 +43,36 @@ enum Verb {
         /// Print JSON
         #[arg(long)]
         json: bool,
+        #[command(flatten)]
+        page: PageArgs,
     },
 }
 
 pub fn run(args: Args, place: &Place) -> Result<ExitCode, Failure> {
     let home = place.home()?;
     let (request, as_json, is_doctor) = match args.verb {
-        Verb::List { json } => (harnesses(false), json, false),
-        Verb::Doctor { json } => (harnesses(true), json, true),
+        Verb::List { json, page } => (harnesses(false, page), json, false),
+        Verb::Doctor { json, page } => (harnesses(true, page), json, true),
     };
     block_on(async {
-        let mut link = Link::open(&home).await?;
+        let mut link = DaemonClient::open(&home).await?;
         if as_json {
             link.print_json(request).await?;
             return Ok(ExitCode::SUCCESS);
         }
         let list = link.call(request).await?;
-        let table = if is_doctor { doctor(&list.harnesses) } else { overview(&list.harnesses) };
+        let table = if is_doctor { doctor(&list.items) } else { overview(&list.items) };
         let width = output::terminal_size().map(|(_, cols)| usize::from(cols));
         output::text(&table.text(width))?;
+        page::say_more(list.next.as_deref());
         Ok(ExitCode::SUCCESS)
     })
 }
 
 /// Asks for the harnesses that the caller's shell would find.
-pub fn harnesses(with_versions: bool) -> Request<ListHarnesses> {
-    let query = HarnessesQuery { versions: with_versions.then_some(true), path: std::env::var("PATH").ok() };
-    ListHarnesses::request().query(&query)
+pub fn harnesses(with_versions: bool, PageArgs { limit, cursor }: PageArgs) -> Request<ListHarnesses> {
+    let (versions, path) = (with_versions.then_some(true), std::env::var("PATH").ok());
+    ListHarnesses::request().query(&ListHarnessesQuery { versions, path, limit, cursor })
 }
 
 fn overview(harnesses: &[HarnessRecord]) -> Table {

@@ -4,7 +4,7 @@ use std::process::ExitCode;
 
 use clap::Subcommand;
 use clap::builder::NonEmptyStringValueParser;
-use coven_api::inbox::{AnswerRequest, InboxItem, InboxQuery, Rejection};
+use coven_api::inbox::{AnswerRequest, InboxItem, InboxKind, InboxQuery, InboxStatus, Rejection};
 use coven_api::routes::{AnswerInboxItem, Endpoint, GetInboxItem, ListInbox};
 use coven_api::task::TaskRecord;
 use coven_domain::operation::OperationKind;
@@ -15,8 +15,9 @@ use super::answer_reply::{Reply, ReplyArgs};
 use super::inbox_follow;
 use super::inbox_text::{answer_of, details, how_to_answer, question_set, reason, table};
 use crate::command_line::Place;
+use crate::daemon_client::{DaemonClient, block_on};
 use crate::failure::Failure;
-use crate::link::{Link, block_on};
+use crate::listing::{self, Paging};
 use crate::{arrivals, operation, output, wording};
 
 /// Lists what waits for a person, shows it, and answers it
@@ -49,8 +50,10 @@ pub struct Args {
     #[arg(long, value_name = "ID")]
     session: Option<String>,
     /// Stay and print what comes and goes
-    #[arg(long, short, conflicts_with = "all")]
+    #[arg(long, short, conflicts_with_all = ["all", "limit", "cursor"])]
     follow: bool,
+    #[command(flatten)]
+    paging: Paging,
     /// Print the records; with --follow one JSON object per line
     #[arg(long)]
     json: bool,
@@ -93,14 +96,14 @@ enum Verb {
 pub fn run(args: Args, place: &Place) -> Result<ExitCode, Failure> {
     let home = place.home()?;
     block_on(async {
-        let mut link = Link::open(&home).await?;
+        let mut link = DaemonClient::open(&home).await?;
         match args.verb {
             None if args.follow => {
                 let session = whole_id(&mut link, args.session).await?;
                 let rings = output::is_terminal() && arrivals::rings(&home);
                 inbox_follow::follow(&home, link, session, args.json, rings).await?;
             }
-            None => list(&mut link, args.all, args.session, args.json).await?,
+            None => list(&mut link, args.all, args.session, args.paging, args.json).await?,
             Some(Verb::Show { id, json: true }) => link.print_json(GetInboxItem::of(&id)).await?,
             Some(Verb::Show { id, json: false }) => {
                 let item = link.call(GetInboxItem::of(&id)).await?;
@@ -108,7 +111,7 @@ pub fn run(args: Args, place: &Place) -> Result<ExitCode, Failure> {
             }
             Some(Verb::Answer { id, answer, reply, json }) => {
                 let item = send(&mut link, &id, answer, reply).await?;
-                if item.kind == "merge" && item.answer.as_deref() == Some("approve") {
+                if item.kind == InboxKind::Merge && item.answer.as_deref() == Some("approve") {
                     merged(&home, &mut link, &item).await?;
                 }
                 match json {
@@ -121,28 +124,35 @@ pub fn run(args: Args, place: &Place) -> Result<ExitCode, Failure> {
     })
 }
 
-async fn whole_id(link: &mut Link, session: Option<String>) -> Result<Option<String>, Failure> {
+async fn whole_id(link: &mut DaemonClient, session: Option<String>) -> Result<Option<String>, Failure> {
     match session {
-        Some(id) => Ok(Some(link.session(&id).await?.id)),
+        Some(id) => Ok(Some(link.session(&id).await?.id.to_string())),
         None => Ok(None),
     }
 }
 
-async fn list(link: &mut Link, all: bool, session: Option<String>, as_json: bool) -> Result<(), Failure> {
+async fn list(
+    link: &mut DaemonClient,
+    all: bool,
+    session: Option<String>,
+    paging: Paging,
+    as_json: bool,
+) -> Result<(), Failure> {
     let session = whole_id(link, session).await?;
-    let request = ListInbox::request().query(&InboxQuery { all: all.then_some(true), session });
+    let query = InboxQuery { all: all.then_some(true), session, ..InboxQuery::default() };
+    let request = ListInbox::request().query(&query);
     if as_json {
-        return link.print_json(request).await;
+        return listing::print_json(link, request, paging).await;
     }
-    let inbox = link.call(request).await?;
-    if inbox.items.is_empty() {
+    let items = listing::items(link, request, paging).await?;
+    if items.is_empty() {
         output::note(format_args!("nothing waits for you"));
         return Ok(());
     }
     let width = output::terminal_size().map(|(_, cols)| usize::from(cols));
-    output::text(&table(&inbox.items, all, clock::now()).text(width))?;
+    output::text(&table(&items, all, clock::now()).text(width))?;
     // The table cuts long cells; the paths in a reason are needed whole.
-    for item in inbox.items.iter().filter(|item| item.status == "pending") {
+    for item in items.iter().filter(|item| item.status == InboxStatus::Pending) {
         if let Some(why) = reason(item) {
             output::line(format_args!("\n{}: {}", wording::short_id(&item.id), wording::plain(&why)))?;
         }
@@ -151,7 +161,12 @@ async fn list(link: &mut Link, all: bool, session: Option<String>, as_json: bool
 }
 
 /// Sends what was said; whether it fits is for the daemon to tell.
-async fn send(link: &mut Link, id: &str, answer: Option<String>, reply: ReplyArgs) -> Result<InboxItem, Failure> {
+async fn send(
+    link: &mut DaemonClient,
+    id: &str,
+    answer: Option<String>,
+    reply: ReplyArgs,
+) -> Result<InboxItem, Failure> {
     let body = match answer.as_deref() {
         Some("allow" | "deny") => AnswerRequest { decision: answer, reason: reply.reason, ..AnswerRequest::default() },
         Some(_) => AnswerRequest { option: answer, reason: reply.reason, ..AnswerRequest::default() },
@@ -168,7 +183,10 @@ async fn send(link: &mut Link, id: &str, answer: Option<String>, reply: ReplyArg
                 None => Reply::Answers(Vec::new()),
             };
             match said {
-                Reply::Answers(answers) => AnswerRequest { answers: Some(answers), ..AnswerRequest::default() },
+                Reply::Answers(answers) => {
+                    let answers = Some(answers.into_iter().map(Into::into).collect());
+                    AnswerRequest { answers, ..AnswerRequest::default() }
+                }
                 Reply::Rejection(reason) => {
                     AnswerRequest { reject: Some(Rejection { reason }), ..AnswerRequest::default() }
                 }
@@ -179,9 +197,9 @@ async fn send(link: &mut Link, id: &str, answer: Option<String>, reply: ReplyArg
 }
 
 /// Waits for the merge that an answer started; a merge that failed is the error that it has.
-async fn merged(home: &Home, link: &mut Link, item: &InboxItem) -> Result<(), Failure> {
-    let subject = item.task_id.as_deref().unwrap_or(&item.id);
-    match operation::newest(link, OperationKind::TaskApprove, subject).await? {
+async fn merged(home: &Home, link: &mut DaemonClient, item: &InboxItem) -> Result<(), Failure> {
+    // The id of an item about a task is that of the task.
+    match operation::newest(link, OperationKind::TaskApprove, &item.id).await? {
         Some(started) => operation::result::<TaskRecord>(home, link, started).await.map(drop),
         None => Ok(()),
     }
@@ -189,8 +207,8 @@ async fn merged(home: &Home, link: &mut Link, item: &InboxItem) -> Result<(), Fa
 
 fn what_happened(item: &InboxItem) -> String {
     let title = wording::plain(&item.title);
-    match item.status.as_str() {
-        "answered" => format!("answered: {title}: {}", wording::plain(&answer_of(item))),
+    match item.status {
+        status if status.is_answered() => format!("answered: {title}: {}", wording::plain(&answer_of(item))),
         status => format!("{status}: {title}"),
     }
 }

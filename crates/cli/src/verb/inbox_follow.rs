@@ -3,21 +3,22 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use coven_api::event::EventRecord;
-use coven_api::inbox::{InboxItem, InboxQuery};
+use coven_api::inbox::{InboxItem, InboxQuery, InboxStatus};
 use coven_api::routes::{Endpoint, ListInbox};
 use coven_client::{Address, Client, EventFollower, Followed, SseEvent};
 use coven_host::home::Home;
 use serde_json::json;
 
 use super::inbox_text::answer_of;
+use crate::daemon_client::DaemonClient;
 use crate::failure::Failure;
-use crate::link::Link;
+use crate::listing::{self, Paging};
 use crate::{arrivals, output, wording};
 
 /// Follows until the program is ended; `link` is a first connection.
 pub async fn follow(
     home: &Home,
-    mut link: Link,
+    mut link: DaemonClient,
     session: Option<String>,
     as_json: bool,
     rings: bool,
@@ -83,14 +84,14 @@ impl Board {
 
     async fn look_at_all(&mut self, client: &mut Client) -> Result<(), Failure> {
         let query = InboxQuery { session: self.session.clone(), ..InboxQuery::default() };
-        let inbox = client.call(ListInbox::request().query(&query)).await?;
-        let there: BTreeSet<String> = inbox.items.iter().map(|item| item.id.clone()).collect();
+        let items = listing::items(client, ListInbox::request().query(&query), Paging::default()).await?;
+        let there: BTreeSet<String> = items.iter().map(|item| item.id.clone()).collect();
         let gone: Vec<String> = self.shown.keys().filter(|id| !there.contains(*id)).cloned().collect();
         for id in gone {
             let item = arrivals::item(client, &id).await?;
             self.look_at(&id, item)?;
         }
-        for item in inbox.items {
+        for item in items {
             self.look_at(&item.id.clone(), Some(item))?;
         }
         Ok(())
@@ -98,8 +99,9 @@ impl Board {
 
     /// Prints what is new about it: that it waits, or that it does no more.
     fn look_at(&mut self, id: &str, item: Option<InboxItem>) -> Result<(), Failure> {
-        let waiting = item.as_ref().filter(|item| item.status == "pending");
-        let is_wanted = |item: &&InboxItem| self.session.is_none() || item.session_id == self.session;
+        let waiting = item.as_ref().filter(|item| item.status == InboxStatus::Pending);
+        let is_wanted =
+            |item: &&InboxItem| self.session.is_none() || item.session_id.map(|id| id.to_string()) == self.session;
         match (waiting.filter(is_wanted), self.shown.contains_key(id)) {
             (Some(item), false) => {
                 self.print("came", item)?;
@@ -111,7 +113,7 @@ impl Board {
             (None, true) => {
                 let before = self.shown.remove(id).expect("it is shown");
                 // Its folder has gone, or its session with all it had.
-                let dismissed = || InboxItem { status: "dismissed".to_owned(), ..before };
+                let dismissed = || InboxItem { status: InboxStatus::Dismissed, ..before };
                 self.print("went", &item.unwrap_or_else(dismissed))?;
             }
             (Some(_), true) | (None, false) => {}
@@ -125,9 +127,9 @@ impl Board {
         }
         let (short, title) = (wording::short_id(&item.id), wording::plain(&item.title));
         let asker = item.harness.as_deref().map_or_else(|| "-".to_owned(), wording::plain);
-        match (what, item.status.as_str()) {
+        match (what, item.status) {
             ("came", _) => output::line(format_args!("+ {short}  {asker}  {title}")),
-            (_, "answered") => {
+            (_, status) if status.is_answered() => {
                 let answer = wording::plain(&answer_of(item));
                 output::line(format_args!("- {short}  {asker}  {title}  answered: {answer}"))
             }

@@ -1,11 +1,10 @@
 //! The inbox in words: a table, the details of one item, and the question set that an item is about.
 
-use coven_api::inbox::InboxItem;
+use coven_api::inbox::{InboxDetail, InboxItem, InboxKind, InboxStatus};
+use coven_api::question::{AnswerRecord, QuestionRecord};
 use coven_domain::Timestamp;
-use coven_domain::question::{Answer, Question};
-use coven_domain::question_set::QuestionSetState;
-use coven_interop::questions::{Answers, QuestionSet};
-use serde::de::DeserializeOwned;
+use coven_domain::question::{Answer, Choice, Question};
+use coven_domain::question_set::{Answers, QuestionSet};
 
 use super::questions_text::{outcome, questions_and_answers};
 use crate::table::Table;
@@ -15,16 +14,15 @@ pub fn table(items: &[InboxItem], all: bool, now: Timestamp) -> Table {
     let last = if all { "STATUS" } else { "OPTIONS" };
     let mut table = Table::new(&["ID", "AGE", "SESSION", "HARNESS", "ASKS", last], &[5, 4]);
     for item in items {
-        let short = |id: &Option<String>| id.as_deref().map_or("-", wording::short_id).to_owned();
-        let state = match item.status.as_str() {
-            "pending" if !all => options(item),
-            "answered" => format!("answered: {}", answer_of(item)),
-            status => status.to_owned(),
+        let state = match item.status {
+            InboxStatus::Pending if !all => options(item),
+            status if status.is_answered() => format!("answered: {}", answer_of(item)),
+            status => status.to_string(),
         };
         table.row([
             wording::short_id(&item.id).to_owned(),
-            wording::age(&item.created_at, now),
-            short(&item.session_id),
+            wording::span(now.since(item.created_at)),
+            item.session_id.map_or_else(|| "-".to_owned(), |id| id.short()),
             item.harness.clone().unwrap_or_else(|| "-".to_owned()),
             item.title.clone(),
             state,
@@ -55,25 +53,25 @@ pub fn answer_of(item: &InboxItem) -> String {
 
 /// Everything about one item.
 pub fn details(item: &InboxItem, now: Timestamp) -> String {
-    let age = wording::age(&item.created_at, now);
+    let age = wording::span(now.since(item.created_at));
     let set = question_set(item);
     let mut lines = vec![
         ("id", item.id.clone()),
         ("asks", item.title.clone()),
-        ("kind", item.kind.clone()),
-        ("status", item.status.clone()),
+        ("kind", item.kind.to_string()),
+        ("status", item.status.to_string()),
         ("asked", format!("{} ({age} ago)", item.created_at)),
     ];
-    lines.extend(item.session_id.clone().map(|id| ("session", id)));
+    lines.extend(item.session_id.map(|id| ("session", id.to_string())));
     lines.extend(item.harness.clone().map(|harness| ("harness", harness)));
-    lines.extend(item.task_id.clone().map(|task| ("task", task)));
+    lines.extend(item.task_id.map(|task| ("task", task.to_string())));
     lines.extend(item.step.clone().map(|step| ("step", step)));
     lines.extend(item.answer.as_ref().map(|_| ("answer", answer_of(item))));
     lines.extend(item.answered_by.clone().map(|by| ("by", by)));
     for option in &item.options {
-        lines.push(match item.kind.as_str() {
+        lines.push(match item.kind {
             // Their names say it all.
-            "merge" | "blocked" => ("option", option.name.clone()),
+            InboxKind::Merge | InboxKind::Blocked => ("option", option.name.clone()),
             _ => ("option", format!("{}  {} ({})", option.id, option.name, option.kind.replace('_', " "))),
         });
     }
@@ -88,23 +86,27 @@ pub fn details(item: &InboxItem, now: Timestamp) -> String {
         text.push_str(&format!("\n{}\n", wording::readable(&why)));
     }
     let short = wording::short_id(&item.id);
-    if let Some(set) = &set {
-        text.push_str(&questions_and_answers(set));
-    } else if let Some(prompt) = field::<String>(item, "prompt").filter(|_| item.kind == "terminal") {
-        text.push_str(&format!("\n{}\n", wording::readable(&prompt)));
-    } else if item.status == "broken" {
-        text.push_str(&format!("\ncoven questions dismiss {short}\n"));
-    } else if item.kind == "permission" {
-        for row in chat::request_rows(&item.detail) {
-            text.push_str(&row.text());
-            text.push('\n');
+    match (&item.detail, &set) {
+        (_, Some(set)) => text.push_str(&questions_and_answers(set)),
+        (InboxDetail::Terminal { question_set }, None) => {
+            for question in &question_set.questions {
+                text.push_str(&format!("\n{}\n", wording::readable(&question.prompt)));
+            }
         }
+        (InboxDetail::QuestionSet { .. }, None) => text.push_str(&format!("\ncoven questions dismiss {short}\n")),
+        (InboxDetail::Permission { permission }, None) => {
+            for row in chat::request_rows(&permission.tool_call) {
+                text.push_str(&row.text());
+                text.push('\n');
+            }
+        }
+        (InboxDetail::Task { .. }, None) => {}
     }
-    if item.status == "pending" {
-        let look = match item.kind.as_str() {
-            "merge" => format!("coven task diff {short}\n"),
-            "blocked" => format!("coven task show {short}\n"),
-            _ => String::new(),
+    if item.status == InboxStatus::Pending {
+        let look = match item.kind {
+            InboxKind::Merge => format!("coven task diff {short}\n"),
+            InboxKind::Blocked => format!("coven task show {short}\n"),
+            InboxKind::Permission | InboxKind::QuestionSet | InboxKind::Terminal => String::new(),
         };
         text.push_str(&format!("\n{look}{}\n", how_to_answer(item)));
     }
@@ -113,106 +115,149 @@ pub fn details(item: &InboxItem, now: Timestamp) -> String {
 
 /// The command that answers an item, with the words it takes.
 pub fn how_to_answer(item: &InboxItem) -> String {
-    let answer = match item.kind.as_str() {
-        "question_set" => "--option LABEL | --text TEXT | --reject".to_owned(),
-        "terminal" => "'a line to type in'".to_owned(),
-        "merge" => "approve | reject --reason TEXT".to_owned(),
-        "blocked" => {
+    let answer = match item.kind {
+        InboxKind::QuestionSet => "--option LABEL | --text TEXT | --reject".to_owned(),
+        InboxKind::Terminal => "'a line to type in'".to_owned(),
+        InboxKind::Merge => "approve | reject --reason TEXT".to_owned(),
+        InboxKind::Blocked => {
             let words: Vec<&str> = item.options.iter().map(|option| option.id.as_str()).collect();
             format!("{} [--reason TEXT]", words.join(" | "))
         }
-        _ => "allow|deny".to_owned(),
+        InboxKind::Permission => "allow|deny".to_owned(),
     };
     format!("coven inbox answer {} {answer}", wording::short_id(&item.id))
 }
 
 /// Why a task waits, whole: what a merge conflicts with, and the worktree to resolve that in.
 pub fn reason(item: &InboxItem) -> Option<String> {
-    if !matches!(item.kind.as_str(), "merge" | "blocked") {
-        return None;
-    }
-    let of_task = || item.detail.get("task")?.get("reason")?.as_str().map(str::to_owned);
-    field::<String>(item, "error").or_else(of_task).filter(|why| !why.trim().is_empty())
+    let InboxDetail::Task { task, error } = &item.detail else { return None };
+    error.clone().or_else(|| task.reason.clone()).filter(|why| !why.trim().is_empty())
 }
 
 /// The set behind an item; none if it is something else or broken.
 pub fn question_set(item: &InboxItem) -> Option<QuestionSet> {
-    let questions: Vec<Question> = field(item, "questions").filter(|_| item.kind == "question_set")?;
-    let state = match item.status.as_str() {
-        "answered" => QuestionSetState::Completed,
-        status => status.parse().ok()?,
+    let InboxDetail::QuestionSet { question_set: set } = &item.detail else { return None };
+    let state = set.status.as_str().parse().ok()?;
+    let question = |it: &QuestionRecord| Question {
+        options: it
+            .options
+            .iter()
+            .map(|it| Choice { label: it.label.clone(), description: it.description.clone() })
+            .collect(),
+        prompt: it.prompt.clone(),
+        title: it.title.clone(),
+        multi_select: it.multi_select,
     };
-    let created_at = item.created_at.parse().ok()?;
-    let ended_at: Option<Timestamp> = item.answered_at.as_deref().and_then(|at| at.parse().ok());
-    let answers: Option<Vec<Answer>> = field(item, "answers");
+    let answer = |it: &AnswerRecord| Answer {
+        question_index: it.question_index,
+        selected_option: None,
+        selected_options: Some(it.selected_options.clone()),
+        custom_text: it.custom_text.clone(),
+        timestamp: String::new(),
+    };
     Some(QuestionSet {
         id: item.id.parse().ok()?,
-        questions,
+        questions: set.questions.iter().map(question).collect(),
         state,
-        created_at,
-        modified_at: ended_at.unwrap_or(created_at),
-        call_id: None,
-        working_directory: field(item, "workingDirectory"),
-        session: item.session_id.clone(),
-        rejection_reason: field(item, "rejectionReason"),
-        answered_by: item.answered_by.clone(),
-        abandon_reason: field(item, "abandonReason"),
-        answers: answers.map(|answers| Answers {
-            answers,
-            timestamp: ended_at.unwrap_or(created_at),
-            last_read_at: None,
+        created_at: set.created_at,
+        modified_at: set.updated_at,
+        call_id: set.call_id.clone(),
+        working_directory: set.working_directory.clone(),
+        session: set.session_id.map(|id| id.to_string()),
+        answered_by: set.answered_by.clone(),
+        rejection_reason: set.rejection_reason.clone(),
+        abandon_reason: set.abandon_reason.clone(),
+        answers: set.answers.as_ref().map(|answers| Answers {
+            answers: answers.iter().map(answer).collect(),
+            timestamp: set.answered_at.unwrap_or(set.updated_at),
+            last_read_at: set.read_at,
         }),
     })
-}
-
-fn field<T: DeserializeOwned>(item: &InboxItem, name: &str) -> Option<T> {
-    serde_json::from_value(item.detail.get(name)?.clone()).ok()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use coven_api::inbox::InboxOption;
+    use coven_api::question::QuestionSetRecord;
+    use coven_domain::question_set::QuestionSetState;
     use serde_json::json;
+
+    const NOW: Timestamp = Timestamp::from_millis(1_763_238_189_007);
 
     fn item() -> InboxItem {
         let option =
             |id: &str, name: &str, kind: &str| InboxOption { id: id.into(), name: name.into(), kind: kind.into() };
         InboxItem {
             id: "0c7e49a2-3b1d".into(),
-            kind: "permission".into(),
-            status: "pending".into(),
-            session_id: Some("1a2b3c4d-0000".into()),
+            kind: InboxKind::Permission,
+            status: InboxStatus::Pending,
+            session_id: Some("1a2b3c4d-0000-4000-8000-000000000000".parse().expect("an id")),
             harness: Some("goose".into()),
             repo_id: None,
             task_id: None,
             step: None,
             title: "touch x\x1b[2J".into(),
-            created_at: "2025-11-15T20:23:05.000Z".into(),
+            created_at: "2025-11-15T20:23:05.000Z".parse().expect("a time"),
             answered_at: None,
             answered_by: None,
             answer: None,
             options: vec![option("yes", "Yes", "allow_once"), option("no", "No", "reject_once")],
-            detail: json!({"toolCall": {"title": "shell", "rawInput": {"command": "touch x"}}}),
+            detail: chat::fixtures::permission_detail(
+                json!({"toolCall": {"title": "shell", "rawInput": {"command": "touch x"}}}),
+            ),
         }
     }
 
-    fn asked() -> InboxItem {
-        let question = json!({"title": "Db", "prompt": "Which\x1b[2J?", "options": [{"label": "A"}, {"label": "B"}]});
+    fn set(state: QuestionSetState) -> QuestionSet {
+        let option = |label: &str| Choice { label: label.into(), description: None };
+        QuestionSet {
+            id: "173b747a-549b-4b6b-ae62-f1b0c3f21b86".parse().expect("an id"),
+            questions: vec![Question {
+                options: vec![option("A"), option("B")],
+                prompt: "Which\x1b[2J?".into(),
+                title: "Db".into(),
+                multi_select: false,
+            }],
+            state,
+            created_at: NOW,
+            modified_at: NOW,
+            call_id: None,
+            working_directory: Some("/w".into()),
+            session: None,
+            answered_by: None,
+            rejection_reason: None,
+            abandon_reason: None,
+            answers: None,
+        }
+    }
+
+    fn asked(set: QuestionSet) -> InboxItem {
+        let question_set = QuestionSetRecord::from(set);
         InboxItem {
-            id: "173b747a-549b-4b6b-ae62-f1b0c3f21b86".into(),
-            kind: "question_set".into(),
+            id: question_set.id.to_string(),
+            kind: InboxKind::QuestionSet,
+            status: question_set.status.into(),
             title: "Which?".into(),
             options: Vec::new(),
-            detail: json!({"questions": [question], "workingDirectory": "/w"}),
+            detail: InboxDetail::QuestionSet { question_set },
             ..item()
         }
     }
 
     #[test]
+    fn a_set_comes_back_from_its_record() {
+        let answer =
+            Answer { selected_options: Some(vec!["B".into()]), custom_text: Some("x".into()), ..Answer::default() };
+        let given = Answers { answers: vec![answer], timestamp: NOW, last_read_at: None };
+        let done =
+            QuestionSet { answers: Some(given), answered_by: Some("human".into()), ..set(QuestionSetState::Completed) };
+        assert_eq!(question_set(&asked(done.clone())), Some(done));
+    }
+
+    #[test]
     fn a_row_has_what_is_needed_to_answer() {
-        let now = Timestamp::from_millis(1_763_238_189_007);
-        let text = table(&[item(), asked()], false, now).text(None);
+        let text = table(&[item(), asked(set(QuestionSetState::Pending))], false, NOW).text(None);
         let expected = "ID        AGE  SESSION   HARNESS  ASKS          OPTIONS\n\
                         0c7e49a2  4s   1a2b3c4d  goose    touch x [2J  yes, no\n\
                         173b747a  4s   1a2b3c4d  goose    Which?  A, B\n";
@@ -221,9 +266,10 @@ mod tests {
 
     #[test]
     fn what_was_answered_says_how() {
-        let answered = InboxItem { status: "answered".into(), answer: Some("no".into()), ..item() };
-        let mut chosen = InboxItem { status: "answered".into(), ..asked() };
-        chosen.detail["answers"] = json!([{"questionIndex": 0, "selectedOption": "B", "timestamp": ""}]);
+        let answered = InboxItem { status: InboxStatus::Answered, answer: Some("no".into()), ..item() };
+        let answer = Answer { selected_option: Some("B".into()), ..Answer::default() };
+        let given = Answers { answers: vec![answer], timestamp: NOW, last_read_at: None };
+        let chosen = asked(QuestionSet { answers: Some(given), ..set(QuestionSetState::Completed) });
         let text = table(&[answered, item(), chosen], true, Timestamp::from_millis(0)).text(None);
         let ends = ["STATUS", "answered: No", "pending", "answered: B"];
         assert!(text.lines().zip(ends).all(|(line, end)| line.ends_with(end)), "{text}");
@@ -231,7 +277,7 @@ mod tests {
 
     #[test]
     fn the_details_tell_what_the_agent_wants_to_do() {
-        let text = details(&item(), Timestamp::from_millis(1_763_238_189_007));
+        let text = details(&item(), NOW);
         for part in ["option    yes  Yes (allow once)", "shell: touch x", "coven inbox answer 0c7e49a2 allow|deny"] {
             assert!(text.contains(part), "{part} in {text}");
         }
@@ -240,12 +286,17 @@ mod tests {
 
     #[test]
     fn the_details_of_a_question_set_are_its_questions() {
-        let text = details(&asked(), Timestamp::from_millis(1_763_238_189_007));
+        let text = details(&asked(set(QuestionSetState::Pending)), NOW);
         for part in ["folder    /w", "1. Db (single choice)", "   - B", "coven inbox answer 173b747a --option LABEL"] {
             assert!(text.contains(part), "{part} in {text}");
         }
         assert!(!text.contains('\x1b'));
-        let broken = InboxItem { status: "broken".into(), detail: json!({"error": "torn"}), ..asked() };
+        let id = set(QuestionSetState::Pending).id;
+        let broken = InboxItem {
+            status: InboxStatus::Broken,
+            detail: InboxDetail::QuestionSet { question_set: QuestionSetRecord::broken(id.into(), "torn".into(), NOW) },
+            ..asked(set(QuestionSetState::Pending))
+        };
         let text = details(&broken, Timestamp::from_millis(0));
         assert!(text.ends_with("\ncoven questions dismiss 173b747a\n"), "{text}");
     }

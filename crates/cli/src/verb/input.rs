@@ -7,8 +7,8 @@ use coven_api::session::InputRequest;
 
 use super::SessionArg;
 use crate::command_line::Place;
+use crate::daemon_client::{DaemonClient, block_on};
 use crate::failure::Failure;
-use crate::link::{Link, block_on};
 use crate::{output, piped};
 
 /// The most bytes sent in one request; well below the daemon's default limit, also in Base64.
@@ -52,7 +52,7 @@ pub fn run(args: Args, place: &Place) -> Result<ExitCode, Failure> {
         return Err(Failure::usage("there is nothing to type", "Give some text, or --enter"));
     }
     block_on(async {
-        let mut link = Link::open(&home).await?;
+        let mut link = DaemonClient::open(&home).await?;
         for piece in bytes.chunks(PIECE) {
             link.call(SendInput::of(&args.session.id).body(&InputRequest::of(piece))).await?;
         }

@@ -9,8 +9,8 @@ use serde_json::Value;
 
 use super::{SessionsArg, each, print_json};
 use crate::command_line::Place;
+use crate::daemon_client::{DaemonClient, block_on};
 use crate::failure::Failure;
-use crate::link::{Link, block_on};
 use crate::{output, wording};
 
 /// Ends running sessions and waits until their processes are gone: SIGTERM, then SIGKILL after a grace period
@@ -34,14 +34,14 @@ pub struct Args {
 pub fn run(args: Args, place: &Place) -> Result<ExitCode, Failure> {
     let home = place.home()?;
     block_on(async {
-        let mut link = Link::open(&home).await?;
+        let mut link = DaemonClient::open(&home).await?;
         each(&args.sessions.ids, async |id| kill(&mut link, id, &args).await).await
     })
 }
 
-async fn kill(link: &mut Link, id: &str, args: &Args) -> Result<(), Failure> {
+async fn kill(link: &mut DaemonClient, id: &str, args: &Args) -> Result<(), Failure> {
     // By its id from here: a title may name several sessions once this one has ended.
-    let id = link.session(id).await?.id;
+    let id = link.session(id).await?.id.to_string();
     let accepted = link.bytes(KillSession::of(&id)).await?;
     match (args.no_wait, args.json) {
         (true, true) => print_json(&accepted),

@@ -31,6 +31,7 @@ pub mod input;
 pub mod kill;
 pub mod mcp;
 pub mod operation;
+pub mod page;
 pub mod prompt;
 pub mod questions;
 mod questions_text;
@@ -63,14 +64,15 @@ use std::process::ExitCode;
 
 use bytes::Bytes;
 use clap::builder::NonEmptyStringValueParser;
+use coven_api::List;
 use coven_api::SessionRecord;
 use coven_api::routes::{Endpoint, ListSessions};
-use coven_api::session::{ListSessionsQuery, SessionListResponse};
+use coven_api::session::ListSessionsQuery;
 use coven_client::ClientError;
 use coven_host::home::Home;
 
+use crate::daemon_client::quick_get;
 use crate::failure::Failure;
-use crate::link::quick_get;
 use crate::{failure, output, own_session, wording};
 
 /// The session a verb is about.
@@ -119,7 +121,7 @@ impl NewestArg {
             return Ok(id);
         }
         let none = || Failure::missing("there is no session yet", "Start one with `coven run`");
-        newest(home, filter)?.map(|record| record.id).ok_or_else(none)
+        newest(home, filter)?.map(|record| record.id.to_string()).ok_or_else(none)
     }
 }
 
@@ -132,9 +134,9 @@ fn with_status(statuses: &str) -> ListSessionsQuery {
 fn newest(home: &Home, filter: ListSessionsQuery) -> Result<Option<SessionRecord>, Failure> {
     let filter = ListSessionsQuery { limit: Some(2), ..filter };
     let list = quick_get(home, ListSessions::request().query(&filter))?;
-    let list: SessionListResponse = serde_json::from_slice(&list).map_err(ClientError::from)?;
+    let list: List<SessionRecord> = serde_json::from_slice(&list).map_err(ClientError::from)?;
     let own = own_session::id();
-    Ok(list.sessions.into_iter().find(|record| own.as_ref() != Some(&record.id)))
+    Ok(list.items.into_iter().find(|record| own.as_ref() != Some(&record.id.to_string())))
 }
 
 /// The environment of this shell, for the harness. What is not text cannot be sent and stays here.

@@ -12,8 +12,8 @@ use coven_domain::operation::OperationState;
 use coven_holder::clock;
 
 use crate::command_line::Place;
+use crate::daemon_client::{DaemonClient, block_on};
 use crate::failure::Failure;
-use crate::link::{Link, block_on};
 use crate::table::Table;
 use crate::wording::{age, plain, short_id};
 use crate::{operation, output};
@@ -87,7 +87,7 @@ enum Verb {
 pub fn run(args: Args, place: &Place) -> Result<ExitCode, Failure> {
     let home = place.home()?;
     block_on(async {
-        let mut link = Link::open(&home).await?;
+        let mut link = DaemonClient::open(&home).await?;
         match args.verb {
             Verb::List { status, kind, subject, limit, cursor, json } => {
                 let query = ListOperationsQuery { status, kind, subject, limit: Some(limit), cursor };
@@ -157,7 +157,7 @@ fn page(operation: &Operation, now: Timestamp) -> String {
     }
     row("progress", &format!("{} {}", done(operation), operation.progress.message));
     if let Some(error) = &operation.error {
-        row("error", &format!("{} ({})", error.message, error.code));
+        row("error", &format!("{} ({})", error.message, error.code.as_str()));
     }
     let created_at = operation.created_at.to_string();
     row("started", &format!("{} ago ({created_at})", age(&created_at, now)));
@@ -185,7 +185,11 @@ mod tests {
             subject: Some("9d0e747a-549b-4b6b-ae62-f1b0c3f21b86".to_owned()),
             progress: OperationProgress { done: 2, total: Some(5), message: "running check 1 of 1: make".to_owned() },
             result: None,
-            error: Some(ErrorDetail { code: "not_merged".to_owned(), message: "why".to_owned(), details: None }),
+            error: Some(ErrorDetail {
+                code: coven_api::ErrorCode::NotMerged,
+                message: "why".to_owned(),
+                details: None,
+            }),
             created_at: at,
             updated_at: at,
             ended_at: Some(at),

@@ -9,9 +9,9 @@ use serde_json::json;
 use super::SessionArg;
 use crate::chat::turn::Turn;
 use crate::command_line::Place;
+use crate::daemon_client::{DaemonClient, block_on};
+use crate::daemon_connector::DaemonConnector;
 use crate::failure::{self, Failure};
-use crate::link::{Link, block_on};
-use crate::way::Way;
 use crate::{output, piped, wording};
 
 /// Sends a prompt to an agent that was started with `run --acp`
@@ -41,11 +41,11 @@ pub fn run(args: Args, place: &Place) -> Result<ExitCode, Failure> {
     let home = place.home()?;
     let text = text(&args.text)?;
     if args.wait {
-        let record = block_on(async { Link::open(&home).await?.session(&args.session.id).await })?;
-        return wait(Way::to(&home)?, record.id, &text, args.json);
+        let record = block_on(async { DaemonClient::open(&home).await?.session(&args.session.id).await })?;
+        return wait(DaemonConnector::to(&home)?, record.id.to_string(), &text, args.json);
     }
     block_on(async {
-        let mut link = Link::open(&home).await?;
+        let mut link = DaemonClient::open(&home).await?;
         let body = PromptRequest { text };
         let accepted = link.call(PromptSession::of(&args.session.id).body(&body)).await?;
         match args.json {
@@ -72,9 +72,9 @@ fn text(words: &[String]) -> Result<String, Failure> {
     }
 }
 
-fn wait(way: Way, id: String, text: &str, as_json: bool) -> Result<ExitCode, Failure> {
-    let turn = Turn::begin(way, id, text)?;
-    let message_id = turn.message_id.clone();
+fn wait(connector: DaemonConnector, id: String, text: &str, as_json: bool) -> Result<ExitCode, Failure> {
+    let turn = Turn::begin(connector, id, text)?;
+    let message_id = turn.message_id;
     let is_terminal = output::is_terminal();
     let mut answer = String::new();
     let stop_reason = turn.answer(|piece| match (as_json, is_terminal) {
@@ -86,7 +86,7 @@ fn wait(way: Way, id: String, text: &str, as_json: bool) -> Result<ExitCode, Fai
         (false, false) => output::bytes(piece.as_bytes()),
     })?;
     if as_json {
-        let answer = json!({"messageId": message_id, "stopReason": stop_reason, "text": answer.trim_end()});
+        let answer = json!({"message_id": message_id, "stop_reason": stop_reason, "text": answer.trim_end()});
         output::json(answer.to_string().as_bytes())?;
     }
     if stop_reason == "end_turn" {

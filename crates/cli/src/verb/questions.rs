@@ -5,14 +5,16 @@ use std::process::ExitCode;
 
 use clap::Subcommand;
 use clap::builder::NonEmptyStringValueParser;
+use coven_api::list::TimeCursor;
+use coven_api::question::QuestionSetRecord;
 use coven_domain::question::{format_answers, format_rejection, header};
 use coven_domain::question_set::QuestionSetState;
 use coven_holder::clock;
 use coven_interop::questions::{Listed, QuestionError, QuestionFolder, QuestionSet};
-use serde_json::Value;
 
 use super::ask::{ABANDONED, REJECTED, TIMED_OUT};
-use super::questions_text::{details, history_table, list_table, listed_record, mentions, pretty, record};
+use super::page::{self, PageArgs};
+use super::questions_text::{details, history_table, list_table, mentions};
 use crate::command_line::Place;
 use crate::failure::{Failure, REFUSED};
 use crate::output;
@@ -23,7 +25,7 @@ use crate::output;
     args_conflicts_with_subcommands = true,
     after_help = "Examples:
   coven questions                        what waits for an answer, the oldest first
-  coven questions list --all --json | jq -r '.[].status'
+  coven questions list --all --json | jq -r '.items[].status'
   coven questions show 1a2b
   coven questions answers 1a2b           as the agent gets them
   coven questions history --search database
@@ -44,9 +46,11 @@ struct List {
     /// What is finished or broken too
     #[arg(long)]
     all: bool,
-    /// Print the records
+    /// Print JSON
     #[arg(long)]
     json: bool,
+    #[command(flatten)]
+    page: PageArgs,
 }
 
 #[derive(Debug, clap::Args)]
@@ -60,7 +64,7 @@ struct Set {
 enum Verb {
     /// Lists the sets that wait for an answer, the oldest first
     #[command(after_help = "Examples:
-  coven questions list --all --json | jq -r '.[].status'")]
+  coven questions list --all --json | jq -r '.items[].status'")]
     List(List),
     /// Shows one set: its questions, options and answers
     #[command(after_help = "Examples:
@@ -89,12 +93,11 @@ enum Verb {
         /// Only sets with these words in questions, options or answers
         #[arg(long, value_name = "WORDS")]
         search: Option<String>,
-        /// At most so many
-        #[arg(long, value_name = "N", default_value_t = 20)]
-        limit: usize,
-        /// Print the records
+        /// Print JSON
         #[arg(long)]
         json: bool,
+        #[command(flatten)]
+        page: PageArgs,
     },
     /// Prints the answers as the agent gets them, and marks them as read
     #[command(after_help = "Examples:
@@ -115,16 +118,16 @@ pub fn run(args: Args, _place: &Place) -> Result<ExitCode, Failure> {
     let folder = QuestionFolder::locate();
     folder.abandon_orphans(clock::now());
     match args.verb.unwrap_or(Verb::List(args.list)) {
-        Verb::List(how) => list(&folder, &how)?,
+        Verb::List(how) => list(&folder, how)?,
         Verb::Show { set, json } => {
             let set = folder.read(&folder.find(&set.id)?)?;
             match json {
-                true => output::bytes(pretty(&record(&set)).as_bytes())?,
+                true => output::record(&QuestionSetRecord::from(&set))?,
                 false => output::text(&details(&set, clock::now()))?,
             }
         }
         Verb::Dismiss { set, yes } => dismiss(&folder, &set.id, yes)?,
-        Verb::History { search, limit, json } => history(&folder, search.as_deref(), limit, json)?,
+        Verb::History { search, json, page } => history(&folder, search.as_deref(), &page, json)?,
         Verb::Answers { set, json } => return answers(&folder, &set.id, json),
     }
     Ok(ExitCode::SUCCESS)
@@ -133,10 +136,10 @@ pub fn run(args: Args, _place: &Place) -> Result<ExitCode, Failure> {
 /// What `coven answer` prints where it has no screen.
 pub fn list_waiting(folder: &QuestionFolder) -> Result<(), Failure> {
     folder.abandon_orphans(clock::now());
-    list(folder, &List { all: false, json: false })
+    list(folder, List { all: false, json: false, page: PageArgs::default() })
 }
 
-fn list(folder: &QuestionFolder, how: &List) -> Result<(), Failure> {
+fn list(folder: &QuestionFolder, how: List) -> Result<(), Failure> {
     let mut listed = folder.list()?;
     let count = listed.len();
     let is_waiting = |listed: &Listed| matches!(listed, Listed::Sound(set) if set.state == QuestionSetState::Pending);
@@ -145,38 +148,61 @@ fn list(folder: &QuestionFolder, how: &List) -> Result<(), Failure> {
     if broken > 0 && !how.all {
         output::note(format_args!("{broken} broken, left out; --all shows why"));
     }
+    let mut places: Vec<(TimeCursor, Listed)> = listed.into_iter().map(|it| (place(folder, &it), it)).collect();
+    places.sort_by(|(a, _), (b, _)| a.cmp(b));
+    let after = how.page.cursor()?;
+    let rest = places.into_iter().skip_while(|(place, _)| after.as_ref().is_some_and(|after| place <= after));
+    let page = coven_api::List::page(rest, how.page.limit(), |(place, _)| place.to_string());
     if how.json {
-        let records: Vec<Value> = listed.iter().map(listed_record).collect();
-        return output::bytes(pretty(&Value::Array(records)).as_bytes());
+        return output::record(&page.map(|(place, listed)| match listed {
+            Listed::Sound(set) => QuestionSetRecord::from(set),
+            Listed::Broken { id, why } => QuestionSetRecord::broken(id.into(), why.to_string(), place.at),
+        }));
     }
-    if listed.is_empty() {
+    if page.items.is_empty() {
         let hint = if count > broken && !how.all { "; `coven questions history` has what is finished" } else { "" };
         output::note(format_args!("no questions wait{hint}"));
         return Ok(());
     }
-    print_table(&list_table(&listed, clock::now()))
+    let page = page.map(|(_, listed)| listed);
+    print_table(&list_table(&page.items, clock::now()))?;
+    page::say_more(page.next.as_deref());
+    Ok(())
 }
 
-fn history(folder: &QuestionFolder, search: Option<&str>, limit: usize, as_json: bool) -> Result<(), Failure> {
+/// The position of a set in the list: a set that cannot be read has the time when it was last changed.
+fn place(folder: &QuestionFolder, listed: &Listed) -> TimeCursor {
+    match listed {
+        Listed::Sound(set) => TimeCursor::new(set.created_at, set.id),
+        Listed::Broken { id, .. } => TimeCursor::new(folder.touched_at(id).unwrap_or_else(clock::now), id),
+    }
+}
+
+fn history(folder: &QuestionFolder, search: Option<&str>, page: &PageArgs, as_json: bool) -> Result<(), Failure> {
     let finished = |listed| match listed {
         Listed::Sound(set) if set.state != QuestionSetState::Pending => Some(set),
         Listed::Sound(_) | Listed::Broken { .. } => None,
     };
     let mut sets: Vec<QuestionSet> = folder.list()?.into_iter().filter_map(finished).collect();
     sets.retain(|set| search.is_none_or(|words| mentions(set, words)));
-    sets.sort_by_key(|set| std::cmp::Reverse((set.modified_at, set.id)));
-    sets.truncate(limit);
+    let place = |set: &QuestionSet| TimeCursor::new(set.modified_at, set.id);
+    sets.sort_by_cached_key(|set| std::cmp::Reverse(place(set)));
+    let last = page.cursor()?;
+    let rest = sets.into_iter().skip_while(|set| last.as_ref().is_some_and(|last| place(set) >= *last));
+    let page = coven_api::List::page(rest, page.limit(), |set| place(set).to_string());
     if as_json {
-        return output::bytes(pretty(&Value::Array(sets.iter().map(record).collect())).as_bytes());
+        return output::record(&page.map(QuestionSetRecord::from));
     }
-    if sets.is_empty() {
+    if page.items.is_empty() {
         output::note(format_args!(
             "nothing is finished{}",
             if search.is_some() { " with these words in it" } else { "" }
         ));
         return Ok(());
     }
-    print_table(&history_table(&sets, clock::now()))
+    print_table(&history_table(&page.items, clock::now()))?;
+    page::say_more(page.next.as_deref());
+    Ok(())
 }
 
 fn print_table(table: &crate::table::Table) -> Result<(), Failure> {
@@ -234,7 +260,7 @@ fn answers(folder: &QuestionFolder, prefix: &str, as_json: bool) -> Result<ExitC
         }
     };
     match as_json {
-        true => output::bytes(pretty(&record(&set)).as_bytes())?,
+        true => output::record(&QuestionSetRecord::from(&set))?,
         false if output::is_terminal() => output::line(format_args!("{text}"))?,
         false => output::bytes(format!("{text}\n").as_bytes())?,
     }

@@ -1,41 +1,12 @@
-//! Question sets in words and as records.
+//! Question sets in words.
 
 use coven_domain::Timestamp;
 use coven_domain::question::{Question, format_answers};
 use coven_domain::question_set::QuestionSetState;
 use coven_interop::questions::{Listed, QuestionSet};
-use serde_json::{Value, json};
 
 use crate::table::Table;
 use crate::wording;
-
-/// The record of a set. Names are those of the files.
-pub fn record(set: &QuestionSet) -> Value {
-    let answers = set.answers.as_ref();
-    json!({
-        "id": set.id,
-        "status": set.state,
-        "createdAt": set.created_at,
-        "lastModified": set.modified_at,
-        "callId": set.call_id,
-        "workingDirectory": set.working_directory,
-        "covenSessionId": set.session,
-        "rejectionReason": set.rejection_reason,
-        "abandonReason": set.abandon_reason,
-        "questions": set.questions,
-        "answers": answers.map(|answers| &answers.answers),
-        "answeredAt": answers.map(|answers| answers.timestamp),
-        "lastReadAt": answers.and_then(|answers| answers.last_read_at),
-    })
-}
-
-/// The record of a set, or what is wrong with it.
-pub fn listed_record(listed: &Listed) -> Value {
-    match listed {
-        Listed::Sound(set) => record(set),
-        Listed::Broken { id, why } => json!({"id": id, "status": "broken", "error": why.to_string()}),
-    }
-}
 
 pub fn list_table(listed: &[Listed], now: Timestamp) -> Table {
     let mut table = Table::new(&["ID", "AGE", "STATUS", "QUESTIONS", "FOLDER"], &[4, 3]);
@@ -148,11 +119,6 @@ pub fn questions_and_answers(set: &QuestionSet) -> String {
     text
 }
 
-/// What `--json` prints, on lines of its own.
-pub fn pretty(value: &Value) -> String {
-    format!("{}\n", serde_json::to_string_pretty(value).expect("plain data"))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -240,14 +206,5 @@ mod tests {
         let done = details(&answered(), NOW);
         assert!(done.contains("→ A — first\n→ Other: 'and Ω'\n") && !done.contains("coven answer"), "{done}");
         assert!(!pending.contains('\x1b') && !done.contains('\x1b'));
-    }
-
-    #[test]
-    fn a_record_has_the_names_of_the_files() {
-        let record = record(&answered());
-        assert_eq!(record["status"], "completed");
-        assert_eq!(record["answers"][0]["selectedOptions"][0], "A");
-        assert_eq!(record["questions"][0]["multiSelect"], true);
-        assert_eq!(record["createdAt"], "2025-11-15T20:19:09.007Z");
     }
 }

@@ -9,8 +9,8 @@ use coven_client::ClientError;
 
 use super::{SessionArg, print_json};
 use crate::command_line::Place;
+use crate::daemon_client::{DaemonClient, block_on};
 use crate::failure::Failure;
-use crate::link::{Link, block_on};
 use crate::{output, wording};
 
 /// Gives a session another title
@@ -33,7 +33,7 @@ pub fn run(args: Args, place: &Place) -> Result<ExitCode, Failure> {
     let home = place.home()?;
     let request = RenameSessionRequest { title: args.title.join(" ") };
     let answer = block_on(async {
-        Ok(Link::open(&home).await?.bytes(RenameSession::of(&args.session.id).body(&request)).await?)
+        Ok(DaemonClient::open(&home).await?.bytes(RenameSession::of(&args.session.id).body(&request)).await?)
     })?;
     if args.json {
         print_json(&answer)?;

@@ -4,16 +4,17 @@ use std::process::ExitCode;
 
 use coven_api::routes::{Endpoint, ReadLog};
 use coven_api::session::LogQuery;
+use coven_domain::session::{Channel, SessionState};
 use coven_host::home::Home;
 
 use super::attach::signal_code;
 use super::{NewestArg, with_status};
 use crate::chat::plain;
 use crate::command_line::Place;
+use crate::daemon_client::{DaemonClient, block_on, runtime};
+use crate::daemon_connector::DaemonConnector;
 use crate::failure::Failure;
-use crate::link::{Link, block_on, runtime};
 use crate::replay::{self, Speed};
-use crate::way::Way;
 use crate::{log_check, output, own_session};
 
 /// Plays a session again in its original timing; into a pipe or file, writes its log and nothing else
@@ -55,26 +56,28 @@ pub fn play(home: &Home, id: &str) -> Result<(), Failure> {
 
 fn on_terminal(home: &Home, id: &str, speed: Speed, from: u64) -> Result<Option<i32>, Failure> {
     let runtime = runtime()?;
-    let mut link = runtime.block_on(Link::open(home))?;
+    let mut link = runtime.block_on(DaemonClient::open(home))?;
     let record = runtime.block_on(link.session(id))?;
-    if record.channel == "acp" {
+    if record.channel == Channel::Acp {
         // What the agent wrote is a protocol; what was said is what a person wants to see.
-        plain::print_transcript(&Way::to(home)?, &record)?;
+        plain::print_transcript(&DaemonConnector::to(home)?, &record)?;
         return Ok(None);
     }
-    if record.status == "running" {
-        own_session::must_not_be(&record.id)?;
+    if record.status == SessionState::Running {
+        own_session::must_not_be(&record.id.to_string())?;
     }
-    let signal = replay::play(replay::Tape::new(runtime, link, record.id.clone()), speed, from)?;
+    let signal = replay::play(replay::Tape::new(runtime, link, record.id.to_string()), speed, from)?;
     if signal.is_none() {
-        block_on(async { log_check::must_be_whole(&mut Link::open(home).await?, &record.id).await })?;
+        block_on(async {
+            log_check::must_be_whole(&mut DaemonClient::open(home).await?, &record.id.to_string()).await
+        })?;
     }
     Ok(signal)
 }
 
 fn into_pipe(home: &Home, id: &str, from: u64) -> Result<(), Failure> {
     runtime()?.block_on(async {
-        let mut link = Link::open(home).await?;
+        let mut link = DaemonClient::open(home).await?;
         let mut pieces =
             match link.stream(ReadLog::of(id).query(&LogQuery { from: Some(from), ..LogQuery::default() })).await {
                 Ok(pieces) => pieces,

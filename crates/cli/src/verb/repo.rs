@@ -5,15 +5,17 @@ use std::process::ExitCode;
 
 use clap::Subcommand;
 use coven_api::ErrorCode;
+use coven_api::list::{MAX_LIMIT, PageQuery};
 use coven_api::repo::{AddRepoRequest, RepoRecord};
 use coven_api::routes::{AddRepo, Endpoint, ListRepos, RemoveRepo};
 use coven_client::ClientError;
 use coven_holder::clock;
 
+use super::page::{self, PageArgs};
 use super::{folder, print_json};
 use crate::command_line::Place;
+use crate::daemon_client::{DaemonClient, block_on};
 use crate::failure::Failure;
-use crate::link::{Link, block_on};
 use crate::table::Table;
 use crate::{output, wording};
 
@@ -54,9 +56,11 @@ enum Verb {
     #[command(after_help = "Examples:
   coven repo list")]
     List {
-        /// Print the records
+        /// Print JSON
         #[arg(long)]
         json: bool,
+        #[command(flatten)]
+        page: PageArgs,
     },
     /// Forgets a repository; its sessions and files stay
     #[command(after_help = "Examples:
@@ -74,18 +78,19 @@ enum Verb {
 pub fn run(args: Args, place: &Place) -> Result<ExitCode, Failure> {
     let home = place.home()?;
     block_on(async {
-        let mut link = Link::open(&home).await?;
+        let mut link = DaemonClient::open(&home).await?;
         match args.verb {
             Verb::Add { path, name, json } => add(&mut link, path, name, json).await?,
-            Verb::List { json: true } => link.print_json(ListRepos::request()).await?,
-            Verb::List { json: false } => {
-                let list = link.call(ListRepos::request()).await?;
+            Verb::List { json: true, page } => link.print_json(ListRepos::request().query(&page.into())).await?,
+            Verb::List { json: false, page } => {
+                let list = link.call(ListRepos::request().query(&page.into())).await?;
                 let width = output::terminal_size().map(|(_, cols)| usize::from(cols));
-                output::text(&table(&list.repos).text(width))?;
+                output::text(&table(&list.items).text(width))?;
+                page::say_more(list.next.as_deref());
             }
             Verb::Remove { repo, json } => {
                 let id = find(&mut link, &repo).await?.id;
-                let body = link.bytes(RemoveRepo::of(&id)).await?;
+                let body = link.bytes(RemoveRepo::of(&id.to_string())).await?;
                 print(&body, json, "removed")?;
             }
         }
@@ -93,7 +98,12 @@ pub fn run(args: Args, place: &Place) -> Result<ExitCode, Failure> {
     })
 }
 
-async fn add(link: &mut Link, path: Option<PathBuf>, name: Option<String>, as_json: bool) -> Result<(), Failure> {
+async fn add(
+    link: &mut DaemonClient,
+    path: Option<PathBuf>,
+    name: Option<String>,
+    as_json: bool,
+) -> Result<(), Failure> {
     let request = AddRepoRequest { path: folder(path)?, name };
     let answer = link.stream(AddRepo::request().body(&request)).await?;
     let is_new = answer.status() == 201;
@@ -114,18 +124,30 @@ fn table(repos: &[RepoRecord]) -> Table {
     let mut table = Table::new(&["ID", "NAME", "AGE", "PATH"], &[3, 1]);
     let now = clock::now();
     for repo in repos {
-        let id = wording::short_id(&repo.id).to_owned();
-        table.row([id, repo.name.clone(), wording::age(&repo.created_at, now), repo.path.clone()]);
+        let id = repo.id.short();
+        table.row([id, repo.name.clone(), wording::span(now.since(repo.created_at)), repo.path.clone()]);
     }
     table
 }
 
+async fn all(link: &mut DaemonClient) -> Result<Vec<RepoRecord>, Failure> {
+    let (mut repos, mut query) = (Vec::new(), PageQuery { limit: Some(MAX_LIMIT), cursor: None });
+    loop {
+        let page = link.call(ListRepos::request().query(&query)).await?;
+        repos.extend(page.items);
+        query.cursor = page.next;
+        if query.cursor.is_none() {
+            return Ok(repos);
+        }
+    }
+}
+
 /// The repository that a person means: by id, beginning of an id, name or path.
-pub async fn find(link: &mut Link, wanted: &str) -> Result<RepoRecord, Failure> {
-    let list = link.call(ListRepos::request()).await?;
+pub async fn find(link: &mut DaemonClient, wanted: &str) -> Result<RepoRecord, Failure> {
+    let repos = all(link).await?;
     // A path may be written in many ways; the daemon knows it by the real one.
     let path = std::fs::canonicalize(wanted).ok().and_then(|path| path.into_os_string().into_string().ok());
-    let found = pick(&list.repos, wanted, path.as_deref())?;
+    let found = pick(&repos, wanted, path.as_deref())?;
     found.cloned().ok_or_else(|| {
         let (code, message) = (ErrorCode::RepoNotFound, format!("no repository is called {wanted}"));
         Failure::from(ClientError::Api {
@@ -139,12 +161,13 @@ pub async fn find(link: &mut Link, wanted: &str) -> Result<RepoRecord, Failure> 
 
 fn pick<'a>(repos: &'a [RepoRecord], wanted: &str, path: Option<&str>) -> Result<Option<&'a RepoRecord>, Failure> {
     let by_path = |repo: &&RepoRecord| repo.path == wanted || path == Some(repo.path.as_str());
-    if let Some(exact) = repos.iter().find(|repo| repo.id == wanted).or_else(|| repos.iter().find(by_path)) {
+    if let Some(exact) = repos.iter().find(|repo| repo.id.to_string() == wanted).or_else(|| repos.iter().find(by_path))
+    {
         return Ok(Some(exact));
     }
     for is_it in [
         |repo: &RepoRecord, wanted: &str| repo.name == wanted,
-        |repo: &RepoRecord, wanted: &str| !wanted.is_empty() && repo.id.starts_with(wanted),
+        |repo: &RepoRecord, wanted: &str| !wanted.is_empty() && repo.id.to_string().starts_with(wanted),
     ] {
         let found: Vec<&RepoRecord> = repos.iter().filter(|repo| is_it(repo, wanted)).collect();
         match found.as_slice() {
@@ -164,23 +187,33 @@ fn pick<'a>(repos: &'a [RepoRecord], wanted: &str, path: Option<&str>) -> Result
 mod tests {
     use super::*;
 
+    const SITE: &str = "abc10000-0000-4000-8000-000000000000";
+    const APP: &str = "abd20000-0000-4000-8000-000000000000";
+    const OLD: &str = "90000000-0000-4000-8000-000000000000";
+
     fn repo(id: &str, name: &str, path: &str) -> RepoRecord {
-        RepoRecord { id: id.into(), name: name.into(), path: path.into(), created_at: String::new() }
+        let created_at = coven_domain::Timestamp::from_millis(0);
+        RepoRecord {
+            id: id.parse().expect("an id"),
+            name: name.into(),
+            path: path.into(),
+            created_at,
+            removed_at: None,
+        }
     }
 
     #[test]
     fn a_repository_is_meant_by_id_name_or_path() {
-        let repos = [repo("abc1", "site", "/src/site"), repo("abd2", "app", "/src/app"), repo("9", "app", "/old/app")];
-        let found = |wanted| pick(&repos, wanted, None).map(|repo| repo.map(|repo| repo.id.as_str()));
-        for (wanted, id) in [("abc1", "abc1"), ("abd", "abd2"), ("site", "abc1"), ("/old/app", "9"), ("9", "9")] {
-            assert_eq!(found(wanted).expect("it is clear"), Some(id), "{wanted}");
+        let repos = [repo(SITE, "site", "/src/site"), repo(APP, "app", "/src/app"), repo(OLD, "app", "/old/app")];
+        let found = |wanted, path| pick(&repos, wanted, path).map(|repo| repo.map(|repo| repo.id.to_string()));
+        for (wanted, id) in [(SITE, SITE), ("abd", APP), ("site", SITE), ("/old/app", OLD), ("9", OLD)] {
+            assert_eq!(found(wanted, None).expect("it is clear").as_deref(), Some(id), "{wanted}");
         }
-        assert_eq!(found("nothing").expect("it is clear"), None);
-        assert_eq!(found("").expect("it is clear"), None);
+        assert_eq!(found("nothing", None).expect("it is clear"), None);
+        assert_eq!(found("", None).expect("it is clear"), None);
         for wanted in ["ab", "app"] {
-            assert!(found(wanted).is_err(), "{wanted} may be two");
+            assert!(found(wanted, None).is_err(), "{wanted} may be two");
         }
-        let link = pick(&repos, "some/link", Some("/src/site")).expect("it is clear");
-        assert_eq!(link.map(|repo| repo.id.as_str()), Some("abc1"));
+        assert_eq!(found("some/link", Some("/src/site")).expect("it is clear").as_deref(), Some(SITE));
     }
 }

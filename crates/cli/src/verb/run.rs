@@ -7,6 +7,7 @@ use coven_api::SessionRecord;
 use coven_api::routes::{CreateSession, Endpoint};
 use coven_api::session::CreateSessionRequest;
 use coven_client::ClientError;
+use coven_domain::session::SessionState;
 use coven_host::home::Home;
 
 use super::attach::signal_code;
@@ -16,8 +17,8 @@ use crate::chat::past::Extent;
 use crate::chat::transcript::Detail;
 use crate::chat::{self, Ending};
 use crate::command_line::Place;
+use crate::daemon_client::{DaemonClient, block_on};
 use crate::failure::Failure;
-use crate::link::{Link, block_on};
 use crate::{output, piped};
 
 /// Launches an agent, or any command, and attaches to it
@@ -92,7 +93,7 @@ pub fn run(args: Args, place: &Place) -> Result<ExitCode, Failure> {
     }
     let returns_at_once = args.detach || args.background || args.json;
     let answer = block_on(async {
-        let mut link = Link::open(&home).await?;
+        let mut link = DaemonClient::open(&home).await?;
         Ok(link.bytes(CreateSession::request().body(&request)).await?)
     })?;
     if returns_at_once {
@@ -102,13 +103,13 @@ pub fn run(args: Args, place: &Place) -> Result<ExitCode, Failure> {
     }
     let record: SessionRecord = serde_json::from_slice(&answer).map_err(ClientError::from)?;
     if args.acp {
-        return converse(&home, &record.id);
+        return converse(&home, &record.id.to_string());
     }
     if output::is_terminal() {
         output::note(format_args!("[attached; {} leaves it running]", attach::leave_keys(&home)));
     }
     let options = Options { start: Start::Beginning, is_read_only: false };
-    match attach::open(&home, &record.id, options)? {
+    match attach::open(&home, &record.id.to_string(), options)? {
         Outcome::Detached => Ok(ExitCode::SUCCESS),
         Outcome::Exited(status) => Ok(ExitCode::from(u8::try_from(status.code() & 0xff).unwrap_or(1))),
         Outcome::Signalled(signal) => Ok(signal_code(signal)),
@@ -122,10 +123,10 @@ async fn complete(home: &Home, request: &mut CreateSessionRequest) -> Result<(),
     if request.repo_id.is_none() && request.harness.is_some() {
         return Ok(());
     }
-    let mut link = Link::open(home).await?;
+    let mut link = DaemonClient::open(home).await?;
     if let Some(wanted) = &request.repo_id {
         let repo = super::repo::find(&mut link, wanted).await?;
-        (request.repo_id, request.cwd) = (Some(repo.id), None);
+        (request.repo_id, request.cwd) = (Some(repo.id.to_string()), None);
     }
     match (&request.harness, &request.resume) {
         (None, Some(earlier)) => {
@@ -133,7 +134,7 @@ async fn complete(home: &Home, request: &mut CreateSessionRequest) -> Result<(),
             request.harness = Some(earlier.harness);
             // Where the conversation was, not where it is gone on with.
             if request.repo_id.is_none() {
-                (request.repo_id, request.cwd) = (earlier.repo_id, Some(earlier.cwd));
+                (request.repo_id, request.cwd) = (earlier.repo_id.map(|id| id.to_string()), Some(earlier.cwd));
             }
             Ok(())
         }
@@ -146,7 +147,7 @@ fn converse(home: &Home, id: &str) -> Result<ExitCode, Failure> {
     let options = chat::Options { extent: Extent::Recent, detail: Detail::default(), is_read_only: false };
     Ok(match chat::open(home, id, options)? {
         Ending::Left => ExitCode::SUCCESS,
-        Ending::Over(record) if record.status == "completed" => ExitCode::SUCCESS,
+        Ending::Over(record) if record.status == SessionState::Completed => ExitCode::SUCCESS,
         Ending::Over(_) => ExitCode::FAILURE,
         Ending::Signalled(signal) => signal_code(signal),
     })

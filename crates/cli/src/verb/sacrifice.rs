@@ -4,11 +4,12 @@ use std::io::{self, BufRead, IsTerminal, Write};
 use std::process::ExitCode;
 
 use coven_api::routes::{Endpoint, SacrificeSession};
+use coven_domain::session::SessionState;
 
 use super::{SessionsArg, each, print_record};
 use crate::command_line::Place;
+use crate::daemon_client::{DaemonClient, block_on};
 use crate::failure::Failure;
-use crate::link::{Link, block_on};
 use crate::wording;
 
 /// What a person types to show that it is meant.
@@ -41,14 +42,16 @@ pub fn run(args: Args, place: &Place) -> Result<ExitCode, Failure> {
         ));
     }
     block_on(async {
-        let mut link = Link::open(&home).await?;
+        let mut link = DaemonClient::open(&home).await?;
         each(&args.sessions.ids, async |id| {
-            let mut id = id.to_owned();
+            let record = link.session(id).await?;
+            // The session that was shown: the prefix may match another one by now.
+            let id = record.id.to_string();
             if !args.yes {
-                let record = link.session(&id).await?;
-                ask(&wording::plain(&record.title), &record.id)?;
-                // The session that was shown: the prefix may match another one by now.
-                id = record.id;
+                ask(&wording::plain(&record.title), &id)?;
+            }
+            if record.status == SessionState::Killed {
+                link.ended_session(&id).await?;
             }
             let body = link.bytes(SacrificeSession::of(&id)).await?;
             print_record(&body, args.json, "sacrificed")

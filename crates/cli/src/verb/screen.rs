@@ -4,12 +4,12 @@ use std::process::ExitCode;
 
 use clap::ValueEnum;
 use coven_api::routes::{Endpoint, ReadScreen};
-use coven_api::session::ScreenQuery;
+use coven_api::screen::ScreenQuery;
 
 use super::SessionArg;
 use crate::command_line::Place;
+use crate::daemon_client::{DaemonClient, block_on};
 use crate::failure::Failure;
-use crate::link::{Link, block_on};
 use crate::output;
 
 /// Prints what a session's terminal shows now, or showed at some byte of its log
@@ -51,7 +51,7 @@ pub fn run(args: Args, place: &Place) -> Result<ExitCode, Failure> {
     };
     let query = ScreenQuery { format: Some(format.to_owned()), at: args.at };
     block_on(async {
-        let mut link = Link::open(&home).await?;
+        let mut link = DaemonClient::open(&home).await?;
         let mut body = link.bytes(ReadScreen::of(&args.session.id).query(&query)).await?.to_vec();
         if format != "ansi" && !body.ends_with(b"\n") {
             body.push(b'\n');

@@ -3,42 +3,40 @@
 use std::process::ExitCode;
 use std::time::Duration;
 
+use coven_api::list::MAX_LIMIT;
 use coven_api::routes::{Endpoint, ListSessions};
 use coven_api::session::ListSessionsQuery;
-use coven_client::ClientError;
 use coven_domain::conversation::{ConversationState, Summary};
 use coven_domain::session::SessionState;
 use coven_holder::clock;
 use coven_host::home::Home;
 use coven_interop::conversations::{Conversations, Filter};
 
-use super::sessions_list::{self, Page};
+use super::page;
+use super::sessions_list::{self, Cursor};
 use crate::attach::log_view::read_typed;
 use crate::attach::terminal::RawMode;
 use crate::attach::{self, Options, Outcome, Start};
 use crate::command_line::Place;
+use crate::daemon_client::{DaemonClient, block_on, quick_get};
 use crate::failure::{self, Failure};
-use crate::link::{Link, block_on, quick_get};
 use crate::tui::{self, BrowseOptions};
 use crate::verb::{attach as attach_verb, replay, summon};
 use crate::{arrivals, output, own_session, spawn, wording};
-
-/// The largest page the daemon gives.
-const PAGE: usize = 1000;
 
 /// Browses sessions and conversations on a terminal; prints a table into a pipe
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   coven sessions                                 the browser
   coven sessions --plain --status running
-  coven sessions --json --all | jq -r '.[].id'
+  coven sessions --json --all | jq -r '.items[].id'
   coven sessions --kind conversation --plain     go on with one by `coven spawn --resume ID`
   coven sessions --harness claude --limit 5 | cat")]
 pub struct Args {
     /// Print a table
     #[arg(long, conflicts_with_all = ["json", "manage"])]
     plain: bool,
-    /// Print the records as a JSON array
+    /// Print a JSON page of the records
     #[arg(long, conflicts_with = "manage")]
     json: bool,
     /// Archived sessions too
@@ -56,9 +54,12 @@ pub struct Args {
     /// Only those of this harness
     #[arg(long)]
     harness: Option<String>,
-    /// At most so many, the newest first [default: all]
-    #[arg(long, value_name = "N")]
-    limit: Option<usize>,
+    /// At most this many, the newest first
+    #[arg(long, value_name = "N", default_value_t = MAX_LIMIT, value_parser = page::limit())]
+    limit: usize,
+    /// The next page: the `next` of the previous one
+    #[arg(long, conflicts_with = "manage")]
+    cursor: Option<Cursor>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
@@ -76,14 +77,15 @@ pub fn run(args: Args, place: &Place) -> Result<ExitCode, Failure> {
         return browse(&home, place, args.all);
     }
     let conversations = conversations(&args)?;
-    let pages = pages(&home, &args)?;
-    let limit = args.limit.unwrap_or(usize::MAX);
+    let sessions = sessions(&home, &args)?;
     if args.json {
-        output::bytes(&sessions_list::array(&pages, &conversations, limit)?)?;
+        output::bytes(sessions_list::page(&sessions, &conversations, args.limit)?.as_bytes())?;
         return Ok(ExitCode::SUCCESS);
     }
     let width = output::terminal_size().map(|(_, cols)| usize::from(cols));
-    output::text(&sessions_list::table(&pages, &conversations, limit, clock::now(), width)?)?;
+    let (table, next) = sessions_list::table(&sessions, &conversations, args.limit, clock::now(), width)?;
+    output::text(&table)?;
+    page::say_more(next.as_deref());
     if !conversations.is_empty() {
         output::note(format_args!("go on with a conversation by `coven spawn --resume ID`"));
     }
@@ -102,8 +104,10 @@ fn conversations(args: &Args) -> Result<Vec<Summary>, Failure> {
     let is_wanted = |it: &Summary| {
         (args.status.is_empty() || args.status.iter().any(|word| word == it.status.as_str()))
             && args.harness.as_ref().is_none_or(|harness| it.harness.as_ref() == Some(harness))
+            && args.cursor.as_ref().is_none_or(|cursor| cursor.is_before(it))
     };
     listing.conversations.retain(is_wanted);
+    listing.conversations.sort_by(|a, b| (b.created_at, &a.id).cmp(&(a.created_at, &b.id)));
     Ok(listing.conversations)
 }
 
@@ -113,38 +117,28 @@ fn session_statuses(words: &[String]) -> Vec<String> {
     words.iter().filter(|word| !is_foreign(word)).cloned().collect()
 }
 
-/// The answers of the daemon until there is enough or no more.
-fn pages(home: &Home, args: &Args) -> Result<Vec<Vec<u8>>, Failure> {
+/// The daemon's page of sessions, as bytes.
+fn sessions(home: &Home, args: &Args) -> Result<Vec<u8>, Failure> {
     let status = session_statuses(&args.status);
     let wants_none = status.is_empty() && !args.status.is_empty();
     if args.kind == Some(Kind::Conversation) || wants_none {
-        return Ok(Vec::new());
+        return Ok(sessions_list::EMPTY.to_vec());
     }
-    let mut pages = Vec::new();
-    let mut left = args.limit.unwrap_or(usize::MAX);
-    let mut query = ListSessionsQuery {
+    let query = ListSessionsQuery {
         status: (!status.is_empty()).then(|| status.join(",")),
         harness: args.harness.clone(),
         all: args.all.then_some(true),
+        limit: Some(args.limit),
+        cursor: args.cursor.as_ref().map(Cursor::of_sessions),
         ..ListSessionsQuery::default()
     };
-    loop {
-        let limit = left.clamp(1, PAGE);
-        query.limit = Some(limit);
-        let body = quick_get(home, ListSessions::request().query(&query))?;
-        query.cursor = serde_json::from_slice::<Page<'_>>(&body).map_err(ClientError::from)?.next;
-        pages.push(body);
-        left = left.saturating_sub(limit);
-        if query.cursor.is_none() || left == 0 {
-            return Ok(pages);
-        }
-    }
+    quick_get(home, ListSessions::request().query(&query))
 }
 
 /// The browser, with what it leads to, until it is left.
 fn browse(home: &Home, place: &Place, include_archived: bool) -> Result<ExitCode, Failure> {
     // The browser connects by itself; this starts the daemon if it must, and says so if it cannot.
-    block_on(Link::open(home))?;
+    block_on(DaemonClient::open(home))?;
     let mut options = BrowseOptions {
         socket: home.socket()?,
         own_session: own_session::id(),

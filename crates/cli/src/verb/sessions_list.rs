@@ -1,100 +1,133 @@
 //! What `coven sessions` prints: the daemon's sessions and the conversations of `coven spawn` in one list, newest first.
 
-use coven_api::{ConversationRecord, SessionRecord};
+use std::str::FromStr;
+use std::time::Duration;
+
+use coven_api::list::{BadCursor, TimeCursor};
+use coven_api::{ConversationRecord, List, SessionRecord};
 use coven_client::ClientError;
-use coven_domain::Timestamp;
 use coven_domain::conversation::Summary;
+use coven_domain::{SessionId, Timestamp};
 use serde::Deserialize;
 use serde_json::value::RawValue;
+use uuid::Uuid;
 
 use crate::failure::Failure;
 use crate::table::Table;
 use crate::wording;
 
+/// A page without sessions.
+pub const EMPTY: &[u8] = br#"{"items":[],"next":null}"#;
+
 #[derive(Deserialize)]
-pub struct Page<'a> {
+struct Page<'a> {
     #[serde(borrow)]
-    pub sessions: &'a RawValue,
-    pub next: Option<String>,
+    items: &'a RawValue,
+    next: Option<String>,
 }
 
 #[derive(Deserialize)]
-struct Created {
-    created_at: String,
+struct Row {
+    id: String,
+    created_at: Timestamp,
 }
 
-/// One array of all records: sessions as the daemon wrote them.
-pub fn array(pages: &[Vec<u8>], conversations: &[Summary], limit: usize) -> Result<Vec<u8>, Failure> {
-    if conversations.is_empty() {
-        return joined(pages);
+/// Where a page of the list ends: behind a session or behind a conversation, newest first. Of one millisecond, sessions come first.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Cursor(TimeCursor);
+
+impl FromStr for Cursor {
+    type Err = BadCursor;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        text.parse().map(Self)
     }
-    let mut records: Vec<(String, String)> = Vec::new();
-    for page in pages {
-        let page: Page<'_> = serde_json::from_slice(page).map_err(ClientError::from)?;
-        let sessions: Vec<&RawValue> = serde_json::from_str(page.sessions.get()).map_err(ClientError::from)?;
-        for session in sessions {
-            let created: Created = serde_json::from_str(session.get()).map_err(ClientError::from)?;
-            records.push((created.created_at, session.get().to_owned()));
+}
+
+impl Cursor {
+    /// The daemon's cursor for the sessions behind this one.
+    pub fn of_sessions(&self) -> String {
+        match self.0.id.parse::<SessionId>() {
+            Ok(_) => self.0.to_string(),
+            // All sessions of a conversation's millisecond are before it. An unknown id is in front of its whole millisecond.
+            Err(_) => TimeCursor::new(self.0.at.before(Duration::from_millis(1)), SessionId::from_uuid(Uuid::nil()))
+                .to_string(),
         }
+    }
+
+    /// Whether the conversation is behind this one.
+    pub fn is_before(&self, it: &Summary) -> bool {
+        match self.0.id.parse::<SessionId>() {
+            Ok(_) => it.created_at <= self.0.at,
+            Err(_) => it.created_at < self.0.at || (it.created_at == self.0.at && *it.id.as_str() > *self.0.id),
+        }
+    }
+}
+
+/// One page of all records: sessions as the daemon wrote them. Without conversations no session is parsed.
+pub fn page(sessions: &[u8], conversations: &[Summary], limit: usize) -> Result<String, Failure> {
+    let Page { items, next } = serde_json::from_slice(sessions).map_err(ClientError::from)?;
+    if conversations.is_empty() {
+        return Ok(rendered(items.get(), next.as_deref()));
+    }
+    let mut records: Vec<(TimeCursor, String)> = Vec::new();
+    for session in serde_json::from_str::<Vec<&RawValue>>(items.get()).map_err(ClientError::from)? {
+        let row: Row = serde_json::from_str(session.get()).map_err(ClientError::from)?;
+        records.push((TimeCursor::new(row.created_at, row.id), session.get().to_owned()));
     }
     for summary in conversations {
         let text = serde_json::to_string(&ConversationRecord::from(summary)).expect("plain data");
-        records.push((summary.created_at.to_string(), text));
+        records.push((TimeCursor::new(summary.created_at, &summary.id), text));
     }
-    newest_first(&mut records, limit);
-    let texts: Vec<String> = records.into_iter().map(|(_, text)| text).collect();
-    Ok(format!("[{}]\n", texts.join(",")).into_bytes())
+    let next = cut(&mut records, limit, next.is_some());
+    let texts: Vec<&str> = records.iter().map(|(_, text)| text.as_str()).collect();
+    Ok(rendered(&format!("[{}]", texts.join(",")), next.as_deref()))
 }
 
-fn joined(pages: &[Vec<u8>]) -> Result<Vec<u8>, Failure> {
-    let mut out = b"[".to_vec();
-    for page in pages {
-        let page: Page<'_> = serde_json::from_slice(page).map_err(ClientError::from)?;
-        let records = page.sessions.get().trim().trim_start_matches('[').trim_end_matches(']').trim();
-        if !records.is_empty() {
-            if out.len() > 1 {
-                out.push(b',');
-            }
-            out.extend_from_slice(records.as_bytes());
-        }
-    }
-    out.extend_from_slice(b"]\n");
-    Ok(out)
+fn rendered(items: &str, next: Option<&str>) -> String {
+    let next = serde_json::to_string(&next).expect("plain data");
+    format!("{{\"items\":{items},\"next\":{next}}}\n")
 }
 
+/// The same page as a table, and its `next`.
 pub fn table(
-    pages: &[Vec<u8>],
+    sessions: &[u8],
     conversations: &[Summary],
     limit: usize,
     now: Timestamp,
     width: Option<usize>,
-) -> Result<String, Failure> {
-    let mut rows: Vec<(String, [String; 6])> = Vec::new();
-    for page in pages {
-        let page: Page<'_> = serde_json::from_slice(page).map_err(ClientError::from)?;
-        let records: Vec<SessionRecord> = serde_json::from_str(page.sessions.get()).map_err(ClientError::from)?;
-        for record in records {
-            let id = wording::short_id(&record.id).to_owned();
-            let status = match record.archived_at {
-                Some(_) => format!("{}, archived", record.status),
-                None => record.status,
-            };
-            let age = wording::age(&record.created_at, now);
-            rows.push((record.created_at, [id, status, record.harness, record.title, age, record.cwd]));
-        }
+) -> Result<(String, Option<String>), Failure> {
+    let mut rows: Vec<(TimeCursor, [String; 6])> = Vec::new();
+    let page: List<SessionRecord> = serde_json::from_slice(sessions).map_err(ClientError::from)?;
+    for record in page.items {
+        let status = match record.archived_at {
+            Some(_) => format!("{}, archived", record.status),
+            None => record.status.to_string(),
+        };
+        let age = wording::span(now.since(record.created_at));
+        let row = [record.id.short(), status, record.harness, record.title, age, record.cwd];
+        rows.push((TimeCursor::new(record.created_at, record.id), row));
     }
     for it in conversations {
-        let created_at = it.created_at.to_string();
-        let age = wording::age(&created_at, now);
+        let age = wording::span(now.since(it.created_at));
         let [harness, cwd] = [&it.harness, &it.cwd].map(|text| text.clone().unwrap_or_else(|| "-".to_owned()));
-        rows.push((created_at, [it.id.to_string(), it.status.to_string(), harness, title(it), age, cwd]));
+        let row = [it.id.to_string(), it.status.to_string(), harness, title(it), age, cwd];
+        rows.push((TimeCursor::new(it.created_at, &it.id), row));
     }
-    newest_first(&mut rows, limit);
+    let next = cut(&mut rows, limit, page.next.is_some());
     let mut table = Table::new(&["ID", "STATUS", "HARNESS", "TITLE", "AGE", "CWD"], &[5, 3]);
     for (_, row) in rows {
         table.row(row);
     }
-    Ok(table.text(width))
+    Ok((table.text(width), next))
+}
+
+/// Sorts the rows, newest first, and keeps a page of them. Rows of the same time keep their order. Returns the page's `next`.
+fn cut<T>(rows: &mut Vec<(TimeCursor, T)>, limit: usize, has_more: bool) -> Option<String> {
+    rows.sort_by_key(|(place, _)| std::cmp::Reverse(place.at));
+    let has_more = has_more || rows.len() > limit;
+    rows.truncate(limit);
+    rows.last().filter(|_| has_more).map(|(place, _)| place.to_string())
 }
 
 /// Its own title, or what it is.
@@ -105,12 +138,6 @@ pub fn title(summary: &Summary) -> String {
     let turns = if summary.turn_count == 1 { "turn" } else { "turns" };
     let with = summary.agent.as_ref().map(|agent| format!(" with {agent}")).unwrap_or_default();
     format!("conversation{with}, {} {turns}", summary.turn_count)
-}
-
-/// What was in order stays in it where times are the same. Times in ISO 8601 sort as they are.
-fn newest_first<T>(rows: &mut Vec<(String, T)>, limit: usize) {
-    rows.sort_by(|(a, _), (b, _)| b.cmp(a));
-    rows.truncate(limit);
 }
 
 #[cfg(test)]
@@ -133,39 +160,52 @@ mod tests {
         }
     }
 
-    #[test]
-    fn pages_become_one_array_and_records_stay_as_they_came() {
-        let first = br#"{"sessions":[{"id":"a","x":[1.0, 2]},{"id":"b"}],"total":3,"next":"c"}"#.to_vec();
-        let last = br#"{"sessions": [ {"id":"c"} ],"total":3,"next":null}"#.to_vec();
-        let out = array(&[first, last], &[], usize::MAX).expect("sound pages");
-        assert_eq!(String::from_utf8_lossy(&out), "[{\"id\":\"a\",\"x\":[1.0, 2]},{\"id\":\"b\"},{\"id\":\"c\"}]\n");
-        let none = br#"{"sessions":[],"total":0,"next":null}"#.to_vec();
-        assert_eq!(array(&[none], &[], usize::MAX).expect("a sound page"), b"[]\n");
+    const NEW: &str = "10000000-0000-4000-8000-000000000000";
+    const OLD: &str = "20000000-0000-4000-8000-000000000000";
+
+    fn at(second: i64) -> String {
+        Timestamp::from_millis(second * 1000).to_string()
+    }
+
+    fn ids(page: &str) -> (Vec<String>, Option<String>) {
+        let page: serde_json::Value = serde_json::from_str(page).expect("a page");
+        let ids = page["items"].as_array().expect("a list").iter().filter_map(|it| it["id"].as_str());
+        (ids.map(str::to_owned).collect(), page["next"].as_str().map(str::to_owned))
     }
 
     #[test]
-    fn conversations_stand_among_the_sessions_by_their_time() {
-        let at = |second: i64| Timestamp::from_millis(second * 1000).to_string();
-        let page = format!(
-            r#"{{"sessions":[{{"id":"new","created_at":"{}"}},{{"id":"old","x":1.0,"created_at":"{}"}}],"next":null}}"#,
+    fn sessions_stay_as_they_came_and_keep_the_cursor() {
+        let sessions = br#"{"items":[{"id":"a", "x":[1.0, 2]}],"next":"1_a","total":7}"#;
+        let expected = "{\"items\":[{\"id\":\"a\", \"x\":[1.0, 2]}],\"next\":\"1_a\"}\n";
+        assert_eq!(page(sessions, &[], 1).expect("a sound page"), expected);
+        assert_eq!(page(EMPTY, &[], 1).expect("a sound page"), "{\"items\":[],\"next\":null}\n");
+    }
+
+    #[test]
+    fn conversations_are_among_the_sessions_by_their_time_and_pages_continue_behind_either() {
+        let sessions = format!(
+            r#"{{"items":[{{"id":"{NEW}","created_at":"{}"}},{{"id":"{OLD}","created_at":"{}"}}],"next":null}}"#,
             at(9),
             at(1)
         );
-        let out = array(&[page.clone().into_bytes()], &[conversation(5)], usize::MAX).expect("a sound page");
-        let records: Vec<serde_json::Value> = serde_json::from_slice(&out).expect("an array");
-        let ids: Vec<&str> = records.iter().filter_map(|record| record["id"].as_str()).collect();
-        assert_eq!(ids, ["new", "talk", "old"]);
-        assert_eq!(
-            (&records[1]["kind"], &records[1]["resume"]),
-            (&"conversation".into(), &"coven spawn --resume talk".into())
-        );
-        let out = array(&[page.into_bytes()], &[conversation(5)], 2).expect("a sound page");
-        assert!(!String::from_utf8_lossy(&out).contains("old"));
+        let all = page(sessions.as_bytes(), &[conversation(5)], 3).expect("a sound page");
+        assert_eq!(ids(&all), (vec![NEW.to_owned(), "talk".to_owned(), OLD.to_owned()], None));
+        let (shown, next) = ids(&page(sessions.as_bytes(), &[conversation(5)], 2).expect("a sound page"));
+        assert_eq!((shown.len(), next.as_deref()), (2, Some("5000_talk")));
+
+        let behind_talk: Cursor = next.expect("more").parse().expect("a cursor");
+        assert_eq!(behind_talk.of_sessions(), "4999_00000000-0000-0000-0000-000000000000");
+        assert!(!behind_talk.is_before(&conversation(5)) && behind_talk.is_before(&conversation(4)));
+        let behind_new: Cursor = format!("5000_{NEW}").parse().expect("a cursor");
+        assert_eq!(behind_new.of_sessions(), format!("5000_{NEW}"));
+        assert!(behind_new.is_before(&conversation(5)) && !behind_new.is_before(&conversation(6)));
     }
 
     #[test]
     fn a_conversation_in_the_table_says_what_it_is() {
-        let text = table(&[], &[conversation(5)], usize::MAX, Timestamp::from_millis(65_000), None).expect("a table");
+        let now = Timestamp::from_millis(65_000);
+        let (text, next) = table(EMPTY, &[conversation(5)], 1, now, None).expect("a table");
+        assert_eq!(next, None);
         let row: Vec<&str> =
             text.lines().nth(1).expect("a row").split("  ").map(str::trim).filter(|cell| !cell.is_empty()).collect();
         assert_eq!(row, ["talk", "active", "claude", "conversation with reviewer, 4 turns", "1m", "-"]);

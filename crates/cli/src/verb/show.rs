@@ -8,8 +8,8 @@ use coven_holder::clock;
 
 use super::{SessionsArg, each};
 use crate::command_line::Place;
+use crate::daemon_client::{DaemonClient, block_on};
 use crate::failure::Failure;
-use crate::link::{Link, block_on};
 use crate::{output, wording};
 
 /// Shows everything known about one session
@@ -26,7 +26,7 @@ pub struct Args {
 pub fn run(args: Args, place: &Place) -> Result<ExitCode, Failure> {
     let home = place.home()?;
     block_on(async {
-        let mut link = Link::open(&home).await?;
+        let mut link = DaemonClient::open(&home).await?;
         let mut is_first = true;
         each(&args.sessions.ids, async |id| {
             if args.json {
@@ -42,27 +42,27 @@ pub fn run(args: Args, place: &Place) -> Result<ExitCode, Failure> {
 
 /// Everything known about a session, a line each.
 fn page(record: &SessionRecord) -> String {
-    let age = wording::age(&record.created_at, clock::now());
+    let age = wording::span(clock::now().since(record.created_at));
     let mut lines = vec![
-        ("id", record.id.clone()),
+        ("id", record.id.to_string()),
         ("title", record.title.clone()),
         ("status", wording::status(record)),
         ("harness", record.harness.clone()),
-        ("channel", record.channel.clone()),
+        ("channel", record.channel.to_string()),
         ("folder", record.cwd.clone()),
         ("root", record.project_root.clone()),
         ("created", format!("{} ({age} ago)", record.created_at)),
-        ("updated", record.updated_at.clone()),
+        ("updated", record.updated_at.to_string()),
     ];
-    lines.extend(record.archived_at.as_ref().map(|at| ("archived", at.clone())));
+    lines.extend(record.archived_at.map(|at| ("archived", at.to_string())));
     lines.extend(record.pid.map(|pid| ("pid", pid.to_string())));
-    lines.extend(record.repo_id.as_ref().map(|repo| ("repo", repo.clone())));
+    lines.extend(record.repo_id.map(|repo| ("repo", repo.to_string())));
     let metadata: Vec<(String, String)> = record
         .metadata
         .iter()
         .map(|(name, value)| (name.clone(), value.as_str().map_or_else(|| value.to_string(), str::to_owned)))
         .collect();
     lines.extend(metadata.iter().map(|(name, value)| (name.as_str(), value.clone())));
-    lines.push(("actions", record.actions.join(", ")));
+    lines.push(("actions", record.actions.iter().map(|action| action.as_str()).collect::<Vec<_>>().join(", ")));
     lines.iter().map(|(name, value)| format!("{name:<10}{}\n", wording::plain(value))).collect()
 }

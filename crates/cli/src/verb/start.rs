@@ -7,8 +7,8 @@ use coven_api::session::StartSessionRequest;
 
 use super::{SessionArg, environment, print_record};
 use crate::command_line::Place;
+use crate::daemon_client::{DaemonClient, block_on};
 use crate::failure::Failure;
-use crate::link::{Link, block_on};
 use crate::output;
 
 /// Launches a session that `coven run --detach` wrote down
@@ -29,7 +29,7 @@ pub fn run(args: Args, place: &Place) -> Result<ExitCode, Failure> {
     let (rows, cols) = output::terminal_size().unzip();
     let request = StartSessionRequest { env: Some(environment()), rows, cols };
     let answer = block_on(async {
-        Ok(Link::open(&home).await?.bytes(StartSession::of(&args.session.id).body(&request)).await?)
+        Ok(DaemonClient::open(&home).await?.bytes(StartSession::of(&args.session.id).body(&request)).await?)
     })?;
     print_record(&answer, args.json, "started")?;
     Ok(ExitCode::SUCCESS)

@@ -10,8 +10,8 @@ use coven_host::home::Home;
 use super::{SessionArg, named, print_json};
 use crate::attach::{self, Options, Outcome, Start};
 use crate::command_line::Place;
+use crate::daemon_client::{DaemonClient, block_on};
 use crate::failure::Failure;
-use crate::link::{Link, block_on};
 use crate::output;
 
 /// Brings an archived session back into the list and shows its log; nothing is run again
@@ -35,7 +35,7 @@ pub fn run(args: Args, place: &Place) -> Result<ExitCode, Failure> {
 
 /// Brings it back, then replays and follows it.
 pub fn summon(home: &Home, id: &str, as_json: bool) -> Result<Outcome, Failure> {
-    let body = block_on(async { Ok(Link::open(home).await?.bytes(SummonSession::of(id)).await?) })?;
+    let body = block_on(async { Ok(DaemonClient::open(home).await?.bytes(SummonSession::of(id)).await?) })?;
     if as_json {
         print_json(&body)?;
         return Ok(Outcome::Shown);
@@ -45,6 +45,6 @@ pub fn summon(home: &Home, id: &str, as_json: bool) -> Result<Outcome, Failure> 
     match record.status.as_str() {
         // It never ran: there is nothing to show.
         "created" => Ok(Outcome::Shown),
-        _ => attach::open(home, &record.id, Options { start: Start::Screen, is_read_only: false }),
+        _ => attach::open(home, &record.id.to_string(), Options { start: Start::Screen, is_read_only: false }),
     }
 }

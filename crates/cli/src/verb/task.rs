@@ -1,34 +1,37 @@
 //! `coven task`: the work that agents are to do.
 
+use std::collections::BTreeSet;
 use std::process::ExitCode;
 
-use bytes::Bytes;
+use coven_api::List;
 use coven_api::routes::{
     ApproveTask, BlockTask, CloseTask, CreateTask, CreateTasks, DeleteTask, EditTask, Endpoint, GetTask,
-    ListTaskHistory, ListTasks, ReadTaskDiff, RejectTask, ReleaseTask, StartTask, UnblockTask,
+    ListTaskHistory, ListTasks, ReadTaskDiff, ReadTaskReadiness, RejectTask, ReleaseTask, StartTask, UnblockTask,
 };
 use coven_api::task::{
-    BriefTaskListResponse, CreateTaskRequest, CreateTasksRequest, CreateTasksResponse, DeleteTaskQuery,
-    EditTaskRequest, ListTasksQuery, StartTaskRequest, TaskHistoryQuery, TaskHistoryResponse, TaskMoveRequest,
-    TaskRecord,
+    CreateTaskRequest, CreateTasksRequest, DeleteTaskQuery, EditTaskRequest, ListTasksQuery, StartTaskRequest,
+    TaskMoveRequest, TaskRecord,
 };
 use coven_client::ClientError;
+use coven_domain::TaskId;
+use coven_domain::task::TaskState;
 use coven_holder::clock;
 use coven_host::home::Home;
-use serde::de::Error;
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 
 pub use super::task_args::Args;
 use super::task_args::{AnyVerb, Verb};
-use super::{each, environment, folder, task_rescue, task_text};
+use super::task_text::{self, TaskView};
+use super::{each, environment, folder, task_rescue};
+use crate::changes::Changes;
 use crate::command_line::Place;
+use crate::daemon_client::{DaemonClient, block_on};
 use crate::failure::Failure;
-use crate::link::{Link, block_on};
-use crate::table::Table;
-use crate::{operation, output, piped, wording};
+use crate::listing::{self, Paging};
+use crate::{operation, output, piped};
 
-const PAGE: usize = 1000;
-const TASKS: usize = 10_000;
+/// Ids that fit into one request.
+const IDS: usize = 200;
 
 pub fn run(args: Args, place: &Place) -> Result<ExitCode, Failure> {
     let verb = match args.verb {
@@ -38,7 +41,7 @@ pub fn run(args: Args, place: &Place) -> Result<ExitCode, Failure> {
     let home = place.home()?;
     let by = by_session();
     block_on(async {
-        let mut link = Link::open(&home).await?;
+        let mut link = DaemonClient::open(&home).await?;
         match *verb {
             Verb::Add { stdin: true, no_wait, json, .. } => add_many(&mut link, &home, by, no_wait, json).await?,
             Verb::Add { title, fields, parent, depends_on, tags, repo, json, agent_args, .. } => {
@@ -61,28 +64,30 @@ pub fn run(args: Args, place: &Place) -> Result<ExitCode, Failure> {
                 let made = link.call(CreateTask::request().body(&request)).await?;
                 tell(&made, "added", json)?;
             }
-            Verb::List { tree, limit, json, status, all, kind, priority, tag, parent, ready } => {
+            Verb::List { tree, paging, json, status, all, kind, priority, tag, parent, ready } => {
                 let status = status.or_else(|| (!all).then(|| "open,in_progress,pending_merge,blocked".to_owned()));
-                let filter = ListTasksQuery {
+                let query = ListTasksQuery {
                     status,
                     kind,
                     priority,
                     tag,
                     parent,
                     ready: ready.then_some(true),
-                    brief: (!json).then_some(true),
                     ..ListTasksQuery::default()
                 };
-                let pages = pages(&mut link, filter, limit).await?;
-                let width = output::terminal_size().map(|(_, cols)| usize::from(cols));
-                match json {
-                    true => print_array(&pages)?,
-                    false => output::text(&table_of(&pages, tree)?.text(width))?,
+                let request = ListTasks::request().query(&query);
+                if json {
+                    listing::print_json(&mut link, request, paging).await?;
+                    return Ok(ExitCode::SUCCESS);
                 }
+                let tasks = listing::items(&mut link, request, paging).await?;
+                let open = open_dependencies(&mut link, &tasks).await?;
+                let width = output::terminal_size().map(|(_, cols)| usize::from(cols));
+                output::text(&task_text::table(&tasks, &open, tree, clock::now()).text(width))?;
             }
             Verb::Show { id, json: true } => link.print_json(GetTask::of(&id)).await?,
             Verb::Show { id, json: false } => {
-                let task = link.call(GetTask::of(&id)).await?;
+                let task = TaskView::read(&mut link, &id).await?;
                 output::text(&task_text::page(&task, clock::now()))?;
             }
             Verb::Edit {
@@ -159,6 +164,7 @@ pub fn run(args: Args, place: &Place) -> Result<ExitCode, Failure> {
                 let close = async |id: &str| {
                     let request = TaskMoveRequest { reason: reason.clone(), by: by.clone() };
                     let closed = link.call(CloseTask::of(id).body(&request)).await?;
+                    let closed = stopped(&mut link, closed).await?;
                     tell(&closed, "closed", json)?;
                     if closed.base_commit.is_some() && !json {
                         output::note(format_args!(
@@ -177,11 +183,13 @@ pub fn run(args: Args, place: &Place) -> Result<ExitCode, Failure> {
                     false => answer.deleted.iter().try_for_each(|id| output::line(format_args!("deleted: {id}")))?,
                 }
             }
-            Verb::History { id, json } => {
-                let history = history(&mut link, &id).await?;
+            Verb::History { id, paging, json } => {
+                let request = ListTaskHistory::of(&id);
                 match json {
-                    true => print(&history.history)?,
-                    false => output::text(&task_text::history(&history.history))?,
+                    true => listing::print_json(&mut link, request, paging).await?,
+                    false => {
+                        output::text(&task_text::history(&listing::items(&mut link, request, paging).await?))?;
+                    }
                 }
             }
         }
@@ -189,22 +197,22 @@ pub fn run(args: Args, place: &Place) -> Result<ExitCode, Failure> {
     })
 }
 
-async fn edit(link: &mut Link, id: &str, request: &EditTaskRequest) -> Result<TaskRecord, Failure> {
+async fn edit(link: &mut DaemonClient, id: &str, request: &EditTaskRequest) -> Result<TaskRecord, Failure> {
     Ok(link.call(EditTask::of(id).body(request)).await?)
 }
 
 /// Starts a task, after the changes that its start asks for.
 async fn start(
-    link: &mut Link,
+    link: &mut DaemonClient,
     id: &str,
     changes: &EditTaskRequest,
     by: Option<String>,
     as_json: bool,
 ) -> Result<(), Failure> {
     if *changes != EditTaskRequest::default() {
-        let task = link.call(GetTask::of(id)).await?;
+        let readiness = link.call(ReadTaskReadiness::of(id)).await?;
         // One that cannot start stays as it is; the daemon says why below.
-        if task.ready {
+        if readiness.ready {
             edit(link, id, &EditTaskRequest { by: by.clone(), ..changes.clone() }).await?;
         }
     }
@@ -216,13 +224,13 @@ async fn start(
             "started: {} in {}; see `coven workflow show {}`",
             task_text::line(&started.task),
             started.agent.worktree.as_deref().unwrap_or("its worktree"),
-            wording::short_id(&started.workflow.id),
+            started.workflow.id.short(),
         )),
     }
 }
 
 async fn moved<E: Endpoint<Request = TaskMoveRequest, Response = TaskRecord>>(
-    link: &mut Link,
+    link: &mut DaemonClient,
     id: &str,
     reason: Option<String>,
     by: Option<String>,
@@ -231,7 +239,22 @@ async fn moved<E: Endpoint<Request = TaskMoveRequest, Response = TaskRecord>>(
 ) -> Result<(), Failure> {
     let request = TaskMoveRequest { reason, by };
     let task = link.call(E::of(id).body(&request)).await?;
-    tell(&task, what_happened, as_json)
+    tell(&stopped(link, task).await?, what_happened, as_json)
+}
+
+/// Waits until the agent of a task is gone, if the answer came before that.
+async fn stopped(link: &mut DaemonClient, mut task: TaskRecord) -> Result<TaskRecord, Failure> {
+    if task.status != TaskState::InProgress {
+        return Ok(task);
+    }
+    let mut changes = Changes::open(link, &["task.", "workflow."]).await?;
+    loop {
+        task = link.call(GetTask::of(&task.id.to_string())).await?;
+        if task.status != TaskState::InProgress {
+            return Ok(task);
+        }
+        changes.next().await?;
+    }
 }
 
 /// Who does it: inside a session, the session.
@@ -254,7 +277,7 @@ fn emptied(word: String) -> Option<String> {
 }
 
 async fn add_many(
-    link: &mut Link,
+    link: &mut DaemonClient,
     home: &Home,
     by: Option<String>,
     no_wait: bool,
@@ -272,10 +295,10 @@ async fn add_many(
     if no_wait {
         return operation::print_started(&started, as_json);
     }
-    let made: CreateTasksResponse = operation::result(home, link, started).await?;
+    let made: List<TaskRecord> = operation::result(home, link, started).await?;
     match as_json {
-        true => print(&made.tasks),
-        false => made.tasks.iter().try_for_each(|task| tell(task, "added", false)),
+        true => print(&made),
+        false => made.items.iter().try_for_each(|task| tell(task, "added", false)),
     }
 }
 
@@ -293,79 +316,24 @@ fn drafts(text: &str, by: Option<&str>) -> Result<Vec<CreateTaskRequest>, Failur
         .collect()
 }
 
-/// Pages of tasks as they came, until `limit` or all that match are there.
-async fn pages(link: &mut Link, mut filter: ListTasksQuery, limit: Option<usize>) -> Result<Vec<TaskPage>, Failure> {
-    let mut pages: Vec<TaskPage> = Vec::new();
-    let mut left = limit.unwrap_or(usize::MAX);
-    loop {
-        let asked = left.min(TASKS);
-        filter.limit = Some(asked);
-        let page = TaskPage(link.bytes(ListTasks::request().query(&filter)).await?);
-        filter.cursor = page.parts()?.1;
-        pages.push(page);
-        left -= asked;
-        if left == 0 || filter.cursor.is_none() {
-            return Ok(pages);
-        }
-    }
-}
-
-struct TaskPage(Bytes);
-
-impl TaskPage {
-    /// What stands between the brackets of its list, and where the next one begins. Only what stands around the list is looked at:
-    /// what a program reads, nobody has to read twice.
-    fn parts(&self) -> Result<(&[u8], Option<String>), Failure> {
-        #[derive(Deserialize)]
-        struct Rest {
-            next: Option<String>,
-        }
-        let parts = || {
-            let inner = self.0.strip_prefix(b"{\"tasks\":[")?;
-            let end = inner.iter().rposition(|byte| *byte == b']')?;
-            let rest = [b"{", inner[end..].strip_prefix(b"],")?].concat();
-            Some((&inner[..end], serde_json::from_slice::<Rest>(&rest).ok()?.next))
+/// Of the tasks that these depend on those that are not closed.
+async fn open_dependencies(link: &mut DaemonClient, tasks: &[TaskRecord]) -> Result<BTreeSet<TaskId>, Failure> {
+    let is_open = |task: &&TaskRecord| task.status != TaskState::Closed;
+    let mut open: BTreeSet<TaskId> = tasks.iter().filter(is_open).map(|task| task.id).collect();
+    let listed: BTreeSet<TaskId> = tasks.iter().map(|task| task.id).collect();
+    let others: BTreeSet<TaskId> = tasks.iter().flat_map(|task| &task.depends_on).copied().collect();
+    let others: Vec<String> = others.difference(&listed).map(ToString::to_string).collect();
+    for ids in others.chunks(IDS) {
+        let query = ListTasksQuery {
+            id: Some(ids.join(",")),
+            status: Some("open,in_progress,pending_merge,blocked".to_owned()),
+            include_deleted: Some(true),
+            ..ListTasksQuery::default()
         };
-        parts().ok_or_else(|| ClientError::from(serde_json::Error::custom("no list of tasks")).into())
+        let found = listing::items(link, ListTasks::request().query(&query), Paging::default()).await?;
+        open.extend(found.iter().map(|task| task.id));
     }
-}
-
-/// One array of them all, as they came: a program reads them, and nobody here has to.
-fn print_array(pages: &[TaskPage]) -> Result<(), Failure> {
-    output::bytes(b"[")?;
-    let mut is_first = true;
-    for page in pages {
-        let (tasks, _) = page.parts()?;
-        if !is_first && !tasks.is_empty() {
-            output::bytes(b",")?;
-        }
-        is_first &= tasks.is_empty();
-        output::bytes(tasks)?;
-    }
-    output::json(b"]")
-}
-
-fn table_of(pages: &[TaskPage], is_tree: bool) -> Result<Table, Failure> {
-    let mut tasks = Vec::new();
-    for page in pages {
-        let page: BriefTaskListResponse<'_> = serde_json::from_slice(&page.0).map_err(ClientError::from)?;
-        tasks.extend(page.tasks);
-    }
-    Ok(task_text::table(&tasks, is_tree, clock::now()))
-}
-
-async fn history(link: &mut Link, id: &str) -> Result<TaskHistoryResponse, Failure> {
-    let mut whole = TaskHistoryResponse { history: Vec::new(), next: 0 };
-    loop {
-        let query = TaskHistoryQuery { after: Some(whole.next), limit: Some(PAGE) };
-        let page = link.call(ListTaskHistory::of(id).query(&query)).await?;
-        let is_last = page.history.len() < PAGE;
-        whole.history.extend(page.history);
-        whole.next = page.next;
-        if is_last {
-            return Ok(whole);
-        }
-    }
+    Ok(open)
 }
 
 fn tell(task: &TaskRecord, what_happened: &str, as_json: bool) -> Result<(), Failure> {

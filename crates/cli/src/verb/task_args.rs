@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use clap::Subcommand;
 
 use super::task_rescue;
+use crate::listing::Paging;
 use crate::operation::WaitArgs;
 
 /// Keeps the tasks that agents work on: what is to be done, in which order, and what became of it
@@ -81,7 +82,7 @@ pub(super) enum Verb {
     #[command(after_help = "Examples:
   coven task list --ready
   coven task list --tree --all
-  coven task list --json | jq -r '.[].title'")]
+  coven task list --json | jq -r '.items[].title'")]
     List {
         /// Only these: open, in_progress, pending_merge, blocked, closed
         #[arg(long, value_name = "STATUS")]
@@ -107,9 +108,8 @@ pub(super) enum Verb {
         /// Each below the one it is a part of
         #[arg(long, conflicts_with = "json")]
         tree: bool,
-        /// At most so many [default: all]
-        #[arg(long, value_name = "N")]
-        limit: Option<usize>,
+        #[command(flatten)]
+        paging: Paging,
         /// Print the records
         #[arg(long)]
         json: bool,
@@ -310,6 +310,8 @@ pub(super) enum Verb {
         /// Task id or unique prefix
         #[arg(value_name = "ID")]
         id: String,
+        #[command(flatten)]
+        paging: Paging,
         /// Print the records
         #[arg(long)]
         json: bool,

@@ -3,57 +3,80 @@
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 
-use coven_api::task::{TaskBrief, TaskDetail, TaskHistoryRecord, TaskRecord};
-use coven_api::workflow::TaskDiffResponse;
-use coven_domain::Timestamp;
+use coven_api::list::PageQuery;
+use coven_api::routes::{Endpoint, GetTask, ListTaskRuns, ReadTaskReadiness};
+use coven_api::task::{TaskHistoryRecord, TaskReadiness, TaskRecord};
+use coven_api::workflow::{TaskDiffResponse, WorkflowRecord};
+use coven_client::{Client, ClientError};
+use coven_domain::{TaskId, Timestamp};
 use serde_json::Value;
 
 use crate::table::Table;
-use crate::wording::{age, plain, readable, short_id};
+use crate::wording::{plain, readable, short_id, span};
 
 /// Nothing is moved in further than this: every line would be as wide.
 const DEEPEST: usize = 20;
 
-pub fn line(task: &TaskRecord) -> String {
-    format!("{} {}", short_id(&task.id), plain(&task.title))
+/// A task with everything that a page about it shows.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TaskView {
+    pub task: TaskRecord,
+    pub readiness: TaskReadiness,
+    /// Its newest run.
+    pub run: Option<WorkflowRecord>,
 }
 
-pub fn table(tasks: &[TaskBrief<'_>], is_tree: bool, now: Timestamp) -> Table {
+impl TaskView {
+    pub async fn read(client: &mut Client, id: &str) -> Result<Self, ClientError> {
+        let task = client.call(GetTask::of(id)).await?;
+        let readiness = client.call(ReadTaskReadiness::of(id)).await?;
+        let newest = PageQuery { limit: Some(1), cursor: None };
+        let mut runs = client.call(ListTaskRuns::of(id).query(&newest)).await?;
+        Ok(Self { task, readiness, run: runs.items.pop() })
+    }
+}
+
+pub fn line(task: &TaskRecord) -> String {
+    format!("{} {}", task.id.short(), plain(&task.title))
+}
+
+/// `open` has the dependencies that are not closed.
+pub fn table(tasks: &[TaskRecord], open: &BTreeSet<TaskId>, is_tree: bool, now: Timestamp) -> Table {
     let mut table = Table::new(&["ID", "PRIO", "STATUS", "TYPE", "TITLE", "WAITS FOR", "TAGS", "AGE"], &[4, 6, 5]);
     let rows = match is_tree {
         true => nested(tasks),
         false => tasks.iter().map(|task| (0, task)).collect(),
     };
     for (depth, task) in rows {
-        let waits: Vec<&str> = task.waits_for.iter().map(|id| short_id(id)).collect();
+        let waits: Vec<String> = task.depends_on.iter().filter(|id| open.contains(id)).map(TaskId::short).collect();
         let title = match depth {
             0 => Cow::from(&*task.title),
             _ => format!("{}{}", "  ".repeat(depth.min(DEEPEST)), task.title).into(),
         };
         table.row([
-            short_id(&task.id).into(),
-            task.priority.to_string().into(),
+            task.id.short().into(),
+            task.priority.get().to_string().into(),
             match task.changes {
                 Some(changes) => format!("{}: {changes}", task.status).into(),
-                None => Cow::from(&*task.status),
+                None => task.status.as_str().into(),
             },
-            Cow::from(&*task.kind),
+            task.kind.as_str().into(),
             title,
             waits.join(" ").into(),
             task.tags.join(" ").into(),
-            age(&task.created_at, now).into(),
+            span(now.since(task.created_at)).into(),
         ]);
     }
     table
 }
 
 /// Each task after the one it is a part of, with how deep it stands. One whose parent is not shown stands at the top.
-fn nested<'a>(tasks: &'a [TaskBrief<'a>]) -> Vec<(usize, &'a TaskBrief<'a>)> {
-    let known: BTreeSet<&str> = tasks.iter().map(|task| &*task.id).collect();
-    let mut below: BTreeMap<&str, Vec<&TaskBrief<'_>>> = BTreeMap::new();
-    let mut open: Vec<(usize, &TaskBrief<'_>)> = Vec::new();
+fn nested(tasks: &[TaskRecord]) -> Vec<(usize, &TaskRecord)> {
+    let known: BTreeSet<TaskId> = tasks.iter().map(|task| task.id).collect();
+    let mut below: BTreeMap<TaskId, Vec<&TaskRecord>> = BTreeMap::new();
+    let mut open: Vec<(usize, &TaskRecord)> = Vec::new();
     for task in tasks {
-        match task.parent_id.as_deref().filter(|parent| known.contains(parent)) {
+        match task.parent_id.filter(|parent| known.contains(parent)) {
             Some(parent) => below.entry(parent).or_default().push(task),
             None => open.push((0, task)),
         }
@@ -62,47 +85,48 @@ fn nested<'a>(tasks: &'a [TaskBrief<'a>]) -> Vec<(usize, &'a TaskBrief<'a>)> {
     let mut rows = Vec::with_capacity(tasks.len());
     while let Some((depth, task)) = open.pop() {
         rows.push((depth, task));
-        let children = below.remove(&*task.id).unwrap_or_default();
+        let children = below.remove(&task.id).unwrap_or_default();
         open.extend(children.into_iter().rev().map(|child| (depth + 1, child)));
     }
     rows
 }
 
-pub fn page(detail: &TaskDetail, now: Timestamp) -> String {
-    let task = &detail.task;
+pub fn page(TaskView { task, readiness, run }: &TaskView, now: Timestamp) -> String {
     let mut rows = vec![
-        ("id", task.id.clone()),
+        ("id", task.id.to_string()),
         ("title", plain(&task.title)),
-        ("status", task.status.clone()),
-        ("type", task.kind.clone()),
-        ("priority", task.priority.to_string()),
+        ("status", task.status.to_string()),
+        ("type", task.kind.to_string()),
+        ("priority", task.priority.get().to_string()),
     ];
     let mut optional = |name, value: Option<String>| rows.extend(value.map(|value| (name, plain(&value))));
     optional("reason", task.reason.clone());
     optional("changes", task.changes.map(|changes| changes.to_string()));
-    optional("parent", task.parent_id.clone());
-    optional("depends on", Some(task.depends_on.join(", ")).filter(|list| !list.is_empty()));
+    optional("parent", task.parent_id.map(|id| id.to_string()));
+    let depends_on: Vec<String> = task.depends_on.iter().map(ToString::to_string).collect();
+    optional("depends on", Some(depends_on.join(", ")).filter(|list| !list.is_empty()));
     optional("tags", Some(task.tags.join(", ")).filter(|list| !list.is_empty()));
     optional("harness", task.harness.clone());
     optional("arguments", Some(task.args.join(" ")).filter(|args| !args.is_empty()));
     optional("workflow", task.workflow.clone());
     optional("base", task.base_branch.clone());
     optional("repository", task.repo.clone());
-    optional("worktree", detail.worktree.clone());
-    optional("branch", detail.worktree.as_ref().map(|_| format!("coven/{}", task.id)));
+    optional("worktree", readiness.worktree.clone());
+    optional("branch", readiness.worktree.as_ref().map(|_| format!("coven/{}", task.id)));
     optional("claimed by", task.claimed_by.clone());
     optional(
         "run",
-        detail.run.as_ref().map(|run| {
+        run.as_ref().map(|run| {
             let step = run.step_name.as_deref().map_or_else(String::new, |step| format!(" at {step}"));
-            format!("{} {}: {}{step}", short_id(&run.id), run.name, run.status)
+            format!("{} {}: {}{step}", run.id.short(), run.name, run.status)
         }),
     );
-    optional("made", Some(format!("{} ago ({})", age(&task.created_at, now), task.created_at)));
-    optional("changed", Some(format!("{} ago ({})", age(&task.updated_at, now), task.updated_at)));
-    let ready = match detail.ready {
+    let ago = |at: Timestamp| format!("{} ago ({at})", span(now.since(at)));
+    optional("made", Some(ago(task.created_at)));
+    optional("changed", Some(ago(task.updated_at)));
+    let ready = match readiness.ready {
         true => "yes".to_owned(),
-        false => format!("no: {}", detail.not_ready.join("; ")),
+        false => format!("no: {}", readiness.not_ready.join("; ")),
     };
     optional("ready", Some(ready));
     let mut text: String = rows.iter().map(|(name, value)| format!("{name:<11} {value}\n")).collect();
@@ -171,7 +195,7 @@ fn patch_line(line: &str, has_colours: bool) -> String {
 pub fn history(records: &[TaskHistoryRecord]) -> String {
     let mut table = Table::new(&["AT", "BY", "FIELD", "OLD", "NEW"], &[3, 4]);
     for it in records {
-        table.row([it.at.clone(), plain(&it.by), it.field.clone(), word(&it.old), word(&it.new)]);
+        table.row([it.at.to_string(), plain(&it.by), it.field.clone(), word(&it.old), word(&it.new)]);
     }
     table.text(crate::output::terminal_size().map(|(_, cols)| usize::from(cols)))
 }
@@ -189,43 +213,41 @@ mod tests {
     use super::*;
     use coven_domain::task::Task;
 
-    fn brief(nth: u32, parent: Option<u32>) -> TaskBrief<'static> {
-        TaskBrief {
-            id: nth.to_string().into(),
-            title: format!("task {nth}").into(),
-            kind: "task".into(),
-            priority: 2,
-            parent_id: parent.map(|nth| nth.to_string()),
-            waits_for: vec!["7".into(), "8".into()],
-            tags: vec!["ui".into(), "core".into()],
-            status: "open".into(),
-            changes: None,
-            created_at: Timestamp::from_millis(0).to_string().into(),
-        }
+    fn id(nth: u32) -> TaskId {
+        format!("{nth:08x}-0000-4000-a000-{nth:012x}").parse().expect("an id")
+    }
+
+    fn task(nth: u32, parent: Option<u32>) -> TaskRecord {
+        let mut task = Task::new(id(nth), &format!("task {nth}"), Timestamp::from_millis(0)).expect("a title");
+        (task.parent, task.tags) = (parent.map(id), vec!["ui".into(), "core".into()]);
+        task.depends_on = vec![id(7), id(8), id(9)];
+        task.into()
     }
 
     #[test]
     fn a_tree_has_each_task_once_below_its_parent() {
-        let tasks = [brief(1, None), brief(2, Some(3)), brief(3, Some(1)), brief(4, Some(9)), brief(5, Some(1))];
+        let tasks = [task(1, None), task(2, Some(3)), task(3, Some(1)), task(4, Some(9)), task(5, Some(1))];
         let rows: Vec<(usize, &str)> = nested(&tasks).iter().map(|(depth, it)| (*depth, &*it.title)).collect();
         assert_eq!(rows, [(0, "task 1"), (1, "task 3"), (2, "task 2"), (1, "task 5"), (0, "task 4")]);
-        let text = table(&tasks, true, Timestamp::from_millis(5_000)).text(None);
-        assert_eq!(text.lines().nth(2), Some("3   2     open    task    task 3    7 8        ui core  5s"));
+        let open = BTreeSet::from([id(7), id(8)]);
+        let text = table(&tasks, &open, true, Timestamp::from_millis(5_000)).text(None);
+        let expected = "00000003  2     open    task    task 3    00000007 00000008  ui core  5s";
+        assert_eq!(text.lines().nth(2), Some(expected));
     }
 
     #[test]
     fn text_from_outside_does_not_act_on_the_terminal() {
-        let id = "00000001-0000-4000-a000-000000000001".parse().expect("an id");
-        let mut task = Task::new(id, "task", Timestamp::from_millis(0)).expect("a title");
+        let mut task = Task::new(id(1), "task", Timestamp::from_millis(0)).expect("a title");
         task.body = "a\u{1b}[2Jb".to_owned();
-        let detail = TaskDetail {
-            task: TaskRecord::from(&task),
+        let readiness = TaskReadiness {
+            task_id: task.id,
             ready: false,
             not_ready: vec!["it is closed".to_owned()],
-            run: None,
+            waits_for: Vec::new(),
             worktree: Some("/w".to_owned()),
         };
-        let text = page(&detail, Timestamp::from_millis(5_000));
+        let view = TaskView { task: TaskRecord::from(&task), readiness, run: None };
+        let text = page(&view, Timestamp::from_millis(5_000));
         assert!(text.contains("ready       no: it is closed") && !text.contains('\u{1b}'), "{text}");
         let place = format!("worktree    /w\nbranch      coven/{}\n", task.id);
         assert!(text.contains(&place), "{text}");

@@ -6,13 +6,13 @@ use std::time::Duration;
 use coven_api::SessionRecord;
 use coven_api::routes::{Endpoint, WaitSession};
 use coven_client::ClientError;
+use coven_domain::session::SessionState;
 use coven_host::home::Home;
 
 use super::{SessionsArg, print_record};
 use crate::command_line::Place;
+use crate::daemon_client::{DaemonClient, block_on};
 use crate::failure::{Failure, OUT_OF_REACH};
-use crate::link::{Link, block_on};
-use crate::wording;
 
 const RETRY: Duration = Duration::from_millis(200);
 
@@ -43,7 +43,7 @@ pub fn run(args: Args, place: &Place) -> Result<ExitCode, Failure> {
 fn wait_for(home: &Home, id: &str, as_json: bool) -> Result<bool, Failure> {
     let body = block_on(async {
         loop {
-            let mut link = Link::open(home).await?;
+            let mut link = DaemonClient::open(home).await?;
             match link.bytes(WaitSession::of(id)).await {
                 // The daemon was stopped or restarted; the session goes on, and so does the waiting.
                 Err(error) if error.exit_code() == OUT_OF_REACH => tokio::time::sleep(RETRY).await,
@@ -52,10 +52,10 @@ fn wait_for(home: &Home, id: &str, as_json: bool) -> Result<bool, Failure> {
         }
     })?;
     let record: SessionRecord = serde_json::from_slice(&body).map_err(ClientError::from)?;
-    if record.status == "created" {
-        let hint = format!("Launch it with `coven start {}`", wording::short_id(&record.id));
+    if record.status == SessionState::Created {
+        let hint = format!("Launch it with `coven start {}`", record.id.short());
         return Err(Failure::refused("the session has not been started", hint));
     }
     print_record(&body, as_json, "ended")?;
-    Ok(record.status == "completed")
+    Ok(record.status == SessionState::Completed)
 }

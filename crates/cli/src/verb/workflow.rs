@@ -4,21 +4,25 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::Subcommand;
-use coven_api::routes::{CancelWorkflow, Endpoint, GetWorkflow, ListWorkflows, RetryWorkflow};
+use coven_api::routes::{CancelWorkflow, Endpoint, GetWorkflow, ListSteps, ListWorkflows, RetryWorkflow};
 use coven_api::task::{StartTaskRequest, TaskMoveRequest};
 use coven_api::workflow::ListWorkflowsQuery;
 use coven_client::ClientError;
+use coven_domain::workflow::WorkflowState;
 use coven_files::{Links, ReadError};
 use coven_holder::clock;
 use coven_host::home::{Home, WORKFLOW_FILE};
 use coven_workflow::{BUILT_IN, Definition, Problem};
 use serde_json::json;
 
-use super::{environment, print_json, task_text, workflow_text};
+use super::workflow_text::{self, RunView};
+use super::{environment, print_json, task_text};
+use crate::changes::Changes;
 use crate::command_line::Place;
+use crate::daemon_client::{DaemonClient, block_on};
 use crate::failure::Failure;
-use crate::link::{Link, block_on};
-use crate::{output, wording};
+use crate::listing::{self, Paging};
+use crate::output;
 
 /// Shows how tasks go through their workflows, and checks workflow files
 #[derive(Debug, clap::Args)]
@@ -50,9 +54,8 @@ enum Verb {
         /// Only those of this task
         #[arg(long, value_name = "ID")]
         task: Option<String>,
-        /// At most so many
-        #[arg(long, value_name = "N", default_value_t = 100)]
-        limit: usize,
+        #[command(flatten)]
+        paging: Paging,
         /// Print the records
         #[arg(long)]
         json: bool,
@@ -65,6 +68,19 @@ enum Verb {
         #[arg(value_name = "ID")]
         id: String,
         /// Print the record
+        #[arg(long)]
+        json: bool,
+    },
+    /// Lists the steps of a run with their output
+    #[command(after_help = "Examples:
+  coven workflow steps 1a2b --json | jq '.items[].status'")]
+    Steps {
+        /// Id of the run or of its task, or a unique prefix
+        #[arg(value_name = "ID")]
+        id: String,
+        #[command(flatten)]
+        paging: Paging,
+        /// Print the records
         #[arg(long)]
         json: bool,
     },
@@ -104,48 +120,74 @@ enum Verb {
     },
 }
 
+fn width() -> Option<usize> {
+    output::terminal_size().map(|(_, cols)| usize::from(cols))
+}
+
 pub fn run(args: Args, place: &Place) -> Result<ExitCode, Failure> {
     let home = place.home()?;
     let request = TaskMoveRequest { reason: None, by: super::task::by_session() };
     match args.verb {
         Verb::Lint { files, json } => lint(&home, files, json),
-        Verb::List { status, task, limit, json } => block_on(async {
-            let query = ListWorkflowsQuery { status, task, limit: Some(limit), ..ListWorkflowsQuery::default() };
+        Verb::List { status, task, paging, json } => block_on(async {
+            let query = ListWorkflowsQuery { status, task, ..ListWorkflowsQuery::default() };
             let request = ListWorkflows::request().query(&query);
-            let mut link = Link::open(&home).await?;
+            let mut link = DaemonClient::open(&home).await?;
             if json {
-                return link.print_json(request).await.map(|()| ExitCode::SUCCESS);
+                return listing::print_json(&mut link, request, paging).await.map(|()| ExitCode::SUCCESS);
             }
-            let found = link.call(request).await?;
-            let width = output::terminal_size().map(|(_, cols)| usize::from(cols));
-            output::text(&workflow_text::table(&found.workflows, clock::now()).text(width))?;
+            let runs = listing::items(&mut link, request, paging).await?;
+            output::text(&workflow_text::table(&runs, clock::now()).text(width()))?;
+            Ok(ExitCode::SUCCESS)
+        }),
+        Verb::Steps { id, paging, json } => block_on(async {
+            let mut link = DaemonClient::open(&home).await?;
+            if json {
+                let printed = listing::print_json(&mut link, ListSteps::of(&id), paging).await;
+                return printed.map(|()| ExitCode::SUCCESS);
+            }
+            let steps = listing::items(&mut link, ListSteps::of(&id), paging).await?;
+            output::text(&workflow_text::step_table(&steps, |_| String::new()).text(width()))?;
             Ok(ExitCode::SUCCESS)
         }),
         Verb::Show { id, json } => block_on(async {
-            let mut link = Link::open(&home).await?;
+            let mut link = DaemonClient::open(&home).await?;
             if json {
                 return link.print_json(GetWorkflow::of(&id)).await.map(|()| ExitCode::SUCCESS);
             }
-            let found = link.call(GetWorkflow::of(&id)).await?;
+            let found = RunView::read(&mut link, &id).await?;
             output::text(&workflow_text::page(&found, clock::now()))?;
             Ok(ExitCode::SUCCESS)
         }),
         Verb::Cancel { id, json } => block_on(async {
-            let mut link = Link::open(&home).await?;
-            let ended = link.call(CancelWorkflow::of(&id).body(&request)).await?;
+            let mut link = DaemonClient::open(&home).await?;
+            let mut ended = link.call(CancelWorkflow::of(&id).body(&request)).await?;
+            if ended.status == WorkflowState::Running {
+                let mut changes = Changes::open(&link, &["workflow."]).await?;
+                loop {
+                    ended = link.call(GetWorkflow::of(&ended.id.to_string())).await?;
+                    if ended.status != WorkflowState::Running {
+                        break;
+                    }
+                    changes.next().await?;
+                }
+            }
             match json {
                 true => print_json(&serde_json::to_vec(&ended).map_err(ClientError::from)?)?,
                 false => {
                     // During a merge only that is stopped.
-                    let what =
-                        if ended.status == "pending_merge" { "not merged, still to be reviewed" } else { "cancelled" };
-                    output::line(format_args!("{what}: {} {}", wording::short_id(&ended.id), ended.name))?;
+                    let what = if ended.status == WorkflowState::PendingMerge {
+                        "not merged, still to be reviewed"
+                    } else {
+                        "cancelled"
+                    };
+                    output::line(format_args!("{what}: {} {}", ended.id.short(), ended.name))?;
                 }
             }
             Ok(ExitCode::SUCCESS)
         }),
         Verb::Retry { id, json } => block_on(async {
-            let mut link = Link::open(&home).await?;
+            let mut link = DaemonClient::open(&home).await?;
             let env = Some(environment());
             let request = StartTaskRequest { by: super::task::by_session(), env, ..StartTaskRequest::default() };
             let begun = link.call(RetryWorkflow::of(&id).body(&request)).await?;

@@ -1,63 +1,78 @@
 //! Runs of workflows as people read them.
 
-use coven_api::workflow::{StepRecord, WorkflowDetail, WorkflowRecord};
-use coven_domain::Timestamp;
+use coven_api::routes::{Endpoint, GetWorkflow, ListAgents, ListSteps};
+use coven_api::workflow::{AgentRecord, ListAgentsQuery, StepRecord, StepStatus, WorkflowRecord};
+use coven_client::{Client, ClientError};
+use coven_domain::{SessionId, Timestamp};
 
+use crate::listing::{self, Paging};
 use crate::table::Table;
-use crate::wording::{age, plain, readable, short_id};
+use crate::wording::{plain, readable, span};
 
 /// Of what a step wrote, so many lines are shown.
 const LINES: usize = 20;
+
+/// A run with everything that a page about it shows.
+#[derive(Debug, Clone, PartialEq)]
+pub struct RunView {
+    pub run: WorkflowRecord,
+    pub steps: Vec<StepRecord>,
+    /// Everyone who worked on it, oldest first.
+    pub agents: Vec<AgentRecord>,
+}
+
+impl RunView {
+    /// By the id of the run or of its task.
+    pub async fn read(client: &mut Client, id: &str) -> Result<Self, ClientError> {
+        let run = client.call(GetWorkflow::of(id)).await?;
+        let id = run.id.to_string();
+        let steps = listing::items(client, ListSteps::of(&id), Paging::default()).await?;
+        let query = ListAgentsQuery { workflow: Some(id), ..ListAgentsQuery::default() };
+        let agents = listing::items(client, ListAgents::request().query(&query), Paging::default()).await?;
+        Ok(Self { run, steps, agents })
+    }
+}
 
 pub fn table(workflows: &[WorkflowRecord], now: Timestamp) -> Table {
     let mut table = Table::new(&["ID", "TASK", "WORKFLOW", "STATUS", "STEP", "AGE", "ERROR"], &[6, 2]);
     for it in workflows {
         table.row([
-            short_id(&it.id).to_owned(),
-            short_id(&it.task_id).to_owned(),
+            it.id.short(),
+            it.task_id.short(),
             it.name.clone(),
-            it.status.clone(),
+            it.status.to_string(),
             it.step_name.clone().unwrap_or_default(),
-            age(&it.created_at, now),
+            span(now.since(it.created_at)),
             it.error.clone().unwrap_or_default(),
         ]);
     }
     table
 }
 
-pub fn page(detail: &WorkflowDetail, now: Timestamp) -> String {
-    let run = &detail.workflow;
+pub fn page(RunView { run, steps, agents }: &RunView, now: Timestamp) -> String {
     let mut text = String::new();
     let mut row = |name: &str, value: &str| text.push_str(&format!("{name:<11} {}\n", plain(value)));
-    row("id", &run.id);
+    row("id", &run.id.to_string());
     row("workflow", &run.name);
-    row("task", &run.task_id);
-    row("status", &run.status);
+    row("task", &run.task_id.to_string());
+    row("status", run.status.as_str());
     if let Some(error) = &run.error {
         row("error", error);
     }
     if let Some(by) = &run.approved_by {
         row("approved by", by);
     }
-    row("begun", &format!("{} ago ({})", age(&run.created_at, now), run.created_at));
+    row("begun", &format!("{} ago ({})", span(now.since(run.created_at)), run.created_at));
     text.push('\n');
-    let mut table = Table::new(&["STEP", "TYPE", "STATUS", "SESSION", "ERROR"], &[4]);
-    for step in &detail.steps {
-        let session = detail.agents.iter().rev().find(|agent| agent.step.as_deref() == Some(&step.name));
-        let session = session.and_then(|agent| agent.session_id.as_deref()).map_or("", short_id);
-        table.row([
-            format!("{}{}", "  ".repeat(step.depth), step.name),
-            step.kind.clone(),
-            status(step),
-            session.to_owned(),
-            step.error.clone().unwrap_or_default(),
-        ]);
-    }
-    text.push_str(&table.text(crate::output::terminal_size().map(|(_, cols)| usize::from(cols))));
+    let session = |step: &StepRecord| {
+        let agent = agents.iter().rev().find(|agent| agent.step.as_deref() == Some(&step.name));
+        agent.and_then(|agent| agent.session_id).map_or_else(String::new, |id: SessionId| id.short())
+    };
+    text.push_str(&step_table(steps, session).text(crate::output::terminal_size().map(|(_, cols)| usize::from(cols))));
     // The one that it stands at is why it does not go on.
-    let has_failed = |step: &&StepRecord| step.status == "failed" && step.output.is_some();
-    let here = detail.steps.iter().filter(has_failed).find(|step| run.step_name.as_deref() == Some(&step.name));
-    let failed = here.or_else(|| detail.steps.iter().rfind(has_failed));
+    let has_failed = |step: &&StepRecord| step.status == StepStatus::Failed && step.output.is_some();
+    let here = steps.iter().filter(has_failed).find(|step| run.step_name.as_deref() == Some(&step.name));
+    let failed = here.or_else(|| steps.iter().rfind(has_failed));
     if let Some((step, output)) = failed.and_then(|step| Some((step, step.output.as_deref()?))) {
         let lines: Vec<&str> = output.trim_end().lines().collect();
         text.push_str(&format!("\nthe end of what {} wrote:\n", step.name));
@@ -68,9 +83,24 @@ pub fn page(detail: &WorkflowDetail, now: Timestamp) -> String {
     text
 }
 
+/// `session` is the short id of the session that a step ran in last.
+pub fn step_table(steps: &[StepRecord], session: impl Fn(&StepRecord) -> String) -> Table {
+    let mut table = Table::new(&["STEP", "TYPE", "STATUS", "SESSION", "ERROR"], &[4]);
+    for step in steps {
+        table.row([
+            format!("{}{}", "  ".repeat(step.depth), step.name),
+            step.kind.to_string(),
+            status(step),
+            session(step),
+            step.error.clone().unwrap_or_default(),
+        ]);
+    }
+    table
+}
+
 fn status(step: &StepRecord) -> String {
     match (step.iteration, step.max_iterations) {
         (Some(iteration), Some(max)) => format!("{} {iteration}/{max}", step.status),
-        _ => step.status.clone(),
+        _ => step.status.to_string(),
     }
 }

@@ -1,4 +1,4 @@
-//! What the next prompt holds: turns since the last clear, trimmed so that it always fits.
+//! The context of the next prompt: turns since the last clear, trimmed to fit the token limit.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -6,17 +6,17 @@ use std::ops::Range;
 
 use serde::{Deserialize, Serialize};
 
-use super::{Role, Turn};
+use super::{Turn, TurnRole};
 
-/// Trimming keeps so many turns of the beginning and of the end.
+/// Number of turns that trimming keeps at the start and at the end.
 const KEPT_FIRST: usize = 2;
 const KEPT_LAST: usize = 10;
 const CHARS_PER_TOKEN: u64 = 4;
-/// Where not everything fits, no single turn takes more than this part.
+/// If the context is too large, a single turn takes at most a quarter of the limit.
 const LARGEST_SHARE: u64 = 4;
-const BETWEEN: &str = "\n\n";
+const SEPARATOR: &str = "\n\n";
 
-/// A token has about four characters.
+/// Estimates the number of tokens at four characters per token.
 pub fn estimated_tokens(text: &str) -> u64 {
     chars(text) / CHARS_PER_TOKEN
 }
@@ -25,7 +25,7 @@ fn chars(text: &str) -> u64 {
     text.chars().count() as u64
 }
 
-/// Which turns a trim kept.
+/// The number of turns that a trim kept and dropped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Trim {
     pub kept_first: usize,
@@ -54,17 +54,17 @@ impl fmt::Display for Warning {
     }
 }
 
-/// A prompt that is never larger than it may be.
+/// A prompt that fits the token limit.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Fitted {
     pub prompt: String,
-    /// Turns were taken out of the context; worth a line in the file.
+    /// Set if turns were removed from the context; the caller records it in the file.
     pub trimmed: Option<Trim>,
-    /// A turn or the message is too large and stands in it without its middle.
+    /// A turn or the message was too large; its middle was removed.
     pub is_cut: bool,
 }
 
-/// Which turns of a conversation the next prompt holds: some of its beginning, and all from some turn on.
+/// The turns of a conversation in the next prompt: some at the start, and all from a later turn on.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Context {
     first: Range<usize>,
@@ -79,24 +79,24 @@ struct Warned {
 }
 
 impl Context {
-    /// Holds nothing of the turns before this one.
+    /// Creates a context without the turns before `turn`.
     pub fn starting_at(turn: usize) -> Self {
         Self { first: turn..turn, last: turn..turn, warned: None }
     }
 
-    /// There are so many turns now.
+    /// Extends the context to the first `turns` turns of the conversation.
     pub fn grow_to(&mut self, turns: usize) {
         self.last.end = self.last.end.max(turns);
     }
 
-    /// Keeps so many turns at the beginning and at the end; says what went.
+    /// Keeps this many turns at the start and at the end. Returns `None` if no turn was dropped.
     pub fn trim(&mut self, kept_first: usize, kept_last: usize) -> Option<Trim> {
         let before = self.len();
         if kept_first.saturating_add(kept_last) >= before {
             return None;
         }
         self.first.end = match self.first.end == self.last.start {
-            // Nothing was left out yet: it is one run of turns.
+            // No turns were dropped yet: the context is one contiguous range.
             true => self.first.start + kept_first,
             false => self.first.end.min(self.first.start + kept_first),
         };
@@ -104,7 +104,7 @@ impl Context {
         Some(Trim { kept_first: self.first.len(), kept_last: self.last.len(), dropped: before - self.len() })
     }
 
-    /// How many turns it holds.
+    /// Returns the number of turns.
     pub fn len(&self) -> usize {
         self.first.len() + self.last.len()
     }
@@ -113,17 +113,17 @@ impl Context {
         self.len() == 0
     }
 
-    /// The turns that it holds, in order.
+    /// Returns the turns in order.
     pub fn turns<'t>(&self, turns: &'t [Turn]) -> impl Iterator<Item = &'t Turn> + use<'t> {
         turns[self.first.clone()].iter().chain(&turns[self.last.clone()])
     }
 
-    /// What it takes of a prompt.
+    /// Estimates the size of the context in tokens.
     pub fn tokens(&self, turns: &[Turn]) -> u64 {
         self.chars(turns, u64::MAX) / CHARS_PER_TOKEN
     }
 
-    /// How full it is, each degree told once; told again when it was less full in between.
+    /// Returns each warning level once; again if usage fell below 80 % in between.
     pub fn warning(&mut self, turns: &[Turn], max_tokens: u64) -> Option<Warning> {
         let used = u128::from(self.tokens(turns)) * 100;
         let is_at = |percent: u128| max_tokens > 0 && used >= u128::from(max_tokens) * percent;
@@ -135,14 +135,14 @@ impl Context {
                 return None;
             }
         };
-        let is_news = self.warned.is_none_or(|warned| warned.of < of);
+        let is_new = self.warned.is_none_or(|warned| warned.of < of);
         if self.warned.is_none_or(|warned| warned.of != of) {
             self.warned = Some(Warned { of, turns: self.last.end });
         }
-        is_news.then_some(of)
+        is_new.then_some(of)
     }
 
-    /// The prompt for this message. Trims when that was announced and a turn has passed since, or when it must.
+    /// Builds the prompt for this message. Trims one turn after the 90 % warning, or earlier if it would not fit.
     pub fn fit(&mut self, turns: &[Turn], message: &str, max_tokens: u64) -> Fitted {
         let room = max_tokens.saturating_mul(CHARS_PER_TOKEN);
         let fits = |context: &Self, cap| context.prompt_chars(turns, message, cap) <= room;
@@ -162,12 +162,12 @@ impl Context {
         }
         let prompt = self.render(turns, message, cap);
         let is_cut = self.turns(turns).any(|turn| chars(&turn.content) > cap) || chars(&prompt) > room;
-        // Nothing is left but the message itself.
+        // Only the message is left.
         let prompt = if chars(&prompt) > room { without_middle(&prompt, room).into_owned() } else { prompt };
         Fitted { prompt, trimmed, is_cut }
     }
 
-    /// Takes out the oldest turn of the end, and of the beginning once the end is one exchange.
+    /// Drops the oldest turn of the end part, or one of the start part once the end is a single exchange.
     fn drop_one(&mut self) {
         let (first, last) = match self.first.end == self.last.start {
             true => (KEPT_FIRST.min(self.len() / 2), self.len() - KEPT_FIRST.min(self.len() / 2)),
@@ -189,26 +189,26 @@ impl Context {
         }
         if let Some(marker) = self.marker() {
             prompt.push_str(&marker);
-            prompt.push_str(BETWEEN);
+            prompt.push_str(SEPARATOR);
         }
         for turn in &turns[self.last.clone()] {
             push_block(&mut prompt, turn.role, &without_middle(&turn.content, cap));
         }
-        push_block(&mut prompt, Role::User, message);
-        prompt.truncate(prompt.len() - BETWEEN.len());
+        push_block(&mut prompt, TurnRole::User, message);
+        prompt.truncate(prompt.len() - SEPARATOR.len());
         prompt
     }
 
     fn prompt_chars(&self, turns: &[Turn], message: &str, cap: u64) -> u64 {
         match self.is_empty() {
             true => chars(message),
-            false => self.chars(turns, cap) + block_chars(Role::User, chars(message)) - chars(BETWEEN),
+            false => self.chars(turns, cap) + block_chars(TurnRole::User, chars(message)) - chars(SEPARATOR),
         }
     }
 
     fn chars(&self, turns: &[Turn], cap: u64) -> u64 {
         let blocks = self.turns(turns).map(|turn| block_chars(turn.role, chars(&turn.content).min(cap)));
-        let marker = self.marker().map_or(0, |marker| chars(&marker) + chars(BETWEEN));
+        let marker = self.marker().map_or(0, |marker| chars(&marker) + chars(SEPARATOR));
         blocks.sum::<u64>() + marker
     }
 
@@ -221,26 +221,26 @@ impl Context {
     }
 }
 
-fn push_block(prompt: &mut String, role: Role, text: &str) {
+fn push_block(prompt: &mut String, role: TurnRole, text: &str) {
     prompt.push_str(role.label());
     prompt.push_str(": ");
     prompt.push_str(text);
-    prompt.push_str(BETWEEN);
+    prompt.push_str(SEPARATOR);
 }
 
-fn block_chars(role: Role, text: u64) -> u64 {
-    chars(role.label()) + chars(": ") + text + chars(BETWEEN)
+fn block_chars(role: TurnRole, text: u64) -> u64 {
+    chars(role.label()) + chars(": ") + text + chars(SEPARATOR)
 }
 
-/// At most so many characters: the beginning and the end, with a word on what is missing between them.
-fn without_middle(text: &str, most: u64) -> Cow<'_, str> {
+/// Shortens the text to `max_chars` by replacing its middle with a marker.
+fn without_middle(text: &str, max_chars: u64) -> Cow<'_, str> {
     // A character has at least one byte.
-    if text.len() as u64 <= most || chars(text) <= most {
+    if text.len() as u64 <= max_chars || chars(text) <= max_chars {
         return text.into();
     }
-    let marker = format!("{BETWEEN}[the middle of {} characters is left out here]{BETWEEN}", chars(text));
-    let Some(left) = most.checked_sub(chars(&marker)) else {
-        return text.chars().take(usize::try_from(most).unwrap_or(usize::MAX)).collect();
+    let marker = format!("{SEPARATOR}[the middle of {} characters is left out here]{SEPARATOR}", chars(text));
+    let Some(left) = max_chars.checked_sub(chars(&marker)) else {
+        return text.chars().take(usize::try_from(max_chars).unwrap_or(usize::MAX)).collect();
     };
     let (head, tail) = (left - left / 2, left / 2);
     let start = text.char_indices().nth(head as usize).map_or(text.len(), |(at, _)| at);
@@ -257,7 +257,7 @@ mod tests {
     use crate::Timestamp;
 
     fn turns(count: usize, chars: usize) -> Vec<Turn> {
-        let role = |at| if at % 2 == 0 { Role::User } else { Role::Assistant };
+        let role = |at| if at % 2 == 0 { TurnRole::User } else { TurnRole::Assistant };
         let text = |at: usize| format!("{:x<chars$}", format!("{} ", at + 1));
         (0..count).map(|at| Turn::new(role(at), text(at), Timestamp::from_millis(0))).collect()
     }
@@ -270,7 +270,7 @@ mod tests {
 
     fn numbers(context: &Context, turns: &[Turn]) -> Vec<usize> {
         let number = |turn: &Turn| turn.content.split(' ').next().and_then(|word| word.parse().ok());
-        context.turns(turns).map(|turn| number(turn).expect("they begin with one")).collect()
+        context.turns(turns).map(|turn| number(turn).expect("each turn starts with its number")).collect()
     }
 
     #[test]
@@ -279,7 +279,7 @@ mod tests {
     }
 
     #[test]
-    fn of_twenty_turns_the_third_to_the_tenth_go() {
+    fn trimming_twenty_turns_drops_the_third_to_the_tenth() {
         let turns = turns(20, 400);
         let mut context = all(&turns);
         let max_tokens = context.tokens(&turns) - 1;
@@ -293,7 +293,7 @@ mod tests {
     }
 
     #[test]
-    fn fewer_turns_than_that_go_too_when_they_must() {
+    fn trimming_keeps_fewer_turns_if_necessary() {
         let turns = turns(12, 400);
         let mut context = all(&turns);
         let fitted = context.fit(&turns, "hm", 650);
@@ -302,7 +302,7 @@ mod tests {
     }
 
     #[test]
-    fn a_huge_turn_loses_its_middle_before_others_go() {
+    fn a_huge_turn_loses_its_middle_before_other_turns_are_dropped() {
         let mut turns = turns(4, 40);
         turns[2].content = format!("begin {} end", "y".repeat(1_000_000));
         let mut context = all(&turns);
@@ -317,7 +317,7 @@ mod tests {
     }
 
     #[test]
-    fn a_prompt_fits_whatever_there_is() {
+    fn a_prompt_always_fits() {
         for count in 0..30 {
             for chars in [1, 50, 3000] {
                 let turns = turns(count, chars);
@@ -332,13 +332,17 @@ mod tests {
                             context.len() < count,
                             "{count} × {chars} in {max_tokens}"
                         );
-                        // What a trim says leads to the same context when the file is read again.
+                        // A recorded trim leads to the same context when the file is read again.
                         if let Some(trim) = fitted.trimmed {
                             let mut again = all(&turns);
                             again.trim(trim.kept_first, trim.kept_last);
                             assert_eq!(numbers(&again, &turns), numbers(&context, &turns));
                         }
-                        assert_eq!(context.fit(&turns, &message, max_tokens).trimmed, None, "once is enough");
+                        assert_eq!(
+                            context.fit(&turns, &message, max_tokens).trimmed,
+                            None,
+                            "a second fit trims no more"
+                        );
                     }
                 }
             }
@@ -346,7 +350,7 @@ mod tests {
     }
 
     #[test]
-    fn what_fits_is_sent_whole() {
+    fn a_context_that_fits_is_sent_in_full() {
         let turns = turns(30, 100);
         let fitted = all(&turns).fit(&turns, "hm", 100_000);
         assert_eq!((fitted.trimmed, fitted.is_cut), (None, false));
@@ -354,7 +358,7 @@ mod tests {
     }
 
     #[test]
-    fn each_degree_is_warned_of_once_and_trimming_comes_a_turn_later() {
+    fn each_warning_is_given_once_and_trimming_follows_one_turn_later() {
         let mut turns = turns(14, 400);
         let mut context = all(&turns);
         let used = context.tokens(&turns);
@@ -368,12 +372,12 @@ mod tests {
         context.grow_to(turns.len());
         let second = context.warning(&turns, max).expect("above 90 %");
         assert_eq!(second.to_string(), "Context at 90% capacity. Auto-trimming soon.");
-        assert_eq!(context.fit(&turns, "hm", max).trimmed, None, "one more turn before");
+        assert_eq!(context.fit(&turns, "hm", max).trimmed, None, "trimming waits for one more turn");
         turns.extend(super::tests::turns(2, 4));
         context.grow_to(turns.len());
         assert_eq!(context.warning(&turns, max), None);
         let trim = context.fit(&turns, "hm", max).trimmed.expect("announced");
         assert_eq!((trim.kept_first, trim.kept_last, trim.dropped), (2, 10, 6));
-        assert_eq!(context.warning(&turns, max), None, "there is room again");
+        assert_eq!(context.warning(&turns, max), None, "usage is low again");
     }
 }

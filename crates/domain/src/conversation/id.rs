@@ -1,4 +1,4 @@
-//! The name of a conversation: chosen by its user or made up, and always the name of a file that lies where it should.
+//! The id of a conversation: chosen by the user or generated, and always safe as a file name.
 
 use std::fmt;
 use std::str::FromStr;
@@ -8,32 +8,32 @@ use serde::{Deserialize, Serialize};
 use crate::Timestamp;
 
 const MAX_CHARS: usize = 128;
-/// Leaves room for a date and a number.
+/// Leaves room for the date and the number.
 const MAX_AGENT_CHARS: usize = 64;
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct ConversationId(String);
 
-/// A text that cannot name a conversation.
+/// Why a text is not a valid conversation id.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum BadConversationId {
     #[error("the session ID is empty")]
     Empty,
-    #[error("the session ID is {chars} characters long; at most {MAX_CHARS} fit")]
+    #[error("the session ID is {chars} characters long; the limit is {MAX_CHARS}")]
     TooLong { chars: usize },
-    #[error("the session ID {id:?} begins with a dot; begin it with a letter or a digit")]
+    #[error("the session ID {id:?} starts with a dot; start it with a letter or a digit")]
     Hidden { id: String },
-    #[error("the session ID {id:?} has {found:?} in it; use letters, digits, '.', '_' and '-'")]
+    #[error("the session ID {id:?} contains {found:?}; use letters, digits, '.', '_' and '-'")]
     Character { id: String, found: char },
 }
 
 impl ConversationId {
-    /// `2026-01-14-qa-test-123456`; the number is made at the rim and passed in.
+    /// Builds an id such as `2026-01-14-qa-test-123456`. The caller supplies a random `number`.
     pub fn generated(now: Timestamp, agent: Option<&str>, number: u32) -> Self {
         let name: String = agent.unwrap_or("chat").chars().take(MAX_AGENT_CHARS).map(plain).collect();
         let date: String = now.to_string().chars().take_while(|c| *c != 'T').collect();
-        // A year before Christ has a sign.
+        // Years before 0 have a sign.
         let date = date.trim_start_matches(['-', '+']);
         Self(format!("{date}-{name}-{:06}", number % 1_000_000))
     }
@@ -71,7 +71,7 @@ impl FromStr for ConversationId {
         if let Some(found) = text.chars().find(|c| !is_plain(*c)) {
             return Err(BadConversationId::Character { id: text.to_owned(), found });
         }
-        // Also what `.` and `..` are.
+        // This also excludes `.` and `..`.
         match text.starts_with('.') {
             true => Err(BadConversationId::Hidden { id: text.to_owned() }),
             false => Ok(Self(text.to_owned())),
@@ -112,7 +112,7 @@ mod tests {
 
     #[test]
     fn a_generated_id_has_the_date_the_agent_and_six_digits() {
-        let now: Timestamp = "2026-01-14T23:59:59.999Z".parse().expect("a moment");
+        let now: Timestamp = "2026-01-14T23:59:59.999Z".parse().expect("a timestamp");
         let id = |agent, number| ConversationId::generated(now, agent, number);
         assert_eq!(id(Some("qa-test"), 123_456).as_str(), "2026-01-14-qa-test-123456");
         assert_eq!(id(None, 7).as_str(), "2026-01-14-chat-000007");

@@ -1,4 +1,4 @@
-//! The lines of a conversation's file. Field names and their order are those of the files.
+//! The lines of a conversation file. Field names and their order are part of the file format.
 
 use serde::{Deserialize, Serialize};
 
@@ -6,11 +6,11 @@ use super::{BadLine, ConversationState, Trim, estimated_tokens, parse};
 use crate::{Timestamp, words};
 
 words! {
-    pub enum Role { User = "user", Assistant = "assistant" }
+    pub enum TurnRole { User = "user", Assistant = "assistant" }
 }
 
-impl Role {
-    /// How the role stands before its text in a prompt.
+impl TurnRole {
+    /// Returns the label before the text in a prompt.
     pub const fn label(self) -> &'static str {
         match self {
             Self::User => "User",
@@ -19,7 +19,7 @@ impl Role {
     }
 }
 
-/// What can be a line. Lines of other types are somebody else's: readers pass over them.
+/// A line of a conversation file. Readers ignore lines of other types, which other tools write.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(tag = "type", rename_all = "lowercase")]
 pub enum Line {
@@ -29,11 +29,11 @@ pub enum Line {
         status: ConversationState,
         timestamp: Timestamp,
     },
-    /// The next prompt holds nothing of what came before.
+    /// The next prompt contains no earlier turns.
     Clear {
         timestamp: Timestamp,
     },
-    /// The next prompt holds the first and the last turns only.
+    /// The next prompt contains only the first and last turns.
     Trim {
         #[serde(flatten)]
         trim: Trim,
@@ -52,7 +52,7 @@ pub struct Metadata {
     pub agent: Option<String>,
     #[serde(deserialize_with = "parse::moment")]
     pub created_at: Timestamp,
-    /// As it was at the beginning; later ones are lines of their own.
+    /// The initial status; later changes are separate lines.
     #[serde(default = "parse::active", deserialize_with = "parse::status")]
     pub status: ConversationState,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -61,29 +61,29 @@ pub struct Metadata {
     pub cwd: Option<String>,
 }
 
-/// One message: what the user said or what the agent answered.
+/// One message of the user or the agent.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Turn {
-    pub role: Role,
+    pub role: TurnRole,
     pub content: String,
     #[serde(deserialize_with = "parse::moment")]
     pub timestamp: Timestamp,
     pub tokens: Option<u64>,
-    /// The answer was cut off by the user.
+    /// The user interrupted the answer.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub interrupted: bool,
-    /// The id by which the harness resumes its own session.
+    /// The id with which the harness resumes its own session.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub harness_session: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub usage: Option<Usage>,
-    /// Which turn of the file this is, from 1; whoever appends it knows. Last on its line: a list of conversations reads
-    /// it off the end of a file, however long the line.
+    /// The number of the turn in its file, from 1; the writer sets it. It is the last field of the line: a list of
+    /// conversations reads it from the end of the file, however long the line is.
     #[serde(rename = "turns", skip_serializing_if = "Option::is_none")]
     pub number: Option<u64>,
 }
 
-/// Tokens as the harness counted them.
+/// Token counts from the harness.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Usage {
     #[serde(default)]
@@ -93,44 +93,44 @@ pub struct Usage {
 }
 
 impl Metadata {
-    /// In place of a first line that is lost.
+    /// Replaces a lost first line.
     pub fn rebuilt(session_id: String, created_at: Timestamp) -> Self {
         Self { session_id, agent: None, created_at, status: parse::active(), harness: None, cwd: None }
     }
 }
 
 impl Turn {
-    pub fn new(role: Role, content: impl Into<String>, timestamp: Timestamp) -> Self {
+    pub fn new(role: TurnRole, content: impl Into<String>, timestamp: Timestamp) -> Self {
         let content = content.into();
         let tokens = Some(estimated_tokens(&content));
         Self { role, content, timestamp, tokens, interrupted: false, harness_session: None, usage: None, number: None }
     }
 
-    /// As counted by the harness or estimated when it was written; else estimated now.
+    /// Returns the recorded token count, or an estimate if there is none.
     pub fn tokens_or_estimate(&self) -> u64 {
         self.tokens.unwrap_or_else(|| estimated_tokens(&self.content))
     }
 }
 
 impl Line {
-    /// Reads one line, without its line end. `None` for a type that is not ours.
+    /// Parses one line without its line end. Returns `None` for an unknown type.
     pub fn parse(text: &str) -> Result<Option<Self>, BadLine> {
         parse::line(text)
     }
 
-    /// The state of the conversation once this line is in the file, if the line changes it.
+    /// Returns the state of the conversation after this line, if the line changes it.
     pub fn status_after(&self) -> Option<ConversationState> {
         match self {
             Self::Status { status, .. } => Some(*status),
-            // A tool that numbers turns also records when it leaves; until then the conversation is active.
+            // A tool that numbers turns also records a status when it exits; until then the conversation is active.
             Self::Turn(turn) => turn.number.map(|_| ConversationState::Active),
             Self::Metadata(_) | Self::Clear { .. } | Self::Trim { .. } | Self::Rename { .. } => None,
         }
     }
 
-    /// Adds this line, with its line end.
+    /// Appends this line with its line end.
     pub fn write_to(&self, out: &mut Vec<u8>) {
-        serde_json::to_writer(&mut *out, self).expect("a line is plain data");
+        serde_json::to_writer(&mut *out, self).expect("a line serializes without error");
         out.push(b'\n');
     }
 }
@@ -157,14 +157,14 @@ mod tests {
             harness: Some("claude".into()),
             cwd: Some("/work".into()),
         };
-        let user = Turn { tokens: None, ..Turn::new(Role::User, "line one\n\"two\"", NOW) };
+        let user = Turn { tokens: None, ..Turn::new(TurnRole::User, "line one\n\"two\"", NOW) };
         let assistant = Turn {
             tokens: Some(42),
             interrupted: true,
             harness_session: Some("s-1".into()),
             usage: Some(Usage { input: 30, output: 12 }),
             number: Some(2),
-            ..Turn::new(Role::Assistant, "yes", NOW)
+            ..Turn::new(TurnRole::Assistant, "yes", NOW)
         };
         let trim = Trim { kept_first: 2, kept_last: 10, dropped: 8 };
         let at = "\"timestamp\":\"2026-01-14T10:00:00.123Z\"";
@@ -204,13 +204,13 @@ mod tests {
         ];
         for (line, written) in expected {
             assert_eq!(text(&line), written);
-            assert_eq!(Line::parse(written.trim_end()), Ok(Some(line)), "and is read back");
+            assert_eq!(Line::parse(written.trim_end()), Ok(Some(line)), "the line parses back");
         }
     }
 
     #[test]
-    fn chat_10_the_number_of_a_turn_ends_its_line_whatever_the_text_says() {
-        let turn = Turn { number: Some(7), ..Turn::new(Role::User, "\",\"turns\":99}", NOW) };
+    fn chat_10_the_turn_number_ends_its_line_regardless_of_the_text() {
+        let turn = Turn { number: Some(7), ..Turn::new(TurnRole::User, "\",\"turns\":99}", NOW) };
         assert!(text(&Line::Turn(turn)).ends_with(",\"turns\":7}\n"));
     }
 }

@@ -1,4 +1,4 @@
-//! Reads a line. A turn, which is nearly all of a file, is read in one pass; fields that nobody knows are passed over.
+//! Parses a line. Turns, which are nearly all lines of a file, need one pass. Unknown fields are ignored.
 
 use std::borrow::Cow;
 
@@ -8,14 +8,14 @@ use serde::{Deserialize, Deserializer};
 use super::{ConversationState, Line, Metadata, Trim};
 use crate::Timestamp;
 
-/// How a turn begins as we write it, and as many other programs do.
+/// Prefix of a turn as coven and many other programs write it.
 const TURN: [&str; 2] = ["{\"type\":\"turn\",", "{\"type\": \"turn\","];
 
 /// Why a line is damaged.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{why}")]
 pub struct BadLine {
-    /// From 1, in bytes; none where the line as a whole is wrong.
+    /// Byte column, from 1; `None` if the line as a whole is invalid.
     pub column: Option<usize>,
     pub why: String,
 }
@@ -23,7 +23,7 @@ pub struct BadLine {
 impl From<serde_json::Error> for BadLine {
     fn from(error: serde_json::Error) -> Self {
         let mut why = error.to_string();
-        // The place is told beside it.
+        // The position is reported separately.
         if let Some(at) = why.rfind(" at line ") {
             why.truncate(at);
         }
@@ -84,9 +84,9 @@ pub(super) fn line(text: &str) -> Result<Option<Line>, BadLine> {
     if TURN.iter().any(|start| text.starts_with(start)) {
         return fields(text).map(|turn| Some(Line::Turn(turn)));
     }
-    // The parser would take a list for the fields in their order.
+    // serde would also accept an array of the fields in order.
     if !text.trim_ascii_start().starts_with('{') {
-        return Err(BadLine { column: None, why: "it is not a JSON object".to_owned() });
+        return Err(BadLine { column: None, why: "not a JSON object".to_owned() });
     }
     let Typed { kind } = fields(text)?;
     Ok(Some(match kind {
@@ -116,19 +116,19 @@ fn fields<T: DeserializeOwned>(text: &str) -> Result<T, BadLine> {
     Ok(serde_json::from_str(text)?)
 }
 
-/// A moment in any of the forms that programs write.
+/// Parses a timestamp in any of the forms that programs write.
 pub(super) fn moment<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Timestamp, D::Error> {
-    /// Borrowed from the line: there is one on every line.
+    /// Borrowed to save an allocation on every line.
     #[derive(Deserialize)]
     struct Text<'a>(#[serde(borrow)] Cow<'a, str>);
 
     let Text(text) = Text::deserialize(deserializer)?;
     text.parse()
         .or_else(|_| without_zone(&text))
-        .map_err(|_| D::Error::custom(format_args!("{text:?} is not a time like 2026-01-14T10:00:00Z")))
+        .map_err(|_| D::Error::custom(format_args!("{text:?} is not a timestamp such as 2026-01-14T10:00:00Z")))
 }
 
-/// A status that may be left open.
+/// Parses a status that may be null.
 pub(super) fn status<'de, D: Deserializer<'de>>(deserializer: D) -> Result<ConversationState, D::Error> {
     Ok(Option::deserialize(deserializer)?.unwrap_or_else(active))
 }
@@ -137,7 +137,7 @@ pub(super) fn active() -> ConversationState {
     ConversationState::Active
 }
 
-/// Many programs write UTC without saying so.
+/// Parses a timestamp without a zone as UTC, because many programs omit the zone.
 fn without_zone(text: &str) -> Result<Timestamp, jiff::Error> {
     let moment = text.parse::<jiff::civil::DateTime>()?.to_zoned(jiff::tz::TimeZone::UTC)?;
     Ok(Timestamp::from_millis(moment.timestamp().as_millisecond()))
@@ -149,31 +149,31 @@ mod tests {
     use crate::conversation::Turn;
 
     fn turn(text: &str) -> Turn {
-        match Line::parse(text).expect("sound") {
+        match Line::parse(text).expect("a valid line") {
             Some(Line::Turn(turn)) => turn,
             other => panic!("{other:?}"),
         }
     }
 
     #[test]
-    fn chat_11_what_may_be_missing_and_what_is_too_much_is_accepted() {
+    fn chat_11_missing_optional_fields_and_unknown_fields_are_accepted() {
         let plain = turn(r#"{"type":"turn","role":"user","content":"hi","timestamp":"2026-01-14T10:00:00Z"}"#);
         assert_eq!((plain.tokens, plain.interrupted, plain.number), (None, false, None));
         let more = r#"{ "mood": {"a":[1]}, "timestamp":"2026-01-14T10:00:00Z", "content":"hi", "role":"user", "type":"turn" }"#;
-        assert_eq!(turn(more), plain, "in any order, with fields of others");
+        assert_eq!(turn(more), plain, "in any order, with unknown fields");
         for time in ["2026-01-14T10:00:00", "2026-01-14T12:00:00+02:00", "2026-01-14 10:00:00Z"] {
             let text = format!(r#"{{"type":"turn","role":"user","content":"hi","timestamp":"{time}"}}"#);
             assert_eq!(turn(&text), plain, "{time}");
         }
         for more in ["", r#","agent":null,"status":null"#] {
             let bare = format!(r#"{{"type":"metadata","session_id":"s","created_at":"2026-01-14T10:00:00Z"{more}}}"#);
-            let Ok(Some(Line::Metadata(metadata))) = Line::parse(&bare) else { panic!("sound") };
+            let Ok(Some(Line::Metadata(metadata))) = Line::parse(&bare) else { panic!("not valid metadata") };
             assert_eq!((metadata.agent, metadata.status), (None, ConversationState::Active));
         }
     }
 
     #[test]
-    fn chat_11_lines_of_other_types_are_passed_over_whatever_they_hold() {
+    fn chat_11_lines_of_other_types_are_ignored_regardless_of_their_contents() {
         for text in [
             r#"{"type":"summary"}"#,
             r#"{"type":"tool","content":[1,2],"status":7}"#,
@@ -185,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn chat_11_a_bad_line_is_told_with_its_place_and_reason() {
+    fn chat_11_a_bad_line_is_reported_with_its_position_and_reason() {
         let why = |text: &str| Line::parse(text).expect_err(text);
         let cut = why(r#"{"type":"turn","role":"user","con"#);
         assert!(cut.column == Some(33) && cut.why.contains("EOF"), "{cut:?}");

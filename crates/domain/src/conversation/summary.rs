@@ -1,4 +1,4 @@
-//! What is told of a conversation without reading all of it.
+//! Summary of a conversation, built without reading the whole file.
 
 use super::{ConversationId, ConversationState};
 use crate::Timestamp;
@@ -7,7 +7,7 @@ use crate::Timestamp;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Summary {
     pub id: ConversationId,
-    /// As far as the end of the file tells.
+    /// The title, if the lines at the end of the file contain it.
     pub title: Option<String>,
     pub agent: Option<String>,
     pub harness: Option<String>,
@@ -15,13 +15,13 @@ pub struct Summary {
     pub turn_count: u64,
     pub created_at: Timestamp,
     pub status: ConversationState,
-    /// When it was last written to.
+    /// Time of the last write to the file.
     pub last_activity_at: Timestamp,
     pub size_bytes: u64,
 }
 
 impl Summary {
-    /// The command that goes on with it.
+    /// Returns the command that resumes the conversation.
     pub fn resume_command(&self) -> String {
         format!("coven spawn --resume {}", self.id)
     }

@@ -1,4 +1,4 @@
-//! A conversation in memory: its lines, one after the other.
+//! A conversation in memory, built from its lines in order.
 
 use super::{Context, ConversationState, Line, Metadata, Trim, Turn};
 
@@ -7,12 +7,12 @@ pub struct Transcript {
     pub metadata: Metadata,
     pub title: Option<String>,
     pub status: ConversationState,
-    /// All of them, whatever the next prompt holds.
+    /// All turns, including those that the next prompt omits.
     pub turns: Vec<Turn>,
     cuts: Vec<Cut>,
 }
 
-/// Where the context was made smaller, and how many turns there were then.
+/// A reduction of the context; `turns` is the number of turns at that point.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Cut {
     Clear { turns: usize },
@@ -31,11 +31,11 @@ impl Transcript {
         Self { metadata, title: None, status, turns: Vec::new(), cuts: Vec::new() }
     }
 
-    /// What is so once this line is in the file.
+    /// Applies the next line of the file.
     pub fn apply(&mut self, line: Line) {
         self.status = line.status_after().unwrap_or(self.status);
         match line {
-            // Only the first line tells what a conversation is.
+            // Only the first line of a file is its metadata.
             Line::Metadata(_) => {}
             Line::Turn(turn) => self.turns.push(turn),
             Line::Status { .. } => {}
@@ -45,7 +45,7 @@ impl Transcript {
         }
     }
 
-    /// What the next prompt holds.
+    /// Returns the context of the next prompt.
     pub fn context(&self) -> Context {
         let mut context = Context::starting_at(self.cleared_at());
         for cut in &self.cuts {
@@ -60,8 +60,8 @@ impl Transcript {
         context
     }
 
-    /// The id by which the harness can go on, if it knows what the context holds: the last turn must be one of its own. After
-    /// another tool's turn, or one that was imported, it does not.
+    /// Returns the harness session to resume if the harness knows the current context, that is, if it wrote the last
+    /// turn. `None` after a turn that another tool wrote or that was imported.
     pub fn harness_session(&self) -> Option<&str> {
         self.turns_since_clear().last()?.harness_session.as_deref()
     }
@@ -70,7 +70,7 @@ impl Transcript {
         &self.turns[self.cleared_at()..]
     }
 
-    /// How many turns the last clear took out of the context.
+    /// Returns the number of turns that the last clear removed from the context.
     fn cleared_at(&self) -> usize {
         let cleared = self.cuts.iter().rev().find_map(|cut| match cut {
             Cut::Clear { turns } => Some(*turns),
@@ -84,7 +84,7 @@ impl Transcript {
 mod tests {
     use super::*;
     use crate::Timestamp;
-    use crate::conversation::Role;
+    use crate::conversation::TurnRole;
 
     const NOW: Timestamp = Timestamp::from_millis(1_768_384_800_000);
 
@@ -92,9 +92,9 @@ mod tests {
         Transcript::new(Metadata::rebuilt("s".into(), NOW))
     }
 
-    fn say(transcript: &mut Transcript, texts: &[&str]) {
+    fn add_turns(transcript: &mut Transcript, texts: &[&str]) {
         for text in texts {
-            let role = if transcript.turns.len().is_multiple_of(2) { Role::User } else { Role::Assistant };
+            let role = if transcript.turns.len().is_multiple_of(2) { TurnRole::User } else { TurnRole::Assistant };
             let number = Some(transcript.turns.len() as u64 + 1);
             transcript.apply(Line::Turn(Turn { number, ..Turn::new(role, *text, NOW) }));
         }
@@ -105,56 +105,56 @@ mod tests {
     }
 
     #[test]
-    fn chat_03_the_context_holds_the_turns_in_order() {
+    fn chat_03_the_context_contains_the_turns_in_order() {
         let mut transcript = transcript();
-        assert_eq!(prompt(&transcript), "next", "nothing to go by");
-        say(&mut transcript, &["one", "two"]);
+        assert_eq!(prompt(&transcript), "next", "there are no earlier turns");
+        add_turns(&mut transcript, &["one", "two"]);
         assert_eq!(prompt(&transcript), "User: one\n\nAssistant: two\n\nUser: next");
     }
 
     #[test]
     fn a_clear_empties_the_context_and_keeps_the_turns() {
         let mut transcript = transcript();
-        say(&mut transcript, &["one", "two"]);
+        add_turns(&mut transcript, &["one", "two"]);
         transcript.turns[1].harness_session = Some("h".into());
         assert_eq!(transcript.harness_session(), Some("h"));
-        transcript.apply(Line::Turn(Turn::new(Role::User, "from elsewhere", NOW)));
-        assert_eq!(transcript.harness_session(), None, "the harness has not heard that");
+        transcript.apply(Line::Turn(Turn::new(TurnRole::User, "from elsewhere", NOW)));
+        assert_eq!(transcript.harness_session(), None, "the harness does not know this turn");
         transcript.turns.pop();
         transcript.apply(Line::Clear { timestamp: NOW });
         assert_eq!((prompt(&transcript).as_str(), transcript.turns.len()), ("next", 2));
-        assert_eq!(transcript.harness_session(), None, "the harness remembers what was cleared");
-        say(&mut transcript, &["three"]);
+        assert_eq!(transcript.harness_session(), None, "the harness still remembers the cleared turns");
+        add_turns(&mut transcript, &["three"]);
         assert_eq!(prompt(&transcript), "User: three\n\nUser: next");
     }
 
     #[test]
-    fn a_trim_holds_for_the_turns_before_it_and_later_ones_follow() {
+    fn a_trim_applies_to_earlier_turns_and_keeps_later_ones() {
         let mut transcript = transcript();
-        say(&mut transcript, &["1", "2", "3", "4", "5"]);
+        add_turns(&mut transcript, &["1", "2", "3", "4", "5"]);
         let trim = Trim { kept_first: 1, kept_last: 2, dropped: 2 };
         transcript.apply(Line::Trim { trim, timestamp: NOW });
-        say(&mut transcript, &["6"]);
+        add_turns(&mut transcript, &["6"]);
         assert_eq!(
             prompt(&transcript),
             "User: 1\n\n[2 earlier turns are left out here]\n\nAssistant: 4\n\nUser: 5\n\nAssistant: 6\n\nUser: next"
         );
         transcript.apply(Line::Clear { timestamp: NOW });
-        assert_eq!(prompt(&transcript), "next", "a trim before a clear is forgotten");
+        assert_eq!(prompt(&transcript), "next", "a trim before a clear has no effect");
     }
 
     #[test]
-    fn the_last_word_on_status_and_title_counts() {
+    fn the_last_status_and_title_win() {
         let mut transcript = transcript();
-        let says = |status| Line::Status { status, timestamp: NOW };
-        transcript.apply(says(ConversationState::Completed));
+        let status_line = |status| Line::Status { status, timestamp: NOW };
+        transcript.apply(status_line(ConversationState::Completed));
         transcript.apply(Line::Rename { title: "a".into(), timestamp: NOW });
         transcript.apply(Line::Rename { title: "b".into(), timestamp: NOW });
         assert_eq!((transcript.status, transcript.title.as_deref()), (ConversationState::Completed, Some("b")));
-        say(&mut transcript, &["more"]);
+        add_turns(&mut transcript, &["more"]);
         assert_eq!(transcript.status, ConversationState::Active);
-        transcript.apply(says(ConversationState::Interrupted));
-        transcript.apply(Line::Turn(Turn::new(Role::User, "from a tool that numbers nothing", NOW)));
+        transcript.apply(status_line(ConversationState::Interrupted));
+        transcript.apply(Line::Turn(Turn::new(TurnRole::User, "from a tool that numbers nothing", NOW)));
         assert_eq!(transcript.status, ConversationState::Interrupted);
     }
 }

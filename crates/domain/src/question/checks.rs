@@ -1,4 +1,4 @@
-//! What may be asked and what counts as an answer, each refusal with its reason.
+//! Validation of questions and answers; each error gives the reason.
 
 use std::collections::HashSet;
 
@@ -8,26 +8,26 @@ const MAX_QUESTIONS: usize = 5;
 const MIN_OPTIONS: usize = 2;
 const MAX_OPTIONS: usize = 5;
 
-/// Questions that cannot be asked. Indices count from 0, as in the JSON that was given.
+/// Why questions are invalid. Indices count from 0, as in the JSON input.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum BadQuestions {
     #[error("At least one question is required to create a session")]
     None,
-    #[error("{count} questions are too many; at most {MAX_QUESTIONS} fit into one set")]
+    #[error("a question set has at most {MAX_QUESTIONS} questions, not {count}; split it into several sets")]
     TooMany { count: usize },
-    #[error("questions[{question}].prompt is empty; say what is to be decided")]
+    #[error("questions[{question}].prompt is empty; write the question there")]
     EmptyPrompt { question: usize },
-    #[error("questions[{question}].title is empty; give it a word or two")]
+    #[error("questions[{question}].title is empty; use a word or two")]
     EmptyTitle { question: usize },
-    #[error("questions[{question}].options has {count} of them; give {MIN_OPTIONS} to {MAX_OPTIONS}")]
+    #[error("questions[{question}].options has {count} options; use {MIN_OPTIONS} to {MAX_OPTIONS}")]
     OptionCount { question: usize, count: usize },
     #[error("questions[{question}].options[{option}].label is empty")]
     EmptyLabel { question: usize, option: usize },
-    #[error("questions[{question}].options has the label {label:?} twice; answers could not tell them apart")]
+    #[error("questions[{question}].options has the label {label:?} twice; labels must be unique")]
     DuplicateLabel { question: usize, label: String },
 }
 
-/// Answers that do not fit their questions. Indices count from 0, as in the files.
+/// Why answers do not match their questions. Indices count from 0, as in the files.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum BadAnswers {
     #[error("No answers provided")]
@@ -38,17 +38,17 @@ pub enum BadAnswers {
     NoSuchOption { question: usize, option: String },
     #[error("Answer for question {question} has neither selectedOption, selectedOptions, nor customText")]
     Empty { question: usize },
-    #[error("Answer for question {question} selects the option twice: {option}")]
+    #[error("Answer for question {question} selects an option twice: {option}")]
     SelectedTwice { question: usize, option: String },
-    #[error("Answer for question {question} selects several options of a single choice: {}", options.join(", "))]
+    #[error("Answer for question {question} selects several options, but only one is allowed: {}", options.join(", "))]
     SeveralOfSingle { question: usize, options: Vec<String> },
-    #[error("Answer for question {question} has nothing chosen")]
+    #[error("Answer for question {question} selects no option and has no text")]
     NothingChosen { question: usize },
     #[error("Question {question} has no answer")]
     Unanswered { question: usize },
 }
 
-/// Whether these questions can be asked.
+/// Checks that these questions can be asked.
 pub fn check_questions(questions: &[Question]) -> Result<(), BadQuestions> {
     match questions.len() {
         0 => return Err(BadQuestions::None),
@@ -81,7 +81,7 @@ fn check_question(question: usize, asked: &Question) -> Result<(), BadQuestions>
     Ok(())
 }
 
-/// Whether these answers may be given: every question has one, and each makes sense.
+/// Checks new answers: every question has one, and each is valid.
 pub fn check_answers(questions: &[Question], answers: &[Answer]) -> Result<(), BadAnswers> {
     check_stored_answers(questions, answers)?;
     for answer in answers {
@@ -92,7 +92,7 @@ pub fn check_answers(questions: &[Question], answers: &[Answer]) -> Result<(), B
         if given.is_empty() {
             return Err(BadAnswers::Unanswered { question });
         }
-        // An answer and a request to elaborate may stand side by side; two choices of one may not.
+        // A choice and a request to elaborate may coexist; two choices of a single-choice question may not.
         let mut selected: Vec<&str> = given.iter().flat_map(|answer| labels(answer)).collect();
         selected.dedup();
         if !asked.multi_select && selected.len() > 1 {
@@ -109,7 +109,7 @@ fn check_choice(asked: &Question, answer: &Answer) -> Result<(), BadAnswers> {
     if let Some(option) = labels(answer).find(|option| !seen.insert(*option)) {
         return Err(BadAnswers::SelectedTwice { question, option: option.to_owned() });
     }
-    // Choosing none of many is an answer when it is said so; choosing none of one is not.
+    // An explicit empty selection is a valid answer only for a multi-select question.
     let is_explicitly_none = asked.multi_select && answer.selected_options.is_some();
     let has_text = answer.custom_text.as_deref().is_some_and(|text| !is_blank(text));
     match seen.is_empty() && !has_text && !is_explicitly_none {
@@ -118,8 +118,8 @@ fn check_choice(asked: &Question, answer: &Answer) -> Result<(), BadAnswers> {
     }
 }
 
-/// Whether answers that lie on disk, perhaps written by another tool, can be handed to the asker. Such a tool may leave
-/// questions out; what is there must belong to the questions.
+/// Checks stored answers, perhaps written by another tool, before the agent receives them. Questions may be
+/// unanswered, but every answer must match a question.
 pub fn check_stored_answers(questions: &[Question], answers: &[Answer]) -> Result<(), BadAnswers> {
     if answers.is_empty() {
         return Err(BadAnswers::None);
@@ -131,17 +131,17 @@ pub fn check_stored_answers(questions: &[Question], answers: &[Answer]) -> Resul
         if let Some(option) = labels(answer).find(|option| !is_known(option)) {
             return Err(BadAnswers::NoSuchOption { question, option: option.to_owned() });
         }
-        let says_something = answer.selected_option.is_some()
+        let has_content = answer.selected_option.is_some()
             || answer.selected_options.is_some()
             || answer.custom_text.as_deref().is_some_and(|text| !text.is_empty());
-        if !says_something {
+        if !has_content {
             return Err(BadAnswers::Empty { question });
         }
     }
     Ok(())
 }
 
-/// Every label that an answer names, also one that the text for the agent leaves out.
+/// Returns every label in an answer, including one that the text for the agent omits.
 fn labels(answer: &Answer) -> impl Iterator<Item = &str> {
     let listed = answer.selected_options.iter().flatten();
     answer.selected_option.iter().chain(listed).map(String::as_str)
@@ -176,15 +176,15 @@ mod tests {
 
     #[test]
     fn ask_03_no_questions_are_refused_with_the_exact_text() {
-        let error = check_questions(&[]).expect_err("nothing is asked");
+        let error = check_questions(&[]).expect_err("an empty list");
         assert_eq!(error.to_string(), "At least one question is required to create a session");
     }
 
     #[test]
     fn one_to_five_questions_with_two_to_five_options_can_be_asked() {
         let good = question(&["A", "B"], false);
-        check_questions(std::slice::from_ref(&good)).expect("the least");
-        check_questions(&vec![question(&["A", "B", "C", "D", "E"], true); 5]).expect("the most");
+        check_questions(std::slice::from_ref(&good)).expect("the minimum");
+        check_questions(&vec![question(&["A", "B", "C", "D", "E"], true); 5]).expect("the maximum");
         assert_eq!(check_questions(&vec![good.clone(); 6]), Err(BadQuestions::TooMany { count: 6 }));
         for labels in [&["A"][..], &[], &["A", "B", "C", "D", "E", "F"]] {
             let refused = check_questions(&[good.clone(), question(labels, false)]);
@@ -193,24 +193,24 @@ mod tests {
     }
 
     #[test]
-    fn empty_texts_and_labels_that_cannot_be_told_apart_are_refused_by_place() {
+    fn empty_texts_and_duplicate_labels_are_refused_with_their_position() {
         let good = question(&["A", "B"], false);
         let refused = |question: Question| check_questions(&[question]).expect_err("refused").to_string();
         let no_prompt = Question { prompt: " \n".into(), ..good.clone() };
-        assert_eq!(refused(no_prompt), "questions[0].prompt is empty; say what is to be decided");
+        assert_eq!(refused(no_prompt), "questions[0].prompt is empty; write the question there");
         let no_title = Question { title: String::new(), ..good };
-        assert_eq!(refused(no_title), "questions[0].title is empty; give it a word or two");
+        assert_eq!(refused(no_title), "questions[0].title is empty; use a word or two");
         assert_eq!(refused(question(&["A", " "], false)), "questions[0].options[1].label is empty");
         let twice = refused(question(&["A", "B", "A"], true));
-        assert_eq!(twice, "questions[0].options has the label \"A\" twice; answers could not tell them apart");
+        assert_eq!(twice, "questions[0].options has the label \"A\" twice; labels must be unique");
     }
 
     #[test]
-    fn ask_29_answers_must_belong_to_their_questions() {
+    fn ask_29_answers_must_match_their_questions() {
         let questions = [question(&["A", "B"], false), question(&["C", "D"], true)];
         let refused = |answers: &[Answer]| {
-            let stored = check_stored_answers(&questions, answers).expect_err("makes no sense");
-            assert_eq!(check_answers(&questions, answers), Err(stored.clone()), "whoever wrote them");
+            let stored = check_stored_answers(&questions, answers).expect_err("invalid answers");
+            assert_eq!(check_answers(&questions, answers), Err(stored.clone()), "new and stored answers fail alike");
             stored.to_string()
         };
         assert_eq!(refused(&[]), "No answers provided");
@@ -226,12 +226,12 @@ mod tests {
     }
 
     #[test]
-    fn answers_that_are_given_must_be_whole() {
+    fn new_answers_must_be_complete() {
         let questions = [question(&["A", "B"], false), question(&["C", "D"], true)];
         let checked = |answers: &[Answer]| check_answers(&questions, answers);
         assert_eq!(checked(&[one(0, "A"), many(1, &["D", "C"])]), Ok(()));
-        assert_eq!(checked(&[text(0, "neither"), many(1, &[])]), Ok(()), "none of many is an answer");
-        assert_eq!(checked(&[many(0, &["A"]), one(1, "C")]), Ok(()), "one is one, whichever the field");
+        assert_eq!(checked(&[text(0, "neither"), many(1, &[])]), Ok(()), "an empty multi-select is an answer");
+        assert_eq!(checked(&[many(0, &["A"]), one(1, "C")]), Ok(()), "either field may contain the choice");
         assert_eq!(checked(&[one(0, "A"), text(0, "[ELABORATE_REQUEST] x"), many(1, &[])]), Ok(()));
         assert_eq!(checked(&[one(0, "A")]), Err(BadAnswers::Unanswered { question: 1 }));
         assert_eq!(checked(&[many(0, &[]), many(1, &[])]), Err(BadAnswers::NothingChosen { question: 0 }));
@@ -245,9 +245,13 @@ mod tests {
     }
 
     #[test]
-    fn another_tool_may_leave_questions_out() {
+    fn stored_answers_may_omit_questions() {
         let questions = [question(&["A", "B"], false), question(&["C", "D"], true)];
         assert_eq!(check_stored_answers(&questions, &[one(1, "C")]), Ok(()));
-        assert_eq!(check_stored_answers(&questions, &[many(0, &["A", "B"])]), Ok(()), "it has a key for that");
+        assert_eq!(
+            check_stored_answers(&questions, &[many(0, &["A", "B"])]),
+            Ok(()),
+            "stored answers may select several options"
+        );
     }
 }

@@ -1,16 +1,16 @@
-//! The text an agent gets for its questions, to the character as the tool beside which coven works writes it.
+//! Text returned to the agent for its questions, identical to that of the tool whose files coven shares.
 
 use super::{Answer, Choice, Question};
 use crate::QuestionSetId;
 
-/// What a custom text begins with when the human wants to know more before deciding.
+/// Prefix of a custom text when the human wants to know more before deciding.
 pub const ELABORATE_REQUEST: &str = "[ELABORATE_REQUEST]";
-/// What a custom text begins with when the human wants the question put differently.
+/// Prefix of a custom text when the human wants the question rephrased.
 pub const REPHRASE_REQUEST: &str = "[REPHRASE_REQUEST]";
-/// The text of the error where a rejection has to be one.
+/// Error text for tools that report a rejection as an error.
 pub const SESSION_REJECTED: &str = "SESSION_REJECTED";
 
-/// The line in front of what a tool call returns, without its line end.
+/// Returns the first line of a tool result, without its line end.
 pub fn header(id: &QuestionSetId, questions: Option<usize>, status: Option<&str>) -> String {
     let mut line = format!("[Session: {}", id.short());
     if let Some(count) = questions {
@@ -23,7 +23,7 @@ pub fn header(id: &QuestionSetId, questions: Option<usize>, status: Option<&str>
     line
 }
 
-/// Every answered question with its number and what was chosen; unanswered ones are left out and keep their number.
+/// Lists every answered question with its number and answer. Unanswered questions are omitted but keep their number.
 pub fn format_answers(questions: &[Question], answers: &[Answer]) -> String {
     let blocks: Vec<String> = questions
         .iter()
@@ -66,7 +66,7 @@ fn chosen(question: &Question, label: &str) -> String {
     }
 }
 
-/// What the agent reads when the human rejected the set.
+/// Returns the text that the agent receives when the human rejects the set.
 pub fn format_rejection(reason: Option<&str>) -> String {
     match reason {
         Some(reason) => format!("User rejected this question set.\n\nRejection reason: \"{reason}\"\n\n"),
@@ -74,7 +74,7 @@ pub fn format_rejection(reason: Option<&str>) -> String {
     }
 }
 
-/// The custom text of an answer that asks for more detail instead of choosing.
+/// Returns the custom text of an answer that asks for more detail instead of choosing.
 pub fn elaboration(question: &Question, note: Option<&str>) -> String {
     let mut text =
         format!("{ELABORATE_REQUEST} The user wants to know more about \"{}\" before deciding", question.title);
@@ -107,7 +107,7 @@ mod tests {
     fn lines(question: &Question, answer: Answer) -> String {
         let text = format_answers(std::slice::from_ref(question), &[answer]);
         let head = format!("Here are the user's answers:\n\n1. {}\n", question.prompt);
-        text.strip_prefix(&head).expect("the head comes first").to_owned()
+        text.strip_prefix(&head).expect("the heading comes first").to_owned()
     }
 
     fn one(label: &str) -> Answer {
@@ -124,17 +124,17 @@ mod tests {
         let chosen = lines(&databases(false), one("PostgreSQL (recommended)"));
         assert_eq!(chosen, "→ PostgreSQL (recommended) — Relational, mature");
         assert_eq!(lines(&databases(false), one("SQLite")), "→ SQLite");
-        assert_eq!(lines(&databases(false), one("None")), "→ None", "an empty description is none");
+        assert_eq!(lines(&databases(false), one("None")), "→ None", "an empty description is omitted");
     }
 
     #[test]
-    fn ask_26_every_choice_of_many_has_its_line_in_the_order_chosen() {
+    fn ask_26_each_choice_of_a_multi_select_has_a_line_in_the_order_chosen() {
         let chosen = lines(&databases(true), many(&["SQLite", "PostgreSQL (recommended)"]));
         assert_eq!(chosen, "→ SQLite\n→ PostgreSQL (recommended) — Relational, mature");
     }
 
     #[test]
-    fn ask_27_own_words_are_quoted_and_only_the_quote_is_escaped() {
+    fn ask_27_custom_text_is_quoted_and_only_the_quote_is_escaped() {
         let words = |text: &str| Answer { custom_text: Some(text.into()), ..Answer::default() };
         assert_eq!(lines(&databases(false), words("don't")), "→ Other: 'don\\'t'");
         let raw = lines(&databases(false), words("it's \"x\" \\ y\nline2"));
@@ -142,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn ask_28_none_of_many_is_said_so() {
+    fn ask_28_an_empty_multi_select_is_shown_as_no_selection() {
         assert_eq!(lines(&databases(true), many(&[])), "→ (No selection)");
         assert_eq!(lines(&databases(true), Answer::default()), "→ (No selection)");
         assert_eq!(lines(&databases(false), Answer::default()), "→ No answer provided");
@@ -151,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn a_whole_set_reads_to_the_character_as_the_first_tool_wrote_it() {
+    fn a_complete_set_matches_the_compatible_tool_exactly() {
         let questions = [
             databases(false),
             question("Which features?", &[("Auth", Some("Login")), ("Logs", None)], true),
@@ -175,31 +175,31 @@ mod tests {
     }
 
     #[test]
-    fn unanswered_questions_are_left_out_and_keep_their_number() {
+    fn unanswered_questions_are_omitted_and_keep_their_number() {
         let questions = [databases(false), question("P?", &[("A", None), ("B", None)], false)];
         let text = format_answers(&questions, &[Answer { question_index: 1, ..one("B") }]);
         assert_eq!(text, "Here are the user's answers:\n\n2. P?\n→ B");
     }
 
     #[test]
-    fn headers_say_what_is_known() {
+    fn headers_contain_the_known_fields() {
         let id = "08526cd9-b945-47af-9618-bdd88520ef89".parse().expect("an id");
         assert_eq!(header(&id, Some(1), Some("pending")), "[Session: 08526cd9 | Questions: 1 | Status: pending]");
         assert_eq!(header(&id, None, Some("rejected")), "[Session: 08526cd9 | Status: rejected]");
     }
 
     #[test]
-    fn a_rejection_gives_the_reason_as_it_is() {
+    fn a_rejection_contains_the_reason_verbatim() {
         let vague = "User rejected this question set.\n\nRejection reason: \"Too \"vague\"\"\n\n";
         assert_eq!(format_rejection(Some("Too \"vague\"")), vague);
         assert_eq!(format_rejection(None), "User rejected this question set.\n\nNo reason provided.\n\n");
     }
 
     #[test]
-    fn a_wish_to_know_more_stands_without_an_arrow() {
+    fn a_request_for_detail_has_no_arrow() {
         let asked = databases(false);
-        let wish = Answer { custom_text: Some(elaboration(&asked, Some(" more "))), ..Answer::default() };
-        let text = format_answers(std::slice::from_ref(&asked), &[one("SQLite"), wish]);
+        let request = Answer { custom_text: Some(elaboration(&asked, Some(" more "))), ..Answer::default() };
+        let text = format_answers(std::slice::from_ref(&asked), &[one("SQLite"), request]);
         assert_eq!(
             text,
             "Here are the user's answers:\n\n1. Which database?\n→ SQLite\n\

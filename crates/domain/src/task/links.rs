@@ -1,34 +1,34 @@
-//! Which links between tasks make no sense: a task that waits for itself or stands below itself, over however many others.
+//! Detects cycles in task dependencies and parent links.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use crate::TaskId;
 
-/// Where each task leads.
+/// The tasks that each task links to.
 pub type Links = BTreeMap<TaskId, BTreeSet<TaskId>>;
 
-/// The links that close a circle; without them there is none. Looks at each link once, however long the ways are.
+/// Returns the links that close a cycle: without them the graph has no cycle. Visits each link once.
 pub fn closing(links: &Links) -> Vec<(TaskId, TaskId)> {
     let (mut done, mut closing) = (BTreeSet::new(), Vec::new());
     for start in links.keys() {
-        // The way from the start, with what of each is still to be looked at.
-        let mut way: Vec<(TaskId, Vec<TaskId>)> = Vec::new();
-        let mut on_way: BTreeSet<TaskId> = BTreeSet::new();
+        // The path from the start, with the unvisited links of each task.
+        let mut path: Vec<(TaskId, Vec<TaskId>)> = Vec::new();
+        let mut on_path: BTreeSet<TaskId> = BTreeSet::new();
         let mut next = Some(*start).filter(|start| !done.contains(start));
         loop {
             if let Some(task) = next.take() {
-                on_way.insert(task);
-                way.push((task, links.get(&task).into_iter().flatten().copied().collect()));
+                on_path.insert(task);
+                path.push((task, links.get(&task).into_iter().flatten().copied().collect()));
             }
-            let Some((task, rest)) = way.last_mut() else { break };
+            let Some((task, rest)) = path.last_mut() else { break };
             match rest.pop() {
-                Some(other) if on_way.contains(&other) => closing.push((*task, other)),
+                Some(other) if on_path.contains(&other) => closing.push((*task, other)),
                 Some(other) if done.contains(&other) => {}
                 Some(other) => next = Some(other),
                 None => {
-                    on_way.remove(task);
+                    on_path.remove(task);
                     done.insert(*task);
-                    way.pop();
+                    path.pop();
                 }
             }
         }
@@ -36,16 +36,16 @@ pub fn closing(links: &Links) -> Vec<(TaskId, TaskId)> {
     closing
 }
 
-/// The shortest way from one task to another.
+/// Returns the shortest path from one task to another.
 pub fn way(links: &Links, start: TaskId, goal: TaskId) -> Option<Vec<TaskId>> {
     let mut came_from = BTreeMap::from([(start, None)]);
     let mut open = VecDeque::from([start]);
     while let Some(task) = open.pop_front() {
         if task == goal {
-            let mut way: Vec<TaskId> =
+            let mut path: Vec<TaskId> =
                 std::iter::successors(Some(goal), |task| came_from.get(task).copied().flatten()).collect();
-            way.reverse();
-            return Some(way);
+            path.reverse();
+            return Some(path);
         }
         for other in links.get(&task).into_iter().flatten() {
             came_from.entry(*other).or_insert_with(|| {
@@ -57,16 +57,16 @@ pub fn way(links: &Links, start: TaskId, goal: TaskId) -> Option<Vec<TaskId>> {
     None
 }
 
-/// One circle, from a task and back to it: the first of `tasks` that is on it, and its place among them.
+/// Returns a cycle that contains one of `tasks`: the index of the first such task, and the path from it back to itself.
 pub fn circle(links: &Links, tasks: &[TaskId]) -> Option<(usize, Vec<TaskId>)> {
     closing(links).iter().find_map(|(from, to)| {
-        let mut round = way(links, *to, *from)?;
-        let on_it: BTreeSet<TaskId> = round.iter().copied().collect();
-        let place = tasks.iter().position(|task| on_it.contains(task))?;
-        let turn = round.iter().position(|task| *task == tasks[place])?;
-        round.rotate_left(turn);
-        round.push(tasks[place]);
-        Some((place, round))
+        let mut cycle = way(links, *to, *from)?;
+        let members: BTreeSet<TaskId> = cycle.iter().copied().collect();
+        let index = tasks.iter().position(|task| members.contains(task))?;
+        let start = cycle.iter().position(|task| *task == tasks[index])?;
+        cycle.rotate_left(start);
+        cycle.push(tasks[index]);
+        Some((index, cycle))
     })
 }
 
@@ -88,7 +88,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_closes_a_circle_is_named() {
+    fn only_links_that_close_a_cycle_are_returned() {
         assert_eq!(closing(&links(&[(1, 2), (1, 3), (2, 4), (3, 4), (5, 1)])), []);
         assert_eq!(closing(&links(&[(1, 1), (1, 2)])), [(id(1), id(1))]);
         assert_eq!(closing(&links(&[(1, 2), (2, 3), (3, 1), (4, 3)])), [(id(3), id(1))]);
@@ -96,15 +96,15 @@ mod tests {
     }
 
     #[test]
-    fn a_circle_is_told_from_end_to_end() {
-        let told = |pairs: &[(u128, u128)]| circle(&links(pairs), &[5, 2, 1].map(id));
-        assert_eq!(told(&[(1, 2), (2, 3)]), None);
-        assert_eq!(told(&[(1, 1)]), Some((2, vec![id(1), id(1)])));
-        assert_eq!(told(&[(5, 1), (1, 2), (2, 3), (3, 1)]), Some((1, [2, 3, 1, 2].map(id).to_vec())));
+    fn a_cycle_starts_and_ends_at_the_same_task() {
+        let found = |pairs: &[(u128, u128)]| circle(&links(pairs), &[5, 2, 1].map(id));
+        assert_eq!(found(&[(1, 2), (2, 3)]), None);
+        assert_eq!(found(&[(1, 1)]), Some((2, vec![id(1), id(1)])));
+        assert_eq!(found(&[(5, 1), (1, 2), (2, 3), (3, 1)]), Some((1, [2, 3, 1, 2].map(id).to_vec())));
     }
 
     #[test]
-    fn a_way_is_the_shortest_and_circles_do_not_catch_the_search() {
+    fn the_path_is_the_shortest_and_cycles_do_not_trap_the_search() {
         let links = links(&[(1, 2), (1, 3), (2, 1), (3, 4), (2, 5), (5, 4)]);
         assert_eq!(way(&links, id(1), id(4)), Some([1, 3, 4].map(id).to_vec()));
         assert_eq!(way(&links, id(4), id(1)), None);
@@ -112,9 +112,9 @@ mod tests {
     }
 
     #[test]
-    fn a_long_chain_is_no_deep_recursion() {
+    fn a_long_chain_does_not_recurse_deeply() {
         let chain: Vec<(u128, u128)> = (0..100_000).map(|nth| (nth, nth + 1)).collect();
         assert_eq!(closing(&links(&chain)), []);
-        assert_eq!(way(&links(&chain), id(0), id(100_000)).map(|way| way.len()), Some(100_001));
+        assert_eq!(way(&links(&chain), id(0), id(100_000)).map(|path| path.len()), Some(100_001));
     }
 }

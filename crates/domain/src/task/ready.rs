@@ -1,9 +1,9 @@
-//! Whether a task can be begun.
+//! Whether a task can be started.
 
 use super::{Task, TaskState};
 use crate::TaskId;
 
-/// Why a task cannot be begun; several may hold.
+/// A reason why a task cannot be started; several may apply.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum NotReady {
     #[error("it is {0}")]
@@ -17,7 +17,7 @@ pub enum NotReady {
 }
 
 impl Task {
-    /// `dependencies` are the tasks it depends on, as they are.
+    /// Checks whether the task can be started. `dependencies` gives the current state of each task it depends on.
     pub fn readiness(&self, dependencies: &[(TaskId, TaskState)]) -> Result<(), Vec<NotReady>> {
         let mut why = Vec::new();
         if self.deleted_at.is_some() {
@@ -47,7 +47,7 @@ mod tests {
     }
 
     #[test]
-    fn a_task_is_ready_when_open_unclaimed_and_all_it_depends_on_is_closed() {
+    fn a_task_is_ready_when_open_unclaimed_and_all_dependencies_are_closed() {
         let task = Task::new(id(1), "x", Timestamp::default()).expect("a title");
         assert_eq!(task.readiness(&[]), Ok(()));
         assert_eq!(task.readiness(&[(id(2), TaskState::Closed)]), Ok(()));

@@ -1,4 +1,4 @@
-//! A task as it is kept, what may be written into it, and what of it changed.
+//! The stored record of a task, its validation and its change history.
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -51,28 +51,28 @@ impl From<Priority> for u8 {
     }
 }
 
-/// What a task cannot be.
+/// Why a task is invalid.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum BadTask {
     #[error("{0}")]
     Title(BadText),
-    #[error("the title is empty; say in one line what is to be done")]
+    #[error("the title is empty; describe the task in one line")]
     TitleEmpty,
-    #[error("the body is {bytes} bytes long; at most {MAX_BODY_BYTES} fit")]
+    #[error("the body is {bytes} bytes long; the limit is {MAX_BODY_BYTES}")]
     BodyTooLong { bytes: usize },
-    #[error("the priority {0} is not between 0 (first) and 4 (last)")]
+    #[error("invalid priority {0}: use 0 (first) to 4 (last)")]
     Priority(i64),
-    #[error(
-        "the tag {0:?} is empty, longer than {MAX_TAG_CHARS} characters, or has blanks, commas or control characters"
-    )]
+    #[error("invalid tag {0:?}: use 1 to {MAX_TAG_CHARS} characters without spaces, commas or control characters")]
     Tag(String),
-    #[error("there are {0} tags; at most {MAX_TAGS} fit")]
+    #[error("a task can have at most {MAX_TAGS} tags, not {0}")]
     TooManyTags(usize),
-    #[error("it depends on {0} tasks; at most {MAX_DEPENDENCIES} are possible")]
+    #[error("a task can depend on at most {MAX_DEPENDENCIES} tasks, not {0}")]
     TooManyDependencies(usize),
-    #[error("the argument {0:?} has a NUL byte; remove it")]
+    #[error("the argument {0:?} contains a NUL byte; remove it")]
     Argument(String),
-    #[error("{field} {value:?} has blanks at its ends or control characters, or is empty")]
+    #[error(
+        "invalid {field} {value:?}: it must not be empty, start or end with a space, or contain control characters"
+    )]
     Name { field: &'static str, value: String },
 }
 
@@ -85,7 +85,7 @@ impl From<BadText> for BadTask {
     }
 }
 
-/// Who works on it, and until when that holds without a sign of life.
+/// The claim of an agent on a task, and when it expires unless renewed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Claim {
     pub by: String,
@@ -100,24 +100,24 @@ pub struct Task {
     pub kind: TaskKind,
     pub priority: Priority,
     pub parent: Option<TaskId>,
-    /// In order of their ids.
+    /// Sorted by id.
     pub depends_on: Vec<TaskId>,
     pub tags: Vec<String>,
     pub state: TaskState,
-    /// Why it is blocked or was closed, for the human.
+    /// Why the task is blocked or was closed, for the human.
     pub reason: Option<String>,
     pub claim: Option<Claim>,
     pub base_branch: Option<String>,
     pub base_commit: Option<String>,
-    /// How much its last attempt changed, once that is done.
+    /// Size of the last attempt's changes, once it is done.
     pub changes: Option<WorkSize>,
-    /// What was merged of it, as a range of two commits.
+    /// The merged commits, as a range of two commits.
     pub merged: Option<String>,
     pub harness: Option<String>,
     /// Arguments for the harness.
     pub args: Vec<String>,
     pub workflow: Option<String>,
-    /// The top folder of the Git repository that it is about; left out: the home's.
+    /// Top folder of the task's Git repository; `None` for the repository of the coven home.
     pub repo: Option<String>,
     pub created_at: Timestamp,
     pub updated_at: Timestamp,
@@ -125,7 +125,7 @@ pub struct Task {
     pub deleted_at: Option<Timestamp>,
 }
 
-/// What is to be different. `None` leaves a field as it is; an inner `None` empties it.
+/// Changes to a task. `None` leaves a field unchanged; an inner `None` clears it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct TaskEdit {
     pub title: Option<String>,
@@ -141,7 +141,7 @@ pub struct TaskEdit {
     pub workflow: Option<Option<String>>,
 }
 
-/// One field before and after.
+/// A changed field with its old and new value.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct FieldChange {
     pub field: String,
@@ -178,7 +178,7 @@ impl Task {
         })
     }
 
-    /// Checks everything before anything is changed; gives the fields that are different now.
+    /// Validates the whole edit before applying it. Returns the changed fields.
     pub fn edit(&mut self, edit: TaskEdit, now: Timestamp) -> Result<Vec<FieldChange>, BadTask> {
         let mut next = self.clone();
         if let Some(title) = edit.title {
@@ -233,7 +233,7 @@ impl Task {
         Ok(changes)
     }
 
-    /// Moves it along its lifecycle; what a state needs beside its word is set and taken away here.
+    /// Applies a lifecycle fact, and sets or clears the fields that depend on the state.
     pub fn apply(
         &mut self,
         fact: TaskFact,
@@ -253,7 +253,7 @@ impl Task {
         Ok(changes)
     }
 
-    /// Somebody begins to work on it, from a base that is known from now on.
+    /// Records an agent's claim and the base of its work.
     pub fn claimed(
         &mut self,
         claim: Claim,
@@ -268,14 +268,14 @@ impl Task {
         Ok(before.differences(self))
     }
 
-    /// Whoever works on it has shown that they live.
+    /// Extends the claim: the agent is alive.
     pub fn renewed(&mut self, until: Timestamp) {
         if let Some(claim) = &mut self.claim {
             claim.until = until.not_before(claim.until);
         }
     }
 
-    /// Everything that was set when it was made.
+    /// Returns the fields that were set when the task was created.
     pub fn first_fields(&self) -> Vec<FieldChange> {
         let empty = Self {
             title: String::new(),
@@ -327,7 +327,7 @@ impl Task {
     }
 }
 
-/// Without repetitions, in the order they were given.
+/// Validates tags and removes duplicates, keeping their order.
 fn checked_tags(tags: Vec<String>) -> Result<Vec<String>, BadTask> {
     let mut checked: Vec<String> = Vec::new();
     for tag in tags {
@@ -377,7 +377,7 @@ mod tests {
     }
 
     #[test]
-    fn an_edit_changes_what_it_names_and_tells_what_was_different() {
+    fn an_edit_changes_only_its_fields_and_returns_the_differences() {
         let mut task = task();
         let edit = TaskEdit {
             title: Some(" Fix it ".into()),
@@ -395,7 +395,7 @@ mod tests {
         let before = task.clone();
         let same = TaskEdit { title: Some("Fix it".into()), ..TaskEdit::default() };
         assert_eq!(task.edit(same, Timestamp::from_millis(9_000)), Ok(vec![]));
-        assert_eq!(task, before, "nothing changed, not even its time");
+        assert_eq!(task, before, "nothing changed, not even updated_at");
     }
 
     #[test]
@@ -420,7 +420,7 @@ mod tests {
     }
 
     #[test]
-    fn a_move_sets_and_takes_away_what_its_state_needs() {
+    fn a_transition_sets_and_clears_the_fields_of_its_state() {
         let mut task = task();
         task.claim = Some(Claim { by: "agent".into(), until: LATER });
         task.state = TaskState::InProgress;
@@ -432,13 +432,13 @@ mod tests {
         task.apply(TaskFact::Closed, Some("done by hand"), LATER).expect("allowed");
         assert_eq!(task.closed_at, Some(LATER));
         let before = task.clone();
-        let refused = task.apply(TaskFact::Closed, None, LATER).expect_err("closed is the end");
+        let refused = task.apply(TaskFact::Closed, None, LATER).expect_err("closed is final");
         assert!(refused.to_string().contains("closed"), "{refused}");
         assert_eq!(task, before);
     }
 
     #[test]
-    fn what_a_task_was_made_with_is_its_first_history() {
+    fn the_initial_fields_of_a_task_start_its_history() {
         let mut task = task();
         task.edit(TaskEdit { priority: Some(0), ..TaskEdit::default() }, NOW).expect("a good edit");
         assert_eq!(fields(&task.first_fields()), ["title", "priority"]);

@@ -1,10 +1,10 @@
-//! How much a task's work changed.
+//! The size of a task's changes.
 
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-/// What a task's branch changed since it left its base. Files that are not text count without lines.
+/// Changes on a task's branch since it left its base. Binary files count as files, without lines.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct WorkSize {
     pub files: u64,
@@ -27,7 +27,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn work_is_told_in_lines_and_files() {
+    fn work_size_shows_lines_and_files() {
         assert_eq!(WorkSize::default().to_string(), "no changes");
         assert_eq!(WorkSize { files: 1, additions: 0, deletions: 0 }.to_string(), "+0 −0 in 1 file");
         assert_eq!(WorkSize { files: 2, additions: 12, deletions: 3 }.to_string(), "+12 −3 in 2 files");

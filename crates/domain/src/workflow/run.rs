@@ -1,4 +1,4 @@
-//! A run of a workflow as it is kept: after every step the store has all that is needed to go on.
+//! The stored record of a workflow run: after each step it contains everything needed to resume.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -14,54 +14,91 @@ use crate::{AgentId, TaskId, Timestamp, WorkflowId};
 pub struct Workflow {
     pub id: WorkflowId,
     pub task: TaskId,
-    /// Who works on the step that runs, or did last.
+    /// The agent of the current step, or of the last one.
     pub agent: Option<AgentId>,
     pub name: String,
     pub state: WorkflowState,
-    /// The file as it was when the run began: what is edited since is for the next run.
+    /// The workflow file as it was when the run started; later edits apply to the next run.
     pub definition: String,
     pub progress: Progress,
-    /// Why it is blocked or failed.
+    /// Why the run is blocked or failed.
     pub error: Option<String>,
     pub created_at: Timestamp,
     pub updated_at: Timestamp,
     pub ended_at: Option<Timestamp>,
 }
 
-/// How far a run has come.
+/// The progress of a run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Progress {
-    /// Where the step is that is next or runs: its place on each level.
+    /// Position of the current or next step: its index on each nesting level.
     pub at: Vec<usize>,
-    /// The iteration that each loop is in, or was in last, from 1.
+    /// The name of that step; `None` in a run written by an older coven.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub step: Option<String>,
+    /// The current or last iteration of each loop, from 1.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub iterations: BTreeMap<String, u32>,
-    /// When each loop was entered last.
+    /// When each loop was last entered.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub entered: BTreeMap<String, Timestamp>,
-    /// What came of each step when it ran last.
+    /// The result of the last execution of each step.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub results: BTreeMap<String, StepResult>,
-    /// The step that ended last.
+    /// The step that ended most recently.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub previous: Option<String>,
-    /// Since when it runs: a retry begins anew.
+    /// Start of the run, or of its last retry; the timeout counts from here.
     pub since: Timestamp,
-    /// Who said that it may be merged, and when: the place in the queue.
+    /// Who approved the merge and when; the time determines the position in the merge queue.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub approval: Option<Approval>,
-    /// Why a human sent it back: for whoever tries again.
+    /// Why a human rejected the work; the next attempt reads it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rejected: Option<String>,
-    /// What was left of the time for the whole when it began to wait for people.
+    /// Time left until the timeout of the run when it started to wait for a human.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub left: Option<Duration>,
+    /// A request to end it, until its process is gone.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stop: Option<Stop>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Approval {
     pub by: String,
     pub at: Timestamp,
+}
+
+/// A request to end a run.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Stop {
+    pub kind: StopKind,
+    pub by: String,
+}
+
+/// What becomes of the task, with the reason.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum StopKind {
+    /// The run is over; the task can be started again by hand.
+    Cancel,
+    /// The task is open again.
+    Release,
+    /// The task waits for a human.
+    Block(Option<String>),
+    /// The task needs no more work.
+    Close(Option<String>),
+}
+
+impl StopKind {
+    /// The state of the run afterwards.
+    pub const fn leads_to(&self) -> WorkflowState {
+        match self {
+            Self::Block(_) => WorkflowState::Blocked,
+            Self::Cancel | Self::Release | Self::Close(_) => WorkflowState::Cancelled,
+        }
+    }
 }
 
 /// What came of a step.
@@ -72,10 +109,10 @@ pub struct StepResult {
     pub skipped: bool,
     #[serde(default)]
     pub exit_code: Option<i32>,
-    /// The end of what it wrote.
+    /// The end of its output.
     #[serde(default)]
     pub output: String,
-    /// What it said for later steps.
+    /// Values that later steps can read.
     #[serde(default)]
     pub outputs: Value,
     #[serde(default)]
@@ -86,6 +123,7 @@ impl Progress {
     pub fn new(now: Timestamp) -> Self {
         Self {
             at: vec![0],
+            step: None,
             iterations: BTreeMap::new(),
             entered: BTreeMap::new(),
             results: BTreeMap::new(),
@@ -94,6 +132,7 @@ impl Progress {
             approval: None,
             rejected: None,
             left: None,
+            stop: None,
         }
     }
 }
@@ -115,7 +154,7 @@ impl Workflow {
         }
     }
 
-    /// Moves it along its lifecycle.
+    /// Applies a lifecycle fact.
     pub fn apply(
         &mut self,
         fact: WorkflowFact,
@@ -123,6 +162,9 @@ impl Workflow {
         now: Timestamp,
     ) -> Result<(), Refused<WorkflowState>> {
         self.state = self.state.after(fact)?;
+        if self.state != WorkflowState::Running {
+            self.progress.stop = None;
+        }
         self.error = error;
         self.updated_at = now.not_before(self.updated_at);
         let is_over = matches!(self.state, WorkflowState::Completed | WorkflowState::Failed | WorkflowState::Cancelled);

@@ -21,7 +21,8 @@ pub enum Answer {
 impl Engine {
     /// As it is in the store now.
     async fn known_permission(&self, id: PermissionId) -> Result<Permission, EngineError> {
-        let query = PermissionQuery { include_settled: true, session: None, prefix: Some(id.to_string()) };
+        let query =
+            PermissionQuery { include_settled: true, prefix: Some(id.to_string()), ..PermissionQuery::default() };
         let found = self.store.permissions(&query).await?.pop();
         found.ok_or_else(|| EngineError::QuestionNotFound(id.to_string()))
     }

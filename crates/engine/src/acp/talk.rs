@@ -161,7 +161,7 @@ impl Engine {
             })
             .await?;
         if let Err(error) = self.say_goodbye(id, None).await {
-            tracing::info!(session = %id, %error, "an agent was not told that its session ends");
+            tracing::info!(session = %id, %error, "cannot announce the end of the session to the agent");
         }
         let (engine, live) = (self.clone(), self.live_session(id));
         // Ends by itself, or with the daemon: the next one ends the session.

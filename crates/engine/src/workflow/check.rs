@@ -1,4 +1,4 @@
-//! Checks before a merge: commands that must succeed on exactly what the base would become.
+//! Merge checks: commands that must succeed on the merge result before the base branch moves.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -24,7 +24,7 @@ use crate::Engine;
 use crate::error::EngineError;
 use crate::launch::StepLaunch;
 
-/// A command that must succeed before a merge.
+/// A check command and where to run it.
 struct Check<'a> {
     task: &'a Task,
     workflow: &'a Workflow,
@@ -34,8 +34,8 @@ struct Check<'a> {
     until: Option<Instant>,
 }
 
-/// Waits for a moment; for ever if there is none.
-async fn passed(until: Option<Instant>) {
+/// Waits until the deadline, or forever if there is none.
+async fn sleep_until_deadline(until: Option<Instant>) {
     match until {
         Some(until) => tokio::time::sleep_until(until).await,
         None => std::future::pending().await,
@@ -43,7 +43,7 @@ async fn passed(until: Option<Instant>) {
 }
 
 impl Engine {
-    /// The checks of the merge's step, on exactly what would be the base afterwards.
+    /// Runs the checks of the merge step in a temporary checkout of the merge result.
     pub(super) async fn run_checks(
         self: &Arc<Self>,
         task: &Task,
@@ -59,7 +59,7 @@ impl Engine {
         if checks.is_empty() {
             return Ok(None);
         }
-        // Told before anybody waits for checks that would come to nothing.
+        // Fails before the checks run: a blocked checkout would waste them.
         let (repository, base) = (worktree.repository.clone(), task.base_branch.clone().unwrap_or_default());
         if let Some(Landing::CheckoutInTheWay { folder, why }) = with_git(move || repository.obstacle(&base)).await? {
             return Ok(Some(NotMerged::Checkout { folder: folder.display().to_string(), why }));
@@ -84,7 +84,7 @@ impl Engine {
             failed = match self.run_check(run, stop).await {
                 Ok(failed) => failed,
                 Err(error) => {
-                    // Where this fails too, the next try begins with it.
+                    // If this fails too, the next attempt starts with it.
                     self.end_checks(task.id).await?;
                     return Err(error);
                 }
@@ -95,14 +95,15 @@ impl Engine {
         }
         let repository = worktree.repository.clone();
         if let Err(error) = with_git(move || repository.drop_check_out(&folder)).await {
-            tracing::warn!(task = %task.id, %error, "a folder for checks could not be removed");
+            tracing::warn!(task = %task.id, %error, "cannot remove the checkout of the merge checks");
         }
         Ok(failed)
     }
 
-    /// Ends checks of which nobody waits for the end any more.
+    /// Ends checks that an earlier merge attempt left running.
     async fn end_checks(self: &Arc<Self>, task: TaskId) -> Result<(), EngineError> {
-        for agent in self.store.agents(AgentQuery::Task(task)).await?.into_iter().filter(|it| !it.is_over()) {
+        let agents = self.store.agents(AgentQuery::Task(task), None, usize::MAX).await?.items;
+        for agent in agents.into_iter().filter(|it| !it.is_over()) {
             self.recover_agent(agent).await?;
         }
         Ok(())
@@ -140,9 +141,9 @@ impl Engine {
                 None => (AgentFact::Succeeded, None),
                 Some(why) => (AgentFact::Failed, failed(why, Some(session.id.to_string()))),
             },
-            () = passed(check.until) => {
+            () = sleep_until_deadline(check.until) => {
                 self.end_process(&agent).await?;
-                (AgentFact::Killed, failed("it timed out".to_owned(), Some(session.id.to_string())))
+                (AgentFact::Killed, failed("timed out".to_owned(), Some(session.id.to_string())))
             }
             asked = word(stop) => {
                 self.end_process(&agent).await?;

@@ -1,4 +1,4 @@
-//! Claiming a task: the task, its agent and its run change together or not at all.
+//! Claims a task: the task, its agent and its run change in one transaction.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -20,23 +20,23 @@ use crate::error::EngineError;
 use crate::task::{checked_by, live_task};
 use coven_holder::fault;
 
-/// What is known before the transaction: from git and from files.
+/// The inputs of a claim that come from git and from files, gathered before the transaction.
 #[derive(Debug, Clone)]
 pub struct Plan {
     pub definition: Definition,
     pub text: String,
-    /// The branch that the work begins from, and its commit.
+    /// The base branch and its commit.
     pub base: (String, String),
     pub worktree: String,
     pub branch: String,
-    /// How long a claim lives without a sign of life.
+    /// How long a claim is valid without renewal.
     pub lease: Duration,
-    /// Tasks that are worked on at once.
+    /// Maximum number of tasks in progress.
     pub limit: u64,
     pub by: String,
 }
 
-/// What was written.
+/// The rows that a claim wrote.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Claimed {
     pub task: Task,
@@ -44,7 +44,7 @@ pub struct Claimed {
     pub workflow: Workflow,
 }
 
-/// Task, agent and run in one transaction, which the caller commits.
+/// Records task, agent and run in one transaction, which the caller commits.
 pub async fn claim(tx: &mut Box<dyn Tx>, id: TaskId, plan: &Plan, now: Timestamp) -> Result<Claimed, EngineError> {
     let task = live_task(tx, id).await?;
     let mut workflow = Workflow::new(
@@ -54,15 +54,15 @@ pub async fn claim(tx: &mut Box<dyn Tx>, id: TaskId, plan: &Plan, now: Timestamp
         &plan.text,
         now.not_before(task.created_at),
     );
-    // Where somebody worked before, the worktree may be one that was sent back.
+    // An earlier run may have left a worktree whose work was rejected.
     if task.base_commit.is_some() {
         workflow.progress.rejected = tx.latest_workflow(id).await?.and_then(|before| before.progress.rejected);
     }
-    begin(tx, task, workflow, "started", Vec::new(), plan, now).await
+    claim_for_run(tx, task, workflow, "started", Vec::new(), plan, now).await
 }
 
-/// A run that failed or was blocked goes on at the step that it stopped at.
-async fn claim_again(
+/// Claims the task of a failed or blocked run again; the run resumes at the step where it stopped.
+async fn claim_retry(
     tx: &mut Box<dyn Tx>,
     id: WorkflowId,
     plan: &Plan,
@@ -73,17 +73,17 @@ async fn claim_again(
     retried.apply(WorkflowFact::Retried, None, now)?;
     let mut task = live_task(tx, workflow.task).await?;
     if tx.latest_workflow(task.id).await?.is_some_and(|latest| latest.id != id) {
-        return Err(EngineError::Invalid(format!("the task has a newer run; retry that one: {id}")));
+        return Err(EngineError::Invalid(format!("run {id} is not the newest run of its task; retry the newest one")));
     }
-    // A retry is what unblocks it.
+    // A retry unblocks the task.
     let changes = match task.state {
         coven_domain::task::TaskState::Blocked => task.apply(TaskFact::Unblocked, None, now)?,
         _ => Vec::new(),
     };
-    begin(tx, task, retried, "retried", changes, plan, now).await
+    claim_for_run(tx, task, retried, "retried", changes, plan, now).await
 }
 
-async fn begin(
+async fn claim_for_run(
     tx: &mut Box<dyn Tx>,
     mut task: Task,
     mut workflow: Workflow,
@@ -122,7 +122,7 @@ async fn begin(
 }
 
 impl Engine {
-    /// Claims a task and sets its run going. Its steps get `env`, or the daemon's environment.
+    /// Claims a task and starts its run. The steps get `env`, or else the daemon's environment.
     pub async fn start_task(
         self: &Arc<Self>,
         text: &str,
@@ -131,7 +131,7 @@ impl Engine {
     ) -> Result<Claimed, EngineError> {
         let (by, id) = (checked_by(by)?, self.find_task(text).await?);
         let task = self.known_task(id).await?;
-        // Asked again inside the transaction; here it spares the work that comes before.
+        // Fails early; the transaction checks again.
         let ready = task.readiness(&self.store.task_dependencies(id).await?);
         ready.map_err(|why| EngineError::TaskNotReady { id, why })?;
         let (definition, text) = self.definition(task.workflow.as_deref()).await?;
@@ -150,8 +150,8 @@ impl Engine {
         Ok(claimed)
     }
 
-    /// Repeats the step that failed, by the definition that the run began with; in `env`, else in the environment that the
-    /// run had.
+    /// Repeats the failed step with the definition that the run started with. The steps get `env`, or else the run's
+    /// previous environment.
     pub async fn retry_workflow(
         self: &Arc<Self>,
         text: &str,
@@ -160,7 +160,7 @@ impl Engine {
     ) -> Result<Claimed, EngineError> {
         let by = checked_by(by)?;
         let workflow = self.find_workflow(text).await?;
-        // Told before git is asked for anything.
+        // Fails before any git command runs.
         workflow.clone().apply(WorkflowFact::Retried, None, clock::now())?;
         let agent = match workflow.agent {
             Some(id) => self.store.agent(id).await?,
@@ -179,7 +179,7 @@ impl Engine {
         let plan = self.plan(&task, definition, text, by, &steps_env).await?;
         let now = clock::now();
         let mut tx = self.store.begin().await?;
-        let claimed = claim_again(&mut tx, workflow.id, &plan, now).await?;
+        let claimed = claim_retry(&mut tx, workflow.id, &plan, now).await?;
         self.commit(tx).await?;
         if let Some(env) = env {
             self.runs.keep_environment(task.id, env);
@@ -188,7 +188,7 @@ impl Engine {
         Ok(claimed)
     }
 
-    /// Everything that can be wrong before a task is claimed is told now.
+    /// Gathers the inputs of a claim. Reports missing harnesses, untrusted repositories and missing base branches.
     async fn plan(
         &self,
         task: &Task,
@@ -205,7 +205,7 @@ impl Engine {
         let worktree = self.worktree_of(task).await?;
         worktree.repository.ensure_trusted()?;
         let folder = worktree.folder.to_string_lossy().into_owned();
-        // Work that is there goes on from where it began.
+        // Existing work keeps its base.
         let recorded = task.base_branch.clone().zip(task.base_commit.clone()).filter(|_| worktree.exists());
         let base = match recorded {
             Some(recorded) => recorded,

@@ -1,10 +1,12 @@
-//! Claiming under fire: every call of the store fails in turn, and many claim at once.
+//! Claims with a store that fails at each call in turn, and concurrent claims.
 
 use std::sync::Arc;
 use std::time::Duration;
 
+use coven_domain::agent::AgentState;
 use coven_domain::query::{AgentQuery, WorkflowQuery};
 use coven_domain::task::{Task, TaskState};
+use coven_domain::workflow::WorkflowState;
 use coven_domain::{TaskId, Timestamp};
 use coven_store::{Change, Failing, SqliteStore, Store, StoreError};
 use coven_workflow::{BUILT_IN, Definition};
@@ -29,18 +31,18 @@ fn plan(limit: u64) -> Plan {
 }
 
 async fn add(store: &dyn Store, count: u128) -> Vec<TaskId> {
-    let mut tx = store.begin().await.expect("the writer's turn");
+    let mut tx = store.begin().await.expect("begin transaction");
     let mut ids = Vec::new();
     for nth in 0..count {
         let id = TaskId::from_uuid(Uuid::from_u128(nth + 1));
-        let task = Task::new(id, &format!("task {nth}"), NOW).expect("a title");
+        let task = Task::new(id, &format!("task {nth}"), NOW).expect("valid title");
         let changes = task.first_fields();
         tx.record(Change::TaskWritten { task, event: "created", changes, by: "test".into() }, NOW)
             .await
-            .expect("a row");
+            .expect("record change");
         ids.push(id);
     }
-    tx.commit().await.expect("a commit");
+    tx.commit().await.expect("commit");
     ids
 }
 
@@ -52,13 +54,13 @@ async fn claim_one(store: &dyn Store, id: TaskId) -> Result<(), EngineError> {
 }
 
 #[tokio::test]
-async fn store_15_whatever_call_fails_nothing_of_a_claim_stays() {
-    let folder = tempfile::tempdir().expect("a folder");
+async fn store_15_a_claim_changes_nothing_if_any_store_call_fails() {
+    let folder = tempfile::tempdir().expect("create temporary folder");
     let store =
-        Failing::new(SqliteStore::open(folder.path().join("coven.db"), |_| "{}".to_owned()).expect("a new store"));
+        Failing::new(SqliteStore::open(folder.path().join("coven.db"), |_| "{}".to_owned()).expect("create store"));
     let calls = store.calls();
     let id = add(&store, 1).await[0];
-    let before = store.snapshot().await.expect("a snapshot");
+    let before = store.state_page(None, usize::MAX).await.expect("read state");
     let mut failed = 0;
     loop {
         calls.fail_at(failed + 1);
@@ -69,29 +71,28 @@ async fn store_15_whatever_call_fails_nothing_of_a_claim_stays() {
             Err(EngineError::Store(StoreError::Injected { .. })) => failed += 1,
             Err(other) => panic!("{other}"),
         }
-        assert_eq!(store.snapshot().await.expect("a snapshot"), before, "after call {failed} failed");
+        assert_eq!(store.state_page(None, usize::MAX).await.expect("read state"), before, "after call {failed} failed");
     }
-    // Begin, task, dependencies, how many are at work, three rows, commit.
+    // Begin, task, dependencies, number of tasks in progress, three rows, commit.
     assert_eq!(failed, 8);
-    let after = store.snapshot().await.expect("a snapshot");
+    let after = store.state_page(None, usize::MAX).await.expect("read state");
     assert_eq!((after.agents.len(), after.workflows.len(), after.event_number), (1, 1, before.event_number + 3));
-    assert_eq!(
-        (after.tasks[0]["status"].as_str(), after.agents[0]["status"].as_str()),
-        (Some("in_progress"), Some("starting"))
-    );
-    assert_eq!((&after.workflows[0]["step"], &after.workflows[0]["status"]), (&0.into(), &"running".into()));
-    assert_eq!(after.tasks[0]["claimed_by"], after.agents[0]["id"]);
-    // Once is enough.
+    assert_eq!((after.tasks[0].state, after.agents[0].state), (TaskState::InProgress, AgentState::Starting));
+    let run = &after.workflows[0];
+    assert_eq!((run.progress.at.as_slice(), run.state), ([0].as_slice(), WorkflowState::Running));
+    let claimed_by = after.tasks[0].claim.as_ref().map(|claim| claim.by.as_str());
+    assert_eq!(claimed_by, Some(after.agents[0].id.to_string().as_str()));
+    // A second claim fails.
     assert!(matches!(claim_one(&store, id).await, Err(EngineError::TaskNotReady { .. })));
 }
 
-/// Eight schedulers, each taking whatever is ready as fast as it can.
+/// Eight schedulers claim ready tasks as fast as they can.
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn eight_schedulers_give_every_task_out_once() {
+async fn eight_schedulers_claim_every_task_exactly_once() {
     const TASKS: u128 = 200;
-    let folder = tempfile::tempdir().expect("a folder");
+    let folder = tempfile::tempdir().expect("create temporary folder");
     let store: Arc<dyn Store> =
-        Arc::new(SqliteStore::open(folder.path().join("coven.db"), |_| "{}".to_owned()).expect("a new store"));
+        Arc::new(SqliteStore::open(folder.path().join("coven.db"), |_| "{}".to_owned()).expect("create store"));
     add(store.as_ref(), TASKS).await;
     let mut schedulers = tokio::task::JoinSet::new();
     for _ in 0..8 {
@@ -99,15 +100,15 @@ async fn eight_schedulers_give_every_task_out_once() {
         schedulers.spawn(async move {
             let mut claimed = Vec::new();
             loop {
-                // Looked at before, as a scheduler does that asks git in between.
-                let mut tx = store.begin().await.expect("the writer's turn");
-                let Some(task) = tx.ready_tasks(1).await.expect("a read").pop() else { return claimed };
+                // Read in a separate transaction, like a scheduler that runs git before it claims.
+                let mut tx = store.begin().await.expect("begin transaction");
+                let Some(task) = tx.ready_tasks(1).await.expect("read store").pop() else { return claimed };
                 drop(tx);
                 tokio::task::yield_now().await;
-                let mut tx = store.begin().await.expect("the writer's turn");
+                let mut tx = store.begin().await.expect("begin transaction");
                 match claim(&mut tx, task.id, &plan(1000), NOW).await {
                     Ok(_) => {
-                        tx.commit().await.expect("a commit");
+                        tx.commit().await.expect("commit");
                         claimed.push(task.id);
                     }
                     Err(EngineError::TaskNotReady { .. }) => {}
@@ -120,37 +121,37 @@ async fn eight_schedulers_give_every_task_out_once() {
     all.sort_unstable();
     let count = all.len();
     all.dedup();
-    assert_eq!((count as u128, all.len() as u128), (TASKS, TASKS), "each task once");
-    assert_eq!(store.agents(AgentQuery::Live).await.expect("a read").len() as u128, TASKS);
+    assert_eq!((count as u128, all.len() as u128), (TASKS, TASKS), "each task is claimed once");
+    assert_eq!(store.agents(AgentQuery::Live, None, usize::MAX).await.expect("read store").items.len() as u128, TASKS);
 }
 
 #[tokio::test]
-async fn a_claim_is_counted_inside_its_transaction() {
-    let folder = tempfile::tempdir().expect("a folder");
-    let store = SqliteStore::open(folder.path().join("coven.db"), |_| "{}".to_owned()).expect("a new store");
+async fn the_task_limit_is_checked_inside_the_claim_transaction() {
+    let folder = tempfile::tempdir().expect("create temporary folder");
+    let store = SqliteStore::open(folder.path().join("coven.db"), |_| "{}".to_owned()).expect("create store");
     let ids = add(&store, 3).await;
     for (nth, id) in ids.iter().enumerate() {
-        let mut tx = store.begin().await.expect("the writer's turn");
+        let mut tx = store.begin().await.expect("begin transaction");
         let claimed = claim(&mut tx, *id, &plan(2), NOW).await;
         assert_eq!(claimed.is_ok(), nth < 2, "{claimed:?}");
         if claimed.is_ok() {
-            tx.commit().await.expect("a commit");
+            tx.commit().await.expect("commit");
         }
     }
     let query = WorkflowQuery { limit: 10, ..WorkflowQuery::default() };
-    assert_eq!(store.workflows(&query).await.expect("a read").len(), 2);
-    assert_eq!(store.task(ids[2]).await.expect("a read").map(|task| task.state), Some(TaskState::Open));
+    assert_eq!(store.workflows(&query).await.expect("read store").items.len(), 2);
+    assert_eq!(store.task(ids[2]).await.expect("read store").map(|task| task.state), Some(TaskState::Open));
 }
 
-/// Whoever writes, whatever they believe: the database itself refuses a second one.
+/// A constraint of the database rejects a second live agent.
 #[tokio::test]
-async fn two_living_agents_on_one_task_cannot_be_written() {
-    let folder = tempfile::tempdir().expect("a folder");
-    let store = SqliteStore::open(folder.path().join("coven.db"), |_| "{}".to_owned()).expect("a new store");
+async fn the_store_rejects_a_second_live_agent_of_a_task() {
+    let folder = tempfile::tempdir().expect("create temporary folder");
+    let store = SqliteStore::open(folder.path().join("coven.db"), |_| "{}".to_owned()).expect("create store");
     let id = add(&store, 1).await[0];
-    claim_one(&store, id).await.expect("a claim");
-    let mut agent = store.agents(AgentQuery::Live).await.expect("a read").remove(0);
+    claim_one(&store, id).await.expect("claim task");
+    let mut agent = store.agents(AgentQuery::Live, None, 1).await.expect("read store").items.remove(0);
     agent.id = coven_domain::AgentId::from_uuid(Uuid::from_u128(99));
-    let mut tx = store.begin().await.expect("the writer's turn");
+    let mut tx = store.begin().await.expect("begin transaction");
     assert!(tx.record(Change::AgentWritten { agent, event: "starting" }, NOW).await.is_err());
 }

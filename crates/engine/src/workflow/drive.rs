@@ -1,4 +1,4 @@
-//! Whoever drives a run: begins its steps, waits for their ends, keeps its claim alive, and stops it when somebody says so.
+//! The run driver: starts steps, waits for them, renews the claim and handles stop requests.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -22,16 +22,17 @@ use crate::Engine;
 use crate::ending::{AFTER_GRACE, end_background, wait_until_gone};
 use crate::error::EngineError;
 
-const TRY_AGAIN: Duration = Duration::from_secs(1);
-pub(super) const MAY_LIVE: &str = "its agent may still run, though it looks like something else now or cannot be ended";
-const CANNOT_GO_ON: &str = "a workflow cannot go on; it is tried again";
+const RETRY_DELAY: Duration = Duration::from_secs(1);
+pub(super) const MAY_LIVE: &str =
+    "the agent's process may still be running: it could not be killed, or its command line changed";
+const RUN_STALLED: &str = "a workflow run cannot continue; the daemon retries";
 
-/// Why a wait for a step is over.
-enum Waited {
-    /// With why it was ended before it had answered, over ACP.
+/// Why the driver stopped waiting for a step.
+enum WaitOutcome {
+    /// The session ended. Over ACP, with the stop reason if the agent stopped before it had answered.
     Ended(Box<Session>, Option<String>),
     Stop(Stop),
-    /// The step's time is up, or that of something around it.
+    /// The timeout of the step, of an enclosing loop or of the whole run expired.
     TimedOut {
         overdue: Overdue,
         limit: Duration,
@@ -39,20 +40,20 @@ enum Waited {
     DaemonStops,
 }
 
-/// What is to do after a step.
-enum Driven {
-    GoOn,
+/// What the driver does after a step.
+enum DriveOutcome {
+    Continue,
     Over,
-    /// The merge was agreed to beforehand.
+    /// The workflow does not require a review before the merge.
     Merge(TaskId),
 }
 
 impl Engine {
-    /// Sees to it that a run goes on; one that is driven already is left alone.
+    /// Starts a driver for a run, unless the run has one.
     pub(crate) fn drive(self: &Arc<Self>, id: WorkflowId) {
         let Some(taken) = self.runs.take_up(id) else { return };
         let engine = self.clone();
-        // Ends with the run, or with the daemon: the next one takes it up.
+        // Ends with the run or the daemon; the next daemon resumes the run.
         self.background.spawn(async move {
             engine.drive_to_end(id, taken).await;
         });
@@ -60,19 +61,19 @@ impl Engine {
 
     async fn drive_to_end(self: &Arc<Self>, id: WorkflowId, mut taken: TakenUp) {
         loop {
-            match self.drive_on(id, &mut taken.word).await {
-                Ok(Driven::GoOn) => self.forget_problem(CANNOT_GO_ON),
-                Ok(Driven::Over) => return,
-                Ok(Driven::Merge(task)) => {
-                    // Whoever merges it takes it up anew.
+            match self.drive_one_step(id, &mut taken.word).await {
+                Ok(DriveOutcome::Continue) => self.forget_problem(RUN_STALLED),
+                Ok(DriveOutcome::Over) => return,
+                Ok(DriveOutcome::Merge(task)) => {
+                    // The merger acquires its own guard.
                     drop(taken);
                     return self.merge_later(task);
                 }
                 Err(error) => {
-                    tracing::error!(workflow = %id, %error, "a run cannot go on; it is tried again");
-                    self.report_problem(CANNOT_GO_ON);
+                    tracing::error!(workflow = %id, %error, "a run cannot continue; retrying");
+                    self.report_problem(RUN_STALLED);
                     tokio::select! {
-                        () = tokio::time::sleep(TRY_AGAIN) => {}
+                        () = tokio::time::sleep(RETRY_DELAY) => {}
                         () = self.stopped() => return,
                     }
                 }
@@ -80,15 +81,15 @@ impl Engine {
         }
     }
 
-    /// One step further.
-    async fn drive_on(
+    /// Starts the current step, or waits for it and stores its result.
+    async fn drive_one_step(
         self: &Arc<Self>,
         id: WorkflowId,
         stop: &mut watch::Receiver<Option<Stop>>,
-    ) -> Result<Driven, EngineError> {
-        let Some(workflow) = self.store.workflow(id).await? else { return Ok(Driven::Over) };
+    ) -> Result<DriveOutcome, EngineError> {
+        let Some(workflow) = self.store.workflow(id).await? else { return Ok(DriveOutcome::Over) };
         if workflow.state != WorkflowState::Running || self.is_stopping() {
-            return Ok(Driven::Over);
+            return Ok(DriveOutcome::Over);
         }
         let task = self.known_task(workflow.task).await?;
         let agent = match workflow.agent {
@@ -97,62 +98,62 @@ impl Engine {
         };
         let Some(agent) = agent.filter(|agent| !agent.is_over()) else {
             let after = self.next_step(id).await?;
-            return Ok(self.follow_up(after, task.id));
+            return Ok(self.next_drive_outcome(after, task.id));
         };
         let definition = match Definition::of_run(&workflow) {
             Ok(definition) => definition,
             Err(problem) => {
                 self.fail_run(id, Some(agent.id), AgentFact::Failed, problem).await?;
-                return Ok(Driven::Over);
+                return Ok(DriveOutcome::Over);
             }
         };
         let asked = stop.borrow_and_update().clone();
         if let Some(asked) = asked {
             if !self.end_process(&agent).await? {
-                return self.block_beside(id, &agent).await;
+                return self.block_for_live_process(id, &agent).await;
             }
             self.write_stop(id, &asked).await?;
-            return Ok(Driven::Over);
+            return Ok(DriveOutcome::Over);
         }
-        // What is skipped or entered on the way is worked out again whenever it is needed, and comes out the same.
+        // Computed on a copy: skipped steps and entered loops are derived again, with the same result, whenever needed.
         let mut here = workflow.clone();
         let (folder, branch) = (self.worktree_dir(task.id), super::branch_of(task.id));
         let folder = folder.to_string_lossy();
         let setting = Setting { task: &task, worktree: &folder, branch: &branch, now: clock::now() };
         let next = definition.next(&mut here.progress, setting);
         let Next::Run(step) = next else {
-            // Nothing to run from the first: what was claimed for it never runs.
+            // No step to run: the agent of the claim is never launched.
             let after = self.skip_agent(id, agent.id).await?;
-            return Ok(self.follow_up(after, task.id));
+            return Ok(self.next_drive_outcome(after, task.id));
         };
         if agent.session.is_none() {
             return match self.launch_step(&here, &definition, step, &task, &agent).await {
-                Ok(()) => Ok(Driven::GoOn),
+                Ok(()) => Ok(DriveOutcome::Continue),
                 Err(NotLaunched::Daemon(error)) => Err(error),
                 Err(NotLaunched::Step(why)) => {
                     let over = StepOver::Ended(StepResult { error: Some(why), ..StepResult::default() });
-                    self.keep_place(id, &here.progress).await?;
+                    self.save_progress(id, &here.progress).await?;
                     let after = self.end_step(id, agent.id, AgentFact::Failed, over, None).await?;
-                    Ok(self.follow_up(after, task.id))
+                    Ok(self.next_drive_outcome(after, task.id))
                 }
             };
         }
-        self.keep_place(id, &here.progress).await?;
+        self.save_progress(id, &here.progress).await?;
         let until = definition.deadline(&here.progress, agent.created_at);
         let (fact, over) = match self.wait_for_step(until, &agent, task.id, stop).await? {
-            Waited::DaemonStops => return Ok(Driven::Over),
-            Waited::Stop(asked) => {
+            WaitOutcome::DaemonStops => return Ok(DriveOutcome::Over),
+            WaitOutcome::Stop(asked) => {
                 if !self.end_process(&agent).await? {
-                    return self.block_beside(id, &agent).await;
+                    return self.block_for_live_process(id, &agent).await;
                 }
                 self.write_stop(id, &asked).await?;
-                return Ok(Driven::Over);
+                return Ok(DriveOutcome::Over);
             }
-            Waited::TimedOut { overdue, limit } => {
+            WaitOutcome::TimedOut { overdue, limit } => {
                 if !self.end_process(&agent).await? {
-                    return self.block_beside(id, &agent).await;
+                    return self.block_for_live_process(id, &agent).await;
                 }
-                let why = format!("timed out after {}", spelled(limit));
+                let why = format!("timed out after {}", format_duration(limit));
                 let mut result = match agent.session {
                     Some(session) => self.step_result(step, &agent, &self.session(session).await?).await,
                     None => StepResult::default(),
@@ -164,14 +165,14 @@ impl Engine {
                     Overdue::Whole => {
                         let why = format!("the workflow {why}");
                         let after = self.fail_run(id, Some(agent.id), AgentFact::Killed, why).await?;
-                        return Ok(self.follow_up(after, task.id));
+                        return Ok(self.next_drive_outcome(after, task.id));
                     }
                 };
                 (AgentFact::Killed, over)
             }
-            Waited::Ended(session, refusal) => {
+            WaitOutcome::Ended(session, refusal) => {
                 if !self.surely_over(&session).await {
-                    return self.block_beside(id, &agent).await;
+                    return self.block_for_live_process(id, &agent).await;
                 }
                 if agent.state == AgentState::Starting {
                     self.write_agent_started(&agent, &session).await?;
@@ -183,7 +184,7 @@ impl Engine {
                     (false, _) => AgentFact::Failed,
                 };
                 if let Some(reason) = refusal.filter(|_| !result.success) {
-                    result.error = Some(format!("its agent stopped without an answer: {reason}"));
+                    result.error = Some(format!("the agent stopped without an answer: {reason}"));
                 }
                 (fact, StepOver::Ended(result))
             }
@@ -191,47 +192,49 @@ impl Engine {
         let mut ahead = here.progress.clone();
         let leads_to_merge = definition.over(&mut ahead, over.clone()) == StepEnd::GoOn
             && matches!(definition.next(&mut ahead, setting), Next::Merge(_));
-        let gathered =
-            if leads_to_merge { self.gather_unless_stopped(&task, stop).await? } else { Gathered::All(None) };
-        let after = match gathered {
-            Gathered::All(work) => self.end_step(id, agent.id, fact, over, work).await?,
-            Gathered::NotSo(why) => self.fail_run(id, Some(agent.id), fact, why).await?,
-            Gathered::DaemonStops => return Ok(Driven::Over),
-            Gathered::Stop(asked) => {
+        let collected =
+            if leads_to_merge { self.collect_unless_stopped(&task, stop).await? } else { CollectOutcome::All(None) };
+        let after = match collected {
+            CollectOutcome::All(work) => self.end_step(id, agent.id, fact, over, work).await?,
+            CollectOutcome::NeedsHuman(why) => self.fail_run(id, Some(agent.id), fact, why).await?,
+            CollectOutcome::DaemonStops => return Ok(DriveOutcome::Over),
+            CollectOutcome::Stop(asked) => {
                 self.write_stop(id, &asked).await?;
-                return Ok(Driven::Over);
+                return Ok(DriveOutcome::Over);
             }
         };
-        Ok(self.follow_up(after, task.id))
+        Ok(self.next_drive_outcome(after, task.id))
     }
 
-    fn follow_up(self: &Arc<Self>, after: After, task: TaskId) -> Driven {
+    fn next_drive_outcome(self: &Arc<Self>, after: After, task: TaskId) -> DriveOutcome {
         match after {
-            After::GoOn => Driven::GoOn,
+            After::GoOn => DriveOutcome::Continue,
             After::Over => {
                 self.tidy_worktree_later(task);
-                Driven::Over
+                DriveOutcome::Over
             }
-            After::Merge => Driven::Merge(task),
+            After::Merge => DriveOutcome::Merge(task),
         }
     }
 
-    /// Loops that were entered and steps that were skipped stay so.
-    async fn keep_place(&self, id: WorkflowId, progress: &Progress) -> Result<(), EngineError> {
+    /// Stores the run's progress: entered loops and skipped steps.
+    async fn save_progress(&self, id: WorkflowId, progress: &Progress) -> Result<(), EngineError> {
         let mut tx = self.store.begin().await?;
         let Some(mut workflow) = tx.workflow(id).await? else { return Ok(()) };
-        if workflow.state != WorkflowState::Running || workflow.progress == *progress {
+        // A request to stop may have come since `progress` was read.
+        let progress = Progress { stop: workflow.progress.stop.clone(), ..progress.clone() };
+        if workflow.state != WorkflowState::Running || workflow.progress == progress {
             return Ok(());
         }
-        workflow.progress = progress.clone();
+        workflow.progress = progress;
         let now = clock::now();
         workflow.updated_at = now.not_before(workflow.updated_at);
         tx.record(Change::WorkflowWritten { workflow, event: "advanced" }, now).await?;
         Ok(self.commit(tx).await?)
     }
 
-    /// What the step left uncommitted belongs to what is reviewed. Returns how much there is. Git is ended once `stopping`
-    /// comes back.
+    /// Commits the step's uncommitted changes to the task branch and returns the size of the branch's changes. Kills
+    /// git when `stopping` completes.
     pub(super) async fn gather_work(
         &self,
         task: &Task,
@@ -239,7 +242,7 @@ impl Engine {
     ) -> Result<Result<WorkSize, GitError>, EngineError> {
         let worktree = self.worktree_of(task).await?;
         if !worktree.exists() {
-            return Ok(Err(GitError::Refused("its worktree is gone".to_owned())));
+            return Ok(Err(GitError::Refused("the task's worktree is gone".to_owned())));
         }
         let message = super::merge::message(task);
         let base = task.base_commit.clone().unwrap_or_else(|| "HEAD".to_owned());
@@ -254,24 +257,24 @@ impl Engine {
         }
     }
 
-    /// However long git takes, a word to stop is heard.
-    async fn gather_unless_stopped(
+    /// Collects the work, but aborts when the run or the daemon is asked to stop.
+    async fn collect_unless_stopped(
         &self,
         task: &Task,
         stop: &mut watch::Receiver<Option<Stop>>,
-    ) -> Result<Gathered, EngineError> {
+    ) -> Result<CollectOutcome, EngineError> {
         let stopping = async {
             tokio::select! {
                 _ = word(stop) => {}
                 () = self.stopped() => {}
             }
         };
-        let gathered = self.gather_work(task, stopping).await?;
-        Ok(match (gathered, stop.borrow_and_update().clone()) {
-            (Ok(work), _) => Gathered::All(Some(work)),
-            (Err(GitError::Stopped { .. }), Some(asked)) => Gathered::Stop(asked),
-            (Err(GitError::Stopped { .. }), None) => Gathered::DaemonStops,
-            (Err(error), _) => Gathered::NotSo(error.to_string()),
+        let collected = self.gather_work(task, stopping).await?;
+        Ok(match (collected, stop.borrow_and_update().clone()) {
+            (Ok(work), _) => CollectOutcome::All(Some(work)),
+            (Err(GitError::Stopped { .. }), Some(asked)) => CollectOutcome::Stop(asked),
+            (Err(GitError::Stopped { .. }), None) => CollectOutcome::DaemonStops,
+            (Err(error), _) => CollectOutcome::NeedsHuman(error.to_string()),
         })
     }
 
@@ -281,7 +284,7 @@ impl Engine {
         agent: &Agent,
         task: TaskId,
         stop: &mut watch::Receiver<Option<Stop>>,
-    ) -> Result<Waited, EngineError> {
+    ) -> Result<WaitOutcome, EngineError> {
         let Some(session) = agent.session else { return Err(EngineError::AgentNotFound(agent.id.to_string())) };
         let renew_every = (self.config.store.lease() / 3).max(Duration::from_millis(50));
         let ended = self.step_over(session);
@@ -290,30 +293,30 @@ impl Engine {
             tokio::select! {
                 over = &mut ended => {
                     let (session, refusal) = over?;
-                    return Ok(Waited::Ended(Box::new(session), refusal));
+                    return Ok(WaitOutcome::Ended(Box::new(session), refusal));
                 }
-                asked = super::word(stop) => return Ok(Waited::Stop(asked)),
-                (limit, overdue) = passed(until) => return Ok(Waited::TimedOut { overdue, limit }),
+                asked = super::word(stop) => return Ok(WaitOutcome::Stop(asked)),
+                (limit, overdue) = sleep_until_deadline(until) => return Ok(WaitOutcome::TimedOut { overdue, limit }),
                 () = tokio::time::sleep(renew_every) => self.renew_claim(task).await?,
-                () = self.stopped() => return Ok(Waited::DaemonStops),
+                () = self.stopped() => return Ok(WaitOutcome::DaemonStops),
             }
         }
     }
 
-    /// Waits until a step's session has nothing more to do, and is over.
+    /// Waits until a step's session has ended; ends an ACP session after its answer.
     async fn step_over(self: &Arc<Self>, id: SessionId) -> Result<(Session, Option<String>), EngineError> {
         let session = self.session(id).await?;
         let mut refusal = None;
         if session.channel == Channel::Acp && !session.is_over() {
-            refusal = self.turn_over(id).await;
+            refusal = self.finish_after_turn(id).await;
         } else if let Some(live) = self.live_session(id) {
             live.ended().await;
         }
         Ok((self.wait_for_end(id).await?, refusal))
     }
 
-    /// Waits until an agent over ACP has answered, then asks its session to end; gives why there was no answer.
-    async fn turn_over(self: &Arc<Self>, id: SessionId) -> Option<String> {
+    /// Waits until an ACP agent has answered, then ends its session. Returns the stop reason if there was no answer.
+    async fn finish_after_turn(self: &Arc<Self>, id: SessionId) -> Option<String> {
         let live = self.live_session(id)?;
         let conversation = live.conversation.clone()?;
         let mut changes = conversation.changes();
@@ -345,7 +348,7 @@ impl Engine {
         refusal
     }
 
-    /// Ends whatever the agent runs and waits until it is gone; false if something of it may live on.
+    /// Ends the agent's processes and waits for them. Returns false if one of them may still be running.
     pub(super) async fn end_process(self: &Arc<Self>, agent: &Agent) -> Result<bool, EngineError> {
         let Some(id) = agent.session else { return Ok(true) };
         let session = self.session(id).await?;
@@ -359,30 +362,31 @@ impl Engine {
         Ok(self.surely_over(&session).await)
     }
 
-    /// Nobody begins beside what may still work on the task: a human has to look.
-    async fn block_beside(&self, id: WorkflowId, agent: &Agent) -> Result<Driven, EngineError> {
+    /// Blocks the task: its old process may still be running, so a human must check first.
+    async fn block_for_live_process(&self, id: WorkflowId, agent: &Agent) -> Result<DriveOutcome, EngineError> {
         let session = match agent.session {
             Some(session) => self.store.session(session).await?,
             None => None,
         };
         self.settle_agent(id, agent.id, &may_live(session.as_ref()), Settled::Blocked).await?;
-        Ok(Driven::Over)
+        Ok(DriveOutcome::Over)
     }
 
-    /// A harness may outlive the holder that died under it, and its children may outlive the harness. False as long as something of
-    /// it may live: until that is gone, nobody else may begin.
+    /// Ends surviving processes of an ended session: a harness may outlive its holder, and its children may outlive the
+    /// harness. Returns false if a process may still be running; no other agent may start on the task until it is gone.
     pub(super) async fn surely_over(&self, session: &Session) -> bool {
         if session.state == SessionState::Orphaned {
             self.end_leftovers(session).await;
         }
-        // A process may take a moment to be gone after its end was written down. What looks like somebody else is not ended.
+        // A process may exist for a moment after its end was recorded. It is
+        // not killed if its command line has changed.
         if let Some(recorded) = &session.process {
             wait_until_gone(recorded, AFTER_GRACE).await;
         }
         !lives_on(session) && end_background(session).await
     }
 
-    /// A living agent keeps its task.
+    /// Extends the claim while the agent is running.
     async fn renew_claim(&self, id: TaskId) -> Result<(), EngineError> {
         let now = clock::now();
         let mut tx = self.store.begin().await?;
@@ -396,23 +400,23 @@ impl Engine {
     }
 }
 
-/// Why a task is blocked that nobody may begin.
+/// Returns the reason for blocking a task whose old process may still be running.
 pub(super) fn may_live(session: Option<&Session>) -> String {
     let pid = session.and_then(|session| session.process.as_ref()).map_or(0, |recorded| recorded.pid);
-    format!("{MAY_LIVE}: look at pid {pid} and what it started, end that, then retry")
+    format!("{MAY_LIVE}; check pid {pid} and its children, end them, then retry")
 }
 
-/// What was launched is still there, though its session is over: it does not look any more like what it was.
+/// Reports whether the launched process still exists after its session ended (it may have changed its command line).
 pub(super) fn lives_on(session: &Session) -> bool {
     session.process.as_ref().is_some_and(process::is_alive)
 }
 
-/// What came of putting a step's work onto the task's branch.
-enum Gathered {
-    /// With how much it is, where there is something to merge.
+/// Outcome of committing a step's work to the task branch.
+enum CollectOutcome {
+    /// Everything is committed; with the size of the changes if the run leads to a merge.
     All(Option<WorkSize>),
-    /// It is for a human to say what belongs there.
-    NotSo(String),
+    /// Git refused, with the reason.
+    NeedsHuman(String),
     Stop(Stop),
     DaemonStops,
 }
@@ -422,8 +426,8 @@ fn work_size(files: &[FileChange]) -> WorkSize {
     WorkSize { files: files.len() as u64, additions: sum(|file| file.added), deletions: sum(|file| file.deleted) }
 }
 
-/// Waits for a moment; for ever if there is none.
-async fn passed(until: Option<(Timestamp, Duration, Overdue)>) -> (Duration, Overdue) {
+/// Waits until the deadline, or forever if there is none.
+async fn sleep_until_deadline(until: Option<(Timestamp, Duration, Overdue)>) -> (Duration, Overdue) {
     match until {
         Some((until, limit, overdue)) => {
             tokio::time::sleep(until.since(clock::now())).await;
@@ -433,8 +437,8 @@ async fn passed(until: Option<(Timestamp, Duration, Overdue)>) -> (Duration, Ove
     }
 }
 
-/// `90s`, `30m`, `1h30m`: as it stands in workflow files.
-fn spelled(time: Duration) -> String {
+/// Formats a duration as in workflow files: `90s`, `30m`, `1h30m`.
+fn format_duration(time: Duration) -> String {
     let seconds = time.as_secs();
     if seconds == 0 {
         return format!("{}ms", time.as_millis());

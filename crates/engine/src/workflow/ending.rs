@@ -1,10 +1,12 @@
-//! How runs end: a step's end and what follows from it, a word to stop, a verdict after a restart. Task, agent and run change
-//! together or not at all.
+//! State changes of a run: the end of a step, a stop request, recovery after a restart. Task,
+//! agent and run change in one transaction.
+
+use std::sync::Arc;
 
 use coven_domain::agent::{Agent, AgentFact, AgentState};
 use coven_domain::lifecycle::Lifecycle as _;
 use coven_domain::task::{CANCELLED, Task, TaskFact, TaskState, WorkSize};
-use coven_domain::workflow::{Approval, Workflow, WorkflowFact, WorkflowState};
+use coven_domain::workflow::{Approval, Stop, StopKind, Workflow, WorkflowFact, WorkflowState};
 use coven_domain::{AgentId, Timestamp, WorkflowId};
 use coven_holder::clock;
 use coven_store::{Change, Tx};
@@ -17,44 +19,25 @@ use crate::arrival::{Arrival, Asker};
 use crate::error::EngineError;
 use crate::task::checked_by;
 
-/// Why somebody ends a run.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Stop {
-    pub kind: StopKind,
-    pub by: String,
-}
-
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum StopKind {
-    /// The run is over; the task can be begun again, by hand.
-    Cancel,
-    /// The task goes back to those that wait.
-    Release,
-    /// The task waits for a human.
-    Block(Option<String>),
-    /// The task needs no more work.
-    Close(Option<String>),
-}
-
 /// The rows that change together.
-struct Rows {
+struct RunRows {
     task: Task,
     agent: Option<Agent>,
     workflow: Workflow,
 }
 
-/// What the run does next, once it is written.
+/// What the driver does after the commit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum After {
     GoOn,
-    /// It waits for nobody: the merge was agreed to beforehand.
+    /// Merge now: the workflow does not require a review.
     Merge,
     Over,
 }
 
 impl Engine {
-    /// Writes down what came of a step and what follows: the next step, a merge to review, or the end. `work` is how much
-    /// there is to merge.
+    /// Stores the result of a step and what follows: the next step, a merge to review, or the end of the run. `work` is
+    /// the size of the changes to merge.
     pub(super) async fn end_step(
         &self,
         id: WorkflowId,
@@ -68,17 +51,17 @@ impl Engine {
         let Some(mut rows) = current(&mut tx, id, Some(agent)).await? else { return Ok(After::Over) };
         let definition = Definition::of_run(&rows.workflow).map_err(EngineError::Invalid)?;
         if let Some(agent) = &mut rows.agent {
-            // One that never ran has only one way to end.
+            // An agent that never ran can only fail.
             let fact = if agent.state == AgentState::Starting { AgentFact::Failed } else { fact };
             agent.apply(fact, over.error().map(str::to_owned), now)?;
         }
         let event = agent_event(rows.agent.as_ref());
         rows.task.changes = work;
         let end = definition.over(&mut rows.workflow.progress, over);
-        self.go_on(tx, rows, &definition, end, event, now).await
+        self.advance_run(tx, rows, &definition, end, event, now).await
     }
 
-    /// For an agent that was claimed for a run in which there is nothing to run.
+    /// Completes an agent whose run has no step to execute.
     pub(super) async fn skip_agent(&self, id: WorkflowId, agent: AgentId) -> Result<After, EngineError> {
         let now = clock::now();
         let mut tx = self.store.begin().await?;
@@ -90,19 +73,19 @@ impl Engine {
             }
             agent.apply(AgentFact::Succeeded, None, now)?;
         }
-        self.go_on(tx, rows, &definition, StepEnd::GoOn, "completed", now).await
+        self.advance_run(tx, rows, &definition, StepEnd::GoOn, "completed", now).await
     }
 
-    /// For a run whose next step has no agent yet.
+    /// Advances a run whose next step has no agent yet.
     pub(super) async fn next_step(&self, id: WorkflowId) -> Result<After, EngineError> {
         let now = clock::now();
         let mut tx = self.store.begin().await?;
         let Some(rows) = current(&mut tx, id, None).await? else { return Ok(After::Over) };
         let definition = Definition::of_run(&rows.workflow).map_err(EngineError::Invalid)?;
-        self.go_on(tx, rows, &definition, StepEnd::GoOn, "failed", now).await
+        self.advance_run(tx, rows, &definition, StepEnd::GoOn, "failed", now).await
     }
 
-    /// Ends a run with a reason that has nothing to do with a step's rules.
+    /// Fails a run for a reason that the rules of its step do not cover.
     pub(super) async fn fail_run(
         &self,
         id: WorkflowId,
@@ -121,10 +104,10 @@ impl Engine {
         self.write_end(tx, rows, WorkflowFact::Failed, "failed", TaskFact::Blocked, why, event, now).await
     }
 
-    async fn go_on(
+    async fn advance_run(
         &self,
         mut tx: Box<dyn Tx>,
-        mut rows: Rows,
+        mut rows: RunRows,
         definition: &Definition,
         end: StepEnd,
         agent_event: &'static str,
@@ -164,7 +147,7 @@ impl Engine {
             Next::Done => {
                 write_agent(&mut tx, &rows, agent_event, now).await?;
                 rows.workflow.apply(WorkflowFact::Completed, None, now)?;
-                let changes = rows.task.apply(TaskFact::Closed, Some("its workflow is completed"), now)?;
+                let changes = rows.task.apply(TaskFact::Closed, Some("the workflow completed"), now)?;
                 tx.record(Change::WorkflowWritten { workflow: rows.workflow, event: "completed" }, now).await?;
                 let closed = Change::TaskWritten { task: rows.task, event: "closed", changes, by: SYSTEM.into() };
                 tx.record(closed, now).await?;
@@ -186,7 +169,7 @@ impl Engine {
     async fn write_merge_awaited(
         &self,
         mut tx: Box<dyn Tx>,
-        mut rows: Rows,
+        mut rows: RunRows,
         needs_review: bool,
         agent_event: &'static str,
         now: Timestamp,
@@ -196,7 +179,7 @@ impl Engine {
         let whole = Definition::of_run(&rows.workflow).map_err(EngineError::Invalid)?.timeout;
         let since = rows.workflow.progress.since;
         rows.workflow.progress.left = whole.map(|limit| limit.saturating_sub(now.since(since)));
-        let why = if needs_review { "its work is there to be reviewed" } else { "its work is about to be merged" };
+        let why = if needs_review { "the work is ready for review" } else { "the work is about to be merged" };
         let changes = rows.task.apply(TaskFact::WorkDone, Some(why), now)?;
         rows.workflow.progress.approval = (!needs_review).then(|| Approval { by: "workflow".to_owned(), at: now });
         let (id, title) = (rows.task.id, titled(&rows.task));
@@ -210,11 +193,11 @@ impl Engine {
         Ok(if needs_review { After::Over } else { After::Merge })
     }
 
-    #[expect(clippy::too_many_arguments, reason = "one transaction, told in full where it is called")]
+    #[expect(clippy::too_many_arguments, reason = "all values of one transaction")]
     async fn write_end(
         &self,
         mut tx: Box<dyn Tx>,
-        mut rows: Rows,
+        mut rows: RunRows,
         fact: WorkflowFact,
         event: &'static str,
         task_fact: TaskFact,
@@ -237,7 +220,7 @@ impl Engine {
         Ok(After::Over)
     }
 
-    /// What a restart makes of an agent that is gone.
+    /// Applies the recovery of an agent whose process is gone.
     pub(super) async fn settle_agent(
         &self,
         id: WorkflowId,
@@ -263,37 +246,69 @@ impl Engine {
             }
             Settled::ToReview(work) => {
                 rows.task.changes = Some(work);
-                // It stands where it stood: sent back and tried again, the step that died is repeated.
+                // The position stays: if the work is rejected and the run retried, the step that died is repeated.
                 self.write_merge_awaited(tx, rows, true, "failed", now).await?;
             }
         }
         Ok(())
     }
 
-    /// Ends a run, whoever is at it, and gives it as it is then.
-    pub async fn cancel_workflow(&self, text: &str, by: Option<String>) -> Result<Workflow, EngineError> {
+    /// Ends a run. Returns the run as it is when its process is gone, or as it is when that takes longer.
+    pub async fn cancel_workflow(self: &Arc<Self>, text: &str, by: Option<String>) -> Result<Workflow, EngineError> {
         let (by, id) = (checked_by(by)?, self.find_workflow(text).await?.id);
         self.stop_run(id, Stop { kind: StopKind::Cancel, by }).await?;
         self.find_workflow(&id.to_string()).await
     }
 
-    /// Ends a run because somebody says so: its process first, so that nobody begins the task while it still works.
-    pub async fn stop_run(&self, id: WorkflowId, stop: Stop) -> Result<(), EngineError> {
-        let is_merging = self.store.workflow(id).await?.is_some_and(|it| it.state == WorkflowState::PendingMerge);
+    /// Ends a run on request: its process first, so that no other agent starts on the task beside it. What takes longer than a
+    /// request may take continues here; the stored request makes the next daemon continue it.
+    pub async fn stop_run(self: &Arc<Self>, id: WorkflowId, stop: Stop) -> Result<(), EngineError> {
+        if !self.runs.is_taken(id) {
+            return self.write_stop(id, &stop).await;
+        }
+        self.keep_stop(id, &stop).await?;
+        coven_holder::fault::point("after_stop_kept");
+        let engine = self.clone();
+        self.answer_in_time(async move { engine.end_run(id, stop).await }).await.map(drop)
+    }
+
+    /// Stores the request with its event.
+    async fn keep_stop(&self, id: WorkflowId, stop: &Stop) -> Result<(), EngineError> {
+        let now = clock::now();
+        let mut tx = self.store.begin().await?;
+        let Some(mut workflow) = tx.workflow(id).await? else { return Ok(()) };
+        let has_process = matches!(workflow.state, WorkflowState::Running | WorkflowState::PendingMerge);
+        if !has_process || workflow.progress.stop.is_some() {
+            return Ok(());
+        }
+        workflow.progress.stop = Some(stop.clone());
+        workflow.updated_at = now.not_before(workflow.updated_at);
+        tx.record(Change::WorkflowWritten { workflow, event: "stopping" }, now).await?;
+        Ok(self.commit(tx).await?)
+    }
+
+    /// Waits until the driver has ended the run, and ends it here if there is none.
+    pub(super) async fn end_run(self: &Arc<Self>, id: WorkflowId, stop: Stop) -> Result<(), EngineError> {
+        let Some(run) = self.store.workflow(id).await? else { return Ok(()) };
         if let Some(driver) = self.runs.tell_to_stop(id, &stop) {
-            // Whoever drives it lets go of the other end when it is over.
+            // The driver drops the other end when it is done.
             tokio::select! {
                 () = driver.closed() => {}
                 () = self.stopped() => return Err(EngineError::Stopping),
             }
-            let now = self.store.workflow(id).await?.map(|workflow| workflow.state);
-            // Only the merge was stopped: the work is as it was, and still waits for its review.
-            let is_unmerged = is_merging && stop.kind == StopKind::Cancel && now == Some(WorkflowState::PendingMerge);
-            if is_unmerged || now.is_none_or(|state| state == stop.kind.leads_to()) {
-                return Ok(());
-            }
         }
-        self.write_stop(id, &stop).await
+        let now = self.store.workflow(id).await?.map(|workflow| workflow.state);
+        // Only the merge was stopped: the work is as it was, and still waits for its review.
+        let is_unmerged = run.state == WorkflowState::PendingMerge
+            && stop.kind == StopKind::Cancel
+            && now == Some(WorkflowState::PendingMerge);
+        if !is_unmerged && now.is_some_and(|state| state != stop.kind.leads_to()) {
+            self.write_stop(id, &stop).await?;
+        }
+        if matches!(stop.kind, StopKind::Close(_)) {
+            self.tidy_worktree_later(run.task);
+        }
+        Ok(())
     }
 
     pub(super) async fn write_stop(&self, id: WorkflowId, stop: &Stop) -> Result<(), EngineError> {
@@ -316,7 +331,7 @@ impl Engine {
             }
             workflow.progress.approval = None;
         }
-        // Only who names the run is told that it cannot be cancelled any more.
+        // Only an explicit cancel of this run fails if the run has already ended.
         if stop.kind == StopKind::Cancel || workflow.state.after(fact).is_ok() {
             workflow.apply(fact, why.clone(), now)?;
             tx.record(Change::WorkflowWritten { workflow, event }, now).await?;
@@ -343,16 +358,6 @@ impl Engine {
     }
 }
 
-impl StopKind {
-    /// What the run is then.
-    const fn leads_to(&self) -> WorkflowState {
-        match self {
-            Self::Block(_) => WorkflowState::Blocked,
-            Self::Cancel | Self::Release | Self::Close(_) => WorkflowState::Cancelled,
-        }
-    }
-}
-
 /// What becomes of a task whose agent is gone.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Settled {
@@ -361,7 +366,7 @@ pub(super) enum Settled {
     ToReview(WorkSize),
 }
 
-/// A task's title with how much its work changed, where that is known.
+/// Returns a task's title with the size of its changes, if known.
 pub fn titled(task: &Task) -> String {
     match task.changes {
         Some(changes) => format!("{} ({changes})", task.title),
@@ -369,11 +374,11 @@ pub fn titled(task: &Task) -> String {
     }
 }
 
-/// Who changes what nobody asked for.
+/// Actor recorded for changes that the daemon makes on its own.
 pub(super) const SYSTEM: &str = "system";
 
-/// The run and what belongs to it, if it still runs and `agent`, where one is named, is the one at work.
-async fn current(tx: &mut Box<dyn Tx>, id: WorkflowId, agent: Option<AgentId>) -> Result<Option<Rows>, EngineError> {
+/// Returns a running run with its task and agent; `None` if the run has ended or `agent` is not its current agent.
+async fn current(tx: &mut Box<dyn Tx>, id: WorkflowId, agent: Option<AgentId>) -> Result<Option<RunRows>, EngineError> {
     let Some(workflow) = tx.workflow(id).await?.filter(|it| it.state == WorkflowState::Running) else {
         return Ok(None);
     };
@@ -384,13 +389,13 @@ async fn current(tx: &mut Box<dyn Tx>, id: WorkflowId, agent: Option<AgentId>) -
     };
     match agent {
         Some(named) if at_work.as_ref().map(|it| it.id) != Some(named) => Ok(None),
-        _ => Ok(Some(Rows { task, agent: at_work, workflow })),
+        _ => Ok(Some(RunRows { task, agent: at_work, workflow })),
     }
 }
 
 async fn write_agent(
     tx: &mut Box<dyn Tx>,
-    rows: &Rows,
+    rows: &RunRows,
     event: &'static str,
     now: Timestamp,
 ) -> Result<(), EngineError> {

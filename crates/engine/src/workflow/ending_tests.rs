@@ -1,10 +1,10 @@
-//! Ends of runs under fire: every call of the store fails in turn, and task, agent and run stay what they were together.
+//! Ends of runs with a store that fails at each call in turn: task, agent and run change together or not at all.
 
 use std::sync::Arc;
 
 use coven_domain::agent::AgentFact;
 use coven_domain::operation::OperationError;
-use coven_domain::query::StateSnapshot;
+use coven_domain::query::StatePage;
 use coven_domain::task::Task;
 use coven_domain::workflow::StepResult;
 use coven_domain::{TaskId, Timestamp};
@@ -31,19 +31,19 @@ const NOW: Timestamp = Timestamp::from_millis(1_000_000);
 const ONE_SCRIPT: &str = "steps:\n  - { name: build, type: script, command: make }\n";
 const TWO_STEPS: &str = "steps:\n  - { name: build, type: script, command: make }\n  - { name: land, type: merge }\n";
 
-struct Bench {
+struct Fixture {
     _folder: tempfile::TempDir,
     engine: Arc<Engine>,
     calls: Arc<Calls>,
     claimed: Claimed,
 }
 
-/// An engine over a store that fails on demand, with one task that runs by this file.
-async fn bench(definition: &str) -> Bench {
-    let folder = tempfile::tempdir().expect("a folder");
-    let home = Home::at(&folder.path().join("p/.coven")).expect("a home");
-    home.create().expect("room on disk");
-    let store = Failing::new(SqliteStore::open(home.db(), |_| "{}".to_owned()).expect("a new store"));
+/// Creates an engine with a store that fails on demand and one task that runs this workflow.
+async fn fixture(definition: &str) -> Fixture {
+    let folder = tempfile::tempdir().expect("create temporary folder");
+    let home = Home::at(&folder.path().join("p/.coven")).expect("valid home path");
+    home.create().expect("create home");
+    let store = Failing::new(SqliteStore::open(home.db(), |_| "{}".to_owned()).expect("create store"));
     let calls = store.calls();
     let parts = Parts {
         store: Arc::new(store),
@@ -62,15 +62,15 @@ async fn bench(definition: &str) -> Bench {
         background: tokio::runtime::Handle::current(),
         home,
     };
-    let engine = Arc::new(Engine::new(parts).expect("threads"));
+    let engine = Arc::new(Engine::new(parts).expect("start engine"));
     let id = TaskId::from_uuid(Uuid::from_u128(1));
-    let task = Task::new(id, "a task", NOW).expect("a title");
-    let mut tx = engine.store.begin().await.expect("the writer's turn");
+    let task = Task::new(id, "a task", NOW).expect("valid title");
+    let mut tx = engine.store.begin().await.expect("begin transaction");
     tx.record(Change::TaskWritten { task, event: "created", changes: vec![], by: "t".into() }, NOW)
         .await
-        .expect("a row");
+        .expect("record change");
     let plan = Plan {
-        definition: coven_workflow::Definition::parse("x", definition).expect("a sound file"),
+        definition: coven_workflow::Definition::parse("x", definition).expect("valid workflow"),
         text: definition.to_owned(),
         base: ("main".to_owned(), "0".repeat(40)),
         worktree: "/w".to_owned(),
@@ -79,21 +79,24 @@ async fn bench(definition: &str) -> Bench {
         limit: 3,
         by: "t".to_owned(),
     };
-    let mut claimed = claim(&mut tx, id, &plan, NOW).await.expect("a claim");
+    let mut claimed = claim(&mut tx, id, &plan, NOW).await.expect("claim task");
     claimed.workflow.name = "x".to_owned();
-    claimed.agent.apply(AgentFact::Started, None, NOW).expect("it was starting");
-    tx.record(Change::AgentWritten { agent: claimed.agent.clone(), event: "started" }, NOW).await.expect("a row");
-    tx.commit().await.expect("a commit");
-    Bench { _folder: folder, engine, calls, claimed }
+    claimed.agent.apply(AgentFact::Started, None, NOW).expect("agent is starting");
+    tx.record(Change::AgentWritten { agent: claimed.agent.clone(), event: "started" }, NOW)
+        .await
+        .expect("record change");
+    tx.commit().await.expect("commit");
+    Fixture { _folder: folder, engine, calls, claimed }
 }
 
-impl Bench {
-    async fn snapshot(&self) -> StateSnapshot {
-        self.engine.store.snapshot().await.expect("a snapshot")
+impl Fixture {
+    async fn snapshot(&self) -> StatePage {
+        self.engine.store.state_page(None, usize::MAX).await.expect("read state")
     }
 
-    /// Lets each call of `work` fail in turn until it succeeds; nothing may have changed before.
-    async fn under_fire<T>(&self, work: impl AsyncFn() -> Result<T, EngineError>) -> (u64, T) {
+    /// Runs `work` with a failure at each store call in turn until it succeeds,
+    /// and asserts that a failure changes nothing.
+    async fn failing_at_each_call<T>(&self, work: impl AsyncFn() -> Result<T, EngineError>) -> (u64, T) {
         let before = self.snapshot().await;
         for nth in 1.. {
             self.calls.fail_at(nth);
@@ -106,12 +109,12 @@ impl Bench {
             }
             assert_eq!(self.snapshot().await, before, "after call {nth} failed");
         }
-        unreachable!("a work has an end")
+        unreachable!("`work` makes a finite number of store calls")
     }
 }
 
-fn states(snapshot: &StateSnapshot) -> [&str; 3] {
-    [&snapshot.tasks, &snapshot.agents, &snapshot.workflows].map(|rows| rows[0]["status"].as_str().unwrap_or_default())
+fn states(snapshot: &StatePage) -> [&str; 3] {
+    [snapshot.tasks[0].state.as_str(), snapshot.agents[0].state.as_str(), snapshot.workflows[0].state.as_str()]
 }
 
 fn success() -> StepOver {
@@ -120,53 +123,61 @@ fn success() -> StepOver {
 
 #[tokio::test]
 async fn store_16_a_workflow_completes_and_its_task_closes_together_or_not_at_all() {
-    let bench = bench(ONE_SCRIPT).await;
-    let (workflow, agent) = (bench.claimed.workflow.id, bench.claimed.agent.id);
-    let (failed, after) = bench
-        .under_fire(async || bench.engine.end_step(workflow, agent, AgentFact::Succeeded, success(), None).await)
+    let fixture = fixture(ONE_SCRIPT).await;
+    let (workflow, agent) = (fixture.claimed.workflow.id, fixture.claimed.agent.id);
+    let (failed, after) = fixture
+        .failing_at_each_call(async || {
+            fixture.engine.end_step(workflow, agent, AgentFact::Succeeded, success(), None).await
+        })
         .await;
     assert_eq!((failed, after), (8, After::Over));
-    let snapshot = bench.snapshot().await;
+    let snapshot = fixture.snapshot().await;
     assert_eq!(states(&snapshot), ["closed", "completed", "completed"]);
-    // Told twice, it happens once.
+    // Ending the step again changes nothing.
     let again =
-        bench.engine.end_step(workflow, agent, AgentFact::Failed, StepOver::Ended(StepResult::default()), None).await;
-    assert_eq!(again.expect("nothing to do"), After::Over);
-    assert_eq!(bench.snapshot().await, snapshot);
+        fixture.engine.end_step(workflow, agent, AgentFact::Failed, StepOver::Ended(StepResult::default()), None).await;
+    assert_eq!(again.expect("ignore the second end"), After::Over);
+    assert_eq!(fixture.snapshot().await, snapshot);
 }
 
 #[tokio::test]
-async fn a_merge_is_awaited_by_all_three_or_by_none() {
-    let bench = bench(TWO_STEPS).await;
-    let (workflow, agent) = (bench.claimed.workflow.id, bench.claimed.agent.id);
-    bench
-        .under_fire(async || bench.engine.end_step(workflow, agent, AgentFact::Succeeded, success(), None).await)
+async fn a_pending_merge_changes_all_three_rows_or_none() {
+    let fixture = fixture(TWO_STEPS).await;
+    let (workflow, agent) = (fixture.claimed.workflow.id, fixture.claimed.agent.id);
+    fixture
+        .failing_at_each_call(async || {
+            fixture.engine.end_step(workflow, agent, AgentFact::Succeeded, success(), None).await
+        })
         .await;
-    assert_eq!(states(&bench.snapshot().await), ["pending_merge", "completed", "pending_merge"]);
+    assert_eq!(states(&fixture.snapshot().await), ["pending_merge", "completed", "pending_merge"]);
 }
 
 #[tokio::test]
 async fn a_failed_step_blocks_its_task_with_the_reason_or_changes_nothing() {
-    let bench = bench(ONE_SCRIPT).await;
-    let (workflow, agent) = (bench.claimed.workflow.id, bench.claimed.agent.id);
+    let fixture = fixture(ONE_SCRIPT).await;
+    let (workflow, agent) = (fixture.claimed.workflow.id, fixture.claimed.agent.id);
     let failure = || {
         let error = Some("exit code 2".to_owned());
         StepOver::Ended(StepResult { error, exit_code: Some(2), ..StepResult::default() })
     };
-    bench.under_fire(async || bench.engine.end_step(workflow, agent, AgentFact::Failed, failure(), None).await).await;
-    let snapshot = bench.snapshot().await;
+    fixture
+        .failing_at_each_call(async || {
+            fixture.engine.end_step(workflow, agent, AgentFact::Failed, failure(), None).await
+        })
+        .await;
+    let snapshot = fixture.snapshot().await;
     assert_eq!(states(&snapshot), ["blocked", "failed", "failed"]);
-    assert_eq!(snapshot.tasks[0]["reason"], "build: exit code 2");
-    assert!(snapshot.tasks[0]["claimed_by"].is_null());
+    assert_eq!(snapshot.tasks[0].reason.as_deref(), Some("build: exit code 2"));
+    assert_eq!(snapshot.tasks[0].claim, None);
 }
 
 #[tokio::test]
-async fn a_cancelled_run_ends_for_all_three_or_for_none() {
-    let bench = bench(ONE_SCRIPT).await;
+async fn cancelling_a_run_changes_all_three_rows_or_none() {
+    let fixture = fixture(ONE_SCRIPT).await;
     let stop = Stop { kind: StopKind::Cancel, by: "me".to_owned() };
-    bench.under_fire(async || bench.engine.write_stop(bench.claimed.workflow.id, &stop).await).await;
-    assert_eq!(states(&bench.snapshot().await), ["open", "killed", "cancelled"]);
-    // A run that is over cannot be cancelled.
-    let again = bench.engine.write_stop(bench.claimed.workflow.id, &stop).await;
+    fixture.failing_at_each_call(async || fixture.engine.write_stop(fixture.claimed.workflow.id, &stop).await).await;
+    assert_eq!(states(&fixture.snapshot().await), ["open", "killed", "cancelled"]);
+    // An ended run cannot be cancelled.
+    let again = fixture.engine.write_stop(fixture.claimed.workflow.id, &stop).await;
     assert!(matches!(again, Err(EngineError::WorkflowRefused(_))), "{again:?}");
 }

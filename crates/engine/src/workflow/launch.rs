@@ -1,4 +1,4 @@
-//! A step's session: what it runs, and what came of it.
+//! The session of a step: its command line and its result.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -28,40 +28,40 @@ use crate::launch::{NewSession, StepLaunch};
 use crate::log_file::LogFile;
 use coven_holder::fault;
 
-/// So much of what a step wrote is looked at for its result…
+/// How much of the end of a step's output is read for its result.
 const READ_BYTES: usize = 4 << 20;
-/// …and so much is kept for later steps.
+/// How much of the output is stored for later steps.
 const KEPT_BYTES: usize = 64 << 10;
-/// What does not fit into an argument goes through standard input.
+/// Maximum length of one argument; the kernel limits it to 128 KiB.
 const MAX_ARGUMENT: usize = 120 << 10;
-/// A prompt for standard input, and the agent it is for.
+/// Prefix of files that hold a prompt for standard input; the agent's id follows.
 pub(super) const PROMPT_FILE: &str = ".prompt-";
-/// Standard input from a file, then the program itself in place of the shell.
-const FROM_FILE: &str = "exec \"$@\" < \"$0\"";
+/// Shell script that replaces itself with the program, with standard input from a file.
+const EXEC_WITH_STDIN_FILE: &str = "exec \"$@\" < \"$0\"";
 
-/// Why a step did not get as far as running, for its result.
+/// Why a step was not launched.
 #[derive(Debug)]
 pub(super) enum NotLaunched {
     Step(String),
-    /// Nothing to do with the step: tried again.
+    /// A problem of the daemon, not of the step: the driver retries.
     Daemon(EngineError),
 }
 
 impl From<EngineError> for NotLaunched {
     fn from(error: EngineError) -> Self {
         match error {
-            // There will be room again.
+            // Temporary conditions.
             EngineError::Store(_) | EngineError::Stopping | EngineError::TooMany { .. } => Self::Daemon(error),
             other => Self::Step(other.to_string()),
         }
     }
 }
 
-/// How what a step wrote is to be read.
-enum Written {
-    /// As a harness in print mode tells it.
+/// How to convert the output of a step to text.
+enum OutputFormat {
+    /// The output of a harness in print mode.
     Answer(PrintFormat),
-    /// As it stood on the screen of whoever looked: what is painted makes no sense byte by byte.
+    /// A terminal screen: the bytes of a full-screen program are only readable once rendered.
     Screen {
         rows: u16,
         cols: u16,
@@ -69,7 +69,7 @@ enum Written {
     Plain,
 }
 
-impl Written {
+impl OutputFormat {
     fn text_of(self, bytes: &[u8]) -> String {
         match self {
             Self::Answer(format) => {
@@ -80,7 +80,7 @@ impl Written {
             }
             Self::Screen { rows, cols } => {
                 let (mut text, mut log) = (Vec::new(), TextLog::new(rows, cols));
-                // A text in memory takes everything.
+                // Writing to a `Vec` cannot fail.
                 let _ = log.push(bytes, &mut text).and_then(|()| log.finish(&mut text));
                 String::from_utf8_lossy(&text).into_owned()
             }
@@ -90,7 +90,7 @@ impl Written {
 }
 
 impl Engine {
-    /// The harness of an agent's step: the step's, else the task's, else the default.
+    /// Returns the harness of an agent step: the step's, else the task's, else the default.
     pub(super) fn step_harness(
         &self,
         named: Option<&str>,
@@ -104,7 +104,7 @@ impl Engine {
         self.installed_program(harness, env).map_err(|error| match error {
             EngineError::NotInstalled { id, program, hint } => {
                 let hint = format!(
-                    "{hint}; or choose another with `coven task start {} --harness NAME`, or for all tasks with defaultHarness in the config",
+                    "{hint}; or choose another one with `coven task start {} --harness NAME`, or for all tasks with defaultHarness in the config",
                     task.id
                 );
                 EngineError::NotInstalled { id, program, hint }
@@ -114,7 +114,7 @@ impl Engine {
         Ok(harness)
     }
 
-    /// Makes the worktree if it is not there, launches the step's session in it and writes down that the agent runs.
+    /// Creates the worktree if needed, launches the step's session in it and records that the agent is running.
     pub(super) async fn launch_step(
         self: &Arc<Self>,
         workflow: &Workflow,
@@ -177,7 +177,7 @@ impl Engine {
                 let prompt = scope.text(prompt).map_err(|problem| bad("prompt", &problem))?;
                 let filled = args.iter().map(|arg| scope.text(arg));
                 let mut args = filled.collect::<Result<Vec<_>, _>>().map_err(|problem| bad("args", &problem))?;
-                // A step that names another harness than the task's cannot use the task's arguments.
+                // The task's arguments are for the task's harness.
                 if named.is_none() || *named == task.harness {
                     args.extend(task.args.iter().cloned());
                 }
@@ -197,13 +197,14 @@ impl Engine {
                     }
                 }
             }
-            StepKind::Loop { .. } | StepKind::Merge { .. } => {
-                Err(NotLaunched::Step(format!("{} is no step that runs", step.name)))
-            }
+            StepKind::Loop { .. } | StepKind::Merge { .. } => Err(NotLaunched::Step(format!(
+                "step {} cannot be launched: it is not an agent or script step",
+                step.name
+            ))),
         }
     }
 
-    /// The command line of a harness that answers one prompt and ends.
+    /// Returns the command line of a harness that answers one prompt and exits.
     fn print_argv(
         &self,
         harness: &Harness,
@@ -218,7 +219,10 @@ impl Engine {
         let turn = PrintTurn { prompt, session: PrintSession::New(&session), agent: None, is_step: true, more_args };
         let call = mode.call(&turn);
         if call.args.iter().any(|arg| arg.len() > MAX_ARGUMENT) {
-            return Err(NotLaunched::Step(format!("the prompt is too long for the arguments of {}", harness.id)));
+            return Err(NotLaunched::Step(format!(
+                "the prompt is too long for a command-line argument of {}",
+                harness.id
+            )));
         }
         let mut argv = self.installed_program(harness, env)?;
         argv.extend(call.args);
@@ -227,8 +231,8 @@ impl Engine {
         }
         let file = self.prompt_file(agent);
         write_private(&file, &call.stdin)
-            .map_err(|error| NotLaunched::Step(format!("{} cannot be written: {error}", file.display())))?;
-        let mut through_shell: Vec<String> = ["/bin/sh", "-c", FROM_FILE].map(str::to_owned).to_vec();
+            .map_err(|error| NotLaunched::Step(format!("cannot write {}: {error}", file.display())))?;
+        let mut through_shell: Vec<String> = ["/bin/sh", "-c", EXEC_WITH_STDIN_FILE].map(str::to_owned).to_vec();
         through_shell.push(file.to_string_lossy().into_owned());
         through_shell.extend(argv);
         Ok(through_shell)
@@ -238,29 +242,34 @@ impl Engine {
         self.home.path().join("worktrees").join(format!("{PROMPT_FILE}{}", agent.id))
     }
 
-    /// What came of a step whose session has ended.
+    /// Returns the result of a step whose session has ended.
     pub(super) async fn step_result(&self, step: &Step, agent: &Agent, session: &Session) -> StepResult {
         let _ = std::fs::remove_file(self.prompt_file(agent));
         let form = match &step.kind {
             StepKind::Agent { channel, .. } => {
                 let harness = self.harnesses.iter().find(|it| it.id == session.harness);
                 match harness.filter(|harness| channel_of(*channel, harness) == StepChannel::Print) {
-                    Some(harness) => Written::Answer(harness.print.clone().unwrap_or_default().format),
-                    None => Written::Screen { rows: session.launch.rows, cols: session.launch.cols },
+                    Some(harness) => OutputFormat::Answer(harness.print.clone().unwrap_or_default().format),
+                    None => OutputFormat::Screen { rows: session.launch.rows, cols: session.launch.cols },
                 }
             }
-            StepKind::Script { .. } | StepKind::Loop { .. } | StepKind::Merge { .. } => Written::Plain,
+            StepKind::Script { .. } | StepKind::Loop { .. } | StepKind::Merge { .. } => OutputFormat::Plain,
         };
         let text = match session.channel {
-            Channel::Acp => self.said_by_agent(session.id).await,
-            Channel::Terminal => self.written_by(session.id, form).await,
+            Channel::Acp => self.last_turn_text(session.id).await,
+            Channel::Terminal => self.output_text(session.id, form).await,
         };
         let said = matches!(step.kind, StepKind::Agent { .. }).then(|| verdict(&text)).flatten();
         let failure = failure(session);
         let success = failure.is_none() && said.as_ref().is_none_or(|said| said.success);
         let error = failure.or_else(|| {
             let said = said.as_ref().filter(|said| !said.success)?;
-            Some(said.error.clone().or_else(|| said.summary.clone()).unwrap_or_else(|| "the agent says so".to_owned()))
+            Some(
+                said.error
+                    .clone()
+                    .or_else(|| said.summary.clone())
+                    .unwrap_or_else(|| "the agent reported a failure without a reason".to_owned()),
+            )
         });
         StepResult {
             success,
@@ -272,8 +281,8 @@ impl Engine {
         }
     }
 
-    /// The end of what a session wrote, as text.
-    async fn written_by(&self, id: SessionId, form: Written) -> String {
+    /// Returns the end of a session's output as text.
+    async fn output_text(&self, id: SessionId, form: OutputFormat) -> String {
         let dir = self.home.session_dir(id);
         let read = tokio::task::spawn_blocking(move || -> std::io::Result<String> {
             let mut log = LogFile::new(&dir);
@@ -285,8 +294,8 @@ impl Engine {
         read.await.ok().and_then(Result::ok).unwrap_or_default()
     }
 
-    /// What an agent over ACP said in its last turn.
-    async fn said_by_agent(&self, id: SessionId) -> String {
+    /// Returns the text of an ACP agent's last turn.
+    async fn last_turn_text(&self, id: SessionId) -> String {
         let messages = self.store.messages(id, &MessageQuery::default()).await.unwrap_or_default();
         let mut text = String::new();
         for message in messages.iter().filter(|message| !message.is_piece) {
@@ -311,30 +320,28 @@ pub(super) fn script(command: String, title: String, launch: StepLaunch) -> NewS
     NewSession { argv: Some(argv), title: Some(title), step: Some(launch), ..NewSession::default() }
 }
 
-/// Print mode where there is one: it ends by itself.
+/// Prefers print mode, in which the harness exits by itself.
 fn channel_of(wanted: Option<StepChannel>, harness: &Harness) -> StepChannel {
     wanted.unwrap_or(if harness.print.is_some() { StepChannel::Print } else { StepChannel::Terminal })
 }
 
-/// Why a session that ended is no success: its exit status says, and nothing that it wrote.
+/// Returns why an ended session failed, or `None` if it succeeded. Only the exit status counts, not the output.
 pub(super) fn failure(session: &Session) -> Option<String> {
     match (session.state, session.exit_code) {
-        // By itself with 0, or because it was asked to.
+        // Exited with 0 by itself, or on request.
         (SessionState::Completed, _) => None,
-        (SessionState::Killed, _) => Some("it was killed".to_owned()),
-        (SessionState::Orphaned, _) => {
-            Some("it was lost: what held its terminal is gone, and nobody saw how it ended".to_owned())
-        }
-        (_, Some(code)) if code > 128 => Some(format!("it was ended by signal {}", code - 128)),
+        (SessionState::Killed, _) => Some("the session was killed".to_owned()),
+        (SessionState::Orphaned, _) => Some("the session's holder died before it recorded an exit status".to_owned()),
+        (_, Some(code)) if code > 128 => Some(format!("killed by signal {}", code - 128)),
         (_, Some(code)) => Some(format!("exit code {code}")),
         (state, None) => {
             let why = session.metadata.get("reason").or_else(|| session.metadata.get("error"));
-            Some(why.and_then(Value::as_str).map_or_else(|| format!("its session is {state}"), str::to_owned))
+            Some(why.and_then(Value::as_str).map_or_else(|| format!("the session is {state}"), str::to_owned))
         }
     }
 }
 
-/// The last bytes of a text, from a character's beginning.
+/// Returns at most the last `bytes` bytes of a text, starting at a character boundary.
 fn tail(text: &str, bytes: usize) -> &str {
     let mut from = text.len().saturating_sub(bytes);
     while !text.is_char_boundary(from) {

@@ -1,4 +1,5 @@
-//! Review and merge: what a task changed, and putting it onto its base without touching anybody's checkout.
+//! Review and merge: shows the changes of a task and merges them into the base
+//! branch without disturbing user checkouts.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -25,13 +26,13 @@ use crate::operation::{OperationResult, Reporter};
 use crate::task::{checked_by, live_task};
 use coven_holder::fault;
 
-/// How often a base that goes on while a merge is checked is tried again.
-const TRIES: usize = 5;
-/// How long another git may be at work in a checkout of the base: ten seconds.
-const BUSY_TRIES: usize = 40;
-const BUSY_PAUSE: Duration = Duration::from_millis(250);
+/// How often a merge is repeated because its base branch moved during the checks.
+const MAX_ATTEMPTS: usize = 5;
+/// How often to wait for another git process in a checkout of the base: ten seconds in total.
+const BUSY_RETRIES: usize = 40;
+const BUSY_RETRY_DELAY: Duration = Duration::from_millis(250);
 
-/// What a task's branch changed since it left its base, or what was merged of it.
+/// The changes of a task's branch since its base commit, or the changes that were merged.
 #[derive(Debug)]
 pub struct Diff {
     pub task: Task,
@@ -41,24 +42,24 @@ pub struct Diff {
     pub is_merged: bool,
     pub files: Vec<FileChange>,
     pub patch: String,
-    /// Less than everything, for its size.
+    /// The patch was truncated.
     pub is_cut: bool,
-    /// There is more in the worktree that is in no commit yet.
+    /// The worktree has uncommitted changes, which the patch does not contain.
     pub has_uncommitted: bool,
 }
 
-/// What came of an approval.
+/// Outcome of an approval.
 enum MergeEnd {
-    /// The base has it now; the range of commits shows what it got.
+    /// The base contains the work; `range` selects the merged commits.
     Merged {
         range: String,
     },
-    /// There was nothing to merge.
+    /// The task changed nothing.
     NoChanges,
     NotMerged(NotMerged),
 }
 
-/// Why an approved merge did not happen; the task stays as it is.
+/// Why an approved merge did not happen; the task is unchanged.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum NotMerged {
     Conflicts {
@@ -79,7 +80,7 @@ pub enum NotMerged {
         by: String,
     },
     NoBranch(String),
-    /// Somebody else was at it, and this came of it.
+    /// The approval was withdrawn while this merge waited, with the task's reason.
     TakenBack(String),
 }
 
@@ -88,44 +89,45 @@ impl std::fmt::Display for NotMerged {
         match self {
             Self::Conflicts { files, worktree } => write!(
                 f,
-                "it conflicts with its base in {}; merge the base into its branch in {worktree}, then approve again",
+                "conflicts with the base branch in {}; merge the base into the task branch in {worktree}, then approve again",
                 files.join(", ")
             ),
             Self::Check { command, why, .. } => write!(f, "the check `{command}` failed: {why}"),
             Self::Checkout { folder, why } => {
                 write!(
                     f,
-                    "the base is checked out in {folder}, and {why}; commit, move or stash that, then approve again"
+                    "cannot update the checkout of the base branch in {folder}: {why}; fix this (commit, stash or move files), then approve again"
                 )
             }
-            Self::BaseMoves => write!(f, "its base kept going on; approve again"),
-            Self::Stopped { by } => write!(f, "it was stopped by {by}"),
-            Self::TakenBack(why) => write!(f, "its approval was taken back: {why}"),
+            Self::BaseMoves => write!(f, "the base branch moved during the merge; approve again"),
+            Self::Stopped { by } => write!(f, "the merge was stopped by {by}"),
+            Self::TakenBack(why) => write!(f, "the approval was withdrawn: {why}"),
             Self::NoBranch(branch) => {
                 write!(
                     f,
-                    "there is nothing to merge: it has no branch {branch:?}; reject it to have it done again, or close it"
+                    "there is no branch {branch:?} to merge; reject the task to have the work repeated, or close it"
                 )
             }
         }
     }
 }
 
-/// Waits for another git in the user's checkout: one that an earlier daemon started may still be at the same merge.
+/// Moves the base branch. Waits for other git processes in the user's checkout: one started by an earlier daemon may
+/// still be finishing the same merge.
 async fn land(repository: &Repository, base: &str, merged: &Merged) -> Result<Landing, EngineError> {
     let mut tries = 0;
     loop {
         let (repository, base, merged) = (repository.clone(), base.to_owned(), merged.clone());
         let landing = with_git(move || repository.land(&base, &merged)).await?;
-        if !matches!(landing, Landing::Busy { .. }) || tries == BUSY_TRIES {
+        if !matches!(landing, Landing::Busy { .. }) || tries == BUSY_RETRIES {
             return Ok(landing);
         }
         tries += 1;
-        tokio::time::sleep(BUSY_PAUSE).await;
+        tokio::time::sleep(BUSY_RETRY_DELAY).await;
     }
 }
 
-/// Every commit and merge of a task says which one it was.
+/// Returns the commit message, which names the task.
 pub(super) fn message(task: &Task) -> String {
     format!("{}\n\nCoven-Task: {}", task.title, task.id)
 }
@@ -136,7 +138,9 @@ impl Engine {
         let task = self.known_task(id).await?;
         let worktree = self.worktree_of(&task).await?;
         let Some(base) = task.base_commit.clone() else {
-            return Err(EngineError::Invalid(format!("nobody has worked on the task yet: {id}")));
+            return Err(EngineError::Invalid(format!(
+                "task {id} has no work yet; start it with `coven task start {id}`"
+            )));
         };
         if let Some((from, to)) = task.merged.as_deref().and_then(|range| range.split_once("..")) {
             let (base, branch) = (from.to_owned(), to.to_owned());
@@ -166,7 +170,7 @@ impl Engine {
         Ok(Diff { task, base, branch, is_merged: false, files, patch, is_cut: !is_all, has_uncommitted })
     }
 
-    /// Agrees to a merge and starts it. A second approval returns the operation of the merge that is running.
+    /// Approves a merge and starts it. A second approval returns the operation of the running merge.
     pub async fn approve_task(self: &Arc<Self>, text: &str, by: Option<String>) -> Result<Operation, EngineError> {
         let (by, id) = (checked_by(by)?, self.find_task(text).await?);
         let now = clock::now();
@@ -178,9 +182,9 @@ impl Engine {
         if let Some(running) = tx.running_operation(OperationKind::TaskApprove, &id.to_string()).await? {
             return Ok(running);
         }
-        // Before anybody can see the approval, so that whoever gave it hears what comes of it.
+        // Acquired before the approval is visible, so that this request follows the merge to its end.
         let taken = self.runs.take_up(workflow.id);
-        // Whoever was first has the place in the queue.
+        // The first approval keeps its place in the queue.
         if workflow.progress.approval.is_none() {
             workflow.progress.approval = Some(Approval { by, at: now });
             workflow.updated_at = now.not_before(workflow.updated_at);
@@ -215,7 +219,9 @@ impl Engine {
     ) -> Result<Task, EngineError> {
         let (by, id) = (checked_by(by)?, self.find_task(text).await?);
         let Some(reason) = reason.filter(|reason| !reason.trim().is_empty()) else {
-            return Err(EngineError::Invalid("reason: say what is wrong, for whoever tries again".to_owned()));
+            return Err(EngineError::Invalid(
+                "reason: describe what to change; the next run gets this text".to_owned(),
+            ));
         };
         let now = clock::now();
         let mut tx = self.store.begin().await?;
@@ -235,7 +241,7 @@ impl Engine {
         Ok(task)
     }
 
-    /// Merges what was approved, one after the other for each repository.
+    /// Merges an approved task. Merges in one repository run one at a time.
     async fn merge_task(
         self: &Arc<Self>,
         id: TaskId,
@@ -249,17 +255,17 @@ impl Engine {
             };
             match taken.take().or_else(|| self.runs.take_up(workflow.id)) {
                 Some(taken) => break taken,
-                // Somebody else is at it: what comes of that is what comes of this.
-                None => self.let_go(workflow.id).await?,
+                // Another merger is active: wait for it, then read its outcome.
+                None => self.wait_until_released(workflow.id).await?,
             }
         };
-        match self.merge_in_turn(id, &mut taken.word, report).await {
+        match self.merge_serialized(id, &mut taken.word, report).await {
             Ok(Ok(task)) => Ok(task),
             Ok(Err(not_merged)) => {
                 self.write_not_merged(id, &not_merged.to_string()).await?;
                 Err(EngineError::NotMerged { id, why: not_merged })
             }
-            // The approval stands, and it is tried again.
+            // The approval stays; the merge is retried.
             Err(error @ (EngineError::Stopping | EngineError::Store(_))) => Err(error),
             Err(error) => {
                 self.write_not_merged(id, &error.to_string()).await?;
@@ -268,7 +274,7 @@ impl Engine {
         }
     }
 
-    /// A task with its run, if that is to be merged; without one if it was merged already.
+    /// Returns an approved task with the run to merge, or without a run if it is already merged.
     async fn approved_task(&self, id: TaskId) -> Result<(Task, Option<Workflow>), EngineError> {
         let task = self.known_task(id).await?;
         let latest = self.latest_workflow(id).await?;
@@ -281,7 +287,7 @@ impl Engine {
         Ok((task, Some(workflow).filter(|_| is_waiting)))
     }
 
-    async fn merge_in_turn(
+    async fn merge_serialized(
         self: &Arc<Self>,
         id: TaskId,
         stop: &mut watch::Receiver<Option<Stop>>,
@@ -294,7 +300,7 @@ impl Engine {
             turn = queue.lock() => turn,
             asked = word(stop) => return Ok(Err(NotMerged::Stopped { by: asked.by })),
         };
-        // It may have been given up while it waited.
+        // The approval may have been withdrawn while this merge waited.
         let (task, workflow) = match self.approved_task(id).await? {
             (task, Some(workflow)) => (task, workflow),
             (task, None) => return Ok(Ok(task)),
@@ -311,8 +317,8 @@ impl Engine {
         Ok(Ok(task))
     }
 
-    /// Waits until nobody looks after a run any more.
-    async fn let_go(&self, id: WorkflowId) -> Result<(), EngineError> {
+    /// Waits until the guard of a run is dropped.
+    async fn wait_until_released(&self, id: WorkflowId) -> Result<(), EngineError> {
         let Some(taken) = self.runs.holder_of(id) else { return Ok(()) };
         tokio::select! {
             () = taken.closed() => Ok(()),
@@ -320,11 +326,11 @@ impl Engine {
         }
     }
 
-    /// Merges what was approved and what nobody is at, in the order that it was approved.
+    /// Starts the merges of approved runs that have no merger, in the order of approval.
     pub(crate) async fn merge_approved(self: &Arc<Self>) -> Result<(), EngineError> {
         let limit = usize::MAX >> 1;
         let waiting = WorkflowQuery { states: vec![WorkflowState::PendingMerge], limit, ..WorkflowQuery::default() };
-        let mut approved = self.store.workflows(&waiting).await?;
+        let mut approved = self.store.workflows(&waiting).await?.items;
         approved.retain(|workflow| workflow.progress.approval.is_some() && !self.runs.is_taken(workflow.id));
         if approved.is_empty() {
             return Ok(());
@@ -340,7 +346,8 @@ impl Engine {
         Ok(())
     }
 
-    /// Continues the approvals of an earlier daemon, also those whose merge is done and whose operation is not.
+    /// Resumes the approvals of an earlier daemon, including those whose merge is
+    /// done but whose operation is still running.
     pub(super) async fn resume_approvals(self: &Arc<Self>) -> Result<(), EngineError> {
         self.merge_approved().await?;
         for (task, operation) in self.running_approvals().await? {
@@ -365,16 +372,18 @@ impl Engine {
     ) -> Result<MergeEnd, EngineError> {
         let not_merged = |why: NotMerged| Ok(MergeEnd::NotMerged(why));
         let Some(base) = task.base_branch.clone() else {
-            return Err(EngineError::Invalid(format!("nobody has worked on the task yet: {}", task.id)));
+            let id = task.id;
+            let problem = format!("task {id} has no work yet; start it with `coven task start {id}`");
+            return Err(EngineError::Invalid(problem));
         };
         let (text, branch) = (message(task), branch_of(task.id));
-        for _ in 0..TRIES {
+        for _ in 0..MAX_ATTEMPTS {
             steps.merge(&base);
             let (tree, base_name, branch_name) = (worktree.clone(), base.clone(), branch.clone());
             let (rest, title) = (text.clone(), format!("Merge {text}"));
             let first = task.base_commit.clone().unwrap_or_else(|| base.clone());
             let tried = with_git_unless(word(stop), move || {
-                // Whoever reviewed it may have mended something.
+                // The reviewer may have edited files.
                 if tree.exists() {
                     tree.gather(&rest)?;
                 }
@@ -382,7 +391,7 @@ impl Engine {
                     return Ok(None);
                 };
                 let tried = tree.repository.try_merge(&base_name, &branch_name, &title)?;
-                // What the base already has is compared with where the work began.
+                // If the base already contains the branch, compare with the commit where the work started.
                 let since = match &tried {
                     MergeTry::Ready(merged) => &merged.onto,
                     MergeTry::Nothing | MergeTry::Conflicts(_) => &first,
@@ -418,7 +427,7 @@ impl Engine {
                 }
                 Landing::BaseMoved => {}
                 Landing::Busy { folder } => {
-                    let why = "another git is at work there, or one that died left its index.lock".to_owned();
+                    let why = "another git process is running there, or one that died left its index.lock".to_owned();
                     return not_merged(NotMerged::Checkout { folder: folder.display().to_string(), why });
                 }
                 Landing::CheckoutInTheWay { folder, why } => {
@@ -429,7 +438,7 @@ impl Engine {
         not_merged(NotMerged::BaseMoves)
     }
 
-    /// An agent that no run depends on.
+    /// Ends an agent without advancing its run.
     pub(super) async fn end_agent(
         &self,
         id: AgentId,
@@ -446,7 +455,7 @@ impl Engine {
         Ok(self.commit(tx).await?)
     }
 
-    /// Closes a task whose work is in its base: `merged` is what the base got of it, if that was anything.
+    /// Closes a task whose work is in the base branch. `merged` is the range of merged commits, if there are any.
     async fn write_merged(&self, id: TaskId, merged: Option<String>) -> Result<Task, EngineError> {
         let now = clock::now();
         let mut tx = self.store.begin().await?;
@@ -471,14 +480,14 @@ impl Engine {
     }
 
     /// The task still waits for a human, who is told why.
-    async fn write_not_merged(&self, id: TaskId, why: &str) -> Result<(), EngineError> {
+    pub(super) async fn write_not_merged(&self, id: TaskId, why: &str) -> Result<(), EngineError> {
         let now = clock::now();
         let mut tx = self.store.begin().await?;
         let Some(mut task) = tx.task(id).await?.filter(|task| task.state == TaskState::PendingMerge) else {
             return Ok(());
         };
         if let Some(mut workflow) = tx.latest_workflow(id).await? {
-            workflow.progress.approval = None;
+            (workflow.progress.approval, workflow.progress.stop) = (None, None);
             workflow.error = Some(why.to_owned());
             workflow.updated_at = now.not_before(workflow.updated_at);
             tx.record(Change::WorkflowWritten { workflow, event: "merge_failed" }, now).await?;
@@ -491,10 +500,10 @@ impl Engine {
         Ok(self.commit(tx).await?)
     }
 
-    /// Starts a merge that no request asked for.
+    /// Starts a merge in the background, outside any request.
     pub(crate) fn merge_later(self: &Arc<Self>, id: TaskId) {
         let engine = self.clone();
-        // Ends with the daemon; the next one finds the approval.
+        // Ends with the daemon; the next daemon resumes the approval.
         self.background.spawn(async move {
             if let Err(error) = engine.merge_task(id, None, &Reporter::default()).await {
                 engine.notify_not_merged(id, &error).await;
@@ -502,7 +511,7 @@ impl Engine {
         });
     }
 
-    /// Puts a task that was not merged in front of a human again.
+    /// Logs a failed merge and notifies the user.
     async fn notify_not_merged(&self, id: TaskId, error: &EngineError) {
         tracing::warn!(task = %id, %error, "an approved task was not merged");
         if let Ok(task) = self.known_task(id).await

@@ -1,5 +1,5 @@
-//! Runs of workflows: a task is claimed, its steps are sessions in its worktree, and every step's end is in the store before the
-//! next one begins.
+//! Workflow runs: a run claims a task and executes its steps as sessions in the task's worktree. The result of each
+//! step is stored before the next step starts.
 
 mod check;
 pub mod claim;
@@ -15,7 +15,7 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use coven_domain::agent::Agent;
-use coven_domain::query::{AgentQuery, WorkflowQuery};
+use coven_domain::query::{AgentQuery, Page, RowPlace, WorkflowQuery};
 use coven_domain::task::Task;
 use coven_domain::workflow::Workflow;
 use coven_domain::{AgentId, TaskId, WorkflowId};
@@ -27,30 +27,30 @@ use coven_workflow::{BUILT_IN, Definition};
 use tokio::sync::watch;
 
 pub use claim::Claimed;
+pub use coven_domain::workflow::{Stop, StopKind};
 pub use ending::titled;
-pub use ending::{Stop, StopKind};
 
 use super::Engine;
 use crate::blocking::blocking;
 use crate::error::EngineError;
 
-/// How many ids a message names.
-const SHOWN: usize = 5;
+/// Number of candidate ids in an error message.
+const MAX_CANDIDATES: usize = 5;
 
-/// What runs in this daemon.
+/// The workflow runs of this daemon.
 #[derive(Default)]
 pub(super) struct Runs {
-    /// Whoever drives a run, or merges it, listens here for a word to stop.
+    /// Stop channel for each active run; the driver or merger holds the receiver.
     taken: Arc<Mutex<HashMap<WorkflowId, watch::Sender<Option<Stop>>>>>,
-    /// One merge at a time for each repository; whoever waits is served in order.
+    /// Serializes merges per repository, in the order of arrival.
     merging: Mutex<HashMap<PathBuf, Arc<tokio::sync::Mutex<()>>>>,
-    /// The tasks whose worktrees are being put away: what one takes away, another must not look into.
+    /// Serializes worktree cleanup per task, so that no cleanup reads a folder that another one is deleting.
     tidying: Mutex<HashMap<TaskId, Arc<tokio::sync::Mutex<()>>>>,
-    /// The environments of the shells that started tasks which are not closed yet. Only here: never in the store or a file.
+    /// The environment of the shell that started each open task. Kept in memory only: it may contain secrets.
     environments: Mutex<HashMap<TaskId, BTreeMap<String, String>>>,
 }
 
-/// A run that somebody looks after, until this is dropped.
+/// Exclusive guard of a run for its driver or merger; dropping it releases the run.
 struct TakenUp {
     id: WorkflowId,
     word: watch::Receiver<Option<Stop>>,
@@ -64,7 +64,7 @@ impl Drop for TakenUp {
 }
 
 impl Runs {
-    /// Nothing if somebody looks after it already.
+    /// Returns the guard of a run, or `None` if the run already has a driver or merger.
     fn take_up(&self, id: WorkflowId) -> Option<TakenUp> {
         let mut taken = self.taken.lock().unwrap_or_else(PoisonError::into_inner);
         if taken.contains_key(&id) {
@@ -76,7 +76,8 @@ impl Runs {
         Some(TakenUp { id, word, taken: self.taken.clone() })
     }
 
-    /// One at a time for each task; whichever repository hangs, the others go on.
+    /// Locks the worktree cleanup of one task. The lock is per task, so a
+    /// repository that hangs does not block the others.
     async fn tidying_turn(&self, id: TaskId) -> tokio::sync::OwnedMutexGuard<()> {
         let turn = {
             let mut tidying = self.tidying.lock().unwrap_or_else(PoisonError::into_inner);
@@ -86,7 +87,7 @@ impl Runs {
         turn.lock_owned().await
     }
 
-    /// All steps of the task get this environment from now on.
+    /// Sets the environment for all later steps of the task.
     fn keep_environment(&self, id: TaskId, env: BTreeMap<String, String>) {
         self.environments.lock().unwrap_or_else(PoisonError::into_inner).insert(id, env);
     }
@@ -95,7 +96,7 @@ impl Runs {
         self.environments.lock().unwrap_or_else(PoisonError::into_inner).remove(&id);
     }
 
-    /// The environment of the shell that started the task, if this daemon was running then.
+    /// Returns the environment of the shell that started the task, unless the daemon has restarted since.
     pub(super) fn environment_of(&self, id: TaskId) -> Option<BTreeMap<String, String>> {
         self.environments.lock().unwrap_or_else(PoisonError::into_inner).get(&id).cloned()
     }
@@ -104,12 +105,12 @@ impl Runs {
         self.taken.lock().unwrap_or_else(PoisonError::into_inner).contains_key(&id)
     }
 
-    /// What is closed once nobody looks after it any more.
+    /// Returns the stop sender, which closes when the run's guard is dropped.
     fn holder_of(&self, id: WorkflowId) -> Option<watch::Sender<Option<Stop>>> {
         self.taken.lock().unwrap_or_else(PoisonError::into_inner).get(&id).cloned()
     }
 
-    /// Tells whoever looks after it to stop; gives what is closed once nobody does any more.
+    /// Requests a stop. Returns the stop sender, which closes when the run's guard is dropped.
     fn tell_to_stop(&self, id: WorkflowId, stop: &Stop) -> Option<watch::Sender<Option<Stop>>> {
         let taken = self.taken.lock().unwrap_or_else(PoisonError::into_inner);
         let driver = taken.get(&id)?;
@@ -129,7 +130,7 @@ impl Runs {
     }
 }
 
-/// Waits for a word to stop.
+/// Waits for a stop request.
 async fn word(stop: &mut watch::Receiver<Option<Stop>>) -> Stop {
     match stop.wait_for(Option::is_some).await.ok().and_then(|word| word.clone()) {
         Some(asked) => asked,
@@ -137,7 +138,7 @@ async fn word(stop: &mut watch::Receiver<Option<Stop>>) -> Stop {
     }
 }
 
-/// The branch of a task's work.
+/// Returns the name of a task's branch.
 pub fn branch_of(task: TaskId) -> String {
     format!("coven/{task}")
 }
@@ -147,23 +148,24 @@ impl Engine {
         self.home.path().join("worktrees").join(task.to_string())
     }
 
-    /// Where a task is worked on, as long as that is there.
+    /// Returns the path of a task's worktree if the folder exists.
     pub fn worktree_path(&self, task: TaskId) -> Option<String> {
         Some(self.worktree_dir(task)).filter(|folder| folder.exists()).map(|folder| folder.display().to_string())
     }
 
-    /// The worktree of a task, whether it is there or not.
+    /// Returns the worktree of a task; its folder may not exist.
     pub(crate) async fn worktree_of(&self, task: &Task) -> Result<Worktree, EngineError> {
         let repo = task.repo.clone().map(PathBuf::from).or_else(|| self.home.project_root());
         let repo = repo.ok_or_else(|| {
             EngineError::Invalid(format!(
-                "the task belongs to no repository; name one with `coven task edit {} --repo DIR`",
+                "the task has no repository; set one with `coven task edit {} --repo DIR`",
                 task.id
             ))
         })?;
         let (folder, branch, id) = (self.worktree_dir(task.id), branch_of(task.id), task.id);
         let found = with_git(move || {
-            // Made in a linked work tree that is gone, or moved: its own still knows where it belongs.
+            // The task may have been created in a linked worktree that was moved or deleted since. The task's own
+            // worktree still links to the repository.
             let found = Repository::of(&repo);
             let repository = found.or_else(|error| Repository::of_worktree(&folder).map_err(|_| error))?;
             Ok(repository.worktree(&folder, &branch))
@@ -175,7 +177,7 @@ impl Engine {
         })
     }
 
-    /// A workflow's file, and what it says.
+    /// Returns a workflow's definition and the text of its file.
     pub async fn definition(&self, name: Option<&str>) -> Result<(Definition, String), EngineError> {
         let name = name.unwrap_or(BUILT_IN.0);
         let is_plain = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_' || c == '.';
@@ -221,13 +223,13 @@ impl Engine {
         EngineError::UnknownDefinition { name: name.chars().take(64).collect(), known: known.join(", ") }
     }
 
-    /// The run of that id, or the only one whose id begins so; a task's id stands for its newest run.
+    /// Finds a run by its id or a unique prefix. The id of a task selects the task's newest run.
     pub async fn find_workflow(&self, text: &str) -> Result<Workflow, EngineError> {
         let unknown = || EngineError::WorkflowNotFound(text.chars().take(64).collect());
         if text.is_empty() || text.len() > 36 || !text.chars().all(|c| c.is_ascii_hexdigit() || c == '-') {
             return Err(unknown());
         }
-        let found = self.store.workflow_ids_with_prefix(text, SHOWN + 1).await?;
+        let found = self.store.workflow_ids_with_prefix(text, MAX_CANDIDATES + 1).await?;
         match found.len() {
             1 => self.store.workflow(found[0]).await?.ok_or_else(unknown),
             0 => {
@@ -235,7 +237,7 @@ impl Engine {
                 self.latest_workflow(task).await?.ok_or_else(unknown)
             }
             _ => {
-                let candidates = found.into_iter().take(SHOWN).map(|id| id.to_string()).collect();
+                let candidates = found.into_iter().take(MAX_CANDIDATES).map(|id| id.to_string()).collect();
                 Err(EngineError::AmbiguousItem { what: "workflow runs", prefix: text.to_owned(), candidates })
             }
         }
@@ -243,15 +245,20 @@ impl Engine {
 
     pub async fn latest_workflow(&self, task: TaskId) -> Result<Option<Workflow>, EngineError> {
         let query = WorkflowQuery { task: Some(task), limit: 1, ..WorkflowQuery::default() };
-        Ok(self.store.workflows(&query).await?.pop())
+        Ok(self.store.workflows(&query).await?.items.pop())
     }
 
-    pub async fn workflows(&self, query: &WorkflowQuery) -> Result<Vec<Workflow>, EngineError> {
+    pub async fn workflows(&self, query: &WorkflowQuery) -> Result<Page<Workflow>, EngineError> {
         Ok(self.store.workflows(query).await?)
     }
 
-    pub async fn agents(&self, query: AgentQuery) -> Result<Vec<Agent>, EngineError> {
-        Ok(self.store.agents(query).await?)
+    pub async fn agents(
+        &self,
+        query: AgentQuery,
+        after: Option<RowPlace>,
+        limit: usize,
+    ) -> Result<Page<Agent>, EngineError> {
+        Ok(self.store.agents(query, after, limit).await?)
     }
 
     pub async fn agent(&self, text: &str) -> Result<Agent, EngineError> {
@@ -265,20 +272,21 @@ impl Engine {
     }
 }
 
-/// git waits for the disk: beside the runtime's own threads.
+/// Runs git on a blocking thread.
 pub(crate) async fn with_git<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, GitError> + Send + 'static,
 ) -> Result<T, EngineError> {
     Ok(blocking(work).await?)
 }
 
-/// The same until `stopping` comes back: then the call of git that is under way is ended, and this fails as stopped.
+/// Like `with_git`. When `stopping` completes, the running git command is killed and the call fails with
+/// `GitError::Stopped`.
 pub(crate) async fn with_git_unless<T: Send + 'static>(
     stopping: impl Future,
     work: impl FnOnce() -> Result<T, GitError> + Send + 'static,
 ) -> Result<T, EngineError> {
     let cancel = Cancel::default();
-    // A daemon that ends drops this before anybody is asked.
+    // A daemon that shuts down drops this future without polling `stopping`.
     let _dropped = cancel.on_drop();
     let work = with_git({
         let cancel = cancel.clone();

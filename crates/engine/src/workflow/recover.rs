@@ -1,4 +1,4 @@
-//! What a starting daemon makes of the tasks that were being worked on: the table of `domain`, asked with what is there.
+//! Recovers tasks in progress when the daemon starts, by the recovery table in `domain`.
 
 use std::sync::Arc;
 
@@ -16,15 +16,16 @@ use coven_workflow::{Definition, StepKind};
 use super::drive::{MAY_LIVE, may_live};
 use super::ending::Settled;
 use super::launch::failure;
+use super::merge::NotMerged;
 use super::with_git;
 use crate::Engine;
 use crate::error::EngineError;
 
-const AWAITS_REVIEW: &str = "daemon restarted and the agent was gone; what it committed is there to be reviewed";
+const AWAITS_REVIEW: &str = "daemon restarted and the agent was gone; its commits are ready for review";
 
-const CANNOT_BE_GATHERED: &str = "daemon restarted and what is in the worktree cannot be reviewed as it is";
+const WORK_NOT_COLLECTED: &str = "daemon restarted and the changes in the worktree cannot be committed for review";
 
-/// What was done with the agents that an earlier daemon left.
+/// Number of agents of an earlier daemon by recovery outcome.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct RecoveredAgents {
     pub reattached: usize,
@@ -34,10 +35,11 @@ pub struct RecoveredAgents {
     pub to_review: usize,
 }
 
-/// After the sessions: whether an agent lives is known by then. One that cannot be recovered does not stop the others.
+/// Recovers all live agents. Runs after session recovery, which finds out which processes are alive. A failure is
+/// logged and does not affect other agents.
 pub async fn recover(engine: &Arc<Engine>) -> Result<RecoveredAgents, EngineError> {
     let mut recovered = RecoveredAgents::default();
-    for agent in engine.store.agents(AgentQuery::Live).await? {
+    for agent in engine.store.agents(AgentQuery::Live, None, usize::MAX).await?.items {
         let id = agent.id;
         match engine.recover_agent(agent).await {
             Ok(AgentVerdict::Reattach) => recovered.reattached += 1,
@@ -46,13 +48,14 @@ pub async fn recover(engine: &Arc<Engine>) -> Result<RecoveredAgents, EngineErro
             Ok(AgentVerdict::FailAndReopen(_)) => recovered.reopened += 1,
             Ok(AgentVerdict::AwaitMerge) => recovered.to_review += 1,
             Ok(AgentVerdict::Leave) => {}
-            Err(error) => tracing::error!(agent = %id, %error, "an agent could not be recovered"),
+            Err(error) => tracing::error!(agent = %id, %error, "cannot recover an agent"),
         }
     }
     let limit = usize::MAX >> 1;
-    let running = WorkflowQuery { states: vec![WorkflowState::Running], limit, ..WorkflowQuery::default() };
-    for workflow in engine.store.workflows(&running).await? {
-        engine.drive(workflow.id);
+    let states = vec![WorkflowState::Running, WorkflowState::PendingMerge];
+    let unfinished = WorkflowQuery { states, limit, ..WorkflowQuery::default() };
+    for workflow in engine.store.workflows(&unfinished).await?.items {
+        engine.resume_run(workflow).await?;
     }
     engine.fail_interrupted_operations().await?;
     engine.resume_approvals().await?;
@@ -60,6 +63,32 @@ pub async fn recover(engine: &Arc<Engine>) -> Result<RecoveredAgents, EngineErro
 }
 
 impl Engine {
+    /// Drives a run that is running, and ends a run that an earlier daemon was asked to end.
+    async fn resume_run(self: &Arc<Self>, workflow: Workflow) -> Result<(), EngineError> {
+        let (id, stop) = (workflow.id, workflow.progress.stop);
+        match (workflow.state, stop) {
+            (WorkflowState::PendingMerge, Some(stop)) => {
+                self.write_not_merged(workflow.task, &NotMerged::Stopped { by: stop.by }.to_string()).await
+            }
+            (WorkflowState::Running, stop) => {
+                self.drive(id);
+                if let Some(stop) = stop {
+                    // Before the driver reads the run, so that it starts nothing.
+                    self.runs.tell_to_stop(id, &stop);
+                    let engine = self.clone();
+                    // Ends with the run, or with the daemon: the next one finds the request.
+                    self.background.spawn(async move {
+                        if let Err(error) = engine.end_run(id, stop).await {
+                            tracing::error!(workflow = %id, %error, "a run could not be ended");
+                        }
+                    });
+                }
+                Ok(())
+            }
+            _ => Ok(()),
+        }
+    }
+
     /// Looks at one agent that is recorded as starting or running and does what the table says.
     pub(crate) async fn recover_agent(self: &Arc<Self>, agent: Agent) -> Result<AgentVerdict, EngineError> {
         let task = self.known_task(agent.task).await?;
@@ -73,25 +102,32 @@ impl Engine {
         };
         let Some(workflow) = workflow.filter(|it| it.state == WorkflowState::Running && it.agent == Some(agent.id))
         else {
-            // A check before a merge, or what a run left that is over: nothing waits for it.
+            // A merge check, or a leftover of an ended run.
             if session.as_ref().is_some_and(Session::is_live) {
                 self.end_process(&agent).await?;
             }
             self.end_agent(agent.id, AgentFact::Failed, Some("daemon restarted".to_owned())).await?;
             return Ok(AgentVerdict::Leave);
         };
+        // Its process is being ended, which the driver of the run continues.
+        if workflow.progress.stop.is_some() {
+            return Ok(AgentVerdict::Leave);
+        }
         let found = finding(session.as_ref());
         if let Some(session) = session.as_ref().filter(|_| found == AgentFinding::Dead)
             && !self.surely_over(session).await
         {
-            tracing::warn!(agent = %agent.id, task = %task.id, session = %session.id, "something of it may live on");
+            tracing::warn!(
+                agent = %agent.id, task = %task.id, session = %session.id,
+                "a process of the agent may still be running"
+            );
             self.settle_agent(workflow.id, agent.id, &may_live(Some(session)), Settled::Blocked).await?;
             return Ok(AgentVerdict::FailAndBlock(MAY_LIVE));
         }
         let is_script = is_script(&workflow, &agent);
-        // A script's end is its step's end, however it was; only of an agent may there be more to say.
+        // The exit code of a script is the result of its step. An agent may have left work to review.
         if is_script && found == AgentFinding::Dead && session.as_ref().is_some_and(|it| it.exit_code.is_some()) {
-            self.take_up_again(&agent, session.as_ref()).await?;
+            self.mark_reattached(&agent, session.as_ref()).await?;
             return Ok(AgentVerdict::GoOn);
         }
         let worktree = match found {
@@ -102,7 +138,7 @@ impl Engine {
         tracing::info!(agent = %agent.id, task = %task.id, ?found, ?worktree, ?verdict, "recovering an agent");
         match verdict {
             AgentVerdict::Leave => {}
-            AgentVerdict::Reattach | AgentVerdict::GoOn => self.take_up_again(&agent, session.as_ref()).await?,
+            AgentVerdict::Reattach | AgentVerdict::GoOn => self.mark_reattached(&agent, session.as_ref()).await?,
             AgentVerdict::FailAndBlock(error) => {
                 self.settle_agent(workflow.id, agent.id, error, Settled::Blocked).await?;
             }
@@ -116,15 +152,15 @@ impl Engine {
                 Err(GitError::Stopped { .. }) => return Err(EngineError::Stopping),
                 Err(why) => {
                     self.settle_agent(workflow.id, agent.id, &why.to_string(), Settled::Blocked).await?;
-                    return Ok(AgentVerdict::FailAndBlock(CANNOT_BE_GATHERED));
+                    return Ok(AgentVerdict::FailAndBlock(WORK_NOT_COLLECTED));
                 }
             },
         }
         Ok(verdict)
     }
 
-    /// Its run is driven on from here; the record says that somebody looks after it again.
-    async fn take_up_again(&self, agent: &Agent, session: Option<&Session>) -> Result<(), EngineError> {
+    /// Records that this daemon follows the agent again.
+    async fn mark_reattached(&self, agent: &Agent, session: Option<&Session>) -> Result<(), EngineError> {
         if agent.state == AgentState::Starting
             && let Some(session) = session
         {
@@ -147,7 +183,7 @@ impl Engine {
         let base = task.base_branch.clone();
         let commit = task.base_commit.clone();
         let state = with_git(move || {
-            // The base as it is now: what was merged since is no work that waits.
+            // Compare with the current base: merged commits need no review.
             let current = match &base {
                 Some(base) => worktree.repository.commit_of(&format!("refs/heads/{base}"))?,
                 None => None,
@@ -159,13 +195,13 @@ impl Engine {
             Ok(state) if state.is_dirty => Ok(WorktreeFinding::Uncommitted),
             Ok(state) if state.is_ahead => Ok(WorktreeFinding::Committed),
             Ok(_) => Ok(WorktreeFinding::Clean),
-            // A folder that git cannot read any more is as good as gone; its files stay.
+            // A folder that git cannot read counts as gone; its files stay.
             Err(EngineError::Git(_)) => Ok(WorktreeFinding::Gone),
             Err(error) => Err(error),
         }
     }
 
-    /// Tasks whose claim ran out although nobody here works on them.
+    /// Recovers tasks whose claim expired and whose run has no driver in this daemon.
     pub(crate) async fn release_lost_claims(self: &Arc<Self>) -> Result<(), EngineError> {
         let query =
             coven_domain::query::TaskQuery { states: vec![TaskState::InProgress], limit: 1000, ..Default::default() };
@@ -178,8 +214,9 @@ impl Engine {
             if workflow.as_ref().is_some_and(|workflow| self.runs.is_taken(workflow.id)) {
                 continue;
             }
-            tracing::warn!(task = %task.id, "its claim ran out");
-            let live = self.store.agents(AgentQuery::Task(task.id)).await?.into_iter().find(|agent| !agent.is_over());
+            tracing::warn!(task = %task.id, "the claim of a task expired");
+            let agents = self.store.agents(AgentQuery::Task(task.id), None, usize::MAX).await?.items;
+            let live = agents.into_iter().find(|agent| !agent.is_over());
             match (live, workflow) {
                 (Some(agent), _) => {
                     if matches!(self.recover_agent(agent).await?, AgentVerdict::Reattach | AgentVerdict::GoOn)
@@ -201,7 +238,7 @@ impl Engine {
         let Some(mut task) = tx.task(id).await?.filter(|task| task.state == TaskState::InProgress) else {
             return Ok(());
         };
-        let changes = task.apply(coven_domain::task::TaskFact::LeaseLost, Some("its claim ran out"), now)?;
+        let changes = task.apply(coven_domain::task::TaskFact::LeaseLost, Some("the claim expired"), now)?;
         tx.record(Change::TaskWritten { task, event: "lease_lost", changes, by: "system".to_owned() }, now).await?;
         Ok(self.commit(tx).await?)
     }
@@ -209,7 +246,7 @@ impl Engine {
 
 fn finding(session: Option<&Session>) -> AgentFinding {
     match session {
-        // Adopted, or its holder has not answered yet: it is no dead one.
+        // Reattached, or the holder has not answered yet.
         Some(session) if matches!(session.state, SessionState::Created | SessionState::Running) => AgentFinding::Lives,
         Some(session) if failure(session).is_none() => AgentFinding::Succeeded,
         Some(_) | None => AgentFinding::Dead,

@@ -1,4 +1,4 @@
-//! Worktrees that nobody needs any more: what is only there is kept under a ref, then folder and branch go.
+//! Removes worktrees of finished tasks. Unmerged work is saved under a ref before folder and branch are deleted.
 
 use std::sync::Arc;
 
@@ -13,16 +13,16 @@ use super::{branch_of, with_git_unless};
 use crate::Engine;
 use crate::error::EngineError;
 
-/// A moment as a part of a ref's name.
-fn moment_name() -> String {
+/// Returns the current time in a form that is valid in a ref name.
+fn rescue_ref_suffix() -> String {
     clock::now().to_string().replace([':', '.'], "-")
 }
 
 impl Engine {
-    /// Once nobody needs a task's worktree any more.
+    /// Removes the worktree of a closed or deleted task in the background.
     pub(crate) fn tidy_worktree_later(self: &Arc<Self>, id: TaskId) {
         let engine = self.clone();
-        // What it does not come to is swept with the next retention.
+        // If the daemon stops first, the next retention pass removes the worktree.
         self.background.spawn(async move {
             if let Ok(task) = engine.known_task(id).await
                 && (task.state == TaskState::Closed || task.deleted_at.is_some())
@@ -32,7 +32,7 @@ impl Engine {
         });
     }
 
-    /// Prompts that were written for agents which are over.
+    /// Deletes the prompt files of ended agents.
     async fn sweep_prompts(&self) -> Result<(), EngineError> {
         let Ok(entries) = std::fs::read_dir(self.home.path().join("worktrees")) else { return Ok(()) };
         for entry in entries.flatten() {
@@ -46,7 +46,7 @@ impl Engine {
         Ok(())
     }
 
-    /// Worktrees that nobody needs and that were not put away when their task ended.
+    /// Removes worktrees that were not removed when their task ended.
     pub(crate) async fn sweep_worktrees(&self) -> Result<(), EngineError> {
         let folder = self.home.path().join("worktrees");
         let names = tokio::task::spawn_blocking(move || -> Vec<(TaskId, std::path::PathBuf)> {
@@ -64,15 +64,15 @@ impl Engine {
                 }
                 Some(_) => {}
                 None => {
-                    let name = format!("{id}/{}", moment_name());
+                    let name = format!("{id}/{}", rescue_ref_suffix());
                     let branch = branch_of(id);
                     let _turn = self.runs.tidying_turn(id).await;
-                    // A daemon that stops takes its git along; what is not put away then is, after the next start.
+                    // A stopping daemon kills its git commands; the next daemon removes the remaining worktrees.
                     let put = with_git_unless(self.stopped(), move || {
                         Repository::of_worktree(&folder)?.worktree(&folder, &branch).put_away("HEAD", &name)
                     });
                     if let Err(error) = put.await {
-                        tracing::warn!(task = %id, %error, "the worktree of a deleted task stays where it is");
+                        tracing::warn!(task = %id, %error, "cannot remove the worktree of a deleted task");
                     }
                 }
             }
@@ -80,7 +80,7 @@ impl Engine {
         Ok(())
     }
 
-    /// Takes folder and branch away; what is only there is kept under a ref.
+    /// Deletes a task's worktree and branch after saving unmerged work under a ref.
     pub(crate) async fn put_worktree_away(&self, task: &Task) {
         self.runs.forget_environment(task.id);
         let _turn = self.runs.tidying_turn(task.id).await;
@@ -95,7 +95,7 @@ impl Engine {
         };
         let base = task.base_branch.clone().unwrap_or_else(|| "HEAD".to_owned());
         let base = task.base_commit.clone().map_or_else(|| base.clone(), |_| format!("refs/heads/{base}"));
-        let name = format!("{}/{}", task.id, moment_name());
+        let name = format!("{}/{}", task.id, rescue_ref_suffix());
         let moment = clock::now();
         let result = with_git_unless(self.stopped(), move || {
             if !worktree.exists()
@@ -109,7 +109,7 @@ impl Engine {
         match result {
             Ok(Rescued::Nothing) => {}
             Ok(Rescued::Under(reference)) => {
-                tracing::info!(task = %task.id, reference, "work that was not merged is kept");
+                tracing::info!(task = %task.id, reference, "saved unmerged work under a ref");
                 let event = Change::Noted {
                     kind: "task.rescued".to_owned(),
                     subject: task.id.to_string(),
@@ -127,7 +127,7 @@ impl Engine {
     }
 
     fn report_left_worktree(&self, task: &Task, error: &EngineError) {
-        tracing::warn!(task = %task.id, %error, "a worktree stays where it is");
-        self.report_problem(&format!("the worktree of task {} was left alone: {error}", task.id.short()));
+        tracing::warn!(task = %task.id, %error, "cannot remove a worktree");
+        self.report_problem(&format!("cannot remove the worktree of task {}: {error}", task.id.short()));
     }
 }

@@ -1,4 +1,4 @@
-//! What agents say: lines of ACP and lines of MCP.
+//! Input from agents: ACP and MCP lines.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -58,7 +58,7 @@ fn new_id() -> Uuid {
     Uuid::from_u128(u128::from(NEXT.fetch_add(1, Ordering::Relaxed)))
 }
 
-/// An agent's output against the client's machine. After every line the state must survive being stored.
+/// Feeds an agent's output to the ACP state machine. The state must survive a round trip through the store.
 pub fn acp_lines(data: &[u8]) {
     let (piece, data) = data.split_first().map_or((64, data), |(first, rest)| (1 + usize::from(*first) * 16, rest));
     let opening = Opening { cwd: "/repo".into(), client_version: "1".into(), ..Opening::default() };
@@ -80,14 +80,14 @@ pub fn acp_lines(data: &[u8]) {
     machine.cancel_turn(&mut step);
     machine.say_goodbye(Some("over"), &mut step);
     machine.end(&mut step);
-    stored(&machine);
+    assert_restores(&machine);
 }
 
-/// Answers what was asked, as the daemon would, and looks at everything that the line led to.
+/// Answers requests as the daemon would and reports all outcomes of the line.
 fn react(machine: &mut Machine, step: &mut Step, count: usize) {
     let done = std::mem::replace(step, Step::new(new_id));
     for line in &done.lines {
-        let sent: Value = serde_json::from_str(line).expect("we send JSON");
+        let sent: Value = serde_json::from_str(line).expect("sent lines are JSON");
         saw(("sent", sent["method"].as_str().map(str::to_owned)));
     }
     for message in &done.messages {
@@ -98,8 +98,8 @@ fn react(machine: &mut Machine, step: &mut Step, count: usize) {
     saw((done.failed.is_some(), machine.state().is_turn_running(), machine.state().waits_for_human()));
     for ask in &done.asks {
         let option = ask.options.first().map(|option| option.id.clone());
-        assert!(machine.decide(ask.id, option.as_deref(), step), "an open request can be answered");
-        assert!(!machine.decide(ask.id, None, step), "and only once");
+        assert!(machine.decide(ask.id, option.as_deref(), step), "an open request accepts an answer");
+        assert!(!machine.decide(ask.id, None, step), "an open request accepts only one answer");
     }
     for call in &done.calls {
         saw(std::mem::discriminant(&call.kind));
@@ -109,23 +109,23 @@ fn react(machine: &mut Machine, step: &mut Step, count: usize) {
         }
     }
     machine.terminal_shown("t", &json!({ "output": "x", "truncated": false }), step);
-    // Cheap enough now and then; every line would make long inputs quadratic.
+    // Only for the first lines: on every line, long inputs would take quadratic time.
     if count < 16 {
-        stored(machine);
+        assert_restores(machine);
     }
 }
 
-/// What is stored comes back as it was.
-fn stored(machine: &Machine) {
-    let text = serde_json::to_string(machine.state()).expect("a state is JSON");
-    let state: State = serde_json::from_str(&text).expect("our own state");
-    let again = Machine::restore(state, String::new(), |_| None);
-    serde_json::to_string(again.state()).expect("a state is JSON");
+/// Checks that the state can be stored, restored and stored again.
+fn assert_restores(machine: &Machine) {
+    let text = serde_json::to_string(machine.state()).expect("a state can be serialized");
+    let state: State = serde_json::from_str(&text).expect("a stored state can be parsed");
+    let restored = Machine::restore(state, String::new(), |_| None);
+    serde_json::to_string(restored.state()).expect("a state can be serialized");
 }
 
 const END: &str = "fuzz-end";
 
-/// A client's input against the MCP server. The server must still answer a ping afterwards, or have closed the connection.
+/// Feeds a client's input to the MCP server. Afterwards the server must answer a ping or have closed the connection.
 pub fn mcp_lines(data: &[u8]) {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
     let folder = scratch::fresh("mcp");
@@ -147,9 +147,9 @@ pub fn mcp_lines(data: &[u8]) {
     let output = runtime.block_on(async {
         let (ours, theirs) = tokio::io::duplex(1 << 20);
         let (mut from_server, mut to_server) = tokio::io::split(ours);
-        let talk = async {
+        let exchange = async {
             let write = async {
-                // The server may close the connection over a message that makes no sense.
+                // The server may close the connection after an invalid message.
                 let _ = to_server.write_all(&input).await;
             };
             let read = async {
@@ -166,7 +166,7 @@ pub fn mcp_lines(data: &[u8]) {
         };
         let served = serve_on(options, tokio::io::split(theirs), std::future::pending());
         tokio::select! {
-            output = talk => output,
+            output = exchange => output,
             served = served => {
                 if let Err(error) = served {
                     saw_message(&error.to_string());
@@ -177,9 +177,9 @@ pub fn mcp_lines(data: &[u8]) {
     });
     runtime.shutdown_background();
     for line in output.split(|byte| *byte == b'\n').filter(|line| !line.is_empty()) {
-        let said: Value = serde_json::from_slice(line).expect("the server writes JSON");
-        saw((said["result"].is_object(), said["error"]["code"].as_i64(), said["result"]["isError"].as_bool()));
-        if let Some(message) = said["error"]["message"].as_str() {
+        let reply: Value = serde_json::from_slice(line).expect("the server writes JSON");
+        saw((reply["result"].is_object(), reply["error"]["code"].as_i64(), reply["result"]["isError"].as_bool()));
+        if let Some(message) = reply["error"]["message"].as_str() {
             saw_message(message);
         }
     }

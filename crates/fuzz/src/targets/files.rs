@@ -1,4 +1,4 @@
-//! Files that people, other tools and the older coven write: config, conversations, question sets, legacy state.
+//! Files that users, other tools and older versions of coven write: config, conversations, question sets, legacy state.
 
 use std::path::PathBuf;
 
@@ -99,21 +99,21 @@ pub const LEGACY_WORDS: &[&str] = &[
     "-1",
 ];
 
-/// Reads the config; a file that is refused has at least one named mistake.
+/// Reads the config. A rejected file must have at least one reported mistake.
 pub fn config(data: &[u8]) {
     let text = String::from_utf8_lossy(data);
     let mistakes = coven_host::config::check::mistakes(&text);
     mistakes.iter().for_each(|mistake| saw_message(&mistake.text));
     match coven_host::config::parse(&text, PathBuf::from("config.json")) {
-        Ok(config) => saw(("sound", config.harnesses.len().min(3))),
+        Ok(config) => saw(("valid", config.harnesses.len().min(3))),
         Err(error) => {
             saw_message(&error.to_string());
-            assert!(!mistakes.is_empty(), "no mistake is named: {error}");
+            assert!(!mistakes.is_empty(), "no mistake is reported: {error}");
         }
     }
 }
 
-/// A conversation's file: listed, read from its end, loaded, and put right where it is damaged.
+/// Lists a conversation file, reads its end, loads it and recovers it if it is damaged.
 pub fn conversation(data: &[u8]) {
     let all = Conversations::at(scratch::fresh("conversations"));
     let id: ConversationId = "fuzz".parse().expect("an id");
@@ -141,7 +141,7 @@ pub fn conversation(data: &[u8]) {
     }
 }
 
-/// Three files in one input, separated by NUL: request.json, status.json, answers.json.
+/// Reads a question set. The input contains request.json, status.json and answers.json, separated by NUL.
 pub fn questions(data: &[u8]) {
     let folder = QuestionFolder::at(scratch::fresh("questions"));
     let id: QuestionSetId = "0190b3c4-0000-4000-8000-000000000001".parse().expect("an id");
@@ -168,7 +168,7 @@ pub fn questions(data: &[u8]) {
     }
 }
 
-/// Files of the older coven in one input, separated by NUL.
+/// Imports files of older versions of coven. The input contains several files, separated by NUL.
 pub fn legacy(data: &[u8]) {
     let project = scratch::fresh("legacy");
     let names = [

@@ -1,4 +1,4 @@
-//! The fuzz targets: one function per parser that takes any bytes and must return.
+//! The fuzz targets: one function per parser, which accepts any bytes and must return.
 
 mod agents;
 mod files;
@@ -12,7 +12,7 @@ use crate::planted;
 #[derive(Debug, Clone, Copy)]
 pub struct Target {
     pub name: &'static str,
-    /// Panics on a defect. Returns quickly and in bounded memory for every input.
+    /// Panics on a defect. Must return quickly and use limited memory for every input.
     pub run: fn(&[u8]),
     /// Words of the format, for the mutator.
     pub words: &'static [&'static str],
@@ -35,7 +35,7 @@ pub const TARGETS: &[Target] = &[
     Target { name: "screen", run: screen::screen, words: screen::SCREEN_WORDS },
 ];
 
-/// The target of that name, a planted defect included.
+/// Returns the target `name`, including the planted ones.
 pub fn target(name: &str) -> Option<&'static Target> {
     TARGETS.iter().chain(planted::TARGETS).find(|target| target.name == name)
 }

@@ -1,4 +1,4 @@
-//! What a holder writes and says: journal, log segments, frames of its socket; and the frames of the attach route.
+//! Data from a holder: journal, log segments and socket frames; also the frames of the attach route.
 
 use std::fs;
 
@@ -19,7 +19,7 @@ pub const ATTACH_WORDS: &[&str] =
 
 const JOURNAL_MAGIC: &[u8] = b"covenj01";
 
-/// Reads the bytes as a journal; then once more with sound checksums, so that mutations reach the records' fields.
+/// Reads the bytes as a journal, then again with corrected checksums, so that mutations reach the records' fields.
 pub fn journal(data: &[u8]) {
     read_journal(data);
     if let Some(body) = data.strip_prefix(JOURNAL_MAGIC) {
@@ -30,7 +30,7 @@ pub fn journal(data: &[u8]) {
 fn read_journal(data: &[u8]) {
     let path = scratch::fresh("journal").join("journal");
     scratch::write(&path, data);
-    let mut reader = JournalReader::open(&path).expect("it was just written");
+    let mut reader = JournalReader::open(&path).expect("the journal exists");
     let mut last = 0;
     loop {
         let records = match reader.read_more(64 << 10) {
@@ -39,7 +39,7 @@ fn read_journal(data: &[u8]) {
             Err(error) => return saw_message(&error.to_string()),
         };
         for (seq, record) in records {
-            assert_eq!(seq, last + 1, "records are numbered without gaps");
+            assert_eq!(seq, last + 1, "records are numbered consecutively");
             last = seq;
             saw((std::mem::discriminant(&record.record), seq.min(3)));
             let entry = record.entry(seq);
@@ -49,7 +49,7 @@ fn read_journal(data: &[u8]) {
     assert!(last <= data.len() as u64 / 8, "every record has a header");
 }
 
-/// The records of a journal with the checksum that each should have.
+/// Corrects the checksum of each record in a journal.
 fn with_checksums(mut body: &[u8]) -> Vec<u8> {
     let mut out = Vec::with_capacity(body.len());
     while let Some((head, rest)) = body.split_first_chunk::<8>() {
@@ -64,7 +64,7 @@ fn with_checksums(mut body: &[u8]) -> Vec<u8> {
     out
 }
 
-/// The first byte chooses the file: a plain segment, a compressed one, or both with different offsets.
+/// Reads a log. The first byte selects its form: a plain segment, a compressed one, or both with different offsets.
 pub fn log(data: &[u8]) {
     let (form, data) = data.split_first().map_or((0, data), |(first, rest)| (*first, rest));
     let folder = scratch::fresh("log");
@@ -92,7 +92,7 @@ pub fn log(data: &[u8]) {
     let mut buffer = vec![0; 64 << 10];
     for from in [range.start, range.start + (range.end - range.start) / 2, range.end.saturating_sub(1), u64::MAX] {
         let mut at = from;
-        // A damaged index may promise more than is there; a few megabytes show how it is read.
+        // A damaged index may claim a huge size, so read only a few megabytes.
         for _ in 0..40 {
             match log.read_at(at, &mut buffer) {
                 Ok(0) => break,
@@ -111,10 +111,10 @@ pub fn log(data: &[u8]) {
     if let Ok(range) = plain.range() {
         let _ = plain.read_at(range.start, &mut buffer).map(|count| saw(("plain", count > 0)));
     }
-    fs::remove_dir_all(&folder).expect("ours");
+    fs::remove_dir_all(&folder).expect("the folder can be deleted");
 }
 
-/// Requests and replies as they come in pieces. What is understood must mean the same when it is sent on.
+/// Decodes requests and replies that arrive in pieces. Every decoded frame must survive a round trip.
 pub fn holder_frames(data: &[u8]) {
     let (piece, data) = data.split_first().map_or((1, data), |(first, rest)| (1 + usize::from(*first), rest));
     let (mut requests, mut replies) = (Decoder::default(), Decoder::default());
@@ -137,7 +137,7 @@ pub fn holder_frames(data: &[u8]) {
                 |reply| {
                     let mut again = Decoder::default();
                     again.feed(&reply.encode());
-                    assert_eq!(again.reply().expect("our own frame"), Some(reply));
+                    assert_eq!(again.reply().expect("an encoded frame is valid"), Some(reply));
                     None
                 },
             );
@@ -170,10 +170,10 @@ where
 fn round_trip(request: &Request) {
     let mut again = Decoder::default();
     again.feed(&request.encode());
-    assert_eq!(again.request().expect("our own frame").as_ref(), Some(request));
+    assert_eq!(again.request().expect("an encoded frame is valid").as_ref(), Some(request));
 }
 
-/// A text frame of the attach route: a request for the holder, or an error for the client.
+/// Parses a text frame of the attach route: a request for the holder, or an error for the client.
 pub fn attach_frames(data: &[u8]) {
     match typed(&String::from_utf8_lossy(data)) {
         Ok(typed) => {

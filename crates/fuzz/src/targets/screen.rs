@@ -1,4 +1,4 @@
-//! The terminal model and the keyframes that are restored into it.
+//! The terminal model and keyframes restored into it.
 
 use coven_screen::{HtmlLog, Screen, TextLog};
 
@@ -49,7 +49,7 @@ pub const SCREEN_WORDS: &[&str] = &[
     "\x1b[22;2t",
 ];
 
-/// The size is in the first two bytes; larger ones than a person has cost time and show nothing new.
+/// Reads the size from the first two bytes, limited to realistic sizes: larger ones take time and find nothing new.
 fn size(data: &[u8]) -> (u16, u16, &[u8]) {
     match data {
         [rows, cols, rest @ ..] => (u16::from(*rows) % 64, u16::from(*cols) % 160, rest),
@@ -57,7 +57,7 @@ fn size(data: &[u8]) -> (u16, u16, &[u8]) {
     }
 }
 
-/// Bytes of a program, in pieces, with changes of size. A snapshot must restore to the same screen.
+/// Feeds a program's output in pieces and resizes the screen. A snapshot must restore the same screen.
 pub fn screen(data: &[u8]) {
     let (rows, cols, output) = size(data);
     let mut screen = Screen::new(rows, cols);
@@ -65,16 +65,16 @@ pub fn screen(data: &[u8]) {
     let (mut plain, mut page) = (Vec::new(), Vec::new());
     for (nth, piece) in output.chunks(1 + usize::from(rows) * 7).enumerate() {
         screen.feed(piece);
-        text.push(piece, &mut plain).expect("memory takes it");
-        html.push(piece, &mut page).expect("memory takes it");
+        text.push(piece, &mut plain).expect("writing to memory");
+        html.push(piece, &mut page).expect("writing to memory");
         if nth % 16 == 15 {
             let (rows, cols) = screen.size();
             screen.resize(cols.min(64), rows.max(2) + 3);
             text.resize(cols.min(64), rows.max(2) + 3);
         }
     }
-    text.finish(&mut plain).expect("memory takes it");
-    html.finish(&mut page).expect("memory takes it");
+    text.finish(&mut plain).expect("writing to memory");
+    html.finish(&mut page).expect("writing to memory");
     saw((
         screen.is_alternate(),
         screen.title().is_some(),
@@ -84,7 +84,7 @@ pub fn screen(data: &[u8]) {
     assert_restores(&mut screen);
 }
 
-/// Bytes from the store where a snapshot should be.
+/// Restores a screen from any bytes in place of a stored snapshot.
 pub fn keyframe(data: &[u8]) {
     let (rows, cols, bytes) = size(data);
     let mut screen = Screen::restore(rows, cols, bytes);
@@ -99,6 +99,6 @@ fn assert_restores(screen: &mut Screen) {
     assert_eq!(screen.text(), copy.text(), "the text of a restored screen");
     assert_eq!(screen.cursor(), copy.cursor(), "the cursor of a restored screen");
     assert_eq!(screen.rows(), copy.rows(), "the cells of a restored screen");
-    assert!(copy.snapshot() == snapshot, "a restored screen has another snapshot");
+    assert!(copy.snapshot() == snapshot, "a restored screen has the same snapshot");
     let _ = screen.html("fuzz");
 }

@@ -88,12 +88,12 @@ const fn now() -> Timestamp {
     Timestamp::from_millis(1_794_765_073_705)
 }
 
-/// Reads and lints a file. One that is sound is run to its end, with steps that succeed and fail in turn.
+/// Parses and checks a workflow file. A valid one is run to its end, with steps that succeed and fail.
 pub fn workflow(data: &[u8]) {
     let definition = match Definition::parse("fuzz", &String::from_utf8_lossy(data)) {
         Ok(definition) => definition,
         Err(problems) => {
-            assert!(!problems.is_empty(), "a file is refused for a reason");
+            assert!(!problems.is_empty(), "a rejected file has a reported problem");
             return problems.iter().for_each(|problem| saw_message(&problem.to_string()));
         }
     };
@@ -112,7 +112,7 @@ pub fn workflow(data: &[u8]) {
             StepKind::Agent { prompt, .. } => drop(scope.text(prompt)),
             StepKind::Script { command } => drop(scope.shell(command)),
             StepKind::Merge { checks, .. } => checks.iter().for_each(|check| drop(scope.shell(check))),
-            StepKind::Loop { .. } => panic!("a loop is entered, not run"),
+            StepKind::Loop { .. } => panic!("a loop is not a runnable step"),
         }
         definition.deadline(&progress, now());
         let result = StepResult { success: turn % 3 != 1, output: "x\n".into(), ..StepResult::default() };
@@ -123,7 +123,7 @@ pub fn workflow(data: &[u8]) {
     }
 }
 
-/// The bytes as a template of a prompt, of a command and as a condition.
+/// Evaluates the input as a prompt template, as a command template and as a condition.
 pub fn template(data: &[u8]) {
     let text = String::from_utf8_lossy(data);
     let (task, mut progress) = (task(), Progress::new(now()));

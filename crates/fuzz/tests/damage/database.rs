@@ -1,4 +1,4 @@
-//! Pages of the database and the keyframes in it.
+//! Damage to database pages and keyframes.
 
 use std::fs;
 use std::path::Path;
@@ -21,12 +21,12 @@ const NOW: Timestamp = Timestamp::from_millis(1_794_765_073_705);
 
 async fn fill(path: &Path) {
     let store = SqliteStore::open(path, coven_server::event::render).expect("a new store");
-    let mut tx = store.begin().await.expect("a turn");
+    let mut tx = store.begin().await.expect("a transaction");
     for nth in 1..=40 {
         tx.record(Change::SessionCreated(finished(nth)), NOW).await.expect("a session");
         let task: TaskId = format!("{nth:08x}-0000-4000-8000-00000000000a").parse().expect("an id");
         let mut task = Task::new(task, &format!("task {nth}"), NOW).expect("a task");
-        // Long ones have pages of their own.
+        // Long texts use overflow pages.
         task.body = format!("what to do for task {nth}\n").repeat(nth as usize * 6);
         let changes = task.first_fields();
         tx.record(Change::TaskWritten { task, event: "created", changes, by: "user".into() }, NOW)
@@ -40,11 +40,11 @@ async fn fill(path: &Path) {
     tx.commit().await.expect("stored");
 }
 
-/// What a daemon reads.
+/// The data that a daemon reads.
 #[derive(Debug, PartialEq)]
 struct Content {
     sessions: Vec<Session>,
-    tasks: Vec<serde_json::Value>,
+    tasks: Vec<Task>,
     events: Vec<Event>,
     keyframe: Option<Keyframe>,
 }
@@ -52,7 +52,7 @@ struct Content {
 async fn read(path: &Path) -> Result<Content, StoreError> {
     let store = SqliteStore::open(path, coven_server::event::render)?;
     let page = store.sessions(&SessionQuery { limit: 100, ..SessionQuery::default() }).await?;
-    let tasks = store.snapshot().await?.tasks;
+    let tasks = store.state_page(None, usize::MAX).await?.tasks;
     store.entries(id(1), 0, 100).await?;
     Ok(Content {
         sessions: page.sessions,
@@ -63,22 +63,22 @@ async fn read(path: &Path) -> Result<Content, StoreError> {
 }
 
 #[tokio::test]
-async fn a_damaged_database_is_an_error_with_advice_or_reads_as_it_was() {
+async fn a_damaged_database_returns_an_error_with_advice_or_its_original_content() {
     let folder = folder();
     let path = folder.path().join("coven.db");
     fill(&path).await;
     let bytes = fs::read(&path).expect("a database");
-    let original = read(&path).await.expect("sound");
+    let original = read(&path).await.expect("the database is valid");
 
-    let mark = fs::read(folder.path().join("coven.db.lock")).expect("closed in order");
+    let mark = fs::read(folder.path().join("coven.db.lock")).expect("the store was closed cleanly");
 
     let (mut dice, mut reported) = (Dice::new(31), 0);
     for round in 0..ROUNDS {
         for beside in ["coven.db-wal", "coven.db-shm"] {
             let _ = fs::remove_file(folder.path().join(beside));
         }
-        fs::write(&path, damaged(&bytes, &mut dice)).expect("room");
-        fs::write(folder.path().join("coven.db.lock"), &mark).expect("room");
+        fs::write(&path, damaged(&bytes, &mut dice)).expect("enough disk space");
+        fs::write(folder.path().join("coven.db.lock"), &mark).expect("enough disk space");
         let content = read(&path).await;
         let status = migrations::status(&path);
         match (content, status) {
@@ -95,13 +95,13 @@ async fn a_damaged_database_is_an_error_with_advice_or_reads_as_it_was() {
     }
     eprintln!("{reported} of {ROUNDS} damaged databases were reported; the others read as before");
     assert!(reported > ROUNDS as usize / 2, "{reported} reported");
-    fs::write(&path, &bytes).expect("room");
-    assert_eq!(read(&path).await.expect("sound again"), original);
-    migrations::status(&path).expect("sound again");
+    fs::write(&path, &bytes).expect("enough disk space");
+    assert_eq!(read(&path).await.expect("the restored database is valid"), original);
+    migrations::status(&path).expect("the restored database is valid");
 }
 
 #[tokio::test]
-async fn a_damaged_keyframe_is_passed_over() {
+async fn a_damaged_keyframe_is_skipped() {
     let folder = folder();
     let path = folder.path().join("coven.db");
     fill(&path).await;

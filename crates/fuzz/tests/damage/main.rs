@@ -1,4 +1,5 @@
-//! Random damage to every kind of file: 500 seeded copies each. A copy gives an error or what was whole before it was damaged.
+//! Random damage to every kind of file, in 500 seeded copies each. Reading a copy returns an error or only undamaged
+//! content.
 
 mod database;
 mod files;
@@ -6,7 +7,7 @@ mod recordings;
 
 use std::path::Path;
 
-/// A folder in memory where there is such a place: half a thousand copies are written and synced.
+/// Creates a folder, in memory if possible: hundreds of copies are written and synced.
 fn folder() -> tempfile::TempDir {
     let shared = Path::new("/dev/shm");
     match shared.is_dir() {

@@ -1,4 +1,4 @@
-//! Journals and log segments.
+//! Damage to journals and log segments.
 
 use std::fs;
 
@@ -18,7 +18,7 @@ fn stamped(nth: u64, record: Record) -> Stamped {
 }
 
 #[test]
-fn a_damaged_journal_gives_its_first_records_and_never_a_wrong_one() {
+fn a_damaged_journal_returns_its_first_records_and_never_a_wrong_one() {
     let folder = folder();
     let path = folder.path().join("journal");
     let mut writer = JournalWriter::create(&path).expect("a journal");
@@ -36,13 +36,13 @@ fn a_damaged_journal_gives_its_first_records_and_never_a_wrong_one() {
         ));
     }
     records.push(stamped(60, Record::Exit(ExitStatus::Code(0))));
-    records.iter().for_each(|record| writer.append(record).expect("room"));
+    records.iter().for_each(|record| writer.append(record).expect("enough disk space"));
     let bytes = fs::read(&path).expect("a journal");
 
     let (mut dice, mut errors, mut shorter) = (Dice::new(11), 0, 0);
     for round in 0..ROUNDS {
-        fs::write(&path, damaged(&bytes, &mut dice)).expect("room");
-        let mut reader = JournalReader::open(&path).expect("it is there");
+        fs::write(&path, damaged(&bytes, &mut dice)).expect("enough disk space");
+        let mut reader = JournalReader::open(&path).expect("the journal exists");
         let mut read = Vec::new();
         loop {
             match reader.read_more(64 << 10) {
@@ -54,27 +54,27 @@ fn a_damaged_journal_gives_its_first_records_and_never_a_wrong_one() {
                 }
             }
         }
-        assert!(records.starts_with(&read), "round {round}: a record that was not written there");
+        assert!(records.starts_with(&read), "round {round}: a wrong record was read");
         shorter += usize::from(read.len() < records.len());
     }
     assert!(errors > 0 && shorter > ROUNDS as usize / 2, "{errors} errors, {shorter} shorter");
 }
 
 #[test]
-fn a_damaged_compressed_segment_is_an_error_or_reads_as_it_was() {
+fn a_damaged_compressed_segment_returns_an_error_or_its_original_content() {
     let folder = folder();
     let mut dice = Dice::new(12);
-    // Text that compresses, and noise that does not.
+    // Compressible text, then random bytes.
     let mut bytes: Vec<u8> = (0..30_000).flat_map(|nth| format!("line {nth} of output\r\n").into_bytes()).collect();
     bytes.extend((0..50_000).map(|_| dice.next() as u8));
-    fs::write(folder.path().join("0000000000000000.log"), &bytes).expect("room");
-    compress(folder.path(), &|| false).expect("it can be compressed");
+    fs::write(folder.path().join("0000000000000000.log"), &bytes).expect("enough disk space");
+    compress(folder.path(), &|| false).expect("the log can be compressed");
     let path = folder.path().join("0000000000000000.log.zst");
     let packed = fs::read(&path).expect("compressed");
 
     let mut errors = 0;
     for round in 0..ROUNDS {
-        fs::write(&path, damaged(&packed, &mut dice)).expect("room");
+        fs::write(&path, damaged(&packed, &mut dice)).expect("enough disk space");
         let mut log = LogFile::new(folder.path());
         let read = log.range().and_then(|range| {
             let length = usize::try_from(range.end).unwrap_or(usize::MAX).min(2 * bytes.len());
@@ -89,7 +89,7 @@ fn a_damaged_compressed_segment_is_an_error_or_reads_as_it_was() {
 }
 
 #[test]
-fn a_damaged_plain_log_is_reported_or_served_as_it_was() {
+fn a_damaged_plain_log_is_reported_or_served_with_its_original_content() {
     let config = json!({ "sessions": { "compressFinished": false, "killGraceSeconds": 2.0 } });
     let home = TestHome::started_with(config);
     let id = home.run_to_end("flood 40000").id;
@@ -97,14 +97,14 @@ fn a_damaged_plain_log_is_reported_or_served_as_it_was() {
     let bytes = fs::read(&file).expect("a log");
     let check = || -> Value { home.read(&format!("/api/v1/sessions/{id}/log/check")) };
     let is_reported = |found: &Value| ["missing", "changed"].iter().any(|it| found[it] != json!([]));
-    assert!(!is_reported(&check()), "it is sound");
+    assert!(!is_reported(&check()), "the log is intact");
 
     let (mut dice, mut reported) = (Dice::new(13), 0);
     for round in 0..ROUNDS {
-        fs::write(&file, damaged(&bytes, &mut dice)).expect("room");
+        fs::write(&file, damaged(&bytes, &mut dice)).expect("enough disk space");
         match is_reported(&check()) {
             true => reported += 1,
-            false => assert!(home.log(&id) == bytes, "round {round}: wrong bytes are served without a word"),
+            false => assert!(home.log(&id) == bytes, "round {round}: wrong bytes are served without a report"),
         }
     }
     assert!(reported > ROUNDS as usize * 9 / 10, "{reported} reported");

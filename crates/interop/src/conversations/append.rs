@@ -1,4 +1,4 @@
-//! Appends to a conversation: whole lines, in one write, under the file's lock; all of them or none.
+//! Appends to a conversation: complete lines in one write under the file's lock, all of them or none.
 
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{self, Read as _, Seek as _, SeekFrom, Write};
@@ -12,24 +12,24 @@ use coven_files::ReadError;
 use rustix::fs::OFlags;
 
 use super::in_use::{self, InUse};
-use super::last::{Standing, Tail, TailLine};
+use super::last::{Tail, TailLine, TailState};
 use super::load::parsed;
-use super::{CONVERSATION_LINE, ConversationError, Conversations, Notice, aside, is_still_at, modified_at};
+use super::{CONVERSATION_LINE, ConversationError, Conversations, Notice, backup_path, is_still_at, modified_at};
 use coven_holder::{clock, fault};
 
 const PAGE: usize = 4 << 10;
-/// Who will not wait still lets a reader finish that looks at half a line.
-const MOMENT: Duration = Duration::from_millis(100);
-const BETWEEN_TRIES: Duration = Duration::from_millis(5);
+/// With `Wait::NoWait`, time allowed for a reader that holds the lock to check an incomplete line.
+const READER_TIMEOUT: Duration = Duration::from_millis(100);
+const LOCK_POLL_INTERVAL: Duration = Duration::from_millis(5);
 
-/// What to do while another process writes.
+/// Behavior while another process writes.
 pub enum Wait {
-    /// Wait, after saying so: this is called once for each wait.
+    /// Wait for the lock. The function is called once before each wait, to notify the user.
     ForLock(Box<dyn FnMut() + Send>),
     NoWait,
 }
 
-/// A conversation that is open for writing. While this lives it is in use: neither cleaned up nor deleted.
+/// A conversation that is open for writing. It is neither cleaned up nor deleted while this exists.
 pub struct Writer {
     id: ConversationId,
     path: PathBuf,
@@ -39,29 +39,29 @@ pub struct Writer {
     _in_use: InUse,
 }
 
-/// How our last append left the file; true as long as it has that length.
+/// The file after our last append; valid as long as the file has this length.
 #[derive(Debug, Clone, Copy)]
 struct Known {
     len: u64,
     turns: u64,
 }
 
-/// The end of a file as an append meets it.
+/// The end of the file before an append.
 struct End {
-    /// Where the last whole line ends.
+    /// Offset of the end of the last complete line.
     whole: u64,
     rest: Rest,
     turns: u64,
 }
 
-/// What follows the last whole line.
+/// Bytes after the last complete line.
 enum Rest {
     Nothing,
-    /// A line that lacks its line end only, as other tools leave it.
+    /// A complete line without its line end, as other tools write it.
     Unended {
         bytes: u64,
     },
-    /// Half a line.
+    /// An incomplete line.
     Torn {
         bytes: u64,
     },
@@ -72,14 +72,14 @@ impl Conversations {
     pub fn writer(&self, id: &ConversationId, wait: Wait) -> Result<Writer, ConversationError> {
         let path = self.file(id);
         let unwritable = |source| ConversationError::Unwritable { path: path.clone(), source };
-        // Where there is no conversation, no mark is left either.
+        // Check that the conversation exists before creating the `.use` file.
         drop(self.open_to_read(id)?);
         let in_use = InUse::mark(&path).map_err(unwritable)?;
         let file = open(&path, id)?;
         Ok(Writer { id: id.clone(), path, file, wait, known: None, _in_use: in_use })
     }
 
-    /// Whether some process has it open for writing.
+    /// Returns whether a process has the conversation open for writing.
     pub fn is_in_use(&self, id: &ConversationId) -> bool {
         in_use::is_in_use(&self.file(id))
     }
@@ -102,19 +102,19 @@ impl Writer {
         &self.id
     }
 
-    /// Numbers the turns among these lines and saves all lines, or none. When it returns, they are on the disk.
+    /// Numbers the turns in `lines` and saves all lines, or none. The lines are on disk when this returns.
     pub fn append(&mut self, lines: &mut [Line]) -> Result<Vec<Notice>, ConversationError> {
         self.lock()?;
         let appended = self.append_locked(lines);
         if appended.is_err() {
             self.known = None;
         }
-        // Closing the file would do as well.
+        // A failure is harmless: closing the file also releases the lock.
         let _ = self.file.unlock();
         appended.map_err(|source| ConversationError::Append { path: self.path.clone(), source })
     }
 
-    /// Waits for the lock on the file that is at its place now.
+    /// Locks the file, reopening it if it was replaced.
     fn lock(&mut self) -> Result<(), ConversationError> {
         let unwritable = |source| ConversationError::Unwritable { path: self.path.clone(), source };
         loop {
@@ -126,7 +126,7 @@ impl Writer {
             if !is_held {
                 return Err(ConversationError::Busy { id: self.id.to_string() });
             }
-            // A recovery replaces the file.
+            // A recovery may have replaced the file.
             if is_still_at(&self.file, &self.path).map_err(unwritable)? {
                 return Ok(());
             }
@@ -159,7 +159,7 @@ impl Writer {
             }
             let start = bytes.len();
             line.write_to(&mut bytes);
-            // Nothing is saved that could not be read again.
+            // Readers would reject a longer line.
             if (bytes.len() - start) as u64 > CONVERSATION_LINE.bytes + 1 {
                 return Err(ReadError::LongStream { limit: CONVERSATION_LINE }.into());
             }
@@ -188,15 +188,15 @@ impl Writer {
             Rest::Nothing => len,
             Rest::Unended { bytes } | Rest::Torn { bytes } => len - bytes,
         };
-        // From the very end again: a turn that lacks its line end only counts, too.
-        let turns = Standing::of(Tail::new(&self.file, len, PAGE)?)?.turns;
+        // Start at the end again: a turn that only lacks its line end counts too.
+        let turns = TailState::of(Tail::new(&self.file, len, PAGE)?)?.turns;
         Ok(End { whole, rest, turns })
     }
 
-    /// Takes half a line off the end and keeps it beside the file.
+    /// Moves an incomplete line from the end into a backup file.
     fn cut_off(&self, whole: u64, bytes: u64) -> io::Result<Notice> {
         fault::before("append", "keep")?;
-        let kept_in = aside(&self.path, "torn", clock::now());
+        let kept_in = backup_path(&self.path, "torn", clock::now());
         let mut kept = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&kept_in)?;
         let mut file = &self.file;
         let copied = file.seek(SeekFrom::Start(whole)).and_then(|_| io::copy(&mut file.take(bytes), &mut kept));
@@ -210,15 +210,15 @@ impl Writer {
     }
 }
 
-/// False if it is still taken and nobody wants to wait for it.
+/// Waits for the lock. Returns false if it is still taken after the short wait of `Wait::NoWait`.
 fn wait(file: &File, how: &mut Wait) -> io::Result<bool> {
-    if let Wait::ForLock(told) = how {
-        told();
+    if let Wait::ForLock(notify) = how {
+        notify();
         return file.lock().map(|()| true);
     }
-    let until = Instant::now() + MOMENT;
+    let until = Instant::now() + READER_TIMEOUT;
     while Instant::now() < until {
-        thread::sleep(BETWEEN_TRIES);
+        thread::sleep(LOCK_POLL_INTERVAL);
         match file.try_lock() {
             Ok(()) => return Ok(true),
             Err(TryLockError::WouldBlock) => {}
@@ -228,13 +228,13 @@ fn wait(file: &File, how: &mut Wait) -> io::Result<bool> {
     Ok(false)
 }
 
-/// Appends all of it or leaves the file as long as it was.
+/// Appends all bytes, or restores the previous length of the file.
 fn write(mut file: &File, len: u64, bytes: &[u8]) -> io::Result<()> {
     let mut written = || -> io::Result<()> {
         fault::before("append", "write")?;
         let count = file.write(bytes)?;
         if count < bytes.len() {
-            // The disk is full, or nearly: the next write tells which.
+            // The disk may be full; the next write reports it.
             fault::before("append", "rest")?;
             file.write_all(&bytes[count..])?;
         }
@@ -243,7 +243,7 @@ fn write(mut file: &File, len: u64, bytes: &[u8]) -> io::Result<()> {
         fault::before("append", "unlock")
     };
     written().inspect_err(|_| {
-        // If even this fails, what is left is half a line, which readers know.
+        // If this fails too, an incomplete line remains, which readers can handle.
         let _ = file.set_len(len).and_then(|()| file.sync_data());
     })
 }

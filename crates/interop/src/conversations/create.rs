@@ -1,4 +1,4 @@
-//! Makes a conversation: its file appears with its first line in it.
+//! Creates a conversation: its file appears together with its first line.
 
 use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io::{self, BufWriter, Write};
@@ -12,13 +12,13 @@ use rustix::io::Errno;
 
 use super::{ConversationError, Conversations, sync_folder};
 
-/// A million names a day and agent: that so many tries all meet one that is taken does not happen by chance.
-const TRIES: usize = 100;
+/// There are a million ids per day and agent, so this many collisions do not happen by chance.
+const MAX_ATTEMPTS: usize = 100;
 
-/// What a conversation is from its beginning on.
+/// Metadata of a new conversation.
 #[derive(Debug, Clone, Default)]
 pub struct NewConversation {
-    /// Made up if it is left out.
+    /// Generated if absent.
     pub id: Option<ConversationId>,
     pub agent: Option<String>,
     pub harness: Option<String>,
@@ -26,16 +26,15 @@ pub struct NewConversation {
 }
 
 impl Conversations {
-    /// Makes the conversation and says its id.
+    /// Creates the conversation and returns its id.
     pub fn create(&self, new: &NewConversation, now: Timestamp) -> Result<ConversationId, ConversationError> {
         let unwritable = |path: &Path| {
             let path = path.to_owned();
             move |source| ConversationError::Unwritable { path, source }
         };
-        // Those above it that are missing too.
         DirBuilder::new().recursive(true).mode(0o700).create(&self.folder).map_err(unwritable(&self.folder))?;
-        for _ in 0..TRIES {
-            let id = new.id.clone().unwrap_or_else(|| made_up(new.agent.as_deref(), now));
+        for _ in 0..MAX_ATTEMPTS {
+            let id = new.id.clone().unwrap_or_else(|| generate_id(new.agent.as_deref(), now));
             let path = self.file(&id);
             if place(&path, &first_line(&id, new, now)).map_err(unwritable(&path))? {
                 return Ok(id);
@@ -44,12 +43,12 @@ impl Conversations {
                 return Err(ConversationError::Exists { id: id.to_string() });
             }
         }
-        let source = io::Error::new(io::ErrorKind::AlreadyExists, "no free name was found");
+        let source = io::Error::new(io::ErrorKind::AlreadyExists, "no unused id found");
         Err(unwritable(&self.folder)(source))
     }
 }
 
-fn made_up(agent: Option<&str>, now: Timestamp) -> ConversationId {
+fn generate_id(agent: Option<&str>, now: Timestamp) -> ConversationId {
     let (_, random) = uuid::Uuid::new_v4().as_u64_pair();
     ConversationId::generated(now, agent, (random % 1_000_000) as u32)
 }
@@ -68,14 +67,14 @@ fn first_line(id: &ConversationId, new: &NewConversation, now: Timestamp) -> Vec
     bytes
 }
 
-/// False if there is one already.
+/// Creates the file. Returns false if it already exists.
 fn place(path: &Path, bytes: &[u8]) -> io::Result<bool> {
     if fs::symlink_metadata(path).is_ok() {
         return Ok(false);
     }
-    let (temp, ()) = written_beside(path, |file| file.write_all(bytes))?;
+    let (temp, ()) = write_temp(path, |file| file.write_all(bytes))?;
     let placed = match renameat_with(CWD, &temp, CWD, path, RenameFlags::NOREPLACE) {
-        // A file system that cannot rename without replacing.
+        // The file system does not support RENAME_NOREPLACE.
         Err(Errno::INVAL | Errno::NOSYS | Errno::OPNOTSUPP) => {
             fs::hard_link(&temp, path).and_then(|()| fs::remove_file(&temp))
         }
@@ -90,8 +89,8 @@ fn place(path: &Path, bytes: &[u8]) -> io::Result<bool> {
     }
 }
 
-/// A synced file beside its place, for its owner only, that is there as a whole or not at all.
-pub(super) fn written_beside<T>(
+/// Writes and syncs a private temporary file in the same folder as `path`, ready to be renamed. Removes it on failure.
+pub(super) fn write_temp<T>(
     path: &Path,
     fill: impl FnOnce(&mut BufWriter<File>) -> io::Result<T>,
 ) -> io::Result<(PathBuf, T)> {
@@ -99,7 +98,7 @@ pub(super) fn written_beside<T>(
     let temp = path.with_file_name(format!(".{name}.{}.tmp", uuid::Uuid::new_v4().simple()));
     let written = || -> io::Result<T> {
         let file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&temp)?;
-        // Whatever the umask takes away.
+        // The umask may have removed permissions of the owner.
         file.set_permissions(fs::Permissions::from_mode(0o600))?;
         let mut file = BufWriter::new(file);
         let filled = fill(&mut file)?;

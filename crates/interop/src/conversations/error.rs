@@ -1,4 +1,4 @@
-//! What can go wrong with conversations. Texts that programs look for are those of the format's specification.
+//! Errors of conversations. The specification of the format fixes the texts that programs match on.
 
 use std::fmt;
 use std::io;
@@ -15,34 +15,34 @@ pub enum ConversationError {
     BadId(#[from] BadConversationId),
     #[error("Session not found: {id}")]
     NotFound { id: String },
-    #[error("several sessions begin with {prefix:?}; give more of the name: {}", names(candidates))]
+    #[error("id prefix {prefix:?} matches several conversations; use a longer prefix: {}", list_ids(candidates))]
     Ambiguous { prefix: String, candidates: Vec<ConversationId> },
-    #[error("there is a session of that name already; go on with it by --resume {id}, or choose another name")]
+    #[error("conversation {id} already exists; resume it with --resume {id}, or choose another name")]
     Exists { id: String },
-    #[error("another process is writing to the session; try again in a moment: {id}")]
+    #[error("another process is writing to conversation {id}; try again in a moment")]
     Busy { id: String },
-    #[error("the session is open in another process; leave it there first: {id}")]
+    #[error("conversation {id} is open in another process; close it there first")]
     InUse { id: String },
-    #[error("the session file {} is damaged: {}", path.display(), places(damage, *count))]
+    #[error("conversation file {} is damaged: {}", path.display(), list_damage(damage, *count))]
     Damaged {
         path: PathBuf,
-        /// The first of them.
+        /// The first damaged lines; `count` is the total.
         damage: Vec<Damage>,
         count: usize,
     },
-    #[error("nothing was saved: {} cannot be written and is as it was before", path.display())]
+    #[error("nothing was saved: cannot write {} (the file is unchanged)", path.display())]
     Append { path: PathBuf, source: io::Error },
-    #[error("{} cannot be read", path.display())]
+    #[error("cannot read {}", path.display())]
     Unreadable { path: PathBuf, source: io::Error },
-    /// The file is not a regular one, or too large.
+    /// The file is not a regular file, or it is too large.
     #[error(transparent)]
     Refused(ReadError),
-    #[error("{} cannot be written", path.display())]
+    #[error("cannot write {}", path.display())]
     Unwritable { path: PathBuf, source: io::Error },
 }
 
 impl ConversationError {
-    /// The error for a failed read of this file.
+    /// Returns the error for a failed read of this file.
     pub(super) fn reading(path: PathBuf, source: io::Error) -> Self {
         match source.kind() {
             io::ErrorKind::FileTooLarge => Self::Refused(ReadError::TooLarge { path, limit: CONVERSATION }),
@@ -51,12 +51,12 @@ impl ConversationError {
     }
 }
 
-/// A line that cannot be read.
+/// A line that cannot be parsed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Damage {
-    /// From 1.
+    /// Line number, starting at 1.
     pub line: u64,
-    /// From 1, in bytes.
+    /// Byte offset in the line, starting at 1.
     pub column: Option<usize>,
     pub why: String,
 }
@@ -71,7 +71,7 @@ impl fmt::Display for Damage {
     }
 }
 
-fn names(candidates: &[ConversationId]) -> String {
+fn list_ids(candidates: &[ConversationId]) -> String {
     const SHOWN: usize = 5;
     let mut text = candidates.iter().take(SHOWN).map(ConversationId::as_str).collect::<Vec<_>>().join(", ");
     if candidates.len() > SHOWN {
@@ -80,7 +80,7 @@ fn names(candidates: &[ConversationId]) -> String {
     text
 }
 
-fn places(damage: &[Damage], count: usize) -> String {
+fn list_damage(damage: &[Damage], count: usize) -> String {
     const SHOWN: usize = 3;
     let mut text = damage.iter().take(SHOWN).map(Damage::to_string).collect::<Vec<_>>().join("; ");
     if count > SHOWN {

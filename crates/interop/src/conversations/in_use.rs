@@ -1,4 +1,4 @@
-//! The mark of a conversation that somebody has open: a shared lock on `<id>.jsonl.use`, which goes with its process.
+//! Marks an open conversation with a shared lock on `<id>.jsonl.use`, which the kernel releases when the process ends.
 
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io;
@@ -9,7 +9,7 @@ use coven_files::Links;
 
 use super::is_still_at;
 
-/// Held until it is dropped; the last one out takes the file away.
+/// A lock that is held until it is dropped. The last process to drop its lock removes the file.
 #[derive(Debug)]
 pub(super) struct InUse {
     path: PathBuf,
@@ -17,21 +17,22 @@ pub(super) struct InUse {
 }
 
 impl InUse {
-    /// From now on this conversation is spared by cleaning and deleting.
+    /// Marks the conversation as open, which protects it from cleanup and deletion.
     pub(super) fn mark(session: &Path) -> io::Result<Self> {
         loop {
             let mark = Self::open(session)?;
-            // Who holds it for itself alone only deletes a file and is gone.
+            // An exclusive lock is only held for the moment of a deletion.
             mark.file.lock_shared()?;
-            // Else it was taken away while we waited.
+            // Otherwise, the file was removed during the wait: start again with a new one.
             if is_still_at(&mark.file, &mark.path)? {
                 return Ok(mark);
             }
         }
     }
 
-    /// For the one who deletes: nobody has it open, and nobody can until this is dropped.
-    pub(super) fn by_nobody(session: &Path) -> io::Result<Option<Self>> {
+    /// Takes an exclusive lock for deletion; the conversation cannot be opened until it is dropped. Returns `None` if
+    /// the conversation is open.
+    pub(super) fn try_exclusive(session: &Path) -> io::Result<Option<Self>> {
         loop {
             let mark = Self::open(session)?;
             match mark.file.try_lock() {
@@ -52,14 +53,14 @@ impl InUse {
 
 impl Drop for InUse {
     fn drop(&mut self) {
-        // A lock of others keeps the file; a file that is not there any more is not ours to remove.
+        // Keep the file while other processes hold a lock, and do not remove one that has replaced ours.
         if self.file.try_lock().is_ok() && is_still_at(&self.file, &self.path).unwrap_or(false) {
             let _ = fs::remove_file(&self.path);
         }
     }
 }
 
-/// Whether somebody has it open now.
+/// Returns whether a process has the conversation open.
 pub(super) fn is_in_use(session: &Path) -> bool {
     let marked = coven_files::open(&path_of(session), Links::Refuse);
     marked.is_ok_and(|file| matches!(file.try_lock(), Err(TryLockError::WouldBlock)))

@@ -1,4 +1,4 @@
-//! Reads a conversation from its end: the last turns, how many there are, how it stands.
+//! Reads a conversation from its end: the last turns, the number of turns, and the state.
 
 use std::fs::File;
 use std::io;
@@ -10,25 +10,25 @@ use super::load::parsed;
 use super::{CONVERSATION, CONVERSATION_LINE, ConversationError, Conversations, Outline};
 
 const PAGE: usize = 64 << 10;
-/// How often a look at the end is taken anew because the file became shorter meanwhile.
-const LOOKS: usize = 10;
+/// Maximum number of attempts to read the end of a file that is truncated meanwhile.
+const MAX_READ_ATTEMPTS: usize = 10;
 
 /// The last turns of a conversation.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LastTurns {
-    /// In their order.
+    /// Oldest first.
     pub turns: Vec<Turn>,
-    /// How many come before them, if the file says so.
+    /// Number of turns before these, if known.
     pub before: Option<u64>,
 }
 
 impl Conversations {
-    /// The last `count` turns, without reading what comes before them; fewer if they are too large to be held together. Lines
-    /// that cannot be read are skipped.
+    /// Returns the last `count` turns without reading earlier ones, or fewer if they are too large to keep in memory
+    /// together. Skips lines that cannot be parsed.
     pub fn load_last(&self, id: &ConversationId, count: usize) -> Result<LastTurns, ConversationError> {
         let file = self.open_to_read(id)?;
         let unreadable = |source| ConversationError::reading(self.file(id), source);
-        while_it_shrinks(|| {
+        retry_if_truncated(|| {
             let mut tail = Tail::new(&file, file.metadata()?.len(), PAGE)?;
             let (mut turns, mut is_at_start, mut held) = (Vec::new(), false, 0);
             while turns.len() < count {
@@ -57,33 +57,33 @@ impl Conversations {
     }
 }
 
-/// A line that a crash left is cut off before the next one is appended: who reads just then looks again.
-pub(super) fn while_it_shrinks<T>(mut look: impl FnMut() -> io::Result<T>) -> io::Result<T> {
-    for _ in 1..LOOKS {
-        match look() {
+/// Retries `read` if the file shrinks meanwhile: a writer removes an incomplete last line before it appends.
+pub(super) fn retry_if_truncated<T>(mut read: impl FnMut() -> io::Result<T>) -> io::Result<T> {
+    for _ in 1..MAX_READ_ATTEMPTS {
+        match read() {
             Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => {}
-            done => return done,
+            result => return result,
         }
     }
-    look()
+    read()
 }
 
-/// The lines of a file, last first. Holds one line at a time.
+/// The lines of a file, last first. Keeps one line in memory at a time.
 pub(super) struct Tail<'f> {
     file: &'f File,
-    /// Where the bytes begin.
+    /// File offset of `bytes`.
     at: u64,
-    /// What was read and not given out yet.
+    /// Bytes that were read but not returned yet.
     bytes: Vec<u8>,
     page: usize,
-    /// How many bytes may still be read.
+    /// Number of bytes that may still be read.
     left: u64,
 }
 
-/// One line, with its line end, if it has one.
+/// One line, including its line end if it has one.
 pub(super) enum TailLine {
     Whole(Vec<u8>),
-    /// Longer than any line of a conversation. Its content is not kept.
+    /// Longer than the limit for a line. Its content is dropped.
     TooLong {
         bytes: u64,
     },
@@ -102,19 +102,19 @@ impl<'f> Tail<'f> {
         self
     }
 
-    /// Of a file whose end has been read already.
+    /// Continues from `bytes`, which were already read at offset `at`.
     pub(super) fn with(file: &'f File, at: u64, bytes: Vec<u8>, page: usize) -> Self {
         Self { file, at, bytes, page, left: u64::MAX }
     }
 
-    /// Whether the last line not given out has its line end. An empty file lacks none.
+    /// Returns whether the last unread line has a line end. True for an empty file.
     pub(super) fn is_ended(&self) -> bool {
         self.bytes.last().is_none_or(|byte| *byte == b'\n')
     }
 
     pub(super) fn next_line(&mut self) -> io::Result<Option<TailLine>> {
         let mut skipped = 0;
-        // Of what was read, so much may hold the end of the line before.
+        // Length of the prefix of `bytes` that may contain the end of the previous line.
         let mut unseen = self.bytes.strip_suffix(b"\n").unwrap_or(&self.bytes).len();
         let line = loop {
             let fresh = &self.bytes[..unseen];
@@ -143,9 +143,9 @@ impl<'f> Tail<'f> {
         })
     }
 
-    /// What the last line not given out says of the turns so far, if it is a turn of ours: without reading all of it.
+    /// Returns the turn number in the last unread line, if coven wrote that line, without reading all of it.
     pub(super) fn number_at_end(&self) -> Option<u64> {
-        // In a JSON text a quote inside a string has a backslash before it: this can only be the last field.
+        // JSON escapes quotes inside strings, so this match can only be the last field.
         let rest = self.bytes.strip_suffix(b"}\n")?;
         let digits = rest.iter().rev().take_while(|byte| byte.is_ascii_digit()).count();
         let (before, number) = rest.split_at(rest.len() - digits);
@@ -154,7 +154,7 @@ impl<'f> Tail<'f> {
     }
 
     fn read_more(&mut self) -> io::Result<()> {
-        // More each time: a long line is not read a page at a time.
+        // Read more each time, so that a long line does not take one read per page.
         let wanted = self.page.max(self.bytes.len()) as u64;
         let count = wanted.min(self.at);
         self.left = self.left.checked_sub(count).ok_or(io::ErrorKind::FileTooLarge)?;
@@ -166,17 +166,17 @@ impl<'f> Tail<'f> {
     }
 }
 
-/// How a conversation stands by its last lines.
+/// State of a conversation according to its last lines.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Standing {
+pub(super) struct TailState {
     pub(super) turns: u64,
-    /// None if only the first line tells.
+    /// `None` if only the metadata line has the status.
     pub(super) status: Option<ConversationState>,
-    /// None if nothing after the last turn names one.
+    /// `None` if no line after the last turn sets a title.
     pub(super) title: Option<String>,
 }
 
-impl Standing {
+impl TailState {
     pub(super) fn of(mut tail: Tail<'_>) -> io::Result<Self> {
         let (mut status, mut title) = (None, None);
         loop {
@@ -192,17 +192,17 @@ impl Standing {
                 Ok(Some(Line::Turn(Turn { number: Some(turns), .. }))) => {
                     return Ok(Self { turns, status: status.or(Some(ConversationState::Active)), title });
                 }
-                // Written by another tool: there is no way but to count.
-                Ok(Some(Line::Turn(_))) => return Self::counted(tail.file, tail.left),
-                Ok(Some(Line::Status { status: said, .. })) => status = status.or(Some(said)),
-                Ok(Some(Line::Rename { title: said, .. })) => title = title.or(Some(said)),
+                // Another tool wrote this turn without a number, so the turns must be counted.
+                Ok(Some(Line::Turn(_))) => return Self::count(tail.file, tail.left),
+                Ok(Some(Line::Status { status: newer, .. })) => status = status.or(Some(newer)),
+                Ok(Some(Line::Rename { title: newer, .. })) => title = title.or(Some(newer)),
                 _ => {}
             }
         }
     }
 
-    fn counted(file: &File, most: u64) -> io::Result<Self> {
-        if file.metadata()?.len() > most {
+    fn count(file: &File, max: u64) -> io::Result<Self> {
+        if file.metadata()?.len() > max {
             return Err(io::ErrorKind::FileTooLarge.into());
         }
         let outline = Outline::of(file)?.content;

@@ -1,4 +1,4 @@
-//! Lists conversations by their first and last lines, without reading what lies between.
+//! Lists conversations from their first and last lines, without reading the rest.
 
 use std::fs::File;
 use std::io;
@@ -6,11 +6,11 @@ use std::os::unix::fs::FileExt;
 
 use coven_domain::conversation::{ConversationId, ConversationState, Line, Metadata, Summary};
 
-use super::last::{Standing, Tail, while_it_shrinks};
+use super::last::{Tail, TailState, retry_if_truncated};
 use super::load::{parsed, too_long};
 use super::{CONVERSATION_LINE, ConversationError, Conversations, Damage, modified_at};
 
-/// What is read of either end.
+/// Number of bytes to read from each end of a file.
 const PAGE: usize = 4 << 10;
 
 #[derive(Debug, Clone, Default)]
@@ -21,9 +21,9 @@ pub struct Filter {
 
 #[derive(Debug, Default)]
 pub struct Listing {
-    /// The most recent first.
+    /// Most recent first.
     pub conversations: Vec<Summary>,
-    /// Those of which nothing can be said, and why; whatever the filter.
+    /// Conversations that cannot be read, with the reason. The filter does not apply to them.
     pub broken: Vec<(ConversationId, ConversationError)>,
 }
 
@@ -33,7 +33,7 @@ impl Conversations {
         for id in self.ids()? {
             match self.summary(&id) {
                 Ok(summary) => listing.conversations.extend(Some(summary).filter(|summary| filter.admits(summary))),
-                // Deleted since we saw its name.
+                // Deleted after its name was listed.
                 Err(ConversationError::NotFound { .. }) => {}
                 Err(why) => listing.broken.push((id, why)),
             }
@@ -43,11 +43,11 @@ impl Conversations {
         Ok(listing)
     }
 
-    /// One conversation as the list has it.
+    /// Returns the list entry of one conversation.
     pub fn summary(&self, id: &ConversationId) -> Result<Summary, ConversationError> {
         let file = self.open_to_read(id)?;
-        let (first, standing, stat) =
-            while_it_shrinks(|| look(&file)).map_err(|source| ConversationError::reading(self.file(id), source))?;
+        let (first, tail, stat) = retry_if_truncated(|| read_ends(&file))
+            .map_err(|source| ConversationError::reading(self.file(id), source))?;
         let last_activity_at = modified_at(&stat);
         let line = match first.len() as u64 > CONVERSATION_LINE.bytes + 1 {
             true => Err(too_long()),
@@ -55,14 +55,14 @@ impl Conversations {
         };
         let metadata = match line {
             Ok(Some(Line::Metadata(metadata))) => metadata,
-            // Half a first line: nothing else is there.
+            // The file consists of an incomplete first line.
             Err(_) if first.len() as u64 == stat.len() && !first.ends_with(b"\n") => {
                 Metadata::rebuilt(id.to_string(), last_activity_at)
             }
             line => {
                 let (column, why) = match line {
                     Err(bad) => (bad.column, bad.why),
-                    Ok(_) => (None, "it is not the metadata, which come first".to_owned()),
+                    Ok(_) => (None, "expected the metadata line".to_owned()),
                 };
                 let damage = vec![Damage { line: 1, column, why }];
                 return Err(ConversationError::Damaged { path: self.file(id), damage, count: 1 });
@@ -70,13 +70,13 @@ impl Conversations {
         };
         Ok(Summary {
             id: id.clone(),
-            title: standing.title,
+            title: tail.title,
             agent: metadata.agent,
             harness: metadata.harness,
             cwd: metadata.cwd,
-            turn_count: standing.turns,
+            turn_count: tail.turns,
             created_at: metadata.created_at,
-            status: standing.status.unwrap_or(metadata.status),
+            status: tail.status.unwrap_or(metadata.status),
             last_activity_at,
             size_bytes: stat.len(),
         })
@@ -90,35 +90,34 @@ impl Filter {
     }
 }
 
-/// The first line, and the state according to the last ones. A line that is too long is cut off.
-fn look(file: &File) -> io::Result<(Vec<u8>, Standing, std::fs::Metadata)> {
+/// Reads the first line and the state that the last lines describe. Truncates a first line that is too long.
+fn read_ends(file: &File) -> io::Result<(Vec<u8>, TailState, std::fs::Metadata)> {
     let stat = file.metadata()?;
     let len = stat.len();
-    let mut head = start(file, PAGE, len)?;
-    // A small file was read as a whole.
+    let mut head = read_start(file, PAGE, len)?;
+    // A small file fits into the first page.
     let tail = match head.len() as u64 == len {
         true => Tail::with(file, 0, head.clone(), PAGE),
         false => Tail::new(file, len, PAGE)?,
     };
-    // One byte more than a line with its end can have.
-    let most = usize::try_from(CONVERSATION_LINE.bytes + 2).unwrap_or(usize::MAX);
+    // One byte more than the longest line including its line end.
+    let max = usize::try_from(CONVERSATION_LINE.bytes + 2).unwrap_or(usize::MAX);
     let mut page = PAGE;
     loop {
         if let Some(end) = head.iter().position(|byte| *byte == b'\n') {
             head.truncate(end + 1);
             break;
         }
-        if head.len() as u64 >= len || head.len() >= most {
+        if head.len() as u64 >= len || head.len() >= max {
             break;
         }
-        // A long first line.
-        page = (page * 4).min(most);
-        head = start(file, page, len)?;
+        page = (page * 4).min(max);
+        head = read_start(file, page, len)?;
     }
-    Ok((head, Standing::of(tail.bounded())?, stat))
+    Ok((head, TailState::of(tail.bounded())?, stat))
 }
 
-fn start(file: &File, page: usize, len: u64) -> io::Result<Vec<u8>> {
+fn read_start(file: &File, page: usize, len: u64) -> io::Result<Vec<u8>> {
     let mut bytes = vec![0; page.min(usize::try_from(len).unwrap_or(usize::MAX))];
     file.read_exact_at(&mut bytes, 0)?;
     Ok(bytes)

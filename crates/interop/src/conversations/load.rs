@@ -1,4 +1,4 @@
-//! Reads a whole conversation, line by line, and tells a line that a crash cut off from other damage.
+//! Reads a whole conversation line by line and distinguishes a line cut off by a crash from other damage.
 
 use std::fmt;
 use std::fs::{File, TryLockError};
@@ -14,11 +14,11 @@ use coven_files::{BoundedLine, Lines};
 use super::{CONVERSATION, CONVERSATION_LINE, ConversationError, Conversations, Damage, modified_at};
 
 const BUFFER: usize = 128 << 10;
-/// A save takes milliseconds; who holds the lock for longer is not saving.
-const PATIENCE: Duration = Duration::from_secs(1);
-const BETWEEN_TRIES: Duration = Duration::from_millis(2);
-/// A file that is no conversation at all is damaged in every line.
-const DAMAGE_KEPT: usize = 20;
+/// A save takes milliseconds; a process that holds the lock for longer is not saving.
+const LOCK_TIMEOUT: Duration = Duration::from_secs(1);
+const LOCK_POLL_INTERVAL: Duration = Duration::from_millis(2);
+/// In a file that is not a conversation, every line is damaged: only the first ones are kept.
+const MAX_DAMAGE_KEPT: usize = 20;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Loaded {
@@ -27,14 +27,14 @@ pub struct Loaded {
     pub notices: Vec<Notice>,
 }
 
-/// What was put right; worth telling.
+/// A repair or problem to report to the user.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Notice {
-    /// The last line is half a line. It stays where it is until the next turn is saved.
+    /// The last line is incomplete. It stays in the file until the next turn is saved.
     Torn { bytes: u64 },
-    /// Half a line was taken off the end of the file.
+    /// An incomplete line was removed from the end of the file.
     CutOff { bytes: u64, kept_in: PathBuf },
-    /// The file has no first line that says what it is.
+    /// The file has no metadata line.
     NoMetadata,
 }
 
@@ -44,28 +44,32 @@ impl fmt::Display for Notice {
             Self::Torn { bytes } => {
                 write!(
                     f,
-                    "The last turn was not saved whole and is left out ({bytes} bytes); everything before it is here."
+                    "The last turn is incomplete and was left out ({bytes} bytes); all earlier turns were loaded."
                 )
             }
             Self::CutOff { bytes, kept_in } => {
-                write!(f, "Half a line at the end ({bytes} bytes) was taken out; it is kept in {}", kept_in.display())
+                write!(
+                    f,
+                    "Removed an incomplete line ({bytes} bytes) from the end and kept it in {}",
+                    kept_in.display()
+                )
             }
             Self::NoMetadata => {
-                f.write_str("The first line, which tells agent and date, is lost; the session goes on without.")
+                f.write_str("The metadata line with agent and date is missing; the conversation continues without it.")
             }
         }
     }
 }
 
 impl Conversations {
-    /// The whole conversation. Takes no lock unless something looks damaged.
+    /// Loads the whole conversation. Takes no lock unless the file looks damaged.
     pub fn load(&self, id: &ConversationId) -> Result<Loaded, ConversationError> {
-        let (transcript, notices) = self.settled(id, transcript)?;
+        let (transcript, notices) = self.read_consistent(id, transcript)?;
         Ok(Loaded { id: id.clone(), transcript, notices })
     }
 
-    /// Returns what `read` makes of the file; reads again under its lock if something looks damaged.
-    pub(super) fn settled<T: From<Metadata>>(
+    /// Returns the result of `read`. If the file looks damaged, takes its lock and reads it again.
+    pub(super) fn read_consistent<T: From<Metadata>>(
         &self,
         id: &ConversationId,
         read: impl Fn(&File) -> io::Result<Read<T>>,
@@ -74,12 +78,12 @@ impl Conversations {
         let mut file = self.open_to_read(id)?;
         let mut found = read(&file).map_err(unreadable)?;
         if !found.is_sound() {
-            // Somebody may be writing just now: looked at again when nobody is.
+            // A process may be writing to the file: read it again when none is.
             file = self.open_to_read(id)?;
             let is_locked = lock_shared(&file).map_err(unreadable)?;
             found = read(&file).map_err(unreadable)?;
             if !is_locked {
-                // Still being written, for all that is known.
+                // A writer still holds the lock and may be about to complete the line.
                 found.torn = None;
             }
         }
@@ -99,30 +103,30 @@ impl Conversations {
     }
 }
 
-/// False if somebody holds on to it.
+/// Returns false if another process keeps the exclusive lock past the timeout.
 fn lock_shared(file: &File) -> io::Result<bool> {
-    let until = Instant::now() + PATIENCE;
+    let until = Instant::now() + LOCK_TIMEOUT;
     loop {
         match file.try_lock_shared() {
             Ok(()) => return Ok(true),
             Err(TryLockError::WouldBlock) if Instant::now() > until => return Ok(false),
-            Err(TryLockError::WouldBlock) => thread::sleep(BETWEEN_TRIES),
-            // A file system without locks: as good as it gets.
+            Err(TryLockError::WouldBlock) => thread::sleep(LOCK_POLL_INTERVAL),
+            // The file system has no locks: read without one.
             Err(TryLockError::Error(error)) if error.kind() == io::ErrorKind::Unsupported => return Ok(true),
             Err(TryLockError::Error(error)) => return Err(error),
         }
     }
 }
 
-/// What a file holds.
+/// Content of a file, and its damage.
 #[derive(Debug)]
 pub(super) struct Read<T> {
-    /// None if there is no first line that could be read.
+    /// `None` if the file has no readable metadata line.
     pub(super) content: Option<T>,
-    /// The first lines that cannot be read.
+    /// The first damaged lines.
     damage: Vec<Damage>,
     damaged: usize,
-    /// The length of half a line at the end.
+    /// Length of an incomplete last line.
     torn: Option<u64>,
 }
 
@@ -131,15 +135,15 @@ impl<T> Read<T> {
         self.content.is_some() && self.damage.is_empty() && self.torn.is_none()
     }
 
-    fn damaged_at(&mut self, line: u64, bad: BadLine) {
+    fn record_damage(&mut self, line: u64, bad: BadLine) {
         self.damaged += 1;
-        if self.damage.len() < DAMAGE_KEPT {
+        if self.damage.len() < MAX_DAMAGE_KEPT {
             self.damage.push(Damage { line, column: bad.column, why: bad.why });
         }
     }
 }
 
-/// The whole conversation in memory.
+/// Reads the whole conversation into memory.
 fn transcript(file: &File) -> io::Result<Read<Transcript>> {
     let mut held = 0;
     read(file, |transcript: &mut Transcript, line, bytes| {
@@ -152,7 +156,8 @@ fn transcript(file: &File) -> io::Result<Read<Transcript>> {
     })
 }
 
-/// Passes over all lines and holds one at a time. `apply` gets every line after the first, and its length.
+/// Reads the file line by line, with one line in memory at a time. Calls `apply` with each line after the metadata and
+/// its length.
 pub(super) fn read<T: From<Metadata>>(
     mut file: &File,
     mut apply: impl FnMut(&mut T, Line, u64) -> io::Result<()>,
@@ -170,14 +175,14 @@ pub(super) fn read<T: From<Metadata>>(
             line => {
                 if number == 1 {
                     let why = line.as_ref().err().cloned().unwrap_or_else(no_metadata);
-                    read.damaged_at(number, why);
+                    read.record_damage(number, why);
                 }
-                let content = read.content.get_or_insert_with(nameless);
+                let content = read.content.get_or_insert_with(placeholder);
                 match line {
                     Ok(Some(line)) => apply(content, line, bytes)?,
                     Ok(None) => {}
                     Err(_) if number == 1 => {}
-                    Err(bad) => read.damaged_at(number, bad),
+                    Err(bad) => read.record_damage(number, bad),
                 }
             }
         }
@@ -187,36 +192,33 @@ pub(super) fn read<T: From<Metadata>>(
 }
 
 pub(super) fn too_long() -> BadLine {
-    BadLine {
-        column: None,
-        why: format!("it is longer than {CONVERSATION_LINE}, the limit for {}", CONVERSATION_LINE.what),
-    }
+    BadLine { column: None, why: format!("longer than {CONVERSATION_LINE}, the limit for {}", CONVERSATION_LINE.what) }
 }
 
 fn no_metadata() -> BadLine {
-    BadLine { column: None, why: "it is not the metadata, which come first".to_owned() }
+    BadLine { column: None, why: "expected the metadata line".to_owned() }
 }
 
-/// So that what follows a bad first line is looked at as well.
-fn nameless<T: From<Metadata>>() -> T {
+/// Placeholder metadata, so that the lines after a bad first line are read too.
+fn placeholder<T: From<Metadata>>() -> T {
     T::from(Metadata::rebuilt(String::new(), Timestamp::default()))
 }
 
-/// Every line with its number, from 1.
-pub(super) fn each_line(file: &File, mut see: impl FnMut(u64, BoundedLine<'_>) -> io::Result<()>) -> io::Result<()> {
+/// Calls `visit` with the number of each line, starting at 1, and the line.
+pub(super) fn each_line(file: &File, mut visit: impl FnMut(u64, BoundedLine<'_>) -> io::Result<()>) -> io::Result<()> {
     let mut lines = Lines::new(BufReader::with_capacity(BUFFER, file), CONVERSATION_LINE);
     for number in 1.. {
         let Some(line) = lines.next_line()? else { break };
-        see(number, line)?;
+        visit(number, line)?;
     }
     Ok(())
 }
 
-/// None for a line of another type, and for an empty one.
+/// Parses a line. Returns `None` for an empty line and for one of an unknown type.
 pub(super) fn parsed(bytes: &[u8]) -> Result<Option<Line>, BadLine> {
     match std::str::from_utf8(bytes) {
         Ok(text) if text.ends_with('\n') && text.trim_ascii().is_empty() => Ok(None),
         Ok(text) => Line::parse(text.strip_suffix('\n').unwrap_or(text)),
-        Err(error) => Err(BadLine { column: Some(error.valid_up_to() + 1), why: "it is not UTF-8".to_owned() }),
+        Err(error) => Err(BadLine { column: Some(error.valid_up_to() + 1), why: "not valid UTF-8".to_owned() }),
     }
 }

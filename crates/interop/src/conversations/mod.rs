@@ -1,7 +1,7 @@
-//! Conversations on disk: one JSONL file each, only ever appended to. Needs no daemon.
+//! Conversations on disk: one append-only JSONL file each. Needs no daemon.
 //!
-//! Whoever appends holds an exclusive lock on the file for that moment. Readers take none; only a reader that meets half a
-//! line waits for the lock, to tell a line that is being written from one that a crash cut off.
+//! A writer holds an exclusive lock on the file during each append. Readers normally take no lock. Only a reader that
+//! finds an incomplete line waits for the lock, to distinguish a write in progress from a crash.
 
 mod append;
 mod create;
@@ -35,30 +35,30 @@ pub use outline::Outline;
 pub use recover::Recovered;
 pub use remove::Cleaned;
 
-/// How much of a name that nobody knows is repeated.
-const SHOWN_OF_ID: usize = 64;
-const ENDING: &str = ".jsonl";
+/// Number of characters of an unknown id that an error message repeats.
+const MAX_ID_SHOWN: usize = 64;
+const EXTENSION: &str = ".jsonl";
 
-/// A turn is at most this long. Readers skip longer lines and report them as damage.
+/// Maximum length of a turn. Readers skip longer lines and report them as damage.
 pub const CONVERSATION_LINE: Limit = Limit::new("a line of a conversation", 16 << 20);
-/// What `spawn --resume` holds in memory. Lists and exports take longer conversations.
+/// Maximum that `spawn --resume` holds in memory. Lists and exports accept longer conversations.
 pub const CONVERSATION: Limit = Limit::new("a conversation that is read as a whole", 64 << 20);
-/// What was kept of a file stands beside it: `<id>.jsonl.torn-<time>`.
-const ASIDE: [&str; 2] = ["torn", "damaged"];
+/// Kinds of backup files. A backup is stored next to the conversation as `<id>.jsonl.<kind>-<time>`.
+const BACKUP_KINDS: [&str; 2] = ["torn", "damaged"];
 
-/// The folder that holds all conversations of a user.
+/// The folder of a user's conversations.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Conversations {
     folder: PathBuf,
 }
 
 impl Conversations {
-    /// `$AURORA_HOME/spawn/sessions`, else `~/.aurora/spawn/sessions`.
+    /// Returns `$AURORA_HOME/spawn/sessions`, or `~/.aurora/spawn/sessions` if the variable is unset.
     pub fn locate() -> Self {
         Self::at(aurora_home(|name| std::env::var_os(name), std::env::home_dir()).join("spawn/sessions"))
     }
 
-    /// This folder, whether or not it exists yet.
+    /// Uses this folder, which does not have to exist.
     pub fn at(folder: impl Into<PathBuf>) -> Self {
         Self { folder: folder.into() }
     }
@@ -67,26 +67,26 @@ impl Conversations {
         &self.folder
     }
 
-    /// Where this conversation lies.
+    /// Returns the path of a conversation's file.
     pub fn file(&self, id: &ConversationId) -> PathBuf {
-        self.folder.join(format!("{id}{ENDING}"))
+        self.folder.join(format!("{id}{EXTENSION}"))
     }
 
-    /// The ids of all that are there, in no order.
+    /// Returns the ids of all conversations, unordered.
     pub fn ids(&self) -> Result<Vec<ConversationId>, ConversationError> {
         let mut ids = Vec::new();
         self.each_name(|name| ids.extend(id_of(name)))?;
         Ok(ids)
     }
 
-    /// The conversation of this name, if it is there.
+    /// Returns the conversation with exactly this id, if it exists.
     pub fn exact(&self, text: &str) -> Option<ConversationId> {
         text.parse().ok().filter(|id| fs::symlink_metadata(self.file(id)).is_ok())
     }
 
-    /// The conversation of this name, or the only one whose name begins so.
+    /// Returns the conversation with this id, or the only one whose id starts with `text`.
     pub fn find(&self, text: &str) -> Result<ConversationId, ConversationError> {
-        let unknown = || ConversationError::NotFound { id: text.chars().take(SHOWN_OF_ID).collect() };
+        let unknown = || ConversationError::NotFound { id: text.chars().take(MAX_ID_SHOWN).collect() };
         text.parse::<ConversationId>()?;
         if let Some(id) = self.exact(text) {
             return Ok(id);
@@ -103,7 +103,7 @@ impl Conversations {
         }
     }
 
-    fn each_name(&self, mut see: impl FnMut(&str)) -> Result<(), ConversationError> {
+    fn each_name(&self, mut visit: impl FnMut(&str)) -> Result<(), ConversationError> {
         let unreadable = |source| ConversationError::Unreadable { path: self.folder.clone(), source };
         let entries = match fs::read_dir(&self.folder) {
             Ok(entries) => entries,
@@ -111,9 +111,9 @@ impl Conversations {
             Err(error) => return Err(unreadable(error)),
         };
         for entry in entries {
-            // What is not UTF-8 is nobody's conversation.
+            // Conversation ids are ASCII, so a name that is not UTF-8 is not a conversation.
             if let Some(name) = entry.map_err(unreadable)?.file_name().to_str() {
-                see(name);
+                visit(name);
             }
         }
         Ok(())
@@ -129,10 +129,9 @@ impl Conversations {
     }
 }
 
-/// `$AURORA_HOME`, else `~/.aurora`.
-/// `$AURORA_HOME`, else `~/.aurora`.
+/// Returns `$AURORA_HOME`, or `~/.aurora` if the variable is unset.
 pub fn aurora_home(var: impl Fn(&str) -> Option<OsString>, home: Option<PathBuf>) -> PathBuf {
-    // Without any home the current folder has to do.
+    // Without a home directory, fall back to the current folder.
     let home = home.filter(|home| !home.as_os_str().is_empty()).unwrap_or_else(|| PathBuf::from("."));
     let path = match var("AURORA_HOME").filter(|value| !value.is_empty()).map(PathBuf::from) {
         Some(given) => match given.strip_prefix("~") {
@@ -144,20 +143,21 @@ pub fn aurora_home(var: impl Fn(&str) -> Option<OsString>, home: Option<PathBuf>
     std::path::absolute(&path).unwrap_or(path)
 }
 
-/// The conversation that a file of this name holds.
+/// Returns the id of the conversation stored under this file name.
 fn id_of(name: &str) -> Option<ConversationId> {
-    name.strip_suffix(ENDING)?.parse().ok()
+    name.strip_suffix(EXTENSION)?.parse().ok()
 }
 
-/// The conversation that a file of this name was kept of.
-fn id_of_aside(name: &str) -> Option<ConversationId> {
+/// Returns the id of the conversation that a file of this name is a backup of.
+fn id_of_backup(name: &str) -> Option<ConversationId> {
     let (id, rest) = name.rsplit_once(".jsonl.")?;
     let (kind, time) = rest.split_once('-')?;
-    let is_ours = ASIDE.contains(&kind) && !time.is_empty() && time.bytes().all(|byte| byte.is_ascii_alphanumeric());
+    let is_ours =
+        BACKUP_KINDS.contains(&kind) && !time.is_empty() && time.bytes().all(|byte| byte.is_ascii_alphanumeric());
     id.parse().ok().filter(|_| is_ours)
 }
 
-/// Whether this is still the file of that name: it may have been deleted or replaced since it was opened.
+/// Returns whether `path` still refers to `file`, which may have been deleted or replaced since it was opened.
 fn is_still_at(file: &File, path: &Path) -> io::Result<bool> {
     let ours = file.metadata()?;
     match fs::metadata(path) {
@@ -167,15 +167,15 @@ fn is_still_at(file: &File, path: &Path) -> io::Result<bool> {
     }
 }
 
-/// A name beside the file that says when, and that nobody has yet.
-fn aside(path: &Path, kind: &str, mut now: Timestamp) -> PathBuf {
+/// Returns an unused path for a backup of `path`, named after the kind and the time.
+fn backup_path(path: &Path, kind: &str, mut now: Timestamp) -> PathBuf {
     loop {
         let time: String = now.to_string().chars().filter(char::is_ascii_alphanumeric).collect();
         let mut name = path.file_name().unwrap_or_default().to_owned();
         name.push(format!(".{kind}-{time}"));
-        let aside = path.with_file_name(name);
-        if fs::symlink_metadata(&aside).is_err() {
-            return aside;
+        let backup = path.with_file_name(name);
+        if fs::symlink_metadata(&backup).is_err() {
+            return backup;
         }
         now = Timestamp::from_millis(now.as_millis() + 1);
     }
@@ -195,33 +195,37 @@ mod tests {
     use super::*;
 
     #[test]
-    fn chat_01_conversations_lie_below_the_home_of_their_format() {
+    fn chat_01_conversations_are_stored_under_the_aurora_home() {
         let home = |vars: &[(&str, &str)], home: Option<&str>| {
             let var = |name: &str| vars.iter().find(|(key, _)| *key == name).map(|(_, value)| OsString::from(value));
             aurora_home(var, home.map(PathBuf::from))
         };
         let ann = Some("/home/ann");
         assert_eq!(home(&[], ann), Path::new("/home/ann/.aurora"));
-        assert_eq!(home(&[("AURORA_HOME", "")], ann), Path::new("/home/ann/.aurora"), "empty is unset");
+        assert_eq!(
+            home(&[("AURORA_HOME", "")], ann),
+            Path::new("/home/ann/.aurora"),
+            "an empty variable counts as unset"
+        );
         assert_eq!(home(&[("AURORA_HOME", "/data/a")], ann), Path::new("/data/a"));
         assert_eq!(home(&[("AURORA_HOME", "~/b")], ann), Path::new("/home/ann/b"));
         assert!(home(&[], None).is_absolute());
-        let id = "session-123".parse().expect("an id");
+        let id = "session-123".parse().expect("valid id");
         assert_eq!(Conversations::at("/s").file(&id), Path::new("/s/session-123.jsonl"));
     }
 
     #[test]
-    fn names_tell_conversations_from_what_lies_beside_them() {
+    fn file_names_distinguish_conversations_from_other_files() {
         let id = |text: &str| text.parse::<ConversationId>().ok();
         assert_eq!(id_of("a.b.jsonl"), id("a.b"));
         assert_eq!(id_of("a.jsonl.torn-1.jsonl"), id("a.jsonl.torn-1"));
         for name in [".jsonl", "..jsonl", "a.json", "a b.jsonl", "a.jsonl.use", "a.jsonl.torn-1", ".a.jsonl.x.tmp"] {
             assert_eq!(id_of(name), None, "{name}");
         }
-        assert_eq!(id_of_aside("a.jsonl.torn-20260114T100000123Z"), id("a"));
-        assert_eq!(id_of_aside("a.jsonl.damaged-1"), id("a"));
+        assert_eq!(id_of_backup("a.jsonl.torn-20260114T100000123Z"), id("a"));
+        assert_eq!(id_of_backup("a.jsonl.damaged-1"), id("a"));
         for name in ["a.jsonl", "a.jsonl.torn-1.jsonl", "a.jsonl.use", "a.jsonl.torn-", "a.jsonl.mine-1", "x-1"] {
-            assert_eq!(id_of_aside(name), None, "{name}");
+            assert_eq!(id_of_backup(name), None, "{name}");
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Passes over a whole conversation without holding it: for exports, and to count turns that have no numbers.
+//! Reads a whole conversation without keeping it in memory: for exports, and to count turns that have no numbers.
 
 use std::collections::VecDeque;
 use std::fs::File;
@@ -27,7 +27,7 @@ impl From<Metadata> for Outline {
 }
 
 impl Outline {
-    /// What a pass over the file finds.
+    /// Reads the outline from the file.
     pub(super) fn of(file: &File) -> io::Result<Read<Self>> {
         load::read(file, |outline: &mut Self, line, _| {
             outline.status = line.status_after().unwrap_or(outline.status);
@@ -42,29 +42,29 @@ impl Outline {
 }
 
 impl Conversations {
-    /// The conversation without the text of its turns. Takes no lock unless something looks damaged.
+    /// Returns the conversation without the text of its turns. Takes no lock unless the file looks damaged.
     pub fn outline(&self, id: &ConversationId) -> Result<(Outline, Vec<Notice>), ConversationError> {
-        self.settled(id, Outline::of)
+        self.read_consistent(id, Outline::of)
     }
 
-    /// Passes every turn to `see`, in order, one at a time. Skips lines that cannot be read.
+    /// Passes every turn to `visit`, in order, one at a time. Skips lines that cannot be parsed.
     pub fn each_turn(
         &self,
         id: &ConversationId,
-        mut see: impl FnMut(Turn) -> io::Result<()>,
+        mut visit: impl FnMut(Turn) -> io::Result<()>,
     ) -> Result<(), ConversationError> {
         let file = self.open_to_read(id)?;
-        let seen = each_line(&file, |_, line| match line {
+        let visited = each_line(&file, |_, line| match line {
             BoundedLine::Whole(bytes) => match parsed(bytes) {
-                Ok(Some(Line::Turn(turn))) => see(turn),
+                Ok(Some(Line::Turn(turn))) => visit(turn),
                 _ => Ok(()),
             },
             BoundedLine::TooLong { .. } => Ok(()),
         });
-        seen.map_err(|source| ConversationError::reading(self.file(id), source))
+        visited.map_err(|source| ConversationError::reading(self.file(id), source))
     }
 
-    /// The last `count` of the first `before` turns; fewer if they are too large to be held together.
+    /// Returns the last `count` of the first `before` turns, or fewer if they are too large to keep in memory together.
     pub fn load_before(&self, id: &ConversationId, count: usize, before: u64) -> Result<LastTurns, ConversationError> {
         let (mut turns, mut held, mut passed) = (VecDeque::new(), 0, 0);
         self.each_turn(id, |turn| {

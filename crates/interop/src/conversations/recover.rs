@@ -1,4 +1,4 @@
-//! Puts a damaged conversation right: the good lines stay, the file as it was is kept beside it.
+//! Repairs a damaged conversation: keeps the readable lines and saves the original file as a backup.
 
 use std::fs;
 use std::io::{self, Seek, Write};
@@ -8,37 +8,37 @@ use coven_domain::Timestamp;
 use coven_domain::conversation::{ConversationId, Line, Metadata};
 use coven_files::BoundedLine;
 
-use super::create::written_beside;
+use super::create::write_temp;
 use super::load::{each_line, parsed, too_long};
-use super::{ConversationError, Conversations, aside, is_still_at, modified_at, sync_folder};
+use super::{ConversationError, Conversations, backup_path, is_still_at, modified_at, sync_folder};
 use coven_holder::fault;
 
-/// What a recovery did.
+/// Result of a recovery.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Recovered {
     pub kept_lines: usize,
     pub lost_lines: usize,
-    /// The file as it was.
+    /// Backup of the file before the recovery.
     pub original: PathBuf,
 }
 
 impl Conversations {
-    /// Keeps the lines that can be read, those of unknown types too, and saves the original beside the file.
+    /// Keeps the readable lines, including those of unknown types, and saves the original as a backup.
     pub fn recover(&self, id: &ConversationId, now: Timestamp) -> Result<Recovered, ConversationError> {
         let path = self.file(id);
         let unwritable = |source| ConversationError::Unwritable { path: path.clone(), source };
         let file = loop {
             let file = self.open_to_read(id)?;
-            // Nobody appends to a file that is about to be replaced.
+            // No writer may append to a file that is about to be replaced.
             file.lock().map_err(unwritable)?;
             if is_still_at(&file, &path).map_err(unwritable)? {
                 break file;
             }
         };
-        let original = aside(&path, "damaged", now);
-        let (temp, good) = written_beside(&path, |out| good_lines(&file, id, out)).map_err(unwritable)?;
+        let original = backup_path(&path, "damaged", now);
+        let (temp, good) = write_temp(&path, |out| copy_good_lines(&file, id, out)).map_err(unwritable)?;
         replace(&path, &temp, &original).map_err(|source| {
-            // Gone already if the rename was done.
+            // It no longer exists if the rename succeeded.
             let _ = fs::remove_file(&temp);
             unwritable(source)
         })?;
@@ -46,7 +46,7 @@ impl Conversations {
     }
 }
 
-/// At every moment there is a file at this path.
+/// Replaces the file so that `path` exists at every moment.
 fn replace(path: &Path, temp: &Path, original: &Path) -> io::Result<()> {
     fault::before("recover", "keep")?;
     fs::hard_link(path, original).or_else(|_| fs::copy(path, original).map(drop))?;
@@ -61,8 +61,8 @@ struct GoodLines {
     lost: usize,
 }
 
-/// Copies the lines that can be read, one at a time.
-fn good_lines(mut file: &fs::File, id: &ConversationId, out: &mut impl Write) -> io::Result<GoodLines> {
+/// Copies the readable lines, one at a time.
+fn copy_good_lines(mut file: &fs::File, id: &ConversationId, out: &mut impl Write) -> io::Result<GoodLines> {
     file.rewind()?;
     let since = modified_at(&file.metadata()?);
     let mut good = GoodLines { kept: 0, lost: 0 };
@@ -84,7 +84,7 @@ fn good_lines(mut file: &fs::File, id: &ConversationId, out: &mut impl Write) ->
         match line {
             Some(Line::Turn(turn)) => {
                 turns += 1;
-                renumbered(&mut text, body, turn.number.map(|was| (was, turns)));
+                push_renumbered(&mut text, body, turn.number.map(|old| (old, turns)));
             }
             _ => text.extend_from_slice(body),
         }
@@ -95,13 +95,13 @@ fn good_lines(mut file: &fs::File, id: &ConversationId, out: &mut impl Write) ->
     Ok(good)
 }
 
-/// The line as it is but for its number: lines before it may be lost.
-fn renumbered(out: &mut Vec<u8>, body: &[u8], number: Option<(u64, u64)>) {
-    let before = number.and_then(|(was, _)| body.strip_suffix(format!(",\"turns\":{was}}}").as_bytes()));
+/// Appends the line with its turn number updated, because earlier lines may be lost.
+fn push_renumbered(out: &mut Vec<u8>, body: &[u8], number: Option<(u64, u64)>) {
+    let before = number.and_then(|(old, _)| body.strip_suffix(format!(",\"turns\":{old}}}").as_bytes()));
     match (before, number) {
-        (Some(before), Some((_, is))) => {
+        (Some(before), Some((_, new))) => {
             out.extend_from_slice(before);
-            out.extend_from_slice(format!(",\"turns\":{is}}}").as_bytes());
+            out.extend_from_slice(format!(",\"turns\":{new}}}").as_bytes());
         }
         _ => out.extend_from_slice(body),
     }
@@ -112,11 +112,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_the_number_at_the_end_is_changed() {
+    fn renumbering_changes_only_the_final_turns_field() {
         let with = |body: &str, number| {
             let mut out = Vec::new();
-            renumbered(&mut out, body.as_bytes(), number);
-            String::from_utf8(out).expect("text")
+            push_renumbered(&mut out, body.as_bytes(), number);
+            String::from_utf8(out).expect("valid UTF-8")
         };
         let text = r#"{"type":"turn","content":"\",\"turns\":9}","mood":1,"turns":9}"#;
         assert_eq!(with(text, Some((9, 10))), r#"{"type":"turn","content":"\",\"turns\":9}","mood":1,"turns":10}"#);

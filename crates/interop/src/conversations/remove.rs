@@ -1,4 +1,4 @@
-//! Deletes conversations: one that is named, or all that nobody touched for long. Never one that is in use.
+//! Deletes one conversation, or all that were not modified for a given time. Never deletes one that is in use.
 
 use std::collections::HashSet;
 use std::fs::{self, File, TryLockError};
@@ -10,56 +10,58 @@ use coven_domain::Timestamp;
 use coven_domain::conversation::ConversationId;
 
 use super::in_use::InUse;
-use super::{ConversationError, Conversations, id_of, id_of_aside, is_still_at, modified_at};
+use super::{ConversationError, Conversations, id_of, id_of_backup, is_still_at, modified_at};
 
-/// Making a file takes no longer; what is older was left by a crash.
-const LEFT_BEHIND: Duration = Duration::from_secs(3600);
+/// Age at which a temporary file counts as left behind by a crash.
+const STALE_TEMP_AGE: Duration = Duration::from_secs(3600);
 
-/// What a clean-up did.
+/// Result of a cleanup.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Cleaned {
     pub removed: Vec<ConversationId>,
-    /// Old, but somebody has them open.
+    /// Old conversations that are open in a process.
     pub spared: Vec<ConversationId>,
     pub failed: Vec<(ConversationId, String)>,
 }
 
 impl Conversations {
-    /// Deletes the conversation and what was kept of it beside its file.
+    /// Deletes the conversation and its backup files.
     pub fn delete(&self, id: &ConversationId) -> Result<(), ConversationError> {
         match self.remove_if(id, |_| true)? {
-            Outcome::Removed => {}
-            Outcome::InUse => return Err(ConversationError::InUse { id: id.to_string() }),
-            Outcome::Gone | Outcome::Kept => return Err(ConversationError::NotFound { id: id.to_string() }),
+            RemoveOutcome::Removed => {}
+            RemoveOutcome::InUse => return Err(ConversationError::InUse { id: id.to_string() }),
+            RemoveOutcome::NotFound | RemoveOutcome::Kept => {
+                return Err(ConversationError::NotFound { id: id.to_string() });
+            }
         }
-        let mut asides = Vec::new();
+        let mut backups = Vec::new();
         self.each_name(|name| {
-            if id_of_aside(name).as_ref() == Some(id) {
-                asides.push(name.to_owned());
+            if id_of_backup(name).as_ref() == Some(id) {
+                backups.push(name.to_owned());
             }
         })?;
-        for name in asides {
+        for name in backups {
             let path = self.folder.join(name);
             fs::remove_file(&path).map_err(|source| ConversationError::Unwritable { path, source })?;
         }
         Ok(())
     }
 
-    /// Deletes conversations that were last written to longer ago than this. A file that cannot be deleted holds up no other.
+    /// Deletes conversations last modified more than `older_than` ago. Continues if a file cannot be deleted.
     pub fn clean(&self, older_than: Duration, now: Timestamp) -> Result<Cleaned, ConversationError> {
-        let (mut old, mut beside) = (Vec::new(), Vec::new());
+        let (mut old, mut backups) = (Vec::new(), Vec::new());
         let is_older = |path: &Path, than: Duration| {
-            // Not followed: a link is as old as itself, and all that goes is the link.
+            // Do not follow links: only the link itself would be deleted, so its own age counts.
             fs::symlink_metadata(path).is_ok_and(|stat| now.since(modified_at(&stat)) > than)
         };
         self.each_name(|name| {
             let path = self.folder.join(name);
             if let Some(id) = id_of(name) {
                 old.extend(is_older(&path, older_than).then_some(id));
-            } else if let Some(id) = id_of_aside(name) {
-                beside.push((id, path));
-            } else if is_remains(name) && is_older(&path, LEFT_BEHIND) {
-                // If it does not go now, it goes the next time.
+            } else if let Some(id) = id_of_backup(name) {
+                backups.push((id, path));
+            } else if is_temp(name) && is_older(&path, STALE_TEMP_AGE) {
+                // If this fails, the next cleanup tries again.
                 let _ = fs::remove_file(&path);
             }
         })?;
@@ -67,62 +69,62 @@ impl Conversations {
         let mut cleaned = Cleaned::default();
         for id in old {
             match self.remove_if(&id, |stat| now.since(modified_at(stat)) > older_than) {
-                Ok(Outcome::Removed) => cleaned.removed.push(id),
-                Ok(Outcome::InUse) => cleaned.spared.push(id),
-                Ok(Outcome::Kept | Outcome::Gone) => {}
+                Ok(RemoveOutcome::Removed) => cleaned.removed.push(id),
+                Ok(RemoveOutcome::InUse) => cleaned.spared.push(id),
+                Ok(RemoveOutcome::Kept | RemoveOutcome::NotFound) => {}
                 Err(error) => cleaned.failed.push((id, with_cause(&error))),
             }
         }
         let removed: HashSet<&ConversationId> = cleaned.removed.iter().collect();
-        for (_, path) in beside.iter().filter(|(id, _)| removed.contains(id)) {
+        for (_, path) in backups.iter().filter(|(id, _)| removed.contains(id)) {
             let _ = fs::remove_file(path);
         }
         Ok(cleaned)
     }
 
-    /// Removes the file if nobody has it open, nobody writes to it and it is as expected.
+    /// Removes the file if no process has it open or writes to it, and `is_expected` accepts its metadata.
     fn remove_if(
         &self,
         id: &ConversationId,
         is_expected: impl Fn(&fs::Metadata) -> bool,
-    ) -> Result<Outcome, ConversationError> {
+    ) -> Result<RemoveOutcome, ConversationError> {
         let path = self.file(id);
         let unwritable = |source| ConversationError::Unwritable { path: path.clone(), source };
-        // Where there is no conversation, no mark is left either.
-        if !is_there(&path).map_err(unwritable)? {
-            return Ok(Outcome::Gone);
+        // Check that the conversation exists before creating the `.use` file.
+        if !exists(&path).map_err(unwritable)? {
+            return Ok(RemoveOutcome::NotFound);
         }
-        // Held until the file is gone: who opens it meanwhile finds nothing rather than a file without a name.
-        let Some(_unused) = InUse::by_nobody(&path).map_err(unwritable)? else { return Ok(Outcome::InUse) };
-        // What cannot be opened can still be deleted.
+        // Held until the file is removed, so that no process opens the file and then writes to an unlinked inode.
+        let Some(_unused) = InUse::try_exclusive(&path).map_err(unwritable)? else { return Ok(RemoveOutcome::InUse) };
+        // A file that cannot be opened can still be deleted.
         let file = self.open_to_read(id).ok();
         if let Some(file) = &file
-            && !lock(file, &path).map_err(unwritable)?
+            && !try_lock(file, &path).map_err(unwritable)?
         {
-            return Ok(Outcome::InUse);
+            return Ok(RemoveOutcome::InUse);
         }
         match fs::symlink_metadata(&path) {
             Ok(stat) if is_expected(&stat) => {
                 fs::remove_file(&path).map_err(unwritable)?;
-                Ok(Outcome::Removed)
+                Ok(RemoveOutcome::Removed)
             }
-            Ok(_) => Ok(Outcome::Kept),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Outcome::Gone),
+            Ok(_) => Ok(RemoveOutcome::Kept),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(RemoveOutcome::NotFound),
             Err(error) => Err(unwritable(error)),
         }
     }
 }
 
-enum Outcome {
+enum RemoveOutcome {
     Removed,
     InUse,
-    /// Not as expected any more.
+    /// `is_expected` rejected the file.
     Kept,
-    Gone,
+    NotFound,
 }
 
-/// False if somebody writes to it, or has replaced it just now.
-fn lock(file: &File, path: &Path) -> io::Result<bool> {
+/// Returns false if a process is writing to the file or has just replaced it.
+fn try_lock(file: &File, path: &Path) -> io::Result<bool> {
     match file.try_lock() {
         Ok(()) => is_still_at(file, path),
         Err(TryLockError::WouldBlock) => Ok(false),
@@ -130,7 +132,7 @@ fn lock(file: &File, path: &Path) -> io::Result<bool> {
     }
 }
 
-fn is_there(path: &Path) -> io::Result<bool> {
+fn exists(path: &Path) -> io::Result<bool> {
     match fs::symlink_metadata(path) {
         Ok(_) => Ok(true),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
@@ -138,8 +140,8 @@ fn is_there(path: &Path) -> io::Result<bool> {
     }
 }
 
-/// A file whose making was cut short.
-fn is_remains(name: &str) -> bool {
+/// Returns whether this is the name of a temporary file.
+fn is_temp(name: &str) -> bool {
     name.starts_with('.') && name.contains(".jsonl.") && name.ends_with(".tmp")
 }
 

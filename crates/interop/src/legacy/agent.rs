@@ -1,4 +1,4 @@
-//! An agent as the older daemon kept it, and a familiar as the editor's extension did.
+//! Agents of the older daemon, and familiars of the editor extension.
 
 use crate::legacy::records::{Left, Legacy, LegacyAgent, Source};
 use coven_domain::agent::AgentState;
@@ -6,36 +6,36 @@ use serde_json::Value;
 
 use super::fields::Fields;
 
-/// `key` is the id of its task, where the agents are kept by that.
+/// Reads an agent. `key` is the id of its task if the agents are stored by task id.
 pub(super) fn take(value: &Value, key: Option<&str>, source: &Source, legacy: &mut Legacy, left: &mut Vec<Left>) {
     let what = key.map_or_else(|| "an agent".to_owned(), |key| format!("agent of {key}"));
     let Some(mut fields) = Fields::of(value, &what, source, left) else { return };
     let Some(task) = fields.text(&["task_id", "taskId"]).or_else(|| key.map(str::to_owned)) else {
-        return fields.leave("it has no task");
+        return fields.report("missing task id");
     };
-    fields.call(format!("agent of {task}"));
-    // One shape has no status: it was written while its agents ran.
-    let word = fields.text(&["status"]).unwrap_or_else(|| AgentState::Running.to_string());
-    let Some(state) = fields.word::<AgentState>(&word) else { return };
+    fields.set_name(format!("agent of {task}"));
+    // One format has no status: it was only written while its agents were running.
+    let status = fields.text(&["status"]).unwrap_or_else(|| AgentState::Running.to_string());
+    let Some(state) = fields.parse_status::<AgentState>(&status) else { return };
     let name = fields.text(&["id"]).unwrap_or_else(|| task.clone());
     legacy.agents.push(LegacyAgent {
         source: fields.source(),
         name,
         task,
         step: fields.text(&["step_task_id", "stepTaskId"]),
-        state: not_begun_is_running(state),
+        state: starting_as_running(state),
         pid: fields.pid(&["pid"]),
         worktree: fields.text(&["worktree", "worktree_path", "worktreePath"]),
         branch: fields.text(&["branch"]),
         output_file: fields.text(&["output_file", "outputFile"]),
         error: fields.text(&["error"]),
-        exit_code: fields.whole(&["exit_code", "exitCode"]),
+        exit_code: fields.integer(&["exit_code", "exitCode"]),
         started_at: fields.moment(&["started_at", "startedAt"]),
         ended_at: fields.moment(&["ended_at", "endedAt"]),
     });
 }
 
-fn not_begun_is_running(state: AgentState) -> AgentState {
+fn starting_as_running(state: AgentState) -> AgentState {
     match state {
         AgentState::Starting => AgentState::Running,
         other => other,
@@ -44,14 +44,14 @@ fn not_begun_is_running(state: AgentState) -> AgentState {
 
 pub(super) fn take_familiar(value: &Value, source: &Source, legacy: &mut Legacy, left: &mut Vec<Left>) {
     let Some(mut fields) = Fields::of(value, "a familiar", source, left) else { return };
-    let Some(task) = fields.text(&["taskId", "task_id"]) else { return fields.leave("it has no task") };
-    fields.call(format!("familiar of {task}"));
-    let word = fields.text(&["status"]).unwrap_or_else(|| "working".to_owned());
-    let state = match word.as_str() {
+    let Some(task) = fields.text(&["taskId", "task_id"]) else { return fields.report("missing task id") };
+    fields.set_name(format!("familiar of {task}"));
+    let status = fields.text(&["status"]).unwrap_or_else(|| "working".to_owned());
+    let state = match status.as_str() {
         "working" | "waiting" | "merging" => AgentState::Running,
         "complete" => AgentState::Completed,
-        other => match fields.word::<AgentState>(other) {
-            Some(state) => not_begun_is_running(state),
+        other => match fields.parse_status::<AgentState>(other) {
+            Some(state) => starting_as_running(state),
             None => return,
         },
     };

@@ -1,4 +1,4 @@
-//! The fields of one object: what is of another sort than it should be is told, and the rest is taken.
+//! The fields of a JSON object. Fields of the wrong type are reported; the others are used.
 
 use crate::legacy::records::{Left, Source};
 use coven_domain::Timestamp;
@@ -6,26 +6,26 @@ use serde_json::{Map, Value};
 
 pub(super) struct Fields<'a> {
     map: &'a Map<String, Value>,
-    /// What the object is, for people.
+    /// Name of the object in messages.
     what: String,
     source: &'a Source,
     left: &'a mut Vec<Left>,
 }
 
 impl<'a> Fields<'a> {
-    /// Something that is no object is told and left.
+    /// Returns the fields of an object. Reports any other value.
     pub fn of(value: &'a Value, what: &str, source: &'a Source, left: &'a mut Vec<Left>) -> Option<Self> {
         match value {
             Value::Object(map) => Some(Self { map, what: what.to_owned(), source, left }),
             other => {
-                left.push(source.left(what, format!("expected an object, not {}", sort(other))));
+                left.push(source.left(what, format!("expected an object, not {}", json_type(other))));
                 None
             }
         }
     }
 
-    /// It has a name from here on.
-    pub fn call(&mut self, what: String) {
+    /// Sets the name of the object in messages.
+    pub fn set_name(&mut self, what: String) {
         self.what = what;
     }
 
@@ -33,29 +33,29 @@ impl<'a> Fields<'a> {
         self.source.clone()
     }
 
-    /// Says why the whole object is left.
-    pub fn leave(&mut self, why: impl Into<String>) {
+    /// Reports a problem with the object.
+    pub fn report(&mut self, why: impl Into<String>) {
         self.left.push(self.source.left(self.what.clone(), why));
     }
 
-    /// The first of these names that has a value; the older coven had several spellings.
+    /// Returns the first of these keys that has a value; the older coven had several spellings.
     pub fn value(&self, names: &[&'static str]) -> Option<(&'static str, &'a Value)> {
         let found = names.iter().filter_map(|name| Some((*name, self.map.get(*name)?)));
         found.into_iter().find(|(_, value)| !value.is_null())
     }
 
-    fn complain(&mut self, name: &str, why: String) {
+    fn report_field(&mut self, name: &str, why: String) {
         self.left.push(self.source.left(format!("{}: {name}", self.what), why));
     }
 
-    /// Text that is not blank. A number is taken for its digits: some trackers have such ids.
+    /// Returns text that is not blank. Converts a number to text: some trackers have numeric ids.
     pub fn text(&mut self, names: &[&'static str]) -> Option<String> {
         let (name, value) = self.value(names)?;
         match value {
             Value::String(text) => Some(text.clone()).filter(|text| !text.trim().is_empty()),
             Value::Number(number) => Some(number.to_string()),
             other => {
-                self.complain(name, format!("expected text, not {}", sort(other)));
+                self.report_field(name, format!("expected text, not {}", json_type(other)));
                 None
             }
         }
@@ -65,7 +65,7 @@ impl<'a> Fields<'a> {
         match self.value(names)? {
             (name, Value::Array(values)) => Some((name, values)),
             (name, other) => {
-                self.complain(name, format!("expected a list, not {}", sort(other)));
+                self.report_field(name, format!("expected a list, not {}", json_type(other)));
                 None
             }
         }
@@ -78,13 +78,13 @@ impl<'a> Fields<'a> {
             match value {
                 Value::String(text) => texts.push(text.clone()),
                 Value::Number(number) => texts.push(number.to_string()),
-                other => self.complain(name, format!("expected texts in the list, not {}", sort(other))),
+                other => self.report_field(name, format!("expected texts in the list, not {}", json_type(other))),
             }
         }
         texts
     }
 
-    /// Every object of a list.
+    /// Calls `take` with each object of a list.
     pub fn each(&mut self, names: &[&'static str], mut take: impl FnMut(&mut Fields<'_>)) {
         let Some((name, values)) = self.list(names) else { return };
         let what = format!("{}: {name}", self.what);
@@ -95,63 +95,63 @@ impl<'a> Fields<'a> {
         }
     }
 
-    pub fn whole(&mut self, names: &[&'static str]) -> Option<i64> {
+    pub fn integer(&mut self, names: &[&'static str]) -> Option<i64> {
         let (name, value) = self.value(names)?;
         let number = value.as_i64();
         if number.is_none() {
-            self.complain(name, format!("expected a whole number, not {}", shown(value)));
+            self.report_field(name, format!("expected a whole number, not {}", display_value(value)));
         }
         number
     }
 
     pub fn pid(&mut self, names: &[&'static str]) -> Option<u32> {
-        let number = self.whole(names)?;
+        let number = self.integer(names)?;
         match u32::try_from(number) {
-            // It had none yet.
+            // The process had not started yet.
             Ok(0) => None,
             Ok(pid) => Some(pid),
             Err(_) => {
-                self.complain("pid", format!("{number} is no process"));
+                self.report_field("pid", format!("{number} is not a process id"));
                 None
             }
         }
     }
 
-    /// RFC 3339, or a number since 1970 in whatever unit fits.
+    /// Parses an RFC 3339 time, or a Unix time whose unit is derived from its size.
     pub fn moment(&mut self, names: &[&'static str]) -> Option<Timestamp> {
         let (name, value) = self.value(names)?;
         let read = match value {
             Value::String(text) if text.is_empty() => return None,
             Value::String(text) => text.parse().ok(),
-            Value::Number(number) => number.as_f64().and_then(since_1970),
+            Value::Number(number) => number.as_f64().and_then(unix_time),
             _ => None,
         };
         match read {
-            // How the older coven's language writes "never", and a field that was never set.
+            // Go's zero time, or an unset field.
             Some(moment) if moment <= Timestamp::default() => None,
             Some(moment) => Some(moment),
             None => {
-                self.complain(name, format!("expected a time, not {}", shown(value)));
+                self.report_field(name, format!("expected a time, not {}", display_value(value)));
                 None
             }
         }
     }
 
-    pub fn word<T: std::str::FromStr<Err: std::fmt::Display>>(&mut self, word: &str) -> Option<T> {
-        match word.parse() {
+    pub fn parse_status<T: std::str::FromStr<Err: std::fmt::Display>>(&mut self, status: &str) -> Option<T> {
+        match status.parse() {
             Ok(state) => Some(state),
             Err(error) => {
-                self.leave(format!("status: {error}"));
+                self.report(format!("status: {error}"));
                 None
             }
         }
     }
 
-    /// False also where it is not there.
+    /// Returns false if the field is missing.
     pub fn is_true(&mut self, names: &[&'static str]) -> bool {
         let Some((name, value)) = self.value(names) else { return false };
         value.as_bool().unwrap_or_else(|| {
-            self.complain(name, format!("expected true or false, not {}", sort(value)));
+            self.report_field(name, format!("expected true or false, not {}", json_type(value)));
             false
         })
     }
@@ -160,7 +160,7 @@ impl<'a> Fields<'a> {
         self.map.keys().cloned().collect()
     }
 
-    /// The object of that name among others of its sort.
+    /// Returns the object under this key.
     pub fn member(&mut self, name: &str) -> Option<Fields<'_>> {
         let what = format!("{}: {name}", self.what);
         Fields::of(self.map.get(name)?, &what, self.source, self.left)
@@ -173,8 +173,8 @@ impl<'a> Fields<'a> {
     }
 }
 
-/// Seconds until the year 5138, then thousandths, then millionths, then billionths.
-fn since_1970(number: f64) -> Option<Timestamp> {
+/// Interprets numbers by size: seconds (up to the year 5138), milliseconds, microseconds or nanoseconds.
+fn unix_time(number: f64) -> Option<Timestamp> {
     let millis = match number.abs() {
         size if size < 1e11 => number * 1e3,
         size if size < 1e14 => number,
@@ -182,11 +182,11 @@ fn since_1970(number: f64) -> Option<Timestamp> {
         size if size < 1e20 => number / 1e6,
         _ => return None,
     };
-    // Exact to the millisecond: far below 2^53.
+    // The cast is exact: the value is far below 2^53.
     (millis >= 0.0).then(|| Timestamp::from_millis(millis.round() as i64))
 }
 
-pub(super) fn sort(value: &Value) -> &'static str {
+pub(super) fn json_type(value: &Value) -> &'static str {
     match value {
         Value::Null => "null",
         Value::Bool(_) => "true or false",
@@ -197,11 +197,11 @@ pub(super) fn sort(value: &Value) -> &'static str {
     }
 }
 
-/// Short values as they are.
-fn shown(value: &Value) -> String {
+/// Formats a short value for a message, or returns its type.
+fn display_value(value: &Value) -> String {
     match value {
         Value::Number(number) => number.to_string(),
         Value::String(text) if text.chars().count() <= 40 => format!("{text:?}"),
-        other => sort(other).to_owned(),
+        other => json_type(other).to_owned(),
     }
 }

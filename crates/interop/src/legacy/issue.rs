@@ -1,4 +1,4 @@
-//! The tracker that the older coven had its tasks from: a file of the project with an issue in each line.
+//! Issues of the tracker that the older coven got its tasks from: a file in the project, one issue per line.
 
 use std::fs;
 use std::io::{self, BufRead, BufReader, Read as _};
@@ -10,32 +10,32 @@ use serde_json::Value;
 
 use super::{Found, ISSUE, ISSUES, WHOLE, modified_at, opened, task};
 
-/// Where it is, seen from the home.
+/// Path of the file relative to the home.
 const FILE: &str = "../.beads/issues.jsonl";
 
-/// The file is never among those to put aside: it belongs to the tracker, which may still be in use.
+/// Reads the issues. The file is never renamed: it belongs to the tracker, which may still be in use.
 pub(super) fn read(project: &Path, found: &mut Found) {
     let path = project.join(".beads/issues.jsonl");
     if fs::symlink_metadata(&path).is_err_and(|error| error.kind() == io::ErrorKind::NotFound) {
         return;
     }
     let file = Source { file: FILE.to_owned(), ..Source::default() };
-    let taken = opened(&path).and_then(|(issues, metadata)| {
+    let result = opened(&path).and_then(|(issues, metadata)| {
         if metadata.len() > ISSUES.bytes {
-            return Err(format!("it is larger than {ISSUES}"));
+            return Err(format!("larger than {ISSUES}"));
         }
-        // It may grow while it is read.
+        // The file may grow while it is being read.
         let issues = BufReader::new(issues.take(ISSUES.bytes));
         let source = Source { modified_at: modified_at(&metadata), ..file.clone() };
-        take(issues, &source, found).map_err(|error| format!("it cannot be read: {error}"))
+        take(issues, &source, found).map_err(|error| format!("cannot be read: {error}"))
     });
-    if let Err(why) = taken {
+    if let Err(why) = result {
         found.left.push(file.left(WHOLE, why));
         found.legacy.may_lack_tasks = true;
     }
 }
 
-/// A line that cannot be read does not stop the others: the tracker may be writing the last one.
+/// Reads all lines. Continues after a line that cannot be parsed: the tracker may be writing the last one.
 pub(super) fn take(issues: impl BufRead, file: &Source, found: &mut Found) -> io::Result<()> {
     let mut lines = Lines::new(issues, ISSUE);
     for number in 1.. {
@@ -44,10 +44,10 @@ pub(super) fn take(issues: impl BufRead, file: &Source, found: &mut Found) -> io
         let read = match line {
             BoundedLine::Whole(line) if line.trim_ascii().is_empty() => continue,
             BoundedLine::Whole(line) => serde_json::from_slice::<Value>(line).map_err(|error| {
-                let why = if error.is_eof() { "it ends in the middle" } else { "it is not valid JSON" };
-                format!("{why}, at column {}", error.column())
+                let why = if error.is_eof() { "truncated JSON" } else { "invalid JSON" };
+                format!("{why} at column {}", error.column())
             }),
-            BoundedLine::TooLong { .. } => Err(format!("it is longer than {ISSUE}")),
+            BoundedLine::TooLong { .. } => Err(format!("longer than {ISSUE}")),
         };
         match read {
             Ok(value) => {

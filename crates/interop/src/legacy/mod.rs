@@ -1,4 +1,4 @@
-//! Files of the older coven: finding and reading them, and putting aside what was taken.
+//! Finds and reads the older coven's files, and renames those that were imported.
 
 mod agent;
 mod fields;
@@ -25,14 +25,14 @@ pub use records::{
 };
 use serde_json::Value;
 
-/// A larger one was never written by the older coven.
+/// The older coven never wrote larger files.
 pub const LEGACY_FILE: Limit = Limit::new("a file of the older coven", 16 << 20);
-/// All issues are taken in one transaction.
+/// All issues are imported in one transaction.
 pub const ISSUES: Limit = Limit::new("`.beads/issues.jsonl`", 64 << 20);
 pub const ISSUE: Limit = Limit::new("a line of `.beads/issues.jsonl`", 1 << 20);
 const WHOLE: &str = "the file";
 
-/// A file that was read, and what it was then.
+/// A file that was read, and its identity at that time.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LegacyFile {
     /// Relative to the home.
@@ -41,7 +41,7 @@ pub struct LegacyFile {
     stamp: Stamp,
 }
 
-/// Changes whenever somebody writes the file.
+/// Changes with every write to the file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Stamp {
     inode: u64,
@@ -60,14 +60,14 @@ impl Stamp {
 pub struct Found {
     pub legacy: Legacy,
     pub left: Vec<Left>,
-    /// Files that hold nothing to take; they stay where they are.
+    /// Files without anything to import. They are left in place.
     pub leftovers: Vec<Left>,
     pub files: Vec<LegacyFile>,
 }
 
 type Take = fn(&Value, &Source, &mut Legacy, &mut Vec<Left>);
 
-/// Whether old state lies in a home that `coven migrate` would take over and put aside.
+/// Returns whether the home has old state that `coven db import` would import and rename.
 pub fn is_in(home: &Path) -> bool {
     let holds_json = |folder: &str| {
         fs::read_dir(home.join(folder)).is_ok_and(|entries| {
@@ -77,7 +77,7 @@ pub fn is_in(home: &Path) -> bool {
     home.join("state.json").is_file() || ["workflows", "familiars", "questions"].into_iter().any(holds_json)
 }
 
-/// Reads everything that lies there; what cannot be understood is told and left.
+/// Reads all old state. Items that cannot be parsed are reported and left in place.
 pub fn read(home: &Path, project: Option<&Path>) -> Found {
     let mut found = Found::default();
     for path in files_in(home, ".", &mut found) {
@@ -92,9 +92,9 @@ pub fn read(home: &Path, project: Option<&Path>) -> Found {
                 found.leftovers.append(&mut session.left);
             }
             name => {
-                // Whatever else lies there is not the older coven's.
-                if let Some(whole @ ("state.json" | "session.json")) = whole_name(name) {
-                    found.leftovers.push(half_written(name, whole));
+                // Other files do not belong to the older coven.
+                if let Some(whole @ ("state.json" | "session.json")) = final_name(name) {
+                    found.leftovers.push(incomplete(name, whole));
                 }
             }
         }
@@ -110,15 +110,15 @@ pub fn read(home: &Path, project: Option<&Path>) -> Found {
             let shown = format!("{folder}/{name}");
             if path.extension().is_some_and(|ending| ending == "json") {
                 read_file(&path, &shown, take, &mut found);
-            } else if let Some(whole) = whole_name(&name) {
-                found.leftovers.push(half_written(&shown, whole));
+            } else if let Some(whole) = final_name(&name) {
+                found.leftovers.push(incomplete(&shown, whole));
             }
         }
     }
     found
 }
 
-/// In order of their names; a folder that is not there has none.
+/// Returns the files of a folder, sorted by name. A missing folder has none.
 fn files_in(folder: &Path, shown: &str, found: &mut Found) -> Vec<PathBuf> {
     let files: io::Result<Vec<PathBuf>> =
         fs::read_dir(folder).and_then(|entries| entries.map(|entry| Ok(entry?.path())).collect());
@@ -130,7 +130,7 @@ fn files_in(folder: &Path, shown: &str, found: &mut Found) -> Vec<PathBuf> {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Vec::new(),
         Err(error) => {
             let source = Source { file: shown.to_owned(), ..Source::default() };
-            found.left.push(source.left("the folder", format!("it cannot be read: {error}")));
+            found.left.push(source.left("the folder", format!("cannot be read: {error}")));
             Vec::new()
         }
     }
@@ -140,19 +140,19 @@ fn name_of(path: &Path) -> String {
     path.file_name().unwrap_or_default().to_string_lossy().into_owned()
 }
 
-/// `a.json` for `a.json.tmp` and the like: files had such a name until they were whole.
-fn whole_name(name: &str) -> Option<&str> {
+/// Returns `a.json` for `a.json.tmp` and similar names, which files had while they were being written.
+fn final_name(name: &str) -> Option<&str> {
     let (stem, ending) = name.rsplit_once(".json.")?;
-    let is_half = ending.split(['.', '-']).any(|part| part == "tmp");
-    is_half.then(|| &name[..stem.len() + ".json".len()])
+    let is_temp = ending.split(['.', '-']).any(|part| part == "tmp");
+    is_temp.then(|| &name[..stem.len() + ".json".len()])
 }
 
-fn half_written(name: &str, whole: &str) -> Left {
+fn incomplete(name: &str, whole: &str) -> Left {
     let source = Source { file: name.to_owned(), ..Source::default() };
-    source.left(WHOLE, format!("its writing was never finished; only a whole {whole} is read"))
+    source.left(WHOLE, format!("incomplete file; only a complete {whole} is imported"))
 }
 
-/// Whether it holds JSON; what of that is left is told one by one.
+/// Reads a file. Returns whether it contains valid JSON; items that cannot be parsed are reported individually.
 fn read_file(path: &Path, name: &str, take: Take, found: &mut Found) -> bool {
     let mut source = Source { file: name.to_owned(), ..Source::default() };
     let (bytes, metadata) = match bytes_of(path) {
@@ -170,7 +170,7 @@ fn read_file(path: &Path, name: &str, take: Take, found: &mut Found) -> bool {
             true
         }
         Err(error) => {
-            found.left.push(source.left(WHOLE, format!("it is no whole JSON: {error}")));
+            found.left.push(source.left(WHOLE, format!("not valid JSON: {error}")));
             false
         }
     }
@@ -183,17 +183,17 @@ fn bytes_of(path: &Path) -> Result<(Vec<u8>, Metadata), String> {
 
 fn opened(path: &Path) -> Result<(File, Metadata), String> {
     let file = coven_files::open(path, Links::Refuse).map_err(why)?;
-    let metadata = file.metadata().map_err(|error| format!("it cannot be read: {error}"))?;
+    let metadata = file.metadata().map_err(|error| format!("cannot be read: {error}"))?;
     Ok((file, metadata))
 }
 
-/// Why a file is left, without its name.
+/// Returns why a file cannot be read, without its name.
 fn why(error: ReadError) -> String {
     match error {
-        ReadError::Io { source, .. } => format!("it cannot be read: {source}"),
-        ReadError::Link { .. } => "it is a link to somewhere else".to_owned(),
-        ReadError::NotRegular { kind, .. } => format!("it is {kind}"),
-        ReadError::TooLarge { limit, .. } => format!("it is larger than {limit}"),
+        ReadError::Io { source, .. } => format!("cannot be read: {source}"),
+        ReadError::Link { .. } => "a symbolic link".to_owned(),
+        ReadError::NotRegular { kind, .. } => format!("{kind}, not a regular file"),
+        ReadError::TooLarge { limit, .. } => format!("larger than {limit}"),
         error @ (ReadError::NotText { .. } | ReadError::LongStream { .. }) => error.to_string(),
     }
 }
@@ -204,7 +204,7 @@ fn modified_at(metadata: &Metadata) -> Timestamp {
 }
 
 impl LegacyFile {
-    /// The name it has, or would have, once it is put aside; relative to the home.
+    /// Returns the name of the file after `put_aside`, relative to the home.
     pub fn aside_name(&self) -> String {
         format!("{}.{}", self.name, self.ending())
     }
@@ -222,16 +222,16 @@ impl LegacyFile {
         path.into()
     }
 
-    /// Renames it, and gives its new name; nothing if somebody else just did.
+    /// Renames the file and returns its new name, or `None` if it no longer exists.
     pub fn put_aside(&self) -> Result<Option<String>, Left> {
         let source = Source { file: self.name.clone(), ..Source::default() };
-        let failed = |error: io::Error| source.left(WHOLE, format!("it was taken and cannot be renamed: {error}"));
+        let failed = |error: io::Error| source.left(WHOLE, format!("imported, but cannot be renamed: {error}"));
         match fs::symlink_metadata(&self.path) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
             Ok(metadata) if Stamp::of(&metadata) != self.stamp => {
-                return Err(
-                    source.left(WHOLE, "it was changed while it was read; end whoever writes it and run it again")
-                );
+                let why =
+                    "changed during the import; stop the process that writes it, then run `coven db import` again";
+                return Err(source.left(WHOLE, why));
             }
             metadata => metadata.map(drop).map_err(failed)?,
         }

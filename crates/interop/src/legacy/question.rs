@@ -1,4 +1,4 @@
-//! A question as the older daemon kept it, one file each.
+//! Questions of the older daemon, one file each.
 
 use crate::legacy::records::{Left, Legacy, LegacyQuestion, Source};
 use coven_domain::question::Choice;
@@ -8,14 +8,14 @@ use super::fields::Fields;
 
 pub(super) fn take(value: &Value, source: &Source, legacy: &mut Legacy, left: &mut Vec<Left>) {
     let Some(mut fields) = Fields::of(value, "a question", source, left) else { return };
-    let Some(id) = fields.text(&["id"]) else { return fields.leave("it has no id") };
-    fields.call(format!("question {id}"));
-    let Some(task) = fields.text(&["task_id", "taskId"]) else { return fields.leave("it has no task") };
-    let Some(text) = fields.text(&["text", "prompt"]) else { return fields.leave("it asks nothing") };
+    let Some(id) = fields.text(&["id"]) else { return fields.report("missing id") };
+    fields.set_name(format!("question {id}"));
+    let Some(task) = fields.text(&["task_id", "taskId"]) else { return fields.report("missing task id") };
+    let Some(text) = fields.text(&["text", "prompt"]) else { return fields.report("missing text") };
     let is_marked = match fields.text(&["status"]).as_deref() {
         None | Some("pending") => false,
         Some("answered" | "resolved") => true,
-        Some(other) => return fields.leave(format!("status: unknown value {other:?}")),
+        Some(other) => return fields.report(format!("status: unknown value {other:?}")),
     };
     let answer = fields.text(&["answer", "response"]);
     let answered_at = fields.moment(&["answered_at", "answeredAt", "responded_at", "respondedAt"]);

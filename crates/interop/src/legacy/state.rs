@@ -1,27 +1,27 @@
-//! The older daemon's `state.json`, in all the shapes it had.
+//! The older daemon's `state.json`, in all of its formats.
 
 use crate::legacy::records::{Left, Legacy, Source};
 use serde_json::Value;
 
-use super::fields::sort;
+use super::fields::json_type;
 use super::{WHOLE, agent, question, task, workflow};
 
 type Take<'a> = &'a mut dyn FnMut(&Value, Option<&str>, &mut Legacy, &mut Vec<Left>);
 
-/// Fields that tell nothing which has a place here: who was active, and what is told by the agents anyway.
-const EMPTY_OF_NEWS: [&str; 5] = ["workflow", "session", "last_task_sync", "session_started", "version"];
+/// Fields that are not imported: which session or workflow was active, and data that the agents also have.
+const IGNORED_FIELDS: [&str; 5] = ["workflow", "session", "last_task_sync", "session_started", "version"];
 
 pub(super) fn take(value: &Value, source: &Source, legacy: &mut Legacy, left: &mut Vec<Left>) {
     let Value::Object(map) = value else {
-        left.push(source.left(WHOLE, format!("expected an object, not {}", sort(value))));
+        left.push(source.left(WHOLE, format!("expected an object, not {}", json_type(value))));
         legacy.may_lack_tasks = true;
         return;
     };
     let is_known =
-        |key: &str| ["tasks", "agents", "workflows", "questions"].contains(&key) || EMPTY_OF_NEWS.contains(&key);
+        |key: &str| ["tasks", "agents", "workflows", "questions"].contains(&key) || IGNORED_FIELDS.contains(&key);
     if !map.is_empty() && !map.keys().any(|key| is_known(key)) {
         let keys: Vec<&str> = map.keys().take(5).map(String::as_str).collect();
-        left.push(source.left(WHOLE, format!("its shape is unknown; it has {}", keys.join(", "))));
+        left.push(source.left(WHOLE, format!("unknown format with the keys {}", keys.join(", "))));
         legacy.may_lack_tasks = true;
         return;
     }
@@ -41,7 +41,7 @@ pub(super) fn take(value: &Value, source: &Source, legacy: &mut Legacy, left: &m
     });
 }
 
-/// A list, or an object by ids; whether it is one of these, or not there.
+/// Calls `take` with each item of a list, or of an object whose keys are ids. Returns false for any other value.
 fn each(
     values: Option<&Value>,
     what: &str,
@@ -55,7 +55,7 @@ fn each(
         Some(Value::Array(list)) => list.iter().for_each(|value| take(value, None, legacy, left)),
         Some(Value::Object(map)) => map.iter().for_each(|(key, value)| take(value, Some(key), legacy, left)),
         Some(other) => {
-            left.push(source.left(what, format!("expected a list or an object, not {}", sort(other))));
+            left.push(source.left(what, format!("expected a list or an object, not {}", json_type(other))));
             return false;
         }
     }

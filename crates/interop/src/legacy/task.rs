@@ -1,4 +1,4 @@
-//! A task as the older coven and the tracker kept it.
+//! Tasks of the older coven and of the tracker.
 
 use crate::legacy::records::{Left, Legacy, LegacyTask, Source};
 use coven_domain::task::{Priority, TaskState};
@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use super::fields::Fields;
 
-/// What cannot be understood is told, and remembered as unclear.
+/// Reads a task. Reports one that cannot be parsed and adds its id to `unclear_tasks`.
 pub(super) fn read(
     value: &Value,
     key: Option<&str>,
@@ -20,12 +20,12 @@ pub(super) fn read(
         return None;
     };
     let Some(id) = fields.text(&["id"]).or_else(|| key.map(str::to_owned)) else {
-        fields.leave("it has no id");
+        fields.report("missing id");
         return None;
     };
-    fields.call(format!("task {id}"));
-    let word = fields.text(&["status"]).unwrap_or_else(|| TaskState::Open.to_string());
-    let Some(state) = fields.word(&word) else {
+    fields.set_name(format!("task {id}"));
+    let status = fields.text(&["status"]).unwrap_or_else(|| TaskState::Open.to_string());
+    let Some(state) = fields.parse_status(&status) else {
         legacy.unclear_tasks.insert(id);
         return None;
     };
@@ -35,10 +35,10 @@ pub(super) fn read(
     task.notes = fields.text(&["notes"]);
     task.author = fields.text(&["created_by", "createdBy"]);
     task.kind = fields.text(&["type", "issue_type", "issueType"]);
-    task.priority = fields.whole(&["priority"]).and_then(|number| match Priority::try_from(number) {
+    task.priority = fields.integer(&["priority"]).and_then(|number| match Priority::try_from(number) {
         Ok(_) => Some(number),
         Err(bad) => {
-            fields.leave(format!("priority: {bad}"));
+            fields.report(format!("priority: {bad}"));
             None
         }
     });
@@ -56,15 +56,15 @@ pub(super) fn read(
     Some(task)
 }
 
-/// The tracker names both ends of a link.
+/// Reads a link. The tracker records both ends of it.
 fn take_link(link: &mut Fields<'_>, task: &mut LegacyTask) {
     if let Some(id) = link.text(&["issue_id", "issueId"]).filter(|id| *id != task.id) {
-        return link.leave(format!("it is a link of {id}"));
+        return link.report(format!("link of another task: {id}"));
     }
-    let Some(other) = link.text(&["depends_on_id", "dependsOnId"]) else { return link.leave("it leads nowhere") };
+    let Some(other) = link.text(&["depends_on_id", "dependsOnId"]) else { return link.report("missing depends_on_id") };
     match link.text(&["type"]).as_deref() {
         None | Some("blocks") => task.depends_on.push(other),
         Some("parent-child") => task.parents.push(other),
-        Some(sort) => task.mentions.push(format!("{sort} {other}")),
+        Some(kind) => task.mentions.push(format!("{kind} {other}")),
     }
 }

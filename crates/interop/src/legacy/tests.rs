@@ -1,4 +1,4 @@
-//! Every shape of the older files, and every way they can be broken.
+//! Every format of the older files, and every way in which they can be damaged.
 
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -14,43 +14,43 @@ use super::*;
 mod issue;
 
 /// A project with a home in it.
-struct Place {
+struct Fixture {
     project: tempfile::TempDir,
     home: PathBuf,
 }
 
-impl Place {
+impl Fixture {
     fn new() -> Self {
-        let project = tempfile::tempdir().expect("a folder");
+        let project = tempfile::tempdir().expect("temporary folder");
         let home = project.path().join(".coven");
-        fs::create_dir(&home).expect("room on disk");
+        fs::create_dir(&home).expect("disk has space");
         Self { project, home }
     }
 
     fn with(name: &str, content: &Value) -> Self {
-        let place = Self::new();
-        place.write(name, content.to_string().as_bytes());
-        place
+        let fixture = Self::new();
+        fixture.write(name, content.to_string().as_bytes());
+        fixture
     }
 
     fn write(&self, name: &str, content: &[u8]) {
         let path = self.home.join(name);
-        fs::create_dir_all(path.parent().expect("a folder")).expect("room on disk");
-        fs::write(path, content).expect("room on disk");
+        fs::create_dir_all(path.parent().expect("readable folder")).expect("disk has space");
+        fs::write(path, content).expect("disk has space");
     }
 
     fn read(&self) -> Found {
         read(&self.home, Some(self.project.path()))
     }
 
-    /// What is left, without the file's name where there is only one.
+    /// Returns the items that were not imported and the reasons, without the file names.
     fn left(&self) -> Vec<(String, String)> {
         self.read().left.into_iter().map(|left| (left.what, left.why)).collect()
     }
 }
 
 fn at(text: &str) -> Option<Timestamp> {
-    Some(text.parse().expect("a time"))
+    Some(text.parse().expect("valid time"))
 }
 
 fn daemon_state() -> Value {
@@ -75,7 +75,7 @@ fn daemon_state() -> Value {
     })
 }
 
-fn began() -> Value {
+fn run_file() -> Value {
     json!({
         "task_id": "app-1", "workflow_id": "wf-app-1-1767952800000000000", "grimoire_name": "implement-bead",
         "worktree_path": "/p/.coven/worktrees/app-1", "status": "blocked", "current_step": 1,
@@ -100,7 +100,7 @@ fn familiar() -> Value {
     })
 }
 
-fn asked() -> Value {
+fn question_file() -> Value {
     json!({
         "id": "q-20260109100000-1", "task_id": "app-1",
         "context": { "step_index": 0, "step_task_id": "app-1-step-1" }, "type": "choice", "text": "Which one?",
@@ -109,15 +109,15 @@ fn asked() -> Value {
     })
 }
 
-fn taken(found: &Found) -> Import {
-    let taken = import(&found.legacy, &Known::default());
-    assert_eq!((found.left.clone(), taken.left.clone()), (vec![], vec![]));
-    taken
+fn import_all(found: &Found) -> Import {
+    let imported = import(&found.legacy, &Known::default());
+    assert_eq!((found.left.clone(), imported.left.clone()), (vec![], vec![]));
+    imported
 }
 
 #[test]
-fn the_daemons_state_is_read() {
-    let found = Place::with("state.json", &daemon_state()).read();
+fn reads_the_state_of_the_daemon() {
+    let found = Fixture::with("state.json", &daemon_state()).read();
 
     assert_eq!(found.left, []);
     let [first, second] = &found.legacy.tasks[..] else { panic!("{:?}", found.legacy.tasks) };
@@ -156,119 +156,119 @@ fn the_daemons_state_is_read() {
 }
 
 #[test]
-fn older_states_are_read_too() {
-    // With a session, as it was really written.
+fn reads_older_formats_of_the_state() {
+    // With a session; this format was in use.
     let with_session = json!({
         "session": { "status": "active", "started_at": "2026-01-09T10:00:00Z" },
         "agents": { "a": { "task_id": "a", "pid": 5, "worktree": "/w", "started_at": "2026-01-09T10:00:00Z", "status": "starting" } },
         "tasks": null
     });
-    // A type that was never used.
+    // A type that was defined but never used.
     let versioned = json!({
         "agents": { "a": { "task_id": "a", "pid": 5, "worktree": "/w", "started_at": "2026-01-09T10:00:00Z", "status": "running" } },
         "session_started": "2026-01-09T10:00:00Z", "version": 1
     });
-    // A design.
+    // From a design document.
     let listed = json!({
         "session": { "started": true, "featureBranch": "f", "maxAgents": 3, "startedAt": "2026-01-09T10:00:00Z" },
         "agents": [{ "id": "agent-1", "taskId": "a", "worktreePath": "/w", "pid": 5, "startedAt": "2026-01-09T10:00:00Z" }]
     });
     for state in [with_session, versioned, listed] {
-        let taken = taken(&Place::with("state.json", &state).read());
-        let [agent] = &taken.agents[..] else { panic!("{taken:?}") };
+        let imported = import_all(&Fixture::with("state.json", &state).read());
+        let [agent] = &imported.agents[..] else { panic!("{imported:?}") };
         assert_eq!((agent.state, agent.worktree.as_deref(), agent.pid), (AgentState::Failed, Some("/w"), Some(5)));
-        assert_eq!(agent.error.as_deref(), Some("migrated: it was recorded as running"));
-        assert_eq!(taken.tasks.len(), 1, "it stands for a task that was kept elsewhere");
+        assert_eq!(agent.error.as_deref(), Some("recorded as running when imported"));
+        assert_eq!(imported.tasks.len(), 1, "a placeholder for a task that is not in the files");
     }
     for empty in [json!({}), json!({ "tasks": [], "agents": {} }), json!({ "session": { "status": "inactive" } })] {
-        let place = Place::with("state.json", &empty);
-        assert_eq!((place.left(), place.read().files.len()), (vec![], 1), "{empty}");
+        let fixture = Fixture::with("state.json", &empty);
+        assert_eq!((fixture.left(), fixture.read().files.len()), (vec![], 1), "{empty}");
     }
     let by_id = json!({ "tasks": { "a": { "status": "open" } } });
-    assert_eq!(taken(&Place::with("state.json", &by_id).read()).tasks[0].title, "a");
+    assert_eq!(import_all(&Fixture::with("state.json", &by_id).read()).tasks[0].title, "a");
 }
 
 #[test]
-fn a_run_is_read_with_the_results_of_its_steps() {
-    let place = Place::with("workflows/app-1.json", &began());
-    place.write("workflows/implement.yaml", b"name: x");
+fn reads_a_run_with_its_step_results() {
+    let fixture = Fixture::with("workflows/app-1.json", &run_file());
+    fixture.write("workflows/implement.yaml", b"name: x");
 
-    let found = place.read();
+    let found = fixture.read();
 
-    assert_eq!((found.left.clone(), found.files.len()), (vec![], 1), "YAML is none of these");
+    assert_eq!((found.left.clone(), found.files.len()), (vec![], 1), "YAML files are ignored");
     let [run] = &found.legacy.workflows[..] else { panic!("{found:?}") };
     assert_eq!((run.state, run.steps_done, run.name.as_deref()), (WorkflowState::Blocked, 2, Some("implement-bead")));
     let results: Vec<_> =
         run.results.iter().map(|(name, it)| (name.as_str(), it.success, it.exit_code, it.error.as_deref())).collect();
     assert_eq!(results, [("plan", true, Some(0), None), ("test", false, Some(2), Some("red"))]);
     let before_the_first = json!({ "task_id": "b", "status": "", "current_step": -1 });
-    let found = Place::with("workflows/b.json", &before_the_first).read();
+    let found = Fixture::with("workflows/b.json", &before_the_first).read();
     let run = &found.legacy.workflows[0];
     assert_eq!((run.state, run.steps_done, run.id.as_str()), (WorkflowState::Running, 0, "b"));
     let planned = json!({ "task_id": "c", "workflow_id": "w", "status": "blocked", "blocked_reason": "no key",
         "completed_at": "2026-01-09T10:00:00Z", "step_outputs": { "x": { "any": 1 } } });
-    assert_eq!(Place::with("workflows/c.json", &planned).read().legacy.workflows[0].error.as_deref(), Some("no key"));
+    assert_eq!(Fixture::with("workflows/c.json", &planned).read().legacy.workflows[0].error.as_deref(), Some("no key"));
 }
 
 #[test]
-fn a_familiar_is_read() {
-    let found = Place::with("familiars/app-3.json", &familiar()).read();
+fn reads_a_familiar() {
+    let found = Fixture::with("familiars/app-3.json", &familiar()).read();
 
     let [agent] = &found.legacy.agents[..] else { panic!("{found:?}") };
     assert_eq!((agent.task.as_str(), agent.state, agent.pid), ("app-3", AgentState::Running, Some(99)));
     assert_eq!(agent.worktree.as_deref(), Some("/p/.coven/worktrees/app-3"));
     assert_eq!(agent.started_at, Some(Timestamp::from_millis(1_767_952_801_500)));
-    for (word, state) in [
+    for (status, state) in [
         ("working", AgentState::Running),
         ("merging", AgentState::Running),
         ("complete", AgentState::Completed),
         ("failed", AgentState::Failed),
     ] {
-        let found = Place::with("familiars/a.json", &json!({ "taskId": "a", "status": word })).read();
-        assert_eq!(found.legacy.agents[0].state, state, "{word}");
+        let found = Fixture::with("familiars/a.json", &json!({ "taskId": "a", "status": status })).read();
+        assert_eq!(found.legacy.agents[0].state, state, "{status}");
         let mtime = found.legacy.agents[0].source.modified_at;
-        assert_eq!(taken(&found).agents[0].created_at, mtime, "it has no time of its own");
+        assert_eq!(import_all(&found).agents[0].created_at, mtime, "no recorded time: the file time is used");
     }
 }
 
 #[test]
-fn a_question_is_read_in_both_shapes() {
-    let found = Place::with("questions/q-1.json", &asked()).read();
+fn reads_both_formats_of_a_question() {
+    let found = Fixture::with("questions/q-1.json", &question_file()).read();
     let [question] = &found.legacy.questions[..] else { panic!("{found:?}") };
     assert_eq!(
         (question.text.as_str(), question.answer.as_deref(), question.options.len()),
         ("Which one?", Some("b"), 2)
     );
     assert!(question.is_answered);
-    let planned = json!({ "id": "x", "task_id": "app-1", "agent_id": "y", "type": "decision", "prompt": "Go on?",
+    let planned = json!({ "id": "x", "task_id": "app-1", "agent_id": "y", "type": "decision", "prompt": "Continue?",
         "status": "pending", "created_at": "2026-01-09T10:00:00Z" });
-    let found = Place::with("questions/x.json", &planned).read();
+    let found = Fixture::with("questions/x.json", &planned).read();
     assert!(!found.legacy.questions[0].is_answered);
     let answered = json!({ "id": "x", "task_id": "t", "prompt": "?", "status": "resolved", "response": "yes",
         "responded_at": "2026-01-09T10:00:00Z" });
-    assert!(Place::with("questions/x.json", &answered).read().legacy.questions[0].is_answered);
-    let strange = json!({ "id": "x", "task_id": "t", "prompt": "?", "status": "lost" });
-    assert_eq!(Place::with("questions/x.json", &strange).left().len(), 1);
+    assert!(Fixture::with("questions/x.json", &answered).read().legacy.questions[0].is_answered);
+    let unknown_status = json!({ "id": "x", "task_id": "t", "prompt": "?", "status": "lost" });
+    assert_eq!(Fixture::with("questions/x.json", &unknown_status).left().len(), 1);
 }
 
 #[test]
-fn what_cannot_be_understood_is_told_and_the_rest_is_taken() {
+fn invalid_items_are_reported_and_the_others_imported() {
     let state = json!({ "tasks": [
         { "id": "good", "title": "Good", "status": "open" },
         { "id": "odd", "status": "sleeping" },
-        { "title": "nobody" },
+        { "title": "no id" },
         { "id": "half", "status": "open", "priority": "high", "created_at": "yesterday", "labels": "ui", "title": ["x"] },
         { "id": "low", "status": "open", "priority": 9 },
         "text", 7, null
     ], "agents": { "odd": { "status": "dancing" }, "x": 3 }, "workflows": 1 });
-    let place = Place::with("state.json", &state);
+    let fixture = Fixture::with("state.json", &state);
 
-    let found = place.read();
+    let found = fixture.read();
 
     let ids: Vec<&str> = found.legacy.tasks.iter().map(|task| task.id.as_str()).collect();
     assert_eq!(ids, ["good", "half", "low"]);
     assert_eq!(found.legacy.unclear_tasks.iter().collect::<Vec<_>>(), ["odd"]);
-    let whats: Vec<String> = place.left().into_iter().map(|(what, _)| what).collect();
+    let whats: Vec<String> = fixture.left().into_iter().map(|(what, _)| what).collect();
     let expected = [
         "task odd",
         "a task",
@@ -288,7 +288,7 @@ fn what_cannot_be_understood_is_told_and_the_rest_is_taken() {
 }
 
 #[test]
-fn documents_of_another_shape_are_told() {
+fn unknown_formats_are_reported() {
     for (name, content) in [
         ("state.json", json!([])),
         ("state.json", json!("text")),
@@ -300,45 +300,45 @@ fn documents_of_another_shape_are_told() {
         ("familiars/a.json", json!({ "status": "working" })),
         ("questions/a.json", json!({ "id": "a", "task_id": "t" })),
     ] {
-        let left = Place::with(name, &content).read().left;
+        let left = Fixture::with(name, &content).read().left;
         assert_eq!(left.len(), 1, "{name} {content}: {left:?}");
         assert_eq!(left[0].file, name);
     }
-    assert!(Place::with("state.json", &json!({ "tasks": 1 })).read().legacy.may_lack_tasks);
+    assert!(Fixture::with("state.json", &json!({ "tasks": 1 })).read().legacy.may_lack_tasks);
 }
 
 #[test]
-fn a_file_that_was_cut_anywhere_is_told_and_never_counts_as_read() {
-    let whole = [
+fn a_file_truncated_anywhere_is_reported_and_not_imported() {
+    let files = [
         ("state.json", daemon_state()),
-        ("workflows/a.json", began()),
+        ("workflows/a.json", run_file()),
         ("familiars/a.json", familiar()),
-        ("questions/a.json", asked()),
+        ("questions/a.json", question_file()),
         ("session.json", json!({ "status": "active", "sessionId": "s" })),
     ];
-    for (name, content) in whole {
+    for (name, content) in files {
         let text = content.to_string();
-        let place = Place::new();
+        let fixture = Fixture::new();
         for end in 0..text.len() {
-            place.write(name, &text.as_bytes()[..end]);
-            let found = place.read();
-            let told = [found.left, found.leftovers].concat();
-            assert_eq!((told.len(), found.files.len()), (1, 0), "{name} cut at {end}");
-            assert!(told[0].why.contains("line 1"), "{told:?}");
+            fixture.write(name, &text.as_bytes()[..end]);
+            let found = fixture.read();
+            let reported = [found.left, found.leftovers].concat();
+            assert_eq!((reported.len(), found.files.len()), (1, 0), "{name} truncated at {end}");
+            assert!(reported[0].why.contains("line 1"), "{reported:?}");
             assert_eq!(found.legacy.may_lack_tasks, name == "state.json");
         }
     }
 }
 
 #[test]
-fn a_file_with_any_byte_changed_is_read_or_told() {
-    let whole: [(Value, Take); 4] = [
+fn a_file_with_any_changed_byte_never_causes_a_panic() {
+    let files: [(Value, Take); 4] = [
         (daemon_state(), state::take),
-        (began(), workflow::take),
+        (run_file(), workflow::take),
         (familiar(), agent::take_familiar),
-        (asked(), question::take),
+        (question_file(), question::take),
     ];
-    for (content, take) in whole {
+    for (content, take) in files {
         let text = content.to_string().into_bytes();
         for at in 0..text.len() {
             for byte in [b'"', b'9', 0xff] {
@@ -354,8 +354,8 @@ fn a_file_with_any_byte_changed_is_read_or_told() {
 }
 
 #[test]
-fn half_written_files_are_told_and_the_whole_ones_beside_them_taken() {
-    let place = Place::with("workflows/app-1.json", &began());
+fn temporary_files_are_reported_and_complete_files_imported() {
+    let fixture = Fixture::with("workflows/app-1.json", &run_file());
     for name in [
         "state.json.tmp",
         "session.json.4711.tmp",
@@ -363,22 +363,22 @@ fn half_written_files_are_told_and_the_whole_ones_beside_them_taken() {
         "familiars/a.json.tmp-17",
         "questions/a.b.json.tmp",
     ] {
-        place.write(name, b"{\"task_id\":");
+        fixture.write(name, b"{\"task_id\":");
     }
-    // Of this coven, and put aside.
-    place.write("config.json.tmp", b"{");
-    place.write("workflows/app-0.json.migrated", b"{}");
-    place.write("workflows/app-0.json.migrated-2", b"{}");
+    // Files of this coven, and files of earlier imports.
+    fixture.write("config.json.tmp", b"{");
+    fixture.write("workflows/app-0.json.migrated", b"{}");
+    fixture.write("workflows/app-0.json.migrated-2", b"{}");
 
-    let found = place.read();
+    let found = fixture.read();
 
     let left: Vec<(&str, &str)> = found.leftovers.iter().map(|it| (it.file.as_str(), it.why.as_str())).collect();
     let expected = [
-        ("session.json.4711.tmp", "its writing was never finished; only a whole session.json is read"),
-        ("state.json.tmp", "its writing was never finished; only a whole state.json is read"),
-        ("familiars/a.json.tmp-17", "its writing was never finished; only a whole a.json is read"),
-        ("workflows/app-1.json.tmp", "its writing was never finished; only a whole app-1.json is read"),
-        ("questions/a.b.json.tmp", "its writing was never finished; only a whole a.b.json is read"),
+        ("session.json.4711.tmp", "incomplete file; only a complete session.json is imported"),
+        ("state.json.tmp", "incomplete file; only a complete state.json is imported"),
+        ("familiars/a.json.tmp-17", "incomplete file; only a complete a.json is imported"),
+        ("workflows/app-1.json.tmp", "incomplete file; only a complete app-1.json is imported"),
+        ("questions/a.b.json.tmp", "incomplete file; only a complete a.b.json is imported"),
     ];
     assert_eq!(left, expected);
     let files: Vec<&str> = found.files.iter().map(|file| file.name.as_str()).collect();
@@ -386,100 +386,100 @@ fn half_written_files_are_told_and_the_whole_ones_beside_them_taken() {
 }
 
 #[test]
-fn a_session_is_told_with_what_became_of_it() {
-    let ended = "a session has ended with the process that had it open";
+fn a_session_is_reported_with_its_status_and_branch() {
+    let ended = "sessions are not imported; this one ended with its process";
     for (session, what, why) in [
         (
             json!({ "status": "active", "featureBranch": "next", "sessionId": "s-1" }),
             "session s-1",
             format!(
-                "{ended}; it was active; its work went into the branch next: \
-                 give it to tasks with `coven task edit ID --base next`"
+                "{ended}; its status was active; its work is on branch next: \
+                 to base a task on it, run `coven task edit ID --base next`"
             ),
         ),
         (
             json!({ "status": "inactive", "featureBranch": null, "sessionId": "s-1" }),
             "session s-1",
-            format!("{ended}; it was inactive"),
+            format!("{ended}; its status was inactive"),
         ),
-        (json!({ "status": "dozing" }), "the file", format!("{ended}; it was dozing")),
-        (json!({ "user": 1 }), "the file", "its shape is unknown".to_owned()),
+        (json!({ "status": "dozing" }), "the file", format!("{ended}; its status was dozing")),
+        (json!({ "user": 1 }), "the file", "unknown format".to_owned()),
         (json!([1]), "the file", "expected an object, not a list".to_owned()),
     ] {
-        let place = Place::with("session.json", &session);
-        let found = place.read();
+        let fixture = Fixture::with("session.json", &session);
+        let found = fixture.read();
         let leftovers: Vec<(String, String)> = found.leftovers.into_iter().map(|it| (it.what, it.why)).collect();
         assert_eq!(leftovers, [(what.to_owned(), why)], "{session}");
-        assert_eq!(found.legacy, Legacy::default(), "nothing of it is taken");
+        assert_eq!(found.legacy, Legacy::default(), "a session is not imported");
     }
 }
 
 #[test]
-fn what_is_no_plain_file_is_told_and_not_waited_for() {
-    let place = Place::new();
-    place.write("elsewhere", daemon_state().to_string().as_bytes());
-    let path = |name: &str| place.home.join(name);
-    symlink(path("elsewhere"), path("state.json")).expect("room on disk");
-    fs::create_dir_all(path("workflows/a.json")).expect("room on disk");
-    fs::create_dir_all(path("questions")).expect("room on disk");
+fn links_folders_and_fifos_are_reported_and_do_not_block() {
+    let fixture = Fixture::new();
+    fixture.write("elsewhere", daemon_state().to_string().as_bytes());
+    let path = |name: &str| fixture.home.join(name);
+    symlink(path("elsewhere"), path("state.json")).expect("disk has space");
+    fs::create_dir_all(path("workflows/a.json")).expect("disk has space");
+    fs::create_dir_all(path("questions")).expect("disk has space");
     let made = std::process::Command::new("mkfifo").arg(path("questions/a.json")).status().expect("mkfifo runs");
     assert!(made.success());
-    place.write("familiars", b"no folder");
+    fixture.write("familiars", b"not a folder");
 
-    let found = place.read();
+    let found = fixture.read();
 
     let mut left: Vec<(&str, &str)> = found.left.iter().map(|it| (it.file.as_str(), it.why.as_str())).collect();
     let (folder, why) = left.remove(1);
-    assert!(folder == "familiars" && why.starts_with("it cannot be read"), "{why}");
+    assert!(folder == "familiars" && why.starts_with("cannot be read"), "{why}");
     let expected = [
-        ("state.json", "it is a link to somewhere else"),
-        ("workflows/a.json", "it is a folder"),
-        ("questions/a.json", "it is a fifo"),
+        ("state.json", "a symbolic link"),
+        ("workflows/a.json", "a folder, not a regular file"),
+        ("questions/a.json", "a fifo, not a regular file"),
     ];
     assert_eq!((left, found.files.len()), (expected.to_vec(), 0));
 }
 
 #[test]
-fn a_file_that_is_too_large_is_told() {
-    let place = Place::new();
-    place.write("state.json", b"{}");
-    let file = File::options().write(true).open(place.home.join("state.json")).expect("ours");
-    file.set_len(LEGACY_FILE.bytes + 1).expect("a sparse file");
-    assert_eq!(place.left(), [("the file".to_owned(), "it is larger than 16 MiB".to_owned())]);
+fn a_file_that_is_too_large_is_reported() {
+    let fixture = Fixture::new();
+    fixture.write("state.json", b"{}");
+    let file = File::options().write(true).open(fixture.home.join("state.json")).expect("writable");
+    file.set_len(LEGACY_FILE.bytes + 1).expect("sparse file");
+    assert_eq!(fixture.left(), [("the file".to_owned(), "larger than 16 MiB".to_owned())]);
 }
 
 #[test]
-fn a_file_is_put_aside_beside_what_was_put_aside_before() {
-    let place = Place::with("workflows/a.json", &began());
-    place.write("workflows/a.json.migrated", b"older");
-    let file = place.read().files.remove(0);
+fn a_renamed_file_does_not_replace_an_earlier_one() {
+    let fixture = Fixture::with("workflows/a.json", &run_file());
+    fixture.write("workflows/a.json.migrated", b"older");
+    let file = fixture.read().files.remove(0);
     assert_eq!(file.aside_name(), "workflows/a.json.migrated-2");
 
     assert_eq!(file.put_aside(), Ok(Some("workflows/a.json.migrated-2".to_owned())));
 
-    assert_eq!(file.put_aside(), Ok(None), "it is gone");
-    assert_eq!(fs::read(place.home.join("workflows/a.json.migrated")).expect("kept"), b"older");
-    assert_eq!(place.read(), Found::default());
-    assert!(!is_in(&place.home));
+    assert_eq!(file.put_aside(), Ok(None), "the file no longer exists");
+    assert_eq!(fs::read(fixture.home.join("workflows/a.json.migrated")).expect("backup exists"), b"older");
+    assert_eq!(fixture.read(), Found::default());
+    assert!(!is_in(&fixture.home));
 }
 
 #[test]
-fn a_file_that_changed_since_it_was_read_stays() {
-    let place = Place::with("workflows/a.json", &began());
-    let file = place.read().files.remove(0);
-    place.write("workflows/a.json", b"{\"task_id\":\"newer\"}");
+fn a_file_that_changed_since_it_was_read_is_not_renamed() {
+    let fixture = Fixture::with("workflows/a.json", &run_file());
+    let file = fixture.read().files.remove(0);
+    fixture.write("workflows/a.json", b"{\"task_id\":\"newer\"}");
 
-    let left = file.put_aside().expect_err("it is another one");
+    let left = file.put_aside().expect_err("file changed");
 
     let source = Source { file: "workflows/a.json".into(), ..Source::default() };
     assert_eq!(left.file, source.file);
-    assert!(place.home.join("workflows/a.json").exists());
+    assert!(fixture.home.join("workflows/a.json").exists());
 }
 
 #[test]
-fn times_are_read_in_whatever_way_they_were_written() {
+fn times_are_read_in_all_formats() {
     let read = |value: Value| {
-        let found = Place::with("familiars/a.json", &json!({ "taskId": "a", "spawnedAt": value })).read();
+        let found = Fixture::with("familiars/a.json", &json!({ "taskId": "a", "spawnedAt": value })).read();
         (found.legacy.agents[0].started_at.map(Timestamp::as_millis), found.left.len())
     };
     for same in [

@@ -1,4 +1,4 @@
-//! A run as the older daemon kept it, one file for each task.
+//! Workflow runs of the older daemon, one file per task.
 
 use std::collections::BTreeMap;
 
@@ -12,17 +12,17 @@ pub(super) fn take(value: &Value, source: &Source, legacy: &mut Legacy, left: &m
     take_keyed(value, None, source, legacy, left);
 }
 
-/// `key` is the id of its task, where runs are kept by that.
+/// Reads a run. `key` is the id of its task if the runs are stored by task id.
 pub(super) fn take_keyed(value: &Value, key: Option<&str>, source: &Source, legacy: &mut Legacy, left: &mut Vec<Left>) {
     let Some(mut fields) = Fields::of(value, "a workflow", source, left) else { return };
     let Some(task) = fields.text(&["task_id", "taskId"]).or_else(|| key.map(str::to_owned)) else {
-        return fields.leave("it has no task");
+        return fields.report("missing task id");
     };
     let id = fields.text(&["workflow_id", "workflowId", "id"]).unwrap_or_else(|| task.clone());
-    fields.call(format!("workflow {id}"));
-    let word = fields.text(&["status"]).unwrap_or_else(|| WorkflowState::Running.to_string());
-    let Some(state) = fields.word(&word) else { return };
-    let steps_done = fields.whole(&["current_step", "currentStep"]).map_or(0, |last| last.saturating_add(1));
+    fields.set_name(format!("workflow {id}"));
+    let status = fields.text(&["status"]).unwrap_or_else(|| WorkflowState::Running.to_string());
+    let Some(state) = fields.parse_status(&status) else { return };
+    let steps_done = fields.integer(&["current_step", "currentStep"]).map_or(0, |last| last.saturating_add(1));
     let run = LegacyWorkflow {
         source: fields.source(),
         id,
@@ -51,13 +51,13 @@ fn results(fields: &mut Fields<'_>) -> BTreeMap<String, StepResult> {
     results
 }
 
-/// The daemon wrote these with the names that they had in its language.
+/// Reads a step result. The daemon wrote the Go field names as keys.
 fn result(step: &mut Fields<'_>) -> StepResult {
     let output = step.text(&["Output", "output"]).unwrap_or_default();
     StepResult {
         success: step.is_true(&["Success", "success"]),
         skipped: step.is_true(&["Skipped", "skipped"]),
-        exit_code: step.whole(&["ExitCode", "exit_code", "exitCode"]).and_then(|code| i32::try_from(code).ok()),
+        exit_code: step.integer(&["ExitCode", "exit_code", "exitCode"]).and_then(|code| i32::try_from(code).ok()),
         output,
         outputs: Value::Null,
         error: step.text(&["Error", "error"]),

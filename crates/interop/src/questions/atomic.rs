@@ -1,4 +1,4 @@
-//! Writes a file so that nobody ever sees half of it: beside its place, read back, synced, then renamed.
+//! Writes files atomically: to a temporary file in the same folder, which is read back, synced and renamed.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read, Seek, Write};
@@ -11,7 +11,7 @@ use coven_files::ReadError;
 use super::{QUESTION_FILE, fault};
 
 words! {
-    /// Where a write failed.
+    /// The step at which a write failed.
     pub enum Step {
         Create = "create",
         Write = "write",
@@ -22,8 +22,8 @@ words! {
     }
 }
 
-/// A file that could not be written. What was there before is there still and nothing else is left behind; only when the
-/// last step failed, the new file is in its place and may not survive a power cut.
+/// A failed write. The previous file is unchanged and no temporary file is left. Only if the last step failed, the new
+/// file is in place but may not survive a power failure.
 #[derive(Debug, thiserror::Error)]
 #[error("Atomic write failed: {} ({step})", path.display())]
 pub struct AtomicWriteError {
@@ -32,23 +32,23 @@ pub struct AtomicWriteError {
     pub source: io::Error,
 }
 
-/// Replaces `target` by a file with this text, readable and writable by its owner only.
+/// Replaces `target` with a file that contains this text and that only the owner can access.
 pub(super) fn write(target: &Path, text: &str) -> Result<(), AtomicWriteError> {
     let file = file_name(target);
-    // Beside its place: a rename works within one file system only, and the folder for temporary files is often another.
-    let temp = beside(target);
+    // In the same folder: a rename only works within one file system, and /tmp is often on another.
+    let temp = temp_path(target);
     let written = fill(&temp, &file, text).and_then(|()| {
         step(&file, Step::Rename, || fs::rename(&temp, target))?;
         step(&file, Step::SyncFolder, || sync_folder(target.parent().unwrap_or(Path::new("."))))
     });
     written.map_err(|(step, source)| {
-        // Gone already if the rename was done.
+        // It no longer exists if the rename succeeded.
         let _ = fs::remove_file(&temp);
         AtomicWriteError { path: target.to_owned(), step, source }
     })
 }
 
-/// A new file with this text, read back and synced, in a folder that nobody looks into yet.
+/// Creates a file with this text, read back and synced, in a folder that is not visible to readers yet.
 pub(super) fn write_new(target: &Path, text: &str) -> Result<(), AtomicWriteError> {
     fill(target, &file_name(target), text).map_err(|(step, source)| AtomicWriteError {
         path: target.to_owned(),
@@ -58,13 +58,13 @@ pub(super) fn write_new(target: &Path, text: &str) -> Result<(), AtomicWriteErro
 }
 
 fn fill(path: &Path, file: &str, text: &str) -> Result<(), (Step, io::Error)> {
-    // Nothing is written that could not be read again.
+    // Readers would reject a larger file.
     if text.len() as u64 > QUESTION_FILE.bytes {
         return Err((Step::Write, ReadError::TooLarge { path: path.to_owned(), limit: QUESTION_FILE }.into()));
     }
     let mut opened = step(file, Step::Create, || {
         let opened = OpenOptions::new().read(true).write(true).create_new(true).mode(0o600).open(path)?;
-        // Whatever the umask takes away.
+        // The umask may have removed permissions of the owner.
         opened.set_permissions(fs::Permissions::from_mode(0o600))?;
         Ok(opened)
     })?;
@@ -75,7 +75,7 @@ fn fill(path: &Path, file: &str, text: &str) -> Result<(), (Step, io::Error)> {
         opened.read_to_string(&mut found)?;
         match found == text {
             true => Ok(()),
-            false => Err(io::Error::new(io::ErrorKind::InvalidData, "what was written is not what is there")),
+            false => Err(io::Error::new(io::ErrorKind::InvalidData, "the file does not contain the written text")),
         }
     })?;
     step(file, Step::Sync, || opened.sync_all())
@@ -85,13 +85,13 @@ fn step<T>(file: &str, step: Step, act: impl FnOnce() -> io::Result<T>) -> Resul
     fault::before(file, step.as_str()).and_then(|()| act()).map_err(|error| (step, error))
 }
 
-/// Makes a rename last.
+/// Syncs a folder, so that a rename in it survives a power failure.
 pub(super) fn sync_folder(folder: &Path) -> io::Result<()> {
     File::open(folder)?.sync_all()
 }
 
-/// A name in the same folder that nobody else has.
-pub(super) fn beside(target: &Path) -> PathBuf {
+/// Returns a unique temporary path in the same folder.
+pub(super) fn temp_path(target: &Path) -> PathBuf {
     target.with_file_name(format!(".{}.{}.tmp", file_name(target), uuid::Uuid::new_v4().simple()))
 }
 

@@ -1,4 +1,4 @@
-//! Takes question sets away: finished ones after a while, and those that somebody dismisses.
+//! Removes question sets: finished ones after the retention period, and dismissed ones.
 
 use std::path::{Path, PathBuf};
 use std::time::{Duration, UNIX_EPOCH};
@@ -7,32 +7,32 @@ use std::{fs, io};
 use coven_domain::question_set::QuestionSetState;
 use coven_domain::{QuestionSetId, Timestamp};
 
-use super::create::{IN_THE_MAKING, make_private};
+use super::create::{NEW_PREFIX, make_private};
 use super::set::{self, RequestFile};
 use super::{QuestionError, QuestionFolder, REQUEST, atomic};
 
-/// What the name of a folder that is being removed begins with.
-const GOING: &str = ".gone-";
-/// Nobody takes that long to make or remove a folder: who began it is dead.
-const LEFT_BEHIND: Duration = Duration::from_secs(600);
+/// Name prefix of a folder that is being removed.
+const REMOVED_PREFIX: &str = ".gone-";
+/// Age at which a partly created or removed folder counts as left behind by a crash.
+const STALE_AGE: Duration = Duration::from_secs(600);
 
-const ASKER_GONE: &str = "the process that asked is gone";
+const ASKER_GONE: &str = "the process that asked has exited";
 
-/// What a clean-up did. Failures are for the log: they stopped nothing.
+/// Result of a cleanup. Failures are for the log; the cleanup continues after them.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct CleanedUp {
     pub removed: Vec<QuestionSetId>,
-    /// Pending sets whose asker is gone.
+    /// Pending sets whose asker has exited.
     pub abandoned: Vec<QuestionSetId>,
     pub failed: Vec<(QuestionSetId, String)>,
 }
 
 impl QuestionFolder {
-    /// Removes what ended longer than `retention` ago, and broken sets that nobody touched for as long. Pending sets stay;
-    /// one whose asker waited and died is abandoned.
+    /// Removes sets that ended more than `retention` ago, and broken sets unchanged for that long. Keeps pending sets,
+    /// but abandons those whose asker waited and has exited.
     pub fn clean_up(&self, retention: Duration, now: Timestamp) -> CleanedUp {
         let mut done = CleanedUp::default();
-        self.remove_remains(now);
+        self.remove_stale(now);
         let mut ids = self.ids().unwrap_or_default();
         ids.sort_unstable();
         for id in ids {
@@ -46,7 +46,7 @@ impl QuestionFolder {
         done
     }
 
-    /// Nobody should answer a question whose asker has died. What is finished stays as long as it stays.
+    /// Abandons pending sets whose asker has exited: answers to them would be lost. Does not remove finished sets.
     pub fn abandon_orphans(&self, now: Timestamp) {
         self.clean_up(Duration::MAX, now);
     }
@@ -65,7 +65,7 @@ impl QuestionFolder {
             }
             QuestionSetState::Pending => Ok(Cleaned::Nothing),
             _ if set.modified_at.max(set.created_at) <= cutoff => self.remove(id).map(|()| Cleaned::Removed),
-            // Whoever answered died before it could say so.
+            // The answerer died before it updated the status.
             QuestionSetState::Completed => self.settle(id, QuestionSetState::Completed, now).map(|_| Cleaned::Nothing),
             QuestionSetState::Rejected | QuestionSetState::TimedOut | QuestionSetState::Abandoned => {
                 Ok(Cleaned::Nothing)
@@ -73,7 +73,7 @@ impl QuestionFolder {
         }
     }
 
-    /// Abandons the set if it waits and its asker has died; whether it did.
+    /// Abandons the set if it is pending and its asker has exited. Returns whether it did.
     pub fn abandon_if_orphaned(&self, id: &QuestionSetId, now: Timestamp) -> Result<bool, QuestionError> {
         match self.is_orphaned(id) {
             true => self.abandon(id, ASKER_GONE, now),
@@ -81,7 +81,7 @@ impl QuestionFolder {
         }
     }
 
-    /// When the set's folder was last changed.
+    /// Returns when the set's folder was last modified.
     pub fn touched_at(&self, id: &QuestionSetId) -> Option<Timestamp> {
         touched_at(&self.dir(id))
     }
@@ -91,11 +91,11 @@ impl QuestionFolder {
         request.is_ok_and(|request| request.coven_asker.and_then(|asker| asker.is_gone()) == Some(true))
     }
 
-    /// Takes the set out of the folder and keeps it in the archive. A pending one is abandoned first.
+    /// Moves the set to the archive. Abandons a pending set first.
     pub fn dismiss(&self, id: &QuestionSetId) -> Result<(), QuestionError> {
         match self.abandon(id, "dismissed", coven_holder::clock::now()) {
             Ok(_) => {}
-            // A broken set cannot be abandoned and is what one wants to dismiss.
+            // A broken set cannot be abandoned, but it can be dismissed.
             Err(
                 QuestionError::Missing { .. }
                 | QuestionError::Malformed { .. }
@@ -110,7 +110,7 @@ impl QuestionFolder {
             let path = path.to_owned();
             move |source| QuestionError::Unwritable { path, source }
         };
-        // Left over from a dismissal that was cut short.
+        // Left by an interrupted dismissal.
         remove_all(&kept).map_err(unwritable(&kept))?;
         match fs::rename(&dir, &kept) {
             Ok(()) => {}
@@ -118,7 +118,7 @@ impl QuestionFolder {
                 return Err(QuestionError::NotFound { id: id.to_string() });
             }
             Err(error) if error.kind() == io::ErrorKind::CrossesDevices => {
-                copy_whole(&dir, &kept).map_err(unwritable(&kept))?;
+                copy_set(&dir, &kept).map_err(unwritable(&kept))?;
                 return self.remove(id);
             }
             Err(error) => return Err(unwritable(&kept)(error)),
@@ -127,24 +127,24 @@ impl QuestionFolder {
         atomic::sync_folder(&self.path).map_err(unwritable(&self.path))
     }
 
-    /// Out of sight at once, then off the disk: nobody meets half a set.
+    /// Renames the folder before deleting its files, so that readers never see an incomplete set.
     fn remove(&self, id: &QuestionSetId) -> Result<(), QuestionError> {
-        let (dir, going) = (self.dir(id), self.path.join(format!("{GOING}{id}")));
+        let (dir, removed) = (self.dir(id), self.path.join(format!("{REMOVED_PREFIX}{id}")));
         let unwritable = |source| QuestionError::Unwritable { path: dir.clone(), source };
-        remove_all(&going).map_err(unwritable)?;
-        fs::rename(&dir, &going).map_err(unwritable)?;
-        remove_all(&going).map_err(unwritable)
+        remove_all(&removed).map_err(unwritable)?;
+        fs::rename(&dir, &removed).map_err(unwritable)?;
+        remove_all(&removed).map_err(unwritable)
     }
 
-    /// Removes folders whose making or removal was cut short.
-    fn remove_remains(&self, now: Timestamp) {
+    /// Removes folders whose creation or removal was interrupted.
+    fn remove_stale(&self, now: Timestamp) {
         let entries = fs::read_dir(&self.path).into_iter().flatten().flatten();
         for entry in entries {
             let name = entry.file_name();
-            let is_remains =
-                name.to_str().is_some_and(|name| name.starts_with(IN_THE_MAKING) || name.starts_with(GOING));
-            if is_remains && touched_at(&entry.path()).is_some_and(|at| now.since(at) > LEFT_BEHIND) {
-                // If it does not go now, it goes the next time.
+            let is_partial =
+                name.to_str().is_some_and(|name| name.starts_with(NEW_PREFIX) || name.starts_with(REMOVED_PREFIX));
+            if is_partial && touched_at(&entry.path()).is_some_and(|at| now.since(at) > STALE_AGE) {
+                // If this fails, the next cleanup tries again.
                 let _ = remove_all(&entry.path());
             }
         }
@@ -181,22 +181,22 @@ fn remove_all(path: &Path) -> io::Result<()> {
     }
 }
 
-/// To another file system: beside its place first, then renamed.
-fn copy_whole(from: &Path, to: &Path) -> io::Result<()> {
-    let aside: PathBuf = atomic::beside(to);
+/// Copies a set to another file system: into a temporary folder first, which is then renamed.
+fn copy_set(from: &Path, to: &Path) -> io::Result<()> {
+    let temp: PathBuf = atomic::temp_path(to);
     let copied = || -> io::Result<()> {
-        make_private(&aside).map_err(io::Error::other)?;
+        make_private(&temp).map_err(io::Error::other)?;
         for entry in fs::read_dir(from)? {
             let entry = entry?;
-            // A set is flat; what else somebody put there is not ours to keep.
+            // A set has no subfolders; anything else in it is not part of the set.
             if entry.file_type()?.is_file() {
-                fs::copy(entry.path(), aside.join(entry.file_name()))?;
+                fs::copy(entry.path(), temp.join(entry.file_name()))?;
             }
         }
-        atomic::sync_folder(&aside)?;
-        fs::rename(&aside, to)
+        atomic::sync_folder(&temp)?;
+        fs::rename(&temp, to)
     };
     copied().inspect_err(|_| {
-        let _ = fs::remove_dir_all(&aside);
+        let _ = fs::remove_dir_all(&temp);
     })
 }

@@ -1,4 +1,4 @@
-//! Makes a question set: the whole folder appears at once, so nobody ever meets a set without its files.
+//! Creates a question set. A rename makes the complete folder visible, so a set never lacks its files.
 
 use std::fs::{self, DirBuilder};
 use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
@@ -14,27 +14,27 @@ use super::owner::Owner;
 use super::set::{self, StatusFile};
 use super::{ANSWERS, QuestionError, QuestionFolder, REQUEST, STATUS, fault};
 
-/// What the name of a folder in the making begins with.
-pub(super) const IN_THE_MAKING: &str = ".new-";
+/// Name prefix of a folder that is being created.
+pub(super) const NEW_PREFIX: &str = ".new-";
 
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct NewQuestionSet {
     pub questions: Vec<Question>,
-    /// Given when the asker waits for the answers: the set is abandoned once that process is gone.
+    /// Set if the asker waits for the answers: the set is abandoned when that process ends.
     pub call_id: Option<String>,
     pub working_directory: Option<String>,
-    /// The session of coven that asks (`COVEN_SESSION_ID`).
+    /// The coven session that asks (`COVEN_SESSION_ID`).
     pub session: Option<String>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
-    /// So many sets may wait for answers. Askers do not queue: some that come at the very same moment may all get in.
+    /// Maximum number of unanswered sets. The check takes no lock, so concurrent askers may exceed it slightly.
     pub max_sessions: u32,
 }
 
 impl QuestionFolder {
-    /// Asks. Nothing is left behind if it fails.
+    /// Creates a set. Leaves no files if it fails.
     pub fn create(
         &self,
         new: &NewQuestionSet,
@@ -47,12 +47,12 @@ impl QuestionFolder {
             return Err(QuestionError::Full { max: limits.max_sessions });
         }
         let id = QuestionSetId::from_random_bytes(uuid::Uuid::new_v4().into_bytes());
-        let building = self.path.join(format!("{IN_THE_MAKING}{id}"));
-        let made = self.build(&building, id, new, now);
-        if made.is_err() {
+        let building = self.path.join(format!("{NEW_PREFIX}{id}"));
+        let built = self.build(&building, id, new, now);
+        if built.is_err() {
             let _ = fs::remove_dir_all(&building);
         }
-        made.map(|()| id)
+        built.map(|()| id)
     }
 
     fn build(
@@ -81,14 +81,14 @@ impl QuestionFolder {
     fn is_full(&self, max: u32) -> Result<bool, QuestionError> {
         let max = usize::try_from(max).unwrap_or(usize::MAX);
         let ids = self.ids()?;
-        // Fewer sets than that in all: no need to look into them.
+        // With fewer sets in total, their state does not matter.
         if ids.len() < max {
             return Ok(false);
         }
         Ok(ids.iter().filter(|id| self.is_pending(id)).take(max).count() >= max)
     }
 
-    /// A quick look. A broken set waits for nobody.
+    /// Checks quickly whether the set is pending. A broken set is not.
     fn is_pending(&self, id: &QuestionSetId) -> bool {
         let dir = self.dir(id);
         let status: Result<StatusFile, _> = set::required(&dir, id, STATUS);
@@ -96,14 +96,14 @@ impl QuestionFolder {
     }
 }
 
-/// The folder, and those above it that are missing, for its owner only.
+/// Creates the folder and its missing parents, accessible only to the owner.
 pub(super) fn make_private(folder: &Path) -> Result<(), QuestionError> {
     let unwritable = |source| QuestionError::Unwritable { path: folder.to_owned(), source };
     if folder.is_dir() {
         return Ok(());
     }
     DirBuilder::new().recursive(true).mode(0o700).create(folder).map_err(unwritable)?;
-    // Whatever the umask takes away.
+    // The umask may have removed permissions of the owner.
     fs::set_permissions(folder, fs::Permissions::from_mode(0o700)).map_err(unwritable)
 }
 
@@ -116,7 +116,7 @@ fn request(id: QuestionSetId, new: &NewQuestionSet, now: Timestamp) -> Fields {
     set_some(&mut fields, "workingDirectory", new.working_directory.as_ref());
     set_some(&mut fields, "callId", new.call_id.as_ref());
     set_some(&mut fields, "covenSessionId", new.session.as_ref());
-    // Only who waits can be missed.
+    // The asker's process only matters if it waits for the answers.
     set_some(&mut fields, "covenAsker", new.call_id.as_ref().and_then(|_| Owner::this_process()));
     fields
 }

@@ -1,4 +1,4 @@
-//! What can go wrong with question sets. Texts that programs look for are those of the format's first tool.
+//! Errors of question sets. Messages that programs match on have the same text as in AUQ.
 
 use std::io;
 use std::path::PathBuf;
@@ -17,28 +17,30 @@ pub enum QuestionError {
     BadAnswers(#[from] BadAnswers),
     #[error("Session not found: {id}")]
     NotFound { id: String },
-    #[error("{prefix:?} is the beginning of {} question sets; give more of the id", matches.len())]
+    #[error("id prefix {prefix:?} matches {} question sets; use a longer prefix", matches.len())]
     Ambiguous { prefix: String, matches: Vec<QuestionSetId> },
-    #[error("the question set is {state} already; nothing can happen to it any more: {id}")]
+    #[error("question set {id} is already {state} and cannot be changed")]
     AlreadyFinished { id: QuestionSetId, state: QuestionSetState },
-    #[error("{max} question sets are waiting for answers already; answer or reject some (questions.maxSessions)")]
+    #[error(
+        "{max} question sets are already waiting for answers; answer or reject some, or raise questions.maxSessions"
+    )]
     Full { max: u32 },
-    #[error("the question set has no answers yet: {id}")]
+    #[error("question set {id} has no answers yet")]
     NoAnswers { id: QuestionSetId },
-    #[error("the question set's {file} is missing: {id}")]
+    #[error("question set {id}: {file} is missing")]
     Missing { id: QuestionSetId, file: &'static str },
-    #[error("the question set's {file} is malformed: {problem}: {id}")]
+    #[error("question set {id}: {file} is malformed: {problem}")]
     Malformed { id: QuestionSetId, file: &'static str, problem: String },
-    #[error("the question set's files contradict each other: {problem}: {id}")]
+    #[error("question set {id}: inconsistent files: {problem}")]
     Contradiction { id: QuestionSetId, problem: String },
     #[error("Failed to acquire file lock: {}", path.display())]
     Lock { path: PathBuf },
     #[error(transparent)]
     AtomicWrite(#[from] AtomicWriteError),
-    #[error("{} cannot be read", path.display())]
+    #[error("cannot read {}", path.display())]
     Unreadable { path: PathBuf, source: io::Error },
-    #[error("{} cannot be written", path.display())]
+    #[error("cannot write {}", path.display())]
     Unwritable { path: PathBuf, source: io::Error },
-    #[error("{} cannot be watched", path.display())]
+    #[error("cannot watch {}", path.display())]
     Watch { path: PathBuf, source: io::Error },
 }

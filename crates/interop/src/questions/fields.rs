@@ -1,4 +1,4 @@
-//! A JSON object that keeps its keys in order and the values of keys that we do not know: other tools have their own.
+//! A JSON object that preserves the order of its keys and the exact values of unknown keys, which other tools may use.
 
 use std::fmt;
 
@@ -10,20 +10,20 @@ use serde_json::value::RawValue;
 pub(super) struct Fields(Vec<(String, Box<RawValue>)>);
 
 impl Fields {
-    /// Replaces the value where it stands, or adds the key at the end.
+    /// Replaces the value in place, or appends the key.
     pub(super) fn set(&mut self, key: &str, value: impl Serialize) {
-        let text = serde_json::to_string_pretty(&value).expect("plain data has a JSON form");
-        // One level deeper than by itself; line ends inside of strings are escaped.
-        let value = RawValue::from_string(text.replace('\n', "\n  ")).expect("JSON stays JSON");
+        let text = serde_json::to_string_pretty(&value).expect("plain data serializes");
+        // Indent by one level. This is safe because line ends inside strings are escaped.
+        let value = RawValue::from_string(text.replace('\n', "\n  ")).expect("indented JSON stays valid");
         match self.0.iter_mut().find(|(known, _)| known == key) {
             Some((_, old)) => *old = value,
             None => self.0.push((key.to_owned(), value)),
         }
     }
 
-    /// As the files have it: two blanks of indent, no line end after the last line.
+    /// Formats the object as AUQ does: two spaces of indentation, no final line end.
     pub(super) fn to_text(&self) -> String {
-        serde_json::to_string_pretty(self).expect("plain data has a JSON form")
+        serde_json::to_string_pretty(self).expect("plain data serializes")
     }
 }
 
@@ -60,9 +60,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn unknown_keys_their_order_and_their_very_text_survive() {
+    fn unknown_keys_keep_their_order_and_exact_text() {
         let text = "{\n  \"z\": [1.50, {\"b\":1,\"a\":2}],\n  \"status\": \"pending\",\n  \"a\": null\n}";
-        let mut fields: Fields = serde_json::from_str(text).expect("an object");
+        let mut fields: Fields = serde_json::from_str(text).expect("JSON object");
         assert_eq!(fields.to_text(), text);
         fields.set("status", "rejected");
         fields.set("rejectionReason", None::<&str>);

@@ -1,25 +1,25 @@
-//! Ends a question set: answered, rejected, timed out or abandoned. Under one lock per set, so the first one wins.
+//! Ends a question set: answered, rejected, timed out or abandoned. Each takes the set's lock, so the first one wins.
 
 use std::io;
 
 use coven_domain::lifecycle::Lifecycle;
 use coven_domain::question::{Answer, check_answers, check_stored_answers};
-use coven_domain::question_set::{QuestionSetFact, QuestionSetState};
+use coven_domain::question_set::{QuestionSet, QuestionSetFact, QuestionSetState};
 use coven_domain::{QuestionSetId, Timestamp};
 
 use super::create::set_some;
 use super::fields::Fields;
 use super::lock::{self, Lock};
-use super::set::{self, QuestionSet, RequestFile, StatusFile};
+use super::set::{self, RequestFile, StatusFile};
 use super::{ANSWERS, QuestionError, QuestionFolder, REQUEST, STATUS, atomic};
 
 impl QuestionFolder {
-    /// Gives the answers, once they are found to fit.
+    /// Checks and stores the answers.
     pub fn answer(&self, id: &QuestionSetId, answers: Vec<Answer>, now: Timestamp) -> Result<(), QuestionError> {
         self.answer_as(id, answers, None, now)
     }
 
-    /// As `answer`, and writes down who gave them where that is not the human.
+    /// Like `answer`, but records who answered if it was not the human.
     pub fn answer_as(
         &self,
         id: &QuestionSetId,
@@ -27,9 +27,9 @@ impl QuestionFolder {
         by: Option<&str>,
         now: Timestamp,
     ) -> Result<(), QuestionError> {
-        let _lock = self.hold(id)?;
+        let _lock = self.lock_set(id)?;
         let set = self.read(id)?;
-        may(&set, QuestionSetFact::Answered)?;
+        check_transition(&set, QuestionSetFact::Answered)?;
         check_answers(&set.questions, &answers)?;
         for answer in answers.iter_mut().filter(|answer| answer.timestamp.is_empty()) {
             answer.timestamp = now.to_string();
@@ -39,17 +39,17 @@ impl QuestionFolder {
         fields.set("timestamp", now);
         fields.set("answers", &answers);
         set_some(&mut fields, "callId", set.call_id.as_ref());
-        // The answers first: who waits for them looks for that file.
+        // Write the answers first: waiters watch for that file.
         atomic::write(&self.dir(id).join(ANSWERS), &fields.to_text())?;
         self.change_status(id, QuestionSetState::Completed, now, |fields| set_some(fields, "answeredBy", by))
     }
 
-    /// Declines to answer, with or without a reason.
+    /// Rejects the set, with or without a reason.
     pub fn reject(&self, id: &QuestionSetId, reason: Option<&str>, now: Timestamp) -> Result<(), QuestionError> {
         self.reject_as(id, reason, None, now)
     }
 
-    /// As `reject`, and writes down who did it where that is not the human.
+    /// Like `reject`, but records who rejected the set if it was not the human.
     pub fn reject_as(
         &self,
         id: &QuestionSetId,
@@ -57,8 +57,8 @@ impl QuestionFolder {
         by: Option<&str>,
         now: Timestamp,
     ) -> Result<(), QuestionError> {
-        let _lock = self.hold(id)?;
-        may(&self.read(id)?, QuestionSetFact::Rejected)?;
+        let _lock = self.lock_set(id)?;
+        check_transition(&self.read(id)?, QuestionSetFact::Rejected)?;
         let reason = reason.map(str::trim).filter(|reason| !reason.is_empty());
         self.change_status(id, QuestionSetState::Rejected, now, |fields| {
             fields.set("rejectionReason", reason);
@@ -66,35 +66,35 @@ impl QuestionFolder {
         })
     }
 
-    /// Ends a pending set without a human: timed out or abandoned. Completed writes down that answers are there where
-    /// whoever gave them died before it could. False: somebody was faster, and nothing was changed.
+    /// Ends a pending set without a human as timed out or abandoned. `Completed` updates the status of a set whose
+    /// answerer died after it wrote the answers. Returns false if the set had already ended; then nothing changes.
     pub fn settle(&self, id: &QuestionSetId, state: QuestionSetState, now: Timestamp) -> Result<bool, QuestionError> {
-        self.settle_because(id, state, None, now)
+        self.end_without_answer(id, state, None, now)
     }
 
-    /// As `settle`, with the reason for people to read.
+    /// Abandons a pending set and records the reason. Returns false if the set had already ended.
     pub fn abandon(&self, id: &QuestionSetId, why: &str, now: Timestamp) -> Result<bool, QuestionError> {
-        self.settle_because(id, QuestionSetState::Abandoned, Some(why), now)
+        self.end_without_answer(id, QuestionSetState::Abandoned, Some(why), now)
     }
 
-    fn settle_because(
+    fn end_without_answer(
         &self,
         id: &QuestionSetId,
         state: QuestionSetState,
         why: Option<&str>,
         now: Timestamp,
     ) -> Result<bool, QuestionError> {
-        let _lock = self.hold(id)?;
+        let _lock = self.lock_set(id)?;
         let dir = self.dir(id);
         let status: StatusFile = set::with_attempts(|| set::required(&dir, id, STATUS))?;
-        let are_answered = || {
-            // Malformed ones are none.
+        let has_answers = || {
+            // Malformed answers count as missing.
             set::answers(&dir, id).ok().flatten().is_some_and(|given| given.are_for(status.call_id.as_deref()))
         };
         let is_open = status.status == QuestionSetState::Pending;
         let is_due = match state {
-            QuestionSetState::Completed => is_open && are_answered(),
-            QuestionSetState::TimedOut | QuestionSetState::Abandoned => is_open && !are_answered(),
+            QuestionSetState::Completed => is_open && has_answers(),
+            QuestionSetState::TimedOut | QuestionSetState::Abandoned => is_open && !has_answers(),
             QuestionSetState::Pending | QuestionSetState::Rejected => false,
         };
         if is_due {
@@ -103,14 +103,14 @@ impl QuestionFolder {
         Ok(is_due)
     }
 
-    /// Abandons a set whose answers make no sense, if they still do not. A tool that does not check what it writes calls
-    /// such a set completed. Returns the reason if this call abandoned it.
-    pub(super) fn give_up_on_answers(
+    /// Abandons a set if its answers are invalid, even if it is marked as completed: other tools may not check the
+    /// answers they write. Returns the reason if this call abandoned the set.
+    pub(super) fn abandon_invalid_answers(
         &self,
         id: &QuestionSetId,
         now: Timestamp,
     ) -> Result<Option<String>, QuestionError> {
-        let _lock = self.hold(id)?;
+        let _lock = self.lock_set(id)?;
         let dir = self.dir(id);
         let request: RequestFile = set::required(&dir, id, REQUEST)?;
         let status: StatusFile = set::required(&dir, id, STATUS)?;
@@ -130,9 +130,9 @@ impl QuestionFolder {
         Ok(is_due.then_some(why))
     }
 
-    /// Notes when somebody fetched the answers.
+    /// Records when the answers were fetched.
     pub fn mark_read(&self, id: &QuestionSetId, now: Timestamp) -> Result<(), QuestionError> {
-        let _lock = self.hold(id)?;
+        let _lock = self.lock_set(id)?;
         if self.read(id)?.answers.is_none() {
             return Err(QuestionError::NoAnswers { id: *id });
         }
@@ -157,7 +157,7 @@ impl QuestionFolder {
         Ok(atomic::write(&dir.join(STATUS), &fields.to_text())?)
     }
 
-    fn hold(&self, id: &QuestionSetId) -> Result<Lock, QuestionError> {
+    fn lock_set(&self, id: &QuestionSetId) -> Result<Lock, QuestionError> {
         lock::acquire(&self.dir(id).join(STATUS)).map_err(|error| match error {
             QuestionError::Unwritable { source, .. } if source.kind() == io::ErrorKind::NotFound => {
                 QuestionError::NotFound { id: id.to_string() }
@@ -167,7 +167,7 @@ impl QuestionFolder {
     }
 }
 
-fn may(set: &QuestionSet, fact: QuestionSetFact) -> Result<(), QuestionError> {
+fn check_transition(set: &QuestionSet, fact: QuestionSetFact) -> Result<(), QuestionError> {
     match set.state.after(fact) {
         Ok(_) => Ok(()),
         Err(refused) => Err(QuestionError::AlreadyFinished { id: set.id, state: refused.state }),

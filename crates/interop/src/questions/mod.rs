@@ -1,8 +1,8 @@
-//! Question sets on disk: one folder each, beside and together with the tool that made the format. Needs no daemon.
+//! Question sets on disk: one folder each, compatible with AUQ, the tool that defined the format. Needs no daemon.
 //!
-//! A set is `request.json` (what is asked, never changed), `status.json` and, once answered, `answers.json`. Whoever ends
-//! a set holds `status.json.lock` while it looks and writes, so the first one wins. Readers take no locks: every file is
-//! replaced as a whole.
+//! A set consists of `request.json` (the questions, never changed), `status.json` and, once answered, `answers.json`. A
+//! process that ends a set holds `status.json.lock` while it checks and writes, so the first one wins. Readers take no
+//! locks: every file is replaced atomically.
 
 mod atomic;
 mod cleanup;
@@ -27,9 +27,10 @@ use coven_holder::fault;
 
 pub use atomic::{AtomicWriteError, Step};
 pub use cleanup::CleanedUp;
+pub use coven_domain::question_set::{Answers, QuestionSet};
 pub use create::{Limits, NewQuestionSet};
 pub use error::QuestionError;
-pub use set::{Answers, Listed, QuestionSet};
+pub use set::Listed;
 pub use wait::{Waited, Waiter};
 pub use watch::FolderWatch;
 
@@ -37,12 +38,12 @@ const REQUEST: &str = "request.json";
 const STATUS: &str = "status.json";
 const ANSWERS: &str = "answers.json";
 
-/// A set has at most five questions; a larger file is not one that a tool of this format wrote.
+/// A set has at most five questions; no tool of this format writes a larger file.
 pub const QUESTION_FILE: Limit = Limit::new("a file of a question set", 4 << 20);
-/// A process id and what identifies that process.
+/// A lock file contains a process id and the data that identifies the process.
 pub const QUESTION_LOCK: Limit = Limit::new("the lock file of a question set", 4 << 10);
 
-/// The folder that holds all question sets of a user.
+/// The folder of a user's question sets.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct QuestionFolder {
     path: PathBuf,
@@ -50,13 +51,13 @@ pub struct QuestionFolder {
 }
 
 impl QuestionFolder {
-    /// `AUQ_SESSION_DIR`, else `$XDG_DATA_HOME/auq/sessions`, else `~/.local/share/auq/sessions`.
+    /// Returns `$AUQ_SESSION_DIR`, else `$XDG_DATA_HOME/auq/sessions`, else `~/.local/share/auq/sessions`.
     pub fn locate() -> Self {
-        Self::located(|name| std::env::var_os(name), std::env::home_dir())
+        Self::locate_with(|name| std::env::var_os(name), std::env::home_dir())
     }
 
-    fn located(var: impl Fn(&str) -> Option<OsString>, home: Option<PathBuf>) -> Self {
-        // Without any home the current folder has to do.
+    fn locate_with(var: impl Fn(&str) -> Option<OsString>, home: Option<PathBuf>) -> Self {
+        // Without a home directory, fall back to the current folder.
         let home = home.filter(|home| !home.as_os_str().is_empty()).unwrap_or_else(|| PathBuf::from("."));
         let named = |name| var(name).filter(|value| !value.is_empty()).map(PathBuf::from);
         let absolute = |path: PathBuf| std::path::absolute(&path).unwrap_or(path);
@@ -71,7 +72,7 @@ impl QuestionFolder {
         Self { path: absolute(path), archive: absolute(data.join("auq/archive")) }
     }
 
-    /// This folder, whether or not it exists yet; dismissed sets go to `archive` beside it.
+    /// Uses this folder, which does not have to exist. Dismissed sets move to its sibling `archive`.
     pub fn at(path: impl Into<PathBuf>) -> Self {
         let path = path.into();
         let archive = path.parent().unwrap_or(Path::new("")).join("archive");
@@ -82,16 +83,16 @@ impl QuestionFolder {
         &self.path
     }
 
-    /// Where dismissed sets go.
+    /// Returns the folder of dismissed sets.
     pub fn archive(&self) -> &Path {
         &self.archive
     }
 
-    /// The set whose id begins with `prefix`, if there is exactly one.
+    /// Returns the set whose id starts with `prefix`, if there is exactly one.
     pub fn find(&self, prefix: &str) -> Result<QuestionSetId, QuestionError> {
         let not_found = || QuestionError::NotFound { id: prefix.to_owned() };
         let wanted = prefix.to_ascii_lowercase();
-        // Anything but the beginning of an id is refused before the disk is touched.
+        // Reject anything that is not a prefix of an id before touching the disk.
         if wanted.is_empty() || !wanted.bytes().all(|byte| byte.is_ascii_hexdigit() || byte == b'-') {
             return Err(not_found());
         }
@@ -112,7 +113,7 @@ impl QuestionFolder {
         self.path.join(id.to_string())
     }
 
-    /// Every folder that is named like a set; what else lies around is nobody's question.
+    /// Returns the id of every folder whose name is a set id, and ignores all other entries.
     pub fn ids(&self) -> Result<Vec<QuestionSetId>, QuestionError> {
         let unreadable = |source| QuestionError::Unreadable { path: self.path.clone(), source };
         let entries = match fs::read_dir(&self.path) {
@@ -129,7 +130,7 @@ impl QuestionFolder {
     }
 }
 
-/// The id that a folder of this name belongs to. One set has one name: in lower case.
+/// Returns the id for a folder name. Only the lowercase form is valid, so that each set has one name.
 fn id_of(name: &str) -> Option<QuestionSetId> {
     name.parse::<QuestionSetId>().ok().filter(|id| id.to_string() == name)
 }
@@ -140,23 +141,27 @@ mod tests {
 
     fn located(vars: &[(&str, &str)], home: Option<&str>) -> QuestionFolder {
         let var = |name: &str| vars.iter().find(|(key, _)| *key == name).map(|(_, value)| OsString::from(value));
-        QuestionFolder::located(var, home.map(PathBuf::from))
+        QuestionFolder::locate_with(var, home.map(PathBuf::from))
     }
 
     #[test]
-    fn the_folder_is_where_the_first_tool_has_it() {
+    fn the_folder_is_the_same_as_in_auq() {
         let home = Some("/home/ann");
         let plain = located(&[], home);
         assert_eq!(plain.path(), Path::new("/home/ann/.local/share/auq/sessions"));
         assert_eq!(plain.archive(), Path::new("/home/ann/.local/share/auq/archive"));
         let data = located(&[("XDG_DATA_HOME", "/data")], home);
         assert_eq!(data.path(), Path::new("/data/auq/sessions"));
-        let named = located(&[("AUQ_SESSION_DIR", "~/asked"), ("XDG_DATA_HOME", "/data")], home);
-        assert_eq!(named.path(), Path::new("/home/ann/asked"));
+        let named = located(&[("AUQ_SESSION_DIR", "~/questions"), ("XDG_DATA_HOME", "/data")], home);
+        assert_eq!(named.path(), Path::new("/home/ann/questions"));
         assert_eq!(named.archive(), Path::new("/data/auq/archive"));
         assert_eq!(located(&[("AUQ_SESSION_DIR", "/x")], None).path(), Path::new("/x"));
         assert_eq!(located(&[("AUQ_SESSION_DIR", "~")], home).path(), Path::new("/home/ann"));
-        assert_eq!(located(&[("AUQ_SESSION_DIR", ""), ("XDG_DATA_HOME", "")], home), plain, "empty is unset");
+        assert_eq!(
+            located(&[("AUQ_SESSION_DIR", ""), ("XDG_DATA_HOME", "")], home),
+            plain,
+            "an empty variable counts as unset"
+        );
         assert!(located(&[], None).path().is_absolute());
     }
 }

@@ -1,4 +1,4 @@
-//! Who holds a lock or waits for an answer: a process, told apart from a later one with the same number.
+//! Identifies the process that holds a lock or waits for an answer, even if its pid is reused later.
 
 use std::fs;
 use std::time::Duration;
@@ -14,26 +14,26 @@ pub(super) struct Owner {
     pub(super) pid: u32,
     pub(super) started_ticks: u64,
     pub(super) boot_id: String,
-    /// A number means something only in its namespace: a container shares the folder and not the processes.
+    /// A pid is only valid in its namespace; a container may share the folder but not the processes.
     pub(super) pid_namespace: String,
 }
 
 impl Owner {
     pub(super) fn this_process() -> Option<Self> {
         let pid = std::process::id();
-        let (boot_id, pid_namespace) = here()?;
+        let (boot_id, pid_namespace) = boot_and_namespace()?;
         Some(Self { pid, started_ticks: started_ticks(pid)?, boot_id, pid_namespace })
     }
 
-    /// Whether the process has ended; unknown if it belongs to another namespace, machine or boot.
+    /// Returns whether the process has ended, or `None` if it belongs to another namespace, machine or boot.
     pub(super) fn is_gone(&self) -> Option<bool> {
-        let (boot_id, pid_namespace) = here()?;
+        let (boot_id, pid_namespace) = boot_and_namespace()?;
         let is_ours = boot_id == self.boot_id && pid_namespace == self.pid_namespace;
         is_ours.then(|| started_ticks(self.pid) != Some(self.started_ticks))
     }
 }
 
-/// Whether there is such a process. One of another user cannot be signalled and still is there.
+/// Returns whether the process exists. EPERM means that it exists and belongs to another user.
 pub(super) fn is_alive(pid: u32) -> bool {
     let Some(pid) = i32::try_from(pid).ok().and_then(Pid::from_raw) else { return false };
     match test_kill_process(pid) {
@@ -42,7 +42,7 @@ pub(super) fn is_alive(pid: u32) -> bool {
     }
 }
 
-/// How long ago the process started.
+/// Returns how long ago the process started.
 pub(super) fn age(pid: u32) -> Option<Duration> {
     let ticks_per_second = rustix::param::clock_ticks_per_second().max(1);
     let started = Duration::from_millis(started_ticks(pid)? * 1000 / ticks_per_second);
@@ -50,13 +50,13 @@ pub(super) fn age(pid: u32) -> Option<Duration> {
     Some(since_boot.saturating_sub(started))
 }
 
-/// When the process started, in ticks since boot; none for a process that has ended and only waits to be collected.
+/// Returns the start time of the process in ticks since boot, or `None` for a zombie.
 fn started_ticks(pid: u32) -> Option<u64> {
-    let seen = process::stat(pid).ok()?;
-    (!seen.is_zombie()).then_some(seen.started_ticks)
+    let stat = process::stat(pid).ok()?;
+    (!stat.is_zombie()).then_some(stat.started_ticks)
 }
 
-fn here() -> Option<(String, String)> {
+fn boot_and_namespace() -> Option<(String, String)> {
     let boot_id = process::boot_id().ok()?;
     let pid_namespace = fs::read_link("/proc/self/ns/pid").ok()?.to_str()?.to_owned();
     Some((boot_id, pid_namespace))
@@ -67,8 +67,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn this_process_is_here_and_one_with_another_start_or_of_elsewhere_is_not_it() {
-        let me = Owner::this_process().expect("own process");
+    fn an_owner_is_identified_by_start_time_boot_and_namespace() {
+        let me = Owner::this_process().expect("this process");
         assert_eq!(me.is_gone(), Some(false));
         assert_eq!(Owner { started_ticks: me.started_ticks + 1, ..me.clone() }.is_gone(), Some(true));
         assert_eq!(Owner { boot_id: "another".into(), ..me.clone() }.is_gone(), None);
@@ -78,15 +78,15 @@ mod tests {
     }
 
     #[test]
-    fn a_process_that_ended_is_gone_even_before_it_is_collected() {
-        let mut child = std::process::Command::new("true").spawn().expect("a program");
+    fn a_zombie_counts_as_ended() {
+        let mut child = std::process::Command::new("true").spawn().expect("program starts");
         let pid = child.id();
-        // Waits for the end and leaves the zombie where it is.
+        // NOWAIT waits for the exit without reaping the zombie.
         let ended = rustix::process::WaitIdOptions::EXITED | rustix::process::WaitIdOptions::NOWAIT;
         let pid_of_child = Pid::from_child(&child);
-        rustix::process::waitid(rustix::process::WaitId::Pid(pid_of_child), ended).expect("own child");
+        rustix::process::waitid(rustix::process::WaitId::Pid(pid_of_child), ended).expect("child process");
         assert!(!is_alive(pid));
-        child.wait().expect("own child");
+        child.wait().expect("child process");
         assert!(!is_alive(pid));
     }
 }

@@ -1,4 +1,4 @@
-//! Waits for the answers of one set: woken by the kernel, and with a look now and then in case it does not.
+//! Waits for the answers of one set with inotify, and also polls in case inotify misses a change.
 
 use std::fs;
 use std::os::unix::fs::MetadataExt;
@@ -14,26 +14,26 @@ use super::watch::SetWatch;
 use super::{ANSWERS, QuestionError, QuestionFolder, REQUEST, STATUS};
 use coven_holder::clock;
 
-/// Between two looks when the kernel does not tell of changes.
-const POLL: Duration = Duration::from_millis(200);
-/// Between two looks when it does: a network file system changes without its knowing.
-const SELDOM: Duration = Duration::from_secs(5);
+/// Poll interval without inotify.
+const POLL_INTERVAL: Duration = Duration::from_millis(200);
+/// Poll interval with inotify, which does not report remote changes on a network file system.
+const WATCHED_POLL_INTERVAL: Duration = Duration::from_secs(5);
 
-/// How a wait ended.
+/// The outcome of a wait.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Waited {
     Answered(Vec<Answer>),
     Rejected(Option<String>),
     TimedOut,
-    /// Given up, with the reason where one is known.
+    /// Abandoned, with the reason if known.
     Abandoned(Option<String>),
-    /// The set is no longer there.
+    /// The set no longer exists.
     Gone,
 }
 
 impl QuestionFolder {
-    /// Waits until the set has ended. When `timeout` passes first, the set becomes `timed_out`. To stop a wait from another
-    /// thread or process, settle the set.
+    /// Waits until the set has ended. After `timeout`, marks the set as timed out. To stop a wait from another thread
+    /// or process, end the set with `settle`.
     pub fn wait(
         &self,
         id: &QuestionSetId,
@@ -45,7 +45,7 @@ impl QuestionFolder {
             return Ok(ended);
         }
         match self.settle(id, QuestionSetState::TimedOut, clock::now()) {
-            // Somebody ended it in the last moment.
+            // Another process ended the set first.
             Ok(false) => Ok(waiter.look()?.unwrap_or(Waited::TimedOut)),
             Ok(true) => Ok(Waited::TimedOut),
             Err(QuestionError::NotFound { .. }) => Ok(Waited::Gone),
@@ -53,13 +53,13 @@ impl QuestionFolder {
         }
     }
 
-    /// One look: how the set has ended, none if it has not.
+    /// Returns the outcome of the set without waiting, or `None` if it is pending.
     pub fn outcome(&self, id: &QuestionSetId, call_id: Option<&str>) -> Result<Option<Waited>, QuestionError> {
         self.waiter(id, call_id).look()
     }
 
-    /// For who waits by other means than a thread: look, wait for a `FolderWatch` to tell of the set or for
-    /// `Waiter::pause`, look again.
+    /// Returns a waiter for callers that do not block a thread: call `look`, wait for a `FolderWatch` event or
+    /// `Waiter::pause`, and repeat.
     pub fn waiter(&self, id: &QuestionSetId, call_id: Option<&str>) -> Waiter {
         let dir = self.dir(id);
         let request: Option<RequestFile> = set::required(&dir, id, REQUEST).ok();
@@ -69,26 +69,26 @@ impl QuestionFolder {
     }
 }
 
-/// Looks at one set until it has ended.
+/// Checks one set until it has ended.
 #[derive(Debug)]
 pub struct Waiter {
     folder: QuestionFolder,
     id: QuestionSetId,
     call_id: Option<String>,
     dir: PathBuf,
-    /// Read ahead where it can be: they never change, and the answers should not have to wait for them.
+    /// Read in advance if possible: they never change, and reading them later would delay the answers.
     questions: Option<Vec<Question>>,
     seen: Stamp,
 }
 
 impl Waiter {
-    /// How long to wait for the kernel to tell before looking anyway.
+    /// Returns how long to wait for an event before checking the set anyway.
     pub const fn pause(is_watched: bool) -> Duration {
-        if is_watched { SELDOM } else { POLL }
+        if is_watched { WATCHED_POLL_INTERVAL } else { POLL_INTERVAL }
     }
 
     pub fn wait(&mut self, timeout: Option<Duration>) -> Result<Option<Waited>, QuestionError> {
-        // Watched before the first look: what happens in between is not missed.
+        // Start watching before the first check, so that no change is missed in between.
         self.wait_with(SetWatch::new(&self.dir).ok(), timeout)
     }
 
@@ -98,7 +98,7 @@ impl Waiter {
         timeout: Option<Duration>,
     ) -> Result<Option<Waited>, QuestionError> {
         let until = timeout.and_then(|timeout| Instant::now().checked_add(timeout));
-        let between = Self::pause(watch.is_some());
+        let interval = Self::pause(watch.is_some());
         if let Some(ended) = self.look()? {
             return Ok(Some(ended));
         }
@@ -107,15 +107,15 @@ impl Waiter {
             if left.is_some_and(|left| left.is_zero()) {
                 return Ok(None);
             }
-            let pause = left.map_or(between, |left| left.min(between));
-            let is_told = match &watch {
+            let pause = left.map_or(interval, |left| left.min(interval));
+            let is_notified = match &watch {
                 Some(watch) => watch.changed_within(pause),
                 None => {
                     std::thread::sleep(pause);
                     false
                 }
             };
-            if (is_told || self.has_changed())
+            if (is_notified || self.has_changed())
                 && let Some(ended) = self.look()?
             {
                 return Ok(Some(ended));
@@ -123,15 +123,15 @@ impl Waiter {
         }
     }
 
-    /// How the set has ended, none if it has not.
+    /// Returns the outcome of the set, or `None` if it is pending.
     pub fn look(&self) -> Result<Option<Waited>, QuestionError> {
-        match set::with_attempts(|| self.look_once()) {
+        match set::with_attempts(|| self.check_once()) {
             Err(QuestionError::NotFound { .. }) => Ok(Some(Waited::Gone)),
             Err(QuestionError::Malformed { file: ANSWERS, .. } | QuestionError::BadAnswers(_)) => {
-                match self.folder.give_up_on_answers(&self.id, clock::now()) {
+                match self.folder.abandon_invalid_answers(&self.id, clock::now()) {
                     Ok(Some(why)) => Ok(Some(Waited::Abandoned(Some(why)))),
-                    // Somebody ended it or brought better ones.
-                    Ok(None) => self.ended_otherwise(),
+                    // Another process ended the set or replaced the answers.
+                    Ok(None) => self.check_again(),
                     Err(QuestionError::NotFound { .. }) => Ok(Some(Waited::Gone)),
                     Err(error) => Err(error),
                 }
@@ -140,38 +140,40 @@ impl Waiter {
         }
     }
 
-    fn ended_otherwise(&self) -> Result<Option<Waited>, QuestionError> {
-        match self.look_once() {
+    fn check_again(&self) -> Result<Option<Waited>, QuestionError> {
+        match self.check_once() {
             Err(QuestionError::Malformed { file: ANSWERS, .. } | QuestionError::BadAnswers(_)) => {
-                Ok(self.by_status()?.or(Some(Waited::Abandoned(None))))
+                Ok(self.check_status()?.or(Some(Waited::Abandoned(None))))
             }
             found => found,
         }
     }
 
-    fn look_once(&self) -> Result<Option<Waited>, QuestionError> {
-        if let Some(answered) = self.answered()? {
+    fn check_once(&self) -> Result<Option<Waited>, QuestionError> {
+        if let Some(answered) = self.check_answers()? {
             return Ok(Some(answered));
         }
-        self.by_status()
+        self.check_status()
     }
 
-    fn by_status(&self) -> Result<Option<Waited>, QuestionError> {
+    fn check_status(&self) -> Result<Option<Waited>, QuestionError> {
         let status: StatusFile = set::required(&self.dir, &self.id, STATUS)?;
         match status.status {
             QuestionSetState::Pending => Ok(None),
             QuestionSetState::Rejected => Ok(Some(Waited::Rejected(status.rejection_reason))),
             QuestionSetState::TimedOut => Ok(Some(Waited::TimedOut)),
             QuestionSetState::Abandoned => Ok(Some(Waited::Abandoned(status.abandon_reason))),
-            // They were written between the two looks, else they are not for this call.
-            QuestionSetState::Completed => self.answered()?.map(Some).ok_or_else(|| QuestionError::Contradiction {
-                id: self.id,
-                problem: format!("completed, but no {ANSWERS} for this call"),
-            }),
+            // The answers were written after the first check, or they are for another call.
+            QuestionSetState::Completed => {
+                self.check_answers()?.map(Some).ok_or_else(|| QuestionError::Contradiction {
+                    id: self.id,
+                    problem: format!("{STATUS} says completed, but there is no {ANSWERS} for this call"),
+                })
+            }
         }
     }
 
-    fn answered(&self) -> Result<Option<Waited>, QuestionError> {
+    fn check_answers(&self) -> Result<Option<Waited>, QuestionError> {
         let given = set::answers(&self.dir, &self.id)?.filter(|given| given.are_for(self.call_id.as_deref()));
         let Some(AnswersFile { answers, .. }) = given else { return Ok(None) };
         match &self.questions {
@@ -184,7 +186,7 @@ impl Waiter {
         Ok(Some(Waited::Answered(answers)))
     }
 
-    /// Whether a look is worth it. Cheap.
+    /// Returns whether the set's files changed since the last call. Cheaper than `look`.
     pub fn has_changed(&mut self) -> bool {
         let now = stamp(&self.dir);
         std::mem::replace(&mut self.seen, now) != now
@@ -198,7 +200,7 @@ fn stamp(dir: &Path) -> Stamp {
     })
 }
 
-/// What changes when one of the two files that matter is replaced or written to: inode, size and time of each.
+/// Inode, size and modification time of the answers and the status, to detect changes.
 type Stamp = [Option<(u64, u64, i64, i64)>; 2];
 
 #[cfg(test)]
@@ -209,20 +211,20 @@ mod tests {
     use crate::questions::{Limits, NewQuestionSet};
 
     #[test]
-    fn ask_20_without_the_kernels_help_the_waiter_looks_every_200_ms() {
-        let root = tempfile::tempdir().expect("a folder");
+    fn ask_20_without_inotify_the_waiter_polls_every_200_ms() {
+        let root = tempfile::tempdir().expect("temporary folder");
         let folder = QuestionFolder::at(root.path().join("sessions"));
         let options = ["A", "B"].map(|label| Choice { description: None, label: label.into() }).to_vec();
         let question = Question { options, prompt: "Which?".into(), title: "Choice".into(), multi_select: false };
         let new = NewQuestionSet { questions: vec![question], ..NewQuestionSet::default() };
-        let id = folder.create(&new, &Limits { max_sessions: 1 }, clock::now()).expect("asked");
+        let id = folder.create(&new, &Limits { max_sessions: 1 }, clock::now()).expect("created");
         let mut waiter = folder.waiter(&id, None);
-        assert_eq!(waiter.wait_with(None, Some(POLL * 2)).expect("a sound set"), None, "nobody answers");
+        assert_eq!(waiter.wait_with(None, Some(POLL_INTERVAL * 2)).expect("sound set"), None, "no answer yet");
         let answer = Answer { selected_option: Some("A".into()), ..Answer::default() };
         let waited = std::thread::scope(|scope| {
             let waiting = scope.spawn(|| waiter.wait_with(None, Some(Duration::from_secs(60))));
             folder.answer(&id, vec![answer], clock::now()).expect("pending");
-            waiting.join().expect("no panic").expect("a sound set")
+            waiting.join().expect("no panic").expect("sound set")
         });
         assert!(matches!(waited, Some(Waited::Answered(_))), "{waited:?}");
     }

@@ -1,4 +1,4 @@
-//! Conversations in a list: newest first, filtered, and read at both ends only.
+//! The list of conversations: newest first, filtered, and reading only both ends of each file.
 
 use std::fs::File;
 use std::time::{Duration, SystemTime};
@@ -7,35 +7,35 @@ use coven_domain::conversation::{ConversationState, Line, Summary};
 use coven_interop::conversations::{Filter, NewConversation};
 
 use crate::files::bytes_read;
-use crate::stand::{NOW, Stand, exchange, id};
+use crate::fixture::{Fixture, NOW, exchange, id};
 
-/// As if it had last been written to so long ago.
-pub fn last_written(stand: &Stand, name: &str, ago: Duration) {
-    let file = File::options().append(true).open(stand.all.file(&id(name))).expect("there");
-    file.set_modified(SystemTime::now() - ago).expect("ours");
+/// Sets the modification time of a conversation to `ago`.
+pub fn last_written(fixture: &Fixture, name: &str, ago: Duration) {
+    let file = File::options().append(true).open(fixture.all.file(&id(name))).expect("exists");
+    file.set_modified(SystemTime::now() - ago).expect("writable");
 }
 
-fn with_agent(stand: &Stand, name: &str, agent: Option<&str>) {
+fn with_agent(fixture: &Fixture, name: &str, agent: Option<&str>) {
     let new = NewConversation { id: Some(id(name)), agent: agent.map(str::to_owned), ..NewConversation::default() };
-    stand.all.create(&new, NOW).expect("made");
+    fixture.all.create(&new, NOW).expect("created");
 }
 
-fn listed(stand: &Stand, filter: &Filter) -> Vec<String> {
-    let listing = stand.all.list(filter).expect("a folder");
+fn listed(fixture: &Fixture, filter: &Filter) -> Vec<String> {
+    let listing = fixture.all.list(filter).expect("readable folder");
     assert!(listing.broken.is_empty(), "{listing:?}");
     listing.conversations.into_iter().map(|summary| summary.id.to_string()).collect()
 }
 
 #[test]
-fn chat_04_all_are_listed_most_recent_first_with_what_the_table_needs() {
-    let stand = Stand::new();
-    assert_eq!(listed(&stand, &Filter::default()), Vec::<String>::new(), "a folder that is not there is empty");
+fn chat_04_the_list_is_complete_and_most_recent_first() {
+    let fixture = Fixture::new();
+    assert_eq!(listed(&fixture, &Filter::default()), Vec::<String>::new(), "a missing folder counts as empty");
     for (name, hours) in [("second", 2), ("first", 1), ("third", 3)] {
-        stand.with_exchanges(name, hours);
-        last_written(&stand, name, Duration::from_secs(hours as u64 * 3600));
+        fixture.with_exchanges(name, hours);
+        last_written(&fixture, name, Duration::from_secs(hours as u64 * 3600));
     }
-    assert_eq!(listed(&stand, &Filter::default()), ["first", "second", "third"]);
-    let summary = stand.all.summary(&id("second")).expect("sound");
+    assert_eq!(listed(&fixture, &Filter::default()), ["first", "second", "third"]);
+    let summary = fixture.all.summary(&id("second")).expect("sound");
     let expected = Summary {
         id: id("second"),
         title: None,
@@ -46,67 +46,67 @@ fn chat_04_all_are_listed_most_recent_first_with_what_the_table_needs() {
         created_at: NOW,
         status: ConversationState::Active,
         last_activity_at: summary.last_activity_at,
-        size_bytes: stand.bytes(&id("second")).len() as u64,
+        size_bytes: fixture.bytes(&id("second")).len() as u64,
     };
     assert_eq!(summary, expected);
 }
 
 #[test]
-fn chat_05_only_those_of_an_agent_are_listed() {
-    let stand = Stand::new();
-    with_agent(&stand, "a", Some("qa-test"));
-    with_agent(&stand, "b", Some("architect"));
-    with_agent(&stand, "c", None);
-    let of = |agent: &str| listed(&stand, &Filter { agent: Some(agent.into()), status: None });
+fn chat_05_the_list_can_be_filtered_by_agent() {
+    let fixture = Fixture::new();
+    with_agent(&fixture, "a", Some("qa-test"));
+    with_agent(&fixture, "b", Some("architect"));
+    with_agent(&fixture, "c", None);
+    let of = |agent: &str| listed(&fixture, &Filter { agent: Some(agent.into()), status: None });
     assert_eq!(of("qa-test"), ["a"]);
     assert_eq!(of("qa"), Vec::<String>::new());
 }
 
 #[test]
-fn chat_06_only_those_of_a_status_are_listed() {
-    let stand = Stand::new();
-    for name in ["goes-on", "done", "broken-off", "taken-up-again"] {
-        stand.with_exchanges(name, 1);
+fn chat_06_the_list_can_be_filtered_by_status() {
+    let fixture = Fixture::new();
+    for name in ["active", "done", "interrupted", "resumed"] {
+        fixture.with_exchanges(name, 1);
     }
-    let says = |name: &str, status| {
-        stand.append(&id(name), &mut [Line::Status { status, timestamp: NOW }]).expect("saved");
+    let set_status = |name: &str, status| {
+        fixture.append(&id(name), &mut [Line::Status { status, timestamp: NOW }]).expect("saved");
     };
-    says("done", ConversationState::Completed);
-    says("broken-off", ConversationState::Interrupted);
-    says("taken-up-again", ConversationState::Completed);
-    stand.exchange(&id("taken-up-again"), "more", "yes");
+    set_status("done", ConversationState::Completed);
+    set_status("interrupted", ConversationState::Interrupted);
+    set_status("resumed", ConversationState::Completed);
+    fixture.exchange(&id("resumed"), "more", "yes");
     let with = |status| {
-        let mut names = listed(&stand, &Filter { agent: None, status: Some(status) });
+        let mut names = listed(&fixture, &Filter { agent: None, status: Some(status) });
         names.sort();
         names
     };
-    assert_eq!(with(ConversationState::Active), ["goes-on", "taken-up-again"]);
+    assert_eq!(with(ConversationState::Active), ["active", "resumed"]);
     assert_eq!(with(ConversationState::Completed), ["done"]);
-    assert_eq!(with(ConversationState::Interrupted), ["broken-off"]);
-    for name in ["goes-on", "done", "broken-off", "taken-up-again"] {
-        let loaded = stand.load(&id(name)).transcript.status;
-        assert_eq!(stand.all.summary(&id(name)).expect("sound").status, loaded, "{name}: the list and the file agree");
+    assert_eq!(with(ConversationState::Interrupted), ["interrupted"]);
+    for name in ["active", "done", "interrupted", "resumed"] {
+        let loaded = fixture.load(&id(name)).transcript.status;
+        assert_eq!(fixture.all.summary(&id(name)).expect("sound").status, loaded, "{name}: list and file agree");
     }
 }
 
 #[test]
-fn chat_04_of_long_files_only_both_ends_are_read() {
-    let stand = Stand::new();
+fn chat_04_listing_reads_only_both_ends_of_long_files() {
+    let fixture = Fixture::new();
     for name in ["a", "b"] {
-        stand.with_exchanges(name, 3);
-        // One line longer than any page, and one more line after it.
-        stand.exchange(&id(name), "q", &"long \"answer\"\n".repeat(100_000));
+        fixture.with_exchanges(name, 3);
+        // One line that is longer than a page.
+        fixture.exchange(&id(name), "q", &"long \"answer\"\n".repeat(100_000));
     }
-    stand.append(&id("b"), &mut [Line::Clear { timestamp: NOW }]).expect("saved");
-    let (listing, read) = bytes_read(|| stand.all.list(&Filter::default()).expect("a folder"));
+    fixture.append(&id("b"), &mut [Line::Clear { timestamp: NOW }]).expect("saved");
+    let (listing, read) = bytes_read(|| fixture.all.list(&Filter::default()).expect("readable folder"));
     let counts: Vec<u64> = listing.conversations.iter().map(|summary| summary.turn_count).collect();
     assert_eq!(counts, [8, 8]);
     assert!(read <= 4 * 4096, "{read} bytes of two files of a megabyte each");
 }
 
 #[test]
-fn a_short_or_unusual_file_is_listed_as_it_loads() {
-    let stand = Stand::new();
+fn short_or_unusual_files_are_listed_consistently_with_loading() {
+    let fixture = Fixture::new();
     let metadata = |more: &str| {
         format!("{{\"type\":\"metadata\",\"session_id\":\"x\",\"created_at\":\"2026-01-14T10:00:00Z\"{more}}}\n")
     };
@@ -126,8 +126,8 @@ fn a_short_or_unusual_file_is_listed_as_it_loads() {
     ];
     for (number, text) in files.iter().enumerate() {
         let id = id(&format!("file-{number}"));
-        stand.put(&id, text);
-        let (loaded, summary) = (stand.load(&id).transcript, stand.all.summary(&id).expect("sound"));
+        fixture.put(&id, text);
+        let (loaded, summary) = (fixture.load(&id).transcript, fixture.all.summary(&id).expect("sound"));
         assert_eq!(
             (summary.turn_count, summary.status, summary.cwd.as_ref(), summary.created_at),
             (loaded.turns.len() as u64, loaded.status, loaded.metadata.cwd.as_ref(), loaded.metadata.created_at),
@@ -135,6 +135,6 @@ fn a_short_or_unusual_file_is_listed_as_it_loads() {
         );
     }
     let mut lines = exchange("a", "b");
-    stand.append(&id("file-7"), &mut lines).expect("saved");
-    assert_eq!(stand.all.summary(&id("file-7")).expect("sound").turn_count, 3);
+    fixture.append(&id("file-7"), &mut lines).expect("saved");
+    assert_eq!(fixture.all.summary(&id("file-7")).expect("sound").turn_count, 3);
 }

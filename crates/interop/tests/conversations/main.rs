@@ -1,19 +1,19 @@
-//! Conversations against real files, locks, processes and signals.
+//! Tests conversations with real files, locks, processes and signals.
 
 mod cleaning;
-mod crowd;
-mod cuts;
+mod concurrency;
+mod crash_points;
 mod damage;
 mod files;
+mod fixture;
 mod hostile;
 mod listing;
-mod soup;
-mod stand;
+mod random_damage;
 
-/// Not a test: another process, when this binary is started as one.
+/// Entry point of the child processes that other tests start. Does nothing in a normal test run.
 #[test]
 fn other_process() {
-    if let Ok(role) = std::env::var(stand::ROLE) {
-        stand::play(&role);
+    if let Ok(role) = std::env::var(fixture::ROLE) {
+        fixture::run_role(&role);
     }
 }

@@ -1,4 +1,4 @@
-//! Sets and changes by other tools, as captured.
+//! Sets and changes of other tools, as captured.
 
 use std::fs;
 
@@ -6,7 +6,7 @@ use coven_domain::QuestionSetId;
 use coven_domain::question_set::QuestionSetState;
 use coven_interop::questions::{QuestionError, Waited};
 
-use crate::stand::{NOW, Stand, choose};
+use crate::fixture::{Fixture, NOW, choose};
 
 const ID: &str = "173b747a-549b-4b6b-ae62-f1b0c3f21b86";
 
@@ -40,7 +40,7 @@ const STATUS: &str = r#"{
   "lastInteraction": {"by": "tui", "at": 1.50}
 }"#;
 
-/// By its command line: the session first, no call.
+/// Written by AUQ's command line: the session id first, no call id.
 const ANSWERS: &str = r#"{
   "sessionId": "173b747a-549b-4b6b-ae62-f1b0c3f21b86",
   "timestamp": "2026-11-15T17:51:16.956Z",
@@ -55,7 +55,7 @@ const ANSWERS: &str = r#"{
   "lastReadAt": "2026-11-15T17:51:17.555Z"
 }"#;
 
-/// By its screen: the answers first.
+/// Written by AUQ's TUI: the answers first.
 const ANSWERS_OF_SCREEN: &str = r#"{
   "answers": [
     { "questionIndex": 0, "selectedOption": "SQLite", "timestamp": "2026-11-15T17:51:16.956Z" },
@@ -66,109 +66,109 @@ const ANSWERS_OF_SCREEN: &str = r#"{
   "timestamp": "2026-11-15T17:51:16.956Z"
 }"#;
 
-fn given(status: &str) -> (Stand, QuestionSetId) {
-    let (stand, id) = (Stand::new(), ID.parse().expect("an id"));
-    stand.put(&id, "request.json", REQUEST);
-    stand.put(&id, "status.json", &STATUS.replace("pending", status));
-    (stand, id)
+fn with_status(status: &str) -> (Fixture, QuestionSetId) {
+    let (fixture, id) = (Fixture::new(), ID.parse().expect("valid id"));
+    fixture.put(&id, "request.json", REQUEST);
+    fixture.put(&id, "status.json", &STATUS.replace("pending", status));
+    (fixture, id)
 }
 
 #[test]
-fn a_set_of_another_tool_is_read_and_answered_and_what_we_do_not_know_survives() {
-    let (stand, id) = given("pending");
-    let set = stand.read(&id);
+fn answering_a_set_of_another_tool_keeps_unknown_fields() {
+    let (fixture, id) = with_status("pending");
+    let set = fixture.read(&id);
     assert_eq!((set.state, set.created_at), (QuestionSetState::Pending, NOW));
     assert_eq!(set.call_id.as_deref(), Some("2a99ed15-8052-46b9-8e07-93b583739ecb"));
-    stand.folder.answer(&id, choose("SQLite"), NOW).expect("pending");
+    fixture.folder.answer(&id, choose("SQLite"), NOW).expect("pending");
     let expected = STATUS.replace("pending", "completed").replace("14.533", "13.705");
-    assert_eq!(stand.text(&id, "status.json"), expected, "to the character");
-    assert_eq!(stand.json(&id, "answers.json")["callId"], "2a99ed15-8052-46b9-8e07-93b583739ecb");
-    assert_eq!(stand.text(&id, "request.json"), REQUEST);
+    assert_eq!(fixture.text(&id, "status.json"), expected, "exact text");
+    assert_eq!(fixture.json(&id, "answers.json")["callId"], "2a99ed15-8052-46b9-8e07-93b583739ecb");
+    assert_eq!(fixture.text(&id, "request.json"), REQUEST);
 }
 
 #[test]
-fn answers_of_another_tool_are_read_in_either_order_of_keys() {
+fn answers_of_another_tool_are_read_in_any_key_order() {
     for (answers, count) in [(ANSWERS, 1), (ANSWERS_OF_SCREEN, 2)] {
-        let (stand, id) = given("completed");
-        stand.put(&id, "answers.json", answers);
-        let set = stand.read(&id);
+        let (fixture, id) = with_status("completed");
+        fixture.put(&id, "answers.json", answers);
+        let set = fixture.read(&id);
         assert_eq!(set.state, QuestionSetState::Completed);
         let given = set.answers.expect("answered");
         assert_eq!((given.answers.len(), given.timestamp.to_string()), (count, "2026-11-15T17:51:16.956Z".into()));
         assert_eq!(given.answers[0].selected_option.as_deref(), Some("SQLite"));
-        stand.folder.validate(&id).expect("sound");
-        let waited = stand.folder.wait(&id, Some("2a99ed15-8052-46b9-8e07-93b583739ecb"), None).expect("sound");
+        fixture.folder.validate(&id).expect("sound");
+        let waited = fixture.folder.wait(&id, Some("2a99ed15-8052-46b9-8e07-93b583739ecb"), None).expect("sound");
         assert_eq!(waited, Waited::Answered(given.answers));
     }
 }
 
 #[test]
-fn marking_as_read_keeps_what_we_do_not_know() {
-    let (stand, id) = given("completed");
-    stand.put(&id, "answers.json", ANSWERS);
-    stand.folder.mark_read(&id, NOW).expect("answered");
-    assert_eq!(stand.text(&id, "answers.json"), ANSWERS.replace("17.555", "13.705"), "to the character");
+fn marking_as_read_keeps_unknown_fields() {
+    let (fixture, id) = with_status("completed");
+    fixture.put(&id, "answers.json", ANSWERS);
+    fixture.folder.mark_read(&id, NOW).expect("answered");
+    assert_eq!(fixture.text(&id, "answers.json"), ANSWERS.replace("17.555", "13.705"), "exact text");
 }
 
 #[test]
-fn statuses_that_end_nothing_leave_the_set_open() {
+fn other_statuses_of_auq_count_as_pending() {
     for status in ["in-progress", "elaborate_requested", "rephrase_requested"] {
-        let (stand, id) = given(status);
-        assert_eq!(stand.read(&id).state, QuestionSetState::Pending, "{status}");
-        stand.folder.reject(&id, Some("no"), NOW).expect("open");
-        assert_eq!(stand.read(&id).state, QuestionSetState::Rejected);
+        let (fixture, id) = with_status(status);
+        assert_eq!(fixture.read(&id).state, QuestionSetState::Pending, "{status}");
+        fixture.folder.reject(&id, Some("no"), NOW).expect("open");
+        assert_eq!(fixture.read(&id).state, QuestionSetState::Rejected);
     }
 }
 
 #[test]
-fn answers_that_another_tool_wrote_before_its_status_count_already() {
-    let (stand, id) = given("pending");
-    stand.put(&id, "answers.json", ANSWERS);
-    assert_eq!(stand.read(&id).state, QuestionSetState::Completed);
-    let error = stand.folder.answer(&id, choose("PostgreSQL"), NOW).expect_err("answered");
+fn answers_count_before_another_tool_updates_the_status() {
+    let (fixture, id) = with_status("pending");
+    fixture.put(&id, "answers.json", ANSWERS);
+    assert_eq!(fixture.read(&id).state, QuestionSetState::Completed);
+    let error = fixture.folder.answer(&id, choose("PostgreSQL"), NOW).expect_err("answered");
     assert!(matches!(error, QuestionError::AlreadyFinished { state: QuestionSetState::Completed, .. }), "{error}");
-    assert!(stand.folder.reject(&id, None, NOW).is_err());
-    assert!(!stand.folder.settle(&id, QuestionSetState::TimedOut, NOW).expect("there"));
-    assert_eq!(stand.text(&id, "answers.json"), ANSWERS);
-    assert!(stand.folder.settle(&id, QuestionSetState::Completed, NOW).expect("there"), "the status follows");
-    assert_eq!(stand.json(&id, "status.json")["status"], "completed");
+    assert!(fixture.folder.reject(&id, None, NOW).is_err());
+    assert!(!fixture.folder.settle(&id, QuestionSetState::TimedOut, NOW).expect("exists"));
+    assert_eq!(fixture.text(&id, "answers.json"), ANSWERS);
+    assert!(fixture.folder.settle(&id, QuestionSetState::Completed, NOW).expect("exists"), "the status is updated");
+    assert_eq!(fixture.json(&id, "status.json")["status"], "completed");
 }
 
 #[test]
-fn answers_for_another_call_are_not_ours() {
-    let (stand, id) = given("pending");
-    stand.put(&id, "answers.json", &ANSWERS_OF_SCREEN.replace("2a99ed15", "ffffffff"));
-    let set = stand.read(&id);
+fn answers_for_another_call_are_ignored() {
+    let (fixture, id) = with_status("pending");
+    fixture.put(&id, "answers.json", &ANSWERS_OF_SCREEN.replace("2a99ed15", "ffffffff"));
+    let set = fixture.read(&id);
     assert_eq!((set.state, set.answers), (QuestionSetState::Pending, None));
-    stand.folder.answer(&id, choose("PostgreSQL"), NOW).expect("still open");
-    assert_eq!(stand.read(&id).answers.expect("ours").answers[0].selected_option.as_deref(), Some("PostgreSQL"));
+    fixture.folder.answer(&id, choose("PostgreSQL"), NOW).expect("still open");
+    assert_eq!(fixture.read(&id).answers.expect("writable").answers[0].selected_option.as_deref(), Some("PostgreSQL"));
 }
 
 #[test]
-fn readers_do_not_care_about_locks_and_writers_take_over_dead_ones() {
-    let (stand, id) = given("pending");
-    let mut child = std::process::Command::new("true").spawn().expect("a program");
-    child.wait().expect("own child");
-    // As captured: the number, no line end. Process 1 lives.
+fn readers_ignore_locks_and_writers_take_over_stale_ones() {
+    let (fixture, id) = with_status("pending");
+    let mut child = std::process::Command::new("true").spawn().expect("program starts");
+    child.wait().expect("child process");
+    // As captured: the pid without a line end. Process 1 is alive.
     for file in ["request.json", "answers.json"] {
-        fs::write(stand.path(&id, &format!("{file}.lock")), "1").expect("room");
+        fs::write(fixture.path(&id, &format!("{file}.lock")), "1").expect("disk has space");
     }
-    fs::write(stand.path(&id, "status.json.lock"), child.id().to_string()).expect("room");
-    assert_eq!(stand.read(&id).state, QuestionSetState::Pending);
-    assert_eq!(stand.folder.list().expect("a folder").len(), 1);
-    stand.folder.answer(&id, choose("SQLite"), NOW).expect("the owner is dead");
-    assert!(!stand.path(&id, "status.json.lock").exists());
+    fs::write(fixture.path(&id, "status.json.lock"), child.id().to_string()).expect("disk has space");
+    assert_eq!(fixture.read(&id).state, QuestionSetState::Pending);
+    assert_eq!(fixture.folder.list().expect("readable folder").len(), 1);
+    fixture.folder.answer(&id, choose("SQLite"), NOW).expect("the owner is dead");
+    assert!(!fixture.path(&id, "status.json.lock").exists());
 }
 
 #[test]
-fn ask_15_a_file_that_stays_malformed_is_given_up_after_three_attempts_with_growing_pauses() {
-    let (stand, id) = given("pending");
-    stand.put(&id, "status.json", "{");
-    let began = std::time::Instant::now();
-    let error = stand.folder.read(&id).expect_err("malformed");
+fn ask_15_reading_a_malformed_file_fails_after_three_attempts_with_increasing_delays() {
+    let (fixture, id) = with_status("pending");
+    fixture.put(&id, "status.json", "{");
+    let started = std::time::Instant::now();
+    let error = fixture.folder.read(&id).expect_err("malformed");
     assert!(matches!(error, QuestionError::Malformed { file: "status.json", .. }), "{error}");
-    assert!(began.elapsed() >= std::time::Duration::from_millis(300), "100 ms, then 200 ms");
-    let began = std::time::Instant::now();
-    stand.folder.read(&"deadbeef-549b-4b6b-ae62-f1b0c3f21b86".parse().expect("an id")).expect_err("not there");
-    assert!(began.elapsed() < std::time::Duration::from_millis(100), "nothing to wait for");
+    assert!(started.elapsed() >= std::time::Duration::from_millis(300), "100 ms, then 200 ms");
+    let started = std::time::Instant::now();
+    fixture.folder.read(&"deadbeef-549b-4b6b-ae62-f1b0c3f21b86".parse().expect("valid id")).expect_err("missing");
+    assert!(started.elapsed() < std::time::Duration::from_millis(100), "no retry for a missing set");
 }

@@ -1,4 +1,4 @@
-//! Files that no tool of the format writes: they break one set, hang nothing and cost no memory.
+//! Files that no tool of the format writes. They break only their set and neither block nor exhaust memory.
 
 use std::fs::{self, File};
 use std::os::unix::fs::symlink;
@@ -7,29 +7,29 @@ use coven_domain::QuestionSetId;
 use coven_interop::questions::{QuestionError, QuestionFolder, Waited};
 use rustix::fs::{CWD, Mode, mkfifoat};
 
-use crate::stand::{NOW, Stand, said_by};
+use crate::fixture::{Fixture, NOW, report_of};
 
 const FILES: [&str; 3] = ["request.json", "status.json", "answers.json"];
-/// In KiB. Reading one of the sparse files whole would take eight times as much.
+/// In KiB. Reading a whole sparse file would take eight times as much.
 const DATA_LIMIT: u64 = 128 << 10;
 const SPARSE: u64 = 1 << 30;
 
-/// Replaces the file by something else.
-fn replaced(stand: &Stand, id: &QuestionSetId, file: &str, make: impl Fn(&std::path::Path)) {
-    let path = stand.path(id, file);
+/// Replaces the file with the result of `make`.
+fn replace(fixture: &Fixture, id: &QuestionSetId, file: &str, make: impl Fn(&std::path::Path)) {
+    let path = fixture.path(id, file);
     let _ = fs::remove_file(&path);
     make(&path);
 }
 
 fn fifo(path: &std::path::Path) {
-    mkfifoat(CWD, path, Mode::from_raw_mode(0o600)).expect("a fifo");
+    mkfifoat(CWD, path, Mode::from_raw_mode(0o600)).expect("fifo");
 }
 
 fn sparse(path: &std::path::Path) {
-    File::create(path).and_then(|file| file.set_len(SPARSE)).expect("a sparse file");
+    File::create(path).and_then(|file| file.set_len(SPARSE)).expect("sparse file");
 }
 
-/// Lists the folder: how many sets are sound, and why the others are broken.
+/// Lists the folder: the number of sound sets, and why the others are broken.
 pub fn list(folder: &QuestionFolder) -> Result<String, QuestionError> {
     let mut sound = 0;
     let mut broken = Vec::new();
@@ -43,57 +43,59 @@ pub fn list(folder: &QuestionFolder) -> Result<String, QuestionError> {
 }
 
 #[test]
-fn a_fifo_in_a_set_breaks_that_set_and_no_other() {
+fn a_fifo_in_a_set_breaks_only_that_set() {
     for file in FILES {
-        let stand = Stand::new();
-        let (sound, broken) = (stand.ask(), stand.ask());
-        replaced(&stand, &broken, file, fifo);
-        let listed = list(&stand.folder).expect("a folder");
+        let fixture = Fixture::new();
+        let (sound, broken) = (fixture.ask(), fixture.ask());
+        replace(&fixture, &broken, file, fifo);
+        let listed = list(&fixture.folder).expect("readable folder");
         assert!(listed.starts_with("1 sound; ") && listed.contains("is a fifo, not a regular file"), "{listed}");
         assert!(listed.contains(file), "{listed}");
-        stand.read(&sound);
-        stand.folder.dismiss(&broken).expect("what is broken can be dismissed");
+        fixture.read(&sound);
+        fixture.folder.dismiss(&broken).expect("broken sets can be dismissed");
     }
 }
 
 #[test]
 fn a_link_in_a_set_is_not_followed() {
-    let stand = Stand::new();
-    let (target, id) = (stand.ask(), stand.ask());
-    replaced(&stand, &id, "status.json", |path| symlink(stand.path(&target, "status.json"), path).expect("a link"));
-    let error = stand.folder.read_once(&id).expect_err("a link").to_string();
+    let fixture = Fixture::new();
+    let (target, id) = (fixture.ask(), fixture.ask());
+    replace(&fixture, &id, "status.json", |path| {
+        symlink(fixture.path(&target, "status.json"), path).expect("symbolic link")
+    });
+    let error = fixture.folder.read_once(&id).expect_err("symbolic link").to_string();
     assert!(error.contains("is a symbolic link"), "{error}");
 }
 
 #[test]
-fn sparse_files_of_a_gigabyte_are_listed_as_broken_within_little_memory() {
-    let stand = Stand::new();
-    stand.ask();
+fn listing_sparse_files_of_a_gigabyte_takes_little_memory() {
+    let fixture = Fixture::new();
+    fixture.ask();
     for file in FILES {
-        replaced(&stand, &stand.ask(), file, sparse);
+        replace(&fixture, &fixture.ask(), file, sparse);
     }
-    let other = stand.other_after(&format!("ulimit -d {DATA_LIMIT}"), "list", None).spawn().expect("a process");
-    let listed = said_by(other);
+    let other = fixture.other_after(&format!("ulimit -d {DATA_LIMIT}"), "list", None).spawn().expect("process starts");
+    let listed = report_of(other);
     assert!(listed.starts_with("1 sound; "), "{listed}");
     assert_eq!(listed.matches("is larger than 4 MiB, the limit for a file of a question set").count(), 3, "{listed}");
 }
 
 #[test]
-fn who_waits_for_answers_that_are_a_fifo_is_not_kept_waiting() {
-    let stand = Stand::new();
-    let id = stand.ask();
-    replaced(&stand, &id, "answers.json", fifo);
-    let waited = stand.folder.wait(&id, None, None).expect("an end");
+fn a_fifo_as_answers_file_does_not_block_the_waiter() {
+    let fixture = Fixture::new();
+    let id = fixture.ask();
+    replace(&fixture, &id, "answers.json", fifo);
+    let waited = fixture.folder.wait(&id, None, None).expect("wait ends");
     assert!(matches!(&waited, Waited::Abandoned(Some(why)) if why.contains("is a fifo")), "{waited:?}");
 }
 
 #[test]
-fn questions_that_could_not_be_read_again_are_refused() {
-    let stand = Stand::new();
-    let mut new = crate::stand::new_set();
+fn questions_too_large_to_read_are_refused() {
+    let fixture = Fixture::new();
+    let mut new = crate::fixture::new_set();
     new.questions[0].prompt = "x".repeat(5 << 20);
-    let error = stand.folder.create(&new, &crate::stand::LIMITS, NOW).expect_err("too large");
+    let error = fixture.folder.create(&new, &crate::fixture::LIMITS, NOW).expect_err("too large");
     let QuestionError::AtomicWrite(error) = error else { panic!("{error}") };
     assert!(error.source.to_string().ends_with("the limit for a file of a question set"), "{}", error.source);
-    assert_eq!(stand.names(None), Vec::<String>::new(), "nothing is left behind");
+    assert_eq!(fixture.names(None), Vec::<String>::new(), "no file is left");
 }

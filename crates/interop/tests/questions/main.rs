@@ -1,20 +1,20 @@
-//! Question sets against real files, locks, processes and file systems.
+//! Tests question sets with real files, locks, processes and file systems.
 
 mod cleaning;
-mod crowd;
-mod cuts;
+mod concurrency;
+mod crash_points;
 mod files;
 mod finishing;
+mod fixture;
 mod foreign;
 mod hostile;
-mod stand;
 mod waiting;
 mod watching;
 
-/// Not a test: another process, when this binary is started as one.
+/// Entry point of the child processes that other tests start. Does nothing in a normal test run.
 #[test]
 fn other_process() {
-    if let Ok(role) = std::env::var(stand::ROLE) {
-        stand::play(&role);
+    if let Ok(role) = std::env::var(fixture::ROLE) {
+        fixture::run_role(&role);
     }
 }

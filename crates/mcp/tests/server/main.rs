@@ -1,4 +1,4 @@
-//! The server against the SDK's own client, in one process.
+//! Tests the server with the SDK's own client, in one process.
 
 mod forms;
 mod stand;
@@ -8,17 +8,17 @@ use std::time::Duration;
 use coven_domain::question_set::QuestionSetState;
 use coven_holder::clock;
 use serde_json::json;
-use stand::{Connected, Stand, begin, call, data, end, next, one_question, soon, text};
+use stand::{Connected, Stand, call, data, finish, next, one_question, soon, start_call, text};
 
 #[tokio::test]
-async fn ask_20_the_asker_gets_text_and_data() {
+async fn ask_20_the_answer_is_returned_as_text_and_data() {
     let stand = Stand::new();
-    let Connected { client, mut heard, .. } = stand.connect(false).await;
-    let asked = begin(&client, "ask_user_questions", one_question()).await;
-    next(&mut heard.progress).await;
+    let Connected { client, mut received, .. } = stand.connect(false).await;
+    let asked = start_call(&client, "ask_user_questions", one_question()).await;
+    next(&mut received.progress).await;
     let id = stand.pending();
     stand.answer(&id, "B");
-    let result = end(asked).await;
+    let result = finish(asked).await;
     let short = &id.to_string()[..8];
     let expected = format!("[Session: {short} | Questions: 1]\n\nHere are the user's answers:\n\n1. Which?\n→ B");
     assert_eq!(text(&result), expected);
@@ -28,47 +28,47 @@ async fn ask_20_the_asker_gets_text_and_data() {
 }
 
 #[tokio::test]
-async fn ask_22_a_rejection_is_an_answer_and_no_error() {
+async fn ask_22_a_rejection_is_an_answer_not_an_error() {
     let stand = Stand::new();
-    let Connected { client, mut heard, .. } = stand.connect(false).await;
-    let asked = begin(&client, "ask_user_questions", one_question()).await;
-    next(&mut heard.progress).await;
+    let Connected { client, mut received, .. } = stand.connect(false).await;
+    let asked = start_call(&client, "ask_user_questions", one_question()).await;
+    next(&mut received.progress).await;
     stand.options.folder.reject(&stand.pending(), Some("too vague"), clock::now()).expect("pending");
-    let result = end(asked).await;
+    let result = finish(asked).await;
     assert!(text(&result).contains("User rejected this question set.\n\nRejection reason: \"too vague\""));
     assert_eq!((result.is_error, &data(&result)["rejectionReason"]), (Some(false), &json!("too vague")));
 }
 
 #[tokio::test]
-async fn signs_of_life_come_while_the_human_thinks() {
+async fn progress_is_sent_while_waiting_for_the_user() {
     let mut stand = Stand::new();
     stand.options.progress_every = Duration::from_millis(20);
-    let Connected { client, mut heard, .. } = stand.connect(false).await;
-    let asked = begin(&client, "ask_user_questions", one_question()).await;
+    let Connected { client, mut received, .. } = stand.connect(false).await;
+    let asked = start_call(&client, "ask_user_questions", one_question()).await;
     let mut last = 0.0;
     for _ in 0..5 {
-        let sign = next(&mut heard.progress).await;
-        assert_eq!(sign.progress_token, asked.progress_token);
-        assert!(sign.progress > last, "they rise");
-        last = sign.progress;
+        let notification = next(&mut received.progress).await;
+        assert_eq!(notification.progress_token, asked.progress_token);
+        assert!(notification.progress > last, "progress increases");
+        last = notification.progress;
     }
     stand.answer(&stand.pending(), "A");
-    end(asked).await;
+    finish(asked).await;
 }
 
 #[tokio::test]
-async fn ask_08_a_call_that_is_cancelled_abandons_its_set() {
+async fn ask_08_cancelling_a_call_abandons_its_set() {
     let stand = Stand::new();
-    let Connected { client, mut heard, .. } = stand.connect(false).await;
-    let asked = begin(&client, "ask_user_questions", one_question()).await;
-    next(&mut heard.progress).await;
+    let Connected { client, mut received, .. } = stand.connect(false).await;
+    let asked = start_call(&client, "ask_user_questions", one_question()).await;
+    next(&mut received.progress).await;
     let id = stand.pending();
     asked.cancel(Some("never mind".to_owned())).await.expect("a server");
     let ended = stand.options.folder.clone();
     let waited = tokio::task::spawn_blocking(move || ended.wait(&id, None, Some(Duration::from_secs(20))));
-    waited.await.expect("no panic").expect("a sound set");
+    waited.await.expect("no panic").expect("a valid set");
     assert_eq!(stand.state(&id), QuestionSetState::Abandoned);
-    // The server goes on.
+    // The server keeps running.
     assert!(
         text(&call(&client, "get_answered_questions", json!({"session_id": id.to_string()})).await)
             .contains("abandoned")
@@ -76,17 +76,17 @@ async fn ask_08_a_call_that_is_cancelled_abandons_its_set() {
 }
 
 #[tokio::test]
-async fn a_set_that_invalid_answers_abandon_returns_the_reason() {
+async fn a_set_abandoned_because_of_invalid_answers_returns_the_reason() {
     let stand = Stand::new();
-    let Connected { client, mut heard, .. } = stand.connect(false).await;
-    let asked = begin(&client, "ask_user_questions", one_question()).await;
-    next(&mut heard.progress).await;
+    let Connected { client, mut received, .. } = stand.connect(false).await;
+    let asked = start_call(&client, "ask_user_questions", one_question()).await;
+    next(&mut received.progress).await;
     let id = stand.pending();
     let set = stand.options.folder.path().join(id.to_string());
-    // In one step, as every tool does: half a file would be another reason.
+    // Atomically, as every tool does: an incomplete file would be a different error.
     std::fs::write(set.join("new"), r#"{"answers":[{"questionIndex":7,"selectedOption":"A"}]}"#).expect("the set");
     std::fs::rename(set.join("new"), set.join("answers.json")).expect("the set");
-    let result = end(asked).await;
+    let result = finish(asked).await;
     assert_eq!(result.is_error, Some(true));
     assert!(text(&result).contains("invalid question index: 7"), "{}", text(&result));
     let data = data(&result);
@@ -98,17 +98,17 @@ async fn a_set_that_invalid_answers_abandon_returns_the_reason() {
 }
 
 #[tokio::test]
-async fn ask_08_a_client_that_goes_leaves_nothing_pending() {
+async fn ask_08_a_client_that_disconnects_leaves_nothing_pending() {
     let stand = Stand::new();
-    let Connected { mut client, mut heard, server } = stand.connect(false).await;
+    let Connected { mut client, mut received, server } = stand.connect(false).await;
     let _calls = [
-        begin(&client, "ask_user_questions", one_question()).await,
-        begin(&client, "ask_user_questions", one_question()).await,
+        start_call(&client, "ask_user_questions", one_question()).await,
+        start_call(&client, "ask_user_questions", one_question()).await,
     ];
-    next(&mut heard.progress).await;
-    next(&mut heard.progress).await;
+    next(&mut received.progress).await;
+    next(&mut received.progress).await;
     client.close().await.expect("no panic");
-    soon(server).await.expect("no panic").expect("a client that spoke MCP");
+    soon(server).await.expect("no panic").expect("a successful handshake");
     let states: Vec<_> = stand.options.folder.list().expect("a folder");
     assert_eq!(states.len(), 2);
     for listed in states {
@@ -118,19 +118,19 @@ async fn ask_08_a_client_that_goes_leaves_nothing_pending() {
 }
 
 #[tokio::test]
-async fn ask_07_the_configured_patience_ends_the_wait() {
+async fn ask_07_the_configured_timeout_ends_the_wait() {
     let mut stand = Stand::new();
     stand.options.questions.session_timeout = 1;
-    let Connected { client, heard: _heard, .. } = stand.connect(false).await;
+    let Connected { client, received: _received, .. } = stand.connect(false).await;
     let result = call(&client, "ask_user_questions", one_question()).await;
     assert_eq!(result.is_error, Some(true));
     assert_eq!(data(&result)["status"], "timed_out");
 }
 
 #[tokio::test]
-async fn who_does_not_wait_fetches_the_answers_later() {
+async fn answers_to_a_nonblocking_call_are_fetched_later() {
     let stand = Stand::new();
-    let Connected { client, mut heard, .. } = stand.connect(false).await;
+    let Connected { client, mut received, .. } = stand.connect(false).await;
     let mut arguments = one_question();
     arguments["nonBlocking"] = json!(true);
     let result = call(&client, "ask_user_questions", arguments).await;
@@ -145,55 +145,57 @@ async fn who_does_not_wait_fetches_the_answers_later() {
     );
     let none_yet = call(&client, "get_answered_questions", json!({"session_id": short})).await;
     assert_eq!(text(&none_yet), format!("[Session: {short} | Status: pending]\n\nNo answers yet."));
-    let waits = begin(&client, "get_answered_questions", json!({"session_id": short, "blocking": true})).await;
-    next(&mut heard.progress).await;
+    let waits = start_call(&client, "get_answered_questions", json!({"session_id": short, "blocking": true})).await;
+    next(&mut received.progress).await;
     stand.answer(&stand.pending(), "A");
-    assert!(text(&end(waits).await).ends_with("1. Which?\n→ A"));
-    let set = stand.options.folder.read(&id.parse().expect("an id")).expect("a sound set");
-    assert!(set.answers.expect("answered").last_read_at.is_some(), "it is known that they were fetched");
+    assert!(text(&finish(waits).await).ends_with("1. Which?\n→ A"));
+    let set = stand.options.folder.read(&id.parse().expect("an id")).expect("a valid set");
+    assert!(set.answers.expect("answers").last_read_at.is_some(), "the fetch is recorded");
     let missing = call(&client, "get_answered_questions", json!({"session_id": "deadbeef"})).await;
     assert_eq!((missing.is_error, text(&missing)), (Some(true), "Session not found: deadbeef"));
 }
 
 #[tokio::test]
-async fn taking_back_a_fetch_leaves_the_questions_open() {
+async fn cancelling_a_fetch_keeps_the_questions_open() {
     let stand = Stand::new();
-    let Connected { client, mut heard, .. } = stand.connect(false).await;
+    let Connected { client, mut received, .. } = stand.connect(false).await;
     let mut arguments = one_question();
     arguments["nonBlocking"] = json!(true);
     call(&client, "ask_user_questions", arguments).await;
     let id = stand.pending();
-    let waits = begin(&client, "get_answered_questions", json!({"session_id": id.to_string(), "blocking": true})).await;
-    next(&mut heard.progress).await;
+    let waits =
+        start_call(&client, "get_answered_questions", json!({"session_id": id.to_string(), "blocking": true})).await;
+    next(&mut received.progress).await;
     waits.cancel(None).await.expect("a server");
     call(&client, "get_answered_questions", json!({"session_id": id.to_string()})).await;
     assert_eq!(stand.state(&id), QuestionSetState::Pending);
 }
 
 #[tokio::test]
-async fn ask_03_what_cannot_be_asked_is_told_as_an_error() {
+async fn ask_03_invalid_questions_are_reported_as_errors() {
     let stand = Stand::new();
-    let Connected { client, heard: _heard, .. } = stand.connect(false).await;
+    let Connected { client, received: _received, .. } = stand.connect(false).await;
     let none = call(&client, "ask_user_questions", json!({"questions": []})).await;
     assert_eq!((none.is_error, text(&none)), (Some(true), "At least one question is required to create a session"));
-    let Err(error) = soon(begin(&client, "ask_user_questions", json!({"questions": 7})).await.await_response()).await
+    let Err(error) =
+        soon(start_call(&client, "ask_user_questions", json!({"questions": 7})).await.await_response()).await
     else {
-        panic!("seven is no list of questions")
+        panic!("7 is not a list of questions")
     };
     assert!(error.to_string().contains("questions: invalid type"), "{error}");
-    assert!(!stand.options.folder.path().exists(), "nothing was made");
+    assert!(!stand.options.folder.path().exists(), "no question set was created");
 }
 
 #[tokio::test]
-async fn a_hundred_calls_wait_at_once_and_each_gets_its_own_answer() {
+async fn a_hundred_concurrent_calls_each_get_their_own_answer() {
     let stand = Stand::new();
-    let Connected { client, mut heard, .. } = stand.connect(false).await;
+    let Connected { client, mut received, .. } = stand.connect(false).await;
     let mut calls = Vec::new();
     for number in 0..100 {
         let mut arguments = one_question();
         arguments["questions"][0]["prompt"] = json!(format!("Number {number}?"));
-        calls.push(begin(&client, "ask_user_questions", arguments).await);
-        next(&mut heard.progress).await;
+        calls.push(start_call(&client, "ask_user_questions", arguments).await);
+        next(&mut received.progress).await;
     }
     for listed in stand.options.folder.list().expect("a folder").into_iter().rev() {
         let coven_interop::questions::Listed::Sound(set) = listed else { panic!("a broken set: {listed:?}") };
@@ -201,26 +203,26 @@ async fn a_hundred_calls_wait_at_once_and_each_gets_its_own_answer() {
         stand.answer(&set.id, if is_even { "A" } else { "B" });
     }
     for (number, call) in calls.into_iter().enumerate() {
-        let result = end(call).await;
+        let result = finish(call).await;
         let letter = if number % 2 == 0 { "A" } else { "B" };
         assert!(text(&result).ends_with(&format!("1. Number {number}?\n→ {letter}")), "{}", text(&result));
     }
 }
 
 #[tokio::test]
-async fn tools_about_sessions_only_look_unless_they_are_allowed_more() {
+async fn session_tools_are_read_only_unless_control_is_allowed() {
     let mut stand = Stand::new();
     let names =
         |tools: Vec<rmcp::model::Tool>| tools.into_iter().map(|tool| tool.name.into_owned()).collect::<Vec<_>>();
     let connected = stand.connect(false).await;
-    let looks = ["ask_user_questions", "get_answered_questions", "list_sessions", "read_session"];
-    assert_eq!(names(connected.client.list_all_tools().await.expect("tools")), looks);
+    let read_only = ["ask_user_questions", "get_answered_questions", "list_sessions", "read_session"];
+    assert_eq!(names(connected.client.list_all_tools().await.expect("tools")), read_only);
     let refused = call(&connected.client, "start_session", json!({"harness": "demo"})).await;
     assert!(refused.is_error == Some(true) && text(&refused).contains("mcp.allowControl"));
     stand.options.may_control = true;
     let connected = stand.connect(false).await;
     let tools = names(connected.client.list_all_tools().await.expect("tools"));
     assert_eq!(tools[4..], ["start_session", "send_input"]);
-    let homeless = call(&connected.client, "list_sessions", json!({})).await;
-    assert!(homeless.is_error == Some(true) && text(&homeless).contains("COVEN_HOME"), "{homeless:?}");
+    let no_home = call(&connected.client, "list_sessions", json!({})).await;
+    assert!(no_home.is_error == Some(true) && text(&no_home).contains("COVEN_HOME"), "{no_home:?}");
 }

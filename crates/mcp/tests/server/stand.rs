@@ -1,4 +1,4 @@
-//! A client in the same process, and a human behind it who answers when a test says so.
+//! Fixture: a client in the same process, with a user who answers when a test says so.
 
 use std::time::Duration;
 
@@ -30,8 +30,8 @@ pub struct Stand {
 
 pub type Form = (ElicitRequestParams, oneshot::Sender<ElicitResult>);
 
-/// What the client heard, for the test to look at.
-pub struct Heard {
+/// Messages that the client received, for the test to check.
+pub struct Received {
     pub forms: mpsc::UnboundedReceiver<Form>,
     pub progress: mpsc::UnboundedReceiver<ProgressNotificationParam>,
     pub cancelled: mpsc::UnboundedReceiver<CancelledNotificationParam>,
@@ -53,8 +53,8 @@ impl ClientHandler for Client {
         let (answer, answered) = oneshot::channel();
         self.forms.send((request, answer)).expect("the test listens");
         tokio::select! {
-            said = answered => said.map_err(|_| ErrorData::internal_error("the form broke", None)),
-            () = context.ct.cancelled() => Err(ErrorData::internal_error("taken back", None)),
+            result = answered => result.map_err(|_| ErrorData::internal_error("the form failed", None)),
+            () = context.ct.cancelled() => Err(ErrorData::internal_error("cancelled", None)),
         }
     }
 
@@ -75,10 +75,10 @@ impl ClientHandler for Client {
     }
 }
 
-/// A client and the server it talks to.
+/// A client and its server.
 pub struct Connected {
     pub client: RunningService<RoleClient, Client>,
-    pub heard: Heard,
+    pub received: Received,
     pub server: JoinHandle<Result<(), coven_mcp::ServeError>>,
 }
 
@@ -98,36 +98,36 @@ impl Stand {
         Self { options, _root: root }
     }
 
-    /// The server's side, and its end.
+    /// Starts a server; returns the client's side of the connection and the server's task.
     pub fn serve(&self) -> (tokio::io::DuplexStream, JoinHandle<Result<(), coven_mcp::ServeError>>) {
         let (ours, theirs) = tokio::io::duplex(1 << 16);
         let options = self.options.clone();
-        // Ends with its client.
+        // Ends when the client disconnects.
         let server = tokio::spawn(coven_mcp::serve_on(options, tokio::io::split(theirs), std::future::pending()));
         (ours, server)
     }
 
     pub async fn connect(&self, takes_forms: bool) -> Connected {
         let (ours, server) = self.serve();
-        let (client, heard) = client(takes_forms);
+        let (client, received) = client(takes_forms);
         let client = client.serve(tokio::io::split(ours)).await.expect("a handshake");
-        Connected { client, heard, server }
+        Connected { client, received, server }
     }
 
-    /// The one set that waits.
+    /// Returns the only pending set.
     pub fn pending(&self) -> QuestionSetId {
         let listed = self.options.folder.list().expect("a folder");
         let mut waiting = listed.into_iter().filter_map(|listed| match listed {
             Listed::Sound(set) if set.state == QuestionSetState::Pending => Some(set.id),
             _ => None,
         });
-        let id = waiting.next().expect("somebody asked");
-        assert_eq!(waiting.next(), None, "only one was asked");
+        let id = waiting.next().expect("a pending set");
+        assert_eq!(waiting.next(), None, "only one set is pending");
         id
     }
 
     pub fn state(&self, id: &QuestionSetId) -> QuestionSetState {
-        self.options.folder.read(id).expect("a sound set").state
+        self.options.folder.read(id).expect("a valid set").state
     }
 
     /// Answers as `coven answer` would.
@@ -137,27 +137,27 @@ impl Stand {
     }
 }
 
-pub fn client(takes_forms: bool) -> (Client, Heard) {
-    let (forms, heard_forms) = mpsc::unbounded_channel();
-    let (progress, heard_progress) = mpsc::unbounded_channel();
-    let (cancelled, heard_cancelled) = mpsc::unbounded_channel();
-    let heard = Heard { forms: heard_forms, progress: heard_progress, cancelled: heard_cancelled };
-    (Client { forms, progress, cancelled, takes_forms }, heard)
+pub fn client(takes_forms: bool) -> (Client, Received) {
+    let (forms, received_forms) = mpsc::unbounded_channel();
+    let (progress, received_progress) = mpsc::unbounded_channel();
+    let (cancelled, received_cancelled) = mpsc::unbounded_channel();
+    let received = Received { forms: received_forms, progress: received_progress, cancelled: received_cancelled };
+    (Client { forms, progress, cancelled, takes_forms }, received)
 }
 
 pub fn one_question() -> Value {
     json!({"questions": [{"prompt": "Which?", "title": "T", "options": [{"label": "A"}, {"label": "B"}]}]})
 }
 
-/// A call that is under way.
-pub async fn begin(peer: &Peer<RoleClient>, tool: &str, arguments: Value) -> RequestHandle<RoleClient> {
+/// Starts a call without waiting for its result.
+pub async fn start_call(peer: &Peer<RoleClient>, tool: &str, arguments: Value) -> RequestHandle<RoleClient> {
     let Value::Object(arguments) = arguments else { panic!("arguments are an object") };
     let params = CallToolRequestParams::new(tool.to_owned()).with_arguments(arguments);
     let request = ClientRequest::CallToolRequest(Request::new(params));
     peer.send_cancellable_request(request, PeerRequestOptions::no_options()).await.expect("a server")
 }
 
-pub async fn end(call: RequestHandle<RoleClient>) -> CallToolResult {
+pub async fn finish(call: RequestHandle<RoleClient>) -> CallToolResult {
     match soon(call.await_response()).await.expect("an answer") {
         ServerResult::CallToolResult(result) => result,
         other => panic!("not a tool's result: {other:?}"),
@@ -165,7 +165,7 @@ pub async fn end(call: RequestHandle<RoleClient>) -> CallToolResult {
 }
 
 pub async fn call(peer: &Peer<RoleClient>, tool: &str, arguments: Value) -> CallToolResult {
-    end(begin(peer, tool, arguments).await).await
+    finish(start_call(peer, tool, arguments).await).await
 }
 
 pub fn text(result: &CallToolResult) -> &str {
@@ -176,11 +176,11 @@ pub fn data(result: &CallToolResult) -> &Value {
     result.structured_content.as_ref().expect("data")
 }
 
-/// What must happen, happens in time.
+/// Waits for a future with a timeout.
 pub async fn soon<T>(what: impl Future<Output = T>) -> T {
-    tokio::time::timeout(DEADLINE, what).await.expect("in time")
+    tokio::time::timeout(DEADLINE, what).await.expect("completed within the deadline")
 }
 
-pub async fn next<T>(heard: &mut mpsc::UnboundedReceiver<T>) -> T {
-    soon(heard.recv()).await.expect("the client lives")
+pub async fn next<T>(received: &mut mpsc::UnboundedReceiver<T>) -> T {
+    soon(received.recv()).await.expect("the client is running")
 }

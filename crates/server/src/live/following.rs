@@ -4,11 +4,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
 
 use axum::extract::ws::Message;
-use coven_api::live::{LiveColor, LiveCursor, LiveMessage, LiveRow, LiveSpan, LiveUnderline, MAX_DATA, OutputHeader};
+use coven_api::live::{LiveCursor, LiveMessage, LiveRow, MAX_DATA, OutputHeader};
 use coven_domain::SessionId;
-use coven_engine::view::{
-    Color, CursorView, ScreenContent, ScreenView, Span, Underline, ViewControl, ViewRequest, ViewUpdate,
-};
+use coven_engine::view::{CursorView, ScreenContent, ScreenView, ViewControl, ViewRequest, ViewUpdate};
 use coven_engine::{Engine, EngineError};
 use tokio::sync::mpsc;
 
@@ -16,6 +14,7 @@ use super::events::follow_events;
 use super::text;
 use super::writing::Outgoing;
 use crate::reply::ApiError;
+use crate::screen;
 
 /// What a subscription is on.
 pub(super) enum Topic {
@@ -116,7 +115,8 @@ fn message(id: u32, update: ViewUpdate) -> LiveMessage {
         ViewUpdate::Started { offset } => LiveMessage::Subscribed { id, offset },
         ViewUpdate::Screen(screen) => painted(id, screen),
         ViewUpdate::Rows { offset, cursor, changed } => {
-            let changed = changed.into_iter().map(|(row, spans)| LiveRow { row: row as u16, spans: line(spans) });
+            let changed =
+                changed.into_iter().map(|(row, spans)| LiveRow { row: row as u16, spans: screen::line(spans) });
             LiveMessage::Rows { id, offset, cursor: self::cursor(cursor), changed: changed.collect() }
         }
         ViewUpdate::Lagging { offset, end } => LiveMessage::Lagging { id, offset, end },
@@ -129,7 +129,7 @@ fn message(id: u32, update: ViewUpdate) -> LiveMessage {
 fn painted(id: u32, screen: ScreenView) -> LiveMessage {
     let (data, lines) = match screen.content {
         ScreenContent::Ansi(text) => (Some(text), None),
-        ScreenContent::Lines(lines) => (None, Some(lines.into_iter().map(line).collect())),
+        ScreenContent::Lines(lines) => (None, Some(lines.into_iter().map(screen::line).collect())),
     };
     let ScreenView { offset, rows, cols, title, .. } = screen;
     LiveMessage::Screen { id, offset, rows, cols, title, cursor: cursor(screen.cursor), data, lines }
@@ -137,42 +137,4 @@ fn painted(id: u32, screen: ScreenView) -> LiveMessage {
 
 fn cursor(cursor: CursorView) -> LiveCursor {
     LiveCursor { row: cursor.row, col: cursor.col, visible: cursor.visible }
-}
-
-fn line(spans: Vec<Span>) -> Vec<LiveSpan> {
-    spans.into_iter().map(span).collect()
-}
-
-fn span(span: Span) -> LiveSpan {
-    let Span { text, style, link } = span;
-    LiveSpan {
-        text,
-        fg: color(style.fg),
-        bg: color(style.bg),
-        underline: match style.underline {
-            Underline::None => None,
-            Underline::Single => Some(LiveUnderline::Single),
-            Underline::Double => Some(LiveUnderline::Double),
-            Underline::Curly => Some(LiveUnderline::Curly),
-            Underline::Dotted => Some(LiveUnderline::Dotted),
-            Underline::Dashed => Some(LiveUnderline::Dashed),
-        },
-        underline_color: color(style.underline_color),
-        bold: style.bold,
-        dim: style.dim,
-        italic: style.italic,
-        inverse: style.inverse,
-        hidden: style.hidden,
-        strike: style.strike,
-        blink: style.blink,
-        link,
-    }
-}
-
-fn color(color: Color) -> Option<LiveColor> {
-    match color {
-        Color::Default => None,
-        Color::Indexed(index) => Some(LiveColor::Indexed(index)),
-        Color::Rgb(red, green, blue) => Some(LiveColor::Rgb(red, green, blue)),
-    }
 }

@@ -1,11 +1,12 @@
-//! Rows of `questions`: what agents of tasks ask by waiting at their terminals.
+//! Rows of `questions`: terminal prompts of tasks' agents.
 
 use coven_domain::agent_question::AgentQuestion;
 use coven_domain::{QuestionId, Timestamp};
-use rusqlite::{Connection, Row, params};
+use rusqlite::types::Value;
+use rusqlite::{Connection, Row, params, params_from_iter};
 use serde::{Deserialize, Serialize};
 
-use super::{from_json, parsed, to_json};
+use super::{RowsAfter, behind, count, from_json, parsed, to_json};
 use crate::StoreError;
 use coven_domain::query::AgentQuestionQuery;
 
@@ -53,22 +54,41 @@ pub(super) fn by_id(connection: &Connection, id: QuestionId) -> Result<Option<Ag
     rows.next()?.map(from_row).transpose()
 }
 
+pub(super) fn rows_after(
+    connection: &Connection,
+    row: i64,
+    limit: usize,
+) -> Result<RowsAfter<AgentQuestion>, StoreError> {
+    let sql = format!("SELECT {COLUMNS}, rowid FROM questions WHERE rowid > ?1 ORDER BY rowid LIMIT ?2");
+    super::rows_after(connection, &sql, row, limit, from_row, |_| 0)
+}
+
 /// Oldest first.
 pub(super) fn list(connection: &Connection, query: &AgentQuestionQuery) -> Result<Vec<AgentQuestion>, StoreError> {
-    let (condition, value) = match query {
+    let (condition, values): (_, Vec<Value>) = match query {
         AgentQuestionQuery::Open => {
-            ("state = 'pending' OR (state = 'completed' AND answers ->> '$.delivered' = 0)", String::new())
+            ("state = 'pending' OR (state = 'completed' AND answers ->> '$.delivered' = 0)", Vec::new())
         }
-        // The engine lets only hex digits and dashes through.
-        AgentQuestionQuery::Prefix(prefix) => ("id LIKE ?1", format!("{prefix}%")),
-        AgentQuestionQuery::All => ("1", String::new()),
+        // The engine admits only hex digits and dashes, so the pattern needs no escaping.
+        AgentQuestionQuery::Prefix(prefix) => ("id LIKE ?1", vec![format!("{prefix}%").into()]),
+        AgentQuestionQuery::Page(page) => {
+            let (at, id) = behind(page.after.as_ref());
+            let session: Value = page.session.map_or(Value::Null, |id| id.to_string().into());
+            let values =
+                vec![page.include_settled.into(), session, at.into(), id.to_owned().into(), count(page.limit).into()];
+            (
+                "(?1 OR state = 'pending')
+                 AND (?2 IS NULL OR agent_id IN (SELECT id FROM agents WHERE session_id = ?2))
+                 AND (created_at, id) > (?3, ?4)",
+                values,
+            )
+        }
     };
-    let mut statement = connection
-        .prepare_cached(&format!("SELECT {COLUMNS} FROM questions WHERE {condition} ORDER BY created_at, rowid"))?;
-    let mut rows = match value.as_str() {
-        "" => statement.query([])?,
-        value => statement.query([value])?,
-    };
+    let limit = if matches!(query, AgentQuestionQuery::Page(_)) { "LIMIT ?5" } else { "" };
+    let mut statement = connection.prepare_cached(&format!(
+        "SELECT {COLUMNS} FROM questions WHERE {condition} ORDER BY created_at, id {limit}"
+    ))?;
+    let mut rows = statement.query(params_from_iter(&values))?;
     let mut questions = Vec::new();
     while let Some(row) = rows.next()? {
         questions.push(from_row(row)?);
@@ -78,7 +98,7 @@ pub(super) fn list(connection: &Connection, query: &AgentQuestionQuery) -> Resul
 
 fn from_row(row: &Row<'_>) -> Result<AgentQuestion, StoreError> {
     let asked: Vec<serde_json::Value> = from_json(row.get_ref(3)?.as_str()?)?;
-    // A row that an older tool left may ask in other words.
+    // A row imported from an older tool may have other fields.
     let asked = asked.into_iter().next().unwrap_or_default();
     let text = |name: &str| asked.get(name).and_then(|it| it.as_str()).unwrap_or_default().to_owned();
     let answered: Option<serde_json::Value> = row.get_ref(4)?.as_str_or_null()?.map(from_json).transpose()?;

@@ -4,9 +4,9 @@ use coven_domain::agent::Agent;
 use coven_domain::{AgentId, TaskId, Timestamp};
 use rusqlite::{Connection, Row, params};
 
-use super::{count, parsed};
+use super::{RowsAfter, count, parsed};
 use crate::StoreError;
-use coven_domain::query::AgentQuery;
+use coven_domain::query::{AgentQuery, Page, RowPlace};
 
 const COLUMNS: &str = "id, task_id, workflow_id, step, session_id, state, pid, worktree, branch, output_file, error,
     created_at, updated_at, ended_at";
@@ -45,7 +45,7 @@ pub(super) fn by_id(connection: &Connection, id: AgentId) -> Result<Option<Agent
     rows.next()?.map(from_row).transpose()
 }
 
-/// The one that is starting or running on a task.
+/// Returns a task's agent that is starting or running.
 pub(super) fn live_of(connection: &Connection, task: TaskId) -> Result<Option<Agent>, StoreError> {
     let mut statement = connection.prepare_cached(&format!(
         "SELECT {COLUMNS} FROM agents WHERE task_id = ?1 AND state IN ('starting', 'running')"
@@ -55,38 +55,41 @@ pub(super) fn live_of(connection: &Connection, task: TaskId) -> Result<Option<Ag
 }
 
 /// Oldest first.
-pub(super) fn list(connection: &Connection, query: &AgentQuery) -> Result<Vec<Agent>, StoreError> {
-    // Each its own statement, so that each finds its index.
+pub(super) fn page(
+    connection: &Connection,
+    query: AgentQuery,
+    after: Option<RowPlace>,
+    limit: usize,
+) -> Result<Page<Agent>, StoreError> {
+    // A separate statement for each query lets SQLite use the matching index.
     let (condition, value) = match query {
-        AgentQuery::Live => ("state IN ('starting', 'running')", None),
+        AgentQuery::Live => ("state IN ('starting', 'running') AND ?1 IS NULL", None),
         AgentQuery::Task(task) => ("task_id = ?1", Some(task.to_string())),
         AgentQuery::Workflow(workflow) => ("workflow_id = ?1", Some(workflow.to_string())),
         AgentQuery::Session(session) => ("session_id = ?1", Some(session.to_string())),
-        AgentQuery::Newest(limit) => return newest(connection, *limit),
+        AgentQuery::All => ("?1 IS NULL", None),
     };
-    let mut statement = connection
-        .prepare_cached(&format!("SELECT {COLUMNS} FROM agents WHERE {condition} ORDER BY created_at, rowid"))?;
-    let rows = match &value {
-        Some(value) => statement.query([value])?,
-        None => statement.query([])?,
-    };
-    all(rows)
-}
-
-fn newest(connection: &Connection, limit: usize) -> Result<Vec<Agent>, StoreError> {
-    let mut statement =
-        connection.prepare_cached(&format!("SELECT {COLUMNS} FROM agents ORDER BY rowid DESC LIMIT ?1"))?;
-    let mut found = all(statement.query([count(limit)])?)?;
-    found.reverse();
-    Ok(found)
-}
-
-fn all(mut rows: rusqlite::Rows<'_>) -> Result<Vec<Agent>, StoreError> {
-    let mut agents = Vec::new();
+    let mut statement = connection.prepare_cached(&format!(
+        "SELECT {COLUMNS}, rowid FROM agents WHERE {condition} AND (created_at, rowid) > (?2, ?3)
+         ORDER BY created_at, rowid LIMIT ?4"
+    ))?;
+    let after = after.unwrap_or(RowPlace { at: Timestamp::from_millis(i64::MIN), row: i64::MIN });
+    let mut rows = statement.query(params![value, after.at.as_millis(), after.row, count(limit.saturating_add(1))])?;
+    let (mut items, mut last): (Vec<Agent>, _) = (Vec::new(), None);
     while let Some(row) = rows.next()? {
-        agents.push(from_row(row)?);
+        if items.len() == limit {
+            return Ok(Page { items, next: last });
+        }
+        let agent = from_row(row)?;
+        last = Some(RowPlace { at: agent.created_at, row: row.get(14)? });
+        items.push(agent);
     }
-    Ok(agents)
+    Ok(Page { items, next: None })
+}
+
+pub(super) fn rows_after(connection: &Connection, row: i64, limit: usize) -> Result<RowsAfter<Agent>, StoreError> {
+    let sql = format!("SELECT {COLUMNS}, rowid FROM agents WHERE rowid > ?1 ORDER BY rowid LIMIT ?2");
+    super::rows_after(connection, &sql, row, limit, from_row, |_| 0)
 }
 
 fn from_row(row: &Row<'_>) -> Result<Agent, StoreError> {

@@ -1,8 +1,8 @@
 //! A checksum at the end of every page of the database file.
 //!
-//! SQLite reads and writes files through a VFS. Ours is SQLite's own with three functions replaced: a page is checked when it is
-//! read from the database file, gets its checksum when it is written there, and is always read whole. Pages in the write-ahead log
-//! have SQLite's own checksums and end in zeros here.
+//! SQLite reads and writes files through a VFS. Ours is SQLite's default VFS with three functions replaced: it verifies
+//! a page when it is read from the database file, adds the checksum when it is written there, and always reads whole
+//! pages. Pages in the write-ahead log have SQLite's own checksums and end with zeros here.
 
 use std::cell::Cell;
 use std::ffi::{CStr, c_char, c_int, c_void};
@@ -15,17 +15,17 @@ use std::sync::{Mutex, OnceLock, PoisonError};
 
 use rusqlite::{Connection, ffi};
 
-/// The size of our pages; a database with another size has no checksums.
+/// Page size of the store; a database with another page size has no checksums.
 pub const PAGE_SIZE: usize = 4096;
-/// Bytes at the end of a page that SQLite leaves to us.
+/// Reserved bytes at the end of a page, which SQLite does not use.
 const SUM_SIZE: usize = 4;
-/// What such a page ends in before it has a checksum.
+/// The reserved bytes of a page without a checksum.
 const NO_SUM: [u8; SUM_SIZE] = [0; SUM_SIZE];
 const HEADER_SIZE: usize = 100;
 const MAGIC: &[u8] = b"SQLite format 3\0";
 const NAME: &CStr = c"coven";
 
-/// The name of the VFS, for [`Connection::open_with_flags_and_vfs`].
+/// Returns the name of the VFS, for [`Connection::open_with_flags_and_vfs`].
 pub fn vfs() -> &'static CStr {
     register();
     NAME
@@ -35,12 +35,12 @@ thread_local! {
     static DAMAGED_PAGE: Cell<u64> = const { Cell::new(0) };
 }
 
-/// The page at which this thread's last read failed.
+/// Returns the page at which this thread's last read failed.
 pub(crate) fn damaged_page() -> u64 {
     DAMAGED_PAGE.get()
 }
 
-/// Asks SQLite to leave room for checksums in a database that is still empty, or at its next VACUUM.
+/// Makes SQLite reserve room for checksums, immediately in an empty database and otherwise at its next VACUUM.
 pub(super) fn reserve(connection: &Connection) -> rusqlite::Result<()> {
     reserved_bytes(connection, SUM_SIZE as c_int).map(drop)
 }
@@ -65,15 +65,15 @@ fn reserved_bytes(connection: &Connection, wanted: c_int) -> rusqlite::Result<c_
 /// What [`rewrite`] does to the pages of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Rewrite {
-    /// Every page gets the checksum of what it holds.
+    /// Writes the checksum of every page.
     All,
-    /// Only the pages without one.
+    /// Writes the checksum of pages without one.
     Missing,
-    /// Every page loses its checksum.
+    /// Removes all checksums.
     Remove,
 }
 
-/// Rewrites the checksums of a database while no connection to it is open, and waits for the disk.
+/// Rewrites the checksums of a database and syncs the file. No connection to it may be open.
 pub(super) fn rewrite(file: &File, how: Rewrite) -> io::Result<()> {
     let mut page = [0; PAGE_SIZE];
     let length = file.metadata()?.len();
@@ -100,7 +100,7 @@ pub(super) fn rewrite(file: &File, how: Rewrite) -> io::Result<()> {
     file.sync_all()
 }
 
-/// The numbers of the pages that do not have the checksum of their content.
+/// Returns the numbers of pages that do not match their checksum.
 pub(super) fn damaged_pages(file: &File) -> io::Result<Vec<u64>> {
     let mut page = [0; PAGE_SIZE];
     let mut damaged = Vec::new();
@@ -117,18 +117,18 @@ pub(super) fn damaged_pages(file: &File) -> io::Result<Vec<u64>> {
     Ok(damaged)
 }
 
-/// What the beginning of a database file says about its checksums.
+/// What the first page of a database file shows about its checksums.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Beginning {
+pub(super) enum FirstPage {
     Empty,
-    /// No room for checksums: not ours, older than them, or damaged.
+    /// No room for checksums: a foreign, older or damaged file.
     WithoutRoom,
-    /// The first page has none: another program wrote the whole file.
+    /// Room but no checksum: another program rewrote the whole file.
     WithoutSum,
     WithSum,
 }
 
-impl Beginning {
+impl FirstPage {
     pub(super) fn of(file: &File) -> io::Result<Self> {
         let mut page = [0; PAGE_SIZE];
         match file.metadata()?.len() {
@@ -144,7 +144,8 @@ impl Beginning {
     }
 }
 
-/// Of the content and of where it belongs: a page that was written to the wrong place does not match. Never [`NO_SUM`].
+/// Returns the checksum of a page. It includes the page number, so that a misplaced page does not match. Never
+/// [`NO_SUM`].
 fn sum(content: &[u8], number: u64) -> [u8; SUM_SIZE] {
     let mut hasher = crc32fast::Hasher::new();
     hasher.update(content);
@@ -157,18 +158,18 @@ fn split(page: &[u8; PAGE_SIZE]) -> (&[u8], [u8; SUM_SIZE]) {
     (content, *sum)
 }
 
-/// Whether a database that begins like this has room for our checksums.
+/// Reports whether a database that starts with these bytes has room for checksums.
 fn has_sums(start: &[u8]) -> bool {
     let size = u16::from_be_bytes([start[16], start[17]]);
     start.starts_with(MAGIC) && usize::from(size) == PAGE_SIZE && usize::from(start[20]) == SUM_SIZE
 }
 
-/// What we know of an open database file; it lies behind SQLite's own record of the file.
+/// Our state of an open database file, stored after SQLite's own record of the file.
 struct State {
     has_sums: bool,
 }
 
-/// SQLite's methods for a file with ours in place of two, and the ones that they replace.
+/// File methods with our replacements, and SQLite's original methods.
 #[repr(C)]
 struct Methods {
     ours: ffi::sqlite3_io_methods,
@@ -185,16 +186,17 @@ unsafe impl Sync for Vfs {}
 /// A table of methods that is never changed or freed.
 struct Replaced(&'static Methods);
 
-// SAFETY: nothing writes to it after it was made.
+// SAFETY: nothing writes to it after its creation.
 unsafe impl Send for Replaced {}
 
 static SQLITES: OnceLock<Vfs> = OnceLock::new();
-/// One for each kind of file that SQLite has methods for, which is one on Linux.
+/// One table for each of SQLite's method tables; on Linux there is one.
 static REPLACED: Mutex<Vec<Replaced>> = Mutex::new(Vec::new());
 
 fn register() {
     SQLITES.get_or_init(|| {
-        // SAFETY: SQLite's default VFS exists as long as the process; the copy is leaked, as registering asks for.
+        // SAFETY: SQLite's default VFS exists as long as the process; the copy is leaked because a registered VFS must
+        // stay valid.
         unsafe {
             let sqlites = ffi::sqlite3_vfs_find(ptr::null());
             let ours = Box::leak(Box::new(*sqlites));
@@ -208,7 +210,7 @@ fn register() {
     });
 }
 
-/// Where our state begins in the memory that SQLite sets aside for a file.
+/// Returns the offset of our state in the memory that SQLite allocates for a file.
 unsafe fn state_offset(sqlites: *const ffi::sqlite3_vfs) -> usize {
     // SAFETY: the caller passes a VFS.
     let own = unsafe { (*sqlites).szOsFile };
@@ -251,21 +253,21 @@ fn replaced(sqlites: *const ffi::sqlite3_io_methods) -> &'static Methods {
     new
 }
 
-/// The state of a file that [`open`] opened, or is opening.
+/// Returns our state of a file that [`open`] opened or is opening.
 unsafe fn state(file: *mut ffi::sqlite3_file) -> *mut State {
     let sqlites = SQLITES.get().expect("files are opened after the VFS was registered").0;
-    // SAFETY: the memory behind SQLite's own record of the file is ours, and aligned for it.
+    // SAFETY: the memory after SQLite's own record of the file is ours and aligned for the state.
     unsafe { file.cast::<u8>().add(state_offset(sqlites)).cast() }
 }
 
-/// SQLite's own methods of a file that [`open`] opened.
+/// Returns SQLite's own methods of a file that [`open`] opened.
 unsafe fn sqlites<'a>(file: *mut ffi::sqlite3_file) -> &'a ffi::sqlite3_io_methods {
     // SAFETY: its methods are the first field of our [`Methods`].
     unsafe { &*(*(*file).pMethods.cast::<Methods>()).sqlites }
 }
 
 unsafe extern "C" fn read(file: *mut ffi::sqlite3_file, into: *mut c_void, length: c_int, at: i64) -> c_int {
-    // SAFETY: SQLite's arguments are passed on; it filled `length` bytes of its buffer if it says so.
+    // SAFETY: SQLite's arguments are passed on; on success the buffer has `length` initialized bytes.
     unsafe {
         let xread = sqlites(file).xRead.expect("SQLite reads files");
         let code = xread(file, into, length, at);
@@ -274,7 +276,7 @@ unsafe extern "C" fn read(file: *mut ffi::sqlite3_file, into: *mut c_void, lengt
         }
         let bytes = slice::from_raw_parts_mut(into.cast::<u8>(), length as usize);
         let state = &mut *state(file);
-        // Once it has checksums, only writing another first page changes that: a header may be damaged later.
+        // Reading never clears the flag: a damaged header must not disable the checks.
         if at == 0 && bytes.len() >= HEADER_SIZE {
             state.has_sums |= has_sums(bytes);
         }
@@ -311,14 +313,14 @@ unsafe extern "C" fn write(file: *mut ffi::sqlite3_file, from: *const c_void, le
     }
 }
 
-/// As SQLite's own, but never with leave to read a part of a page, which could not be checked.
+/// Returns SQLite's own characteristics without partial page reads, which could not be verified.
 unsafe extern "C" fn characteristics(file: *mut ffi::sqlite3_file) -> c_int {
     // SAFETY: SQLite's argument is passed on.
     let own = unsafe { sqlites(file).xDeviceCharacteristics.map_or(0, |get| get(file)) };
     own & !ffi::SQLITE_IOCAP_SUBPAGE_READ
 }
 
-/// The bytes as a page with its number, if they are a whole one.
+/// Returns the bytes as a page with its number, if they are one whole page.
 fn page_at(bytes: &mut [u8], at: i64) -> Option<(&mut [u8; PAGE_SIZE], u64)> {
     let at = u64::try_from(at).ok().filter(|at| at % PAGE_SIZE as u64 == 0)?;
     Some((bytes.try_into().ok()?, at / PAGE_SIZE as u64 + 1))

@@ -1,4 +1,4 @@
-//! Files and connections: made private, set up the same way every time.
+//! Opens the database file and its connections, with private file modes and fixed settings.
 
 use std::ffi::CStr;
 use std::fs::{self, File, OpenOptions, TryLockError};
@@ -10,40 +10,40 @@ use std::time::Duration;
 use rusqlite::{Connection, OpenFlags};
 use rustix::fs::OFlags;
 
-use super::checksums::{self, Beginning, Rewrite};
+use super::checksums::{self, FirstPage, Rewrite};
 use super::migrations;
 use crate::StoreError;
 
-/// A connection's own pages, in KiB as SQLite wants it: the kernel has the file in memory anyway.
+/// Page cache of a connection; negative values are KiB. Small, because the kernel caches the file.
 const CACHE: i64 = -512;
 const PRIVATE: u32 = 0o600;
-/// Files that SQLite keeps beside a database.
+/// Suffixes of the files that SQLite creates next to a database.
 const COMPANIONS: [&str; 3] = ["-wal", "-shm", "-journal"];
-/// Only another program's short look at the file can be in the way: our own writers take turns.
+/// Only a short access by another program can block us: our own writers are serialized.
 const BUSY_TIMEOUT: Duration = Duration::from_millis(250);
-/// More than the lock file holds when we wrote it.
+/// Upper bound for the size of a mark written by coven.
 const MAX_MARK_BYTES: u64 = 128;
-/// What the write-ahead log is cut back to after a burst.
+/// Size to which SQLite truncates the write-ahead log after a burst.
 const WAL_LIMIT_BYTES: u32 = 16 << 20;
 const CACHED_STATEMENTS: usize = 64;
 
-/// Ownership of a database file, held until it is dropped. The kernel lets go of it when the process dies.
+/// Ownership of a database file until it is dropped. The kernel releases it when the process dies.
 ///
-/// Between two owners the lock file says whether every page of the database has a checksum: it names the database if its last
-/// owner closed it in order.
+/// Between two owners, the lock file records whether every page of the database has a checksum: its last owner writes a
+/// mark when it closes the database cleanly.
 #[derive(Debug)]
 pub(super) struct Lock {
     file: File,
     database: PathBuf,
-    /// Whether the file has, or will have, room for checksums. What SQLite knows may come from the write-ahead log.
+    /// Whether the file has, or will have, room for checksums. SQLite's own answer may come from the write-ahead log.
     has_room: bool,
-    /// The database is left to an older program, which keeps no checksums.
+    /// The database is for an older coven, which writes no checksums.
     is_for_older: bool,
 }
 
 impl Lock {
-    /// Takes the lock and looks at the database, before this process has a connection to it: closing a second descriptor of the
-    /// file would drop SQLite's locks.
+    /// Takes the lock and inspects the database before this process opens a connection: closing a second descriptor of
+    /// the file would release SQLite's locks.
     pub(super) fn take(database: &Path) -> Result<Self, StoreError> {
         let path = beside(database, ".lock");
         let file = open_private(&path).map_err(StoreError::io(format!("open {}", path.display())))?;
@@ -55,27 +55,28 @@ impl Lock {
         let mut lock = Self { file, database: database.to_owned(), has_room: true, is_for_older: false };
         ensure_regular(database)?;
         if database.exists() {
-            lock.look_at_database()?;
+            lock.inspect_database()?;
         }
-        // Until the database is closed in order, another program may write pages without checksums to it.
+        // After a crash, another program may write pages without checksums, so the mark is valid only after a clean
+        // close.
         lock.file.set_len(0).map_err(StoreError::io(format!("write {}", path.display())))?;
         Ok(lock)
     }
 
-    fn look_at_database(&mut self) -> Result<(), StoreError> {
+    fn inspect_database(&mut self) -> Result<(), StoreError> {
         let mut mark = String::new();
-        // A lock file that cannot be read says nothing.
+        // An unreadable lock file counts as unmarked.
         let is_read = Read::by_ref(&mut self.file).take(MAX_MARK_BYTES).read_to_string(&mut mark).is_ok();
         let is_marked = is_read && mark_of(&self.database).is_some_and(|expected| mark == expected);
         let reading = StoreError::io(format!("read {}", self.database.display()));
-        let beginning = open_private(&self.database).and_then(|file| Beginning::of(&file)).map_err(reading)?;
-        match (beginning, is_marked) {
-            (Beginning::Empty | Beginning::WithoutRoom, true) => {
+        let first_page = open_private(&self.database).and_then(|file| FirstPage::of(&file)).map_err(reading)?;
+        match (first_page, is_marked) {
+            (FirstPage::Empty | FirstPage::WithoutRoom, true) => {
                 self.is_for_older = true;
-                return Err(StoreError::corrupt("its first page is missing or is not what coven wrote"));
+                return Err(StoreError::corrupt("the first page is missing or was not written by coven"));
             }
-            (Beginning::WithoutRoom, false) => self.has_room = false,
-            (Beginning::WithoutSum, _) => {
+            (FirstPage::WithoutRoom, false) => self.has_room = false,
+            (FirstPage::WithoutSum, _) => {
                 let other = Connection::open_with_flags(&self.database, OpenFlags::SQLITE_OPEN_READ_WRITE)?;
                 migrations::checkpoint(&other)?;
                 self.is_for_older = migrations::version(&other)? < migrations::PAGE_CHECKSUMS;
@@ -84,19 +85,19 @@ impl Lock {
                     self.rewrite_checksums(Rewrite::Missing)?;
                 }
             }
-            // The log is gone, and coven did not say that it closed the database: another program brought the pages over.
-            (Beginning::WithSum, false) if !has_log(&self.database) => self.rewrite_checksums(Rewrite::Missing)?,
-            (Beginning::Empty | Beginning::WithSum, _) => {}
+            // No log and no mark: another program checkpointed the log into the file, without checksums.
+            (FirstPage::WithSum, false) if !has_log(&self.database) => self.rewrite_checksums(Rewrite::Missing)?,
+            (FirstPage::Empty | FirstPage::WithSum, _) => {}
         }
         Ok(())
     }
 
-    /// Whether the file itself, apart from its log, has room for checksums.
+    /// Reports whether the file itself, apart from its log, has room for checksums.
     pub(super) fn has_room(&self) -> bool {
         self.has_room
     }
 
-    /// Rewrites the checksums of the database while no connection to it is open here.
+    /// Rewrites the checksums of the database. This process must have no open connection to it.
     pub(super) fn rewrite_checksums(&mut self, how: Rewrite) -> Result<(), StoreError> {
         rewrite_checksums(&self.database, how)?;
         self.is_for_older = how == Rewrite::Remove;
@@ -104,7 +105,7 @@ impl Lock {
         Ok(())
     }
 
-    /// Notes that every page has a checksum, if that is so.
+    /// Marks the lock file if every page has a checksum.
     fn mark(&mut self) -> io::Result<()> {
         let is_whole = fs::metadata(&self.database).is_ok_and(|file| file.len() > 0) && !has_log(&self.database);
         if self.is_for_older || !self.has_room || !is_whole {
@@ -118,7 +119,7 @@ impl Lock {
 
 impl Drop for Lock {
     fn drop(&mut self) {
-        // Without the mark the next owner looks at every page.
+        // Without the mark, the next owner checks every page.
         let _ = self.mark();
     }
 }
@@ -138,14 +139,14 @@ pub(super) fn rewrite_checksums(path: &Path, how: Rewrite) -> Result<(), StoreEr
         .map_err(StoreError::io(format!("write checksums to {}", path.display())))
 }
 
-/// The path with something added to its name.
+/// Returns the path with a suffix added to its name.
 pub(super) fn beside(path: &Path, suffix: &str) -> PathBuf {
     let mut name = path.as_os_str().to_owned();
     name.push(suffix);
     PathBuf::from(name)
 }
 
-/// Makes sure the file is there and nobody else can read it; its companions get the same mode from SQLite.
+/// Creates the file if needed and makes it private; SQLite gives the same mode to its companion files.
 pub(super) fn make_private(path: &Path) -> Result<(), StoreError> {
     open_private(path)
         .and_then(|file| file.set_permissions(fs::Permissions::from_mode(PRIVATE)))
@@ -153,7 +154,7 @@ pub(super) fn make_private(path: &Path) -> Result<(), StoreError> {
     COMPANIONS.iter().try_for_each(|suffix| ensure_regular(&beside(path, suffix)))
 }
 
-/// Opens a file for writing and creates it if it is missing; never through a link, and only a regular file.
+/// Opens a file for writing, or creates it. Refuses symbolic links and other non-regular files.
 pub(super) fn open_private(path: &Path) -> io::Result<File> {
     ensure_regular(path).map_err(io::Error::other)?;
     let mut options = OpenOptions::new();
@@ -161,8 +162,8 @@ pub(super) fn open_private(path: &Path) -> io::Result<File> {
     options.custom_flags(OFlags::NOFOLLOW.bits().cast_signed()).open(path)
 }
 
-/// SQLite would follow a link, and wait for the writer of a fifo. Nothing is opened here: closing a second descriptor of a
-/// database drops the locks of the first.
+/// Refuses a path that is not a regular file: SQLite would follow a link and block on a FIFO. Does not open the file,
+/// because closing a second descriptor of a database releases the locks of the first.
 pub(super) fn ensure_regular(path: &Path) -> Result<(), StoreError> {
     match fs::symlink_metadata(path) {
         Ok(found) if !found.is_file() => Err(StoreError::NotAFile { path: path.to_owned() }),
@@ -175,20 +176,20 @@ pub(super) fn open_writer(lock: &Lock) -> Result<Connection, StoreError> {
     let is_new = fs::metadata(path).is_ok_and(|file| file.len() == 0);
     let vfs = (!lock.is_for_older).then(checksums::vfs);
     let connection = open(path, OpenFlags::SQLITE_OPEN_READ_WRITE, vfs)?;
-    // Before anything is set: another program's database, or a newer one, stays as it is.
+    // Check the version before changing any setting, so that a foreign or newer database stays unchanged.
     let version = migrations::version(&connection)?;
     if version >= migrations::PAGE_CHECKSUMS && !(lock.has_room() && checksums::has_room(&connection)?) {
-        return Err(StoreError::corrupt("its first page is not what coven wrote"));
+        return Err(StoreError::corrupt("the first page was not written by coven"));
     }
-    // These count only until the first page is written, so they stand first. A commit writes whole pages, and ours are a few
-    // small rows; larger pages only cost bytes.
+    // These settings must come first: they only apply until the first page is written. A commit writes whole pages and
+    // ours has a few small rows, so larger pages would only cost bytes.
     connection.pragma_update(None, "page_size", checksums::PAGE_SIZE as u32)?;
     if is_new {
         checksums::reserve(&connection)?;
     }
     connection.pragma_update(None, "journal_mode", "WAL")?;
     connection.pragma_update(None, "journal_size_limit", WAL_LIMIT_BYTES)?;
-    // A commit survives a power cut.
+    // Commits must survive a power failure.
     connection.pragma_update(None, "synchronous", "FULL")?;
     connection.pragma_update(None, "foreign_keys", true)?;
     connection.pragma_update(None, "cache_size", CACHE)?;

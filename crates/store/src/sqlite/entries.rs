@@ -1,4 +1,4 @@
-//! A session's ledger and the keyframes of its screen.
+//! Rows of `entries` and `keyframes`: a session's ledger and snapshots of its screen.
 
 use coven_domain::entry::Entry;
 use coven_domain::{SessionId, Timestamp};
@@ -11,7 +11,7 @@ use crate::{Keyframe, StoreError};
 pub(super) fn append(connection: &Connection, id: SessionId, entries: &[Entry]) -> Result<(), StoreError> {
     let key = sessions::key_of(connection, id)?.ok_or(StoreError::NotFound)?;
     let last = last_of(connection, key)?;
-    without_gap(last, entries)?;
+    ensure_no_gap(last, entries)?;
     let mut insert = connection.prepare_cached(
         "INSERT INTO entries (session_key, seq, kind, at, offset, length, data, detail)
          VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)",
@@ -36,8 +36,8 @@ pub(super) fn append(connection: &Connection, id: SessionId, entries: &[Entry]) 
     Ok(())
 }
 
-/// Looked at before the first one is written, so that a refusal leaves nothing behind.
-fn without_gap(last: u64, entries: &[Entry]) -> Result<(), StoreError> {
+/// Checks for gaps before the first write, so that a refused append writes nothing.
+fn ensure_no_gap(last: u64, entries: &[Entry]) -> Result<(), StoreError> {
     let mut expected = last + 1;
     for entry in entries {
         if entry.seq > expected {
@@ -91,10 +91,10 @@ fn last_of(connection: &Connection, key: i64) -> Result<u64, StoreError> {
     )
 }
 
-/// A larger screen is neither stored nor read: an earlier keyframe takes its place.
+/// Larger screens are neither stored nor read; an earlier keyframe is used instead.
 pub const KEYFRAME: Limit = Limit::new("a keyframe of a screen", 16 << 20);
 
-/// A screen for an offset that has one already takes its place: reading a log again draws the same one.
+/// Stores a keyframe. Replaces one at the same offset, which reading the log again reproduces.
 pub(super) fn put_keyframe(
     connection: &Connection,
     id: SessionId,
@@ -125,7 +125,7 @@ fn checksum(offset: u64, rows: u16, cols: u16, screen: &[u8]) -> u32 {
     hasher.finalize()
 }
 
-/// The last sound keyframe at or before `offset`. A damaged one is skipped: the log has what it showed.
+/// Returns the last intact keyframe at or before `offset`. Skips damaged ones: the log can reproduce the screen.
 pub(super) fn keyframe_before(
     connection: &Connection,
     id: SessionId,
@@ -148,7 +148,7 @@ pub(super) fn keyframe_before(
     Ok(None)
 }
 
-/// A ledger lies together, so this is two ranges however long it is.
+/// Deletes a session's ledger and keyframes, which are two contiguous ranges.
 pub(super) fn delete(connection: &Connection, key: i64) -> Result<(), StoreError> {
     connection.prepare_cached("DELETE FROM entries WHERE session_key = ?1")?.execute([key])?;
     connection.prepare_cached("DELETE FROM keyframes WHERE session_key = ?1")?.execute([key])?;

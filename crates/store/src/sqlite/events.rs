@@ -1,4 +1,4 @@
-//! The feed: numbered events, oldest first, expiring from the front.
+//! Rows of `events`: numbered, oldest first, expiring from the front.
 
 use std::ops::Range;
 
@@ -9,7 +9,7 @@ use rusqlite::{Connection, OptionalExtension, params};
 use super::{count, integer, unsigned};
 use crate::{Render, StoreError};
 
-/// The events of one transaction: written beside their rows, published once they are committed.
+/// The events of one transaction: written with their rows, published after the commit.
 pub(super) struct Recorder {
     render: Render,
     pub written: Vec<Event>,
@@ -46,8 +46,8 @@ pub(super) fn drop_output(connection: &Connection, session: &str) -> Result<(), 
     Ok(())
 }
 
-/// The last number given out, whether or not its event is still there; 0 before the first. The counter is a row
-/// like any other: a rollback takes it back.
+/// Returns the last number used, even if its event has expired; 0 before the first event. The counter is a row, so a
+/// rollback resets it.
 pub(super) fn newest(connection: &Connection) -> Result<u64, StoreError> {
     let number = connection
         .prepare_cached("SELECT seq FROM sqlite_sequence WHERE name = 'events'")?
@@ -92,10 +92,11 @@ pub(super) fn number_at(connection: &Connection, at: Timestamp) -> Result<u64, S
     unsigned(number.unwrap_or(0))
 }
 
-/// Deletes from the front up to the first event that is younger, so that nothing is missing from the rest even if the clock
-/// went back. Returns the number of deleted events, and whether they reported anything but earlier sweeps.
+/// Deletes events from the front up to the first one newer than `cutoff`, so that the rest has no gaps even if the
+/// clock went back. Returns the number of deleted events, and whether any of them reported something other than a
+/// sweep.
 pub(super) fn expire(connection: &Connection, cutoff: Timestamp) -> Result<(u64, bool), StoreError> {
-    // `+at` keeps SQLite on the order of numbers: it then reads no further than what goes.
+    // `+at` makes SQLite scan by number, so that it reads only events that expire.
     let keep_from: Option<i64> = connection
         .prepare_cached("SELECT number FROM events WHERE +at > ?1 ORDER BY number LIMIT 1")?
         .query_row([cutoff.as_millis()], |row| row.get(0))

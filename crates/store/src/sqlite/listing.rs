@@ -1,4 +1,4 @@
-//! Pages of sessions, newest first: every list is an ordered walk of one index, or a merge of a few.
+//! Pages of sessions, newest first. Every list is an ordered scan of one index, or a merge of a few.
 
 use std::collections::BTreeSet;
 
@@ -12,7 +12,7 @@ use crate::StoreError;
 use coven_domain::query::{SessionFilter, SessionPage, SessionQuery};
 
 pub(super) fn page(connection: &Connection, query: &SessionQuery) -> Result<SessionPage, StoreError> {
-    // The rows and their total belong to one moment.
+    // Read the rows and the total in one transaction, so that they match.
     let read = connection.unchecked_transaction()?;
     let total = total(&read, &query.filter)?;
     let cursor = match &query.after {
@@ -20,7 +20,7 @@ pub(super) fn page(connection: &Connection, query: &SessionQuery) -> Result<Sess
         None => None,
     };
     let mut keys = keys(&read, &query.filter, cursor, Window::of(query, total))?;
-    // One more than asked for tells whether there are more.
+    // One extra row shows whether more follow.
     let has_more = keys.len() > query.limit;
     keys.truncate(query.limit);
     let sessions = sessions::by_keys(&read, &keys)?;
@@ -28,7 +28,7 @@ pub(super) fn page(connection: &Connection, query: &SessionQuery) -> Result<Sess
     Ok(SessionPage { sessions, total, has_more })
 }
 
-/// Which rows of a walk are wanted, and from which end it is shorter to get there.
+/// The range of rows to return, and the end from which the scan is shorter.
 #[derive(Clone, Copy)]
 struct Window {
     skip: u64,
@@ -50,7 +50,7 @@ impl Window {
     }
 }
 
-/// The keys of a page, newest first, from the index alone; whole rows are read only for what is shown.
+/// Returns the keys of a page, newest first, from the index alone; full rows are read only for the page itself.
 fn keys(
     connection: &Connection,
     filter: &SessionFilter,
@@ -72,10 +72,10 @@ fn keys(
 
 fn statement(filter: &SessionFilter, cursor: Option<(i64, i64)>, window: Window) -> (String, Vec<Value>) {
     let (mut branches, mut values) = (Vec::new(), Vec::new());
-    for walk in walks(filter) {
+    for scan in scans(filter) {
         for beyond in beyond(cursor) {
-            let (sql, bound) = all_of(walk.fixed.iter().chain(&walk.looked_at).chain(&beyond));
-            branches.push(format!("SELECT created_at, key FROM sessions INDEXED BY {}{sql}", walk.index));
+            let (sql, bound) = all_of(scan.fixed.iter().chain(&scan.checked).chain(&beyond));
+            branches.push(format!("SELECT created_at, key FROM sessions INDEXED BY {}{sql}", scan.index));
             values.extend(bound);
         }
     }
@@ -84,8 +84,8 @@ fn statement(filter: &SessionFilter, cursor: Option<(i64, i64)>, window: Window)
     (format!("{} ORDER BY {order} LIMIT ? OFFSET ?", branches.join(" UNION ALL ")), values)
 }
 
-/// What comes after a cursor: the rest of its millisecond, and everything before it. Two walks, because SQLite
-/// cannot begin one in the middle of a millisecond, and a whole import may lie in one.
+/// Returns the conditions for rows after a cursor: the rest of its millisecond, and all earlier rows. These are two
+/// scans because SQLite cannot start one inside a millisecond, which may contain a whole import.
 fn beyond(cursor: Option<(i64, i64)>) -> Vec<Vec<Condition>> {
     match cursor {
         None => vec![vec![]],
@@ -96,13 +96,13 @@ fn beyond(cursor: Option<(i64, i64)>) -> Vec<Vec<Condition>> {
     }
 }
 
-/// Where a cursor stands among the sessions of its millisecond. A session that is gone stands before all of them:
-/// the page may then repeat a few, and leaves none out.
+/// Returns the position of a cursor among the sessions of its millisecond. A deleted session sorts before all of them:
+/// the page may then repeat a few sessions but misses none.
 fn position_of(connection: &Connection, id: SessionId) -> Result<i64, StoreError> {
     Ok(sessions::key_of(connection, id)?.unwrap_or(i64::MAX))
 }
 
-/// How many there are, from the counters that the database keeps.
+/// Counts matching sessions using the counters in the database.
 fn total(connection: &Connection, filter: &SessionFilter) -> Result<u64, StoreError> {
     let mut conditions = vec![];
     if !filter.include_archived {
@@ -117,63 +117,63 @@ fn total(connection: &Connection, filter: &SessionFilter) -> Result<u64, StoreEr
     unsigned(connection.prepare_cached(&sql)?.query_row(params_from_iter(values), |row| row.get(0))?)
 }
 
-/// One ordered walk: an index, the columns that stand before the time in it, and what each row is asked besides.
-struct Walk {
+/// One ordered scan: an index, conditions on its leading columns, and conditions checked for each row.
+struct Scan {
     index: &'static str,
     fixed: Vec<Condition>,
-    looked_at: Vec<Condition>,
+    checked: Vec<Condition>,
 }
 
-fn walks(filter: &SessionFilter) -> Vec<Walk> {
+fn scans(filter: &SessionFilter) -> Vec<Scan> {
     let states = wanted_states(filter);
     let harness = || filter.harness.clone().map(|harness| equal("harness", harness));
     let channel = || filter.channel.map(|channel| equal("channel", channel.as_str().to_owned()));
     let archived: &[i64] = if filter.include_archived { &[0, 1] } else { &[0] };
 
     if let Some(repo) = filter.repo {
-        let walk = |archived: &i64| Walk {
+        let scan = |archived: &i64| Scan {
             index: "sessions_by_repo",
             fixed: vec![equal("repo_id", repo.to_string()), equal("archived", *archived)],
-            looked_at: among(&states).into_iter().chain(harness()).chain(channel()).collect(),
+            checked: among(&states).into_iter().chain(harness()).chain(channel()).collect(),
         };
-        return archived.iter().map(walk).collect();
+        return archived.iter().map(scan).collect();
     }
     if !states.is_empty() {
-        let walk = |state: SessionState, archived: i64| Walk {
+        let scan = |state: SessionState, archived: i64| Scan {
             index: "sessions_by_state",
             fixed: vec![equal("state", state.as_str().to_owned()), equal("archived", archived)],
-            looked_at: harness().into_iter().chain(channel()).collect(),
+            checked: harness().into_iter().chain(channel()).collect(),
         };
         return states
             .iter()
             .flat_map(|state| archived.iter().map(move |it| (*state, *it)))
-            .map(|(s, a)| walk(s, a))
+            .map(|(s, a)| scan(s, a))
             .collect();
     }
     if let Some(harness) = &filter.harness {
-        let walk = |archived: &i64| Walk {
+        let scan = |archived: &i64| Scan {
             index: "sessions_by_harness",
             fixed: vec![equal("harness", harness.clone()), equal("archived", *archived)],
-            looked_at: channel().into_iter().collect(),
+            checked: channel().into_iter().collect(),
         };
-        return archived.iter().map(walk).collect();
+        return archived.iter().map(scan).collect();
     }
     if let Some(channel) = filter.channel {
-        let walk = |archived: &i64| Walk {
+        let scan = |archived: &i64| Scan {
             index: "sessions_by_channel",
             fixed: vec![equal("channel", channel.as_str().to_owned()), equal("archived", *archived)],
-            looked_at: vec![],
+            checked: vec![],
         };
-        return archived.iter().map(walk).collect();
+        return archived.iter().map(scan).collect();
     }
     let (index, fixed) = match filter.include_archived {
         true => ("sessions_newest", vec![]),
         false => ("sessions_current", vec![equal("archived", 0)]),
     };
-    vec![Walk { index, fixed, looked_at: vec![] }]
+    vec![Scan { index, fixed, checked: vec![] }]
 }
 
-/// The states asked for, each once; empty when the filter lets every state through.
+/// Returns the requested states without duplicates; empty if the filter admits every state.
 fn wanted_states(filter: &SessionFilter) -> BTreeSet<SessionState> {
     let states: BTreeSet<_> = filter.states.iter().copied().collect();
     if states.len() == SessionState::ALL.len() { BTreeSet::new() } else { states }
@@ -215,7 +215,7 @@ mod tests {
     use super::*;
     use crate::sqlite::migrations;
 
-    /// Every combination of filters, with and without a cursor: none may need to sort what it walks.
+    /// Checks every combination of filters, with and without a cursor: none may sort its rows.
     #[test]
     fn no_list_is_ever_sorted() {
         let directory = tempfile::tempdir().expect("a folder");

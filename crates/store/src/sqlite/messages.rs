@@ -1,4 +1,4 @@
-//! Messages of ACP sessions, and where the daemon stands in their streams.
+//! Messages and checkpoints of ACP sessions.
 
 use coven_domain::event::EventBody;
 use coven_domain::message::{MessageChange, Role, StoredMessage};
@@ -20,7 +20,7 @@ pub(super) fn change(
 ) -> Result<(), StoreError> {
     let key = sessions::key_of(connection, id)?.ok_or(StoreError::NotFound)?;
     let (mut number, last_at) = last(connection, key)?;
-    // Every message has a time of its own, so that "after this time" leaves none out.
+    // Message times are unique, so that a query by time misses none.
     let mut at = now.not_before(Timestamp::from_millis(last_at.as_millis() + 1));
     for change in changes {
         number += 1;
@@ -60,7 +60,7 @@ pub(super) fn change(
     Ok(())
 }
 
-/// The newest number and time of a session's messages.
+/// Returns the newest number and time of a session's messages.
 fn last(connection: &Connection, key: i64) -> Result<(u64, Timestamp), StoreError> {
     let found = connection
         .prepare_cached("SELECT number, at FROM messages WHERE session_key = ?1 ORDER BY number DESC LIMIT 1")?
@@ -78,16 +78,26 @@ pub(super) fn list(
     query: &MessageQuery,
 ) -> Result<Vec<StoredMessage>, StoreError> {
     let Some(key) = sessions::key_of(connection, id)? else { return Ok(Vec::new()) };
-    let mut statement = connection.prepare_cached(
-        "SELECT number, id, whole, role, at, content, is_piece FROM messages
-         WHERE session_key = ?1 AND number > ?2 AND at > ?3 ORDER BY number LIMIT ?4",
-    )?;
+    let mut statement = connection.prepare_cached(match query.before {
+        None => {
+            "SELECT number, id, whole, role, at, content, is_piece FROM messages
+             WHERE session_key = ?1 AND number > ?2 AND number <= ?5 AND at > ?3 ORDER BY number LIMIT ?4"
+        }
+        Some(_) => {
+            "SELECT number, id, whole, role, at, content, is_piece FROM messages
+             WHERE session_key = ?1 AND number > ?2 AND number < ?5 AND at > ?3 ORDER BY number DESC LIMIT ?4"
+        }
+    })?;
+    let before = query.before.map_or(i64::MAX, integer);
     let since = query.since.map_or(-1, Timestamp::as_millis);
     let limit = query.limit.map_or(-1, count);
-    let mut rows = statement.query(params![key, integer(query.after), since, limit])?;
+    let mut rows = statement.query(params![key, integer(query.after), since, limit, before])?;
     let mut messages = Vec::new();
     while let Some(row) = rows.next()? {
         messages.push(from_row(row)?);
+    }
+    if query.before.is_some() {
+        messages.reverse();
     }
     Ok(messages)
 }
@@ -140,7 +150,7 @@ pub(super) fn save(connection: &Connection, id: SessionId, progress: &Progress<'
             .execute(params![key, at.as_millis()])?;
     }
     if progress.delivered_to > 0 {
-        // Only what ends before it: a line that is half delivered is still needed.
+        // A partly delivered line is still needed.
         connection
             .prepare_cached("DELETE FROM outbox WHERE session_key = ?1 AND offset + length(CAST(line AS BLOB)) <= ?2")?
             .execute(params![key, integer(progress.delivered_to)])?;
@@ -153,7 +163,7 @@ pub(super) fn save(connection: &Connection, id: SessionId, progress: &Progress<'
     Ok(())
 }
 
-/// All that belongs to the conversation of a session that goes.
+/// Deletes a session's messages, checkpoint, outbox and permission requests.
 pub(super) fn delete(connection: &Connection, key: i64) -> Result<(), StoreError> {
     for table in ["messages", "conversations", "outbox", "permissions"] {
         connection.prepare_cached(&format!("DELETE FROM {table} WHERE session_key = ?1"))?.execute([key])?;

@@ -1,4 +1,4 @@
-//! The schema's history: numbered steps up and down, each one transaction, with a copy of the file before a change.
+//! Schema migrations: numbered steps up and down, one transaction each, with a backup before a change.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -29,7 +29,7 @@ macro_rules! migration {
     };
 }
 
-/// Only ever added to: a step that was released never changes.
+/// Released migrations never change; new ones are appended.
 const MIGRATIONS: &[Migration] = &[
     migration!(1, "0001_sessions"),
     migration!(2, "0002_tasks"),
@@ -44,23 +44,25 @@ const MIGRATIONS: &[Migration] = &[
     migration!(11, "0011_page_checksums"),
     migration!(12, "0012_operations"),
     migration!(13, "0013_output_events"),
+    migration!(14, "0014_question_set_content"),
 ];
 
-/// From this version on every page of the file ends in its checksum.
+/// From this version on, every page of the file ends with its checksum.
 pub(super) const PAGE_CHECKSUMS: u32 = 11;
 
-/// The newest schema this program knows.
+/// The newest schema version that this program supports.
 pub const KNOWN_VERSION: u32 = MIGRATIONS[MIGRATIONS.len() - 1].version;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MigrationStatus {
     pub version: u32,
     pub name: &'static str,
-    /// When it was applied; `None` while it is pending.
+    /// `None` while the migration is pending.
     pub applied_at: Option<Timestamp>,
 }
 
-/// Every known step and whether the database has it. A database that does not exist yet has none; a damaged one is an error.
+/// Returns every known migration and whether it is applied. For a missing database all are pending; a damaged one is an
+/// error.
 pub fn status(path: impl AsRef<Path>) -> Result<Vec<MigrationStatus>, StoreError> {
     let path = path.as_ref();
     let known = |applied_at: &dyn Fn(u32) -> Result<Option<Timestamp>, StoreError>| {
@@ -81,7 +83,7 @@ pub fn status(path: impl AsRef<Path>) -> Result<Vec<MigrationStatus>, StoreError
     }
 }
 
-/// Applies what is pending; gives the versions that were applied.
+/// Applies pending migrations and returns their versions.
 pub fn migrate(path: impl AsRef<Path>) -> Result<Vec<u32>, StoreError> {
     let path = path.as_ref();
     let mut lock = Lock::take(path)?;
@@ -89,8 +91,8 @@ pub fn migrate(path: impl AsRef<Path>) -> Result<Vec<u32>, StoreError> {
     bring_up_to_date(&mut lock, path).map(|(_, applied)| applied)
 }
 
-/// Takes back the newest `steps` that are applied, newest first; gives their versions. What they hold is gone
-/// from the database and stays in the copy made before.
+/// Rolls back the newest `steps` applied migrations, newest first, and returns their versions. Their data is deleted
+/// from the database; the backup made before still has it.
 pub fn rollback(path: impl AsRef<Path>, steps: usize) -> Result<Vec<u32>, StoreError> {
     let path = path.as_ref();
     if !path.exists() {
@@ -105,7 +107,7 @@ pub fn rollback(path: impl AsRef<Path>, steps: usize) -> Result<Vec<u32>, StoreE
     }
     back_up(&connection, path, current)?;
     if undone.iter().any(|it| it.version == PAGE_CHECKSUMS) {
-        // An older program would change pages and leave their checksums as they were.
+        // An older coven would change pages without updating their checksums.
         checkpoint(&connection)?;
         drop(connection);
         lock.rewrite_checksums(Rewrite::Remove)?;
@@ -123,7 +125,7 @@ pub fn rollback(path: impl AsRef<Path>, steps: usize) -> Result<Vec<u32>, StoreE
     Ok(undone.iter().map(|migration| migration.version).collect())
 }
 
-/// Opens the database for writing and applies what is pending; gives the versions that were applied too.
+/// Opens the database for writing and applies pending migrations. Also returns their versions.
 pub(super) fn bring_up_to_date(lock: &mut Lock, path: &Path) -> Result<(Connection, Vec<u32>), StoreError> {
     let is_new = fs::metadata(path).is_ok_and(|file| file.len() == 0);
     let mut connection = open_writer(lock)?;
@@ -152,17 +154,17 @@ pub(super) fn bring_up_to_date(lock: &mut Lock, path: &Path) -> Result<(Connecti
     Ok((connection, pending.iter().map(|migration| migration.version).collect()))
 }
 
-/// Brings everything from the write-ahead log into the file; [`StoreError::Locked`] if another program's reading is in the way.
+/// Checkpoints the write-ahead log; [`StoreError::Locked`] if another program's read transaction prevents it.
 pub(super) fn checkpoint(connection: &Connection) -> Result<(), StoreError> {
     let is_busy: bool = connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |row| row.get(0))?;
     if is_busy { Err(StoreError::Locked) } else { Ok(()) }
 }
 
-/// One step with its note in `meta`: all of it or nothing.
+/// Runs one migration and records it in `meta`, in one transaction.
 fn step(connection: &Connection, sql: &str, version: u32, note: &str) -> Result<(), StoreError> {
-    // A step may drop what others point at for a moment; the check below looks at how it ends.
+    // A migration may break references temporarily; the check below verifies the result.
     connection.pragma_update(None, "foreign_keys", false)?;
-    let stepped = (|| {
+    let result = (|| {
         let transaction = connection.unchecked_transaction()?;
         transaction.execute_batch(
             "CREATE TABLE IF NOT EXISTS meta (key TEXT PRIMARY KEY NOT NULL, value TEXT NOT NULL) STRICT, WITHOUT ROWID",
@@ -172,24 +174,28 @@ fn step(connection: &Connection, sql: &str, version: u32, note: &str) -> Result<
         transaction
             .execute("INSERT OR REPLACE INTO meta (key, value) VALUES ('schema_version', ?1)", [version.to_string()])?;
         if transaction.prepare("PRAGMA foreign_key_check")?.exists([])? {
-            return Err(StoreError::corrupt(format!("schema version {version} would leave rows that point nowhere")));
+            return Err(StoreError::corrupt(format!(
+                "migrating to schema version {version} would leave dangling references"
+            )));
         }
         Ok(transaction.commit()?)
     })();
     connection.pragma_update(None, "foreign_keys", true)?;
-    stepped
+    result
 }
 
-/// Reads every page; names the first problem.
+/// Reads every page and reports the first problem.
 fn check_integrity(connection: &Connection, path: &Path) -> Result<(), StoreError> {
     check_structure(connection)?;
     checkpoint(connection)?;
     let pages: u32 = connection.query_row("PRAGMA page_count", [], |row| row.get(0))?;
     let page: u32 = connection.query_row("PRAGMA page_size", [], |row| row.get(0))?;
-    let length = fs::metadata(path).map_err(StoreError::io(format!("look at {}", path.display())))?.len();
+    let length = fs::metadata(path).map_err(StoreError::io(format!("read the size of {}", path.display())))?.len();
     match length == u64::from(pages) * u64::from(page) {
         true => Ok(()),
-        false => Err(StoreError::corrupt(format!("{length} bytes are not {pages} pages of {page} bytes"))),
+        false => {
+            Err(StoreError::corrupt(format!("the file has {length} bytes instead of {pages} pages of {page} bytes")))
+        }
     }
 }
 
@@ -198,7 +204,7 @@ pub(super) fn check_structure(connection: &Connection) -> Result<(), StoreError>
     if problem == "ok" { Ok(()) } else { Err(StoreError::corrupt(problem.replace('\n', " "))) }
 }
 
-/// The schema's version; 0 for an empty file. Anything else that is not ours is refused.
+/// Returns the schema version; 0 for an empty file. Refuses databases of other programs.
 pub(super) fn version(connection: &Connection) -> Result<u32, StoreError> {
     let tables: Vec<String> = connection
         .prepare("SELECT name FROM sqlite_schema WHERE type = 'table' AND name NOT LIKE 'sqlite_%'")?
@@ -208,7 +214,7 @@ pub(super) fn version(connection: &Connection) -> Result<u32, StoreError> {
         return Ok(0);
     }
     if !tables.iter().any(|table| table == "meta") {
-        return Err(StoreError::corrupt("this is another program's database"));
+        return Err(StoreError::corrupt("the file is a database of another program"));
     }
     let text: Option<String> =
         connection.query_row("SELECT value FROM meta WHERE key = 'schema_version'", [], |row| row.get(0)).optional()?;
@@ -225,12 +231,12 @@ fn applied_at(connection: &Connection, version: u32) -> Result<Option<Timestamp>
     millis.map(|millis| parsed(&millis).map(Timestamp::from_millis)).transpose()
 }
 
-/// The key under which `meta` notes when a version was applied, as an SQL string.
+/// Returns the key in `meta` for the time a version was applied, as an SQL string.
 fn applied_key(version: u32) -> String {
     format!("'migration_{version}_applied_at'")
 }
 
-/// A complete copy beside the database, named after the version it has; an older copy of that version is replaced.
+/// Writes a complete copy next to the database, named after its version. Replaces an older copy of that version.
 fn back_up(connection: &Connection, path: &Path, version: u32) -> Result<PathBuf, StoreError> {
     let copy = beside(path, &format!(".bak-{version}"));
     let half_done = beside(&copy, ".tmp");
@@ -242,7 +248,7 @@ fn back_up(connection: &Connection, path: &Path, version: u32) -> Result<PathBuf
     }
     make_private(&half_done)?;
     let name = half_done.to_str().ok_or_else(|| StoreError::Io {
-        doing: format!("name a copy {}", half_done.display()),
+        doing: format!("back up to {}: the path is not UTF-8", half_done.display()),
         source: std::io::ErrorKind::InvalidFilename.into(),
     })?;
     connection.execute("VACUUM INTO ?1", [name])?;

@@ -1,4 +1,4 @@
-//! The store in one SQLite file: one writer, a few readers, one owner.
+//! The store in one SQLite file, with one writer, a few readers and one owning process.
 
 mod agent_questions;
 mod agents;
@@ -41,42 +41,52 @@ use coven_domain::session::Session;
 use coven_domain::task::{Task, TaskState};
 use coven_domain::workflow::Workflow;
 use coven_domain::{AgentId, OperationId, RepoId, SessionId, TaskId, Timestamp, WorkflowId};
-use rusqlite::Connection;
+use rusqlite::types::Value;
+use rusqlite::{Connection, Row, params, params_from_iter};
 use tokio::sync::Mutex;
+use tokio::sync::mpsc::{Receiver, channel};
 
 use self::connection::{Lock, make_private};
 use self::readers::Readers;
 use self::tx::{SqliteTx, Writer, Writing};
 use crate::{Conversation, Keyframe, Publish, Render, Store, StoreError, Tx};
 use coven_domain::query::{
-    AgentQuery, AgentQuestionQuery, MessageQuery, OperationPage, OperationQuery, PermissionQuery, SessionPage,
-    SessionQuery, StateSnapshot, SweepReport, TaskForm, TaskHistoryEntry, TaskPage, TaskQuery, TaskText, WorkflowQuery,
+    AgentQuery, AgentQuestionQuery, ItemPlace, MessageQuery, OperationQuery, Page, PermissionQuery, RowPlace,
+    SessionPage, SessionQuery, StatePage, StatePlace, SweepReport, TaskHistoryEntry, TaskPage, TaskQuery,
+    WorkflowQuery,
 };
 
-/// Reads of more rows than this run beside the runtime's own threads.
+/// One for a long read, two for short reads in the meantime.
+const READERS: usize = 3;
+const SLOW_READERS: usize = 2;
+/// Bodies and definitions may be long: a page ends once it contains this many bytes of them.
+const PAGE_BYTES: usize = 4 << 20;
+/// Reads of more rows than this run on a blocking thread.
 const SHORT_READ_ROWS: usize = 256;
-/// Skipping more rows than this is no short read any more.
+/// Reads that skip more rows than this run on a blocking thread.
 const SHORT_SKIP_ROWS: u64 = 4096;
 
 pub struct SqliteStore {
-    // Declared before the writer: the last connection to close cleans up, and only the writer may.
+    // Dropped before the writer: the last connection to close cleans up, and only the writer may do that.
     readers: Arc<Readers>,
+    /// For reads that last until a client has received all rows.
+    slow_readers: Arc<Readers>,
     writer: Arc<Mutex<Writer>>,
 }
 
 impl SqliteStore {
-    /// Opens the file, creating it and bringing its schema up to date where needed. Whoever opens it owns it:
-    /// a second opener, in this process or another one, gets [`StoreError::Locked`] at once.
+    /// Opens the file; creates it and migrates its schema if needed. The opener owns the file: a second one, in this
+    /// process or another, immediately gets [`StoreError::Locked`].
     pub fn open(path: impl AsRef<Path>, render: Render) -> Result<Self, StoreError> {
         let path = path.as_ref();
         let mut lock = Lock::take(path)?;
         make_private(path)?;
         let (connection, _) = migrations::bring_up_to_date(&mut lock, path)?;
-        let readers = Readers::open(path)?;
-        Ok(Self { readers, writer: Arc::new(Mutex::new(Writer::new(connection, lock, render))) })
+        let (readers, slow_readers) = (Readers::open(path, READERS)?, Readers::open(path, SLOW_READERS)?);
+        Ok(Self { readers, slow_readers, writer: Arc::new(Mutex::new(Writer::new(connection, lock, render))) })
     }
 
-    /// Sends the events of every later commit to `publish`. Called before the first transaction.
+    /// Sends the events of all commits to `publish`. Must be called before the first transaction.
     pub fn publish_to(&mut self, publish: Publish) {
         let writer = Arc::get_mut(&mut self.writer).expect("no transaction is open yet");
         writer.get_mut().publish = Some(publish);
@@ -86,12 +96,12 @@ impl SqliteStore {
         Writing::begin(Arc::clone(&self.writer).lock_owned().await)
     }
 
-    /// A read of microseconds, on the spot.
+    /// Runs a short read on the current thread.
     async fn read<T>(&self, read: impl FnOnce(&Connection) -> Result<T, StoreError>) -> Result<T, StoreError> {
         read(&*self.readers.take().await)
     }
 
-    /// A read that may take longer, beside the runtime's own threads.
+    /// Runs a longer read on a blocking thread.
     async fn read_aside<T: Send + 'static>(
         &self,
         read: impl FnOnce(&Connection) -> Result<T, StoreError> + Send + 'static,
@@ -101,14 +111,14 @@ impl SqliteStore {
     }
 }
 
-/// Runs what may wait for the disk on a thread that is there for waiting.
+/// Runs work that may wait for the disk on a blocking thread.
 async fn aside<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, StoreError> + Send + 'static,
 ) -> Result<T, StoreError> {
     match tokio::task::spawn_blocking(work).await {
         Ok(result) => result,
         Err(failed) if failed.is_panic() => std::panic::resume_unwind(failed.into_panic()),
-        // The runtime is shutting down; what had been open is rolled back.
+        // The runtime is shutting down; an open transaction is rolled back.
         Err(_) => Err(StoreError::Aborted),
     }
 }
@@ -201,9 +211,8 @@ impl Store for SqliteStore {
         self.read_aside(move |connection| tasks::page(connection, &query)).await
     }
 
-    async fn task_text(&self, query: &TaskQuery, form: TaskForm, text: Vec<u8>) -> Result<TaskText, StoreError> {
-        let query = query.clone();
-        self.read_aside(move |connection| tasks::text(connection, &query, form, text)).await
+    async fn waiting_tasks(&self, after: Option<&ItemPlace>, limit: usize) -> Result<Vec<Task>, StoreError> {
+        self.read(|connection| tasks::waiting(connection, after, limit)).await
     }
 
     async fn task_dependencies(&self, id: TaskId) -> Result<Vec<(TaskId, TaskState)>, StoreError> {
@@ -218,8 +227,13 @@ impl Store for SqliteStore {
         self.read(|connection| agents::by_id(connection, id)).await
     }
 
-    async fn agents(&self, query: AgentQuery) -> Result<Vec<Agent>, StoreError> {
-        self.read(|connection| agents::list(connection, &query)).await
+    async fn agents(
+        &self,
+        query: AgentQuery,
+        after: Option<RowPlace>,
+        limit: usize,
+    ) -> Result<Page<Agent>, StoreError> {
+        self.read(|connection| agents::page(connection, query, after, limit)).await
     }
 
     async fn agent_questions(&self, query: &AgentQuestionQuery) -> Result<Vec<AgentQuestion>, StoreError> {
@@ -231,12 +245,12 @@ impl Store for SqliteStore {
     }
 
     async fn workflow_ids_with_prefix(&self, prefix: &str, limit: usize) -> Result<Vec<WorkflowId>, StoreError> {
-        self.read(|connection| workflows::ids_with_prefix(connection, prefix, limit)).await
+        self.read(|connection| ids_with_prefix(connection, "workflows", prefix, limit)).await
     }
 
-    async fn workflows(&self, query: &WorkflowQuery) -> Result<Vec<Workflow>, StoreError> {
+    async fn workflows(&self, query: &WorkflowQuery) -> Result<Page<Workflow>, StoreError> {
         let query = query.clone();
-        self.read_aside(move |connection| workflows::list(connection, &query)).await
+        self.read_aside(move |connection| workflows::page(connection, &query)).await
     }
 
     async fn operation(&self, id: OperationId) -> Result<Option<Operation>, StoreError> {
@@ -244,16 +258,16 @@ impl Store for SqliteStore {
     }
 
     async fn operation_ids_with_prefix(&self, prefix: &str, limit: usize) -> Result<Vec<OperationId>, StoreError> {
-        self.read(|connection| operations::ids_with_prefix(connection, prefix, limit)).await
+        self.read(|connection| ids_with_prefix(connection, "operations", prefix, limit)).await
     }
 
-    async fn operations(&self, query: &OperationQuery) -> Result<OperationPage, StoreError> {
+    async fn operations(&self, query: &OperationQuery) -> Result<Page<Operation>, StoreError> {
         let query = query.clone();
         self.read_aside(move |connection| operations::page(connection, &query)).await
     }
 
     async fn question_sets(&self) -> Result<Vec<QuestionSetSummary>, StoreError> {
-        self.read_aside(question_sets::all).await
+        self.read_aside(question_sets::summaries).await
     }
 
     async fn event_range(&self) -> Result<Range<u64>, StoreError> {
@@ -271,8 +285,15 @@ impl Store for SqliteStore {
         self.read(|connection| events::number_at(connection, at)).await
     }
 
-    async fn snapshot(&self) -> Result<StateSnapshot, StoreError> {
-        self.read_aside(snapshot::take).await
+    async fn state_page(&self, after: Option<StatePlace>, limit: usize) -> Result<StatePage, StoreError> {
+        self.read_aside(move |connection| snapshot::page(connection, after, limit)).await
+    }
+
+    async fn state(&self) -> Result<Receiver<Result<StatePage, StoreError>>, StoreError> {
+        let reader = self.slow_readers.take().await;
+        let (sender, receiver) = channel(1);
+        tokio::task::spawn_blocking(move || snapshot::send(&reader, &sender));
+        Ok(receiver)
     }
 
     async fn sweep(&self, cutoffs: &Cutoffs, now: Timestamp) -> Result<SweepReport, StoreError> {
@@ -288,7 +309,7 @@ impl Store for SqliteStore {
 
     async fn sweep_preview(&self, cutoffs: &Cutoffs, now: Timestamp) -> Result<SweepReport, StoreError> {
         let (writing, cutoffs) = (self.writing().await?, *cutoffs);
-        // Done like the real one, and taken back.
+        // Runs the real sweep and rolls it back.
         aside(move || {
             let report = sweep::sweep(writing.connection(), &mut writing.recorder(), &cutoffs, now)?;
             Ok(SweepReport { event_number: None, ..report })
@@ -297,7 +318,45 @@ impl Store for SqliteStore {
     }
 }
 
-/// SQLite's integers are signed; a cursor beyond them is beyond every row.
+/// Returns time and id of a cursor; without one, values smaller than all others.
+fn behind(place: Option<&ItemPlace>) -> (i64, &str) {
+    place.map_or((i64::MIN, ""), |place| (place.at.as_millis(), &place.id))
+}
+
+/// Rows after a row number, in row order.
+struct RowsAfter<T> {
+    items: Vec<T>,
+    last: Option<i64>,
+    has_more: bool,
+}
+
+/// Reads rows whose last column is their number. The parameters of `sql` are the previous number and a limit.
+fn rows_after<T>(
+    connection: &Connection,
+    sql: &str,
+    row: i64,
+    limit: usize,
+    read: fn(&Row<'_>) -> Result<T, StoreError>,
+    bytes_of: fn(&T) -> usize,
+) -> Result<RowsAfter<T>, StoreError> {
+    let mut statement = connection.prepare_cached(sql)?;
+    let number = statement.column_count() - 1;
+    let mut rows = statement.query([row, count(limit.saturating_add(1))])?;
+    let (mut found, mut bytes) = (RowsAfter { items: Vec::new(), last: None, has_more: false }, 0);
+    while let Some(row) = rows.next()? {
+        if found.items.len() == limit || bytes >= PAGE_BYTES {
+            found.has_more = true;
+            break;
+        }
+        let item = read(row)?;
+        bytes += bytes_of(&item);
+        found.last = Some(row.get(number)?);
+        found.items.push(item);
+    }
+    Ok(found)
+}
+
+/// Converts to SQLite's signed integers; a larger cursor is past every row anyway.
 fn integer(number: u64) -> i64 {
     i64::try_from(number).unwrap_or(i64::MAX)
 }
@@ -307,10 +366,59 @@ fn count(number: usize) -> i64 {
 }
 
 fn unsigned(number: i64) -> Result<u64, StoreError> {
-    u64::try_from(number).map_err(|_| StoreError::corrupt(format!("{number} where a count was expected")))
+    u64::try_from(number)
+        .map_err(|_| StoreError::corrupt(format!("negative number {number} where a count was expected")))
 }
 
 /// Reads one of the domain's words or ids.
+/// The ids of a table that start with `prefix`.
+fn ids_with_prefix<T>(
+    connection: &Connection,
+    table: &'static str,
+    prefix: &str,
+    limit: usize,
+) -> Result<Vec<T>, StoreError>
+where
+    T: std::str::FromStr,
+    T::Err: std::fmt::Display,
+{
+    let sql = format!("SELECT id FROM {table} WHERE id >= ?1 AND id < ?2 ORDER BY id LIMIT ?3");
+    let mut statement = connection.prepare_cached(&sql)?;
+    let (from, to) = (prefix.to_ascii_lowercase(), format!("{}~", prefix.to_ascii_lowercase()));
+    let mut rows = statement.query(params![from, to, count(limit)])?;
+    let mut ids = Vec::new();
+    while let Some(row) = rows.next()? {
+        ids.push(parsed(row.get_ref(0)?.as_str()?)?);
+    }
+    Ok(ids)
+}
+
+/// One page of a list, newest first. `select` reads the columns and then the row id.
+fn newest_first<T>(
+    connection: &Connection,
+    select: &str,
+    mut values: Vec<Value>,
+    limit: usize,
+    from_row: fn(&Row<'_>) -> Result<T, StoreError>,
+    created_at: fn(&T) -> Timestamp,
+) -> Result<Page<T>, StoreError> {
+    // One more than asked for shows whether there is another page.
+    values.push(count(limit.saturating_add(1)).into());
+    let mut statement = connection.prepare_cached(&format!("{select} ORDER BY created_at DESC, rowid DESC LIMIT ?"))?;
+    let row_id = statement.column_count() - 1;
+    let mut rows = statement.query(params_from_iter(&values))?;
+    let (mut items, mut next) = (Vec::new(), None);
+    while let Some(row) = rows.next()? {
+        if items.len() == limit {
+            return Ok(Page { items, next });
+        }
+        let item = from_row(row)?;
+        next = Some(RowPlace { at: created_at(&item), row: row.get(row_id)? });
+        items.push(item);
+    }
+    Ok(Page { items, next: None })
+}
+
 fn parsed<T>(text: &str) -> Result<T, StoreError>
 where
     T: std::str::FromStr,
@@ -324,5 +432,5 @@ fn from_json<'a, T: serde::Deserialize<'a>>(text: &'a str) -> Result<T, StoreErr
 }
 
 fn to_json<T: serde::Serialize + ?Sized>(value: &T) -> String {
-    serde_json::to_string(value).expect("plain data with text keys is always JSON")
+    serde_json::to_string(value).expect("plain data with string keys serializes to JSON")
 }

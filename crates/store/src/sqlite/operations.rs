@@ -1,12 +1,12 @@
 //! Rows of `operations`.
 
 use coven_domain::operation::{Operation, OperationError, OperationKind, OperationProgress};
-use coven_domain::query::{OperationPage, OperationPlace, OperationQuery};
+use coven_domain::query::{OperationQuery, Page};
 use coven_domain::{OperationId, Timestamp};
 use rusqlite::types::Value;
-use rusqlite::{Connection, Row, params, params_from_iter};
+use rusqlite::{Connection, Row, params};
 
-use super::{count, from_json, integer, parsed, to_json, unsigned};
+use super::{from_json, integer, parsed, to_json, unsigned};
 use crate::StoreError;
 
 const COLUMNS: &str =
@@ -61,24 +61,8 @@ pub(super) fn running(
     rows.next()?.map(from_row).transpose()
 }
 
-pub(super) fn ids_with_prefix(
-    connection: &Connection,
-    prefix: &str,
-    limit: usize,
-) -> Result<Vec<OperationId>, StoreError> {
-    let mut statement =
-        connection.prepare_cached("SELECT id FROM operations WHERE id >= ?1 AND id < ?2 ORDER BY id LIMIT ?3")?;
-    let (from, to) = (prefix.to_ascii_lowercase(), format!("{}~", prefix.to_ascii_lowercase()));
-    let mut rows = statement.query(params![from, to, count(limit)])?;
-    let mut ids = Vec::new();
-    while let Some(row) = rows.next()? {
-        ids.push(parsed(row.get_ref(0)?.as_str()?)?);
-    }
-    Ok(ids)
-}
-
 /// Newest first.
-pub(super) fn page(connection: &Connection, query: &OperationQuery) -> Result<OperationPage, StoreError> {
+pub(super) fn page(connection: &Connection, query: &OperationQuery) -> Result<Page<Operation>, StoreError> {
     let (mut parts, mut values): (Vec<String>, Vec<Value>) = (vec!["1".to_owned()], Vec::new());
     let mut any_of = |column: &str, words: Vec<&'static str>| {
         if !words.is_empty() {
@@ -94,26 +78,10 @@ pub(super) fn page(connection: &Connection, query: &OperationQuery) -> Result<Op
     }
     if let Some(place) = query.after {
         parts.push("(created_at, rowid) < (?, ?)".to_owned());
-        values.extend([place.created_at.as_millis().into(), place.row.into()]);
+        values.extend([place.at.as_millis().into(), place.row.into()]);
     }
-    // One more than asked for says whether there is another page.
-    values.push(count(query.limit.saturating_add(1)).into());
-    let sql = format!(
-        "SELECT {COLUMNS} FROM operations WHERE {} ORDER BY created_at DESC, rowid DESC LIMIT ?",
-        parts.join(" AND ")
-    );
-    let mut statement = connection.prepare_cached(&sql)?;
-    let mut rows = statement.query(params_from_iter(&values))?;
-    let (mut operations, mut last) = (Vec::new(), None);
-    while let Some(row) = rows.next()? {
-        if operations.len() == query.limit {
-            return Ok(OperationPage { operations, next: last });
-        }
-        let operation = from_row(row)?;
-        last = Some(OperationPlace { created_at: operation.created_at, row: row.get(14)? });
-        operations.push(operation);
-    }
-    Ok(OperationPage { operations, next: None })
+    let from = format!("SELECT {COLUMNS} FROM operations WHERE {}", parts.join(" AND "));
+    super::newest_first(connection, &from, values, query.limit, from_row, |operation| operation.created_at)
 }
 
 /// Deletes the operations that ended before `cutoff`; returns their number.

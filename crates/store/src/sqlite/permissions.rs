@@ -4,7 +4,7 @@ use coven_domain::permission::{AnsweredBy, Permission};
 use coven_domain::{PermissionId, SessionId, Timestamp};
 use rusqlite::{Connection, Row, params};
 
-use super::{from_json, parsed, sessions, to_json};
+use super::{behind, count, from_json, parsed, sessions, to_json};
 use crate::StoreError;
 use coven_domain::query::PermissionQuery;
 
@@ -21,7 +21,7 @@ macro_rules! select {
 
 pub(super) fn put(connection: &Connection, permission: &Permission) -> Result<(), StoreError> {
     let key = sessions::key_of(connection, permission.session)?.ok_or(StoreError::NotFound)?;
-    // The word comes from a fixed list; the id has its own column.
+    // The column accepts only fixed values; the session id has a separate column.
     let (answered_by, answering_session) = match permission.answered_by {
         Some(AnsweredBy::From(session)) => (Some(AnsweredBy::Session), Some(session.to_string())),
         by => (by, None),
@@ -60,12 +60,15 @@ pub(super) fn list(connection: &Connection, query: &PermissionQuery) -> Result<V
     let mut statement = connection.prepare_cached(select!(
         "WHERE (?1 OR permissions.state = 'pending') AND (?2 IS NULL OR sessions.id = ?2) \
              AND (?3 IS NULL OR permissions.id LIKE ?3) \
-         ORDER BY permissions.created_at, permissions.rowid"
+             AND (permissions.created_at, permissions.id) > (?4, ?5) \
+         ORDER BY permissions.created_at, permissions.id LIMIT ?6"
     ))?;
     let session = query.session.map(|id: SessionId| id.to_string());
-    // The engine lets only hex digits and dashes through.
+    // The engine admits only hex digits and dashes, so the pattern needs no escaping.
     let prefix = query.prefix.as_ref().map(|prefix| format!("{prefix}%"));
-    let mut rows = statement.query(params![query.include_settled, session, prefix])?;
+    let (at, id) = behind(query.after.as_ref());
+    let limit = query.limit.map_or(-1, count);
+    let mut rows = statement.query(params![query.include_settled, session, prefix, at, id, limit])?;
     let mut permissions = Vec::new();
     while let Some(row) = rows.next()? {
         permissions.push(from_row(row)?);

@@ -1,4 +1,4 @@
-//! A few read-only connections that take turns; they never wait for the writer.
+//! A pool of read-only connections, which never wait for the writer.
 
 use std::ops::Deref;
 use std::path::Path;
@@ -10,39 +10,36 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use super::connection::open_reader;
 use crate::StoreError;
 
-/// One for a long read, two for the short ones that come in meanwhile.
-const READERS: usize = 3;
-
 pub(super) struct Readers {
     idle: Mutex<Vec<Connection>>,
-    turns: Arc<Semaphore>,
+    permits: Arc<Semaphore>,
 }
 
 impl Readers {
-    pub(super) fn open(path: &Path) -> Result<Arc<Self>, StoreError> {
-        let idle = (0..READERS).map(|_| open_reader(path)).collect::<Result<Vec<_>, _>>()?;
-        Ok(Arc::new(Self { idle: Mutex::new(idle), turns: Arc::new(Semaphore::new(READERS)) }))
+    pub(super) fn open(path: &Path, count: usize) -> Result<Arc<Self>, StoreError> {
+        let idle = (0..count).map(|_| open_reader(path)).collect::<Result<Vec<_>, _>>()?;
+        Ok(Arc::new(Self { idle: Mutex::new(idle), permits: Arc::new(Semaphore::new(count)) }))
     }
 
     pub(super) async fn take(self: &Arc<Self>) -> Reader {
-        let turn = Arc::clone(&self.turns).acquire_owned().await.expect("the semaphore is never closed");
+        let permit = Arc::clone(&self.permits).acquire_owned().await.expect("the semaphore is never closed");
         let connection = self.idle.lock().unwrap_or_else(PoisonError::into_inner).pop();
-        Reader { connection, readers: Arc::clone(self), _turn: turn }
+        Reader { connection, readers: Arc::clone(self), _permit: permit }
     }
 }
 
-/// A connection on loan; it goes back when this is dropped, and only then is the turn over.
+/// A connection from the pool. Dropping it returns the connection, then releases the permit.
 pub(super) struct Reader {
     connection: Option<Connection>,
     readers: Arc<Readers>,
-    _turn: OwnedSemaphorePermit,
+    _permit: OwnedSemaphorePermit,
 }
 
 impl Deref for Reader {
     type Target = Connection;
 
     fn deref(&self) -> &Connection {
-        self.connection.as_ref().expect("there are as many turns as connections")
+        self.connection.as_ref().expect("there are as many permits as connections")
     }
 }
 

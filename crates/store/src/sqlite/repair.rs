@@ -1,4 +1,4 @@
-//! Accepting pages that do not match their checksums.
+//! Accepts pages that do not match their checksums.
 
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
@@ -12,14 +12,14 @@ use crate::StoreError;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Repaired {
-    /// The pages that did not match, and do now.
+    /// The pages whose checksums were rewritten.
     pub pages: Vec<u64>,
-    /// The file as it was.
+    /// A copy of the original file.
     pub original: PathBuf,
 }
 
-/// Gives every page the checksum of what it holds now, after keeping a copy of the file. `None`: all pages match. A file whose
-/// structure is damaged stays as it is.
+/// Copies the file, then gives every page the checksum of its current content. Returns `None` if all pages match.
+/// Leaves a file with a damaged structure unchanged.
 pub fn repair(path: impl AsRef<Path>) -> Result<Option<Repaired>, StoreError> {
     let path = path.as_ref();
     let mut lock = Lock::take(path)?;
@@ -33,7 +33,7 @@ pub fn repair(path: impl AsRef<Path>) -> Result<Option<Repaired>, StoreError> {
     if beside(path, "-wal").exists() {
         copy(&beside(path, "-wal"), &beside(&original, "-wal"))?;
     }
-    // SQLite's own way to the file, which checks no page.
+    // SQLite's default VFS does not verify our checksums.
     let connection = Connection::open_with_flags(path, OpenFlags::SQLITE_OPEN_READ_WRITE)?;
     if let Err(problem) = version(&connection).and_then(|_| check_structure(&connection)) {
         for copy in [original.clone(), beside(&original, "-wal")] {
@@ -49,7 +49,7 @@ pub fn repair(path: impl AsRef<Path>) -> Result<Option<Repaired>, StoreError> {
     Ok(Some(Repaired { pages, original }))
 }
 
-/// Copies a file that appears under its name when it is whole.
+/// Copies a file; the copy appears under its name only once it is complete.
 fn copy(from: &Path, to: &Path) -> Result<(), StoreError> {
     let half_done = beside(to, ".tmp");
     let copied = fs::copy(from, &half_done).and_then(|_| File::open(&half_done)?.sync_all());

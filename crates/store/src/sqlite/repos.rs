@@ -14,7 +14,7 @@ pub(super) fn insert(connection: &Connection, repo: &Repo) -> Result<(), StoreEr
     Ok(())
 }
 
-/// Taken off the list or brought back.
+/// Removes a repository from the list or restores it.
 pub(super) fn update(connection: &Connection, repo: &Repo) -> Result<(), StoreError> {
     let changed = connection
         .prepare_cached("UPDATE repos SET name = ?2, removed_at = ?3 WHERE id = ?1")?
@@ -22,7 +22,7 @@ pub(super) fn update(connection: &Connection, repo: &Repo) -> Result<(), StoreEr
     if changed == 1 { Ok(()) } else { Err(StoreError::NotFound) }
 }
 
-/// Oldest first, without those that were taken off the list.
+/// Returns repositories that were not removed, oldest first.
 pub(super) fn all(connection: &Connection) -> Result<Vec<Repo>, StoreError> {
     let mut statement = connection.prepare_cached(
         "SELECT id, name, path, created_at, removed_at FROM repos WHERE removed_at IS NULL ORDER BY created_at, rowid",

@@ -4,15 +4,20 @@ use coven_domain::session::{ProcessIdentity, Session};
 use coven_domain::{SessionId, Timestamp};
 use rusqlite::{Connection, OptionalExtension, Row, Rows, ToSql, params};
 
-use super::{count, entries, from_json, integer, messages, parsed, to_json, unsigned};
+use super::{RowsAfter, count, entries, from_json, integer, messages, parsed, to_json, unsigned};
 use crate::StoreError;
 
-/// A query for whole rows, in the order that [`from_row`] reads them.
+/// A query for complete rows, with columns in the order of [`from_row`].
 macro_rules! select {
     ($rest:literal) => {
+        select!("", $rest)
+    };
+    ($more:literal, $rest:literal) => {
         concat!(
             "SELECT id, harness, channel, title, state, exit_code, pid, started_ticks, boot_id, project_root, cwd, \
-             repo_id, created_at, updated_at, archived_at, launching_at, end_intent, launch, metadata FROM sessions ",
+             repo_id, created_at, updated_at, archived_at, launching_at, end_intent, launch, metadata",
+            $more,
+            " FROM sessions ",
             $rest
         )
     };
@@ -24,7 +29,7 @@ pub(super) fn by_id(connection: &Connection, id: SessionId) -> Result<Option<Ses
     rows.next()?.map(from_row).transpose()
 }
 
-/// The rows behind these keys, in their order.
+/// Returns the rows with these keys, in this order.
 pub(super) fn by_keys(connection: &Connection, keys: &[i64]) -> Result<Vec<Session>, StoreError> {
     let mut statement = connection.prepare_cached(select!("WHERE key = ?1"))?;
     let mut sessions = Vec::with_capacity(keys.len());
@@ -34,13 +39,15 @@ pub(super) fn by_keys(connection: &Connection, keys: &[i64]) -> Result<Vec<Sessi
     Ok(sessions)
 }
 
-pub(super) fn all(connection: &Connection) -> Result<Vec<Session>, StoreError> {
-    collect(connection.prepare_cached(select!("ORDER BY created_at DESC, key DESC"))?.query([])?)
+/// Returns rows in creation order.
+pub(super) fn rows_after(connection: &Connection, row: i64, limit: usize) -> Result<RowsAfter<Session>, StoreError> {
+    const SQL: &str = select!(", key", "WHERE key > ?1 ORDER BY key LIMIT ?2");
+    super::rows_after(connection, SQL, row, limit, from_row, |_| 0)
 }
 
-/// Launching, running, or killed without an exit code; oldest first.
+/// Returns sessions that are launching, running, or killed without an exit code; oldest first.
 pub(super) fn unsettled(connection: &Connection) -> Result<Vec<Session>, StoreError> {
-    // Word for word the condition of the index.
+    // SQLite uses the index only if the condition is the same.
     const SQL: &str = select!(
         "INDEXED BY sessions_unsettled \
          WHERE state = 'running' OR (state = 'created' AND launching_at IS NOT NULL) \
@@ -78,7 +85,7 @@ pub(super) fn with_title(connection: &Connection, title: &str, limit: usize) -> 
     collect(connection.prepare_cached(SQL)?.query(params![title, count(limit)])?)
 }
 
-/// The beginning of an id as it is stored, or nothing if no id can begin like that.
+/// Formats an id prefix as stored; `None` if no id can start with it.
 fn hyphenated(prefix: &str) -> Option<String> {
     let mut text = String::with_capacity(36);
     for digit in prefix.chars().filter(|c| *c != '-') {
@@ -103,7 +110,7 @@ pub(super) fn insert(connection: &Connection, session: &Session) -> Result<(), S
     Ok(())
 }
 
-/// Everything but its id and the moment it was created: those never change.
+/// Updates all columns except the id and `created_at`, which never change.
 pub(super) fn update(connection: &Connection, session: &Session) -> Result<(), StoreError> {
     let mut statement = connection.prepare_cached(
         "UPDATE sessions SET harness = ?2, channel = ?3, title = ?4, state = ?5, exit_code = ?6, pid = ?7,
@@ -118,7 +125,7 @@ pub(super) fn update(connection: &Connection, session: &Session) -> Result<(), S
     }
 }
 
-/// The row and everything that belongs to it.
+/// Deletes the row and everything that belongs to it.
 pub(super) fn delete(connection: &Connection, id: SessionId) -> Result<(), StoreError> {
     let key = key_of(connection, id)?.ok_or(StoreError::NotFound)?;
     entries::delete(connection, key)?;
@@ -127,7 +134,7 @@ pub(super) fn delete(connection: &Connection, id: SessionId) -> Result<(), Store
     Ok(())
 }
 
-/// How many are launching or running: of this channel, or bound to this repo.
+/// Counts sessions that are launching or running, for a channel or a repository.
 pub(super) fn active(connection: &Connection, channel: Option<&str>, repo: Option<&str>) -> Result<u64, StoreError> {
     let count = connection
         .prepare_cached(
@@ -140,7 +147,7 @@ pub(super) fn active(connection: &Connection, channel: Option<&str>, repo: Optio
     unsigned(count)
 }
 
-/// Hands over the columns in the order of [`select`].
+/// Calls `run` with the columns in the order of [`select`].
 fn with_columns<T>(session: &Session, run: impl FnOnce(&[&dyn ToSql]) -> T) -> T {
     let process = session.process.as_ref();
     let millis = |moment: Option<Timestamp>| moment.map(Timestamp::as_millis);

@@ -1,78 +1,76 @@
-//! Everything at one moment.
+//! Snapshots: all rows as of one moment, read in batches.
 
-use coven_domain::Timestamp;
-use rusqlite::types::ValueRef;
-use rusqlite::{Connection, Row};
-use serde_json::{Map, Value};
+use std::time::Duration;
 
-use super::{events, from_json, sessions};
+use coven_domain::query::{StatePage, StatePlace, StateTable};
+use rusqlite::Connection;
+use tokio::runtime::Handle;
+use tokio::sync::mpsc::Sender;
+
+use super::readers::Reader;
+use super::{RowsAfter, agent_questions, agents, events, question_sets, sessions, tasks, workflows};
 use crate::StoreError;
-use coven_domain::query::StateSnapshot;
 
-const TASKS: &str = "SELECT id, title, body, type, priority, parent_id, tags,
-        (SELECT json_group_array(depends_on) FROM task_dependencies WHERE task_id = tasks.id) AS depends_on,
-        state AS status, reason, claimed_by, claimed_until, base_branch, base_commit, changes, harness, args, workflow, repo,
-        created_at, updated_at, closed_at
-    FROM tasks WHERE deleted_at IS NULL ORDER BY created_at, rowid";
-const AGENTS: &str =
-    "SELECT id, task_id, workflow_id, step, session_id, state AS status, pid, worktree, branch, output_file, error,
-        created_at, updated_at, ended_at
-    FROM agents ORDER BY created_at, rowid";
-const WORKFLOWS: &str =
-    "SELECT id, task_id, agent_id, name, state AS status, step, error, created_at, updated_at, ended_at
-    FROM workflows ORDER BY created_at, rowid";
-const QUESTIONS: &str = "SELECT id, agent_id, state AS status, questions, answers, created_at, updated_at, answered_at
-    FROM questions ORDER BY created_at, rowid";
+/// Maximum number of rows in memory during a full snapshot.
+const BATCH_ROWS: usize = 500;
+/// An open read transaction prevents truncation of the write-ahead log, so a stalled receiver is dropped.
+const STALL_TIMEOUT: Duration = Duration::from_secs(30);
 
-const QUESTION_SETS: &str = "SELECT id, 'question_set' AS kind, session_id, state AS status, title, question_count,
-        created_at, modified_at AS updated_at
-    FROM question_sets ORDER BY created_at, id";
-
-/// Columns whose text is JSON.
-const DOCUMENTS: [&str; 6] = ["args", "changes", "tags", "depends_on", "questions", "answers"];
-
-pub(super) fn take(connection: &Connection) -> Result<StateSnapshot, StoreError> {
+pub(super) fn page(connection: &Connection, after: Option<StatePlace>, limit: usize) -> Result<StatePage, StoreError> {
     let read = connection.unchecked_transaction()?;
-    let mut questions = objects(&read, QUESTIONS)?;
-    questions.extend(objects(&read, QUESTION_SETS)?);
-    let snapshot = StateSnapshot {
-        event_number: events::newest(&read)?,
-        sessions: sessions::all(&read)?,
-        tasks: objects(&read, TASKS)?,
-        agents: objects(&read, AGENTS)?,
-        workflows: objects(&read, WORKFLOWS)?,
-        questions,
-    };
+    let page = rows(&read, after, limit)?;
     read.commit()?;
-    Ok(snapshot)
+    Ok(page)
 }
 
-/// Every row as an object with the columns' names.
-fn objects(connection: &Connection, sql: &str) -> Result<Vec<Value>, StoreError> {
-    let mut statement = connection.prepare_cached(sql)?;
-    let names: Vec<String> = statement.column_names().map(str::to_owned).collect();
-    let mut rows = statement.query([])?;
-    let mut objects = Vec::new();
-    while let Some(row) = rows.next()? {
-        objects.push(object(row, &names)?);
+/// Sends all rows, read in one transaction; the last page has no `next`. Stops if the receiver is dropped or stalls.
+pub(super) fn send(connection: &Reader, pages: &Sender<Result<StatePage, StoreError>>) {
+    let send = |page| {
+        let sending = Handle::current().block_on(tokio::time::timeout(STALL_TIMEOUT, pages.send(page)));
+        matches!(sending, Ok(Ok(())))
+    };
+    let read = match connection.unchecked_transaction() {
+        Ok(read) => read,
+        Err(error) => {
+            send(Err(error.into()));
+            return;
+        }
+    };
+    let mut after = None;
+    loop {
+        let page = rows(&read, after, BATCH_ROWS);
+        after = page.as_ref().ok().and_then(|page| page.next);
+        if !send(page) || after.is_none() {
+            return;
+        }
     }
-    Ok(objects)
 }
 
-fn object(row: &Row<'_>, names: &[String]) -> Result<Value, StoreError> {
-    let mut object = Map::new();
-    for (column, name) in names.iter().enumerate() {
-        let is_moment = name.ends_with("_at") || name.ends_with("_until");
-        let value = match row.get_ref(column)? {
-            ValueRef::Null => Value::Null,
-            ValueRef::Integer(millis) if is_moment => Value::from(Timestamp::from_millis(millis).to_string()),
-            ValueRef::Integer(number) => Value::from(number),
-            ValueRef::Real(number) => Value::from(number),
-            ValueRef::Text(_) if DOCUMENTS.contains(&name.as_str()) => from_json(row.get_ref(column)?.as_str()?)?,
-            ValueRef::Text(_) => Value::from(row.get_ref(column)?.as_str()?),
-            ValueRef::Blob(_) => return Err(StoreError::corrupt(format!("{name} holds bytes"))),
+fn rows(read: &Connection, after: Option<StatePlace>, limit: usize) -> Result<StatePage, StoreError> {
+    let mut page = StatePage { event_number: events::newest(read)?, ..StatePage::default() };
+    let (mut last, mut left) = (after, limit);
+    for &table in StateTable::ALL.iter().filter(|table| after.is_none_or(|place| **table >= place.table)) {
+        let row = after.filter(|place| place.table == table).map_or(i64::MIN, |place| place.row);
+        let (taken, last_row, has_more) = match table {
+            StateTable::Sessions => take(&mut page.sessions, sessions::rows_after(read, row, left)?),
+            StateTable::Tasks => take(&mut page.tasks, tasks::rows_after(read, row, left)?),
+            StateTable::Agents => take(&mut page.agents, agents::rows_after(read, row, left)?),
+            StateTable::Workflows => take(&mut page.workflows, workflows::rows_after(read, row, left)?),
+            StateTable::Questions => take(&mut page.questions, agent_questions::rows_after(read, row, left)?),
+            StateTable::QuestionSets => take(&mut page.question_sets, question_sets::rows_after(read, row, left)?),
         };
-        object.insert(name.clone(), value);
+        left -= taken;
+        last = last_row.map(|row| StatePlace { table, row }).or(last);
+        if has_more {
+            page.next = last;
+            break;
+        }
     }
-    Ok(Value::Object(object))
+    Ok(page)
+}
+
+/// Stores the rows. Returns their count, the number of the last row, and whether more follow.
+fn take<T>(into: &mut Vec<T>, found: RowsAfter<T>) -> (usize, Option<i64>, bool) {
+    *into = found.items;
+    (into.len(), found.last, found.has_more)
 }

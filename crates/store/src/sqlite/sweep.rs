@@ -1,4 +1,4 @@
-//! Retention: what is past its period goes, in one transaction, with one event that lists it.
+//! Retention: deletes expired records in one transaction, with one event that lists them.
 
 use coven_domain::event::EventBody;
 use coven_domain::retention::Cutoffs;
@@ -12,7 +12,7 @@ use super::{operations, parsed, sessions, tasks};
 use crate::StoreError;
 use coven_domain::query::SweepReport;
 
-/// Soft-deleted long enough ago, and nothing of it lives any more: a living agent keeps its task until the next time.
+/// Tasks soft-deleted before the cutoff. A task with a live agent or session is kept until a later sweep.
 const EXPIRED_TASKS: &str = "SELECT id FROM tasks
     WHERE deleted_at <= ?1 AND NOT EXISTS (
         SELECT 1 FROM agents LEFT JOIN sessions ON sessions.id = agents.session_id
@@ -52,7 +52,7 @@ pub(super) fn sweep(
     }
     let mut noteworthy = report != SweepReport::default();
     if let Some(cutoff) = cutoffs.events {
-        // An event about nothing but the last such event would be written for ever.
+        // Deleting only sweep events must not write another one, or there would always be one to delete.
         let (gone, beyond_sweeps) = events::expire(connection, cutoff)?;
         report.events_deleted = gone;
         report.operations_deleted = operations::expire(connection, cutoff)?;
@@ -65,14 +65,14 @@ pub(super) fn sweep(
     Ok(report)
 }
 
-/// A task goes with its agents, what they asked, what they wrote, and the workflows they went through.
+/// Deletes a task with its agents, their terminal prompts and sessions, and its runs.
 fn delete_task(
     connection: &Connection,
     task: String,
     report: &mut SweepReport,
     now: Timestamp,
 ) -> Result<(), StoreError> {
-    // Those that named it name it no more.
+    // Record in the history that other tasks lose their links to this one.
     for child in ids(connection, "SELECT id FROM tasks WHERE parent_id = ?1", &[&task])? {
         note(connection, &child, "parent", json!(task), Value::Null, now)?;
     }
@@ -105,7 +105,7 @@ fn delete_task(
     Ok(())
 }
 
-/// One field of a task, in its history.
+/// Adds one changed field to the history of a task.
 fn note(
     connection: &Connection,
     task: &str,

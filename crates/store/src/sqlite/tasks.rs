@@ -1,35 +1,29 @@
-//! Rows of `tasks`, what they depend on, and their history.
+//! Rows of `tasks`, their dependencies and their history.
 
 use coven_domain::task::{CANCELLED, Claim, FieldChange, Priority, Task, TaskState};
 use coven_domain::{TaskId, Timestamp};
 use rusqlite::types::Value;
 use rusqlite::{Connection, Row, params, params_from_iter};
-use serde::Serialize;
 
-use super::{count, from_json, integer, parsed, to_json, unsigned};
+use super::{PAGE_BYTES, RowsAfter, behind, count, from_json, integer, parsed, to_json, unsigned};
 use crate::StoreError;
-use coven_domain::query::{TaskForm, TaskHistoryEntry, TaskPage, TaskPlace, TaskQuery, TaskText};
+use coven_domain::query::{ItemPlace, TaskHistoryEntry, TaskPage, TaskPlace, TaskQuery};
 
 const COLUMNS: &str = "id, title, body, type, priority, parent_id, tags, state, reason, claimed_by, claimed_until,
     base_branch, base_commit, harness, workflow, created_at, updated_at, closed_at, deleted_at,
     (SELECT group_concat(depends_on) FROM task_dependencies WHERE task_id = tasks.id),
     repo, args, changes, merged";
 
-/// What a list shows.
-const BRIEF_COLUMNS: &str = "id, title, type, priority, parent_id, tags, state, created_at,
-    (SELECT group_concat(other.id) FROM task_dependencies JOIN tasks AS other ON other.id = depends_on
-     WHERE task_id = tasks.id AND other.state <> 'closed'), changes";
-
-/// Open, nobody's, and everything it depends on is closed.
+/// Open, unclaimed, and all dependencies are closed.
 const READY: &str = "state = 'open' AND claimed_by IS NULL AND deleted_at IS NULL AND NOT EXISTS (
     SELECT 1 FROM task_dependencies JOIN tasks AS other ON other.id = task_dependencies.depends_on
     WHERE task_dependencies.task_id = tasks.id AND other.state <> 'closed')";
 
-/// The row as it is from now on, with what it depends on.
+/// Inserts or updates a task with its dependencies.
 pub(super) fn put(connection: &Connection, task: &Task) -> Result<(), StoreError> {
     let id = task.id.to_string();
-    // Tasks that are made together may name each other; until the commit all of them are there. Only where it is so: the pragma
-    // makes SQLite prepare every statement anew.
+    // Tasks created together may refer to each other; all of them exist at the commit. Set only if needed: the pragma
+    // makes SQLite prepare every statement again.
     if names_unknown(connection, task)? {
         connection.pragma_update(None, "defer_foreign_keys", true)?;
     }
@@ -114,7 +108,7 @@ pub(super) fn by_id(connection: &Connection, id: TaskId) -> Result<Option<Task>,
     rows.next()?.map(from_row).transpose()
 }
 
-/// Those that were not deleted.
+/// Returns ids of tasks that were not deleted.
 pub(super) fn ids_with_prefix(connection: &Connection, prefix: &str, limit: usize) -> Result<Vec<TaskId>, StoreError> {
     let (from, to) = (prefix.to_ascii_lowercase(), format!("{}~", prefix.to_ascii_lowercase()));
     ids(
@@ -129,14 +123,14 @@ fn depends_on(connection: &Connection, id: TaskId) -> Result<Vec<TaskId>, StoreE
     ids(connection, sql, &[id.to_string().into()])
 }
 
-/// Those that wait for it.
+/// Returns tasks that depend on this one and are neither closed nor deleted.
 pub(super) fn dependents(connection: &Connection, id: TaskId) -> Result<Vec<TaskId>, StoreError> {
     let sql = "SELECT id FROM task_dependencies JOIN tasks ON tasks.id = task_dependencies.task_id
         WHERE depends_on = ?1 AND state <> 'closed' AND deleted_at IS NULL ORDER BY id";
     ids(connection, sql, &[id.to_string().into()])
 }
 
-/// Those right below it that were not deleted.
+/// Returns the direct subtasks that were not deleted.
 pub(super) fn children(connection: &Connection, id: TaskId) -> Result<Vec<TaskId>, StoreError> {
     let sql = "SELECT id FROM tasks WHERE parent_id = ?1 AND deleted_at IS NULL ORDER BY created_at, rowid";
     ids(connection, sql, &[id.to_string().into()])
@@ -152,7 +146,7 @@ fn ids(connection: &Connection, sql: &str, values: &[Value]) -> Result<Vec<TaskI
     Ok(ids)
 }
 
-/// How the tasks stand that it depends on.
+/// Returns the states of the tasks that this one depends on.
 pub(super) fn dependencies(connection: &Connection, id: TaskId) -> Result<Vec<(TaskId, TaskState)>, StoreError> {
     let mut statement = connection.prepare_cached(
         "SELECT depends_on, state FROM task_dependencies JOIN tasks ON tasks.id = depends_on
@@ -166,7 +160,7 @@ pub(super) fn dependencies(connection: &Connection, id: TaskId) -> Result<Vec<(T
     Ok(found)
 }
 
-/// The first in the order that they are given out, without those whose run somebody cancelled.
+/// Returns ready tasks in scheduling order, without those whose run was cancelled.
 pub(super) fn ready(connection: &Connection, limit: usize) -> Result<Vec<Task>, StoreError> {
     let mut statement = connection.prepare_cached(&format!(
         "SELECT {COLUMNS} FROM tasks WHERE {READY} AND reason IS NOT ?1 ORDER BY priority, created_at, rowid LIMIT ?2"
@@ -184,46 +178,8 @@ pub(super) fn in_progress(connection: &Connection) -> Result<u64, StoreError> {
     unsigned(connection.prepare_cached(sql)?.query_row([], |row| row.get(0))?)
 }
 
-/// In the order that they are given out: priority, then age.
+/// Returns a page in scheduling order: by priority, then by age.
 pub(super) fn page(connection: &Connection, query: &TaskQuery) -> Result<TaskPage, StoreError> {
-    let mut tasks = Vec::new();
-    let (total, next) = each(connection, COLUMNS, query, |row| {
-        tasks.push(from_row(row)?);
-        Ok(())
-    })?;
-    Ok(TaskPage { tasks, total, next })
-}
-
-/// The same as JSON, straight from the rows: a long list is not taken to pieces only to be put together again.
-pub(super) fn text(
-    connection: &Connection,
-    query: &TaskQuery,
-    form: TaskForm,
-    mut text: Vec<u8>,
-) -> Result<TaskText, StoreError> {
-    let (columns, write): (_, fn(&Row<'_>, &mut Vec<u8>) -> _) = match form {
-        TaskForm::Record => (COLUMNS, write_record),
-        TaskForm::Brief => (BRIEF_COLUMNS, write_brief),
-    };
-    text.push(b'[');
-    let start = text.len();
-    let (total, next) = each(connection, columns, query, |row| {
-        if text.len() > start {
-            text.push(b',');
-        }
-        write(row, &mut text)
-    })?;
-    text.push(b']');
-    Ok(TaskText { text, total, next })
-}
-
-/// Goes over the rows of a page; gives how many there are beside it too, and where it ends if they go on.
-fn each(
-    connection: &Connection,
-    columns: &str,
-    query: &TaskQuery,
-    mut take: impl FnMut(&Row<'_>) -> Result<(), StoreError>,
-) -> Result<(u64, Option<TaskPlace>), StoreError> {
     let read = connection.unchecked_transaction()?;
     let (condition, filter) = condition(query);
     let (behind, place) = match query.after {
@@ -233,114 +189,72 @@ fn each(
         }
         None => ("", Vec::new()),
     };
-    // One more than asked for tells whether there are more, so that only then they have to be counted.
-    let window = [count(query.limit.saturating_add(1)).into(), integer(query.offset).into()];
     let sql = format!(
-        "SELECT {columns}, priority, created_at, rowid FROM tasks WHERE {condition}{behind}
-         ORDER BY priority, created_at, rowid LIMIT ? OFFSET ?"
+        "SELECT {COLUMNS}, rowid FROM tasks WHERE {condition}{behind}
+         ORDER BY priority, created_at, rowid LIMIT ?"
     );
     let mut statement = read.prepare_cached(&sql)?;
-    let at = statement.column_count() - 3;
-    let mut rows = statement.query(params_from_iter(filter.iter().chain(&place).chain(&window)))?;
-    let (mut seen, mut last, mut has_more) = (0, None, false);
+    let row_column = statement.column_count() - 1;
+    // One extra row shows whether more follow; only then a count is needed.
+    let limit = Value::from(count(query.limit.saturating_add(1)));
+    let mut rows = statement.query(params_from_iter(filter.iter().chain(&place).chain([&limit])))?;
+    let (mut tasks, mut bytes, mut last) = (Vec::new(), 0, None);
+    let mut next = None;
     while let Some(row) = rows.next()? {
-        if seen == query.limit {
-            has_more = true;
+        if tasks.len() == query.limit || bytes >= PAGE_BYTES {
+            next = last;
             break;
         }
-        take(row)?;
-        seen += 1;
-        if seen == query.limit {
-            let created_at = Timestamp::from_millis(row.get(at + 1)?);
-            last = Some(TaskPlace { priority: row.get(at)?, created_at, row: row.get(at + 2)? });
-        }
+        let task = from_row(row)?;
+        bytes += task.body.len();
+        last = Some(TaskPlace {
+            priority: task.priority.get().into(),
+            created_at: task.created_at,
+            row: row.get(row_column)?,
+        });
+        tasks.push(task);
     }
     drop(rows);
     drop(statement);
-    let total = if has_more || query.after.is_some() || (seen == 0 && query.offset > 0) {
-        let sql = format!("SELECT count(*) FROM tasks WHERE {condition}");
-        unsigned(read.prepare_cached(&sql)?.query_row(params_from_iter(&filter), |row| row.get(0))?)?
-    } else {
-        query.offset.saturating_add(seen as u64)
+    let total = match (query.after, next) {
+        (Some(_), _) => None,
+        (None, None) => Some(tasks.len() as u64),
+        (None, Some(_)) => {
+            let sql = format!("SELECT count(*) FROM tasks WHERE {condition}");
+            Some(unsigned(read.prepare_cached(&sql)?.query_row(params_from_iter(&filter), |row| row.get(0))?)?)
+        }
     };
     read.commit()?;
-    Ok((total, last.filter(|_| has_more)))
+    Ok(TaskPage { tasks, total, next })
 }
 
-/// A row as a `TaskRecord` is written; a test compares them byte for byte.
-fn write_record(row: &Row<'_>, text: &mut Vec<u8>) -> Result<(), StoreError> {
-    let word = |column: usize| -> Result<&str, StoreError> { Ok(row.get_ref(column)?.as_str()?) };
-    let moment = |column: usize| -> Result<Option<Timestamp>, StoreError> {
-        Ok(row.get_ref(column)?.as_i64_or_null()?.map(Timestamp::from_millis))
-    };
-    let mut json = Json(text);
-    json.put("{\"id\":", word(0)?)?;
-    json.put(",\"title\":", word(1)?)?;
-    json.put(",\"body\":", word(2)?)?;
-    json.put(",\"type\":", word(3)?)?;
-    json.put(",\"priority\":", row.get::<_, i64>(4)?)?;
-    json.put(",\"parent_id\":", row.get_ref(5)?.as_str_or_null()?)?;
-    json.put(",\"depends_on\":", ids_in(row, 19)?)?;
-    json.document(",\"tags\":", word(6)?);
-    json.put(",\"status\":", word(7)?)?;
-    json.put(",\"reason\":", row.get_ref(8)?.as_str_or_null()?)?;
-    json.put(",\"claimed_by\":", row.get_ref(9)?.as_str_or_null()?)?;
-    json.put(",\"claimed_until\":", moment(10)?)?;
-    json.put(",\"base_branch\":", row.get_ref(11)?.as_str_or_null()?)?;
-    json.put(",\"base_commit\":", row.get_ref(12)?.as_str_or_null()?)?;
-    json.document(",\"changes\":", row.get_ref(22)?.as_str_or_null()?.unwrap_or("null"));
-    json.put(",\"harness\":", row.get_ref(13)?.as_str_or_null()?)?;
-    json.document(",\"args\":", word(21)?);
-    json.put(",\"workflow\":", row.get_ref(14)?.as_str_or_null()?)?;
-    json.put(",\"repo\":", row.get_ref(20)?.as_str_or_null()?)?;
-    json.put(",\"created_at\":", moment(15)?)?;
-    json.put(",\"updated_at\":", moment(16)?)?;
-    json.put(",\"closed_at\":", moment(17)?)?;
-    json.put(",\"deleted_at\":", moment(18)?)?;
-    json.0.push(b'}');
-    Ok(())
-}
-
-/// A row as a `TaskBrief` is written, likewise.
-fn write_brief(row: &Row<'_>, text: &mut Vec<u8>) -> Result<(), StoreError> {
-    let word = |column: usize| -> Result<&str, StoreError> { Ok(row.get_ref(column)?.as_str()?) };
-    let mut json = Json(text);
-    json.put("{\"id\":", word(0)?)?;
-    json.put(",\"title\":", word(1)?)?;
-    json.put(",\"type\":", word(2)?)?;
-    json.put(",\"priority\":", row.get::<_, i64>(3)?)?;
-    json.put(",\"parent_id\":", row.get_ref(4)?.as_str_or_null()?)?;
-    json.put(",\"waits_for\":", ids_in(row, 8)?)?;
-    json.document(",\"tags\":", word(5)?);
-    json.put(",\"status\":", word(6)?)?;
-    json.document(",\"changes\":", row.get_ref(9)?.as_str_or_null()?.unwrap_or("null"));
-    json.put(",\"created_at\":", Timestamp::from_millis(row.get(7)?))?;
-    json.0.push(b'}');
-    Ok(())
-}
-
-/// Ids that were joined by commas, in their order.
-fn ids_in<'a>(row: &'a Row<'_>, column: usize) -> Result<Vec<&'a str>, StoreError> {
-    let joined = row.get_ref(column)?.as_str_or_null()?.unwrap_or_default();
-    let mut ids: Vec<&str> = joined.split_terminator(',').collect();
-    ids.sort_unstable();
-    Ok(ids)
-}
-
-/// An object that is written field by field, under names that are quoted already.
-struct Json<'a>(&'a mut Vec<u8>);
-
-impl Json<'_> {
-    fn put(&mut self, name: &str, value: impl Serialize) -> Result<(), StoreError> {
-        self.0.extend_from_slice(name.as_bytes());
-        serde_json::to_writer(&mut *self.0, &value).map_err(|error| StoreError::corrupt(error.to_string()))
+/// Returns tasks that need a human, by the time of their last change. An approved merge needs no one.
+pub(super) fn waiting(
+    connection: &Connection,
+    after: Option<&ItemPlace>,
+    limit: usize,
+) -> Result<Vec<Task>, StoreError> {
+    let mut statement = connection.prepare_cached(&format!(
+        "SELECT {COLUMNS} FROM tasks
+         WHERE state IN ('pending_merge', 'blocked') AND deleted_at IS NULL AND (updated_at, id) > (?1, ?2)
+             AND NOT EXISTS (SELECT 1 FROM workflows WHERE task_id = tasks.id AND state = 'pending_merge'
+                 AND progress ->> '$.approval' IS NOT NULL)
+         ORDER BY updated_at, id LIMIT ?3"
+    ))?;
+    let (at, id) = behind(after);
+    let mut rows = statement.query(params![at, id, count(limit)])?;
+    let mut tasks = Vec::new();
+    while let Some(row) = rows.next()? {
+        tasks.push(from_row(row)?);
     }
+    Ok(tasks)
+}
 
-    /// What is JSON already.
-    fn document(&mut self, name: &str, text: &str) {
-        self.0.extend_from_slice(name.as_bytes());
-        self.0.extend_from_slice(text.as_bytes());
-    }
+/// Returns tasks that were not deleted, in row order.
+pub(super) fn rows_after(connection: &Connection, row: i64, limit: usize) -> Result<RowsAfter<Task>, StoreError> {
+    let sql =
+        format!("SELECT {COLUMNS}, rowid FROM tasks WHERE rowid > ?1 AND deleted_at IS NULL ORDER BY rowid LIMIT ?2");
+    super::rows_after(connection, &sql, row, limit, from_row, |task| task.body.len())
 }
 
 fn condition(query: &TaskQuery) -> (String, Vec<Value>) {
@@ -357,6 +271,7 @@ fn condition(query: &TaskQuery) -> (String, Vec<Value>) {
             values.extend(words);
         }
     };
+    among("id", query.ids.iter().map(|id| id.to_string().into()).collect());
     among("state", query.states.iter().map(|state| state.as_str().to_owned().into()).collect());
     among("type", query.kinds.iter().map(|kind| kind.as_str().to_owned().into()).collect());
     among("priority", query.priorities.iter().map(|priority| i64::from(priority.get()).into()).collect());

@@ -1,4 +1,4 @@
-//! A write transaction: rows and their events, then one commit or nothing.
+//! A write transaction: rows and their events in one commit.
 
 use async_trait::async_trait;
 use coven_domain::agent::Agent;
@@ -7,7 +7,7 @@ use coven_domain::entry::Entry;
 use coven_domain::event::EventBody;
 use coven_domain::operation::{Operation, OperationKind};
 use coven_domain::permission::Permission;
-use coven_domain::question_set::QuestionSetSummary;
+use coven_domain::question_set::QuestionSet;
 use coven_domain::repo::Repo;
 use coven_domain::session::{Channel, Session};
 use coven_domain::task::{Task, TaskState};
@@ -26,7 +26,7 @@ use super::{
 };
 use crate::{Change, Progress, Publish, Render, StoreError, Tx};
 
-/// The one connection that writes. It closes before the lock goes.
+/// The only writing connection. Fields drop in order: the connection closes before the lock is released.
 pub(super) struct Writer {
     connection: Connection,
     _lock: Lock,
@@ -40,7 +40,7 @@ impl Writer {
     }
 }
 
-/// The writer's turn with an open transaction; dropped wherever it is, the transaction is rolled back.
+/// Exclusive use of the writer with an open transaction, which is rolled back on drop.
 pub(super) struct Writing {
     writer: OwnedMutexGuard<Writer>,
     is_unsynced: bool,
@@ -52,12 +52,12 @@ impl Writing {
         Ok(Self { writer, is_unsynced: false })
     }
 
-    /// The commit writes and does not wait for the disk; the next one does for both.
+    /// Starts a transaction whose commit does not sync the disk; the next synced commit covers both.
     pub(super) fn begin_unsynced(writer: OwnedMutexGuard<Writer>) -> Result<Self, StoreError> {
         writer.connection.prepare_cached("PRAGMA synchronous = NORMAL")?.execute([])?;
-        let begun = writer.connection.prepare_cached("BEGIN IMMEDIATE").and_then(|mut begin| begin.execute([]));
+        let started = writer.connection.prepare_cached("BEGIN IMMEDIATE").and_then(|mut begin| begin.execute([]));
         let writing = Self { writer, is_unsynced: true };
-        begun?;
+        started?;
         Ok(writing)
     }
 
@@ -69,8 +69,8 @@ impl Writing {
         Recorder::new(self.writer.render)
     }
 
-    /// Commits, then publishes the events before another transaction can start: subscribers get them in the order of their
-    /// numbers, also if the caller no longer waits.
+    /// Commits, then publishes the events before another transaction can start, so that subscribers get them in the
+    /// order of their numbers. This happens even if the caller no longer waits.
     pub(super) fn commit(self, recorder: &Recorder) -> Result<(), StoreError> {
         self.connection().prepare_cached("COMMIT")?.execute([])?;
         if let Some(publish) = self.writer.publish.as_ref().filter(|_| !recorder.written.is_empty()) {
@@ -83,18 +83,19 @@ impl Writing {
 impl Drop for Writing {
     fn drop(&mut self) {
         if !self.connection().is_autocommit() {
-            // Nothing to tell anyone: what cannot be rolled back now is when the connection closes.
+            // An error can be ignored: closing the connection rolls back too.
             let _ = self.connection().prepare_cached("ROLLBACK").and_then(|mut it| it.execute([]));
         }
         if self.is_unsynced {
-            let back = self.connection().prepare_cached("PRAGMA synchronous = FULL").and_then(|mut it| it.execute([]));
-            debug_assert!(back.is_ok(), "the pragma takes effect outside of a transaction");
+            let restored =
+                self.connection().prepare_cached("PRAGMA synchronous = FULL").and_then(|mut it| it.execute([]));
+            debug_assert!(restored.is_ok(), "the pragma takes effect outside of a transaction");
         }
     }
 }
 
 pub(super) struct SqliteTx {
-    /// Gone once a write has failed: a row must not stay without its event.
+    /// `None` after a failed write: a row must not be committed without its event.
     writing: Option<Writing>,
     recorder: Recorder,
 }
@@ -109,8 +110,8 @@ impl SqliteTx {
         self.writing.as_ref().map(Writing::connection).ok_or(StoreError::Aborted)
     }
 
-    /// Ends the transaction on every error but a refusal that came before anything was written.
-    fn kept_or_given_up<T>(&mut self, result: Result<T, StoreError>) -> Result<T, StoreError> {
+    /// Rolls back the transaction on every error, except refusals that happen before any write.
+    fn rollback_on_error<T>(&mut self, result: Result<T, StoreError>) -> Result<T, StoreError> {
         match &result {
             Ok(_) | Err(StoreError::NotFound | StoreError::Gap { .. }) => {}
             Err(_) => self.writing = None,
@@ -146,12 +147,12 @@ impl Tx for SqliteTx {
                 write(writing.connection(), &mut self.recorder, &change, now)
             }
         };
-        self.kept_or_given_up(written)
+        self.rollback_on_error(written)
     }
 
     async fn append_entries(&mut self, id: SessionId, entries: &[Entry]) -> Result<(), StoreError> {
         let appended = entries::append(self.connection()?, id, entries);
-        self.kept_or_given_up(appended)
+        self.rollback_on_error(appended)
     }
 
     async fn put_keyframe(
@@ -163,12 +164,12 @@ impl Tx for SqliteTx {
         screen: &[u8],
     ) -> Result<(), StoreError> {
         let put = entries::put_keyframe(self.connection()?, id, offset, rows, cols, screen);
-        self.kept_or_given_up(put)
+        self.rollback_on_error(put)
     }
 
     async fn save_conversation(&mut self, id: SessionId, progress: &Progress<'_>) -> Result<(), StoreError> {
         let saved = messages::save(self.connection()?, id, progress);
-        self.kept_or_given_up(saved)
+        self.rollback_on_error(saved)
     }
 
     async fn permission(&mut self, id: PermissionId) -> Result<Option<Permission>, StoreError> {
@@ -249,7 +250,7 @@ impl Tx for SqliteTx {
             None => events::newest(self.connection()?)?,
         };
         let (writing, recorder) = (self.writing.take().ok_or(StoreError::Aborted)?, self.recorder);
-        // It waits for the disk; where others can go on beside it, it does not wait for another thread as well.
+        // The commit waits for the disk. On a multi-threaded runtime, block in place to save a thread switch.
         match Handle::current().runtime_flavor() {
             RuntimeFlavor::MultiThread => block_in_place(|| writing.commit(&recorder))?,
             _ => aside(move || writing.commit(&recorder)).await?,
@@ -343,7 +344,7 @@ fn add_question_set(
     recorder: &mut Recorder,
     connection: &Connection,
     event: &str,
-    set: &QuestionSetSummary,
+    set: &QuestionSet,
     now: Timestamp,
 ) -> Result<(), StoreError> {
     recorder.add(connection, format!("question_set.{event}"), set.id.to_string(), now, EventBody::QuestionSet(set))
@@ -382,10 +383,10 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_full_disk_is_named_and_leaves_the_state_before() {
+    async fn a_full_disk_is_reported_and_leaves_the_previous_state() {
         let folder = tempfile::tempdir().expect("a folder");
         let store = SqliteStore::open(folder.path().join("coven.db"), render).expect("a new store");
-        // Given a file that cannot grow any more.
+        // Given a file that cannot grow.
         {
             let writer = store.writer.lock().await;
             let pages: i64 =
@@ -395,17 +396,17 @@ mod tests {
                 .pragma_update_and_check(None, "max_page_count", pages, |row| row.get::<_, i64>(0))
                 .expect("a limit");
         }
-        let mut tx = store.begin().await.expect("the writer's turn");
+        let mut tx = store.begin().await.expect("a transaction");
         tx.record(noted(10), NOW).await.expect("a little fits");
 
         let full = tx.record(noted(1 << 20), NOW).await;
 
         assert!(matches!(full, Err(StoreError::Full)), "{full:?}");
-        // Whatever comes after it must not be written on its own.
+        // Later changes must not be written without the failed one.
         assert!(matches!(tx.record(noted(10), NOW).await, Err(StoreError::Aborted)));
         assert!(matches!(tx.commit().await, Err(StoreError::Aborted)));
         assert_eq!(store.event_range().await.expect("a read"), 1..1);
-        let mut tx = store.begin().await.expect("the writer's turn");
+        let mut tx = store.begin().await.expect("a transaction");
         tx.record(noted(10), NOW).await.expect("a little still fits");
         assert_eq!(tx.commit().await.expect("a commit"), 1);
     }
@@ -418,16 +419,16 @@ mod tests {
         let sink = Arc::clone(&published);
         store.publish_to(Box::new(move |events| sink.lock().expect("no panic").extend_from_slice(events)));
         for _ in 0..20 {
-            let mut tx = store.begin().await.expect("the writer's turn");
+            let mut tx = store.begin().await.expect("a transaction");
             tx.record(noted(10), NOW).await.expect("an event");
-            // Polled once: the commit has been handed over, and its future is dropped.
+            // Polled once: the commit is running on another thread when its future is dropped.
             let mut commit = tx.commit();
             let _ = poll_once(&mut commit).await;
             drop(commit);
         }
-        let tx = store.begin().await.expect("the writer's turn");
+        let tx = store.begin().await.expect("a transaction");
         assert_eq!(tx.commit().await.expect("a commit"), 20);
-        // Subscribers get exactly what a later reader gets.
+        // Subscribers get exactly the stored events.
         let stored = store.events_after(0, 100).await.expect("a read");
         assert_eq!(stored.iter().map(|event| event.number).collect::<Vec<_>>(), (1..=20).collect::<Vec<_>>());
         assert_eq!(*published.lock().expect("no panic"), stored);

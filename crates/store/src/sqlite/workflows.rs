@@ -3,11 +3,11 @@
 use coven_domain::workflow::{Progress, Workflow};
 use coven_domain::{TaskId, Timestamp, WorkflowId};
 use rusqlite::types::Value;
-use rusqlite::{Connection, Row, params, params_from_iter};
+use rusqlite::{Connection, Row, params};
 
-use super::{count, from_json, integer, parsed, to_json};
+use super::{RowsAfter, count, from_json, parsed, to_json};
 use crate::StoreError;
-use coven_domain::query::WorkflowQuery;
+use coven_domain::query::{Page, WorkflowQuery};
 
 const COLUMNS: &str =
     "id, task_id, agent_id, name, state, definition, progress, error, created_at, updated_at, ended_at";
@@ -53,24 +53,13 @@ pub(super) fn latest_of(connection: &Connection, task: TaskId) -> Result<Option<
     rows.next()?.map(from_row).transpose()
 }
 
-pub(super) fn ids_with_prefix(
-    connection: &Connection,
-    prefix: &str,
-    limit: usize,
-) -> Result<Vec<WorkflowId>, StoreError> {
-    let mut statement =
-        connection.prepare_cached("SELECT id FROM workflows WHERE id >= ?1 AND id < ?2 ORDER BY id LIMIT ?3")?;
-    let (from, to) = (prefix.to_ascii_lowercase(), format!("{}~", prefix.to_ascii_lowercase()));
-    let mut rows = statement.query(params![from, to, count(limit)])?;
-    let mut ids = Vec::new();
-    while let Some(row) = rows.next()? {
-        ids.push(parsed(row.get_ref(0)?.as_str()?)?);
-    }
-    Ok(ids)
+pub(super) fn rows_after(connection: &Connection, row: i64, limit: usize) -> Result<RowsAfter<Workflow>, StoreError> {
+    let sql = format!("SELECT {COLUMNS}, rowid FROM workflows WHERE rowid > ?1 ORDER BY rowid LIMIT ?2");
+    super::rows_after(connection, &sql, row, limit, from_row, |run| run.definition.len())
 }
 
 /// Newest first.
-pub(super) fn list(connection: &Connection, query: &WorkflowQuery) -> Result<Vec<Workflow>, StoreError> {
+pub(super) fn page(connection: &Connection, query: &WorkflowQuery) -> Result<Page<Workflow>, StoreError> {
     let (mut parts, mut values): (Vec<String>, Vec<Value>) = (vec!["1".to_owned()], Vec::new());
     if !query.states.is_empty() {
         parts.push(format!("state IN ({})", vec!["?"; query.states.len()].join(", ")));
@@ -80,18 +69,12 @@ pub(super) fn list(connection: &Connection, query: &WorkflowQuery) -> Result<Vec
         parts.push("task_id = ?".to_owned());
         values.push(task.to_string().into());
     }
-    values.extend([count(query.limit).into(), integer(query.offset).into()]);
-    let sql = format!(
-        "SELECT {COLUMNS} FROM workflows WHERE {} ORDER BY created_at DESC, rowid DESC LIMIT ? OFFSET ?",
-        parts.join(" AND ")
-    );
-    let mut statement = connection.prepare_cached(&sql)?;
-    let mut rows = statement.query(params_from_iter(&values))?;
-    let mut workflows = Vec::new();
-    while let Some(row) = rows.next()? {
-        workflows.push(from_row(row)?);
+    if let Some(place) = query.after {
+        parts.push("(created_at, rowid) < (?, ?)".to_owned());
+        values.extend([place.at.as_millis().into(), place.row.into()]);
     }
-    Ok(workflows)
+    let from = format!("SELECT {COLUMNS}, rowid FROM workflows WHERE {}", parts.join(" AND "));
+    super::newest_first(connection, &from, values, query.limit, from_row, |workflow| workflow.created_at)
 }
 
 fn from_row(row: &Row<'_>) -> Result<Workflow, StoreError> {

@@ -1,4 +1,4 @@
-//! Rules about conversations over ACP: messages, where the streams stand, permissions, repos.
+//! ACP sessions: messages, checkpoints, permission requests and repositories.
 
 use std::sync::Arc;
 
@@ -35,7 +35,7 @@ async fn change(store: &dyn Store, changes: Vec<MessageChange>) {
     record(store, Change::MessagesChanged { session: id(1), changes }).await.expect("messages");
 }
 
-/// Number, text and whether it is a piece.
+/// Returns number, text and whether the message is a chunk.
 async fn texts(store: &dyn Store, query: MessageQuery) -> Vec<(u64, String, bool)> {
     let messages = store.messages(id(1), &query).await.expect("a read");
     let text = |content: &str| {
@@ -44,7 +44,7 @@ async fn texts(store: &dyn Store, query: MessageQuery) -> Vec<(u64, String, bool
     messages.iter().map(|it| (it.number, text(&it.content), it.is_piece)).collect()
 }
 
-pub async fn a_finished_message_takes_the_place_of_its_pieces(store: Arc<dyn Store>) {
+pub async fn a_finished_message_replaces_its_chunks(store: Arc<dyn Store>) {
     create(&*store, [running(1)]).await;
     change(&*store, vec![MessageChange::Added(message(1, "before")), piece(2, 9, "on"), piece(3, 9, "e")]).await;
     let all = MessageQuery::default;
@@ -62,7 +62,7 @@ pub async fn a_finished_message_takes_the_place_of_its_pieces(store: Arc<dyn Sto
     assert_eq!(kinds, ["message.added", "message.chunk", "message.chunk", "message.added", "message.added"]);
 }
 
-pub async fn every_message_has_a_time_of_its_own(store: Arc<dyn Store>) {
+pub async fn every_message_has_a_unique_time(store: Arc<dyn Store>) {
     create(&*store, [running(1)]).await;
     change(&*store, vec![MessageChange::Added(message(1, "a")), MessageChange::Added(message(2, "b"))]).await;
     change(&*store, vec![MessageChange::Added(message(3, "c"))]).await;
@@ -72,26 +72,30 @@ pub async fn every_message_has_a_time_of_its_own(store: Arc<dyn Store>) {
     assert_eq!(times, [NOW, at(1), at(2)]);
     let since = MessageQuery { since: Some(at(1)), ..MessageQuery::default() };
     assert_eq!(texts(&*store, since).await, [(3, "c".to_owned(), false)]);
-    // The session was active.
-    assert_eq!(store.session(id(1)).await.expect("a read").expect("it is there").updated_at, at(1));
+    let before = |before, limit| MessageQuery { before: Some(before), limit: Some(limit), ..MessageQuery::default() };
+    let (a, b, c) = ((1, "a".to_owned(), false), (2, "b".to_owned(), false), (3, "c".to_owned(), false));
+    assert_eq!(texts(&*store, before(u64::MAX, 2)).await, [b, c], "the last ones, oldest first");
+    assert_eq!(texts(&*store, before(2, 2)).await, [a]);
+    // The activity time of the session was updated.
+    assert_eq!(store.session(id(1)).await.expect("a read").expect("the session").updated_at, at(1));
 }
 
-pub async fn a_conversation_is_taken_up_where_it_was_saved(store: Arc<dyn Store>) {
+pub async fn a_checkpoint_round_trips_and_drops_delivered_lines(store: Arc<dyn Store>) {
     create(&*store, [running(1)]).await;
     assert_eq!(store.conversation(id(1)).await.expect("a read"), None);
     let lines = [(0, "one\n".to_owned()), (4, "zwölf\n".to_owned())];
     let first =
         Progress { read_to: 7, written_to: 11, delivered_to: 0, active_at: None, state: Some("{}"), lines: &lines };
-    save(&*store, &first).await.expect("a place");
-    // Half of the second line is delivered: it stays.
+    save(&*store, &first).await.expect("a checkpoint");
+    // The second line is only half delivered: it stays in the outbox.
     let second = Progress { read_to: 9, written_to: 11, delivered_to: 6, active_at: None, state: None, lines: &[] };
-    save(&*store, &second).await.expect("a place");
+    save(&*store, &second).await.expect("a checkpoint");
 
     let kept = Conversation { read_to: 9, written_to: 11, state: "{}".to_owned(), outbox: vec![lines[1].clone()] };
     assert_eq!(store.conversation(id(1)).await.expect("a read"), Some(kept));
     let last = Progress { delivered_to: 11, ..second };
-    save(&*store, &last).await.expect("a place");
-    assert_eq!(store.conversation(id(1)).await.expect("a read").expect("it is there").outbox, []);
+    save(&*store, &last).await.expect("a checkpoint");
+    assert_eq!(store.conversation(id(1)).await.expect("a read").expect("the checkpoint").outbox, []);
 }
 
 async fn save(store: &dyn Store, progress: &Progress<'_>) -> Result<(), StoreError> {
@@ -116,7 +120,7 @@ fn permission(nth: u32) -> Permission {
     }
 }
 
-pub async fn permissions_wait_oldest_first_until_they_are_settled(store: Arc<dyn Store>) {
+pub async fn pending_permissions_are_listed_oldest_first_until_answered(store: Arc<dyn Store>) {
     create(&*store, [running(1), running(2)]).await;
     for nth in [2, 1] {
         let change = Change::PermissionChanged { permission: permission(nth), event: "requested" };
@@ -126,28 +130,33 @@ pub async fn permissions_wait_oldest_first_until_they_are_settled(store: Arc<dyn
     assert_eq!(pending, [permission(1), permission(2)]);
 
     let mut answered = permission(1);
-    answered.answered("y", AnsweredBy::From(id(2)), at(9)).expect("it waits");
+    answered.answered("y", AnsweredBy::From(id(2)), at(9)).expect("a pending request");
     let change = Change::PermissionChanged { permission: answered.clone(), event: "answered" };
     record(&*store, change).await.expect("an answer");
 
     let left = store.permissions(&PermissionQuery::default()).await.expect("a read");
     assert_eq!(left, [permission(2)]);
-    let every = PermissionQuery { include_settled: true, session: Some(id(1)), prefix: Some("00000001".into()) };
+    let every = PermissionQuery {
+        include_settled: true,
+        session: Some(id(1)),
+        prefix: Some("00000001".into()),
+        ..PermissionQuery::default()
+    };
     assert_eq!(store.permissions(&every).await.expect("a read"), [answered.clone()]);
-    let others = PermissionQuery { include_settled: true, session: Some(id(2)), prefix: None };
+    let others = PermissionQuery { include_settled: true, session: Some(id(2)), ..PermissionQuery::default() };
     assert_eq!(store.permissions(&others).await.expect("a read"), []);
-    let mut tx = store.begin().await.expect("the writer's turn");
+    let mut tx = store.begin().await.expect("a transaction");
     assert_eq!(tx.permission(answered.id).await.expect("a read"), Some(answered));
 }
 
-pub async fn a_sacrificed_conversation_leaves_nothing(store: Arc<dyn Store>) {
+pub async fn a_sacrificed_acp_session_leaves_nothing(store: Arc<dyn Store>) {
     let over = Session { state: SessionState::Completed, ..running(1) };
     create(&*store, [over]).await;
     change(&*store, vec![MessageChange::Added(message(1, "a"))]).await;
     let lines = [(0, "one\n".to_owned())];
-    let place =
+    let update =
         Progress { read_to: 0, written_to: 4, delivered_to: 0, active_at: None, state: Some("{}"), lines: &lines };
-    save(&*store, &place).await.expect("a place");
+    save(&*store, &update).await.expect("a checkpoint");
     let change = Change::PermissionChanged { permission: permission(1), event: "requested" };
     record(&*store, change).await.expect("a request");
 
@@ -166,14 +175,14 @@ pub async fn active_sessions_are_counted_by_channel_and_repo(store: Arc<dyn Stor
     let over = Session { state: SessionState::Failed, exit_code: Some(1), ..running(4) };
     create(&*store, [acp(running(1)), acp(launching), acp(killed), acp(over), acp(session(5)), running(6)]).await;
 
-    let mut tx = store.begin().await.expect("the writer's turn");
+    let mut tx = store.begin().await.expect("a transaction");
     assert_eq!(tx.active_sessions(Channel::Acp).await.expect("a count"), 2);
     assert_eq!(tx.active_sessions(Channel::Terminal).await.expect("a count"), 1);
     assert_eq!(tx.active_sessions_of(repo(1).id).await.expect("a count"), 2);
     assert_eq!(tx.active_sessions_of(repo(2).id).await.expect("a count"), 0);
 }
 
-pub async fn a_removed_repo_is_off_the_list_and_still_known(store: Arc<dyn Store>) {
+pub async fn a_removed_repo_is_unlisted_but_still_found(store: Arc<dyn Store>) {
     for nth in [1, 2] {
         record(&*store, Change::RepoAdded(repo(nth))).await.expect("a repo");
     }
@@ -182,7 +191,7 @@ pub async fn a_removed_repo_is_off_the_list_and_still_known(store: Arc<dyn Store
 
     assert_eq!(store.repos().await.expect("a read"), [repo(2)]);
     assert_eq!(store.repo(repo(1).id).await.expect("a read"), Some(gone.clone()));
-    let mut tx = store.begin().await.expect("the writer's turn");
+    let mut tx = store.begin().await.expect("a transaction");
     assert_eq!(tx.repo_at("/src/repo-1").await.expect("a read"), Some(gone));
     assert_eq!(tx.repo(repo(9).id).await.expect("a read"), None);
 }

@@ -1,4 +1,4 @@
-//! What every store must do, whatever it is made of. Each rule runs against each backend.
+//! The contract of every store. Each rule runs against each backend.
 
 mod conversations;
 mod operations;
@@ -15,6 +15,7 @@ use coven_domain::event::EventBody;
 use coven_domain::query::SweepReport;
 use coven_domain::retention::Cutoffs;
 use coven_domain::session::{EndIntent, ProcessIdentity, Session, SessionState};
+use coven_domain::task::Task;
 use coven_store::{Change, Failing, SqliteStore, Store, StoreError};
 use operations::*;
 use output::*;
@@ -34,7 +35,7 @@ macro_rules! every_store {
                 super::$rule(std::sync::Arc::new(store)).await;
             })+
         }
-        /// One runtime thread is enough, and the decorator changes nothing while no call is to fail.
+        /// Checks that one runtime thread is enough, and that the decorator changes nothing unless a call must fail.
         mod failing_never {
             $(#[tokio::test]
             async fn $rule() {
@@ -47,48 +48,51 @@ macro_rules! every_store {
 }
 
 every_store!(
-    operations_come_back_as_they_were_stored,
+    operations_round_trip,
     operations_are_listed_newest_first_in_pages,
     one_operation_of_a_kind_runs_for_each_record,
-    ended_operations_go_with_the_events,
-    a_session_comes_back_as_it_was_stored,
+    ended_operations_expire_with_the_events,
+    a_session_round_trips,
     store_08_a_running_process_is_in_the_store_once_committed,
     store_10_every_change_has_one_event_in_the_same_transaction,
     a_dropped_transaction_leaves_nothing_and_no_gap_in_the_numbers,
-    numbers_go_on_after_every_event_has_expired,
-    a_failed_write_gives_up_the_whole_transaction,
+    numbers_continue_after_every_event_has_expired,
+    a_failed_write_rolls_back_the_whole_transaction,
     a_refusal_leaves_the_transaction_usable,
-    the_ledger_takes_each_entry_once_and_refuses_gaps,
+    the_ledger_stores_each_entry_once_and_refuses_gaps,
     the_newest_keyframe_at_or_before_an_offset_is_found,
-    a_sacrificed_session_goes_with_everything_it_had,
+    a_sacrificed_session_is_deleted_with_all_its_data,
     ids_are_found_by_any_prefix,
-    sessions_are_found_by_their_whole_title,
-    unsettled_sessions_are_what_a_starting_daemon_must_look_at,
+    sessions_are_found_by_their_exact_title,
+    unsettled_sessions_are_those_that_a_starting_daemon_must_recover,
     repos_are_listed_oldest_first,
     store_11_events_are_found_by_number_and_by_time,
-    store_01_a_snapshot_is_of_one_moment,
-    writers_take_turns,
-    store_17_old_events_go_and_an_event_says_so,
-    store_18_null_keeps_for_ever_and_zero_means_at_once,
-    a_finished_message_takes_the_place_of_its_pieces,
-    every_message_has_a_time_of_its_own,
-    a_conversation_is_taken_up_where_it_was_saved,
-    permissions_wait_oldest_first_until_they_are_settled,
-    a_sacrificed_conversation_leaves_nothing,
+    store_01_a_snapshot_is_consistent,
+    a_long_snapshot_is_streamed_in_consistent_pages,
+    snapshot_pages_have_every_row_once,
+    writers_are_serialized,
+    store_17_old_events_are_deleted_and_an_event_reports_it,
+    store_18_null_keeps_events_forever_and_zero_deletes_them_immediately,
+    a_finished_message_replaces_its_chunks,
+    every_message_has_a_unique_time,
+    a_checkpoint_round_trips_and_drops_delivered_lines,
+    pending_permissions_are_listed_oldest_first_until_answered,
+    a_sacrificed_acp_session_leaves_nothing,
     active_sessions_are_counted_by_channel_and_repo,
-    a_removed_repo_is_off_the_list_and_still_known,
-    question_sets_are_remembered_oldest_first_and_every_change_is_told,
-    a_question_set_that_was_never_told_of_cannot_be_removed,
+    a_removed_repo_is_unlisted_but_still_found,
+    question_sets_are_listed_oldest_first_and_every_change_has_an_event,
+    an_unknown_question_set_cannot_be_removed,
     question_sets_are_in_the_snapshot,
-    a_task_comes_back_as_it_was_stored,
+    a_task_round_trips,
     tasks_are_listed_by_priority_then_age_and_filtered,
-    ready_tasks_are_open_and_wait_for_nothing,
-    every_change_of_a_task_is_in_its_history_and_is_told,
-    new_output_replaces_the_event_before_and_nothing_else,
-    only_what_expired_is_missing_at_the_front,
+    a_page_of_long_tasks_is_shorter_and_has_a_successor,
+    ready_tasks_are_open_without_open_dependencies,
+    every_change_of_a_task_has_a_history_entry_and_an_event,
+    new_output_replaces_only_the_previous_output_event,
+    the_range_starts_after_the_expired_events,
 );
 
-async fn a_session_comes_back_as_it_was_stored(store: Arc<dyn Store>) {
+async fn a_session_round_trips(store: Arc<dyn Store>) {
     let repo = repo(1);
     record(&*store, Change::RepoAdded(repo.clone())).await.expect("a new repo");
     let full = Session {
@@ -119,11 +123,11 @@ async fn a_session_comes_back_as_it_was_stored(store: Arc<dyn Store>) {
 async fn store_08_a_running_process_is_in_the_store_once_committed(store: Arc<dyn Store>) {
     create(&*store, [session(1)]).await;
 
-    let mut tx = store.begin().await.expect("the writer's turn");
-    let mut it = tx.session(id(1)).await.expect("a read").expect("it was created");
+    let mut tx = store.begin().await.expect("a transaction");
+    let mut it = tx.session(id(1)).await.expect("a read").expect("an existing session");
     it.spawned(ProcessIdentity { pid: 5, started_ticks: 6, boot_id: "b".into() }, NOW).expect("created may be spawned");
     tx.record(Change::SessionChanged { session: it.clone(), event: "spawned" }, NOW).await.expect("a change");
-    // Others see it only once it is committed; the transaction itself sees it at once.
+    // Only the transaction itself sees the change before the commit.
     assert_eq!(store.session(id(1)).await.expect("a read"), Some(session(1)));
     assert_eq!(tx.session(id(1)).await.expect("a read"), Some(it.clone()));
     tx.commit().await.expect("a commit");
@@ -143,7 +147,7 @@ async fn store_10_every_change_has_one_event_in_the_same_transaction(store: Arc<
         Change::Noted { kind: "daemon.started".into(), subject: String::new(), payload: payload.clone() },
     ];
 
-    let mut tx = store.begin().await.expect("the writer's turn");
+    let mut tx = store.begin().await.expect("a transaction");
     for change in changes {
         tx.record(change, NOW).await.expect("a change");
     }
@@ -151,10 +155,10 @@ async fn store_10_every_change_has_one_event_in_the_same_transaction(store: Arc<
     assert_eq!(tx.commit().await.expect("a commit"), 5);
 
     let events = store.events_after(0, 10).await.expect("a read");
-    let told: Vec<_> = events.iter().map(|it| (it.number, it.kind.as_str(), it.subject.clone())).collect();
+    let published: Vec<_> = events.iter().map(|it| (it.number, it.kind.as_str(), it.subject.clone())).collect();
     let session_id = id(1).to_string();
     assert_eq!(
-        told,
+        published,
         [
             (1, "repo.added", repo(1).id.to_string()),
             (2, "session.created", session_id.clone()),
@@ -178,7 +182,7 @@ async fn store_10_every_change_has_one_event_in_the_same_transaction(store: Arc<
 async fn a_dropped_transaction_leaves_nothing_and_no_gap_in_the_numbers(store: Arc<dyn Store>) {
     create(&*store, [session(1)]).await;
 
-    let mut tx = store.begin().await.expect("the writer's turn");
+    let mut tx = store.begin().await.expect("a transaction");
     tx.record(Change::SessionCreated(session(2)), NOW).await.expect("a new session");
     tx.record(Change::SessionSacrificed(id(1)), NOW).await.expect("a sacrifice");
     drop(tx);
@@ -190,7 +194,7 @@ async fn a_dropped_transaction_leaves_nothing_and_no_gap_in_the_numbers(store: A
     assert_eq!(store.sessions(&Default::default()).await.expect("a read").total, 2);
 }
 
-async fn numbers_go_on_after_every_event_has_expired(store: Arc<dyn Store>) {
+async fn numbers_continue_after_every_event_has_expired(store: Arc<dyn Store>) {
     assert_eq!(store.event_range().await.expect("a read"), 1..1);
     create(&*store, [session(1), session(2)]).await;
 
@@ -199,13 +203,13 @@ async fn numbers_go_on_after_every_event_has_expired(store: Arc<dyn Store>) {
 
     assert_eq!((swept.events_deleted, swept.event_number), (1, None));
     assert_eq!(store.event_range().await.expect("a read"), 4..4);
-    assert_eq!(store.snapshot().await.expect("a read").event_number, 3);
+    assert_eq!(store.state_page(None, 1).await.expect("a read").event_number, 3);
     assert_eq!(record(&*store, Change::SessionCreated(session(3))).await.expect("a new session"), 4);
     assert_eq!(store.event_range().await.expect("a read"), 4..5);
 }
 
-async fn a_failed_write_gives_up_the_whole_transaction(store: Arc<dyn Store>) {
-    let mut tx = store.begin().await.expect("the writer's turn");
+async fn a_failed_write_rolls_back_the_whole_transaction(store: Arc<dyn Store>) {
+    let mut tx = store.begin().await.expect("a transaction");
     tx.record(Change::SessionCreated(session(1)), NOW).await.expect("a new session");
     let twice = tx.record(Change::SessionCreated(session(1)), NOW).await;
     assert!(matches!(twice, Err(StoreError::Sql { .. })), "{twice:?}");
@@ -219,7 +223,7 @@ async fn a_failed_write_gives_up_the_whole_transaction(store: Arc<dyn Store>) {
 }
 
 async fn a_refusal_leaves_the_transaction_usable(store: Arc<dyn Store>) {
-    let mut tx = store.begin().await.expect("the writer's turn");
+    let mut tx = store.begin().await.expect("a transaction");
     let unknown = Change::SessionChanged { session: session(9), event: "killed" };
     assert!(matches!(tx.record(unknown, NOW).await, Err(StoreError::NotFound)));
     assert!(matches!(tx.record(Change::SessionSacrificed(id(9)), NOW).await, Err(StoreError::NotFound)));
@@ -229,13 +233,13 @@ async fn a_refusal_leaves_the_transaction_usable(store: Arc<dyn Store>) {
     assert_eq!(tx.commit().await.expect("a commit"), 1);
 }
 
-async fn the_ledger_takes_each_entry_once_and_refuses_gaps(store: Arc<dyn Store>) {
+async fn the_ledger_stores_each_entry_once_and_refuses_gaps(store: Arc<dyn Store>) {
     create(&*store, [session(1), session(2)]).await;
     let ledger: Vec<_> = (1..=9).map(entry).collect();
     assert_eq!(store.last_entry(id(1)).await.expect("a read"), 0);
 
-    append(&*store, id(1), &ledger[..3]).await.expect("the beginning");
-    append(&*store, id(1), &ledger[1..6]).await.expect("read again from the second");
+    append(&*store, id(1), &ledger[..3]).await.expect("the first entries");
+    append(&*store, id(1), &ledger[1..6]).await.expect("an overlapping range");
     append(&*store, id(1), &ledger[..2]).await.expect("nothing new");
     append(&*store, id(2), &ledger[..1]).await.expect("another ledger");
     let gap = append(&*store, id(1), &ledger[7..]).await;
@@ -254,7 +258,7 @@ async fn the_ledger_takes_each_entry_once_and_refuses_gaps(store: Arc<dyn Store>
 
 async fn the_newest_keyframe_at_or_before_an_offset_is_found(store: Arc<dyn Store>) {
     create(&*store, [session(1), session(2)]).await;
-    let mut tx = store.begin().await.expect("the writer's turn");
+    let mut tx = store.begin().await.expect("a transaction");
     for (offset, screen) in [(100, "a"), (300, "first"), (200, "b"), (300, "again")] {
         tx.put_keyframe(id(1), offset, 40, 120, screen.as_bytes()).await.expect("a keyframe");
     }
@@ -269,7 +273,7 @@ async fn the_newest_keyframe_at_or_before_an_offset_is_found(store: Arc<dyn Stor
     assert_eq!(found, [None, screen(100, "a"), screen(200, "b"), screen(300, "again"), screen(300, "again")]);
     assert_eq!(store.keyframe_before(id(2), 500).await.expect("a read"), None);
 
-    // A screen that is too large to be read again is not kept; the one before it serves.
+    // A screen that is too large is not stored; the previous keyframe is used.
     let before = store.keyframe_before(id(1), u64::MAX >> 1).await.expect("a read");
     let mut tx = store.begin().await.expect("a transaction");
     tx.put_keyframe(id(1), 1 << 40, 40, 120, &vec![b'x'; 17 << 20]).await.expect("not an error");
@@ -277,11 +281,11 @@ async fn the_newest_keyframe_at_or_before_an_offset_is_found(store: Arc<dyn Stor
     assert_eq!(store.keyframe_before(id(1), u64::MAX >> 1).await.expect("a read"), before);
 }
 
-async fn a_sacrificed_session_goes_with_everything_it_had(store: Arc<dyn Store>) {
+async fn a_sacrificed_session_is_deleted_with_all_its_data(store: Arc<dyn Store>) {
     create(&*store, [session(1), session(2)]).await;
     for nth in [1, 2] {
         append(&*store, id(nth), &[entry(1), entry(2)]).await.expect("a ledger");
-        let mut tx = store.begin().await.expect("the writer's turn");
+        let mut tx = store.begin().await.expect("a transaction");
         tx.put_keyframe(id(nth), 1, 1, 1, b"x").await.expect("a keyframe");
         tx.commit().await.expect("a commit");
     }
@@ -293,7 +297,7 @@ async fn a_sacrificed_session_goes_with_everything_it_had(store: Arc<dyn Store>)
     assert_eq!(store.keyframe_before(id(1), 10).await.expect("a read"), None);
     assert_eq!(store.last_entry(id(2)).await.expect("a read"), 2);
     assert!(store.keyframe_before(id(2), 10).await.expect("a read").is_some());
-    // A session that takes the same id later starts with nothing.
+    // A later session with the same id starts with an empty ledger.
     create(&*store, [session(1)]).await;
     assert_eq!(store.last_entry(id(1)).await.expect("a read"), 0);
 }
@@ -320,7 +324,7 @@ async fn ids_are_found_by_any_prefix(store: Arc<dyn Store>) {
     assert_eq!(store.session_ids_with_prefix("", 10).await.expect("a read").len(), 4);
 }
 
-async fn sessions_are_found_by_their_whole_title(store: Arc<dyn Store>) {
+async fn sessions_are_found_by_their_exact_title(store: Arc<dyn Store>) {
     let titled = |nth, title: &str| Session { title: title.to_owned(), ..session(nth) };
     create(&*store, [titled(1, "Fix it"), titled(2, "Fix it"), titled(3, "Fix it all")]).await;
     let found = async |title: &str, limit| {
@@ -333,7 +337,7 @@ async fn sessions_are_found_by_their_whole_title(store: Arc<dyn Store>) {
     assert!(found("Fix", 10).await.is_empty());
 }
 
-async fn unsettled_sessions_are_what_a_starting_daemon_must_look_at(store: Arc<dyn Store>) {
+async fn unsettled_sessions_are_those_that_a_starting_daemon_must_recover(store: Arc<dyn Store>) {
     let with = |nth, state| Session { state, ..session(nth) };
     let launching = Session { launching_at: Some(NOW), ..session(2) };
     let dying = with(3, SessionState::Killed);
@@ -371,8 +375,8 @@ async fn store_11_events_are_found_by_number_and_by_time(store: Arc<dyn Store>) 
     }
 }
 
-async fn store_01_a_snapshot_is_of_one_moment(store: Arc<dyn Store>) {
-    // Every commit adds two sessions with their two events: a torn snapshot would show an odd count, or one of the two.
+async fn store_01_a_snapshot_is_consistent(store: Arc<dyn Store>) {
+    // Every commit adds two sessions and two events: an inconsistent snapshot would have an odd or different count.
     let writer = tokio::spawn({
         let store = Arc::clone(&store);
         async move {
@@ -382,26 +386,64 @@ async fn store_01_a_snapshot_is_of_one_moment(store: Arc<dyn Store>) {
         }
     });
     while !writer.is_finished() {
-        let snapshot = store.snapshot().await.expect("a read");
+        let snapshot = store.state_page(None, usize::MAX).await.expect("a read");
         assert_eq!(snapshot.sessions.len() as u64, snapshot.event_number);
         assert_eq!(snapshot.event_number % 2, 0);
     }
     writer.await.expect("the writer ends");
-    let snapshot = store.snapshot().await.expect("a read");
+    let snapshot = store.state_page(None, usize::MAX).await.expect("a read");
     assert_eq!((snapshot.event_number, snapshot.sessions.len()), (80, 80));
     assert_eq!((snapshot.tasks.len(), snapshot.agents.len()), (0, 0));
 }
 
-async fn writers_take_turns(store: Arc<dyn Store>) {
+async fn a_long_snapshot_is_streamed_in_consistent_pages(store: Arc<dyn Store>) {
+    create(&*store, (0..700).map(session)).await;
+    let mut pages = store.state().await.expect("a read");
+    let first = pages.recv().await.expect("a page").expect("a read");
+    // A session created in the meantime is not included.
+    create(&*store, [session(1000)]).await;
+    let rest = pages.recv().await.expect("a page").expect("a read");
+    assert_eq!((first.sessions.len(), rest.sessions.len()), (500, 200));
+    assert_eq!((first.event_number, rest.event_number, rest.next), (700, 700, None));
+    assert!(pages.recv().await.is_none());
+}
+
+async fn snapshot_pages_have_every_row_once(store: Arc<dyn Store>) {
+    create(&*store, [session(1), session(2), session(3)]).await;
+    for nth in [1, 2, 3] {
+        let task = Task::new(format!("{nth:08x}-0000-4000-a000-{nth:012x}").parse().expect("an id"), "t", at(nth));
+        let change =
+            Change::TaskWritten { task: task.expect("a title"), event: "created", changes: vec![], by: "me".into() };
+        record(&*store, change).await.expect("a change");
+    }
+    for limit in 1..=7 {
+        let (mut after, mut sessions, mut tasks) = (None, Vec::new(), Vec::new());
+        loop {
+            let page = store.state_page(after, limit).await.expect("a read");
+            assert!(page.sessions.len() + page.tasks.len() <= limit, "at most {limit}");
+            sessions.extend(page.sessions.iter().map(|it| it.id));
+            tasks.extend(page.tasks.iter().map(|it| it.id.short()));
+            after = page.next;
+            assert_eq!(after.map(|place| place.to_string().parse()), after.map(Ok));
+            if after.is_none() {
+                break;
+            }
+        }
+        assert_eq!(sessions, [1, 2, 3].map(id), "limit {limit}");
+        assert_eq!(tasks, ["00000001", "00000002", "00000003"], "limit {limit}");
+    }
+}
+
+async fn writers_are_serialized(store: Arc<dyn Store>) {
     create(&*store, [session(1)]).await;
     let mut writers = Vec::new();
     for _ in 0..8 {
         let store = Arc::clone(&store);
         writers.push(tokio::spawn(async move {
             for _ in 0..5 {
-                let mut tx = store.begin().await.expect("the writer's turn");
-                let mut it = tx.session(id(1)).await.expect("a read").expect("it was created");
-                // Another writer in between would lose one of the two additions.
+                let mut tx = store.begin().await.expect("a transaction");
+                let mut it = tx.session(id(1)).await.expect("a read").expect("an existing session");
+                // A concurrent writer would lose one of the two additions.
                 tokio::task::yield_now().await;
                 let so_far = it.metadata.get("count").and_then(|count| count.as_u64()).unwrap_or(0);
                 it.metadata.insert("count".into(), json!(so_far + 1));
@@ -413,19 +455,19 @@ async fn writers_take_turns(store: Arc<dyn Store>) {
     for writer in writers {
         writer.await.expect("the writer ends");
     }
-    let it = store.session(id(1)).await.expect("a read").expect("it was created");
+    let it = store.session(id(1)).await.expect("a read").expect("an existing session");
     assert_eq!(it.metadata["count"], 40);
     assert_eq!(store.event_range().await.expect("a read"), 1..42);
 }
 
-async fn store_17_old_events_go_and_an_event_says_so(store: Arc<dyn Store>) {
+async fn store_17_old_events_are_deleted_and_an_event_reports_it(store: Arc<dyn Store>) {
     for (nth, millis) in [(1, 10), (2, 90), (3, 20), (4, 100)] {
         note(&*store, &format!("test.{nth}"), at(millis)).await;
     }
 
     let report = store.sweep(&Cutoffs { events: Some(at(50)), ..NEVER }, at(1000)).await.expect("a sweep");
 
-    // The third is old too, but its number stands behind one that stays: the feed has no holes.
+    // Event 3 is old too, but it follows event 2, which is kept: the range has no gaps.
     assert_eq!((report.events_deleted, report.event_number), (1, Some(5)));
     let events = store.events_after(0, 10).await.expect("a read");
     assert_eq!(events.iter().map(|it| it.number).collect::<Vec<_>>(), [2, 3, 4, 5]);
@@ -437,7 +479,7 @@ async fn store_17_old_events_go_and_an_event_says_so(store: Arc<dyn Store>) {
     assert_eq!(store.event_range().await.expect("a read"), 2..6);
 }
 
-async fn store_18_null_keeps_for_ever_and_zero_means_at_once(store: Arc<dyn Store>) {
+async fn store_18_null_keeps_events_forever_and_zero_deletes_them_immediately(store: Arc<dyn Store>) {
     create(&*store, [session(1)]).await;
     let report = store.sweep(&NEVER, at(i64::from(i32::MAX))).await.expect("a sweep");
     assert_eq!(report, Default::default());
@@ -446,7 +488,7 @@ async fn store_18_null_keeps_for_ever_and_zero_means_at_once(store: Arc<dyn Stor
     assert_eq!(report.events_deleted, 1);
 }
 
-/// For every call that could fail: either all of a change is there afterwards, or nothing of it.
+/// Fails every call in turn: afterwards the change is stored completely or not at all.
 #[tokio::test]
 async fn a_failure_at_any_call_leaves_all_or_nothing() {
     async fn launch(store: &dyn Store) -> Result<(), StoreError> {

@@ -1,4 +1,4 @@
-//! Operations: written with their events, listed newest first, one running at a time for each record, kept like events.
+//! Operations: written with events, listed newest first, at most one running per kind and record, expiring like events.
 
 use std::sync::Arc;
 
@@ -28,22 +28,22 @@ async fn write(store: &Arc<impl Store>, operation: &Operation, event: &'static s
 fn failed(mut operation: Operation) -> Operation {
     let details = Some(json!({ "conflicts": ["a.txt"] }));
     let error = OperationError { code: "not_merged".to_owned(), message: "why".to_owned(), details };
-    operation.end(OperationEnd::Failed(error), operation.created_at).expect("it runs");
+    operation.end(OperationEnd::Failed(error), operation.created_at).expect("the operation is running");
     operation
 }
 
-pub async fn operations_come_back_as_they_were_stored(store: Arc<impl Store>) {
+pub async fn operations_round_trip(store: Arc<impl Store>) {
     let mut approval = operation(1, OperationKind::TaskApprove, Some("a"));
     write(&store, &approval, "started").await.expect("a row");
     let progress = OperationProgress { done: 1, total: Some(4), message: "merging".to_owned() };
-    approval.progressed(progress, at(2)).expect("it runs");
+    approval.progressed(progress, at(2)).expect("the operation is running");
     write(&store, &approval, "progress").await.expect("a row");
     assert_eq!(store.operation(approval.id).await.expect("a read"), Some(approval.clone()));
     let ended = failed(approval.clone());
     write(&store, &ended, "failed").await.expect("a row");
     assert_eq!(store.operation(approval.id).await.expect("a read"), Some(ended));
     let mut migration = operation(2, OperationKind::MigrateRun, None);
-    migration.end(OperationEnd::Completed(r#"{"z":1,"a":2}"#.to_owned()), at(3)).expect("it runs");
+    migration.end(OperationEnd::Completed(r#"{"z":1,"a":2}"#.to_owned()), at(3)).expect("the operation is running");
     write(&store, &migration, "completed").await.expect("a row");
     assert_eq!(store.operation(migration.id).await.expect("a read"), Some(migration.clone()));
     assert_eq!(store.operation_ids_with_prefix("00000002-00", 9).await.expect("a read"), [migration.id]);
@@ -65,7 +65,7 @@ pub async fn operations_are_listed_newest_first_in_pages(store: Arc<impl Store>)
     loop {
         let query = OperationQuery { after, limit: 2, ..OperationQuery::default() };
         let page = store.operations(&query).await.expect("a read");
-        listed.extend(page.operations);
+        listed.extend(page.items);
         after = page.next;
         if after.is_none() {
             break;
@@ -75,7 +75,7 @@ pub async fn operations_are_listed_newest_first_in_pages(store: Arc<impl Store>)
     assert_eq!(listed, all.iter().rev().cloned().collect::<Vec<_>>());
     let found = async |query: OperationQuery| {
         let page = store.operations(&OperationQuery { limit: 9, ..query }).await.expect("a read");
-        page.operations.len()
+        page.items.len()
     };
     assert_eq!(found(OperationQuery { states: vec![OperationState::Failed], ..OperationQuery::default() }).await, 2);
     assert_eq!(
@@ -88,16 +88,18 @@ pub async fn operations_are_listed_newest_first_in_pages(store: Arc<impl Store>)
 pub async fn one_operation_of_a_kind_runs_for_each_record(store: Arc<impl Store>) {
     let first = operation(1, OperationKind::TaskApprove, Some("a"));
     write(&store, &first, "started").await.expect("a row");
-    let mut tx = store.begin().await.expect("the writer's turn");
+    let mut tx = store.begin().await.expect("a transaction");
     assert_eq!(tx.running_operation(OperationKind::TaskApprove, "a").await.expect("a read"), Some(first.clone()));
     assert_eq!(tx.running_operation(OperationKind::TaskApprove, "b").await.expect("a read"), None);
     drop(tx);
     write(&store, &operation(2, OperationKind::TaskApprove, Some("a")), "started").await.expect_err("one is running");
     write(&store, &failed(first), "failed").await.expect("a row");
-    write(&store, &operation(3, OperationKind::TaskApprove, Some("a")), "started").await.expect("it ended");
+    write(&store, &operation(3, OperationKind::TaskApprove, Some("a")), "started")
+        .await
+        .expect("the first operation ended");
 }
 
-pub async fn ended_operations_go_with_the_events(store: Arc<impl Store>) {
+pub async fn ended_operations_expire_with_the_events(store: Arc<impl Store>) {
     let (old, new, running) = (
         failed(operation(1, OperationKind::TaskApprove, Some("a"))),
         failed(operation(50, OperationKind::TaskApprove, Some("a"))),
@@ -111,5 +113,5 @@ pub async fn ended_operations_go_with_the_events(store: Arc<impl Store>) {
     let report = store.sweep(&cutoffs, at(60)).await.expect("a sweep");
     assert_eq!((preview.operations_deleted, report.operations_deleted), (1, 1));
     let left = store.operations(&OperationQuery { limit: 9, ..OperationQuery::default() }).await.expect("a read");
-    assert_eq!(left.operations, [new, running]);
+    assert_eq!(left.items, [new, running]);
 }

@@ -1,4 +1,4 @@
-//! `session.output`: one event for each session, which the next one replaces.
+//! `session.output`: one event per session, replaced by the next one.
 
 use std::sync::Arc;
 
@@ -17,7 +17,7 @@ async fn kept(store: &dyn Store) -> Vec<(u64, String)> {
     events.into_iter().map(|it| (it.number, it.payload)).collect()
 }
 
-pub async fn new_output_replaces_the_event_before_and_nothing_else(store: Arc<dyn Store>) {
+pub async fn new_output_replaces_only_the_previous_output_event(store: Arc<dyn Store>) {
     create(&*store, [running(1), running(2)]).await;
     let first = kept(&*store).await;
     assert_eq!(output(&*store, 1, 10).await, 3);
@@ -26,28 +26,28 @@ pub async fn new_output_replaces_the_event_before_and_nothing_else(store: Arc<dy
 
     let of = |session, offset| render(EventBody::Output { session: id(session), offset });
     assert_eq!(kept(&*store).await, [first, vec![(4, of(2, 7)), (5, of(1, 20))]].concat());
-    // A hole has not expired: who asks from before it gets everything that is left.
+    // A gap does not count as expired: a reader from before it gets all remaining events.
     assert_eq!(store.event_range().await.expect("a read"), 1..6);
 
-    let mut tx = store.begin().await.expect("the writer's turn");
+    let mut tx = store.begin().await.expect("a transaction");
     tx.record(Change::OutputAdded { session: id(1), offset: 30 }, NOW).await.expect("an event");
     drop(tx);
     assert_eq!(kept(&*store).await.last(), Some(&(5, of(1, 20))), "a dropped transaction replaces nothing");
 }
 
-pub async fn only_what_expired_is_missing_at_the_front(store: Arc<dyn Store>) {
+pub async fn the_range_starts_after_the_expired_events(store: Arc<dyn Store>) {
     create(&*store, [running(1)]).await;
     for offset in [10, 20] {
         output(&*store, 1, offset).await;
     }
-    // 1 expires; 2 was replaced before.
-    let mut tx = store.begin().await.expect("the writer's turn");
+    // Event 1 expires; event 2 was replaced earlier.
+    let mut tx = store.begin().await.expect("a transaction");
     tx.record(Change::OutputAdded { session: id(1), offset: 30 }, at(10)).await.expect("an event");
     tx.commit().await.expect("a commit");
     let swept = store.sweep(&Cutoffs { events: Some(at(5)), ..NEVER }, at(20)).await.expect("a sweep");
     assert_eq!((swept.events_deleted, swept.event_number), (1, Some(5)));
     assert_eq!(store.event_range().await.expect("a read"), 2..6);
-    // The first event that is left is replaced: the feed still starts where it did.
+    // The first remaining event is replaced: the range still starts at the same number.
     output(&*store, 1, 40).await;
     assert_eq!(store.event_range().await.expect("a read"), 2..7);
 }

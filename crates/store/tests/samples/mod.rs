@@ -1,4 +1,4 @@
-//! Values that the tests store, and short ways to store them.
+//! Sample values for the tests, and helpers to store them.
 #![allow(dead_code, reason = "every test file uses some of these")]
 
 use coven_domain::entry::{Entry, EntryKind};
@@ -17,7 +17,7 @@ pub fn at(millis: i64) -> Timestamp {
     Timestamp::from_millis(NOW.as_millis() + millis)
 }
 
-/// Ids whose first digits differ too, so that prefixes tell them apart.
+/// Returns an id whose first digits depend on `nth`, so that prefixes are unique.
 pub fn id(nth: u32) -> SessionId {
     format!("{nth:08x}-0000-4000-8000-{nth:012x}").parse().expect("an id")
 }
@@ -73,7 +73,7 @@ pub fn entry(seq: u64) -> Entry {
     }
 }
 
-/// Renders enough of each record to recognise it.
+/// Renders enough of each record to identify it.
 pub fn render(body: EventBody<'_>) -> String {
     let payload = match body {
         EventBody::Session(session) => json!({ "session": session.id, "status": session.state }),
@@ -93,15 +93,15 @@ pub fn render(body: EventBody<'_>) -> String {
     payload.to_string()
 }
 
-/// An event without a row, in a transaction of its own; its number.
+/// Writes an event without a row in a separate transaction; returns its number.
 pub async fn note(store: &dyn Store, kind: &str, at: Timestamp) -> u64 {
-    let mut tx = store.begin().await.expect("the writer's turn");
+    let mut tx = store.begin().await.expect("a transaction");
     let change = Change::Noted { kind: kind.to_owned(), subject: "s".to_owned(), payload: json!({}) };
     tx.record(change, at).await.expect("an event");
     tx.commit().await.expect("a commit")
 }
 
-/// One change in a transaction of its own; the newest event's number.
+/// Records one change in a separate transaction; returns the number of the newest event.
 pub async fn record(store: &dyn Store, change: Change) -> Result<u64, StoreError> {
     let mut tx = store.begin().await?;
     tx.record(change, NOW).await?;
@@ -109,7 +109,7 @@ pub async fn record(store: &dyn Store, change: Change) -> Result<u64, StoreError
 }
 
 pub async fn create(store: &dyn Store, sessions: impl IntoIterator<Item = Session>) {
-    let mut tx = store.begin().await.expect("the writer's turn");
+    let mut tx = store.begin().await.expect("a transaction");
     for session in sessions {
         tx.record(Change::SessionCreated(session), NOW).await.expect("a new session");
     }

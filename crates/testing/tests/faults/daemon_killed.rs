@@ -1,9 +1,10 @@
 //! `kill -9` of the daemon at random moments: not one byte is lost or repeated.
 
+use coven_domain::entry::EntryKind;
 use coven_testing::pattern::{assert_bytes, flood};
 use coven_testing::{TestHome, check_invariants, journal, process, wait_until};
 
-/// A small generator with a fixed seed: a failure can be looked at again.
+/// A small random generator with a fixed seed, so that failures can be reproduced.
 pub struct Random(pub u64);
 
 impl Random {
@@ -13,18 +14,18 @@ impl Random {
     }
 }
 
-/// Waits until the session has written `more` bytes than now.
+/// Waits until the session has written `more` additional bytes.
 pub fn after_bytes(home: &TestHome, id: &str, more: u64) {
     let dir = home.session_dir(id);
     let from = journal::log_end(&dir);
-    wait_until("the flood goes on", || journal::log_end(&dir) >= from + more);
+    wait_until("the flood continues", || journal::log_end(&dir) >= from + more);
 }
 
-/// What `flood_until_told` wrote, as its own last line tells.
-pub fn poured(log: &[u8]) -> Vec<u8> {
-    let last = log.trim_ascii_end().rsplit(|byte| *byte == b'\n').next().expect("a last line");
-    let text = std::str::from_utf8(last).expect("text");
-    let count: usize = text.strip_prefix("flooded ").expect("the agent's last line").parse().expect("a number");
+/// Returns the expected output of `flood_until_told`, whose last line contains its length.
+pub fn expected_flood(log: &[u8]) -> Vec<u8> {
+    let last = log.trim_ascii_end().rsplit(|byte| *byte == b'\n').next().expect("last line");
+    let text = std::str::from_utf8(last).expect("valid UTF-8");
+    let count: usize = text.strip_prefix("flooded ").expect("last line of the agent").parse().expect("number");
     [flood(count), format!("flooded {count}\n").into_bytes()].concat()
 }
 
@@ -37,15 +38,15 @@ fn twenty_kills_of_the_daemon_in_a_flood_lose_nothing() {
     for round in 0..20 {
         after_bytes(&home, &id, random.below(150_000));
         match round % 4 {
-            // As soon as it is there: in the middle of its own start and recovery.
+            // Kill a daemon as soon as it exists, during its start and recovery.
             3 => {
-                let mut starter = home.command(&["daemon", "restart"]).spawn().expect("coven runs");
-                wait_until("a daemon is seen", || {
+                let mut starter = home.command(&["daemon", "restart"]).spawn().expect("coven starts");
+                wait_until("a daemon starts", || {
                     let daemons = home.daemons();
                     daemons.iter().for_each(|pid| process::kill_hard(*pid));
                     !daemons.is_empty()
                 });
-                starter.wait().expect("our child");
+                starter.wait().expect("child process");
                 home.end_daemons();
             }
             _ => home.kill_daemon(),
@@ -58,7 +59,7 @@ fn twenty_kills_of_the_daemon_in_a_flood_lose_nothing() {
 
     assert_eq!((session.status.as_str(), session.exit_code), ("completed", Some(0)));
     let log = home.log(&id);
-    assert_bytes("the log", &log, &poured(&log));
+    assert_bytes("the log", &log, &expected_flood(&log));
     check_invariants(&home);
 }
 
@@ -76,17 +77,17 @@ fn ten_restarts_in_a_flood_lose_nothing() {
     home.wait_for_end(&id);
 
     let log = home.log(&id);
-    assert_bytes("the log", &log, &poured(&log));
+    assert_bytes("the log", &log, &expected_flood(&log));
     check_invariants(&home);
 }
 
 #[test]
-fn a_flood_that_ends_while_no_daemon_runs_is_whole() {
+fn a_flood_that_ends_without_a_daemon_is_complete() {
     let home = TestHome::started();
     let id = home.launch("flood 20000000 ;; exit 2").id;
 
     home.kill_daemon();
-    wait_until("the session is over", || home.processes().is_empty());
+    wait_until("the session has ended", || home.processes().is_empty());
     home.start();
 
     let session = home.session(&id);
@@ -96,7 +97,7 @@ fn a_flood_that_ends_while_no_daemon_runs_is_whole() {
 }
 
 #[test]
-fn input_that_was_accepted_before_the_kill_is_in_the_ledger_once() {
+fn input_accepted_before_the_kill_is_recorded_once() {
     let home = TestHome::started();
     let id = home.launch("echo").id;
     home.wait_for_output(&id, "ready");
@@ -108,7 +109,8 @@ fn input_that_was_accepted_before_the_kill_is_in_the_ledger_once() {
     }
 
     home.wait_for_output(&id, "got:line 4");
-    let typed: Vec<_> = home.entries(&id).into_iter().filter(|it| it.kind == "input").map(|it| it.data).collect();
+    let typed: Vec<_> =
+        home.entries(&id).into_iter().filter(|it| it.kind == EntryKind::Input).map(|it| it.data).collect();
     assert_eq!(typed, (0..5).map(|round| Some(format!("line {round}\r"))).collect::<Vec<_>>());
     check_invariants(&home);
 }

@@ -1,4 +1,4 @@
-//! A full disk and a home that cannot be written.
+//! A full disk, and a home that is not writable.
 
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, chown};
@@ -11,17 +11,17 @@ use coven_testing::program::{coven, is_root, skip};
 use coven_testing::{Ran, TestHome, check_invariants, journal, wait_until};
 use serde_json::json;
 
-/// Nobody's uid: the test drops to it where it runs as root, for whom nothing is read-only.
+/// The uid of `nobody`. Root can write everywhere, so a test that runs as root switches to it.
 const NOBODY: u32 = 65534;
 
-/// A small file system of its own, gone when dropped.
+/// A small file system that is unmounted on drop.
 struct SmallDisk {
     folder: Option<tempfile::TempDir>,
 }
 
 impl SmallDisk {
     fn mount(megabytes: u32) -> Option<Self> {
-        let folder = tempfile::Builder::new().prefix("cv-").tempdir_in("/tmp").expect("a folder");
+        let folder = tempfile::Builder::new().prefix("cv-").tempdir_in("/tmp").expect("temporary folder");
         let mounted = Command::new("mount")
             .args(["-t", "tmpfs", "-o", &format!("size={megabytes}m"), "tmpfs"])
             .arg(folder.path())
@@ -31,34 +31,35 @@ impl SmallDisk {
     }
 
     fn path(&self) -> &Path {
-        self.folder.as_ref().expect("it is there until dropped").path()
+        self.folder.as_ref().expect("present until dropped").path()
     }
 
     fn free_bytes(&self) -> u64 {
-        let found = rustix::fs::statvfs(self.path()).expect("a file system");
+        let found = rustix::fs::statvfs(self.path()).expect("file system");
         found.f_bavail * found.f_frsize
     }
 }
 
 impl Drop for SmallDisk {
     fn drop(&mut self) {
-        // Whoever still has a file open there was killed a moment ago.
+        // Processes that were just killed may still have files open there.
         let _ = Command::new("umount").arg("--lazy").arg(self.path()).status();
         drop(self.folder.take());
     }
 }
 
-/// A home on a disk of 40 MB, or a word on why there is none.
+/// Starts a home on a disk of 40 MB. Reports a skipped test and returns `None` if that is not possible.
 fn on_small_disk(test: &str) -> Option<(SmallDisk, TestHome)> {
     if !is_root() {
-        skip(test, "mounting a small file system takes root");
+        skip(test, "mounting a file system requires root");
         return None;
     }
     let Some(disk) = SmallDisk::mount(40) else {
-        skip(test, "nothing can be mounted here");
+        skip(test, "file systems cannot be mounted here");
         return None;
     };
-    let home = TestHome::in_folder(tempfile::Builder::new().prefix("h").tempdir_in(disk.path()).expect("a folder"));
+    let home =
+        TestHome::in_folder(tempfile::Builder::new().prefix("h").tempdir_in(disk.path()).expect("temporary folder"));
     home.configure(json!({ "sessions": { "compressFinished": false, "killGraceSeconds": 2.0 } }));
     home.start();
     Some((disk, home))
@@ -68,17 +69,17 @@ fn on_small_disk(test: &str) -> Option<(SmallDisk, TestHome)> {
 fn on_a_full_disk_the_harness_waits_and_nothing_is_lost() {
     let Some((disk, home)) = on_small_disk("on_a_full_disk_the_harness_waits_and_nothing_is_lost") else { return };
     let ballast = disk.path().join("ballast");
-    fs::write(&ballast, vec![0; 24 << 20]).expect("room on disk");
+    fs::write(&ballast, vec![0; 24 << 20]).expect("disk has space");
 
     let id = home.launch("flood 24000000 ;; say done").id;
     wait_until("the disk is full", || disk.free_bytes() == 0);
     let dir = home.session_dir(&id);
-    let (pid, written) = (home.session(&id).pid.expect("it runs"), journal::log_end(&dir));
+    let (pid, written) = (home.session(&id).pid.expect("is running"), journal::log_end(&dir));
     assert!(coven_testing::process::is_alive(pid) && written < 24_000_000, "{written} bytes written");
-    // Whoever asks for something that needs room gets a sentence, not silence.
+    // A request that needs disk space must still get a response.
     let answer = home.post("/api/v1/sessions", &json!({ "harness": "claude", "prompt": "say hello" }));
     assert!(matches!(answer.status, 201 | 500 | 507), "{}", answer.status);
-    fs::remove_file(&ballast).expect("ours");
+    fs::remove_file(&ballast).expect("writable");
 
     let session = home.wait_for_end(&id);
     assert_eq!(session.status, "completed");
@@ -89,15 +90,17 @@ fn on_a_full_disk_the_harness_waits_and_nothing_is_lost() {
 }
 
 #[test]
-fn on_a_full_disk_what_fills_it_can_be_ended_and_deleted() {
-    let Some((disk, home)) = on_small_disk("on_a_full_disk_what_fills_it_can_be_ended_and_deleted") else { return };
+fn on_a_full_disk_the_session_that_fills_it_can_be_killed_and_deleted() {
+    let Some((disk, home)) = on_small_disk("on_a_full_disk_the_session_that_fills_it_can_be_killed_and_deleted") else {
+        return;
+    };
 
     let id = home.launch("flood 100000000").id;
     wait_until("the disk is full", || disk.free_bytes() == 0);
-    // Whatever is answered: the one who fills the disk is ended.
+    // The response does not matter, but the session must end.
     home.act(&id, "kill");
-    wait_until("its processes are gone", || home.harness_processes(&id).is_empty());
-    wait_until("it can be deleted", || home.sacrifice(&id).status == 200);
+    wait_until("the session's processes have exited", || home.harness_processes(&id).is_empty());
+    wait_until("the session can be deleted", || home.sacrifice(&id).status == 200);
 
     assert!(disk.free_bytes() > 20 << 20);
     assert_eq!(home.run_to_end("say hello").status, "completed");
@@ -106,28 +109,28 @@ fn on_a_full_disk_what_fills_it_can_be_ended_and_deleted() {
 }
 
 #[test]
-fn a_home_that_cannot_be_written_is_told_with_what_to_do() {
+fn a_home_that_is_not_writable_is_reported_with_advice() {
     let home = TestHome::new();
     let folder = home.path();
-    fs::remove_file(folder.join("config.json")).expect("it was there");
+    fs::remove_file(folder.join("config.json")).expect("existed");
     home.forget_trust();
     let mut command = home.command(&["sessions", "--json"]);
     if is_root() {
         let is_open = fs::metadata(coven()).is_ok_and(|it| it.permissions().mode() & 0o005 == 0o005);
         if !is_open {
-            return skip("a_home_that_cannot_be_written", "other users cannot run the binary");
+            return skip("a_home_that_is_not_writable_is_reported_with_advice", "other users cannot run the binary");
         }
-        chown(&folder, Some(NOBODY), Some(NOBODY)).expect("root may");
-        chown(home.user(), Some(NOBODY), Some(NOBODY)).expect("root may");
-        fs::set_permissions(home.folder(), fs::Permissions::from_mode(0o755)).expect("ours");
+        chown(&folder, Some(NOBODY), Some(NOBODY)).expect("permitted for root");
+        chown(home.user(), Some(NOBODY), Some(NOBODY)).expect("permitted for root");
+        fs::set_permissions(home.folder(), fs::Permissions::from_mode(0o755)).expect("writable");
         command.uid(NOBODY).gid(NOBODY);
     }
-    fs::set_permissions(&folder, fs::Permissions::from_mode(0o500)).expect("ours");
+    fs::set_permissions(&folder, fs::Permissions::from_mode(0o500)).expect("writable");
 
-    let ran = Ran::from(command.output().expect("coven runs"));
+    let ran = Ran::from(command.output().expect("coven starts"));
 
     let message = ran.refused(2);
     assert!(message.contains(".coven") && message.contains("--home"), "{message}");
-    assert_eq!(fs::read_dir(&folder).expect("a folder").count(), 0, "nothing was made");
-    fs::set_permissions(&folder, fs::Permissions::from_mode(0o700)).expect("ours");
+    assert_eq!(fs::read_dir(&folder).expect("readable folder").count(), 0, "no file was created");
+    fs::set_permissions(&folder, fs::Permissions::from_mode(0o700)).expect("writable");
 }

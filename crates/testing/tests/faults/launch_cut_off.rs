@@ -1,34 +1,35 @@
-//! The daemon dies at named points of a launch, a kill and an end: the next one finishes what was begun.
+//! The daemon dies at named points of a launch, a kill and an exit. The next daemon finishes the operation.
 
 use std::fs;
 use std::thread;
 
-use coven_api::SessionRecord;
+use coven_domain::entry::EntryKind;
 use coven_testing::pattern::{assert_bytes, flood};
+use coven_testing::records::SessionRecord;
 use coven_testing::{EventFeed, TestHome, check_invariants, process, wait_until};
 use hyper::Method;
 use serde_json::{Value, json};
 
-/// Sends a request that may be cut off: whether an answer comes before the death is not what is tested.
+/// Sends a request and ignores the response: the daemon may die before it answers.
 fn try_post(home: &TestHome, path: &str, body: &Value) {
     let _ = home.try_request(Method::POST, path, Some(body.to_string().into_bytes()));
 }
 
-/// A launch during which the daemon dies at `point`; the session as the next daemon finds it.
-fn launched_with_death_at(point: &str, script: &str) -> (TestHome, SessionRecord) {
+/// Launches a session, lets the daemon die at `point`, and returns the session as the next daemon finds it.
+fn launch_with_death_at(point: &str, script: &str) -> (TestHome, SessionRecord) {
     let mut home = TestHome::new();
     home.start_with_fault(point);
     try_post(&home, "/api/v1/sessions", &json!({ "harness": "claude", "prompt": script }));
-    // For those who wait to be told.
-    fs::write(home.project().join("go"), "").expect("room on disk");
+    // Some scripts wait for this file.
+    fs::write(home.project().join("go"), "").expect("disk has space");
     home.restart_after_death();
-    let session = home.sessions().pop().expect("its record");
+    let session = home.sessions().pop().expect("session record");
     (home, session)
 }
 
 #[test]
-fn a_daemon_that_dies_after_the_record_leaves_a_failed_launch() {
-    let (home, session) = launched_with_death_at("after_create", "hang");
+fn a_daemon_that_dies_after_creating_the_record_leaves_a_failed_launch() {
+    let (home, session) = launch_with_death_at("after_create", "hang");
 
     assert_eq!((session.status.as_str(), &session.metadata["reason"]), ("failed", &json!("launch_failed")));
     assert!(home.harness_processes(&session.id).is_empty());
@@ -36,9 +37,9 @@ fn a_daemon_that_dies_after_the_record_leaves_a_failed_launch() {
 }
 
 #[test]
-fn a_daemon_that_dies_after_the_spawn_is_followed_by_one_that_adopts() {
+fn after_a_death_following_the_spawn_the_next_daemon_adopts_the_session() {
     for point in ["after_spawn", "after_running"] {
-        let (home, session) = launched_with_death_at(point, "echo");
+        let (home, session) = launch_with_death_at(point, "echo");
 
         assert_eq!(session.status, "running", "{point}");
         home.wait_for_output(&session.id, "ready");
@@ -49,9 +50,9 @@ fn a_daemon_that_dies_after_the_spawn_is_followed_by_one_that_adopts() {
 }
 
 #[test]
-fn the_end_of_a_session_that_no_daemon_saw_is_told_later() {
+fn a_session_that_ended_without_a_daemon_is_recorded_later() {
     for point in ["after_spawn", "after_running", "before_end"] {
-        let (home, session) = launched_with_death_at(point, "say hello ;; until go ;; exit 4");
+        let (home, session) = launch_with_death_at(point, "say hello ;; until go ;; exit 4");
 
         let ended = home.wait_for_end(&session.id);
         assert_eq!((ended.status.as_str(), ended.exit_code), ("failed", Some(4)), "{point}");
@@ -61,7 +62,7 @@ fn the_end_of_a_session_that_no_daemon_saw_is_told_later() {
 }
 
 #[test]
-fn a_launch_cut_off_at_any_moment_is_adopted_or_failed() {
+fn a_launch_interrupted_at_any_moment_is_adopted_or_failed() {
     let home = TestHome::started();
 
     for round in 0..8 {
@@ -87,8 +88,8 @@ fn a_launch_cut_off_at_any_moment_is_adopted_or_failed() {
     }
 }
 
-/// A running session; the daemon dies at `point` while `path` is posted to it.
-fn ended_with_death_at(point: &str, verb: &str) -> (TestHome, SessionRecord) {
+/// Starts a session, posts `verb` to it, and lets the daemon die at `point`. Returns the ended session.
+fn end_with_death_at(point: &str, verb: &str) -> (TestHome, SessionRecord) {
     let mut home = TestHome::new();
     home.start_with_fault(point);
     let id = home.launch("say hello ;; hang").id;
@@ -100,21 +101,21 @@ fn ended_with_death_at(point: &str, verb: &str) -> (TestHome, SessionRecord) {
 }
 
 #[test]
-fn a_kill_cut_off_after_it_was_recorded_is_carried_out() {
+fn a_recorded_kill_is_completed_by_the_next_daemon() {
     for point in ["after_kill", "before_end"] {
-        let (home, ended) = ended_with_death_at(point, "kill");
+        let (home, ended) = end_with_death_at(point, "kill");
 
         assert_eq!((ended.status.as_str(), ended.exit_code), ("killed", Some(143)), "{point}");
-        wait_until("its processes are gone", || home.harness_processes(&ended.id).is_empty());
-        assert!(home.entries(&ended.id).iter().any(|it| it.kind == "kill"), "{point}");
+        wait_until("the session's processes have exited", || home.harness_processes(&ended.id).is_empty());
+        assert!(home.entries(&ended.id).iter().any(|it| it.kind == EntryKind::Kill), "{point}");
         check_invariants(&home);
     }
 }
 
 #[test]
-fn a_finish_cut_off_after_it_was_recorded_is_carried_out() {
+fn a_recorded_finish_is_completed_by_the_next_daemon() {
     for point in ["after_finish", "before_end"] {
-        let (home, ended) = ended_with_death_at(point, "finish");
+        let (home, ended) = end_with_death_at(point, "finish");
 
         assert_eq!((ended.status.as_str(), &ended.metadata["reason"]), ("completed", &json!("finished")), "{point}");
         check_invariants(&home);
@@ -122,7 +123,7 @@ fn a_finish_cut_off_after_it_was_recorded_is_carried_out() {
 }
 
 #[test]
-fn a_sacrifice_cut_off_after_it_was_recorded_leaves_no_files() {
+fn a_recorded_sacrifice_is_completed_and_leaves_no_files() {
     let mut home = TestHome::new();
     home.start_with_fault("after_sacrifice");
     let id = home.run_to_end("flood 3000000").id;
@@ -131,12 +132,12 @@ fn a_sacrifice_cut_off_after_it_was_recorded_leaves_no_files() {
     home.restart_after_death();
 
     home.get(&format!("/api/v1/sessions/{id}")).refused(404, "session_not_found");
-    wait_until("its folder is gone", || !home.session_dir(&id).exists());
+    wait_until("the session folder is removed", || !home.session_dir(&id).exists());
     check_invariants(&home);
 }
 
 #[test]
-fn compression_cut_off_between_its_files_leaves_one_log() {
+fn interrupted_compression_leaves_one_log() {
     let mut home = TestHome::new();
     home.start_with_fault("after_packing");
     let id = home.launch("flood 3000000").id;

@@ -1,5 +1,5 @@
-//! What goes wrong on real machines: processes killed at any moment, disks full, files torn, agents that misbehave.
-//! After each fault `check_invariants` says what must still hold.
+//! Faults of real machines: killed processes, full disks, torn files and misbehaving agents. After each fault,
+//! `check_invariants` verifies what must still hold.
 
 mod acp;
 mod daemon_killed;

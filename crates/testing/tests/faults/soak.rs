@@ -1,29 +1,31 @@
-//! `kill -9` of the daemon again and again while every kind of work goes on. `cargo xtask soak` runs it with more kills.
+//! Repeated `kill -9` of the daemon during every kind of work. `cargo xtask soak` runs it with more kills.
 
 use std::fs;
 use std::path::PathBuf;
 use std::process::Stdio;
 
+use coven_api::inbox::InboxKind;
+use coven_domain::agent::AgentState;
 use coven_testing::agents::counted;
 use coven_testing::pattern::assert_bytes;
 use coven_testing::{TestHome, check_invariants, process, wait_until};
 use rusqlite::Connection;
 use serde_json::json;
 
-use super::daemon_killed::{Random, after_bytes, poured};
+use super::daemon_killed::{Random, after_bytes, expected_flood};
 
-/// Enough for CI; the whole run has a hundred.
-const KILLS: u64 = 10;
+/// Enough for CI; a full run has a hundred.
+const DEFAULT_KILLS: u64 = 10;
 const KILLS_VARIABLE: &str = "COVEN_SOAK_KILLS";
 const SEED_VARIABLE: &str = "COVEN_SOAK_SEED";
-/// A flood is ended and compared after so many rounds, so that it does not fill the disk.
-const ROUNDS_OF_A_FLOOD: u64 = 8;
+/// Number of rounds after which a flood is ended and compared, so that it does not fill the disk.
+const ROUNDS_PER_FLOOD: u64 = 8;
 
 fn setting(variable: &str, default: u64) -> u64 {
-    std::env::var(variable).map_or(default, |text| text.parse().expect("a number"))
+    std::env::var(variable).map_or(default, |text| text.parse().expect("number"))
 }
 
-/// Everything that is under way, with what each agent was asked to do.
+/// All work in progress, with the expected results.
 struct Soak {
     home: TestHome,
     random: Random,
@@ -31,10 +33,10 @@ struct Soak {
     echo: String,
     typed: u64,
     acp: String,
-    /// What the agent over ACP must have said.
+    /// Expected text of the ACP agent.
     expected: String,
     prompts: Vec<String>,
-    waits_for_leave: bool,
+    is_permission_pending: bool,
     tasks: Vec<(String, PathBuf)>,
     sets: Vec<String>,
     kills: u64,
@@ -60,7 +62,7 @@ impl Soak {
             acp,
             expected: String::new(),
             prompts: Vec::new(),
-            waits_for_leave: false,
+            is_permission_pending: false,
             tasks: Vec::new(),
             sets: Vec::new(),
             kills: 0,
@@ -75,7 +77,7 @@ impl Soak {
         if round.is_multiple_of(3) {
             self.next_task(round);
         }
-        if round % ROUNDS_OF_A_FLOOD == ROUNDS_OF_A_FLOOD - 1 {
+        if round % ROUNDS_PER_FLOOD == ROUNDS_PER_FLOOD - 1 {
             self.end_flood();
             self.flood = self.home.launch("flood_until_told").id;
         }
@@ -87,7 +89,7 @@ impl Soak {
         self.typed += 1;
     }
 
-    /// Asks a human and answers what was asked the round before.
+    /// Answers the question of the previous round and asks a new one.
     fn ask(&mut self) {
         if let Some(last) = self.sets.last() {
             self.answer(last);
@@ -103,22 +105,22 @@ impl Soak {
     }
 
     fn prompt(&mut self, round: u64) {
-        self.give_leave();
-        let (prompt, says) = match round % 4 {
+        self.allow_pending();
+        let (prompt, response) = match round % 4 {
             0 => ("pace 60 200".to_owned(), counted(60)),
             3 => {
-                self.waits_for_leave = true;
+                self.is_permission_pending = true;
                 ("permit touch x".to_owned(), "chose:o1-allow_once".to_owned())
             }
             _ => (format!("say r{round}."), format!("r{round}.")),
         };
         self.home.prompt(&self.acp, &prompt);
         self.prompts.push(prompt);
-        self.expected.push_str(&says);
+        self.expected.push_str(&response);
     }
 
-    fn give_leave(&mut self) {
-        if std::mem::take(&mut self.waits_for_leave) {
+    fn allow_pending(&mut self) {
+        if std::mem::take(&mut self.is_permission_pending) {
             let asked = self.home.wait_for_request(&self.acp);
             assert_eq!(self.home.answer_request(&asked.id, &json!({ "decision": "allow" })).status, 200);
         }
@@ -126,7 +128,7 @@ impl Soak {
 
     /// Lets the agent of the last task finish and starts another task.
     fn next_task(&mut self, round: u64) {
-        self.settle_tasks();
+        self.wait_for_reviews();
         let gate = self.home.folder().join(format!("gate-{round}"));
         let script = format!("say at work ;; until {} ;; commit done-{round}.txt ;; say done", gate.display());
         let id = self.home.add_task(&format!("task {round}"), &script, &[]);
@@ -134,11 +136,11 @@ impl Soak {
         self.tasks.push((id, gate));
     }
 
-    /// Every task so far comes to its review. One whose agent was still starting when the daemon died is open again.
-    fn settle_tasks(&self) {
+    /// Waits until all tasks are ready for review. Restarts a task whose agent was starting when the daemon died.
+    fn wait_for_reviews(&self) {
         for (id, gate) in &self.tasks {
-            fs::write(gate, "").expect("room on disk");
-            wait_until("the task waits for its review", || {
+            fs::write(gate, "").expect("disk has space");
+            wait_until("the task is ready for review", || {
                 let task = self.home.task(id).task;
                 match task.status.as_str() {
                     "pending_merge" => return true,
@@ -156,24 +158,24 @@ impl Soak {
         let session = self.home.wait_for_end(&self.flood);
         assert_eq!((session.status.as_str(), session.exit_code), ("completed", Some(0)));
         let log = self.home.log(&self.flood);
-        assert_bytes("the log of the flood", &log, &poured(&log));
+        assert_bytes("the log of the flood", &log, &expected_flood(&log));
         self.compared += log.len();
     }
 
     fn kill(&mut self, round: u64) {
         match round % 4 {
-            // Right after what was asked was accepted.
+            // Right after the requests were accepted.
             0 => self.home.kill_daemon(),
-            // In the middle of its own start and recovery.
+            // During its start and recovery.
             1 => {
                 let mut starter = self.home.command(&["daemon", "restart"]);
-                let mut starter = starter.stdout(Stdio::null()).stderr(Stdio::null()).spawn().expect("coven runs");
-                wait_until("a daemon is seen", || {
+                let mut starter = starter.stdout(Stdio::null()).stderr(Stdio::null()).spawn().expect("coven starts");
+                wait_until("a daemon starts", || {
                     let daemons = self.home.daemons();
                     daemons.iter().for_each(|pid| process::kill_hard(*pid));
                     !daemons.is_empty()
                 });
-                starter.wait().expect("our child");
+                starter.wait().expect("child process");
                 self.home.end_daemons();
             }
             _ => {
@@ -189,28 +191,28 @@ impl Soak {
         }
     }
 
-    /// All of it comes to its end, and nothing is lost, repeated or stuck.
+    /// Ends all work and checks that nothing is lost, repeated or stuck.
     fn finish(mut self) {
-        self.give_leave();
+        self.allow_pending();
         if let Some(last) = self.sets.last() {
             self.answer(last);
         }
-        self.settle_tasks();
+        self.wait_for_reviews();
         self.end_flood();
         self.check_echo();
         self.check_conversation();
         self.check_questions();
         for (id, _) in &self.tasks {
             wait_until("the task's agents have ended", || {
-                self.home.agents_of(id).iter().all(|it| it.status != "running")
+                self.home.agents_of(id).iter().all(|it| it.status != AgentState::Running)
             });
         }
         check_invariants(&self.home);
         self.home.coven(&["daemon", "stop", "--kill-sessions"]).done();
-        wait_until("nothing is left", || self.home.processes().is_empty());
-        let database = Connection::open(self.home.path().join("coven.db")).expect("a database");
+        wait_until("all processes have exited", || self.home.processes().is_empty());
+        let database = Connection::open(self.home.path().join("coven.db")).expect("database");
         let verdict: String =
-            database.query_row("PRAGMA integrity_check", [], |row| row.get(0)).expect("a readable database");
+            database.query_row("PRAGMA integrity_check", [], |row| row.get(0)).expect("readable database");
         assert_eq!(verdict, "ok");
         eprintln!(
             "soak: {} kills; compared: {} bytes of terminal output, {} typed lines, {} prompts, {} tasks, {} question sets",
@@ -228,18 +230,18 @@ impl Soak {
         let log = self.home.wait_for_output(&self.echo, &last);
         let got: Vec<&str> = log.lines().filter_map(|line| line.trim_end().strip_prefix("got:")).collect();
         let expected: Vec<String> = (0..self.typed).map(|nth| format!("line {nth}")).collect();
-        assert_eq!(got, expected, "every line that was accepted reached the agent once");
+        assert_eq!(got, expected, "every accepted line reaches the agent once");
     }
 
     fn check_conversation(&self) {
         self.home.wait_for_rest(&self.acp);
         assert_eq!(self.home.agent_text(&self.acp), self.expected);
-        assert_eq!(self.home.received_prompts(&self.acp), self.prompts, "each once, in the order they were given");
+        assert_eq!(self.home.received_prompts(&self.acp), self.prompts, "each prompt once and in order");
     }
 
     fn check_questions(&self) {
-        let is_answered = |kind: &str| !["question_set", "permission"].contains(&kind);
-        wait_until("only reviews wait", || self.home.inbox("").iter().all(|item| is_answered(&item.kind)));
+        let is_answered = |kind: InboxKind| !matches!(kind, InboxKind::QuestionSet | InboxKind::Permission);
+        wait_until("only reviews are pending", || self.home.inbox("").iter().all(|item| is_answered(item.kind)));
         for id in &self.sets {
             let set: serde_json::Value = self.home.json(&["questions", "show", id, "--json"]);
             assert_eq!(set["status"], "completed", "{set}");
@@ -249,7 +251,7 @@ impl Soak {
 
 #[test]
 fn kills_of_the_daemon_amid_all_kinds_of_work_lose_nothing() {
-    let kills = setting(KILLS_VARIABLE, KILLS);
+    let kills = setting(KILLS_VARIABLE, DEFAULT_KILLS);
     let mut soak = Soak::new(setting(SEED_VARIABLE, 1));
     for round in 0..kills {
         soak.round(round);

@@ -6,13 +6,13 @@ use coven_testing::{TestHome, process};
 
 fn remove_database(home: &TestHome) {
     for name in ["coven.db", "coven.db-wal", "coven.db-shm"] {
-        // SQLite may have tidied the last two away.
+        // SQLite may have removed the last two.
         let _ = fs::remove_file(home.path().join(name));
     }
 }
 
 #[test]
-fn a_lost_database_does_not_take_living_sessions_and_their_logs_along() {
+fn a_lost_database_does_not_end_running_sessions_or_delete_their_logs() {
     let home = TestHome::started();
     let session = home.launch("say precious ;; hang");
     home.wait_for_output(&session.id, "precious");
@@ -20,10 +20,10 @@ fn a_lost_database_does_not_take_living_sessions_and_their_logs_along() {
     home.kill_daemon();
     remove_database(&home);
     home.start();
-    // A second start sweeps again.
+    // The second start cleans up again.
     home.restart();
 
-    assert!(process::is_alive(session.pid.expect("it ran")));
+    assert!(process::is_alive(session.pid.expect("was running")));
     let (_, bytes) = coven_testing::journal::log_until(&home.session_dir(&session.id), u64::MAX);
     assert_eq!(bytes, b"precious\r\n");
 }

@@ -1,5 +1,5 @@
-//! A daemon is replaced by another build while work is under way. `cargo xtask upgrade --from PATH` names the older program; without
-//! it the build under test replaces itself, which keeps this test in every run.
+//! Replaces a daemon with another build while work is in progress. `cargo xtask upgrade --from PATH` sets the older
+//! program. Without it, the build under test replaces itself, so that the test runs in every test run.
 
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
@@ -9,13 +9,13 @@ use coven_testing::pattern::assert_bytes;
 use coven_testing::{Ran, TestHome, check_invariants, eventually, process, program};
 use serde_json::{Value, json};
 
-use crate::daemon_killed::{after_bytes, poured};
+use crate::daemon_killed::{after_bytes, expected_flood};
 
 fn older_coven() -> PathBuf {
     std::env::var_os("COVEN_OLDER_BIN").map_or_else(program::coven, PathBuf::from)
 }
 
-/// The older program's home, and the ids of everything that is under way in it.
+/// The older program's home, and the ids of the work in progress.
 struct Work {
     home: TestHome,
     flood: String,
@@ -28,8 +28,8 @@ struct Work {
 }
 
 impl Work {
-    /// Answers of the older daemon are read as plain JSON: its shapes may differ from today's.
-    fn under_way() -> Self {
+    /// Starts all work. Parses responses of the older daemon as plain JSON, because its types may differ.
+    fn start() -> Self {
         let home = TestHome::in_repository(json!({ "scheduler": { "maxConcurrentAgents": 8 } }));
         home.install("gemini");
         older(&home, &["daemon", "start"]);
@@ -40,8 +40,9 @@ impl Work {
         let prompt =
             home.post(&agent_path(&asking, "/prompt"), &json!({ "text": "say before ;; permit touch x ;; say after" }));
         assert_eq!(prompt.status, 202);
-        let permission =
-            eventually("the agent asks", || home.read::<Value>("/api/v1/inbox")["items"].get(0).map(id_of));
+        let permission = eventually("the agent asks for permission", || {
+            home.read::<Value>("/api/v1/inbox")["items"].get(0).map(id_of)
+        });
         let add = |title: &str, script: &str| {
             let body = format!(";; {script}");
             id_of(
@@ -49,7 +50,7 @@ impl Work {
                     &home,
                     &["task", "add", title, "--body", &body, "--harness", "claude", "--json"],
                 ))
-                .expect("JSON"),
+                .expect("valid JSON"),
             )
         };
         let (open, running, reviewed) = (
@@ -65,12 +66,12 @@ impl Work {
             home.worktree(&running).join("now.txt").is_file().then_some(())
         });
         after_bytes(&home, &flood, 100_000);
-        let events = home.read::<Value>("/state")["event_number"].as_u64().expect("a number");
+        let events = home.read::<Value>("/state")["event_number"].as_u64().expect("number");
         Self { home, flood, asking, permission, open, running, reviewed, events }
     }
 
-    /// Everything is as it was, and everything can be carried to its end.
-    fn continues(self) {
+    /// Asserts that all work is unchanged, and completes it.
+    fn complete(self) {
         let Self { home, flood, asking, permission, open, running, reviewed, events } = self;
         let status = |path: String| home.read::<Value>(&path)["status"].clone();
         for session in [&flood, &asking] {
@@ -97,10 +98,10 @@ impl Work {
         home.type_in(&flood, "stop\n");
         home.wait_for_end(&flood);
         let log = home.log(&flood);
-        assert_bytes("the flood across the upgrade", &log, &poured(&log));
-        assert!(home.read::<Value>("/state")["event_number"].as_u64().expect("a number") > events);
+        assert_bytes("the flood across the upgrade", &log, &expected_flood(&log));
+        assert!(home.read::<Value>("/state")["event_number"].as_u64().expect("number") > events);
         let feed = home.events_since(&events.to_string());
-        assert!(!feed.gap, "a subscriber of the older daemon continues");
+        assert!(!feed.gap, "a subscriber of the older daemon can continue");
         check_invariants(&home);
     }
 }
@@ -108,7 +109,7 @@ impl Work {
 fn older(home: &TestHome, args: &[&str]) -> String {
     let mut command = Command::new(older_coven());
     command.args(args).env_clear().envs(home.variables()).current_dir(home.project()).stdin(Stdio::null());
-    Ran::from(command.output().expect("the older coven runs")).done()
+    Ran::from(command.output().expect("older coven starts")).done()
 }
 
 fn launch(home: &TestHome, request: Value) -> String {
@@ -118,7 +119,7 @@ fn launch(home: &TestHome, request: Value) -> String {
 }
 
 fn id_of(record: &Value) -> String {
-    record["id"].as_str().expect("a record has an id").to_owned()
+    record["id"].as_str().expect("record has an id").to_owned()
 }
 
 fn wait_for_task(home: &TestHome, id: &str, status: &str) {
@@ -129,16 +130,16 @@ fn wait_for_task(home: &TestHome, id: &str, status: &str) {
 
 #[test]
 fn a_newer_daemon_takes_over_after_a_kill() {
-    let work = Work::under_way();
-    process::kill_hard(work.home.daemons().pop().expect("the older daemon runs"));
+    let work = Work::start();
+    process::kill_hard(work.home.daemons().pop().expect("older daemon is running"));
     work.home.end_daemons();
     work.home.start();
-    work.continues();
+    work.complete();
 }
 
 #[test]
-fn a_newer_daemon_takes_over_by_restart() {
-    let work = Work::under_way();
+fn a_newer_daemon_takes_over_after_a_restart() {
+    let work = Work::start();
     work.home.coven(&["daemon", "restart"]).done();
-    work.continues();
+    work.complete();
 }

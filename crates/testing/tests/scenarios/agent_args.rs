@@ -1,6 +1,6 @@
 //! Arguments for an agent's program: from the command line, the config, REST, a task and a step of a workflow.
 
-use coven_api::SessionRecord;
+use coven_testing::records::SessionRecord;
 use coven_testing::{TestHome, eventually};
 use serde_json::{Value, json};
 
@@ -18,7 +18,7 @@ fn home_with_config(config: Value) -> TestHome {
 fn started_with(home: &TestHome, task: &str) -> String {
     let session = eventually("the step has a session", || home.agents_of(task).pop()?.session_id);
     eventually("the agent says what it got", || {
-        let log = home.log_text(&session);
+        let log = home.log_text(&session.to_string());
         Some(log.split_once("got:")?.1.split_once(':')?.0.to_owned())
     })
 }

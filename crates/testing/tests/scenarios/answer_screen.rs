@@ -40,9 +40,9 @@ fn a_person_answers_set_after_set_with_keys() {
 
     assert_eq!(terminal.wait(), 0);
     terminal.is_as_it_was();
-    assert_eq!(set(&home, &first)["answers"][0]["selectedOption"], "Beta (recommended)");
+    assert_eq!(set(&home, &first)["answers"][0]["selected_options"], json!(["Beta (recommended)"]));
     let answer = &set(&home, &second)["answers"][0];
-    assert_eq!((&answer["selectedOptions"], &answer["customText"]), (&json!(["Alpha"]), &json!("words\nof my own")));
+    assert_eq!((&answer["selected_options"], &answer["custom_text"]), (&json!(["Alpha"]), &json!("words\nof my own")));
     assert_eq!(drafts(&home), 0);
 }
 
@@ -57,7 +57,7 @@ fn a_set_answered_elsewhere_leaves_the_screen_at_once_and_new_ones_appear() {
     home.coven(&["answer", &id, "--option", "Alpha"]).done();
     terminal.shows("“First” was answered elsewhere");
     terminal.shows("No questions wait.");
-    assert_eq!(set(&home, &id)["answers"][0]["selectedOption"], "Alpha");
+    assert_eq!(set(&home, &id)["answers"][0]["selected_options"], json!(["Alpha"]));
     ask(&home, "Second", false);
     terminal.shows("○ Second");
     assert!(terminal.bytes().contains(&0x07), "it rings");
@@ -97,7 +97,7 @@ fn drafts_survive_leaving_and_a_closed_terminal() {
     terminal.shows("Enter sends the answers");
     terminal.types("\r");
     terminal.shows("No questions wait.");
-    assert_eq!(set(&home, &id)["answers"][0]["customText"], "typed, not sent!");
+    assert_eq!(set(&home, &id)["answers"][0]["custom_text"], "typed, not sent!");
     terminal.types("q");
     assert_eq!(terminal.wait(), 0);
 }
@@ -110,7 +110,7 @@ fn a_set_is_rejected_with_a_reason_and_clicks_choose() {
     terminal.shows("set 1 of 2");
     terminal.types("xtoo vague\r");
     terminal.shows("rejected: “First”");
-    assert_eq!(set(&home, &first)["rejectionReason"], "too vague");
+    assert_eq!(set(&home, &first)["rejection_reason"], "too vague");
     let screen = terminal.text();
     let row = screen.lines().position(|line| line.contains("1 Alpha")).expect("it is there") + 1;
     terminal.types(&format!("\x1b[<0;12;{row}M\x1b[<0;12;{row}m"));
@@ -119,7 +119,7 @@ fn a_set_is_rejected_with_a_reason_and_clicks_choose() {
     terminal.shows("✓ Second");
     terminal.types("v\r");
     terminal.shows("No questions wait.");
-    assert_eq!(set(&home, &second)["answers"][0]["selectedOption"], "Alpha");
+    assert_eq!(set(&home, &second)["answers"][0]["selected_options"], json!(["Alpha"]));
     terminal.types("\x1b\x03");
     assert_eq!(terminal.wait(), 0);
     terminal.is_as_it_was();
@@ -133,5 +133,5 @@ fn keys_in_one_burst_all_count() {
     terminal.shows("○ First");
     terminal.types("\x1b[B\x1b[A\x1b[B\r\r");
     terminal.shows("No questions wait.");
-    assert_eq!(set(&home, &id)["answers"][0]["selectedOption"], "Beta (recommended)");
+    assert_eq!(set(&home, &id)["answers"][0]["selected_options"], json!(["Beta (recommended)"]));
 }

@@ -24,7 +24,7 @@ fn end(child: Child) -> Ran {
 #[track_caller]
 fn waiting(home: &TestHome) -> String {
     eventually("a set waits", || {
-        let sets: Vec<Value> = home.json(&["questions", "list", "--json"]);
+        let sets: Vec<Value> = home.items(&["questions", "list", "--json"]);
         sets.first().map(|set| set["id"].as_str().expect("an id").to_owned())
     })
 }
@@ -49,7 +49,7 @@ fn ask_25_ask_26_ask_27_an_asker_gets_the_answers_in_the_exact_format() {
         r#"{"0":{"selectedOption":"SQLite (recommended)"},"1":{"selectedOptions":["Auth"],"customText":"it's"}}"#;
     let answered: Value = home.json(&["answer", &id[..8], "--answers", given, "--json"]);
 
-    assert_eq!(answered, json!({"id": id, "status": "completed"}));
+    assert_eq!((&answered["id"], &answered["status"]), (&json!(id), &json!("completed")));
     let ran = end(asker);
     let expected = "Here are the user's answers:\n\n1. Which database?\n→ SQLite (recommended) — One file\n\n\
                     2. Which features?\n→ Auth — Login\n→ Other: 'it\\'s'\n";
@@ -57,8 +57,8 @@ fn ask_25_ask_26_ask_27_an_asker_gets_the_answers_in_the_exact_format() {
     let printed = home.coven(&["questions", "answers", &id]).done();
     assert_eq!(printed, format!("[Session: {} | Questions: 2]\n\n{expected}", &id[..8]));
     let set: Value = home.json(&["questions", "show", &id, "--json"]);
-    assert!(set["lastReadAt"].is_string() && set["callId"].is_string(), "{set}");
-    assert_eq!(set["workingDirectory"], json!(fs::canonicalize(home.project()).expect("there")));
+    assert!(set["read_at"].is_string() && set["call_id"].is_string(), "{set}");
+    assert_eq!(set["working_directory"], json!(fs::canonicalize(home.project()).expect("there")));
 }
 
 #[test]
@@ -76,7 +76,7 @@ fn one_question_is_asked_with_flags_and_answered_with_flags() {
     assert_eq!(record["answers"][0]["selectedOptions"], json!(["B", "A"]));
     assert_eq!(record["answers"][0]["customText"], "more");
     let set: Value = home.json(&["questions", "show", &id, "--json"]);
-    assert_eq!(set["covenSessionId"], "0c7e49a2-1111-4222-8333-444455556666");
+    assert_eq!(set["session_id"], "0c7e49a2-1111-4222-8333-444455556666");
     assert_eq!(set["questions"][0]["options"][0], json!({"label": "A", "description": "the first"}));
 }
 
@@ -100,7 +100,7 @@ fn exit_codes_tell_how_it_ended() {
     assert_eq!(home.coven(&["ask", "{"]).code, 2);
     assert_eq!(home.coven(&["ask", r#"{"questions":[]}"#]).code, 2);
     let refusal = home.coven(&["ask", "--prompt", "P?", "--option", "only one"]).refused(2);
-    assert!(refusal.contains("options has 1 of them"), "{refusal}");
+    assert!(refusal.contains("options has 1 options"), "{refusal}");
 }
 
 #[test]
@@ -230,7 +230,7 @@ fn the_first_answer_counts_and_unknown_sets_are_told_apart() {
     let id = home.coven(&["ask", TWO, "--no-wait"]).done().trim().to_owned();
     home.coven(&["answer", &id, "--reject"]).done();
     let refusal = home.coven(&["answer", &id, "--reject", "--reason", "again"]).refused(4);
-    assert!(refusal.contains("rejected already"), "{refusal}");
+    assert!(refusal.contains("already rejected"), "{refusal}");
     let answers = r#"{"0":{"selectedOption":"PostgreSQL"},"1":{"selectedOptions":[]}}"#;
     home.coven(&["answer", &id, "--answers", answers]).refused(4);
     let unknown = home.coven(&["answer", "deadbeef", "--reject"]).refused(3);
@@ -248,9 +248,8 @@ fn sets_are_listed_and_broken_ones_do_not_stop_it() {
     fs::create_dir(&broken).expect("room on disk");
     fs::write(broken.join("status.json"), "{").expect("room on disk");
 
-    let listed = home.coven(&["questions", "--json"]).done();
+    let records: Vec<Value> = home.items(&["questions", "--json"]);
 
-    let records: Vec<Value> = serde_json::from_str(&listed).expect("JSON");
     assert_eq!(records.iter().map(|set| &set["id"]).collect::<Vec<_>>(), [&json!(id)]);
     let table = home.coven(&["questions", "list", "--all"]).done();
     assert!(table.contains("Database, Features") && table.contains("broken"), "{table}");

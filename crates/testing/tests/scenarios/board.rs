@@ -189,7 +189,7 @@ fn into_a_pipe_the_board_is_text_and_for_programs_json() {
     let board: Value = home.json(&["board", "--json"]);
     let states: Vec<&String> = board.as_object().expect("an object").keys().collect();
     assert_eq!(states.len(), 5);
-    assert_eq!((&board["open"][1]["id"], &board["open"][1]["ready"]), (&second.as_str().into(), &false.into()));
+    assert_eq!((&board["open"][1]["task"]["id"], &board["open"][1]["ready"]), (&second.as_str().into(), &false.into()));
     for field in ["agent", "run", "last_line"] {
         assert!(board["open"][0][field].is_null(), "{field}");
     }

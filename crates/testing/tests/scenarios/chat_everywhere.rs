@@ -23,13 +23,13 @@ fn ids(records: &[Value]) -> Vec<(&str, &str)> {
 #[test]
 fn the_list_has_both_kinds_and_says_how_to_go_on() {
     let home = home_with_both();
-    let all: Vec<Value> = home.json(&["sessions", "--json"]);
+    let all: Vec<Value> = home.items(&["sessions", "--json"]);
     let [talk, session] = all.as_slice() else { panic!("{all:?}") };
     assert_eq!((&talk["kind"], &session["kind"]), (&json!("conversation"), &json!("session")));
     assert_eq!((&talk["id"], &talk["turn_count"]), (&json!("talk-1"), &json!(2)));
     assert_eq!(talk["resume"], "coven spawn --resume talk-1");
 
-    let only = |args: &[&str]| home.json::<Vec<Value>>(&[&["sessions", "--json"], args].concat());
+    let only = |args: &[&str]| home.items::<Value>(&[&["sessions", "--json"], args].concat());
     assert_eq!(ids(&only(&["--kind", "conversation"])), [("conversation", "talk-1")]);
     assert_eq!(ids(&only(&["--limit", "1"])), [("conversation", "talk-1")]);
     assert_eq!(only(&["--status", "active"]).len(), 0);
@@ -50,7 +50,7 @@ fn a_file_of_which_nothing_can_be_said_is_named_and_the_others_are_listed() {
     fs::write(file(&home, "broken"), "no JSON\n{}\n").expect("room on disk");
     let ran = home.coven(&["sessions", "--json"]);
     assert!(ran.stderr.contains("the conversation broken is left out"), "{}", ran.stderr);
-    assert_eq!(serde_json::from_str::<Vec<Value>>(&ran.done()).expect("an array").len(), 2);
+    assert_eq!(serde_json::from_str::<Value>(&ran.done()).expect("a page")["items"].as_array().map(Vec::len), Some(2));
     let listed: Value = home.read("/api/v1/conversations");
     assert_eq!((&listed["total"], &listed["broken"][0]["id"]), (&json!(1), &json!("broken")));
     home.get("/api/v1/conversations/broken").refused(409, "conversation_damaged");
@@ -61,10 +61,11 @@ fn programs_read_them_from_the_daemon_and_cannot_change_them() {
     let home = home_with_both();
     say(&home, &["-i", "--session", "talk-2"], "").done();
     let listed: Value = home.read("/api/v1/conversations?limit=1");
-    assert_eq!((&listed["total"], listed["conversations"].as_array().map(Vec::len)), (&json!(2), Some(1)));
-    assert_eq!(listed["conversations"][0]["id"], "talk-2");
-    let next: Value = home.read("/api/v1/conversations?limit=1&offset=1");
-    assert_eq!(next["conversations"][0]["id"], "talk-1");
+    assert_eq!((&listed["total"], listed["items"].as_array().map(Vec::len)), (&json!(2), Some(1)));
+    assert_eq!(listed["items"][0]["id"], "talk-2");
+    let next: Value =
+        home.read(&format!("/api/v1/conversations?limit=1&cursor={}", listed["next"].as_str().expect("more")));
+    assert_eq!(next["items"][0]["id"], "talk-1");
     home.get("/api/v1/conversations?status=running").refused(400, "invalid_request");
     home.get("/api/v1/conversations?limit=0").refused(400, "invalid_request");
 
@@ -74,9 +75,9 @@ fn programs_read_them_from_the_daemon_and_cannot_change_them() {
     home.get("/api/v1/conversations/nobody").refused(404, "conversation_not_found");
     home.get("/api/v1/conversations/..%2Fetc").refused(404, "conversation_not_found");
     let last: Value = home.read("/api/v1/conversations/talk-1/turns?limit=1");
-    assert_eq!((&last["turns"][0]["role"], &last["before"]), (&json!("assistant"), &json!(1)));
-    let first: Value = home.read("/api/v1/conversations/talk-1/turns?before=1");
-    assert_eq!((&first["turns"][0]["role"], &first["before"]), (&json!("user"), &json!(0)));
+    assert_eq!((&last["items"][0]["role"], &last["next"]), (&json!("assistant"), &json!("1")));
+    let first: Value = home.read("/api/v1/conversations/talk-1/turns?cursor=1");
+    assert_eq!((&first["items"][0]["role"], &first["next"]), (&json!("user"), &Value::Null));
 
     let before = fs::read(file(&home, "talk-1")).expect("a file");
     for method in [Method::POST, Method::DELETE, Method::PUT, Method::PATCH] {

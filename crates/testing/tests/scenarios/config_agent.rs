@@ -50,7 +50,7 @@ fn a_wrapper_of_another_name_can_be_like_a_built_in_agent() {
     home.start_task(&id);
     let step = eventually("the step has a session", || home.agents_of(&id).pop()?.session_id);
     let flags = "-p --output-format stream-json --verbose --include-partial-messages";
-    home.wait_for_output(&step, &format!("got:quiet {flags} --allowedTools=Edit(./**) --model opus:"));
+    home.wait_for_output(&step.to_string(), &format!("got:quiet {flags} --allowedTools=Edit(./**) --model opus:"));
 }
 
 #[test]
@@ -67,9 +67,9 @@ fn an_agent_without_a_terminal_is_listed_and_says_why_it_has_none() {
     home.install("cline");
     let listed: Value = home.json(&["harness", "list", "--json"]);
     let ids: Vec<&str> =
-        listed["harnesses"].as_array().expect("a list").iter().filter_map(|it| it["id"].as_str()).collect();
+        listed["items"].as_array().expect("a list").iter().filter_map(|it| it["id"].as_str()).collect();
     assert!(ids.contains(&"goose") && !ids.contains(&"cursor"), "{ids:?}");
-    let cline = listed["harnesses"].as_array().expect("a list").iter().find(|it| it["id"] == "cline").expect("it");
+    let cline = listed["items"].as_array().expect("a list").iter().find(|it| it["id"] == "cline").expect("it");
     assert_eq!(cline["argv"].as_array().and_then(|argv| argv.last()), Some(&json!("--acp")));
     let told = home.coven(&["run", "cline", "fix it"]).refused(2);
     assert!(told.contains("in a terminal") && told.contains("harnesses.cline.prompt"), "{told}");

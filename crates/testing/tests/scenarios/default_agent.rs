@@ -14,7 +14,7 @@ fn chosen(home: &TestHome) -> [String; 3] {
     home.start_task(&id);
     let step = eventually("the step has a session", || home.agents_of(&id).pop()?.session_id);
     say(home, &["-i", "--session", "s"], "").done();
-    [word(&session["harness"]), home.session(&step).harness, word(&lines(home, "s")[0]["harness"])]
+    [word(&session["harness"]), home.session(&step.to_string()).harness, word(&lines(home, "s")[0]["harness"])]
 }
 
 /// A Git repository with agents that end at once.

@@ -106,5 +106,5 @@ fn the_history_of_a_task_is_as_documented() {
     let path = format!("/api/v1/tasks/{id}/history");
     let history = is_as_documented(&home, &document, "/api/v1/tasks/{id}/history", &path);
 
-    assert!(history["history"].as_array().is_some_and(|it| it.iter().any(|it| it["old"] == "first")), "{history}");
+    assert!(history["items"].as_array().is_some_and(|it| it.iter().any(|it| it["old"] == "first")), "{history}");
 }

@@ -17,6 +17,7 @@ mod life;
 mod live;
 mod mcp;
 mod names;
+mod pages;
 mod store;
 mod tasks;
 mod verbs;

@@ -61,6 +61,14 @@ impl Server {
         result["content"][0]["text"].as_str().expect("text").to_owned()
     }
 
+    /// The data of a call that must succeed.
+    fn data(&mut self, tool: &str, arguments: &Value) -> Value {
+        self.begin(tool, arguments);
+        let mut result = self.end();
+        assert_eq!(result["isError"], false, "{result}");
+        result["structuredContent"].take()
+    }
+
     fn signal(&self, signal: Signal) {
         let pid = Pid::from_raw(i32::try_from(self.child.id()).expect("a pid")).expect("a pid");
         kill_process(pid, signal).expect("our child");
@@ -85,7 +93,7 @@ fn question() -> Value {
 /// The only set that waits, as soon as it does.
 fn waiting(home: &TestHome) -> String {
     eventually("a set waits", || {
-        let sets: Vec<Value> = home.json(&["questions", "list", "--json"]);
+        let sets: Vec<Value> = home.items(&["questions", "list", "--json"]);
         sets.first().map(|set| set["id"].as_str().expect("an id").to_owned())
     })
 }
@@ -103,7 +111,7 @@ fn an_agent_in_a_session_asks_and_gets_the_answer() {
     server.begin("ask_user_questions", &question());
     let id = waiting(&home);
     let set: Value = home.json(&["questions", "show", &id, "--json"]);
-    assert_eq!(set["covenSessionId"], "0c7e49a2-1111-4222-8333-444455556666");
+    assert_eq!(set["session_id"], "0c7e49a2-1111-4222-8333-444455556666");
     home.coven(&["answer", &id[..8], "--option", "B"]).done();
     let text = format!("[Session: {} | Questions: 1]\n\nHere are the user's answers:\n\n1. Which?\n→ B", &id[..8]);
     assert_eq!(server.end()["content"], json!([{"type": "text", "text": text}]));
@@ -140,7 +148,7 @@ fn ask_08_what_a_killed_server_leaves_is_abandoned_by_the_next_who_looks() {
     let id = waiting(&home);
     server.signal(Signal::KILL);
     server.wait();
-    assert_eq!(home.json::<Value>(&["questions", "list", "--json"]), json!([]));
+    assert_eq!(home.items::<Value>(&["questions", "list", "--json"]), [Value::Null; 0]);
     assert_eq!(status(&home, &id), "abandoned");
     let refusal = home.coven(&["answer", &id, "--option", "A"]).refused(4);
     assert!(refusal.contains("abandoned"), "{refusal}");
@@ -158,7 +166,7 @@ fn input_that_ends_at_once_leaves_nothing_pending_either() {
     for _ in 0..20 {
         home.coven_with_input(&["mcp"], input.as_bytes()).done();
     }
-    let sets: Vec<Value> = home.json(&["questions", "list", "--all", "--json"]);
+    let sets: Vec<Value> = home.items(&["questions", "list", "--all", "--json"]);
     assert!(sets.iter().all(|set| set["status"] == "abandoned"), "{sets:?}");
 }
 
@@ -195,6 +203,60 @@ fn an_agent_sees_its_neighbours_and_drives_them_only_where_it_may() {
     server.begin("read_session", &json!({"session_id": "deadbeef"}));
     let missing = server.end();
     assert!(missing["isError"] == true && missing["content"][0]["text"].as_str().expect("text").contains("deadbeef"));
+}
+
+#[test]
+fn an_agent_reads_sessions_and_messages_page_by_page() {
+    let home = TestHome::started_with_agent(json!({}));
+    let repo = home.make_repo("repo");
+    let session = home.open(&repo).id;
+    for number in 0..4 {
+        home.turn(&session, &format!("say answer {number}"));
+    }
+    let mut expected = vec![session.clone()];
+    expected.extend((0..3).map(|_| home.open(&repo).id));
+    let mut server = Server::start(&home);
+
+    let (mut listed, mut cursor) = (Vec::new(), Value::Null);
+    loop {
+        let page = server.data("list_sessions", &json!({"limit": 2, "cursor": cursor}));
+        let items = page["items"].as_array().expect("a list");
+        assert!(items.len() <= 2, "{page}");
+        listed.extend(items.iter().map(|it| it["id"].as_str().expect("an id").to_owned()));
+        if listed.len() == 2 {
+            home.open(&repo);
+        }
+        cursor = page["next"].clone();
+        if cursor.is_null() {
+            break;
+        }
+    }
+    listed.reverse();
+    assert_eq!(listed, expected);
+
+    let all = home.read::<Value>(&format!("/api/v1/sessions/{session}/messages?limit=1000"));
+    let all: Vec<u64> =
+        all["items"].as_array().expect("a list").iter().filter_map(|it| it["number"].as_u64()).collect();
+    assert!(all.len() > 6, "{all:?}");
+    let (mut read, mut cursor) = (Vec::new(), Value::Null);
+    loop {
+        let page = server.data("read_session", &json!({"session_id": session, "limit": 3, "cursor": cursor}));
+        assert_eq!(page["session"]["id"], json!(session));
+        let items = page["items"].as_array().expect("a list");
+        let numbers: Vec<u64> = items.iter().filter_map(|it| it["number"].as_u64()).collect();
+        assert!(numbers.len() <= 3 && numbers.is_sorted(), "{page}");
+        if read.is_empty() {
+            home.turn(&session, "say while it is read");
+        }
+        read.splice(0..0, numbers);
+        cursor = page["next"].clone();
+        if cursor.is_null() {
+            break;
+        }
+    }
+    assert_eq!(read, all, "the newest page first, then back to the start");
+    server.begin("read_session", &json!({"session_id": session, "cursor": "x"}));
+    assert_eq!(server.end()["isError"], true);
 }
 
 #[test]

@@ -2,8 +2,8 @@
 
 use std::process::Command;
 
-use coven_api::SessionRecord;
 use coven_testing::TestHome;
+use coven_testing::records::SessionRecord;
 use serde_json::{Value, json};
 
 /// A session that runs until it is ended.
@@ -39,7 +39,7 @@ fn several_sessions_are_named_in_one_command() {
     assert!(shown.contains(&first) && shown.contains(&second), "{shown}");
     home.coven(&["archive", "first", "second"]).done();
     home.coven(&["rm", "first", "second", "--yes"]).done();
-    assert!(home.json::<Vec<Value>>(&["ls", "--all", "--json"]).is_empty());
+    assert!(home.items::<Value>(&["ls", "--all", "--json"]).is_empty());
 }
 
 #[test]

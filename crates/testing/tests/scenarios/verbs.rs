@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use coven_api::SessionRecord;
+use coven_testing::records::SessionRecord;
 use coven_testing::{TestHome, TestTerminal, check_invariants};
 use serde_json::{Value, json};
 
@@ -110,7 +110,7 @@ fn a_harness_of_the_config_is_run_as_it_says() {
     home.start();
 
     let listed: Value = home.json(&["harness", "list", "--json"]);
-    let found = listed["harnesses"].as_array().expect("a list").iter().find(|it| it["id"] == "mine").expect("ours");
+    let found = listed["items"].as_array().expect("a list").iter().find(|it| it["id"] == "mine").expect("ours");
     assert_eq!(
         (&found["label"], &found["is_installed"], &found["is_builtin"]),
         (&json!("Mine"), &json!(true), &json!(false))

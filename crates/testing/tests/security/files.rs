@@ -1,4 +1,4 @@
-//! The modes of what lies in a home.
+//! The modes of the files in a home.
 
 use std::fs;
 use std::os::unix::fs::{FileTypeExt, PermissionsExt};
@@ -11,16 +11,16 @@ fn mode(path: &Path) -> u32 {
         & 0o777
 }
 
-/// Every file below `folder`.
+/// Returns every file under `folder`.
 pub fn files(folder: &Path) -> Vec<std::path::PathBuf> {
-    let entries = fs::read_dir(folder).expect("a folder").flatten().map(|entry| entry.path());
+    let entries = fs::read_dir(folder).expect("readable folder").flatten().map(|entry| entry.path());
     entries.flat_map(|path| if path.is_dir() { files(&path) } else { vec![path] }).collect()
 }
 
 #[test]
-fn a_home_is_for_its_owner_alone_whatever_the_umask() {
+fn only_the_owner_can_access_a_home_regardless_of_the_umask() {
     let home = TestHome::new();
-    fs::set_permissions(home.path(), fs::Permissions::from_mode(0o755)).expect("ours");
+    fs::set_permissions(home.path(), fs::Permissions::from_mode(0o755)).expect("writable");
     let script = format!("umask 0; exec {} daemon start", coven_testing::program::coven().display());
     let status = std::process::Command::new("/bin/sh")
         .args(["-c", &script])
@@ -28,7 +28,7 @@ fn a_home_is_for_its_owner_alone_whatever_the_umask() {
         .envs(home.variables())
         .current_dir(home.project())
         .status();
-    assert!(status.expect("a shell").success());
+    assert!(status.expect("shell starts").success());
 
     let id = home.launch("say hello ;; hang").id;
     home.wait_for_output(&id, "hello");
@@ -41,25 +41,25 @@ fn a_home_is_for_its_owner_alone_whatever_the_umask() {
     }
     assert_eq!(mode(&home.session_dir(&id).join("holder.sock")), 0o600);
     for file in files(&home.path()) {
-        // The config is the user's own file.
+        // The user creates the config.
         if file.file_name().is_some_and(|name| name != "config.json") {
             assert_eq!(mode(&file) & 0o077, 0, "{} is open to others", file.display());
         }
     }
-    assert!(fs::metadata(home.socket()).expect("there").file_type().is_socket());
+    assert!(fs::metadata(home.socket()).expect("exists").file_type().is_socket());
 }
 
 #[test]
-fn the_token_is_long_stays_and_is_private_again_after_a_start() {
+fn the_token_is_long_and_persistent_and_a_start_restores_its_mode() {
     let home = TestHome::started();
     let path = home.path().join("token");
-    let before = fs::read_to_string(&path).expect("a token");
+    let before = fs::read_to_string(&path).expect("token");
     assert!(before.trim().len() >= 32, "{before:?}");
 
     home.stop();
-    fs::set_permissions(&path, fs::Permissions::from_mode(0o644)).expect("ours");
+    fs::set_permissions(&path, fs::Permissions::from_mode(0o644)).expect("writable");
     home.start();
 
-    assert_eq!(fs::read_to_string(&path).expect("a token"), before);
+    assert_eq!(fs::read_to_string(&path).expect("token"), before);
     assert_eq!(mode(&path), 0o600);
 }

@@ -1,4 +1,5 @@
-//! Text from files, arguments and sessions never acts on the reader's terminal, and a full screen needs a terminal on both sides.
+//! Text from files, arguments and sessions is shown without control characters. A full screen requires a terminal for
+//! input and output.
 
 use std::fs;
 use std::process::Command;
@@ -6,35 +7,35 @@ use std::process::Command;
 use coven_testing::{Ran, TestHome, TestTerminal, program};
 use serde_json::json;
 
-/// Sets a window's title, and turns the direction of what follows.
-const WILD: &str = "owned\u{1b}]0;x\u{7}\u{202e}\u{9b}2Jy";
+/// Sets the window title, reverses the text direction and clears the screen.
+const CONTROL_TEXT: &str = "owned\u{1b}]0;x\u{7}\u{202e}\u{9b}2Jy";
 
 #[track_caller]
-fn is_harmless(ran: &Ran) {
-    let acts =
+fn assert_harmless(ran: &Ran) {
+    let is_control =
         |c: char| (c.is_control() && c != '\n') || matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
     let text = format!("{}{}", ran.stdout, ran.stderr);
-    assert!(text.contains("owned"), "the text is not shown at all: {ran:?}");
-    assert_eq!(text.chars().find(|c| acts(*c)), None, "{ran:?}");
+    assert!(text.contains("owned"), "the text is missing: {ran:?}");
+    assert_eq!(text.chars().find(|c| is_control(*c)), None, "{ran:?}");
 }
 
 #[test]
-fn foreign_text_does_not_act_on_the_terminal() {
+fn foreign_text_is_shown_without_control_characters() {
     let home = TestHome::started();
     let grimoires = home.path().join("grimoires");
-    fs::create_dir_all(&grimoires).expect("room on disk");
-    fs::write(grimoires.join(format!("{WILD}.yaml")), "steps: 1\n").expect("room on disk");
-    is_harmless(&home.coven(&["workflow", "lint"]));
-    is_harmless(&home.coven(&["run", "claude", "--cwd", WILD]));
-    is_harmless(&home.coven(&["init", WILD]));
+    fs::create_dir_all(&grimoires).expect("disk has space");
+    fs::write(grimoires.join(format!("{CONTROL_TEXT}.yaml")), "steps: 1\n").expect("disk has space");
+    assert_harmless(&home.coven(&["workflow", "lint"]));
+    assert_harmless(&home.coven(&["run", "claude", "--cwd", CONTROL_TEXT]));
+    assert_harmless(&home.coven(&["init", CONTROL_TEXT]));
 
-    home.configure(json!({ WILD: 1 }));
-    is_harmless(&home.coven(&["config", "check"]));
-    is_harmless(&home.coven(&["daemon", "restart"]));
+    home.configure(json!({ CONTROL_TEXT: 1 }));
+    assert_harmless(&home.coven(&["config", "check"]));
+    assert_harmless(&home.coven(&["daemon", "restart"]));
 }
 
 #[test]
-fn a_preview_in_the_browser_leaves_out_direction_marks() {
+fn the_preview_in_the_session_browser_omits_direction_marks() {
     let home = TestHome::started();
     let id = home.launch("say before\u{202e}after ;; hang").id;
     home.wait_for_output(&id, "after");
@@ -44,7 +45,7 @@ fn a_preview_in_the_browser_leaves_out_direction_marks() {
     assert!(!shown.contains('\u{202e}'), "{shown:?}");
 }
 
-/// The command, with its input from nowhere and its output on the terminal.
+/// Runs the command with input from /dev/null and output to the terminal.
 fn without_input(home: &TestHome, verb: &str) -> TestTerminal {
     let mut shell = Command::new("/bin/sh");
     shell.args(["-c", "exec \"$0\" \"$1\" < /dev/null"]).arg(program::coven()).arg(verb);
@@ -53,7 +54,7 @@ fn without_input(home: &TestHome, verb: &str) -> TestTerminal {
 }
 
 #[test]
-fn without_a_terminal_on_both_sides_a_screen_verb_prints_and_exits() {
+fn screen_commands_print_and_exit_if_stdin_is_not_a_terminal() {
     let home = TestHome::started();
     for verb in ["sessions", "board", "answer", "inbox"] {
         let mut terminal = without_input(&home, verb);
@@ -64,7 +65,7 @@ fn without_a_terminal_on_both_sides_a_screen_verb_prints_and_exits() {
 }
 
 #[test]
-fn a_dumb_terminal_gets_text_and_no_full_screen() {
+fn a_dumb_terminal_gets_plain_text() {
     let mut home = TestHome::started();
     home.env.push(("TERM".to_owned(), "dumb".to_owned()));
     for verb in ["sessions", "board", "answer", "inbox"] {

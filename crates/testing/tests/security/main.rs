@@ -1,4 +1,4 @@
-//! Who gets in and what is used: token, Host, Origin, uid, sizes, modes, and state or settings that others made.
+//! Access control and trust: token, Host, Origin, uid, sizes, file modes, and state or settings from other users.
 
 mod bodies;
 mod client;

@@ -1,4 +1,4 @@
-//! TCP: every route needs the token, an exact Host and, where one is sent, an exact Origin.
+//! TCP: every route requires the token, an allowed Host and, if sent, an allowed Origin.
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
@@ -6,7 +6,7 @@ use std::net::TcpStream;
 use coven_testing::{DEADLINE, TestHome};
 use serde_json::json;
 
-/// A home that listens on a port of the kernel's choice.
+/// A home that listens on a port chosen by the kernel.
 pub struct Listening {
     pub home: TestHome,
     pub address: String,
@@ -17,23 +17,23 @@ impl Listening {
     pub fn new() -> Self {
         let home = TestHome::new();
         home.coven(&["daemon", "start", "--listen", "127.0.0.1:0"]).done();
-        let address = home.health().listen.expect("it listens");
-        let token = std::fs::read_to_string(home.path().join("token")).expect("a token").trim().to_owned();
+        let address = home.health().listen.expect("is listening");
+        let token = std::fs::read_to_string(home.path().join("token")).expect("token").trim().to_owned();
         Self { home, address, token }
     }
 
-    /// The head of a request as it goes over the wire; the status line and what follows.
+    /// Sends a request without a body and returns the raw response.
     pub fn ask(&self, line: &str, headers: &[(&str, &str)]) -> String {
-        let mut stream = TcpStream::connect(&self.address).expect("it listens");
-        stream.set_read_timeout(Some(DEADLINE)).expect("a socket");
+        let mut stream = TcpStream::connect(&self.address).expect("is listening");
+        stream.set_read_timeout(Some(DEADLINE)).expect("socket");
         let mut request = format!("{line} HTTP/1.1\r\n");
         headers.iter().for_each(|(name, value)| request.push_str(&format!("{name}: {value}\r\n")));
         request.push_str("connection: close\r\n\r\n");
-        stream.write_all(request.as_bytes()).expect("it reads");
+        stream.write_all(request.as_bytes()).expect("peer reads");
         let (mut answer, mut buffer) = (Vec::new(), [0; 4096]);
-        // A stream of events does not end: its head is enough.
+        // An event stream does not end, so only its head is read.
         while !answer.windows(4).any(|it| it == b"\r\n\r\n") || !is_stream(&answer) {
-            match stream.read(&mut buffer).expect("an answer") {
+            match stream.read(&mut buffer).expect("response") {
                 0 => break,
                 count => answer.extend_from_slice(&buffer[..count]),
             }
@@ -59,11 +59,11 @@ const ROUTES: [&str; 6] = [
     "GET /api/openapi.json",
 ];
 
-/// What makes a request for an upgrade, harmless on every other route.
+/// Headers of an upgrade request. Other routes ignore them.
 const UPGRADE: [(&str, &str); 3] =
     [("upgrade", "websocket"), ("sec-websocket-version", "13"), ("sec-websocket-key", "dGhlIHNhbXBsZSBub25jZQ==")];
 
-fn refused_everywhere(listening: &Listening, headers: &[(&str, &str)], status: u16, code: &str) {
+fn assert_refused_everywhere(listening: &Listening, headers: &[(&str, &str)], status: u16, code: &str) {
     for route in ROUTES {
         let all = [headers, &UPGRADE].concat();
         let answer = listening.ask(route, &all);
@@ -73,23 +73,23 @@ fn refused_everywhere(listening: &Listening, headers: &[(&str, &str)], status: u
 }
 
 #[test]
-fn without_the_token_nothing_is_answered() {
+fn requests_without_the_token_are_refused() {
     let listening = Listening::new();
 
-    refused_everywhere(&listening, &[("host", &listening.address)], 401, "unauthorized");
+    assert_refused_everywhere(&listening, &[("host", &listening.address)], 401, "unauthorized");
 }
 
 #[test]
-fn a_wrong_token_is_no_token() {
+fn requests_with_a_wrong_token_are_refused() {
     let listening = Listening::new();
     let almost = format!("Bearer {}", &listening.token[..listening.token.len() - 1]);
     let longer = format!("Bearer {}x", listening.token);
 
     for wrong in [almost.as_str(), &longer, "Bearer ", "Basic abc", &listening.token] {
         let headers = [("host", listening.address.as_str()), ("authorization", wrong)];
-        refused_everywhere(&listening, &headers, 401, "unauthorized");
+        assert_refused_everywhere(&listening, &headers, 401, "unauthorized");
     }
-    // Nor does it count anywhere but in its header.
+    // The token is only accepted in its header.
     let route = format!("GET /api/v1/health?token={}", listening.token);
     assert!(listening.ask(&route, &[("host", &listening.address)]).starts_with("HTTP/1.1 401 "));
 }
@@ -97,11 +97,11 @@ fn a_wrong_token_is_no_token() {
 #[test]
 fn a_foreign_host_is_refused_even_with_the_token() {
     let listening = Listening::new();
-    let (bearer, port) = (listening.bearer(), listening.address.rsplit(':').next().expect("a port").to_owned());
+    let (bearer, port) = (listening.bearer(), listening.address.rsplit(':').next().expect("port").to_owned());
 
     for host in ["evil.example", "127.0.0.1", "evil.example:80", &format!("127.0.0.1.evil.example:{port}")] {
         let headers = [("host", host), ("authorization", bearer.as_str())];
-        refused_everywhere(&listening, &headers, 403, "forbidden_host");
+        assert_refused_everywhere(&listening, &headers, 403, "forbidden_host");
     }
     let ours = format!("localhost:{port}");
     for host in [listening.address.as_str(), &ours] {
@@ -117,17 +117,17 @@ fn a_foreign_origin_is_refused_even_with_the_token() {
 
     for origin in ["http://evil.example", "null", "https://127.0.0.1", "http://localhost:1"] {
         let headers = [("host", listening.address.as_str()), ("authorization", bearer.as_str()), ("origin", origin)];
-        refused_everywhere(&listening, &headers, 403, "forbidden_origin");
+        assert_refused_everywhere(&listening, &headers, 403, "forbidden_origin");
     }
 }
 
 #[test]
-fn a_configured_origin_may_call() {
+fn a_configured_origin_is_accepted() {
     let home = TestHome::new();
     home.configure(json!({ "http": { "listen": "127.0.0.1:0", "allowedOrigins": ["http://page.example"] } }));
     home.start();
-    let address = home.health().listen.expect("it listens");
-    let token = std::fs::read_to_string(home.path().join("token")).expect("a token").trim().to_owned();
+    let address = home.health().listen.expect("is listening");
+    let token = std::fs::read_to_string(home.path().join("token")).expect("token").trim().to_owned();
     let listening = Listening { home, address, token };
     let bearer = listening.bearer();
 
@@ -138,7 +138,7 @@ fn a_configured_origin_may_call() {
 }
 
 #[test]
-fn a_bind_beyond_loopback_is_refused() {
+fn listening_beyond_loopback_is_refused() {
     for address in ["0.0.0.0:0", "[::]:0"] {
         let home = TestHome::new();
 
@@ -153,7 +153,7 @@ fn a_bind_beyond_loopback_is_refused() {
 }
 
 #[test]
-fn without_being_asked_to_nothing_listens_on_tcp() {
+fn the_daemon_does_not_listen_on_tcp_by_default() {
     let home = TestHome::started();
 
     assert_eq!(home.health().listen, None);

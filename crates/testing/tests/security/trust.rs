@@ -1,4 +1,4 @@
-//! Homes and settings that came with a repository or archive.
+//! Homes and settings that come from a repository or archive.
 
 use std::fs;
 use std::io::{Read, Write};
@@ -7,13 +7,14 @@ use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::Path;
 use std::process::Command;
 
+use coven_domain::task::TaskState;
 use coven_testing::program::{is_root, skip};
 use coven_testing::{TestHome, TestTerminal, wait_until};
 use serde_json::{Value, json};
 
 const NOBODY: u32 = 65534;
 
-/// Settings that would start a script, and where the script leaves its mark.
+/// Returns settings that would run a script, and the marker file that the script would create.
 fn hostile_settings(home: &TestHome) -> (Value, std::path::PathBuf) {
     let mark = home.folder().join("was-run");
     home.write_agent("evil", &format!("#!/bin/sh\ntouch {}\n", mark.display()));
@@ -22,11 +23,11 @@ fn hostile_settings(home: &TestHome) -> (Value, std::path::PathBuf) {
 }
 
 fn free_port() -> u16 {
-    std::net::TcpListener::bind("127.0.0.1:0").and_then(|it| it.local_addr()).expect("a free port").port()
+    std::net::TcpListener::bind("127.0.0.1:0").and_then(|it| it.local_addr()).expect("free port").port()
 }
 
 #[test]
-fn a_store_that_came_with_a_repository_starts_nothing() {
+fn a_store_from_a_repository_is_refused() {
     let home = TestHome::in_repository(json!({}));
     let mark = home.folder().join("was-run");
     home.write_workflow(
@@ -57,7 +58,7 @@ fn a_store_that_came_with_a_repository_starts_nothing() {
 }
 
 #[test]
-fn a_home_that_holds_only_settings_works_without_the_ones_that_run_or_open_something() {
+fn a_home_with_only_settings_works_without_the_dangerous_ones() {
     let home = TestHome::new();
     let (mut config, mark) = hostile_settings(&home);
     config["http"] = json!({ "listen": format!("127.0.0.1:{}", free_port()) });
@@ -77,9 +78,9 @@ fn a_home_that_holds_only_settings_works_without_the_ones_that_run_or_open_somet
     assert_eq!(shown["permissions"]["default"], "ask");
     assert_eq!(shown["scheduler"]["autoStart"], false);
     assert_eq!(shown["mcp"]["allowControl"], false);
-    assert_eq!(shown["sessions"]["killGraceSeconds"], 2.5, "harmless settings are in force");
+    assert_eq!(shown["sessions"]["killGraceSeconds"], 2.5, "harmless settings apply");
 
-    // Not the built-in claude either: the project asked for another one.
+    // The built-in claude is not used either, because the project configures another one.
     let refused = home.coven(&["run", "claude", "say hi", "--background"]);
     assert_eq!(refused.code, 4, "{}", refused.stderr);
     assert!(
@@ -88,27 +89,27 @@ fn a_home_that_holds_only_settings_works_without_the_ones_that_run_or_open_somet
         refused.stderr
     );
     home.restart();
-    assert_eq!(home.health().listen, None, "the record of the home does not make its settings the user's own");
+    assert_eq!(home.health().listen, None, "trusting the home does not trust its settings");
     assert!(!mark.exists());
 }
 
 #[test]
-fn settings_that_git_tracks_need_agreement_to_exactly_their_content() {
+fn settings_tracked_by_git_are_trusted_by_exact_content() {
     let home = TestHome::in_repository(json!({}));
     let (config, mark) = hostile_settings(&home);
     home.configure(config.clone());
     home.git("git add -f .coven/config.json; git commit -qm settings");
     home.start();
     assert_eq!(home.coven(&["run", "claude", "x", "--background"]).code, 4);
-    let offered: Value = serde_json::from_str(&home.coven(&["trust", "--json"]).stdout).expect("a request");
+    let offered: Value = serde_json::from_str(&home.coven(&["trust", "--json"]).stdout).expect("request");
     let keys: Vec<&str> =
-        offered["settings"].as_array().expect("parts").iter().filter_map(|it| it["key"].as_str()).collect();
+        offered["settings"].as_array().expect("list").iter().filter_map(|it| it["key"].as_str()).collect();
     assert_eq!(keys, ["harnesses.claude", "permissions"]);
-    assert!(home.coven(&["trust"]).refused(4).contains("--yes"), "no terminal to ask on");
+    assert!(home.coven(&["trust"]).refused(4).contains("--yes"), "there is no terminal for the question");
 
     home.coven(&["trust", "--yes"]).done();
     home.coven(&["run", "claude", "x", "--background"]).done();
-    wait_until("the agreed program has run", || mark.exists());
+    wait_until("the trusted program has run", || mark.exists());
 
     let mut changed = config;
     changed["harnesses"]["claude"]["args"] = json!(["--more"]);
@@ -118,12 +119,12 @@ fn settings_that_git_tracks_need_agreement_to_exactly_their_content() {
     assert_eq!(refused.code, 4, "{}", refused.stderr);
     assert!(home.coven(&["trust", "--list"]).done().contains("harnesses.claude"));
     home.coven(&["trust", "--revoke"]).done();
-    assert!(home.daemons().is_empty(), "a daemon would keep them in force");
+    assert!(home.daemons().is_empty(), "a running daemon would still use them");
     assert!(home.coven(&["sessions"]).refused(4).contains("coven.db"));
 }
 
 #[test]
-fn the_users_own_settings_stay_in_force_when_they_are_committed() {
+fn the_users_own_settings_still_apply_when_committed() {
     let home = TestHome::in_repository(json!({ "permissions": { "default": "allow" } }));
     home.start();
     home.git("git add -f .coven/config.json; git commit -qm settings");
@@ -134,7 +135,7 @@ fn the_users_own_settings_stay_in_force_when_they_are_committed() {
 }
 
 #[test]
-fn a_workflow_file_with_commands_needs_agreement() {
+fn a_workflow_file_with_commands_requires_trust() {
     let home = TestHome::in_repository(json!({}));
     let mark = home.folder().join("was-run");
     let text = format!("steps:\n  - name: s\n    type: script\n    command: touch {}\n", mark.display());
@@ -147,12 +148,12 @@ fn a_workflow_file_with_commands_needs_agreement() {
     assert!(!mark.exists());
     home.coven(&["trust", "--yes"]).done();
     home.start_task(&task);
-    wait_until("the agreed command has run", || mark.exists());
-    home.wait_for_task(&task, "closed");
+    wait_until("the trusted command has run", || mark.exists());
+    home.wait_for_task(&task, TaskState::Closed);
 }
 
 #[test]
-fn a_person_is_asked_once_and_an_agent_never() {
+fn the_user_is_asked_once_and_an_agent_never() {
     let home = TestHome::new();
     let (config, _) = hostile_settings(&home);
     home.configure(config);
@@ -165,11 +166,11 @@ fn a_person_is_asked_once_and_an_agent_never() {
     assert_eq!(terminal.wait(), 0);
     home.end_daemons();
     let mut terminal = TestTerminal::open(&home, &["sessions", "--plain"]);
-    assert_eq!(terminal.wait(), 0, "the same settings are not asked about again");
+    assert_eq!(terminal.wait(), 0, "the same settings do not cause another question");
 
     let mut inside = home.command(&["trust", "--yes"]);
     inside.env("COVEN_SESSION_ID", "1");
-    let output = inside.output().expect("coven runs");
+    let output = inside.output().expect("coven starts");
     assert_eq!(output.status.code(), Some(4), "{}", String::from_utf8_lossy(&output.stderr));
     let coven = coven_testing::program::coven().display().to_string();
     let id = home
@@ -177,10 +178,10 @@ fn a_person_is_asked_once_and_an_agent_never() {
             json!({ "argv": ["sh", "-c", format!("env -u COVEN_SESSION_ID {coven} trust --yes; echo code=$?")] }),
         )
         .id;
-    assert!(home.wait_for_output(&id, "code=").contains("code=4"), "without the variable, too");
+    assert!(home.wait_for_output(&id, "code=").contains("code=4"), "also without the variable");
 
     let mut terminal = TestTerminal::open(&home, &["run", "claude", "x", "--background"]);
-    assert_eq!(terminal.wait(), 4, "not even by a command that needs them");
+    assert_eq!(terminal.wait(), 4, "no question after the user has declined");
     let mut terminal = TestTerminal::open(&home, &["trust"]);
     terminal.shows("Use all of this? [y/N]");
     terminal.types("y\r");
@@ -189,59 +190,59 @@ fn a_person_is_asked_once_and_an_agent_never() {
 }
 
 #[test]
-fn a_command_that_needs_a_setting_asks_and_goes_on() {
+fn a_command_that_needs_a_setting_asks_and_continues() {
     let home = TestHome::in_repository(json!({}));
     home.start();
     let (config, mark) = hostile_settings(&home);
     home.configure(config);
     home.git("git add -f .coven/config.json; git commit -qm settings");
-    // Started without a terminal: the question is still open.
+    // Started without a terminal, so the user has not been asked yet.
     home.restart();
     let mut terminal = TestTerminal::open(&home, &["run", "claude", "x", "--background"]);
     terminal.shows("Use all of this? [y/N]");
     terminal.types("y\r");
     assert_eq!(terminal.wait(), 0, "{}", terminal.text());
-    wait_until("the agreed program has run", || mark.exists());
+    wait_until("the trusted program has run", || mark.exists());
 }
 
 #[test]
-fn a_link_in_a_home_is_refused_and_its_target_stays_as_it_is() {
+fn a_link_in_a_home_is_refused_and_its_target_unchanged() {
     for name in ["token", "coven.db", "daemon.start", "logs/daemon.err", "logs", "sessions"] {
         let home = TestHome::new();
         let target = home.user().join("precious");
         match name {
-            "logs" | "sessions" => fs::create_dir(&target).expect("room on disk"),
-            _ => fs::write(&target, "mine").expect("room on disk"),
+            "logs" | "sessions" => fs::create_dir(&target).expect("disk has space"),
+            _ => fs::write(&target, "mine").expect("disk has space"),
         }
-        fs::set_permissions(&target, fs::Permissions::from_mode(0o755)).expect("ours");
-        fs::create_dir_all(home.path().join(name).parent().expect("a folder")).expect("room on disk");
-        symlink(&target, home.path().join(name)).expect("a link");
+        fs::set_permissions(&target, fs::Permissions::from_mode(0o755)).expect("writable");
+        fs::create_dir_all(home.path().join(name).parent().expect("readable folder")).expect("disk has space");
+        symlink(&target, home.path().join(name)).expect("symbolic link");
         let message = home.coven(&["sessions"]);
         assert_ne!(message.code, 0, "{name}");
-        assert_eq!(fs::metadata(&target).expect("still there").mode() & 0o777, 0o755, "{name}");
+        assert_eq!(fs::metadata(&target).expect("still exists").mode() & 0o777, 0o755, "{name}");
         if target.is_file() {
-            assert_eq!(fs::read_to_string(&target).expect("still there"), "mine", "{name}");
+            assert_eq!(fs::read_to_string(&target).expect("still exists"), "mine", "{name}");
         } else {
-            assert_eq!(fs::read_dir(&target).expect("still there").count(), 0, "{name}");
+            assert_eq!(fs::read_dir(&target).expect("still exists").count(), 0, "{name}");
         }
     }
     let home = TestHome::new();
     let elsewhere = home.folder().join("elsewhere");
-    fs::rename(home.path(), &elsewhere).expect("one file system");
-    symlink(&elsewhere, home.path()).expect("a link");
+    fs::rename(home.path(), &elsewhere).expect("rename in one file system");
+    symlink(&elsewhere, home.path()).expect("symbolic link");
     assert!(home.coven(&["sessions"]).refused(4).contains("symbolic link"));
 }
 
 #[test]
-fn a_config_that_is_a_link_is_used_in_the_users_own_home_only() {
+fn a_linked_config_is_only_used_in_the_home_of_the_user() {
     let home = TestHome::new();
     let elsewhere = home.user().join("settings.json");
-    fs::write(&elsewhere, json!({ "sessions": { "killGraceSeconds": 2.5 } }).to_string()).expect("room on disk");
+    fs::write(&elsewhere, json!({ "sessions": { "killGraceSeconds": 2.5 } }).to_string()).expect("disk has space");
     let users = home.user().join(".coven");
-    fs::create_dir_all(&users).expect("room on disk");
+    fs::create_dir_all(&users).expect("disk has space");
     for folder in [&home.path(), &users] {
         let _ = fs::remove_file(folder.join("config.json"));
-        symlink(&elsewhere, folder.join("config.json")).expect("a link");
+        symlink(&elsewhere, folder.join("config.json")).expect("symbolic link");
     }
     let message = home.coven(&["sessions"]).refused(2);
     assert!(message.contains(&home.path().join("config.json").display().to_string()), "{message}");
@@ -251,7 +252,7 @@ fn a_config_that_is_a_link_is_used_in_the_users_own_home_only() {
 }
 
 #[test]
-fn a_fifo_in_a_home_hangs_no_command() {
+fn a_fifo_in_a_home_does_not_block_commands() {
     for name in ["token", "config.json", "daemon.start", "coven.db", "coven.db.lock", "home.id"] {
         let home = TestHome::new();
         let path = home.path().join(name);
@@ -265,37 +266,37 @@ fn a_fifo_in_a_home_hangs_no_command() {
 }
 
 #[test]
-fn the_search_for_a_home_stops_at_a_folder_that_others_can_write() {
+fn the_search_for_a_home_stops_at_a_folder_writable_by_others() {
     let home = TestHome::new();
     let shared = home.make_folder("shared");
-    fs::create_dir_all(shared.join(".coven")).expect("room on disk");
+    fs::create_dir_all(shared.join(".coven")).expect("disk has space");
     let work = home.make_folder("shared/work");
-    fs::set_permissions(&shared, fs::Permissions::from_mode(0o1777)).expect("ours");
+    fs::set_permissions(&shared, fs::Permissions::from_mode(0o1777)).expect("writable");
     let mut command = home.command(&["daemon", "status", "--json"]);
-    let output = command.current_dir(&work).output().expect("coven runs");
-    let status: Value = serde_json::from_slice(&output.stdout).expect("an answer");
-    assert_eq!(status["home"], json!(home.user().join(".coven")), "neither the shared one nor one above it");
+    let output = command.current_dir(&work).output().expect("coven starts");
+    let status: Value = serde_json::from_slice(&output.stdout).expect("response");
+    assert_eq!(status["home"], json!(home.user().join(".coven")), "neither the shared home nor one in a parent folder");
 }
 
 #[test]
-fn doctor_names_a_folder_in_which_others_could_replace_the_home() {
+fn doctor_reports_a_folder_in_which_others_could_replace_the_home() {
     let home = TestHome::started();
     let path = home.path().display().to_string();
     let examined = || home.coven(&["doctor", "--home", &path]).stdout;
     assert!(!examined().contains("other users"), "{}", examined());
 
-    fs::set_permissions(home.project(), fs::Permissions::from_mode(0o1777)).expect("ours");
-    let below = examined();
-    assert!(below.contains(&format!("other users can write to {}", home.project().display())), "{below}");
+    fs::set_permissions(home.project(), fs::Permissions::from_mode(0o1777)).expect("writable");
+    let report = examined();
+    assert!(report.contains(&format!("other users can write to {}", home.project().display())), "{report}");
 }
 
 #[test]
-fn a_home_of_another_user_is_left_as_it_is() {
+fn a_home_of_another_user_is_refused_and_unchanged() {
     if !is_root() {
-        return skip("a_home_of_another_user_is_left_as_it_is", "giving a folder away takes root");
+        return skip("a_home_of_another_user_is_refused_and_unchanged", "changing the owner requires root");
     }
     let home = TestHome::new();
-    chown(home.path(), Some(NOBODY), Some(NOBODY)).expect("root may");
+    chown(home.path(), Some(NOBODY), Some(NOBODY)).expect("permitted for root");
     let before = names(&home.path());
     assert!(home.coven(&["sessions"]).refused(4).contains("another user"));
     let named = home.path().display().to_string();
@@ -306,42 +307,42 @@ fn a_home_of_another_user_is_left_as_it_is() {
 #[test]
 fn nothing_is_sent_to_a_daemon_of_another_user() {
     if !is_root() {
-        return skip("nothing_is_sent_to_a_daemon_of_another_user", "listening as another user takes root");
+        return skip("nothing_is_sent_to_a_daemon_of_another_user", "listening as another user requires root");
     }
     let home = TestHome::new();
-    // The listener's credentials are those of the process when it starts to listen.
+    // The kernel records the credentials at the call of `listen`.
     let listener = std::thread::scope(|scope| {
         let as_nobody = scope.spawn(|| {
             let uid = rustix::process::Uid::from_raw(NOBODY);
             let root = rustix::process::Uid::ROOT;
-            fs::set_permissions(home.path(), fs::Permissions::from_mode(0o777)).expect("ours");
-            rustix::thread::set_thread_res_uid(root, uid, root).expect("root may");
+            fs::set_permissions(home.path(), fs::Permissions::from_mode(0o777)).expect("writable");
+            rustix::thread::set_thread_res_uid(root, uid, root).expect("permitted for root");
             let listener = UnixListener::bind(home.socket());
-            rustix::thread::set_thread_res_uid(root, root, root).expect("root again");
-            fs::set_permissions(home.path(), fs::Permissions::from_mode(0o700)).expect("ours");
+            rustix::thread::set_thread_res_uid(root, root, root).expect("permitted for root");
+            fs::set_permissions(home.path(), fs::Permissions::from_mode(0o700)).expect("writable");
             listener
         });
-        as_nobody.join().expect("no panic").expect("a socket")
+        as_nobody.join().expect("no panic").expect("socket")
     });
     let received = std::thread::spawn(move || received_until(&listener, b"last"));
-    // Each of them connects in its own way.
+    // The two commands connect in different ways.
     for verb in [&["run", "claude", "my secret", "--background"][..], &["sessions", "--json"]] {
         let ran = home.coven(verb);
         assert_ne!(ran.code, 0, "{verb:?}: {}", ran.stdout);
     }
-    let mut last = UnixStream::connect(home.socket()).expect("it listens");
-    last.write_all(b"last").expect("it reads");
+    let mut last = UnixStream::connect(home.socket()).expect("is listening");
+    last.write_all(b"last").expect("peer reads");
     let received = received.join().expect("no panic");
     assert_eq!(String::from_utf8_lossy(&received), "");
 }
 
-/// What the clients of a listener send, until one sends exactly `last`. Nobody is answered.
+/// Returns the data that clients send until one sends exactly `last`. Does not answer them.
 fn received_until(listener: &UnixListener, last: &[u8]) -> Vec<u8> {
     let mut received = Vec::new();
     loop {
-        let (mut stream, _) = listener.accept().expect("a client");
+        let (mut stream, _) = listener.accept().expect("client");
         let mut buffer = [0; 4096];
-        // One that sends nothing has gone, or goes.
+        // A client that sends nothing disconnects.
         let count = stream.read(&mut buffer).unwrap_or(0);
         if &buffer[..count] == last {
             return received;
@@ -351,7 +352,7 @@ fn received_until(listener: &UnixListener, last: &[u8]) -> Vec<u8> {
 }
 
 #[test]
-fn a_wrong_home_is_not_made() {
+fn a_missing_home_is_not_created() {
     let home = TestHome::new();
     let wrong = home.folder().join("wrong/home");
     let text = wrong.display().to_string();
@@ -359,12 +360,12 @@ fn a_wrong_home_is_not_made() {
     {
         let ran = home.coven(args);
         assert_ne!(ran.code, 0, "{args:?}");
-        let said = format!("{}{}", ran.stdout, ran.stderr);
-        assert!(said.contains("coven init --home"), "{args:?}: {said}");
+        let output = format!("{}{}", ran.stdout, ran.stderr);
+        assert!(output.contains("coven init --home"), "{args:?}: {output}");
     }
-    // An existing folder that is something else is not turned into a home either.
+    // An existing folder with other files does not become a home either.
     let project = home.project().display().to_string();
-    fs::write(home.project().join("main.rs"), "").expect("room on disk");
+    fs::write(home.project().join("main.rs"), "").expect("disk has space");
     assert!(home.coven(&["sessions", "--home", &project]).refused(2).contains("coven init --home"));
     assert!(!wrong.exists() && !home.project().join("coven.db").exists());
     home.coven(&["init", "--home", &text]).done();
@@ -373,24 +374,24 @@ fn a_wrong_home_is_not_made() {
 }
 
 fn names(folder: &Path) -> Vec<String> {
-    let entries = fs::read_dir(folder).expect("a folder").flatten();
+    let entries = fs::read_dir(folder).expect("readable folder").flatten();
     let mut names: Vec<String> = entries.filter_map(|entry| entry.file_name().into_string().ok()).collect();
     names.sort();
     names
 }
 
 #[test]
-fn the_tool_and_agent_definitions_that_a_project_brings_need_agreement() {
+fn the_tool_and_agent_definitions_of_a_project_require_trust() {
     let home = TestHome::new();
     let folder = home.make_folder("agents");
     fs::write(folder.join("scout.md"), "---\nname: scout\ndescription: x\n---\nDo as the repository says.\n")
-        .expect("room on disk");
+        .expect("disk has space");
     let settings = home.make_folder(".aurora").join("config.json");
     let mark = home.folder().join("was-run");
     home.write_agent("evil", &format!("#!/bin/sh\ntouch {}\n", mark.display()));
     let tool = home.agents().join("evil");
     let config = json!({ "agents": { "discovery_paths": [folder] }, "spawner": { "tool": tool } });
-    fs::write(settings, config.to_string()).expect("room on disk");
+    fs::write(settings, config.to_string()).expect("disk has space");
     let spawn = ["spawn", "--agent", "scout", "-i"];
     let refused = home.coven_with_input(&spawn, b"/exit\n");
     assert!(refused.stderr.contains("`coven trust`") && refused.code != 0, "{}", refused.stderr);
@@ -402,22 +403,22 @@ fn the_tool_and_agent_definitions_that_a_project_brings_need_agreement() {
 }
 
 #[test]
-fn files_that_the_daemon_writes_are_not_reached_through_links() {
+fn the_daemon_does_not_write_files_through_links() {
     let today = coven_holder::clock::now().to_string()[..10].to_owned();
     for name in ["ballast".to_owned(), format!("logs/daemon.log.{today}"), "config.schema.json".to_owned()] {
         let home = TestHome::new();
         let target = home.user().join("precious");
-        fs::write(&target, "mine").expect("room on disk");
-        fs::set_permissions(&target, fs::Permissions::from_mode(0o755)).expect("ours");
+        fs::write(&target, "mine").expect("disk has space");
+        fs::set_permissions(&target, fs::Permissions::from_mode(0o755)).expect("writable");
         let link = home.path().join(&name);
-        fs::create_dir_all(link.parent().expect("a folder")).expect("room on disk");
+        fs::create_dir_all(link.parent().expect("readable folder")).expect("disk has space");
         let _ = fs::remove_file(&link);
-        symlink(&target, &link).expect("a link");
+        symlink(&target, &link).expect("symbolic link");
         home.coven(&["sessions"]);
         home.coven(&["init"]);
         home.end_daemons();
-        assert_eq!(fs::read_to_string(&target).expect("still there"), "mine", "{name}");
-        assert_eq!(fs::metadata(&target).expect("still there").mode() & 0o777, 0o755, "{name}");
+        assert_eq!(fs::read_to_string(&target).expect("still exists"), "mine", "{name}");
+        assert_eq!(fs::metadata(&target).expect("still exists").mode() & 0o777, 0o755, "{name}");
         if name != "config.schema.json" {
             home.forget_trust();
             let message = home.coven(&["sessions"]).refused(4);
@@ -427,7 +428,7 @@ fn files_that_the_daemon_writes_are_not_reached_through_links() {
 }
 
 #[test]
-fn a_prompt_that_a_repository_would_type_into_a_shell_needs_agreement() {
+fn a_workflow_prompt_for_a_shell_requires_trust() {
     let home = TestHome::in_repository(json!({}));
     let mark = home.folder().join("was-run");
     let text = format!(
@@ -445,7 +446,7 @@ fn a_prompt_that_a_repository_would_type_into_a_shell_needs_agreement() {
 }
 
 #[test]
-fn coven_init_does_not_agree_to_what_is_there() {
+fn coven_init_does_not_trust_existing_files() {
     let home = TestHome::new();
     let (config, mark) = hostile_settings(&home);
     home.configure(config);
@@ -466,17 +467,17 @@ fn coven_init_does_not_agree_to_what_is_there() {
     assert!(message.contains("coven.db"), "{message}");
 
     let elsewhere = home.folder().join("elsewhere");
-    fs::rename(home.path(), &elsewhere).expect("one file system");
-    symlink(&elsewhere, home.path()).expect("a link");
+    fs::rename(home.path(), &elsewhere).expect("rename in one file system");
+    symlink(&elsewhere, home.path()).expect("symbolic link");
     assert!(home.coven(&["init"]).refused(4).contains("symbolic link"));
 }
 
 #[test]
-fn a_store_that_a_pull_replaced_is_not_used() {
+fn a_store_replaced_by_a_pull_is_refused() {
     let home = TestHome::in_repository(json!({}));
     home.start();
     home.stop();
-    // What a pull leaves behind: the file is tracked, although Git ignores it.
+    // As after a pull: the file is tracked although it is in .gitignore.
     home.git("git add -f .coven/coven.db; git commit -qm store");
     let message = home.coven(&["sessions"]).refused(4);
     assert!(message.contains("coven.db") && message.contains("tracked by Git"), "{message}");
@@ -486,11 +487,11 @@ fn a_store_that_a_pull_replaced_is_not_used() {
 }
 
 #[test]
-fn a_home_that_git_cannot_list_is_not_used() {
+fn a_home_that_git_cannot_list_is_refused() {
     let home = TestHome::in_repository(json!({}));
     home.start();
     home.stop();
-    // With these a pull makes the home look like a repository of its own, which git refuses to use.
+    // With these files, a pull makes the home look like a separate repository, which git refuses to use.
     home.git("cd .coven; mkdir refs objects; echo 'ref: refs/heads/main' > HEAD");
     home.git("git add -f .coven/coven.db; git commit -qm store");
     let message = home.coven(&["sessions"]).refused(4);
@@ -501,20 +502,20 @@ fn a_home_that_git_cannot_list_is_not_used() {
 }
 
 #[test]
-fn a_repository_further_out_may_not_bring_the_store_either() {
+fn a_store_tracked_by_an_outer_repository_is_refused() {
     let home = TestHome::in_repository(json!({}));
     home.start();
     home.stop();
-    // The user's own repository lies in a clone of somebody else's.
+    // The user's own repository is inside a clone of another one.
     home.git("git -C .. init -q; echo .git > ../.gitignore; mv .git ../own; git -C .. add -f p/.coven/coven.db; mv ../own .git");
     let message = home.coven(&["sessions"]).refused(4);
     assert!(message.contains("coven.db") && message.contains("tracked by Git"), "{message}");
 }
 
 #[test]
-fn a_socket_that_became_a_link_is_not_used() {
+fn a_linked_socket_is_refused() {
     let (home, other) = (TestHome::in_repository(json!({})), TestHome::started());
-    symlink(other.path().join("coven.sock"), home.path().join("coven.sock")).expect("a link");
+    symlink(other.path().join("coven.sock"), home.path().join("coven.sock")).expect("symbolic link");
     for args in [&["sessions"][..], &["task", "list"], &["daemon", "stop"]] {
         let message = home.coven(args).refused(4);
         assert!(message.contains("coven.sock is a symbolic link"), "{message}");
@@ -523,25 +524,25 @@ fn a_socket_that_became_a_link_is_not_used() {
 }
 
 #[test]
-fn nothing_is_written_through_a_folder_that_became_a_link() {
+fn nothing_is_written_through_a_linked_folder() {
     let home = TestHome::in_repository(json!({}));
     home.start();
     let elsewhere = home.folder().join("elsewhere");
-    fs::create_dir(&elsewhere).expect("room on disk");
+    fs::create_dir(&elsewhere).expect("disk has space");
     for name in ["sessions", "worktrees"] {
-        fs::remove_dir_all(home.path().join(name)).expect("ours");
-        symlink(&elsewhere, home.path().join(name)).expect("a link");
+        fs::remove_dir_all(home.path().join(name)).expect("writable");
+        symlink(&elsewhere, home.path().join(name)).expect("symbolic link");
     }
     let run = home.coven(&["run", "plain", "--background", "hi"]);
     assert!(run.code != 0 && run.stderr.contains("symbolic link"), "{}", run.stderr);
     let task = home.add_task("x", "say hi", &[]);
     home.coven(&["task", "start", &task]);
-    home.wait_for_task(&task, "blocked");
-    assert_eq!(fs::read_dir(&elsewhere).expect("still there").count(), 0);
+    home.wait_for_task(&task, TaskState::Blocked);
+    assert_eq!(fs::read_dir(&elsewhere).expect("still exists").count(), 0);
 }
 
 #[test]
-fn a_shell_as_the_default_agent_of_a_clone_needs_agreement() {
+fn a_shell_as_the_default_harness_of_a_clone_requires_trust() {
     let home = TestHome::new();
     home.configure(json!({ "defaultHarness": "shell" }));
     home.forget_trust();
@@ -552,7 +553,7 @@ fn a_shell_as_the_default_agent_of_a_clone_needs_agreement() {
 }
 
 #[test]
-fn settings_that_a_repository_brings_do_not_delete_sooner_or_record_more() {
+fn settings_of_a_repository_cannot_shorten_retention_or_record_more() {
     let home = TestHome::new();
     home.configure(json!({
         "store": { "taskRetentionDays": 0 },
@@ -562,27 +563,27 @@ fn settings_that_a_repository_brings_do_not_delete_sooner_or_record_more() {
     home.forget_trust();
     home.coven(&["sessions"]).done();
     let shown: Value = home.json(&["config", "show"]);
-    let usual = coven_host::config::Config::default();
-    assert_eq!(shown["store"], json!(usual.store));
-    assert_eq!(shown["questions"], json!(usual.questions));
-    assert_eq!(shown["sessions"], json!(usual.sessions));
-    let asked: Value = serde_json::from_str(&home.coven(&["trust", "--yes", "--json"]).done()).expect("JSON");
+    let default = coven_host::config::Config::default();
+    assert_eq!(shown["store"], json!(default.store));
+    assert_eq!(shown["questions"], json!(default.questions));
+    assert_eq!(shown["sessions"], json!(default.sessions));
+    let offered: Value = serde_json::from_str(&home.coven(&["trust", "--yes", "--json"]).done()).expect("valid JSON");
     let keys: Vec<&str> =
-        asked["settings"].as_array().expect("a list").iter().filter_map(|part| part["key"].as_str()).collect();
+        offered["settings"].as_array().expect("list").iter().filter_map(|part| part["key"].as_str()).collect();
     assert_eq!(
         keys,
         ["store", "questions", "sessions.maxOutputBytes", "sessions.recordInput", "sessions.root"],
-        "{asked}"
+        "{offered}"
     );
     let shown: Value = home.json(&["config", "show"]);
     assert_eq!(shown["sessions"]["recordInput"], "all");
 }
 
 #[test]
-fn a_project_does_not_shorten_how_long_conversations_are_kept() {
+fn a_project_cannot_shorten_the_retention_of_conversations() {
     let home = TestHome::new();
     let settings = home.make_folder(".aurora").join("config.json");
-    fs::write(settings, r#"{"spawner":{"interactive":{"session_expiry_days":0}}}"#).expect("room on disk");
+    fs::write(settings, r#"{"spawner":{"interactive":{"session_expiry_days":0}}}"#).expect("disk has space");
     let refused = home.coven_with_input(&["spawn", "-i"], b"/exit\n");
     assert!(refused.stderr.contains("session_expiry_days"), "{}", refused.stderr);
     home.coven(&["trust", "--yes"]).done();

@@ -1,17 +1,18 @@
-//! Repositories whose config starts programs.
+//! Repositories whose Git config starts programs.
 
 use std::fs;
 use std::os::unix::fs::{chown, lchown, symlink};
 use std::path::{Path, PathBuf};
 
+use coven_domain::task::TaskState;
 use coven_testing::program::{is_root, skip};
 use coven_testing::{TestHome, wait_until};
 use serde_json::json;
 
 const NOBODY: u32 = 65534;
 
-/// A program that leaves a mark, named after itself, and copies its input.
-fn marking(home: &TestHome, name: &str) -> (String, PathBuf) {
+/// Creates a program that copies its input and creates a marker file. Returns the paths of both.
+fn marking_program(home: &TestHome, name: &str) -> (String, PathBuf) {
     let mark = home.folder().join(format!("{name}-was-run"));
     home.write_agent(name, &format!("#!/bin/sh\ntouch {}\nexec cat\n", mark.display()));
     (home.agents().join(name).display().to_string(), mark)
@@ -20,21 +21,21 @@ fn marking(home: &TestHome, name: &str) -> (String, PathBuf) {
 #[test]
 fn programs_in_the_config_of_a_repository_do_not_run() {
     let home = TestHome::in_repository(json!({}));
-    let (monitor, monitored) = marking(&home, "monitor");
-    let (convert, converted) = marking(&home, "convert");
-    let (external, ran_external) = marking(&home, "external");
+    let (monitor, monitored) = marking_program(&home, "monitor");
+    let (convert, converted) = marking_program(&home, "convert");
+    let (external, ran_external) = marking_program(&home, "external");
     home.start();
     let task = home.add_task("x", "append b.txt two", &[]);
     home.start_task(&task);
-    home.wait_for_task(&task, "pending_merge");
+    home.wait_for_task(&task, TaskState::PendingMerge);
     home.git(&format!(
         "git config core.fsmonitor {monitor}; git config diff.x.textconv {convert}; git config diff.external {external}; \
          mkdir -p .git/info; echo '* diff=x' > .git/info/attributes"
     ));
     let shown = home.coven(&["task", "diff", &task]).done();
-    assert!(shown.contains("+two"), "there is something to convert: {shown}");
+    assert!(shown.contains("+two"), "the diff is not empty: {shown}");
     home.coven(&["task", "approve", &task]).done();
-    home.wait_for_task(&task, "closed");
+    home.wait_for_task(&task, TaskState::Closed);
     for mark in [&monitored, &converted, &ran_external] {
         assert!(!mark.exists(), "{}", mark.display());
     }
@@ -43,32 +44,32 @@ fn programs_in_the_config_of_a_repository_do_not_run() {
 #[test]
 fn hooks_of_a_repository_do_not_run() {
     let home = TestHome::in_repository(json!({}));
-    let (program, ran) = marking(&home, "hook");
+    let (program, ran) = marking_program(&home, "hook");
     let hooks = home.project().join(".git/hooks");
-    fs::create_dir_all(&hooks).expect("room on disk");
+    fs::create_dir_all(&hooks).expect("disk has space");
     for name in
         ["post-checkout", "pre-commit", "post-commit", "post-merge", "post-index-change", "reference-transaction"]
     {
         let _ = fs::remove_file(hooks.join(name));
-        symlink(&program, hooks.join(name)).expect("room on disk");
+        symlink(&program, hooks.join(name)).expect("disk has space");
     }
     home.start();
-    // The agent leaves its work uncommitted: every call of git is coven's.
+    // The agent does not commit its work, so that only coven runs git.
     let task = home.add_task("x", "append b.txt two", &[]);
     home.start_task(&task);
-    home.wait_for_task(&task, "pending_merge");
+    home.wait_for_task(&task, TaskState::PendingMerge);
     home.coven(&["task", "diff", &task]).done();
     home.coven(&["task", "approve", &task]).done();
-    home.wait_for_task(&task, "closed");
+    home.wait_for_task(&task, TaskState::Closed);
     assert!(!ran.exists(), "a hook has run");
     home.git("git commit -q --allow-empty -m later");
-    assert!(ran.exists(), "the hooks run where the user calls git");
+    assert!(ran.exists(), "hooks run when the user runs git");
 }
 
 #[test]
 fn filters_of_a_repository_run_once_it_is_trusted() {
     let home = TestHome::in_repository(json!({}));
-    let (filter, filtered) = marking(&home, "filter");
+    let (filter, filtered) = marking_program(&home, "filter");
     home.git("echo '* filter=x' > .gitattributes; git add -A; git commit -qm attributes");
     home.git(&format!(
         "git config filter.x.clean {filter}; git config filter.x.smudge {filter}; git config filter.x.required true"
@@ -82,33 +83,33 @@ fn filters_of_a_repository_run_once_it_is_trusted() {
     home.coven(&["trust", "--yes"]).done();
     home.start_task(&task);
     wait_until("the filter has run", || filtered.exists());
-    home.wait_for_task(&task, "pending_merge");
+    home.wait_for_task(&task, TaskState::PendingMerge);
 }
 
 #[test]
-fn a_repository_of_another_user_is_not_used() {
+fn a_repository_of_another_user_is_refused() {
     if !is_root() {
-        return skip("a_repository_of_another_user_is_not_used", "giving a folder away takes root");
+        return skip("a_repository_of_another_user_is_refused", "changing the owner requires root");
     }
     let home = TestHome::in_repository(json!({}));
-    let (monitor, monitored) = marking(&home, "monitor");
+    let (monitor, monitored) = marking_program(&home, "monitor");
     home.git(&format!("git config core.fsmonitor {monitor}"));
     home.start();
     let task = home.add_task("x", "say hi", &[]);
-    give_away(&home.project().join(".git"));
-    chown(home.project(), Some(NOBODY), Some(NOBODY)).expect("root may");
+    chown_to_nobody(&home.project().join(".git"));
+    chown(home.project(), Some(NOBODY), Some(NOBODY)).expect("permitted for root");
     let message = home.coven(&["task", "start", &task, "--home", &home.path().display().to_string()]).refused(4);
     assert!(message.contains("another user"), "{message}");
     assert!(!monitored.exists());
-    chown(home.project(), Some(0), Some(0)).expect("root may");
+    chown(home.project(), Some(0), Some(0)).expect("permitted for root");
 }
 
-fn give_away(path: &Path) {
-    lchown(path, Some(NOBODY), Some(NOBODY)).expect("root may");
+fn chown_to_nobody(path: &Path) {
+    lchown(path, Some(NOBODY), Some(NOBODY)).expect("permitted for root");
     for entry in fs::read_dir(path).into_iter().flatten().flatten() {
         match entry.path().is_dir() {
-            true => give_away(&entry.path()),
-            false => lchown(entry.path(), Some(NOBODY), Some(NOBODY)).expect("root may"),
+            true => chown_to_nobody(&entry.path()),
+            false => lchown(entry.path(), Some(NOBODY), Some(NOBODY)).expect("permitted for root"),
         }
     }
 }

@@ -12,7 +12,7 @@ use tokio_tungstenite::{WebSocketStream, client_async};
 
 use crate::tcp::Listening;
 
-/// Terminal bytes until they hold `text`; control messages on the way are collected.
+/// Reads terminal bytes until they contain `text`, and collects control messages.
 async fn read_until<S: AsyncRead + AsyncWrite + Unpin>(
     socket: &mut WebSocketStream<S>,
     text: &str,
@@ -23,22 +23,22 @@ async fn read_until<S: AsyncRead + AsyncWrite + Unpin>(
         if String::from_utf8_lossy(&seen).contains(text) {
             return String::from_utf8_lossy(&seen).into_owned();
         }
-        let message = tokio::time::timeout(DEADLINE, socket.next()).await.expect("something in time");
-        match message.expect("it is open").expect("a message") {
+        let message = tokio::time::timeout(DEADLINE, socket.next()).await.expect("message before the deadline");
+        match message.expect("open connection").expect("message") {
             Message::Binary(bytes) => seen.extend_from_slice(&bytes),
-            Message::Text(control) => controls.push(serde_json::from_str(&control).expect("JSON")),
+            Message::Text(control) => controls.push(serde_json::from_str(&control).expect("valid JSON")),
             Message::Close(_) => panic!("closed before {text:?}: {:?}", String::from_utf8_lossy(&seen)),
             _ => {}
         }
     }
 }
 
-/// The exit message that ends a session's stream.
+/// Reads until the exit message and returns it.
 async fn read_exit<S: AsyncRead + AsyncWrite + Unpin>(socket: &mut WebSocketStream<S>) -> Value {
     loop {
-        let message = tokio::time::timeout(DEADLINE, socket.next()).await.expect("something in time");
-        if let Message::Text(control) = message.expect("it is open").expect("a message") {
-            let control: Value = serde_json::from_str(&control).expect("JSON");
+        let message = tokio::time::timeout(DEADLINE, socket.next()).await.expect("message before the deadline");
+        if let Message::Text(control) = message.expect("open connection").expect("message") {
+            let control: Value = serde_json::from_str(&control).expect("valid JSON");
             if control["type"] == "exit" {
                 return control;
             }
@@ -47,27 +47,27 @@ async fn read_exit<S: AsyncRead + AsyncWrite + Unpin>(socket: &mut WebSocketStre
 }
 
 #[test]
-fn attach_over_the_socket_paints_follows_types_resizes_and_tells_the_end() {
+fn attach_over_the_socket_supports_screen_output_input_resize_and_exit() {
     let home = TestHome::started();
     let id = home.launch("say before ;; size ;; echo ;; exit 3").id;
     home.wait_for_output(&id, "ready");
 
     runtime().block_on(async {
-        let stream = tokio::net::UnixStream::connect(home.socket()).await.expect("the daemon answers");
+        let stream = tokio::net::UnixStream::connect(home.socket()).await.expect("daemon answers");
         let url = format!("ws://localhost{}", path(&id, "/attach"));
-        let (mut socket, _) = client_async(url, stream).await.expect("an upgrade");
+        let (mut socket, _) = client_async(url, stream).await.expect("upgrade");
         let mut controls = Vec::new();
         let painted = read_until(&mut socket, "ready", &mut controls).await;
         assert!(painted.contains("before"), "{painted:?}");
         assert_eq!((&controls[0]["type"], &controls[0]["rows"]), (&json!("screen"), &json!(24)));
 
-        socket.send(Message::Binary("hello\r".into())).await.expect("it is open");
+        socket.send(Message::Binary("hello\r".into())).await.expect("open connection");
         read_until(&mut socket, "got:hello", &mut controls).await;
         let size = json!({ "type": "resize", "rows": 33, "cols": 99 }).to_string();
-        socket.send(Message::Text(size.into())).await.expect("it is open");
+        socket.send(Message::Text(size.into())).await.expect("open connection");
         read_until(&mut socket, "size:33x99", &mut controls).await;
-        socket.send(Message::Text("nonsense".into())).await.expect("it is open");
-        socket.send(Message::Binary("quit\r".into())).await.expect("it is open");
+        socket.send(Message::Text("nonsense".into())).await.expect("open connection");
+        socket.send(Message::Binary("quit\r".into())).await.expect("open connection");
 
         assert_eq!(read_exit(&mut socket).await["exit_code"], 3);
     });
@@ -75,19 +75,19 @@ fn attach_over_the_socket_paints_follows_types_resizes_and_tells_the_end() {
 }
 
 #[test]
-fn from_any_byte_the_stream_is_exact_and_a_reader_cannot_type() {
+fn a_stream_can_start_at_any_byte_and_a_read_only_client_cannot_type() {
     let home = TestHome::started();
     let id = home.launch("say before ;; echo").id;
     home.wait_for_output(&id, "ready");
 
     runtime().block_on(async {
-        let stream = tokio::net::UnixStream::connect(home.socket()).await.expect("the daemon answers");
+        let stream = tokio::net::UnixStream::connect(home.socket()).await.expect("daemon answers");
         let url = format!("ws://localhost{}", path(&id, "/attach?from=3&read_only=true"));
-        let (mut socket, _) = client_async(url, stream).await.expect("an upgrade");
+        let (mut socket, _) = client_async(url, stream).await.expect("upgrade");
         let mut controls = Vec::new();
         let seen = read_until(&mut socket, "ready\r\n", &mut controls).await;
         assert_eq!(seen, "ore\r\nready\r\n");
-        socket.send(Message::Binary("never\r".into())).await.expect("it is open");
+        socket.send(Message::Binary("never\r".into())).await.expect("open connection");
         home.coven(&["input", &id, "typed", "--enter"]).done();
         let seen = read_until(&mut socket, "got:typed", &mut controls).await;
         assert!(!seen.contains("never"), "{seen:?}");
@@ -95,34 +95,34 @@ fn from_any_byte_the_stream_is_exact_and_a_reader_cannot_type() {
 }
 
 #[test]
-fn an_interrupt_does_not_wait_behind_output_that_the_client_does_not_read() {
-    const MORE_THAN_SOCKETS_HOLD: u64 = 4 << 20;
+fn unread_output_does_not_delay_an_interrupt() {
+    const ABOVE_SOCKET_BUFFERS: u64 = 4 << 20;
     let home = TestHome::started();
     let id = home.launch("flood_until_told").id;
 
     let runtime = runtime();
     let (mut socket, _) = runtime.block_on(async {
-        let stream = tokio::net::UnixStream::connect(home.socket()).await.expect("the daemon answers");
+        let stream = tokio::net::UnixStream::connect(home.socket()).await.expect("daemon answers");
         let url = format!("ws://localhost{}", path(&id, "/attach?from=0"));
-        client_async(url, stream).await.expect("an upgrade")
+        client_async(url, stream).await.expect("upgrade")
     });
-    wait_until("the output is more than the client was sent", || {
-        coven_testing::journal::log_end(&home.session_dir(&id)) > MORE_THAN_SOCKETS_HOLD
+    wait_until("the output exceeds the socket buffers", || {
+        coven_testing::journal::log_end(&home.session_dir(&id)) > ABOVE_SOCKET_BUFFERS
     });
-    runtime.block_on(socket.send(Message::Binary("\x03".into()))).expect("it is open");
+    runtime.block_on(socket.send(Message::Binary("\x03".into()))).expect("open connection");
 
-    // Still connected and not reading until the session has ended.
+    // The client stays connected without reading until the session has ended.
     assert_eq!(home.wait_for_end(&id).status, "failed");
 }
 
 #[test]
-fn attach_to_what_is_not_live_is_refused_before_the_upgrade() {
+fn attach_to_an_ended_or_unknown_session_is_refused_before_the_upgrade() {
     let home = TestHome::started();
     let ended = home.run_to_end("exit 0").id;
 
     runtime().block_on(async {
         for (id, status) in [(ended.as_str(), 409), ("00000000-0000-4000-8000-000000000000", 404)] {
-            let stream = tokio::net::UnixStream::connect(home.socket()).await.expect("the daemon answers");
+            let stream = tokio::net::UnixStream::connect(home.socket()).await.expect("daemon answers");
             let url = format!("ws://localhost{}", path(id, "/attach"));
             match client_async(url, stream).await {
                 Err(Error::Http(answer)) => assert_eq!(answer.status().as_u16(), status),
@@ -133,17 +133,17 @@ fn attach_to_what_is_not_live_is_refused_before_the_upgrade() {
 }
 
 #[test]
-fn attach_over_tcp_works_with_the_token_and_only_with_it() {
+fn attach_over_tcp_requires_the_token() {
     let listening = Listening::new();
     let id = listening.home.launch("echo").id;
     listening.home.wait_for_output(&id, "ready");
     let url = format!("ws://{}{}", listening.address, path(&id, "/attach"));
     let connect = async |headers: &[(&'static str, &str)]| {
-        let mut request = url.as_str().into_client_request().expect("a request");
+        let mut request = url.as_str().into_client_request().expect("request");
         for (name, value) in headers {
-            request.headers_mut().insert(*name, value.parse().expect("a value"));
+            request.headers_mut().insert(*name, value.parse().expect("valid header value"));
         }
-        let stream = tokio::net::TcpStream::connect(&listening.address).await.expect("it listens");
+        let stream = tokio::net::TcpStream::connect(&listening.address).await.expect("is listening");
         client_async(request, stream).await
     };
 
@@ -160,8 +160,8 @@ fn attach_over_tcp_works_with_the_token_and_only_with_it() {
                 other => panic!("{headers:?}: {other:?}"),
             }
         }
-        let (mut socket, _) = connect(&[("authorization", bearer.as_str())]).await.expect("an upgrade");
-        socket.send(Message::Binary("hello\r".into())).await.expect("it is open");
+        let (mut socket, _) = connect(&[("authorization", bearer.as_str())]).await.expect("upgrade");
+        socket.send(Message::Binary("hello\r".into())).await.expect("open connection");
         read_until(&mut socket, "got:hello", &mut Vec::new()).await;
     });
 }

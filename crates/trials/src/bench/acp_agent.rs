@@ -1,4 +1,4 @@
-//! The least agent that speaks ACP: answers at once, or streams as the prompt says.
+//! A minimal ACP agent: answers immediately, or streams as the prompt specifies.
 
 use std::io::{self, BufRead, Write};
 use std::time::{Duration, Instant};
@@ -7,7 +7,8 @@ use serde_json::{Value, json};
 
 use super::Outcome;
 
-/// Words of a prompt: `ok`, `chunks <count> <per second, 0 for at once> <bytes>`, `talk <messages>`.
+/// Serves ACP on standard input and output. Prompts are `ok`, `chunks <count> <per second, 0 for no limit> <bytes>` or
+/// `talk <messages>`.
 pub fn run() -> Outcome<()> {
     let (stdin, mut stdout) = (io::stdin().lock(), io::stdout().lock());
     for line in stdin.lines() {
@@ -17,7 +18,7 @@ pub fn run() -> Outcome<()> {
             Some("session/new") => json!({ "sessionId": "s" }),
             Some("session/prompt") => {
                 let text = request["params"]["prompt"][0]["text"].as_str().unwrap_or_default().to_owned();
-                obey(&text, &mut stdout)?;
+                run_prompt(&text, &mut stdout)?;
                 json!({ "stopReason": "end_turn" })
             }
             _ => continue,
@@ -28,7 +29,7 @@ pub fn run() -> Outcome<()> {
     Ok(())
 }
 
-fn obey(text: &str, out: &mut impl Write) -> Outcome<()> {
+fn run_prompt(text: &str, out: &mut impl Write) -> Outcome<()> {
     let words: Vec<&str> = text.split(' ').collect();
     match words.as_slice() {
         ["chunks", count, rate, bytes] => stream(count.parse()?, rate.parse()?, bytes.parse()?, out),
@@ -46,7 +47,7 @@ fn obey(text: &str, out: &mut impl Write) -> Outcome<()> {
     }
 }
 
-/// Chunks that tell their number, at an even pace.
+/// Writes numbered chunks at an even pace.
 fn stream(count: u64, rate: u64, bytes: usize, out: &mut impl Write) -> Outcome<()> {
     let start = Instant::now();
     for number in 0..count {

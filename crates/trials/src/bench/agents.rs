@@ -1,4 +1,4 @@
-//! Sessions over ACP: taking prompts, streaming, reading history, and what a thousand of them leave behind.
+//! ACP sessions: accepting prompts, streaming, reading history, and the memory left after a thousand sessions.
 
 use std::fs;
 use std::path::Path;
@@ -19,7 +19,7 @@ use super::report::Row;
 use super::stats::{Spread, median};
 use super::{Bench, Outcome, eventually, micros, proc};
 
-const PATIENCE: Duration = Duration::from_secs(120);
+const IDLE_TIMEOUT: Duration = Duration::from_secs(120);
 
 pub fn measure(bench: &Bench) -> Outcome<Vec<Row>> {
     let mut rows = prompts(bench)?;
@@ -29,13 +29,13 @@ pub fn measure(bench: &Bench) -> Outcome<Vec<Row>> {
     Ok(rows)
 }
 
-/// A home with a repository and the bench's own agent.
-struct Place {
+/// A home with a repository and the benchmark's agent.
+struct Fixture {
     home: Coven,
     repo: String,
 }
 
-impl Place {
+impl Fixture {
     fn new(bench: &Bench) -> Outcome<Self> {
         let home = Coven::new(bench, json!({}))?;
         let this = bench.this.to_string_lossy();
@@ -44,20 +44,20 @@ impl Place {
             "harnesses": { "bench": { "program": this, "acpArgs": ["acp-agent"] } },
         });
         fs::write(home.home().join("config.json"), config.to_string())?;
-        let folder = home.home().parent().ok_or("a home lies in a folder")?.join("repo");
+        let folder = home.home().parent().ok_or("the home has no parent folder")?.join("repo");
         let made = Command::new("git").args(["init", "-q"]).arg(&folder).status()?;
         if !made.success() {
-            return Err("git could not make a repository".into());
+            return Err("git init failed".into());
         }
         home.start()?;
         let repo = home.connect()?.post(AddRepo::ROUTE.path, &json!({ "path": folder }))?;
-        let repo = repo["id"].as_str().ok_or("a repo without an id")?.to_owned();
+        let repo = repo["id"].as_str().ok_or("the repository record has no id")?.to_owned();
         Ok(Self { home, repo })
     }
 
     fn open(&self, connection: &mut Connection) -> Outcome<String> {
         let session = connection.post(CreateAgentSession::ROUTE.path, &json!({ "repoId": self.repo }))?;
-        Ok(session["id"].as_str().ok_or("a session without an id")?.to_owned())
+        Ok(session["id"].as_str().ok_or("the session record has no id")?.to_owned())
     }
 }
 
@@ -65,19 +65,19 @@ fn prompt(connection: &mut Connection, id: &str, text: &str) -> Outcome<()> {
     connection.post(PromptAgentSession::of(id).target(), &json!({ "text": text })).map(drop)
 }
 
-fn rest(connection: &mut Connection, id: &str) -> Outcome<()> {
-    eventually(PATIENCE, "the agent to be idle", || {
+fn wait_until_idle(connection: &mut Connection, id: &str) -> Outcome<()> {
+    eventually(IDLE_TIMEOUT, "the agent to be idle", || {
         let state = connection.get_json(ReadAgentState::of(id).target())?;
         Ok(state["activity"] == "idle" && state["queued"] == 0)
     })
 }
 
-/// A prompt that is taken, beside a question for the daemon's health.
+/// Measures the time until a prompt is accepted, compared with a health request.
 fn prompts(bench: &Bench) -> Outcome<Vec<Row>> {
-    let place = Place::new(bench)?;
-    let mut connection = place.home.connect()?;
-    let id = place.open(&mut connection)?;
-    rest(&mut connection, &id)?;
+    let fixture = Fixture::new(bench)?;
+    let mut connection = fixture.home.connect()?;
+    let id = fixture.open(&mut connection)?;
+    wait_until_idle(&mut connection, &id)?;
     let (mut taken, mut health) = (Vec::new(), Vec::new());
     for _ in 0..bench.rounds {
         let mut times: [Vec<f64>; 2] = Default::default();
@@ -88,7 +88,7 @@ fn prompts(bench: &Bench) -> Outcome<Vec<Row>> {
             let start = Instant::now();
             prompt(&mut connection, &id, "ok")?;
             times[1].push(micros(start.elapsed()));
-            rest(&mut connection, &id)?;
+            wait_until_idle(&mut connection, &id)?;
         }
         health.push(median(&times[0]));
         taken.push(median(&times[1]));
@@ -100,30 +100,30 @@ fn prompts(bench: &Bench) -> Outcome<Vec<Row>> {
     ])
 }
 
-/// Twenty agents that stream at once, while somebody reads the list.
+/// Measures list requests while twenty agents stream.
 fn streaming(bench: &Bench) -> Outcome<Vec<Row>> {
     const AGENTS: usize = 20;
     const RATE: u64 = 1000;
     const BYTES: usize = 24;
     let seconds: u64 = bench.scale(30, 3);
-    let place = Place::new(bench)?;
-    let mut connection = place.home.connect()?;
-    let ids: Vec<String> = (0..AGENTS).map(|_| place.open(&mut connection)).collect::<Outcome<_>>()?;
+    let fixture = Fixture::new(bench)?;
+    let mut connection = fixture.home.connect()?;
+    let ids: Vec<String> = (0..AGENTS).map(|_| fixture.open(&mut connection)).collect::<Outcome<_>>()?;
     for id in &ids {
-        rest(&mut connection, id)?;
+        wait_until_idle(&mut connection, id)?;
     }
     let list = &format!("{}?limit=20", ListSessions::ROUTE.path);
-    // As long as the other, half of it before and half after: a shared machine has its moments.
+    // Measured half before and half after the streaming, for the same total time: the load of a shared machine varies.
     let half = Duration::from_secs(seconds) / 2;
     let mut idle = list_times(&mut connection, list, half)?;
-    let pid = place.home.daemon_pid()?;
+    let pid = fixture.home.daemon_pid()?;
     let before = (proc::cpu(pid)?, Instant::now());
     for id in &ids {
         prompt(&mut connection, id, &format!("chunks {} {RATE} {BYTES}", RATE * seconds))?;
     }
     let busy = p99(list_times(&mut connection, list, Duration::from_secs(seconds))?);
     for id in &ids {
-        rest(&mut connection, id)?;
+        wait_until_idle(&mut connection, id)?;
     }
     let cores = (proc::cpu(pid)? - before.0).as_secs_f64() / before.1.elapsed().as_secs_f64();
     idle.extend(list_times(&mut connection, list, half)?);
@@ -138,12 +138,12 @@ fn streaming(bench: &Bench) -> Outcome<Vec<Row>> {
     }
     let what = format!("agents: {AGENTS} stream {RATE} chunks/s for {seconds} s");
     Ok(vec![
-        Row::judged(format!("{what}: answers that are not whole and in order"), wrong.to_string(), "0", wrong == 0),
+        Row::judged(format!("{what}: incomplete or reordered answers"), wrong.to_string(), "0", wrong == 0),
         Row::judged(format!("{what}: daemon, cores"), format!("{cores:.2}"), "≤ 1.00", cores <= 1.0),
         Row::anchor("agents: list page of an idle daemon, p99 in µs", format!("{idle:.0}")),
-        Row::anchor("agents: list page meanwhile, p99 in µs", format!("{busy:.0}")),
+        Row::anchor("agents: list page while streaming, p99 in µs", format!("{busy:.0}")),
         Row::judged(
-            "agents: list page meanwhile / idle, p99",
+            "agents: list page while streaming / idle, p99",
             format!("{:.1}", busy / idle),
             "≤ 10.00",
             busy / idle <= 10.0,
@@ -151,46 +151,46 @@ fn streaming(bench: &Bench) -> Outcome<Vec<Row>> {
     ])
 }
 
-/// A request every few milliseconds.
+/// Sends a request every few milliseconds and returns the response times in µs.
 fn list_times(connection: &mut Connection, path: &str, during: Duration) -> Outcome<Vec<f64>> {
     let (start, mut times) = (Instant::now(), Vec::new());
     while start.elapsed() < during {
-        let asked = Instant::now();
+        let sent = Instant::now();
         connection.get(path)?;
-        times.push(micros(asked.elapsed()));
+        times.push(micros(sent.elapsed()));
         std::thread::sleep(Duration::from_millis(2));
     }
     Ok(times)
 }
 
-/// The time that all but one in a hundred stay under.
+/// Returns the 99th percentile.
 fn p99(mut times: Vec<f64>) -> f64 {
     times.sort_by(f64::total_cmp);
     times[times.len() * 99 / 100]
 }
 
-/// A long history against its rows read bare, and one of many chunks against one of few.
+/// Compares reading a long history with a plain SELECT of its rows, and a history of many chunks with one of few.
 fn reading(bench: &Bench) -> Outcome<Vec<Row>> {
-    let place = Place::new(bench)?;
-    let mut connection = place.home.connect()?;
+    let fixture = Fixture::new(bench)?;
+    let mut connection = fixture.home.connect()?;
     let count: u64 = bench.scale(10_000, 1_000);
     let chunks: u64 = bench.scale(100_000, 10_000);
     let made = |connection: &mut Connection, text: String| -> Outcome<String> {
-        let id = place.open(connection)?;
+        let id = fixture.open(connection)?;
         prompt(connection, &id, &text)?;
-        rest(connection, &id)?;
+        wait_until_idle(connection, &id)?;
         Ok(id)
     };
     let long = made(&mut connection, format!("talk {count}"))?;
-    // The same text, cut into pieces of different length.
+    // The same amount of text in chunks of different sizes.
     let total = 24 * chunks;
     let many = made(&mut connection, format!("chunks {chunks} 0 24"))?;
     let few = made(&mut connection, format!("chunks 100 0 {}", total / 100))?;
-    let db = place.home.home().join("coven.db");
+    let db = fixture.home.home().join("coven.db");
     let path = |id: &str| ListAgentMessages::of(id).target().to_owned();
     let read = connection.get_json(&path(&long))?.as_array().map_or(0, Vec::len) as u64;
     if read != count + 1 {
-        return Err(format!("{read} messages were read back of {}", count + 1).into());
+        return Err(format!("read {read} of {} messages", count + 1).into());
     }
     let mut medians: [Vec<f64>; 4] = Default::default();
     for _ in 0..bench.rounds {
@@ -212,8 +212,8 @@ fn reading(bench: &Bench) -> Outcome<Vec<Row>> {
     let [long, bare, many, few] = medians;
     Ok(vec![
         Row::anchor(format!("agents: reading {count} messages, µs"), Spread::of(&long)),
-        Row::anchor("agents: selecting the same rows bare, µs", Spread::of(&bare)),
-        Row::at_most("agents: reading / bare select", Spread::ratio(&long, &bare), 4.0),
+        Row::anchor("agents: plain SELECT of the same rows, µs", Spread::of(&bare)),
+        Row::at_most("agents: reading / plain SELECT", Spread::ratio(&long, &bare), 4.0),
         Row::anchor(format!("agents: history of {chunks} chunks, µs"), Spread::of(&many)),
         Row::at_most(format!("agents: history of {chunks} chunks / of 100 chunks"), Spread::ratio(&many, &few), 1.5),
     ])
@@ -230,27 +230,27 @@ fn bare(db: &Path, id: &str) -> Outcome<usize> {
     Ok(rows.collect::<Result<Vec<_>, _>>()?.len())
 }
 
-/// What the daemon keeps of sessions that are over.
+/// Measures how much memory the daemon keeps after sessions have ended.
 fn growth(bench: &Bench) -> Outcome<Vec<Row>> {
-    let place = Place::new(bench)?;
-    let mut connection = place.home.connect()?;
+    let fixture = Fixture::new(bench)?;
+    let mut connection = fixture.home.connect()?;
     let mut open_and_close = |count: usize| -> Outcome<()> {
         for _ in 0..count {
-            let id = place.open(&mut connection)?;
+            let id = fixture.open(&mut connection)?;
             connection.delete(CancelAgentSession::of(&id).target())?;
             connection.get(WaitSession::of(&id).target())?;
         }
         Ok(())
     };
-    // What is allocated once, and caches that fill up, are no growth.
+    // Warm-up: one-time allocations and caches do not count as growth.
     open_and_close(bench.scale(200, 20))?;
-    let pid = place.home.daemon_pid()?;
+    let pid = fixture.home.daemon_pid()?;
     let before = proc::rss_kib(pid)?;
     let count = bench.scale(1000, 50);
     open_and_close(count)?;
     let grown = (proc::rss_kib(pid)? - before) / 1024.0;
     Ok(vec![Row::judged(
-        format!("agents: {count} sessions opened and closed, daemon's RSS in MiB more"),
+        format!("agents: {count} sessions opened and closed, growth of the daemon's RSS in MiB"),
         format!("{grown:.1}"),
         "≤ 5.00",
         grown <= 5.0,

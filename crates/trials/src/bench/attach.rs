@@ -1,4 +1,4 @@
-//! Attach: from starting the client to a painted screen, with little and with much history.
+//! Attach: time from starting the client to a painted screen, with a short and with a long history.
 
 use std::time::{Duration, Instant};
 
@@ -12,7 +12,7 @@ use super::report::Row;
 use super::stats::{Spread, median};
 use super::{Bench, Outcome, micros};
 
-/// Attaches to something; `None` where the peer is not installed.
+/// Attaches to a session; `None` if the peer is not installed.
 type Opening<'a> = Box<dyn Fn() -> Option<Outcome<Terminal>> + 'a>;
 
 pub fn measure(bench: &Bench) -> Outcome<Vec<Row>> {
@@ -32,7 +32,7 @@ pub fn measure(bench: &Bench) -> Outcome<Vec<Row>> {
         ("coven, many lines", Box::new(|| Some(coven(&many.id)))),
     ];
 
-    // The first attach of each waits until its program has painted.
+    // Warm-up: wait until each program has painted its screen.
     for (_, attach) in &paths {
         attach().map(|client| client?.read_until(PAINTED)).transpose()?;
     }
@@ -47,7 +47,7 @@ pub fn measure(bench: &Bench) -> Outcome<Vec<Row>> {
                 client.read_until(PAINTED)?;
                 times[place].push(micros(start.elapsed()) / 1e3);
                 drop(client);
-                // Let the server of this one notice before the next one's clock runs.
+                // Let the server notice the disconnect before the next measurement.
                 std::thread::sleep(Duration::from_millis(10));
             }
         }
@@ -75,7 +75,7 @@ pub fn measure(bench: &Bench) -> Outcome<Vec<Row>> {
         }
     }
     if tmux.is_empty() {
-        rows.push(Row::no_peer("attach: beside tmux", "tmux"));
+        rows.push(Row::no_peer("attach: comparison with tmux", "tmux"));
     }
     rows.push(Row::at_most(format!("attach: {long} lines / 10 lines"), Spread::ratio(&many, &few), 1.1));
     Ok(rows)

@@ -1,4 +1,4 @@
-//! Capture: how fast a flooding program runs while every byte is kept, and what that costs the holder.
+//! Capture: throughput of a flooding program while every byte is recorded, and the CPU time of the holder.
 
 use super::contender::Contender::{Raw, Script, Tmux};
 use super::contender::{Arena, Contender, Sample};
@@ -34,8 +34,8 @@ const ALL: [Contender; 11] = [
     Tmux,
 ];
 
-/// Turns that a flood is cut into: everybody has one turn before anybody has the next, so that whatever else
-/// the machine does hits all of them alike.
+/// Number of turns per flood. All contenders finish a turn before the next one starts, so that other load on the
+/// machine affects all of them equally.
 const TURNS: u32 = 10;
 
 pub fn measure(bench: &Bench) -> Outcome<Vec<Row>> {
@@ -61,7 +61,7 @@ fn measure_kind(bench: &Bench, kind: Kind, bytes: u64) -> Outcome<Vec<Row>> {
         }
         for turn in 1..=TURNS {
             let count = entrants.len();
-            // Each turn begins with another one, so that none always follows the same.
+            // Rotate the order, so that no contender always follows the same one.
             for place in (0..count).map(|place| (place + turn as usize) % count) {
                 entrants[place].run_to(f64::from(turn) / f64::from(TURNS))?;
             }
@@ -71,7 +71,9 @@ fn measure_kind(bench: &Bench, kind: Kind, bytes: u64) -> Outcome<Vec<Row>> {
         }
     }
     let mut rows = results.rows(kind, bytes);
-    rows.extend(missing.into_iter().map(|peer| Row::no_peer(format!("capture {}: beside {peer}", kind.name()), peer)));
+    rows.extend(
+        missing.into_iter().map(|peer| Row::no_peer(format!("capture {}: comparison with {peer}", kind.name()), peer)),
+    );
     Ok(rows)
 }
 
@@ -118,7 +120,8 @@ impl Results {
             .filter(|(contender, _)| matches!(contender, Contender::Coven { .. }))
             .map(|(_, samples)| samples.len())
             .sum();
-        let lossless = Row::judged(name("bytes lost, changed or doubled"), format!("0 of {runs} × {bytes}"), "0", true);
+        let lossless =
+            Row::judged(name("bytes lost, changed or repeated"), format!("0 of {runs} × {bytes}"), "0", true);
         [
             anchor("raw drain", Raw),
             anchor("script -q", Script),

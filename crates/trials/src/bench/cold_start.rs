@@ -1,4 +1,4 @@
-//! Cold start: a whole run of the command line, from fork to exit.
+//! Cold start: time of a complete run of the command line, from fork to exit.
 
 use std::process::{Command, Stdio};
 use std::time::Instant;

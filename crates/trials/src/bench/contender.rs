@@ -1,4 +1,4 @@
-//! Whoever holds the terminal of a flooding program: coven in several settings, its peers, and the bare drain.
+//! Programs that hold the terminal of a flooding program: coven in several settings, its peers, and a raw drain.
 
 use std::process::{Child, Stdio};
 use std::thread::JoinHandle;
@@ -15,12 +15,12 @@ use super::{Bench, Outcome, proc};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Contender {
-    /// Read and drop: the limit.
+    /// Reads and discards: the upper limit.
     Raw,
     Coven {
         screen_model: bool,
         clients: usize,
-        /// Further clients that never read.
+        /// Additional clients that never read.
         stalled: usize,
     },
     Script,
@@ -31,7 +31,7 @@ pub enum Contender {
 }
 
 impl Contender {
-    /// The program it needs.
+    /// Returns the program that the contender requires.
     pub fn peer(self) -> Option<&'static str> {
         match self {
             Contender::Raw | Contender::Coven { .. } => None,
@@ -42,14 +42,14 @@ impl Contender {
     }
 }
 
-/// One flood: megabytes a second, and milliseconds of CPU for each.
+/// Result of one flood: MB/s, and CPU milliseconds per MB.
 pub struct Sample {
     pub speed: f64,
     pub holder_cpu: f64,
     pub daemon_cpu: f64,
 }
 
-/// What the contenders of one kind of flood share.
+/// Settings and homes shared by the contenders of one kind of flood.
 pub struct Arena<'a> {
     bench: &'a Bench,
     kind: Kind,
@@ -60,23 +60,23 @@ pub struct Arena<'a> {
 
 impl<'a> Arena<'a> {
     pub fn new(bench: &'a Bench, kind: Kind, bytes: u64) -> Outcome<Self> {
-        // Compressing a finished log would run into the next contender's time.
+        // Compression of a finished log would run during the next contender's turn.
         let home = |model: bool| Coven::started(bench, json!({ "screenModel": model, "compressFinished": false }));
         Ok(Self { bench, kind, bytes, plain_home: home(false)?, model_home: home(true)? })
     }
 
-    /// Brings a contender to the point where its program waits for the flood to begin.
+    /// Starts a contender; its program then waits for the start of the flood.
     pub fn enter(&'a self, contender: Contender) -> Outcome<Entrant<'a>> {
         let gate = Gate::open()?;
-        // A fifth is enough to know the pace of the slowest.
+        // tmux is the slowest; a fifth is enough to measure it.
         let bytes = if contender == Contender::Tmux { self.bytes / 5 } else { self.bytes };
         let argv = gate.argv(self.bench, self.kind, bytes);
-        let mut stand = Stand::default();
+        let mut guards = FloodGuards::default();
         let mut daemon = None;
         let flood = match contender {
             Contender::Raw => {
                 let words: Vec<&str> = ["drain", "--"].into_iter().chain(argv.iter().map(String::as_str)).collect();
-                stand.drain = Some(pty::command(&self.bench.program(&words)).stdin(Stdio::null()).spawn()?);
+                guards.drain = Some(pty::command(&self.bench.program(&words)).stdin(Stdio::null()).spawn()?);
                 gate.accept()?
             }
             Contender::Coven { screen_model, clients, stalled } => {
@@ -84,16 +84,16 @@ impl<'a> Arena<'a> {
                 let session = home.launch(&argv)?;
                 let flood = gate.accept()?;
                 let attach = |_| home.attach(&session);
-                stand.attach((0..clients).map(attach).collect::<Outcome<_>>()?)?;
-                stand.stalled = (0..stalled).map(attach).collect::<Outcome<_>>()?;
+                guards.attach((0..clients).map(attach).collect::<Outcome<_>>()?)?;
+                guards.stalled = (0..stalled).map(attach).collect::<Outcome<_>>()?;
                 daemon = Some(home.daemon_pid()?);
-                stand.session = Some((home, session));
+                guards.session = Some((home, session));
                 flood
             }
             Contender::Script => {
                 let folder = tempfile::tempdir()?;
-                stand.stalled.push(peers::script(folder.path(), &argv)?);
-                stand.folder = Some(folder);
+                guards.stalled.push(peers::script(folder.path(), &argv)?);
+                guards.folder = Some(folder);
                 gate.accept()?
             }
             Contender::Dtach { clients } => {
@@ -101,25 +101,25 @@ impl<'a> Arena<'a> {
                 let flood = gate.accept()?;
                 let attached = (0..clients).map(|_| dtach.attach()).collect::<Outcome<Vec<_>>>()?;
                 attached.iter().try_for_each(Terminal::read_some)?;
-                // It says no word between clearing the screen and being attached.
+                // dtach prints nothing between clearing the screen and being attached.
                 std::thread::sleep(Duration::from_millis(50));
-                stand.attach(attached)?;
-                stand.dtach = Some(dtach);
+                guards.attach(attached)?;
+                guards.dtach = Some(dtach);
                 flood
             }
             Contender::Tmux => {
-                stand.tmux = Some(Tmux::launch(&argv, 2000)?);
+                guards.tmux = Some(Tmux::launch(&argv, 2000)?);
                 gate.accept()?
             }
         };
         let holder = holder_of(flood.pid)?;
-        Ok(Entrant { arena: self, bytes, flood, holder, daemon, took: Duration::ZERO, cpu: Cpu::default(), stand })
+        Ok(Entrant { arena: self, bytes, flood, holder, daemon, took: Duration::ZERO, cpu: Cpu::default(), guards })
     }
 }
 
-/// What must stay alive around a flood.
+/// Processes and folders that must live as long as the flood.
 #[derive(Default)]
-struct Stand<'a> {
+struct FloodGuards<'a> {
     session: Option<(&'a Coven, Session)>,
     clients: Vec<Terminal>,
     reading: Option<JoinHandle<Outcome<()>>>,
@@ -130,8 +130,8 @@ struct Stand<'a> {
     folder: Option<tempfile::TempDir>,
 }
 
-impl Stand<'_> {
-    /// Keeps the terminals of clients empty.
+impl FloodGuards<'_> {
+    /// Drains the terminals of the clients in the background.
     fn attach(&mut self, clients: Vec<Terminal>) -> Outcome<()> {
         self.reading = Some(pty::drain_clients(clients.iter().map(Terminal::master).collect::<Outcome<_>>()?));
         self.clients = clients;
@@ -154,11 +154,11 @@ pub struct Entrant<'a> {
     daemon: Option<u32>,
     took: Duration,
     cpu: Cpu,
-    stand: Stand<'a>,
+    guards: FloodGuards<'a>,
 }
 
 impl Entrant<'_> {
-    /// Floods up to `part` of the whole, then waits until everybody behind it has come to rest.
+    /// Floods up to `part` of all bytes, then waits until holder and daemon are idle.
     pub fn run_to(&mut self, part: f64) -> Outcome<()> {
         let daemon_cpu = |settled: bool| match self.daemon {
             Some(pid) if settled => proc::settled_cpu(pid),
@@ -172,17 +172,17 @@ impl Entrant<'_> {
         Ok(())
     }
 
-    /// Ends the program; a log that coven kept must hold every byte.
+    /// Ends the program and checks that coven's log contains every byte.
     pub fn leave(self) -> Outcome<Sample> {
-        let Self { arena, bytes, took, cpu, stand, .. } = self;
-        drop((self.flood, stand.clients, stand.stalled, stand.dtach, stand.tmux));
-        if let Some(reading) = stand.reading {
+        let Self { arena, bytes, took, cpu, guards, .. } = self;
+        drop((self.flood, guards.clients, guards.stalled, guards.dtach, guards.tmux));
+        if let Some(reading) = guards.reading {
             reading.join().expect("the reader does not panic")?;
         }
-        if let Some(mut drain) = stand.drain {
+        if let Some(mut drain) = guards.drain {
             drain.wait()?;
         }
-        if let Some((home, session)) = stand.session {
+        if let Some((home, session)) = guards.session {
             home.wait(&session)?;
             home.check_log(&session, arena.kind, bytes)?;
             home.sacrifice(&session)?;

@@ -1,4 +1,4 @@
-//! Conversations: what it costs to list many, to load a long one, to read its end and to save a turn.
+//! Conversations: cost of listing many, loading a long one, reading its end and saving a turn.
 
 use std::fs::{self, File};
 use std::hint::black_box;
@@ -7,7 +7,7 @@ use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-use coven_domain::conversation::{ConversationId, Line, Metadata, Role, Turn};
+use coven_domain::conversation::{ConversationId, Line, Metadata, Turn, TurnRole};
 use coven_holder::clock;
 use coven_interop::conversations::{Conversations, Filter, Wait};
 use serde::Deserialize;
@@ -26,15 +26,15 @@ pub fn measure(bench: &Bench) -> Outcome<Vec<Row>> {
     Ok(rows)
 }
 
-/// Questions of a line, answers of some paragraphs with code in them.
+/// Returns one-line questions and answers of several paragraphs with code.
 fn turns(count: usize) -> Vec<Line> {
     let turn = |at: usize| {
         let (role, text) = match at % 2 {
             0 => (
-                Role::User,
+                TurnRole::User,
                 format!("Question {at}: why does the parser fail on the second file, and how would you fix it?"),
             ),
-            _ => (Role::Assistant, paragraphs(at)),
+            _ => (TurnRole::Assistant, paragraphs(at)),
         };
         Line::Turn(Turn { number: Some(at as u64 + 1), ..Turn::new(role, text, clock::now()) })
     };
@@ -43,7 +43,7 @@ fn turns(count: usize) -> Vec<Line> {
 
 fn paragraphs(at: usize) -> String {
     let mut text = format!(
-        "Answer {at}. The reader stops at the first byte that is not UTF-8; it should go on after it.\n\n```rust\n"
+        "Answer {at}. The reader stops at the first byte that is not UTF-8; it should skip that byte.\n\n```rust\n"
     );
     for line in 0..4 + at % 9 {
         text.push_str(&format!("    let piece = reader.next(\"part {line}\")?; // as long as there is one\n"));
@@ -52,7 +52,7 @@ fn paragraphs(at: usize) -> String {
     text
 }
 
-/// A conversation with so many turns, written at once and not synced: there are many of them.
+/// Writes a conversation with `count` turns in one write and without a sync, because there are many of them.
 fn conversation(all: &Conversations, id: &str, count: usize) -> Outcome<ConversationId> {
     let metadata = Metadata { harness: Some("claude".into()), ..Metadata::rebuilt(id.to_owned(), clock::now()) };
     let mut bytes = Vec::new();
@@ -70,7 +70,7 @@ fn listing(bench: &Bench) -> Outcome<Vec<Row>> {
     let count = bench.scale(10_000, 200);
     let mut paths = Vec::new();
     for number in 0..count {
-        // From one exchange to some dozens.
+        // From one exchange to about twenty.
         let id = conversation(&all, &format!("c-{number}"), 2 + number % 40)?;
         paths.push(all.file(&id));
     }
@@ -87,7 +87,7 @@ fn listing(bench: &Bench) -> Outcome<Vec<Row>> {
         ours.push(micros(start.elapsed()));
         let turns: u64 = listing.conversations.iter().map(|summary| summary.turn_count).sum();
         if turns != (0..count as u64).map(|number| 2 + number % 40).sum::<u64>() {
-            return Err("the list is wrong".into());
+            return Err("the list has a wrong number of turns".into());
         }
         let start = Instant::now();
         all.clean(std::time::Duration::from_secs(86_400), clock::now())?;
@@ -98,7 +98,7 @@ fn listing(bench: &Bench) -> Outcome<Vec<Row>> {
         Row::anchor(format!("conversations: first and last 4 KiB of {count} files, µs"), Spread::of(&base)),
         Row::anchor(format!("conversations: list of {count}, µs"), Spread::of(&ours)),
         Row::anchor(
-            format!("conversations: looking for old ones among {count}, none to delete, µs"),
+            format!("conversations: searching {count} for expired ones, none to delete, µs"),
             Spread::of(&clean),
         ),
         Row::at_most("conversations: list / first and last 4 KiB", Spread::ratio(&ours, &base), 3.0),
@@ -118,12 +118,12 @@ fn read_both_ends(path: &Path, page: &mut [u8; PAGE]) -> Outcome<()> {
     Ok(())
 }
 
-/// A line as a program has it that knows the specified fields and no other.
+/// A line with only the fields of the specification.
 #[derive(Deserialize)]
 struct TypedLine {
     #[serde(rename = "type")]
     kind: Kind,
-    role: Option<Role>,
+    role: Option<TurnRole>,
     content: Option<String>,
     timestamp: Option<String>,
     tokens: Option<u64>,
@@ -164,7 +164,7 @@ fn loading(bench: &Bench) -> Outcome<Vec<Row>> {
         times[1].push(micros(start.elapsed()));
         let chars: usize = loaded.transcript.turns.iter().map(|turn| turn.content.len()).sum();
         if (loaded.transcript.turns.len(), chars) != (count, base_chars) {
-            return Err("what was loaded is wrong".into());
+            return Err("the loaded conversation has a wrong number of turns or characters".into());
         }
         drop(loaded);
 
@@ -172,7 +172,7 @@ fn loading(bench: &Bench) -> Outcome<Vec<Row>> {
         let last = all.load_last(&id, LAST)?;
         times[2].push(micros(start.elapsed()));
         if (last.turns.len(), last.before) != (LAST, Some((count - LAST) as u64)) {
-            return Err("the last page is wrong".into());
+            return Err("the last page has a wrong number of turns".into());
         }
     }
     let [base, whole, last] = times;
@@ -180,7 +180,7 @@ fn loading(bench: &Bench) -> Outcome<Vec<Row>> {
     Ok(vec![
         Row::anchor(format!("conversations: typed parse of {count} turns, {size} MiB, µs"), Spread::of(&base)),
         Row::anchor(format!("conversations: load of {count} turns, µs"), Spread::of(&whole)),
-        Row::anchor(format!("conversations: its last {LAST} turns, µs"), Spread::of(&last)),
+        Row::anchor(format!("conversations: load of its last {LAST} turns, µs"), Spread::of(&last)),
         Row::at_most("conversations: load / typed parse", Spread::ratio(&whole, &base), 1.0),
         Row::at_least("conversations: load / last page", Spread::ratio(&whole, &last), 100.0),
     ])
@@ -213,8 +213,8 @@ fn saving(bench: &Bench) -> Outcome<Vec<Row>> {
     }
     let [base, ours] = medians;
     Ok(vec![
-        Row::anchor("conversations: bare write and sync of an exchange, p50 in µs", Spread::of(&base)),
+        Row::anchor("conversations: plain write and sync of an exchange, p50 in µs", Spread::of(&base)),
         Row::anchor("conversations: saving an exchange under the lock, p50 in µs", Spread::of(&ours)),
-        Row::at_most("conversations: saving / bare write and sync", Spread::ratio(&ours, &base), 2.0),
+        Row::at_most("conversations: saving / plain write and sync", Spread::ratio(&ours, &base), 2.0),
     ])
 }

@@ -1,4 +1,4 @@
-//! A coven home of the bench's own, with its daemon, its sessions and their clients.
+//! A coven home for the benchmark, with its daemon, sessions and clients.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -13,7 +13,7 @@ use super::program::{COLS, ROWS};
 use super::pty::{PATIENCE, Terminal};
 use super::{Bench, Outcome, pattern, proc};
 
-/// A home in a fresh folder. Dropping it stops the daemon and ends what still runs there.
+/// A home in a new folder. Dropping it stops the daemon and kills its sessions.
 pub struct Coven {
     bin: PathBuf,
     folder: tempfile::TempDir,
@@ -26,7 +26,7 @@ pub struct Session {
 }
 
 impl Coven {
-    /// `sessions` is that block of the config file.
+    /// Creates a home; `sessions` is that block of the config file.
     pub fn new(bench: &Bench, sessions: Value) -> Outcome<Self> {
         Self::new_in(&bench.coven, &std::env::temp_dir(), sessions)
     }
@@ -38,14 +38,14 @@ impl Coven {
         Ok(coven)
     }
 
-    /// A home whose daemon is up.
+    /// Creates a home and starts its daemon.
     pub fn started(bench: &Bench, sessions: Value) -> Outcome<Self> {
         let coven = Self::new(bench, sessions)?;
         coven.start()?;
         Ok(coven)
     }
 
-    /// The same with another program, below another folder.
+    /// Like `started`, with another binary and parent folder.
     pub fn started_in(bin: &Path, parent: &Path, sessions: Value) -> Outcome<Self> {
         let coven = Self::new_in(bin, parent, sessions)?;
         coven.start()?;
@@ -85,7 +85,7 @@ impl Coven {
 
     pub fn daemon_pid(&self) -> Outcome<u32> {
         let health = self.connect()?.get_json(Health::ROUTE.path)?;
-        Ok(health["pid"].as_u64().ok_or("the daemon does not tell its pid")? as u32)
+        Ok(health["pid"].as_u64().ok_or("the daemon does not report its pid")? as u32)
     }
 
     pub fn request(&self, argv: &[String]) -> Value {
@@ -111,13 +111,13 @@ impl Coven {
         self.connect()?.delete(&session.path(""))
     }
 
-    /// Reads the whole log back and compares it with what the flood wrote.
+    /// Compares the whole log with the flood's output.
     pub fn check_log(&self, session: &Session, kind: Kind, bytes: u64) -> Outcome<()> {
         let mut connection = self.connect()?;
         pattern::check(connection.stream("GET", &session.path("/log?from=0"), None)?, kind, bytes)
     }
 
-    /// An attached client whose screen has been painted with the flood's banner.
+    /// Attaches a client and waits until its screen shows the flood's banner.
     pub fn attach(&self, session: &Session) -> Outcome<Terminal> {
         let client = Terminal::spawn(self.command(&["attach", &session.id]))?;
         client.read_until(BANNER.trim_ascii())?;
@@ -127,7 +127,7 @@ impl Coven {
 
 impl Session {
     pub fn from(record: &Value) -> Outcome<Self> {
-        let id = record["id"].as_str().ok_or("a session record without id")?.to_owned();
+        let id = record["id"].as_str().ok_or("the session record has no id")?.to_owned();
         Ok(Self { id, pid: record["pid"].as_u64().unwrap_or_default() as u32 })
     }
 
@@ -136,14 +136,14 @@ impl Session {
     }
 }
 
-/// The process that owns the terminal of `pid`: its parent, in coven as in its peers.
+/// Returns the process that owns the terminal of `pid`: its parent, in coven and in its peers.
 pub fn holder_of(pid: u32) -> Outcome<u32> {
     proc::parent(pid)
 }
 
 impl Drop for Coven {
     fn drop(&mut self) {
-        // A daemon that was killed must come back to end the sessions it left.
+        // If the daemon was killed, a new one must end its sessions.
         let stopped = self.start().and_then(|()| self.call(&["daemon", "stop", "--kill-sessions"]));
         if let Err(error) = stopped.and_then(|_| wait_until_gone(&self.home().join("coven.sock"))) {
             eprintln!("bench: the daemon of {} did not stop: {error}", self.folder.path().display());
@@ -152,5 +152,5 @@ impl Drop for Coven {
 }
 
 fn wait_until_gone(socket: &Path) -> Outcome<()> {
-    super::eventually(PATIENCE, "the daemon to be gone", || Ok(Connection::open(socket).is_err()))
+    super::eventually(PATIENCE, "the daemon to exit", || Ok(Connection::open(socket).is_err()))
 }

@@ -1,4 +1,4 @@
-//! Keystroke to echo: a byte typed into an attached client until the program's answer is on its screen.
+//! Echo: time from a keystroke in an attached client until the program's echo is on its screen.
 
 use std::time::Instant;
 
@@ -35,7 +35,7 @@ pub fn measure(bench: &Bench) -> Outcome<Vec<Row>> {
     let mut p50: [Vec<f64>; 4] = Default::default();
     for _ in 0..bench.rounds + 2 {
         let mut times: [Vec<f64>; 4] = Default::default();
-        // Short turns: whatever else the machine does then hits all of them alike.
+        // Short turns, so that other load on the machine affects all terminals equally.
         for turn in 0..keys / TURN {
             for place in (0..paths.len()).map(|place| (place + turn) % paths.len()) {
                 if let Some(terminal) = paths[place] {
@@ -65,12 +65,12 @@ pub fn measure(bench: &Bench) -> Outcome<Vec<Row>> {
     Ok(rows)
 }
 
-/// Keys that one terminal is given before the next one's turn.
+/// Number of keys typed into one terminal before the next one's turn.
 const TURN: usize = 50;
 
-/// Types one key after another, each when the one before has come back; microseconds for each.
+/// Types keys, each after the echo of the previous one, and records the microseconds for each.
 fn type_keys(terminal: &Terminal, times: &mut Vec<f64>) -> Outcome<()> {
-    // Letters that no escape sequence of a multiplexer ends with.
+    // Letters that end no escape sequence of a multiplexer.
     let letters = b"vwyz";
     for key in 0..TURN {
         let letter = [letters[key % letters.len()]];

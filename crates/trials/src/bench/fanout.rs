@@ -1,4 +1,4 @@
-//! Fan-out: one producer, a hundred SSE clients; our feed against the framework's own per-event stream.
+//! Fan-out: one producer and a hundred SSE clients; coven's feed compared with the framework's stream of single events.
 
 use std::convert::Infallible;
 use std::io::{ErrorKind, Read, Write};
@@ -25,11 +25,11 @@ use super::stats::Spread;
 use super::{Bench, Outcome};
 
 const CLIENTS: usize = 100;
-/// What the last event is called; a client that has seen it has seen all.
+/// Kind of the last event; a client that has received it has received all.
 const LAST: &str = "bench.last";
 
 pub fn measure(bench: &Bench) -> Outcome<Vec<Row>> {
-    // All of them fit the feed's ring, so that no client is ever sent elsewhere.
+    // All events fit into the feed's ring buffer, so no client falls behind it.
     let events: Vec<Event> = events(bench.scale(20_000, 2000));
     let (mut ours, mut base) = (Vec::new(), Vec::new());
     for _ in 0..bench.rounds {
@@ -43,7 +43,7 @@ pub fn measure(bench: &Bench) -> Outcome<Vec<Row>> {
     ])
 }
 
-/// About 220 bytes each as they are sent.
+/// Creates events of about 220 bytes each on the wire.
 fn events(count: u64) -> Vec<Event> {
     let event = |number: u64| Event {
         number,
@@ -55,7 +55,7 @@ fn events(count: u64) -> Vec<Event> {
     (1..=count).map(event).collect()
 }
 
-/// The framework's way: every client gets every event as a stream item of its own.
+/// The framework's way: every client gets every event as a separate stream item.
 fn per_event(events: &[Event]) -> Outcome<f64> {
     type Item = Arc<(u64, String, String)>;
     let (sender, _) = broadcast::channel::<Item>(events.len());
@@ -75,10 +75,10 @@ fn per_event(events: &[Event]) -> Outcome<f64> {
     };
     let items: Vec<Item> = events.iter().map(item).collect::<Outcome<_>>()?;
     let router = Router::new().route(ListEvents::ROUTE.path, get(async move || stream()));
-    deliver(router, items, move |item| drop(sender.send(item)))
+    deliver(router, std::future::pending(), items, move |item| drop(sender.send(item)))
 }
 
-/// Our way: encoded once, and each client is sent whatever follows its cursor.
+/// coven's way: events are encoded once, and each client gets everything after its cursor.
 fn by_cursor(events: &[Event]) -> Outcome<f64> {
     let hub = Arc::new(Hub::new(0, append_sse));
     let feed = Arc::clone(&hub);
@@ -97,39 +97,50 @@ fn by_cursor(events: &[Event]) -> Outcome<f64> {
         })
     }
     let router = Router::new().route(ListEvents::ROUTE.path, get(async move || body()));
-    deliver(router, events.to_vec(), move |event| hub.publish(&[event]))
+    let waking = Arc::clone(&hub);
+    let wake_later = async move { waking.wake_later().await };
+    deliver(router, wake_later, events.to_vec(), move |event| hub.publish(&[event]))
 }
 
-/// Serves `router` on one thread, publishes everything from another, and counts deliveries a second.
+/// Serves `router` on one thread, with `background` beside it, publishes everything from another, and returns the
+/// deliveries per second.
 fn deliver<T: Send + 'static>(
     router: Router,
+    background: impl Future<Output = ()> + Send + 'static,
     events: Vec<T>,
     mut publish: impl FnMut(T) + Send + 'static,
 ) -> Outcome<f64> {
     let folder = tempfile::tempdir()?;
     let socket = folder.path().join("socket");
-    let (over, is_over) = oneshot::channel::<()>();
+    let (stop, stopped) = oneshot::channel::<()>();
     let address = socket.clone();
-    let server = std::thread::spawn(move || serve(&address, router, is_over));
+    let server = std::thread::spawn(move || serve(&address, router, background, stopped));
     let count = events.len();
-    // As fast as it goes: what is measured is how quickly the server gets it to everybody.
+    // Publish without pauses: the server is the bottleneck to measure.
     let taken = receive(&socket, count, move || events.into_iter().for_each(&mut publish));
-    drop(over);
+    drop(stop);
     server.join().expect("the server does not panic")?;
     taken
 }
 
 #[tokio::main(flavor = "current_thread")]
-async fn serve(socket: &Path, router: Router, is_over: oneshot::Receiver<()>) -> Outcome<()> {
+async fn serve(
+    socket: &Path,
+    router: Router,
+    background: impl Future<Output = ()> + Send + 'static,
+    stopped: oneshot::Receiver<()>,
+) -> Outcome<()> {
     let listener = tokio::net::UnixListener::bind(socket)?;
+    let background = tokio::spawn(background);
     let serving = tokio::spawn(axum::serve(listener, router).into_future());
-    // An error only says that the other end was dropped, which is the sign.
-    let _ = is_over.await;
+    // Dropping the sender is the stop signal, so an error is expected.
+    let _ = stopped.await;
     serving.abort();
+    background.abort();
     Ok(())
 }
 
-/// The clients: connect, give the start, read until each has seen the last event.
+/// Connects the clients, starts publishing and reads until each client has the last event.
 fn receive(socket: &Path, count: usize, publish_all: impl FnOnce() + Send + 'static) -> Outcome<f64> {
     super::eventually(Duration::from_secs(10), "the server's socket", || Ok(UnixStream::connect(socket).is_ok()))?;
     let mut clients = (0..CLIENTS).map(|_| Client::subscribe(socket)).collect::<Outcome<Vec<_>>>()?;
@@ -160,7 +171,7 @@ fn receive(socket: &Path, count: usize, publish_all: impl FnOnce() + Send + 'sta
 
 struct Client {
     stream: UnixStream,
-    /// The end of what was read, where the last event may have been cut in two.
+    /// The end of the data read so far: the last event may be split between two reads.
     tail: Vec<u8>,
 }
 
@@ -178,11 +189,11 @@ impl Client {
         Ok(Self { stream, tail: Vec::new() })
     }
 
-    /// True while there is more to come.
+    /// Reads once. Returns false after the last event.
     fn read(&mut self, buffer: &mut [u8]) -> Outcome<bool> {
         const TAIL: usize = 512;
         let count = match self.stream.read(buffer) {
-            Ok(0) => return Err("a client was cut off before the last event".into()),
+            Ok(0) => return Err("a client was disconnected before the last event".into()),
             Ok(count) => count,
             Err(error) if error.kind() == ErrorKind::WouldBlock => return Ok(true),
             Err(error) => return Err(error.into()),

@@ -1,4 +1,4 @@
-//! The bench's side of a flood: starts it, hears how long it took, lets the program end.
+//! The benchmark's side of a flood: starts it, receives its duration and lets the program exit.
 
 use std::io::{BufRead, BufReader, Write};
 use std::os::unix::net::{UnixListener, UnixStream};
@@ -9,15 +9,15 @@ use super::pattern::Kind;
 use super::pty::{PATIENCE, readable};
 use super::{Bench, Outcome};
 
-/// Where a flooding program that is about to be launched will report.
+/// Control socket for a flooding program that is about to be launched.
 pub struct Gate {
     listener: UnixListener,
     path: PathBuf,
-    // Holds the socket's folder until the flood is over.
+    // Keeps the socket's folder until the flood is over.
     _folder: tempfile::TempDir,
 }
 
-/// A flooding program that has started and waits.
+/// A flooding program that has started and waits for a command.
 pub struct Flood {
     control: BufReader<UnixStream>,
     pub pid: u32,
@@ -30,13 +30,13 @@ impl Gate {
         Ok(Self { listener: UnixListener::bind(&path)?, path, _folder: folder })
     }
 
-    /// The program to launch in the terminal that is measured.
+    /// Returns the command line to launch in the measured terminal.
     pub fn argv(&self, bench: &Bench, kind: Kind, bytes: u64) -> Vec<String> {
         let words = ["gen", kind.name(), &bytes.to_string(), "--control", &self.path.to_string_lossy()];
         bench.program(&words)
     }
 
-    /// Waits for the program to be there.
+    /// Waits until the program connects.
     pub fn accept(&self) -> Outcome<Flood> {
         let listener = self.listener.try_clone()?.into();
         if !readable(&listener, PATIENCE)? {
@@ -45,19 +45,23 @@ impl Gate {
         let mut control = BufReader::new(self.listener.accept()?.0);
         let mut line = String::new();
         control.read_line(&mut line)?;
-        let pid = line.trim().strip_prefix("ready ").ok_or_else(|| format!("unexpected from the flood: {line}"))?;
+        let pid = line
+            .trim()
+            .strip_prefix("ready ")
+            .ok_or_else(|| format!("unexpected message from the flooding program: {line}"))?;
         Ok(Flood { pid: pid.parse()?, control })
     }
 }
 
 impl Flood {
-    /// Lets the program write until it has written `bytes` in all, and waits for the last one to be taken; how long
-    /// that took by the program's own clock.
+    /// Lets the program write until it has written `bytes` in total and the terminal has accepted the last byte.
+    /// Returns the duration by the program's clock.
     pub fn run_to(&mut self, bytes: u64) -> Outcome<Duration> {
         writeln!(self.control.get_mut(), "{bytes}")?;
         let mut line = String::new();
         self.control.read_line(&mut line)?;
-        let nanos = line.trim().strip_prefix("done ").ok_or_else(|| format!("the flood was cut off: {line:?}"))?;
+        let nanos =
+            line.trim().strip_prefix("done ").ok_or_else(|| format!("the flooding program stopped early: {line:?}"))?;
         Ok(Duration::from_nanos(nanos.parse()?))
     }
 

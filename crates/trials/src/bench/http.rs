@@ -1,7 +1,7 @@
-//! Blocking HTTP over the daemon's socket: one connection, kept open.
+//! Blocking HTTP over the daemon's socket, on one open connection.
 //!
-//! Benchmarks do not use `coven_client`: their figures must not change with the client's runtime and parsing, and the same
-//! benchmark measures older daemons, whose answers have other shapes.
+//! Benchmarks do not use `coven_client`: the client's runtime and parsing must not affect the figures. Also, the same
+//! benchmark measures older daemons, whose responses have other shapes.
 
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::os::unix::net::UnixStream;
@@ -40,15 +40,15 @@ impl Connection {
     }
 
     fn call(&mut self, method: &str, path: &str, body: Option<&Value>) -> Outcome<Vec<u8>> {
-        let mut answer = Vec::new();
-        self.stream(method, path, body)?.read_to_end(&mut answer)?;
-        Ok(answer)
+        let mut response = Vec::new();
+        self.stream(method, path, body)?.read_to_end(&mut response)?;
+        Ok(response)
     }
 
-    /// Sends a request and gives the body as it comes; an answer that is not a success is an error.
+    /// Sends a request and returns the body as a stream. A status other than success is an error.
     pub fn stream(&mut self, method: &str, path: &str, body: Option<&Value>) -> Outcome<Body<'_>> {
         self.send(method, path, body)?;
-        self.answer().map_err(|error| format!("{method} {path}: {error}").into())
+        self.read_response().map_err(|error| format!("{method} {path}: {error}").into())
     }
 
     pub fn send(&mut self, method: &str, path: &str, body: Option<&Value>) -> Outcome<()> {
@@ -60,67 +60,71 @@ impl Connection {
         Ok(self.stream.get_mut().write_all(request.as_bytes())?)
     }
 
-    /// Reads the whole answer to `send`.
+    /// Reads the whole response to `send`.
     pub fn receive(&mut self) -> Outcome<Vec<u8>> {
-        let mut answer = Vec::new();
-        self.answer()?.read_to_end(&mut answer)?;
-        Ok(answer)
+        let mut body = Vec::new();
+        self.read_response()?.read_to_end(&mut body)?;
+        Ok(body)
     }
 
-    fn answer(&mut self) -> Outcome<Body<'_>> {
+    fn read_response(&mut self) -> Outcome<Body<'_>> {
         let mut line = String::new();
         self.stream.read_line(&mut line)?;
-        let status: u16 =
-            line.split(' ').nth(1).unwrap_or_default().parse().map_err(|_| format!("no HTTP answer: {line:?}"))?;
-        let mut length = Left::UntilClose;
+        let status: u16 = line
+            .split(' ')
+            .nth(1)
+            .unwrap_or_default()
+            .parse()
+            .map_err(|_| format!("not an HTTP response: {line:?}"))?;
+        let mut length = Remaining::UntilClose;
         loop {
             line.clear();
             self.stream.read_line(&mut line)?;
             let Some((name, value)) = line.trim_end().split_once(": ") else { break };
             match name.to_ascii_lowercase().as_str() {
-                "content-length" => length = Left::Bytes(value.parse()?),
-                "transfer-encoding" => length = Left::Chunks(0),
+                "content-length" => length = Remaining::Bytes(value.parse()?),
+                "transfer-encoding" => length = Remaining::Chunks(0),
                 _ => {}
             }
         }
-        let mut answer = Body { stream: &mut self.stream, left: length };
+        let mut body = Body { stream: &mut self.stream, remaining: length };
         if !(200..300).contains(&status) {
             let mut text = String::new();
-            answer.read_to_string(&mut text)?;
+            body.read_to_string(&mut text)?;
             return Err(format!("status {status}: {text}").into());
         }
-        Ok(answer)
+        Ok(body)
     }
 }
 
-enum Left {
+enum Remaining {
     Bytes(usize),
-    /// Bytes of the chunk that is being read.
+    /// Remaining bytes of the current chunk.
     Chunks(usize),
     UntilClose,
 }
 
 pub struct Body<'a> {
     stream: &'a mut BufReader<UnixStream>,
-    left: Left,
+    remaining: Remaining,
 }
 
 impl Read for Body<'_> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        if let Left::Chunks(0) = self.left {
-            self.left = self.next_chunk()?;
+        if let Remaining::Chunks(0) = self.remaining {
+            self.remaining = self.next_chunk()?;
         }
-        match &mut self.left {
-            Left::UntilClose => self.stream.read(buffer),
-            Left::Bytes(left) => {
-                let count = self.stream.by_ref().take(*left as u64).read(buffer)?;
-                *left -= count;
+        match &mut self.remaining {
+            Remaining::UntilClose => self.stream.read(buffer),
+            Remaining::Bytes(remaining) => {
+                let count = self.stream.by_ref().take(*remaining as u64).read(buffer)?;
+                *remaining -= count;
                 Ok(count)
             }
-            Left::Chunks(left) => {
-                let count = self.stream.by_ref().take(*left as u64).read(buffer)?;
-                *left -= count;
-                if *left == 0 {
+            Remaining::Chunks(remaining) => {
+                let count = self.stream.by_ref().take(*remaining as u64).read(buffer)?;
+                *remaining -= count;
+                if *remaining == 0 {
                     self.stream.read_line(&mut String::new())?;
                 }
                 Ok(count)
@@ -130,14 +134,14 @@ impl Read for Body<'_> {
 }
 
 impl Body<'_> {
-    fn next_chunk(&mut self) -> io::Result<Left> {
+    fn next_chunk(&mut self) -> io::Result<Remaining> {
         let mut line = String::new();
         self.stream.read_line(&mut line)?;
         let size = usize::from_str_radix(line.trim(), 16).map_err(io::Error::other)?;
         if size > 0 {
-            return Ok(Left::Chunks(size));
+            return Ok(Remaining::Chunks(size));
         }
         self.stream.read_line(&mut line)?;
-        Ok(Left::Bytes(0))
+        Ok(Remaining::Bytes(0))
     }
 }

@@ -1,4 +1,4 @@
-//! Bytes lost when the daemon is killed or restarted in the middle of floods: there must be none.
+//! Checks that no bytes are lost when the daemon is killed or restarted during floods.
 
 use std::time::{Duration, Instant};
 
@@ -23,12 +23,12 @@ pub fn measure(bench: &Bench) -> Outcome<Vec<Row>> {
 
 fn kill_and_start(home: &Coven) -> Outcome<()> {
     let pid = home.daemon_pid()?;
-    kill_process(Pid::from_raw(pid as i32).ok_or("a daemon with pid 0")?, Signal::KILL)?;
-    super::eventually(PATIENCE, "the killed daemon to be gone", || Ok(proc::is_gone(pid)))?;
+    kill_process(Pid::from_raw(pid as i32).ok_or("the daemon has pid 0")?, Signal::KILL)?;
+    super::eventually(PATIENCE, "the killed daemon to exit", || Ok(proc::is_gone(pid)))?;
     home.start()
 }
 
-/// Disturbs one flood after another, at random moments, until `count` disturbances have hit a running flood.
+/// Calls `disturb` at random moments during one flood after another, until `count` calls happened during a flood.
 fn over_floods(bench: &Bench, what: &str, count: usize, disturb: impl Fn(&Coven) -> Outcome<()>) -> Outcome<Row> {
     let bytes = bench.scale(100_000_000, 20_000_000);
     let home = Coven::started(bench, json!({ "compressFinished": false }))?;
@@ -57,18 +57,18 @@ fn over_floods(bench: &Bench, what: &str, count: usize, disturb: impl Fn(&Coven)
     }
     let measured = match failures.first() {
         None => format!("0 bytes ({hit} in {floods} floods of {} MB)", bytes / 1_000_000),
-        Some(first) => format!("{} of {floods} floods damaged, the first {first}", failures.len()),
+        Some(first) => format!("{} of {floods} floods damaged; first: {first}", failures.len()),
     };
-    Ok(Row::judged(format!("bytes lost over {what} in mid-flood"), measured, "0", failures.is_empty()))
+    Ok(Row::judged(format!("bytes lost: {what} during a flood"), measured, "0", failures.is_empty()))
 }
 
-/// The ledger's output entries must cover the log from its first byte to its last, each byte once.
+/// Checks that the ledger's output entries cover every byte of the log exactly once.
 fn check_ledger(home: &Coven, session: &Session, bytes: u64) -> Outcome<()> {
     let mut connection = home.connect()?;
     let (mut after, mut covered) = (0, 0);
     loop {
         let page = connection.get_json(&session.path(&format!("/entries?after={after}&limit=1000")))?;
-        let entries = page["entries"].as_array().ok_or("a page without entries")?;
+        let entries = page["entries"].as_array().ok_or("the page has no entries")?;
         if entries.is_empty() {
             break;
         }
@@ -76,11 +76,14 @@ fn check_ledger(home: &Coven, session: &Session, bytes: u64) -> Outcome<()> {
             let (offset, length) =
                 (entry["offset"].as_u64().unwrap_or_default(), entry["length"].as_u64().unwrap_or_default());
             if offset != covered {
-                return Err(format!("the ledger covers {covered} bytes and goes on at {offset}").into());
+                return Err(format!(
+                    "gap or overlap in the ledger: it covers {covered} bytes, and the next entry starts at {offset}"
+                )
+                .into());
             }
             covered = offset + length;
         }
-        after = page["next"].as_u64().ok_or("a page without next")?;
+        after = page["next"].as_u64().ok_or("the page has no next")?;
     }
     let wanted = bytes + BANNER.len() as u64;
     match covered == wanted {

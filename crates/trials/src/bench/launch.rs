@@ -1,4 +1,4 @@
-//! Launch: from the request until the session runs, and until its first output can be read.
+//! Launch: time from the request until the session is running, and until its first output can be read.
 
 use std::io::Read;
 use std::process::Command;
@@ -13,10 +13,10 @@ use super::report::Row;
 use super::stats::{Spread, median};
 use super::{Bench, Outcome, micros, proc};
 
-/// A program that speaks at once and stays.
+/// Prints immediately and keeps running.
 const PROGRAM: [&str; 3] = ["/bin/sh", "-c", "echo ready; read line"];
 
-/// Microseconds until it runs and until its first output is there.
+/// Microseconds until the program is running and until its first output is readable.
 struct Sample {
     running: f64,
     readable: f64,
@@ -31,7 +31,7 @@ pub fn measure(bench: &Bench) -> Outcome<Vec<Row>> {
     for _ in 0..bench.rounds {
         let (mut base, mut ours) = (Vec::new(), Vec::new());
         for _ in 0..bench.scale(40, 5) {
-            // What the daemon still does about the session before must not run into the next sample.
+            // Work of the daemon for the previous session must not affect the next sample.
             proc::settled_cpu(daemon)?;
             base.push(bare()?);
             ours.push(coven(&home)?);
@@ -43,13 +43,13 @@ pub fn measure(bench: &Bench) -> Outcome<Vec<Row>> {
     let (base_running, base_readable) = (column(&|round| round.0.running), column(&|round| round.0.readable));
     let (running, readable) = (column(&|round| round.1.running), column(&|round| round.1.readable));
     Ok(vec![
-        Row::anchor("launch: bare PTY and spawn, µs", Spread::of(&base_running)),
-        Row::anchor("launch: bare, first output, µs", Spread::of(&base_readable)),
+        Row::anchor("launch: plain PTY and spawn, µs", Spread::of(&base_running)),
+        Row::anchor("launch: plain, first output, µs", Spread::of(&base_readable)),
         Row::anchor("launch: coven, running, µs", Spread::of(&running)),
         Row::anchor("launch: coven, first output, µs", Spread::of(&readable)),
-        Row::at_most("launch: running is answered / bare spawn", Spread::ratio(&running, &base_running), 5.0),
+        Row::at_most("launch: response with status running / plain spawn", Spread::ratio(&running, &base_running), 5.0),
         Row::at_most(
-            "launch: first output readable / bare first output",
+            "launch: first output readable / plain first output",
             Spread::ratio(&readable, &base_readable),
             8.0,
         ),
@@ -74,7 +74,7 @@ fn bare() -> Outcome<Sample> {
 fn coven(home: &Coven) -> Outcome<Sample> {
     let request = home.request(&PROGRAM.map(str::to_owned));
     let (mut control, mut log) = (home.connect()?, home.connect()?);
-    // The daemon has taken both connections before the clock runs.
+    // The daemon accepts both connections before the measurement starts.
     control.get(Health::ROUTE.path)?;
     log.get(Health::ROUTE.path)?;
 
@@ -86,7 +86,7 @@ fn coven(home: &Coven) -> Outcome<Sample> {
     let readable = micros(start.elapsed());
 
     if record["status"] != "running" {
-        return Err(format!("the answer says {} instead of running", record["status"]).into());
+        return Err(format!("the response has status {} instead of running", record["status"]).into());
     }
     home.kill(&session)?;
     home.sacrifice(&session)?;

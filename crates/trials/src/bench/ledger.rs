@@ -1,4 +1,4 @@
-//! Fills a home's store while its daemon is down: thousands of sessions and entries in seconds.
+//! Fills a home's store while its daemon is stopped: thousands of sessions and entries in seconds.
 
 use std::path::Path;
 
@@ -10,10 +10,10 @@ use serde_json::Map;
 
 use super::Outcome;
 
-/// Rows to a transaction.
-const BATCH: usize = 1000;
+/// Rows per transaction.
+const BATCH_SIZE: usize = 1000;
 
-/// A finished session as the store keeps it; later numbers are younger.
+/// Creates a finished session; higher numbers are newer.
 pub fn finished_session(number: u64) -> Outcome<Session> {
     let now = Timestamp::from_millis(1_763_238_189_007 + number as i64 * 1000);
     Ok(Session {
@@ -52,7 +52,7 @@ pub fn session_id(number: u64) -> Outcome<SessionId> {
 pub async fn add_sessions(db: &Path, count: u64) -> Outcome<()> {
     let store = SqliteStore::open(db, coven_server::event::render)?;
     let sessions = (0..count).map(finished_session).collect::<Outcome<Vec<Session>>>()?;
-    for batch in sessions.chunks(BATCH) {
+    for batch in sessions.chunks(BATCH_SIZE) {
         let mut tx = store.begin().await?;
         for session in batch {
             tx.record(Change::SessionCreated(session.clone()), session.created_at).await?;
@@ -62,7 +62,7 @@ pub async fn add_sessions(db: &Path, count: u64) -> Outcome<()> {
     Ok(())
 }
 
-/// Output entries of `length` bytes each that follow one another through the session's log.
+/// Adds consecutive output entries of `length` bytes each.
 #[tokio::main(flavor = "current_thread")]
 pub async fn add_entries(db: &Path, session: SessionId, count: u64, length: u64) -> Outcome<()> {
     let store = SqliteStore::open(db, coven_server::event::render)?;
@@ -76,7 +76,7 @@ pub async fn add_entries(db: &Path, session: SessionId, count: u64, length: u64)
         detail: None,
     };
     let entries: Vec<Entry> = (1..=count).map(entry).collect();
-    for batch in entries.chunks(BATCH) {
+    for batch in entries.chunks(BATCH_SIZE) {
         let mut tx = store.begin().await?;
         tx.append_entries(session, batch).await?;
         tx.commit().await?;

@@ -1,4 +1,4 @@
-//! Lists: a page of 20 out of 100,000 sessions, at the head, deep by cursor, deep by offset.
+//! Lists: a page of 20 out of 100,000 sessions: the first one, a deep one by cursor, a deep one by offset.
 
 use std::time::Instant;
 
@@ -29,7 +29,8 @@ pub fn measure(bench: &Bench) -> Outcome<Vec<Row>> {
     for _ in 0..bench.rounds {
         let mut times: [Vec<f64>; 4] = Default::default();
         for _ in 0..bench.scale(100, 20) {
-            // With every change the daemon must look again; what it has kept ready would compare unlike things.
+            // A change invalidates the daemon's cached page; otherwise a cached
+            // page would be compared with an uncached one.
             connection.post(CreateSession::ROUTE.path, &change)?;
             let cursor = &cursors[random.below(cursors.len() as u64) as usize];
             let paths = [first.clone(), format!("{first}&cursor={cursor}"), deep.clone(), first.clone()];
@@ -55,7 +56,7 @@ pub fn measure(bench: &Bench) -> Outcome<Vec<Row>> {
     ])
 }
 
-/// Cursors at every depth, from walking the whole list in large pages.
+/// Walks the whole list in large pages and returns their cursors.
 fn walk(connection: &mut Connection) -> Outcome<Vec<String>> {
     let mut cursors: Vec<String> = Vec::new();
     loop {
@@ -67,7 +68,7 @@ fn walk(connection: &mut Connection) -> Outcome<Vec<String>> {
         }
     }
     match cursors.is_empty() {
-        true => Err("the list of all sessions has no second page".into()),
+        true => Err("the session list has only one page".into()),
         false => Ok(cursors),
     }
 }

@@ -1,4 +1,4 @@
-//! Memory: what an idle session costs, and what its history adds.
+//! Memory: the cost of an idle session and of its history.
 
 use std::time::Duration;
 
@@ -18,7 +18,7 @@ pub fn measure(bench: &Bench) -> Outcome<Vec<Row>> {
     Ok(rows)
 }
 
-/// The holders of 100 sessions that do nothing, side by side, as they would share pages on a real machine.
+/// Measures the holders of 100 idle sessions, running at the same time so that they share pages as on a real machine.
 fn idle(bench: &Bench) -> Outcome<Vec<Row>> {
     let count = bench.scale(100, 10);
     let argv = ["/bin/cat".to_owned()];
@@ -50,7 +50,7 @@ fn dtach_idle(bench: &Bench, count: usize) -> Outcome<Spread> {
     Ok(Spread::of(&pss))
 }
 
-/// Daemon and holder before and after a session's program has written 100,000 lines.
+/// Measures daemon and holder before and after a program writes 100,000 lines.
 fn history(bench: &Bench) -> Outcome<Vec<Row>> {
     let lines = bench.scale(100_000, 20_000);
     let home = Coven::started(bench, json!({}))?;
@@ -68,14 +68,14 @@ fn history(bench: &Bench) -> Outcome<Vec<Row>> {
         home.sacrifice(&session)?;
         Ok(after - before)
     };
-    // The first flood makes the daemon touch code and pools that it keeps for good.
+    // Warm-up: the first flood loads code and fills pools that the daemon keeps.
     growth(lines)?;
     let growths = (0..bench.rounds).map(|_| growth(lines)).collect::<Outcome<Vec<f64>>>()?;
-    let name = format!("memory: {lines} lines of history, daemon + holder, KiB more");
+    let name = format!("memory: {lines} lines of history, growth of daemon + holder in KiB");
     Ok(vec![Row::at_most(name, Spread::of(&growths), 256.0)])
 }
 
-/// Memory once the process has put away what it needed only for the work before.
+/// Returns the memory after the process is idle and has freed temporary buffers.
 fn settled_pss(pid: u32) -> Outcome<f64> {
     proc::settled_cpu(pid)?;
     std::thread::sleep(Duration::from_millis(500));

@@ -1,4 +1,4 @@
-//! `cargo xtask bench`: every figure of the project, each as a ratio to a base taken in the same round.
+//! `cargo xtask bench`: the project's benchmarks. Each figure is a ratio to a baseline measured in the same round.
 
 mod acp_agent;
 mod agents;
@@ -40,27 +40,27 @@ use clap::ValueEnum;
 pub use program::Program;
 use report::Row;
 
-/// A bench either measures or says why it could not; nobody branches on the reason.
+/// The error is only printed, never matched.
 type Outcome<T> = Result<T, Box<dyn Error + Send + Sync>>;
 
 #[derive(Debug, clap::Args)]
 pub struct Args {
-    /// Take only these figures.
+    /// Measure only these figures.
     #[arg(long, value_delimiter = ',')]
     only: Vec<Figure>,
-    /// Rounds of each figure; ratios are taken within a round.
+    /// Rounds per figure; ratios are computed within a round.
     #[arg(long, default_value_t = 7)]
     rounds: usize,
-    /// Small volumes and three rounds: shows that it works, not how fast it is.
+    /// Use small volumes and three rounds, to check that the benchmarks run.
     #[arg(long)]
     quick: bool,
     /// Also write the rows to this file.
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
-    /// The coven binary to measure; built in release mode if left out.
+    /// The coven binary to measure; built in release mode if omitted.
     #[arg(long, value_name = "PATH")]
     bin: Option<PathBuf>,
-    /// An earlier coven, for the figures that compare with it.
+    /// An earlier coven binary, for the figures that compare with it.
     #[arg(long, value_name = "PATH")]
     baseline: Option<PathBuf>,
 }
@@ -85,7 +85,7 @@ enum Figure {
     Wire,
 }
 
-/// What every figure needs to know.
+/// Settings shared by all figures.
 struct Bench {
     coven: PathBuf,
     baseline: Option<PathBuf>,
@@ -95,12 +95,12 @@ struct Bench {
 }
 
 impl Bench {
-    /// Volumes and counts: the real one, or a small one under `--quick`.
+    /// Returns `whole`, or `quick` under `--quick`.
     fn scale<T>(&self, whole: T, quick: T) -> T {
         if self.quick { quick } else { whole }
     }
 
-    /// The command line of one of the programs in `program.rs`.
+    /// Returns the command line of one of the programs in `program.rs`.
     fn program(&self, words: &[&str]) -> Vec<String> {
         let this = self.this.to_string_lossy().into_owned();
         std::iter::once(this).chain(words.iter().map(|&word| word.to_owned())).collect()
@@ -109,7 +109,7 @@ impl Bench {
 
 pub fn run(args: Args) -> ExitCode {
     if cfg!(debug_assertions) {
-        eprintln!("bench: the figures of an unoptimised build mean nothing; start it with: cargo xtask bench");
+        eprintln!("bench: an unoptimised build gives meaningless figures; start it with: cargo xtask bench");
         return ExitCode::FAILURE;
     }
     match measure(&args) {
@@ -122,7 +122,7 @@ pub fn run(args: Args) -> ExitCode {
     }
 }
 
-/// Takes the figures one after another; says whether every bar was reached.
+/// Measures the figures one after another. Returns whether every bar was reached.
 fn measure(args: &Args) -> Outcome<bool> {
     let this = std::env::current_exe()?;
     let whole = |path: &PathBuf| path.canonicalize().map_err(|error| format!("{}: {error}", path.display()));
@@ -157,12 +157,12 @@ fn measure(args: &Args) -> Outcome<bool> {
     Ok(!rows.iter().any(|row| matches!(row.reached, report::Verdict::No | report::Verdict::Missing)))
 }
 
-/// The binary that a newcomer would build; it lies beside this one.
+/// Builds coven in release mode. Its binary is in the same folder as this one.
 fn build_coven(this: &std::path::Path) -> Outcome<PathBuf> {
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let status = Command::new(cargo).args(["build", "--release", "--package", "coven", "--bin", "coven"]).status()?;
     if !status.success() {
-        return Err("coven could not be built".into());
+        return Err("cannot build coven".into());
     }
     Ok(this.with_file_name("coven"))
 }
@@ -194,12 +194,12 @@ impl Figure {
     }
 }
 
-/// Waits for something that is bound to happen.
-fn eventually(patience: Duration, what: &str, mut happened: impl FnMut() -> Outcome<bool>) -> Outcome<()> {
-    let deadline = Instant::now() + patience;
+/// Polls until `happened` returns true, or fails after the timeout.
+fn eventually(timeout: Duration, what: &str, mut happened: impl FnMut() -> Outcome<bool>) -> Outcome<()> {
+    let deadline = Instant::now() + timeout;
     while !happened()? {
         if Instant::now() > deadline {
-            return Err(format!("waited in vain for {what}").into());
+            return Err(format!("timed out waiting for {what}").into());
         }
         std::thread::sleep(Duration::from_millis(5));
     }

@@ -1,4 +1,4 @@
-//! Paging: 1,000 entries from the start and from the end of a long ledger, against reading rows and bytes bare.
+//! Paging: 1,000 entries from the start and the end of a long ledger, compared with a direct read of rows and bytes.
 
 use std::fs::{self, File};
 use std::os::unix::fs::FileExt;
@@ -17,7 +17,7 @@ use super::stats::{Spread, median};
 use super::{Bench, Outcome, ledger, micros};
 
 const PAGE: u64 = 1000;
-/// Bytes of output to an entry.
+/// Bytes of output per entry.
 const LENGTH: u64 = 100;
 
 pub fn measure(bench: &Bench) -> Outcome<Vec<Row>> {
@@ -31,7 +31,7 @@ pub fn measure(bench: &Bench) -> Outcome<Vec<Row>> {
     home.start()?;
 
     let mut connection = home.connect()?;
-    let bare = Bare::open(&db, &folder)?;
+    let bare = DirectReader::open(&db, &folder)?;
     let entries = ListEntries::of(&id.to_string()).target().to_owned();
     let path = |after: u64| format!("{entries}?after={after}&limit={PAGE}");
     check(&connection.get_json(&path(count - PAGE))?, count)?;
@@ -59,9 +59,9 @@ pub fn measure(bench: &Bench) -> Outcome<Vec<Row>> {
     Ok(vec![
         Row::anchor("paging: 1,000 entries at the start, µs", Spread::of(&head)),
         Row::anchor(format!("paging: 1,000 entries at the end of {count}, µs"), Spread::of(&tail)),
-        Row::anchor("paging: bare read of the same rows and bytes, µs", Spread::of(&bare)),
+        Row::anchor("paging: direct read of the same rows and bytes, µs", Spread::of(&bare)),
         Row::at_most("paging: end / start", Spread::ratio(&tail, &head), 1.2),
-        Row::at_most("paging: end / bare read", Spread::ratio(&tail, &bare), 4.0),
+        Row::at_most("paging: end / direct read", Spread::ratio(&tail, &bare), 4.0),
     ])
 }
 
@@ -76,9 +76,9 @@ fn write_log(folder: &Path, bytes: u64) -> Outcome<()> {
     Ok(())
 }
 
-/// The page must hold what is compared: 1,000 entries with their text.
+/// Checks that the last page has 1,000 entries with their text.
 fn check(page: &serde_json::Value, count: u64) -> Outcome<()> {
-    let entries = page["entries"].as_array().ok_or("a page without entries")?;
+    let entries = page["entries"].as_array().ok_or("the page has no entries")?;
     let text: usize = entries.iter().filter_map(|entry| entry["data"].as_str()).map(str::len).sum();
     match entries.len() as u64 == PAGE && text as u64 == PAGE * LENGTH && page["next"] == json!(count) {
         true => Ok(()),
@@ -88,13 +88,13 @@ fn check(page: &serde_json::Value, count: u64) -> Outcome<()> {
     }
 }
 
-/// The least that any reader must do: the rows out of SQLite, the bytes out of the file.
-struct Bare {
+/// The minimal reader: rows from SQLite, bytes from the file.
+struct DirectReader {
     db: Connection,
     log: File,
 }
 
-impl Bare {
+impl DirectReader {
     fn open(db: &Path, folder: &Path) -> Outcome<Self> {
         let db = Connection::open_with_flags(db, OpenFlags::SQLITE_OPEN_READ_ONLY)?;
         Ok(Self { db, log: File::open(folder.join(segment_name(0)))? })
@@ -113,7 +113,7 @@ impl Bare {
             let (_, _): (Option<Vec<u8>>, Option<String>) = (row.get(5)?, row.get(6)?);
             (first, end) = (first.min(offset), end.max(offset + length));
         }
-        // The entries follow one another, so one read gets all their bytes.
+        // The entries are consecutive, so one read gets all their bytes.
         let mut output = vec![0; usize::try_from(end - first)?];
         self.log.read_exact_at(&mut output, first.cast_unsigned())?;
         Ok(output)

@@ -1,4 +1,4 @@
-//! The bytes of a flood: the same for the program that writes them and for the check that reads them back.
+//! The bytes of a flood, generated both for the program that writes them and for the check that reads them back.
 
 use std::io::Read;
 
@@ -8,9 +8,9 @@ use super::Outcome;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum Kind {
-    /// Lines of text, 64 KiB to a write.
+    /// Lines of text, 64 KiB per write.
     Plain,
-    /// Frames as an agent's terminal interface draws them, about 1.2 KB to a write.
+    /// Frames like those of an agent's terminal interface, about 1.2 KB per write.
     Ansi,
 }
 
@@ -23,13 +23,14 @@ impl Kind {
     }
 }
 
-/// What the flooding program says before it waits for the start; it stands at the head of the log.
+/// Printed by the flooding program before it waits for the start; the log starts with it.
 pub const BANNER: &[u8] = b"bench-is-ready\r\n";
 
-/// About how long a line of the plain flood is.
+/// Approximate length of a line of the plain flood.
 pub const LINE_BYTES: u64 = 70;
 
-/// Pieces of a flood, each one write. Every piece carries its number, so that a lost, doubled or swapped one shows.
+/// The pieces of a flood, one per write. Each piece contains its number, so that lost, repeated or reordered pieces are
+/// detected.
 pub struct Pattern {
     pieces: Vec<Vec<u8>>,
     number: u64,
@@ -45,7 +46,7 @@ impl Pattern {
         Self { pieces, number: 0, left: bytes }
     }
 
-    /// The next piece, cut short at the flood's end.
+    /// Returns the next piece, truncated at the end of the flood.
     pub fn next_piece(&mut self) -> Option<&[u8]> {
         if self.left == 0 {
             return None;
@@ -60,10 +61,10 @@ impl Pattern {
     }
 }
 
-/// Where a piece carries its number: behind the two to six bytes that move the cursor or open the line.
+/// Position of the number in a piece, after the bytes that move the cursor or start the line.
 const STAMP: std::ops::Range<usize> = 6..18;
 
-/// Compares a log that was read back with what was written, byte by byte.
+/// Compares a log with the bytes that were written.
 pub fn check(mut log: impl Read, kind: Kind, bytes: u64) -> Outcome<()> {
     let mut position = 0;
     let mut buffer = vec![0; 1 << 16];
@@ -84,7 +85,7 @@ pub fn check(mut log: impl Read, kind: Kind, bytes: u64) -> Outcome<()> {
     }
     match log.read(&mut [0])? {
         0 => Ok(()),
-        _ => Err(format!("the log goes on after byte {position}").into()),
+        _ => Err(format!("the log continues after byte {position}, where the flood ended").into()),
     }
 }
 
@@ -104,7 +105,7 @@ fn text_block() -> Vec<u8> {
     block
 }
 
-/// One redraw: up over the old frame, a box with coloured lines, a spinner, a progress bar.
+/// Returns one redraw: moves up over the old frame, then draws a box with coloured lines, a spinner and a progress bar.
 fn frame(index: u64) -> Vec<u8> {
     let mut random = Random::new(index + 2);
     let mut text = String::from("\x1b[12A\r000000000000\x1b[K\r\n");
@@ -130,7 +131,7 @@ const WORDS: [&str; 16] = [
     "error:", "in", "module", "holder",
 ];
 
-/// A small generator of repeatable numbers (xorshift); statistics need no better one.
+/// A repeatable random number generator (xorshift).
 pub struct Random(u64);
 
 impl Random {
@@ -160,16 +161,16 @@ mod tests {
     }
 
     #[test]
-    fn a_flood_is_as_long_as_asked_and_reads_back() {
+    fn a_flood_has_the_requested_length_and_passes_the_check() {
         for kind in [Kind::Plain, Kind::Ansi] {
             let log = whole(kind, 300_001);
             assert_eq!(log.len(), 300_001 + BANNER.len());
-            check(&log[..], kind, 300_001).expect("it is what was written");
+            check(&log[..], kind, 300_001).expect("same bytes");
         }
     }
 
     #[test]
-    fn loss_repeat_and_change_are_seen() {
+    fn lost_changed_and_extra_bytes_are_detected() {
         let log = whole(Kind::Ansi, 100_000);
         let mut lost = log.clone();
         lost.drain(50_000..50_001);
@@ -183,13 +184,13 @@ mod tests {
     }
 
     #[test]
-    fn a_line_is_as_long_as_said() {
+    fn a_line_has_the_documented_length() {
         let lines = text_block().iter().filter(|&&byte| byte == b'\n').count() as u64;
         assert!((LINE_BYTES - 5..LINE_BYTES + 5).contains(&((1 << 16) / lines)), "{lines} lines in 64 KiB");
     }
 
     #[test]
-    fn a_frame_is_about_as_long_as_an_agents() {
+    fn a_frame_has_the_documented_size() {
         let sizes: Vec<usize> = (0..64).map(|index| frame(index).len()).collect();
         let mean = sizes.iter().sum::<usize>() / sizes.len();
         assert!((1100..1300).contains(&mean), "a frame has {mean} bytes");

@@ -1,4 +1,4 @@
-//! The programs coven is compared with, each holding one session of its own.
+//! The programs that coven is compared with, each with one session.
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -8,12 +8,12 @@ use super::Outcome;
 use super::program::{COLS, END, ROWS};
 use super::pty::Terminal;
 
-/// Where a program stands in PATH.
+/// Finds a program in PATH.
 pub fn find(name: &str) -> Option<PathBuf> {
     std::env::split_paths(&std::env::var_os("PATH")?).map(|folder| folder.join(name)).find(|path| path.is_file())
 }
 
-/// A session of dtach. Dropping it asks its program to end, and with it goes the session.
+/// A dtach session. Dropping it asks the program to exit, which ends the session.
 pub struct Dtach {
     folder: tempfile::TempDir,
 }
@@ -25,7 +25,7 @@ impl Dtach {
         Ok(dtach)
     }
 
-    /// An attached client; the program is asked by Ctrl+L to paint.
+    /// Attaches a client; dtach sends Ctrl+L to make the program repaint.
     pub fn attach(&self) -> Outcome<Terminal> {
         let mut command = Command::new("dtach");
         command.arg("-a").arg(self.socket()).args(["-E", "-z", "-r", "ctrl_l"]);
@@ -41,7 +41,7 @@ impl Drop for Dtach {
     fn drop(&mut self) {
         let mut push = Command::new("dtach");
         push.arg("-p").arg(self.socket()).stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null());
-        // It fails where the program has ended already, which is what is wanted.
+        // A failure means that the program has already exited.
         if let Ok(mut push) = push.spawn() {
             let _ = push.stdin.take().map(|mut stdin| stdin.write_all(&[END]));
             let _ = push.wait();
@@ -49,13 +49,13 @@ impl Drop for Dtach {
     }
 }
 
-/// A session of a tmux server of its own, without user settings and status line. Dropping it ends the server.
+/// A session on a dedicated tmux server, without user settings and status line. Dropping it ends the server.
 pub struct Tmux {
     folder: tempfile::TempDir,
 }
 
 impl Tmux {
-    /// `history` lines are kept, as a user who wants them would set it.
+    /// Launches a session that keeps `history` lines of scrollback.
     pub fn launch(argv: &[String], history: u32) -> Outcome<Self> {
         let tmux = Self { folder: tempfile::tempdir()? };
         let settings = format!("set -g status off\nset -g history-limit {history}\nset -s escape-time 0\n");
@@ -80,12 +80,12 @@ impl Tmux {
 
 impl Drop for Tmux {
     fn drop(&mut self) {
-        // The server has ended by itself if its program has.
+        // The server exits with its program, so this may fail.
         let _ = self.command(&["kill-server"]).stderr(Stdio::null()).status();
     }
 }
 
-/// `script -q` recording into a file of `folder`; what it copies to standard output is thrown away.
+/// Runs `script -q`, which records to a file in `folder`; its copy on standard output is discarded.
 pub fn script(folder: &Path, argv: &[String]) -> Outcome<Terminal> {
     let mut command = Command::new("script");
     let line = argv.iter().map(|word| format!("'{word}'")).collect::<Vec<_>>().join(" ");

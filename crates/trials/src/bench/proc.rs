@@ -1,4 +1,4 @@
-//! What `/proc` knows about other processes and the machine.
+//! Reads CPU time, memory and load from `/proc`.
 
 use std::fs;
 use std::time::Duration;
@@ -7,7 +7,7 @@ use coven_holder::process;
 
 use super::Outcome;
 
-/// CPU time the process has used, threads that ended included.
+/// Returns the CPU time of a process, including ended threads.
 pub fn cpu(pid: u32) -> Outcome<Duration> {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat"))?;
     // utime and stime are fields 14 and 15, counted from the pid.
@@ -15,7 +15,7 @@ pub fn cpu(pid: u32) -> Outcome<Duration> {
     Ok(Duration::from_secs_f64(ticks as f64 / rustix::param::clock_ticks_per_second() as f64))
 }
 
-/// CPU time to the nanosecond, of the threads that live.
+/// Returns the CPU time of the live threads, in nanosecond resolution.
 pub fn precise_cpu(pid: u32) -> Outcome<Duration> {
     let mut nanos = 0;
     for thread in fs::read_dir(format!("/proc/{pid}/task"))? {
@@ -29,7 +29,7 @@ pub fn threads(pid: u32) -> Outcome<usize> {
     Ok(fs::read_dir(format!("/proc/{pid}/task"))?.count())
 }
 
-/// CPU time once the process has nothing left to do with what it was given.
+/// Waits until the process is idle, then returns its CPU time.
 pub fn settled_cpu(pid: u32) -> Outcome<Duration> {
     let mut last = cpu(pid)?;
     loop {
@@ -42,7 +42,7 @@ pub fn settled_cpu(pid: u32) -> Outcome<Duration> {
     }
 }
 
-/// Gone, or dead and only waiting for its parent to notice.
+/// Reports whether the process has exited; a zombie counts as exited.
 pub fn is_gone(pid: u32) -> bool {
     process::stat(pid).map_or(true, |it| it.is_zombie())
 }
@@ -51,14 +51,14 @@ pub fn parent(pid: u32) -> Outcome<u32> {
     Ok(process::stat(pid)?.parent)
 }
 
-/// The process's share of memory in KiB: private pages whole, shared ones divided by their users.
+/// Returns the proportional set size in KiB: private pages plus a share of each shared page.
 pub fn pss_kib(pid: u32) -> Outcome<f64> {
     let rollup = fs::read_to_string(format!("/proc/{pid}/smaps_rollup"))?;
     let line = rollup.lines().find_map(|line| line.strip_prefix("Pss:")).ok_or("smaps_rollup has no Pss line")?;
     Ok(line.trim().trim_end_matches("kB").trim().parse()?)
 }
 
-/// The memory of the process that is in use, in KiB.
+/// Returns the resident set size in KiB.
 pub fn rss_kib(pid: u32) -> Outcome<f64> {
     let status = fs::read_to_string(format!("/proc/{pid}/status"))?;
     let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).ok_or("status has no VmRSS line")?;
@@ -70,7 +70,7 @@ pub fn load() -> String {
     text.split(' ').take(3).collect::<Vec<_>>().join(" ")
 }
 
-/// The fields from the state on; the name before it may hold spaces and brackets.
+/// Returns the fields after the name, which may contain spaces and brackets.
 fn fields_after_name(stat: &str) -> impl Iterator<Item = &str> {
     stat.rfind(") ").map_or("", |end| &stat[end + 2..]).split(' ')
 }
@@ -80,7 +80,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_process_with_a_strange_name_is_read() {
+    fn a_process_name_may_contain_brackets_and_spaces() {
         let fields: Vec<&str> = fields_after_name("7 (a) b (c) S 1 7 7").collect();
         assert_eq!(fields, ["S", "1", "7", "7"]);
     }

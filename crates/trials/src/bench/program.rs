@@ -1,4 +1,4 @@
-//! The programs that run inside the measured terminals: a flood, an echo and a screenful of text.
+//! The programs that run inside the measured terminals.
 
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::os::unix::net::UnixStream;
@@ -17,31 +17,31 @@ use super::pty::{self, Terminal};
 
 #[derive(Debug, Subcommand)]
 pub enum Program {
-    /// Write a flood of bytes to the terminal, raw: what goes in comes out.
+    /// Write a flood of bytes to the terminal in raw mode.
     #[command(hide = true)]
     Gen {
         kind: Kind,
         bytes: u64,
-        /// A socket that says when to start and hears how long it took; without it the flood starts at once.
+        /// Socket that receives start commands and reports durations; without it the flood starts immediately.
         #[arg(long)]
         control: Option<PathBuf>,
     },
-    /// Run a program on a terminal and drop what it writes: the least that a holder can do.
+    /// Run a program on a terminal and discard its output: the minimum that a holder must do.
     #[command(hide = true)]
     Drain { argv: Vec<String> },
-    /// Give every byte back, as a raw terminal program.
+    /// Echo every byte in raw mode.
     #[command(hide = true)]
     Echo,
-    /// Print lines of history, paint a screen, paint it again on every Ctrl+L.
+    /// Print lines of history, then paint a screen; repaint it on every Ctrl+L.
     #[command(hide = true)]
     Page { lines: u64 },
-    /// Report every ^C to a socket, and flood the terminal while the socket says so.
+    /// Report every ^C to a socket; flood the terminal on a command from the socket.
     #[command(hide = true)]
     Interruptible { control: PathBuf },
-    /// Paint the whole screen again on every key.
+    /// Repaint the whole screen on every key.
     #[command(hide = true)]
     Redraw,
-    /// Speak ACP on standard input and output.
+    /// Serve ACP on standard input and output.
     #[command(hide = true)]
     AcpAgent,
 }
@@ -67,7 +67,7 @@ impl Program {
     }
 }
 
-/// No output processing and no echo, so that bytes pass the terminal unchanged.
+/// Turns off output processing and echo, so that bytes pass the terminal unchanged.
 fn make_raw() -> Outcome<()> {
     let stdin = io::stdin();
     let mut termios = tcgetattr(&stdin)?;
@@ -76,10 +76,10 @@ fn make_raw() -> Outcome<()> {
     Ok(())
 }
 
-/// The clock runs here, from the first write to the last one accepted: the same for whoever holds the terminal.
+/// Measures the time here, from the first write to the last accepted one, so that it is comparable between contenders.
 fn flood(kind: Kind, bytes: u64, control: Option<PathBuf>) -> Outcome<()> {
     make_raw()?;
-    // Standard output's own buffer would change the size of the writes.
+    // Buffered standard output would change the size of the writes.
     let stdout = rustix::stdio::stdout();
     let write = |mut piece: &[u8]| -> Outcome<()> {
         while !piece.is_empty() {
@@ -98,7 +98,7 @@ fn flood(kind: Kind, bytes: u64, control: Option<PathBuf>) -> Outcome<()> {
     };
     let mut control = BufReader::new(UnixStream::connect(control)?);
     writeln!(control.get_mut(), "ready {}", std::process::id())?;
-    // Each line says how far to go now; the end of them lets the program end.
+    // Each line is the number of bytes to reach; at end of file the program exits.
     let (mut line, mut written) = (String::new(), 0);
     while control.read_line(&mut line)? > 0 {
         let target: u64 = line.trim().parse()?;
@@ -116,7 +116,7 @@ fn flood(kind: Kind, bytes: u64, control: Option<PathBuf>) -> Outcome<()> {
 }
 
 fn drain(argv: &[String]) -> Outcome<()> {
-    // A session of its own, as every holder has one: the kernel shares the processor out by session.
+    // Its own session, like every holder: the kernel schedules CPU time by session.
     rustix::process::setsid()?;
     pty::drain(&Terminal::spawn(pty::command(argv))?)
 }
@@ -138,10 +138,10 @@ fn echo() -> Outcome<()> {
 }
 
 const CTRL_L: u8 = 0x0c;
-/// Ctrl+D ends `echo` and `page`; a raw terminal would not do it by itself.
+/// Ctrl+D ends `echo` and `page`, because a raw terminal does not turn it into end of file.
 pub const END: u8 = 0x04;
 
-/// The last words of the painted screen.
+/// The last text of the painted screen.
 pub const PAINTED: &[u8] = b"painted-to-the-end";
 pub const ROWS: u16 = 40;
 pub const COLS: u16 = 120;
@@ -152,7 +152,7 @@ fn page(lines: u64) -> Outcome<()> {
     for number in 0..lines {
         write!(
             stdout,
-            "\x1b[3{}m{number:8}\x1b[0m a line of history that nobody looks at any more {number:x}\r\n",
+            "\x1b[3{}m{number:8}\x1b[0m a line of history that has scrolled out of view {number:x}\r\n",
             number % 7
         )?;
     }
@@ -163,7 +163,7 @@ fn page(lines: u64) -> Outcome<()> {
             row % 7
         ));
     }
-    screen.push_str(std::str::from_utf8(PAINTED).expect("it is ASCII"));
+    screen.push_str(std::str::from_utf8(PAINTED).expect("ASCII"));
     stdout.write_all(screen.as_bytes())?;
     stdout.flush()?;
     for byte in io::stdin().lock().bytes() {
@@ -181,7 +181,7 @@ fn page(lines: u64) -> Outcome<()> {
 
 const CTRL_C: u8 = 0x03;
 
-/// Reads keys on a thread, as agents do that paint while they listen.
+/// Reads keys on a separate thread, like agents that read input while they paint.
 fn interruptible(control: &Path) -> Outcome<()> {
     make_raw()?;
     let control = UnixStream::connect(control)?;
@@ -212,7 +212,7 @@ fn interruptible(control: &Path) -> Outcome<()> {
     Ok(())
 }
 
-/// The screen of redraw `number`: every row, three of them different from the one before. All have the same size.
+/// Returns the screen of redraw `number`: every row, three of them changed. All redraws have the same size.
 pub fn redrawn(number: u64) -> String {
     let mut screen = String::from("\x1b[?25l\x1b[H");
     for row in 1..ROWS {

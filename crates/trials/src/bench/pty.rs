@@ -1,4 +1,4 @@
-//! Terminals of the bench's own: programs run in them, and their output is drained, kept or left alone.
+//! Terminals of the benchmark: runs programs in them and reads or discards their output.
 
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::process::CommandExt;
@@ -15,10 +15,10 @@ use rustix::termios::Winsize;
 use super::Outcome;
 use super::program::{COLS, ROWS};
 
-/// How long anything that should happen at once may take on a busy machine.
+/// Timeout for operations that are normally immediate, on a busy machine.
 pub const PATIENCE: Duration = Duration::from_secs(30);
 
-/// A program on a terminal whose other end is ours. Dropping it kills the program.
+/// A program on a terminal whose master side is held here. Dropping it kills the program.
 pub struct Terminal {
     master: OwnedFd,
     child: Child,
@@ -30,7 +30,7 @@ pub fn command(argv: &[String]) -> Command {
     command
 }
 
-/// Opens a PTY and gives (ours, the program's).
+/// Opens a PTY and returns its master and slave side.
 pub fn open() -> Outcome<(OwnedFd, OwnedFd)> {
     let master = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC)?;
     grantpt(&master)?;
@@ -41,14 +41,14 @@ pub fn open() -> Outcome<(OwnedFd, OwnedFd)> {
 }
 
 impl Terminal {
-    /// Starts `command` on a fresh terminal of 120×40.
+    /// Starts `command` on a new terminal of 120×40.
     pub fn spawn(mut command: Command) -> Outcome<Self> {
         let (master, slave) = open()?;
         command.stdin(slave.try_clone()?).stdout(slave.try_clone()?).stderr(slave);
         Self::start(command, master)
     }
 
-    /// The same with output thrown away: for programs that copy to standard output what they already keep.
+    /// Like `spawn`, but discards standard output: for programs that also record their output.
     pub fn spawn_quiet(mut command: Command) -> Outcome<Self> {
         let (master, slave) = open()?;
         command.stdin(slave.try_clone()?).stdout(Stdio::null()).stderr(slave);
@@ -71,16 +71,16 @@ impl Terminal {
     pub fn write(&self, bytes: &[u8]) -> Outcome<()> {
         match rustix::io::write(&self.master, bytes)? {
             written if written == bytes.len() => Ok(()),
-            _ => Err("the terminal took only a part of the input".into()),
+            _ => Err("the terminal accepted only part of the input".into()),
         }
     }
 
-    /// Reads, and drops, until `needle` has come by.
+    /// Reads and discards output up to `needle`.
     pub fn read_until(&self, needle: &[u8]) -> Outcome<()> {
         self.read_for(needle, |seen| position(seen, needle).map(drop))
     }
 
-    /// What stands between the two.
+    /// Returns the output between `start` and `end`.
     pub fn read_between(&self, start: &[u8], end: &[u8]) -> Outcome<Vec<u8>> {
         self.read_for(start, |seen| {
             let rest = &seen[position(seen, start)? + start.len()..];
@@ -94,15 +94,17 @@ impl Terminal {
         let mut buffer = [0; 1 << 16];
         loop {
             if !readable(&self.master, deadline.saturating_duration_since(Instant::now()))? {
-                return Err(format!("{} did not show up on the terminal", needle.escape_ascii()).into());
+                return Err(format!("timed out waiting for {} on the terminal", needle.escape_ascii()).into());
             }
             let count = match rustix::io::read(&self.master, &mut buffer) {
                 Ok(count) => count,
                 Err(Errno::IO) => {
                     let shown = String::from_utf8_lossy(&seen).into_owned();
-                    return Err(
-                        format!("the program on the terminal ended before {}: {shown}", needle.escape_ascii()).into()
-                    );
+                    return Err(format!(
+                        "the program on the terminal exited before {} appeared: {shown}",
+                        needle.escape_ascii()
+                    )
+                    .into());
                 }
                 Err(error) => return Err(error.into()),
             };
@@ -110,14 +112,14 @@ impl Terminal {
             if let Some(found) = found(&seen) {
                 return Ok(found);
             }
-            // Only a needle cut in two needs what came before.
+            // Keep the end: the needle may be split between two reads.
             seen.drain(..seen.len().saturating_sub(4096.max(needle.len())));
         }
     }
 
     pub fn read_some(&self) -> Outcome<()> {
         if !readable(&self.master, PATIENCE)? {
-            return Err("the terminal stayed silent".into());
+            return Err("timed out waiting for output on the terminal".into());
         }
         rustix::io::read(&self.master, &mut [0; 1 << 16])?;
         Ok(())
@@ -134,19 +136,19 @@ fn position(bytes: &[u8], needle: &[u8]) -> Option<usize> {
 
 impl Drop for Terminal {
     fn drop(&mut self) {
-        // Failure means that it has ended already.
+        // A failure means that the program has already exited.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
 }
 
-pub fn readable(fd: &OwnedFd, patience: Duration) -> Outcome<bool> {
-    let patience = Timespec::try_from(patience)?;
-    let ready = rustix::io::retry_on_intr(|| poll(&mut [PollFd::new(fd, PollFlags::IN)], Some(&patience)))?;
+pub fn readable(fd: &OwnedFd, timeout: Duration) -> Outcome<bool> {
+    let timeout = Timespec::try_from(timeout)?;
+    let ready = rustix::io::retry_on_intr(|| poll(&mut [PollFd::new(fd, PollFlags::IN)], Some(&timeout)))?;
     Ok(ready > 0)
 }
 
-/// The base of all capture figures: read until nothing is left, wait, drop; until the program ends.
+/// Reads and discards output until the program exits: the baseline of all capture figures.
 pub fn drain(terminal: &Terminal) -> Outcome<()> {
     let master = &terminal.master;
     set_non_blocking(master)?;
@@ -163,7 +165,7 @@ pub fn drain(terminal: &Terminal) -> Outcome<()> {
     }
 }
 
-/// Drains the terminals of attached clients until they have all closed.
+/// Drains the terminals of attached clients until all are closed.
 pub fn drain_clients(masters: Vec<OwnedFd>) -> JoinHandle<Outcome<()>> {
     std::thread::spawn(move || {
         let mut open = masters;

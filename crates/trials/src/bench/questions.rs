@@ -1,4 +1,4 @@
-//! Questions to a human: how soon an answer is seen, what a server costs to start, and what waiting costs.
+//! Questions to a human: latency of an answer, start-up cost of the MCP server, and cost of waiting.
 
 use std::fs;
 use std::io::{BufRead, BufReader, Write};
@@ -19,10 +19,10 @@ use super::report::Row;
 use super::stats::{Spread, median};
 use super::{Bench, Outcome, eventually, micros, proc};
 
-/// Long enough for a waiter to be waiting.
-const SETTLED: Duration = Duration::from_millis(3);
-/// What the tool that made the format does.
-const POLL: Duration = Duration::from_millis(200);
+/// Time for the waiter to start waiting.
+const WAITER_START: Duration = Duration::from_millis(3);
+/// Poll interval of the tool that introduced the format.
+const POLL_INTERVAL: Duration = Duration::from_millis(200);
 
 pub fn measure(bench: &Bench) -> Outcome<Vec<Row>> {
     let mut rows = seen(bench)?;
@@ -31,14 +31,14 @@ pub fn measure(bench: &Bench) -> Outcome<Vec<Row>> {
     Ok(rows)
 }
 
-/// A new set with its answers lying ready beside their place.
-struct Asked {
+/// A new set whose answers are ready to be renamed into place.
+struct AskedSet {
     folder: QuestionFolder,
     dir: PathBuf,
     id: coven_domain::QuestionSetId,
 }
 
-impl Asked {
+impl AskedSet {
     fn new(folder: &QuestionFolder) -> Outcome<Self> {
         let options = ["A", "B"].map(|label| Choice { description: None, label: label.into() }).to_vec();
         let question = Question { options, prompt: "Which?".into(), title: "Choice".into(), multi_select: false };
@@ -51,7 +51,7 @@ impl Asked {
         Ok(Self { folder: folder.clone(), dir, id })
     }
 
-    /// From the rename of the answers until `wait` returns, in µs.
+    /// Returns the time from the rename of the answers until `wait` returns, in µs.
     fn until_seen(&self, pause: Duration, wait: impl FnOnce(&Self, Sender<()>) -> Outcome<()> + Send) -> Outcome<f64> {
         let (ready, is_ready) = channel();
         std::thread::scope(|scope| {
@@ -66,17 +66,17 @@ impl Asked {
     }
 }
 
-fn by_coven(asked: &Asked, ready: Sender<()>) -> Outcome<()> {
+fn by_coven(set: &AskedSet, ready: Sender<()>) -> Outcome<()> {
     ready.send(())?;
-    match asked.folder.wait(&asked.id, None, None)? {
+    match set.folder.wait(&set.id, None, None)? {
         Waited::Answered(_) => Ok(()),
         other => Err(format!("waited for answers and got {other:?}").into()),
     }
 }
 
-fn by_inotify(asked: &Asked, ready: Sender<()>) -> Outcome<()> {
+fn by_inotify(set: &AskedSet, ready: Sender<()>) -> Outcome<()> {
     let watch = inotify::init(CreateFlags::CLOEXEC)?;
-    inotify::add_watch(&watch, &asked.dir, WatchFlags::MOVED_TO)?;
+    inotify::add_watch(&watch, &set.dir, WatchFlags::MOVED_TO)?;
     ready.send(())?;
     poll(&mut [PollFd::new(&watch, PollFlags::IN)], None)?;
     let mut buffer = [MaybeUninit::uninit(); 4096];
@@ -84,10 +84,10 @@ fn by_inotify(asked: &Asked, ready: Sender<()>) -> Outcome<()> {
     Ok(())
 }
 
-fn by_polling(asked: &Asked, ready: Sender<()>) -> Outcome<()> {
+fn by_polling(set: &AskedSet, ready: Sender<()>) -> Outcome<()> {
     ready.send(())?;
-    while !asked.dir.join("answers.json").exists() {
-        std::thread::sleep(POLL);
+    while !set.dir.join("answers.json").exists() {
+        std::thread::sleep(POLL_INTERVAL);
     }
     Ok(())
 }
@@ -99,12 +99,12 @@ fn seen(bench: &Bench) -> Outcome<Vec<Row>> {
     for _ in 0..bench.rounds {
         let mut times: [Vec<f64>; 3] = Default::default();
         for number in 0..bench.scale(60, 5) {
-            times[0].push(Asked::new(&folder)?.until_seen(SETTLED, by_inotify)?);
-            times[1].push(Asked::new(&folder)?.until_seen(SETTLED, by_coven)?);
+            times[0].push(AskedSet::new(&folder)?.until_seen(WAITER_START, by_inotify)?);
+            times[1].push(AskedSet::new(&folder)?.until_seen(WAITER_START, by_coven)?);
             if number % 10 == 0 {
-                // At any moment of its pause.
-                let pause = POLL.mul_f64(1.0 + f64::from(number + 5) / 61.0);
-                times[2].push(Asked::new(&folder)?.until_seen(pause, by_polling)?);
+                // At varying points of the poll interval.
+                let pause = POLL_INTERVAL.mul_f64(1.0 + f64::from(number + 5) / 61.0);
+                times[2].push(AskedSet::new(&folder)?.until_seen(pause, by_polling)?);
             }
         }
         for (medians, times) in medians.iter_mut().zip(&times) {
@@ -114,15 +114,18 @@ fn seen(bench: &Bench) -> Outcome<Vec<Row>> {
     }
     let [raw, ours, polled] = medians;
     Ok(vec![
-        Row::anchor("questions: answers in place until a bare inotify tells, p50 in µs", Spread::of(&raw)),
+        Row::anchor(
+            "questions: answers in place until a plain inotify watch reports them, p50 in µs",
+            Spread::of(&raw),
+        ),
         Row::anchor("questions: until coven's waiter has read and checked them, p50 in µs", Spread::of(&ours)),
-        Row::anchor("questions: until a poll every 200 ms sees them, p50 in µs", Spread::of(&polled)),
-        Row::at_most("questions: coven's waiter / bare inotify", Spread::ratio(&ours, &raw), 1.5),
+        Row::anchor("questions: until a poll every 200 ms finds them, p50 in µs", Spread::of(&polled)),
+        Row::at_most("questions: coven's waiter / plain inotify", Spread::ratio(&ours, &raw), 1.5),
         Row::anchor("questions: poll / coven's waiter", Spread::ratio(&polled, &ours)),
     ])
 }
 
-/// A `coven mcp` that has been greeted.
+/// An initialized `coven mcp` process.
 struct Server {
     child: Child,
     output: BufReader<std::process::ChildStdout>,
@@ -191,7 +194,7 @@ fn server(bench: &Bench) -> Outcome<Vec<Row>> {
     ])
 }
 
-/// Many calls that wait for humans.
+/// Measures the cost of many calls that wait for a human.
 fn waiting(bench: &Bench) -> Outcome<Vec<Row>> {
     const CALLS: u64 = 100;
     let root = tempfile::tempdir()?;
@@ -199,14 +202,14 @@ fn waiting(bench: &Bench) -> Outcome<Vec<Row>> {
     server.send(&json!({"jsonrpc": "2.0", "method": "notifications/initialized"}))?;
     let question = json!({"prompt": "Which?", "title": "T", "options": [{"label": "A"}, {"label": "B"}]});
     for id in 2..CALLS + 2 {
-        // With a token, so that signs of life are part of the cost.
+        // With a progress token, so that progress notifications are part of the cost.
         let params = json!({"name": "ask_user_questions", "arguments": {"questions": [question]}, "_meta": {"progressToken": id}});
         server.send(&json!({"jsonrpc": "2.0", "id": id, "method": "tools/call", "params": params}))?;
         server.line()?;
     }
     let pid = server.child.id();
-    // What helped while the calls came in ends after a while, and would take its time along.
-    eventually(Duration::from_secs(30), "one thread to be left", || Ok(proc::threads(pid)? == 1))?;
+    // Wait until the worker threads exit: the CPU time of a thread disappears with it.
+    eventually(Duration::from_secs(30), "all but one thread to exit", || Ok(proc::threads(pid)? == 1))?;
     proc::settled_cpu(pid)?;
     let (before, start) = (proc::precise_cpu(pid)?, Instant::now());
     std::thread::sleep(Duration::from_secs(bench.scale(50, 3)));
@@ -214,11 +217,11 @@ fn waiting(bench: &Bench) -> Outcome<Vec<Row>> {
     let memory = proc::rss_kib(pid)? / 1024.0;
     Ok(vec![
         Row::judged(
-            format!("mcp: {CALLS} calls that wait, with a sign of life each 25 s, CPU in %"),
+            format!("mcp: {CALLS} waiting calls, with a progress notification every 25 s, CPU in %"),
             format!("{share:.3}"),
             "≤ 0.100",
             share <= 0.1,
         ),
-        Row::anchor(format!("mcp: memory with {CALLS} calls that wait, MiB"), format!("{memory:.1}")),
+        Row::anchor(format!("mcp: memory with {CALLS} waiting calls, MiB"), format!("{memory:.1}")),
     ])
 }

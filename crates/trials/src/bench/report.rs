@@ -1,4 +1,4 @@
-//! The rows of the benchmark table and how they are printed.
+//! The rows of the benchmark table and their formatting.
 
 use std::fmt::Write as _;
 
@@ -11,9 +11,9 @@ use super::stats::Spread;
 pub enum Verdict {
     Yes,
     No,
-    /// A figure to compare with; it has no bar of its own.
+    /// A figure for comparison, without a bar.
     Anchor,
-    /// It could not be taken; the measured column says why.
+    /// The figure could not be measured; the measured column has the reason.
     Missing,
 }
 
@@ -54,7 +54,7 @@ impl Row {
 
 pub const TABLE_HEAD: &str = "| figure | measured (median [min..max]) | bar | reached |\n|---|---|---|---|\n";
 
-/// The rows as lines of a Markdown table, without its head.
+/// Formats the rows as lines of a Markdown table, without its head.
 pub fn lines(rows: &[Row]) -> String {
     let mut text = String::new();
     for row in rows {

@@ -1,4 +1,4 @@
-//! Sacrifice: deleting a session with much output against unlinking the same files.
+//! Sacrifice: deleting a session with much output, compared with unlinking the same files.
 
 use std::fs::{self, File};
 use std::path::Path;
@@ -15,7 +15,7 @@ use super::{Bench, Outcome, micros};
 
 pub fn measure(bench: &Bench) -> Outcome<Vec<Row>> {
     let bytes: u64 = bench.scale(1 << 30, 64 << 20);
-    // Uncompressed and unbounded, so that the files hold what was written.
+    // Uncompressed and large enough, so that the files contain all the output.
     let home = Coven::started(bench, json!({ "compressFinished": false, "maxOutputBytes": 4u64 << 30 }))?;
     let (mut ours, mut base) = (Vec::new(), Vec::new());
     for _ in 0..bench.rounds {
@@ -38,7 +38,7 @@ pub fn measure(bench: &Bench) -> Outcome<Vec<Row>> {
         home.sacrifice(&session)?;
         ours.push(micros(start.elapsed()) / 1e3);
         if home.session_dir(&session.id).exists() {
-            return Err("the sacrificed session's folder is still there".into());
+            return Err("the folder of the sacrificed session still exists".into());
         }
     }
     Ok(vec![
@@ -48,7 +48,7 @@ pub fn measure(bench: &Bench) -> Outcome<Vec<Row>> {
     ])
 }
 
-/// Copies byte by byte and brings both sides to the disk, so that neither unlink pays for unwritten pages.
+/// Copies the files and syncs both sides, so that neither unlink pays for dirty pages.
 fn copy_files(from: &Path, to: &Path) -> Outcome<()> {
     for entry in fs::read_dir(from)? {
         let entry = entry?;
@@ -56,7 +56,7 @@ fn copy_files(from: &Path, to: &Path) -> Outcome<()> {
             continue;
         }
         let (mut source, mut target) = (File::open(entry.path())?, File::create(to.join(entry.file_name()))?);
-        // Not `fs::copy`: it may share the blocks instead of copying them.
+        // Not `fs::copy`, which may share blocks instead of copying them.
         std::io::copy(&mut std::io::Read::by_ref(&mut source), &mut target)?;
         source.sync_all()?;
         target.sync_all()?;

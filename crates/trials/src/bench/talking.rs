@@ -1,4 +1,4 @@
-//! Talking: how soon `coven spawn` asks for a message, and how soon an agent's first word is on the screen.
+//! `coven spawn`: time until the prompt, and time until an agent's first output is on the screen.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -13,22 +13,22 @@ use super::report::Row;
 use super::stats::{Spread, median};
 use super::{Bench, Outcome, micros};
 
-/// The line editor asks where the cursor is, and prompts when it knows.
-const WHERE: &[u8] = b"\x1b[6n";
-const HERE: &[u8] = b"\x1b[5;1R";
-/// Its prompt is painted; the greeting before it is not.
+/// Cursor position request; the line editor shows its prompt after the reply.
+const CURSOR_REQUEST: &[u8] = b"\x1b[6n";
+const CURSOR_REPLY: &[u8] = b"\x1b[5;1R";
+/// Part of the coloured prompt that does not occur in the greeting.
 const PROMPT: &[u8] = b"mspawn";
-const WORD: &[u8] = b"written-at-";
+const FIRST_OUTPUT: &[u8] = b"written-at-";
 
-/// `root` is the home that holds the old conversations, so many of them.
+/// `root` is the home, which contains `count` old conversations.
 pub fn measure(bench: &Bench, root: &Path, count: usize) -> Outcome<Vec<Row>> {
-    let (tool, go) = (root.join("tool"), root.join("go"));
-    mkfifoat(CWD, &go, Mode::RUSR | Mode::WUSR)?;
-    let (word, fifo) = (String::from_utf8_lossy(WORD), go.display());
+    let (tool, release) = (root.join("tool"), root.join("release"));
+    mkfifoat(CWD, &release, Mode::RUSR | Mode::WUSR)?;
+    let (output, fifo) = (String::from_utf8_lossy(FIRST_OUTPUT), release.display());
     fs::write(
         &tool,
         format!(
-            "#!/bin/sh\ncat > /dev/null\nprintf '{word}%s.' \"$(date +%s%N)\"\nread go < '{fifo}'\nprintf the-end\n"
+            "#!/bin/sh\ncat > /dev/null\nprintf '{output}%s.' \"$(date +%s%N)\"\nread line < '{fifo}'\nprintf the-end\n"
         ),
     )?;
     fs::set_permissions(&tool, fs::Permissions::from_mode(0o755))?;
@@ -46,7 +46,7 @@ pub fn measure(bench: &Bench, root: &Path, count: usize) -> Outcome<Vec<Row>> {
             let start = Instant::now();
             let terminal = prompted(bench, root, &tool)?;
             times[1].push(micros(start.elapsed()));
-            times[2].push(first_word(&terminal, &go)?);
+            times[2].push(first_output(&terminal, &release)?);
         }
         for (medians, times) in medians.iter_mut().zip(&times) {
             medians.push(median(times));
@@ -56,12 +56,12 @@ pub fn measure(bench: &Bench, root: &Path, count: usize) -> Outcome<Vec<Row>> {
     Ok(vec![
         Row::anchor("conversations: /bin/true, p50 in µs", Spread::of(&base)),
         Row::anchor(
-            format!("conversations: start until the prompt beside {count} old ones, p50 in µs"),
+            format!("conversations: start until the prompt with {count} old ones, p50 in µs"),
             Spread::of(&prompt),
         ),
         Row::at_most("conversations: start until the prompt / true", Spread::ratio(&prompt, &base), 10.0),
         Row::anchor(
-            "conversations: an agent's first word until it is on the screen, the agent still writing, p50 in µs",
+            "conversations: an agent's first output until it is on the screen, the agent still writing, p50 in µs",
             Spread::of(&word),
         ),
     ])
@@ -72,24 +72,24 @@ fn prompted(bench: &Bench, root: &Path, tool: &Path) -> Outcome<Terminal> {
     command.args(["spawn", "-i"]).env("AURORA_HOME", root).env("AURORA_SPAWN_TOOL", tool).current_dir(root);
     command.env("COVEN_HOME", root.join("coven"));
     let terminal = Terminal::spawn(command)?;
-    terminal.read_until(WHERE)?;
-    terminal.write(HERE)?;
+    terminal.read_until(CURSOR_REQUEST)?;
+    terminal.write(CURSOR_REPLY)?;
     terminal.read_until(PROMPT)?;
     Ok(terminal)
 }
 
-/// From the moment that the agent says it wrote until it is on the screen; only then the agent may go on.
-fn first_word(terminal: &Terminal, go: &Path) -> Outcome<f64> {
+/// Returns the time from the agent's write until its output is on the screen, then lets the agent continue.
+fn first_output(terminal: &Terminal, release: &Path) -> Outcome<f64> {
     terminal.write(b"hello\r")?;
-    let seen = terminal.read_between(WORD, b".")?;
+    let seen = terminal.read_between(FIRST_OUTPUT, b".")?;
     let now = SystemTime::now().duration_since(UNIX_EPOCH)?.as_nanos();
     let written: u128 = String::from_utf8(seen)?.parse()?;
-    fs::write(go, "\n")?;
+    fs::write(release, "\n")?;
     terminal.read_until(b"the-end")?;
-    terminal.read_until(WHERE)?;
-    terminal.write(HERE)?;
+    terminal.read_until(CURSOR_REQUEST)?;
+    terminal.write(CURSOR_REPLY)?;
     terminal.read_until(PROMPT)?;
     terminal.write(b"\x04")?;
-    terminal.read_until(b"goes on with it")?;
+    terminal.read_until(b"coven spawn --resume")?;
     Ok(now.saturating_sub(written) as f64 / 1000.0)
 }

@@ -1,5 +1,5 @@
-//! Tasks: what a scheduler's look, a claim and a list cost beside bare SQLite, what a restart makes of a hundred agents, and
-//! whether a snapshot holds anybody up.
+//! Tasks: cost of a scheduler poll, a claim and a list compared with plain SQLite, a restart with a hundred agents, and
+//! the effect of snapshots on writers.
 
 use std::fs;
 use std::path::Path;
@@ -38,8 +38,8 @@ pub fn measure(bench: &Bench) -> Outcome<Vec<Row>> {
 
 fn new_task(nth: u128, title: &str) -> Task {
     let id = format!("{:08x}-0000-4000-a000-{:012x}", nth >> 32, nth & 0xffff_ffff_ffff);
-    let mut task = Task::new(id.parse().expect("an id"), title, NOW).expect("a title");
-    task.body = "What exactly is to be done, in a sentence or two, as people write it.".to_owned();
+    let mut task = Task::new(id.parse().expect("valid id"), title, NOW).expect("valid title");
+    task.body = "A description of the work in a sentence or two, as people write it.".to_owned();
     task
 }
 
@@ -53,14 +53,14 @@ async fn write(store: &dyn Store, tasks: Vec<Task>) -> Outcome<()> {
     Ok(())
 }
 
-/// A store with so many open tasks.
-struct Shelf {
+/// A store with `count` open tasks.
+struct Fixture {
     _folder: tempfile::TempDir,
     store: Arc<dyn Store>,
     next: u128,
 }
 
-impl Shelf {
+impl Fixture {
     async fn with(count: usize) -> Outcome<Self> {
         let folder = tempfile::tempdir()?;
         let store: Arc<dyn Store> =
@@ -70,7 +70,7 @@ impl Shelf {
         Ok(Self { _folder: folder, store, next: 1 << 40 })
     }
 
-    /// One more that is first in the order, claimed with everything that belongs to it; in µs.
+    /// Adds a task with the highest priority and claims it. Returns the duration of the claim in µs.
     async fn claim(&mut self, plan: &Plan) -> Outcome<f64> {
         self.next += 1;
         let mut first = new_task(self.next, "the first");
@@ -82,7 +82,7 @@ impl Shelf {
         let claimed = claim(&mut tx, id, plan, NOW).await?;
         tx.commit().await?;
         let taken = micros(start.elapsed());
-        // Out of the way again, so that the next one finds what this one found.
+        // Close it, so that the next claim finds the same state.
         let (mut task, mut agent, mut workflow) = (claimed.task, claimed.agent, claimed.workflow);
         let changes = task.apply(TaskFact::Closed, None, NOW)?;
         agent.apply(coven_domain::agent::AgentFact::Failed, None, NOW)?;
@@ -95,19 +95,19 @@ impl Shelf {
         Ok(taken)
     }
 
-    /// What a scheduler asks each time; in µs.
-    async fn look(&self) -> Outcome<f64> {
+    /// Runs the queries of one scheduler poll. Returns their duration in µs.
+    async fn poll_ready(&self) -> Outcome<f64> {
         let start = Instant::now();
         let mut tx = self.store.begin().await?;
         tx.tasks_in_progress().await?;
         let ready = tx.ready_tasks(1).await?;
         drop(tx);
         let taken = micros(start.elapsed());
-        if ready.len() == 1 { Ok(taken) } else { Err("nothing is ready".into()) }
+        if ready.len() == 1 { Ok(taken) } else { Err("no task is ready".into()) }
     }
 }
 
-/// Three rows with as much in them, in a database of the same settings; in µs.
+/// Inserts three rows of similar size in a database with the same settings. Returns the duration in µs.
 fn bare(connection: &Connection, nth: i64) -> Outcome<f64> {
     let start = Instant::now();
     connection.prepare_cached("BEGIN IMMEDIATE")?.execute([])?;
@@ -147,7 +147,7 @@ fn claims(bench: &Bench, runtime: &Runtime) -> Outcome<Vec<Row>> {
     let folder = tempfile::tempdir()?;
     let connection = bare_database(&folder.path().join("bare.db"))?;
     let (mut small, mut large) =
-        runtime.block_on(async { Outcome::Ok((Shelf::with(FEW).await?, Shelf::with(many).await?)) })?;
+        runtime.block_on(async { Outcome::Ok((Fixture::with(FEW).await?, Fixture::with(many).await?)) })?;
     let mut medians: [Vec<f64>; 5] = Default::default();
     let mut nth = 0;
     for _ in 0..bench.rounds {
@@ -158,8 +158,8 @@ fn claims(bench: &Bench, runtime: &Runtime) -> Outcome<Vec<Row>> {
             runtime.block_on(async {
                 times[1].push(small.claim(&plan).await?);
                 times[2].push(large.claim(&plan).await?);
-                times[3].push(small.look().await?);
-                times[4].push(large.look().await?);
+                times[3].push(small.poll_ready().await?);
+                times[4].push(large.poll_ready().await?);
                 Outcome::Ok(())
             })?;
         }
@@ -167,68 +167,64 @@ fn claims(bench: &Bench, runtime: &Runtime) -> Outcome<Vec<Row>> {
             medians.push(median(times));
         }
     }
-    let [bare, few_claim, many_claim, few_look, many_look] = medians;
+    let [bare, few_claim, many_claim, few_poll, many_poll] = medians;
     Ok(vec![
-        Row::anchor("tasks: a bare transaction of three rows, p50 in µs", Spread::of(&bare)),
-        Row::anchor(format!("tasks: a claim beside {many} tasks, p50 in µs"), Spread::of(&many_claim)),
-        Row::at_most("tasks: a claim / three bare rows, as durable", Spread::ratio(&few_claim, &bare), 2.0),
+        Row::anchor("tasks: a plain transaction of three rows, p50 in µs", Spread::of(&bare)),
+        Row::anchor(format!("tasks: a claim with {many} tasks, p50 in µs"), Spread::of(&many_claim)),
+        Row::at_most("tasks: a claim / three plain rows, equally durable", Spread::ratio(&few_claim, &bare), 2.0),
+        Row::at_most(format!("tasks: a claim with {many} / with {FEW}"), Spread::ratio(&many_claim, &few_claim), 2.0),
+        Row::anchor(format!("tasks: a scheduler poll with {many}, p50 in µs"), Spread::of(&many_poll)),
         Row::at_most(
-            format!("tasks: a claim beside {many} / beside {FEW}"),
-            Spread::ratio(&many_claim, &few_claim),
-            2.0,
-        ),
-        Row::anchor(format!("tasks: a scheduler's look at {many}, p50 in µs"), Spread::of(&many_look)),
-        Row::at_most(
-            format!("tasks: a scheduler's look at {many} / at {FEW}"),
-            Spread::ratio(&many_look, &few_look),
+            format!("tasks: a scheduler poll with {many} / with {FEW}"),
+            Spread::ratio(&many_poll, &few_poll),
             2.0,
         ),
     ])
 }
 
-/// Two tasks that are always written together, a thousand times a second, while snapshots are taken one after another.
+/// Writes pairs of tasks, a thousand rows per second, while a reader takes snapshots without pause.
 fn snapshots(bench: &Bench, runtime: &Runtime) -> Outcome<Vec<Row>> {
     let count = bench.scale(10_000, 500);
-    let shelf = runtime.block_on(Shelf::with(count))?;
-    let (mut alone, mut beside, mut pace) = (Vec::new(), Vec::new(), Vec::new());
+    let fixture = runtime.block_on(Fixture::with(count))?;
+    let (mut alone, mut with_reader, mut pace) = (Vec::new(), Vec::new(), Vec::new());
     let taken = AtomicUsize::new(0);
     for _ in 0..bench.rounds {
-        for is_beside in [false, true] {
+        for has_reader in [false, true] {
             let is_over = Arc::new(AtomicBool::new(false));
-            let reader = is_beside.then(|| {
-                let (store, is_over) = (shelf.store.clone(), is_over.clone());
+            let reader = has_reader.then(|| {
+                let (store, is_over) = (fixture.store.clone(), is_over.clone());
                 runtime.spawn(async move { torn_snapshots(store.as_ref(), &is_over).await })
             });
             let writes = bench.scale(1000, 100);
-            let begun = Instant::now();
-            let times = runtime.block_on(write_pairs(shelf.store.as_ref(), writes))?;
-            let second = begun.elapsed().as_secs_f64();
+            let started = Instant::now();
+            let times = runtime.block_on(write_pairs(fixture.store.as_ref(), writes))?;
+            let second = started.elapsed().as_secs_f64();
             is_over.store(true, Ordering::Relaxed);
             if let Some(reader) = reader {
-                let (looks, torn) = runtime.block_on(reader)??;
+                let (snapshots, torn) = runtime.block_on(reader)??;
                 if torn > 0 {
-                    return Err(format!("{torn} of {looks} snapshots were torn").into());
+                    return Err(format!("{torn} of {snapshots} snapshots were torn").into());
                 }
-                taken.fetch_add(looks, Ordering::Relaxed);
+                taken.fetch_add(snapshots, Ordering::Relaxed);
                 pace.push(2.0 * writes as f64 / second);
             }
-            if is_beside { &mut beside } else { &mut alone }.push(median(&times));
+            if has_reader { &mut with_reader } else { &mut alone }.push(median(&times));
         }
     }
-    let looks = taken.load(Ordering::Relaxed);
+    let snapshots = taken.load(Ordering::Relaxed);
     Ok(vec![
-        Row::anchor(format!("tasks: rows written a second beside snapshots of {count}"), Spread::of(&pace)),
-        Row::judged("tasks: snapshots that were torn", format!("0 of {looks}"), "0", looks > 0),
-        Row::at_most("tasks: a write beside snapshots / alone, p50", Spread::ratio(&beside, &alone), 2.0),
+        Row::anchor(format!("tasks: rows written per second during snapshots of {count}"), Spread::of(&pace)),
+        Row::judged("tasks: torn snapshots", format!("0 of {snapshots}"), "0", snapshots > 0),
+        Row::at_most("tasks: a write during snapshots / alone, p50", Spread::ratio(&with_reader, &alone), 2.0),
     ])
 }
 
-/// A pair every two milliseconds, which is a thousand rows a second; how long each took, in µs.
+/// Writes a pair every two milliseconds, that is a thousand rows per second. Returns the duration of each in µs.
 async fn write_pairs(store: &dyn Store, writes: usize) -> Outcome<Vec<f64>> {
     let mut times = Vec::with_capacity(writes);
-    let begun = Instant::now();
+    let started = Instant::now();
     for nth in 0..writes {
-        let due = begun + Duration::from_millis(2 * nth as u64);
+        let due = started + Duration::from_millis(2 * nth as u64);
         tokio::time::sleep_until(due.into()).await;
         let start = Instant::now();
         let mut tx = store.begin().await?;
@@ -244,22 +240,22 @@ async fn write_pairs(store: &dyn Store, writes: usize) -> Outcome<Vec<f64>> {
     Ok(times)
 }
 
-/// How many were taken, and how many of them had one of the pair without the other.
+/// Returns the number of snapshots, and how many of them contained only half of a pair.
 async fn torn_snapshots(store: &dyn Store, is_over: &AtomicBool) -> Outcome<(usize, usize)> {
-    let (mut looks, mut torn) = (0, 0);
+    let (mut snapshots, mut torn) = (0, 0);
     while !is_over.load(Ordering::Relaxed) {
-        let snapshot = store.snapshot().await?;
+        let snapshot = store.state_page(None, usize::MAX).await?;
         let title = |nth: u128| {
-            let id = new_task(nth, "x").id.to_string();
-            snapshot.tasks.iter().find(|task| task["id"] == id.as_str()).map(|task| task["title"].clone())
+            let id = new_task(nth, "x").id;
+            snapshot.tasks.iter().find(|task| task.id == id).map(|task| task.title.clone())
         };
-        looks += 1;
+        snapshots += 1;
         torn += usize::from(title(1) != title(2) && title(1) != Some("task 0".into()));
     }
-    Ok((looks, torn))
+    Ok((snapshots, torn))
 }
 
-/// `coven task list` beside reading the same rows bare.
+/// Compares `coven task list` with a plain SELECT of the same rows.
 fn list(bench: &Bench, runtime: &Runtime) -> Outcome<Vec<Row>> {
     let count = bench.scale(10_000, 500);
     let home = Coven::new(bench, json!({}))?;
@@ -278,13 +274,13 @@ fn list(bench: &Bench, runtime: &Runtime) -> Outcome<Vec<Row>> {
             let text = home.call(&["task", "list"])?;
             shown.push(micros(start.elapsed()));
             if text.lines().count() != count + 1 {
-                return Err("not all of them were shown".into());
+                return Err("`coven task list` does not show all tasks".into());
             }
             let start = Instant::now();
             let text = home.call(&["task", "list", "--json"])?;
             listed.push(micros(start.elapsed()));
-            if serde_json::from_str::<Vec<serde_json::Value>>(&text)?.len() != count {
-                return Err("not all of them were listed".into());
+            if serde_json::from_str::<serde_json::Value>(&text)?["items"].as_array().map(Vec::len) != Some(count) {
+                return Err("`coven task list --json` does not list all tasks".into());
             }
             selected.push(select(&connection, count)?);
         }
@@ -293,7 +289,7 @@ fn list(bench: &Bench, runtime: &Runtime) -> Outcome<Vec<Row>> {
         base.push(median(&selected));
     }
     Ok(vec![
-        Row::anchor(format!("tasks: selecting {count} bare, in µs"), Spread::of(&base)),
+        Row::anchor(format!("tasks: plain SELECT of {count}, in µs"), Spread::of(&base)),
         Row::anchor(format!("tasks: `coven task list` of {count}, in µs"), Spread::of(&tables)),
         Row::anchor(format!("tasks: `coven task list --json` of {count}, in µs"), Spread::of(&records)),
         Row::at_most("tasks: `coven task list` / selecting the same rows", Spread::ratio(&tables, &base), 4.0),
@@ -317,21 +313,21 @@ fn select(connection: &Connection, count: usize) -> Outcome<f64> {
         }
     }
     if values != columns * count {
-        return Err("the rows are not all there".into());
+        return Err("rows are missing".into());
     }
     Ok(micros(start.elapsed()))
 }
 
-/// A start after `kill -9`, with nobody at work and with a hundred agents that live on.
+/// Measures a start after `kill -9`, without agents and with a hundred agents that keep running.
 fn recovery(bench: &Bench) -> Outcome<Vec<Row>> {
     let agents = bench.scale(100, 5);
     let home = Coven::new(bench, json!({}))?;
     let config = json!({ "scheduler": { "maxConcurrentAgents": agents } });
     fs::write(home.home().join("config.json"), config.to_string())?;
-    let folder = home.home().parent().ok_or("a home lies in a folder")?.to_owned();
+    let folder = home.home().parent().ok_or("the home has no parent folder")?.to_owned();
     let script = "git init -q -b main; git config user.name b; git config user.email b@b; echo x > x; git add x; git commit -qm x";
     if !Command::new("sh").args(["-ec", script]).current_dir(&folder).status()?.success() {
-        return Err("git does not run".into());
+        return Err("cannot create a git repository".into());
     }
     fs::create_dir_all(home.home().join("grimoires"))?;
     fs::write(
@@ -345,12 +341,17 @@ fn recovery(bench: &Bench) -> Outcome<Vec<Row>> {
     for nth in 0..agents {
         let task =
             home.connect()?.post(CreateTask::ROUTE.path, &json!({ "title": format!("{nth}"), "workflow": "hang" }))?;
-        let id = task["id"].as_str().ok_or("a task without id")?.to_owned();
+        let id = task["id"].as_str().ok_or("the task record has no id")?.to_owned();
         home.connect()?.post(StartTask::of(&id).target(), &json!({}))?;
     }
     let running = |home: &Coven| -> Outcome<usize> {
         let found = home.connect()?.get_json(ListAgents::ROUTE.path)?;
-        let all = found["agents"].as_array().ok_or("a list")?.iter().filter(|it| it["status"] == "running").count();
+        let all = found["items"]
+            .as_array()
+            .ok_or("the response has no items")?
+            .iter()
+            .filter(|it| it["status"] == "running")
+            .count();
         Ok(all)
     };
     eventually(Duration::from_secs(120), "all agents", || Ok(running(&home)? == agents))?;
@@ -364,21 +365,25 @@ fn recovery(bench: &Bench) -> Outcome<Vec<Row>> {
     home.call(&["daemon", "stop", "--kill-sessions"])?;
     let allowed: Vec<f64> = empty.iter().map(|none| 2.0 * none + 10_000.0 * agents as f64).collect();
     Ok(vec![
-        Row::anchor("tasks: a start after kill -9 with nobody at work, µs", Spread::of(&empty)),
-        Row::anchor(format!("tasks: the same with {agents} agents that live on, µs"), Spread::of(&full)),
-        Row::at_most("tasks: that / (twice the start with none + 10 ms an agent)", Spread::ratio(&full, &allowed), 1.0),
+        Row::anchor("tasks: a start after kill -9 without agents, µs", Spread::of(&empty)),
+        Row::anchor(format!("tasks: the same with {agents} running agents, µs"), Spread::of(&full)),
+        Row::at_most(
+            "tasks: that / (twice the start without agents + 10 ms per agent)",
+            Spread::ratio(&full, &allowed),
+            1.0,
+        ),
     ])
 }
 
-/// `kill -9` of the daemon, then how long until the next one has taken over; in µs.
+/// Kills the daemon with `kill -9` and returns the time until the next one is ready, in µs.
 fn restart(home: &Coven) -> Outcome<f64> {
     if home.connect().is_err() {
         home.start()?;
     }
     let pid = home.daemon_pid()?;
-    let target = rustix::process::Pid::from_raw(pid.cast_signed()).ok_or("a pid")?;
+    let target = rustix::process::Pid::from_raw(pid.cast_signed()).ok_or("the daemon has pid 0")?;
     rustix::process::kill_process(target, rustix::process::Signal::KILL)?;
-    eventually(Duration::from_secs(10), "the daemon's end", || Ok(!Path::new(&format!("/proc/{pid}")).exists()))?;
+    eventually(Duration::from_secs(10), "the daemon to exit", || Ok(!Path::new(&format!("/proc/{pid}")).exists()))?;
     let start = Instant::now();
     home.start()?;
     Ok(micros(start.elapsed()))

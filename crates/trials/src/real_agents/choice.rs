@@ -1,16 +1,16 @@
-//! Picks what is tried by name.
+//! Selects the subjects of the trials by name.
 
 use super::Outcome;
 use super::install::Package;
 
-/// Something that can be tried.
+/// A subject of the trials.
 pub trait Candidate {
     fn name(&self) -> &'static str;
-    /// The package whose version a caller may choose.
+    /// Returns the package whose version a caller may choose.
     fn package(&mut self) -> &mut Package;
 }
 
-/// The entries with these names, in this order, each as NAME or NAME@VERSION; all of them if there are none.
+/// Returns the entries with these names, in this order, each as NAME or NAME@VERSION; all entries if `names` is empty.
 pub fn choose<T: Candidate>(all: fn() -> Vec<T>, names: &[String]) -> Outcome<Vec<T>> {
     if names.is_empty() {
         return Ok(all());
@@ -24,7 +24,7 @@ fn find<T: Candidate>(known: Vec<T>, wanted: &str) -> Outcome<T> {
         None => (wanted, None),
     };
     let names: Vec<&str> = known.iter().map(Candidate::name).collect();
-    let unknown = format!("no agent is called {name:?}; known are {}", names.join(", "));
+    let unknown = format!("unknown agent {name:?}; known: {}", names.join(", "));
     let mut entry = known.into_iter().find(|entry| entry.name() == name).ok_or(unknown)?;
     if version.is_some() {
         entry.package().version = version;

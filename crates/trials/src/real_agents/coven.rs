@@ -1,4 +1,4 @@
-//! Coven as its users have it: the command line, in the environment of one trial.
+//! Runs coven's command line in the environment of one trial.
 
 use std::ffi::OsString;
 use std::fs;
@@ -23,7 +23,7 @@ pub struct Coven {
 impl Coven {
     pub fn launch(&self, harness: &str, prompt: Option<&str>) -> Outcome<SessionRecord> {
         let mut args = vec!["run", harness, "--background", "--json"];
-        // A prompt may begin with a dash.
+        // A prompt may start with a dash.
         args.extend(prompt.into_iter().flat_map(|prompt| ["--prompt", prompt]));
         self.json(&args)
     }
@@ -48,13 +48,16 @@ impl Coven {
     }
 
     pub fn session(&self, id: &str) -> Outcome<SessionRecord> {
-        let sessions: Vec<SessionRecord> = self.list(&["sessions", "--json"], "sessions")?;
-        sessions.into_iter().find(|session| session.id == id).ok_or_else(|| format!("session {id} is gone").into())
+        let sessions: Vec<SessionRecord> = self.list(&["sessions", "--json"], "items")?;
+        sessions
+            .into_iter()
+            .find(|session| session.id.to_string() == id)
+            .ok_or_else(|| format!("session {id} is gone").into())
     }
 
-    /// What the doctor says of a harness: it asks the program for its version.
+    /// Returns the doctor's record of a harness, which includes the program's version.
     pub fn harness(&self, name: &str) -> Outcome<HarnessRecord> {
-        let harnesses: Vec<HarnessRecord> = self.list(&["harness", "doctor", "--json"], "harnesses")?;
+        let harnesses: Vec<HarnessRecord> = self.list(&["harness", "doctor", "--json"], "items")?;
         harnesses.into_iter().find(|harness| harness.id == name).ok_or_else(|| format!("no harness {name}").into())
     }
 
@@ -68,7 +71,7 @@ impl Coven {
         self.call(&["daemon", "start"]).map(drop)
     }
 
-    /// What the agent wrote, byte for byte.
+    /// Returns the agent's output, byte for byte.
     pub fn replay(&self, id: &str) -> Outcome<String> {
         self.call(&["replay", id])
     }
@@ -77,7 +80,7 @@ impl Coven {
         self.call(&["daemon", "stop", "--kill-sessions"]).map(drop)
     }
 
-    /// Bytes in a session's log, counted in its files: this needs no daemon.
+    /// Returns the size of a session's log from its files, which does not need a daemon.
     pub fn log_length(&self, id: &str) -> Outcome<u64> {
         let mut length = 0;
         for file in fs::read_dir(self.home.join("sessions").join(id))? {
@@ -89,10 +92,10 @@ impl Coven {
         Ok(length)
     }
 
-    /// A list comes bare or under its name.
+    /// Parses a list that is either an array or a field of an object.
     fn list<T: DeserializeOwned>(&self, args: &[&str], name: &str) -> Outcome<Vec<T>> {
-        let mut answer: Value = self.json(args)?;
-        let list = if answer.is_array() { answer } else { answer[name].take() };
+        let mut output: Value = self.json(args)?;
+        let list = if output.is_array() { output } else { output[name].take() };
         Ok(serde_json::from_value(list)?)
     }
 
@@ -117,7 +120,7 @@ impl Coven {
         if output.status.success() {
             return Ok(String::from_utf8_lossy(&output.stdout).into_owned());
         }
-        let said = String::from_utf8_lossy(&output.stderr);
-        Err(format!("`coven {}` ended with {}: {}", args.join(" "), output.status, said.trim()).into())
+        let errors = String::from_utf8_lossy(&output.stderr);
+        Err(format!("`coven {}` ended with {}: {}", args.join(" "), output.status, errors.trim()).into())
     }
 }

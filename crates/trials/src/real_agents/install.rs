@@ -1,4 +1,4 @@
-//! Installs agents into the cache, each into a folder of its own, and finds what is there already.
+//! Installs agents into the cache, each into a separate folder, unless they are already installed.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -8,18 +8,18 @@ use coven_harness::trial::{self, Source};
 
 use super::Outcome;
 
-/// Several agents do not start on the Node of a long-term distribution.
+/// Several agents do not start on the Node version of a long-term-support distribution.
 const NODE: &str = "node@24";
 
-/// The same with Python: the first of these that is new enough is taken.
+/// Python commands to try; the first one that is new enough is used.
 const PYTHONS: [&str; 4] = ["python3", "python3.12", "python3.13", "python3.14"];
 
-/// What an installer brings.
+/// An npm or pip package.
 pub struct Package {
-    /// Its folder in the cache.
+    /// The package's folder in the cache.
     pub folder: &'static str,
     pub source: Source,
-    /// The version to install where the newest one is not wanted.
+    /// The version to install; the newest if `None`.
     pub version: Option<String>,
 }
 
@@ -30,7 +30,7 @@ impl From<trial::Package> for Package {
 }
 
 impl Package {
-    /// What the installer is asked for.
+    /// Returns the package specification for the installer.
     pub fn spec(&self) -> String {
         match (self.source, &self.version) {
             (Source::Npm(name) | Source::Pip(name), None) => name.to_owned(),
@@ -39,14 +39,14 @@ impl Package {
         }
     }
 
-    /// The version that is in the cache, as the package says it.
+    /// Returns the version in the cache.
     pub fn version(&self, cache: &Path) -> Outcome<String> {
         let folder = cache.join(self.folder);
         match self.source {
             Source::Npm(name) => {
                 let text = fs::read_to_string(folder.join("node_modules").join(name).join("package.json"))?;
                 let about: serde_json::Value = serde_json::from_str(&text)?;
-                Ok(about["version"].as_str().ok_or("its package tells no version")?.to_owned())
+                Ok(about["version"].as_str().ok_or("package.json has no version")?.to_owned())
             }
             Source::Pip(name) => {
                 let question = "import sys, importlib.metadata as about; print(about.version(sys.argv[1]))";
@@ -56,7 +56,7 @@ impl Package {
         }
     }
 
-    /// Installs it unless it is there; gives the folders that must come first in PATH.
+    /// Installs the package if needed. Returns the folders that must come first in PATH.
     fn ensure(&self, cache: &Path) -> Outcome<Vec<PathBuf>> {
         let folder = cache.join(self.folder);
         match self.source {
@@ -64,7 +64,7 @@ impl Package {
                 let node = cache.join("node");
                 let node_bin = node.join("node_modules/node/bin");
                 once(NODE, &node, |folder| npm_install(NODE, folder, None))?;
-                // npm takes an older version of a package if the newest does not want the Node that npm runs on.
+                // npm installs an older version of a package if the newest one does not support npm's own Node.
                 once(&self.spec(), &folder, |folder| npm_install(&self.spec(), folder, Some(&node_bin)))?;
                 Ok(vec![node_bin, folder.join("node_modules/.bin")])
             }
@@ -83,26 +83,26 @@ pub struct Installed {
 }
 
 impl Installed {
-    /// The program lies in the first package's folder; the others are what it calls.
+    /// Installs the packages. The first one contains the program; the others are its dependencies.
     pub fn ensure(packages: &[Package], program: &str, cache: &Path) -> Outcome<Self> {
-        let first = packages.first().ok_or("it has no package")?;
+        let first = packages.first().ok_or("the agent has no package")?;
         let mut path = Vec::new();
         for package in packages {
             path.extend(package.ensure(cache)?);
         }
         let program = cache.join(first.folder).join(program);
         if !program.exists() {
-            return Err(format!("{} brought no {}", first.spec(), program.display()).into());
+            return Err(format!("package {} does not contain {}", first.spec(), program.display()).into());
         }
-        // Not every package has a link in the folder of programs.
+        // Not every package installs a link in the folder of programs.
         path.extend(program.parent().map(Path::to_owned));
         Ok(Self { program, path })
     }
 }
 
-/// Installs `spec` into `folder` unless it is there.
+/// Installs `spec` into `folder` unless it is already installed.
 fn once(spec: &str, folder: &Path, install: impl FnOnce(&Path) -> Outcome<()>) -> Outcome<()> {
-    // Written last, so that an interrupted install is not taken for a whole one.
+    // Written last, so that an interrupted installation does not count as complete.
     let mark = folder.join("installed");
     if fs::read_to_string(&mark).is_ok_and(|installed| installed == spec) {
         return Ok(());
@@ -131,7 +131,7 @@ fn pip_install(spec: &str, folder: &Path) -> Outcome<()> {
         let question = "import sys; sys.exit(sys.version_info < (3, 12))";
         Command::new(python).args(["-c", question]).stderr(Stdio::null()).status().is_ok_and(|status| status.success())
     };
-    let python = PYTHONS.into_iter().find(is_new_enough).ok_or("it needs Python 3.12 or newer in PATH")?;
+    let python = PYTHONS.into_iter().find(is_new_enough).ok_or("Python 3.12 or newer must be in PATH")?;
     succeed(Command::new(python).args(["-m", "venv"]).arg(folder))?;
     succeed(Command::new(folder.join("bin/pip")).args(["install", "--quiet", spec]))
 }
@@ -143,7 +143,7 @@ fn succeed(command: &mut Command) -> Outcome<()> {
         return Ok(());
     }
     let said = String::from_utf8_lossy(&output.stderr);
-    // Warnings come before the reason, advice behind it.
+    // The reason is between warnings and advice.
     let reason: Vec<&str> = said.lines().filter(|line| line.to_lowercase().contains("error")).take(2).collect();
     Err(format!("{name} failed: {}", reason.join("; ")).into())
 }

@@ -1,4 +1,5 @@
-//! `cargo xtask real-agents`: real agent programs, run through coven against a stub model, one line of a table each.
+//! `cargo xtask real-agents`: runs real agent programs through coven against a
+//! stub model and prints a table of results.
 
 mod acp;
 mod choice;
@@ -38,35 +39,35 @@ use tried_agent::{TriedAgent, tried};
 type TerminalAgent = TriedAgent<TerminalTrial>;
 type Outcome<T> = Result<T, Box<dyn Error + Send + Sync>>;
 
-/// So many agents must pass; all of them if fewer were asked for.
+/// Number of agents that must pass in a terminal; all of them if fewer were selected.
 const MUST_PASS_IN_A_TERMINAL: usize = 6;
-/// The same over ACP, where everyone that is installed must pass besides.
+/// Number of agents that must pass over ACP. All installed agents must pass, too.
 const MUST_PASS_OVER_ACP: usize = 8;
 
-/// And in print mode.
+/// Number of agents that must pass in print mode.
 const MUST_PASS_IN_PRINT_MODE: usize = 6;
 
-/// Set once the run is given up, so that a trial that still goes on starts nothing more.
+/// Set when the run is interrupted, so that a trial that is still running starts no more commands.
 static IS_INTERRUPTED: AtomicBool = AtomicBool::new(false);
 
 #[derive(Debug, Args)]
 pub struct RealAgentsArgs {
-    /// How coven talks to the agents.
+    /// How coven communicates with the agents.
     #[arg(long, value_enum, default_value_t = Channel::Terminal)]
     channel: Channel,
-    /// Which ones, comma-separated, each as NAME or NAME@VERSION; all that are known if left out.
+    /// Agents to run, comma-separated, each as NAME or NAME@VERSION; all known ones if omitted.
     #[arg(long, value_delimiter = ',', value_name = "NAME")]
     agents: Vec<String>,
-    /// Where they are installed, outside the tree [default: coven-real-agents in the user's cache folder].
+    /// Folder to install agents in, outside the source tree [default: coven-real-agents in the user's cache folder].
     #[arg(long, value_name = "DIR")]
     cache: Option<PathBuf>,
-    /// The stub model's program [default: stub_model.py of the folder shared/stub-model beside the project].
+    /// The stub model's program [default: ../shared/stub-model/stub_model.py, relative to the project].
     #[arg(long, value_name = "FILE")]
     stub: Option<PathBuf>,
-    /// The coven to try [default: the release build, built first].
+    /// The coven binary to test [default: the release build, built first].
     #[arg(long, value_name = "FILE")]
     coven: Option<PathBuf>,
-    /// Keep the homes and repositories of the run and say where they are.
+    /// Keep the homes and repositories of the run and print their location.
     #[arg(long)]
     keep: bool,
     /// Print the table as JSON.
@@ -78,17 +79,17 @@ pub struct RealAgentsArgs {
 enum Channel {
     Terminal,
     Acp,
-    /// The other way round: clients and agents talk to `coven mcp`.
+    /// The reverse direction: clients and agents connect to `coven mcp`.
     Mcp,
     Print,
 }
 
-/// What every trial needs.
+/// Settings shared by all trials.
 struct Bench {
     coven: PathBuf,
     stub: PathBuf,
     cache: PathBuf,
-    /// Every folder and process of this run is below here.
+    /// Contains all folders of this run; its path identifies the run's processes.
     root: PathBuf,
 }
 
@@ -102,10 +103,10 @@ pub fn run(args: RealAgentsArgs) -> ExitCode {
     }
 }
 
-/// Agents live in sessions of their own and would outlive a Ctrl-C.
+/// Runs the trials and kills their agents on Ctrl-C: agents run in their own process sessions and would survive it.
 fn interruptible(args: RealAgentsArgs) -> Outcome<ExitCode> {
     let folder = tempfile::Builder::new().prefix("cvr").tempdir()?;
-    // Agents compare the working folder with paths in their settings, so it must have no links in it.
+    // Agents compare the working folder with paths in their settings, so it must not contain symbolic links.
     let root = folder.path().canonicalize()?;
     let is_kept = args.keep;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
@@ -121,7 +122,7 @@ fn interruptible(args: RealAgentsArgs) -> Outcome<ExitCode> {
     if is_kept {
         eprintln!("kept: {}", folder.keep().display());
     }
-    // A trial that was interrupted is still waiting for its agent; nobody waits for it.
+    // An interrupted trial may still be waiting for its agent; do not wait for it.
     runtime.shutdown_background();
     outcome
 }
@@ -148,7 +149,7 @@ fn all_trials(args: RealAgentsArgs, root: PathBuf) -> Outcome<ExitCode> {
         }
         Channel::Print => {
             let agents = print::choose(&args.agents)?;
-            // No coven is needed, so none is built.
+            // Print mode does not need coven, so it is not built.
             let coven = args.coven.or(Some(std::env::current_exe()?));
             let bench = Bench::new(RealAgentsArgs { coven, ..args }, root)?;
             let rows = agents.iter().map(|agent| print::one_trial(agent, &bench)).collect::<Outcome<Vec<_>>>()?;
@@ -164,12 +165,12 @@ fn verdict<R: Row + Serialize>(rows: &[R], must_pass: usize, is_json: bool) -> O
         println!("{}", serde_json::to_string_pretty(&rows)?);
     } else {
         print!("{}", report::table(rows));
-        println!("{passed} of {} agents passed, {must_pass} must", rows.len());
+        println!("{passed} of {} agents passed, {must_pass} required", rows.len());
     }
     Ok(if passed < must_pass { ExitCode::FAILURE } else { ExitCode::SUCCESS })
 }
 
-/// An agent that cannot be installed is a row too: the others go on.
+/// Runs the trial of one agent. An agent that cannot be installed gets a row too, and the other trials continue.
 fn terminal_trial(agent: &TerminalAgent, bench: &Bench) -> Outcome<TerminalRow> {
     eprintln!("{}", agent.name);
     let installed = match Installed::ensure(&agent.packages, agent.program, &bench.cache) {
@@ -184,7 +185,7 @@ impl Bench {
     fn new(args: RealAgentsArgs, root: PathBuf) -> Outcome<Self> {
         let stub = args.stub.unwrap_or_else(|| project_root().join("../shared/stub-model/stub_model.py"));
         if !stub.is_file() {
-            return Err(format!("no stub model at {}; name it with --stub", stub.display()).into());
+            return Err(format!("no stub model at {}; set its path with --stub", stub.display()).into());
         }
         let cache = args.cache.map_or_else(default_cache, Ok)?;
         Ok(Self { coven: coven_binary(args.coven)?, stub, cache, root })
@@ -192,14 +193,14 @@ impl Bench {
 }
 
 fn project_root() -> &'static Path {
-    Path::new(env!("CARGO_MANIFEST_DIR")).ancestors().nth(2).expect("the crate lies two folders below the project")
+    Path::new(env!("CARGO_MANIFEST_DIR")).ancestors().nth(2).expect("the crate is two folders below the project")
 }
 
 fn default_cache() -> Outcome<PathBuf> {
     let base = std::env::var_os("XDG_CACHE_HOME")
         .map(PathBuf::from)
         .or_else(|| std::env::var_os("HOME").map(|home| PathBuf::from(home).join(".cache")))
-        .ok_or("neither XDG_CACHE_HOME nor HOME is set; name a folder with --cache")?;
+        .ok_or("neither XDG_CACHE_HOME nor HOME is set; choose a folder with --cache")?;
     Ok(base.join("coven-real-agents"))
 }
 
@@ -213,13 +214,13 @@ fn coven_binary(given: Option<PathBuf>) -> Outcome<PathBuf> {
         .current_dir(project_root())
         .status()?;
     if !status.success() {
-        return Err("coven does not build; name a binary with --coven".into());
+        return Err("cannot build coven; choose a binary with --coven".into());
     }
     let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| project_root().join("target"), PathBuf::from);
     Ok(target.join("release/coven"))
 }
 
-/// Asks again and again until there is an answer or the time is over.
+/// Polls until `ask` returns a value or the time is over.
 fn eventually<T>(within: Duration, mut ask: impl FnMut() -> Option<T>) -> Option<T> {
     let deadline = Instant::now() + within;
     loop {

@@ -1,4 +1,4 @@
-//! What `/proc` says about an agent's processes.
+//! Reads an agent's processes from `/proc`.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -8,7 +8,7 @@ use std::path::Path;
 use coven_holder::process::{self, Stat};
 use rustix::process::{Pid, Signal, kill_process};
 
-/// One process. Pids are used again, so the start time belongs to its name.
+/// One process. Pids are reused, so the start time is part of its identity.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Process {
     pub pid: u32,
@@ -22,10 +22,10 @@ impl Process {
     }
 }
 
-/// What a process says it is.
+/// Name and command line of a process.
 pub struct Identity {
     pub comm: String,
-    /// Arguments with blanks between them.
+    /// Arguments, separated by spaces.
     pub cmdline: String,
 }
 
@@ -46,8 +46,8 @@ pub fn identity(pid: u32) -> Option<Identity> {
     Some(Identity { comm, cmdline: cmdline(pid)? })
 }
 
-/// The leader with everything that came from it: its descendants, its group, its session, and whatever carries the
-/// session's id in its environment though it left all of those.
+/// Returns the leader and its related processes: descendants, process group, process session, and processes with the
+/// session's id in their environment.
 pub fn family(leader: u32, session_id: &str) -> BTreeSet<Process> {
     let table = process::all();
     let mark = format!("COVEN_SESSION_ID={session_id}");
@@ -71,18 +71,18 @@ pub fn family(leader: u32, session_id: &str) -> BTreeSet<Process> {
 
 pub fn kill(pid: u32) {
     if let Some(pid) = i32::try_from(pid).ok().and_then(Pid::from_raw) {
-        // It fails only if the process has ended already.
+        // Fails only if the process has already exited.
         let _ = kill_process(pid, Signal::KILL);
     }
 }
 
-/// Ends every process that names `root`, a folder only this run knows, in its arguments or its environment.
+/// Kills every process with `root`, a folder unique to this run, in its arguments or environment.
 pub fn sweep(root: &Path) {
     let root = root.as_os_str().as_bytes();
-    let holds = |bytes: &[u8]| bytes.windows(root.len()).any(|window| window == root);
+    let contains = |bytes: &[u8]| bytes.windows(root.len()).any(|window| window == root);
     for pid in process::all().into_iter().map(|stat| stat.pid) {
         let texts = ["cmdline", "environ"].map(|name| fs::read(format!("/proc/{pid}/{name}")).unwrap_or_default());
-        if pid != std::process::id() && texts.iter().any(|text| holds(text)) {
+        if pid != std::process::id() && texts.iter().any(|text| contains(text)) {
             kill(pid);
         }
     }
@@ -98,9 +98,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_process_is_of_its_own_family() {
+    fn a_process_is_in_its_own_family() {
         let me = std::process::id();
-        let family = family(me, "no such session");
-        assert!(family.contains(&find(me).expect("this process lives")));
+        let processes = family(me, "no such session");
+        assert!(processes.contains(&find(me).expect("this process is running")));
     }
 }

@@ -1,4 +1,4 @@
-//! The outcome of the trials: one row for each agent, as a table and as JSON.
+//! Results of the trials: one row per agent, as a table and as JSON.
 
 use std::fmt::Write as _;
 
@@ -10,12 +10,12 @@ use super::Outcome;
 #[serde(rename_all = "snake_case", tag = "outcome", content = "note")]
 pub enum Check {
     Passed(String),
-    /// The agent does not do it, whoever asks.
+    /// A known limit of the agent, independent of coven.
     Limit(String),
     Failed(String),
-    /// The agent is not there to be tried: why.
+    /// The agent could not be installed, with the reason.
     NotInstalled(String),
-    /// An earlier step did not get so far.
+    /// An earlier check failed.
     NotReached,
 }
 
@@ -43,13 +43,13 @@ impl Check {
     }
 }
 
-/// One agent's line.
+/// The results of one agent.
 pub trait Row {
     fn agent(&self) -> &'static str;
     fn checks(&self) -> Vec<(&'static str, &Check)>;
-    /// What it cannot do, whatever coven does.
+    /// Returns the agent's limits, independent of coven.
     fn notes(&self) -> Option<&'static str>;
-    /// What was seen last when something failed.
+    /// Returns the last output, if a check failed.
     fn evidence(&self) -> Option<&str>;
 
     fn has_passed(&self) -> bool {
@@ -61,7 +61,7 @@ pub trait Row {
     }
 }
 
-/// The table, then what failed and how.
+/// Formats the table, followed by the failures.
 pub fn table(rows: &[impl Row]) -> String {
     let mut lines: Vec<Vec<String>> = Vec::new();
     if let Some(first) = rows.first() {
@@ -87,7 +87,7 @@ pub fn table(rows: &[impl Row]) -> String {
             }
         }
         if let Some(evidence) = row.evidence() {
-            let _ = writeln!(text, "{}: seen last:\n{}", row.agent(), evidence.trim_end());
+            let _ = writeln!(text, "{}: last output:\n{}", row.agent(), evidence.trim_end());
         }
     }
     text
@@ -110,7 +110,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn columns_line_up() {
+    fn columns_are_aligned() {
         let lines = [vec!["a".to_owned(), "bb".to_owned()], vec!["ccc".to_owned(), "d".to_owned()]];
         assert_eq!(aligned(&lines), "a    bb\nccc  d\n");
     }

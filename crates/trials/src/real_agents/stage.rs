@@ -1,4 +1,4 @@
-//! The surroundings of one trial: a home for the agent, a repository, a coven home in it and the stub model.
+//! The environment of one trial: a home for the agent, a repository with a coven home, and the stub model.
 
 use std::fs;
 use std::path::Path;
@@ -15,16 +15,16 @@ use super::{Bench, Outcome};
 
 pub struct Stage {
     pub coven: Coven,
-    // Ends with the stage.
+    // Killed when the stage is dropped.
     _stub: Stub,
 }
 
-/// What a stage must know of an agent.
+/// The agent's part of a stage.
 pub struct Cast {
-    /// Its id as a harness.
+    /// The harness id.
     pub name: &'static str,
     pub settings: fn(&Surroundings) -> Settings,
-    /// Its entry in the config file, where it needs one.
+    /// The entry in the config file, if needed.
     pub harness: Option<HarnessConfig>,
 }
 
@@ -43,7 +43,7 @@ pub fn set(cast: Cast, installed: Installed, bench: &Bench) -> Outcome<Stage> {
         write(&home.join(name), content)?;
     }
     let mut config = Config::default();
-    // What has an entry gets its variables from there, a built-in harness from the environment: both ways must work.
+    // Pass variables in the config entry if there is one, otherwise in the environment: both ways must work.
     let outer_env = match cast.harness {
         None => settings.env,
         Some(mut harness) => {
@@ -54,7 +54,7 @@ pub fn set(cast: Cast, installed: Installed, bench: &Bench) -> Outcome<Stage> {
     };
     write(&coven_home.join("config.json"), &serde_json::to_string_pretty(&config)?)?;
 
-    // Nothing of the caller's environment but where programs are: what an agent finds there differs between machines.
+    // Inherit only PATH: other variables differ between machines and would affect the agent.
     let caller_path = std::env::var_os("PATH").unwrap_or_default();
     let path = std::env::join_paths(installed.path.into_iter().chain(std::env::split_paths(&caller_path)))?;
     let mut env = vec![

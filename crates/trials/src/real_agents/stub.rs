@@ -1,4 +1,4 @@
-//! The stub model as a process of its own, which ends with the value that stands for it.
+//! The stub model's process, which is killed when its value is dropped.
 
 use std::fs;
 use std::path::Path;
@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use super::{Outcome, eventually};
 
-/// Where the whole requests are, one file each, in a run's folder.
+/// Folder for the complete requests, one file each, below a trial's folder.
 pub const BODIES: &str = "stub-bodies";
 
 pub struct Stub {
@@ -16,7 +16,7 @@ pub struct Stub {
 }
 
 impl Stub {
-    /// `folder` gets the port file, a log of what the agent asked, and the requests themselves in `stub-bodies`.
+    /// Starts the stub model, which writes its port file, a request log and the complete requests to `folder`.
     pub fn start(program: &Path, folder: &Path) -> Outcome<Self> {
         let port_file = folder.join("stub-port");
         let errors = fs::File::create(folder.join("stub-errors"))?;
@@ -32,7 +32,7 @@ impl Stub {
             .stdout(Stdio::null())
             .stderr(errors)
             .spawn()
-            .map_err(|error| format!("python3 for the stub model: {error}"))?;
+            .map_err(|error| format!("cannot start python3 for the stub model: {error}"))?;
         let mut stub = Self { child, url: String::new() };
         let port = eventually(Duration::from_secs(20), || fs::read_to_string(&port_file).ok())
             .ok_or("the stub model does not start")?;
@@ -43,7 +43,7 @@ impl Stub {
 
 impl Drop for Stub {
     fn drop(&mut self) {
-        // Either fails only if it has ended already.
+        // Both fail only if the process has already exited.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }

@@ -1,4 +1,4 @@
-//! What a trial in a terminal found.
+//! Results of a trial in a terminal.
 
 use serde::Serialize;
 
@@ -16,7 +16,7 @@ pub struct TerminalRow {
     pub identity: Check,
     pub kill: Check,
     pub limit: Option<&'static str>,
-    /// What was on the screen when something failed.
+    /// The screen when a check failed.
     pub last_screen: Option<String>,
 }
 

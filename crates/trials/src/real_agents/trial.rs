@@ -1,8 +1,9 @@
-//! One agent through coven: launched, read, typed to, bereft of its daemon, recognised, killed.
+//! One agent in a terminal through coven: launch, screen, input, daemon kill, identity, kill.
 
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
+use coven_domain::session::SessionState;
 use coven_harness::trial::FirstPrompt;
 
 use super::TerminalAgent;
@@ -13,11 +14,11 @@ use super::stage::Stage;
 use super::terminal_row::TerminalRow;
 use super::{Outcome, death, eventually, seconds};
 
-/// Some agents need most of a minute to start on a busy machine.
-const PATIENCE: Duration = Duration::from_secs(180);
-/// Enter right behind the text is taken for part of a paste.
-const PASTE: Duration = Duration::from_millis(500);
-/// What a shell or an argument parser on the way would trip over; the model reads only the line behind it.
+/// Some agents need almost a minute to start on a busy machine.
+const SCREEN_TIMEOUT: Duration = Duration::from_secs(180);
+/// Delay before Enter: agents treat an immediate Enter as part of a paste.
+const ENTER_DELAY: Duration = Duration::from_millis(500);
+/// Text that a shell or an argument parser could misinterpret; the model reads only the line after it.
 const AWKWARD: &str = r#"--help 'one' "two" \n; $(id) `id`"#;
 
 struct Trial<'a> {
@@ -45,7 +46,7 @@ pub fn run(agent: &TerminalAgent, stage: Stage) -> TerminalRow {
 
 fn version(agent: &TerminalAgent, coven: &Coven) -> Outcome<String> {
     let harness = coven.harness(agent.name)?;
-    harness.version.ok_or_else(|| format!("the doctor knows no version: {}", harness.note).into())
+    harness.version.ok_or_else(|| format!("`coven harness doctor` reports no version: {}", harness.note).into())
 }
 
 fn launch<'a>(agent: &'a TerminalAgent, coven: &'a Coven) -> Outcome<(Trial<'a>, String)> {
@@ -56,11 +57,11 @@ fn launch<'a>(agent: &'a TerminalAgent, coven: &'a Coven) -> Outcome<(Trial<'a>,
         FirstPrompt::Typed { .. } => coven.launch(agent.name, None)?,
     };
     let took = seconds(started);
-    if session.status != "running" {
+    if session.status != SessionState::Running {
         return Err(format!("the session is {}", session.status).into());
     }
-    let leader = session.pid.and_then(process_table::find).ok_or("the session has no living process")?;
-    Ok((Trial { agent, coven, id: session.id, leader }, took))
+    let leader = session.pid.and_then(process_table::find).ok_or("the session has no live process")?;
+    Ok((Trial { agent, coven, id: session.id.to_string(), leader }, took))
 }
 
 fn first_prompt(agent: &TerminalAgent) -> String {
@@ -68,7 +69,7 @@ fn first_prompt(agent: &TerminalAgent) -> String {
 }
 
 impl Trial<'_> {
-    /// Each check needs the one before it, but for the last two.
+    /// Runs the checks. Each one requires the previous one, except for the last two.
     fn checks(&self, row: &mut TerminalRow) {
         row.screen_shows = self.first_answer().into();
         if row.screen_shows.has_passed() {
@@ -107,21 +108,25 @@ impl Trial<'_> {
         Ok(seconds(started))
     }
 
-    /// The daemon dies while the agent is in the middle of an answer.
+    /// Kills the daemon during an answer.
     fn survives_the_daemon(&self) -> Outcome<String> {
         self.enter("slow 24 250")?;
         self.wait_for(|screen| screen.contains("chunk 2"))?;
         let daemon = death::kill_daemon(self.coven, &self.id)?;
 
         let session = self.coven.session(&self.id)?;
-        if session.status != "running" || session.pid != Some(self.leader.pid) {
-            return Err(format!("it is {} with pid {:?}, was {}", session.status, session.pid, self.leader.pid).into());
+        if session.status != SessionState::Running || session.pid != Some(self.leader.pid) {
+            return Err(format!(
+                "the session is {} with pid {:?}, was {}",
+                session.status, session.pid, self.leader.pid
+            )
+            .into());
         }
         if !process_table::is_alive(self.leader) {
-            return Err("its process has ended".into());
+            return Err("the agent's process has exited".into());
         }
         if self.coven.daemon_pid()? == daemon.pid {
-            return Err("the daemon's pid is the old one".into());
+            return Err("the daemon's pid has not changed".into());
         }
         self.wait_for(|screen| screen.contains("chunk 24"))?;
         self.enter(&format!("say third-from-{}", self.agent.name))?;
@@ -131,7 +136,7 @@ impl Trial<'_> {
 
     fn is_recognised(&self) -> Outcome<String> {
         let expected = self.coven.harness(self.agent.name)?.identity;
-        let seen = process_table::identity(self.leader.pid).ok_or("the process has ended")?;
+        let seen = process_table::identity(self.leader.pid).ok_or("the process has exited")?;
         if !seen.cmdline.contains(&expected) {
             return Err(format!("no {expected:?} in {:?} ({})", seen.cmdline, seen.comm).into());
         }
@@ -140,11 +145,11 @@ impl Trial<'_> {
         Ok(format!("{expected} in …{name} ({})", seen.comm))
     }
 
-    /// Types a prompt as a person would: the text, a moment, Enter.
+    /// Types a prompt like a person: text, pause, Enter.
     fn enter(&self, prompt: &str) -> Outcome<()> {
         self.coven.input(&self.id, prompt)?;
         self.wait_for(|screen| screen.contains(prompt))?;
-        sleep(PASTE);
+        sleep(ENTER_DELAY);
         self.coven.input(&self.id, "\r")
     }
 
@@ -155,8 +160,8 @@ impl Trial<'_> {
     }
 
     fn wait_for(&self, shows: impl Fn(&str) -> bool) -> Outcome<()> {
-        let mut trouble = "the screen does not show it".to_owned();
-        let seen = eventually(PATIENCE, || match self.coven.screen(&self.id) {
+        let mut trouble = "the expected text is not on the screen".to_owned();
+        let seen = eventually(SCREEN_TIMEOUT, || match self.coven.screen(&self.id) {
             Ok(screen) => shows(&screen).then_some(()),
             Err(error) => {
                 trouble = error.to_string();

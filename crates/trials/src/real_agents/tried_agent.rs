@@ -1,4 +1,4 @@
-//! The agents of `coven_harness::agents::ALL` that are tried over one channel.
+//! The agents of `coven_harness::agents::ALL` with a trial for one channel.
 
 use coven_harness::agent::Agent;
 use coven_harness::agents;
@@ -7,14 +7,14 @@ use coven_harness::trial::{AcpTrial, Settings, Surroundings, Trial};
 use super::choice::Candidate;
 use super::install::Package;
 
-/// An agent with what is expected of it over one channel.
+/// An agent and its expected behaviour over one channel.
 pub struct TriedAgent<T: 'static> {
-    /// The name by which `--agents` picks it, and the id of its harness.
+    /// The name for `--agents` and the harness id.
     pub name: &'static str,
     pub agent: &'static Agent,
-    /// The first brings the program; the others what it calls.
+    /// The first one contains the program; the others are its dependencies.
     pub packages: Vec<Package>,
-    /// The program, below the folder of its package.
+    /// Path of the program in its package's folder.
     pub program: &'static str,
     pub settings: fn(&Surroundings) -> Settings,
     pub trial: &'static T,
@@ -34,7 +34,7 @@ fn all_trials() -> impl Iterator<Item = (&'static Agent, &'static Trial)> {
     agents::ALL.iter().filter_map(|agent| Some((*agent, agent.trial.as_ref()?)))
 }
 
-/// The agents with an entry for a channel, under their own names.
+/// Returns the agents with a trial for a channel, under their own names.
 pub fn tried<T>(over: impl Fn(&'static Trial) -> Option<&'static T>) -> Vec<TriedAgent<T>> {
     let tried = |(agent, whole): (&'static Agent, &'static Trial)| {
         Some(TriedAgent {
@@ -49,7 +49,7 @@ pub fn tried<T>(over: impl Fn(&'static Trial) -> Option<&'static T>) -> Vec<Trie
     all_trials().filter_map(tried).collect()
 }
 
-/// Every adapter that speaks ACP, or the agent itself where it does.
+/// Returns every ACP adapter, and every agent that supports ACP itself.
 pub fn tried_over_acp() -> Vec<TriedAgent<AcpTrial>> {
     let each = |(agent, whole): (&'static Agent, &'static Trial)| {
         whole.acp.iter().map(move |trial| {
@@ -80,7 +80,7 @@ mod tests {
     }
 
     #[test]
-    fn every_agent_is_tried_over_the_channels_it_has() {
+    fn every_agent_has_trials_for_its_channels() {
         let ten = ["claude", "codex", "gemini", "opencode", "copilot", "goose", "kimi", "qwen", "pi", "vibe"];
         assert_eq!(names(&tried(|trial| trial.terminal.as_ref())), ten);
         assert_eq!(names(&tried(|trial| trial.print.as_ref())), ten);
@@ -95,14 +95,14 @@ mod tests {
     }
 
     #[test]
-    fn the_program_of_a_print_trial_has_the_name_that_tells_how_it_prints() {
+    fn the_program_of_a_print_trial_ends_with_the_name_of_its_agent() {
         for agent in tried(|trial| trial.print.as_ref()) {
             assert!(agent.program.ends_with(agent.name), "{}", agent.program);
         }
     }
 
     #[test]
-    fn only_an_agent_with_the_prompt_as_an_argument_may_refuse_a_long_one() {
+    fn only_kimi_takes_the_prompt_as_an_argument() {
         let takes_argument =
             |agent: &&&Agent| agent.print.as_ref().is_ok_and(|print| !matches!(print.prompt, PrintPrompt::Stdin));
         let ids: Vec<&str> = agents::ALL.iter().filter(takes_argument).map(|agent| agent.id).collect();
@@ -110,8 +110,8 @@ mod tests {
     }
 
     #[test]
-    fn the_program_of_an_adapter_is_looked_for_in_its_own_package() {
-        let adapter = tried_over_acp().into_iter().find(|agent| agent.name == "pi-acp").expect("it is in the list");
+    fn the_first_package_of_an_adapter_contains_its_program() {
+        let adapter = tried_over_acp().into_iter().find(|agent| agent.name == "pi-acp").expect("pi-acp is in the list");
         let specs: Vec<String> = adapter.packages.iter().map(Package::spec).collect();
         assert_eq!(specs, ["pi-acp", "@earendil-works/pi-coding-agent@0.87.1"]);
     }
@@ -122,7 +122,7 @@ mod tests {
         let agents = choose(terminal, &["claude@2.0.76".to_owned(), "pi".to_owned()]).expect("both are known");
         let specs: Vec<String> = agents.iter().map(|agent| agent.packages[0].spec()).collect();
         assert_eq!(specs, ["@anthropic-ai/claude-code@2.0.76", "@earendil-works/pi-coding-agent@0.87.1"]);
-        let refused = choose(terminal, &["clod".to_owned()]).err().expect("there is no such agent").to_string();
+        let refused = choose(terminal, &["clod".to_owned()]).err().expect("unknown agent").to_string();
         assert!(refused.contains("\"clod\"") && refused.contains("claude, codex"), "{refused}");
     }
 }

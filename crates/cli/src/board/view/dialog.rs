@@ -62,8 +62,8 @@ fn prompt(app: &App, id: &str) -> Vec<String> {
     let Some(item) = app.tasks.inbox().iter().find(|item| item.id == id) else {
         return vec!["It does not wait any more.".to_owned()];
     };
-    let prompt = item.detail["prompt"].as_str().unwrap_or(&item.title);
-    prompt.lines().map(plain).collect()
+    let asked = item.question_set().and_then(|set| set.questions.first());
+    asked.map_or(&item.title, |question| &question.prompt).lines().map(plain).collect()
 }
 
 /// A line that is typed, behind a word.
@@ -82,7 +82,7 @@ pub fn form(frame: &mut Frame<'_>, theme: Theme, form: &Form) {
     // The last line of the screen says which keys there are.
     let screen = Rect { height: frame.area().height.saturating_sub(1), ..frame.area() };
     let area = middle(screen, FORM_WIDTH, count + 3);
-    let head = form.task.as_ref().map_or(" New task ".to_owned(), |task| format!(" Edit {} ", short_id(&task.id)));
+    let head = form.task.as_ref().map_or(" New task ".to_owned(), |task| format!(" Edit {} ", task.id.short()));
     let block = Block::bordered().border_type(BorderType::Rounded).border_style(theme.strong()).title(head);
     let inner = block.inner(area);
     let inner = Rect { x: inner.x + 1, width: inner.width.saturating_sub(2), ..inner };

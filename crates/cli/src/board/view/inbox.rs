@@ -12,7 +12,7 @@ use super::super::tasks::Merge;
 use crate::tui::text;
 use crate::tui::view::Theme;
 use crate::tui::view::dialog::{clear, middle};
-use crate::wording::{age, plain};
+use crate::wording::{plain, span};
 
 const WIDTH: u16 = 76;
 
@@ -52,17 +52,17 @@ fn words(app: &App, item: &Waiting<'_>) -> String {
     match item {
         Waiting::Asked(item) => {
             let asker = app.tasks.asker(item).map(|task| format!(" · {}", plain(&task.title))).unwrap_or_default();
-            let who = item.harness.as_deref().unwrap_or(&item.kind);
-            format!("{:>4} {}: {}{asker}", age(&item.created_at, app.now), plain(who), plain(&item.title))
+            let who = item.harness.as_deref().unwrap_or(item.kind.as_str());
+            format!("{:>4} {}: {}{asker}", span(app.now.since(item.created_at)), plain(who), plain(&item.title))
         }
         Waiting::Task(card) => {
-            let (who, why) = match (card.task.status.parse(), card.merge()) {
-                (Ok(TaskState::PendingMerge), Merge::Failed(why)) => ("not merged", Some(why)),
-                (Ok(TaskState::PendingMerge), Merge::Awaited | Merge::UnderWay { .. }) => ("review", None),
+            let (who, why) = match (card.task.status, card.merge()) {
+                (TaskState::PendingMerge, Merge::Failed(why)) => ("not merged", Some(why)),
+                (TaskState::PendingMerge, Merge::Awaited | Merge::UnderWay { .. }) => ("review", None),
                 _ => ("blocked", card.task.reason.as_deref()),
             };
             let why = why.map(|why| format!(" · {}", plain(why))).unwrap_or_default();
-            format!("{:>4} {who}: {}{why}", age(&card.task.updated_at, app.now), plain(&card.task.title))
+            format!("{:>4} {who}: {}{why}", span(app.now.since(card.task.updated_at)), plain(&card.task.title))
         }
     }
 }

@@ -59,7 +59,7 @@ fn shows(app: &App, wanted: &[&str]) {
 fn board() -> App {
     let mut app = app_with(snapshot());
     let line = "compiling \u{1b}[31mlexer".to_owned();
-    app.update(Message::Reports(vec![Report::Wrote { session: "session-1".into(), line }]));
+    app.update(Message::Reports(vec![Report::Wrote { session: "5e550000-0000-4000-8000-000000000001".into(), line }]));
     app
 }
 
@@ -120,7 +120,7 @@ fn too_small_a_terminal_gets_a_word() {
 #[test]
 fn a_merge_that_is_under_way_says_so() {
     let mut some = snapshot();
-    let mut approved = run("44444444-d", "pending_merge");
+    let mut approved = run("44444444-0000-4000-8000-000000000064", "pending_merge");
     approved.approved_by = Some("user".into());
     some.runs.insert(0, approved);
     shows(&app_with(some), &["being merged …"]);
@@ -129,7 +129,10 @@ fn a_merge_that_is_under_way_says_so() {
 #[test]
 fn long_columns_say_how_much_is_off_the_screen() {
     let mut many = snapshot();
-    many.tasks.extend((0..30).map(|n| super::super::fixtures::task(&format!("{n:08}-z"), "open", 100 + n)));
+    many.tasks.extend((0..30).map(|n| {
+        let task = super::super::fixtures::task(&format!("{n:08}-0000-4000-8000-{n:012}"), "open", 100 + n);
+        coven_api::task::TaskRecord { title: format!("title of {n:08}-z"), ..task }
+    }));
     let mut app = app_with(many);
     shows(&app, &["open 32 ↓25"]);
     press(&mut app, KeyCode::End);
@@ -156,7 +159,10 @@ fn dialogs_and_pages_fit_at_every_size() {
         type_text(&mut app, "j");
         shows(&app, &["59m review: Add a changelog", "1 approve · 2 reject"]);
         press(&mut app, KeyCode::Esc);
-        app.update(Message::Reports(vec![Report::Inbox(vec![terminal("ask-2", "session-1")])]));
+        app.update(Message::Reports(vec![Report::Inbox(vec![terminal(
+            "ask-2",
+            "5e550000-0000-4000-8000-000000000001",
+        )])]));
         type_text(&mut app, "i");
         shows(&app, &["claude: Really [2J go on?", "⏎ types a line into it"]);
         type_text(&mut app, "\nby all means");
@@ -198,7 +204,7 @@ fn a_diff_is_coloured_and_does_not_act_on_the_terminal() {
     shows(&app, &["diff 44444444 Add a changelog", "reading …"]);
     let line = |text: &str, shade| PageLine { text: text.to_owned(), shade };
     let lines = vec![line("+new\u{1b}[2J\tline", Shade::Added), line("-old", Shade::Removed)];
-    let request = Request { id: "44444444-d".into(), what: What::Look(Subject::Diff) };
+    let request = Request { id: "44444444-0000-4000-8000-000000000064".into(), what: What::Look(Subject::Diff) };
     let report = Report::Answered { request: Box::new(request), answer: Ok(Done::Page(lines)) };
     app.update(Message::Reports(vec![report]));
     shows(&app, &[" +new␛[2J", " -old", "a approve  x reject", "Esc back"]);

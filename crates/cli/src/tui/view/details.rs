@@ -1,6 +1,6 @@
 //! Two lines about the selected session that the list has no room for.
 
-use coven_api::SessionRecord;
+use super::super::item::Item;
 use coven_domain::Timestamp;
 use ratatui::Frame;
 use ratatui::layout::Rect;
@@ -31,7 +31,7 @@ pub fn draw(frame: &mut Frame<'_>, app: &App, theme: Theme, area: Rect) {
     }
 }
 
-fn facts(record: &SessionRecord, now: Timestamp) -> Vec<String> {
+fn facts(record: &Item, now: Timestamp) -> Vec<String> {
     let meta = |key: &str| record.metadata.get(key).and_then(|value| value.as_str());
     let mut facts = Vec::new();
     let created = age(&record.created_at, now);

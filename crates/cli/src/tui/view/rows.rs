@@ -1,6 +1,6 @@
 //! The list: only the rows that are on the screen are made.
 
-use coven_api::SessionRecord;
+use super::super::item::Item;
 use ratatui::Frame;
 use ratatui::layout::{Alignment, Rect};
 use ratatui::text::{Line, Span};
@@ -70,7 +70,7 @@ pub fn draw(frame: &mut Frame<'_>, app: &App, theme: Theme, heads: Rect, area: R
     }
     let height = usize::from(area.height);
     let places = app.offset..(app.offset + height).min(app.list.len());
-    let visible: Vec<&SessionRecord> = places.clone().filter_map(|place| app.list.get(place)).collect();
+    let visible: Vec<&Item> = places.clone().filter_map(|place| app.list.get(place)).collect();
     let longest = visible.iter().map(|record| text::width(&record.harness)).max().unwrap_or(0);
     let columns = Columns::of(usize::from(area.width), longest);
 
@@ -89,7 +89,7 @@ pub fn draw(frame: &mut Frame<'_>, app: &App, theme: Theme, heads: Rect, area: R
     scrollbar(frame, app, theme, area);
 }
 
-fn row_of(record: &SessionRecord, app: &App, theme: Theme, columns: Columns) -> Line<'static> {
+fn row_of(record: &Item, app: &App, theme: Theme, columns: Columns) -> Line<'static> {
     let (sign, look) = theme.status(&record.status);
     let title = match record.archived_at {
         Some(_) => format!("(archived) {}", record.title),

@@ -1,9 +1,9 @@
-//! What is written of the older coven's records, and what of them is not.
+//! Converts the older coven's records into records of this one, and reports those that cannot be imported.
 
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::task::{Attempt, agreed, stand_in, taken, with_copy};
+use super::task::{Attempt, convert, merge_copy, merge_state, placeholder};
 use super::{Left, Legacy, LegacyAgent, LegacyQuestion, LegacyTask, LegacyWorkflow, Source, task_id};
 use coven_domain::agent::{Agent, AgentState};
 use coven_domain::agent_question::AgentQuestion;
@@ -14,9 +14,9 @@ use coven_domain::text::one_line;
 use coven_domain::workflow::{Progress, Workflow, WorkflowState};
 use coven_domain::{AgentId, QuestionId, TaskId, WorkflowId};
 
-const NAME_CHARS: usize = 200;
+const MAX_NAME_CHARS: usize = 200;
 
-/// What the store has already.
+/// Records that the store already has.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Known {
     pub tasks: BTreeSet<TaskId>,
@@ -35,14 +35,14 @@ pub struct Counts {
     pub questions: usize,
 }
 
-/// What is to be written, in this order: each only names what was written before it, tasks also each other.
+/// Records to write, in this order: a record only refers to earlier kinds, and tasks also to each other.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Import {
     pub tasks: Vec<Task>,
     pub agents: Vec<Agent>,
     pub workflows: Vec<Workflow>,
     pub questions: Vec<AgentQuestion>,
-    /// What was there already and stays as it is.
+    /// Records that already exist and stay unchanged.
     pub known: Counts,
     pub left: Vec<Left>,
 }
@@ -58,12 +58,12 @@ impl Import {
     }
 }
 
-/// Everything is looked at, also what is known, so that what cannot be taken is told every time.
+/// Converts all records, including known ones, so that every import reports the same skipped items.
 pub fn import(legacy: &Legacy, known: &Known) -> Import {
     let mut left = Vec::new();
     let attempts = attempts(legacy);
     let (mut tasks, unclear) = tasks(legacy, &attempts, &mut left);
-    stand_ins(legacy, known, &unclear, &attempts, &mut tasks);
+    add_placeholders(legacy, known, &unclear, &attempts, &mut tasks);
     link(legacy, known, &mut tasks, &mut left);
 
     let is_there = |task: TaskId| tasks.contains_key(&task) || known.tasks.contains(&task);
@@ -71,8 +71,8 @@ pub fn import(legacy: &Legacy, known: &Known) -> Import {
     for found in &legacy.agents {
         let what = format!("agent of {}", found.task);
         match agent(found) {
-            _ if !is_there(task_id(&found.task)) => left.push(found.source.left(what, TASK_LEFT)),
-            agent if agents.contains_key(&agent.id) => left.push(found.source.left(what, TWICE)),
+            _ if !is_there(task_id(&found.task)) => left.push(found.source.left(what, TASK_SKIPPED)),
+            agent if agents.contains_key(&agent.id) => left.push(found.source.left(what, DUPLICATE)),
             agent => drop(agents.insert(agent.id, agent)),
         }
     }
@@ -85,8 +85,8 @@ pub fn import(legacy: &Legacy, known: &Known) -> Import {
     for found in &legacy.workflows {
         let what = format!("workflow {}", found.id);
         match workflow(found, &agent_of) {
-            _ if !is_there(task_id(&found.task)) => left.push(found.source.left(what, TASK_LEFT)),
-            workflow if workflows.contains_key(&workflow.id) => left.push(found.source.left(what, TWICE)),
+            _ if !is_there(task_id(&found.task)) => left.push(found.source.left(what, TASK_SKIPPED)),
+            workflow if workflows.contains_key(&workflow.id) => left.push(found.source.left(what, DUPLICATE)),
             workflow => drop(workflows.insert(workflow.id, workflow)),
         }
     }
@@ -95,8 +95,8 @@ pub fn import(legacy: &Legacy, known: &Known) -> Import {
         let what = format!("question {}", found.id);
         match agent_of.get(&task_id(&found.task)) {
             None if known.questions.contains(&found.id()) => {}
-            None => left.push(found.source.left(what, format!("no agent of its task {} is known", found.task))),
-            Some(_) if questions.contains_key(&found.id()) => left.push(found.source.left(what, TWICE)),
+            None => left.push(found.source.left(what, format!("task {} has no known agent", found.task))),
+            Some(_) if questions.contains_key(&found.id()) => left.push(found.source.left(what, DUPLICATE)),
             Some(agent) => drop(questions.insert(found.id(), question(found, *agent))),
         }
     }
@@ -124,22 +124,22 @@ pub fn import(legacy: &Legacy, known: &Known) -> Import {
     }
 }
 
-const TWICE: &str = "the same one was found before; the first counts";
-const TASK_LEFT: &str = "its task was left, or may be in a file that cannot be read";
+const DUPLICATE: &str = "duplicate; the first one is used";
+const TASK_SKIPPED: &str = "the task was skipped, or may be in a file that cannot be read";
 
-/// What was done for each task last.
+/// Returns the last attempt at each task.
 fn attempts(legacy: &Legacy) -> BTreeMap<TaskId, Attempt> {
     let mut attempts: BTreeMap<TaskId, Attempt> = BTreeMap::new();
     let mut agents: Vec<&LegacyAgent> = legacy.agents.iter().collect();
     agents.sort_by_key(|agent| agent.started_at);
     for agent in agents {
-        let is_over = agent.state != AgentState::Running;
+        let has_ended = agent.state != AgentState::Running;
         let attempt = Attempt {
-            pid: agent.pid.filter(|_| !is_over),
+            pid: agent.pid.filter(|_| !has_ended),
             worktree: agent.worktree.clone(),
             branch: agent.branch.clone(),
             error: agent.error.clone(),
-            state: (!is_over).then_some(TaskState::InProgress),
+            state: (!has_ended).then_some(TaskState::InProgress),
         };
         attempts.insert(task_id(&agent.task), attempt);
     }
@@ -147,12 +147,12 @@ fn attempts(legacy: &Legacy) -> BTreeMap<TaskId, Attempt> {
         let attempt = attempts.entry(task_id(&workflow.task)).or_default();
         attempt.worktree = attempt.worktree.take().or_else(|| workflow.worktree.clone());
         attempt.error = workflow.error.clone().or_else(|| attempt.error.take());
-        attempt.state = Some(left_by(workflow.state));
+        attempt.state = Some(task_state_after(workflow.state));
     }
     attempts
 }
 
-fn left_by(run: WorkflowState) -> TaskState {
+fn task_state_after(run: WorkflowState) -> TaskState {
     match run {
         WorkflowState::Running => TaskState::InProgress,
         WorkflowState::PendingMerge => TaskState::PendingMerge,
@@ -162,28 +162,28 @@ fn left_by(run: WorkflowState) -> TaskState {
     }
 }
 
-/// The tasks, and those that are there and could not be taken.
+/// Returns the tasks, and the ids of those that exist but could not be converted.
 fn tasks(
     legacy: &Legacy,
     attempts: &BTreeMap<TaskId, Attempt>,
     left: &mut Vec<Left>,
 ) -> (BTreeMap<TaskId, Task>, BTreeSet<TaskId>) {
     let mut unclear: BTreeSet<TaskId> = legacy.unclear_tasks.iter().map(|name| task_id(name)).collect();
-    let mut records = once(&legacy.issues, left);
+    let mut records = deduplicate(&legacy.issues, left);
     for (id, issue) in &mut records {
         let known = attempts.get(id).and_then(|attempt| attempt.state);
-        issue.state = agreed(known.unwrap_or(TaskState::Open), issue.state);
+        issue.state = merge_state(known.unwrap_or(TaskState::Open), issue.state);
     }
-    for (id, copy) in once(&legacy.tasks, left) {
+    for (id, copy) in deduplicate(&legacy.tasks, left) {
         let record = match records.remove(&id) {
-            Some(issue) => with_copy(issue, copy),
+            Some(issue) => merge_copy(issue, copy),
             None => copy,
         };
         records.insert(id, record);
     }
     let mut tasks: BTreeMap<TaskId, Task> = BTreeMap::new();
     for (id, found) in records {
-        match taken(&found, attempts.get(&id).unwrap_or(&Attempt::default())) {
+        match convert(&found, attempts.get(&id).unwrap_or(&Attempt::default())) {
             Ok(task) => drop(tasks.insert(id, task)),
             Err(bad) => {
                 unclear.insert(id);
@@ -194,19 +194,20 @@ fn tasks(
     (tasks, unclear)
 }
 
-fn once(found: &[LegacyTask], left: &mut Vec<Left>) -> BTreeMap<TaskId, LegacyTask> {
+fn deduplicate(found: &[LegacyTask], left: &mut Vec<Left>) -> BTreeMap<TaskId, LegacyTask> {
     let mut records = BTreeMap::new();
     for task in found {
         match records.entry(task_id(&task.id)) {
             Entry::Vacant(entry) => drop(entry.insert(task.clone())),
-            Entry::Occupied(_) => left.push(task.source.left(format!("task {}", task.id), TWICE)),
+            Entry::Occupied(_) => left.push(task.source.left(format!("task {}", task.id), DUPLICATE)),
         }
     }
     records
 }
 
-/// The older coven had its tasks from elsewhere and did not always keep them: what was done for one needs it nevertheless.
-fn stand_ins(
+/// Adds a placeholder for each missing task that has agents or runs. The older coven got its tasks from a tracker and
+/// did not always store them.
+fn add_placeholders(
     legacy: &Legacy,
     known: &Known,
     unclear: &BTreeSet<TaskId>,
@@ -224,75 +225,75 @@ fn stand_ins(
         .collect();
     let of_workflows = legacy.workflows.iter().map(|it| (&it.task, &it.source, it.started_at));
     let of_agents = legacy.agents.iter().map(|it| (&it.task, &it.source, it.started_at));
-    for (name, source, began_at) in of_workflows.chain(of_agents) {
+    for (name, source, started_at) in of_workflows.chain(of_agents) {
         let id = task_id(name);
         if tasks.contains_key(&id) || known.tasks.contains(&id) || unclear.contains(&id) {
             continue;
         }
         let attempt = attempts.get(&id).cloned().unwrap_or_default();
-        let began = Source { modified_at: began_at.unwrap_or(source.modified_at), ..source.clone() };
-        // A name that makes no title leaves its task out, and what was done for it with it.
-        if let Ok(task) = stand_in(name, done.contains(&id), &attempt, began) {
+        let source = Source { modified_at: started_at.unwrap_or(source.modified_at), ..source.clone() };
+        // If the name is not a valid title, the task and its records are skipped.
+        if let Ok(task) = placeholder(name, done.contains(&id), &attempt, source) {
             tasks.insert(id, task);
         }
     }
 }
 
-/// Sets what each task depends on and stands below, where that is there and makes no circle.
+/// Sets the dependencies and parent of each task. Skips links to missing tasks and links that form a cycle.
 fn link(legacy: &Legacy, known: &Known, tasks: &mut BTreeMap<TaskId, Task>, left: &mut Vec<Left>) {
     let (mut depends_on, mut parents) = (Links::new(), Links::new());
-    let mut said: BTreeMap<(TaskId, TaskId), Left> = BTreeMap::new();
+    let mut cycle_errors: BTreeMap<(TaskId, TaskId), Left> = BTreeMap::new();
     for found in legacy.tasks.iter().chain(&legacy.issues) {
         let id = task_id(&found.id);
         if !tasks.contains_key(&id) {
             continue;
         }
-        let waits = found.depends_on.iter().map(|other| (id, task_id(other), other, false));
+        let dependencies = found.depends_on.iter().map(|other| (id, task_id(other), other, false));
         let blocks = found.blocks.iter().map(|other| (task_id(other), id, other, false));
         let above = found.parents.iter().map(|other| (id, task_id(other), other, true));
-        for (from, to, other, is_parent) in waits.chain(blocks).chain(above) {
+        for (from, to, other, is_parent) in dependencies.chain(blocks).chain(above) {
             let what = format!("link of task {} to {other}", found.id);
             let is_there = tasks.contains_key(&from) && (tasks.contains_key(&to) || known.tasks.contains(&to));
             if !is_there {
-                left.push(found.source.left(what, "that task is in none of the files"));
+                left.push(found.source.left(what, "that task was not found in any file"));
                 continue;
             }
             if is_parent && parents.get(&from).is_some_and(|above| !above.contains(&to)) {
-                left.push(found.source.left(what, "it stands below another task already"));
+                left.push(found.source.left(what, "the task already has another parent"));
                 continue;
             }
             let links = if is_parent { &mut parents } else { &mut depends_on };
             links.entry(from).or_default().insert(to);
-            said.insert((from, to), found.source.left(what, "it would close a circle"));
+            cycle_errors.insert((from, to), found.source.left(what, "the link would form a cycle"));
         }
     }
-    let closing = [without_circles(&mut depends_on), without_circles(&mut parents)].concat();
-    left.extend(closing.iter().filter_map(|link| said.get(link).cloned()));
+    let removed = [remove_cycles(&mut depends_on), remove_cycles(&mut parents)].concat();
+    left.extend(removed.iter().filter_map(|link| cycle_errors.get(link).cloned()));
     for task in tasks.values_mut() {
         task.depends_on = depends_on.get(&task.id).into_iter().flatten().copied().collect();
         task.parent = parents.get(&task.id).and_then(|above| above.first().copied());
     }
 }
 
-/// Takes out what closes a circle, and gives it: nobody saw to it before.
-fn without_circles(links: &mut Links) -> Vec<(TaskId, TaskId)> {
-    let closing = links::closing(links);
-    for (from, to) in &closing {
+/// Removes and returns the links that form a cycle; older versions did not check for cycles.
+fn remove_cycles(links: &mut Links) -> Vec<(TaskId, TaskId)> {
+    let cycle_edges = links::closing(links);
+    for (from, to) in &cycle_edges {
         links.entry(*from).or_default().remove(to);
     }
-    closing
+    cycle_edges
 }
 
-/// Nobody looks after it any more, whatever it was: it has ended, and is never signalled.
+/// Converts an agent. It counts as ended and is never signaled, because this coven did not start its process.
 fn agent(found: &LegacyAgent) -> Agent {
-    let began = found.started_at.or(found.ended_at).unwrap_or(found.source.modified_at);
-    let ended = found.ended_at.unwrap_or(found.source.modified_at).not_before(began);
+    let started = found.started_at.or(found.ended_at).unwrap_or(found.source.modified_at);
+    let ended = found.ended_at.unwrap_or(found.source.modified_at).not_before(started);
     let (state, error) = match found.state {
         AgentState::Starting | AgentState::Running => {
-            (AgentState::Failed, Some("migrated: it was recorded as running".to_owned()))
+            (AgentState::Failed, Some("recorded as running when imported".to_owned()))
         }
         state @ (AgentState::Completed | AgentState::Failed | AgentState::Killed) => {
-            let code = found.exit_code.filter(|code| *code != 0).map(|code| format!("it exited with {code}"));
+            let code = found.exit_code.filter(|code| *code != 0).map(|code| format!("exited with code {code}"));
             (state, found.error.clone().or(code))
         }
     };
@@ -308,35 +309,36 @@ fn agent(found: &LegacyAgent) -> Agent {
         branch: found.branch.clone(),
         output_file: found.output_file.clone(),
         error,
-        created_at: began,
+        created_at: started,
         updated_at: ended,
         ended_at: Some(ended),
     }
 }
 
-/// It has no definition that could be gone on with: it has ended.
+/// Converts a run. It counts as ended because it has no definition to continue with.
 fn workflow(found: &LegacyWorkflow, agent_of: &BTreeMap<TaskId, AgentId>) -> Workflow {
     let (task, name) = (task_id(&found.task), found.name.as_deref().unwrap_or("unknown"));
-    let began = found.started_at.or(found.updated_at).unwrap_or(found.source.modified_at);
-    let updated = found.updated_at.unwrap_or(found.source.modified_at).not_before(began);
-    let mut workflow = Workflow::new(found.id(), task, &one_line(name, NAME_CHARS), "", began);
+    let started = found.started_at.or(found.updated_at).unwrap_or(found.source.modified_at);
+    let updated = found.updated_at.unwrap_or(found.source.modified_at).not_before(started);
+    let mut workflow = Workflow::new(found.id(), task, &one_line(name, MAX_NAME_CHARS), "", started);
     workflow.agent = agent_of.get(&task).copied();
     (workflow.state, workflow.error) = match found.state {
         WorkflowState::Running | WorkflowState::Blocked | WorkflowState::PendingMerge => {
             let why = found.error.as_ref().map(|error| format!(": {error}")).unwrap_or_default();
-            (WorkflowState::Failed, Some(format!("migrated: it was recorded as {}{why}", found.state)))
+            (WorkflowState::Failed, Some(format!("recorded as {} when imported{why}", found.state)))
         }
         state @ (WorkflowState::Completed | WorkflowState::Failed | WorkflowState::Cancelled) => {
             (state, found.error.clone())
         }
     };
-    workflow.progress = Progress { at: vec![found.steps_done], results: found.results.clone(), ..Progress::new(began) };
+    workflow.progress =
+        Progress { at: vec![found.steps_done], results: found.results.clone(), ..Progress::new(started) };
     workflow.updated_at = updated;
-    workflow.ended_at = Some(found.ended_at.unwrap_or(updated).not_before(began));
+    workflow.ended_at = Some(found.ended_at.unwrap_or(updated).not_before(started));
     workflow
 }
 
-/// Nobody waits for the answer any more.
+/// Converts a question. An unanswered one is abandoned: its agent has ended.
 fn question(found: &LegacyQuestion, agent: AgentId) -> AgentQuestion {
     let asked = found.asked_at.or(found.answered_at).unwrap_or(found.source.modified_at);
     let answered = found.answered_at.unwrap_or(found.source.modified_at).not_before(asked);
@@ -345,10 +347,10 @@ fn question(found: &LegacyQuestion, agent: AgentId) -> AgentQuestion {
         id: found.id(),
         agent,
         state,
-        prompt: asked_text(found),
+        prompt: prompt_with_options(found),
         offset: 0,
         answer: found.answer.clone(),
-        // Whoever it was for is gone.
+        // The agent has ended, so there is nothing left to deliver.
         is_delivered: true,
         created_at: asked,
         updated_at: answered,
@@ -356,8 +358,8 @@ fn question(found: &LegacyQuestion, agent: AgentId) -> AgentQuestion {
     }
 }
 
-/// The text with what could be chosen.
-fn asked_text(found: &LegacyQuestion) -> String {
+/// Returns the text of a question with its options.
+fn prompt_with_options(found: &LegacyQuestion) -> String {
     let labels: Vec<&str> = found.options.iter().map(|option| option.label.as_str()).collect();
     match labels.is_empty() {
         true => found.text.clone(),

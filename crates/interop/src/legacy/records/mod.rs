@@ -1,4 +1,4 @@
-//! Records of the older coven as they were found in its files, and the ids they have from now on.
+//! Records of the older coven as found in its files, and their new ids.
 
 mod import;
 mod task;
@@ -16,10 +16,10 @@ use coven_domain::task::TaskState;
 use coven_domain::workflow::{StepResult, WorkflowState};
 use coven_domain::{AgentId, QuestionId, TaskId, Timestamp, WorkflowId};
 
-/// Ids are made from names below this one, so that a record has the same id in every run.
+/// Namespace of the ids, which are derived from names so that a record gets the same id in every import.
 const NAMESPACE: Uuid = uuid!("6b0c5a86-4f0f-4c52-9d5a-0f6f3ad1c0e7");
 
-/// Something that was not taken, and why.
+/// An item that was not imported, and why.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Left {
     /// Relative to the home.
@@ -28,11 +28,11 @@ pub struct Left {
     pub why: String,
 }
 
-/// Where a record was found. Whatever has no time of its own has that of its file.
+/// Origin of a record. A record without a time gets the modification time of its file.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Source {
     pub file: String,
-    /// Where each line of the file is a record of its own.
+    /// Set if each line of the file is a record.
     pub line: Option<usize>,
     pub modified_at: Timestamp,
 }
@@ -53,7 +53,7 @@ pub struct LegacyTask {
     pub id: String,
     pub title: Option<String>,
     pub body: Option<String>,
-    /// What was written down about it later.
+    /// Notes that were added later.
     pub notes: Option<String>,
     pub author: Option<String>,
     pub kind: Option<String>,
@@ -62,11 +62,11 @@ pub struct LegacyTask {
     pub priority: Option<i64>,
     pub labels: Vec<String>,
     pub depends_on: Vec<String>,
-    /// Those that depend on it.
+    /// Tasks that depend on this one.
     pub blocks: Vec<String>,
-    /// Only one of them can be kept.
+    /// A task can have only one parent; the others are reported.
     pub parents: Vec<String>,
-    /// Other sorts of links, each with its sort: they hold nothing up.
+    /// Links of other kinds, each with its kind. They do not block the task.
     pub mentions: Vec<String>,
     pub created_at: Option<Timestamp>,
     pub updated_at: Option<Timestamp>,
@@ -100,15 +100,15 @@ impl LegacyTask {
     }
 }
 
-/// An attempt, whether the daemon recorded it or the editor's extension did.
+/// An attempt, recorded by the daemon or by the editor extension.
 #[derive(Debug, Clone, PartialEq)]
 pub struct LegacyAgent {
     pub source: Source,
-    /// What tells it from the other attempts that began in the same moment.
+    /// Distinguishes attempts that started at the same time.
     pub name: String,
     pub task: String,
     pub step: Option<String>,
-    /// Running stands for every state before the end.
+    /// `Running` for every state before the end.
     pub state: AgentState,
     pub pid: Option<u32>,
     pub worktree: Option<String>,
@@ -129,7 +129,7 @@ pub struct LegacyWorkflow {
     pub state: WorkflowState,
     pub worktree: Option<String>,
     pub error: Option<String>,
-    /// How many of the outermost steps are done.
+    /// Number of completed top-level steps.
     pub steps_done: usize,
     pub results: BTreeMap<String, StepResult>,
     pub started_at: Option<Timestamp>,
@@ -142,7 +142,7 @@ pub struct LegacyQuestion {
     pub source: Source,
     pub id: String,
     pub task: String,
-    /// What sort of question it is.
+    /// Kind of question.
     pub kind: Option<String>,
     pub text: String,
     pub options: Vec<Choice>,
@@ -152,24 +152,24 @@ pub struct LegacyQuestion {
     pub answered_at: Option<Timestamp>,
 }
 
-/// Everything that could be read.
+/// All records that could be read.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Legacy {
-    /// As the older daemon kept them: copies of the tracker's issues, without links.
+    /// Tasks of the older daemon: copies of the tracker's issues, without links.
     pub tasks: Vec<LegacyTask>,
-    /// As the tracker keeps them.
+    /// Issues of the tracker.
     pub issues: Vec<LegacyTask>,
     pub agents: Vec<LegacyAgent>,
     pub workflows: Vec<LegacyWorkflow>,
     pub questions: Vec<LegacyQuestion>,
-    /// Tasks that are there and could not be understood.
+    /// Ids of tasks that exist but could not be parsed.
     pub unclear_tasks: BTreeSet<String>,
-    /// A file that tasks are in could not be read, or not all of it: any task may be in it.
+    /// Whether a file with tasks could not be read completely, so that any task may be missing.
     pub may_lack_tasks: bool,
 }
 
 impl Legacy {
-    /// Every task that anything is about.
+    /// Returns the ids of all tasks that any record refers to.
     pub fn task_ids(&self) -> BTreeSet<TaskId> {
         let mut names: BTreeSet<&str> = BTreeSet::new();
         for task in self.tasks.iter().chain(&self.issues) {
@@ -183,7 +183,7 @@ impl Legacy {
     }
 }
 
-/// An id that is a UUID already stays what it is.
+/// Derives an id from a name. A name that is already a UUID stays unchanged.
 fn uuid_of(kind: &str, name: &str) -> Uuid {
     match Uuid::parse_str(name) {
         Ok(uuid) => uuid,
@@ -196,10 +196,10 @@ pub fn task_id(name: &str) -> TaskId {
 }
 
 impl LegacyAgent {
-    /// A task has many attempts and only the newest is recorded: when it began is a part of what it is.
+    /// Includes the start time: only the newest attempt of a task is recorded, so a later import may find another one.
     pub fn id(&self) -> AgentId {
-        let began = self.started_at.map(|at| at.as_millis().to_string()).unwrap_or_default();
-        AgentId::from_uuid(uuid_of("agent", &format!("{}/{began}", self.name)))
+        let started = self.started_at.map(|at| at.as_millis().to_string()).unwrap_or_default();
+        AgentId::from_uuid(uuid_of("agent", &format!("{}/{started}", self.name)))
     }
 }
 

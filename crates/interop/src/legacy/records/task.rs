@@ -1,12 +1,12 @@
-//! A task of the older coven as a task of this one.
+//! Converts tasks of the older coven into tasks of this one.
 
 use super::{LegacyTask, Source, task_id};
 use coven_domain::task::{BadTask, MAX_TAGS, Task, TaskEdit, TaskKind, TaskState, is_tag};
 use coven_domain::text::one_line;
 
-const TITLE_CHARS: usize = 200;
+const MAX_TITLE_CHARS: usize = 200;
 
-/// What is known of the last attempt at a task.
+/// The last attempt at a task.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(super) struct Attempt {
     pub pid: Option<u32>,
@@ -14,34 +14,34 @@ pub(super) struct Attempt {
     pub branch: Option<String>,
     /// Why its run stopped.
     pub error: Option<String>,
-    /// How it left its task.
+    /// The state in which it left its task.
     pub state: Option<TaskState>,
 }
 
 impl Attempt {
-    /// For whoever has to go on with it.
+    /// Describes where the work is, for the user who continues the task.
     fn trace(&self) -> String {
         let mut trace = String::new();
         match (&self.worktree, &self.branch) {
             (Some(worktree), Some(branch)) => {
-                trace.push_str(&format!("; its work is on the branch {branch} in {worktree}"));
+                trace.push_str(&format!("; the work is on branch {branch} in {worktree}"));
             }
-            (Some(worktree), None) => trace.push_str(&format!("; its work is in {worktree}")),
-            (None, Some(branch)) => trace.push_str(&format!("; its work is on the branch {branch}")),
+            (Some(worktree), None) => trace.push_str(&format!("; the work is in {worktree}")),
+            (None, Some(branch)) => trace.push_str(&format!("; the work is on branch {branch}")),
             (None, None) => {}
         }
         if let Some(pid) = self.pid {
-            trace.push_str(&format!("; see that the process {pid} does not go on before you unblock it"));
+            trace.push_str(&format!("; make sure that process {pid} has ended before you unblock the task"));
         }
         trace
     }
 }
 
-/// Links to other tasks are not set: whether these are there is another question.
-pub(super) fn taken(legacy: &LegacyTask, attempt: &Attempt) -> Result<Task, BadTask> {
+/// Converts a task, without its links to other tasks.
+pub(super) fn convert(legacy: &LegacyTask, attempt: &Attempt) -> Result<Task, BadTask> {
     let created_at = legacy.created_at.or(legacy.updated_at).unwrap_or(legacy.source.modified_at);
     let given = legacy.title.as_deref().unwrap_or(&legacy.id);
-    let title = one_line(given, TITLE_CHARS);
+    let title = one_line(given, MAX_TITLE_CHARS);
     let mut notes = Vec::new();
     if title != given.trim() {
         notes.push(format!("Title: {given}"));
@@ -54,8 +54,8 @@ pub(super) fn taken(legacy: &LegacyTask, attempt: &Attempt) -> Result<Task, BadT
     let mut task = Task::new(task_id(&legacy.id), &title, created_at)?;
     let kind = legacy.kind.as_deref().filter(|kind| !kind.is_empty());
     let known_kind = kind.and_then(|kind| kind.parse::<TaskKind>().ok());
-    let strange_kind = kind.filter(|_| known_kind.is_none()).map(|kind| format!("type:{kind}"));
-    let wanted = [format!("legacy:{}", legacy.id)].into_iter().chain(strange_kind).chain(legacy.labels.clone());
+    let unknown_kind = kind.filter(|_| known_kind.is_none()).map(|kind| format!("type:{kind}"));
+    let wanted = [format!("legacy:{}", legacy.id)].into_iter().chain(unknown_kind).chain(legacy.labels.clone());
     let (mut tags, mut others) = (Vec::new(), Vec::new());
     for tag in wanted {
         let fits = is_tag(&tag) && tags.len() < MAX_TAGS;
@@ -80,19 +80,19 @@ pub(super) fn taken(legacy: &LegacyTask, attempt: &Attempt) -> Result<Task, BadT
     Ok(task)
 }
 
-/// How a task stands, by what the older daemon knew of it and by the tracker.
-pub(super) fn agreed(known: TaskState, tracked: TaskState) -> TaskState {
+/// Merges the states of a task in the older daemon and in the tracker.
+pub(super) fn merge_state(known: TaskState, tracked: TaskState) -> TaskState {
     match (known, tracked) {
-        // The tracker has no word for waiting to be merged, and may have been told of the last step instead.
+        // The tracker has no state for pending merges and may have the state of the last step instead.
         (TaskState::Blocked | TaskState::PendingMerge | TaskState::Closed, _) => known,
-        // A step that failed gave its issue back while the run went on.
+        // A failed step reopened its issue while the run continued.
         (TaskState::InProgress, TaskState::Open) => known,
         (TaskState::Open | TaskState::InProgress, _) => tracked,
     }
 }
 
-/// The tracker's issue with what is only in the older daemon's copy. Links stay with the file that has them.
-pub(super) fn with_copy(issue: LegacyTask, copy: LegacyTask) -> LegacyTask {
+/// Completes the tracker's issue with data from the older daemon's copy. Links are read from each file separately.
+pub(super) fn merge_copy(issue: LegacyTask, copy: LegacyTask) -> LegacyTask {
     let mut labels = issue.labels;
     for label in copy.labels {
         if !labels.contains(&label) {
@@ -100,9 +100,9 @@ pub(super) fn with_copy(issue: LegacyTask, copy: LegacyTask) -> LegacyTask {
         }
     }
     LegacyTask {
-        // The older daemon's file is only put aside when its copy was taken.
+        // The older daemon's file is only renamed if its copy was imported.
         source: copy.source,
-        state: agreed(copy.state, issue.state),
+        state: merge_state(copy.state, issue.state),
         title: issue.title.or(copy.title),
         body: issue.body.or(copy.body),
         kind: issue.kind.or(copy.kind),
@@ -117,32 +117,34 @@ pub(super) fn with_copy(issue: LegacyTask, copy: LegacyTask) -> LegacyTask {
     }
 }
 
-/// Nobody works on it any more, and the branch of its work is none that this coven would merge: both are for a human.
+/// Returns the state and reason. Unfinished tasks become blocked: no agent works on them, and this coven does not merge
+/// the branches of the older one, so a human must decide.
 fn state(legacy: &LegacyTask, attempt: &Attempt) -> (TaskState, Option<String>) {
     match legacy.state {
         TaskState::Open => (TaskState::Open, None),
         TaskState::Closed => (TaskState::Closed, legacy.reason.clone()),
         TaskState::InProgress => {
-            let reason = format!("it was being worked on when it was migrated{}", attempt.trace());
+            let reason = format!("an agent was working on the task when it was imported{}", attempt.trace());
             (TaskState::Blocked, Some(reason))
         }
         TaskState::PendingMerge => {
-            let what_to_do = "merge it by hand and close the task";
-            let reason = format!("it waited to be merged when it was migrated; {what_to_do}{}", attempt.trace());
+            let advice = "merge its branch by hand and close the task";
+            let reason = format!("the task was pending merge when it was imported; {advice}{}", attempt.trace());
             (TaskState::Blocked, Some(reason))
         }
         TaskState::Blocked => {
             let why = legacy.reason.as_ref().or(attempt.error.as_ref()).cloned();
-            (TaskState::Blocked, Some(why.unwrap_or_else(|| "it was blocked when it was migrated".to_owned())))
+            (TaskState::Blocked, Some(why.unwrap_or_else(|| "the task was blocked when it was imported".to_owned())))
         }
     }
 }
 
-/// A task that was only found by what was done for it. It is never open: nobody could work by its name alone.
-pub(super) fn stand_in(name: &str, is_done: bool, attempt: &Attempt, source: Source) -> Result<Task, BadTask> {
-    let mut task = taken(&LegacyTask::new(source, name, TaskState::Closed), attempt)?;
+/// Creates a task that is only known from its agents and runs. It is never open: an agent could not work from its name
+/// alone.
+pub(super) fn placeholder(name: &str, is_done: bool, attempt: &Attempt, source: Source) -> Result<Task, BadTask> {
+    let mut task = convert(&LegacyTask::new(source, name, TaskState::Closed), attempt)?;
     if !is_done {
-        let why = "only what was done for it was migrated, and not what it is about";
+        let why = "the description of the task was not found; only its agents and runs were imported";
         task.state = TaskState::Blocked;
         task.closed_at = None;
         task.reason = Some(format!("{why}{}", attempt.trace()));

@@ -1,4 +1,4 @@
-//! What becomes of the older coven's records.
+//! Tests the import of the older coven's records.
 
 use super::*;
 use coven_domain::agent::Agent;
@@ -6,14 +6,14 @@ use coven_domain::question_set::QuestionSetState;
 use coven_domain::task::{Task, TaskKind};
 
 const SEEN: Timestamp = Timestamp::from_millis(9_000);
-const BEGAN: Timestamp = Timestamp::from_millis(1_000);
+const STARTED: Timestamp = Timestamp::from_millis(1_000);
 
 fn source(file: &str) -> Source {
     Source { file: file.to_owned(), line: None, modified_at: SEEN }
 }
 
 fn task(id: &str, state: TaskState) -> LegacyTask {
-    LegacyTask { created_at: Some(BEGAN), ..LegacyTask::new(source("state.json"), id, state) }
+    LegacyTask { created_at: Some(STARTED), ..LegacyTask::new(source("state.json"), id, state) }
 }
 
 fn agent(task: &str, state: AgentState) -> LegacyAgent {
@@ -29,7 +29,7 @@ fn agent(task: &str, state: AgentState) -> LegacyAgent {
         output_file: None,
         error: None,
         exit_code: None,
-        started_at: Some(BEGAN),
+        started_at: Some(STARTED),
         ended_at: None,
     }
 }
@@ -45,7 +45,7 @@ fn workflow(task: &str, state: WorkflowState) -> LegacyWorkflow {
         error: None,
         steps_done: 1,
         results: BTreeMap::new(),
-        started_at: Some(BEGAN),
+        started_at: Some(STARTED),
         updated_at: None,
         ended_at: None,
     }
@@ -57,11 +57,11 @@ fn question(task: &str) -> LegacyQuestion {
         id: "q-1".to_owned(),
         task: task.to_owned(),
         kind: None,
-        text: "Go on?".to_owned(),
+        text: "Continue?".to_owned(),
         options: vec![Choice { description: None, label: "yes".to_owned() }],
         is_answered: false,
         answer: None,
-        asked_at: Some(BEGAN),
+        asked_at: Some(STARTED),
         answered_at: None,
     }
 }
@@ -81,10 +81,10 @@ fn left(import: &Import) -> Vec<(&str, &str)> {
 }
 
 #[test]
-fn an_id_is_the_same_in_every_run_and_a_uuid_stays() {
+fn ids_are_the_same_in_every_import_and_uuids_stay_unchanged() {
     assert_eq!(task_id("app-1"), task_id("app-1"));
     assert_ne!(task_id("app-1").as_uuid(), workflow("app-1", WorkflowState::Running).id().as_uuid());
-    // What is in stores by now must be found again.
+    // Existing stores contain this id, so it must not change.
     assert_eq!(task_id("app-1").to_string(), "2c58c4bc-e335-5845-bf08-b557bd5b7a72");
     let uuid = "173b747a-549b-4b6b-ae62-f1b0c3f21b86";
     assert_eq!(task_id(uuid).to_string(), uuid);
@@ -93,7 +93,7 @@ fn an_id_is_the_same_in_every_run_and_a_uuid_stays() {
 }
 
 #[test]
-fn a_task_keeps_what_it_had_and_its_old_id() {
+fn a_task_keeps_its_fields_and_gets_a_tag_with_its_old_id() {
     let full = LegacyTask {
         title: Some("Fix it".to_owned()),
         body: Some("All of it.".to_owned()),
@@ -108,56 +108,56 @@ fn a_task_keeps_what_it_had_and_its_old_id() {
 
     assert_eq!((task.title.as_str(), task.kind, task.priority.get()), ("Fix it", TaskKind::Bug, 0));
     assert_eq!(task.tags, ["legacy:app-1", "ui"]);
-    assert_eq!(task.body, "All of it.\n\nLabels: needs review", "what makes no tag is not lost");
-    assert_eq!((task.created_at, task.updated_at, task.state), (BEGAN, SEEN, TaskState::Open));
+    assert_eq!(task.body, "All of it.\n\nLabels: needs review", "invalid tags are kept in the body");
+    assert_eq!((task.created_at, task.updated_at, task.state), (STARTED, SEEN, TaskState::Open));
 }
 
 #[test]
-fn what_does_not_fit_a_field_is_in_the_body() {
+fn values_that_do_not_fit_a_field_are_kept_in_the_body() {
     let odd = LegacyTask {
         title: Some(format!("two\nlines {}", "x".repeat(300))),
         kind: Some("chore".to_owned()),
-        ..task("an id with blanks", TaskState::Open)
+        ..task("an id with spaces", TaskState::Open)
     };
     let found = one_task(odd);
     assert_eq!(found.title.chars().count(), 200);
     assert_eq!(found.tags, ["type:chore"]);
     assert!(found.body.starts_with("Title: two\nlines xxx"), "{}", found.body);
-    assert!(found.body.ends_with("Labels: legacy:an id with blanks"), "{}", found.body);
+    assert!(found.body.ends_with("Labels: legacy:an id with spaces"), "{}", found.body);
     let many = LegacyTask { labels: (0..80).map(|nth| format!("l{nth}")).collect(), ..task("a", TaskState::Open) };
     let found = one_task(many);
     assert_eq!((found.tags.len(), found.body.starts_with("Labels: l49, ")), (50, true));
 }
 
 #[test]
-fn nothing_is_in_progress_or_waits_for_a_merge_afterwards() {
-    for (state, expected, says) in [
+fn unfinished_tasks_become_blocked() {
+    for (state, expected, reason) in [
         (TaskState::Open, TaskState::Open, None),
         (TaskState::Closed, TaskState::Closed, None),
-        (TaskState::Blocked, TaskState::Blocked, Some("it was blocked when it was migrated")),
-        (TaskState::InProgress, TaskState::Blocked, Some("it was being worked on when it was migrated")),
+        (TaskState::Blocked, TaskState::Blocked, Some("the task was blocked when it was imported")),
+        (TaskState::InProgress, TaskState::Blocked, Some("an agent was working on the task when it was imported")),
         (
             TaskState::PendingMerge,
             TaskState::Blocked,
-            Some("it waited to be merged when it was migrated; merge it by hand and close the task"),
+            Some("the task was pending merge when it was imported; merge its branch by hand and close the task"),
         ),
     ] {
         let found = one_task(task("a", state));
-        assert_eq!((found.state, found.reason.as_deref()), (expected, says), "{state}");
+        assert_eq!((found.state, found.reason.as_deref()), (expected, reason), "{state}");
         assert_eq!(found.closed_at.is_some(), expected == TaskState::Closed);
         assert_eq!(found.claim, None);
     }
 }
 
 #[test]
-fn a_blocked_task_says_where_its_work_is() {
+fn the_reason_of_a_blocked_task_names_its_branch_and_process() {
     let legacy = Legacy {
         tasks: vec![task("a", TaskState::InProgress)],
         agents: vec![agent("a", AgentState::Running)],
         ..Legacy::default()
     };
-    let expected = "it was being worked on when it was migrated; its work is on the branch coven/x in /w; \
-                    see that the process 42 does not go on before you unblock it";
+    let expected = "an agent was working on the task when it was imported; the work is on branch coven/x in /w; \
+                    make sure that process 42 has ended before you unblock the task";
     assert_eq!(imported(&legacy).tasks[0].reason.as_deref(), Some(expected));
     let stopped = LegacyWorkflow { error: Some("no key".to_owned()), ..workflow("a", WorkflowState::Blocked) };
     let legacy = Legacy { tasks: vec![task("a", TaskState::Blocked)], workflows: vec![stopped], ..Legacy::default() };
@@ -165,28 +165,28 @@ fn a_blocked_task_says_where_its_work_is() {
 }
 
 #[test]
-fn every_agent_has_ended() {
+fn every_imported_agent_has_ended() {
     let broken = LegacyAgent { exit_code: Some(3), ended_at: Some(SEEN), ..agent("c", AgentState::Failed) };
     let agents = vec![agent("a", AgentState::Running), agent("b", AgentState::Completed), broken];
     let import = imported(&Legacy { agents, ..Legacy::default() });
 
     let mut found: Vec<&Agent> = import.agents.iter().collect();
     found.sort_by_key(|agent| agent.error.clone());
-    let said: Vec<_> = found.iter().map(|agent| (agent.state, agent.error.as_deref(), agent.ended_at)).collect();
+    let errors: Vec<_> = found.iter().map(|agent| (agent.state, agent.error.as_deref(), agent.ended_at)).collect();
     let expected = [
         (AgentState::Completed, None, Some(SEEN)),
-        (AgentState::Failed, Some("it exited with 3"), Some(SEEN)),
-        (AgentState::Failed, Some("migrated: it was recorded as running"), Some(SEEN)),
+        (AgentState::Failed, Some("exited with code 3"), Some(SEEN)),
+        (AgentState::Failed, Some("recorded as running when imported"), Some(SEEN)),
     ];
-    assert_eq!(said, expected);
+    assert_eq!(errors, expected);
 }
 
 #[test]
-fn every_run_has_ended() {
+fn every_imported_run_has_ended() {
     for (state, expected, error) in [
-        (WorkflowState::Running, WorkflowState::Failed, Some("migrated: it was recorded as running")),
-        (WorkflowState::Blocked, WorkflowState::Failed, Some("migrated: it was recorded as blocked")),
-        (WorkflowState::PendingMerge, WorkflowState::Failed, Some("migrated: it was recorded as pending_merge")),
+        (WorkflowState::Running, WorkflowState::Failed, Some("recorded as running when imported")),
+        (WorkflowState::Blocked, WorkflowState::Failed, Some("recorded as blocked when imported")),
+        (WorkflowState::PendingMerge, WorkflowState::Failed, Some("recorded as pending_merge when imported")),
         (WorkflowState::Completed, WorkflowState::Completed, None),
         (WorkflowState::Failed, WorkflowState::Failed, None),
         (WorkflowState::Cancelled, WorkflowState::Cancelled, None),
@@ -208,7 +208,7 @@ fn every_run_has_ended() {
 }
 
 #[test]
-fn what_was_done_for_a_task_that_is_nowhere_has_one_to_stand_for_it() {
+fn a_missing_task_with_runs_gets_a_placeholder() {
     let legacy = Legacy {
         workflows: vec![workflow("done", WorkflowState::Completed), workflow("half", WorkflowState::Running)],
         ..Legacy::default()
@@ -219,13 +219,13 @@ fn what_was_done_for_a_task_that_is_nowhere_has_one_to_stand_for_it() {
     let mut tasks: Vec<_> = import.tasks.iter().map(|task| (task.title.as_str(), task.state)).collect();
     tasks.sort();
     assert_eq!(tasks, [("done", TaskState::Closed), ("half", TaskState::Blocked)]);
-    let half = import.tasks.iter().find(|task| task.title == "half").expect("it is there");
-    assert_eq!((half.tags.clone(), half.created_at), (vec!["legacy:half".to_owned()], BEGAN));
-    assert!(half.reason.as_deref().is_some_and(|reason| reason.ends_with("; its work is in /run")), "{half:?}");
+    let half = import.tasks.iter().find(|task| task.title == "half").expect("exists");
+    assert_eq!((half.tags.clone(), half.created_at), (vec!["legacy:half".to_owned()], STARTED));
+    assert!(half.reason.as_deref().is_some_and(|reason| reason.ends_with("; the work is in /run")), "{half:?}");
 }
 
 #[test]
-fn nothing_stands_for_a_task_that_may_be_in_a_broken_file() {
+fn a_task_that_may_be_in_a_damaged_file_gets_no_placeholder() {
     let run = vec![workflow("a", WorkflowState::Running)];
     let broken = Legacy { workflows: run.clone(), may_lack_tasks: true, ..Legacy::default() };
     let unclear = Legacy { workflows: run.clone(), unclear_tasks: ["a".to_owned()].into(), ..Legacy::default() };
@@ -234,13 +234,13 @@ fn nothing_stands_for_a_task_that_may_be_in_a_broken_file() {
     for legacy in [broken, unclear, refused] {
         let import = imported(&legacy);
         assert_eq!((import.tasks.len(), import.workflows.len()), (0, 0));
-        let why = "its task was left, or may be in a file that cannot be read";
+        let why = "the task was skipped, or may be in a file that cannot be read";
         assert!(left(&import).contains(&("workflow wf-a-1", why)), "{:?}", import.left);
     }
 }
 
 #[test]
-fn a_question_goes_with_the_agent_of_its_task() {
+fn a_question_belongs_to_the_agent_of_its_task() {
     let legacy =
         Legacy { agents: vec![agent("a", AgentState::Running)], questions: vec![question("a")], ..Legacy::default() };
     let asked = &imported(&legacy).questions[0];
@@ -259,11 +259,11 @@ fn a_question_goes_with_the_agent_of_its_task() {
         assert_eq!((asked.answer.as_deref(), asked.is_delivered), (Some(answer), true));
     }
     let alone = imported(&Legacy { questions: vec![question("a")], ..Legacy::default() });
-    assert_eq!(left(&alone), [("question q-1", "no agent of its task a is known")]);
+    assert_eq!(left(&alone), [("question q-1", "task a has no known agent")]);
 }
 
 #[test]
-fn links_are_set_where_they_lead_somewhere_and_make_no_circle() {
+fn links_to_missing_tasks_and_cycles_are_removed() {
     let links = |id: &str, depends_on: &[&str], blocks: &[&str], parent: Option<&str>| LegacyTask {
         depends_on: depends_on.iter().map(|it| (*it).to_owned()).collect(),
         blocks: blocks.iter().map(|it| (*it).to_owned()).collect(),
@@ -278,9 +278,9 @@ fn links_are_set_where_they_lead_somewhere_and_make_no_circle() {
 
     let import = imported(&Legacy { tasks, ..Legacy::default() });
 
-    let of = |id: &str| import.tasks.iter().find(|task| task.id == task_id(id)).expect("it is there");
+    let of = |id: &str| import.tasks.iter().find(|task| task.id == task_id(id)).expect("exists");
     assert_eq!((of("a").depends_on.clone(), of("c").depends_on.clone()), (vec![task_id("b")], vec![task_id("b")]));
-    assert_eq!([of("a").parent, of("c").parent].iter().flatten().count(), 1, "one of two that stand below each other");
+    assert_eq!([of("a").parent, of("c").parent].iter().flatten().count(), 1, "one of the two parent links is removed");
     let whats: Vec<&str> = left(&import).iter().map(|(what, _)| *what).collect();
     assert_eq!((whats.len(), whats.contains(&"link of task a to gone")), (2, true), "{whats:?}");
     let own = imported(&Legacy { tasks: vec![links("a", &["a"], &[], None)], ..Legacy::default() });
@@ -288,7 +288,7 @@ fn links_are_set_where_they_lead_somewhere_and_make_no_circle() {
 }
 
 #[test]
-fn what_is_there_twice_is_taken_once_and_what_is_known_not_at_all() {
+fn duplicates_are_imported_once_and_known_records_are_skipped() {
     let legacy = Legacy {
         tasks: vec![task("a", TaskState::Open), task("a", TaskState::Closed)],
         agents: vec![agent("a", AgentState::Running), agent("a", AgentState::Failed)],
@@ -309,16 +309,16 @@ fn what_is_there_twice_is_taken_once_and_what_is_known_not_at_all() {
     };
     let second = import(&legacy, &known);
     assert_eq!((second.counts(), second.known), (Counts::default(), one_each));
-    assert_eq!(second.left, first.left, "what was left is told every time");
+    assert_eq!(second.left, first.left, "every import reports the skipped items");
 }
 
 fn issue(line: usize, id: &str, state: TaskState) -> LegacyTask {
     let source = Source { line: Some(line), ..source("../.beads/issues.jsonl") };
-    LegacyTask { created_at: Some(BEGAN), ..LegacyTask::new(source, id, state) }
+    LegacyTask { created_at: Some(STARTED), ..LegacyTask::new(source, id, state) }
 }
 
 #[test]
-fn an_issue_is_a_task_with_what_has_no_field_in_its_body() {
+fn an_issue_becomes_a_task_with_extra_data_in_its_body() {
     let full = LegacyTask {
         title: Some("Fix it".to_owned()),
         body: Some("All of it.".to_owned()),
@@ -345,7 +345,7 @@ fn an_issue_is_a_task_with_what_has_no_field_in_its_body() {
 }
 
 #[test]
-fn what_is_left_of_an_issue_is_told_with_its_line() {
+fn skipped_parts_of_an_issue_are_reported_with_the_line() {
     let child = LegacyTask {
         depends_on: vec!["b".to_owned(), "gone".to_owned()],
         parents: vec!["lost".to_owned(), "c".to_owned(), "b".to_owned()],
@@ -357,18 +357,18 @@ fn what_is_left_of_an_issue_is_told_with_its_line() {
     let import = imported(&Legacy { issues, ..Legacy::default() });
 
     let expected = [
-        ("line 4: link of task a to b", "it stands below another task already"),
-        ("line 4: link of task a to gone", "that task is in none of the files"),
-        ("line 4: link of task a to lost", "that task is in none of the files"),
-        ("line 7: task b", "the same one was found before; the first counts"),
+        ("line 4: link of task a to b", "the task already has another parent"),
+        ("line 4: link of task a to gone", "that task was not found in any file"),
+        ("line 4: link of task a to lost", "that task was not found in any file"),
+        ("line 7: task b", "duplicate; the first one is used"),
     ];
     assert_eq!(left(&import), expected);
-    let child = import.tasks.iter().find(|task| task.id == task_id("a")).expect("it is there");
+    let child = import.tasks.iter().find(|task| task.id == task_id("a")).expect("exists");
     assert_eq!((child.depends_on.clone(), child.parent), (vec![task_id("b")], Some(task_id("c"))));
 }
 
 #[test]
-fn an_issue_and_the_copy_of_it_are_one_task() {
+fn an_issue_and_its_copy_become_one_task() {
     let copy = LegacyTask {
         title: Some("As it was".to_owned()),
         body: Some("All of it.".to_owned()),
@@ -388,21 +388,21 @@ fn an_issue_and_the_copy_of_it_are_one_task() {
 
     let import = imported(&Legacy { tasks: vec![copy], issues, ..Legacy::default() });
 
-    let task = import.tasks.iter().find(|task| task.id == task_id("a")).expect("it is there");
+    let task = import.tasks.iter().find(|task| task.id == task_id("a")).expect("exists");
     assert_eq!((import.tasks.len(), task.title.as_str(), task.body.as_str()), (2, "As it is", "All of it."));
     assert_eq!(
         (task.priority.get(), task.tags.clone()),
         (0, ["legacy:a", "ui", "grimoire:fix"].map(String::from).to_vec())
     );
     assert_eq!((task.depends_on.clone(), task.updated_at), (vec![task_id("b")], SEEN));
-    assert!(task.reason.as_deref().is_some_and(|reason| reason.starts_with("it waited to be merged")), "{task:?}");
-    // What the tracker's file says is no reason to keep the other one.
+    assert!(task.reason.as_deref().is_some_and(|reason| reason.starts_with("the task was pending merge")), "{task:?}");
+    // Problems in the tracker's file do not prevent the rename of the other file.
     let files: Vec<&str> = import.left.iter().map(|left| left.file.as_str()).collect();
     assert_eq!(files, ["../.beads/issues.jsonl"]);
 }
 
 #[test]
-fn what_the_older_daemon_knew_of_an_issue_counts_unless_it_was_still_at_work() {
+fn a_final_state_in_the_older_daemon_takes_precedence_over_the_tracker() {
     use TaskState::{Blocked, Closed, InProgress, Open, PendingMerge};
     for (known, tracked, expected) in [
         (Open, [Open, InProgress, Blocked, Closed], [Open, InProgress, Blocked, Closed]),
@@ -411,13 +411,13 @@ fn what_the_older_daemon_knew_of_an_issue_counts_unless_it_was_still_at_work() {
         (Blocked, [Open, InProgress, Blocked, Closed], [Blocked; 4]),
         (Closed, [Open, InProgress, Blocked, Closed], [Closed; 4]),
     ] {
-        assert_eq!(tracked.map(|state| super::task::agreed(known, state)), expected, "{known}");
+        assert_eq!(tracked.map(|state| super::task::merge_state(known, state)), expected, "{known}");
     }
-    // The daemon deleted a run that completed: one that is there says how its task stands.
+    // The daemon deleted completed runs, so an existing run determines the state of its task.
     for (run, starts_with) in [
-        (WorkflowState::Running, Some("it was being worked on")),
-        (WorkflowState::PendingMerge, Some("it waited to be merged")),
-        (WorkflowState::Failed, Some("it was blocked")),
+        (WorkflowState::Running, Some("an agent was working on the task")),
+        (WorkflowState::PendingMerge, Some("the task was pending merge")),
+        (WorkflowState::Failed, Some("the task was blocked")),
         (WorkflowState::Cancelled, None),
     ] {
         let legacy =
@@ -435,7 +435,7 @@ fn what_the_older_daemon_knew_of_an_issue_counts_unless_it_was_still_at_work() {
 }
 
 #[test]
-fn an_issue_that_is_known_is_not_taken_again() {
+fn a_known_issue_is_not_imported_again() {
     let legacy =
         Legacy { issues: vec![issue(1, "a", TaskState::Closed), issue(2, "b", TaskState::Open)], ..Legacy::default() };
     let known = Known { tasks: [task_id("a")].into(), ..Known::default() };

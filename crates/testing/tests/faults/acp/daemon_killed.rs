@@ -1,139 +1,140 @@
-//! `kill -9` of the daemon at every point of a conversation: nothing is lost, nothing said twice, the order is kept.
+//! `kill -9` of the daemon at every point of an ACP session: no message is lost, repeated or out of order.
 
+use coven_domain::message::Activity;
 use coven_testing::agents::{agent, agent_path, counted, numbers, user};
 use coven_testing::{TestHome, check_invariants, wait_until};
 use hyper::Method;
 use serde_json::{Value, json};
 
-use super::{Scene, gate, kill_and_start, let_through};
+use super::{Fixture, gate, kill_and_restart, open_gate};
 
 #[test]
-fn killed_in_mid_stream_again_and_again() {
-    let scene = Scene::new(&[]);
-    let id = scene.open();
-    scene.home.prompt(&id, "pace 1200 300");
+fn killed_repeatedly_during_a_stream() {
+    let fixture = Fixture::new(&[]);
+    let id = fixture.open();
+    fixture.home.prompt(&id, "pace 1200 300");
     let mut seen = 0;
 
     for round in 0..6 {
         // Further than the last time: the stream goes on under every daemon.
         wait_until("the stream goes on", || {
-            let now = numbers(&scene.home.agent_text(&id)).len();
-            now > seen || scene.home.agent_state(&id).activity == "idle"
+            let now = numbers(&fixture.home.agent_text(&id)).len();
+            now > seen || fixture.home.agent_state(&id).activity == Activity::Idle
         });
-        seen = numbers(&scene.home.agent_text(&id)).len();
-        kill_and_start(&scene.home);
-        let text = scene.home.agent_text(&id);
+        seen = numbers(&fixture.home.agent_text(&id)).len();
+        kill_and_restart(&fixture.home);
+        let text = fixture.home.agent_text(&id);
         let so_far = numbers(&text);
         assert_eq!(so_far, (0..so_far.len() as u64).collect::<Vec<_>>(), "round {round}");
-        assert!(so_far.len() >= seen, "round {round}: what was told is not told any more");
+        assert!(so_far.len() >= seen, "round {round}: messages are lost");
     }
-    scene.home.wait_for_rest(&id);
+    fixture.home.wait_for_rest(&id);
 
-    assert_eq!(scene.home.plainly(&id), [user("pace 1200 300"), agent(&counted(1200))]);
-    assert_eq!(scene.home.received_prompts(&id).len(), 1);
-    scene.is_sound();
+    assert_eq!(fixture.home.plainly(&id), [user("pace 1200 300"), agent(&counted(1200))]);
+    assert_eq!(fixture.home.received_prompts(&id).len(), 1);
+    fixture.assert_others_unaffected();
 }
 
 #[test]
 fn killed_in_a_flood() {
-    let scene = Scene::new(&[]);
-    let id = scene.open();
-    scene.home.prompt(&id, "chunks 50000");
+    let fixture = Fixture::new(&[]);
+    let id = fixture.open();
+    fixture.home.prompt(&id, "chunks 50000");
 
     for _ in 0..4 {
-        kill_and_start(&scene.home);
+        kill_and_restart(&fixture.home);
     }
-    scene.home.wait_for_rest(&id);
+    fixture.home.wait_for_rest(&id);
 
-    assert_eq!(scene.home.plainly(&id), [user("chunks 50000"), agent(&counted(50_000))]);
-    scene.is_sound();
+    assert_eq!(fixture.home.plainly(&id), [user("chunks 50000"), agent(&counted(50_000))]);
+    fixture.assert_others_unaffected();
 }
 
 #[test]
-fn killed_while_a_permission_waits() {
-    let scene = Scene::new(&[]);
-    let id = scene.open();
-    scene.home.prompt(&id, "permit touch x ;; say and on");
-    let asked = scene.home.wait_for_request(&id);
-    let before = scene.home.said(&id);
+fn killed_while_a_permission_request_is_pending() {
+    let fixture = Fixture::new(&[]);
+    let id = fixture.open();
+    fixture.home.prompt(&id, "permit touch x ;; say and on");
+    let asked = fixture.home.wait_for_request(&id);
+    let before = fixture.home.said(&id);
 
-    kill_and_start(&scene.home);
+    kill_and_restart(&fixture.home);
 
-    assert_eq!(scene.home.inbox(""), std::slice::from_ref(&asked), "it still waits, once");
-    assert_eq!(scene.home.wait_for_activity(&id, "waiting").queued, 0);
-    assert_eq!(scene.home.said(&id), before);
-    kill_and_start(&scene.home);
-    assert_eq!(scene.home.answer_request(&asked.id, &json!({ "decision": "allow" })).status, 200);
-    scene.home.wait_for_rest(&id);
-    assert_eq!(scene.home.agent_text(&id), "chose:o1-allow_onceand on");
-    let answers = scene.home.received(&id).into_iter().filter(|it| it.get("result").is_some()).count();
+    assert_eq!(fixture.home.inbox(""), std::slice::from_ref(&asked), "it still waits, once");
+    assert_eq!(fixture.home.wait_for_activity(&id, Activity::Waiting).queued, 0);
+    assert_eq!(fixture.home.said(&id), before);
+    kill_and_restart(&fixture.home);
+    assert_eq!(fixture.home.answer_request(&asked.id, &json!({ "decision": "allow" })).status, 200);
+    fixture.home.wait_for_rest(&id);
+    assert_eq!(fixture.home.agent_text(&id), "chose:o1-allow_onceand on");
+    let answers = fixture.home.received(&id).into_iter().filter(|it| it.get("result").is_some()).count();
     assert_eq!(answers, 1, "it was answered once");
-    scene.home.answer_request(&asked.id, &json!({ "decision": "deny" })).refused(409, "already_answered");
-    scene.is_sound();
+    fixture.home.answer_request(&asked.id, &json!({ "decision": "deny" })).refused(409, "already_answered");
+    fixture.assert_others_unaffected();
 }
 
 #[test]
-fn killed_right_after_a_permission_was_answered() {
-    let scene = Scene::new(&[]);
-    let id = scene.open();
-    scene.home.prompt(&id, "permit touch x");
-    let asked = scene.home.wait_for_request(&id);
+fn killed_right_after_a_permission_request_was_answered() {
+    let fixture = Fixture::new(&[]);
+    let id = fixture.open();
+    fixture.home.prompt(&id, "permit touch x");
+    let asked = fixture.home.wait_for_request(&id);
 
-    assert_eq!(scene.home.answer_request(&asked.id, &json!({ "decision": "deny" })).status, 200);
-    kill_and_start(&scene.home);
-    scene.home.wait_for_rest(&id);
+    assert_eq!(fixture.home.answer_request(&asked.id, &json!({ "decision": "deny" })).status, 200);
+    kill_and_restart(&fixture.home);
+    fixture.home.wait_for_rest(&id);
 
-    assert_eq!(scene.home.agent_text(&id), "chose:o2-reject_once");
-    let answers = scene.home.received(&id).into_iter().filter(|it| it.get("result").is_some()).count();
-    assert_eq!(answers, 1, "it was answered once");
-    scene.is_sound();
+    assert_eq!(fixture.home.agent_text(&id), "chose:o2-reject_once");
+    let answers = fixture.home.received(&id).into_iter().filter(|it| it.get("result").is_some()).count();
+    assert_eq!(answers, 1, "one response");
+    fixture.assert_others_unaffected();
 }
 
 #[test]
-fn killed_while_prompts_wait_in_the_queue() {
-    let scene = Scene::new(&[]);
-    let id = scene.open();
-    let gate = gate(&scene, "gate");
+fn killed_while_prompts_are_queued() {
+    let fixture = Fixture::new(&[]);
+    let id = fixture.open();
+    let gate = gate(&fixture, "gate");
     let first = format!("say one ;; until {}", gate.display());
-    scene.home.prompt(&id, &first);
-    scene.home.wait_for_text(&id, "one");
-    scene.home.prompt(&id, "say two");
-    scene.home.prompt(&id, "say three");
+    fixture.home.prompt(&id, &first);
+    fixture.home.wait_for_text(&id, "one");
+    fixture.home.prompt(&id, "say two");
+    fixture.home.prompt(&id, "say three");
 
-    kill_and_start(&scene.home);
+    kill_and_restart(&fixture.home);
 
-    let state = scene.home.wait_for_activity(&id, "working");
+    let state = fixture.home.wait_for_activity(&id, Activity::Working);
     assert_eq!(state.queued, 2);
-    scene.home.prompt(&id, "say four");
-    let_through(&gate);
-    scene.home.wait_for_rest(&id);
-    assert_eq!(scene.home.agent_text(&id), "onetwothreefour");
+    fixture.home.prompt(&id, "say four");
+    open_gate(&gate);
+    fixture.home.wait_for_rest(&id);
+    assert_eq!(fixture.home.agent_text(&id), "onetwothreefour");
     let wanted = [first.as_str(), "say two", "say three", "say four"];
-    assert_eq!(scene.home.received_prompts(&id), wanted, "each once, in the order they were given");
+    assert_eq!(fixture.home.received_prompts(&id), wanted, "each prompt once and in order");
     let users: Vec<String> =
-        scene.home.said(&id).iter().filter(|it| it.role == "user").map(|it| it.text().to_owned()).collect();
+        fixture.home.said(&id).iter().filter(|it| it.role == "user").map(|it| it.text().to_owned()).collect();
     assert_eq!(users, wanted);
-    scene.is_sound();
+    fixture.assert_others_unaffected();
 }
 
 #[test]
 fn killed_right_after_each_prompt_was_accepted() {
-    let scene = Scene::new(&[]);
-    let id = scene.open();
+    let fixture = Fixture::new(&[]);
+    let id = fixture.open();
 
     for nth in 0..8 {
-        scene.home.prompt(&id, &format!("say {nth},"));
-        kill_and_start(&scene.home);
+        fixture.home.prompt(&id, &format!("say {nth},"));
+        kill_and_restart(&fixture.home);
     }
-    scene.home.wait_for_rest(&id);
+    fixture.home.wait_for_rest(&id);
 
-    assert_eq!(scene.home.agent_text(&id), "0,1,2,3,4,5,6,7,");
+    assert_eq!(fixture.home.agent_text(&id), "0,1,2,3,4,5,6,7,");
     let wanted: Vec<String> = (0..8).map(|nth| format!("say {nth},")).collect();
-    assert_eq!(scene.home.received_prompts(&id), wanted, "each once");
-    scene.is_sound();
+    assert_eq!(fixture.home.received_prompts(&id), wanted, "each prompt once");
+    fixture.assert_others_unaffected();
 }
 
-/// The daemon dies at a named point of the way from its acceptance to the agent.
+/// The daemon dies after it accepts the prompt and before it sends it.
 #[test]
 fn killed_between_accepting_a_prompt_and_sending_it() {
     let mut home = TestHome::with_agent(json!({}));
@@ -143,7 +144,7 @@ fn killed_between_accepting_a_prompt_and_sending_it() {
     home.wait_for_rest(&id);
 
     let body = json!({ "text": "say hello" }).to_string().into_bytes();
-    // Whether its answer comes before the death is not what is tested.
+    // The daemon may die before it answers.
     let _ = home.try_request(Method::POST, &agent_path(&id, "/prompt"), Some(body));
     home.restart_after_death();
 
@@ -155,136 +156,136 @@ fn killed_between_accepting_a_prompt_and_sending_it() {
 }
 
 #[test]
-fn killed_while_the_agent_introduces_itself() {
+fn killed_during_the_handshake() {
     let mut home = TestHome::with_agent(json!({}));
     let gate = home.project().join("gate");
     home.env.push(("FAKE_ACP_GATE".to_owned(), gate.display().to_string()));
     home.start();
     let repo = home.make_repo("app");
     let id = home.open(&repo).id;
-    // Accepted, and it cannot have been sent.
+    // The prompt is accepted but cannot have been sent.
     home.prompt(&id, "say hello");
 
-    kill_and_start(&home);
-    assert_eq!(home.agent_state(&id).activity, "opening");
-    let_through(&gate);
+    kill_and_restart(&home);
+    assert_eq!(home.agent_state(&id).activity, Activity::Opening);
+    open_gate(&gate);
     home.wait_for_text(&id, "hello");
     home.wait_for_rest(&id);
 
     assert_eq!(home.plainly(&id), [user("say hello"), agent("hello")]);
     let opening = ["initialize", "session/new", "session/prompt"];
-    assert_eq!(home.received_methods(&id), opening, "nothing was asked twice");
+    assert_eq!(home.received_methods(&id), opening, "no request was sent twice");
     check_invariants(&home);
 }
 
 #[test]
-fn what_an_agent_does_while_no_daemon_runs_is_told_later() {
-    let scene = Scene::new(&[]);
-    let (goes_on, dies) = (scene.open(), scene.open());
-    let gate = gate(&scene, "gate");
+fn messages_from_the_time_without_a_daemon_are_recorded_later() {
+    let fixture = Fixture::new(&[]);
+    let (survivor, dies) = (fixture.open(), fixture.open());
+    let gate = gate(&fixture, "gate");
     let until = format!("say one ;; until {}", gate.display());
-    scene.home.prompt(&goes_on, &format!("{until} ;; chunks 2000 ;; permit touch x"));
-    scene.home.prompt(&dies, &format!("{until} ;; say  last words ;; crash 4"));
-    scene.home.wait_for_text(&goes_on, "one");
-    scene.home.wait_for_text(&dies, "one");
+    fixture.home.prompt(&survivor, &format!("{until} ;; chunks 2000 ;; permit touch x"));
+    fixture.home.prompt(&dies, &format!("{until} ;; say  and more ;; crash 4"));
+    fixture.home.wait_for_text(&survivor, "one");
+    fixture.home.wait_for_text(&dies, "one");
 
-    scene.home.kill_daemon();
-    let_through(&gate);
-    wait_until("the agent has died", || scene.home.harness_processes(&dies).is_empty());
-    scene.home.start();
+    fixture.home.kill_daemon();
+    open_gate(&gate);
+    wait_until("the agent has exited", || fixture.home.harness_processes(&dies).is_empty());
+    fixture.home.start();
 
-    let asked = scene.home.wait_for_request(&goes_on);
-    assert_eq!(scene.home.answer_request(&asked.id, &json!({ "decision": "allow" })).status, 200);
-    scene.home.wait_for_rest(&goes_on);
-    let text = scene.home.agent_text(&goes_on);
+    let asked = fixture.home.wait_for_request(&survivor);
+    assert_eq!(fixture.home.answer_request(&asked.id, &json!({ "decision": "allow" })).status, 200);
+    fixture.home.wait_for_rest(&survivor);
+    let text = fixture.home.agent_text(&survivor);
     assert_eq!(text, format!("one{}chose:o1-allow_once", counted(2000)));
-    scene.home.wait_for_end(&dies);
-    assert_eq!(scene.home.agent_session(&dies).status, "error");
-    assert_eq!(scene.home.session(&dies).exit_code, Some(4));
-    assert!(scene.home.agent_text(&dies).starts_with("one") && scene.home.agent_text(&dies).ends_with("last words"));
-    assert_eq!(scene.of_system(&dies, "error").len(), 1);
-    scene.is_sound();
+    fixture.home.wait_for_end(&dies);
+    assert_eq!(fixture.home.agent_session(&dies).status, "error");
+    assert_eq!(fixture.home.session(&dies).exit_code, Some(4));
+    assert!(fixture.home.agent_text(&dies).starts_with("one") && fixture.home.agent_text(&dies).ends_with("and more"));
+    assert_eq!(fixture.system_messages(&dies, "error").len(), 1);
+    fixture.assert_others_unaffected();
 }
 
 #[test]
-fn requests_of_the_agent_that_no_daemon_hears_are_answered_by_the_next() {
-    let scene = Scene::new(&["string_ids"]);
-    let id = scene.open_as("string_ids");
-    let gate = gate(&scene, "gate");
-    let file = format!("{}/notes.txt", scene.repo.path);
+fn requests_sent_without_a_daemon_are_answered_by_the_next_daemon() {
+    let fixture = Fixture::new(&["string_ids"]);
+    let id = fixture.open_as("string_ids");
+    let gate = gate(&fixture, "gate");
+    let file = format!("{}/notes.txt", fixture.repo.path);
     let script = format!("say one ;; until {} ;; write {file} words ;; read {file} ;; unknown_request", gate.display());
-    scene.home.prompt(&id, &script);
-    scene.home.wait_for_text(&id, "one");
+    fixture.home.prompt(&id, &script);
+    fixture.home.wait_for_text(&id, "one");
 
-    scene.home.kill_daemon();
-    let_through(&gate);
-    scene.home.start();
-    scene.home.wait_for_rest(&id);
+    fixture.home.kill_daemon();
+    open_gate(&gate);
+    fixture.home.start();
+    fixture.home.wait_for_rest(&id);
 
-    let text = scene.home.agent_text(&id);
+    let text = fixture.home.agent_text(&id);
     assert_eq!(text, format!("onewrote:{file}read:wordscode=-32601"));
-    scene.is_sound();
+    fixture.assert_others_unaffected();
 }
 
 #[test]
-fn a_cancel_that_was_accepted_is_carried_out_by_the_next_daemon() {
-    let scene = Scene::new(&[]);
-    let id = scene.open();
-    scene.home.prompt(&id, "say working ;; hang");
-    scene.home.wait_for_text(&id, "working");
+fn an_accepted_cancel_is_completed_by_the_next_daemon() {
+    let fixture = Fixture::new(&[]);
+    let id = fixture.open();
+    fixture.home.prompt(&id, "say working ;; hang");
+    fixture.home.wait_for_text(&id, "working");
 
-    assert_eq!(scene.home.act(&id, "cancel").status, 202);
-    kill_and_start(&scene.home);
+    assert_eq!(fixture.home.act(&id, "cancel").status, 202);
+    kill_and_restart(&fixture.home);
 
-    scene.home.wait_for_rest(&id);
-    scene.home.turn(&id, "say next");
-    assert_eq!(scene.home.agent_text(&id), "workingnext");
-    let cancels = scene.home.received_methods(&id).into_iter().filter(|it| it == "session/cancel").count();
+    fixture.home.wait_for_rest(&id);
+    fixture.home.turn(&id, "say next");
+    assert_eq!(fixture.home.agent_text(&id), "workingnext");
+    let cancels = fixture.home.received_methods(&id).into_iter().filter(|it| it == "session/cancel").count();
     assert_eq!(cancels, 1);
-    scene.is_sound();
+    fixture.assert_others_unaffected();
 }
 
 #[test]
-fn a_whole_conversation_under_a_daemon_that_keeps_dying() {
-    let scene = Scene::new(&[]);
-    let id = scene.open();
+fn a_whole_session_under_a_daemon_that_keeps_dying() {
+    let fixture = Fixture::new(&[]);
+    let id = fixture.open();
     let mut expected: Vec<(String, Value)> = Vec::new();
 
     for nth in 0..5 {
         let script = format!("think about {nth} ;; pace 60 300 ;; tool shell {{\"nth\":{nth}}} ;; say done {nth}");
-        scene.home.prompt(&id, &script);
-        kill_and_start(&scene.home);
-        scene.home.wait_for_text(&id, "5 ");
-        kill_and_start(&scene.home);
-        scene.home.wait_for_rest(&id);
+        fixture.home.prompt(&id, &script);
+        kill_and_restart(&fixture.home);
+        fixture.home.wait_for_text(&id, "5 ");
+        kill_and_restart(&fixture.home);
+        fixture.home.wait_for_rest(&id);
         expected.push(user(&script));
         let thought = json!({ "type": "thought", "text": format!("about {nth}"), "partial": false });
         expected.extend([("agent".to_owned(), thought), agent(&counted(60))]);
         expected.push(agent(&format!("done {nth}")));
     }
 
-    let mut said = scene.home.plainly(&id);
-    let tools: Vec<Value> = said.extract_if(.., |(_, content)| content["type"] == "tool").map(|it| it.1).collect();
-    assert_eq!(said, expected);
+    let mut messages = fixture.home.plainly(&id);
+    let tools: Vec<Value> = messages.extract_if(.., |(_, content)| content["type"] == "tool").map(|it| it.1).collect();
+    assert_eq!(messages, expected);
     let args: Vec<&Value> = tools.iter().map(|it| &it["args"]["nth"]).collect();
     assert_eq!(args, [0, 1, 2, 3, 4]);
     assert!(tools.iter().all(|it| it["status"] == "completed"), "{tools:?}");
-    scene.is_sound();
+    fixture.assert_others_unaffected();
 }
 
 #[test]
-fn a_restart_is_as_harmless_as_a_kill() {
-    let scene = Scene::new(&[]);
-    let id = scene.open();
-    scene.home.prompt(&id, "pace 400 200 ;; permit touch x");
+fn restarts_lose_nothing_either() {
+    let fixture = Fixture::new(&[]);
+    let id = fixture.open();
+    fixture.home.prompt(&id, "pace 400 200 ;; permit touch x");
     for _ in 0..3 {
-        scene.home.restart();
+        fixture.home.restart();
     }
-    let asked = scene.home.wait_for_request(&id);
-    scene.home.restart();
-    assert_eq!(scene.home.answer_request(&asked.id, &json!({ "decision": "allow" })).status, 200);
-    scene.home.wait_for_rest(&id);
+    let asked = fixture.home.wait_for_request(&id);
+    fixture.home.restart();
+    assert_eq!(fixture.home.answer_request(&asked.id, &json!({ "decision": "allow" })).status, 200);
+    fixture.home.wait_for_rest(&id);
 
-    assert_eq!(scene.home.agent_text(&id), format!("{}chose:o1-allow_once", counted(400)));
-    scene.is_sound();
+    assert_eq!(fixture.home.agent_text(&id), format!("{}chose:o1-allow_once", counted(400)));
+    fixture.assert_others_unaffected();
 }

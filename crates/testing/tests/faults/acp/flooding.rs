@@ -1,96 +1,97 @@
-//! Agents that say more than anybody can read.
+//! Agents that send very many or very large messages.
 
 use std::thread;
 
+use coven_domain::message::Activity;
 use coven_testing::agents::{counted, numbers};
 use coven_testing::pattern::assert_bytes;
 use coven_testing::{check_invariants, eventually};
 
-use super::Scene;
+use super::Fixture;
 
 #[test]
-fn a_hundred_thousand_chunks_are_one_message_in_their_order() {
-    let scene = Scene::new(&[]);
-    let id = scene.open();
+fn a_hundred_thousand_chunks_become_one_message_in_order() {
+    let fixture = Fixture::new(&[]);
+    let id = fixture.open();
 
-    scene.home.prompt(&id, "chunks 100000");
-    scene.home.wait_for_text(&id, "0 1 2 ");
+    fixture.home.prompt(&id, "chunks 100000");
+    fixture.home.wait_for_text(&id, "0 1 2 ");
     // The other session and the lists answer meanwhile.
-    scene.home.turn(&scene.bystander, "say in between");
-    assert_eq!(scene.home.agent_sessions("").total, 2);
+    fixture.home.turn(&fixture.bystander, "say in between");
+    assert_eq!(fixture.home.agent_sessions("").total, 2);
     let state = eventually("the flood is over", || {
-        Some(scene.home.agent_state(&id)).filter(|it| it.activity == "idle" && it.queued == 0)
+        Some(fixture.home.agent_state(&id)).filter(|it| it.activity == Activity::Idle && it.queued == 0)
     });
 
     assert_eq!(state.stop_reason.as_deref(), Some("end_turn"));
-    let said = scene.home.said(&id);
-    assert_eq!(said.len(), 2, "one prompt and one answer");
-    assert_bytes("the answer", said[1].text().as_bytes(), counted(100_000).as_bytes());
-    scene.is_sound();
+    let messages = fixture.home.said(&id);
+    assert_eq!(messages.len(), 2, "one prompt and one answer");
+    assert_bytes("the answer", messages[1].text().as_bytes(), counted(100_000).as_bytes());
+    fixture.assert_others_unaffected();
 }
 
 #[test]
-fn a_message_beyond_the_limit_is_left_out_and_the_conversation_says_so() {
-    let scene = Scene::new(&[]);
-    let id = scene.open();
+fn a_message_over_the_limit_is_dropped_and_reported() {
+    let fixture = Fixture::new(&[]);
+    let id = fixture.open();
 
-    scene.home.prompt(&id, "say before ;; big 50000000 ;; say after");
-    scene.home.turn(&scene.bystander, "say in between");
-    scene.home.wait_for_rest(&id);
+    fixture.home.prompt(&id, "say before ;; big 50000000 ;; say after");
+    fixture.home.turn(&fixture.bystander, "say in between");
+    fixture.home.wait_for_rest(&id);
 
-    assert_eq!(scene.home.agent_text(&id), "beforeafter");
-    let told = scene.of_system(&id, "error").pop().expect("a message");
-    assert!(told.content.to_string().contains("larger than 16 MiB"), "{:?}", told.content);
-    scene.is_sound();
+    assert_eq!(fixture.home.agent_text(&id), "beforeafter");
+    let error = fixture.system_messages(&id, "error").pop().expect("message");
+    assert!(error.content.to_string().contains("larger than 16 MiB"), "{:?}", error.content);
+    fixture.assert_others_unaffected();
 }
 
 #[test]
-fn what_one_message_cannot_hold_goes_on_in_the_next() {
-    const PIECE: usize = 9_000_000;
-    let scene = Scene::new(&[]);
-    let id = scene.open();
+fn text_that_exceeds_one_message_continues_in_the_next() {
+    const CHUNK: usize = 9_000_000;
+    let fixture = Fixture::new(&[]);
+    let id = fixture.open();
 
-    scene.home.prompt(&id, &format!("big {PIECE} ;; big {PIECE} ;; big {PIECE}"));
-    scene.home.wait_for_rest(&id);
+    fixture.home.prompt(&id, &format!("big {CHUNK} ;; big {CHUNK} ;; big {CHUNK}"));
+    fixture.home.wait_for_rest(&id);
 
-    let lengths: Vec<usize> = scene.home.said(&id).iter().skip(1).map(|it| it.text().len()).collect();
-    assert_eq!(lengths, [2 * PIECE, PIECE]);
-    scene.is_sound();
+    let lengths: Vec<usize> = fixture.home.said(&id).iter().skip(1).map(|it| it.text().len()).collect();
+    assert_eq!(lengths, [2 * CHUNK, CHUNK]);
+    fixture.assert_others_unaffected();
 }
 
 #[test]
-fn a_message_of_fifteen_megabytes_is_kept_whole() {
+fn a_message_of_fifteen_megabytes_is_stored_completely() {
     const LENGTH: usize = 15_000_000;
-    let scene = Scene::new(&[]);
-    let id = scene.open();
+    let fixture = Fixture::new(&[]);
+    let id = fixture.open();
 
-    scene.home.prompt(&id, &format!("big {LENGTH} ;; say the end"));
-    scene.home.turn(&scene.bystander, "say in between");
-    scene.home.wait_for_rest(&id);
+    fixture.home.prompt(&id, &format!("big {LENGTH} ;; say the end"));
+    fixture.home.turn(&fixture.bystander, "say in between");
+    fixture.home.wait_for_rest(&id);
 
-    let said = scene.home.said(&id);
-    assert_eq!(said.len(), 2);
-    let text = said[1].text();
+    let messages = fixture.home.said(&id);
+    assert_eq!(messages.len(), 2);
+    let text = messages[1].text();
     assert_eq!(text.len(), LENGTH + "the end".len());
     assert!(text.ends_with("xthe end") && text.trim_start_matches('x') == "the end");
-    scene.is_sound();
+    fixture.assert_others_unaffected();
 }
 
 #[test]
-fn twenty_agents_that_stream_at_once_lose_nothing() {
-    let scene = Scene::with(&[], serde_json::json!({ "maxSessions": 30 }));
-    let ids: Vec<String> = (0..20).map(|_| scene.open()).collect();
+fn twenty_concurrent_streams_lose_nothing() {
+    let fixture = Fixture::with(&[], serde_json::json!({ "maxSessions": 30 }));
+    let ids: Vec<String> = (0..20).map(|_| fixture.open()).collect();
 
     thread::scope(|scope| {
-        ids.iter().for_each(|id| drop(scope.spawn(|| scene.home.prompt(id, "pace 300 200"))));
+        ids.iter().for_each(|id| drop(scope.spawn(|| fixture.home.prompt(id, "pace 300 200"))));
     });
-    scene.home.turn(&scene.bystander, "say in between");
+    fixture.home.turn(&fixture.bystander, "say in between");
 
     for id in &ids {
-        scene.home.wait_for_rest(id);
-        let said = scene.home.said(id);
-        assert_eq!(said.len(), 2);
-        assert_eq!(numbers(said[1].text()), (0..300).collect::<Vec<_>>(), "{id}");
+        fixture.home.wait_for_rest(id);
+        let messages = fixture.home.said(id);
+        assert_eq!(messages.len(), 2);
+        assert_eq!(numbers(messages[1].text()), (0..300).collect::<Vec<_>>(), "{id}");
     }
-    check_invariants(&scene.home);
+    check_invariants(&fixture.home);
 }

@@ -1,30 +1,30 @@
-//! Those who follow a conversation hear of its end when it ends.
+//! Followers of a session are notified of its end only when it ends.
 
-use coven_api::SessionRecord;
+use coven_testing::records::SessionRecord;
 use coven_testing::sessions::path;
 use coven_testing::{EventFeed, process};
 use rustix::process::Signal;
 
-use super::Scene;
+use super::Fixture;
 
 const STREAM: &[(&str, &str)] = &[("accept", "text/event-stream")];
 
 #[test]
-fn a_session_whose_holder_is_silent_is_not_told_as_ended() {
-    let scene = Scene::new(&[]);
-    let id = scene.open();
-    scene.home.turn(&id, "say hello");
-    let holder = scene.home.holder_of(&id).expect("a holder");
+fn a_session_with_a_stopped_holder_is_not_reported_as_ended() {
+    let fixture = Fixture::new(&[]);
+    let id = fixture.open();
+    fixture.home.turn(&id, "say hello");
+    let holder = fixture.home.holder_of(&id).expect("has a holder");
     process::signal(holder, Signal::STOP);
 
-    scene.home.kill_daemon();
-    scene.home.start();
-    let mut feed = EventFeed::subscribe(&scene.home, &path(&id, "/messages"), STREAM);
+    fixture.home.kill_daemon();
+    fixture.home.start();
+    let mut feed = EventFeed::subscribe(&fixture.home, &path(&id, "/messages"), STREAM);
     let first: Vec<String> = (0..3).map(|_| feed.next_message().event).collect();
     assert_eq!(first, ["message", "message", "state"]);
     process::signal(holder, Signal::CONT);
-    scene.home.wait_for_rest(&id);
-    scene.home.turn(&id, "say again");
+    fixture.home.wait_for_rest(&id);
+    fixture.home.turn(&id, "say again");
 
     loop {
         let message = feed.next_message();
@@ -33,13 +33,13 @@ fn a_session_whose_holder_is_silent_is_not_told_as_ended() {
             break;
         }
     }
-    assert_eq!(scene.home.cancel_session(&id).status, 200);
+    assert_eq!(fixture.home.cancel_session(&id).status, 200);
     let end = loop {
         let message = feed.next_message();
         if message.event == "end" {
-            break serde_json::from_value::<SessionRecord>(message.value()).expect("a session");
+            break serde_json::from_value::<SessionRecord>(message.value()).expect("session");
         }
     };
     assert_eq!(end.status, "killed");
-    scene.is_sound();
+    fixture.assert_others_unaffected();
 }

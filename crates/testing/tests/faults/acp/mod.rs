@@ -1,4 +1,4 @@
-//! Agents over ACP that misbehave, differ from each other, or lose their daemon. Another session works on meanwhile.
+//! ACP agents that misbehave, differ from each other, or lose their daemon. Other sessions must not be affected.
 
 mod bounds;
 mod daemon_killed;
@@ -17,31 +17,31 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use coven_api::repo::RepoRecord;
 use coven_testing::agents::{Said, behaving};
+use coven_testing::records::RepoRecord;
 use coven_testing::{TestHome, check_invariants};
 use rusqlite::{Connection, OpenFlags};
 use serde_json::{Map, Value, json};
 
-/// A home with a session that has nothing to do with what goes wrong.
-struct Scene {
+/// A home with a second session that must not be affected by the fault.
+struct Fixture {
     home: TestHome,
     repo: RepoRecord,
     bystander: String,
 }
 
-impl Scene {
-    /// With harnesses whose agents have the traits they are named after, joined by dots.
+impl Fixture {
+    /// Starts a home with one harness per name. A name consists of the traits of its agent, joined by dots.
     fn new(traits: &[&str]) -> Self {
         Self::with(traits, json!({}))
     }
 
-    /// The same with settings for agents.
+    /// Like `new`, with settings for `agents` in the config.
     fn with(traits: &[&str], agents: Value) -> Self {
         let harness = |it: &&str| ((*it).to_owned(), behaving(&it.replace('.', ",")));
         let harnesses: Map<String, Value> = traits.iter().map(harness).collect();
         let mut settings = json!({ "maxSessions": 20 });
-        settings.as_object_mut().expect("an object").extend(agents.as_object().cloned().unwrap_or_default());
+        settings.as_object_mut().expect("JSON object").extend(agents.as_object().cloned().unwrap_or_default());
         let home = TestHome::started_with_agent(json!({ "harnesses": harnesses, "agents": settings }));
         let repo = home.make_repo("app");
         let bystander = home.open(&repo).id;
@@ -57,32 +57,32 @@ impl Scene {
         self.home.open_as(&self.repo, harness).id
     }
 
-    /// The daemon and the other session are as if nothing had happened.
+    /// Asserts that the daemon and the other session still work.
     #[track_caller]
-    fn is_sound(&self) {
+    fn assert_others_unaffected(&self) {
         let before = self.home.said(&self.bystander).len();
-        let said = self.home.turn(&self.bystander, "say still here");
-        assert_eq!(said.len(), before + 2, "{said:?}");
-        assert_eq!(said.last().expect("words").text(), "still here");
+        let messages = self.home.turn(&self.bystander, "say still here");
+        assert_eq!(messages.len(), before + 2, "{messages:?}");
+        assert_eq!(messages.last().expect("message").text(), "still here");
         check_invariants(&self.home);
     }
 
-    /// What the system said of this type.
+    /// Returns the system messages of this type.
     #[track_caller]
-    fn of_system(&self, id: &str, kind: &str) -> Vec<Said> {
-        let said = self.home.said(id);
-        said.into_iter().filter(|it| it.role == "system" && it.kind() == kind).collect()
+    fn system_messages(&self, id: &str, kind: &str) -> Vec<Said> {
+        let messages = self.home.said(id);
+        messages.into_iter().filter(|it| it.role == "system" && it.kind() == kind).collect()
     }
 
-    /// The one error message of a session.
+    /// Returns the error message of a session, which must have exactly one.
     #[track_caller]
     fn error_of(&self, id: &str) -> String {
-        let errors = self.of_system(id, "error");
+        let errors = self.system_messages(id, "error");
         assert_eq!(errors.len(), 1, "{errors:?}");
-        errors[0].content["message"].as_str().expect("words").to_owned()
+        errors[0].content["message"].as_str().expect("text").to_owned()
     }
 
-    /// The kinds of a session's turn events, with how each turn ended.
+    /// Returns the turn events of a session: `started`, or the stop reason.
     #[track_caller]
     fn turns(&self, id: &str) -> Vec<String> {
         let (mut all, mut since) = (Vec::new(), 0);
@@ -101,30 +101,30 @@ impl Scene {
         }
     }
 
-    /// The store as any other program sees it.
+    /// Opens the store read-only, as another program would.
     fn database(&self) -> Connection {
         let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-        Connection::open_with_flags(self.home.path().join("coven.db"), flags).expect("a database")
+        Connection::open_with_flags(self.home.path().join("coven.db"), flags).expect("database")
     }
 }
 
-/// A file that scripts wait for.
-fn gate(scene: &Scene, name: &str) -> PathBuf {
-    scene.home.project().join(name)
+/// Returns the path of a file that scripts wait for.
+fn gate(fixture: &Fixture, name: &str) -> PathBuf {
+    fixture.home.project().join(name)
 }
 
-fn let_through(gate: &Path) {
-    fs::write(gate, "").expect("room on disk");
+fn open_gate(gate: &Path) {
+    fs::write(gate, "").expect("disk has space");
 }
 
-fn kill_and_start(home: &TestHome) {
+fn kill_and_restart(home: &TestHome) {
     home.kill_daemon();
     home.start();
 }
 
-/// What the agent tells of many answers: each, and how often it came.
+/// Parses the agent's summary of the responses it got: each response and how often it came.
 #[track_caller]
 fn answers(text: &str, what: &str) -> BTreeMap<String, usize> {
-    let (_, told) = text.split_once(&format!("{what}:")).unwrap_or_else(|| panic!("no {what} in {text}"));
-    serde_json::from_str(told).unwrap_or_else(|error| panic!("{error}: {told}"))
+    let (_, summary) = text.split_once(&format!("{what}:")).unwrap_or_else(|| panic!("no {what} in {text}"));
+    serde_json::from_str(summary).unwrap_or_else(|error| panic!("{error}: {summary}"))
 }

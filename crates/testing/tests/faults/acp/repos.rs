@@ -1,4 +1,4 @@
-//! Repositories that are taken away, or that are none.
+//! Repositories that are removed, and folders that are not repositories.
 
 use std::thread;
 
@@ -6,17 +6,17 @@ use coven_testing::{TestHome, check_invariants, program, wait_until};
 use hyper::Method;
 use serde_json::json;
 
-use super::let_through;
+use super::open_gate;
 
 #[test]
-fn a_repo_that_is_removed_while_a_session_is_made_gets_none() {
+fn a_repo_removed_during_session_creation_gets_no_session() {
     let home = TestHome::new();
     home.configure(json!({ "sessions": { "killGraceSeconds": 1.0 } }));
-    let (asked, gate) = (home.project().join("asked"), home.project().join("gate"));
-    // Before anything is launched it is asked for its flags; that may take its time.
+    let (help_started, gate) = (home.project().join("help-started"), home.project().join("gate"));
+    // Before a launch, the daemon runs the agent with --help. This agent blocks then.
     let script = format!(
         "#!/bin/sh\ncase \"$*\" in *--help*) touch {}; until test -e {}; do sleep 0.05; done;; esac\nexec {} \"$@\"\n",
-        asked.display(),
+        help_started.display(),
         gate.display(),
         program::fake_agent().display()
     );
@@ -26,10 +26,10 @@ fn a_repo_that_is_removed_while_a_session_is_made_gets_none() {
 
     let answer = thread::scope(|scope| {
         let creating = scope.spawn(|| home.post("/api/sessions", &json!({ "repoId": repo.id })));
-        wait_until("it is being made", || asked.exists());
+        wait_until("the session is being created", || help_started.exists());
         assert_eq!(home.request(Method::DELETE, &format!("/api/repos/{}", repo.id), None).status, 200);
-        let_through(&gate);
-        creating.join().expect("an answer")
+        open_gate(&gate);
+        creating.join().expect("response")
     });
 
     assert!(answer.refused(404, "repo_not_found").contains(&repo.id));
@@ -38,17 +38,17 @@ fn a_repo_that_is_removed_while_a_session_is_made_gets_none() {
 }
 
 #[test]
-fn a_folder_outside_the_root_is_refused_and_logged_whether_it_is_a_repository_or_not() {
+fn a_folder_outside_the_root_is_refused_and_logged() {
     let home = TestHome::started_with_agent(json!({}));
     let folder = home.folder().join("outside");
-    std::fs::create_dir(&folder).expect("room on disk");
+    std::fs::create_dir(&folder).expect("disk has space");
     let up = format!("{}/../../../../../../etc", home.project().display());
 
-    for asked in ["/etc", up.as_str(), folder.to_str().expect("text"), "/"] {
-        home.post("/api/repos", &json!({ "path": asked })).refused(400, "repo_outside_root");
-        let quoted = format!("{asked:?}");
-        wait_until(&format!("{asked} is in the log"), || {
-            home.own_log().lines().any(|line| line.contains("WARN") && (line.contains(&quoted) || line.contains(asked)))
+    for path in ["/etc", up.as_str(), folder.to_str().expect("valid UTF-8"), "/"] {
+        home.post("/api/repos", &json!({ "path": path })).refused(400, "repo_outside_root");
+        let quoted = format!("{path:?}");
+        wait_until(&format!("{path} is in the log"), || {
+            home.own_log().lines().any(|line| line.contains("WARN") && (line.contains(&quoted) || line.contains(path)))
         });
     }
     let inside = home.make_folder("plain");

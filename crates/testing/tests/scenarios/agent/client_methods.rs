@@ -2,6 +2,7 @@
 
 use std::fs;
 
+use coven_api::agent_state::AgentStateRecord;
 use coven_testing::sessions::path;
 use coven_testing::{TestHome, check_invariants, eventually, wait_until};
 use serde_json::json;
@@ -87,9 +88,9 @@ fn terminals_end_with_their_session() {
 fn mode_and_options_are_changed_and_told() {
     let (home, id, _) = opened();
     let state = home.wait_for_rest(&id);
-    assert_eq!(state.modes["currentModeId"], "ask");
+    assert_eq!(current_mode(&state), Some("ask"));
     assert!(state.agent_session_id.as_deref().is_some_and(|it| it.starts_with("fake-")), "{state:?}");
-    assert_eq!(state.agent["version"], "1.0.0");
+    assert_eq!(state.agent.and_then(|it| it.version).as_deref(), Some("1.0.0"));
 
     assert_eq!(home.post(&path(&id, "/mode"), &json!({ "mode_id": "code" })).status, 202);
     let model = json!({ "config_id": "model", "value": "large" });
@@ -98,13 +99,17 @@ fn mode_and_options_are_changed_and_told() {
 
     assert!(home.agent_text(&id).contains("mode=code model=large"), "{}", home.agent_text(&id));
     let state = home.agent_state(&id);
-    assert_eq!(state.modes["currentModeId"], "code");
-    assert_eq!(state.config_options[0]["currentValue"], "large");
-    assert_eq!((&state.usage["used"], &state.usage["size"]), (&json!(1234), &json!(200_000)));
+    assert_eq!(current_mode(&state), Some("code"));
+    assert_eq!(state.config_options.expect("options")[0].current_value.as_deref(), Some("large"));
+    assert_eq!(state.usage.map(|it| (it.used, it.size)), Some((Some(1234), Some(200_000))));
     assert_eq!(state.title.as_deref(), Some("A better title"));
-    assert_eq!(state.commands[1]["name"], "test");
+    assert_eq!(state.commands.expect("commands")[1].name, "test");
     home.turn(&id, "mode ask");
-    assert_eq!(home.agent_state(&id).modes["currentModeId"], "ask");
+    assert_eq!(current_mode(&home.agent_state(&id)), Some("ask"));
+}
+
+fn current_mode(state: &AgentStateRecord) -> Option<&str> {
+    state.modes.as_ref()?.current_mode_id.as_deref()
 }
 
 #[test]

@@ -2,8 +2,9 @@
 
 use std::fs;
 
-use coven_api::agent::AgentSessionRecord;
+use coven_domain::message::Activity;
 use coven_testing::agents::{Said, agent, agent_path, user};
+use coven_testing::records::AgentSessionRecord;
 use coven_testing::{TestHome, check_invariants, process, wait_until};
 use serde_json::{Value, json};
 
@@ -112,7 +113,7 @@ fn agent_21_prompt_answers_202_at_once_and_the_agent_gets_it() {
     let said = home.said(&id);
     assert_eq!(said.iter().map(Said::plain).collect::<Vec<_>>(), [user("say hello")]);
     assert_eq!(body["messageId"], json!(said[0].id));
-    assert_eq!(home.agent_state(&id).activity, "opening");
+    assert_eq!(home.agent_state(&id).activity, Activity::Opening);
     fs::write(&gate, "").expect("room on disk");
     home.wait_for_text(&id, "hello");
     assert_eq!(home.received_prompts(&id), ["say hello"]);
@@ -130,7 +131,7 @@ fn agent_21_a_prompt_while_a_turn_runs_waits_for_its_turn() {
     home.prompt(&id, "say two");
     home.prompt(&id, "say three");
     let state = home.agent_state(&id);
-    assert_eq!((state.activity.as_str(), state.queued), ("working", 2));
+    assert_eq!((state.activity, state.queued), (Activity::Working, 2));
     fs::write(&gate, "").expect("room on disk");
     home.wait_for_rest(&id);
 

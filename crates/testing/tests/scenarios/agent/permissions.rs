@@ -4,10 +4,11 @@ use std::fs;
 use std::path::PathBuf;
 use std::thread;
 
-use coven_api::SessionRecord;
-use coven_api::inbox::{InboxItem, InboxOption};
+use coven_api::inbox::{InboxDetail, InboxItem, InboxOption, InboxStatus};
+use coven_domain::message::Activity;
 use coven_testing::agents::behaving;
 use coven_testing::program::coven;
+use coven_testing::records::SessionRecord;
 use coven_testing::{EventFeed, TestHome, check_invariants, eventually};
 use rustix::fs::{FileType, Mode};
 use serde_json::{Value, json};
@@ -29,8 +30,8 @@ fn a_request_for_leave_waits_in_the_inbox_and_the_answer_reaches_the_agent() {
     let asked = home.wait_for_request(&id);
 
     assert_eq!((asked.kind.as_str(), asked.status.as_str()), ("permission", "pending"));
-    assert_eq!((asked.session_id.as_deref(), asked.harness.as_deref()), (Some(id.as_str()), Some("gemini")));
-    assert_eq!((asked.repo_id.as_deref(), asked.title.as_str()), (Some(repo.id.as_str()), "touch x"));
+    assert_eq!((asked.session_id, asked.harness.as_deref()), (id.parse().ok(), Some("gemini")));
+    assert_eq!((asked.repo_id, asked.title.as_str()), (repo.id.parse().ok(), "touch x"));
     assert_eq!((&asked.answer, &asked.answered_at, &asked.answered_by), (&None, &None, &None));
     let options = [
         option("o0-allow_always", "allow_always"),
@@ -38,8 +39,9 @@ fn a_request_for_leave_waits_in_the_inbox_and_the_answer_reaches_the_agent() {
         option("o2-reject_once", "reject_once"),
     ];
     assert_eq!(asked.options, options);
-    assert_eq!(asked.detail["rawInput"], json!({ "command": "touch x" }));
-    assert_eq!(home.agent_state(&id).activity, "waiting");
+    let InboxDetail::Permission { permission } = &asked.detail else { panic!("{asked:?}") };
+    assert_eq!(permission.tool_call["rawInput"], json!({ "command": "touch x" }));
+    assert_eq!(home.agent_state(&id).activity, Activity::Waiting);
     assert_eq!(home.read::<InboxItem>(&format!("/api/v1/inbox/{}", &asked.id[..8])), asked, "by a prefix");
     feed.next_of("permission.requested");
 
@@ -134,7 +136,7 @@ fn rules_answer_by_themselves_and_the_stricter_holds() {
     // Trusted elsewhere, asked here.
     let id = home.open_as(&home.make_repo("careful"), "trusted").id;
     home.prompt(&id, "permit x");
-    assert_eq!(home.wait_for_request(&id).status, "pending");
+    assert_eq!(home.wait_for_request(&id).status, InboxStatus::Pending);
 }
 
 #[test]
@@ -155,7 +157,7 @@ fn cancelling_the_turn_takes_the_request_and_the_queue_back_and_leaves_the_sessi
     assert_eq!(state.stop_reason.as_deref(), Some("cancelled"));
     assert_eq!(
         home.inbox("?all=true").pop().map(|it| (it.id, it.status)),
-        Some((asked.id.clone(), "cancelled".to_owned()))
+        Some((asked.id.clone(), InboxStatus::Cancelled))
     );
     let late = home.answer_request(&asked.id, &json!({ "decision": "allow" }));
     assert_eq!(late.status, 409);

@@ -3,7 +3,7 @@
 use std::fs;
 use std::os::unix::fs::symlink;
 
-use coven_api::repo::{RepoListResponse, RepoRecord};
+use coven_testing::records::{RepoList, RepoRecord};
 use coven_testing::{TestHome, check_invariants, wait_until};
 use hyper::Method;
 use serde_json::json;
@@ -64,7 +64,7 @@ fn agent_11_repos_are_registered_listed_and_removed() {
     let again = home.post("/api/repos", &json!({ "path": folder, "name": "other" }));
     assert_eq!((again.status, again.json::<RepoRecord>().id), (200, repo.id.clone()));
     assert_eq!(home.read::<RepoRecord>(&format!("/api/repos/{}", repo.id)).id, repo.id);
-    assert_eq!(home.read::<RepoListResponse>("/api/repos").repos.len(), 1);
+    assert_eq!(home.read::<RepoList>("/api/repos").repos.len(), 1);
 
     let session = home.open(&repo);
     let remove = || home.request(Method::DELETE, &format!("/api/repos/{}", repo.id), None);
@@ -74,7 +74,7 @@ fn agent_11_repos_are_registered_listed_and_removed() {
     assert_eq!(remove().status, 200);
 
     home.get(&format!("/api/repos/{NOBODY}")).refused(404, "repo_not_found");
-    assert_eq!(home.read::<RepoListResponse>("/api/repos").repos, []);
+    assert_eq!(home.read::<RepoList>("/api/repos").repos, []);
     home.post("/api/sessions", &json!({ "repoId": repo.id })).refused(404, "repo_not_found");
     assert_eq!(home.agent_session(&session.id).repo_id, Some(repo.id), "a finished session keeps it");
 }
@@ -151,7 +151,7 @@ fn agent_13_a_path_that_leaves_the_root_is_refused_and_logged() {
     home.post("/api/repos", &json!({ "path": format!("{project}/nothing") })).refused(400, "cwd_missing");
     home.make_folder("plain");
     home.post("/api/repos", &json!({ "path": format!("{project}/plain") })).refused(400, "not_a_repository");
-    assert_eq!(home.read::<RepoListResponse>("/api/repos").repos, []);
+    assert_eq!(home.read::<RepoList>("/api/repos").repos, []);
 
     // Dots that stay inside are no offence.
     let inside = home.post("/api/repos", &json!({ "path": format!("{project}/plain/../app/.") }));

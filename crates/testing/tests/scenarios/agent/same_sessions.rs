@@ -1,6 +1,6 @@
 //! An agent's session is a session like any other: listed, followed, put away, exported, sacrificed.
 
-use coven_api::SessionRecord;
+use coven_testing::records::SessionRecord;
 use coven_testing::sessions::path;
 use coven_testing::{EventFeed, TestHome, check_invariants};
 use serde_json::json;
@@ -17,7 +17,7 @@ fn it_is_in_every_list_and_in_the_feed() {
     let session = home.session(&id);
     assert_eq!((session.channel.as_str(), session.repo_id.as_deref()), ("acp", Some(repo.id.as_str())));
     assert_eq!((session.harness.as_str(), session.cwd.as_str()), ("gemini", repo.path.as_str()));
-    let listed: Vec<SessionRecord> = home.json(&["sessions", "--json"]);
+    let listed: Vec<SessionRecord> = home.items(&["sessions", "--json"]);
     assert_eq!(listed.iter().map(|it| it.id.as_str()).collect::<Vec<_>>(), [id.as_str()]);
     assert_eq!(home.sessions().len(), 1);
 }
@@ -32,7 +32,7 @@ fn a_session_made_in_v1_is_bound_to_the_repository_of_its_folder() {
     let session = home.launch_with(request);
     home.wait_for_text(&session.id, "hello");
 
-    let repos: coven_api::repo::RepoListResponse = home.read("/api/repos");
+    let repos: coven_testing::records::RepoList = home.read("/api/repos");
     assert_eq!(repos.repos.len(), 1);
     assert_eq!(
         (&session.repo_id, &repos.repos[0].path),

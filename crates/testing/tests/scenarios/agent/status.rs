@@ -1,5 +1,6 @@
 //! AGENT-04 to AGENT-07: active, completed, cancelled, error.
 
+use coven_domain::message::Activity;
 use coven_testing::agents::agent_path;
 use coven_testing::{TestHome, check_invariants, wait_until};
 use serde_json::json;
@@ -22,7 +23,7 @@ fn agent_04_a_session_whose_agent_runs_is_active_and_takes_prompts() {
 
     assert_eq!(session.status, "active");
     let first = home.wait_for_rest(&session.id);
-    assert_eq!(first.agent["name"], "fake-agent");
+    assert_eq!(first.agent.and_then(|it| it.name).as_deref(), Some("fake-agent"));
     assert_eq!(home.harness_processes(&session.id).len(), 1);
     let before = home.agent_session(&session.id);
     home.turn(&session.id, "say hello");
@@ -75,7 +76,7 @@ fn agent_06_a_cancelled_session_says_why_and_has_no_process() {
     assert_eq!(word.role, "system");
     assert!(word.content["reason"].as_str().is_some_and(|reason| !reason.is_empty()), "{word:?}");
     assert!(home.harness_processes(&id).is_empty());
-    assert_eq!(home.agent_state(&id).activity, "ended");
+    assert_eq!(home.agent_state(&id).activity, Activity::Ended);
     takes_no_prompt(&home, &id);
     check_invariants(&home);
 }

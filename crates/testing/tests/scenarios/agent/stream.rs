@@ -2,9 +2,12 @@
 
 use std::fs;
 
-use coven_api::SessionRecord;
-use coven_api::message::{AgentStateRecord, MessageRecord, MessagesResponse};
+use coven_api::agent_state::AgentStateRecord;
+use coven_api::message::{MessageRecord, MessagesResponse};
+use coven_api::message_content::{MessageContent, MessageText};
+use coven_domain::message::{Activity, Role};
 use coven_testing::agents::counted;
+use coven_testing::records::SessionRecord;
 use coven_testing::sessions::path;
 use coven_testing::{EventFeed, TestHome};
 use serde_json::json;
@@ -21,7 +24,7 @@ fn a_subscriber_sees_the_pieces_then_the_whole_and_the_end() {
     let mut stream = EventFeed::subscribe(&home, &path(&id, "/messages"), STREAM);
     let first = stream.next_message();
     assert_eq!(first.event, "state");
-    assert_eq!(serde_json::from_str::<AgentStateRecord>(&first.data).expect("a state").activity, "idle");
+    assert_eq!(serde_json::from_str::<AgentStateRecord>(&first.data).expect("a state").activity, Activity::Idle);
 
     home.prompt(&id, &format!("say one ;; until {} ;; say two", gate.display()));
     let mut messages: Vec<MessageRecord> = Vec::new();
@@ -37,17 +40,18 @@ fn a_subscriber_sees_the_pieces_then_the_whole_and_the_end() {
             }
         }
     };
-    take_until(&mut stream, &|it| it.content["text"] == "one");
+    take_until(&mut stream, &|it| it.content.text().is_some_and(|it| it.text == "one"));
     fs::write(&gate, "").expect("room on disk");
-    let seen = take_until(&mut stream, &|it| it.content["partial"] == false);
+    let seen = take_until(&mut stream, &|it| it.role == Role::Agent && it.content.text().is_some_and(|it| !it.partial));
 
-    assert_eq!(seen[0].role, "user");
+    assert_eq!(seen[0].role, Role::User);
     assert!(seen.windows(2).all(|pair| pair[0].number < pair[1].number));
     let whole = seen.last().expect("a message");
-    assert_eq!(whole.content, json!({ "type": "text", "text": "onetwo", "partial": false }));
-    let pieces: Vec<&MessageRecord> = seen.iter().filter(|it| it.content["partial"] == true).collect();
+    assert_eq!(whole.content, MessageContent::Text(MessageText::whole("onetwo")));
+    let is_piece = |it: &&MessageRecord| it.content.text().is_some_and(|it| it.partial);
+    let pieces: Vec<&MessageRecord> = seen.iter().filter(is_piece).collect();
     assert!(pieces.iter().all(|it| it.message_id == whole.message_id), "{seen:?}");
-    let text: String = pieces.iter().filter_map(|it| it.content["text"].as_str()).collect();
+    let text: String = pieces.iter().filter_map(|it| Some(it.content.text()?.text.as_str())).collect();
     assert!("onetwo".starts_with(&text) && text.starts_with("one"), "{text}");
 
     home.cancel_session(&id);
@@ -72,9 +76,9 @@ fn history_is_folded_and_paged_and_a_stream_begins_after_what_was_seen() {
     let rest: MessagesResponse = home.read(&path(&id, &format!("/messages?after={}", page.next)));
 
     let texts: Vec<&str> =
-        page.messages.iter().chain(&rest.messages).filter_map(|it| it.content["text"].as_str()).collect();
+        page.items.iter().chain(&rest.items).filter_map(|it| Some(it.content.text()?.text.as_str())).collect();
     assert_eq!(texts, ["chunks 500", &counted(500), "say two", "two"]);
-    assert_eq!(page.messages.len(), 2);
+    assert_eq!(page.items.len(), 2);
     let last = page.next.to_string();
     let mut stream =
         EventFeed::subscribe(&home, &path(&id, "/messages"), &[STREAM[0], ("last-event-id", last.as_str())]);
@@ -84,7 +88,7 @@ fn history_is_folded_and_paged_and_a_stream_begins_after_what_was_seen() {
             break event;
         }
     };
-    assert_eq!(serde_json::from_str::<MessageRecord>(&first.data).expect("a message"), rest.messages[0]);
+    assert_eq!(serde_json::from_str::<MessageRecord>(&first.data).expect("a message"), rest.items[0]);
 }
 
 #[test]
@@ -102,7 +106,7 @@ fn the_feed_tells_of_turns_and_messages() {
     loop {
         let added = feed.next_of("message.added");
         if added.payload["message"]["role"] == "agent" {
-            let content = json!({ "type": "text", "text": "hello", "partial": false });
+            let content = json!(MessageContent::Text(MessageText::whole("hello")));
             assert_eq!(added.payload["message"]["content"], content);
             break;
         }

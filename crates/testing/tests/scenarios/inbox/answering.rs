@@ -2,7 +2,7 @@
 
 use std::thread;
 
-use coven_api::inbox::InboxItem;
+use coven_api::inbox::{InboxItem, InboxStatus};
 use coven_testing::{TestHome, check_invariants};
 use serde_json::{Value, json};
 
@@ -21,9 +21,12 @@ fn a_question_set_waits_in_the_inbox_and_its_answers_reach_the_asker() {
     assert_eq!((&asked.session_id, &asked.harness, &asked.repo_id), (&None, &None, &None));
     assert_eq!((&asked.answer, &asked.answered_at, &asked.answered_by), (&None, &None, &None));
     let given: Value = serde_json::from_str(TWO).expect("JSON");
-    let questions = &asked.detail["questions"];
-    assert_eq!(questions[0]["options"], given["questions"][0]["options"]);
-    assert_eq!((&questions[1]["prompt"], &questions[1]["multiSelect"]), (&json!("Which features?"), &json!(true)));
+    let questions = &asked.question_set().expect("a set").questions;
+    let labels = |value: &Value| -> Vec<Value> {
+        value["options"].as_array().expect("a list").iter().map(|option| option["label"].clone()).collect()
+    };
+    assert_eq!(labels(&json!(questions[0])), labels(&given["questions"][0]));
+    assert_eq!((questions[1].prompt.as_str(), questions[1].multi_select), ("Which features?", true));
     assert_eq!(show(&home, &asked.id[..8]), asked, "by a prefix");
     wait_for_event(&home, &asked.id, "question_set.asked");
 
@@ -34,9 +37,10 @@ fn a_question_set_waits_in_the_inbox_and_its_answers_reach_the_asker() {
     let answer = home.answer_request(&asked.id, &json!({ "answers": answers }));
 
     let answered: InboxItem = answer.json();
-    assert_eq!((answer.status, answered.status.as_str()), (200, "answered"));
+    assert_eq!((answer.status, answered.status.as_str()), (200, "completed"));
     assert_eq!((answered.answered_by.as_deref(), answered.answered_at.is_some()), (Some("human"), true));
-    assert_eq!(answered.detail["answers"][1]["customText"], "it's");
+    let answers = answered.question_set().and_then(|set| set.answers.clone()).expect("answers");
+    assert_eq!(answers[1].custom_text.as_deref(), Some("it's"));
     assert_eq!(told_of(&home, &asked.id), ["question_set.asked", "question_set.completed"], "told when it is answered");
     let ran = end(asking);
     let expected = "Here are the user's answers:\n\n1. Which\n database?\n→ PostgreSQL\n\n\
@@ -71,7 +75,7 @@ fn what_is_no_answer_is_refused_with_the_reason_and_changes_nothing() {
     home.answer_request(NOBODY, &choosing("A")).refused(404, "question_not_found");
     home.answer_request("..%2F..%2Fetc", &choosing("A")).refused(404, "question_not_found");
 
-    assert_eq!(show(&home, &id).status, "pending");
+    assert_eq!(show(&home, &id).status, InboxStatus::Pending);
     wait_for_event(&home, &id, "question_set.asked");
     assert_eq!(told_of(&home, &id), ["question_set.asked"]);
 }
@@ -84,7 +88,8 @@ fn a_rejection_reaches_the_asker_with_its_reason() {
 
     let rejected: InboxItem = home.answer_request(&id, &json!({ "reject": { "reason": "too vague" } })).json();
 
-    assert_eq!((rejected.status.as_str(), &rejected.detail["rejectionReason"]), ("rejected", &json!("too vague")));
+    let reason = rejected.question_set().and_then(|set| set.rejection_reason.as_deref());
+    assert_eq!((rejected.status.as_str(), reason), ("rejected", Some("too vague")));
     let ran = end(asking);
     assert_eq!(ran.code, 10);
     assert!(ran.stdout.contains("Rejection reason: \"too vague\""), "{}", ran.stdout);
@@ -113,7 +118,7 @@ fn the_command_line_lists_shows_and_answers_them() {
     let given = r#"{"0":{"customText":"neither"}}"#;
     assert_eq!(home.coven(&["inbox", "answer", &third, "--answers", given]).done(), "answered: Third?: neither\n");
     let refusal = home.coven(&["inbox", "answer", &first, "--text", "late"]).refused(4);
-    assert!(refusal.contains("completed already"), "{refusal}");
+    assert!(refusal.contains("already completed"), "{refusal}");
     home.coven(&["inbox", "answer", &first]).refused(2);
     let fourth = ask(&home, "Fourth?");
     let refusal = home.coven(&["inbox", "answer", &fourth, "allow"]).refused(2);
@@ -121,7 +126,7 @@ fn the_command_line_lists_shows_and_answers_them() {
     home.coven(&["inbox", "answer", &fourth, "--option", "ZZZ"]).refused(2);
     assert_eq!(home.coven(&["inbox", "answer", &fourth, "--option", "A", "--reason", "x"]).code, 2);
     home.coven(&["inbox", "answer", NOBODY, "--reject"]).refused(3);
-    assert_eq!(show(&home, &fourth).status, "pending");
+    assert_eq!(show(&home, &fourth).status, InboxStatus::Pending);
 }
 
 /// Between `coven answer`, which knows no daemon, and the daemon.
@@ -207,6 +212,6 @@ fn an_abandoned_set_is_listed_with_the_reason() {
     let item = home.inbox("?all=true").remove(0);
 
     assert_eq!((item.id.as_str(), item.status.as_str()), (id.as_str(), "abandoned"));
-    let reason = item.detail["abandonReason"].as_str().unwrap_or_default();
+    let reason = item.question_set().and_then(|set| set.abandon_reason.as_deref()).unwrap_or_default();
     assert!(reason.contains("invalid question index: 7"), "{item:?}");
 }

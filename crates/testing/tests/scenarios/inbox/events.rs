@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use coven_api::inbox::InboxStatus;
 use coven_testing::process::kill_hard;
 use coven_testing::{TestHome, check_invariants};
 use serde_json::{Value, json};
@@ -82,8 +83,9 @@ fn a_set_whose_asker_was_killed_does_not_stay_pending() {
     wait_for_event(&home, &id, "question_set.abandoned");
     assert_eq!(home.inbox(""), []);
     let ended = home.inbox("?all=true").remove(0);
-    assert_eq!((ended.status.as_str(), ended.answered_by), ("abandoned", None));
-    assert_eq!(ended.detail["abandonReason"], "the process that asked is gone");
+    assert_eq!((ended.status.as_str(), &ended.answered_by), ("abandoned", &None));
+    let reason = ended.question_set().and_then(|set| set.abandon_reason.as_deref());
+    assert_eq!(reason, Some("the process that asked has exited"));
 }
 
 #[test]
@@ -110,5 +112,5 @@ fn a_timeout_is_told() {
     wait_for_event(&home, id, "question_set.timed_out");
 
     assert_eq!(told_of(&home, id), ["question_set.asked", "question_set.timed_out"]);
-    assert_eq!(home.inbox("?all=true").remove(0).status, "timed_out");
+    assert_eq!(home.inbox("?all=true").remove(0).status, InboxStatus::TimedOut);
 }

@@ -33,7 +33,7 @@ impl Follower {
         let line = self.lines.recv_timeout(DEADLINE).expect("a line in time");
         let line: Value = serde_json::from_str(&line).expect("one object per line");
         let item: InboxItem = serde_json::from_value(line["item"].clone()).expect("an item");
-        (line["event"].as_str().expect("a word").to_owned(), item.id, item.status)
+        (line["event"].as_str().expect("a word").to_owned(), item.id, item.status.to_string())
     }
 }
 
@@ -58,7 +58,7 @@ fn what_comes_and_goes_is_printed_through_the_daemons_death() {
     let second = ask(&home, "Second?");
     assert_eq!(follower.next(), line("came", &second, "pending"));
     home.answer_request(&first, &choosing("A"));
-    assert_eq!(follower.next(), line("went", &first, "answered"));
+    assert_eq!(follower.next(), line("went", &first, "completed"));
     home.kill_daemon();
     home.coven(&["answer", &second, "--reject"]).done();
     let third = ask(&home, "Third?");

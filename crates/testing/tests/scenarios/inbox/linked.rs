@@ -1,5 +1,6 @@
 //! A question asked inside a session is linked to it, and stands in one list with the session's permissions.
 
+use coven_api::inbox::InboxStatus;
 use coven_testing::{TestHome, TestTerminal, check_invariants, program, wait_until};
 use serde_json::json;
 
@@ -19,7 +20,7 @@ fn what_a_session_asks_names_the_session() {
     let asked = waiting(&home, 1).remove(0);
     let outside = ask(&home, "Outside?");
 
-    assert_eq!(asked.session_id.as_deref(), Some(session.id.as_str()));
+    assert_eq!(asked.session_id, session.id.to_string().parse().ok());
     assert_eq!(asked.harness.as_deref(), Some(session.harness.as_str()));
     let of = |id: &str| -> Vec<String> {
         home.inbox(&format!("?session={id}")).into_iter().map(|item| item.title).collect()
@@ -47,7 +48,7 @@ fn a_session_answers_its_own_question_only_where_the_config_allows_it() {
         assert!(said.contains(&format!("code={code}.")), "{said}");
         let item = home.inbox("?all=true").remove(0);
         let by = is_allowed.then(|| format!("session:{session}"));
-        assert_eq!((item.status == "pending", item.answered_by), (!is_allowed, by));
+        assert_eq!((item.status == InboxStatus::Pending, item.answered_by), (!is_allowed, by));
         check_invariants(&home);
     }
 }

@@ -2,6 +2,7 @@
 
 use std::fs;
 
+use coven_domain::task::TaskState;
 use coven_testing::agents::behaving;
 use coven_testing::process::is_alive;
 use coven_testing::{TestHome, eventually, wait_until};
@@ -96,14 +97,14 @@ fn a_task_that_waits_for_a_human_is_shown_also_when_a_restart_finds_it() {
     home.start();
     let review = home.add_task("Look at me", "commit new.txt", &[]);
     home.start_task(&review);
-    home.wait_for_task(&review, "pending_merge");
+    home.wait_for_task(&review, TaskState::PendingMerge);
     assert!(wait_for(&home, 1)[0].contains("to review: Look at me"));
 
     let dies = home.add_task("Dies", "leave_dirty left.txt ;; hang", &[]);
     home.start_task(&dies);
     let session = home.wait_for_agent(&dies).session_id.expect("a session");
     wait_until("it has written", || home.worktree(&dies).join("left.txt").exists());
-    home.kill_daemon_and(&session);
+    home.kill_daemon_and(&session.to_string());
     home.start();
 
     let shown = wait_for(&home, 2);

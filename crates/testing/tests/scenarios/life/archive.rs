@@ -1,6 +1,6 @@
 //! LIFE-26 to LIFE-28: archive, summon, sacrifice.
 
-use coven_api::SessionRecord;
+use coven_testing::records::SessionRecord;
 use coven_testing::sessions::path;
 use coven_testing::{TestHome, check_invariants, process};
 
@@ -12,7 +12,7 @@ fn life_26_archive_hides_a_session_that_does_not_run_and_keeps_everything() {
 
     home.coven(&["archive", &session.id]).done();
 
-    assert!(home.json::<Vec<SessionRecord>>(&["sessions", "--json"]).is_empty());
+    assert!(home.items::<SessionRecord>(&["sessions", "--json"]).is_empty());
     assert_eq!((home.log(&session.id), home.entries(&session.id)), (log, entries));
     assert_eq!(home.session(&session.id).status, "completed");
     home.coven(&["archive", &session.id]).refused(4);

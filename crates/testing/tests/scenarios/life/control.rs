@@ -1,5 +1,6 @@
 //! LIFE-17 to LIFE-20: live input and kill.
 
+use coven_domain::entry::EntryKind;
 use coven_testing::sessions::path;
 use coven_testing::{TestHome, check_invariants, process, wait_until};
 use serde_json::{Value, json};
@@ -16,7 +17,7 @@ fn life_17_input_to_a_running_session_is_accepted_forwarded_and_recorded() {
     assert_eq!(answer.json::<Value>(), json!({ "ok": true, "accepted": true }));
     home.wait_for_output(&session.id, "got:hello");
     let entries = home.entries(&session.id);
-    let inputs: Vec<_> = entries.iter().filter(|it| it.kind == "input").map(|it| it.data.as_deref()).collect();
+    let inputs: Vec<_> = entries.iter().filter(|it| it.kind == EntryKind::Input).map(|it| it.data.as_deref()).collect();
     assert_eq!(inputs, [Some("hello\r")]);
     // The same from the command line.
     home.coven(&["input", &session.id, "again", "--enter"]).done();
@@ -38,7 +39,7 @@ fn life_18_kill_of_a_running_session_is_accepted_ends_it_and_is_recorded() {
     assert_eq!(home.session(&session.id).status, "killed");
     home.wait_for_end(&session.id);
     wait_until("the whole family is gone", || home.harness_processes(&session.id).is_empty());
-    assert!(home.entries(&session.id).iter().any(|it| it.kind == "kill" && it.detail["signal"] == 15));
+    assert!(home.entries(&session.id).iter().any(|it| it.kind == EntryKind::Kill && it.detail.signal == Some(15)));
     assert!(!process::is_alive(session.pid.expect("it ran")));
     check_invariants(&home);
 }
@@ -58,7 +59,7 @@ fn kill_waits_until_the_process_is_gone() {
 
     let polite = home.launch("say hello ;; hang");
     home.wait_for_output(&polite.id, "hello");
-    let record: coven_api::SessionRecord = home.json(&["kill", &polite.id, "--json"]);
+    let record: coven_testing::records::SessionRecord = home.json(&["kill", &polite.id, "--json"]);
     assert_eq!((record.status.as_str(), record.exit_code), ("killed", Some(143)));
 
     let accepted = home.launch("say hello ;; hang");

@@ -1,6 +1,6 @@
 //! LIFE-14: records without a launch.
 
-use coven_api::SessionRecord;
+use coven_testing::records::SessionRecord;
 use coven_testing::{TestHome, check_invariants};
 
 #[test]
@@ -15,7 +15,7 @@ fn life_14_a_detached_run_writes_the_record_and_launches_nothing() {
     assert!(home.harness_processes(&record.id).is_empty());
     let listed = home.coven(&["sessions", "--plain"]).done();
     assert!(listed.contains("created") && !listed.contains("completed"), "{listed}");
-    assert!(home.json::<Vec<SessionRecord>>(&["sessions", "--json", "--status", "completed"]).is_empty());
+    assert!(home.items::<SessionRecord>(&["sessions", "--json", "--status", "completed"]).is_empty());
     check_invariants(&home);
 }
 

@@ -3,8 +3,9 @@
 use std::fs;
 use std::os::unix::fs::symlink;
 
-use coven_api::SessionRecord;
+use coven_domain::entry::EntryKind;
 use coven_testing::pattern::assert_bytes;
+use coven_testing::records::SessionRecord;
 use coven_testing::{TestHome, check_invariants};
 use serde_json::json;
 
@@ -111,8 +112,8 @@ fn life_13_output_and_exit_are_written_to_the_ledger_and_the_record() {
     assert_eq!((session.status.as_str(), session.exit_code), ("failed", Some(7)));
     assert_eq!(home.entry_kinds(&session.id), ["start", "output", "input", "output", "exit"]);
     let entries = home.entries(&session.id);
-    assert_eq!(entries.last().expect("an exit").detail["code"], 7);
-    let written: Vec<u8> = entries.iter().filter(|it| it.kind == "output").flat_map(|it| it.bytes()).collect();
+    assert_eq!(entries.last().expect("an exit").detail.code, Some(7));
+    let written: Vec<u8> = entries.iter().filter(|it| it.kind == EntryKind::Output).flat_map(|it| it.bytes()).collect();
     assert_bytes("the ledger's output", &written, &home.log(&session.id));
     assert!(home.log_text(&session.id).ends_with("answer:Ada\r\ndone\r\n"));
     check_invariants(&home);

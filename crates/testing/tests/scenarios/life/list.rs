@@ -1,7 +1,7 @@
 //! LIFE-22 to LIFE-24: the list for pipes and programs.
 
-use coven_api::SessionRecord;
-use coven_testing::{TestHome, TestTerminal};
+use coven_testing::records::SessionRecord;
+use coven_testing::{EventFeed, TestHome, TestTerminal};
 use serde_json::json;
 
 #[test]
@@ -31,10 +31,10 @@ fn life_23_json_gives_the_records() {
     let first = home.run_to_end("exit 0");
     let second = home.run_to_end("exit 2");
 
-    let records: Vec<SessionRecord> = home.json(&["sessions", "--json"]);
+    let records: Vec<SessionRecord> = home.items(&["sessions", "--json"]);
 
     assert_eq!(records, [second, first]);
-    let raw: Vec<serde_json::Value> = home.json(&["sessions", "--json", "--limit", "1"]);
+    let raw: Vec<serde_json::Value> = home.items(&["sessions", "--json", "--limit", "1"]);
     let fields = [
         "id",
         "harness",
@@ -62,11 +62,27 @@ fn life_24_archived_sessions_are_hidden_unless_all_are_asked_for() {
     home.coven(&["archive", &hidden]).done();
 
     let ids = |args: &[&str]| -> Vec<String> {
-        home.json::<Vec<SessionRecord>>(args).into_iter().map(|record| record.id).collect()
+        home.items::<SessionRecord>(args).into_iter().map(|record| record.id).collect()
     };
     assert_eq!(ids(&["sessions", "--json"]), [shown.as_str()]);
     assert_eq!(ids(&["sessions", "--json", "--all"]), [hidden.as_str(), shown.as_str()]);
     assert!(!home.coven(&["sessions"]).done().contains(&hidden[..8]));
     let all = home.coven(&["sessions", "--all"]).done();
     assert!(all.contains(&hidden[..8]) && all.contains("archived"), "{all}");
+}
+
+#[test]
+fn a_list_is_never_older_than_an_event_that_was_received() {
+    let home = TestHome::started();
+    let session = home.run_to_end("exit 0");
+    let mut feed = EventFeed::open(&home);
+    for number in 0..100 {
+        let title = format!("title {number}");
+        std::thread::scope(|scope| {
+            scope.spawn(|| home.post(&format!("/api/v1/sessions/{}/rename", session.id), &json!({ "title": title })));
+            feed.next_of("session.renamed");
+            let list: serde_json::Value = home.read("/api/v1/sessions");
+            assert_eq!(list["items"][0]["title"], title);
+        });
+    }
 }

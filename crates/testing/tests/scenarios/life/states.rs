@@ -110,7 +110,7 @@ fn life_07_archived_at_stands_beside_the_status() {
     let home = TestHome::started();
     let session = home.run_to_end("exit 3");
 
-    let archived: coven_api::SessionRecord = home.act(&session.id, "archive").json();
+    let archived: coven_testing::records::SessionRecord = home.act(&session.id, "archive").json();
 
     assert_eq!((archived.status.as_str(), archived.exit_code), ("failed", Some(3)));
     let at = archived.archived_at.expect("a date");

@@ -1,8 +1,11 @@
 //! A session's log as bytes: windows, acknowledgements, lag and jumps.
 
+use coven_api::live::{LiveMessage, LiveMode, LiveRequest, LiveTopic};
+use coven_client::{Client, ClientError, LiveFrame};
 use coven_screen::Screen;
+use coven_testing::http::runtime;
 use coven_testing::pattern::difference;
-use coven_testing::{TestHome, wait_until};
+use coven_testing::{DEADLINE, TestHome, wait_until};
 use serde_json::{Value, json};
 
 use super::client::{Frame, Live};
@@ -225,4 +228,50 @@ fn after_unsubscribed_nothing_more_comes() {
     live.send(json!({ "type": "ack", "id": 1, "offset": 1 }));
     assert_eq!(live.message("error")["error"]["code"], "not_subscribed");
     home.kill(&id);
+}
+
+#[test]
+fn the_typed_client_sees_the_bytes_of_a_session_and_types_into_it() {
+    let home = TestHome::started();
+    let id = home.launch("echo ;; exit 3").id;
+    home.wait_for_output(&id, "ready");
+    let session_id = id.parse().expect("an id");
+    let (output, exit_code) = runtime().block_on(in_time(async {
+        let mut live = Client::connect(&home.socket()).await?.live().await?;
+        live.send(&LiveRequest::Subscribe {
+            id: 2,
+            request: None,
+            topic: LiveTopic::Session,
+            since: None,
+            session_id: Some(session_id),
+            mode: Some(LiveMode::Bytes),
+            from: Some(0),
+            window: None,
+            on_lag: None,
+        })
+        .await?;
+        live.send(&LiveRequest::input(session_id, b"typed\rquit\r", None)).await?;
+        let mut output = Vec::new();
+        while let Some(frame) = live.next().await? {
+            match frame {
+                LiveFrame::Output { id: 2, offset, data } => {
+                    assert_eq!(offset, output.len() as u64);
+                    output.extend(data);
+                    live.send(&LiveRequest::Ack { id: 2, request: None, offset: output.len() as u64 }).await?;
+                }
+                LiveFrame::Message(message) => match *message {
+                    LiveMessage::Exit { exit_code, .. } => return Ok((output, exit_code)),
+                    LiveMessage::Error { error, .. } => panic!("{error:?}"),
+                    _ => {}
+                },
+                LiveFrame::Output { .. } => panic!("{frame:?}"),
+            }
+        }
+        panic!("the daemon closed the connection")
+    }));
+    assert_eq!((output, exit_code), (home.log(&id), Some(3)));
+}
+
+async fn in_time<T>(work: impl Future<Output = Result<T, ClientError>>) -> T {
+    tokio::time::timeout(DEADLINE, work).await.expect("in time").expect("the daemon answers")
 }

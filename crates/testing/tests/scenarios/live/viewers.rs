@@ -64,3 +64,24 @@ fn viewers_that_never_acknowledge_cost_little_and_delay_no_other() {
     drop(stuck);
     wait_until("the session has ended", || home.session(&id).exit_code == Some(0));
 }
+
+#[test]
+fn a_view_that_is_opened_before_the_session_runs_follows_it() {
+    let home = TestHome::started();
+    for round in 0..12 {
+        let request = json!({ "harness": "claude", "prompt": "say shown ;; echo", "detach": true });
+        let id = home.launch_with(request).id.to_string();
+        let mut live = Live::connect(&home);
+        let mode = if round % 2 == 0 { "bytes" } else { "rows" };
+        live.subscribe(1, &id, json!({ "mode": mode }));
+        live.message("screen");
+        assert_eq!(home.post(&format!("/api/v1/sessions/{id}/start"), &json!({})).status, 200);
+        // The session does not end by itself, so its end cannot wake the view.
+        if mode == "bytes" {
+            live.output_until(1, "ready");
+        } else {
+            while !live.message("rows")["changed"].to_string().contains("ready") {}
+        }
+        assert_eq!(home.post(&format!("/api/v1/sessions/{id}/kill"), &json!({})).status, 202);
+    }
+}

@@ -141,7 +141,7 @@ fn store_13_what_was_taken_over_is_as_it_was_and_nothing_of_it_lives() {
     home.coven(&["migrate"]).done();
 
     let tasks: Value = home.read("/api/v1/tasks?status=open,in_progress,pending_merge,blocked,closed");
-    let mut shown: Vec<(&str, &str)> = tasks["tasks"]
+    let mut shown: Vec<(&str, &str)> = tasks["items"]
         .as_array()
         .expect("a list")
         .iter()
@@ -152,7 +152,7 @@ fn store_13_what_was_taken_over_is_as_it_was_and_nothing_of_it_lives() {
         [("Fix the parser", "blocked"), ("Long done", "closed"), ("Then test it", "open"), ("app-9", "blocked")];
     assert_eq!(shown, expected);
     let found: Value = home.read("/api/v1/tasks?tag=legacy:app-1");
-    let task = &found["tasks"][0];
+    let task = &found["items"][0];
     assert_eq!(
         (&task["type"], &task["priority"], &task["tags"]),
         (&json!("bug"), &json!(1), &json!(["legacy:app-1", "ui"]))
@@ -161,18 +161,18 @@ fn store_13_what_was_taken_over_is_as_it_was_and_nothing_of_it_lives() {
     for agent in state["agents"].as_array().expect("a list") {
         assert_eq!(
             (&agent["status"], &agent["error"]),
-            (&json!("failed"), &json!("migrated: it was recorded as running"))
+            (&json!("failed"), &json!("recorded as running when imported"))
         );
     }
     assert_eq!(state["workflows"][0]["status"], "failed");
     let question = &state["questions"][0];
-    assert_eq!((&question["status"], &question["answers"]["text"]), (&json!("completed"), &json!("b")));
+    assert_eq!((&question["status"], &question["answers"][0]["custom_text"]), (&json!("completed"), &json!("b")));
     // The one that was being worked on can be taken up again; the other one waits for it.
     let id = task["id"].as_str().expect("text");
     home.coven(&["task", "unblock", id]).done();
     home.coven(&["task", "close", id]).done();
     let ready: Value = home.read("/api/v1/tasks?ready=true");
-    assert_eq!(ready["tasks"][0]["title"], "Then test it");
+    assert_eq!(ready["items"][0]["title"], "Then test it");
     check_invariants(&home);
 }
 
@@ -229,7 +229,7 @@ fn store_13_what_cannot_be_read_is_told_and_stays_until_it_can() {
     let [(torn, why), (lost, unknown)] = left[..] else { panic!("{left:?}") };
     assert_eq!((torn, lost), ("workflows/torn.json", "questions/lost.json"));
     assert!(why.contains("line 2 column 6"), "{why}");
-    assert_eq!(unknown, "no agent of its task nobody is known");
+    assert_eq!(unknown, "task nobody has no known agent");
     assert!(exists(&home, "workflows/torn.json") && exists(&home, "workflows/implement.yaml"));
     // Told again, and taken once it is mended.
     assert_eq!(
@@ -258,16 +258,16 @@ fn store_13_the_trackers_issues_are_taken_over_once_and_its_file_is_left_alone()
     let told: Vec<(&str, &str, &str)> =
         answer.left.iter().map(|it| (it.file.as_str(), it.what.as_str(), it.why.as_str())).collect();
     let expected = [
-        (ISSUES, "line 4: a task", "it ends in the middle, at column 17"),
-        ("familiars/app-9.json", "agent of app-9", "its task was left, or may be in a file that cannot be read"),
+        (ISSUES, "line 4: a task", "truncated JSON at column 17"),
+        ("familiars/app-9.json", "agent of app-9", "the task was skipped, or may be in a file that cannot be read"),
     ];
     assert_eq!(told, expected);
     let of = |id: &str| home.read::<Value>(&format!("/api/v1/tasks?status=open,blocked,closed&tag=legacy:{id}"));
-    let id_of = |id: &str| of(id)["tasks"][0]["id"].clone();
-    let part = &of("app-5")["tasks"][0];
+    let id_of = |id: &str| of(id)["items"][0]["id"].clone();
+    let part = &of("app-5")["items"][0];
     assert_eq!((&part["parent_id"], &part["depends_on"]), (&id_of("app-4"), &json!([id_of("app-3")])), "{part}");
     assert_eq!((&part["type"], &part["body"]), (&json!("feature"), &json!("Notes: Begin here.")));
-    let copied = &of("app-2")["tasks"][0];
+    let copied = &of("app-2")["items"][0];
     assert_eq!((&copied["title"], &copied["depends_on"]), (&json!("Then test all of it"), &json!([id_of("app-1")])));
 
     // Written to the end, it is taken with what waited for it; the others are known.
@@ -305,8 +305,8 @@ fn store_13_migrate_succeeds_beside_files_that_hold_nothing_to_take() {
     assert_eq!(answer.left, []);
     let told: Vec<(&str, &str, &str)> =
         answer.leftovers.iter().map(|it| (it.file.as_str(), it.what.as_str(), it.why.as_str())).collect();
-    let ended = "a session has ended with the process that had it open; it was active";
-    let torn = |whole: &str| format!("its writing was never finished; only a whole {whole} is read");
+    let ended = "sessions are not imported; this one ended with its process; its status was active";
+    let torn = |whole: &str| format!("incomplete file; only a complete {whole} is imported");
     let expected = [
         ("session.json", "session s-1", ended),
         ("state.json.tmp", "the file", &torn("state.json")),
@@ -317,7 +317,7 @@ fn store_13_migrate_succeeds_beside_files_that_hold_nothing_to_take() {
     let (code, again) = migrate(&home, &[]);
     assert_eq!((code, again.taken, again.leftovers), (0, MigrateCounts::default(), answer.leftovers));
     let shown = home.coven(&["migrate"]).done();
-    assert!(shown.contains("leftover   workflows/app-1.json.tmp: the file: its writing was never finished"), "{shown}");
+    assert!(shown.contains("leftover   workflows/app-1.json.tmp: the file: incomplete file"), "{shown}");
 }
 
 #[test]

@@ -108,7 +108,7 @@ fn reconnect_under_load(config: Value) -> (TestHome, Known) {
     assert!(written.load(Ordering::Relaxed) > 20, "there was no load");
     let mut feed = EventFeed::after(&home, known.cursor);
     coven_testing::wait_until("nobody works any more", || {
-        home.read::<Value>("/api/v1/agents")["agents"].as_array().is_some_and(Vec::is_empty)
+        home.read::<Value>("/api/v1/agents")["items"].as_array().is_some_and(Vec::is_empty)
     });
     while known.cursor < home.health().last_event {
         known.hear(&feed.next_message());

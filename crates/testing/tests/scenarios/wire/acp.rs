@@ -49,6 +49,8 @@ fn acp_sessions() {
     home.wait_for_end(&session);
     ended(&mut wire, &session);
     wire.delete(&format!("/api/repos/{repo}"));
+    let again = id(&wire.post("/api/v1/repos", &json!({ "path": home.project().join("app") })));
+    wire.delete(&format!("/api/v1/repos/{again}"));
     wire.events();
     wire.finish();
 }
@@ -68,6 +70,11 @@ fn repositories(wire: &mut Snapshot<'_>, home: &TestHome) -> String {
     wire.get(&format!("/api/repos/{MISSING}"));
     wire.note("not an id").get("/api/repos/nosuch");
     wire.delete(&format!("/api/repos/{MISSING}"));
+    wire.note("again").post("/api/v1/repos", &json!({ "path": folder }));
+    wire.get("/api/v1/repos?limit=1");
+    wire.get(&format!("/api/v1/repos/{repo}"));
+    wire.get(&format!("/api/v1/repos/{MISSING}"));
+    wire.delete(&format!("/api/v1/repos/{MISSING}"));
     repo
 }
 
@@ -85,9 +92,14 @@ fn cancelled_turn(wire: &mut Snapshot<'_>, home: &TestHome, session: &str) {
 /// The daemon passes changes on and does not wait for the agent, so this waits for their effect.
 fn modes_and_options(wire: &mut Snapshot<'_>, home: &TestHome, session: &str) {
     wire.post(&path(session, "/mode"), &json!({ "mode_id": "ask" }));
-    wait_until("the mode is set", || home.agent_state(session).modes["currentModeId"] == "ask");
+    wait_until("the mode is set", || {
+        home.agent_state(session).modes.is_some_and(|it| it.current_mode_id.as_deref() == Some("ask"))
+    });
     wire.post(&path(session, "/config"), &json!({ "config_id": "model", "value": "large" }));
-    wait_until("the option is set", || home.agent_state(session).config_options[0]["currentValue"] == "large");
+    wait_until("the option is set", || {
+        let options = home.agent_state(session).config_options.unwrap_or_default();
+        options[0].current_value.as_deref() == Some("large")
+    });
     let errors = || home.said(session).iter().filter(|it| it.kind() == "error").count();
     wire.note("no such mode").post(&path(session, "/mode"), &json!({ "mode_id": "nosuch" }));
     wait_until("the agent refused the mode", || errors() == 1);
@@ -146,6 +158,7 @@ fn another_session(wire: &mut Snapshot<'_>, home: &TestHome, repo: &str) {
     wire.note("no such repository").post("/api/sessions", &json!({ "repoId": MISSING }));
     wire.note("not an id").post("/api/sessions", &json!({ "repoId": "nosuch" }));
     wire.note("in use").delete(&format!("/api/repos/{repo}"));
+    wire.note("in use").delete(&format!("/api/v1/repos/{repo}"));
     home.kill(&other);
 }
 

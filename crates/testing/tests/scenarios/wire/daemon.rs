@@ -23,6 +23,9 @@ fn the_daemon() {
     wire.note("empty").get("/state");
     let path = home.agents().display().to_string();
     wire.only(&HARNESSES).get(&format!("/api/v1/harnesses?versions=true&path={path}"));
+    wire.get(&format!("/api/v1/harnesses/mine?path={path}"));
+    wire.get("/api/v1/harnesses/nosuch");
+    wire.note("a cursor of no page").get("/api/v1/harnesses?cursor=nosuch");
     wire.only(&HARNESSES).coven(&["harness", "list", "--json"]);
     wire.only(&HARNESSES).coven(&["harness", "doctor", "--json"]);
     wire.coven(&["daemon", "status", "--json"]);

@@ -48,6 +48,10 @@ fn question_sets() {
     }
     wire.get("/api/v1/inbox");
     wire.get("/api/v1/inbox?all=true");
+    wire.get("/api/v1/questions");
+    wire.get("/api/v1/questions?all=true&limit=1");
+    wire.get(&format!("/api/v1/questions/{answered}"));
+    wire.get(&format!("/api/v1/questions/{MISSING}"));
     wire.coven(&["inbox", "--json"]);
     wire.coven(&["inbox", "show", &answered, "--json"]);
     wire.coven(&["inbox", "show", MISSING, "--json"]);

@@ -1,5 +1,6 @@
 //! Work that is done: its diff, its review, its merge.
 
+use coven_domain::task::TaskState;
 use coven_testing::{TestHome, wait_until};
 use serde_json::{Value, json};
 
@@ -34,7 +35,7 @@ fn reviews() {
     let done = |title: &str, script: &str| {
         let id = home.add_task(title, script, &["--workflow", "whole"]);
         home.start_task(&id);
-        home.wait_for_task(&id, "pending_merge");
+        home.wait_for_task(&id, TaskState::PendingMerge);
         id
     };
 

@@ -68,7 +68,7 @@ fn terminal_sessions() {
     wire.coven(&["export", &ended, "--format", "jsonl"]);
     wire.coven(&["show", MISSING, "--json"]);
 
-    wire.post(&path(&running, "/finish"), &json!({}));
+    wire.coven(&["finish", &running, "--json"]);
     attach(&mut wire, &home);
     launch_later_and_kill(&mut wire, &home);
     rename_hide_and_delete(&mut wire, &ended);

@@ -30,7 +30,7 @@ fn tasks() {
     ] });
     let adding = id(&wire.post("/api/v1/tasks/bulk", &bulk));
     let made = wire.get(&format!("/api/v1/operations/{adding}?wait=true"));
-    let waits = id(&made["result"]["tasks"][0]);
+    let waits = id(&made["result"]["items"][0]);
     let closed = id(&wire.note("to be closed").post("/api/v1/tasks", &json!({ "title": "Closed" })));
     wire.post(&path(&closed, "/close"), &json!({ "reason": "done", "by": "me" }));
     let deleted = id(&wire.note("to be deleted").post("/api/v1/tasks", &json!({ "title": "Deleted" })));
@@ -43,9 +43,14 @@ fn tasks() {
         wire.get(&path(id, ""));
     }
     wire.get(&path(&open, "/history"));
-    wire.get(&path(&open, "/history?after=1&limit=1"));
+    wire.get(&path(&open, "/history?limit=1"));
+    for id in [&open, &waits] {
+        wire.get(&path(id, "/readiness"));
+    }
+    wire.get(&path(MISSING, "/readiness"));
+    wire.note("none yet").get(&path(&open, "/runs"));
+    wire.get(&path(MISSING, "/runs"));
     wire.get("/api/v1/tasks");
-    wire.get("/api/v1/tasks?brief=true");
     wire.get("/api/v1/tasks?limit=1");
     wire.get("/api/v1/tasks?status=closed&include_deleted=true");
     wire.get("/api/v1/tasks?ready=true&tag=core");
@@ -55,6 +60,8 @@ fn tasks() {
     wire.coven(&["task", "show", MISSING, "--json"]);
     wire.coven(&["board", "--json"]);
     wire.get("/state");
+    wire.get("/state?limit=2");
+    wire.get("/state?cursor=nosuch");
     wire.events();
     wire.finish();
 }

@@ -1,5 +1,7 @@
 //! Workflow runs: starting, failing, retrying, cancelling, and an agent that waits at its terminal.
 
+use coven_api::inbox::InboxKind;
+use coven_domain::task::TaskState;
 use coven_testing::{TestHome, eventually, wait_until};
 use serde_json::{Value, json};
 
@@ -29,13 +31,16 @@ fn workflow_runs() {
     let failing = home.add_task_for("failing", FAILING);
     let started = wire.post(&task_path(&failing, "/start"), &json!({ "by": "me" }));
     let run = started["workflow"]["id"].as_str().expect("an id").to_owned();
-    home.wait_for_task(&failing, "blocked");
+    home.wait_for_task(&failing, TaskState::Blocked);
     wire.note("blocked").get(&task_path(&failing, ""));
     wire.note("blocked").get(&run_path(&run, ""));
     wire.note("by its task").get(&run_path(&failing, ""));
+    wire.note("blocked").get(&run_path(&run, "/steps"));
+    wire.get(&run_path(&run, "/definition"));
+    wire.get(&task_path(&failing, "/runs"));
     wire.note("blocked").get("/api/v1/inbox");
     wire.post(&run_path(&run, "/retry"), &json!({ "by": "me" }));
-    home.wait_for_task(&failing, "blocked");
+    home.wait_for_task(&failing, TaskState::Blocked);
     wire.post(&task_path(&failing, "/unblock"), &json!({ "by": "me" }));
 
     running(&mut wire, &home);
@@ -44,7 +49,9 @@ fn workflow_runs() {
     wire.get("/api/v1/workflows");
     wire.get("/api/v1/workflows?status=cancelled&limit=1");
     wire.get("/api/v1/workflows?status=asleep");
-    wire.get(&run_path(MISSING, ""));
+    for rest in ["", "/steps", "/definition"] {
+        wire.get(&run_path(MISSING, rest));
+    }
     wire.post(&run_path(MISSING, "/cancel"), &json!({}));
     wire.post(&run_path(MISSING, "/retry"), &json!({}));
     wire.get("/api/v1/agents?all=true");
@@ -54,6 +61,7 @@ fn workflow_runs() {
     wire.coven(&["workflow", "list", "--json"]);
     wire.coven(&["workflow", "show", &run, "--json"]);
     wire.coven(&["workflow", "show", MISSING, "--json"]);
+    wire.coven(&["workflow", "steps", &run, "--json"]);
     wire.coven(&["task", "show", &failing, "--json"]);
     wire.coven(&["task", "history", &failing, "--json"]);
     home.sessions().iter().for_each(|it| drop(home.wait_for_end(&it.id)));
@@ -68,7 +76,7 @@ fn running(wire: &mut Snapshot<'_>, home: &TestHome) {
     let start = |wire: &mut Snapshot<'_>, note: &str| {
         wire.note(note).post(&task_path(&id, "/start"), &json!({}));
         let agent = home.wait_for_agent(&id);
-        home.wait_for_output(agent.session_id.as_deref().expect("it runs"), "up");
+        home.wait_for_output(&agent.session_id.expect("it runs").to_string(), "up");
         agent.id
     };
     let rest = || wait_until("its agent has ended", || home.agents_of(&id).iter().all(|it| it.ended_at.is_some()));
@@ -81,15 +89,15 @@ fn running(wire: &mut Snapshot<'_>, home: &TestHome) {
     wire.note("running").post(&task_path(&id, "/start"), &json!({}));
     wire.note("running").post(&run_path(&id, "/retry"), &json!({}));
     wire.note("running").delete(&task_path(&id, ""));
-    wire.post(&task_path(&id, "/release"), &json!({ "by": "me" }));
+    wire.coven(&["task", "release", &id, "--json"]);
     rest();
     start(wire, "to be blocked");
-    wire.post(&task_path(&id, "/block"), &json!({ "reason": "wait for me", "by": "me" }));
+    wire.coven(&["task", "block", &id, "--reason", "wait for me", "--json"]);
     rest();
     wire.note("blocked").post(&task_path(&id, "/start"), &json!({}));
     wire.note("blocked by hand").post(&task_path(&id, "/unblock"), &json!({}));
     start(wire, "to be cancelled");
-    wire.post(&run_path(&id, "/cancel"), &json!({ "by": "me" }));
+    wire.coven(&["workflow", "cancel", &id, "--json"]);
     rest();
     wire.note("cancelled").post(&run_path(&id, "/cancel"), &json!({}));
     wire.note("cancelled").get(&run_path(&id, ""));
@@ -99,11 +107,12 @@ fn running(wire: &mut Snapshot<'_>, home: &TestHome) {
 fn asking(wire: &mut Snapshot<'_>, home: &TestHome) {
     let id = home.add_task_for("asking", ASKING);
     home.start_task(&id);
-    let item = eventually("a terminal waits", || home.inbox("").into_iter().find(|it| it.kind == "terminal")).id;
+    let item =
+        eventually("a terminal waits", || home.inbox("").into_iter().find(|it| it.kind == InboxKind::Terminal)).id;
     let path = format!("/api/v1/inbox/{item}");
     wire.note("a terminal prompt").get(&path);
     wire.note("a terminal prompt").post(&format!("{path}/answer"), &json!({ "option": "yes" }));
     wait_until("its task has ended", || home.run_of(&id).workflow.ended_at.is_some());
-    wait_until("the answer is delivered", || home.read::<Value>(&path)["detail"]["delivered"] == true);
+    wait_until("the answer is delivered", || home.read::<Value>(&path)["detail"]["question_set"]["delivered"] == true);
     wire.note("an answered terminal prompt").get(&path);
 }

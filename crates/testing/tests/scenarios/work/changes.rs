@@ -1,5 +1,6 @@
 //! How much a task changed, and what becomes of one that changed nothing.
 
+use coven_domain::task::TaskState;
 use coven_testing::{TestHome, check_invariants};
 use serde_json::{Value, json};
 
@@ -9,7 +10,7 @@ fn done(script: &str) -> (TestHome, String) {
     home.start();
     let id = home.add_task("Do it", script, &[]);
     home.start_task(&id);
-    home.wait_for_task(&id, "pending_merge");
+    home.wait_for_task(&id, TaskState::PendingMerge);
     (home, id)
 }
 

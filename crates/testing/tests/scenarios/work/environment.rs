@@ -3,6 +3,7 @@
 use std::fs;
 use std::path::Path;
 
+use coven_domain::task::TaskState;
 use coven_testing::{TestHome, eventually};
 use serde_json::json;
 
@@ -20,7 +21,7 @@ fn home_with_key() -> TestHome {
 fn printed(home: &TestHome, task: &str, step: &str) -> String {
     eventually(&format!("{step} has printed"), || {
         let agent = home.agents_of(task).pop().filter(|agent| agent.step.as_deref() == Some(step))?;
-        let log = home.log_text(&agent.session_id?);
+        let log = home.log_text(&agent.session_id?.to_string());
         Some(log.split_once("length=")?.1.split_once(';')?.0.to_owned())
     })
 }
@@ -48,7 +49,7 @@ fn a_step_runs_in_the_environment_of_the_shell_that_started_its_task() {
     );
     home.start_task(&id);
     assert_eq!(printed(&home, &id, "look"), KEY.len().to_string());
-    home.wait_for_task(&id, "closed");
+    home.wait_for_task(&id, TaskState::Closed);
     assert!(!is_written_down(&home.path()), "no environment value is stored");
 }
 
@@ -67,5 +68,5 @@ fn after_a_restart_of_the_daemon_a_step_runs_in_its_environment() {
     home.restart();
     fs::write(home.worktree(&id).join("go"), "").expect("room on disk");
     assert_eq!(printed(&home, &id, "second"), "0");
-    home.wait_for_task(&id, "closed");
+    home.wait_for_task(&id, TaskState::Closed);
 }

@@ -4,6 +4,9 @@ use std::fs;
 use std::path::PathBuf;
 use std::thread;
 
+use coven_domain::agent::AgentState;
+use coven_domain::task::TaskState;
+use coven_domain::workflow::WorkflowState;
 use coven_testing::{TestHome, TestTerminal, check_invariants, eventually, wait_until};
 use serde_json::{Value, json};
 
@@ -17,7 +20,7 @@ fn started() -> TestHome {
 fn done(home: &TestHome, title: &str, script: &str, more: &[&str]) -> String {
     let id = home.add_task(title, script, more);
     home.start_task(&id);
-    home.wait_for_task(&id, "pending_merge");
+    home.wait_for_task(&id, TaskState::PendingMerge);
     id
 }
 
@@ -56,9 +59,9 @@ fn a_checkout_with_other_things_in_it_is_left_alone() {
     // On the base, with changes: nothing may happen to it.
     home.git("echo mine >> a.txt");
     let told = home.coven(&["task", "approve", &id]).refused(4);
-    assert!(told.contains("not committed") && told.contains("approve again"), "{told}");
+    assert!(told.contains("uncommitted changes") && told.contains("approve again"), "{told}");
     assert_eq!(home.git("tail -1 a.txt; git log --oneline main | wc -l"), "mine\n1");
-    assert_eq!(home.task(&id).task.status, "pending_merge");
+    assert_eq!(home.task(&id).task.status, TaskState::PendingMerge);
     // On another branch: the base goes on without it.
     home.git("git checkout -q -b mine");
     home.coven(&["task", "approve", &id]).done();
@@ -76,9 +79,9 @@ fn conflicts_are_listed_and_the_task_still_waits() {
     let id = done(&home, "Change a line", "leave_dirty a.txt", &[]);
     home.git("echo ours > a.txt; git commit -qam ours");
     let told = home.coven(&["task", "approve", &id]).refused(4);
-    assert!(told.contains("conflicts with its base in a.txt"), "{told}");
+    assert!(told.contains("conflicts with the base branch in a.txt"), "{told}");
     let task = home.task(&id).task;
-    assert_eq!(task.status, "pending_merge");
+    assert_eq!(task.status, TaskState::PendingMerge);
     assert!(task.reason.expect("why").contains("a.txt"));
     assert_eq!(home.git("cat a.txt; git status --porcelain"), "ours");
     // Mended in its worktree, it merges.
@@ -123,7 +126,7 @@ fn what_is_rejected_is_blocked_with_the_reason_and_kept() {
         (task.task.status.as_str(), task.task.reason.as_deref()),
         ("blocked", Some("the other half is missing"))
     );
-    assert_eq!(task.run.map(|run| run.status), Some("blocked".to_owned()));
+    assert_eq!(task.run.map(|run| run.status), Some(WorkflowState::Blocked));
     assert!(home.worktree(&id).join("half.txt").exists());
     home.coven(&["task", "approve", &id]).refused(4);
     // Closed as it is, its work is kept under a ref.
@@ -174,7 +177,7 @@ fn checks_run_on_what_would_be_merged_and_several_approvals_wait_in_turn() {
     assert_eq!(codes.iter().filter(|code| **code == 0).count(), 3, "{codes:?}");
     assert_eq!(codes.iter().filter(|code| **code == 4).count(), 1, "{codes:?}");
     assert_eq!(home.git("ls f*.txt | wc -l; git log --merges --oneline main | wc -l; git status --porcelain"), "3\n3");
-    let left = ids.iter().find(|id| home.task(id).task.status == "pending_merge").expect("one still waits");
+    let left = ids.iter().find(|id| home.task(id).task.status == TaskState::PendingMerge).expect("one still waits");
     let reason = home.task(left).task.reason.expect("why");
     assert!(reason.contains("the check `test $(ls f*.txt | wc -l) -le 3` failed: exit code 1"), "{reason}");
     assert!(!fs::exists(home.path().join(format!("worktrees/{left}.check"))).expect("a look"));
@@ -190,7 +193,7 @@ fn a_merge_without_review_lands_by_itself() {
     );
     let id = home.add_task("Auto", "", &["--workflow", "auto"]);
     home.start_task(&id);
-    home.wait_for_task(&id, "closed");
+    home.wait_for_task(&id, TaskState::Closed);
     assert_eq!(home.git("cat auto.txt"), "auto.txt");
     check_invariants(&home);
 }
@@ -201,13 +204,13 @@ fn a_worktree_goes_with_its_task_and_what_is_only_there_is_kept() {
     home.start();
     let deleted = home.add_task("Deleted", "commit one.txt ;; exit 1", &[]);
     home.start_task(&deleted);
-    home.wait_for_task(&deleted, "blocked");
+    home.wait_for_task(&deleted, TaskState::Blocked);
     home.coven(&["task", "delete", &deleted]).done();
     wait_until("its worktree is gone", || !home.worktree(&deleted).exists());
     // One that the daemon did not come to: the next look at what has been kept long enough takes it.
     let left = home.add_task("Left", "leave_dirty two.txt ;; exit 1", &[]);
     home.start_task(&left);
-    home.wait_for_task(&left, "blocked");
+    home.wait_for_task(&left, TaskState::Blocked);
     home.stop();
     let script = format!(
         "PRAGMA foreign_keys = OFF; DELETE FROM workflows; DELETE FROM agents; DELETE FROM tasks WHERE id = '{left}'"
@@ -240,9 +243,11 @@ fn write_slow(home: &TestHome, more: &str) -> PathBuf {
 
 fn wait_for_check(home: &TestHome, id: &str) -> String {
     eventually("its check runs", || {
-        let check =
-            home.agents_of(id).into_iter().find(|it| it.step.as_deref() == Some("land") && it.status == "running");
-        check.and_then(|it| it.session_id)
+        let check = home
+            .agents_of(id)
+            .into_iter()
+            .find(|it| it.step.as_deref() == Some("land") && it.status == AgentState::Running);
+        check.and_then(|it| it.session_id).map(|id| id.to_string())
     })
 }
 
@@ -298,15 +303,15 @@ fn cancelling_ends_a_check_too() {
     });
     // The work is as it was; cancelled once more, it is given up.
     let stands = || (home.task(&id).task.status, home.run_of(&id).workflow.status);
-    assert_eq!(stands(), ("pending_merge".to_owned(), "pending_merge".to_owned()));
+    assert_eq!(stands(), (TaskState::PendingMerge, WorkflowState::PendingMerge));
     assert_eq!(home.git("git log --oneline main | wc -l"), "1");
     home.coven(&["workflow", "cancel", &id]).done();
-    assert_eq!(stands(), ("blocked".to_owned(), "cancelled".to_owned()));
+    assert_eq!(stands(), (TaskState::Blocked, WorkflowState::Cancelled));
     // Only what can be done is offered: there is nothing to go on with.
     let offered: Vec<String> = home.inbox("").remove(0).options.into_iter().map(|option| option.id).collect();
     assert_eq!(offered, ["unblock", "close"]);
     home.coven(&["inbox", "answer", &id, "allow"]).done();
-    assert_eq!(home.task(&id).task.status, "open");
+    assert_eq!(home.task(&id).task.status, TaskState::Open);
     check_invariants(&home);
 }
 
@@ -316,10 +321,10 @@ fn the_time_for_the_whole_counts_for_checks_but_not_for_people() {
     write_slow(&home, "timeout: 3\n");
     let id = done(&home, "File", "", &["--workflow", "slow"]);
     let told = home.coven(&["task", "approve", &id]).refused(4);
-    assert!(told.contains("it timed out"), "{told}");
+    assert!(told.contains("timed out"), "{told}");
     let task = home.task(&id).task;
-    assert_eq!(task.status, "pending_merge");
-    assert!(home.agents_of(&id).iter().all(|it| it.status != "running" && it.status != "starting"));
+    assert_eq!(task.status, TaskState::PendingMerge);
+    assert!(home.agents_of(&id).iter().all(|it| it.status != AgentState::Running && it.status != AgentState::Starting));
     check_invariants(&home);
 }
 
@@ -345,7 +350,7 @@ fn without_a_branch_there_is_nothing_to_merge() {
     );
     let id = done(&home, "Idle", "", &["--workflow", "idle"]);
     let told = home.coven(&["task", "approve", &id]).refused(4);
-    assert!(told.contains("nothing to merge"), "{told}");
+    assert!(told.contains("to merge; reject the task"), "{told}");
     home.coven(&["task", "reject", &id, "--reason", "do something"]).done();
     check_invariants(&home);
 }
@@ -359,7 +364,7 @@ fn a_task_of_a_linked_work_tree_outlives_it() {
     let made: Value = home.post("/api/v1/tasks", &request).json();
     let id = made["id"].as_str().expect("an id").to_owned();
     home.start_task(&id);
-    home.wait_for_task(&id, "pending_merge");
+    home.wait_for_task(&id, TaskState::PendingMerge);
     home.git("git worktree remove ../linked");
     assert!(home.coven(&["task", "diff", &id]).done().contains("new.txt"));
     home.coven(&["task", "approve", &id]).done();
@@ -394,7 +399,7 @@ fn whoever_tries_again_hears_why_it_was_sent_back() {
     home.coven(&["task", "reject", &id, "--reason", "use 'tabs'"]).done();
     home.coven(&["task", "unblock", &id]).done();
     home.start_task(&id);
-    home.wait_for_task(&id, "pending_merge");
+    home.wait_for_task(&id, TaskState::PendingMerge);
     let heard = fs::read_to_string(home.worktree(&id).join("heard.txt")).expect("a file");
     assert_eq!(heard, "\nuse 'tabs'\n");
     check_invariants(&home);
@@ -412,7 +417,7 @@ fn a_review_that_a_session_answers_names_the_session() {
 
     assert!(said.contains("code=0."), "{said}");
     let history: Value = home.read(&format!("/api/v1/tasks/{task}/history"));
-    let history = history["history"].as_array().expect("a history").clone();
+    let history = history["items"].as_array().expect("a history").clone();
     let closed = history.iter().find(|it| it["field"] == "status" && it["new"] == "closed");
     assert_eq!(closed.map(|it| &it["by"]), Some(&json!(format!("session:{session}"))), "{history:?}");
 }

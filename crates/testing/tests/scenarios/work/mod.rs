@@ -6,4 +6,5 @@ mod merging;
 mod operations;
 mod recovering;
 mod running;
+mod stopping;
 mod workflows;

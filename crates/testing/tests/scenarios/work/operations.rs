@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use coven_api::operation::Operation;
 use coven_api::task::TaskRecord;
 use coven_domain::operation::OperationState;
+use coven_domain::task::TaskState;
 use coven_testing::{EventFeed, TestHome, TestTerminal, check_invariants, eventually, wait_until};
 use serde_json::{Value, json};
 
@@ -28,7 +29,7 @@ fn in_review(home: &TestHome) -> (String, PathBuf) {
     );
     let id = home.add_task("File", "", &["--workflow", "slow"]);
     home.start_task(&id);
-    home.wait_for_task(&id, "pending_merge");
+    home.wait_for_task(&id, TaskState::PendingMerge);
     (id, go)
 }
 
@@ -64,7 +65,7 @@ fn an_approval_returns_at_once_and_reports_its_steps() {
     assert_eq!((running.id, running.progress.done, running.progress.total), (operation.id, 3, Some(6)));
     // Approved twice, the task is merged once.
     assert_eq!(approve(&home, &id).id, operation.id);
-    assert_eq!(home.task(&id).task.status, "pending_merge");
+    assert_eq!(home.task(&id).task.status, TaskState::PendingMerge);
     let_go(&go);
     let ended = home.ended_operation(&operation);
     assert_eq!(
@@ -73,7 +74,7 @@ fn an_approval_returns_at_once_and_reports_its_steps() {
     );
     let result: TaskRecord = ended.result.as_ref().expect("a result").parse().expect("a task");
     assert_eq!(result, home.task(&id).task);
-    assert_eq!(result.status, "closed");
+    assert_eq!(result.status, TaskState::Closed);
     let progress = events.next_of("operation.progress");
     assert_eq!(progress.payload["operation"]["status"], "running");
     assert_eq!(events.next_of("operation.completed").payload, json!({ "operation": ended }));
@@ -107,7 +108,7 @@ fn an_operation_whose_merge_was_done_before_the_daemon_died_completes() {
         let mut home = started();
         let id = home.add_task("A task", "commit done.txt", &[]);
         home.start_task(&id);
-        home.wait_for_task(&id, "pending_merge");
+        home.wait_for_task(&id, TaskState::PendingMerge);
         home.stop();
         home.start_with_fault(point);
         let _ = home.coven(&["task", "approve", &id]);
@@ -133,7 +134,7 @@ fn an_answer_in_the_inbox_does_not_wait_for_the_merge() {
     let operation = at_the_check(&home);
     let_go(&go);
     assert_eq!(home.ended_operation(&operation).status, OperationState::Completed);
-    assert_eq!(home.task(&id).task.status, "closed");
+    assert_eq!(home.task(&id).task.status, TaskState::Closed);
 }
 
 #[test]
@@ -214,7 +215,7 @@ fn a_merge_that_fails_or_is_cancelled_ends_its_operation_with_the_error() {
     let ended = home.ended_operation(&operation);
     let error = ended.error.expect("an error");
     assert_eq!((ended.status, error.details), (OperationState::Failed, Some(json!({ "conflicts": ["f.txt"] }))));
-    assert!(error.message.contains("conflicts with its base in f.txt"), "{}", error.message);
+    assert!(error.message.contains("conflicts with the base branch in f.txt"), "{}", error.message);
     assert_eq!(home.coven(&["operation", "wait", &operation.id.to_string()]).code, 1);
     wait_until("the review is back in the inbox", || home.inbox("").iter().any(|it| it.id == id));
 }
@@ -228,7 +229,7 @@ fn many_tasks_are_added_by_an_operation() {
     assert_eq!((ended.kind.as_str(), ended.status), ("task.add", OperationState::Completed));
     assert_eq!((ended.progress.done, ended.progress.total), (500, Some(500)));
     let result: Value = ended.result.expect("a result").parse().expect("JSON");
-    assert_eq!(result["tasks"].as_array().map(Vec::len), Some(500));
+    assert_eq!(result["items"].as_array().map(Vec::len), Some(500));
     let started: Operation = {
         let ran = home.coven_with_input(&["task", "add", "--stdin", "--no-wait", "--json"], b"{\"title\":\"x\"}\n");
         serde_json::from_str(&ran.done()).expect("an operation")

@@ -3,6 +3,9 @@
 
 use std::fs;
 
+use coven_domain::agent::AgentState;
+use coven_domain::task::TaskState;
+use coven_domain::workflow::WorkflowState;
 use coven_testing::{TestHome, check_invariants, check_tasks, eventually, process, wait_until};
 use serde_json::{Value, json};
 
@@ -12,12 +15,12 @@ fn working(script: &str) -> (TestHome, String, String) {
     home.start();
     let id = home.add_task("A task", &format!("{script} ;; say ready ;; hang"), &[]);
     home.start_task(&id);
-    let session = home.wait_for_agent(&id).session_id.expect("an agent is a session");
+    let session = home.wait_for_agent(&id).session_id.expect("an agent is a session").to_string();
     home.wait_for_output(&session, "ready");
     (home, id, session)
 }
 
-fn agent(home: &TestHome, id: &str) -> (String, Option<String>) {
+fn agent(home: &TestHome, id: &str) -> (AgentState, Option<String>) {
     let agent = home.agents_of(id).pop().expect("an agent");
     (agent.status, agent.error)
 }
@@ -31,17 +34,17 @@ fn store_04_an_agent_that_lives_is_looked_after_again() {
         home.add_task("A task", &format!("say before ;; until {} ;; commit after.txt ;; say after", go.display()), &[]);
     home.start_task(&id);
     let before = home.wait_for_agent(&id);
-    let session = before.session_id.clone().expect("a session");
-    home.wait_for_output(&session, "before");
+    let session = before.session_id.expect("a session");
+    home.wait_for_output(&session.to_string(), "before");
     home.kill_daemon();
     home.start();
 
     let now = home.agents_of(&id).pop().expect("an agent");
     assert_eq!((now.id, now.status.as_str(), now.pid), (before.id, "running", before.pid));
-    assert_eq!(home.task(&id).task.status, "in_progress");
+    assert_eq!(home.task(&id).task.status, TaskState::InProgress);
     fs::write(go, "").expect("room on disk");
-    home.wait_for_task(&id, "pending_merge");
-    assert!(home.log_text(&session).contains("after"));
+    home.wait_for_task(&id, TaskState::PendingMerge);
+    assert!(home.log_text(&session.to_string()).contains("after"));
     assert_eq!(home.agents_of(&id).len(), 1, "nobody else was set on it");
     check_invariants(&home);
 }
@@ -54,11 +57,11 @@ fn store_05_an_agent_that_died_with_uncommitted_work_blocks_its_task() {
         home.kill_daemon_and(&session);
         home.start();
 
-        assert_eq!(agent(&home, &id), ("failed".to_owned(), Some("daemon restarted with uncommitted work".to_owned())));
+        assert_eq!(agent(&home, &id), (AgentState::Failed, Some("daemon restarted with uncommitted work".to_owned())));
         let task = home.task(&id);
         assert_eq!((task.task.status.as_str(), task.task.claimed_by), ("blocked", None), "{script}");
         assert_eq!(task.task.reason.as_deref(), Some("daemon restarted with uncommitted work"));
-        assert_eq!(task.run.map(|run| run.status), Some("blocked".to_owned()));
+        assert_eq!(task.run.map(|run| run.status), Some(WorkflowState::Blocked));
         // The human is told: in the feed and in the inbox.
         assert!(home.events_since("0").items.iter().any(|it| it.kind == "task.blocked" && it.subject == id));
         let waiting: Value = home.json(&["inbox", "--json"]);
@@ -81,13 +84,13 @@ fn store_06_an_agent_that_died_with_commits_leaves_them_for_review() {
     home.kill_daemon_and(&session);
     home.start();
 
-    assert_eq!(home.task(&id).task.status, "pending_merge");
-    assert_eq!(agent(&home, &id).0, "failed");
+    assert_eq!(home.task(&id).task.status, TaskState::PendingMerge);
+    assert_eq!(agent(&home, &id).0, AgentState::Failed);
     let diff = home.coven(&["task", "diff", &id, "--stat"]).done();
     assert!(diff.contains("done.txt"), "{diff}");
     home.coven(&["task", "approve", &id]).done();
     assert_eq!(home.git("cat done.txt"), "done.txt");
-    assert_eq!(home.task(&id).task.status, "closed");
+    assert_eq!(home.task(&id).task.status, TaskState::Closed);
     check_invariants(&home);
 }
 
@@ -97,9 +100,9 @@ fn an_agent_that_died_and_left_nothing_gives_its_task_back() {
     home.kill_daemon_and(&session);
     home.start();
 
-    assert_eq!(agent(&home, &id), ("failed".to_owned(), Some("daemon restarted and the agent was gone".to_owned())));
+    assert_eq!(agent(&home, &id), (AgentState::Failed, Some("daemon restarted and the agent was gone".to_owned())));
     let task = home.task(&id);
-    assert_eq!((task.task.status.as_str(), task.ready), ("open", true));
+    assert_eq!((task.task.status.as_str(), task.readiness.ready), ("open", true));
     home.start_task(&id);
     home.wait_for_agent(&id);
     home.coven(&["task", "release", &id]).done();
@@ -113,8 +116,8 @@ fn an_agent_whose_worktree_is_gone_blocks_its_task() {
     fs::remove_dir_all(home.worktree(&id)).expect("it was there");
     home.start();
 
-    assert_eq!(agent(&home, &id), ("failed".to_owned(), Some("daemon restarted and the worktree was gone".to_owned())));
-    assert_eq!(home.task(&id).task.status, "blocked");
+    assert_eq!(agent(&home, &id), (AgentState::Failed, Some("daemon restarted and the worktree was gone".to_owned())));
+    assert_eq!(home.task(&id).task.status, TaskState::Blocked);
     check_invariants(&home);
 }
 
@@ -124,7 +127,7 @@ fn store_07_what_was_over_stays_as_it_is() {
     home.start();
     let done = home.add_task("Done", "commit done.txt", &[]);
     let failed = home.add_task("Failed", "leave_dirty left.txt ;; exit 3", &[]);
-    for (id, status) in [(&done, "pending_merge"), (&failed, "blocked")] {
+    for (id, status) in [(&done, TaskState::PendingMerge), (&failed, TaskState::Blocked)] {
         home.start_task(id);
         home.wait_for_task(id, status);
     }
@@ -150,8 +153,8 @@ fn store_09_what_is_not_the_agent_is_neither_looked_after_nor_ended() {
     home.edit_database(&script);
     home.start();
 
-    assert_eq!(agent(&home, &id), ("failed".to_owned(), Some("daemon restarted with uncommitted work".to_owned())));
-    assert_eq!(home.task(&id).task.status, "blocked");
+    assert_eq!(agent(&home, &id), (AgentState::Failed, Some("daemon restarted with uncommitted work".to_owned())));
+    assert_eq!(home.task(&id).task.status, TaskState::Blocked);
     assert!(process::is_alive(other.id()) && !process::is_alive(holder));
     other.kill().expect("ours");
     other.wait().expect("ours");
@@ -177,7 +180,7 @@ fn an_agent_that_changed_its_looks_is_never_given_a_second_one() {
     home.kill_daemon();
     home.start();
 
-    let task = home.wait_for_task(&id, "blocked").task;
+    let task = home.wait_for_task(&id, TaskState::Blocked).task;
     assert!(task.reason.as_ref().is_some_and(|why| why.contains(&format!("pid {pid}"))), "{task:?}");
     assert!(process::is_alive(pid), "it is not ours to end");
     let told = home.coven(&["workflow", "retry", &id]).refused(2);
@@ -203,8 +206,8 @@ fn nobody_begins_while_children_of_the_one_before_live() {
     let id = home.add_task("Family", "", &["--workflow", "family"]);
     let session = home.wait_for_agent(&id).session_id.expect("a session");
     wait_until("its child runs", || home.project().join("log").exists());
-    let family = home.harness_processes(&session);
-    let holder = home.holder_of(&session).expect("a holder");
+    let family = home.harness_processes(&session.to_string());
+    let holder = home.holder_of(&session.to_string()).expect("a holder");
     home.kill_daemon();
     process::kill_hard(holder);
     wait_until("the first of them is gone", || family.iter().any(|pid| !process::is_alive(*pid)));
@@ -228,9 +231,9 @@ fn nobody_begins_while_the_one_before_is_still_being_ended() {
     let id = home.add_task("Stubborn", "", &["--workflow", "stubborn"]);
     let first = home.wait_for_agent(&id);
     let session = first.session_id.expect("a session");
-    let harness = home.harness_processes(&session);
+    let harness = home.harness_processes(&session.to_string());
     wait_until("it runs", || home.project().join("log").exists());
-    let holder = home.holder_of(&session).expect("a holder");
+    let holder = home.holder_of(&session.to_string()).expect("a holder");
     home.kill_daemon();
     process::kill_hard(holder);
     home.start();
@@ -252,9 +255,9 @@ fn an_agent_that_was_still_starting_gives_its_task_back() {
     home.restart_after_death();
 
     let (status, error) = agent(&home, &id);
-    assert_eq!(status, "failed", "{error:?}");
+    assert_eq!(status, AgentState::Failed, "{error:?}");
     let task = home.task(&id);
-    assert_eq!((task.task.status.as_str(), task.task.claimed_by, task.ready), ("open", None, true));
+    assert_eq!((task.task.status.as_str(), task.task.claimed_by, task.readiness.ready), ("open", None, true));
     check_invariants(&home);
 }
 
@@ -295,8 +298,8 @@ fn a_daemon_that_dies_at_any_point_leaves_a_task_that_goes_on() {
             "in_progress" | "closed" => {}
             other => panic!("{point}: {other}: {task:?}"),
         }
-        home.wait_for_task(&id, "closed");
-        let ran = home.agents_of(&id).iter().filter(|agent| agent.status == "completed").count();
+        home.wait_for_task(&id, TaskState::Closed);
+        let ran = home.agents_of(&id).iter().filter(|agent| agent.status == AgentState::Completed).count();
         assert_eq!(ran, 1, "{point}: it was done once");
         let output = home.run_of(&id).steps[0].output.clone().unwrap_or_default();
         assert_eq!(output.trim(), "x", "{point}: nobody did it twice");
@@ -311,13 +314,13 @@ fn a_merge_that_was_cut_off_is_finished() {
         home.start();
         let id = home.add_task("A task", "commit done.txt", &[]);
         home.start_task(&id);
-        home.wait_for_task(&id, "pending_merge");
+        home.wait_for_task(&id, TaskState::PendingMerge);
         home.stop();
         home.start_with_fault(point);
         let _ = home.coven(&["task", "approve", &id]);
         home.restart_after_death();
 
-        home.wait_for_task(&id, "closed");
+        home.wait_for_task(&id, TaskState::Closed);
         assert_eq!(
             home.git("cat done.txt; git log --merges --oneline main | wc -l; git status --porcelain"),
             "done.txt\n1",

@@ -2,6 +2,10 @@
 
 use std::thread;
 
+use coven_api::inbox::InboxKind;
+use coven_domain::agent::AgentState;
+use coven_domain::task::TaskState;
+use coven_domain::workflow::WorkflowState;
 use coven_testing::{TestHome, check_invariants, check_tasks, wait_until};
 use serde_json::{Value, json};
 
@@ -36,13 +40,13 @@ fn store_08_who_works_on_a_task_is_in_the_store_with_its_process() {
     let id = home.add_task("Do it", "env COVEN_TASK_ID ;; cwd ;; hang", &[]);
     home.start_task(&id);
     let agent = home.wait_for_agent(&id);
-    let session = agent.session_id.clone().expect("an agent is a session");
+    let session = agent.session_id.expect("an agent is a session").to_string();
 
     // What is there stays there: a daemon that dies at once loses none of it.
     home.kill_daemon();
     home.start();
     let known = home.agents_of(&id).pop().expect("an agent");
-    assert_eq!((known.task_id.as_str(), known.status.as_str(), known.pid), (id.as_str(), "running", agent.pid));
+    assert_eq!((known.task_id.to_string(), known.status, known.pid), (id.clone(), AgentState::Running, agent.pid));
     assert!(coven_testing::process::is_alive(agent.pid.expect("a process")));
     let worktree = std::fs::canonicalize(home.worktree(&id)).expect("a worktree");
     assert_eq!(known.worktree.as_deref(), home.worktree(&id).to_str());
@@ -62,9 +66,9 @@ fn store_16_a_workflow_that_completes_closes_its_task() {
     let id = home.add_task_for("one", "steps:\n  - { name: build, type: script, command: 'echo built > built.txt' }\n");
     home.start_task(&id);
 
-    let task = home.wait_for_task(&id, "closed");
-    assert_eq!(task.run.expect("a run").status, "completed");
-    assert_eq!(home.agents_of(&id).pop().expect("an agent").status, "completed");
+    let task = home.wait_for_task(&id, TaskState::Closed);
+    assert_eq!(task.run.expect("a run").status, WorkflowState::Completed);
+    assert_eq!(home.agents_of(&id).pop().expect("an agent").status, AgentState::Completed);
     let events = home.events_since("0").items;
     let at = events.iter().position(|event| event.kind == "agent.completed").expect("it is over");
     let kinds: Vec<&str> = events[at..at + 3].iter().map(|event| event.kind.as_str()).collect();
@@ -99,18 +103,18 @@ fn a_task_that_is_not_ready_is_refused_with_the_reason() {
     home.start_task(&first);
     let third = home.add_task("Third", "hang", &[]);
     refused(&["task", "start", &third], 4, "1 of 1 tasks are being worked on");
-    refused(&["task", "unblock", &first], 4, "does not allow \"unblocked\"");
-    refused(&["task", "approve", &first], 4, "does not allow \"approved\"");
-    refused(&["task", "diff", &third], 2, "nobody has worked on the task yet");
+    refused(&["task", "unblock", &first], 4, "cannot be unblocked");
+    refused(&["task", "approve", &first], 4, "cannot be approved");
+    refused(&["task", "diff", &third], 2, "has no work yet");
     refused(&["task", "start", "ffffffff"], 3, "no task has the id");
     home.coven(&["task", "block", &first, "--reason", "wait for me"]).done();
     assert_eq!(home.task(&first).task.reason.as_deref(), Some("wait for me"));
-    assert!(home.harness_processes(&home.agents_of(&first)[0].session_id.clone().expect("a session")).is_empty());
+    assert!(home.harness_processes(&home.agents_of(&first)[0].session_id.expect("a session").to_string()).is_empty());
     let offered: Vec<String> = home.inbox("").remove(0).options.into_iter().map(|option| option.id).collect();
     assert_eq!(offered, ["retry", "unblock", "close"]);
     home.coven(&["task", "unblock", &first]).done();
     home.coven(&["task", "close", &first]).done();
-    assert_eq!(home.task(&second).task.status, "open");
+    assert_eq!(home.task(&second).task.status, TaskState::Open);
     check_invariants(&home);
 }
 
@@ -126,7 +130,7 @@ fn many_tasks_begin_at_once() {
         }
     });
     for id in &ids {
-        home.wait_for_task(id, "closed");
+        home.wait_for_task(id, TaskState::Closed);
     }
     check_invariants(&home);
 }
@@ -154,7 +158,7 @@ fn store_01_a_snapshot_has_tasks_agents_and_runs_of_one_moment() {
         if looks > 3 && seen > 0 {
             std::fs::write(&go_on, "").expect("room on disk");
         }
-        ids.iter().all(|id| home.task(id).task.status == "closed")
+        ids.iter().all(|id| home.task(id).task.status == TaskState::Closed)
     });
     check_invariants(&home);
 }
@@ -184,8 +188,8 @@ fn a_scheduler_that_may_begins_what_is_ready_in_order_and_no_more_than_allowed()
     let first = home.add_task("one", "", &["--workflow", "quick"]);
     let last = home.add_task("two", "", &["--workflow", "quick", "--depends-on", &first]);
     let broken = home.add_task("broken", "", &["--workflow", "none", "--priority", "0"]);
-    home.wait_for_task(&last, "closed");
-    assert_eq!(home.task(&broken).task.status, "open");
+    home.wait_for_task(&last, TaskState::Closed);
+    assert_eq!(home.task(&broken).task.status, TaskState::Open);
     let order: Vec<String> = home
         .events_since("0")
         .items
@@ -199,7 +203,7 @@ fn a_scheduler_that_may_begins_what_is_ready_in_order_and_no_more_than_allowed()
     home.wait_for_agent(&hanging);
     home.coven(&["workflow", "cancel", &hanging]).done();
     let after = home.add_task("after", "", &["--workflow", "quick"]);
-    home.wait_for_task(&after, "closed");
+    home.wait_for_task(&after, TaskState::Closed);
     assert_eq!((home.task(&hanging).task.status.as_str(), home.agents_of(&hanging).len()), ("open", 1));
     // What is given back is for somebody else, and that may be the scheduler.
     let released = home.add_task("given back", "hang", &[]);
@@ -223,10 +227,10 @@ fn a_claim_lives_as_long_as_its_agent_does() {
         home.events_since("0").items.iter().filter(|event| event.kind == "task.renewed").count() >= 3
     });
     let task = home.task(&id).task;
-    assert!(task.claimed_until.expect("a claim") > first && task.status == "in_progress");
+    assert!(task.claimed_until.expect("a claim") > first && task.status == TaskState::InProgress);
     assert_eq!(home.agents_of(&id).pop().map(|it| it.id), Some(agent.id));
     home.coven(&["task", "release", &id]).done();
-    assert_eq!(home.task(&id).task.status, "open");
+    assert_eq!(home.task(&id).task.status, TaskState::Open);
     check_invariants(&home);
 }
 
@@ -242,30 +246,30 @@ fn what_an_agent_asks_and_what_waits_for_a_human_is_in_the_inbox_with_its_task()
     );
     let id = home.add_task("Ask me", "", &["--workflow", "asks", "--harness", "gemini"]);
     home.start_task(&id);
-    let asked = |kind: &str| {
+    let asked = |kind: InboxKind| {
         coven_testing::eventually(&format!("a {kind} waits"), || {
             home.inbox("").into_iter().find(|item| item.kind == kind)
         })
     };
-    let request = asked("permission");
-    assert_eq!((request.task_id.as_deref(), request.step.as_deref()), (Some(id.as_str()), Some("talk")));
+    let request = asked(InboxKind::Permission);
+    assert_eq!((request.task_id, request.step.as_deref()), (id.parse().ok(), Some("talk")));
     // Nothing else waits for it, and a restart does not lose it.
     let other = home.add_task_for("quick", "steps:\n  - { name: a, type: script, command: 'true' }\n");
     home.start_task(&other);
-    home.wait_for_task(&other, "closed");
+    home.wait_for_task(&other, TaskState::Closed);
     home.kill_daemon();
     home.start();
-    assert_eq!(asked("permission").id, request.id);
+    assert_eq!(asked(InboxKind::Permission).id, request.id);
     home.coven(&["inbox", "answer", &request.id[..8], "allow"]).done();
 
-    let merge = asked("merge");
+    let merge = asked(InboxKind::Merge);
     assert_eq!((merge.id.as_str(), merge.step.as_deref()), (id.as_str(), Some("land")));
     let shown = home.coven(&["inbox", "show", &id[..8]]).done();
     assert!(shown.contains("coven task diff"), "{shown}");
     let told = home.coven(&["inbox", "answer", &id[..8], "dance"]).refused(2);
     assert!(told.contains("approve, reject"), "{told}");
     home.coven(&["inbox", "answer", &id[..8], "approve"]).done();
-    assert_eq!(home.task(&id).task.status, "closed");
+    assert_eq!(home.task(&id).task.status, TaskState::Closed);
     assert_eq!(home.git("ls asked.txt"), "asked.txt");
     assert!(home.inbox("").is_empty());
     check_invariants(&home);
@@ -280,11 +284,13 @@ fn an_agent_that_waits_at_its_terminal_asks_in_the_inbox_and_gets_its_answer() {
     let id = home.add_task_for("asks", text);
     home.start_task(&id);
     let waiting = |home: &TestHome| {
-        coven_testing::eventually("a terminal waits", || home.inbox("").into_iter().find(|it| it.kind == "terminal"))
+        coven_testing::eventually("a terminal waits", || {
+            home.inbox("").into_iter().find(|it| it.kind == InboxKind::Terminal)
+        })
     };
     let asked = waiting(&home);
     assert_eq!((asked.title.as_str(), asked.step.as_deref()), ("Really go on?", Some("talk")));
-    assert_eq!(asked.task_id.as_deref(), Some(id.as_str()));
+    assert_eq!(asked.task_id, id.parse().ok());
     // It outlives the daemon, and so does an answer that was given and not typed in yet.
     home.stop();
     home.start_with_fault("after_agent_answer");
@@ -292,9 +298,9 @@ fn an_agent_that_waits_at_its_terminal_asks_in_the_inbox_and_gets_its_answer() {
     assert_eq!(again.id, asked.id);
     let _ = home.coven(&["inbox", "answer", &asked.id[..8], "by all means"]);
     home.restart_after_death();
-    home.wait_for_task(&id, "closed");
+    home.wait_for_task(&id, TaskState::Closed);
     let session = home.agents_of(&id).pop().and_then(|agent| agent.session_id).expect("a session");
-    let log = home.log_text(&session);
+    let log = home.log_text(&session.to_string());
     assert_eq!(log.matches("answer:by all means").count(), 1, "{log}");
     let told = home.coven(&["inbox", "answer", &asked.id[..8], "no"]).refused(4);
     assert!(told.contains("answered already"), "{told}");
@@ -308,11 +314,12 @@ fn what_somebody_types_at_the_terminal_answers_it_too() {
     let text = "steps:\n  - { name: talk, type: script, command: 'printf \"name? \"; read name; echo hello $name' }\n";
     let id = home.add_task_for("asks", text);
     home.start_task(&id);
-    let asked =
-        coven_testing::eventually("a terminal waits", || home.inbox("").into_iter().find(|it| it.kind == "terminal"));
+    let asked = coven_testing::eventually("a terminal waits", || {
+        home.inbox("").into_iter().find(|it| it.kind == InboxKind::Terminal)
+    });
     assert_eq!(asked.title, "name?");
-    home.type_in(asked.session_id.as_deref().expect("a session"), "me\r");
-    home.wait_for_task(&id, "closed");
+    home.type_in(&asked.session_id.expect("a session").to_string(), "me\r");
+    home.wait_for_task(&id, TaskState::Closed);
     wait_until("it waits no more", || home.inbox("").is_empty());
     check_invariants(&home);
 }
@@ -334,8 +341,9 @@ fn a_step_cannot_answer_what_it_waits_for_at_its_terminal() {
     );
     let id = home.add_task_for("asks", &text);
     home.start_task(&id);
-    let asked =
-        coven_testing::eventually("a terminal waits", || home.inbox("").into_iter().find(|it| it.kind == "terminal"));
+    let asked = coven_testing::eventually("a terminal waits", || {
+        home.inbox("").into_iter().find(|it| it.kind == InboxKind::Terminal)
+    });
 
     std::fs::write(&ids, format!("{}\n", asked.id)).expect("the step reads");
 
@@ -343,7 +351,7 @@ fn a_step_cannot_answer_what_it_waits_for_at_its_terminal() {
     assert!(told.contains("permissions.allowSelfAnswer") && told.contains("exit 4"), "{told}");
     assert_eq!(home.inbox("").len(), 1);
     home.coven(&["inbox", "answer", &asked.id, "you"]).done();
-    home.wait_for_task(&id, "closed");
+    home.wait_for_task(&id, TaskState::Closed);
     assert!(home.run_of(&id).steps[0].output.as_deref().unwrap_or_default().contains("hello you"));
     check_invariants(&home);
 }
@@ -359,11 +367,12 @@ fn a_question_set_that_a_step_asks_names_its_task() {
     );
     let id = home.add_task_for("asks", &text);
     home.start_task(&id);
-    let asked =
-        coven_testing::eventually("it asks", || home.inbox("").into_iter().find(|it| it.kind == "question_set"));
-    assert_eq!((asked.task_id.as_deref(), asked.step.as_deref()), (Some(id.as_str()), Some("choose")));
+    let asked = coven_testing::eventually("it asks", || {
+        home.inbox("").into_iter().find(|it| it.kind == InboxKind::QuestionSet)
+    });
+    assert_eq!((asked.task_id, asked.step.as_deref()), (id.parse().ok(), Some("choose")));
     home.coven(&["inbox", "answer", &asked.id[..8], "--option", "B"]).done();
-    home.wait_for_task(&id, "closed");
+    home.wait_for_task(&id, TaskState::Closed);
     assert!(home.run_of(&id).steps[0].output.as_deref().unwrap_or_default().contains('B'));
     check_invariants(&home);
 }
@@ -380,7 +389,7 @@ fn a_task_starts_with_another_harness_base_and_repository() {
 
     home.coven(&["task", "start", &id, "--harness", "claude", "--base", "develop", "--repo", "repo"]).done();
 
-    let task = home.wait_for_task(&id, "pending_merge").task;
+    let task = home.wait_for_task(&id, TaskState::PendingMerge).task;
     assert_eq!((task.harness.as_deref(), task.base_branch.as_deref()), (Some("claude"), Some("develop")));
     let repo = home.project().join("repo").canonicalize().expect("it was made");
     assert_eq!(task.repo, Some(repo.display().to_string()));
@@ -394,7 +403,7 @@ fn a_task_that_was_started_stays_in_its_repository() {
     home.start();
     let id = home.add_task("Work", "commit b.txt", &[]);
     home.start_task(&id);
-    home.wait_for_task(&id, "pending_merge");
+    home.wait_for_task(&id, TaskState::PendingMerge);
     home.git("git init -q -b main other; cd other; git config user.name me; git config user.email me@here; git commit -q --allow-empty -m x");
     let message = home.coven(&["task", "edit", &id, "--repo", "other"]).refused(2);
     assert!(message.contains("has been started"), "{message}");

@@ -2,6 +2,9 @@
 
 use std::fs;
 
+use coven_domain::agent::AgentState;
+use coven_domain::task::TaskState;
+use coven_domain::workflow::WorkflowState;
 use coven_testing::{TestHome, check_invariants, eventually, process, wait_until};
 use serde_json::{Value, json};
 
@@ -40,7 +43,7 @@ steps:
 "#,
     );
     home.start_task(&id);
-    home.wait_for_task(&id, "closed");
+    home.wait_for_task(&id, TaskState::Closed);
     let run = home.run_of(&id);
     let steps: Vec<(&str, &str)> = run.steps.iter().map(|it| (it.name.as_str(), it.status.as_str())).collect();
     let expected = [
@@ -68,7 +71,7 @@ fn a_step_that_fails_blocks_the_task_and_a_retry_repeats_it_in_the_same_worktree
          - { name: fails, type: script, command: 'test -f mended && wc -l < before.txt' }\n",
     );
     home.start_task(&id);
-    let task = home.wait_for_task(&id, "blocked");
+    let task = home.wait_for_task(&id, TaskState::Blocked);
     assert_eq!(task.task.reason.as_deref(), Some("fails: exit code 1"));
     let run = home.run_of(&id);
     assert_eq!((run.workflow.status.as_str(), run.workflow.step_name.as_deref()), ("failed", Some("fails")));
@@ -78,7 +81,7 @@ fn a_step_that_fails_blocks_the_task_and_a_retry_repeats_it_in_the_same_worktree
     fs::write(home.worktree(&id).join("mended"), "").expect("its worktree is there");
     let told = home.coven(&["workflow", "retry", &id]).done();
     assert!(told.contains("goes on at fails"), "{told}");
-    home.wait_for_task(&id, "closed");
+    home.wait_for_task(&id, TaskState::Closed);
     let run = home.run_of(&id);
     // The step before was not repeated.
     assert_eq!(run.steps[1].output.as_deref().map(str::trim), Some("1"));
@@ -96,9 +99,11 @@ fn what_a_failed_step_means_is_said_by_its_rule() {
             "steps:\n  - {{ name: a, type: script, command: exit 3, on_fail: {rule} }}\n  - {{ name: b, type: script, command: 'true' }}\n"
         )
     };
-    for (rule, task, run) in
-        [("fail", "blocked", "failed"), ("block", "blocked", "blocked"), ("continue", "closed", "completed")]
-    {
+    for (rule, task, run) in [
+        ("fail", TaskState::Blocked, WorkflowState::Failed),
+        ("block", TaskState::Blocked, WorkflowState::Blocked),
+        ("continue", TaskState::Closed, WorkflowState::Completed),
+    ] {
         let id = home.add_task_for(rule, &text(rule));
         home.start_task(&id);
         home.wait_for_task(&id, task);
@@ -116,15 +121,15 @@ fn an_agent_is_believed_when_it_says_that_it_failed() {
     for (harness, said) in [("plain", r#"{"success": false, "error": "no such file"}"#), ("claude", record)] {
         let id = home.add_task("Try", &format!("say {said}"), &["--harness", harness]);
         home.start_task(&id);
-        assert_eq!(home.wait_for_task(&id, "blocked").task.reason.as_deref(), Some("work: no such file"));
+        assert_eq!(home.wait_for_task(&id, TaskState::Blocked).task.reason.as_deref(), Some("work: no such file"));
     }
     // Words on a screen are no verdict, and an exit code is.
     let id = home.add_task("Try", "say error: it failed miserably", &[]);
     home.start_task(&id);
-    home.wait_for_task(&id, "pending_merge");
+    home.wait_for_task(&id, TaskState::PendingMerge);
     let id = home.add_task("Try", r#"say {"success": true} ;; exit 4"#, &["--harness", "plain"]);
     home.start_task(&id);
-    assert_eq!(home.wait_for_task(&id, "blocked").task.reason.as_deref(), Some("work: exit code 4"));
+    assert_eq!(home.wait_for_task(&id, TaskState::Blocked).task.reason.as_deref(), Some("work: exit code 4"));
     check_invariants(&home);
 }
 
@@ -139,10 +144,10 @@ fn time_is_up_for_a_step_and_for_the_whole() {
     {
         let id = home.add_task_for(name, text);
         home.start_task(&id);
-        assert_eq!(home.wait_for_task(&id, "blocked").task.reason.as_deref(), Some(reason));
-        assert_eq!(home.run_of(&id).workflow.status, "failed");
+        assert_eq!(home.wait_for_task(&id, TaskState::Blocked).task.reason.as_deref(), Some(reason));
+        assert_eq!(home.run_of(&id).workflow.status, WorkflowState::Failed);
         let session = home.agents_of(&id).pop().and_then(|agent| agent.session_id).expect("a session");
-        wait_until("its process is gone", || home.harness_processes(&session).is_empty());
+        wait_until("its process is gone", || home.harness_processes(&session.to_string()).is_empty());
     }
     check_invariants(&home);
 }
@@ -156,14 +161,17 @@ fn time_is_up_for_a_loop_and_its_rule_says_what_then() {
              - {{ name: slow, type: script, command: sleep 600 }}\n  - {{ name: b, type: script, command: 'true' }}\n"
         )
     };
-    for (rule, task, run) in
-        [("fail", "blocked", "failed"), ("block", "blocked", "blocked"), ("continue", "closed", "completed")]
-    {
+    for (rule, task, run) in [
+        ("fail", TaskState::Blocked, WorkflowState::Failed),
+        ("block", TaskState::Blocked, WorkflowState::Blocked),
+        ("continue", TaskState::Closed, WorkflowState::Completed),
+    ] {
         let id = home.add_task_for(rule, &text(rule));
         home.start_task(&id);
         let task = home.wait_for_task(&id, task).task;
         assert_eq!(home.run_of(&id).workflow.status, run, "{rule}");
-        let sessions: Vec<String> = home.agents_of(&id).into_iter().filter_map(|it| it.session_id).collect();
+        let sessions = home.agents_of(&id).into_iter().filter_map(|it| it.session_id);
+        let sessions: Vec<String> = sessions.map(|id| id.to_string()).collect();
         assert!(sessions.iter().all(|it| home.harness_processes(it).is_empty()));
         if rule != "continue" {
             assert_eq!(task.reason.as_deref(), Some("l: timed out after 500ms"));
@@ -181,11 +189,11 @@ fn a_loop_that_ran_out_goes_round_anew_when_it_is_tried_again() {
          - { name: look, type: script, command: 'echo x >> rounds.txt; test -f mended', on_fail: continue }\n",
     );
     home.start_task(&id);
-    let task = home.wait_for_task(&id, "blocked").task;
-    assert_eq!(task.reason.as_deref(), Some("l: 2 iterations were not enough"));
+    let task = home.wait_for_task(&id, TaskState::Blocked).task;
+    assert_eq!(task.reason.as_deref(), Some("l: the `until` condition was not met after 2 iterations"));
     fs::write(home.worktree(&id).join("mended"), "").expect("its worktree is there");
     home.coven(&["workflow", "retry", &id]).done();
-    home.wait_for_task(&id, "closed");
+    home.wait_for_task(&id, TaskState::Closed);
     assert_eq!(home.run_of(&id).agents.len(), 3);
     check_invariants(&home);
 }
@@ -197,15 +205,15 @@ fn cancelling_ends_the_process_before_anybody_can_begin_again() {
     home.start_task(&id);
     let agent = home.wait_for_agent(&id);
     let session = agent.session_id.expect("a session");
-    home.wait_for_output(&session, "children are there");
-    let family = home.harness_processes(&session);
+    home.wait_for_output(&session.to_string(), "children are there");
+    let family = home.harness_processes(&session.to_string());
     assert!(family.len() >= 2, "{family:?}");
 
     home.coven(&["workflow", "cancel", &id]).done();
 
     assert!(family.iter().all(|pid| !process::is_alive(*pid)), "all of it is gone when the answer comes");
     assert_eq!((home.task(&id).task.status.as_str(), home.run_of(&id).workflow.status.as_str()), ("open", "cancelled"));
-    assert_eq!(home.agents_of(&id).pop().map(|agent| agent.status), Some("killed".to_owned()));
+    assert_eq!(home.agents_of(&id).pop().map(|agent| agent.status), Some(AgentState::Killed));
     assert!(home.worktree(&id).exists(), "what it did stays");
     let told = home.coven(&["workflow", "cancel", &id]).refused(4);
     assert!(told.contains("cancelled"), "{told}");
@@ -223,8 +231,11 @@ fn a_restart_goes_on_at_the_step_that_was_running() {
     );
     let id = home.add_task_for("three", &text);
     home.start_task(&id);
-    let is_at_two =
-        || home.agents_of(&id).pop().is_some_and(|it| it.step.as_deref() == Some("two") && it.status == "running");
+    let is_at_two = || {
+        home.agents_of(&id)
+            .pop()
+            .is_some_and(|it| it.step.as_deref() == Some("two") && it.status == AgentState::Running)
+    };
     wait_until("the second step runs", is_at_two);
     let pid = home.agents_of(&id).pop().and_then(|agent| agent.pid);
     home.kill_daemon();
@@ -233,7 +244,7 @@ fn a_restart_goes_on_at_the_step_that_was_running() {
     wait_until("the agent is gone", || pid.is_some_and(|pid| !process::is_alive(pid)));
     home.start();
 
-    home.wait_for_task(&id, "closed");
+    home.wait_for_task(&id, TaskState::Closed);
     let run = home.run_of(&id);
     assert_eq!(run.steps[2].output.as_deref().map(|text| text.replace('\r', "")), Some("one\ntwo\ndone\n".into()));
     assert_eq!(run.agents.len(), 3, "nobody worked twice");
@@ -258,7 +269,7 @@ fn an_agent_works_over_acp_and_on_a_terminal_too() {
             &format!("steps:\n  - {{ name: talk, type: agent, harness: {harness}, channel: {channel}, prompt: 'say hello ;; touch {channel}.txt' }}\n"),
         );
         home.start_task(&id);
-        home.wait_for_task(&id, "closed");
+        home.wait_for_task(&id, TaskState::Closed);
         let run = home.run_of(&id);
         assert!(run.steps[0].output.as_deref().unwrap_or_default().contains("hello"), "{channel}: {run:?}");
     }
@@ -273,9 +284,9 @@ fn an_agent_over_acp_that_refuses_says_so() {
         "steps:\n  - { name: work, type: agent, harness: gemini, channel: acp, prompt: 'say hm ;; stop refusal' }\n",
     );
     home.start_task(&id);
-    let task = home.wait_for_task(&id, "blocked").task;
-    assert_eq!(task.reason.as_deref(), Some("work: its agent stopped without an answer: refusal"));
-    assert_eq!(home.agents_of(&id).pop().map(|it| it.status), Some("failed".to_owned()));
+    let task = home.wait_for_task(&id, TaskState::Blocked).task;
+    assert_eq!(task.reason.as_deref(), Some("work: the agent stopped without an answer: refusal"));
+    assert_eq!(home.agents_of(&id).pop().map(|it| it.status), Some(AgentState::Failed));
     check_invariants(&home);
 }
 
@@ -307,7 +318,7 @@ fn a_step_that_runs_again_does_not_show_how_it_went_before() {
     fs::write(home.project().join("go"), "").expect("a file");
     home.coven(&["workflow", "cancel", &id]).done();
     home.start_task(&id);
-    home.wait_for_task(&id, "blocked");
+    home.wait_for_task(&id, TaskState::Blocked);
     let shown = home.coven(&["workflow", "show", &id]).done();
     assert!(shown.contains("the end of what last wrote:\n  why it stops"), "{shown}");
     check_invariants(&home);
@@ -325,7 +336,7 @@ fn what_an_agent_painted_is_handed_on_as_it_stood_there() {
          - { name: tell, type: script, command: 'printf %s {{ steps.paint.output }} > seen' }\n  - { name: land, type: merge }\n",
     );
     home.start_task(&id);
-    home.wait_for_task(&id, "pending_merge");
+    home.wait_for_task(&id, TaskState::PendingMerge);
     assert_eq!(fs::read_to_string(home.worktree(&id).join("seen")).expect("a file").trim_end(), "Is it safe?");
     check_invariants(&home);
 }
@@ -398,7 +409,7 @@ fn what_a_step_leaves_in_the_background_ends_with_it() {
 ",
     );
     home.start_task(&id);
-    home.wait_for_task(&id, "pending_merge");
+    home.wait_for_task(&id, TaskState::PendingMerge);
     let read = |name: &str| fs::read_to_string(home.worktree(&id).join(name)).expect("a file");
     assert!(read("before").contains("600") && read("after").is_empty(), "{:?} {:?}", read("before"), read("after"));
     check_invariants(&home);
@@ -414,8 +425,8 @@ fn mistakes_in_a_workflow_file_are_told_with_their_lines() {
     home.write_workflow("good", "steps:\n  - { name: a, type: script, command: 'true' }\n");
     let ran = home.coven(&["workflow", "lint"]);
     assert_eq!(ran.code, 1, "{ran:?}");
-    assert!(ran.stdout.contains("bad.yaml:4: a: the step \"b\" has not run by then"), "{}", ran.stdout);
-    assert!(ran.stdout.contains("bad.yaml:6: type: \"dance\""), "{}", ran.stdout);
+    assert!(ran.stdout.contains("bad.yaml:4: a: step \"b\" has not run at this point"), "{}", ran.stdout);
+    assert!(ran.stdout.contains("bad.yaml:6: type: unknown type \"dance\""), "{}", ran.stdout);
     assert!(ran.stdout.contains("good.yaml: sound, 1 step\n"), "{}", ran.stdout);
     let ran = home.coven(&["workflow", "lint", "bad", "--json"]);
     let report: Value = serde_json::from_str(&ran.stdout).expect("JSON");
@@ -425,5 +436,5 @@ fn mistakes_in_a_workflow_file_are_told_with_their_lines() {
     let id = home.add_task("x", "", &["--workflow", "bad"]);
     let told = home.coven(&["task", "start", &id]).refused(2);
     assert!(told.contains("line 6") && told.contains("workflow lint bad"), "{told}");
-    assert_eq!(home.task(&id).task.status, "open");
+    assert_eq!(home.task(&id).task.status, TaskState::Open);
 }

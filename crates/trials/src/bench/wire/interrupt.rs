@@ -1,4 +1,4 @@
-//! ^C until the agent has it: while the agent is idle, and while it floods its terminal and a viewer watches.
+//! Latency of ^C: for an idle agent, and for an agent that floods its terminal while a viewer watches.
 
 use std::io::{BufRead, BufReader, Write};
 use std::net::Shutdown;
@@ -14,7 +14,7 @@ use crate::bench::stats::{Spread, median};
 use crate::bench::{Bench, Outcome, micros};
 
 const INTERRUPT: &str = "\u{3}";
-/// Between two keys, so that each one finds the flood at full speed.
+/// Pause between two keys, so that the flood is at full speed for each.
 const PAUSE: Duration = Duration::from_millis(2);
 
 pub fn measure(bench: &Bench) -> Outcome<Vec<Row>> {
@@ -33,21 +33,21 @@ pub fn measure(bench: &Bench) -> Outcome<Vec<Row>> {
         viewer.watch(&session, "bytes")?;
         let close = viewer.closer()?;
         let viewing = std::thread::spawn(move || follow(viewer));
-        agent.say("flood")?;
+        agent.send("flood")?;
         flooded.push(interrupts(&mut keyboard, &session, &mut agent, keys)?);
-        agent.say("quiet")?;
+        agent.send("quiet")?;
         close.shutdown(Shutdown::Both)?;
         viewing.join().expect("the viewer does not panic");
     }
     home.kill(&session)?;
     Ok(vec![
-        Row::anchor("wire: ^C until an idle agent has it, p50 in µs", Spread::of(&idle)),
-        Row::anchor("wire: ^C until a flooding agent has it, p50 in µs", Spread::of(&flooded)),
+        Row::anchor("wire: ^C until an idle agent receives it, p50 in µs", Spread::of(&idle)),
+        Row::anchor("wire: ^C until a flooding agent receives it, p50 in µs", Spread::of(&flooded)),
         Row::at_most("wire: ^C during a flood / idle", Spread::ratio(&flooded, &idle), 2.0),
     ])
 }
 
-/// The median time until the agent has one ^C, in microseconds.
+/// Returns the median time until the agent receives a ^C, in µs.
 fn interrupts(keyboard: &mut LiveClient, session: &Session, agent: &mut Agent, keys: usize) -> Outcome<f64> {
     let mut times = Vec::with_capacity(keys);
     for _ in 0..keys {
@@ -73,13 +73,13 @@ fn follow(mut viewer: LiveClient) {
     }
 }
 
-/// The bench's side of `interruptible`.
+/// The benchmark's side of `interruptible`.
 struct Agent {
     control: BufReader<UnixStream>,
 }
 
 impl Agent {
-    fn say(&mut self, word: &str) -> Outcome<()> {
+    fn send(&mut self, word: &str) -> Outcome<()> {
         Ok(writeln!(self.control.get_mut(), "{word}")?)
     }
 

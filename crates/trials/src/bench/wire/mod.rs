@@ -1,4 +1,4 @@
-//! The wire: how soon and how cheaply events arrive, and what viewers on `/api/v1/live` cost.
+//! The wire: latency and CPU cost of events, and the cost of viewers on `/api/v1/live`.
 
 mod events;
 mod interrupt;

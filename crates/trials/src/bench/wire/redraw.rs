@@ -1,4 +1,4 @@
-//! Bytes on the wire when a full-screen program paints its whole screen again and three rows are different.
+//! Bytes on the wire when a full-screen program repaints its whole screen and three rows have changed.
 
 use serde_json::json;
 
@@ -24,8 +24,8 @@ pub fn measure(bench: &Bench) -> Outcome<Vec<Row>> {
     ])
 }
 
-/// Bytes that a viewer receives for one redraw. Both modes name the offset that they have reached, and every redraw has the same
-/// size, so the next one is asked for when the one before is complete.
+/// Returns the bytes that a viewer receives for one redraw. Frames contain the offset they reach and every redraw has
+/// the same size, so the next redraw is requested when the previous one is complete.
 fn per_redraw(bench: &Bench, home: &Coven, mode: &str, redraws: usize) -> Outcome<f64> {
     let session = home.launch(&bench.program(&["redraw"]))?;
     let mut viewer = LiveClient::open(home)?;
@@ -42,7 +42,7 @@ fn per_redraw(bench: &Bench, home: &Coven, mode: &str, redraws: usize) -> Outcom
     Ok(total as f64 / redraws as f64)
 }
 
-/// Reads until the log is here up to `end`; returns the bytes that this took.
+/// Reads until offset `end` of the log. Returns the number of bytes on the wire.
 fn reach(viewer: &mut LiveClient, end: u64) -> Outcome<usize> {
     let (mut reached, mut total) = (0, 0);
     while reached < end {

@@ -1,4 +1,4 @@
-//! Capture beside twenty viewers on `/api/v1/live`, ten of which never acknowledge.
+//! Capture with twenty viewers on `/api/v1/live`, ten of which never acknowledge.
 
 use std::net::Shutdown;
 use std::time::{Duration, Instant};
@@ -15,7 +15,7 @@ use crate::bench::{Bench, Outcome};
 
 const PAINTING: usize = 10;
 const SILENT: usize = 10;
-/// A viewer paints, and then acknowledges, as often as a screen shows something new.
+/// A viewer paints and acknowledges at the refresh rate of a screen.
 const FRAME_TIME: Duration = Duration::from_millis(16);
 
 pub fn measure(bench: &Bench) -> Outcome<Vec<Row>> {
@@ -33,7 +33,7 @@ pub fn measure(bench: &Bench) -> Outcome<Vec<Row>> {
     ])
 }
 
-/// Megabytes a second that the flood writes; the log is compared with it afterwards.
+/// Returns the throughput of the flood in MB/s, after checking the log.
 fn speed(bench: &Bench, home: &Coven, bytes: u64, painting: usize, silent: usize) -> Outcome<f64> {
     let gate = Gate::open()?;
     let session = home.launch(&gate.argv(bench, Kind::Plain, bytes))?;

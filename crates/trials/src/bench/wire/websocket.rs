@@ -1,8 +1,9 @@
-//! A blocking client of `/api/v1/live`: JSON frames both ways, output as binary frames.
+//! A blocking client of `/api/v1/live`: JSON frames in both directions, output in binary frames.
 
 use std::os::fd::AsFd;
 use std::os::unix::net::UnixStream;
 
+use coven_api::live::OutputHeader;
 use coven_api::routes::{Endpoint, Live};
 use serde_json::{Value, json};
 use tokio_tungstenite::tungstenite::{self, Message, WebSocket};
@@ -10,17 +11,15 @@ use tokio_tungstenite::tungstenite::{self, Message, WebSocket};
 use crate::bench::coven::{Coven, Session};
 use crate::bench::{Outcome, pty};
 
-/// Subscription id, reserved bytes and offset in front of output.
-const HEADER: usize = 16;
 const SUBSCRIPTION: u32 = 1;
 
 pub struct LiveClient {
     socket: WebSocket<UnixStream>,
 }
 
-/// A frame of the daemon, with its size on the wire.
+/// A frame from the daemon, with its size on the wire.
 pub enum Frame {
-    /// Output, and the offset that follows it.
+    /// Output, and the offset after it.
     Output {
         end: u64,
         size: usize,
@@ -41,13 +40,13 @@ impl LiveClient {
         Ok(client)
     }
 
-    /// Subscribes to a session and waits until its screen is here.
+    /// Subscribes to a session and waits for its screen. Returns the screen's offset.
     pub fn watch(&mut self, session: &Session, mode: &str) -> Outcome<u64> {
         self.send(&json!({
             "type": "subscribe", "id": SUBSCRIPTION, "topic": "session", "session_id": session.id, "mode": mode,
         }))?;
         let screen = self.expect("screen")?;
-        screen["offset"].as_u64().ok_or_else(|| "a screen without offset".into())
+        screen["offset"].as_u64().ok_or_else(|| "the screen frame has no offset".into())
     }
 
     pub fn input(&mut self, session: &Session, data: &str) -> Outcome<()> {
@@ -62,10 +61,8 @@ impl LiveClient {
         loop {
             match self.socket.read()? {
                 Message::Binary(bytes) => {
-                    let head = bytes.get(8..HEADER).ok_or("a binary frame without its header")?;
-                    let start = u64::from_be_bytes(head.try_into()?);
-                    let end = start + (bytes.len() - HEADER) as u64;
-                    return Ok(Frame::Output { end, size: bytes.len() });
+                    let (header, data) = OutputHeader::decode(&bytes).ok_or("a binary frame without its header")?;
+                    return Ok(Frame::Output { end: header.offset + data.len() as u64, size: bytes.len() });
                 }
                 Message::Text(text) => {
                     return Ok(Frame::Control { message: serde_json::from_str(&text)?, size: text.len() });
@@ -88,7 +85,7 @@ impl LiveClient {
         }
     }
 
-    /// A handle to end the connection from another thread.
+    /// Returns a handle to close the connection from another thread.
     pub fn closer(&self) -> Outcome<UnixStream> {
         Ok(UnixStream::from(self.socket.get_ref().as_fd().try_clone_to_owned()?))
     }

@@ -1,15 +1,19 @@
-//! One session over ACP, as the daemon's REST interface shows it.
+//! One ACP session, through the daemon's REST API.
 
 use std::time::Duration;
 
 use coven_api::agent::PromptRequest;
+use coven_api::agent_state::AgentStateRecord;
 use coven_api::inbox::{AnswerRequest, InboxItem, InboxQuery};
-use coven_api::message::{AgentStateRecord, MessageRecord, MessagesQuery, ModeRequest};
+use coven_api::message::{MessageRecord, MessagesQuery, ModeRequest};
+use coven_api::message_content::MessageContent;
 use coven_api::routes::{
     AnswerInboxItem, CancelTurn, ChangeMode, CreateSession, Endpoint, GetInboxItem, GetSession, ListInbox,
     ListMessages, PromptSession, ReadAgentState,
 };
 use coven_api::session::{CreateSessionRequest, SessionRecord};
+use coven_domain::message::{Activity, Role};
+use coven_domain::session::{Channel, SessionState};
 use serde_json::json;
 
 use super::super::coven::Coven;
@@ -17,9 +21,9 @@ use super::super::process_table::{self, Process};
 use super::super::{Outcome, eventually};
 use super::rest::Rest;
 
-/// Some agents need most of a minute to start on a busy machine.
+/// Some agents need almost a minute to start on a busy machine.
 const HANDSHAKE: Duration = Duration::from_secs(150);
-/// The stub model answers at once; the agent around it does not always.
+/// The stub model answers immediately; some agents take longer.
 pub const TURN: Duration = Duration::from_secs(90);
 
 pub struct Conversation<'a> {
@@ -28,16 +32,16 @@ pub struct Conversation<'a> {
     pub leader: Process,
 }
 
-/// What has happened since a prompt was sent.
+/// A prompt and the messages that follow it.
 pub struct Turn<'a, 'b> {
     conversation: &'b Conversation<'a>,
     prompt: String,
-    /// The number of the last message before it.
+    /// The number of the last message before the prompt.
     after: u64,
 }
 
 impl<'a> Conversation<'a> {
-    /// Creates a session; `resume` names an earlier one whose conversation goes on.
+    /// Creates a session; `resume` is the id of an earlier session to resume.
     pub fn create(coven: &Coven, rest: &'a Rest, harness: &str, resume: Option<&str>) -> Outcome<Self> {
         let request = CreateSessionRequest {
             harness: Some(harness.to_owned()),
@@ -47,7 +51,7 @@ impl<'a> Conversation<'a> {
             ..CreateSessionRequest::default()
         };
         let session = rest.call(CreateSession::request().body(&request))?;
-        if session.channel != "acp" || session.status != "running" {
+        if session.channel != Channel::Acp || session.status != SessionState::Running {
             return Err(format!("the session is {} on {}", session.status, session.channel).into());
         }
         if let Some(earlier) = resume
@@ -55,15 +59,15 @@ impl<'a> Conversation<'a> {
         {
             return Err(format!("resumed_from is not {earlier} in {:?}", session.metadata).into());
         }
-        let leader = session.pid.and_then(process_table::find).ok_or("the session has no living process")?;
-        Ok(Self { rest, id: session.id, leader })
+        let leader = session.pid.and_then(process_table::find).ok_or("the session has no live process")?;
+        Ok(Self { rest, id: session.id.to_string(), leader })
     }
 
-    /// Waits until the agent listens.
+    /// Waits until the agent is ready for prompts.
     pub fn opened(&self) -> Outcome<AgentStateRecord> {
-        self.wait(HANDSHAKE, "it does not get ready", || {
+        self.wait(HANDSHAKE, "the agent does not become ready", || {
             let agent = self.agent()?;
-            Ok((agent.activity == "idle").then_some(agent))
+            Ok((agent.activity == Activity::Idle).then_some(agent))
         })
     }
 
@@ -78,12 +82,12 @@ impl<'a> Conversation<'a> {
     pub fn messages(&self, mut after: u64) -> Outcome<Vec<MessageRecord>> {
         let mut messages = Vec::new();
         loop {
-            let query = MessagesQuery { after: Some(after), limit: Some(1000) };
+            let query = MessagesQuery { after: Some(after), limit: Some(1000), ..MessagesQuery::default() };
             let page = self.rest.call(ListMessages::of(&self.id).query(&query))?;
-            if page.messages.is_empty() {
+            if page.items.is_empty() {
                 return Ok(messages);
             }
-            messages.extend(page.messages);
+            messages.extend(page.items);
             after = page.next;
         }
     }
@@ -102,7 +106,7 @@ impl<'a> Conversation<'a> {
         self.rest.call(ChangeMode::of(&self.id).body(&ModeRequest { mode_id: mode.to_owned() })).map(drop)
     }
 
-    /// What waits for an answer.
+    /// Returns the inbox items that wait for an answer.
     pub fn questions(&self) -> Outcome<Vec<InboxItem>> {
         let query = InboxQuery { session: Some(self.id.clone()), ..InboxQuery::default() };
         let inbox = self.rest.call(ListInbox::request().query(&query))?;
@@ -113,40 +117,36 @@ impl<'a> Conversation<'a> {
         self.rest.call(GetInboxItem::of(id))
     }
 
-    /// `allow` or `deny`.
+    /// Answers with `allow` or `deny`.
     pub fn answer(&self, question: &InboxItem, decision: &str) -> Outcome<InboxItem> {
         let answer = AnswerRequest { decision: Some(decision.to_owned()), ..AnswerRequest::default() };
         self.rest.call(AnswerInboxItem::of(&question.id).body(&answer))
     }
 
-    /// Waits until no turn runs.
+    /// Waits until no turn is running.
     pub fn idle(&self) -> Outcome<AgentStateRecord> {
         self.wait(TURN, "the turn does not end", || {
             let agent = self.agent()?;
-            Ok((agent.activity == "idle" && agent.queued == 0).then_some(agent))
+            Ok((agent.activity == Activity::Idle && agent.queued == 0).then_some(agent))
         })
     }
 
-    /// Ends a turn that went wrong, so that the next check starts from rest.
+    /// Cancels a turn that is still running, so that the next check starts with an idle agent.
     pub fn settle(&self) -> Outcome<()> {
-        if self.agent()?.activity != "idle" {
+        if self.agent()?.activity != Activity::Idle {
             // It fails only if the turn has just ended by itself.
             let _ = self.cancel();
         }
         self.idle().map(drop)
     }
 
-    /// The errors that the session tells.
+    /// Returns the session's error messages.
     pub fn errors(&self) -> Vec<String> {
         let messages = self.messages(0).unwrap_or_default();
-        messages
-            .iter()
-            .filter(|message| message.content["type"] == "error")
-            .map(|one| one.content.to_string())
-            .collect()
+        messages.iter().filter_map(error).map(str::to_owned).collect()
     }
 
-    /// Asks until there is an answer; a session that has ended never gives one.
+    /// Polls until `ask` returns a value. Fails if the session has ended or the time is over.
     fn wait<T>(&self, within: Duration, trouble: &str, ask: impl Fn() -> Outcome<Option<T>>) -> Outcome<T> {
         let found = eventually(within, || match ask() {
             Ok(None) => self.has_ended().map(Err),
@@ -168,52 +168,69 @@ impl<'a> Conversation<'a> {
     }
 }
 
+/// The text of a message that is not a thought.
+pub fn text(message: &MessageRecord) -> Option<&str> {
+    match &message.content {
+        MessageContent::Text(text) => Some(&text.text),
+        _ => None,
+    }
+}
+
+fn error(message: &MessageRecord) -> Option<&str> {
+    match &message.content {
+        MessageContent::Error { message, .. } => Some(message),
+        _ => None,
+    }
+}
+
 impl Turn<'_, '_> {
     pub fn messages(&self) -> Outcome<Vec<MessageRecord>> {
         let messages = self.conversation.messages(self.after)?;
-        Ok(messages.into_iter().filter(|message| message.content["replayed"] != true).collect())
+        Ok(messages.into_iter().filter(|message| !message.content.is_replayed()).collect())
     }
 
-    /// Whether the agent has answered the prompt.
+    /// Reports whether the agent has answered the prompt.
     pub fn is_over(&self) -> Outcome<bool> {
         let agent = self.conversation.agent()?;
-        Ok(agent.activity == "idle" && agent.queued == 0 && agent.stop_reason.is_some())
+        Ok(agent.activity == Activity::Idle && agent.queued == 0 && agent.stop_reason.is_some())
     }
 
-    /// What the agent said so far.
+    /// Returns the agent's text so far.
     pub fn answer(&self) -> Outcome<String> {
         let messages = self.messages()?;
-        let texts = messages.iter().filter(|message| message.role == "agent" && message.content["type"] == "text");
-        Ok(texts.filter_map(|message| message.content["text"].as_str()).collect())
+        Ok(messages.iter().filter(|message| message.role == Role::Agent).filter_map(text).collect())
     }
 
-    /// Waits until the answer has this in it.
+    /// Waits until the answer contains `wanted`.
     pub fn wait_for(&self, wanted: &str) -> Outcome<()> {
-        self.wait_until(&format!("no {wanted:?} comes"), || Ok(self.answer()?.contains(wanted).then_some(())))
+        self.wait_until(&format!("the answer does not contain {wanted:?}"), || {
+            Ok(self.answer()?.contains(wanted).then_some(()))
+        })
     }
 
-    /// Waits for something that the turn brings about; an error message ends the wait.
+    /// Waits until `ask` returns a value; fails if the turn produces an error message.
     pub fn wait_until<T>(&self, trouble: &str, ask: impl Fn() -> Outcome<Option<T>>) -> Outcome<T> {
         self.conversation.wait(TURN, trouble, || match ask()? {
             Some(found) => Ok(Some(found)),
-            None => match self.messages()?.iter().find(|message| message.content["type"] == "error") {
-                Some(error) => Err(format!("{trouble}: {}", error.content).into()),
+            None => match self.messages()?.iter().find_map(error) {
+                Some(error) => Err(format!("{trouble}: {error}").into()),
                 None => Ok(None),
             },
         })
     }
 
-    /// Nothing if the prompt stands once among the user's messages and `answer` once among the agent's.
+    /// Returns `None` if the prompt is in the user's messages once and `answer` is in the agent's text once; else the
+    /// difference.
     pub fn flaw(&self, answer: &str) -> Outcome<Option<String>> {
         let messages = self.messages()?;
-        let prompts = messages.iter().filter(|message| message.role == "user").count();
+        let prompts = messages.iter().filter(|message| message.role == Role::User).count();
         let is_prompt =
-            |message: &&MessageRecord| message.role == "user" && message.content["text"] == self.prompt.as_str();
+            |message: &&MessageRecord| message.role == Role::User && text(message) == Some(self.prompt.as_str());
         if prompts != 1 || messages.iter().filter(is_prompt).count() != 1 {
-            return Ok(Some(format!("the prompt gave {prompts} messages of the user")));
+            return Ok(Some(format!("the prompt produced {prompts} user messages instead of one")));
         }
-        let said = self.answer()?;
-        let count = said.matches(answer).count();
-        Ok((count != 1).then(|| format!("{answer:?} is {count} times in {said:?}")))
+        let text = self.answer()?;
+        let count = text.matches(answer).count();
+        Ok((count != 1).then(|| format!("{answer:?} occurs {count} times in {text:?}")))
     }
 }

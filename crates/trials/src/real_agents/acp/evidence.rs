@@ -1,17 +1,17 @@
-//! What an agent wrote, for whoever looks into a check that failed.
+//! The agent's output, for debugging a failed check.
 
 use std::fs;
 
 use super::super::coven::Coven;
 
-/// Lines of the agent that are shown when something failed, and how much of each.
+/// Number of output lines to show after a failure, and their maximum length.
 const LAST_LINES: usize = 12;
 const LINE_LENGTH: usize = 400;
 
-/// The end of what the agent wrote; the whole stays beside the home if the run's folders are kept.
+/// Returns the end of the agent's output. The full output is written next to the home, for `--keep`.
 pub fn last_lines(coven: &Coven, id: &str) -> Option<String> {
     let text = coven.replay(id).ok()?;
-    // It is only for whoever looks into the folder.
+    // Optional: only a debugging aid.
     let _ = fs::write(coven.home.with_file_name(format!("lines-{id}.jsonl")), &text);
     let lines: Vec<&str> = text.lines().collect();
     let last = lines[lines.len().saturating_sub(LAST_LINES)..].iter();

@@ -1,33 +1,35 @@
-//! The conversation of a killed agent, loaded by a new one.
+//! Loads the session of a killed agent in a new one.
 
 use std::thread::sleep;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
+use coven_domain::message::Role;
 use coven_harness::trial::Loading;
+use serde_json::Value;
 
 use super::super::report::Check;
 use super::super::{Outcome, death, seconds};
-use super::conversation::Conversation;
+use super::conversation::{Conversation, text};
 use super::evidence::last_lines;
 use super::trial::Trial;
 
 impl Trial<'_> {
-    /// The conversation of the killed agent goes on in a new one.
+    /// Resumes the session of the killed agent in a new one.
     pub fn load(&self, last_lines_seen: &mut Option<String>) -> Outcome<Check> {
         if self.agent.trial.loading == Loading::FromTheNextMinute {
             wait_for_the_next_minute(self.opened_at);
         }
         let started = Instant::now();
         let created = Conversation::create(self.coven, self.rest, self.agent.name, Some(&self.conversation.id));
-        let capabilities = &self.state.capabilities;
+        let capabilities = self.state.capabilities.as_ref().unwrap_or(&Value::Null);
         let can_load = capabilities["loadSession"] == true || capabilities["sessionCapabilities"]["resume"].is_object();
         let later = match created {
             Err(error) if !can_load && error.to_string().contains("session_refused") => {
-                return Ok(Check::Limit("cannot load, and is not asked to".to_owned()));
+                return Ok(Check::Limit("cannot load; coven does not try".to_owned()));
             }
             created => created?,
         };
-        let outcome = self.goes_on(&later);
+        let outcome = self.check_resumed(&later);
         if outcome.is_err() {
             *last_lines_seen = last_lines(self.coven, &later.id).or(last_lines_seen.take());
         }
@@ -38,28 +40,29 @@ impl Trial<'_> {
         Ok(Check::Passed(format!("{took}, {replayed} replayed")))
     }
 
-    /// How many messages of the earlier conversation came back.
-    fn goes_on(&self, later: &Conversation) -> Outcome<usize> {
+    /// Checks the resumed session. Returns the number of replayed messages.
+    fn check_resumed(&self, later: &Conversation) -> Outcome<usize> {
         let state = later.opened()?;
         if state.agent_session_id != self.state.agent_session_id {
-            return Err(format!("it is {:?}, was {:?}", state.agent_session_id, self.state.agent_session_id).into());
+            return Err(format!(
+                "the agent's session id is {:?}, was {:?}",
+                state.agent_session_id, self.state.agent_session_id
+            )
+            .into());
         }
         self.say(later, "again")?;
         let messages = later.messages(0)?;
-        let (replayed, new): (Vec<_>, Vec<_>) =
-            messages.iter().partition(|message| message.content["replayed"] == true);
-        let first_new = new.iter().position(|message| message.role == "user").map(|at| new[at].number);
+        let (replayed, new): (Vec<_>, Vec<_>) = messages.iter().partition(|message| message.content.is_replayed());
+        let first_new = new.iter().position(|message| message.role == Role::User).map(|at| new[at].number);
         if let Some(late) = replayed.iter().find(|message| Some(message.number) > first_new) {
-            return Err(format!("a replayed message stands behind the new prompt: {}", late.content).into());
+            return Err(format!("a replayed message stands behind the new prompt: {:?}", late.content).into());
         }
         let hello = format!("hello-from-{}", self.agent.name);
         let times = replayed
             .iter()
-            .filter(|message| {
-                message.role == "agent" && message.content["text"].as_str().is_some_and(|text| text.contains(&hello))
-            })
+            .filter(|message| message.role == Role::Agent && text(message).is_some_and(|text| text.contains(&hello)))
             .count();
-        if self.state.capabilities["loadSession"] == true && times != 1 {
+        if self.state.capabilities.as_ref().is_some_and(|it| it["loadSession"] == true) && times != 1 {
             return Err(format!("of the {} replayed messages {times} have {hello:?}", replayed.len()).into());
         }
         Ok(replayed.len())

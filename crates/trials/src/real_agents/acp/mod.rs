@@ -1,4 +1,4 @@
-//! The trial of agents that speak ACP: create, prompt, permission, cancel, a killed daemon, and loaded again.
+//! Trials over ACP: create, prompt, permission, cancel, killed daemon, load.
 
 mod chunks;
 mod conversation;
@@ -27,7 +27,7 @@ pub fn choose(names: &[String]) -> Outcome<Vec<AcpAgent>> {
     choice::choose(tried_over_acp, names)
 }
 
-/// An agent that cannot be installed is a row too: the others go on.
+/// Runs the trial of one agent. An agent that cannot be installed gets a row too, and the other trials continue.
 pub fn one_trial(agent: &AcpAgent, bench: &Bench) -> Outcome<AcpRow> {
     eprintln!("{}", agent.name);
     let installed = match Installed::ensure(&agent.packages, agent.program, &bench.cache) {
@@ -39,11 +39,11 @@ pub fn one_trial(agent: &AcpAgent, bench: &Bench) -> Outcome<AcpRow> {
     Ok(trial::run(agent, &stage.coven))
 }
 
-/// The harness of one trial, under a name that no agent has where an adapter is tried.
+/// Returns the harness config of one trial.
 fn harness_config(agent: &AcpAgent, program: &str) -> HarnessConfig {
     let args = agent.agent.acp.as_ref().map_or(&[][..], |acp| acp.args);
     let entry = json!({ "program": program, "acpArgs": args, "identity": agent.trial.identity });
-    serde_json::from_value(entry).expect("an entry has nothing but known keys")
+    serde_json::from_value(entry).expect("known keys")
 }
 
 #[cfg(test)]
@@ -51,7 +51,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_agent_has_a_sound_entry() {
+    fn every_agent_has_a_valid_config() {
         for agent in tried_over_acp() {
             assert_eq!(harness_config(&agent, "/opt/program").check(agent.name), Ok(()), "{}", agent.name);
         }

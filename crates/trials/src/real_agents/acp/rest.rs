@@ -1,4 +1,4 @@
-//! The daemon's REST interface over its socket, each call with a bound on its time.
+//! Calls to the daemon's REST API over its socket, each with a timeout.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -12,8 +12,8 @@ use tokio::time::timeout;
 
 use super::super::Outcome;
 
-/// No call waits for an agent, so none may take long.
-const PATIENCE: Duration = Duration::from_secs(20);
+/// No call waits for an agent, so all must be fast.
+const CALL_TIMEOUT: Duration = Duration::from_secs(20);
 
 pub struct Rest {
     socket: PathBuf,
@@ -27,12 +27,12 @@ impl Rest {
 
     pub fn call<E: Endpoint<Response: DeserializeOwned>>(&self, request: Request<E>) -> Outcome<E::Response> {
         let name = format!("{} {}", E::ROUTE.method.as_str(), request.target());
-        self.bounded(&name, async { Client::connect(&self.socket).await?.call(request).await })
+        self.with_timeout(&name, async { Client::connect(&self.socket).await?.call(request).await })
     }
 
-    fn bounded<T>(&self, name: &str, call: impl Future<Output = Result<T, ClientError>>) -> Outcome<T> {
-        match self.runtime.block_on(async { timeout(PATIENCE, call).await }) {
-            Err(_) => Err(format!("{name}: no answer in {} s", PATIENCE.as_secs()).into()),
+    fn with_timeout<T>(&self, name: &str, call: impl Future<Output = Result<T, ClientError>>) -> Outcome<T> {
+        match self.runtime.block_on(async { timeout(CALL_TIMEOUT, call).await }) {
+            Err(_) => Err(format!("{name}: no response in {} s", CALL_TIMEOUT.as_secs()).into()),
             Ok(Err(ClientError::Api { status, code, message, .. })) => {
                 Err(format!("{name}: {status} {code}: {message}").into())
             }

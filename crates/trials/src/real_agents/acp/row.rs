@@ -1,4 +1,4 @@
-//! What a trial over ACP found.
+//! Results of a trial over ACP.
 
 use serde::Serialize;
 
@@ -8,7 +8,7 @@ use super::AcpAgent;
 #[derive(Debug, Serialize)]
 pub struct AcpRow {
     pub agent: &'static str,
-    /// As the agent tells it.
+    /// As reported by the agent.
     pub version: Check,
     pub create: Check,
     pub prompt: Check,
@@ -19,7 +19,7 @@ pub struct AcpRow {
     pub kill: Check,
     pub load: Check,
     pub limit: Option<&'static str>,
-    /// The last lines of the agent when something failed.
+    /// The agent's last output lines, if a check failed.
     pub last_lines: Option<String>,
 }
 

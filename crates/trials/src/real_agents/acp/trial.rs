@@ -1,8 +1,9 @@
-//! One agent over ACP through coven: opened, asked, allowed, cancelled, bereft of its daemon, killed, loaded again.
+//! One agent over ACP through coven: open, prompt, permission, cancel, daemon kill, kill, load.
 
 use std::time::{Instant, SystemTime};
 
-use coven_api::message::AgentStateRecord;
+use coven_api::agent_state::AgentStateRecord;
+use coven_domain::session::SessionState;
 use coven_harness::trial::{Asking, Cancelling, Opening, Telling};
 
 use super::super::coven::Coven;
@@ -22,7 +23,7 @@ pub struct Trial<'a> {
     pub rest: &'a Rest,
     pub conversation: Conversation<'a>,
     pub opened_at: SystemTime,
-    /// As it was when the agent first listened.
+    /// The agent's state when it became ready.
     pub state: AgentStateRecord,
 }
 
@@ -63,7 +64,7 @@ fn whole_trial(agent: &AcpAgent, coven: &Coven, rest: &Rest, row: &mut AcpRow) {
 }
 
 impl Trial<'_> {
-    /// A check that fails does not keep the others from being made, as long as the agent comes to rest.
+    /// Runs all checks. After a failure the next ones run too, if the agent becomes idle.
     fn checks(&self, row: &mut AcpRow) {
         row.prompt = self.first_answer().into();
         if self.conversation.settle().is_ok() {
@@ -75,7 +76,7 @@ impl Trial<'_> {
         if self.conversation.settle().is_ok() {
             row.daemon_killed = self.survives_the_daemon().into();
         }
-        // The daemon may have been left dead by a check that failed.
+        // A failed check may have left the daemon dead.
         if let Err(error) = self.coven.start() {
             eprintln!("  {error}");
         }
@@ -101,12 +102,12 @@ impl Trial<'_> {
         let took = seconds(started);
         row.output = match (allowed.has_output, self.agent.trial.telling) {
             (true, _) => Check::Passed("yes".to_owned()),
-            (false, Telling::Nothing) => Check::Limit("not told".to_owned()),
-            (false, Telling::Output) => failed("what the command printed is not in the message of its tool call"),
+            (false, Telling::Nothing) => Check::Limit("not reported".to_owned()),
+            (false, Telling::Output) => failed("the message of the tool call does not contain the command's output"),
         };
         match (self.agent.trial.asking, allowed.asked) {
             (Asking::Never, 0) => return Ok(Check::Limit("never asks".to_owned())),
-            (_, 0) => return Err("the file is there and nobody was asked".into()),
+            (_, 0) => return Err("the file exists, but the agent did not request permission".into()),
             (_, _) => self.denied("denied").map_err(|error| format!("denied: {error}"))?,
         }
         Ok(Check::Passed(format!("allowed in {took}, denied")))
@@ -121,21 +122,21 @@ impl Trial<'_> {
         let took = seconds(started);
         let last = chunks::numbers(&turn.answer()?).into_iter().max().unwrap_or(0);
         if last >= 400 {
-            return Err("the answer came whole all the same".into());
+            return Err("the answer is complete despite the cancel".into());
         }
         self.say(&self.conversation, "after-the-cancel")?;
         if self.agent.trial.asking != Asking::Never {
             let cancelled = self.cancelled_while_it_asks("cancelled");
-            cancelled.map_err(|error| format!("with a question open: {error}"))?;
+            cancelled.map_err(|error| format!("during a permission request: {error}"))?;
         }
         match (stop.as_str(), self.agent.trial.cancelling) {
             ("cancelled", _) => Ok(Check::Passed(took)),
-            ("end_turn", Cancelling::MaySayEndTurn) => Ok(Check::Limit(format!("{took}, says end_turn"))),
+            ("end_turn", Cancelling::MaySayEndTurn) => Ok(Check::Limit(format!("{took}, reports end_turn"))),
             _ => Err(format!("the stop reason is {stop:?}").into()),
         }
     }
 
-    /// The daemon dies in the middle of an answer, and once more while a question waits.
+    /// Kills the daemon during an answer, and again during a permission request.
     fn survives_the_daemon(&self) -> Outcome<String> {
         let count = 40;
         let turn = self.conversation.prompt(&format!("slow {count} 250"))?;
@@ -143,11 +144,11 @@ impl Trial<'_> {
         let daemon = death::kill_daemon(self.coven, &self.conversation.id)?;
         self.coven.start()?;
         let session = self.conversation.record()?;
-        if session.status != "running" || session.pid != Some(self.conversation.leader.pid) {
-            return Err(format!("it is {} with pid {:?}", session.status, session.pid).into());
+        if session.status != SessionState::Running || session.pid != Some(self.conversation.leader.pid) {
+            return Err(format!("the session is {} with pid {:?}", session.status, session.pid).into());
         }
         if self.coven.daemon_pid()? == daemon.pid {
-            return Err("the daemon's pid is the old one".into());
+            return Err("the daemon's pid has not changed".into());
         }
         turn.wait_for(&format!("chunk {count}"))?;
         let stop = self.conversation.idle()?.stop_reason;
@@ -155,21 +156,21 @@ impl Trial<'_> {
             return Err(flaw.into());
         }
         if stop.as_deref() != Some("end_turn") {
-            return Err(format!("the answer is whole, but the stop reason is {stop:?}").into());
+            return Err(format!("the answer is complete, but the stop reason is {stop:?}").into());
         }
         self.say(&self.conversation, "after-the-daemon")?;
         if self.agent.trial.asking == Asking::Never {
-            return Ok("answer whole".to_owned());
+            return Ok("answer complete".to_owned());
         }
         let allowed =
             self.allowed("allowed-later", || death::kill_idle_daemon(self.coven).and_then(|_| self.coven.start()));
-        match allowed.map_err(|error| format!("with a question open: {error}"))?.asked {
-            0 => Err("the second time it did not ask".into()),
-            _ => Ok("answer whole, question kept".to_owned()),
+        match allowed.map_err(|error| format!("during a permission request: {error}"))?.asked {
+            0 => Err("the agent did not request permission the second time".into()),
+            _ => Ok("answer complete, request kept".to_owned()),
         }
     }
 
-    /// A short prompt and its answer, each once.
+    /// Sends a short prompt and checks that prompt and answer appear once.
     pub fn say(&self, conversation: &Conversation, word: &str) -> Outcome<()> {
         let answer = format!("{word}-from-{}", self.agent.name);
         let turn = conversation.prompt(&format!("say {answer}"))?;
@@ -180,7 +181,7 @@ impl Trial<'_> {
         }
         match stop.as_deref() {
             Some("end_turn") => Ok(()),
-            other => Err(format!("{answer:?} came, but the stop reason is {other:?}").into()),
+            other => Err(format!("the agent answered {answer:?}, but the stop reason is {other:?}").into()),
         }
     }
 }
@@ -190,20 +191,25 @@ fn failed(error: impl ToString) -> Check {
 }
 
 fn version(state: &AgentStateRecord) -> Check {
-    match state.agent["version"].as_str() {
+    match state.agent.as_ref().and_then(|agent| agent.version.as_deref()) {
         Some(version) => Check::Passed(version.to_owned()),
-        None => Check::Limit("not told".to_owned()),
+        None => Check::Limit("not reported".to_owned()),
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use coven_api::agent_state::AgentInfo;
+    use coven_domain::message::Activity;
+
     use super::*;
 
     #[test]
     fn an_agent_may_keep_its_version_to_itself() {
-        let state = AgentStateRecord { agent: serde_json::json!({ "version": "1.2" }), ..AgentStateRecord::default() };
+        let mut state = AgentStateRecord::new(Activity::Idle);
+        state.agent = Some(AgentInfo { version: Some("1.2".to_owned()), ..AgentInfo::default() });
         assert_eq!(version(&state), Check::Passed("1.2".to_owned()));
-        assert_eq!(version(&AgentStateRecord::default()), Check::Limit("not told".to_owned()));
+        state.agent = None;
+        assert_eq!(version(&state), Check::Limit("not reported".to_owned()));
     }
 }

@@ -1,4 +1,4 @@
-//! What a trial of an agent with `coven mcp` in its settings found.
+//! Results of the trial of an agent that uses `coven mcp`.
 
 use serde::Serialize;
 
@@ -14,11 +14,11 @@ pub struct AgentRow {
     pub linked: Check,
     pub answered: Check,
     pub killed: Check,
-    /// The same without a session of coven around it.
+    /// The same outside a coven session.
     pub killed_alone: Check,
     pub uninstalled: Check,
     pub limit: Option<&'static str>,
-    /// What was on the screen when something failed.
+    /// The screen when a check failed.
     pub last_screen: Option<String>,
 }
 

@@ -1,5 +1,5 @@
-//! One agent with `coven mcp` in its own settings, in sessions of coven: its model asks, the human answers late or the
-//! agent is killed first.
+//! One agent with `coven mcp` in its settings: its model asks a question, and the human answers late or the agent is
+//! killed first.
 
 use std::os::unix::process::CommandExt as _;
 use std::path::Path;
@@ -8,6 +8,7 @@ use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use coven_api::session::SessionRecord;
+use coven_domain::session::SessionState;
 use coven_harness::trial::PromptBy;
 
 use super::super::coven::Coven;
@@ -21,10 +22,10 @@ use super::client_trial::question;
 use super::desk::{Desk, Waiting};
 use super::entry::Entry;
 
-/// Longer than the minute after which clients give up a call unless they are told otherwise.
-const HUMAN: Duration = Duration::from_secs(65);
-/// From the answer to the model's next turn.
-const TOLD: Duration = Duration::from_secs(60);
+/// Longer than one minute, the default timeout of clients for a call.
+const ANSWER_DELAY: Duration = Duration::from_secs(65);
+/// Timeout from the answer to the model's next turn.
+const NEXT_TURN_TIMEOUT: Duration = Duration::from_secs(60);
 
 pub struct AgentTrial<'a> {
     pub agent: &'a McpAgent,
@@ -35,7 +36,7 @@ pub struct AgentTrial<'a> {
     pub entry: Entry<'a>,
 }
 
-/// A session with a question open.
+/// A session with an open question.
 struct Asking {
     session: SessionRecord,
     waiting: Waiting,
@@ -62,12 +63,12 @@ impl AgentTrial<'_> {
         };
         row.asks = Check::Passed(seconds(started));
         row.linked = self.is_linked(&late).into();
-        // While that one waits.
+        // While the first question is open.
         row.killed = self.is_killed(row).unwrap_or_else(|error| Check::Failed(error.to_string()));
         row.killed_alone = self.is_killed_alone().unwrap_or_else(|error| Check::Failed(error.to_string()));
         row.answered = self.is_answered(&late).into();
         if !row.has_passed() {
-            row.last_screen = self.coven.screen(&late.session.id).ok();
+            row.last_screen = self.coven.screen(&late.session.id.to_string()).ok();
         }
     }
 
@@ -75,13 +76,14 @@ impl AgentTrial<'_> {
         let command = self.command(prompt);
         let session = self.coven.launch_command(&command.iter().map(String::as_str).collect::<Vec<_>>())?;
         let has_ended = || {
-            let session = self.coven.session(&session.id).ok()?;
-            (session.status != "running").then(|| format!("the agent ended without asking: {}", session.status))
+            let session = self.coven.session(&session.id.to_string()).ok()?;
+            (session.status != SessionState::Running)
+                .then(|| format!("the agent ended without a question: {}", session.status))
         };
         match self.desk.asked(prompt, has_ended) {
             Ok(waiting) => Ok(Asking { session, waiting, since: Instant::now() }),
             Err(error) => {
-                row.last_screen = self.coven.screen(&session.id).ok();
+                row.last_screen = self.coven.screen(&session.id.to_string()).ok();
                 Err(error)
             }
         }
@@ -93,7 +95,7 @@ impl AgentTrial<'_> {
         let args = self.agent.trial.args.iter().map(|arg| (*arg).to_owned());
         match self.agent.trial.prompt {
             PromptBy::Argument => [program].into_iter().chain(args).chain([script]).collect(),
-            // The shell gives way to the agent, so that its process is the agent.
+            // With `exec`, so that the shell's process becomes the agent.
             PromptBy::Input => {
                 let shell = ["sh", "-c", "printf '%s\\n' \"$0\" > prompt && exec \"$@\" < prompt"].map(str::to_owned);
                 shell.into_iter().chain([script, program]).chain(args).collect()
@@ -101,37 +103,41 @@ impl AgentTrial<'_> {
         }
     }
 
-    /// The question names the session that the agent runs in.
+    /// Checks that the question contains the id of the agent's session.
     fn is_linked(&self, asking: &Asking) -> Outcome<String> {
         let written = self.desk.request(&asking.waiting.id)?["covenSessionId"].take();
-        match written == asking.session.id && asking.waiting.session.as_ref() == Some(&asking.session.id) {
+        match written == asking.session.id.to_string() && asking.waiting.session == Some(asking.session.id.to_string())
+        {
             true => Ok("yes".to_owned()),
-            false => Err(format!("asked in {}, and the request says {written}", asking.session.id).into()),
+            false => {
+                Err(format!("the question is from session {}, but the request contains {written}", asking.session.id)
+                    .into())
+            }
         }
     }
 
     fn is_answered(&self, asking: &Asking) -> Outcome<String> {
-        sleep(HUMAN.saturating_sub(asking.since.elapsed()));
+        sleep(ANSWER_DELAY.saturating_sub(asking.since.elapsed()));
         let status = self.desk.status(&asking.waiting.id)?;
         if status != "pending" {
-            return Err(format!("after {} s the set is {status}", HUMAN.as_secs()).into());
+            return Err(format!("after {} s the set is {status}", ANSWER_DELAY.as_secs()).into());
         }
         let words = format!("nëither of \"both\" for {}", self.agent.name);
         self.desk.answer(&asking.waiting.id, &words)?;
         let text = format!("1. Answered late?\n→ Other: '{words}'");
-        let form =
-            eventually(TOLD, || self.bodies.form_of(&text, &words)).ok_or("no request to the model has the answer")?;
-        Ok(format!("{form}, after {} s", HUMAN.as_secs()))
+        let form = eventually(NEXT_TURN_TIMEOUT, || self.bodies.form_of(&text, &words))
+            .ok_or("no request to the model contains the answer")?;
+        Ok(format!("{form}, after {} s", ANSWER_DELAY.as_secs()))
     }
 
-    /// The agent dies with a question open, which must go with it.
+    /// Kills the agent and checks that its open question is abandoned.
     fn is_killed(&self, row: &mut AgentRow) -> Outcome<Check> {
         let asking = self.ask("Killed?", row)?;
-        let leader = asking.session.pid.and_then(process_table::find).ok_or("the session has no living process")?;
-        self.dies(leader.pid, &asking.session.id, &asking.waiting.id)
+        let leader = asking.session.pid.and_then(process_table::find).ok_or("the session has no live process")?;
+        self.dies(leader.pid, &asking.session.id.to_string(), &asking.waiting.id)
     }
 
-    /// The same with nobody who looks after what the agent leaves behind.
+    /// The same outside a coven session, where coven does not kill the agent's children.
     fn is_killed_alone(&self) -> Outcome<Check> {
         let prompt = "Killed alone?";
         let command = self.command(prompt);
@@ -140,7 +146,7 @@ impl AgentTrial<'_> {
             .env_clear()
             .envs(self.coven.env.iter().map(|(name, value)| (name, value)))
             .current_dir(&self.coven.project)
-            // By its group what it leaves behind is found.
+            // A process group, to find the agent's children.
             .process_group(0)
             .stdin(Stdio::null())
             .stdout(Stdio::null())
@@ -148,30 +154,31 @@ impl AgentTrial<'_> {
             .spawn()?;
         let asked = self.desk.asked(prompt, || None);
         let outcome = asked.and_then(|waiting| self.dies(child.id(), "", &waiting.id));
-        // Either fails only if it has ended already.
+        // Both fail only if the process has already exited.
         let _ = child.kill();
         let _ = child.wait();
         outcome
     }
 
     fn dies(&self, leader: u32, session: &str, set: &str) -> Outcome<Check> {
-        let family = process_table::family(leader, session);
+        let processes = process_table::family(leader, session);
         process_table::kill(leader);
         if let Ok(took) = self.desk.abandoned(set) {
             return Ok(Check::Passed(took));
         }
-        // The agent's own children keep its server alive; with them the set must go.
+        // Children of the agent keep its MCP server alive; the set must be abandoned when they exit.
         let is_server = |process: &Process| {
             let program = self.coven.program.to_string_lossy();
             process_table::identity(process.pid).is_some_and(|identity| identity.cmdline.starts_with(&*program))
         };
-        let mut left: Vec<Process> = family.into_iter().filter(|process| process_table::is_alive(*process)).collect();
+        let mut left: Vec<Process> =
+            processes.into_iter().filter(|process| process_table::is_alive(*process)).collect();
         left.retain(|process| !is_server(process));
         if left.is_empty() {
-            return Err("nothing of the agent is left and the set is still pending".into());
+            return Err("all processes of the agent are gone, but the set is still pending".into());
         }
         left.iter().for_each(|process| process_table::kill(process.pid));
         let took = self.desk.abandoned(set)?;
-        Ok(Check::Limit(format!("a child of it lives on; with that, {took}")))
+        Ok(Check::Limit(format!("a child process keeps running; {took} after its end")))
     }
 }

@@ -1,4 +1,4 @@
-//! The requests that an agent sent to the stub model, whole.
+//! The complete requests of an agent to the stub model.
 
 use std::fs;
 use std::path::PathBuf;
@@ -10,7 +10,8 @@ pub struct Bodies {
 }
 
 impl Bodies {
-    /// In which form an answer reached the model: the text that coven wrote, its data, or both; none if it did not.
+    /// Returns the form in which an answer reached the model: coven's text, its structured data, or both. `None` if the
+    /// answer did not reach it.
     pub fn form_of(&self, text: &str, words: &str) -> Option<&'static str> {
         let files = fs::read_dir(&self.folder).ok()?;
         files.filter_map(|file| form_in(&parsed(&fs::read_to_string(file.ok()?.path()).ok()?)?, text, words)).next()
@@ -18,7 +19,7 @@ impl Bodies {
 }
 
 fn parsed(text: &str) -> Option<Value> {
-    // A file may be in the middle of being written; the next look finds it whole.
+    // A file may be incomplete while it is being written; the next poll reads it again.
     serde_json::from_str(text).ok()
 }
 

@@ -1,4 +1,4 @@
-"""Drives the official Python client of MCP: commands come as JSON lines, what happens goes out as JSON lines.
+"""Drives the official Python client of MCP: reads commands and writes events as JSON lines.
 
     python client.py PROGRAM
 """
@@ -13,7 +13,7 @@ from mcp import Client, StdioServerParameters
 from mcp_types import ElicitResult
 
 
-def tell(what):
+def send(what):
     print(json.dumps(what), flush=True)
 
 
@@ -29,31 +29,31 @@ class Driver:
         self.has_said = anyio.Event()
 
     async def open(self, command):
-        # The environment is the one that the client gives to any server.
+        # The environment is the client's default for servers.
         server = StdioServerParameters(command=self.program, args=["mcp"])
         mode = command.get("modern") or "legacy"
         client = Client(server, mode=mode, elicitation_callback=self.shown if command.get("form") else None)
         self.client = await self.stack.enter_async_context(client)
         tools = (await self.client.list_tools()).tools
-        tell({"opened": {"protocol": self.client.protocol_version, "tools": [tool.name for tool in tools]}})
+        send({"opened": {"protocol": self.client.protocol_version, "tools": [tool.name for tool in tools]}})
 
     async def shown(self, _context, params):
-        """The form is open until something is said in it or the server takes it back."""
-        tell({"form": params.model_dump(mode="json", by_alias=True)})
+        """Keeps the form open until it is answered or the server withdraws it."""
+        send({"form": params.model_dump(mode="json", by_alias=True)})
         try:
             await self.has_said.wait()
         except anyio.get_cancelled_exc_class():
-            tell({"form_taken_back": True})
+            send({"form_taken_back": True})
             raise
         return ElicitResult(**self.said)
 
     async def call(self, command):
-        # Others may come while it waits.
+        # Not awaited: other commands may arrive during the call.
         self.tasks.start_soon(self.ask, command)
 
     async def ask(self, command):
         async def progressed(progress, _total, message):
-            tell({"progress": {"progress": progress, "message": message}})
+            send({"progress": {"progress": progress, "message": message}})
 
         timeout = command.get("timeout_ms")
         with anyio.CancelScope() as self.scope:
@@ -65,11 +65,11 @@ class Driver:
                     progress_callback=progressed,
                 )
                 text = result.content[0].text if result.content else None
-                tell({"result": {"is_error": result.is_error, "text": text, "data": result.structured_content}})
+                send({"result": {"is_error": result.is_error, "text": text, "data": result.structured_content}})
             except Exception as error:
-                tell({"error": str(error)})
+                send({"error": str(error)})
         if self.scope.cancelled_caught:
-            tell({"error": "cancelled"})
+            send({"error": "cancelled"})
 
     async def cancel(self, _command):
         self.scope.cancel()
@@ -87,7 +87,7 @@ async def main():
             try:
                 await getattr(driver, command["do"])(command)
             except Exception as error:
-                tell({"error": str(error)})
+                send({"error": str(error)})
         driver.scope.cancel()
 
 

@@ -1,4 +1,4 @@
-//! A process with the client of an official SDK in it, told what to do and heard line by line.
+//! A process that drives the client of an official SDK: takes commands and reports events as JSON lines.
 
 use std::fs;
 use std::io::{BufRead as _, BufReader, Write as _};
@@ -17,21 +17,21 @@ use super::sdk_client::{Script, SdkClient};
 const TYPESCRIPT: &str = include_str!("client.mjs");
 const PYTHON: &str = include_str!("client.py");
 
-/// A client with its server, on a busy machine.
-const SOON: Duration = Duration::from_secs(60);
+/// Timeout for a client and its server on a busy machine.
+const EVENT_TIMEOUT: Duration = Duration::from_secs(60);
 
 pub struct Client {
     child: Child,
     input: ChildStdin,
-    /// No limit: what is said in a trial is little, and all of it is wanted.
-    heard: Receiver<Value>,
+    /// Unbounded: a trial has few events, and all of them are needed.
+    events: Receiver<Value>,
     reader: Option<JoinHandle<()>>,
-    /// How many signs of life came.
+    /// Number of progress notifications.
     pub progress: usize,
 }
 
 impl Client {
-    /// Starts one and lets it open a connection; what it says of that.
+    /// Starts a client and opens a connection. Returns the client and its `opened` event.
     pub fn open(sdk: &SdkClient, folder: &Path, coven: &Coven, takes_forms: bool) -> Outcome<(Self, Value)> {
         let mut client = Self::start(sdk, folder, coven)?;
         client.tell(&json!({ "do": "open", "form": takes_forms, "modern": sdk.revision }))?;
@@ -67,19 +67,19 @@ impl Client {
             .stderr(errors)
             .spawn()?;
         let (Some(input), Some(output)) = (child.stdin.take(), child.stdout.take()) else {
-            return Err("it has no pipes".into());
+            return Err("the client's process has no pipes".into());
         };
-        let (told, heard) = channel();
-        // Ends with the output; joined when the client goes.
+        let (sender, events) = channel();
+        // Ends with the output; joined when the client is dropped.
         let reader = std::thread::spawn(move || {
             for line in BufReader::new(output).lines().map_while(Result::ok) {
-                let said = serde_json::from_str(&line).unwrap_or_else(|_| json!({ "error": line }));
-                if told.send(said).is_err() {
+                let event = serde_json::from_str(&line).unwrap_or_else(|_| json!({ "error": line }));
+                if sender.send(event).is_err() {
                     return;
                 }
             }
         });
-        Ok(Self { child, input, heard, reader: Some(reader), progress: 0 })
+        Ok(Self { child, input, events, reader: Some(reader), progress: 0 })
     }
 
     pub fn tell(&mut self, command: &Value) -> Outcome<()> {
@@ -94,29 +94,29 @@ impl Client {
         self.tell(&json!({ "do": "say", "said": said }))
     }
 
-    /// The next thing of this kind. An error is one only if nobody waits for it.
+    /// Waits for the next event of this kind. Fails if the call ends with another event.
     pub fn hear(&mut self, kind: &str) -> Outcome<Value> {
-        self.hear_within(kind, SOON)
+        self.hear_within(kind, EVENT_TIMEOUT)
     }
 
     pub fn hear_within(&mut self, kind: &str, within: Duration) -> Outcome<Value> {
         let deadline = Instant::now() + within;
         loop {
             let left = deadline.saturating_duration_since(Instant::now());
-            let mut said = match self.heard.recv_timeout(left) {
-                Ok(said) => said,
+            let mut event = match self.events.recv_timeout(left) {
+                Ok(event) => event,
                 Err(RecvTimeoutError::Timeout) => return Err(format!("no {kind} within {} s", within.as_secs()).into()),
-                Err(RecvTimeoutError::Disconnected) => return Err(format!("the client ended before its {kind}").into()),
+                Err(RecvTimeoutError::Disconnected) => return Err(format!("the client exited before {kind}").into()),
             };
-            if said.get("progress").is_some() {
+            if event.get("progress").is_some() {
                 self.progress += 1;
             }
-            if let Some(value) = said.get_mut(kind) {
+            if let Some(value) = event.get_mut(kind) {
                 return Ok(value.take());
             }
-            // What nobody waits for is passed over, but not that the call is over.
-            if let Some(end) = said.get("error").or_else(|| said.get("result")) {
-                return Err(format!("instead of {kind}: {end}").into());
+            // Skip other events, except the end of the call.
+            if let Some(end) = event.get("error").or_else(|| event.get("result")) {
+                return Err(format!("expected {kind}, got {end}").into());
             }
         }
     }
@@ -129,10 +129,10 @@ impl Client {
 impl Drop for Client {
     fn drop(&mut self) {
         self.kill();
-        // It fails only if it has been waited for already.
+        // Fails only if the process was already reaped.
         let _ = self.child.wait();
         if let Some(reader) = self.reader.take() {
-            // Its server has the other end of its own pipes only, so the output ends with the client.
+            // The MCP server does not hold this pipe, so the output ends with the client.
             let _ = reader.join();
         }
     }

@@ -1,4 +1,4 @@
-//! What a trial with an SDK's client found.
+//! Results of a trial with an SDK client.
 
 use serde::Serialize;
 
@@ -22,7 +22,7 @@ pub struct ClientRow {
     pub fetched_later: Check,
     pub bad_call: Check,
     pub limit: Option<&'static str>,
-    /// What the client wrote beside its answers, when something failed.
+    /// The client's last error output, if a check failed.
     pub last_lines: Option<String>,
 }
 

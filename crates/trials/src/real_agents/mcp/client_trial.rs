@@ -1,4 +1,4 @@
-//! One SDK's client against `coven mcp`: asks, waits, gives up, cancels, dies, fetches later, and calls what is wrong.
+//! One SDK client with `coven mcp`: ask, wait, time out, cancel, die, fetch later, and send invalid calls.
 
 use std::fs;
 use std::path::Path;
@@ -17,25 +17,25 @@ use super::sdk_client::{GivingUp, SdkClient};
 
 pub const ASK: &str = "ask_user_questions";
 pub const FETCH: &str = "get_answered_questions";
-/// What a shell, JSON or a template on the way would trip over.
+/// Text that a shell, JSON or a template could misinterpret.
 const WORDS: &str = "nëither: \"both\" 'or' \\n $(id) `id` — 日本";
-/// They come at once and then every ten seconds: the seventh says that a minute is over, the eighth that it is well over.
-const SIGNS_IN_OVER_A_MINUTE: usize = 8;
-/// Between two of them on a busy machine.
-const NEXT_SIGN: Duration = Duration::from_secs(30);
-/// Shorter than the time between two signs of life, so that none comes in between.
-const SHORT: Duration = Duration::from_secs(3);
+/// Progress notifications arrive immediately and then every ten seconds: the seventh after one minute.
+const NOTIFICATIONS_IN_OVER_A_MINUTE: usize = 8;
+/// Timeout between two notifications on a busy machine.
+const NOTIFICATION_TIMEOUT: Duration = Duration::from_secs(30);
+/// A call timeout shorter than the interval between two notifications.
+const SHORT_CALL_TIMEOUT: Duration = Duration::from_secs(3);
 
 pub struct ClientTrial<'a> {
     pub sdk: &'a SdkClient,
-    /// Where the package is.
+    /// Folder of the package.
     pub folder: &'a Path,
     pub coven: &'a Coven,
     pub desk: Desk<'a>,
 }
 
 impl ClientTrial<'_> {
-    /// Every check has a client of its own, and a question of its own by which its set is found.
+    /// Runs the checks. Each one has its own client and its own question, which identifies its set.
     pub fn run(&self, row: &mut ClientRow) {
         row.protocol = self.opens().into();
         if !row.protocol.has_passed() {
@@ -43,7 +43,7 @@ impl ClientTrial<'_> {
             return;
         }
         thread::scope(|scope| {
-            // The others need not wait for it.
+            // In parallel with the others, because it takes more than a minute.
             let slow = scope.spawn(|| self.slow_human());
             row.answer = self.answer().into();
             row.given_up = self.gives_up().into();
@@ -72,7 +72,7 @@ impl ClientTrial<'_> {
         if opened["tools"] != tools {
             return Err(format!("the tools are {}", opened["tools"]).into());
         }
-        let protocol = opened["protocol"].as_str().ok_or("the client tells no protocol")?;
+        let protocol = opened["protocol"].as_str().ok_or("the client reports no protocol version")?;
         match self.sdk.revision {
             Some(wanted) if wanted != protocol => Err(format!("wanted {wanted}, got {protocol}").into()),
             _ => Ok(protocol.to_owned()),
@@ -80,7 +80,7 @@ impl ClientTrial<'_> {
     }
 
     fn answer(&self) -> Outcome<String> {
-        let (mut client, prompt) = (self.open(false)?, "Answered at once?");
+        let (mut client, prompt) = (self.open(false)?, "Answered immediately?");
         client.call(ASK, &question(prompt))?;
         let id = self.desk.asked(prompt, || None)?.id;
         let started = Instant::now();
@@ -88,19 +88,19 @@ impl ClientTrial<'_> {
         expect_words(&client.hear("result")?, &id, prompt)?;
         let took = seconds(started);
         match client.progress {
-            0 => Err("no sign of life came".into()),
+            0 => Err("no progress notification arrived".into()),
             _ => Ok(format!("exact in {took}")),
         }
     }
 
-    /// The client's own limit for a call is kept off by signs of life.
+    /// Checks that progress notifications prevent the client's call timeout.
     fn slow_human(&self) -> Outcome<String> {
         let (mut client, prompt) = (self.open(false)?, "Answered late?");
         client.tell(&json!({ "do": "call", "name": ASK, "arguments": question(prompt), "keep_alive": true }))?;
         let started = Instant::now();
         let id = self.desk.asked(prompt, || None)?.id;
-        while client.progress < SIGNS_IN_OVER_A_MINUTE {
-            client.hear_within("progress", NEXT_SIGN)?;
+        while client.progress < NOTIFICATIONS_IN_OVER_A_MINUTE {
+            client.hear_within("progress", NOTIFICATION_TIMEOUT)?;
         }
         let waited = started.elapsed().as_secs();
         self.desk.answer(&id, WORDS)?;
@@ -113,7 +113,7 @@ impl ClientTrial<'_> {
 
     fn gives_up(&self) -> Outcome<String> {
         let (mut client, prompt) = (self.open(false)?, "Not waited for?");
-        let limit = SHORT.as_millis();
+        let limit = SHORT_CALL_TIMEOUT.as_millis();
         client.tell(&json!({ "do": "call", "name": ASK, "arguments": question(prompt), "timeout_ms": limit }))?;
         let id = self.desk.asked(prompt, || None)?.id;
         client.hear("error")?;
@@ -143,7 +143,7 @@ impl ClientTrial<'_> {
         arguments["nonBlocking"] = json!(true);
         client.call(ASK, &arguments)?;
         let submitted = client.hear("result")?;
-        let id = submitted["data"]["sessionId"].as_str().ok_or("no id was given")?.to_owned();
+        let id = submitted["data"]["sessionId"].as_str().ok_or("the result has no session id")?.to_owned();
         let fetch = json!({ "session_id": id });
         client.call(FETCH, &fetch)?;
         let early = client.hear("result")?;
@@ -159,9 +159,9 @@ impl ClientTrial<'_> {
     fn calls_badly(&self) -> Outcome<String> {
         let mut client = self.open(false)?;
         client.call(ASK, &json!({}))?;
-        let told = client.hear("error")?.to_string();
-        if !told.contains("questions") {
-            return Err(format!("the error does not tell what is missing: {told}").into());
+        let error = client.hear("error")?.to_string();
+        if !error.contains("questions") {
+            return Err(format!("the error does not name the missing argument: {error}").into());
         }
         client.call("no_such_tool", &json!({}))?;
         client.hear("error")?;
@@ -171,7 +171,7 @@ impl ClientTrial<'_> {
         let refused = client.hear("result")?;
         match refused["is_error"] == true {
             true => Ok("an error".to_owned()),
-            false => Err(format!("one option is no choice: {refused}").into()),
+            false => Err(format!("a question with one option was accepted: {refused}").into()),
         }
     }
 
@@ -187,10 +187,10 @@ pub fn question(prompt: &str) -> Value {
     json!({ "questions": [{ "prompt": prompt, "title": "Store", "options": options }] })
 }
 
-/// The text to the letter, and the same as data, which the client has held against the tool's schema.
+/// Checks the exact text and the structured data, which the client has validated against the tool's schema.
 fn expect_words(result: &Value, id: &str, prompt: &str) -> Outcome<()> {
     let answers = json!([{ "questionIndex": 0, "selected": [], "customText": WORDS }]);
-    // Only this quote stands for itself no longer.
+    // Only the single quote is escaped.
     let escaped = WORDS.replace('\'', "\\'");
     expect(result, id, prompt, &format!("Other: '{escaped}'"), &answers)
 }
@@ -202,6 +202,6 @@ pub fn expect(result: &Value, id: &str, prompt: &str, said: &str, answers: &Valu
     let expected = json!({ "is_error": false, "text": text, "data": data });
     match *result == expected {
         true => Ok(()),
-        false => Err(format!("{result} instead of {expected}").into()),
+        false => Err(format!("expected {expected}, got {result}").into()),
     }
 }

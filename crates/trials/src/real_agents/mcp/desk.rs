@@ -1,28 +1,29 @@
-//! Where a human sits: the questions that wait, as `coven questions` and the files show them, and the answers.
+//! The human's side: finds pending questions with `coven questions` and in the files, and answers them.
 
 use std::fs;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
+use coven_api::List;
 use serde_json::Value;
 
 use super::super::coven::Coven;
 use super::super::{Outcome, eventually, seconds};
 
-/// Some agents need most of a minute to start on a busy machine.
-const ASKED: Duration = Duration::from_secs(120);
-/// Longer than the look every five seconds that finds what no watch tells.
-const ENDED: Duration = Duration::from_secs(15);
+/// Some agents need almost a minute to start on a busy machine.
+const QUESTION_TIMEOUT: Duration = Duration::from_secs(120);
+/// Longer than the five-second poll that finds changes which a watch missed.
+const ABANDON_TIMEOUT: Duration = Duration::from_secs(15);
 
 pub struct Desk<'a> {
     coven: &'a Coven,
     folder: PathBuf,
 }
 
-/// A set that waits for an answer.
+/// A pending question set.
 pub struct Waiting {
     pub id: String,
-    /// The session of coven that the asker runs in.
+    /// The coven session of the asker.
     pub session: Option<String>,
 }
 
@@ -31,22 +32,24 @@ impl<'a> Desk<'a> {
         Self { coven, folder: home.join(".local/share/auq/sessions") }
     }
 
-    /// Waits until this is asked; `trouble` may know sooner that it never will be.
+    /// Waits for the question; fails early if `trouble` returns a reason.
     pub fn asked(&self, prompt: &str, trouble: impl Fn() -> Option<String>) -> Outcome<Waiting> {
-        let waiting = eventually(ASKED, || match self.find(prompt) {
+        let waiting = eventually(QUESTION_TIMEOUT, || match self.find(prompt) {
             Ok(None) => trouble().map(|trouble| Err(trouble.into())),
             Ok(Some(waiting)) => Some(Ok(waiting)),
             Err(error) => Some(Err(error)),
         });
-        waiting.unwrap_or_else(|| Err(format!("nobody asks {prompt:?} within {} s", ASKED.as_secs()).into()))
+        waiting.unwrap_or_else(|| {
+            Err(format!("question {prompt:?} did not appear within {} s", QUESTION_TIMEOUT.as_secs()).into())
+        })
     }
 
     fn find(&self, prompt: &str) -> Outcome<Option<Waiting>> {
-        let sets: Vec<Value> = self.coven.json(&["questions", "list", "--json"])?;
-        let set = sets.into_iter().find(|set| set["questions"][0]["prompt"] == prompt);
+        let sets: List<Value> = self.coven.json(&["questions", "list", "--json"])?;
+        let set = sets.items.into_iter().find(|set| set["questions"][0]["prompt"] == prompt);
         Ok(set.map(|set| {
             let text = |key: &str| set[key].as_str().map(str::to_owned);
-            Waiting { id: text("id").unwrap_or_default(), session: text("covenSessionId") }
+            Waiting { id: text("id").unwrap_or_default(), session: text("session_id") }
         }))
     }
 
@@ -54,9 +57,9 @@ impl<'a> Desk<'a> {
         self.coven.call(&["answer", id, "--text", words]).map(drop)
     }
 
-    /// As its file has it, so that nobody is made to look after the set by the question.
+    /// Reads the status from the file: a command could change it, because commands check for orphaned sets.
     pub fn status(&self, id: &str) -> Outcome<String> {
-        Ok(self.file(id, "status.json")?["status"].as_str().ok_or("a set has a status")?.to_owned())
+        Ok(self.file(id, "status.json")?["status"].as_str().ok_or("status.json has no status")?.to_owned())
     }
 
     pub fn request(&self, id: &str) -> Outcome<Value> {
@@ -67,13 +70,13 @@ impl<'a> Desk<'a> {
         Ok(serde_json::from_str(&fs::read_to_string(self.folder.join(id).join(name))?)?)
     }
 
-    /// Waits until the set has been given up by whoever asked, and says how long that took.
+    /// Waits until the set is abandoned. Returns how long that took.
     pub fn abandoned(&self, id: &str) -> Outcome<String> {
         let started = Instant::now();
         let is_abandoned = || self.status(id).is_ok_and(|status| status == "abandoned").then_some(());
-        match eventually(ENDED, is_abandoned) {
+        match eventually(ABANDON_TIMEOUT, is_abandoned) {
             Some(()) => Ok(format!("abandoned in {}", seconds(started))),
-            None => Err(format!("the set is {} after {} s", self.status(id)?, ENDED.as_secs()).into()),
+            None => Err(format!("the set is {} after {} s", self.status(id)?, ABANDON_TIMEOUT.as_secs()).into()),
         }
     }
 }

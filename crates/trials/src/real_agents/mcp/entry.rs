@@ -1,4 +1,4 @@
-//! The entry in an agent's settings, put in and taken out by `coven mcp install` and `uninstall`.
+//! The entry in an agent's settings, added and removed by `coven mcp install` and `uninstall`.
 
 use std::fs;
 use std::path::PathBuf;
@@ -8,15 +8,15 @@ use serde_json::Value;
 use super::super::Outcome;
 use super::super::coven::Coven;
 
-/// Where agents with settings in JSON keep their servers.
-const PLACES: [&str; 2] = ["mcpServers", "mcp"];
+/// Keys under which agents with JSON settings store their servers.
+const SERVER_KEYS: [&str; 2] = ["mcpServers", "mcp"];
 
 pub struct Entry<'a> {
     pub coven: &'a Coven,
     pub agent: &'static str,
-    /// The file that gets it.
+    /// The settings file.
     pub path: PathBuf,
-    /// As it was before anything was put in.
+    /// Content of the file before the installation.
     pub before: Option<String>,
 }
 
@@ -26,7 +26,7 @@ impl<'a> Entry<'a> {
         Self { coven, agent, path, before }
     }
 
-    /// Puts it in, takes it out, by which the file must be as it was, and puts it in again.
+    /// Installs, uninstalls, checks that the file has its old content, and installs again.
     pub fn install(&self) -> Outcome<String> {
         self.call("install")?;
         let text = fs::read_to_string(&self.path)?;
@@ -37,30 +37,30 @@ impl<'a> Entry<'a> {
         self.call("uninstall")?;
         let after = fs::read_to_string(&self.path)?;
         if self.before.as_ref().is_some_and(|before| *before != after) {
-            return Err(format!("taken out again it leaves {after:?}").into());
+            return Err(format!("uninstall leaves {after:?}").into());
         }
         self.call("install")?;
         match fs::read_to_string(&self.path)? == text {
             true => Ok(if self.before.is_some() { "yes" } else { "new file" }.to_owned()),
-            false => Err("the second time it writes something else".into()),
+            false => Err("the second install writes other content".into()),
         }
     }
 
-    /// Takes it out of what the agent may have made of the file meanwhile.
+    /// Uninstalls after the agent has run, because the agent may have rewritten the file.
     pub fn uninstall(&self) -> Outcome<String> {
         let there = fs::read_to_string(&self.path)?;
         self.call("uninstall")?;
         let after = fs::read_to_string(&self.path)?;
         if after.contains(self.coven.program.to_string_lossy().as_ref()) {
-            return Err(format!("something is left: {after}").into());
+            return Err(format!("the entry is still in the file: {after}").into());
         }
         match &self.before {
             None => Ok("gone".to_owned()),
             Some(before) if *before == after => Ok("byte for byte".to_owned()),
             Some(_) if without_entry(&there)? == without_entry(&after)? => {
-                Ok("gone, nothing else; the agent writes the file itself".to_owned())
+                Ok("only the entry; the agent rewrites the file".to_owned())
             }
-            Some(before) => Err(format!("it was {before:?} and is {after:?}").into()),
+            Some(before) => Err(format!("the file was {before:?} and is {after:?}").into()),
         }
     }
 
@@ -69,10 +69,10 @@ impl<'a> Entry<'a> {
     }
 }
 
-/// What settings in JSON say besides the entry. An object that holds no server says nothing.
+/// Returns JSON settings without the entry and without an empty object of servers.
 fn without_entry(text: &str) -> Outcome<Value> {
     let mut settings: Value = serde_json::from_str(text)?;
-    for place in PLACES {
+    for place in SERVER_KEYS {
         if let Some(servers) = settings.get_mut(place).and_then(Value::as_object_mut) {
             servers.remove("coven");
             if servers.is_empty() {
@@ -90,7 +90,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_the_entry_is_overlooked() {
+    fn only_the_entry_is_removed() {
         let text = r#"{"a": 1, "mcpServers": {"coven": {}, "x": {}}}"#;
         assert_eq!(without_entry(text).expect("JSON"), json!({"a": 1, "mcpServers": {"x": {}}}));
         assert_eq!(without_entry(r#"{"mcpServers": {"coven": {}}}"#).expect("JSON"), json!({}));

@@ -1,4 +1,4 @@
-//! The client's own form beside the files: accepted, declined, closed, and too late.
+//! The client's own form: accepted, declined, closed, and answered elsewhere first.
 
 use std::thread::sleep;
 use std::time::Duration;
@@ -10,8 +10,8 @@ use super::super::report::Check;
 use super::client::Client;
 use super::client_trial::{ASK, ClientTrial, FETCH, expect, question};
 
-/// What is declined sooner was not declined by a human.
-const READING: Duration = Duration::from_millis(1500);
+/// Minimum time for a human to decline; coven treats an earlier decline as automatic.
+const MIN_HUMAN_DELAY: Duration = Duration::from_millis(1500);
 
 impl ClientTrial<'_> {
     pub fn form_accepted(&self) -> Outcome<String> {
@@ -20,34 +20,34 @@ impl ClientTrial<'_> {
         client.say(&json!({ "action": "accept", "content": { "question_1": "PostgreSQL" } }))?;
         let answers = json!([{ "questionIndex": 0, "selected": ["PostgreSQL"] }]);
         expect(&client.hear("result")?, &id, prompt, "PostgreSQL", &answers)?;
-        self.stands(&id, "completed")
+        self.expect_status(&id, "completed")
     }
 
-    /// At once it is the client that does so, and the question stays; later it is the human.
+    /// An immediate decline comes from the client, and the question stays open; a later one comes from the human.
     pub fn form_declined(&self) -> Outcome<String> {
         let decline = json!({ "action": "decline" });
-        let prompt = "Declined by nobody?";
+        let prompt = "Declined automatically?";
         let (mut client, id) = self.form(prompt)?;
         client.say(&decline)?;
         self.desk_answers(&mut client, &id, prompt)?;
 
         let (mut client, id) = self.form("Declined?")?;
-        sleep(READING);
+        sleep(MIN_HUMAN_DELAY);
         client.say(&decline)?;
         let result = client.hear("result")?;
         match result["data"]["status"] == "rejected" {
-            true => self.stands(&id, "rejected"),
-            false => Err(format!("declined, and told {result}").into()),
+            true => self.expect_status(&id, "rejected"),
+            false => Err(format!("declined, but the result is {result}").into()),
         }
     }
 
-    /// The question is still open elsewhere.
+    /// Closing the form leaves the question open elsewhere.
     pub fn form_closed(&self) -> Outcome<String> {
         let prompt = "Closed?";
         let (mut client, id) = self.form(prompt)?;
         client.say(&json!({ "action": "cancel" }))?;
         self.desk_answers(&mut client, &id, prompt)?;
-        Ok("still asked".to_owned())
+        Ok("still pending".to_owned())
     }
 
     pub fn answered_elsewhere(&self) -> Outcome<Check> {
@@ -57,20 +57,20 @@ impl ClientTrial<'_> {
         let check = match self.sdk.revision {
             None => {
                 client.hear("form_taken_back")?;
-                Check::Passed("form taken back".to_owned())
+                Check::Passed("form withdrawn".to_owned())
             }
             Some(_) => {
-                // The call came back with the form, so nobody is there to be told before it is closed.
+                // The form ended the call, so coven cannot withdraw it before the client closes it.
                 client.say(&json!({ "action": "accept", "content": { "question_1": "PostgreSQL" } }))?;
-                Check::Limit("the first answer stands".to_owned())
+                Check::Limit("the first answer is kept".to_owned())
             }
         };
         expect_file(&client.hear("result")?, &id, prompt)?;
-        self.stands(&id, "completed")?;
+        self.expect_status(&id, "completed")?;
         Ok(check)
     }
 
-    /// Asks with a client that takes forms, and waits until its form is open.
+    /// Asks with a client that supports forms, and waits until its form is open.
     fn form(&self, prompt: &str) -> Outcome<(Client, String)> {
         let mut client = self.open(true)?;
         client.call(ASK, &question(prompt))?;
@@ -82,13 +82,13 @@ impl ClientTrial<'_> {
         Ok((client, id))
     }
 
-    /// The form said nothing, so the call goes on and the answer comes from here.
+    /// Checks that the call continues after a form without an answer, then answers elsewhere.
     fn desk_answers(&self, client: &mut Client, id: &str, prompt: &str) -> Outcome<()> {
-        // Fetched behind it on the same connection, so what was said has been heard.
+        // The server handles requests in order, so it has processed the form's reply before this fetch.
         client.call(FETCH, &json!({ "session_id": id }))?;
-        let standing = client.hear("result")?;
-        if standing["data"]["status"] != "pending" {
-            return Err(format!("the form says nothing, and the set stands as {standing}").into());
+        let current = client.hear("result")?;
+        if current["data"]["status"] != "pending" {
+            return Err(format!("the form has no answer, but the set is {current}").into());
         }
         self.answer_option(id)?;
         expect_file(&client.hear("result")?, id, prompt)
@@ -98,7 +98,7 @@ impl ClientTrial<'_> {
         self.coven.call(&["answer", id, "--option", "SQLite"]).map(drop)
     }
 
-    fn stands(&self, id: &str, wanted: &str) -> Outcome<String> {
+    fn expect_status(&self, id: &str, wanted: &str) -> Outcome<String> {
         let status = self.desk.status(id)?;
         match status == wanted {
             true => Ok(status),
@@ -107,7 +107,7 @@ impl ClientTrial<'_> {
     }
 }
 
-/// What `answer_option` gave, with what the option means.
+/// Checks for the answer of `answer_option`, with the option's description.
 fn expect_file(result: &Value, id: &str, prompt: &str) -> Outcome<()> {
     expect(result, id, prompt, "SQLite — a file", &json!([{ "questionIndex": 0, "selected": ["SQLite"] }]))
 }

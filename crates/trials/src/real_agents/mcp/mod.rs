@@ -1,4 +1,4 @@
-//! The trial of `coven mcp`: the clients of the official SDKs, and agents that have it in their settings.
+//! Trials of `coven mcp`: the clients of the official SDKs, and agents that have it in their settings.
 
 mod agent_row;
 mod agent_trial;
@@ -56,7 +56,7 @@ impl Candidate for Subject {
     }
 }
 
-/// So many of the clients and agents must pass, and everyone that is installed.
+/// Number of clients and agents that must pass. All installed ones must pass, too.
 const MUST_PASS: usize = 8;
 
 pub fn choose(names: &[String]) -> Outcome<Vec<Subject>> {
@@ -86,16 +86,16 @@ pub fn all_trials(subjects: &[Subject], bench: &Bench, is_json: bool) -> Outcome
     let tried = count(&clients, Row::was_tried) + count(&agents, Row::was_tried);
     let must_pass = tried.max(MUST_PASS).min(subjects.len());
     if !is_json {
-        println!("{passed} of {} clients and agents passed, {must_pass} must", subjects.len());
+        println!("{passed} of {} clients and agents passed, {must_pass} required", subjects.len());
     }
     Ok(if passed < must_pass { ExitCode::FAILURE } else { ExitCode::SUCCESS })
 }
 
-fn count<R: Row>(rows: &[R], is_so: fn(&R) -> bool) -> usize {
-    rows.iter().filter(|row| is_so(row)).count()
+fn count<R: Row>(rows: &[R], matches: fn(&R) -> bool) -> usize {
+    rows.iter().filter(|row| matches(row)).count()
 }
 
-/// One that cannot be installed is a row too: the others go on.
+/// Runs the trial of one client. A client that cannot be installed gets a row too, and the other trials continue.
 fn client_trial(sdk: &SdkClient, bench: &Bench) -> Outcome<ClientRow> {
     eprintln!("{}", sdk.name);
     let proof = match sdk.script {
@@ -142,7 +142,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn clients_and_agents_have_names_of_their_own() {
+    fn clients_and_agents_have_unique_names() {
         let names: BTreeSet<&str> = all().iter().map(Candidate::name).collect();
         assert_eq!(names.len(), all().len());
     }

@@ -1,15 +1,15 @@
-//! The clients of the official SDKs that are tried against `coven mcp`, as data.
+//! The SDK clients that are tested with `coven mcp`.
 
 use coven_harness::trial::Package as Known;
 
 use super::super::install::Package;
 
-/// The client of an official SDK, driven by a script of ours.
+/// The client of an official SDK, driven by a script in this folder.
 pub struct SdkClient {
     pub name: &'static str,
     pub package: Package,
     pub script: Script,
-    /// The revision of the protocol to insist on; the one that both agree on if there is none.
+    /// The required protocol revision; negotiated if `None`.
     pub revision: Option<&'static str>,
     pub giving_up: GivingUp,
     pub limit: Option<&'static str>,
@@ -17,22 +17,22 @@ pub struct SdkClient {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Script {
-    /// The package has changed its name with its second version.
+    /// The package was renamed with its second version.
     TypeScript {
         line: &'static str,
     },
     Python,
 }
 
-/// What a client does with a call that takes long, if nobody tells it.
+/// A client's default behaviour for a long call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum GivingUp {
-    /// It gives up after a minute, or a minute after the last sign of life where it is asked to heed those.
+    /// Times out after one minute, or one minute after the last progress notification if configured so.
     AfterAMinute,
     Never,
 }
 
-/// The revision in which a server cannot ask its client anything by itself.
+/// The revision in which a server cannot send requests to its client.
 const WITHOUT_REQUESTS: &str = "2026-07-28";
 
 pub fn all() -> Vec<SdkClient> {
@@ -50,23 +50,23 @@ pub fn all() -> Vec<SdkClient> {
         script: Script::Python,
         revision: None,
         giving_up: GivingUp::Never,
-        limit: Some("no limit of its own for a call"),
+        limit: Some("no default timeout for a call"),
     };
     let newest = Some(WITHOUT_REQUESTS);
     vec![
         SdkClient {
-            limit: Some("speaks no revision after 2025-11-25; the second line of the SDK does"),
+            limit: Some("supports no revision after 2025-11-25; version 2 of the SDK does"),
             ..typescript("sdk-ts", "mcp-sdk-ts", "@modelcontextprotocol/sdk", "sdk")
         },
         SdkClient {
             revision: newest,
-            limit: Some("a form cannot be taken back in this revision; its end brings the answer given elsewhere"),
+            limit: Some("a form cannot be withdrawn in this revision; closing it returns the answer given elsewhere"),
             ..typescript("sdk-ts-2", "mcp-client-ts", "@modelcontextprotocol/client", "client")
         },
         python("sdk-python"),
         SdkClient {
             revision: newest,
-            limit: Some("as sdk-ts-2; no limit of its own for a call"),
+            limit: Some("like sdk-ts-2; no default timeout for a call"),
             ..python("sdk-python-2")
         },
     ]

@@ -1,4 +1,4 @@
-//! The trial of agents that answer a single prompt: two turns, the second resumed, and how they stream, cancel and fail.
+//! Trials in print mode: two turns, the second one resumed, and streaming, cancelling and failures.
 
 mod requests;
 mod row;
@@ -20,7 +20,7 @@ pub fn choose(names: &[String]) -> Outcome<Vec<PrintAgent>> {
     choice::choose(|| tried(|trial| trial.print.as_ref()), names)
 }
 
-/// An agent that cannot be installed is a row too: the others go on.
+/// Runs the trial of one agent. An agent that cannot be installed gets a row too, and the other trials continue.
 pub fn one_trial(agent: &PrintAgent, bench: &Bench) -> Outcome<PrintRow> {
     eprintln!("{}", agent.name);
     let installed = match Installed::ensure(&agent.packages, agent.program, &bench.cache) {

@@ -1,4 +1,4 @@
-//! What a trial in print mode found.
+//! Results of a trial in print mode.
 
 use serde::Serialize;
 
@@ -50,7 +50,7 @@ impl Row for PrintRow {
             ("version", &self.version),
             ("first turn", &self.first),
             ("resumed", &self.resumed),
-            ("agent told", &self.instructions),
+            ("instructions sent", &self.instructions),
             ("tokens", &self.tokens),
             ("streams", &self.streams),
             ("400 kB prompt", &self.long_prompt),

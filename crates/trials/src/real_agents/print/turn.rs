@@ -1,4 +1,4 @@
-//! One turn in a process of its own, which remembers nothing of the one before: the hidden task `print-turn`.
+//! The hidden task `print-turn`: one turn in a separate process, without state from earlier turns.
 
 use std::ffi::OsString;
 use std::io::{self, Read, Write};
@@ -15,26 +15,26 @@ use serde::{Deserialize, Serialize};
 
 use super::super::Outcome;
 
-/// No turn of a trial takes so long unless it hangs.
+/// Longer than any turn of a trial.
 const TIMEOUT: Duration = Duration::from_secs(180);
 
-/// The prompt comes on standard input; SIGINT cancels the turn, as it does for a person.
+/// The prompt is read from standard input; SIGINT cancels the turn.
 #[derive(Debug, Args)]
 pub struct PrintTurnArgs {
     /// The agent's program.
     tool: OsString,
-    /// Its own session to go on with.
+    /// The agent's session to resume.
     #[arg(long)]
     session: Option<String>,
-    /// What its earlier turns took, input and output.
+    /// Input and output tokens of its earlier turns.
     #[arg(long, num_args = 2)]
     used_before: Option<Vec<u64>>,
-    /// The agent to be, as it is defined in the user's home.
+    /// Name of an agent definition in the user's home.
     #[arg(long)]
     agent: Option<String>,
 }
 
-/// How it went, as one line of JSON.
+/// The result of a turn, printed as one line of JSON.
 #[derive(Debug, Default, Serialize, Deserialize)]
 pub struct Told {
     pub text: String,
@@ -42,7 +42,7 @@ pub struct Told {
     /// Input, output.
     pub tokens: Option<(u64, u64)>,
     pub is_interrupted: bool,
-    /// From the start to the first piece of text and to the last.
+    /// Milliseconds from the start to the first and to the last text.
     pub text_ms: Option<(u64, u64)>,
     pub took_ms: u64,
     pub failure: Option<Failure>,
@@ -56,17 +56,17 @@ pub struct Failure {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum FailureKind {
-    /// The agent said so by its exit status.
+    /// The exit status reports the failure.
     ExitStatus,
-    /// It said so in its output, and nothing else.
+    /// Only the output reports the failure.
     NoAnswer,
     PromptTooLong,
     Other,
 }
 
 pub fn run(args: PrintTurnArgs) -> ExitCode {
-    match turn(args).and_then(|told| Ok(serde_json::to_string(&told)?)) {
-        // Nobody is left to be told if this fails.
+    match turn(args).and_then(|result| Ok(serde_json::to_string(&result)?)) {
+        // A failed write cannot be reported.
         Ok(line) => writeln!(io::stdout(), "{line}").map_or(ExitCode::FAILURE, |()| ExitCode::SUCCESS),
         Err(error) => {
             eprintln!("print-turn: {error}");
@@ -108,16 +108,16 @@ fn turn(args: PrintTurnArgs) -> Outcome<Told> {
     let mut text_ms = None;
     let on_text = |_: &str| text_ms = Some((text_ms.map_or_else(millis, |(first, _)| first), millis()));
     let done = run_turn(&spec, on_text, &cancel);
-    let told = Told { text_ms, took_ms: millis(), ..Told::default() };
+    let result = Told { text_ms, took_ms: millis(), ..Told::default() };
     Ok(match done {
         Ok(done) => Told {
             text: done.text,
             session: done.harness_session,
             tokens: done.usage.map(|usage| (usage.input, usage.output)),
             is_interrupted: done.status == TurnStatus::Interrupted,
-            ..told
+            ..result
         },
-        Err(error) => Told { failure: Some(Failure { kind: kind(&error), words: error.to_string() }), ..told },
+        Err(error) => Told { failure: Some(Failure { kind: kind(&error), words: error.to_string() }), ..result },
     })
 }
 
@@ -137,14 +137,14 @@ fn kind(error: &TurnError) -> FailureKind {
     }
 }
 
-/// A thread of its own: the turn needs this one.
+/// Waits for SIGINT on a separate thread: the turn blocks this one.
 fn cancel_on_interrupt(cancel: Cancel) -> Outcome<()> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let mut interrupts = {
         let _inside = runtime.enter();
         tokio::signal::unix::signal(tokio::signal::unix::SignalKind::interrupt())?
     };
-    // It ends with the process.
+    // The thread ends with the process.
     std::thread::spawn(move || {
         runtime.block_on(interrupts.recv());
         cancel.cancel();

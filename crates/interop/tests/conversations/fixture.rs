@@ -1,4 +1,4 @@
-//! A folder of its own for every test, conversations in it, and other processes that act on them.
+//! A separate folder of conversations for each test, and other processes that act on them.
 
 use std::fs::{self, File};
 use std::io::{BufRead, BufReader, Read, Write};
@@ -6,11 +6,11 @@ use std::path::PathBuf;
 use std::process::{Child, ChildStdout, Command, Output, Stdio};
 
 use coven_domain::Timestamp;
-use coven_domain::conversation::{ConversationId, Line, Role, Turn};
+use coven_domain::conversation::{ConversationId, Line, Turn, TurnRole};
 use coven_holder::clock;
 use coven_interop::conversations::{ConversationError, Conversations, Loaded, NewConversation, Notice, Wait};
 
-use crate::{crowd, hostile};
+use crate::{concurrency, hostile};
 
 pub const ROLE: &str = "COVEN_TEST_ROLE";
 const FOLDER: &str = "COVEN_TEST_FOLDER";
@@ -18,14 +18,14 @@ const ID: &str = "COVEN_TEST_ID";
 /// 14 January 2026, 10:00:00.123.
 pub const NOW: Timestamp = Timestamp::from_millis(1_768_384_800_123);
 
-pub struct Stand {
+pub struct Fixture {
     pub all: Conversations,
     root: tempfile::TempDir,
 }
 
-impl Stand {
+impl Fixture {
     pub fn new() -> Self {
-        let root = tempfile::tempdir().expect("a folder");
+        let root = tempfile::tempdir().expect("temporary folder");
         Self { all: Conversations::at(root.path().join("spawn/sessions")), root }
     }
 
@@ -35,10 +35,10 @@ impl Stand {
 
     pub fn create(&self, name: &str) -> ConversationId {
         let new = NewConversation { id: Some(id(name)), ..NewConversation::default() };
-        self.all.create(&new, NOW).expect("made")
+        self.all.create(&new, NOW).expect("created")
     }
 
-    /// A conversation with so many exchanges.
+    /// Creates a conversation with `count` exchanges.
     pub fn with_exchanges(&self, name: &str, count: usize) -> ConversationId {
         let id = self.create(name);
         for number in 0..count {
@@ -56,62 +56,63 @@ impl Stand {
     }
 
     pub fn load(&self, id: &ConversationId) -> Loaded {
-        self.all.load(id).expect("a sound file")
+        self.all.load(id).expect("sound file")
     }
 
-    /// The texts of all turns.
+    /// Returns the texts of all turns.
     pub fn texts(&self, id: &ConversationId) -> Vec<String> {
         self.load(id).transcript.turns.into_iter().map(|turn| turn.content).collect()
     }
 
     pub fn bytes(&self, id: &ConversationId) -> Vec<u8> {
-        fs::read(self.all.file(id)).expect("it is there")
+        fs::read(self.all.file(id)).expect("exists")
     }
 
-    /// As another tool or a crash would leave it.
+    /// Writes the file directly, as another tool or a crash would leave it.
     pub fn put(&self, id: &ConversationId, bytes: impl AsRef<[u8]>) {
-        fs::create_dir_all(self.all.path()).expect("room");
-        fs::write(self.all.file(id), bytes).expect("room");
+        fs::create_dir_all(self.all.path()).expect("disk has space");
+        fs::write(self.all.file(id), bytes).expect("disk has space");
     }
 
-    /// The names of everything in the folder.
+    /// Returns the names of all files in the folder, sorted.
     pub fn names(&self) -> Vec<String> {
-        let entries = fs::read_dir(self.all.path()).into_iter().flatten().map(|entry| entry.expect("an entry"));
-        let mut names: Vec<String> = entries.map(|entry| entry.file_name().into_string().expect("UTF-8")).collect();
+        let entries = fs::read_dir(self.all.path()).into_iter().flatten().map(|entry| entry.expect("entry"));
+        let mut names: Vec<String> =
+            entries.map(|entry| entry.file_name().into_string().expect("valid UTF-8")).collect();
         names.sort();
         names
     }
 
-    /// Another process that does `role`.
+    /// Returns a command that starts another process with this role.
     pub fn other(&self, role: &str, id: &ConversationId) -> Command {
-        let mut command = Command::new(std::env::current_exe().expect("own path"));
+        let mut command = Command::new(std::env::current_exe().expect("path of the test binary"));
         command.args(["--exact", "other_process", "--nocapture"]);
-        self.tell(&mut command, role, id);
+        self.configure(&mut command, role, id);
         command
     }
 
-    /// The same after some words of a shell: limits, masks, ignored signals.
+    /// Like `other`, but runs a shell command first to set limits, the umask or ignored signals.
     pub fn other_after(&self, shell: &str, role: &str, id: &ConversationId) -> Command {
         let mut command = Command::new("/bin/sh");
-        let exe = std::env::current_exe().expect("own path");
+        let exe = std::env::current_exe().expect("path of the test binary");
         command.arg("-c").arg(format!("{shell}; exec \"$0\" --exact other_process --nocapture")).arg(exe);
-        self.tell(&mut command, role, id);
+        self.configure(&mut command, role, id);
         command
     }
 
-    fn tell(&self, command: &mut Command, role: &str, id: &ConversationId) {
+    fn configure(&self, command: &mut Command, role: &str, id: &ConversationId) {
         command.env(ROLE, role).env(FOLDER, self.all.path()).env(ID, id.as_str());
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
     }
 
-    /// Another process that does `role` until its input ends; it has begun when this returns.
+    /// Starts another process with this role and waits until it is ready. It runs until its stdin closes.
     pub fn holder(&self, role: &str, id: &ConversationId) -> Holder {
-        let mut child = self.other(role, id).stdin(Stdio::piped()).spawn().expect("own binary");
+        let mut child = self.other(role, id).stdin(Stdio::piped()).spawn().expect("test binary starts");
         let mut output = BufReader::new(child.stdout.take().expect("piped"));
         let mut line = String::new();
-        while !line.contains("says: ") {
+        while !line.contains("report: ") {
             line.clear();
-            assert_ne!(output.read_line(&mut line).expect("a pipe"), 0, "it says that it has begun");
+            assert_ne!(output.read_line(&mut line).expect("open pipe"), 0, "the process reports that it is ready");
         }
         Holder { child, _output: output }
     }
@@ -123,61 +124,61 @@ pub struct Holder {
 }
 
 impl Holder {
-    /// Lets it end by itself.
+    /// Closes its stdin, so that it exits normally.
     pub fn release(mut self) {
         drop(self.child.stdin.take());
-        self.child.wait().expect("own child");
+        self.child.wait().expect("child process");
     }
 
-    /// Ends it as `kill -9` does.
+    /// Kills it with SIGKILL.
     pub fn kill(mut self) {
-        self.child.kill().expect("own child");
-        self.child.wait().expect("own child");
+        self.child.kill().expect("child process");
+        self.child.wait().expect("child process");
     }
 }
 
 pub fn id(name: &str) -> ConversationId {
-    name.parse().expect("an id")
+    name.parse().expect("valid id")
 }
 
 pub fn exchange(asked: &str, answered: &str) -> [Line; 2] {
-    [Line::Turn(Turn::new(Role::User, asked, NOW)), Line::Turn(Turn::new(Role::Assistant, answered, NOW))]
+    [Line::Turn(Turn::new(TurnRole::User, asked, NOW)), Line::Turn(Turn::new(TurnRole::Assistant, answered, NOW))]
 }
 
-/// What an ended process said after `says: `.
-pub fn said(output: &Output) -> Option<String> {
+/// Returns the text after `report: ` in the output of an exited process.
+pub fn parse_report(output: &Output) -> Option<String> {
     let text = String::from_utf8_lossy(&output.stdout);
-    text.split_once("says: ").map(|(_, rest)| rest.lines().next().unwrap_or_default().to_owned())
+    text.split_once("report: ").map(|(_, rest)| rest.lines().next().unwrap_or_default().to_owned())
 }
 
-pub fn said_by(child: Child) -> String {
-    let output = child.wait_with_output().expect("own child");
-    said(&output).unwrap_or_else(|| panic!("it said nothing: {output:?}"))
+pub fn report_of(child: Child) -> String {
+    let output = child.wait_with_output().expect("child process");
+    parse_report(&output).unwrap_or_else(|| panic!("the process reported nothing: {output:?}"))
 }
 
-/// The part of another process. It says in one line how that went.
-pub fn play(role: &str) {
-    let all = Conversations::at(std::env::var_os(FOLDER).expect("told"));
-    let id: ConversationId = std::env::var(ID).expect("told").parse().expect("an id");
-    let (part, word) = role.split_once(' ').unwrap_or((role, ""));
-    let done = match part {
+/// Runs the role of another process and prints its result in one line.
+pub fn run_role(role: &str) {
+    let all = Conversations::at(std::env::var_os(FOLDER).expect("set by the parent"));
+    let id: ConversationId = std::env::var(ID).expect("set by the parent").parse().expect("valid id");
+    let (action, argument) = role.split_once(' ').unwrap_or((role, ""));
+    let done = match action {
         "create" => {
             let new = NewConversation { id: Some(id), ..NewConversation::default() };
             all.create(&new, clock::now()).map(|id| id.to_string())
         }
-        "append" => append_once(&all, &id, word),
-        "crowd" => crowd::append(&all, &id, word),
+        "append" => append_once(&all, &id, argument),
+        "append-many" => concurrency::append(&all, &id, argument),
         "recover" => all.recover(&id, NOW).map(|recovered| format!("kept {}", recovered.kept_lines)),
-        "hostile" => hostile::act(&all, &id, word),
+        "hostile" => hostile::act(&all, &id, argument),
         "open" => all.writer(&id, Wait::NoWait).map(|_open| hold("open")),
         "lock" => {
-            let file = File::open(all.file(&id)).expect("there");
-            file.lock().expect("free");
+            let file = File::open(all.file(&id)).expect("exists");
+            file.lock().expect("lock is free");
             Ok(hold("locked"))
         }
-        other => panic!("no such part: {other}"),
+        other => panic!("unknown role: {other}"),
     };
-    println!("says: {}", done.unwrap_or_else(|error| tell(&error)));
+    println!("report: {}", done.unwrap_or_else(|error| error_with_cause(&error)));
 }
 
 fn append_once(all: &Conversations, id: &ConversationId, text: &str) -> Result<String, ConversationError> {
@@ -186,15 +187,15 @@ fn append_once(all: &Conversations, id: &ConversationId, text: &str) -> Result<S
     Ok("saved".to_owned())
 }
 
-/// Says that it has begun and goes on until its input ends.
-fn hold(word: &str) -> String {
-    println!("says: {word}");
-    std::io::stdout().flush().expect("a pipe");
+/// Reports that the process is ready and blocks until its stdin closes.
+fn hold(state: &str) -> String {
+    println!("report: {state}");
+    std::io::stdout().flush().expect("open pipe");
     let _ = std::io::stdin().read_to_end(&mut Vec::new());
-    "over".to_owned()
+    "finished".to_owned()
 }
 
-pub fn tell(error: &ConversationError) -> String {
+pub fn error_with_cause(error: &ConversationError) -> String {
     match std::error::Error::source(error) {
         Some(cause) => format!("{error}: {cause}"),
         None => error.to_string(),

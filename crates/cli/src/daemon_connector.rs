@@ -1,4 +1,4 @@
-//! The way to the daemon for something that outlives it: looks for it again, and starts it if it must.
+//! Connects again and again for programs that outlive a daemon, and starts the daemon where that is allowed.
 
 use std::path::{Path, PathBuf};
 
@@ -9,18 +9,18 @@ use coven_host::home::Home;
 use crate::failure::Failure;
 
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Way {
+pub struct DaemonConnector {
     socket: PathBuf,
-    /// Whose daemon is started if none answers; nothing if that is not ours to do.
+    /// The home whose daemon is started if none answers; none if this program must not start it.
     home: Option<Home>,
 }
 
-impl Way {
+impl DaemonConnector {
     pub fn to(home: &Home) -> Result<Self, Failure> {
         Ok(Self { socket: home.socket()?, home: Some(home.clone()) })
     }
 
-    /// To a daemon that somebody else starts.
+    /// Connects to a daemon that another program starts.
     #[cfg(test)]
     pub fn to_socket(socket: &Path) -> Self {
         Self { socket: socket.to_owned(), home: None }
@@ -36,14 +36,14 @@ impl Way {
     }
 }
 
-impl Connector for Way {
+impl Connector for DaemonConnector {
     type Error = Failure;
 
     async fn connect(&self) -> Result<Client, Failure> {
         match (Client::connect(&self.socket).await, &self.home) {
             (Err(ClientError::Unreachable { .. }), Some(home)) => {
                 let home = home.clone();
-                // Starting waits for the daemon's first word: others of this thread go on meanwhile.
+                // Starting waits for the daemon; other tasks of this thread continue meanwhile.
                 let starting = tokio::task::spawn_blocking(move || daemon_start::ensure_running(&home, &[]));
                 let started = starting.await.map_err(|error| Failure::Runtime(std::io::Error::other(error)))??;
                 Ok(Client::connect(&started.socket).await?)
@@ -53,7 +53,7 @@ impl Connector for Way {
     }
 }
 
-/// Whether it is worth looking for the daemon again.
+/// Returns whether the daemon may answer again after a restart.
 pub fn is_disconnected(failure: &Failure) -> bool {
     matches!(failure, Failure::Client(error) if error.is_disconnected())
 }

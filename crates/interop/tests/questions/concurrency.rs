@@ -1,4 +1,4 @@
-//! Many processes that ask and answer at once: every answer reaches the one who asked, once.
+//! Many processes ask and answer concurrently: each asker gets its own answer exactly once.
 
 use std::collections::HashSet;
 use std::os::fd::AsFd;
@@ -11,7 +11,7 @@ use coven_holder::clock;
 use coven_interop::questions::{Limits, Listed, QuestionError, QuestionFolder, Waited};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
-use crate::stand::{Stand, new_set, said_by};
+use crate::fixture::{Fixture, new_set, report_of};
 
 const ASKERS: usize = 40;
 const SETS: usize = 25;
@@ -19,7 +19,7 @@ const ANSWERERS: usize = 10;
 const LIMITS: Limits = Limits { max_sessions: 1000 };
 const DEADLINE: Duration = Duration::from_secs(60);
 
-/// Asks so often, one after the other, and says whether every answer was its own.
+/// Asks `sets` times in sequence and reports whether every answer was for its own set.
 pub fn ask(folder: &QuestionFolder, sets: usize) -> Result<String, QuestionError> {
     for _ in 0..sets {
         let call_id = uuid::Uuid::new_v4().to_string();
@@ -34,7 +34,7 @@ pub fn ask(folder: &QuestionFolder, sets: usize) -> Result<String, QuestionError
     Ok("all answered".to_owned())
 }
 
-/// Answers whatever is pending until so many sets are finished, and says how many were its own.
+/// Answers pending sets until `sets` are finished and reports how many it answered itself.
 pub fn answer(folder: &QuestionFolder, sets: usize) -> Result<String, QuestionError> {
     let mut watch = folder.watch()?;
     let (mut won, mut finished) = (0, HashSet::new());
@@ -54,10 +54,10 @@ pub fn answer(folder: &QuestionFolder, sets: usize) -> Result<String, QuestionEr
         if finished.len() == sets || std::time::Instant::now() > until {
             return Ok(won.to_string());
         }
-        let a_while = Timespec { tv_sec: 5, tv_nsec: 0 };
-        let is_told =
-            poll(&mut [PollFd::new(&watch.as_fd(), PollFlags::IN)], Some(&a_while)).is_ok_and(|told| told > 0);
-        changed = if is_told { watch.drain() } else { all(folder)? };
+        let timeout = Timespec { tv_sec: 5, tv_nsec: 0 };
+        let is_notified =
+            poll(&mut [PollFd::new(&watch.as_fd(), PollFlags::IN)], Some(&timeout)).is_ok_and(|ready| ready > 0);
+        changed = if is_notified { watch.drain() } else { all(folder)? };
     }
 }
 
@@ -74,21 +74,21 @@ fn for_set(id: &QuestionSetId, timestamp: &str) -> Answer {
 }
 
 #[test]
-fn every_answer_reaches_its_asker_once() {
-    let stand = Stand::new();
-    let start = |role: String| stand.other(&role, None).spawn().expect("own binary");
+fn each_asker_gets_its_own_answer_once() {
+    let fixture = Fixture::new();
+    let start = |role: String| fixture.other(&role, None).spawn().expect("test binary starts");
     let answerers: Vec<_> = (0..ANSWERERS).map(|_| start(format!("answerers {}", ASKERS * SETS))).collect();
     let askers: Vec<_> = (0..ASKERS).map(|_| start(format!("askers {SETS}"))).collect();
     for asker in askers {
-        assert_eq!(said_by(asker), "all answered");
+        assert_eq!(report_of(asker), "all answered");
     }
-    let won: Vec<String> = answerers.into_iter().map(said_by).collect();
-    let total: usize = won.iter().map(|count| count.parse::<usize>().expect("a number")).sum();
-    assert_eq!(total, ASKERS * SETS, "each set was answered by one of them: {won:?}");
-    let listed = stand.folder.list().expect("a folder");
+    let won: Vec<String> = answerers.into_iter().map(report_of).collect();
+    let total: usize = won.iter().map(|count| count.parse::<usize>().expect("number")).sum();
+    assert_eq!(total, ASKERS * SETS, "each set has exactly one answerer: {won:?}");
+    let listed = fixture.folder.list().expect("readable folder");
     assert!(listed.iter().all(|it| matches!(it, Listed::Sound(set) if set.state == QuestionSetState::Completed)));
-    for id in stand.names(None) {
-        let id = id.parse().expect("an id");
-        assert_eq!(stand.names(Some(&id)), ["answers.json", "request.json", "status.json"], "nothing else is left");
+    for id in fixture.names(None) {
+        let id = id.parse().expect("valid id");
+        assert_eq!(fixture.names(Some(&id)), ["answers.json", "request.json", "status.json"], "no other file is left");
     }
 }

@@ -1,4 +1,4 @@
-//! The way to the daemon: finds it, starts it if nothing answers, and sends requests.
+//! One connection to the daemon of a home, which is started if nothing answers.
 
 use std::future::Future;
 use std::ops::{Deref, DerefMut};
@@ -17,11 +17,11 @@ use crate::failure::{self, Failure};
 use crate::{output, trust_prompt};
 
 /// One connection to the daemon of a home.
-pub struct Link {
+pub struct DaemonClient {
     client: Client,
 }
 
-impl Deref for Link {
+impl Deref for DaemonClient {
     type Target = Client;
 
     fn deref(&self) -> &Client {
@@ -29,13 +29,13 @@ impl Deref for Link {
     }
 }
 
-impl DerefMut for Link {
+impl DerefMut for DaemonClient {
     fn deref_mut(&mut self) -> &mut Client {
         &mut self.client
     }
 }
 
-impl Link {
+impl DaemonClient {
     /// Connects; starts the daemon if it does not run.
     pub async fn open(home: &Home) -> Result<Self, Failure> {
         Self::open_without(home, "").await
@@ -79,16 +79,16 @@ impl Link {
     }
 }
 
-/// How long a quick GET waits before `Link` asks again.
+/// How long a quick GET waits before `DaemonClient` asks again.
 const QUICK_GET_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Returns the body of a GET without starting a runtime. `Link` repeats a request that does not succeed: it starts the
+/// Returns the body of a GET without starting a runtime. `DaemonClient` repeats a request that does not succeed: it starts the
 /// daemon if nothing answers, and reports the reason.
 pub fn quick_get<E: Endpoint>(home: &Home, request: Request<E>) -> Result<Vec<u8>, Failure> {
     if let Some(answer) = try_quick_get(home, &request, QUICK_GET_TIMEOUT)? {
         return Ok(answer.body);
     }
-    block_on(async { Ok(Link::open(home).await?.bytes(request).await?.to_vec()) })
+    block_on(async { Ok(DaemonClient::open(home).await?.bytes(request).await?.to_vec()) })
 }
 
 /// Returns the answer of a daemon that is running, if it is a success.

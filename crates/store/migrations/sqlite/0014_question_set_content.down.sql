@@ -1,0 +1,1 @@
+ALTER TABLE question_sets DROP COLUMN content;

@@ -1,0 +1,158 @@
+//! Every list is a page: following `next` gives each row once, also while rows are added.
+
+use std::collections::BTreeSet;
+
+use coven_api::list::List;
+use coven_api::routes::{
+    Endpoint, ListAgents, ListHarnesses, ListInbox, ListQuestions, ListRepos, ListTaskHistory, ListWorkflows,
+};
+use coven_domain::task::TaskState;
+use coven_testing::TestHome;
+use serde_json::{Value, json};
+
+const LIMIT: usize = 3;
+
+/// Reads page after page, and calls `add` after the first. Returns the value of `key` of each row.
+#[track_caller]
+fn walk(key: &str, mut page: impl FnMut(Option<&str>) -> List<Value>, mut add: impl FnMut()) -> Vec<String> {
+    let mut found: Vec<String> = Vec::new();
+    let mut cursor: Option<String> = None;
+    for number in 0..100 {
+        let page = page(cursor.as_deref());
+        assert!(page.items.len() <= LIMIT, "{page:?}");
+        assert!(page.next.is_none() || page.items.len() == LIMIT, "only the last page is short: {page:?}");
+        found.extend(page.items.iter().map(|row| row[key].to_string().trim_matches('"').to_owned()));
+        if number == 0 {
+            add();
+        }
+        cursor = page.next;
+        if cursor.is_none() {
+            return found;
+        }
+    }
+    panic!("the list has no end: {found:?}")
+}
+
+/// Walks a list of the API.
+#[track_caller]
+fn walk_api(home: &TestHome, path: &str, key: &str, add: impl FnMut()) -> Vec<String> {
+    let join = if path.contains('?') { '&' } else { '?' };
+    let page = |cursor: Option<&str>| {
+        let cursor = cursor.map(|cursor| format!("&cursor={cursor}")).unwrap_or_default();
+        home.read(&format!("{path}{join}limit={LIMIT}{cursor}"))
+    };
+    walk(key, page, add)
+}
+
+/// Walks a list that a verb prints.
+#[track_caller]
+fn walk_verb(home: &TestHome, verb: &[&str], key: &str, add: impl FnMut()) -> Vec<String> {
+    let page = |cursor: Option<&str>| {
+        let mut args = [verb, &["--json", "--limit", "3"]].concat();
+        args.extend(cursor.iter().flat_map(|cursor| ["--cursor", *cursor]));
+        home.json(&args)
+    };
+    walk(key, page, add)
+}
+
+/// All rows that were there from the start, each row once.
+#[track_caller]
+fn each_once(found: &[String], expected: &[String]) {
+    let distinct: BTreeSet<&String> = found.iter().collect();
+    assert_eq!(distinct.len(), found.len(), "a row came twice: {found:?}");
+    let missing: Vec<_> = expected.iter().filter(|id| !distinct.contains(id)).collect();
+    assert!(missing.is_empty(), "{missing:?} are missing in {found:?}");
+}
+
+fn ask(home: &TestHome) -> String {
+    let question = json!([{"title": "T", "prompt": "Which?", "options": [{"label": "A"}, {"label": "B"}]}]);
+    home.coven(&["ask", &question.to_string(), "--no-wait"]).done().trim().to_owned()
+}
+
+#[test]
+fn question_sets_are_pages_with_and_without_a_daemon() {
+    let home = TestHome::new();
+    let mut sets: Vec<String> = (0..7).map(|_| ask(&home)).collect();
+
+    let mut added = Vec::new();
+    let found = walk_verb(&home, &["questions"], "id", || added.push(ask(&home)));
+    sets.append(&mut added);
+    assert_eq!(found, sets, "oldest first, and the set that was added");
+
+    sets.iter().take(5).for_each(|id| drop(home.coven(&["answer", id, "--option", "A"]).done()));
+    let found = walk_verb(&home, &["questions", "history"], "id", || {
+        home.coven(&["answer", &sets[5], "--option", "B"]).done();
+    });
+    each_once(&found, &sets[..5]);
+    assert!(!found.contains(&sets[5]), "the newest come first");
+    each_once(&walk_verb(&home, &["questions", "list", "--all"], "id", || {}), &sets);
+    home.coven(&["questions", "--cursor", "x"]).refused(2);
+
+    home.start();
+    let mut waiting = vec![sets[6].clone(), sets[7].clone()];
+    waiting.extend((0..3).map(|_| ask(&home)));
+    for path in [ListQuestions::ROUTE.path, ListInbox::ROUTE.path] {
+        let found = walk_api(&home, path, "id", || added.push(ask(&home)));
+        waiting.append(&mut added);
+        assert_eq!(found, waiting, "{path}");
+    }
+    assert_eq!(walk_verb(&home, &["inbox"], "id", || {}), waiting);
+}
+
+#[test]
+fn the_record_of_a_question_set_is_the_same_from_the_verb_and_from_the_daemon() {
+    let home = TestHome::started();
+    let id = ask(&home);
+    let shown: Value = home.json(&["questions", "show", &id, "--json"]);
+    assert_eq!(shown, home.read::<Value>(&format!("{}/{id}", ListQuestions::ROUTE.path)));
+    home.coven(&["answer", &id, "--option", "A"]).done();
+    let answered: Value = home.json(&["questions", "answers", &id, "--json"]);
+    assert_eq!(answered["answers"], json!([{"question_index": 0, "selected_options": ["A"], "custom_text": null}]));
+}
+
+#[test]
+fn tasks_with_their_history_runs_and_agents_are_pages() {
+    let home = TestHome::in_repository(json!({"scheduler": {"maxConcurrentAgents": 20}}));
+    home.start();
+    let add = || home.add_task("A task", "commit a.txt", &[]);
+    let tasks: Vec<String> = (0..5).map(|_| add()).collect();
+    tasks.iter().for_each(|id| home.start_task(id));
+    tasks.iter().for_each(|id| drop(home.wait_for_task(id, TaskState::PendingMerge)));
+    let ids = |rows: Vec<Value>| rows.iter().map(|row| row["id"].as_str().expect("an id").to_owned()).collect();
+    let all_agents = format!("{}?all=true", ListAgents::ROUTE.path);
+    let runs: Vec<String> = ids(home.items(&["workflow", "list", "--json"]));
+    let agents: Vec<String> = ids(home.read::<List<Value>>(&all_agents).items);
+    assert_eq!((runs.len(), agents.len()), (5, 5));
+
+    each_once(&walk_verb(&home, &["task", "list"], "id", || drop(add())), &tasks);
+    each_once(&walk_verb(&home, &["inbox"], "id", || {}), &tasks);
+    let start_another = || home.start_task(&add());
+    each_once(&walk_api(&home, ListWorkflows::ROUTE.path, "id", start_another), &runs);
+    each_once(&walk_api(&home, &all_agents, "id", start_another), &agents);
+    each_once(&walk_verb(&home, &["workflow", "list"], "id", || {}), &runs);
+
+    let task = &tasks[0];
+    let edit = |title: &str| drop(home.coven(&["task", "edit", task, "--title", title]).done());
+    (0..5).for_each(|number| edit(&number.to_string()));
+    let path = ListTaskHistory::of(task).target().to_owned();
+    let changes: Vec<Value> = home.read::<List<Value>>(&path).items;
+    let numbers: Vec<String> = changes.iter().map(|change| change["number"].to_string()).collect();
+    let found = walk_api(&home, &path, "number", || edit("last"));
+    each_once(&found, &numbers);
+    assert_eq!(found.len(), numbers.len() + 1, "the change that was made meanwhile is at the end");
+}
+
+#[test]
+fn repositories_and_harnesses_are_pages() {
+    let home = TestHome::started_with_agent(json!({}));
+    let repos: Vec<String> = (0..7).map(|number| home.make_repo(&format!("repo{number}")).id.to_string()).collect();
+    let found = walk_api(&home, ListRepos::ROUTE.path, "id", || drop(home.make_repo("added")));
+    each_once(&found, &repos);
+    each_once(&walk_verb(&home, &["repo", "list"], "id", || {}), &repos);
+
+    let all: List<Value> = home.read(ListHarnesses::ROUTE.path);
+    let all: Vec<String> = all.items.iter().map(|it| it["id"].as_str().expect("an id").to_owned()).collect();
+    assert!(all.len() > LIMIT, "{all:?}");
+    assert_eq!(walk_api(&home, ListHarnesses::ROUTE.path, "id", || {}), all);
+    assert_eq!(walk_verb(&home, &["harness", "list"], "id", || {}), all);
+}

@@ -1,0 +1,105 @@
+//! Requests that end an agent answer before it is gone; the daemon ends it afterwards, also after a crash.
+
+use coven_api::task::TaskRecord;
+use coven_api::workflow::WorkflowRecord;
+use coven_domain::task::TaskState;
+use coven_domain::workflow::WorkflowState;
+use coven_testing::{EventFeed, TestHome, check_invariants, process, wait_until};
+use serde_json::{Value, json};
+
+/// A home whose agents get ten minutes after SIGTERM.
+fn patient() -> TestHome {
+    let home = TestHome::in_repository(json!({ "sessions": { "killGraceSeconds": 600.0 } }));
+    home.start();
+    home
+}
+
+/// Starts a task whose agent ignores SIGTERM. Returns the ids of the task and of its session.
+fn start_stubborn(home: &TestHome) -> (String, String) {
+    let id = home.add_task("Stubborn", "ignore_sigterm ;; say stubborn ;; hang", &[]);
+    home.start_task(&id);
+    let session = home.wait_for_agent(&id).session_id.expect("it runs").to_string();
+    home.wait_for_output(&session, "stubborn");
+    (id, session)
+}
+
+/// Ends the agent, which is alive.
+#[track_caller]
+fn end_agent(home: &TestHome, session: &str) {
+    let alive = home.harness_processes(session);
+    assert!(!alive.is_empty(), "the answer came before the agent was gone");
+    alive.into_iter().for_each(process::kill_hard);
+}
+
+#[test]
+fn a_task_is_moved_before_its_agent_is_gone_and_follows_when_it_is() {
+    let home = patient();
+    let moves = [("close", TaskState::Closed), ("release", TaskState::Open), ("block", TaskState::Blocked)];
+    for (verb, becomes) in moves {
+        let (id, session) = start_stubborn(&home);
+        let mut feed = EventFeed::open(&home);
+
+        let body = if verb == "release" { json!({}) } else { json!({ "reason": "enough" }) };
+        let answer = home.post(&format!("/api/v1/tasks/{id}/{verb}"), &body);
+
+        assert_eq!((answer.status, answer.json::<TaskRecord>().status), (200, TaskState::InProgress), "{verb}");
+        assert_eq!(feed.next_of("workflow.stopping").payload["workflow"]["task_id"], json!(id));
+        home.post(&format!("/api/v1/tasks/{id}/start"), &json!({})).refused(409, "task_not_ready");
+        end_agent(&home, &session);
+        let task = home.wait_for_task(&id, becomes);
+        assert_eq!(task.task.reason.as_deref(), (verb != "release").then_some("enough"));
+        if verb == "close" {
+            wait_until("its worktree is gone", || !home.worktree(&id).exists());
+        }
+    }
+    check_invariants(&home);
+}
+
+#[test]
+fn a_run_is_cancelled_and_a_session_finished_before_the_agent_is_gone() {
+    let home = patient();
+    let (id, session) = start_stubborn(&home);
+    let answer = home.post(&format!("/api/v1/workflows/{id}/cancel"), &json!({}));
+    assert_eq!((answer.status, answer.json::<WorkflowRecord>().status), (200, WorkflowState::Running));
+    end_agent(&home, &session);
+    home.wait_for_task(&id, TaskState::Open);
+    assert_eq!(home.run_of(&id).workflow.status, WorkflowState::Cancelled);
+
+    let session = home.launch("ignore_sigterm ;; say stubborn ;; hang").id;
+    home.wait_for_output(&session, "stubborn");
+    let answer = home.act(&session, "finish");
+    assert_eq!((answer.status, &answer.json::<Value>()["status"]), (200, &json!("running")));
+    end_agent(&home, &session);
+    assert_eq!(home.wait_for_end(&session).status, "completed");
+
+    let session = home.launch("ignore_sigterm ;; say stubborn ;; hang").id;
+    home.wait_for_output(&session, "stubborn");
+    assert_eq!(home.act(&session, "kill").status, 202);
+    home.sacrifice(&session).refused(409, "session_refused");
+    end_agent(&home, &session);
+    home.coven(&["sacrifice", &session, "--yes"]).done();
+    check_invariants(&home);
+}
+
+#[test]
+fn the_next_daemon_moves_a_task_whose_agent_outlived_the_request() {
+    let home = patient();
+    let (id, session) = start_stubborn(&home);
+    assert_eq!(home.post(&format!("/api/v1/tasks/{id}/close"), &json!({ "reason": "enough" })).status, 200);
+    home.kill_daemon();
+    home.start();
+    assert_eq!(home.task(&id).task.status, TaskState::InProgress);
+    end_agent(&home, &session);
+    assert_eq!(home.wait_for_task(&id, TaskState::Closed).task.reason.as_deref(), Some("enough"));
+    check_invariants(&home);
+}
+
+#[test]
+fn the_command_waits_until_the_agent_is_gone() {
+    let home = TestHome::in_repository(json!({ "sessions": { "killGraceSeconds": 1.5 } }));
+    home.start();
+    let (id, session) = start_stubborn(&home);
+    let closed: TaskRecord = home.json(&["task", "close", &id, "--json"]);
+    assert_eq!(closed.status, TaskState::Closed);
+    assert_eq!(home.harness_processes(&session), [0; 0]);
+}
