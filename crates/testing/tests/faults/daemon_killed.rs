@@ -100,7 +100,7 @@ fn a_flood_that_ends_without_a_daemon_is_complete() {
 fn input_accepted_before_the_kill_is_recorded_once() {
     let home = TestHome::started();
     let id = home.launch("echo").id;
-    home.wait_for_output(&id, "ready");
+    home.wait_for_output(&id, "ready\r\n");
 
     for round in 0..5 {
         home.type_in(&id, &format!("line {round}\r"));

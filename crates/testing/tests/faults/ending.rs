@@ -163,7 +163,7 @@ fn a_kill_continues_after_the_leader_exited_and_the_daemon_died() {
 fn the_screen_shows_output_and_size_changes_from_the_time_without_a_daemon() {
     let home = TestHome::started();
     let id = home.launch("size ;; echo").id;
-    home.wait_for_output(&id, "ready");
+    home.wait_for_output(&id, "ready\r\n");
 
     home.kill_daemon();
     let dir = home.session_dir(&id);

@@ -64,7 +64,7 @@ fn a_daemon_starts_despite_the_socket_of_a_dead_daemon() {
 fn restarts_never_leave_two_daemons() {
     let home = TestHome::started();
     let id = home.launch("echo").id;
-    home.wait_for_output(&id, "ready");
+    home.wait_for_output(&id, "ready\r\n");
 
     for _ in 0..3 {
         home.coven(&["daemon", "restart"]).done();

@@ -202,7 +202,7 @@ fn the_schema_goes_back_and_forth_while_no_daemon_runs() {
 fn stop_leaves_sessions_running_and_kill_sessions_ends_them() {
     let home = TestHome::started();
     let id = home.launch("echo").id;
-    home.wait_for_output(&id, "ready");
+    home.wait_for_output(&id, "ready\r\n");
 
     home.coven(&["daemon", "stop"]).done();
     assert_eq!(home.harness_processes(&id).len(), 1);

@@ -50,7 +50,7 @@ async fn read_exit<S: AsyncRead + AsyncWrite + Unpin>(socket: &mut WebSocketStre
 fn attach_over_the_socket_supports_screen_output_input_resize_and_exit() {
     let home = TestHome::started();
     let id = home.launch("say before ;; size ;; echo ;; exit 3").id;
-    home.wait_for_output(&id, "ready");
+    home.wait_for_output(&id, "ready\r\n");
 
     runtime().block_on(async {
         let stream = tokio::net::UnixStream::connect(home.socket()).await.expect("daemon answers");
@@ -78,7 +78,7 @@ fn attach_over_the_socket_supports_screen_output_input_resize_and_exit() {
 fn a_stream_can_start_at_any_byte_and_a_read_only_client_cannot_type() {
     let home = TestHome::started();
     let id = home.launch("say before ;; echo").id;
-    home.wait_for_output(&id, "ready");
+    home.wait_for_output(&id, "ready\r\n");
 
     runtime().block_on(async {
         let stream = tokio::net::UnixStream::connect(home.socket()).await.expect("daemon answers");
@@ -136,7 +136,7 @@ fn attach_to_an_ended_or_unknown_session_is_refused_before_the_upgrade() {
 fn attach_over_tcp_requires_the_token() {
     let listening = Listening::new();
     let id = listening.home.launch("echo").id;
-    listening.home.wait_for_output(&id, "ready");
+    listening.home.wait_for_output(&id, "ready\r\n");
     let url = format!("ws://{}{}", listening.address, path(&id, "/attach"));
     let connect = async |headers: &[(&'static str, &str)]| {
         let mut request = url.as_str().into_client_request().expect("request");

@@ -8,7 +8,7 @@ const DETACH: &str = "\x1c";
 fn the_session_has_the_size_of_the_viewer_that_typed_last_and_the_others_say_why_theirs_differs() {
     let home = TestHome::started();
     let id = home.launch("size ;; echo").id;
-    home.wait_for_output(&id, "ready");
+    home.wait_for_output(&id, "ready\r\n");
 
     let mut large = TestTerminal::with_size(&home, &["attach", &id], 40, 120);
     large.shows("size:40x120");
@@ -36,7 +36,7 @@ fn the_session_has_the_size_of_the_viewer_that_typed_last_and_the_others_say_why
 fn a_reader_with_a_smaller_terminal_sees_the_part_around_the_cursor() {
     let home = TestHome::started();
     let id = home.launch("say first ;; echo").id;
-    home.wait_for_output(&id, "ready");
+    home.wait_for_output(&id, "ready\r\n");
 
     let mut reader = TestTerminal::with_size(&home, &["attach", &id, "--read-only"], 10, 70);
     reader.shows("session 80x24, this terminal 70x10: another viewer sets the size");

@@ -21,7 +21,7 @@ fn flooded(home: &TestHome, length: usize) -> (String, Vec<u8>) {
 fn the_screen_comes_first_and_the_bytes_after_it_follow() {
     let home = TestHome::started();
     let id = home.launch("say before ;; echo ;; exit 3").id.to_string();
-    home.wait_for_output(&id, "ready");
+    home.wait_for_output(&id, "ready\r\n");
     let mut live = Live::connect(&home);
     assert_eq!((&live.welcome["version"], live.welcome["event_number"].is_u64()), (&json!(1), true));
     let start = live.subscribe(2, &id, json!({ "mode": "bytes" }));
@@ -146,7 +146,7 @@ fn a_truncated_front_is_a_jump_to_what_is_left() {
 fn a_new_size_comes_between_the_bytes_before_and_after_it() {
     let home = TestHome::started();
     let id = home.launch("size ;; echo").id.to_string();
-    home.wait_for_output(&id, "ready");
+    home.wait_for_output(&id, "ready\r\n");
     let before = home.log(&id).len() as u64;
     let mut live = Live::connect(&home);
     live.subscribe(1, &id, json!({ "from": 0 }));
@@ -234,7 +234,7 @@ fn after_unsubscribed_nothing_more_comes() {
 fn the_typed_client_sees_the_bytes_of_a_session_and_types_into_it() {
     let home = TestHome::started();
     let id = home.launch("echo ;; exit 3").id;
-    home.wait_for_output(&id, "ready");
+    home.wait_for_output(&id, "ready\r\n");
     let session_id = id.parse().expect("an id");
     let (output, exit_code) = runtime().block_on(in_time(async {
         let mut live = Client::connect(&home.socket()).await?.live().await?;

@@ -111,7 +111,7 @@ fn many_sessions_share_one_connection() {
 fn what_was_typed_counts_though_the_client_goes_away_at_once() {
     let home = TestHome::started();
     let id = home.launch("echo ;; exit 6").id.to_string();
-    home.wait_for_output(&id, "ready");
+    home.wait_for_output(&id, "ready\r\n");
     let mut live = Live::connect(&home);
     for word in ["one", "two", "quit"] {
         live.send(json!({ "type": "input", "session_id": id, "data": format!("{word}\r") }));

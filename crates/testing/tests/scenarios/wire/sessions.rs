@@ -139,7 +139,7 @@ async fn next_control(socket: &mut WebSocketStream<UnixStream>) -> Json {
 /// Records the control messages of an attached client: the screen, a new size, a complaint, the end.
 fn attach(wire: &mut Snapshot<'_>, home: &TestHome) {
     let id = home.launch("echo ;; exit 4").id;
-    home.wait_for_output(&id, "ready");
+    home.wait_for_output(&id, "ready\r\n");
     let frames = runtime().block_on(async {
         let stream = UnixStream::connect(home.socket()).await.expect("the daemon answers");
         let url = format!("ws://localhost{}", path(&id, "/attach"));
