@@ -24,7 +24,7 @@ words! {
         Spawned = "spawned",
         LaunchFailed = "launch_failed",
         ExitedWithZero = "exited_with_zero",
-        ExitedOtherwise = "exited_otherwise",
+        ExitedAbnormally = "exited_otherwise",
         /// The session ended after a request to finish.
         Finished = "finished",
         IdledOut = "idled_out",
@@ -46,13 +46,13 @@ impl Lifecycle for SessionState {
             (Created, On::Spawned, Running),
             (Created, On::LaunchFailed, Failed),
             (Running, On::ExitedWithZero, Completed),
-            (Running, On::ExitedOtherwise, Failed),
+            (Running, On::ExitedAbnormally, Failed),
             (Running, On::Finished, Completed),
             (Running, On::IdledOut, Completed),
             (Running, On::Killed, Killed),
             (Running, On::Orphaned, Orphaned),
             (Killed, On::ExitedWithZero, Killed),
-            (Killed, On::ExitedOtherwise, Killed),
+            (Killed, On::ExitedAbnormally, Killed),
         ]
     };
 }
@@ -102,7 +102,7 @@ impl ExitStatus {
     const fn fact(self) -> SessionFact {
         match self {
             Self::Code(0) => SessionFact::ExitedWithZero,
-            Self::Code(_) | Self::Signal(_) => SessionFact::ExitedOtherwise,
+            Self::Code(_) | Self::Signal(_) => SessionFact::ExitedAbnormally,
         }
     }
 }
@@ -146,7 +146,7 @@ pub struct Session {
 
 /// Why the state of a session does not allow an action.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-pub enum NotNow {
+pub enum SessionStateError {
     #[error("the session is running; kill it, or wait until it ends")]
     Running,
     #[error("the processes of the session are still ending; wait until they are gone")]
@@ -201,15 +201,15 @@ impl Session {
         self.touch(now);
     }
 
-    pub fn launching(&mut self, now: Timestamp) -> Result<(), NotNow> {
+    pub fn launching(&mut self, now: Timestamp) -> Result<(), SessionStateError> {
         match (self.state, self.launching_at) {
             (SessionState::Created, None) => {
                 self.launching_at = Some(now);
                 self.touch(now);
                 Ok(())
             }
-            (SessionState::Created, Some(_)) => Err(NotNow::Launching),
-            _ => Err(NotNow::AlreadyLaunched),
+            (SessionState::Created, Some(_)) => Err(SessionStateError::Launching),
+            _ => Err(SessionStateError::AlreadyLaunched),
         }
     }
 
@@ -234,7 +234,7 @@ impl Session {
             Some(EndIntent::Finish) => SessionFact::Finished,
             Some(EndIntent::IdleTimeout) => SessionFact::IdledOut,
             // A failed handshake fails the session regardless of the exit status.
-            None if self.is_unopened() => SessionFact::ExitedOtherwise,
+            None if self.is_unopened() => SessionFact::ExitedAbnormally,
             None => status.fact(),
         };
         self.state = self.state.after(fact)?;
@@ -255,7 +255,7 @@ impl Session {
     }
 
     /// Records that the ACP handshake failed; the caller ends the agent.
-    pub fn could_not_open(&mut self, reason: &str, now: Timestamp) {
+    pub fn open_failed(&mut self, reason: &str, now: Timestamp) {
         self.metadata.insert("reason".into(), json!(UNOPENED));
         self.metadata.insert("error".into(), json!(reason));
         self.touch(now);
@@ -281,7 +281,7 @@ impl Session {
         Ok(())
     }
 
-    pub fn asked_to_end(&mut self, intent: EndIntent, now: Timestamp) {
+    pub fn end_requested(&mut self, intent: EndIntent, now: Timestamp) {
         self.end_intent = Some(intent);
         self.touch(now);
     }
@@ -291,29 +291,29 @@ impl Session {
         self.touch(now);
     }
 
-    pub fn archived(&mut self, now: Timestamp) -> Result<(), NotNow> {
-        self.at_rest()?;
+    pub fn archived(&mut self, now: Timestamp) -> Result<(), SessionStateError> {
+        self.ensure_not_running()?;
         if self.archived_at.is_some() {
-            return Err(NotNow::AlreadyArchived);
+            return Err(SessionStateError::AlreadyArchived);
         }
         self.archived_at = Some(now);
         self.touch(now);
         Ok(())
     }
 
-    pub fn summoned(&mut self, now: Timestamp) -> Result<(), NotNow> {
+    pub fn summoned(&mut self, now: Timestamp) -> Result<(), SessionStateError> {
         if self.archived_at.take().is_none() {
-            return Err(NotNow::NotArchived);
+            return Err(SessionStateError::NotArchived);
         }
         self.touch(now);
         Ok(())
     }
 
     /// Checks that the session is not running, which archiving and deletion require.
-    pub fn at_rest(&self) -> Result<(), NotNow> {
+    pub fn ensure_not_running(&self) -> Result<(), SessionStateError> {
         match self.state {
-            SessionState::Running => Err(NotNow::Running),
-            SessionState::Created if self.launching_at.is_some() => Err(NotNow::Launching),
+            SessionState::Running => Err(SessionStateError::Running),
+            SessionState::Created if self.launching_at.is_some() => Err(SessionStateError::Launching),
             SessionState::Created
             | SessionState::Completed
             | SessionState::Failed
@@ -328,17 +328,17 @@ impl Session {
     }
 
     fn allows(&self, action: Action) -> bool {
-        let (archived, at_rest) = (self.archived_at.is_some(), self.at_rest().is_ok());
+        let (archived, is_stopped) = (self.archived_at.is_some(), self.ensure_not_running().is_ok());
         match action {
             Action::Attach => self.is_live(),
             Action::Replay => self.process.is_some(),
             Action::Input | Action::Finish => self.is_live(),
             Action::Kill => self.is_live() || self.is_launching(),
             Action::Start => self.is_detached() && !archived,
-            Action::Archive => at_rest && !archived,
+            Action::Archive => is_stopped && !archived,
             Action::Summon => archived,
             Action::Export => self.process.is_some(),
-            Action::Sacrifice => at_rest,
+            Action::Sacrifice => is_stopped,
         }
     }
 
@@ -452,7 +452,7 @@ mod tests {
     fn a_requested_end_means_completed_regardless_of_the_exit_code() {
         for (intent, reason) in [(EndIntent::Finish, "finished"), (EndIntent::IdleTimeout, "idle_timeout")] {
             let mut it = session(SessionState::Running);
-            it.asked_to_end(intent, Timestamp::from_millis(20));
+            it.end_requested(intent, Timestamp::from_millis(20));
             it.exited(ExitStatus::Signal(15), Timestamp::from_millis(30)).expect("running may end");
             assert_eq!(it.state, SessionState::Completed);
             assert_eq!(it.metadata["reason"], reason);
@@ -462,7 +462,7 @@ mod tests {
     #[test]
     fn a_session_that_was_asked_to_finish_and_then_killed_is_killed() {
         let mut it = session(SessionState::Running);
-        it.asked_to_end(EndIntent::Finish, Timestamp::from_millis(20));
+        it.end_requested(EndIntent::Finish, Timestamp::from_millis(20));
         it.killed(Timestamp::from_millis(30)).expect("running may be killed");
         it.exited(ExitStatus::Signal(9), Timestamp::from_millis(40)).expect("killed may exit");
         assert_eq!((it.state, it.metadata.get("reason")), (SessionState::Killed, None));

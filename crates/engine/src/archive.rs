@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use coven_domain::SessionId;
-use coven_domain::session::{NotNow, Session, SessionState};
+use coven_domain::session::{Session, SessionState, SessionStateError};
 use coven_holder::clock;
 use coven_store::{Change, StoreError};
 
@@ -32,12 +32,12 @@ impl Engine {
     pub async fn sacrifice_session(&self, id: SessionId) -> Result<Session, EngineError> {
         let not_now = |source| EngineError::NotNow { id, source };
         let session = self.session(id).await?;
-        session.at_rest().map_err(not_now)?;
+        session.ensure_not_running().map_err(not_now)?;
         if !session.is_detached() {
             let ended = tokio::time::timeout(ANSWER_TIMEOUT, self.wait_for_end(id)).await;
-            let ended = ended.map_err(|_| not_now(NotNow::Ending))??;
+            let ended = ended.map_err(|_| not_now(SessionStateError::Ending))??;
             if ended.has_survivors() {
-                return Err(not_now(NotNow::Running));
+                return Err(not_now(SessionStateError::Running));
             }
         }
         let session = match self.delete_record(id).await {
@@ -56,7 +56,7 @@ impl Engine {
     async fn delete_record(&self, id: SessionId) -> Result<Session, EngineError> {
         let mut tx = self.store.begin().await?;
         let session = tx.session(id).await?.ok_or_else(|| EngineError::SessionNotFound(id.to_string()))?;
-        session.at_rest().map_err(|source| EngineError::NotNow { id, source })?;
+        session.ensure_not_running().map_err(|source| EngineError::NotNow { id, source })?;
         tx.record(Change::SessionSacrificed(id), clock::now()).await?;
         self.commit(tx).await?;
         Ok(session)

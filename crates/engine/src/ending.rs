@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use coven_domain::SessionId;
-use coven_domain::session::{EndIntent, NotNow, ProcessIdentity, Session, SessionState};
+use coven_domain::session::{EndIntent, ProcessIdentity, Session, SessionState, SessionStateError};
 use coven_holder::process;
 use coven_holder::wire::{How, Request};
 use coven_store::StoreError;
@@ -92,7 +92,7 @@ impl Engine {
         let session = self
             .change_session(id, "finishing", |session, now| {
                 must_be_live(session)?;
-                session.asked_to_end(EndIntent::Finish, now);
+                session.end_requested(EndIntent::Finish, now);
                 Ok::<(), EngineError>(())
             })
             .await?;
@@ -177,7 +177,7 @@ impl Engine {
             changes.borrow_and_update();
             let session = self.session(id).await?;
             if session.is_detached() {
-                return Err(EngineError::NotNow { id, source: NotNow::NotStarted });
+                return Err(EngineError::NotNow { id, source: SessionStateError::NotStarted });
             }
             if session.is_over() || session.has_survivors() {
                 if let Some(live) = self.live_session(id).filter(|_| session.is_over()) {

@@ -5,7 +5,7 @@ use coven_domain::conversation::ConversationId;
 use coven_domain::lifecycle::Refused;
 use coven_domain::operation::{OperationKind, OperationState};
 use coven_domain::permission::NoAnswer;
-use coven_domain::session::{NotNow, SessionState};
+use coven_domain::session::{SessionState, SessionStateError};
 use coven_domain::task::{BadTask, NotReady, TaskState};
 use coven_domain::text::BadText;
 use coven_domain::workflow::WorkflowState;
@@ -38,7 +38,7 @@ pub enum EngineError {
     #[error("the session is {state} and takes no input or signals; look at it with `coven replay {id}`")]
     NotLive { id: SessionId, state: String },
     #[error("{source}: {id}")]
-    NotNow { id: SessionId, source: NotNow },
+    NotNow { id: SessionId, source: SessionStateError },
     #[error("{0}")]
     Refused(#[from] Refused<SessionState>),
     #[error("{0}")]
@@ -301,7 +301,9 @@ impl EngineError {
             Self::AnsweredAlready(_) => Kind::AlreadyAnswered,
             Self::OneOfSeveral { source, .. } => source.kind(),
             Self::NotLive { .. } | Self::HolderGone(_) => Kind::SessionNotLive,
-            Self::NotNow { source: NotNow::Running | NotNow::Launching, .. } => Kind::SessionRunning,
+            Self::NotNow { source: SessionStateError::Running | SessionStateError::Launching, .. } => {
+                Kind::SessionRunning
+            }
             Self::NotNow { .. } | Self::Refused(_) | Self::HolderBusy(_) => Kind::SessionRefused,
             Self::Text(BadText::PromptTooLong { .. } | BadText::PromptNul { .. }) => Kind::InvalidPrompt,
             Self::Text(_) => Kind::InvalidTitle,

@@ -295,7 +295,7 @@ impl Engine {
         if let Some(reason) = last_words.as_mut().and_then(LastWords::take_failure)
             && session.state == SessionState::Running
         {
-            session.could_not_open(&reason, now);
+            session.open_failed(&reason, now);
         }
         if tail.exit.is_none() && orphaned == HOLDER_GONE {
             tail.claim_rest(&self.home.session_dir(id), now);

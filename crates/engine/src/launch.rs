@@ -7,7 +7,7 @@ use std::process::Child;
 use std::sync::{Arc, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use coven_domain::session::{Channel, Launch, NotNow, ProcessIdentity, Session, SessionState};
+use coven_domain::session::{Channel, Launch, ProcessIdentity, Session, SessionState, SessionStateError};
 use coven_domain::text::{BadText, MAX_PROMPT_BYTES, Prompt, Title};
 use coven_domain::{AgentId, RepoId, SessionId, TaskId};
 use coven_harness::Harness;
@@ -200,7 +200,7 @@ impl Engine {
         let session = self
             .change_session(id, "launching", |session, now| {
                 if session.archived_at.is_some() {
-                    return Err(EngineError::NotNow { id, source: NotNow::Archived });
+                    return Err(EngineError::NotNow { id, source: SessionStateError::Archived });
                 }
                 session.launching(now).map_err(|source| EngineError::NotNow { id, source })?;
                 session.launch.rows = size.0.unwrap_or(session.launch.rows).clamp(1, 1000);

@@ -140,7 +140,7 @@ impl Engine {
         let changed = self
             .change_session(id, "refused", move |session, now| {
                 super::super::ending::must_be_live(session)?;
-                session.could_not_open(&reason, now);
+                session.open_failed(&reason, now);
                 Ok::<(), crate::error::EngineError>(())
             })
             .await;
@@ -156,7 +156,7 @@ impl Engine {
         let session = self
             .change_session(id, "idled_out", |session, now| {
                 super::super::ending::must_be_live(session)?;
-                session.asked_to_end(EndIntent::IdleTimeout, now);
+                session.end_requested(EndIntent::IdleTimeout, now);
                 Ok::<(), crate::error::EngineError>(())
             })
             .await?;
