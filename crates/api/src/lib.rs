@@ -2,8 +2,8 @@
 
 #![cfg_attr(not(test), warn(unused_crate_dependencies))]
 
-pub mod agent;
 pub mod agent_state;
+pub mod compat;
 pub mod conversation;
 pub mod entry;
 pub mod error;

@@ -206,7 +206,7 @@ pub struct ToolLocation {
 }
 
 impl MessageContent {
-    /// Reads the content of a stored row. Rows have the names of the AGENT dialect and leave out what was not known. They are
+    /// Reads the content of a stored row. Rows have the names of the compatibility API and leave out what was not known. They are
     /// also written by other versions, so a type that this version does not know becomes an update.
     pub fn read(stored: &str) -> Self {
         let mut stored: Value = serde_json::from_str(stored).unwrap_or_default();

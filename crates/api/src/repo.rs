@@ -1,4 +1,4 @@
-//! Repositories on the wire, in `/api/v1` and in the AGENT dialect.
+//! Repositories on the wire, in `/api/v1` and in the compatibility API.
 
 use coven_domain::repo::Repo;
 use coven_domain::{RepoId, Timestamp};
@@ -46,11 +46,11 @@ pub struct AddRepoRequest {
     pub name: Option<String>,
 }
 
-/// A repository in the AGENT dialect.
+/// A repository in the compatibility API.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(rename = "AgentRepo"))]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(rename = "CompatRepo"))]
 #[serde(rename_all = "camelCase")]
-pub struct AgentRepoRecord {
+pub struct CompatRepoRecord {
     #[cfg_attr(feature = "schema", schemars(with = "schema::Id"))]
     pub id: RepoId,
     pub name: String,
@@ -60,7 +60,7 @@ pub struct AgentRepoRecord {
     pub created_at: Timestamp,
 }
 
-impl From<&Repo> for AgentRepoRecord {
+impl From<&Repo> for CompatRepoRecord {
     fn from(repo: &Repo) -> Self {
         Self { id: repo.id, name: repo.name.clone(), path: repo.path.clone(), created_at: repo.created_at }
     }
@@ -69,6 +69,6 @@ impl From<&Repo> for AgentRepoRecord {
 /// `GET /api/repos`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct AgentRepoListResponse {
-    pub repos: Vec<AgentRepoRecord>,
+pub struct CompatRepoListResponse {
+    pub repos: Vec<CompatRepoRecord>,
 }

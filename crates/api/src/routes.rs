@@ -3,11 +3,11 @@
 
 use std::marker::PhantomData;
 
-use crate::agent::{
-    AgentMessageRecord, AgentMessagesQuery, AgentPromptResponse, AgentSessionDetail, AgentSessionListResponse,
-    AgentSessionRecord, CreateAgentSessionRequest, ListAgentSessionsQuery, PromptRequest,
-};
 use crate::agent_state::AgentStateRecord;
+use crate::compat::{
+    CompatMessageRecord, CompatMessagesQuery, CompatPromptResponse, CompatSessionDetail, CompatSessionListResponse,
+    CompatSessionRecord, CreateCompatSessionRequest, ListCompatSessionsQuery, PromptRequest,
+};
 use crate::conversation::{
     ConversationListResponse, ConversationRecord, ListConversationsQuery, TurnRecord, TurnsQuery,
 };
@@ -23,7 +23,7 @@ use crate::message::{ConfigOptionRequest, MessagesQuery, MessagesResponse, ModeR
 use crate::migrate::MigrateRequest;
 use crate::operation::{GetOperationQuery, ListOperationsQuery, Operation};
 use crate::question::{ListQuestionsQuery, QuestionSetRecord};
-use crate::repo::{AddRepoRequest, AgentRepoListResponse, AgentRepoRecord, RepoRecord};
+use crate::repo::{AddRepoRequest, CompatRepoListResponse, CompatRepoRecord, RepoRecord};
 use crate::request::{self, Request};
 use crate::retention::RetentionRequest;
 use crate::screen::{ScreenQuery, ScreenResponse};
@@ -321,27 +321,27 @@ routes! {
     /// One agent of a task.
     GetAgent: Get "/api/v1/agents/{id}", View => 200 AgentRecord, 404;
 
-    // The AGENT dialect
+    // The compatibility API
     /// Repositories, oldest first.
-    ListAgentRepos: Get "/api/repos", View => 200 AgentRepoListResponse;
+    ListCompatRepos: Get "/api/repos", View => 200 CompatRepoListResponse;
     /// Registers a Git repository inside the workspace.
-    AddAgentRepo: Post "/api/repos", Admin, body AddRepoRequest => 201 AgentRepoRecord, 200 "it was registered already";
+    AddCompatRepo: Post "/api/repos", Admin, body AddRepoRequest => 201 CompatRepoRecord, 200 "it was registered already";
     /// One repository.
-    GetAgentRepo: Get "/api/repos/{id}", View => 200 AgentRepoRecord, 404;
+    GetCompatRepo: Get "/api/repos/{id}", View => 200 CompatRepoRecord, 404;
     /// Removes a repository from the list; its folder and its sessions stay.
-    RemoveAgentRepo: Delete "/api/repos/{id}", Admin => 200 AgentRepoRecord, 404, 409;
+    RemoveCompatRepo: Delete "/api/repos/{id}", Admin => 200 CompatRepoRecord, 404, 409;
     /// Sessions, newest first, without their messages.
-    ListAgentSessions: Get "/api/sessions", View, query ListAgentSessionsQuery => 200 AgentSessionListResponse;
+    ListCompatSessions: Get "/api/sessions", View, query ListCompatSessionsQuery => 200 CompatSessionListResponse;
     /// Launches an agent in a repository.
-    CreateAgentSession: Post "/api/sessions", Launch, body CreateAgentSessionRequest => 201 AgentSessionRecord, 404, 429 "too many are active; see Retry-After";
+    CreateCompatSession: Post "/api/sessions", Launch, body CreateCompatSessionRequest => 201 CompatSessionRecord, 404, 429 "too many are active; see Retry-After";
     /// A session with its repository and everything that was said, oldest first.
-    GetAgentSession: Get "/api/sessions/{id}", View => 200 AgentSessionDetail, 404;
+    GetCompatSession: Get "/api/sessions/{id}", View => 200 CompatSessionDetail, 404;
     /// Tells the agent to stop, then ends its session.
-    CancelAgentSession: Delete "/api/sessions/{id}", Type => 200 AgentSessionRecord, 404, 409;
+    CancelCompatSession: Delete "/api/sessions/{id}", Type => 200 CompatSessionRecord, 404, 409;
     /// Sends a prompt; the answer comes as messages.
-    PromptAgentSession: Post "/api/sessions/{id}/prompt", Type, body PromptRequest => 202 AgentPromptResponse, 404, 409;
+    PromptCompatSession: Post "/api/sessions/{id}/prompt", Type, body PromptRequest => 202 CompatPromptResponse, 404, 409;
     /// Messages, oldest first, as a bare array.
-    ListAgentMessages: Get "/api/sessions/{id}/messages", View, query AgentMessagesQuery => 200 Vec<AgentMessageRecord>, 404;
+    ListCompatMessages: Get "/api/sessions/{id}/messages", View, query CompatMessagesQuery => 200 Vec<CompatMessageRecord>, 404;
 
     // Upkeep, state and events
     /// Starts the operation that imports the state of the older coven, or says what it would import.

@@ -366,10 +366,10 @@ words! {
 
 words! {
     /// Session states as the compatibility API names them.
-    pub enum AgentDialect { Active = "active", Completed = "completed", Cancelled = "cancelled", Error = "error" }
+    pub enum CompatStatus { Active = "active", Completed = "completed", Cancelled = "cancelled", Error = "error" }
 }
 
-impl From<SessionState> for AgentDialect {
+impl From<SessionState> for CompatStatus {
     fn from(state: SessionState) -> Self {
         match state {
             SessionState::Created | SessionState::Running => Self::Active,
@@ -505,7 +505,7 @@ mod tests {
 
     #[test]
     fn the_compat_api_has_a_name_for_every_state() {
-        let words: Vec<_> = SessionState::ALL.iter().map(|state| AgentDialect::from(*state).as_str()).collect();
+        let words: Vec<_> = SessionState::ALL.iter().map(|state| CompatStatus::from(*state).as_str()).collect();
         assert_eq!(words, ["active", "active", "completed", "error", "cancelled", "error"]);
     }
 }

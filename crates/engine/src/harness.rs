@@ -34,7 +34,7 @@ impl Engine {
         self.chosen_harness(configured, |harness| self.speaks_acp(harness, env))
     }
 
-    /// The harness of the AGENT interface where a request names none. The agent that its programs expect comes before the other
+    /// The harness of the compatibility API where a request names none. The agent that its programs expect comes before the other
     /// agents unless the config names one.
     pub fn agent_interface_harness(&self) -> Option<String> {
         let env = self.environment(None);

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use coven_api::agent::PromptRequest;
+use coven_api::compat::PromptRequest;
 use coven_api::message::{MessageRecord, MessagesQuery};
 use coven_api::routes::{
     CreateSession, Endpoint, GetSession, ListMessages, ListSessions, PromptSession, ReadScreen, SendInput,

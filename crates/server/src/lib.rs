@@ -2,9 +2,9 @@
 
 #![cfg_attr(not(test), warn(unused_crate_dependencies))]
 
-pub mod agent;
 pub mod attach;
 mod body;
+pub mod compat;
 pub mod conversation;
 pub mod event;
 mod failure;
@@ -34,7 +34,7 @@ use axum::Router;
 use axum::handler::Handler;
 use axum::middleware::from_fn_with_state;
 use axum::routing::{MethodFilter, get, on};
-use coven_api::repo::{AgentRepoRecord, RepoRecord};
+use coven_api::repo::{CompatRepoRecord, RepoRecord};
 use coven_api::routes::{self, Endpoint, Method};
 
 use coven_engine::Engine;
@@ -148,16 +148,16 @@ fn handlers() -> Routes {
         .on::<routes::AddRepo, _>(repo::add::<RepoRecord>)
         .on::<routes::GetRepo, _>(repo::show::<RepoRecord>)
         .on::<routes::RemoveRepo, _>(repo::remove::<RepoRecord>)
-        .on::<routes::ListAgentRepos, _>(repo::list_agent)
-        .on::<routes::AddAgentRepo, _>(repo::add::<AgentRepoRecord>)
-        .on::<routes::GetAgentRepo, _>(repo::show::<AgentRepoRecord>)
-        .on::<routes::RemoveAgentRepo, _>(repo::remove::<AgentRepoRecord>)
-        .on::<routes::ListAgentSessions, _>(agent::list)
-        .on::<routes::CreateAgentSession, _>(agent::create)
-        .on::<routes::GetAgentSession, _>(agent::show)
-        .on::<routes::CancelAgentSession, _>(agent::cancel)
-        .on::<routes::PromptAgentSession, _>(agent::prompt)
-        .on::<routes::ListAgentMessages, _>(agent::messages)
+        .on::<routes::ListCompatRepos, _>(repo::list_agent)
+        .on::<routes::AddCompatRepo, _>(repo::add::<CompatRepoRecord>)
+        .on::<routes::GetCompatRepo, _>(repo::show::<CompatRepoRecord>)
+        .on::<routes::RemoveCompatRepo, _>(repo::remove::<CompatRepoRecord>)
+        .on::<routes::ListCompatSessions, _>(compat::list)
+        .on::<routes::CreateCompatSession, _>(compat::create)
+        .on::<routes::GetCompatSession, _>(compat::show)
+        .on::<routes::CancelCompatSession, _>(compat::cancel)
+        .on::<routes::PromptCompatSession, _>(compat::prompt)
+        .on::<routes::ListCompatMessages, _>(compat::messages)
         .on::<routes::Migrate, _>(migrate::migrate)
         .on::<routes::RunRetention, _>(rest::retention)
         .on::<routes::ListOperations, _>(operation::list)

@@ -11,8 +11,8 @@ use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
 use coven_api::SessionRecord;
-use coven_api::agent::PromptRequest;
 use coven_api::agent_state::{AgentCommand, AgentInfo, AgentModes, AgentOption, AgentStateRecord, AgentUsage};
+use coven_api::compat::PromptRequest;
 use coven_api::message::{
     ConfigOptionRequest, MessageRecord, MessagesQuery, MessagesResponse, ModeRequest, PromptResponse,
 };

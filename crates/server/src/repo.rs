@@ -1,4 +1,4 @@
-//! `/api/v1/repos`, and the same in the AGENT dialect: the repositories that sessions are bound to.
+//! `/api/v1/repos`, and the same in the compatibility API: the repositories that sessions are bound to.
 
 use std::path::Path;
 
@@ -6,7 +6,7 @@ use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
 use coven_api::list::{List, PageQuery, TimeCursor};
-use coven_api::repo::{AddRepoRequest, AgentRepoListResponse, AgentRepoRecord, RepoRecord};
+use coven_api::repo::{AddRepoRequest, CompatRepoListResponse, CompatRepoRecord, RepoRecord};
 use coven_api::routes::{Endpoint, ListRepos};
 use coven_domain::RepoId;
 use coven_domain::repo::Repo;
@@ -25,8 +25,8 @@ pub async fn list(State(app): State<App>, Params(query): Params<PageQuery>) -> A
     Ok(Json(List::page(rest, limit, |it| place(it).to_string()).map(RepoRecord::from).with_total(repos.len() as u64)))
 }
 
-pub async fn list_agent(State(app): State<App>) -> Answer<Json<AgentRepoListResponse>> {
-    Ok(Json(AgentRepoListResponse { repos: app.engine.repos().await?.iter().map(AgentRepoRecord::from).collect() }))
+pub async fn list_agent(State(app): State<App>) -> Answer<Json<CompatRepoListResponse>> {
+    Ok(Json(CompatRepoListResponse { repos: app.engine.repos().await?.iter().map(CompatRepoRecord::from).collect() }))
 }
 
 pub async fn add<R: for<'a> From<&'a Repo>>(

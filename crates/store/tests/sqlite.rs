@@ -14,7 +14,7 @@ use coven_domain::message::{Message, MessageChange, Role};
 use coven_domain::operation::{Operation, OperationKind};
 use coven_domain::permission::{Permission, PermissionState};
 use coven_domain::question_set::{QuestionSet, QuestionSetState};
-use coven_domain::session::{AgentDialect, Channel, EndIntent, Session, SessionState};
+use coven_domain::session::{Channel, CompatStatus, EndIntent, Session, SessionState};
 use coven_domain::task::{Task, TaskState};
 use coven_domain::workflow::{Workflow, WorkflowState};
 use coven_domain::{AgentId, MessageId, OperationId, PermissionId, QuestionId, QuestionSetId, TaskId, WorkflowId};
@@ -354,7 +354,7 @@ async fn agent_29_agent_30_other_programs_find_the_compatibility_views() {
         let expected = [
             it.id.to_string(),
             repo(1).id.to_string(),
-            AgentDialect::from(*state).to_string(),
+            CompatStatus::from(*state).to_string(),
             it.created_at.to_string(),
             it.updated_at.to_string(),
         ];

@@ -5,11 +5,11 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use coven_api::List;
-use coven_api::agent::AgentPromptResponse;
 use coven_api::agent_state::AgentStateRecord;
+use coven_api::compat::CompatPromptResponse;
 use coven_api::inbox::InboxItem;
 use coven_api::routes::{
-    AddAgentRepo, AnswerInboxItem, CreateAgentSession, Endpoint, GetAgentSession, ListAgentSessions, ListInbox,
+    AddCompatRepo, AnswerInboxItem, CreateCompatSession, Endpoint, GetCompatSession, ListCompatSessions, ListInbox,
     ReadAgentState,
 };
 use coven_domain::message::Activity;
@@ -17,7 +17,7 @@ use hyper::Method;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use crate::records::{AgentSessionList, AgentSessionRecord, RepoRecord};
+use crate::records::{CompatSessionList, CompatSessionRecord, RepoRecord};
 use crate::{Answer, TestHome, eventually};
 
 /// A message as `/api/sessions` tells it; a field more or less is a failure.
@@ -67,7 +67,7 @@ pub fn behaving(traits: &str) -> Value {
 }
 
 pub fn agent_path(id: &str, rest: &str) -> String {
-    format!("{}{rest}", GetAgentSession::of(id).target())
+    format!("{}{rest}", GetCompatSession::of(id).target())
 }
 
 /// Every number in a text of `pace` or `chunks`, in the order it was said.
@@ -112,43 +112,43 @@ impl TestHome {
     #[track_caller]
     pub fn make_repo(&self, name: &str) -> RepoRecord {
         let folder = self.init_repo(&self.project().join(name));
-        let answer = self.post(AddAgentRepo::ROUTE.path, &json!({ "path": folder }));
+        let answer = self.post(AddCompatRepo::ROUTE.path, &json!({ "path": folder }));
         assert!([200, 201].contains(&answer.status), "{}", String::from_utf8_lossy(&answer.body));
         answer.json()
     }
 
     /// A session of the agent `gemini` in the repo.
     #[track_caller]
-    pub fn open(&self, repo: &RepoRecord) -> AgentSessionRecord {
+    pub fn open(&self, repo: &RepoRecord) -> CompatSessionRecord {
         self.open_with(json!({ "repoId": repo.id }))
     }
 
     /// A session of another harness of the config.
     #[track_caller]
-    pub fn open_as(&self, repo: &RepoRecord, harness: &str) -> AgentSessionRecord {
+    pub fn open_as(&self, repo: &RepoRecord, harness: &str) -> CompatSessionRecord {
         self.open_with(json!({ "repoId": repo.id, "harness": harness }))
     }
 
     #[track_caller]
-    pub fn open_with(&self, request: Value) -> AgentSessionRecord {
-        let answer = self.post(CreateAgentSession::ROUTE.path, &request);
+    pub fn open_with(&self, request: Value) -> CompatSessionRecord {
+        let answer = self.post(CreateCompatSession::ROUTE.path, &request);
         assert_eq!(answer.status, 201, "{}", String::from_utf8_lossy(&answer.body));
         answer.json()
     }
 
     #[track_caller]
-    pub fn agent_session(&self, id: &str) -> AgentSessionRecord {
+    pub fn agent_session(&self, id: &str) -> CompatSessionRecord {
         let detail: Value = self.read(&agent_path(id, ""));
         serde_json::from_value(detail).expect("a session's fields")
     }
 
     #[track_caller]
-    pub fn agent_sessions(&self, query: &str) -> AgentSessionList {
-        self.read(&format!("{}{query}", ListAgentSessions::ROUTE.path))
+    pub fn agent_sessions(&self, query: &str) -> CompatSessionList {
+        self.read(&format!("{}{query}", ListCompatSessions::ROUTE.path))
     }
 
     #[track_caller]
-    pub fn wait_for_agent_status(&self, id: &str, status: &str) -> AgentSessionRecord {
+    pub fn wait_for_agent_status(&self, id: &str, status: &str) -> CompatSessionRecord {
         eventually(&format!("{id} is {status}"), || Some(self.agent_session(id)).filter(|it| it.status == status))
     }
 
@@ -163,7 +163,7 @@ impl TestHome {
     pub fn prompt(&self, id: &str, text: &str) -> String {
         let answer = self.post(&agent_path(id, "/prompt"), &json!({ "text": text }));
         assert_eq!(answer.status, 202, "{}", String::from_utf8_lossy(&answer.body));
-        let answer: AgentPromptResponse = answer.json();
+        let answer: CompatPromptResponse = answer.json();
         assert!(answer.ok && answer.accepted, "{answer:?}");
         answer.message_id.to_string()
     }

@@ -24,10 +24,10 @@ pub struct SessionRecord {
     pub actions: Vec<String>,
 }
 
-/// A session of the AGENT dialect.
+/// A session of the compatibility API.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct AgentSessionRecord {
+pub struct CompatSessionRecord {
     pub id: String,
     pub repo_id: Option<String>,
     pub status: String,
@@ -39,14 +39,14 @@ pub struct AgentSessionRecord {
 }
 
 #[derive(Debug, Clone, PartialEq, Deserialize)]
-pub struct AgentSessionList {
-    pub sessions: Vec<AgentSessionRecord>,
+pub struct CompatSessionList {
+    pub sessions: Vec<CompatSessionRecord>,
     pub total: u64,
     pub limit: usize,
     pub offset: usize,
 }
 
-/// A repository of the AGENT dialect.
+/// A repository of the compatibility API.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct RepoRecord {

@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use coven_api::ErrorCode;
-use coven_api::agent::PromptRequest;
+use coven_api::compat::PromptRequest;
 use coven_api::inbox::{AnswerRequest, InboxItem};
 use coven_api::message::{ConfigOptionRequest, ModeRequest};
 use coven_api::routes::{AnswerInboxItem, CancelTurn, ChangeMode, ChangeOption, Endpoint, PromptSession};

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use coven_api::ErrorCode;
-use coven_api::agent::PromptRequest;
+use coven_api::compat::PromptRequest;
 use coven_api::routes::{
     ArchiveSession, Endpoint, FinishSession, KillSession, PromptSession, SacrificeSession, SendInput, StartSession,
 };

@@ -2,7 +2,7 @@
 
 use std::process::ExitCode;
 
-use coven_api::agent::PromptRequest;
+use coven_api::compat::PromptRequest;
 use coven_api::routes::{Endpoint, PromptSession};
 use serde_json::json;
 

@@ -35,7 +35,7 @@ pub const ALL: &[&Agent] = &[
     &demo::AGENT,
 ];
 
-/// Default agent for requests of the AGENT interface that name none.
+/// Default agent for requests of the compatibility API that name none.
 pub const OF_AGENT_INTERFACE: &Agent = &gemini::AGENT;
 
 /// Folders with agent definitions, relative to the user's home. If two folders define an id, the first one wins.

@@ -6,8 +6,8 @@ use std::process::Command;
 use std::time::{Duration, Instant};
 
 use coven_api::routes::{
-    AddRepo, CancelAgentSession, CreateAgentSession, Endpoint, Health, ListAgentMessages, ListSessions,
-    PromptAgentSession, ReadAgentState, WaitSession,
+    AddRepo, CancelCompatSession, CreateCompatSession, Endpoint, Health, ListCompatMessages, ListSessions,
+    PromptCompatSession, ReadAgentState, WaitSession,
 };
 use rusqlite::OpenFlags;
 use serde_json::{Value, json};
@@ -56,13 +56,13 @@ impl Fixture {
     }
 
     fn open(&self, connection: &mut Connection) -> Outcome<String> {
-        let session = connection.post(CreateAgentSession::ROUTE.path, &json!({ "repoId": self.repo }))?;
+        let session = connection.post(CreateCompatSession::ROUTE.path, &json!({ "repoId": self.repo }))?;
         Ok(session["id"].as_str().ok_or("the session record has no id")?.to_owned())
     }
 }
 
 fn prompt(connection: &mut Connection, id: &str, text: &str) -> Outcome<()> {
-    connection.post(PromptAgentSession::of(id).target(), &json!({ "text": text })).map(drop)
+    connection.post(PromptCompatSession::of(id).target(), &json!({ "text": text })).map(drop)
 }
 
 fn wait_until_idle(connection: &mut Connection, id: &str) -> Outcome<()> {
@@ -131,7 +131,7 @@ fn streaming(bench: &Bench) -> Outcome<Vec<Row>> {
     let expected: String = (0..RATE * seconds).map(|number| chunk_text(number, BYTES)).collect();
     let mut wrong = 0;
     for id in &ids {
-        let messages = connection.get_json(ListAgentMessages::of(id).target())?;
+        let messages = connection.get_json(ListCompatMessages::of(id).target())?;
         let texts: Vec<&Value> = messages.as_array().ok_or("no messages")?.iter().map(|it| &it["content"]).collect();
         let is_right = texts.len() == 2 && texts[1]["text"] == expected.as_str() && texts[1]["partial"] == false;
         wrong += usize::from(!is_right);
@@ -187,7 +187,7 @@ fn reading(bench: &Bench) -> Outcome<Vec<Row>> {
     let many = made(&mut connection, format!("chunks {chunks} 0 24"))?;
     let few = made(&mut connection, format!("chunks 100 0 {}", total / 100))?;
     let db = fixture.home.home().join("coven.db");
-    let path = |id: &str| ListAgentMessages::of(id).target().to_owned();
+    let path = |id: &str| ListCompatMessages::of(id).target().to_owned();
     let read = connection.get_json(&path(&long))?.as_array().map_or(0, Vec::len) as u64;
     if read != count + 1 {
         return Err(format!("read {read} of {} messages", count + 1).into());
@@ -237,7 +237,7 @@ fn growth(bench: &Bench) -> Outcome<Vec<Row>> {
     let mut open_and_close = |count: usize| -> Outcome<()> {
         for _ in 0..count {
             let id = fixture.open(&mut connection)?;
-            connection.delete(CancelAgentSession::of(&id).target())?;
+            connection.delete(CancelCompatSession::of(&id).target())?;
             connection.get(WaitSession::of(&id).target())?;
         }
         Ok(())

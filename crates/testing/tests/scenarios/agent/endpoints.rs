@@ -4,7 +4,7 @@ use std::fs;
 
 use coven_domain::message::Activity;
 use coven_testing::agents::{Said, agent, agent_path, user};
-use coven_testing::records::AgentSessionRecord;
+use coven_testing::records::CompatSessionRecord;
 use coven_testing::{TestHome, check_invariants, process, wait_until};
 use serde_json::{Value, json};
 
@@ -69,7 +69,7 @@ fn agent_19_list_answers_200_with_sessions_total_limit_and_offset() {
 
     assert_eq!(keys(&list), ["limit", "offset", "sessions", "total"]);
     assert_eq!((&list["total"], &list["limit"], &list["offset"]), (&json!(1), &json!(10), &json!(0)));
-    let sessions: Vec<AgentSessionRecord> = serde_json::from_value(list["sessions"].clone()).expect("sessions");
+    let sessions: Vec<CompatSessionRecord> = serde_json::from_value(list["sessions"].clone()).expect("sessions");
     assert_eq!(sessions, [home.agent_session(&id)]);
     for bad in ["?limit=many", "?offset=-1", "?colour=red"] {
         home.get(&format!("/api/sessions{bad}")).refused(400, "invalid_request");
@@ -189,7 +189,7 @@ fn agent_23_delete_tells_the_agent_ends_it_and_answers_with_the_session() {
     let answer = home.cancel_session(&id);
 
     assert_eq!(answer.status, 200);
-    let session: AgentSessionRecord = answer.json();
+    let session: CompatSessionRecord = answer.json();
     assert_eq!((session.id.as_str(), session.status.as_str()), (id.as_str(), "cancelled"));
     home.wait_for_end(&id);
     wait_until("its process is gone", || !process::is_alive(pid));

@@ -1,7 +1,7 @@
 //! AGENT-08 to AGENT-10: the list, by repository and by status.
 
 use coven_domain::session::{Channel, Session, SessionState};
-use coven_testing::records::AgentSessionList;
+use coven_testing::records::CompatSessionList;
 use coven_testing::records::RepoRecord;
 use coven_testing::{TestHome, samples};
 use serde_json::{Value, json};
@@ -12,7 +12,7 @@ fn old(nth: u32, repo: &RepoRecord, state: SessionState) -> Session {
     Session { channel: Channel::Acp, repo_id, state, ..samples::finished(nth) }
 }
 
-fn ids(list: &AgentSessionList) -> Vec<String> {
+fn ids(list: &CompatSessionList) -> Vec<String> {
     list.sessions.iter().map(|session| session.id.clone()).collect()
 }
 

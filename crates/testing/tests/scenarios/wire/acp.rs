@@ -1,4 +1,4 @@
-//! ACP sessions: repositories, the AGENT interface, messages of every kind, permission requests.
+//! ACP sessions: repositories, the compatibility API, messages of every kind, permission requests.
 
 use coven_api::header::CALLER_SESSION;
 use coven_testing::agents::agent_path;

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use coven_api::agent::PromptRequest;
 use coven_api::agent_state::AgentStateRecord;
+use coven_api::compat::PromptRequest;
 use coven_api::inbox::{AnswerRequest, InboxItem, InboxQuery};
 use coven_api::message::{MessageRecord, MessagesQuery, ModeRequest};
 use coven_api::message_content::MessageContent;

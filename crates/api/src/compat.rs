@@ -1,26 +1,26 @@
-//! The AGENT interface, `/api/sessions`: sessions over ACP in its own words, camelCase.
+//! The compatibility API, `/api/sessions`: ACP sessions with the camelCase fields of the AGENT interface.
 
 use coven_domain::message::Role;
-use coven_domain::session::{AgentDialect, Session};
+use coven_domain::session::{CompatStatus, Session};
 use coven_domain::{MessageId, RepoId, SessionId, Timestamp};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 
-use crate::repo::AgentRepoRecord;
+use crate::repo::CompatRepoRecord;
 #[cfg(feature = "schema")]
 use crate::schema;
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
-pub struct AgentSessionRecord {
+pub struct CompatSessionRecord {
     #[cfg_attr(feature = "schema", schemars(with = "schema::Id"))]
     pub id: SessionId,
     #[cfg_attr(feature = "schema", schemars(with = "Option<schema::Id>"))]
     pub repo_id: Option<RepoId>,
-    #[cfg_attr(feature = "schema", schemars(with = "schema::Word<AgentDialect>"))]
-    pub status: AgentDialect,
+    #[cfg_attr(feature = "schema", schemars(with = "schema::Word<CompatStatus>"))]
+    pub status: CompatStatus,
     #[cfg_attr(feature = "schema", schemars(with = "schema::DateTime"))]
     pub created_at: Timestamp,
     #[cfg_attr(feature = "schema", schemars(with = "schema::DateTime"))]
@@ -32,7 +32,7 @@ pub struct AgentSessionRecord {
     pub metadata: Map<String, Value>,
 }
 
-impl From<&Session> for AgentSessionRecord {
+impl From<&Session> for CompatSessionRecord {
     fn from(session: &Session) -> Self {
         Self {
             id: session.id,
@@ -50,17 +50,17 @@ impl From<&Session> for AgentSessionRecord {
 /// A session with everything that was said in it, oldest first.
 #[derive(Debug, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct AgentSessionDetail {
+pub struct CompatSessionDetail {
     #[serde(flatten)]
-    pub session: AgentSessionRecord,
-    pub repo: Option<AgentRepoRecord>,
-    pub messages: Vec<AgentMessageRecord>,
+    pub session: CompatSessionRecord,
+    pub repo: Option<CompatRepoRecord>,
+    pub messages: Vec<CompatMessageRecord>,
 }
 
 #[derive(Debug, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
-pub struct AgentMessageRecord {
+pub struct CompatMessageRecord {
     #[cfg_attr(feature = "schema", schemars(with = "schema::Id"))]
     pub id: MessageId,
     #[cfg_attr(feature = "schema", schemars(with = "schema::Id"))]
@@ -78,7 +78,7 @@ pub struct AgentMessageRecord {
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", default, deny_unknown_fields)]
-pub struct CreateAgentSessionRequest {
+pub struct CreateCompatSessionRequest {
     #[cfg_attr(feature = "schema", schemars(with = "schema::Id"))]
     pub repo_id: String,
     /// The config's `agents.harness` or `defaultHarness` if left out, else gemini where it is installed.
@@ -94,7 +94,7 @@ pub struct CreateAgentSessionRequest {
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", default, deny_unknown_fields)]
-pub struct ListAgentSessionsQuery {
+pub struct ListCompatSessionsQuery {
     pub repo_id: Option<String>,
     /// One or several of `active`, `completed`, `cancelled`, `error`, separated by commas.
     pub status: Option<String>,
@@ -105,8 +105,8 @@ pub struct ListAgentSessionsQuery {
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct AgentSessionListResponse {
-    pub sessions: Vec<AgentSessionRecord>,
+pub struct CompatSessionListResponse {
+    pub sessions: Vec<CompatSessionRecord>,
     pub total: u64,
     pub limit: usize,
     pub offset: usize,
@@ -123,7 +123,7 @@ pub struct PromptRequest {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
-pub struct AgentPromptResponse {
+pub struct CompatPromptResponse {
     pub ok: bool,
     pub accepted: bool,
     /// The id of the user's message.
@@ -134,7 +134,7 @@ pub struct AgentPromptResponse {
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default, deny_unknown_fields)]
-pub struct AgentMessagesQuery {
+pub struct CompatMessagesQuery {
     /// Only messages after this ISO 8601 time.
     pub since: Option<String>,
 }

@@ -1,16 +1,16 @@
-//! `/api/sessions`: the AGENT interface, field for field.
+//! `/api/sessions`: the compatibility API, with every field of the AGENT interface.
 
 use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
-use coven_api::agent::{
-    AgentMessageRecord, AgentMessagesQuery, AgentPromptResponse, AgentSessionDetail, AgentSessionListResponse,
-    AgentSessionRecord, CreateAgentSessionRequest, ListAgentSessionsQuery, PromptRequest,
+use coven_api::compat::{
+    CompatMessageRecord, CompatMessagesQuery, CompatPromptResponse, CompatSessionDetail, CompatSessionListResponse,
+    CompatSessionRecord, CreateCompatSessionRequest, ListCompatSessionsQuery, PromptRequest,
 };
-use coven_api::repo::AgentRepoRecord;
+use coven_api::repo::CompatRepoRecord;
 use coven_domain::message::StoredMessage;
 use coven_domain::query::{MessageQuery, SessionFilter, SessionQuery};
-use coven_domain::session::{AgentDialect, Channel, SessionState};
+use coven_domain::session::{Channel, CompatStatus, SessionState};
 use coven_domain::{SessionId, Timestamp};
 use serde_json::value::RawValue;
 
@@ -24,8 +24,8 @@ use coven_engine::launch::NewSession;
 
 pub async fn create(
     State(app): State<App>,
-    Body(request): Body<CreateAgentSessionRequest>,
-) -> Answer<(StatusCode, Json<AgentSessionRecord>)> {
+    Body(request): Body<CreateCompatSessionRequest>,
+) -> Answer<(StatusCode, Json<CompatSessionRecord>)> {
     let new = NewSession {
         repo_id: Some(parse(&request.repo_id)?),
         channel: Some(Channel::Acp),
@@ -35,21 +35,21 @@ pub async fn create(
         ..NewSession::default()
     };
     let session = app.engine.create_session(new).await?;
-    Ok((StatusCode::CREATED, Json(AgentSessionRecord::from(&session))))
+    Ok((StatusCode::CREATED, Json(CompatSessionRecord::from(&session))))
 }
 
 pub async fn list(
     State(app): State<App>,
-    Params(query): Params<ListAgentSessionsQuery>,
-) -> Answer<Json<AgentSessionListResponse>> {
+    Params(query): Params<ListCompatSessionsQuery>,
+) -> Answer<Json<CompatSessionListResponse>> {
     let (limit, offset) = (query.limit.unwrap_or(20), query.offset.unwrap_or(0));
     if !(1..=1000).contains(&limit) {
         return Err(invalid("limit: must be between 1 and 1000"));
     }
     let mut states = Vec::new();
     for word in query.status.iter().flat_map(|list| list.split(',')).map(str::trim).filter(|word| !word.is_empty()) {
-        let asked: AgentDialect = word.parse().map_err(|error| invalid(format!("status: {error}")))?;
-        states.extend(SessionState::ALL.iter().copied().filter(|state| AgentDialect::from(*state) == asked));
+        let asked: CompatStatus = word.parse().map_err(|error| invalid(format!("status: {error}")))?;
+        states.extend(SessionState::ALL.iter().copied().filter(|state| CompatStatus::from(*state) == asked));
     }
     let filter = SessionFilter {
         states,
@@ -58,8 +58,8 @@ pub async fn list(
         ..SessionFilter::default()
     };
     let page = app.engine.list_sessions(&SessionQuery { filter, after: None, offset: offset as u64, limit }).await?;
-    let sessions = page.sessions.iter().map(AgentSessionRecord::from).collect();
-    Ok(Json(AgentSessionListResponse { sessions, total: page.total, limit, offset }))
+    let sessions = page.sessions.iter().map(CompatSessionRecord::from).collect();
+    Ok(Json(CompatSessionListResponse { sessions, total: page.total, limit, offset }))
 }
 
 /// Only sessions over ACP are seen here.
@@ -72,16 +72,16 @@ async fn find_agent(app: &App, text: &str) -> Answer<(SessionId, coven_domain::s
     Ok((id, session))
 }
 
-pub async fn show(State(app): State<App>, Id(id): Id) -> Answer<Json<AgentSessionDetail>> {
+pub async fn show(State(app): State<App>, Id(id): Id) -> Answer<Json<CompatSessionDetail>> {
     let (id, session) = find_agent(&app, &id).await?;
     let messages = app.engine.history(id, &MessageQuery::default()).await?;
     let repo = match session.repo_id {
         Some(repo) => app.engine.known_repo(repo).await?,
         None => None,
     };
-    Ok(Json(AgentSessionDetail {
-        session: AgentSessionRecord::from(&session),
-        repo: repo.as_ref().map(AgentRepoRecord::from),
+    Ok(Json(CompatSessionDetail {
+        session: CompatSessionRecord::from(&session),
+        repo: repo.as_ref().map(CompatRepoRecord::from),
         messages: messages.into_iter().map(|message| record(id, message)).collect::<Result<_, _>>()?,
     }))
 }
@@ -90,18 +90,18 @@ pub async fn prompt(
     State(app): State<App>,
     Id(id): Id,
     Body(request): Body<PromptRequest>,
-) -> Answer<(StatusCode, Json<AgentPromptResponse>)> {
+) -> Answer<(StatusCode, Json<CompatPromptResponse>)> {
     let (id, _) = find_agent(&app, &id).await?;
     let message = app.engine.prompt(id, &request.text).await?;
-    let response = AgentPromptResponse { ok: true, accepted: true, message_id: message };
+    let response = CompatPromptResponse { ok: true, accepted: true, message_id: message };
     Ok((StatusCode::ACCEPTED, Json(response)))
 }
 
 pub async fn messages(
     State(app): State<App>,
     Id(id): Id,
-    Params(query): Params<AgentMessagesQuery>,
-) -> Answer<Json<Vec<AgentMessageRecord>>> {
+    Params(query): Params<CompatMessagesQuery>,
+) -> Answer<Json<Vec<CompatMessageRecord>>> {
     let (id, _) = find_agent(&app, &id).await?;
     let since = query.since.as_deref().map(str::parse::<Timestamp>).transpose();
     let since = since.map_err(|_| invalid("since: give an ISO 8601 time such as 2026-01-31T12:00:00Z"))?;
@@ -109,17 +109,17 @@ pub async fn messages(
     Ok(Json(messages.into_iter().map(|message| record(id, message)).collect::<Result<_, _>>()?))
 }
 
-pub async fn cancel(State(app): State<App>, Id(id): Id) -> Answer<Json<AgentSessionRecord>> {
+pub async fn cancel(State(app): State<App>, Id(id): Id) -> Answer<Json<CompatSessionRecord>> {
     let (id, _) = find_agent(&app, &id).await?;
     let session = app.engine.kill_session(id).await?;
-    Ok(Json(AgentSessionRecord::from(&session)))
+    Ok(Json(CompatSessionRecord::from(&session)))
 }
 
-fn record(session: SessionId, message: StoredMessage) -> Answer<AgentMessageRecord> {
+fn record(session: SessionId, message: StoredMessage) -> Answer<CompatMessageRecord> {
     let content = RawValue::from_string(message.content).map_err(|source| EngineError::Unreadable {
         id: session,
         what: "a message",
         source,
     })?;
-    Ok(AgentMessageRecord { id: message.id, session_id: session, role: message.role, content, timestamp: message.at })
+    Ok(CompatMessageRecord { id: message.id, session_id: session, role: message.role, content, timestamp: message.at })
 }
