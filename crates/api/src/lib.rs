@@ -2,7 +2,7 @@
 
 #![cfg_attr(not(test), warn(unused_crate_dependencies))]
 
-pub mod agent_state;
+pub mod acp_state;
 pub mod compat;
 pub mod conversation;
 pub mod entry;

@@ -3,7 +3,7 @@
 
 use std::marker::PhantomData;
 
-use crate::agent_state::AgentStateRecord;
+use crate::acp_state::AcpStateRecord;
 use crate::compat::{
     CompatMessageRecord, CompatMessagesQuery, CompatPromptResponse, CompatSessionDetail, CompatSessionListResponse,
     CompatSessionRecord, CreateCompatSessionRequest, ListCompatSessionsQuery, PromptRequest,
@@ -245,7 +245,7 @@ routes! {
     /// Asks the agent to change one of its options.
     ChangeOption: Post "/api/v1/sessions/{id}/config", Type, body ConfigOptionRequest => 202 AcceptedResponse, 409;
     /// What is known of the agent, and what it is doing.
-    ReadAgentState: Get "/api/v1/sessions/{id}/agent", View => 200 AgentStateRecord, 409;
+    ReadAcpState: Get "/api/v1/sessions/{id}/agent", View => 200 AcpStateRecord, 409;
 
     // Conversations in files
     /// Conversations, the most recent first.

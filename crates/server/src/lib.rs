@@ -110,7 +110,7 @@ fn handlers() -> Routes {
         .on::<routes::CancelTurn, _>(messages::cancel)
         .on::<routes::ChangeMode, _>(messages::mode)
         .on::<routes::ChangeOption, _>(messages::config_option)
-        .on::<routes::ReadAgentState, _>(messages::agent)
+        .on::<routes::ReadAcpState, _>(messages::agent)
         .on::<routes::ListConversations, _>(conversation::list)
         .on::<routes::GetConversation, _>(conversation::show)
         .on::<routes::ListTurns, _>(conversation::turns)

@@ -11,7 +11,7 @@ use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
 use coven_api::SessionRecord;
-use coven_api::agent_state::{AgentCommand, AgentInfo, AgentModes, AgentOption, AgentStateRecord, AgentUsage};
+use coven_api::acp_state::{AcpCommand, AcpInfo, AcpModes, AcpOption, AcpStateRecord, AcpUsage};
 use coven_api::compat::PromptRequest;
 use coven_api::message::{
     ConfigOptionRequest, MessageRecord, MessagesQuery, MessagesResponse, ModeRequest, PromptResponse,
@@ -92,21 +92,21 @@ pub async fn config_option(
     Ok((StatusCode::ACCEPTED, Json(AcceptedResponse::ACCEPTED)))
 }
 
-pub async fn agent(Shared(app): Shared<App>, Id(id): Id) -> Answer<Json<AgentStateRecord>> {
+pub async fn agent(Shared(app): Shared<App>, Id(id): Id) -> Answer<Json<AcpStateRecord>> {
     Ok(Json(state(&app, find(&app, &id).await?).await?))
 }
 
-async fn state(app: &App, id: SessionId) -> Answer<AgentStateRecord> {
-    let look = |state: &State| AgentStateRecord {
+async fn state(app: &App, id: SessionId) -> Answer<AcpStateRecord> {
+    let look = |state: &State| AcpStateRecord {
         activity: state.activity(),
         queued: state.queued(),
         agent_session_id: state.agent_session_id.clone(),
-        agent: AgentInfo::read(&state.agent),
+        agent: AcpInfo::read(&state.agent),
         capabilities: Some(&state.capabilities).filter(|sent| sent.is_object()).cloned(),
-        modes: AgentModes::read(&state.modes),
-        config_options: AgentOption::read_all(&state.config_options),
-        commands: AgentCommand::read_all(&state.commands),
-        usage: AgentUsage::read(&state.usage),
+        modes: AcpModes::read(&state.modes),
+        config_options: AcpOption::read_all(&state.config_options),
+        commands: AcpCommand::read_all(&state.commands),
+        usage: AcpUsage::read(&state.usage),
         title: state.title.clone(),
         stop_reason: state.stop_reason.clone(),
     };
@@ -122,7 +122,7 @@ struct Follower {
     app: App,
     id: SessionId,
     after: u64,
-    told: Option<AgentStateRecord>,
+    told: Option<AcpStateRecord>,
     is_done: bool,
 }
 

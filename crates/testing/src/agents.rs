@@ -5,12 +5,12 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use coven_api::List;
-use coven_api::agent_state::AgentStateRecord;
+use coven_api::acp_state::AcpStateRecord;
 use coven_api::compat::CompatPromptResponse;
 use coven_api::inbox::InboxItem;
 use coven_api::routes::{
     AddCompatRepo, AnswerInboxItem, CreateCompatSession, Endpoint, GetCompatSession, ListCompatSessions, ListInbox,
-    ReadAgentState,
+    ReadAcpState,
 };
 use coven_domain::message::Activity;
 use hyper::Method;
@@ -200,18 +200,18 @@ impl TestHome {
     }
 
     #[track_caller]
-    pub fn agent_state(&self, id: &str) -> AgentStateRecord {
-        self.call(ReadAgentState::of(id))
+    pub fn agent_state(&self, id: &str) -> AcpStateRecord {
+        self.call(ReadAcpState::of(id))
     }
 
     #[track_caller]
-    pub fn wait_for_activity(&self, id: &str, activity: Activity) -> AgentStateRecord {
+    pub fn wait_for_activity(&self, id: &str, activity: Activity) -> AcpStateRecord {
         eventually(&format!("{id} is {activity}"), || Some(self.agent_state(id)).filter(|it| it.activity == activity))
     }
 
     /// Waits until no turn runs and no prompt waits.
     #[track_caller]
-    pub fn wait_for_rest(&self, id: &str) -> AgentStateRecord {
+    pub fn wait_for_rest(&self, id: &str) -> AcpStateRecord {
         eventually(&format!("{id} rests"), || {
             Some(self.agent_state(id)).filter(|it| it.activity == Activity::Idle && it.queued == 0)
         })

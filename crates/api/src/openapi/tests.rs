@@ -8,16 +8,16 @@ use crate::routes::ALL;
 
 /// Ids that an agent, its tools or a config file choose: any text.
 const FOREIGN_IDS: [&str; 12] = [
-    "AgentMode.id",
-    "AgentModes.current_mode_id",
-    "AgentOption.id",
+    "AcpMode.id",
+    "AcpModes.current_mode_id",
+    "AcpOption.id",
     "ConfigOptionRequest.config_id",
     "Harness.id",
     "InboxOption.id",
     "MessageContentTool.tool_call_id",
     "ModeRequest.mode_id",
     "QuestionSetRecord.call_id",
-    "SessionAgent.agent_session_id",
+    "AcpState.agent_session_id",
     "ToolContentTerminal.terminal_id",
     "ToolTerminal.terminal_id",
 ];

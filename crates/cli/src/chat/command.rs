@@ -1,6 +1,6 @@
 //! The lines that are for the chat itself: they begin with a slash.
 
-use coven_api::agent_state::AgentStateRecord;
+use coven_api::acp_state::AcpStateRecord;
 
 use super::settings;
 
@@ -34,7 +34,7 @@ pub const HELP: &[(&str, &str)] = &[
 ];
 
 /// The command in a line; nothing if the line is for the agent.
-pub fn parse<'a>(line: &'a str, state: &AgentStateRecord) -> Option<Command<'a>> {
+pub fn parse<'a>(line: &'a str, state: &AcpStateRecord) -> Option<Command<'a>> {
     let (word, rest) = line.split_once(char::is_whitespace).unwrap_or((line, ""));
     let name = word.strip_prefix('/')?;
     let rest = Some(rest.trim()).filter(|rest| !rest.is_empty());
@@ -57,14 +57,14 @@ pub fn parse<'a>(line: &'a str, state: &AgentStateRecord) -> Option<Command<'a>>
 #[cfg(test)]
 mod tests {
     use super::*;
-    use coven_api::agent_state::AgentCommand;
+    use coven_api::acp_state::AcpCommand;
     use coven_domain::message::Activity;
     use serde_json::json;
 
     #[test]
     fn a_slash_makes_a_command_unless_the_agent_knows_it() {
-        let commands = AgentCommand::read_all(&json!([{"name": "review"}]));
-        let state = AgentStateRecord { commands, ..AgentStateRecord::new(Activity::Idle) };
+        let commands = AcpCommand::read_all(&json!([{"name": "review"}]));
+        let state = AcpStateRecord { commands, ..AcpStateRecord::new(Activity::Idle) };
         let parse = |line| parse(line, &state);
         assert_eq!(parse("/mode"), Some(Command::Mode(None)));
         assert_eq!(parse("/mode  plan "), Some(Command::Mode(Some("plan"))));

@@ -157,7 +157,7 @@ fn config(value: String, setting: &Setting) -> Request {
     Request::Config { id: setting.id.clone(), value }
 }
 
-fn options_of(agent: &coven_api::agent_state::AgentStateRecord, category: &str) -> Option<Setting> {
+fn options_of(agent: &coven_api::acp_state::AcpStateRecord, category: &str) -> Option<Setting> {
     settings::options(agent).into_iter().find(|option| option.category == category || option.id == category)
 }
 

@@ -1,7 +1,7 @@
 //! Messages for the chat's tests.
 
 use coven_api::SessionRecord;
-use coven_api::agent_state::AgentStateRecord;
+use coven_api::acp_state::AcpStateRecord;
 use coven_api::inbox::{InboxDetail, InboxItem, InboxKind, InboxOption, InboxStatus};
 use coven_api::message::MessageRecord;
 use coven_api::message_content::MessageContent;
@@ -53,8 +53,8 @@ pub fn tool(number: u64, id: &str, title: &str, status: &str) -> MessageRecord {
     message(number, id, "system", content)
 }
 
-pub fn state(activity: &str, queued: usize) -> AgentStateRecord {
-    AgentStateRecord { queued, ..AgentStateRecord::new(activity.parse().expect("an activity")) }
+pub fn state(activity: &str, queued: usize) -> AcpStateRecord {
+    AcpStateRecord { queued, ..AcpStateRecord::new(activity.parse().expect("an activity")) }
 }
 
 pub fn question(id: &str, title: &str) -> InboxItem {

@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use coven_api::SessionRecord;
-use coven_api::agent_state::AgentStateRecord;
+use coven_api::acp_state::AcpStateRecord;
 use coven_api::message::{MessageRecord, MessagesQuery};
 use coven_api::routes::{Endpoint, ListMessages};
 use coven_client::{ClientError, EventFollower, Followed, SseEvent};
@@ -83,7 +83,7 @@ async fn take(
             Ok(reports.send(Report::Message(Box::new(message))).await)
         }
         "state" => {
-            let state: AgentStateRecord = serde_json::from_str(&event.data)?;
+            let state: AcpStateRecord = serde_json::from_str(&event.data)?;
             asks.send_if_modified(|asks| {
                 let before = std::mem::replace(asks, state.activity == Activity::Waiting);
                 *asks || before

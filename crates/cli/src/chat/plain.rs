@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use coven_api::SessionRecord;
-use coven_api::agent_state::AgentStateRecord;
+use coven_api::acp_state::AcpStateRecord;
 use coven_client::Client;
 use coven_domain::message::Activity;
 
@@ -98,7 +98,7 @@ impl Away {
 }
 
 /// Whether nothing is under way and nothing waits.
-pub fn is_idle(state: &AgentStateRecord) -> bool {
+pub fn is_idle(state: &AcpStateRecord) -> bool {
     matches!(state.activity, Activity::Idle | Activity::Ended) && state.queued == 0
 }
 

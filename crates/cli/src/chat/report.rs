@@ -1,7 +1,7 @@
 //! What the feed tells the screen, and what the screen asks of it.
 
 use coven_api::SessionRecord;
-use coven_api::agent_state::AgentStateRecord;
+use coven_api::acp_state::AcpStateRecord;
 use coven_api::inbox::InboxItem;
 use coven_api::message::MessageRecord;
 use coven_domain::MessageId;
@@ -10,7 +10,7 @@ use coven_domain::MessageId;
 pub enum Report {
     Connected,
     Message(Box<MessageRecord>),
-    State(Box<AgentStateRecord>),
+    State(Box<AcpStateRecord>),
     /// The questions that wait for an answer, and those that did and do no more.
     Questions {
         pending: Vec<InboxItem>,

@@ -5,7 +5,7 @@ use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
-use coven_api::agent_state::AgentStateRecord;
+use coven_api::acp_state::AcpStateRecord;
 use coven_api::inbox::{InboxItem, InboxStatus};
 use coven_api::message::MessageRecord;
 use coven_domain::session::SessionState;
@@ -18,7 +18,7 @@ pub const SESSION: &str = "1a2b3c4d-0000-4000-8000-000000000001";
 
 struct State {
     messages: Vec<MessageRecord>,
-    agent: AgentStateRecord,
+    agent: AcpStateRecord,
     inbox: Vec<InboxItem>,
     /// Open message streams; dropping one ends it.
     streams: Vec<UnixStream>,
@@ -84,7 +84,7 @@ impl ScriptedDaemon {
         self.lock().messages.push(message);
     }
 
-    pub fn set_state(&self, agent: AgentStateRecord) {
+    pub fn set_state(&self, agent: AcpStateRecord) {
         let mut state = self.lock();
         let event = event("state", None, &json!(agent));
         state.agent = agent;

@@ -1,6 +1,6 @@
 //! What an agent lets people choose, and what it tells of its use: read from its state.
 
-use coven_api::agent_state::AgentStateRecord;
+use coven_api::acp_state::AcpStateRecord;
 
 /// Something with a value out of several: the mode, the model, …
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -38,7 +38,7 @@ impl Setting {
 }
 
 /// The agent's modes, if it has any.
-pub fn mode(state: &AgentStateRecord) -> Option<Setting> {
+pub fn mode(state: &AcpStateRecord) -> Option<Setting> {
     let modes = state.modes.as_ref()?;
     let choices: Vec<Choice> = modes.available_modes.iter().filter_map(|it| Choice::new(&it.id, &it.name)).collect();
     let current = modes.current_mode_id.clone().unwrap_or_default();
@@ -47,7 +47,7 @@ pub fn mode(state: &AgentStateRecord) -> Option<Setting> {
 }
 
 /// Everything else that can be set; modes may be among it again.
-pub fn options(state: &AgentStateRecord) -> Vec<Setting> {
+pub fn options(state: &AcpStateRecord) -> Vec<Setting> {
     let options = state.config_options.iter().flatten().filter(|option| !option.id.is_empty());
     options
         .map(|option| Setting {
@@ -61,13 +61,13 @@ pub fn options(state: &AgentStateRecord) -> Vec<Setting> {
 }
 
 /// The names of the agent's own commands, without the slash, each with what it does.
-pub fn commands(state: &AgentStateRecord) -> Vec<(String, String)> {
+pub fn commands(state: &AcpStateRecord) -> Vec<(String, String)> {
     let commands = state.commands.iter().flatten().filter(|command| !command.name.is_empty());
     commands.map(|command| (command.name.clone(), command.description.clone())).collect()
 }
 
 /// `12.3k of 200k tokens, 0.02 USD`, if the agent tells.
-pub fn usage(state: &AgentStateRecord) -> Option<String> {
+pub fn usage(state: &AcpStateRecord) -> Option<String> {
     let usage = state.usage.as_ref()?;
     let used = usage.used.or(usage.total_tokens).filter(|used| *used > 0)?;
     let of = usage.size.map_or_else(String::new, |size| format!(" of {}", thousands(size)));
@@ -76,7 +76,7 @@ pub fn usage(state: &AgentStateRecord) -> Option<String> {
 }
 
 /// What changed between two states, as notes.
-pub fn changes(before: &AgentStateRecord, after: &AgentStateRecord) -> Vec<String> {
+pub fn changes(before: &AcpStateRecord, after: &AcpStateRecord) -> Vec<String> {
     let mut notes = Vec::new();
     if let (Some(old), Some(new)) = (mode(before), mode(after))
         && old.current != new.current
@@ -104,21 +104,21 @@ fn thousands(count: u64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use coven_api::agent_state::{AgentModes, AgentOption, AgentUsage};
+    use coven_api::acp_state::{AcpModes, AcpOption, AcpUsage};
     use coven_domain::message::Activity;
     use serde_json::{Value, json};
 
-    fn state(mode: &str, model: &str) -> AgentStateRecord {
+    fn state(mode: &str, model: &str) -> AcpStateRecord {
         let modes = json!({"currentModeId": mode, "availableModes": [{"id": "plan", "name": "Plan"}, {"id": "auto", "name": "Auto"}]});
         let values = json!([{"group": "g", "name": "G", "options": [{"value": "a1", "name": "Fast"}]}, {"value": "b2", "name": "Deep"}]);
         let options =
             json!([{"id": "model", "name": "Model", "category": "model", "currentValue": model, "options": values}]);
-        let (modes, config_options) = (AgentModes::read(&modes), AgentOption::read_all(&options));
-        AgentStateRecord { modes, config_options, ..empty() }
+        let (modes, config_options) = (AcpModes::read(&modes), AcpOption::read_all(&options));
+        AcpStateRecord { modes, config_options, ..empty() }
     }
 
-    fn empty() -> AgentStateRecord {
-        AgentStateRecord::new(Activity::Idle)
+    fn empty() -> AcpStateRecord {
+        AcpStateRecord::new(Activity::Idle)
     }
 
     #[test]
@@ -151,6 +151,6 @@ mod tests {
     }
 
     fn usage_of(usage: Value) -> Option<String> {
-        super::usage(&AgentStateRecord { usage: AgentUsage::read(&usage), ..empty() })
+        super::usage(&AcpStateRecord { usage: AcpUsage::read(&usage), ..empty() })
     }
 }

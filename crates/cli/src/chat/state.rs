@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use coven_api::SessionRecord;
-use coven_api::agent_state::AgentStateRecord;
+use coven_api::acp_state::AcpStateRecord;
 use coven_api::inbox::{InboxItem, InboxKind};
 use coven_api::message::MessageRecord;
 use coven_domain::MessageId;
@@ -66,7 +66,7 @@ pub struct App {
     pub is_read_only: bool,
     pub transcript: Transcript,
     pub editor: Editor,
-    pub agent: AgentStateRecord,
+    pub agent: AcpStateRecord,
     pub questions: Questions,
     /// Why the daemon is away.
     pub lost: Option<String>,
@@ -90,7 +90,7 @@ impl App {
             is_read_only: false,
             transcript,
             editor: Editor::default(),
-            agent: AgentStateRecord::new(Activity::Idle),
+            agent: AcpStateRecord::new(Activity::Idle),
             questions: Questions::default(),
             lost: None,
             echoes: Vec::new(),
@@ -216,7 +216,7 @@ impl App {
         std::mem::take(&mut self.held).iter().flat_map(|message| self.transcript.take(message)).collect()
     }
 
-    fn state(&mut self, state: AgentStateRecord) -> Vec<Effect> {
+    fn state(&mut self, state: AcpStateRecord) -> Vec<Effect> {
         let before = std::mem::replace(&mut self.agent, state);
         let (was_running, is_running) = (is_turn(before.activity), self.is_turn_running());
         let mut rows = Vec::new();

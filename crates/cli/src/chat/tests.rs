@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use coven_api::agent_state::{AgentModes, AgentStateRecord, AgentUsage};
+use coven_api::acp_state::{AcpModes, AcpStateRecord, AcpUsage};
 use coven_api::inbox::{InboxItem, InboxKind, InboxStatus};
 use coven_api::message::MessageRecord;
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
@@ -241,9 +241,9 @@ fn an_answer_that_came_too_late_says_so_and_the_question_comes_back_if_it_is_ope
 fn settings_are_listed_set_and_their_changes_told() {
     let modes = |current: &str| {
         let all = json!([{"id": "plan", "name": "Plan"}, {"id": "auto", "name": "Auto"}]);
-        let usage = AgentUsage::read(&json!({"used": 1_500, "size": 200_000}));
-        let modes = AgentModes::read(&json!({"currentModeId": current, "availableModes": all}));
-        Report::State(Box::new(AgentStateRecord { modes, usage, ..state("idle", 0) }))
+        let usage = AcpUsage::read(&json!({"used": 1_500, "size": 200_000}));
+        let modes = AcpModes::read(&json!({"currentModeId": current, "availableModes": all}));
+        Report::State(Box::new(AcpStateRecord { modes, usage, ..state("idle", 0) }))
     };
     let mut rig = Rig::new();
     rig.report(modes("plan"));

@@ -2,10 +2,10 @@
 
 use std::collections::HashMap;
 
-use coven_api::agent_state::AgentStateRecord;
+use coven_api::acp_state::AcpStateRecord;
 use coven_api::message::MessageRecord;
 use coven_api::message_content::MessageContent;
-use coven_api::routes::{Endpoint, ReadAgentState};
+use coven_api::routes::{Endpoint, ReadAcpState};
 use coven_domain::MessageId;
 
 use super::content::{self, Voice};
@@ -35,7 +35,7 @@ impl Turn {
         daemon_client::block_on(async {
             let mut client = connector.open().await?;
             let after = past::read(&mut client, &id, 0, |_| Ok(())).await?;
-            let before = client.call(ReadAgentState::of(&id)).await?;
+            let before = client.call(ReadAcpState::of(&id)).await?;
             let message_id = request::prompt(&connector, &id, text, after).await?;
             Ok(Self { connector: connector.clone(), id: id.clone(), message_id, after, turns: Turns::behind(&before) })
         })
@@ -113,7 +113,7 @@ struct Turns {
 }
 
 impl Turns {
-    fn behind(state: &AgentStateRecord) -> Self {
+    fn behind(state: &AcpStateRecord) -> Self {
         Self { ahead: outstanding(state), ended: 0, outstanding: None }
     }
 
@@ -122,7 +122,7 @@ impl Turns {
     }
 
     /// Whether our turn is over, now that the agent does this.
-    fn is_over(&mut self, state: &AgentStateRecord) -> bool {
+    fn is_over(&mut self, state: &AcpStateRecord) -> bool {
         let now = outstanding(state);
         let before = self.outstanding.replace(now).unwrap_or(now);
         // Others may have sent prompts behind ours: then only the steps down tell.
@@ -133,7 +133,7 @@ impl Turns {
 }
 
 /// Turns that run or wait.
-fn outstanding(state: &AgentStateRecord) -> usize {
+fn outstanding(state: &AcpStateRecord) -> usize {
     usize::from(is_turn(state.activity)) + state.queued
 }
 
@@ -193,7 +193,7 @@ mod tests {
             // when its beginning is here, then the agent says the rest and is done
             if told.is_empty() {
                 daemon.say(agent(4, "a", "Hello"));
-                daemon.set_state(AgentStateRecord { stop_reason: Some("end_turn".into()), ..state("idle", 0) });
+                daemon.set_state(AcpStateRecord { stop_reason: Some("end_turn".into()), ..state("idle", 0) });
             }
             told.push(piece.to_owned());
             Ok(())

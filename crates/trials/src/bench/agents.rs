@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use coven_api::routes::{
     AddRepo, CancelCompatSession, CreateCompatSession, Endpoint, Health, ListCompatMessages, ListSessions,
-    PromptCompatSession, ReadAgentState, WaitSession,
+    PromptCompatSession, ReadAcpState, WaitSession,
 };
 use rusqlite::OpenFlags;
 use serde_json::{Value, json};
@@ -67,7 +67,7 @@ fn prompt(connection: &mut Connection, id: &str, text: &str) -> Outcome<()> {
 
 fn wait_until_idle(connection: &mut Connection, id: &str) -> Outcome<()> {
     eventually(IDLE_TIMEOUT, "the agent to be idle", || {
-        let state = connection.get_json(ReadAgentState::of(id).target())?;
+        let state = connection.get_json(ReadAcpState::of(id).target())?;
         Ok(state["activity"] == "idle" && state["queued"] == 0)
     })
 }

@@ -1,6 +1,6 @@
 //! Agents that send messages of an unexpected form: at most the message is lost, never the session.
 
-use coven_api::agent_state::AgentModes;
+use coven_api::acp_state::AcpModes;
 use coven_testing::agents::{Said, user};
 use coven_testing::wait_until;
 use serde_json::json;
@@ -8,8 +8,8 @@ use serde_json::json;
 use super::{Fixture, gate, kill_and_restart, open_gate};
 
 /// The modes of an agent that named only the current one.
-fn only_mode(id: &str) -> Option<AgentModes> {
-    Some(AgentModes { current_mode_id: Some(id.to_owned()), available_modes: Vec::new() })
+fn only_mode(id: &str) -> Option<AcpModes> {
+    Some(AcpModes { current_mode_id: Some(id.to_owned()), available_modes: Vec::new() })
 }
 
 #[test]

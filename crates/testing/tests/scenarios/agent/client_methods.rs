@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use coven_api::agent_state::AgentStateRecord;
+use coven_api::acp_state::AcpStateRecord;
 use coven_testing::sessions::path;
 use coven_testing::{TestHome, check_invariants, eventually, wait_until};
 use serde_json::json;
@@ -108,7 +108,7 @@ fn mode_and_options_are_changed_and_told() {
     assert_eq!(current_mode(&home.agent_state(&id)), Some("ask"));
 }
 
-fn current_mode(state: &AgentStateRecord) -> Option<&str> {
+fn current_mode(state: &AcpStateRecord) -> Option<&str> {
     state.modes.as_ref()?.current_mode_id.as_deref()
 }
 

@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use coven_api::agent_state::AgentStateRecord;
+use coven_api::acp_state::AcpStateRecord;
 use coven_api::message::{MessageRecord, MessagesResponse};
 use coven_api::message_content::{MessageContent, MessageText};
 use coven_domain::message::{Activity, Role};
@@ -24,7 +24,7 @@ fn a_subscriber_sees_the_pieces_then_the_whole_and_the_end() {
     let mut stream = EventFeed::subscribe(&home, &path(&id, "/messages"), STREAM);
     let first = stream.next_message();
     assert_eq!(first.event, "state");
-    assert_eq!(serde_json::from_str::<AgentStateRecord>(&first.data).expect("a state").activity, Activity::Idle);
+    assert_eq!(serde_json::from_str::<AcpStateRecord>(&first.data).expect("a state").activity, Activity::Idle);
 
     home.prompt(&id, &format!("say one ;; until {} ;; say two", gate.display()));
     let mut messages: Vec<MessageRecord> = Vec::new();

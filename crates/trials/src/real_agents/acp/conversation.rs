@@ -2,14 +2,14 @@
 
 use std::time::Duration;
 
-use coven_api::agent_state::AgentStateRecord;
+use coven_api::acp_state::AcpStateRecord;
 use coven_api::compat::PromptRequest;
 use coven_api::inbox::{AnswerRequest, InboxItem, InboxQuery};
 use coven_api::message::{MessageRecord, MessagesQuery, ModeRequest};
 use coven_api::message_content::MessageContent;
 use coven_api::routes::{
     AnswerInboxItem, CancelTurn, ChangeMode, CreateSession, Endpoint, GetInboxItem, GetSession, ListInbox,
-    ListMessages, PromptSession, ReadAgentState,
+    ListMessages, PromptSession, ReadAcpState,
 };
 use coven_api::session::{CreateSessionRequest, SessionRecord};
 use coven_domain::message::{Activity, Role};
@@ -64,7 +64,7 @@ impl<'a> Conversation<'a> {
     }
 
     /// Waits until the agent is ready for prompts.
-    pub fn opened(&self) -> Outcome<AgentStateRecord> {
+    pub fn opened(&self) -> Outcome<AcpStateRecord> {
         self.wait(HANDSHAKE, "the agent does not become ready", || {
             let agent = self.agent()?;
             Ok((agent.activity == Activity::Idle).then_some(agent))
@@ -75,8 +75,8 @@ impl<'a> Conversation<'a> {
         self.rest.call(GetSession::of(&self.id))
     }
 
-    pub fn agent(&self) -> Outcome<AgentStateRecord> {
-        self.rest.call(ReadAgentState::of(&self.id))
+    pub fn agent(&self) -> Outcome<AcpStateRecord> {
+        self.rest.call(ReadAcpState::of(&self.id))
     }
 
     pub fn messages(&self, mut after: u64) -> Outcome<Vec<MessageRecord>> {
@@ -124,7 +124,7 @@ impl<'a> Conversation<'a> {
     }
 
     /// Waits until no turn is running.
-    pub fn idle(&self) -> Outcome<AgentStateRecord> {
+    pub fn idle(&self) -> Outcome<AcpStateRecord> {
         self.wait(TURN, "the turn does not end", || {
             let agent = self.agent()?;
             Ok((agent.activity == Activity::Idle && agent.queued == 0).then_some(agent))

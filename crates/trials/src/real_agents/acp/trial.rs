@@ -2,7 +2,7 @@
 
 use std::time::{Instant, SystemTime};
 
-use coven_api::agent_state::AgentStateRecord;
+use coven_api::acp_state::AcpStateRecord;
 use coven_domain::session::SessionState;
 use coven_harness::trial::{Asking, Cancelling, Opening, Telling};
 
@@ -24,7 +24,7 @@ pub struct Trial<'a> {
     pub conversation: Conversation<'a>,
     pub opened_at: SystemTime,
     /// The agent's state when it became ready.
-    pub state: AgentStateRecord,
+    pub state: AcpStateRecord,
 }
 
 pub fn run(agent: &AcpAgent, coven: &Coven) -> AcpRow {
@@ -190,7 +190,7 @@ fn failed(error: impl ToString) -> Check {
     Check::Failed(error.to_string())
 }
 
-fn version(state: &AgentStateRecord) -> Check {
+fn version(state: &AcpStateRecord) -> Check {
     match state.agent.as_ref().and_then(|agent| agent.version.as_deref()) {
         Some(version) => Check::Passed(version.to_owned()),
         None => Check::Limit("not reported".to_owned()),
@@ -199,15 +199,15 @@ fn version(state: &AgentStateRecord) -> Check {
 
 #[cfg(test)]
 mod tests {
-    use coven_api::agent_state::AgentInfo;
+    use coven_api::acp_state::AcpInfo;
     use coven_domain::message::Activity;
 
     use super::*;
 
     #[test]
     fn an_agent_may_keep_its_version_to_itself() {
-        let mut state = AgentStateRecord::new(Activity::Idle);
-        state.agent = Some(AgentInfo { version: Some("1.2".to_owned()), ..AgentInfo::default() });
+        let mut state = AcpStateRecord::new(Activity::Idle);
+        state.agent = Some(AcpInfo { version: Some("1.2".to_owned()), ..AcpInfo::default() });
         assert_eq!(version(&state), Check::Passed("1.2".to_owned()));
         state.agent = None;
         assert_eq!(version(&state), Check::Limit("not reported".to_owned()));

@@ -10,28 +10,28 @@ use crate::schema::{JsonObject, Word};
 
 /// `GET /api/v1/sessions/{id}/agent`: what is known of the agent behind an ACP session, and what it is doing.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(rename = "SessionAgent"))]
-pub struct AgentStateRecord {
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(rename = "AcpState"))]
+pub struct AcpStateRecord {
     #[cfg_attr(feature = "schema", schemars(with = "Word<Activity>"))]
     pub activity: Activity,
     /// Prompts that wait for the turn to end.
     pub queued: usize,
     /// The agent's own id of the session.
     pub agent_session_id: Option<String>,
-    pub agent: Option<AgentInfo>,
+    pub agent: Option<AcpInfo>,
     /// The capabilities as the agent sent them.
     #[cfg_attr(feature = "schema", schemars(with = "Option<JsonObject>"))]
     pub capabilities: Option<Value>,
-    pub modes: Option<AgentModes>,
-    pub config_options: Option<Vec<AgentOption>>,
-    pub commands: Option<Vec<AgentCommand>>,
-    pub usage: Option<AgentUsage>,
+    pub modes: Option<AcpModes>,
+    pub config_options: Option<Vec<AcpOption>>,
+    pub commands: Option<Vec<AcpCommand>>,
+    pub usage: Option<AcpUsage>,
     pub title: Option<String>,
     /// How the last turn ended: `end_turn`, `cancelled`, `max_tokens`, `refusal`, `error`, or another word of the agent.
     pub stop_reason: Option<String>,
 }
 
-impl AgentStateRecord {
+impl AcpStateRecord {
     /// An agent that has sent nothing yet.
     pub const fn new(activity: Activity) -> Self {
         Self {
@@ -53,13 +53,13 @@ impl AgentStateRecord {
 /// The agent's program.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct AgentInfo {
+pub struct AcpInfo {
     pub name: Option<String>,
     pub title: Option<String>,
     pub version: Option<String>,
 }
 
-impl AgentInfo {
+impl AcpInfo {
     pub fn read(sent: &Value) -> Option<Self> {
         let field = |name: &str| optional(&sent[name]);
         sent.is_object().then(|| Self { name: field("name"), title: field("title"), version: field("version") })
@@ -68,29 +68,29 @@ impl AgentInfo {
 
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct AgentModes {
+pub struct AcpModes {
     pub current_mode_id: Option<String>,
-    pub available_modes: Vec<AgentMode>,
+    pub available_modes: Vec<AcpMode>,
 }
 
-impl AgentModes {
+impl AcpModes {
     pub fn read(sent: &Value) -> Option<Self> {
         sent.is_object().then(|| Self {
             current_mode_id: optional(&sent["currentModeId"]),
-            available_modes: list(&sent["availableModes"], AgentMode::read),
+            available_modes: list(&sent["availableModes"], AcpMode::read),
         })
     }
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct AgentMode {
+pub struct AcpMode {
     pub id: String,
     pub name: String,
     pub description: Option<String>,
 }
 
-impl AgentMode {
+impl AcpMode {
     fn read(sent: &Value) -> Self {
         Self { id: text(&sent["id"]), name: text(&sent["name"]), description: optional(&sent["description"]) }
     }
@@ -99,7 +99,7 @@ impl AgentMode {
 /// A setting of the agent, such as its model.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct AgentOption {
+pub struct AcpOption {
     pub id: String,
     pub name: String,
     pub description: Option<String>,
@@ -107,10 +107,10 @@ pub struct AgentOption {
     pub category: Option<String>,
     pub current_value: Option<String>,
     /// Empty if the agent does not list them.
-    pub values: Vec<AgentOptionValue>,
+    pub values: Vec<AcpOptionValue>,
 }
 
-impl AgentOption {
+impl AcpOption {
     /// Reads the options as the agent sent them: a list, or an object with it.
     pub fn read_all(sent: &Value) -> Option<Vec<Self>> {
         let sent = sent.get("configOptions").unwrap_or(sent);
@@ -120,8 +120,8 @@ impl AgentOption {
     fn read(sent: &Value) -> Self {
         let listed = sent["options"].as_array().map(Vec::as_slice).unwrap_or_default();
         let values = listed.iter().flat_map(|entry| match entry["options"].as_array() {
-            Some(group) => group.iter().map(|value| AgentOptionValue::read(value, optional(&entry["name"]))).collect(),
-            None => vec![AgentOptionValue::read(entry, None)],
+            Some(group) => group.iter().map(|value| AcpOptionValue::read(value, optional(&entry["name"]))).collect(),
+            None => vec![AcpOptionValue::read(entry, None)],
         });
         Self {
             id: text(&sent["id"]),
@@ -136,7 +136,7 @@ impl AgentOption {
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct AgentOptionValue {
+pub struct AcpOptionValue {
     pub value: String,
     pub name: String,
     pub description: Option<String>,
@@ -144,7 +144,7 @@ pub struct AgentOptionValue {
     pub group: Option<String>,
 }
 
-impl AgentOptionValue {
+impl AcpOptionValue {
     fn read(sent: &Value, group: Option<String>) -> Self {
         Self {
             value: text(&sent["value"]),
@@ -158,7 +158,7 @@ impl AgentOptionValue {
 /// A command of the agent, for a prompt that starts with a slash.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct AgentCommand {
+pub struct AcpCommand {
     /// Without the slash.
     pub name: String,
     pub description: String,
@@ -166,7 +166,7 @@ pub struct AgentCommand {
     pub hint: Option<String>,
 }
 
-impl AgentCommand {
+impl AcpCommand {
     /// Reads the commands as the agent sent them: a list, or an object with it.
     pub fn read_all(sent: &Value) -> Option<Vec<Self>> {
         let sent = sent.get("availableCommands").unwrap_or(sent);
@@ -185,12 +185,12 @@ impl AgentCommand {
 /// Tokens and cost, as far as the agent reports them.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct AgentUsage {
+pub struct AcpUsage {
     /// Tokens in the context window.
     pub used: Option<u64>,
     /// The size of the context window.
     pub size: Option<u64>,
-    pub cost: Option<AgentCost>,
+    pub cost: Option<AcpCost>,
     pub total_tokens: Option<u64>,
     pub input_tokens: Option<u64>,
     pub output_tokens: Option<u64>,
@@ -199,13 +199,13 @@ pub struct AgentUsage {
     pub cached_write_tokens: Option<u64>,
 }
 
-impl AgentUsage {
+impl AcpUsage {
     pub fn read(sent: &Value) -> Option<Self> {
         let count = |name: &str| sent[name].as_u64();
         sent.is_object().then(|| Self {
             used: count("used"),
             size: count("size"),
-            cost: AgentCost::read(&sent["cost"]),
+            cost: AcpCost::read(&sent["cost"]),
             total_tokens: count("totalTokens"),
             input_tokens: count("inputTokens"),
             output_tokens: count("outputTokens"),
@@ -218,13 +218,13 @@ impl AgentUsage {
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct AgentCost {
+pub struct AcpCost {
     pub amount: f64,
     /// An ISO 4217 code.
     pub currency: String,
 }
 
-impl AgentCost {
+impl AcpCost {
     fn read(sent: &Value) -> Option<Self> {
         Some(Self { amount: sent["amount"].as_f64()?, currency: optional(&sent["currency"])? })
     }
@@ -243,8 +243,8 @@ mod tests {
             { "id": "model", "name": "Model", "category": "model", "currentValue": "a", "options": values },
             { "id": "fast", "name": "Fast", "type": "boolean", "currentValue": true },
         ]);
-        let options = AgentOption::read_all(&sent).expect("a list");
-        let value = AgentOptionValue {
+        let options = AcpOption::read_all(&sent).expect("a list");
+        let value = AcpOptionValue {
             value: "a".to_owned(),
             name: "A".to_owned(),
             description: None,
@@ -256,12 +256,12 @@ mod tests {
 
     #[test]
     fn values_of_another_shape_are_null() {
-        assert_eq!(AgentModes::read(&json!([])), None);
-        assert_eq!(AgentOption::read_all(&Value::Null), None);
-        assert_eq!(AgentCommand::read_all(&json!("web")), None);
-        assert_eq!(AgentUsage::read(&Value::Null), None);
-        assert_eq!(AgentInfo::read(&json!({ "version": 2 })).and_then(|it| it.version).as_deref(), Some("2"));
-        let usage = AgentUsage::read(&json!({ "used": 5, "cost": { "amount": 0.5 } })).expect("an object");
+        assert_eq!(AcpModes::read(&json!([])), None);
+        assert_eq!(AcpOption::read_all(&Value::Null), None);
+        assert_eq!(AcpCommand::read_all(&json!("web")), None);
+        assert_eq!(AcpUsage::read(&Value::Null), None);
+        assert_eq!(AcpInfo::read(&json!({ "version": 2 })).and_then(|it| it.version).as_deref(), Some("2"));
+        let usage = AcpUsage::read(&json!({ "used": 5, "cost": { "amount": 0.5 } })).expect("an object");
         assert_eq!((usage.used, usage.size, usage.cost), (Some(5), None, None));
     }
 }
