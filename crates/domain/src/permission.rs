@@ -83,7 +83,7 @@ pub struct Permission {
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum NoAnswer {
+pub enum AnswerError {
     #[error("the request was already answered: {0}")]
     AlreadyAnswered(String),
     #[error("the request was withdrawn: the turn was cancelled or the session ended")]
@@ -95,27 +95,27 @@ pub enum NoAnswer {
 }
 
 impl Permission {
-    fn ensure_pending(&self) -> Result<(), NoAnswer> {
+    fn ensure_pending(&self) -> Result<(), AnswerError> {
         match self.state {
             PermissionState::Pending => Ok(()),
-            PermissionState::Answered => Err(NoAnswer::AlreadyAnswered(self.answer.clone().unwrap_or_default())),
-            PermissionState::Cancelled => Err(NoAnswer::Cancelled),
+            PermissionState::Answered => Err(AnswerError::AlreadyAnswered(self.answer.clone().unwrap_or_default())),
+            PermissionState::Cancelled => Err(AnswerError::Cancelled),
         }
     }
 
     /// Denies a request that offers no option for a denial by cancelling it.
-    pub fn denied(&mut self, by: AnsweredBy, now: Timestamp) -> Result<(), NoAnswer> {
+    pub fn denied(&mut self, by: AnsweredBy, now: Timestamp) -> Result<(), AnswerError> {
         self.ensure_pending()?;
         self.cancelled(by, now);
         Ok(())
     }
 
     /// Records an answer; the first one wins.
-    pub fn answered(&mut self, option: &str, by: AnsweredBy, now: Timestamp) -> Result<(), NoAnswer> {
+    pub fn answered(&mut self, option: &str, by: AnsweredBy, now: Timestamp) -> Result<(), AnswerError> {
         self.ensure_pending()?;
         if !self.options.iter().any(|known| known.id == option) {
             let known: Vec<&str> = self.options.iter().map(|known| known.id.as_str()).collect();
-            return Err(NoAnswer::UnknownOption { asked: option.to_owned(), known: known.join(", ") });
+            return Err(AnswerError::UnknownOption { asked: option.to_owned(), known: known.join(", ") });
         }
         self.state = PermissionState::Answered;
         self.answer = Some(option.to_owned());
@@ -143,7 +143,7 @@ words! {
 
 impl Decision {
     /// Returns the option for this decision with the smallest scope: "once" before "always".
-    pub fn among(self, options: &[PermissionOption]) -> Result<&PermissionOption, NoAnswer> {
+    pub fn select_option(self, options: &[PermissionOption]) -> Result<&PermissionOption, AnswerError> {
         let kinds: [&str; 2] = match self {
             Self::Allow => ["allow_once", "allow_always"],
             Self::Deny => ["reject_once", "reject_always"],
@@ -151,7 +151,7 @@ impl Decision {
         kinds
             .iter()
             .find_map(|kind| options.iter().find(|option| option.kind == *kind))
-            .ok_or(NoAnswer::NoSuchOption(self))
+            .ok_or(AnswerError::NoSuchOption(self))
     }
 }
 
@@ -184,7 +184,7 @@ mod tests {
         let mut it = request();
         it.answered("a", AnsweredBy::Human, Timestamp::from_millis(2)).expect("a pending request");
         let second = it.answered("r", AnsweredBy::Human, Timestamp::from_millis(3));
-        assert_eq!(second, Err(NoAnswer::AlreadyAnswered("a".to_owned())));
+        assert_eq!(second, Err(AnswerError::AlreadyAnswered("a".to_owned())));
         assert_eq!((it.answer.as_deref(), it.answered_at), (Some("a"), Some(Timestamp::from_millis(2))));
         assert!(!it.cancelled(AnsweredBy::Session, Timestamp::from_millis(4)), "an answered request stays answered");
     }
@@ -202,14 +202,14 @@ mod tests {
         let mut it = Permission { options: Vec::new(), ..request() };
         it.denied(AnsweredBy::Human, Timestamp::from_millis(2)).expect("a pending request");
         assert_eq!((it.state, it.answered_by), (PermissionState::Cancelled, Some(AnsweredBy::Human)));
-        assert_eq!(it.denied(AnsweredBy::Human, Timestamp::from_millis(3)), Err(NoAnswer::Cancelled));
+        assert_eq!(it.denied(AnsweredBy::Human, Timestamp::from_millis(3)), Err(AnswerError::Cancelled));
     }
 
     #[test]
     fn a_withdrawn_request_accepts_no_answer() {
         let mut it = request();
         assert!(it.cancelled(AnsweredBy::Session, Timestamp::from_millis(2)));
-        assert_eq!(it.answered("a", AnsweredBy::Human, Timestamp::from_millis(3)), Err(NoAnswer::Cancelled));
+        assert_eq!(it.answered("a", AnsweredBy::Human, Timestamp::from_millis(3)), Err(AnswerError::Cancelled));
     }
 
     #[test]
@@ -225,8 +225,8 @@ mod tests {
     #[test]
     fn allow_means_once_regardless_of_the_order_of_options() {
         let it = request();
-        assert_eq!(Decision::Allow.among(&it.options).map(|option| option.id.as_str()), Ok("a"));
-        assert_eq!(Decision::Deny.among(&it.options).map(|option| option.id.as_str()), Ok("r"));
-        assert_eq!(Decision::Deny.among(&it.options[..1]), Err(NoAnswer::NoSuchOption(Decision::Deny)));
+        assert_eq!(Decision::Allow.select_option(&it.options).map(|option| option.id.as_str()), Ok("a"));
+        assert_eq!(Decision::Deny.select_option(&it.options).map(|option| option.id.as_str()), Ok("r"));
+        assert_eq!(Decision::Deny.select_option(&it.options[..1]), Err(AnswerError::NoSuchOption(Decision::Deny)));
     }
 }

@@ -4,7 +4,7 @@ use coven_domain::agent::AgentState;
 use coven_domain::conversation::ConversationId;
 use coven_domain::lifecycle::Refused;
 use coven_domain::operation::{OperationKind, OperationState};
-use coven_domain::permission::NoAnswer;
+use coven_domain::permission::AnswerError;
 use coven_domain::session::{SessionState, SessionStateError};
 use coven_domain::task::{BadTask, NotReady, TaskState};
 use coven_domain::text::BadText;
@@ -146,7 +146,7 @@ pub enum EngineError {
     #[error("{0}")]
     Questions(#[from] QuestionError),
     #[error("{source}: {id}")]
-    NoAnswer { id: PermissionId, source: NoAnswer },
+    NoAnswer { id: PermissionId, source: AnswerError },
     #[error(
         "the answer comes from inside the session that asks; answer from another terminal, or set \
              permissions.allowSelfAnswer: {0}"
@@ -333,8 +333,8 @@ impl EngineError {
             Self::QuestionNotFound(_) => Kind::QuestionNotFound,
             Self::Questions(error) => question_kind(error),
             Self::SelfAnswer(_) | Self::UnknownCaller(_) => Kind::SelfAnswer,
-            Self::NoAnswer { source: NoAnswer::AlreadyAnswered(_), .. } => Kind::AlreadyAnswered,
-            Self::NoAnswer { source: NoAnswer::Cancelled, .. } => Kind::AlreadyAnswered,
+            Self::NoAnswer { source: AnswerError::AlreadyAnswered(_), .. } => Kind::AlreadyAnswered,
+            Self::NoAnswer { source: AnswerError::Cancelled, .. } => Kind::AlreadyAnswered,
             Self::NoAnswer { .. } | Self::NoAcp(_) | Self::NoTerminalMode { .. } => Kind::InvalidRequest,
             Self::NotAcp(_)
             | Self::NoTerminal(_)

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use coven_domain::PermissionId;
-use coven_domain::permission::{AnsweredBy, Decision, NoAnswer, Permission};
+use coven_domain::permission::{AnswerError, AnsweredBy, Decision, Permission};
 use coven_domain::query::PermissionQuery;
 use coven_holder::clock;
 
@@ -37,7 +37,7 @@ impl Engine {
         let no_answer = |source| EngineError::NoAnswer { id: permission.id, source };
         let option = match answer {
             Answer::Option(option) => Some(option.clone()),
-            Answer::Decision(decision) => match (decision.among(&permission.options), decision) {
+            Answer::Decision(decision) => match (decision.select_option(&permission.options), decision) {
                 (Ok(option), _) => Some(option.id.clone()),
                 // No option says no, so the agent gets `cancelled`.
                 (Err(_), Decision::Deny) => None,
@@ -52,7 +52,7 @@ impl Engine {
             // Its session has ended; the row says whether somebody was faster.
             let mut known = self.known_permission(permission.id).await?;
             settle(&mut known)?;
-            return Err(no_answer(NoAnswer::Cancelled));
+            return Err(no_answer(AnswerError::Cancelled));
         };
         // Whoever holds the conversation decides: two answers at once come one after the other.
         let waited = tokio::time::timeout(PATIENCE, conversation.talk()).await;
@@ -62,7 +62,7 @@ impl Engine {
         let before = talk.machine.state().clone();
         let mut step = new_step();
         if talk.is_over || !talk.machine.decide(known.id, option.as_deref(), &mut step) {
-            return Err(no_answer(NoAnswer::Cancelled));
+            return Err(no_answer(AnswerError::Cancelled));
         }
         self.settle(&conversation, &mut talk, before, step, Some(known.clone())).await?;
         Ok(known)

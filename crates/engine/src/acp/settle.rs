@@ -86,7 +86,7 @@ impl Engine {
                     Rule::Allow => Decision::Allow,
                     Rule::Deny => Decision::Deny,
                 };
-                let option = decision.among(&permission.options).map(|option| option.id.clone()).ok();
+                let option = decision.select_option(&permission.options).map(|option| option.id.clone()).ok();
                 if talk.machine.decide(permission.id, option.as_deref(), step) {
                     match &option {
                         Some(option) => permission
