@@ -6,13 +6,13 @@ use serde_json::Value;
 
 use crate::message_content::{list, optional, text};
 #[cfg(feature = "schema")]
-use crate::schema::{JsonObject, Word};
+use crate::schema::{JsonObject, StringEnumSchema};
 
 /// `GET /api/v1/sessions/{id}/agent`: what is known of the agent behind an ACP session, and what it is doing.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(rename = "AcpState"))]
 pub struct AcpStateRecord {
-    #[cfg_attr(feature = "schema", schemars(with = "Word<Activity>"))]
+    #[cfg_attr(feature = "schema", schemars(with = "StringEnumSchema<Activity>"))]
     pub activity: Activity,
     /// Prompts that wait for the turn to end.
     pub queued: usize,

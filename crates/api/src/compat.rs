@@ -19,7 +19,7 @@ pub struct CompatSessionRecord {
     pub id: SessionId,
     #[cfg_attr(feature = "schema", schemars(with = "Option<schema::Id>"))]
     pub repo_id: Option<RepoId>,
-    #[cfg_attr(feature = "schema", schemars(with = "schema::Word<CompatStatus>"))]
+    #[cfg_attr(feature = "schema", schemars(with = "schema::StringEnumSchema<CompatStatus>"))]
     pub status: CompatStatus,
     #[cfg_attr(feature = "schema", schemars(with = "schema::DateTime"))]
     pub created_at: Timestamp,
@@ -65,7 +65,7 @@ pub struct CompatMessageRecord {
     pub id: MessageId,
     #[cfg_attr(feature = "schema", schemars(with = "schema::Id"))]
     pub session_id: SessionId,
-    #[cfg_attr(feature = "schema", schemars(with = "schema::Word<Role>"))]
+    #[cfg_attr(feature = "schema", schemars(with = "schema::StringEnumSchema<Role>"))]
     pub role: Role,
     /// By `type`: `text` (with `partial`), `thought`, `plan` (`steps`), `tool` (`tool`, `args`, `result`), `error`, `cancelled`, …
     #[cfg_attr(feature = "schema", schemars(with = "schema::JsonObject"))]

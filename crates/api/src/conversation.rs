@@ -18,7 +18,7 @@ pub struct ConversationRecord {
     pub title: Option<String>,
     pub agent: Option<String>,
     pub harness: Option<String>,
-    #[cfg_attr(feature = "schema", schemars(with = "schema::Word<ConversationState>"))]
+    #[cfg_attr(feature = "schema", schemars(with = "schema::StringEnumSchema<ConversationState>"))]
     pub status: ConversationState,
     pub cwd: Option<String>,
     pub turn_count: u64,
@@ -75,7 +75,7 @@ impl From<&Summary> for ConversationRecord {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default, deny_unknown_fields)]
 pub struct ListConversationsQuery {
-    #[cfg_attr(feature = "schema", schemars(with = "Option<schema::Word<ConversationState>>"))]
+    #[cfg_attr(feature = "schema", schemars(with = "Option<schema::StringEnumSchema<ConversationState>>"))]
     pub status: Option<String>,
     pub agent: Option<String>,
     /// 1 to 1000; 20 if left out.
@@ -119,7 +119,7 @@ pub struct TurnsQuery {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(rename = "Turn"))]
 pub struct TurnRecord {
-    #[cfg_attr(feature = "schema", schemars(with = "schema::Word<TurnRole>"))]
+    #[cfg_attr(feature = "schema", schemars(with = "schema::StringEnumSchema<TurnRole>"))]
     pub role: TurnRole,
     pub content: String,
     #[cfg_attr(feature = "schema", schemars(with = "schema::DateTime"))]

@@ -15,7 +15,7 @@ use crate::schema;
 pub struct EntryRecord {
     /// Counts from 1 within the session, without gaps.
     pub seq: u64,
-    #[cfg_attr(feature = "schema", schemars(with = "schema::Word<EntryKind>"))]
+    #[cfg_attr(feature = "schema", schemars(with = "schema::StringEnumSchema<EntryKind>"))]
     pub kind: EntryKind,
     #[cfg_attr(feature = "schema", schemars(with = "schema::DateTime"))]
     pub at: Timestamp,

@@ -2,16 +2,16 @@
 
 use coven_domain::permission::{Permission, PermissionOption, PermissionState};
 use coven_domain::question::Answer;
-use coven_domain::{PermissionId, RepoId, SessionId, TaskId, Timestamp, words};
+use coven_domain::{PermissionId, RepoId, SessionId, TaskId, Timestamp, string_enum};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::question::{QuestionSetRecord, QuestionStatus};
 #[cfg(feature = "schema")]
-use crate::schema::{DateTime, Id, JsonValue, Word};
+use crate::schema::{DateTime, Id, JsonValue, StringEnumSchema};
 use crate::task::TaskRecord;
 
-words! {
+string_enum! {
     /// `permission`: an agent wants to do something; `question_set`: questions of a process; `terminal`: an agent of a task
     /// waits at its terminal; `merge`: the work of a task is ready for review; `blocked`: a task cannot continue alone.
     pub enum InboxKind {
@@ -23,7 +23,7 @@ words! {
     }
 }
 
-words! {
+string_enum! {
     /// A permission is `pending`, `answered` or `cancelled`; a task `pending` or `answered`. Questions have the status of their
     /// record. `dismissed`: the item no longer exists.
     pub enum InboxStatus {
@@ -65,9 +65,9 @@ pub struct InboxItem {
     /// That of the permission, the question or the task.
     #[cfg_attr(feature = "schema", schemars(with = "Id"))]
     pub id: String,
-    #[cfg_attr(feature = "schema", schemars(with = "Word<InboxKind>"))]
+    #[cfg_attr(feature = "schema", schemars(with = "StringEnumSchema<InboxKind>"))]
     pub kind: InboxKind,
-    #[cfg_attr(feature = "schema", schemars(with = "Word<InboxStatus>"))]
+    #[cfg_attr(feature = "schema", schemars(with = "StringEnumSchema<InboxStatus>"))]
     pub status: InboxStatus,
     #[cfg_attr(feature = "schema", schemars(with = "Option<Id>"))]
     pub session_id: Option<SessionId>,
@@ -148,7 +148,7 @@ pub struct PermissionRecord {
     pub id: PermissionId,
     #[cfg_attr(feature = "schema", schemars(with = "Id"))]
     pub session_id: SessionId,
-    #[cfg_attr(feature = "schema", schemars(with = "Word<PermissionState>"))]
+    #[cfg_attr(feature = "schema", schemars(with = "StringEnumSchema<PermissionState>"))]
     pub status: PermissionState,
     pub title: String,
     pub options: Vec<InboxOption>,

@@ -20,7 +20,7 @@ pub struct MessageRecord {
     /// The message that this is, or is a piece of.
     #[cfg_attr(feature = "schema", schemars(with = "schema::Id"))]
     pub message_id: MessageId,
-    #[cfg_attr(feature = "schema", schemars(with = "schema::Word<Role>"))]
+    #[cfg_attr(feature = "schema", schemars(with = "schema::StringEnumSchema<Role>"))]
     pub role: Role,
     #[cfg_attr(feature = "schema", schemars(with = "schema::DateTime"))]
     pub at: Timestamp,

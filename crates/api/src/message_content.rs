@@ -2,12 +2,12 @@
 
 use std::str::FromStr;
 
-use coven_domain::words;
+use coven_domain::string_enum;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 #[cfg(feature = "schema")]
-use crate::schema::{JsonValue, Word};
+use crate::schema::{JsonValue, StringEnumSchema};
 
 /// What a message says.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -71,17 +71,17 @@ pub struct MessageText {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct PlanStep {
     pub content: String,
-    #[cfg_attr(feature = "schema", schemars(with = "Word<PlanStatus>"))]
+    #[cfg_attr(feature = "schema", schemars(with = "StringEnumSchema<PlanStatus>"))]
     pub status: PlanStatus,
-    #[cfg_attr(feature = "schema", schemars(with = "Option<Word<PlanPriority>>"))]
+    #[cfg_attr(feature = "schema", schemars(with = "Option<StringEnumSchema<PlanPriority>>"))]
     pub priority: Option<PlanPriority>,
 }
 
-words! {
+string_enum! {
     pub enum PlanStatus { Pending = "pending", InProgress = "in_progress", Completed = "completed" }
 }
 
-words! {
+string_enum! {
     pub enum PlanPriority { High = "high", Medium = "medium", Low = "low" }
 }
 
@@ -93,9 +93,9 @@ pub struct ToolCall {
     pub tool_call_id: String,
     /// The title that the agent gave the call.
     pub tool: String,
-    #[cfg_attr(feature = "schema", schemars(with = "Word<ToolKind>"))]
+    #[cfg_attr(feature = "schema", schemars(with = "StringEnumSchema<ToolKind>"))]
     pub kind: ToolKind,
-    #[cfg_attr(feature = "schema", schemars(with = "Word<ToolStatus>"))]
+    #[cfg_attr(feature = "schema", schemars(with = "StringEnumSchema<ToolStatus>"))]
     pub status: ToolStatus,
     #[cfg_attr(feature = "schema", schemars(with = "JsonValue"))]
     pub args: Value,
@@ -106,7 +106,7 @@ pub struct ToolCall {
     pub replayed: bool,
 }
 
-words! {
+string_enum! {
     pub enum ToolKind {
         Read = "read",
         Edit = "edit",
@@ -121,7 +121,7 @@ words! {
     }
 }
 
-words! {
+string_enum! {
     pub enum ToolStatus {
         Pending = "pending",
         InProgress = "in_progress",

@@ -8,7 +8,7 @@ use serde_json::value::{RawValue, to_raw_value};
 
 use crate::error::{ErrorCode, ErrorDetail};
 #[cfg(feature = "schema")]
-use crate::schema::{DateTime, Id, Word};
+use crate::schema::{DateTime, Id, StringEnumSchema};
 
 /// Work that a request started. It continues when the client disconnects.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -16,9 +16,9 @@ use crate::schema::{DateTime, Id, Word};
 pub struct Operation {
     #[cfg_attr(feature = "schema", schemars(with = "Id"))]
     pub id: OperationId,
-    #[cfg_attr(feature = "schema", schemars(with = "Word<OperationKind>"))]
+    #[cfg_attr(feature = "schema", schemars(with = "StringEnumSchema<OperationKind>"))]
     pub kind: OperationKind,
-    #[cfg_attr(feature = "schema", schemars(with = "Word<OperationState>"))]
+    #[cfg_attr(feature = "schema", schemars(with = "StringEnumSchema<OperationState>"))]
     pub status: OperationState,
     /// The id of the record that the operation is about.
     pub subject: Option<String>,

@@ -4,20 +4,20 @@ use coven_domain::agent_question::AgentQuestion;
 use coven_domain::question::{Answer, Question};
 use coven_domain::question_set::{QuestionSet, QuestionSetState, title_of};
 use coven_domain::text::one_line;
-use coven_domain::{AgentId, QuestionId, SessionId, Timestamp, words};
+use coven_domain::{AgentId, QuestionId, SessionId, Timestamp, string_enum};
 use serde::{Deserialize, Serialize};
 
 #[cfg(feature = "schema")]
-use crate::schema::{DateTime, Id, Word};
+use crate::schema::{DateTime, Id, StringEnumSchema};
 
 const TITLE_CHARS: usize = 200;
 
-words! {
+string_enum! {
     /// `question_set`: a set in a folder; `terminal`: an agent of a task waits at its terminal.
     pub enum QuestionKind { QuestionSet = "question_set", Terminal = "terminal" }
 }
 
-words! {
+string_enum! {
     /// `broken`: the files of the set cannot be read.
     pub enum QuestionStatus {
         Pending = "pending",
@@ -97,9 +97,9 @@ impl From<Answer> for AnswerRecord {
 pub struct QuestionSetRecord {
     #[cfg_attr(feature = "schema", schemars(with = "Id"))]
     pub id: QuestionId,
-    #[cfg_attr(feature = "schema", schemars(with = "Word<QuestionKind>"))]
+    #[cfg_attr(feature = "schema", schemars(with = "StringEnumSchema<QuestionKind>"))]
     pub kind: QuestionKind,
-    #[cfg_attr(feature = "schema", schemars(with = "Word<QuestionStatus>"))]
+    #[cfg_attr(feature = "schema", schemars(with = "StringEnumSchema<QuestionStatus>"))]
     pub status: QuestionStatus,
     /// The session of a process that asks with `coven ask`.
     #[cfg_attr(feature = "schema", schemars(with = "Option<Id>"))]

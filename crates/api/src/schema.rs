@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::marker::PhantomData;
 
-use coven_domain::lifecycle::Words;
+use coven_domain::lifecycle::StringEnum;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde_json::{Value, json};
 
@@ -47,21 +47,21 @@ inline! {
     DateTime, { "type": "string", "format": "date-time" }
 }
 
-/// An enum that `words!` declares, under its own name.
+/// An enum that `string_enum!` declares, under its own name.
 #[derive(Debug)]
-pub struct Word<W>(PhantomData<W>);
+pub struct StringEnumSchema<E>(PhantomData<E>);
 
-impl<W: Words> JsonSchema for Word<W> {
+impl<E: StringEnum> JsonSchema for StringEnumSchema<E> {
     fn schema_name() -> Cow<'static, str> {
-        W::NAME.into()
+        E::NAME.into()
     }
 
     fn schema_id() -> Cow<'static, str> {
-        std::any::type_name::<W>().into()
+        std::any::type_name::<E>().into()
     }
 
     fn json_schema(_: &mut SchemaGenerator) -> Schema {
-        json_schema!({ "type": "string", "enum": W::WORDS })
+        json_schema!({ "type": "string", "enum": E::VALUES })
     }
 }
 

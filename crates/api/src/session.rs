@@ -22,10 +22,10 @@ pub struct SessionRecord {
     #[cfg_attr(feature = "schema", schemars(with = "schema::Id"))]
     pub id: SessionId,
     pub harness: String,
-    #[cfg_attr(feature = "schema", schemars(with = "schema::Word<Channel>"))]
+    #[cfg_attr(feature = "schema", schemars(with = "schema::StringEnumSchema<Channel>"))]
     pub channel: Channel,
     pub title: String,
-    #[cfg_attr(feature = "schema", schemars(with = "schema::Word<SessionState>"))]
+    #[cfg_attr(feature = "schema", schemars(with = "schema::StringEnumSchema<SessionState>"))]
     pub status: SessionState,
     pub exit_code: Option<i32>,
     pub pid: Option<u32>,
@@ -43,7 +43,7 @@ pub struct SessionRecord {
     pub metadata: Map<String, Value>,
     /// The actions that are possible now.
     #[serde(default)]
-    #[cfg_attr(feature = "schema", schemars(with = "Vec<schema::Word<Action>>"))]
+    #[cfg_attr(feature = "schema", schemars(with = "Vec<schema::StringEnumSchema<Action>>"))]
     pub actions: Vec<Action>,
 }
 
@@ -109,7 +109,7 @@ pub struct CreateSessionRequest {
     pub repo_id: Option<String>,
     /// `terminal` if left out.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[cfg_attr(feature = "schema", schemars(with = "Option<schema::Word<Channel>>"))]
+    #[cfg_attr(feature = "schema", schemars(with = "Option<schema::StringEnumSchema<Channel>>"))]
     pub channel: Option<String>,
     /// For `acp`: an earlier session, by its id or a unique prefix, that the agent resumes.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -155,7 +155,7 @@ pub struct ListSessionsQuery {
     /// Comma-separated statuses.
     pub status: Option<String>,
     pub harness: Option<String>,
-    #[cfg_attr(feature = "schema", schemars(with = "Option<schema::Word<Channel>>"))]
+    #[cfg_attr(feature = "schema", schemars(with = "Option<schema::StringEnumSchema<Channel>>"))]
     pub channel: Option<String>,
     #[cfg_attr(feature = "schema", schemars(with = "Option<schema::Id>"))]
     pub repo_id: Option<String>,

@@ -9,7 +9,7 @@ use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::Value;
 
 #[cfg(feature = "schema")]
-use crate::schema::{DateTime, Id, JsonValue, Word};
+use crate::schema::{DateTime, Id, JsonValue, StringEnumSchema};
 
 /// How much a task's work changed: files, and lines of those that are text. No files: it changed nothing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -41,7 +41,7 @@ pub struct TaskRecord {
     pub title: String,
     pub body: String,
     #[serde(rename = "type")]
-    #[cfg_attr(feature = "schema", schemars(with = "Word<TaskKind>"))]
+    #[cfg_attr(feature = "schema", schemars(with = "StringEnumSchema<TaskKind>"))]
     pub kind: TaskKind,
     /// 0 (first) to 4 (last).
     #[cfg_attr(feature = "schema", schemars(with = "u8"))]
@@ -51,7 +51,7 @@ pub struct TaskRecord {
     #[cfg_attr(feature = "schema", schemars(with = "Vec<Id>"))]
     pub depends_on: Vec<TaskId>,
     pub tags: Vec<String>,
-    #[cfg_attr(feature = "schema", schemars(with = "Word<TaskState>"))]
+    #[cfg_attr(feature = "schema", schemars(with = "StringEnumSchema<TaskState>"))]
     pub status: TaskState,
     /// Why it is blocked or was closed.
     pub reason: Option<String>,
@@ -140,7 +140,7 @@ pub struct CreateTaskRequest {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub body: Option<String>,
     #[serde(rename = "type", skip_serializing_if = "Option::is_none")]
-    #[cfg_attr(feature = "schema", schemars(with = "Option<Word<TaskKind>>"))]
+    #[cfg_attr(feature = "schema", schemars(with = "Option<StringEnumSchema<TaskKind>>"))]
     pub kind: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub priority: Option<i64>,
@@ -188,7 +188,7 @@ pub struct EditTaskRequest {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub body: Option<String>,
     #[serde(rename = "type", skip_serializing_if = "Option::is_none")]
-    #[cfg_attr(feature = "schema", schemars(with = "Option<Word<TaskKind>>"))]
+    #[cfg_attr(feature = "schema", schemars(with = "Option<StringEnumSchema<TaskKind>>"))]
     pub kind: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub priority: Option<i64>,

@@ -2,13 +2,13 @@
 
 use coven_domain::agent::{Agent, AgentState};
 use coven_domain::workflow::{Workflow, WorkflowState};
-use coven_domain::{AgentId, SessionId, TaskId, Timestamp, WorkflowId, words};
+use coven_domain::{AgentId, SessionId, TaskId, Timestamp, WorkflowId, string_enum};
 use coven_workflow::{Definition, StepKind};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 #[cfg(feature = "schema")]
-use crate::schema::{DateTime, Id, JsonValue, Word};
+use crate::schema::{DateTime, Id, JsonValue, StringEnumSchema};
 use crate::task::TaskRecord;
 
 /// One attempt at a step of a task: a session in the task's worktree.
@@ -24,7 +24,7 @@ pub struct AgentRecord {
     pub step: Option<String>,
     #[cfg_attr(feature = "schema", schemars(with = "Option<Id>"))]
     pub session_id: Option<SessionId>,
-    #[cfg_attr(feature = "schema", schemars(with = "Word<AgentState>"))]
+    #[cfg_attr(feature = "schema", schemars(with = "StringEnumSchema<AgentState>"))]
     pub status: AgentState,
     pub pid: Option<u32>,
     pub worktree: Option<String>,
@@ -78,7 +78,7 @@ pub struct WorkflowRecord {
     #[cfg_attr(feature = "schema", schemars(with = "Option<Id>"))]
     pub agent_id: Option<AgentId>,
     pub name: String,
-    #[cfg_attr(feature = "schema", schemars(with = "Word<WorkflowState>"))]
+    #[cfg_attr(feature = "schema", schemars(with = "StringEnumSchema<WorkflowState>"))]
     pub status: WorkflowState,
     /// The step that runs or is next, counted from 0 on the outermost level.
     pub step: usize,
@@ -121,11 +121,11 @@ impl From<&Workflow> for WorkflowRecord {
     }
 }
 
-words! {
+string_enum! {
     pub enum StepType { Agent = "agent", Script = "script", Loop = "loop", Merge = "merge" }
 }
 
-words! {
+string_enum! {
     /// How a step went the last time; `waiting` is for a review.
     pub enum StepStatus {
         Pending = "pending",
@@ -143,11 +143,11 @@ words! {
 pub struct StepRecord {
     pub name: String,
     #[serde(rename = "type")]
-    #[cfg_attr(feature = "schema", schemars(with = "Word<StepType>"))]
+    #[cfg_attr(feature = "schema", schemars(with = "StringEnumSchema<StepType>"))]
     pub kind: StepType,
     /// The number of loops around it.
     pub depth: usize,
-    #[cfg_attr(feature = "schema", schemars(with = "Word<StepStatus>"))]
+    #[cfg_attr(feature = "schema", schemars(with = "StringEnumSchema<StepStatus>"))]
     pub status: StepStatus,
     /// For a loop: the iteration it is in or ended with, and how many there may be.
     pub iteration: Option<u32>,

@@ -1,9 +1,9 @@
 //! An agent: one attempt at a step of a task, run as a session in the task's worktree.
 
 use crate::lifecycle::{Lifecycle, Refused};
-use crate::{AgentId, SessionId, TaskId, Timestamp, WorkflowId, words};
+use crate::{AgentId, SessionId, TaskId, Timestamp, WorkflowId, string_enum};
 
-words! {
+string_enum! {
     pub enum AgentState {
         Starting = "starting",
         Running = "running",
@@ -13,7 +13,7 @@ words! {
     }
 }
 
-words! {
+string_enum! {
     pub enum AgentFact {
         Started = "started",
         Reattached = "reattached",

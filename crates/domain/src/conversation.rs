@@ -7,7 +7,7 @@ mod parse;
 mod summary;
 mod transcript;
 
-use crate::{lifecycle::Lifecycle, words};
+use crate::{lifecycle::Lifecycle, string_enum};
 
 pub use context::{Context, Fitted, Trim, Warning, estimated_tokens};
 pub use id::{BadConversationId, ConversationId};
@@ -16,11 +16,11 @@ pub use parse::BadLine;
 pub use summary::Summary;
 pub use transcript::Transcript;
 
-words! {
+string_enum! {
     pub enum ConversationState { Active = "active", Completed = "completed", Interrupted = "interrupted" }
 }
 
-words! {
+string_enum! {
     pub enum ConversationFact { Finished = "finished", Broken = "broken", Resumed = "resumed" }
 }
 

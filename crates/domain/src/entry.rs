@@ -3,9 +3,9 @@
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::{Timestamp, words};
+use crate::{Timestamp, string_enum};
 
-words! {
+string_enum! {
     pub enum EntryKind {
         Start = "start",
         /// A range of the log's bytes.

@@ -61,31 +61,31 @@ pub fn markdown<S: Lifecycle>() -> String {
     out
 }
 
-/// An enum declared with [`words!`](crate::words), as needed for API schemas.
-pub trait Words {
+/// An enum declared with [`string_enum!`](crate::string_enum), as needed for API schemas.
+pub trait StringEnum {
     const NAME: &'static str;
-    const WORDS: &'static [&'static str];
+    const VALUES: &'static [&'static str];
 }
 
 /// Declares an enum with one fixed string per variant, used in the store, the API and messages.
 #[macro_export]
-macro_rules! words {
-    ($(#[$meta:meta])* pub enum $name:ident { $($(#[$vmeta:meta])* $variant:ident = $word:literal),+ $(,)? }) => {
+macro_rules! string_enum {
+    ($(#[$meta:meta])* pub enum $name:ident { $($(#[$vmeta:meta])* $variant:ident = $value:literal),+ $(,)? }) => {
         $(#[$meta])*
         #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, ::serde::Serialize, ::serde::Deserialize)]
-        pub enum $name { $($(#[$vmeta])* #[serde(rename = $word)] $variant),+ }
+        pub enum $name { $($(#[$vmeta])* #[serde(rename = $value)] $variant),+ }
 
         impl $name {
             pub const ALL: &'static [Self] = &[$(Self::$variant),+];
 
             pub const fn as_str(self) -> &'static str {
-                match self { $(Self::$variant => $word),+ }
+                match self { $(Self::$variant => $value),+ }
             }
         }
 
-        impl $crate::lifecycle::Words for $name {
+        impl $crate::lifecycle::StringEnum for $name {
             const NAME: &'static str = stringify!($name);
-            const WORDS: &'static [&'static str] = &[$($word),+];
+            const VALUES: &'static [&'static str] = &[$($value),+];
         }
 
         impl ::std::fmt::Display for $name {
@@ -95,12 +95,12 @@ macro_rules! words {
         }
 
         impl ::std::str::FromStr for $name {
-            type Err = $crate::lifecycle::UnknownWord;
+            type Err = $crate::lifecycle::UnknownValue;
 
-            fn from_str(word: &str) -> Result<Self, Self::Err> {
-                Self::ALL.iter().copied().find(|value| value.as_str() == word).ok_or_else(|| {
-                    $crate::lifecycle::UnknownWord {
-                        word: word.to_owned(),
+            fn from_str(text: &str) -> Result<Self, Self::Err> {
+                Self::ALL.iter().copied().find(|value| value.as_str() == text).ok_or_else(|| {
+                    $crate::lifecycle::UnknownValue {
+                        value: text.to_owned(),
                         known: Self::ALL.iter().map(|value| value.as_str()).collect(),
                     }
                 })
@@ -111,9 +111,9 @@ macro_rules! words {
 
 /// A string that matches no variant.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("unknown value {word:?}; known: {}", known.join(", "))]
-pub struct UnknownWord {
-    pub word: String,
+#[error("unknown value {value:?}; known: {}", known.join(", "))]
+pub struct UnknownValue {
+    pub value: String,
     pub known: Vec<&'static str>,
 }
 

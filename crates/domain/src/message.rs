@@ -2,15 +2,15 @@
 
 use serde_json::{Map, Value, json};
 
-use crate::words;
+use crate::string_enum;
 use crate::{MessageId, Timestamp};
 
-words! {
+string_enum! {
     /// Who speaks.
     pub enum Role { User = "user", Agent = "agent", System = "system" }
 }
 
-words! {
+string_enum! {
     /// What an agent is doing. `working`: a turn is running; `waiting`: the turn waits for a permission.
     pub enum Activity {
         Opening = "opening",
@@ -35,7 +35,7 @@ impl Message {
     }
 }
 
-words! {
+string_enum! {
     /// What a streamed text is.
     pub enum TextKind { Text = "text", Thought = "thought" }
 }

@@ -3,9 +3,9 @@
 use serde_json::Value;
 
 use crate::lifecycle::{Lifecycle, Refused};
-use crate::{OperationId, Timestamp, words};
+use crate::{OperationId, Timestamp, string_enum};
 
-words! {
+string_enum! {
     pub enum OperationState {
         Running = "running",
         Completed = "completed",
@@ -14,7 +14,7 @@ words! {
     }
 }
 
-words! {
+string_enum! {
     pub enum OperationFact {
         Progressed = "progressed",
         Completed = "completed",
@@ -23,7 +23,7 @@ words! {
     }
 }
 
-words! {
+string_enum! {
     /// The request that started an operation.
     pub enum OperationKind {
         TaskApprove = "task.approve",

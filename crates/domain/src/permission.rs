@@ -6,11 +6,11 @@ use std::str::FromStr;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::lifecycle::UnknownWord;
-use crate::words;
+use crate::lifecycle::UnknownValue;
+use crate::string_enum;
 use crate::{PermissionId, SessionId, Timestamp};
 
-words! {
+string_enum! {
     /// The state of a request. The first answer wins. A cancelled turn or the end of the session cancels it.
     pub enum PermissionState { Pending = "pending", Answered = "answered", Cancelled = "cancelled" }
 }
@@ -38,15 +38,15 @@ impl fmt::Display for AnsweredBy {
 }
 
 impl FromStr for AnsweredBy {
-    type Err = UnknownWord;
+    type Err = UnknownValue;
 
-    fn from_str(text: &str) -> Result<Self, UnknownWord> {
+    fn from_str(text: &str) -> Result<Self, UnknownValue> {
         match text {
             "human" => Ok(Self::Human),
             "rule" => Ok(Self::Rule),
             "session" => Ok(Self::Session),
             other => other.strip_prefix("session:").and_then(|id| id.parse().ok()).map(Self::From).ok_or_else(|| {
-                UnknownWord { word: other.to_owned(), known: vec!["human", "rule", "session", "session:<id>"] }
+                UnknownValue { value: other.to_owned(), known: vec!["human", "rule", "session", "session:<id>"] }
             }),
         }
     }
@@ -136,7 +136,7 @@ impl Permission {
     }
 }
 
-words! {
+string_enum! {
     /// A decision of a human or a rule, independent of the names of the agent's options.
     pub enum Decision { Allow = "allow", Deny = "deny" }
 }

@@ -11,7 +11,7 @@ use crate::question_set::QuestionSet;
 use crate::session::{Channel, Session, SessionState};
 use crate::task::{FieldChange, Priority, Task, TaskKind, TaskState};
 use crate::workflow::{Workflow, WorkflowState};
-use crate::{RepoId, SessionId, TaskId, Timestamp, WorkflowId, words};
+use crate::{RepoId, SessionId, TaskId, Timestamp, WorkflowId, string_enum};
 use serde::Serialize;
 
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -213,7 +213,7 @@ pub struct Page<T, P = RowPlace> {
     pub next: Option<P>,
 }
 
-words! {
+string_enum! {
     /// The kinds of rows in a snapshot, in page order.
     pub enum StateTable {
         Sessions = "sessions",

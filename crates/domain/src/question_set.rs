@@ -5,12 +5,12 @@ use serde::{Deserialize, Serialize};
 use crate::question::{Answer, Question};
 use crate::text::one_line;
 use crate::{QuestionSetId, SessionId, Timestamp};
-use crate::{lifecycle::Lifecycle, words};
+use crate::{lifecycle::Lifecycle, string_enum};
 
 /// Titles are shortened for lists.
 const TITLE_CHARS: usize = 200;
 
-words! {
+string_enum! {
     pub enum QuestionSetState {
         Pending = "pending",
         Completed = "completed",
@@ -20,7 +20,7 @@ words! {
     }
 }
 
-words! {
+string_enum! {
     pub enum QuestionSetFact {
         Answered = "answered",
         Rejected = "rejected",

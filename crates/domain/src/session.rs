@@ -4,9 +4,9 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
 use crate::lifecycle::{Lifecycle, Refused};
-use crate::{RepoId, SessionId, Timestamp, words};
+use crate::{RepoId, SessionId, Timestamp, string_enum};
 
-words! {
+string_enum! {
     pub enum SessionState {
         /// The record exists; the harness is not running yet.
         Created = "created",
@@ -19,7 +19,7 @@ words! {
     }
 }
 
-words! {
+string_enum! {
     pub enum SessionFact {
         Spawned = "spawned",
         LaunchFailed = "launch_failed",
@@ -57,12 +57,12 @@ impl Lifecycle for SessionState {
     };
 }
 
-words! {
+string_enum! {
     /// How coven communicates with the harness.
     pub enum Channel { Terminal = "terminal", Acp = "acp" }
 }
 
-words! {
+string_enum! {
     /// How a session was asked to end, stored so that a restarted daemon repeats the request.
     pub enum EndIntent { Finish = "finish", IdleTimeout = "idle_timeout" }
 }
@@ -348,7 +348,7 @@ impl Session {
     }
 }
 
-words! {
+string_enum! {
     /// A user action on a session.
     pub enum Action {
         Attach = "attach",
@@ -364,7 +364,7 @@ words! {
     }
 }
 
-words! {
+string_enum! {
     /// Session states as the compatibility API names them.
     pub enum CompatStatus { Active = "active", Completed = "completed", Cancelled = "cancelled", Error = "error" }
 }

@@ -10,13 +10,13 @@ pub use record::{BadTask, Claim, FieldChange, Priority, Task, TaskEdit, TaskKind
 pub use record::{MAX_TAGS, is_tag};
 pub use work_size::WorkSize;
 
-use crate::{lifecycle::Lifecycle, words};
+use crate::{lifecycle::Lifecycle, string_enum};
 
 /// The reason stored in an open task whose run was cancelled. The scheduler skips such tasks; a user must start them.
 /// The store selects by this text, so it must not change.
 pub const CANCELLED: &str = "its workflow was cancelled";
 
-words! {
+string_enum! {
     pub enum TaskState {
         Open = "open",
         InProgress = "in_progress",
@@ -26,7 +26,7 @@ words! {
     }
 }
 
-words! {
+string_enum! {
     pub enum TaskFact {
         Claimed = "claimed",
         WorkDone = "work_done",

@@ -4,9 +4,9 @@ mod run;
 
 pub use run::{Approval, Progress, StepResult, Stop, StopKind, Workflow};
 
-use crate::{lifecycle::Lifecycle, words};
+use crate::{lifecycle::Lifecycle, string_enum};
 
-words! {
+string_enum! {
     pub enum WorkflowState {
         Running = "running",
         Blocked = "blocked",
@@ -17,7 +17,7 @@ words! {
     }
 }
 
-words! {
+string_enum! {
     pub enum WorkflowFact {
         Stepped = "stepped",
         Blocked = "blocked",

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use coven_domain::words;
+use coven_domain::string_enum;
 use coven_domain::workflow::Workflow;
 use serde::Deserialize;
 use serde_saphyr::Spanned;
@@ -29,17 +29,17 @@ steps:
 ",
 );
 
-words! {
+string_enum! {
     /// What happens to the run when a step fails.
     pub enum OnFail { Fail = "fail", Block = "block", Continue = "continue" }
 }
 
-words! {
+string_enum! {
     /// What happens to the run when a loop reaches its maximum number of iterations.
     pub enum OnMax { Fail = "fail", Block = "block", Continue = "continue" }
 }
 
-words! {
+string_enum! {
     /// How coven communicates with a step's agent.
     pub enum StepChannel { Print = "print", Terminal = "terminal", Acp = "acp" }
 }

@@ -3,9 +3,9 @@
 use serde::{Deserialize, Serialize};
 
 use super::{BadLine, ConversationState, Trim, estimated_tokens, parse};
-use crate::{Timestamp, words};
+use crate::{Timestamp, string_enum};
 
-words! {
+string_enum! {
     pub enum TurnRole { User = "user", Assistant = "assistant" }
 }
 

@@ -6,14 +6,14 @@ use serde_json::{Value, json};
 use super::{TaskFact, TaskState, WorkSize};
 use crate::lifecycle::{Lifecycle, Refused};
 use crate::text::{BadText, Title};
-use crate::{TaskId, Timestamp, words};
+use crate::{TaskId, Timestamp, string_enum};
 
 const MAX_BODY_BYTES: usize = 1 << 20;
 pub const MAX_TAGS: usize = 50;
 const MAX_TAG_CHARS: usize = 64;
 const MAX_DEPENDENCIES: usize = 1000;
 
-words! {
+string_enum! {
     pub enum TaskKind { Task = "task", Bug = "bug", Feature = "feature", Epic = "epic" }
 }
 

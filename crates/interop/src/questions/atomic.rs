@@ -5,12 +5,12 @@ use std::io::{self, Read, Seek, Write};
 use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
-use coven_domain::words;
+use coven_domain::string_enum;
 use coven_files::ReadError;
 
 use super::{QUESTION_FILE, fault};
 
-words! {
+string_enum! {
     /// The step at which a write failed.
     pub enum Step {
         Create = "create",
