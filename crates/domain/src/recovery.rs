@@ -5,7 +5,7 @@ use crate::session::{ExitStatus, SessionState};
 
 /// The state of a session's holder and harness at startup.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum HolderFinding {
+pub enum HolderStatus {
     /// The holder responds, and pid, start time, boot id and command line match the record.
     Verified,
     /// A process exists but does not match the record.
@@ -28,7 +28,7 @@ pub enum SessionVerdict {
     LaunchFailed,
     Orphaned,
     /// The state is still unknown: probe again later.
-    LookAgain,
+    RetryProbe,
 }
 
 /// Decides how to recover a session. `exit` comes from the log's last record; `is_launching` distinguishes an
@@ -36,16 +36,16 @@ pub enum SessionVerdict {
 pub fn session_verdict(
     state: SessionState,
     is_launching: bool,
-    holder: HolderFinding,
+    holder: HolderStatus,
     exit: Option<ExitStatus>,
 ) -> SessionVerdict {
-    use HolderFinding::{Gone, Mismatch, Silent, Verified};
+    use HolderStatus::{Gone, Mismatch, Silent, Verified};
     match (state, holder, exit) {
         (SessionState::Created, _, _) if !is_launching => SessionVerdict::Leave,
         (SessionState::Created | SessionState::Running, Verified, None) => SessionVerdict::Adopt,
         (SessionState::Created | SessionState::Running, _, Some(status)) => SessionVerdict::Ended(status),
         (SessionState::Created | SessionState::Running | SessionState::Killed, Silent, None) => {
-            SessionVerdict::LookAgain
+            SessionVerdict::RetryProbe
         }
         (SessionState::Created, Gone | Mismatch, None) => SessionVerdict::LaunchFailed,
         (SessionState::Running, Gone | Mismatch, None) => SessionVerdict::Orphaned,
@@ -83,7 +83,7 @@ pub enum AgentVerdict {
     Leave,
     Reattach,
     /// The step is done: continue the run.
-    GoOn,
+    AdvanceRun,
     /// Marks the agent failed with this error and blocks its task for a human.
     FailAndBlock(&'static str),
     /// The work is ready for review.
@@ -103,7 +103,7 @@ pub fn agent_verdict(state: AgentState, found: AgentFinding, worktree: WorktreeF
         (AgentState::Completed | AgentState::Failed | AgentState::Killed, _, _) => AgentVerdict::Leave,
         // A starting agent can be alive: the daemon stopped before it recorded the launch.
         (AgentState::Starting | AgentState::Running, Lives, _) => AgentVerdict::Reattach,
-        (AgentState::Starting | AgentState::Running, Succeeded, _) => AgentVerdict::GoOn,
+        (AgentState::Starting | AgentState::Running, Succeeded, _) => AgentVerdict::AdvanceRun,
         (AgentState::Starting, Dead, _) => AgentVerdict::FailAndReopen(NEVER_RAN),
         (AgentState::Running, Dead, WorktreeFinding::Uncommitted) => AgentVerdict::FailAndBlock(UNCOMMITTED_WORK),
         (AgentState::Running, Dead, WorktreeFinding::Committed) => AgentVerdict::AwaitMerge,
@@ -116,7 +116,7 @@ pub fn agent_verdict(state: AgentState, found: AgentFinding, worktree: WorktreeF
 mod tests {
     use super::*;
     use AgentVerdict as A;
-    use HolderFinding::*;
+    use HolderStatus::*;
     use SessionVerdict as V;
 
     #[test]
@@ -151,9 +151,9 @@ mod tests {
     #[test]
     fn a_slow_holder_is_never_considered_dead() {
         for state in [SessionState::Running, SessionState::Killed] {
-            assert_eq!(session_verdict(state, false, Silent, None), V::LookAgain);
+            assert_eq!(session_verdict(state, false, Silent, None), V::RetryProbe);
         }
-        assert_eq!(session_verdict(SessionState::Created, true, Silent, None), V::LookAgain);
+        assert_eq!(session_verdict(SessionState::Created, true, Silent, None), V::RetryProbe);
     }
 
     #[test]
@@ -172,7 +172,7 @@ mod tests {
         for (state, found, worktree, verdict) in [
             (AgentState::Running, Lives, Clean, A::Reattach),
             (AgentState::Running, Lives, WorktreeFinding::Gone, A::Reattach),
-            (AgentState::Running, Succeeded, Uncommitted, A::GoOn),
+            (AgentState::Running, Succeeded, Uncommitted, A::AdvanceRun),
             (AgentState::Running, Dead, Uncommitted, A::FailAndBlock("daemon restarted with uncommitted work")),
             (AgentState::Running, Dead, Committed, A::AwaitMerge),
             (AgentState::Running, Dead, Clean, A::FailAndReopen(AGENT_GONE)),

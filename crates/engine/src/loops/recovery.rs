@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use coven_domain::SessionId;
-use coven_domain::recovery::{HolderFinding, SessionVerdict, session_verdict};
+use coven_domain::recovery::{HolderStatus, SessionVerdict, session_verdict};
 use coven_domain::session::{ExitStatus, ProcessIdentity, Session, SessionState};
 use coven_holder::client::{HolderClient, HolderError};
 use coven_holder::clock;
@@ -59,7 +59,7 @@ pub async fn recover(engine: &Arc<Engine>) -> Result<Recovered, EngineError> {
             Some(SessionVerdict::Ended(_)) => recovered.ended += 1,
             Some(SessionVerdict::Orphaned) => recovered.orphaned += 1,
             Some(SessionVerdict::LaunchFailed) => recovered.failed += 1,
-            Some(SessionVerdict::Leave | SessionVerdict::LookAgain) | None => {}
+            Some(SessionVerdict::Leave | SessionVerdict::RetryProbe) | None => {}
         }
     }
     Ok(recovered)
@@ -73,7 +73,7 @@ async fn settle(engine: &Arc<Engine>, mut session: Session, turns: &Semaphore) -
         let verdict = recover_one(engine, session).await;
         drop(turn);
         match verdict {
-            Ok(SessionVerdict::LookAgain) => {
+            Ok(SessionVerdict::RetryProbe) => {
                 engine.report_problem(SILENT);
                 engine.end_silent(id).await;
             }
@@ -107,12 +107,12 @@ async fn recover_one(engine: &Arc<Engine>, session: Session) -> Result<SessionVe
     tracing::info!(session = %session.id, ?finding, ?verdict, "recovering");
     match verdict {
         SessionVerdict::Leave if session.state == SessionState::Killed => {
-            if finding == HolderFinding::Gone {
+            if finding == HolderStatus::Gone {
                 engine.end_leftovers(&session).await;
             }
             engine.settle_from_journal(session.id, HOLDER_GONE).await?;
         }
-        SessionVerdict::Leave | SessionVerdict::LookAgain => {}
+        SessionVerdict::Leave | SessionVerdict::RetryProbe => {}
         SessionVerdict::Adopt | SessionVerdict::KillAgain => {
             let session = match (session.state, started) {
                 // The daemon was stopped between the spawn and its record.
@@ -131,11 +131,11 @@ async fn recover_one(engine: &Arc<Engine>, session: Session) -> Result<SessionVe
             }
         }
         SessionVerdict::Ended(_) | SessionVerdict::LaunchFailed | SessionVerdict::Orphaned => {
-            let orphaned = if finding == HolderFinding::Mismatch { NOT_THE_SAME } else { HOLDER_GONE };
+            let orphaned = if finding == HolderStatus::Mismatch { NOT_THE_SAME } else { HOLDER_GONE };
             engine.settle_from_journal(session.id, orphaned).await?;
             // A launch that was cut off is known from its journal alone.
             let session = Session { process: session.process.clone().or(started), ..session };
-            if finding == HolderFinding::Gone && !matches!(verdict, SessionVerdict::Ended(_)) {
+            if finding == HolderStatus::Gone && !matches!(verdict, SessionVerdict::Ended(_)) {
                 engine.end_leftovers(&session).await;
             }
         }
@@ -143,7 +143,7 @@ async fn recover_one(engine: &Arc<Engine>, session: Session) -> Result<SessionVe
     Ok(verdict)
 }
 
-type Seen = (HolderFinding, Option<HolderClient>, Option<coven_domain::session::ExitStatus>, Option<ProcessIdentity>);
+type Seen = (HolderStatus, Option<HolderClient>, Option<coven_domain::session::ExitStatus>, Option<ProcessIdentity>);
 
 /// Holder, harness and journal as they are: the holder first, so that its last words are in what is read after.
 fn look(dir: &std::path::Path, session: &Session) -> Seen {
@@ -156,13 +156,13 @@ fn look(dir: &std::path::Path, session: &Session) -> Seen {
     let client = match connected {
         Ok(client) => client,
         Err(error) => {
-            let finding = if is_gone(&error) { HolderFinding::Gone } else { HolderFinding::Silent };
+            let finding = if is_gone(&error) { HolderStatus::Gone } else { HolderStatus::Silent };
             return (finding, None, exit, started);
         }
     };
     // What was recorded in the store counts; only a launch that was cut off is known from its journal alone.
     let Some(recorded) = session.process.clone().or_else(|| started.clone()) else {
-        return (HolderFinding::Mismatch, None, exit, started);
+        return (HolderStatus::Mismatch, None, exit, started);
     };
     let is_the_same = client.welcome.pid == recorded.pid
         && client.welcome.started_ticks == recorded.started_ticks
@@ -170,8 +170,8 @@ fn look(dir: &std::path::Path, session: &Session) -> Seen {
     // A harness that has just ended shows nothing; its holder is about to say how.
     let is_itself = !process::is_alive(&recorded) || process::shows(recorded.pid, &session.launch.identity);
     match is_the_same && is_itself {
-        true => (HolderFinding::Verified, Some(client), exit, started),
-        false => (HolderFinding::Mismatch, None, exit, started),
+        true => (HolderStatus::Verified, Some(client), exit, started),
+        false => (HolderStatus::Mismatch, None, exit, started),
     }
 }
 

@@ -43,7 +43,7 @@ pub async fn recover(engine: &Arc<Engine>) -> Result<RecoveredAgents, EngineErro
         let id = agent.id;
         match engine.recover_agent(agent).await {
             Ok(AgentVerdict::Reattach) => recovered.reattached += 1,
-            Ok(AgentVerdict::GoOn) => recovered.went_on += 1,
+            Ok(AgentVerdict::AdvanceRun) => recovered.went_on += 1,
             Ok(AgentVerdict::FailAndBlock(_)) => recovered.blocked += 1,
             Ok(AgentVerdict::FailAndReopen(_)) => recovered.reopened += 1,
             Ok(AgentVerdict::AwaitMerge) => recovered.to_review += 1,
@@ -128,7 +128,7 @@ impl Engine {
         // The exit code of a script is the result of its step. An agent may have left work to review.
         if is_script && found == AgentFinding::Dead && session.as_ref().is_some_and(|it| it.exit_code.is_some()) {
             self.mark_reattached(&agent, session.as_ref()).await?;
-            return Ok(AgentVerdict::GoOn);
+            return Ok(AgentVerdict::AdvanceRun);
         }
         let worktree = match found {
             AgentFinding::Lives | AgentFinding::Succeeded => WorktreeFinding::Clean,
@@ -138,7 +138,7 @@ impl Engine {
         tracing::info!(agent = %agent.id, task = %task.id, ?found, ?worktree, ?verdict, "recovering an agent");
         match verdict {
             AgentVerdict::Leave => {}
-            AgentVerdict::Reattach | AgentVerdict::GoOn => self.mark_reattached(&agent, session.as_ref()).await?,
+            AgentVerdict::Reattach | AgentVerdict::AdvanceRun => self.mark_reattached(&agent, session.as_ref()).await?,
             AgentVerdict::FailAndBlock(error) => {
                 self.settle_agent(workflow.id, agent.id, error, Settled::Blocked).await?;
             }
@@ -219,7 +219,7 @@ impl Engine {
             let live = agents.into_iter().find(|agent| !agent.is_over());
             match (live, workflow) {
                 (Some(agent), _) => {
-                    if matches!(self.recover_agent(agent).await?, AgentVerdict::Reattach | AgentVerdict::GoOn)
+                    if matches!(self.recover_agent(agent).await?, AgentVerdict::Reattach | AgentVerdict::AdvanceRun)
                         && let Some(workflow) = self.latest_workflow(task.id).await?
                     {
                         self.drive(workflow.id);
