@@ -417,7 +417,7 @@ async fn check_links(tx: &mut Box<dyn Tx>, tasks: &[&Task]) -> Result<(), Engine
         [("depends on", |task| task.depends_on.clone()), ("is below", |task| task.parent.into_iter().collect())];
     for (relation, links_of) in relations {
         let links = links_from(tx, &known, links_of).await?;
-        if let Some((index, way)) = links::circle(&links, &ids) {
+        if let Some((index, way)) = links::find_cycle(&links, &ids) {
             // Nobody knows the ids of tasks that were not made.
             let name = |id: &TaskId| match known.get(id) {
                 Some(task) if tasks.len() > 1 => format!("{:?}", task.title),

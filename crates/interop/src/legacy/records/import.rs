@@ -277,7 +277,7 @@ fn link(legacy: &Legacy, known: &Known, tasks: &mut BTreeMap<TaskId, Task>, left
 
 /// Removes and returns the links that form a cycle; older versions did not check for cycles.
 fn remove_cycles(links: &mut Links) -> Vec<(TaskId, TaskId)> {
-    let cycle_edges = links::closing(links);
+    let cycle_edges = links::cycle_edges(links);
     for (from, to) in &cycle_edges {
         links.entry(*from).or_default().remove(to);
     }
