@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use coven_domain::message::{Message, MessageChange, Piece, Role};
+use coven_domain::message::{Chunk, Message, MessageChange, Role};
 use coven_domain::permission::PermissionOption;
 use coven_domain::{MessageId, PermissionId};
 use serde_json::Value;
@@ -95,23 +95,23 @@ impl Step {
     pub(crate) fn put(&mut self, message: Message) {
         let id = message.id;
         match self.indexes.get(&id).and_then(|indexes| indexes.last()) {
-            Some(&index) => self.messages[index] = MessageChange::Put(message),
+            Some(&index) => self.messages[index] = MessageChange::Replaced(message),
             None => {
                 self.indexes.insert(id, vec![self.messages.len()]);
-                self.messages.push(MessageChange::Put(message));
+                self.messages.push(MessageChange::Replaced(message));
             }
         }
     }
 
     /// Adds a chunk; directly consecutive chunks of one message are merged.
-    pub(crate) fn grow(&mut self, piece: Piece) {
-        if let Some(MessageChange::Piece(last)) = self.messages.last_mut()
-            && last.whole == piece.whole
+    pub(crate) fn grow(&mut self, chunk: Chunk) {
+        if let Some(MessageChange::Chunk(last)) = self.messages.last_mut()
+            && last.message_id == chunk.message_id
         {
-            last.text.push_str(&piece.text);
+            last.text.push_str(&chunk.text);
             return;
         }
-        self.indexes.entry(piece.whole).or_default().push(self.messages.len());
-        self.messages.push(MessageChange::Piece(piece));
+        self.indexes.entry(chunk.message_id).or_default().push(self.messages.len());
+        self.messages.push(MessageChange::Chunk(chunk));
     }
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use agent_client_protocol_schema::v1::{ContentBlock, ContentChunk, SessionUpdate};
-use coven_domain::message::{Message, Piece, Role, TextKind};
+use coven_domain::message::{Chunk, Message, Role, TextKind};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
@@ -109,8 +109,8 @@ impl Machine {
         }
         let open = self.state.open.as_mut().expect("opened above");
         Arc::make_mut(&mut open.text).push_str(&text.text);
-        let (whole, is_replayed) = (open.id, open.is_replayed);
-        step.grow(Piece { id: step.message_id(), whole, role, kind, text: text.text.clone(), is_replayed });
+        let (message_id, is_replayed) = (open.id, open.is_replayed);
+        step.grow(Chunk { id: step.message_id(), message_id, role, kind, text: text.text.clone(), is_replayed });
     }
 
     pub(crate) fn tool_told(&mut self, fields: &Map<String, Value>, step: &mut Step) {

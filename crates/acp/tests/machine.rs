@@ -54,11 +54,11 @@ impl Bench {
                 MessageChange::Added(it) => {
                     self.messages.push((it.id, it.role, serde_json::from_str(&it.content).expect("JSON"), false));
                 }
-                MessageChange::Put(it) => {
+                MessageChange::Replaced(it) => {
                     self.messages.retain(|(id, ..)| *id != it.id);
                     self.messages.push((it.id, it.role, serde_json::from_str(&it.content).expect("JSON"), false));
                 }
-                MessageChange::Piece(it) => self.messages.push((it.whole, it.role, it.content(), true)),
+                MessageChange::Chunk(it) => self.messages.push((it.message_id, it.role, it.content(), true)),
             }
         }
         self.turns.extend(step.turns);
@@ -96,7 +96,7 @@ impl Bench {
             Some(open) => self
                 .messages
                 .iter()
-                .filter(|(id, _, _, piece)| *id == open && *piece)
+                .filter(|(id, _, _, chunk)| *id == open && *chunk)
                 .map(|it| it.2["text"].as_str().expect("text"))
                 .collect(),
             None => String::new(),

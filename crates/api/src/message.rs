@@ -8,8 +8,8 @@ use crate::message_content::MessageContent;
 #[cfg(feature = "schema")]
 use crate::schema;
 
-/// One message. A piece of one that is still being written has `partial: true` in its content and the id of the whole in
-/// `message_id`; the whole takes the place of its pieces once it is finished.
+/// One message. A chunk of an unfinished message has `partial: true` in its content and the id of the message in
+/// `message_id`; the finished message replaces its chunks.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(rename = "Message"))]
 pub struct MessageRecord {
@@ -17,7 +17,7 @@ pub struct MessageRecord {
     pub number: u64,
     #[cfg_attr(feature = "schema", schemars(with = "schema::Id"))]
     pub id: MessageId,
-    /// The message that this is, or is a piece of.
+    /// The message that this is, or is a chunk of.
     #[cfg_attr(feature = "schema", schemars(with = "schema::Id"))]
     pub message_id: MessageId,
     #[cfg_attr(feature = "schema", schemars(with = "schema::StringEnumSchema<Role>"))]
@@ -32,7 +32,7 @@ impl From<&StoredMessage> for MessageRecord {
         Self {
             number: message.number,
             id: message.id,
-            message_id: message.whole,
+            message_id: message.message_id,
             role: message.role,
             at: message.at,
             content: MessageContent::read(&message.content),

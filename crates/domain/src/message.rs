@@ -1,4 +1,4 @@
-//! The conversation view of an ACP session: messages, and how they change while they are written.
+//! The message history of an ACP session: messages, and how they change while they arrive.
 
 use serde_json::{Map, Value, json};
 
@@ -6,7 +6,7 @@ use crate::string_enum;
 use crate::{MessageId, Timestamp};
 
 string_enum! {
-    /// Who speaks.
+    /// The author of a message.
     pub enum Role { User = "user", Agent = "agent", System = "system" }
 }
 
@@ -36,33 +36,33 @@ impl Message {
 }
 
 string_enum! {
-    /// What a streamed text is.
+    /// The kind of a streamed text.
     pub enum TextKind { Text = "text", Thought = "thought" }
 }
 
 /// One change of a session's messages.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum MessageChange {
-    /// A message nobody has seen yet.
+    /// A new message.
     Added(Message),
-    /// It takes the place of whatever was there under its id: an earlier version, or its pieces.
-    Put(Message),
-    /// More of a message that is still being written.
-    Piece(Piece),
+    /// Replaces the message with the same id: an earlier version or its chunks.
+    Replaced(Message),
+    /// A chunk of an unfinished message.
+    Chunk(Chunk),
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Piece {
+pub struct Chunk {
     pub id: MessageId,
-    /// The message it is a piece of.
-    pub whole: MessageId,
+    /// The message that the chunk belongs to.
+    pub message_id: MessageId,
     pub role: Role,
     pub kind: TextKind,
     pub text: String,
     pub is_replayed: bool,
 }
 
-impl Piece {
+impl Chunk {
     pub fn content(&self) -> Value {
         text_content(self.kind, &self.text, true, self.is_replayed)
     }
@@ -77,23 +77,23 @@ pub fn text_content(kind: TextKind, text: &str, is_partial: bool, is_replayed: b
     content
 }
 
-/// What the system has to say about an end or a failure, with whatever else is known.
+/// A system message about an end or a failure, with further fields.
 pub fn error_content(message: &str, more: Map<String, Value>) -> Value {
     let mut content = Map::from_iter([("type".to_owned(), json!("error")), ("message".to_owned(), json!(message))]);
     content.extend(more);
     Value::Object(content)
 }
 
-/// A message as the store gives it back.
+/// A stored message.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StoredMessage {
     /// Grows with every change of the session's messages.
     pub number: u64,
     pub id: MessageId,
-    /// The message that this is, or is a piece of.
-    pub whole: MessageId,
+    /// The message that this is, or is a chunk of.
+    pub message_id: MessageId,
     pub role: Role,
     pub at: Timestamp,
     pub content: String,
-    pub is_piece: bool,
+    pub is_chunk: bool,
 }

@@ -195,10 +195,10 @@ impl Engine {
 
 /// What the pieces of a message say together.
 fn text_of(messages: &[StoredMessage], whole: MessageId) -> String {
-    messages.iter().filter(|message| message.is_piece && message.whole == whole).map(piece_text).collect()
+    messages.iter().filter(|message| message.is_chunk && message.message_id == whole).map(chunk_text).collect()
 }
 
-fn piece_text(message: &StoredMessage) -> String {
+fn chunk_text(message: &StoredMessage) -> String {
     #[derive(serde::Deserialize)]
     struct Text {
         text: String,

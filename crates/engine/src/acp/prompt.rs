@@ -13,7 +13,7 @@ use serde_json::Value;
 
 use super::super::Engine;
 use super::super::ending::must_be_live;
-use super::{Conversation, PATIENCE, Talk, new_step, piece_text};
+use super::{Conversation, PATIENCE, Talk, chunk_text, new_step};
 use crate::error::EngineError;
 
 /// How long a goodbye may take to reach the agent before its process is ended.
@@ -155,19 +155,19 @@ fn folded(messages: Vec<StoredMessage>) -> Vec<StoredMessage> {
     // Where the message that is being written stands, and what it says so far.
     let mut growing: Option<(usize, String)> = None;
     for mut message in messages {
-        if !message.is_piece {
+        if !message.is_chunk {
             folded.push(message);
             continue;
         }
-        let text = piece_text(&message);
+        let text = chunk_text(&message);
         match &mut growing {
-            Some((place, whole)) if folded[*place].whole == message.whole => {
+            Some((place, whole)) if folded[*place].message_id == message.message_id => {
                 whole.push_str(&text);
                 (folded[*place].number, folded[*place].at) = (message.number, message.at);
             }
             _ => {
                 finish(growing.take(), &mut folded);
-                message.id = message.whole;
+                message.id = message.message_id;
                 growing = Some((folded.len(), text));
                 folded.push(message);
             }

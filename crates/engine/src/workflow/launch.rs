@@ -298,7 +298,7 @@ impl Engine {
     async fn last_turn_text(&self, id: SessionId) -> String {
         let messages = self.store.messages(id, &MessageQuery::default()).await.unwrap_or_default();
         let mut text = String::new();
-        for message in messages.iter().filter(|message| !message.is_piece) {
+        for message in messages.iter().filter(|message| !message.is_chunk) {
             let content: Value = serde_json::from_str(&message.content).unwrap_or(Value::Null);
             match message.role.as_str() {
                 "user" => text.clear(),

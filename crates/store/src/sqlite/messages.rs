@@ -24,13 +24,13 @@ pub(super) fn change(
     let mut at = now.not_before(Timestamp::from_millis(last_at.as_millis() + 1));
     for change in changes {
         number += 1;
-        let (message, whole, role, content, is_piece) = match change {
-            MessageChange::Added(message) | MessageChange::Put(message) => {
+        let (row_id, message_id, role, content, is_chunk) = match change {
+            MessageChange::Added(message) | MessageChange::Replaced(message) => {
                 (message.id, message.id, message.role, message.content.clone(), false)
             }
-            MessageChange::Piece(piece) => (piece.id, piece.whole, piece.role, piece.content().to_string(), true),
+            MessageChange::Chunk(chunk) => (chunk.id, chunk.message_id, chunk.role, chunk.content().to_string(), true),
         };
-        if let MessageChange::Put(message) = change {
+        if let MessageChange::Replaced(message) = change {
             connection.prepare_cached("DELETE FROM messages WHERE whole = ?1")?.execute([message.id.to_string()])?;
         }
         connection
@@ -41,15 +41,15 @@ pub(super) fn change(
             .execute(params![
                 key,
                 integer(number),
-                message.to_string(),
-                whole.to_string(),
+                row_id.to_string(),
+                message_id.to_string(),
                 role.as_str(),
                 content,
                 at.as_millis(),
-                is_piece
+                is_chunk
             ])?;
-        let stored = StoredMessage { number, id: message, whole, role, at, content, is_piece };
-        let kind = if is_piece { "message.chunk" } else { "message.added" };
+        let stored = StoredMessage { number, id: row_id, message_id, role, at, content, is_chunk };
+        let kind = if is_chunk { "message.chunk" } else { "message.added" };
         let body = EventBody::Message { session: id, message: &stored };
         recorder.add(connection, kind.to_owned(), id.to_string(), at, body)?;
         at = Timestamp::from_millis(at.as_millis() + 1);
@@ -106,11 +106,11 @@ fn from_row(row: &Row<'_>) -> Result<StoredMessage, StoreError> {
     Ok(StoredMessage {
         number: unsigned(row.get(0)?)?,
         id: parsed::<MessageId>(row.get_ref(1)?.as_str()?)?,
-        whole: parsed(row.get_ref(2)?.as_str()?)?,
+        message_id: parsed(row.get_ref(2)?.as_str()?)?,
         role: parsed::<Role>(row.get_ref(3)?.as_str()?)?,
         at: Timestamp::from_millis(row.get(4)?),
         content: row.get(5)?,
-        is_piece: row.get(6)?,
+        is_chunk: row.get(6)?,
     })
 }
 

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use coven_domain::message::{Message, MessageChange, Piece, Role, TextKind};
+use coven_domain::message::{Chunk, Message, MessageChange, Role, TextKind};
 use coven_domain::permission::{AnsweredBy, Permission, PermissionOption, PermissionState};
 use coven_domain::query::{MessageQuery, PermissionQuery};
 use coven_domain::session::{Channel, Session, SessionState};
@@ -20,10 +20,10 @@ fn message(nth: u32, text: &str) -> Message {
     Message::new(message_id(nth), Role::Agent, &json!({ "type": "text", "text": text, "partial": false }))
 }
 
-fn piece(nth: u32, whole: u32, text: &str) -> MessageChange {
-    MessageChange::Piece(Piece {
+fn chunk(nth: u32, of_message: u32, text: &str) -> MessageChange {
+    MessageChange::Chunk(Chunk {
         id: message_id(nth),
-        whole: message_id(whole),
+        message_id: message_id(of_message),
         role: Role::Agent,
         kind: TextKind::Text,
         text: text.to_owned(),
@@ -41,18 +41,18 @@ async fn texts(store: &dyn Store, query: MessageQuery) -> Vec<(u64, String, bool
     let text = |content: &str| {
         serde_json::from_str::<serde_json::Value>(content).expect("JSON")["text"].as_str().expect("text").to_owned()
     };
-    messages.iter().map(|it| (it.number, text(&it.content), it.is_piece)).collect()
+    messages.iter().map(|it| (it.number, text(&it.content), it.is_chunk)).collect()
 }
 
 pub async fn a_finished_message_replaces_its_chunks(store: Arc<dyn Store>) {
     create(&*store, [running(1)]).await;
-    change(&*store, vec![MessageChange::Added(message(1, "before")), piece(2, 9, "on"), piece(3, 9, "e")]).await;
+    change(&*store, vec![MessageChange::Added(message(1, "before")), chunk(2, 9, "on"), chunk(3, 9, "e")]).await;
     let all = MessageQuery::default;
     let growing = [(1, "before".to_owned(), false), (2, "on".to_owned(), true), (3, "e".to_owned(), true)];
     assert_eq!(texts(&*store, all()).await, growing);
 
-    change(&*store, vec![MessageChange::Put(message(9, "one"))]).await;
-    change(&*store, vec![MessageChange::Put(message(9, "once more"))]).await;
+    change(&*store, vec![MessageChange::Replaced(message(9, "one"))]).await;
+    change(&*store, vec![MessageChange::Replaced(message(9, "once more"))]).await;
 
     assert_eq!(texts(&*store, all()).await, [(1, "before".to_owned(), false), (5, "once more".to_owned(), false)]);
     let after = MessageQuery { after: 1, ..all() };
