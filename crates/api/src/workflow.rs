@@ -1,7 +1,7 @@
 //! Runs of workflows and the agents that work on their steps, on the wire.
 
 use coven_domain::agent::{Agent, AgentState};
-use coven_domain::workflow::{Workflow, WorkflowState};
+use coven_domain::workflow::{WorkflowRun, WorkflowState};
 use coven_domain::{AgentId, SessionId, TaskId, Timestamp, WorkflowId, string_enum};
 use coven_workflow::{Definition, StepKind};
 use serde::{Deserialize, Serialize};
@@ -95,8 +95,8 @@ pub struct WorkflowRecord {
     pub ended_at: Option<Timestamp>,
 }
 
-impl From<&Workflow> for WorkflowRecord {
-    fn from(workflow: &Workflow) -> Self {
+impl From<&WorkflowRun> for WorkflowRecord {
+    fn from(workflow: &WorkflowRun) -> Self {
         let progress = &workflow.progress;
         // A run that an older coven wrote has no name of its step.
         let from_file = || Definition::of_run(workflow).ok()?.step(&progress.at).map(|step| step.name.clone());
@@ -161,7 +161,7 @@ pub struct StepRecord {
 }
 
 /// The steps of a run; none if its file cannot be read.
-pub fn steps_of(workflow: &Workflow) -> Vec<StepRecord> {
+pub fn steps_of(workflow: &WorkflowRun) -> Vec<StepRecord> {
     Definition::of_run(workflow).map(|definition| steps(workflow, &definition)).unwrap_or_default()
 }
 
@@ -175,7 +175,7 @@ pub struct DefinitionResponse {
     pub definition: String,
 }
 
-fn steps(workflow: &Workflow, definition: &Definition) -> Vec<StepRecord> {
+fn steps(workflow: &WorkflowRun, definition: &Definition) -> Vec<StepRecord> {
     let progress = &workflow.progress;
     // The step that it stands at, and the loops around that.
     let here: Vec<&str> = (1..=progress.at.len())

@@ -12,7 +12,7 @@ use crate::question_set::QuestionSet;
 use crate::repo::Repo;
 use crate::session::Session;
 use crate::task::{FieldChange, Task};
-use crate::workflow::Workflow;
+use crate::workflow::WorkflowRun;
 use crate::{SessionId, Timestamp};
 
 /// Every kind of event there is, and what it tells. Programs rely on the names.
@@ -138,7 +138,7 @@ pub enum EventBody<'a> {
         by: &'a str,
     },
     Agent(&'a Agent),
-    Workflow(&'a Workflow),
+    Run(&'a WorkflowRun),
     AgentQuestion(&'a AgentQuestion),
     Operation(&'a Operation),
     Swept(&'a SweepReport),

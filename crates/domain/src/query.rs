@@ -10,7 +10,7 @@ use crate::operation::{OperationKind, OperationState};
 use crate::question_set::QuestionSet;
 use crate::session::{Channel, Session, SessionState};
 use crate::task::{FieldChange, Priority, Task, TaskKind, TaskState};
-use crate::workflow::{Workflow, WorkflowState};
+use crate::workflow::{WorkflowRun, WorkflowState};
 use crate::{RepoId, SessionId, TaskId, Timestamp, WorkflowId, string_enum};
 use serde::Serialize;
 
@@ -138,7 +138,7 @@ pub enum AgentQuery {
     /// Starting or running.
     Live,
     Task(TaskId),
-    Workflow(WorkflowId),
+    Run(WorkflowId),
     Session(SessionId),
     All,
 }
@@ -261,7 +261,7 @@ pub struct StatePage {
     /// Without deleted tasks.
     pub tasks: Vec<Task>,
     pub agents: Vec<Agent>,
-    pub workflows: Vec<Workflow>,
+    pub workflows: Vec<WorkflowRun>,
     pub questions: Vec<AgentQuestion>,
     pub question_sets: Vec<QuestionSet>,
     /// The last row, if more follow.

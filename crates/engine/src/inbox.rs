@@ -9,7 +9,7 @@ use coven_domain::permission::{Decision, Permission};
 use coven_domain::query::{AgentQuestionQuery, ItemPlace, PermissionQuery, WaitingQuery};
 use coven_domain::question_set::QuestionSetState;
 use coven_domain::task::{Task, TaskState};
-use coven_domain::workflow::{Workflow, WorkflowFact};
+use coven_domain::workflow::{WorkflowFact, WorkflowRun};
 use coven_domain::{QuestionId, QuestionSetId, SessionId, Timestamp};
 use coven_holder::clock;
 use coven_interop::questions::Listed;
@@ -299,7 +299,7 @@ impl Engine {
 }
 
 /// What a task that waits may be answered with, and what that means.
-pub fn task_options(task: &Task, run: Option<&Workflow>) -> Vec<(&'static str, &'static str)> {
+pub fn task_options(task: &Task, run: Option<&WorkflowRun>) -> Vec<(&'static str, &'static str)> {
     let rest = vec![("unblock", "allow_once"), ("close", "reject_once")];
     match task.state {
         TaskState::PendingMerge => vec![("approve", "allow_once"), ("reject", "reject_once")],
@@ -308,7 +308,7 @@ pub fn task_options(task: &Task, run: Option<&Workflow>) -> Vec<(&'static str, &
     }
 }
 
-fn can_retry(run: &Workflow) -> bool {
+fn can_retry(run: &WorkflowRun) -> bool {
     // What was taken over from an older coven has no definition.
     run.state.after(WorkflowFact::Retried).is_ok() && Definition::of_run(run).is_ok()
 }

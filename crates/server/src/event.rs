@@ -26,7 +26,7 @@ pub fn render(body: EventBody<'_>) -> String {
             json(&TaskPayload { task: task.into(), changes, by: by.to_owned() })
         }
         EventBody::Agent(agent) => json(&AgentPayload { agent: agent.into() }),
-        EventBody::Workflow(workflow) => json(&WorkflowPayload { workflow: workflow.into() }),
+        EventBody::Run(workflow) => json(&WorkflowPayload { workflow: workflow.into() }),
         EventBody::AgentQuestion(question) => json(&QuestionPayload { question: question.into() }),
         EventBody::Operation(operation) => json(&OperationPayload { operation: operation.into() }),
         EventBody::Swept(report) => json(report),

@@ -157,7 +157,7 @@ pub async fn agents(State(app): State<App>, Params(query): Params<ListAgentsQuer
     let which = match (&query.task, &query.workflow, query.all.unwrap_or(false)) {
         (Some(_), Some(_), _) => return Err(invalid("give task or workflow, not both")),
         (Some(task), None, _) => AgentQuery::Task(app.engine.find_task(task).await?),
-        (None, Some(workflow), _) => AgentQuery::Workflow(app.engine.find_workflow(workflow).await?.id),
+        (None, Some(workflow), _) => AgentQuery::Run(app.engine.find_workflow(workflow).await?.id),
         (None, None, true) => AgentQuery::All,
         (None, None, false) => AgentQuery::Live,
     };

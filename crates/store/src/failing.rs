@@ -17,7 +17,7 @@ use coven_domain::repo::Repo;
 use coven_domain::retention::Cutoffs;
 use coven_domain::session::{Channel, Session};
 use coven_domain::task::{Task, TaskState};
-use coven_domain::workflow::Workflow;
+use coven_domain::workflow::WorkflowRun;
 use coven_domain::{AgentId, OperationId, PermissionId, QuestionId, RepoId, SessionId, TaskId, Timestamp, WorkflowId};
 use tokio::sync::mpsc::Receiver;
 
@@ -197,7 +197,7 @@ impl<S: Store> Store for Failing<S> {
         self.inner.agent_questions(query).await
     }
 
-    async fn workflow(&self, id: WorkflowId) -> Result<Option<Workflow>, StoreError> {
+    async fn workflow(&self, id: WorkflowId) -> Result<Option<WorkflowRun>, StoreError> {
         self.calls.next()?;
         self.inner.workflow(id).await
     }
@@ -207,7 +207,7 @@ impl<S: Store> Store for Failing<S> {
         self.inner.workflow_ids_with_prefix(prefix, limit).await
     }
 
-    async fn workflows(&self, query: &WorkflowQuery) -> Result<Page<Workflow>, StoreError> {
+    async fn workflows(&self, query: &WorkflowQuery) -> Result<Page<WorkflowRun>, StoreError> {
         self.calls.next()?;
         self.inner.workflows(query).await
     }
@@ -362,11 +362,11 @@ impl Tx for FailingTx {
         self.reading()?.agent_question(id).await
     }
 
-    async fn workflow(&mut self, id: WorkflowId) -> Result<Option<Workflow>, StoreError> {
+    async fn workflow(&mut self, id: WorkflowId) -> Result<Option<WorkflowRun>, StoreError> {
         self.reading()?.workflow(id).await
     }
 
-    async fn latest_workflow(&mut self, task: TaskId) -> Result<Option<Workflow>, StoreError> {
+    async fn latest_workflow(&mut self, task: TaskId) -> Result<Option<WorkflowRun>, StoreError> {
         self.reading()?.latest_workflow(task).await
     }
 

@@ -15,7 +15,7 @@ use coven_domain::repo::Repo;
 use coven_domain::retention::Cutoffs;
 use coven_domain::session::{Channel, Session};
 use coven_domain::task::{FieldChange, Task, TaskState};
-use coven_domain::workflow::Workflow;
+use coven_domain::workflow::WorkflowRun;
 use coven_domain::{
     AgentId, OperationId, PermissionId, QuestionId, QuestionSetId, RepoId, SessionId, TaskId, Timestamp, WorkflowId,
 };
@@ -82,7 +82,7 @@ pub enum Change {
     },
     /// A new or changed run: `workflow.started`, `workflow.step.started`, `workflow.completed`, …
     WorkflowWritten {
-        workflow: Workflow,
+        workflow: WorkflowRun,
         event: &'static str,
     },
     /// A new or changed terminal prompt: `question.asked`, `question.answered`, …
@@ -185,9 +185,9 @@ pub trait Tx: Send {
     /// Returns the agent of a task that is starting or running.
     async fn live_agent(&mut self, task: TaskId) -> Result<Option<Agent>, StoreError>;
     async fn agent_question(&mut self, id: QuestionId) -> Result<Option<AgentQuestion>, StoreError>;
-    async fn workflow(&mut self, id: WorkflowId) -> Result<Option<Workflow>, StoreError>;
+    async fn workflow(&mut self, id: WorkflowId) -> Result<Option<WorkflowRun>, StoreError>;
     /// Returns the newest run of a task.
-    async fn latest_workflow(&mut self, task: TaskId) -> Result<Option<Workflow>, StoreError>;
+    async fn latest_workflow(&mut self, task: TaskId) -> Result<Option<WorkflowRun>, StoreError>;
 
     async fn operation(&mut self, id: OperationId) -> Result<Option<Operation>, StoreError>;
     /// Returns the running operation of this kind about `subject`.
@@ -268,11 +268,11 @@ pub trait Store: Send + Sync + 'static {
     -> Result<Page<Agent>, StoreError>;
     /// Oldest first.
     async fn agent_questions(&self, query: &AgentQuestionQuery) -> Result<Vec<AgentQuestion>, StoreError>;
-    async fn workflow(&self, id: WorkflowId) -> Result<Option<Workflow>, StoreError>;
+    async fn workflow(&self, id: WorkflowId) -> Result<Option<WorkflowRun>, StoreError>;
     /// Returns at most `limit` ids that start with `prefix` (hex digits and dashes).
     async fn workflow_ids_with_prefix(&self, prefix: &str, limit: usize) -> Result<Vec<WorkflowId>, StoreError>;
     /// Newest first.
-    async fn workflows(&self, query: &WorkflowQuery) -> Result<Page<Workflow>, StoreError>;
+    async fn workflows(&self, query: &WorkflowQuery) -> Result<Page<WorkflowRun>, StoreError>;
 
     async fn operation(&self, id: OperationId) -> Result<Option<Operation>, StoreError>;
     /// Returns at most `limit` ids that start with `prefix` (hex digits and dashes).

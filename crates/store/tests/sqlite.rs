@@ -16,7 +16,7 @@ use coven_domain::permission::{Permission, PermissionState};
 use coven_domain::question_set::{QuestionSet, QuestionSetState};
 use coven_domain::session::{Channel, CompatStatus, EndIntent, Session, SessionState};
 use coven_domain::task::{Task, TaskState};
-use coven_domain::workflow::{Workflow, WorkflowState};
+use coven_domain::workflow::{WorkflowRun, WorkflowState};
 use coven_domain::{AgentId, MessageId, OperationId, PermissionId, QuestionId, QuestionSetId, TaskId, WorkflowId};
 use coven_store::sqlite::checksums;
 use coven_store::{Change, SqliteStore, Store, StoreError, migrations};
@@ -88,7 +88,7 @@ fn visible() -> Vec<(Vec<&'static str>, Change)> {
         Change::TaskWritten { task, event: "created", changes, by: "user".into() }
     };
     let dependent = Task { depends_on: vec![task(1).id], ..task(2) };
-    let run = Workflow::new(WorkflowId::from_uuid(*id(1).as_uuid()), task(1).id, "w", "steps: []", NOW);
+    let run = WorkflowRun::new(WorkflowId::from_uuid(*id(1).as_uuid()), task(1).id, "w", "steps: []", NOW);
     let agent = Agent::new(AgentId::from_uuid(*id(1).as_uuid()), task(1).id, run.id, None, NOW);
     let question = AgentQuestion::new(QuestionId::from_uuid(*id(1).as_uuid()), agent.id, "continue?".into(), 0, NOW);
     let operation = Operation::new(OperationId::from_uuid(*id(1).as_uuid()), OperationKind::MigrateRun, None, NOW);

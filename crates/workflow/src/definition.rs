@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use coven_domain::string_enum;
-use coven_domain::workflow::Workflow;
+use coven_domain::workflow::WorkflowRun;
 use serde::Deserialize;
 use serde_saphyr::Spanned;
 
@@ -111,7 +111,7 @@ impl Definition {
     }
 
     /// Returns the definition stored in a run, which was checked when the run started.
-    pub fn of_run(run: &Workflow) -> Result<Self, String> {
+    pub fn of_run(run: &WorkflowRun) -> Result<Self, String> {
         Self::parse(&run.name, &run.definition).map_err(|problems| {
             let all: Vec<String> = problems.iter().map(ToString::to_string).collect();
             format!("the stored workflow definition is invalid: {}", all.join("; "))

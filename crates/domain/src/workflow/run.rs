@@ -11,7 +11,7 @@ use crate::lifecycle::{Lifecycle, Refused};
 use crate::{AgentId, TaskId, Timestamp, WorkflowId};
 
 #[derive(Debug, Clone, PartialEq)]
-pub struct Workflow {
+pub struct WorkflowRun {
     pub id: WorkflowId,
     pub task: TaskId,
     /// The agent of the current step, or of the last one.
@@ -137,7 +137,7 @@ impl Progress {
     }
 }
 
-impl Workflow {
+impl WorkflowRun {
     pub fn new(id: WorkflowId, task: TaskId, name: &str, definition: &str, now: Timestamp) -> Self {
         Self {
             id,

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use coven_domain::agent::{Agent, AgentFact};
 use coven_domain::query::AgentQuery;
 use coven_domain::task::Task;
-use coven_domain::workflow::Workflow;
+use coven_domain::workflow::WorkflowRun;
 use coven_domain::{AgentId, TaskId};
 use coven_holder::clock;
 use coven_host::WorkDir;
@@ -27,7 +27,7 @@ use crate::launch::StepLaunch;
 /// A check command and where to run it.
 struct Check<'a> {
     task: &'a Task,
-    workflow: &'a Workflow,
+    workflow: &'a WorkflowRun,
     step: &'a str,
     command: String,
     folder: &'a Path,
@@ -47,7 +47,7 @@ impl Engine {
     pub(super) async fn run_checks(
         self: &Arc<Self>,
         task: &Task,
-        workflow: &Workflow,
+        workflow: &WorkflowRun,
         worktree: &Worktree,
         merged: &Merged,
         steps: &MergeSteps,

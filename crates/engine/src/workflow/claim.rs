@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use coven_domain::agent::Agent;
 use coven_domain::task::{Claim, FieldChange, Task, TaskFact};
-use coven_domain::workflow::{Workflow, WorkflowFact};
+use coven_domain::workflow::{WorkflowFact, WorkflowRun};
 use coven_domain::{AgentId, TaskId, Timestamp, WorkflowId};
 use coven_holder::clock;
 use coven_store::{Change, Tx};
@@ -41,13 +41,13 @@ pub struct Plan {
 pub struct Claimed {
     pub task: Task,
     pub agent: Agent,
-    pub workflow: Workflow,
+    pub workflow: WorkflowRun,
 }
 
 /// Records task, agent and run in one transaction, which the caller commits.
 pub async fn claim(tx: &mut Box<dyn Tx>, id: TaskId, plan: &Plan, now: Timestamp) -> Result<Claimed, EngineError> {
     let task = live_task(tx, id).await?;
-    let mut workflow = Workflow::new(
+    let mut workflow = WorkflowRun::new(
         WorkflowId::from_uuid(Uuid::new_v4()),
         id,
         &plan.definition.name,
@@ -86,7 +86,7 @@ async fn claim_retry(
 async fn claim_for_run(
     tx: &mut Box<dyn Tx>,
     mut task: Task,
-    mut workflow: Workflow,
+    mut workflow: WorkflowRun,
     event: &'static str,
     mut changes: Vec<FieldChange>,
     plan: &Plan,

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use coven_domain::agent::{Agent, AgentFact, AgentState};
 use coven_domain::lifecycle::Lifecycle as _;
 use coven_domain::task::{CANCELLED, Task, TaskFact, TaskState, WorkSize};
-use coven_domain::workflow::{Approval, Stop, StopKind, Workflow, WorkflowFact, WorkflowState};
+use coven_domain::workflow::{Approval, Stop, StopKind, WorkflowFact, WorkflowRun, WorkflowState};
 use coven_domain::{AgentId, Timestamp, WorkflowId};
 use coven_holder::clock;
 use coven_store::{Change, Tx};
@@ -23,7 +23,7 @@ use crate::task::checked_by;
 struct RunRows {
     task: Task,
     agent: Option<Agent>,
-    workflow: Workflow,
+    workflow: WorkflowRun,
 }
 
 /// What the driver does after the commit.
@@ -254,7 +254,7 @@ impl Engine {
     }
 
     /// Ends a run. Returns the run as it is when its process is gone, or as it is when that takes longer.
-    pub async fn cancel_workflow(self: &Arc<Self>, text: &str, by: Option<String>) -> Result<Workflow, EngineError> {
+    pub async fn cancel_workflow(self: &Arc<Self>, text: &str, by: Option<String>) -> Result<WorkflowRun, EngineError> {
         let (by, id) = (checked_by(by)?, self.find_workflow(text).await?.id);
         self.stop_run(id, Stop { kind: StopKind::Cancel, by }).await?;
         self.find_workflow(&id.to_string()).await

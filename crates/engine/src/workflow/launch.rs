@@ -9,7 +9,7 @@ use coven_domain::agent::{Agent, AgentFact};
 use coven_domain::query::MessageQuery;
 use coven_domain::session::{Channel, Session, SessionState};
 use coven_domain::task::Task;
-use coven_domain::workflow::{StepResult, Workflow};
+use coven_domain::workflow::{StepResult, WorkflowRun};
 use coven_harness::Harness;
 use coven_harness::print_mode::Answer;
 use coven_harness::print_mode::{PrintFormat, PrintSession, PrintTurn};
@@ -117,7 +117,7 @@ impl Engine {
     /// Creates the worktree if needed, launches the step's session in it and records that the agent is running.
     pub(super) async fn launch_step(
         self: &Arc<Self>,
-        workflow: &Workflow,
+        workflow: &WorkflowRun,
         definition: &Definition,
         step: &Step,
         task: &Task,
@@ -152,7 +152,7 @@ impl Engine {
 
     fn step_session(
         &self,
-        workflow: &Workflow,
+        workflow: &WorkflowRun,
         definition: &Definition,
         step: &Step,
         task: &Task,

@@ -10,7 +10,7 @@ use coven_domain::lifecycle::Lifecycle as _;
 use coven_domain::operation::{Operation, OperationKind};
 use coven_domain::query::WorkflowQuery;
 use coven_domain::task::{Task, TaskFact, TaskState, WorkSize};
-use coven_domain::workflow::{Approval, Workflow, WorkflowFact, WorkflowState};
+use coven_domain::workflow::{Approval, WorkflowFact, WorkflowRun, WorkflowState};
 use coven_domain::{AgentId, TaskId, WorkflowId};
 use coven_holder::clock;
 use coven_host::git::{FileChange, GitError, Landing, MergeTry, Merged, Repository, Worktree};
@@ -275,7 +275,7 @@ impl Engine {
     }
 
     /// Returns an approved task with the run to merge, or without a run if it is already merged.
-    async fn approved_task(&self, id: TaskId) -> Result<(Task, Option<Workflow>), EngineError> {
+    async fn approved_task(&self, id: TaskId) -> Result<(Task, Option<WorkflowRun>), EngineError> {
         let task = self.known_task(id).await?;
         let latest = self.latest_workflow(id).await?;
         let Some(workflow) = latest.filter(|it| it.progress.approval.is_some()) else {
@@ -365,7 +365,7 @@ impl Engine {
     async fn try_to_merge(
         self: &Arc<Self>,
         task: &Task,
-        workflow: &Workflow,
+        workflow: &WorkflowRun,
         worktree: &Worktree,
         steps: &MergeSteps,
         stop: &mut watch::Receiver<Option<Stop>>,
@@ -530,7 +530,7 @@ pub(super) struct MergeSteps {
 }
 
 impl MergeSteps {
-    fn new(report: Reporter, workflow: &Workflow) -> Self {
+    fn new(report: Reporter, workflow: &WorkflowRun) -> Self {
         let definition = Definition::of_run(workflow).ok();
         let step = definition.as_ref().and_then(|definition| definition.steps.last());
         let checks = match step.map(|step| &step.kind) {

@@ -17,7 +17,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use coven_domain::agent::Agent;
 use coven_domain::query::{AgentQuery, Page, RowPlace, WorkflowQuery};
 use coven_domain::task::Task;
-use coven_domain::workflow::Workflow;
+use coven_domain::workflow::WorkflowRun;
 use coven_domain::{AgentId, TaskId, WorkflowId};
 use coven_files::Links;
 use coven_host::git::{Cancel, GitError, Repository, Worktree};
@@ -224,7 +224,7 @@ impl Engine {
     }
 
     /// Finds a run by its id or a unique prefix. The id of a task selects the task's newest run.
-    pub async fn find_workflow(&self, text: &str) -> Result<Workflow, EngineError> {
+    pub async fn find_workflow(&self, text: &str) -> Result<WorkflowRun, EngineError> {
         let unknown = || EngineError::WorkflowNotFound(text.chars().take(64).collect());
         if text.is_empty() || text.len() > 36 || !text.chars().all(|c| c.is_ascii_hexdigit() || c == '-') {
             return Err(unknown());
@@ -243,12 +243,12 @@ impl Engine {
         }
     }
 
-    pub async fn latest_workflow(&self, task: TaskId) -> Result<Option<Workflow>, EngineError> {
+    pub async fn latest_workflow(&self, task: TaskId) -> Result<Option<WorkflowRun>, EngineError> {
         let query = WorkflowQuery { task: Some(task), limit: 1, ..WorkflowQuery::default() };
         Ok(self.store.workflows(&query).await?.items.pop())
     }
 
-    pub async fn workflows(&self, query: &WorkflowQuery) -> Result<Page<Workflow>, EngineError> {
+    pub async fn workflows(&self, query: &WorkflowQuery) -> Result<Page<WorkflowRun>, EngineError> {
         Ok(self.store.workflows(query).await?)
     }
 

@@ -7,7 +7,7 @@ use coven_domain::query::{AgentQuery, WorkflowQuery};
 use coven_domain::recovery::{AgentFinding, AgentVerdict, WorktreeFinding, agent_verdict};
 use coven_domain::session::{Session, SessionState};
 use coven_domain::task::{Task, TaskState};
-use coven_domain::workflow::{Workflow, WorkflowState};
+use coven_domain::workflow::{WorkflowRun, WorkflowState};
 use coven_holder::clock;
 use coven_host::git::GitError;
 use coven_store::Change;
@@ -64,7 +64,7 @@ pub async fn recover(engine: &Arc<Engine>) -> Result<RecoveredAgents, EngineErro
 
 impl Engine {
     /// Drives a run that is running, and ends a run that an earlier daemon was asked to end.
-    async fn resume_run(self: &Arc<Self>, workflow: Workflow) -> Result<(), EngineError> {
+    async fn resume_run(self: &Arc<Self>, workflow: WorkflowRun) -> Result<(), EngineError> {
         let (id, stop) = (workflow.id, workflow.progress.stop);
         match (workflow.state, stop) {
             (WorkflowState::PendingMerge, Some(stop)) => {
@@ -253,7 +253,7 @@ fn finding(session: Option<&Session>) -> AgentFinding {
     }
 }
 
-fn is_script(workflow: &Workflow, agent: &Agent) -> bool {
+fn is_script(workflow: &WorkflowRun, agent: &Agent) -> bool {
     let Ok(definition) = Definition::of_run(workflow) else { return false };
     let name = agent.step.as_deref();
     definition

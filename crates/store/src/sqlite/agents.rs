@@ -65,7 +65,7 @@ pub(super) fn page(
     let (condition, value) = match query {
         AgentQuery::Live => ("state IN ('starting', 'running') AND ?1 IS NULL", None),
         AgentQuery::Task(task) => ("task_id = ?1", Some(task.to_string())),
-        AgentQuery::Workflow(workflow) => ("workflow_id = ?1", Some(workflow.to_string())),
+        AgentQuery::Run(workflow) => ("workflow_id = ?1", Some(workflow.to_string())),
         AgentQuery::Session(session) => ("session_id = ?1", Some(session.to_string())),
         AgentQuery::All => ("?1 IS NULL", None),
     };

@@ -39,7 +39,7 @@ use coven_domain::repo::Repo;
 use coven_domain::retention::Cutoffs;
 use coven_domain::session::Session;
 use coven_domain::task::{Task, TaskState};
-use coven_domain::workflow::Workflow;
+use coven_domain::workflow::WorkflowRun;
 use coven_domain::{AgentId, OperationId, RepoId, SessionId, TaskId, Timestamp, WorkflowId};
 use rusqlite::types::Value;
 use rusqlite::{Connection, Row, params, params_from_iter};
@@ -240,7 +240,7 @@ impl Store for SqliteStore {
         self.read(|connection| agent_questions::list(connection, query)).await
     }
 
-    async fn workflow(&self, id: WorkflowId) -> Result<Option<Workflow>, StoreError> {
+    async fn workflow(&self, id: WorkflowId) -> Result<Option<WorkflowRun>, StoreError> {
         self.read(|connection| workflows::by_id(connection, id)).await
     }
 
@@ -248,7 +248,7 @@ impl Store for SqliteStore {
         self.read(|connection| ids_with_prefix(connection, "workflows", prefix, limit)).await
     }
 
-    async fn workflows(&self, query: &WorkflowQuery) -> Result<Page<Workflow>, StoreError> {
+    async fn workflows(&self, query: &WorkflowQuery) -> Result<Page<WorkflowRun>, StoreError> {
         let query = query.clone();
         self.read_aside(move |connection| workflows::page(connection, &query)).await
     }

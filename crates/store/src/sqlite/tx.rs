@@ -11,7 +11,7 @@ use coven_domain::question_set::QuestionSet;
 use coven_domain::repo::Repo;
 use coven_domain::session::{Channel, Session};
 use coven_domain::task::{Task, TaskState};
-use coven_domain::workflow::Workflow;
+use coven_domain::workflow::WorkflowRun;
 use coven_domain::{AgentId, OperationId, PermissionId, QuestionId, RepoId, SessionId, TaskId, Timestamp, WorkflowId};
 use rusqlite::Connection;
 use tokio::runtime::{Handle, RuntimeFlavor};
@@ -216,11 +216,11 @@ impl Tx for SqliteTx {
         agent_questions::by_id(self.connection()?, id)
     }
 
-    async fn workflow(&mut self, id: WorkflowId) -> Result<Option<Workflow>, StoreError> {
+    async fn workflow(&mut self, id: WorkflowId) -> Result<Option<WorkflowRun>, StoreError> {
         workflows::by_id(self.connection()?, id)
     }
 
-    async fn latest_workflow(&mut self, task: TaskId) -> Result<Option<Workflow>, StoreError> {
+    async fn latest_workflow(&mut self, task: TaskId) -> Result<Option<WorkflowRun>, StoreError> {
         workflows::latest_of(self.connection()?, task)
     }
 
@@ -312,7 +312,7 @@ fn write(connection: &Connection, recorder: &mut Recorder, change: &Change, now:
         Change::WorkflowWritten { workflow, event } => {
             workflows::put(connection, workflow)?;
             let (kind, subject) = (format!("workflow.{event}"), workflow.id.to_string());
-            recorder.add(connection, kind, subject, now, EventBody::Workflow(workflow))
+            recorder.add(connection, kind, subject, now, EventBody::Run(workflow))
         }
         Change::OperationWritten { operation, event } => {
             operations::put(connection, operation)?;

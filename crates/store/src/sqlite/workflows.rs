@@ -1,6 +1,6 @@
 //! Rows of `workflows`: runs, with all that is needed to go on.
 
-use coven_domain::workflow::{Progress, Workflow};
+use coven_domain::workflow::{Progress, WorkflowRun};
 use coven_domain::{TaskId, Timestamp, WorkflowId};
 use rusqlite::types::Value;
 use rusqlite::{Connection, Row, params};
@@ -12,7 +12,7 @@ use coven_domain::query::{Page, WorkflowQuery};
 const COLUMNS: &str =
     "id, task_id, agent_id, name, state, definition, progress, error, created_at, updated_at, ended_at";
 
-pub(super) fn put(connection: &Connection, workflow: &Workflow) -> Result<(), StoreError> {
+pub(super) fn put(connection: &Connection, workflow: &WorkflowRun) -> Result<(), StoreError> {
     connection
         .prepare_cached(
             "INSERT INTO workflows (id, task_id, agent_id, name, state, step, definition, progress, error, created_at,
@@ -38,14 +38,14 @@ pub(super) fn put(connection: &Connection, workflow: &Workflow) -> Result<(), St
     Ok(())
 }
 
-pub(super) fn by_id(connection: &Connection, id: WorkflowId) -> Result<Option<Workflow>, StoreError> {
+pub(super) fn by_id(connection: &Connection, id: WorkflowId) -> Result<Option<WorkflowRun>, StoreError> {
     let mut statement = connection.prepare_cached(&format!("SELECT {COLUMNS} FROM workflows WHERE id = ?1"))?;
     let mut rows = statement.query([id.to_string()])?;
     rows.next()?.map(from_row).transpose()
 }
 
 /// A task's newest run.
-pub(super) fn latest_of(connection: &Connection, task: TaskId) -> Result<Option<Workflow>, StoreError> {
+pub(super) fn latest_of(connection: &Connection, task: TaskId) -> Result<Option<WorkflowRun>, StoreError> {
     let mut statement = connection.prepare_cached(&format!(
         "SELECT {COLUMNS} FROM workflows WHERE task_id = ?1 ORDER BY created_at DESC, rowid DESC LIMIT 1"
     ))?;
@@ -53,13 +53,17 @@ pub(super) fn latest_of(connection: &Connection, task: TaskId) -> Result<Option<
     rows.next()?.map(from_row).transpose()
 }
 
-pub(super) fn rows_after(connection: &Connection, row: i64, limit: usize) -> Result<RowsAfter<Workflow>, StoreError> {
+pub(super) fn rows_after(
+    connection: &Connection,
+    row: i64,
+    limit: usize,
+) -> Result<RowsAfter<WorkflowRun>, StoreError> {
     let sql = format!("SELECT {COLUMNS}, rowid FROM workflows WHERE rowid > ?1 ORDER BY rowid LIMIT ?2");
     super::rows_after(connection, &sql, row, limit, from_row, |run| run.definition.len())
 }
 
 /// Newest first.
-pub(super) fn page(connection: &Connection, query: &WorkflowQuery) -> Result<Page<Workflow>, StoreError> {
+pub(super) fn page(connection: &Connection, query: &WorkflowQuery) -> Result<Page<WorkflowRun>, StoreError> {
     let (mut parts, mut values): (Vec<String>, Vec<Value>) = (vec!["1".to_owned()], Vec::new());
     if !query.states.is_empty() {
         parts.push(format!("state IN ({})", vec!["?"; query.states.len()].join(", ")));
@@ -77,9 +81,9 @@ pub(super) fn page(connection: &Connection, query: &WorkflowQuery) -> Result<Pag
     super::newest_first(connection, &from, values, query.limit, from_row, |workflow| workflow.created_at)
 }
 
-fn from_row(row: &Row<'_>) -> Result<Workflow, StoreError> {
+fn from_row(row: &Row<'_>) -> Result<WorkflowRun, StoreError> {
     let created_at = Timestamp::from_millis(row.get(8)?);
-    Ok(Workflow {
+    Ok(WorkflowRun {
         id: parsed(row.get_ref(0)?.as_str()?)?,
         task: parsed(row.get_ref(1)?.as_str()?)?,
         agent: row.get_ref(2)?.as_str_or_null()?.map(parsed).transpose()?,

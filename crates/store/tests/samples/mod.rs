@@ -84,7 +84,7 @@ pub fn render(body: EventBody<'_>) -> String {
         EventBody::Repo(repo) => json!({ "repo": repo.id, "path": repo.path }),
         EventBody::Task { task, changes, by } => json!({ "task": task.id, "changes": changes, "by": by }),
         EventBody::Agent(agent) => json!({ "agent": agent.id, "status": agent.state }),
-        EventBody::Workflow(workflow) => json!({ "workflow": workflow.id, "status": workflow.state }),
+        EventBody::Run(workflow) => json!({ "workflow": workflow.id, "status": workflow.state }),
         EventBody::AgentQuestion(question) => json!({ "question": question.id, "status": question.state }),
         EventBody::Operation(operation) => json!({ "operation": operation.id, "status": operation.state }),
         EventBody::Swept(report) => json!(report),

@@ -11,7 +11,7 @@ use coven_domain::question_set::QuestionSetState;
 use coven_domain::task::links::{self, Links};
 use coven_domain::task::{Task, TaskState};
 use coven_domain::text::one_line;
-use coven_domain::workflow::{Progress, Workflow, WorkflowState};
+use coven_domain::workflow::{Progress, WorkflowRun, WorkflowState};
 use coven_domain::{AgentId, QuestionId, TaskId, WorkflowId};
 
 const MAX_NAME_CHARS: usize = 200;
@@ -40,7 +40,7 @@ pub struct Counts {
 pub struct Import {
     pub tasks: Vec<Task>,
     pub agents: Vec<Agent>,
-    pub workflows: Vec<Workflow>,
+    pub workflows: Vec<WorkflowRun>,
     pub questions: Vec<AgentQuestion>,
     /// Records that already exist and stay unchanged.
     pub known: Counts,
@@ -81,7 +81,7 @@ pub fn import(legacy: &Legacy, known: &Known) -> Import {
     in_order.sort_by_key(|agent| (agent.created_at, agent.id));
     agent_of.extend(in_order.iter().map(|agent| (agent.task, agent.id)));
 
-    let mut workflows: BTreeMap<WorkflowId, Workflow> = BTreeMap::new();
+    let mut workflows: BTreeMap<WorkflowId, WorkflowRun> = BTreeMap::new();
     for found in &legacy.workflows {
         let what = format!("workflow {}", found.id);
         match workflow(found, &agent_of) {
@@ -316,11 +316,11 @@ fn agent(found: &LegacyAgent) -> Agent {
 }
 
 /// Converts a run. It counts as ended because it has no definition to continue with.
-fn workflow(found: &LegacyWorkflow, agent_of: &BTreeMap<TaskId, AgentId>) -> Workflow {
+fn workflow(found: &LegacyWorkflow, agent_of: &BTreeMap<TaskId, AgentId>) -> WorkflowRun {
     let (task, name) = (task_id(&found.task), found.name.as_deref().unwrap_or("unknown"));
     let started = found.started_at.or(found.updated_at).unwrap_or(found.source.modified_at);
     let updated = found.updated_at.unwrap_or(found.source.modified_at).not_before(started);
-    let mut workflow = Workflow::new(found.id(), task, &one_line(name, MAX_NAME_CHARS), "", started);
+    let mut workflow = WorkflowRun::new(found.id(), task, &one_line(name, MAX_NAME_CHARS), "", started);
     workflow.agent = agent_of.get(&task).copied();
     (workflow.state, workflow.error) = match found.state {
         WorkflowState::Running | WorkflowState::Blocked | WorkflowState::PendingMerge => {
