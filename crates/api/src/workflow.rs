@@ -99,7 +99,7 @@ impl From<&WorkflowRun> for WorkflowRecord {
     fn from(workflow: &WorkflowRun) -> Self {
         let progress = &workflow.progress;
         // A run that an older coven wrote has no name of its step.
-        let from_file = || Definition::of_run(workflow).ok()?.step(&progress.at).map(|step| step.name.clone());
+        let from_file = || Definition::of_run(workflow).ok()?.step(&progress.position).map(|step| step.name.clone());
         let step_name = match workflow.state {
             WorkflowState::Completed => None,
             _ => progress.step.clone().or_else(from_file),
@@ -110,7 +110,7 @@ impl From<&WorkflowRun> for WorkflowRecord {
             agent_id: workflow.agent,
             name: workflow.name.clone(),
             status: workflow.state,
-            step: progress.at.first().copied().unwrap_or(0),
+            step: progress.position.first().copied().unwrap_or(0),
             step_name,
             error: workflow.error.clone(),
             approved_by: progress.approval.as_ref().map(|approval| approval.by.clone()),
@@ -178,8 +178,8 @@ pub struct DefinitionResponse {
 fn steps(workflow: &WorkflowRun, definition: &Definition) -> Vec<StepRecord> {
     let progress = &workflow.progress;
     // The step that it stands at, and the loops around that.
-    let here: Vec<&str> = (1..=progress.at.len())
-        .filter_map(|depth| definition.step(&progress.at[..depth]))
+    let here: Vec<&str> = (1..=progress.position.len())
+        .filter_map(|depth| definition.step(&progress.position[..depth]))
         .map(|step| step.name.as_str())
         .collect();
     let record = |(depth, step): (usize, &coven_workflow::Step)| {

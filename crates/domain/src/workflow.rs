@@ -2,7 +2,7 @@
 
 mod run;
 
-pub use run::{Approval, Progress, StepResult, Stop, StopKind, WorkflowRun};
+pub use run::{Approval, RunProgress, StepResult, Stop, StopKind, WorkflowRun};
 
 use crate::{lifecycle::Lifecycle, string_enum};
 

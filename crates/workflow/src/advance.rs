@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use coven_domain::Timestamp;
 use coven_domain::task::Task;
-use coven_domain::workflow::{Progress, StepResult};
+use coven_domain::workflow::{RunProgress, StepResult};
 
 use crate::definition::{Definition, OnFail, OnMax, Step, StepKind};
 use crate::template::Scope;
@@ -70,18 +70,18 @@ pub enum Overdue {
 
 impl Definition {
     /// Skips steps, enters and leaves loops until it finds the next action. Changes only `progress`.
-    pub fn next<'a>(&'a self, progress: &mut Progress, setting: Setting<'_>) -> Next<'a> {
+    pub fn next<'a>(&'a self, progress: &mut RunProgress, setting: Setting<'_>) -> Next<'a> {
         let next = self.find_next(progress, setting);
         self.name_step(progress);
         next
     }
 
     /// Stores the step's name, so that readers do not need the definition.
-    fn name_step(&self, progress: &mut Progress) {
-        progress.step = self.step(&progress.at).map(|step| step.name.clone());
+    fn name_step(&self, progress: &mut RunProgress) {
+        progress.step = self.step(&progress.position).map(|step| step.name.clone());
     }
 
-    fn find_next<'a>(&'a self, progress: &mut Progress, setting: Setting<'_>) -> Next<'a> {
+    fn find_next<'a>(&'a self, progress: &mut RunProgress, setting: Setting<'_>) -> Next<'a> {
         // Each pass advances and loops have limits; this bound stops nested loops whose steps are all skipped.
         for _ in 0..1_000_000 {
             match self.advance_once(progress, setting) {
@@ -96,8 +96,12 @@ impl Definition {
         )
     }
 
-    fn advance_once<'a>(&'a self, progress: &mut Progress, setting: Setting<'_>) -> Result<Option<Next<'a>>, String> {
-        let Some(step) = self.step(&progress.at) else { return self.end_of_list(progress, setting) };
+    fn advance_once<'a>(
+        &'a self,
+        progress: &mut RunProgress,
+        setting: Setting<'_>,
+    ) -> Result<Option<Next<'a>>, String> {
+        let Some(step) = self.step(&progress.position) else { return self.end_of_list(progress, setting) };
         let is_enabled = match &step.when {
             Some(when) => {
                 self.scope(progress, setting).holds(when).map_err(|bad| format!("{}: when: {bad}", step.name))?
@@ -115,15 +119,15 @@ impl Definition {
             StepKind::Loop { .. } => {
                 progress.iterations.insert(step.name.clone(), 1);
                 progress.entered.insert(step.name.clone(), setting.now);
-                progress.at.push(0);
+                progress.position.push(0);
                 Ok(None)
             }
         }
     }
 
     /// Handles the end of a list of steps: the run or a loop iteration is complete.
-    fn end_of_list<'a>(&'a self, progress: &mut Progress, setting: Setting<'_>) -> Result<Option<Next<'a>>, String> {
-        let above = &progress.at[..progress.at.len().saturating_sub(1)];
+    fn end_of_list<'a>(&'a self, progress: &mut RunProgress, setting: Setting<'_>) -> Result<Option<Next<'a>>, String> {
+        let above = &progress.position[..progress.position.len().saturating_sub(1)];
         let Some(around) = self.step(above) else { return Ok(Some(Next::Done)) };
         let StepKind::Loop { max_iterations, on_max, until, .. } = &around.kind else { return Ok(Some(Next::Done)) };
         let is_over = match until {
@@ -136,7 +140,7 @@ impl Definition {
         let iteration = progress.iterations.get(&around.name).copied().unwrap_or(1);
         if !is_over && iteration < *max_iterations {
             progress.iterations.insert(around.name.clone(), iteration + 1);
-            if let Some(last) = progress.at.last_mut() {
+            if let Some(last) = progress.position.last_mut() {
                 *last = 0;
             }
             return Ok(None);
@@ -150,7 +154,7 @@ impl Definition {
             ..StepResult::default()
         };
         progress.results.insert(around.name.clone(), result);
-        progress.at.pop();
+        progress.position.pop();
         Ok(match on_max {
             _ if is_success => {
                 move_to_next(progress);
@@ -171,7 +175,7 @@ impl Definition {
     }
 
     /// Records the result of a step. After a failure the position stays at the step, so that a retry repeats it.
-    pub fn over(&self, progress: &mut Progress, over: StepOver) -> StepEnd {
+    pub fn over(&self, progress: &mut RunProgress, over: StepOver) -> StepEnd {
         let end = match over {
             StepOver::Ended(result) => self.ended(progress, result),
             StepOver::LoopTimedOut { depth, why, result } => self.loop_timed_out(progress, depth, &why, result),
@@ -180,8 +184,8 @@ impl Definition {
         end
     }
 
-    fn ended(&self, progress: &mut Progress, result: StepResult) -> StepEnd {
-        let Some(step) = self.step(&progress.at).cloned() else {
+    fn ended(&self, progress: &mut RunProgress, result: StepResult) -> StepEnd {
+        let Some(step) = self.step(&progress.position).cloned() else {
             return StepEnd::Failed(NO_STEP.to_owned());
         };
         let (is_success, error) = (result.success, result.error.clone());
@@ -190,9 +194,9 @@ impl Definition {
         if !is_success {
             return self.failed(progress, format!("{}: {}", step.name, error.unwrap_or_else(|| "failed".to_owned())));
         }
-        if step.exits_loop && progress.at.len() > 1 {
-            progress.at.pop();
-            if let Some(around) = self.step(&progress.at) {
+        if step.exits_loop && progress.position.len() > 1 {
+            progress.position.pop();
+            if let Some(around) = self.step(&progress.position) {
                 let done = StepResult { success: true, ..StepResult::default() };
                 progress.results.insert(around.name.clone(), done);
             }
@@ -202,13 +206,13 @@ impl Definition {
     }
 
     /// Fails a loop that timed out. The position becomes the loop itself, so that a retry restarts it.
-    fn loop_timed_out(&self, progress: &mut Progress, depth: usize, why: &str, result: StepResult) -> StepEnd {
-        if let Some(step) = self.step(&progress.at) {
+    fn loop_timed_out(&self, progress: &mut RunProgress, depth: usize, why: &str, result: StepResult) -> StepEnd {
+        if let Some(step) = self.step(&progress.position) {
             progress.previous = Some(step.name.clone());
             progress.results.insert(step.name.clone(), result);
         }
-        progress.at.truncate(depth);
-        let Some(around) = self.step(&progress.at) else {
+        progress.position.truncate(depth);
+        let Some(around) = self.step(&progress.position) else {
             return StepEnd::Failed(NO_STEP.to_owned());
         };
         let failed = StepResult { error: Some(why.to_owned()), ..StepResult::default() };
@@ -217,19 +221,19 @@ impl Definition {
     }
 
     /// Returns the effect of a failed step, according to its `on_fail` or that of an enclosing loop.
-    fn failed(&self, progress: &mut Progress, why: String) -> StepEnd {
-        for depth in (1..=progress.at.len()).rev() {
-            let Some(step) = self.step(&progress.at[..depth]) else { continue };
+    fn failed(&self, progress: &mut RunProgress, why: String) -> StepEnd {
+        for depth in (1..=progress.position.len()).rev() {
+            let Some(step) = self.step(&progress.position[..depth]) else { continue };
             match step.on_fail {
                 OnFail::Fail => {}
                 OnFail::Block => return StepEnd::Blocked(why),
                 OnFail::Continue => {
-                    let is_around = depth < progress.at.len();
+                    let is_around = depth < progress.position.len();
                     if is_around {
                         let failed = StepResult { error: Some(why), ..StepResult::default() };
                         progress.results.insert(step.name.clone(), failed);
                     }
-                    progress.at.truncate(depth);
+                    progress.position.truncate(depth);
                     move_to_next(progress);
                     return StepEnd::GoOn;
                 }
@@ -240,15 +244,15 @@ impl Definition {
 
     /// Returns the earliest deadline of the current step, the timeout behind it, and what times out. `started` is the
     /// start of the step.
-    pub fn deadline(&self, progress: &Progress, started: Timestamp) -> Option<(Timestamp, Duration, Overdue)> {
+    pub fn deadline(&self, progress: &RunProgress, started: Timestamp) -> Option<(Timestamp, Duration, Overdue)> {
         let mut all: Vec<(Timestamp, Duration, Overdue)> = Vec::new();
-        all.extend(self.timeout.map(|limit| (progress.since.after(limit), limit, Overdue::Whole)));
-        for depth in 1..=progress.at.len() {
-            let Some(step) = self.step(&progress.at[..depth]) else { continue };
+        all.extend(self.timeout.map(|limit| (progress.started_at.after(limit), limit, Overdue::Whole)));
+        for depth in 1..=progress.position.len() {
+            let Some(step) = self.step(&progress.position[..depth]) else { continue };
             let Some(limit) = step.timeout else { continue };
             all.push(match &step.kind {
                 StepKind::Loop { .. } => {
-                    let entered = progress.entered.get(&step.name).copied().unwrap_or(progress.since);
+                    let entered = progress.entered.get(&step.name).copied().unwrap_or(progress.started_at);
                     (entered.after(limit), limit, Overdue::Loop(depth))
                 }
                 StepKind::Agent { .. } | StepKind::Script { .. } | StepKind::Merge { .. } => {
@@ -262,12 +266,12 @@ impl Definition {
     /// Returns the variables for the current step's templates.
     pub fn scope_of<'a>(
         &'a self,
-        progress: &'a Progress,
+        progress: &'a RunProgress,
         task: &'a Task,
         worktree: &'a str,
         branch: &'a str,
     ) -> Scope<'a> {
-        let around = progress.at.split_last().and_then(|(_, above)| self.step(above));
+        let around = progress.position.split_last().and_then(|(_, above)| self.step(above));
         let around = around.and_then(|step| match &step.kind {
             StepKind::Loop { max_iterations, .. } => Some((step.name.as_str(), *max_iterations)),
             StepKind::Agent { .. } | StepKind::Script { .. } | StepKind::Merge { .. } => None,
@@ -275,13 +279,13 @@ impl Definition {
         Scope { task, workflow: &self.name, worktree, branch, progress, around }
     }
 
-    fn scope<'a>(&'a self, progress: &'a Progress, setting: Setting<'a>) -> Scope<'a> {
+    fn scope<'a>(&'a self, progress: &'a RunProgress, setting: Setting<'a>) -> Scope<'a> {
         self.scope_of(progress, setting.task, setting.worktree, setting.branch)
     }
 }
 
-fn move_to_next(progress: &mut Progress) {
-    if let Some(last) = progress.at.last_mut() {
+fn move_to_next(progress: &mut RunProgress) {
+    if let Some(last) = progress.position.last_mut() {
         *last += 1;
     }
 }
@@ -297,10 +301,10 @@ mod tests {
     }
 
     /// Runs a definition to its end; `answer` decides whether a step succeeds. Returns the steps that ran and the end.
-    fn run(text: &str, mut answer: impl FnMut(&str, usize) -> bool) -> (Vec<String>, String, Progress) {
+    fn run(text: &str, mut answer: impl FnMut(&str, usize) -> bool) -> (Vec<String>, String, RunProgress) {
         let definition = Definition::parse("x", text).expect("a valid file");
         let task = Task::new(TaskId::from_uuid(Uuid::from_u128(1)), "t", Timestamp::default()).expect("a title");
-        let mut progress = Progress::new(Timestamp::default());
+        let mut progress = RunProgress::new(Timestamp::default());
         let mut ran = Vec::new();
         for nth in 0..100 {
             let step = match definition.next(&mut progress, setting(&task)) {
@@ -425,7 +429,7 @@ steps:
         assert_eq!(progress.results["inner"].error.as_deref(), Some("a: exit 1"));
         let (ran, end, progress) = run(&NESTED.replace("RULE", "block"), |name, _| name != "a");
         assert_eq!((ran.concat().as_str(), end.as_str()), ("a", "Blocked(\"a: exit 1\")"));
-        assert_eq!(progress.at, [0, 0, 0], "a retry repeats the failed step");
+        assert_eq!(progress.position, [0, 0, 0], "a retry repeats the failed step");
         let (_, end, _) = run(&NESTED.replace("RULE", "fail"), |name, _| name != "a");
         assert_eq!(end, "Failed(\"a: exit 1\")");
     }
@@ -434,10 +438,10 @@ steps:
     fn the_earliest_deadline_applies() {
         let definition = Definition::parse("x", &NESTED.replace("RULE", "continue")).expect("a valid file");
         let task = Task::new(TaskId::from_uuid(Uuid::from_u128(1)), "t", Timestamp::default()).expect("a title");
-        let mut progress = Progress::new(Timestamp::default());
+        let mut progress = RunProgress::new(Timestamp::default());
         definition.next(&mut progress, setting(&task));
         let at = |seconds: i64| Timestamp::from_millis(seconds * 1_000);
-        let until = |progress: &Progress, started| definition.deadline(progress, at(started)).expect("a deadline");
+        let until = |progress: &RunProgress, started| definition.deadline(progress, at(started)).expect("a deadline");
         assert_eq!(until(&progress, 1), (at(6), Duration::from_secs(5), Overdue::Step));
         assert_eq!(until(&progress, 17), (at(21), Duration::from_secs(20), Overdue::Loop(2)));
         progress.entered.insert("inner".to_owned(), at(40));
@@ -454,7 +458,7 @@ steps:
         assert!(matches!(next, Next::Run(step) if step.name == "b"), "{next:?}");
         let end = definition.loop_timed_out(&mut progress, 1, "timed out", StepResult::default());
         assert_eq!(end, StepEnd::Failed("outer: timed out".to_owned()));
-        assert_eq!(progress.at, [0]);
+        assert_eq!(progress.position, [0]);
     }
 
     #[test]

@@ -4,7 +4,7 @@ mod names;
 mod shell;
 
 use coven_domain::task::Task;
-use coven_domain::workflow::{Progress, StepResult};
+use coven_domain::workflow::{RunProgress, StepResult};
 use minijinja::machinery::ast::{Expr, Stmt};
 use minijinja::machinery::{self, CodeGenerator, Token};
 use minijinja::syntax::SyntaxConfig;
@@ -42,7 +42,7 @@ pub struct Scope<'a> {
     pub workflow: &'a str,
     pub worktree: &'a str,
     pub branch: &'a str,
-    pub progress: &'a Progress,
+    pub progress: &'a RunProgress,
     /// The enclosing loop and its iteration limit.
     pub around: Option<(&'a str, u32)>,
 }
@@ -263,7 +263,7 @@ mod tests {
         let mut task = Task::new(TaskId::from_uuid(Uuid::from_u128(7)), "Fix $(rm -rf /) it's", Timestamp::default())
             .expect("a title");
         task.tags = vec!["a".into(), "b".into()];
-        let mut progress = Progress::new(Timestamp::default());
+        let mut progress = RunProgress::new(Timestamp::default());
         let outputs = serde_json::json!({ "file": "a.rs", "count": 3 });
         let result = StepResult { success: true, output: "done\n".into(), outputs, ..StepResult::default() };
         progress.results.insert("my-step".into(), result);

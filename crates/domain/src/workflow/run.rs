@@ -20,7 +20,7 @@ pub struct WorkflowRun {
     pub state: WorkflowState,
     /// The workflow file as it was when the run started; later edits apply to the next run.
     pub definition: String,
-    pub progress: Progress,
+    pub progress: RunProgress,
     /// Why the run is blocked or failed.
     pub error: Option<String>,
     pub created_at: Timestamp,
@@ -30,9 +30,10 @@ pub struct WorkflowRun {
 
 /// The progress of a run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Progress {
+pub struct RunProgress {
     /// Position of the current or next step: its index on each nesting level.
-    pub at: Vec<usize>,
+    #[serde(rename = "at")]
+    pub position: Vec<usize>,
     /// The name of that step; `None` in a run written by an older coven.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub step: Option<String>,
@@ -49,7 +50,8 @@ pub struct Progress {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub previous: Option<String>,
     /// Start of the run, or of its last retry; the timeout counts from here.
-    pub since: Timestamp,
+    #[serde(rename = "since")]
+    pub started_at: Timestamp,
     /// Who approved the merge and when; the time determines the position in the merge queue.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub approval: Option<Approval>,
@@ -57,8 +59,8 @@ pub struct Progress {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rejected: Option<String>,
     /// Time left until the timeout of the run when it started to wait for a human.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub left: Option<Duration>,
+    #[serde(rename = "left", default, skip_serializing_if = "Option::is_none")]
+    pub remaining_timeout: Option<Duration>,
     /// A request to end it, until its process is gone.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stop: Option<Stop>,
@@ -77,7 +79,7 @@ pub struct Stop {
     pub by: String,
 }
 
-/// What becomes of the task, with the reason.
+/// The effect on the task, with the reason.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum StopKind {
@@ -101,7 +103,7 @@ impl StopKind {
     }
 }
 
-/// What came of a step.
+/// The result of a step.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct StepResult {
     pub success: bool,
@@ -119,19 +121,19 @@ pub struct StepResult {
     pub error: Option<String>,
 }
 
-impl Progress {
+impl RunProgress {
     pub fn new(now: Timestamp) -> Self {
         Self {
-            at: vec![0],
+            position: vec![0],
             step: None,
             iterations: BTreeMap::new(),
             entered: BTreeMap::new(),
             results: BTreeMap::new(),
             previous: None,
-            since: now,
+            started_at: now,
             approval: None,
             rejected: None,
-            left: None,
+            remaining_timeout: None,
             stop: None,
         }
     }
@@ -146,7 +148,7 @@ impl WorkflowRun {
             name: name.to_owned(),
             state: WorkflowState::Running,
             definition: definition.to_owned(),
-            progress: Progress::new(now),
+            progress: RunProgress::new(now),
             error: None,
             created_at: now,
             updated_at: now,
@@ -170,7 +172,7 @@ impl WorkflowRun {
         let is_over = matches!(self.state, WorkflowState::Completed | WorkflowState::Failed | WorkflowState::Cancelled);
         self.ended_at = is_over.then_some(now);
         if fact == WorkflowFact::Retried {
-            self.progress.since = now;
+            self.progress.started_at = now;
             self.progress.entered.values_mut().for_each(|entered| *entered = now);
             self.progress.approval = None;
         }

@@ -65,7 +65,7 @@ impl Engine {
             return Ok(Some(NotMerged::Checkout { folder: folder.display().to_string(), why }));
         }
         self.end_checks(task.id).await?;
-        let limit = [step.timeout, workflow.progress.left].into_iter().flatten().min();
+        let limit = [step.timeout, workflow.progress.remaining_timeout].into_iter().flatten().min();
         let until = limit.map(|limit| Instant::now() + limit);
         let folder = self.home.path().join("worktrees").join(format!("{}.check", task.id));
         let (repository, place, commit) = (worktree.repository.clone(), folder.clone(), merged.commit.clone());

@@ -79,7 +79,7 @@ async fn store_15_a_claim_changes_nothing_if_any_store_call_fails() {
     assert_eq!((after.agents.len(), after.workflows.len(), after.event_number), (1, 1, before.event_number + 3));
     assert_eq!((after.tasks[0].state, after.agents[0].state), (TaskState::InProgress, AgentState::Starting));
     let run = &after.workflows[0];
-    assert_eq!((run.progress.at.as_slice(), run.state), ([0].as_slice(), WorkflowState::Running));
+    assert_eq!((run.progress.position.as_slice(), run.state), ([0].as_slice(), WorkflowState::Running));
     let claimed_by = after.tasks[0].claim.as_ref().map(|claim| claim.by.as_str());
     assert_eq!(claimed_by, Some(after.agents[0].id.to_string().as_str()));
     // A second claim fails.

@@ -6,7 +6,7 @@ use std::time::Duration;
 use coven_domain::agent::{Agent, AgentFact, AgentState};
 use coven_domain::session::{Channel, Session, SessionState};
 use coven_domain::task::{Task, TaskState, WorkSize};
-use coven_domain::workflow::{Progress, StepResult, WorkflowState};
+use coven_domain::workflow::{RunProgress, StepResult, WorkflowState};
 use coven_domain::{SessionId, TaskId, Timestamp, WorkflowId};
 use coven_holder::clock;
 use coven_holder::process;
@@ -218,11 +218,11 @@ impl Engine {
     }
 
     /// Stores the run's progress: entered loops and skipped steps.
-    async fn save_progress(&self, id: WorkflowId, progress: &Progress) -> Result<(), EngineError> {
+    async fn save_progress(&self, id: WorkflowId, progress: &RunProgress) -> Result<(), EngineError> {
         let mut tx = self.store.begin().await?;
         let Some(mut workflow) = tx.workflow(id).await? else { return Ok(()) };
         // A request to stop may have come since `progress` was read.
-        let progress = Progress { stop: workflow.progress.stop.clone(), ..progress.clone() };
+        let progress = RunProgress { stop: workflow.progress.stop.clone(), ..progress.clone() };
         if workflow.state != WorkflowState::Running || workflow.progress == progress {
             return Ok(());
         }

@@ -177,8 +177,8 @@ impl Engine {
         write_agent(&mut tx, &rows, agent_event, now).await?;
         rows.workflow.apply(WorkflowFact::MergeAwaited, None, now)?;
         let whole = Definition::of_run(&rows.workflow).map_err(EngineError::Invalid)?.timeout;
-        let since = rows.workflow.progress.since;
-        rows.workflow.progress.left = whole.map(|limit| limit.saturating_sub(now.since(since)));
+        let since = rows.workflow.progress.started_at;
+        rows.workflow.progress.remaining_timeout = whole.map(|limit| limit.saturating_sub(now.since(since)));
         let why = if needs_review { "the work is ready for review" } else { "the work is about to be merged" };
         let changes = rows.task.apply(TaskFact::WorkDone, Some(why), now)?;
         rows.workflow.progress.approval = (!needs_review).then(|| Approval { by: "workflow".to_owned(), at: now });

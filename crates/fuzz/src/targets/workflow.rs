@@ -1,7 +1,7 @@
 //! Workflow files, their templates and conditions.
 
 use coven_domain::task::Task;
-use coven_domain::workflow::{Progress, StepResult};
+use coven_domain::workflow::{RunProgress, StepResult};
 use coven_domain::{TaskId, Timestamp};
 use coven_workflow::{Definition, Next, Scope, Setting, StepEnd, StepKind, StepOver};
 
@@ -99,7 +99,7 @@ pub fn workflow(data: &[u8]) {
     };
     assert!(definition.flat().iter().all(|(_, step)| !step.name.is_empty()));
     let task = task();
-    let mut progress = Progress::new(now());
+    let mut progress = RunProgress::new(now());
     for turn in 0..24 {
         let setting = Setting { task: &task, worktree: "/w", branch: "coven/x", now: now() };
         let step = match definition.next(&mut progress, setting) {
@@ -126,7 +126,7 @@ pub fn workflow(data: &[u8]) {
 /// Evaluates the input as a prompt template, as a command template and as a condition.
 pub fn template(data: &[u8]) {
     let text = String::from_utf8_lossy(data);
-    let (task, mut progress) = (task(), Progress::new(now()));
+    let (task, mut progress) = (task(), RunProgress::new(now()));
     let result = StepResult { success: true, output: "it's done\n".into(), ..StepResult::default() };
     progress.results.insert("work".into(), result);
     progress.previous = Some("work".into());

@@ -1,6 +1,6 @@
 //! Rows of `workflows`: runs, with all that is needed to go on.
 
-use coven_domain::workflow::{Progress, WorkflowRun};
+use coven_domain::workflow::{RunProgress, WorkflowRun};
 use coven_domain::{TaskId, Timestamp, WorkflowId};
 use rusqlite::types::Value;
 use rusqlite::{Connection, Row, params};
@@ -27,7 +27,7 @@ pub(super) fn put(connection: &Connection, workflow: &WorkflowRun) -> Result<(),
             workflow.agent.map(|id| id.to_string()),
             workflow.name,
             workflow.state.as_str(),
-            count(workflow.progress.at.first().copied().unwrap_or(0)),
+            count(workflow.progress.position.first().copied().unwrap_or(0)),
             workflow.definition,
             to_json(&workflow.progress),
             workflow.error,
@@ -92,7 +92,7 @@ fn from_row(row: &Row<'_>) -> Result<WorkflowRun, StoreError> {
         definition: row.get(5)?,
         progress: match row.get_ref(6)?.as_str()? {
             // A row from before runs were kept.
-            "" => Progress::new(created_at),
+            "" => RunProgress::new(created_at),
             text => from_json(text)?,
         },
         error: row.get(7)?,

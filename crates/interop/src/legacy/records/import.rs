@@ -11,7 +11,7 @@ use coven_domain::question_set::QuestionSetState;
 use coven_domain::task::links::{self, Links};
 use coven_domain::task::{Task, TaskState};
 use coven_domain::text::one_line;
-use coven_domain::workflow::{Progress, WorkflowRun, WorkflowState};
+use coven_domain::workflow::{RunProgress, WorkflowRun, WorkflowState};
 use coven_domain::{AgentId, QuestionId, TaskId, WorkflowId};
 
 const MAX_NAME_CHARS: usize = 200;
@@ -332,7 +332,7 @@ fn workflow(found: &LegacyWorkflow, agent_of: &BTreeMap<TaskId, AgentId>) -> Wor
         }
     };
     workflow.progress =
-        Progress { at: vec![found.steps_done], results: found.results.clone(), ..Progress::new(started) };
+        RunProgress { position: vec![found.steps_done], results: found.results.clone(), ..RunProgress::new(started) };
     workflow.updated_at = updated;
     workflow.ended_at = Some(found.ended_at.unwrap_or(updated).not_before(started));
     workflow

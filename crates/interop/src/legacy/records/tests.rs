@@ -200,7 +200,7 @@ fn every_imported_run_has_ended() {
         let run = &import.workflows[0];
         assert_eq!((run.state, run.error.as_deref(), run.ended_at), (expected, error, Some(SEEN)));
         assert_eq!(
-            (run.name.as_str(), run.definition.as_str(), run.progress.at.clone()),
+            (run.name.as_str(), run.definition.as_str(), run.progress.position.clone()),
             ("implement-bead", "", vec![1])
         );
         assert_eq!(run.agent, Some(agent("a", AgentState::Completed).id()));
