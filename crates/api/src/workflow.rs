@@ -3,7 +3,7 @@
 use coven_domain::agent::{Agent, AgentState};
 use coven_domain::workflow::{WorkflowRun, WorkflowState};
 use coven_domain::{AgentId, SessionId, TaskId, Timestamp, WorkflowId, string_enum};
-use coven_workflow::{Definition, StepKind};
+use coven_workflow::{StepKind, WorkflowDefinition};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -99,7 +99,8 @@ impl From<&WorkflowRun> for WorkflowRecord {
     fn from(workflow: &WorkflowRun) -> Self {
         let progress = &workflow.progress;
         // A run that an older coven wrote has no name of its step.
-        let from_file = || Definition::of_run(workflow).ok()?.step(&progress.position).map(|step| step.name.clone());
+        let from_file =
+            || WorkflowDefinition::of_run(workflow).ok()?.step(&progress.position).map(|step| step.name.clone());
         let step_name = match workflow.state {
             WorkflowState::Completed => None,
             _ => progress.step.clone().or_else(from_file),
@@ -162,7 +163,7 @@ pub struct StepRecord {
 
 /// The steps of a run; none if its file cannot be read.
 pub fn steps_of(workflow: &WorkflowRun) -> Vec<StepRecord> {
-    Definition::of_run(workflow).map(|definition| steps(workflow, &definition)).unwrap_or_default()
+    WorkflowDefinition::of_run(workflow).map(|definition| steps(workflow, &definition)).unwrap_or_default()
 }
 
 /// `GET /api/v1/workflows/{id}/definition`.
@@ -175,7 +176,7 @@ pub struct DefinitionResponse {
     pub definition: String,
 }
 
-fn steps(workflow: &WorkflowRun, definition: &Definition) -> Vec<StepRecord> {
+fn steps(workflow: &WorkflowRun, definition: &WorkflowDefinition) -> Vec<StepRecord> {
     let progress = &workflow.progress;
     // The step that it stands at, and the loops around that.
     let here: Vec<&str> = (1..=progress.position.len())
@@ -216,7 +217,7 @@ fn steps(workflow: &WorkflowRun, definition: &Definition) -> Vec<StepRecord> {
             outputs: result.map_or(Value::Null, |it| it.outputs.clone()),
         }
     };
-    definition.flat().into_iter().map(record).collect()
+    definition.flatten().into_iter().map(record).collect()
 }
 
 /// `GET /api/v1/workflows`: newest first.

@@ -13,7 +13,7 @@ use coven_domain::workflow::{WorkflowFact, WorkflowRun};
 use coven_domain::{QuestionId, QuestionSetId, SessionId, Timestamp};
 use coven_holder::clock;
 use coven_interop::questions::Listed;
-use coven_workflow::Definition;
+use coven_workflow::WorkflowDefinition;
 
 use super::Engine;
 use super::acp::Answer;
@@ -310,7 +310,7 @@ pub fn task_options(task: &Task, run: Option<&WorkflowRun>) -> Vec<(&'static str
 
 fn can_retry(run: &WorkflowRun) -> bool {
     // What was taken over from an older coven has no definition.
-    run.state.after(WorkflowFact::Retried).is_ok() && Definition::of_run(run).is_ok()
+    run.state.after(WorkflowFact::Retried).is_ok() && WorkflowDefinition::of_run(run).is_ok()
 }
 
 fn unknown(text: &str) -> EngineError {

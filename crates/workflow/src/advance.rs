@@ -6,7 +6,7 @@ use coven_domain::Timestamp;
 use coven_domain::task::Task;
 use coven_domain::workflow::{RunProgress, StepResult};
 
-use crate::definition::{Definition, OnFail, OnMax, Step, StepKind};
+use crate::definition::{OnFail, OnMax, Step, StepKind, WorkflowDefinition};
 use crate::template::Scope;
 
 /// Error for a position that the definition does not have.
@@ -68,7 +68,7 @@ pub enum Overdue {
     Whole,
 }
 
-impl Definition {
+impl WorkflowDefinition {
     /// Skips steps, enters and leaves loops until it finds the next action. Changes only `progress`.
     pub fn next<'a>(&'a self, progress: &mut RunProgress, setting: Setting<'_>) -> Next<'a> {
         let next = self.find_next(progress, setting);
@@ -302,7 +302,7 @@ mod tests {
 
     /// Runs a definition to its end; `answer` decides whether a step succeeds. Returns the steps that ran and the end.
     fn run(text: &str, mut answer: impl FnMut(&str, usize) -> bool) -> (Vec<String>, String, RunProgress) {
-        let definition = Definition::parse("x", text).expect("a valid file");
+        let definition = WorkflowDefinition::parse("x", text).expect("a valid file");
         let task = Task::new(TaskId::from_uuid(Uuid::from_u128(1)), "t", Timestamp::default()).expect("a title");
         let mut progress = RunProgress::new(Timestamp::default());
         let mut ran = Vec::new();
@@ -380,7 +380,7 @@ steps:
                 format!("steps:\n  - {{ name: a, type: script, command: x{rule} }}\n  - {{ name: m, type: merge }}\n");
             let (_, end, mut progress) = run(&text, |_, _| false);
             assert_eq!(end, ends);
-            let definition = Definition::parse("x", &text).expect("a valid file");
+            let definition = WorkflowDefinition::parse("x", &text).expect("a valid file");
             let task = Task::new(TaskId::from_uuid(Uuid::from_u128(1)), "t", Timestamp::default()).expect("a title");
             let next = definition.next(&mut progress, setting(&task));
             assert!(matches!(next, Next::Run(step) if step.name == "a"), "{next:?}");
@@ -396,7 +396,7 @@ steps:
             let text = LOOP.replace("max_iterations: 3", &format!("max_iterations: 2\n    on_max_iterations: {rule}"));
             let (_, end, mut progress) = run(&text, |name, _| name != "test");
             assert!(end.starts_with(ends), "{end}");
-            let definition = Definition::parse("x", &text).expect("a valid file");
+            let definition = WorkflowDefinition::parse("x", &text).expect("a valid file");
             let task = Task::new(TaskId::from_uuid(Uuid::from_u128(1)), "t", Timestamp::default()).expect("a title");
             let next = definition.next(&mut progress, setting(&task));
             assert!(matches!(next, Next::Run(step) if step.name == "test"), "{next:?}");
@@ -436,7 +436,7 @@ steps:
 
     #[test]
     fn the_earliest_deadline_applies() {
-        let definition = Definition::parse("x", &NESTED.replace("RULE", "continue")).expect("a valid file");
+        let definition = WorkflowDefinition::parse("x", &NESTED.replace("RULE", "continue")).expect("a valid file");
         let task = Task::new(TaskId::from_uuid(Uuid::from_u128(1)), "t", Timestamp::default()).expect("a title");
         let mut progress = RunProgress::new(Timestamp::default());
         definition.next(&mut progress, setting(&task));

@@ -6,7 +6,9 @@ use std::time::Duration;
 
 use serde_saphyr::Spanned;
 
-use crate::definition::{Definition, OnFail, OnMax, RawDuration, RawExpression, RawFile, RawStep, Step, StepKind};
+use crate::definition::{
+    OnFail, OnMax, RawDuration, RawExpression, RawFile, RawStep, Step, StepKind, WorkflowDefinition,
+};
 use crate::{keys, template};
 
 const MAX_STEPS: usize = 200;
@@ -56,7 +58,7 @@ fn of_yaml(error: &serde_saphyr::Error, source: &[&str]) -> Problem {
 }
 
 /// Parses and checks a file; reports all problems.
-pub(super) fn checked(file_name: &str, text: &str) -> Result<Definition, Vec<Problem>> {
+pub(super) fn checked(file_name: &str, text: &str) -> Result<WorkflowDefinition, Vec<Problem>> {
     let mut check = Check { source: text.lines().collect(), ..Check::default() };
     let keys = keys::unknown(text).map_err(|error| of_yaml(&error, &check.source));
     let definition = match serde_saphyr::from_str(text) {
@@ -96,7 +98,7 @@ struct Check<'a> {
 }
 
 impl Check<'_> {
-    fn file(&mut self, file_name: &str, file: RawFile) -> Definition {
+    fn file(&mut self, file_name: &str, file: RawFile) -> WorkflowDefinition {
         if let Some(name) = &file.name
             && name.value != file_name
         {
@@ -111,7 +113,7 @@ impl Check<'_> {
             self.refuse(0, format!("the workflow has {} steps; at most {MAX_STEPS} are allowed", self.seen.len()));
         }
         let description = file.description.unwrap_or_default();
-        let definition = Definition { name: file_name.to_owned(), description, timeout, steps };
+        let definition = WorkflowDefinition { name: file_name.to_owned(), description, timeout, steps };
         self.order(&definition);
         definition
     }
@@ -339,7 +341,7 @@ impl Check<'_> {
     }
 
     /// Checks that a merge is the last step and that templates use only steps that have run.
-    fn order(&mut self, definition: &Definition) {
+    fn order(&mut self, definition: &WorkflowDefinition) {
         let last = definition.steps.len().saturating_sub(1);
         for (place, step) in definition.steps.iter().enumerate() {
             if matches!(step.kind, StepKind::Merge { .. }) && place != last {
@@ -348,7 +350,7 @@ impl Check<'_> {
         }
         let mut known = BTreeSet::new();
         let all: BTreeSet<String> = self.seen.iter().map(|name| template::variable(name)).collect();
-        for (depth, step) in definition.flat() {
+        for (depth, step) in definition.flatten() {
             // In a loop, a step may refer to a later one: it has run from the second iteration on.
             let reach = if depth == 0 { &known } else { &all };
             let is_in_loop = depth > 0 || matches!(step.kind, StepKind::Loop { .. });
@@ -399,7 +401,7 @@ mod tests {
     use super::*;
 
     fn problems(text: &str) -> Vec<String> {
-        match Definition::parse("x", text) {
+        match WorkflowDefinition::parse("x", text) {
             Ok(read) => panic!("accepted: {read:?}"),
             Err(problems) => problems.iter().map(ToString::to_string).collect(),
         }
@@ -520,7 +522,7 @@ steps:
             ("steps: []\n", 1, "at least one step"),
             ("steps:\n  - { name: a, type: script, command: x, steps: ~, comand: y }\n", 2, ""),
         ] {
-            let found = Definition::parse("x", text).expect_err("an invalid file");
+            let found = WorkflowDefinition::parse("x", text).expect_err("an invalid file");
             assert_eq!(found[0].line, line, "{text:?}: {found:?}");
             assert!(found[0].text.contains(words) && !found[0].text.contains('\n'), "{text:?}: {found:?}");
         }

@@ -45,7 +45,7 @@ string_enum! {
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Definition {
+pub struct WorkflowDefinition {
     pub name: String,
     pub description: String,
     /// Timeout of the whole run, without the time spent waiting for a review.
@@ -104,7 +104,7 @@ impl StepKind {
     }
 }
 
-impl Definition {
+impl WorkflowDefinition {
     /// Parses and checks a workflow file; `name` is the file's name. Reports every problem with its line.
     pub fn parse(name: &str, text: &str) -> Result<Self, Vec<Problem>> {
         check::checked(name, text)
@@ -161,7 +161,7 @@ impl Definition {
     }
 
     /// Returns every step with its depth, in file order.
-    pub fn flat(&self) -> Vec<(usize, &Step)> {
+    pub fn flatten(&self) -> Vec<(usize, &Step)> {
         fn walk<'a>(steps: &'a [Step], depth: usize, out: &mut Vec<(usize, &'a Step)>) {
             for step in steps {
                 out.push((depth, step));
@@ -230,7 +230,7 @@ mod tests {
 
     #[test]
     fn the_built_in_workflow_is_an_agent_and_a_merge_with_review() {
-        let built_in = Definition::built_in();
+        let built_in = WorkflowDefinition::built_in();
         assert_eq!(built_in.name, "implement");
         let kinds: Vec<_> = built_in.steps.iter().map(|step| (step.name.as_str(), step.kind.word())).collect();
         assert_eq!(kinds, [("work", "agent"), ("merge", "merge")]);
@@ -275,7 +275,7 @@ steps:
     require_review: false
     checks: [make test]
 ";
-        let read = Definition::parse("careful", text).expect("a valid file");
+        let read = WorkflowDefinition::parse("careful", text).expect("a valid file");
         assert_eq!(
             read.commands(),
             [
@@ -292,7 +292,7 @@ steps:
         let inner = read.step(&[1, 0]).expect("a step of the loop");
         assert_eq!((inner.name.as_str(), inner.on_fail, inner.line), ("test", OnFail::Continue, 19));
         assert_eq!(inner.timeout, Some(Duration::from_secs(90)));
-        let depths: Vec<_> = read.flat().iter().map(|(depth, step)| (*depth, step.name.clone())).collect();
+        let depths: Vec<_> = read.flatten().iter().map(|(depth, step)| (*depth, step.name.clone())).collect();
         let names = [(0, "build"), (0, "until-green"), (1, "test"), (1, "fix"), (0, "merge")];
         assert_eq!(depths, names.map(|(depth, name)| (depth, name.to_owned())));
         let merge = StepKind::Merge { needs_review: false, checks: vec!["make test".to_owned()] };

@@ -13,6 +13,6 @@ mod template;
 
 pub use advance::{Next, Overdue, Setting, StepEnd, StepOver};
 pub use check::Problem;
-pub use definition::{BUILT_IN, Definition, OnFail, OnMax, Step, StepChannel, StepKind};
+pub use definition::{BUILT_IN, OnFail, OnMax, Step, StepChannel, StepKind, WorkflowDefinition};
 pub use result::{Verdict, verdict};
 pub use template::{BadTemplate, Scope};

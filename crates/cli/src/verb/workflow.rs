@@ -12,7 +12,7 @@ use coven_domain::workflow::WorkflowState;
 use coven_files::{Links, ReadError};
 use coven_holder::clock;
 use coven_host::home::{Home, WORKFLOW_FILE};
-use coven_workflow::{BUILT_IN, Definition, Problem};
+use coven_workflow::{BUILT_IN, Problem, WorkflowDefinition};
 use serde_json::json;
 
 use super::workflow_text::{self, RunView};
@@ -209,12 +209,12 @@ fn lint(home: &Home, named: Vec<PathBuf>, as_json: bool) -> Result<ExitCode, Fai
         true => all_of(home),
         false => named.into_iter().map(|name| file_of(home, name)).collect(),
     };
-    let mut found: Vec<(PathBuf, Result<Definition, Vec<Problem>>)> = Vec::new();
+    let mut found: Vec<(PathBuf, Result<WorkflowDefinition, Vec<Problem>>)> = Vec::new();
     for file in files {
         let name = file.file_stem().unwrap_or_default().to_string_lossy().into_owned();
         let read = match coven_files::read_text(&file, WORKFLOW_FILE, Links::Refuse) {
-            Ok(text) => Definition::parse(&name, &text),
-            Err(_) if file.as_os_str() == BUILT_IN.0 => Ok(Definition::built_in()),
+            Ok(text) => WorkflowDefinition::parse(&name, &text),
+            Err(_) if file.as_os_str() == BUILT_IN.0 => Ok(WorkflowDefinition::built_in()),
             Err(ReadError::Io { source, .. }) => {
                 Err(vec![Problem { line: 0, text: format!("cannot be read: {source}") }])
             }
@@ -233,7 +233,7 @@ fn lint(home: &Home, named: Vec<PathBuf>, as_json: bool) -> Result<ExitCode, Fai
         for (file, read) in &found {
             match read {
                 Ok(read) => {
-                    let (count, file) = (read.flat().len(), file.display());
+                    let (count, file) = (read.flatten().len(), file.display());
                     output::line(format_args!("{file}: sound, {count} step{}", if count == 1 { "" } else { "s" }))?;
                 }
                 Err(problems) => {
@@ -248,7 +248,7 @@ fn lint(home: &Home, named: Vec<PathBuf>, as_json: bool) -> Result<ExitCode, Fai
     Ok(if is_sound { ExitCode::SUCCESS } else { ExitCode::from(1) })
 }
 
-fn report(file: &Path, read: &Result<Definition, Vec<Problem>>) -> serde_json::Value {
+fn report(file: &Path, read: &Result<WorkflowDefinition, Vec<Problem>>) -> serde_json::Value {
     let problems = read.as_ref().err().map(Vec::as_slice).unwrap_or_default();
     let problems: Vec<_> = problems.iter().map(|it| json!({ "line": it.line, "text": it.text })).collect();
     json!({ "file": file.to_string_lossy(), "sound": read.is_ok(), "problems": problems })

@@ -12,7 +12,7 @@ use coven_holder::clock;
 use coven_host::WorkDir;
 use coven_host::git::{Landing, Merged, Worktree};
 use coven_store::Change;
-use coven_workflow::{Definition, StepKind};
+use coven_workflow::{StepKind, WorkflowDefinition};
 use tokio::sync::watch;
 use tokio::time::Instant;
 use uuid::Uuid;
@@ -53,7 +53,7 @@ impl Engine {
         steps: &MergeSteps,
         stop: &mut watch::Receiver<Option<Stop>>,
     ) -> Result<Option<NotMerged>, EngineError> {
-        let definition = Definition::of_run(workflow).map_err(EngineError::Invalid)?;
+        let definition = WorkflowDefinition::of_run(workflow).map_err(EngineError::Invalid)?;
         let Some(step) = definition.steps.last() else { return Ok(None) };
         let StepKind::Merge { checks, .. } = &step.kind else { return Ok(None) };
         if checks.is_empty() {

@@ -10,7 +10,7 @@ use coven_domain::workflow::{WorkflowFact, WorkflowRun};
 use coven_domain::{AgentId, TaskId, Timestamp, WorkflowId};
 use coven_holder::clock;
 use coven_store::{Change, Tx};
-use coven_workflow::{Definition, Next, Setting, StepKind};
+use coven_workflow::{Next, Setting, StepKind, WorkflowDefinition};
 use uuid::Uuid;
 
 use super::drive::{lives_on, may_live};
@@ -23,7 +23,7 @@ use coven_holder::fault;
 /// The inputs of a claim that come from git and from files, gathered before the transaction.
 #[derive(Debug, Clone)]
 pub struct Plan {
-    pub definition: Definition,
+    pub definition: WorkflowDefinition,
     pub text: String,
     /// The base branch and its commit.
     pub base: (String, String),
@@ -173,7 +173,7 @@ impl Engine {
             return Err(EngineError::Invalid(may_live(Some(&session))));
         }
         let task = self.known_task(workflow.task).await?;
-        let definition = Definition::of_run(&workflow).map_err(EngineError::Invalid)?;
+        let definition = WorkflowDefinition::of_run(&workflow).map_err(EngineError::Invalid)?;
         let env = env.or_else(|| self.runs.environment_of(task.id));
         let (text, steps_env) = (workflow.definition.clone(), self.environment(env.clone()));
         let plan = self.plan(&task, definition, text, by, &steps_env).await?;
@@ -192,12 +192,12 @@ impl Engine {
     async fn plan(
         &self,
         task: &Task,
-        definition: Definition,
+        definition: WorkflowDefinition,
         text: String,
         by: String,
         env: &BTreeMap<String, String>,
     ) -> Result<Plan, EngineError> {
-        for (_, step) in definition.flat() {
+        for (_, step) in definition.flatten() {
             if let StepKind::Agent { harness, .. } = &step.kind {
                 self.step_harness(harness.as_deref(), task, env)?;
             }

@@ -9,7 +9,7 @@ use coven_domain::task::{Task, TaskState};
 use coven_domain::workflow::WorkflowState;
 use coven_domain::{TaskId, Timestamp};
 use coven_store::{Change, Failing, SqliteStore, Store, StoreError};
-use coven_workflow::{BUILT_IN, Definition};
+use coven_workflow::{BUILT_IN, WorkflowDefinition};
 use uuid::Uuid;
 
 use super::{Plan, claim};
@@ -19,7 +19,7 @@ const NOW: Timestamp = Timestamp::from_millis(1_000_000);
 
 fn plan(limit: u64) -> Plan {
     Plan {
-        definition: Definition::built_in(),
+        definition: WorkflowDefinition::built_in(),
         text: BUILT_IN.1.to_owned(),
         base: ("main".to_owned(), "0".repeat(40)),
         worktree: "/w".to_owned(),

@@ -12,7 +12,7 @@ use coven_holder::clock;
 use coven_holder::process;
 use coven_host::git::{FileChange, GitError};
 use coven_store::Change;
-use coven_workflow::{Definition, Next, Overdue, Setting, StepEnd, StepOver};
+use coven_workflow::{Next, Overdue, Setting, StepEnd, StepOver, WorkflowDefinition};
 use tokio::sync::watch;
 
 use super::ending::{After, SYSTEM, Settled};
@@ -100,7 +100,7 @@ impl Engine {
             let after = self.next_step(id).await?;
             return Ok(self.next_drive_outcome(after, task.id));
         };
-        let definition = match Definition::of_run(&workflow) {
+        let definition = match WorkflowDefinition::of_run(&workflow) {
             Ok(definition) => definition,
             Err(problem) => {
                 self.fail_run(id, Some(agent.id), AgentFact::Failed, problem).await?;

@@ -10,7 +10,7 @@ use coven_domain::workflow::{Approval, Stop, StopKind, WorkflowFact, WorkflowRun
 use coven_domain::{AgentId, Timestamp, WorkflowId};
 use coven_holder::clock;
 use coven_store::{Change, Tx};
-use coven_workflow::{Definition, Next, Setting, StepEnd, StepKind, StepOver};
+use coven_workflow::{Next, Setting, StepEnd, StepKind, StepOver, WorkflowDefinition};
 use uuid::Uuid;
 
 use super::branch_of;
@@ -49,7 +49,7 @@ impl Engine {
         let now = clock::now();
         let mut tx = self.store.begin().await?;
         let Some(mut rows) = current(&mut tx, id, Some(agent)).await? else { return Ok(After::Over) };
-        let definition = Definition::of_run(&rows.workflow).map_err(EngineError::Invalid)?;
+        let definition = WorkflowDefinition::of_run(&rows.workflow).map_err(EngineError::Invalid)?;
         if let Some(agent) = &mut rows.agent {
             // An agent that never ran can only fail.
             let fact = if agent.state == AgentState::Starting { AgentFact::Failed } else { fact };
@@ -66,7 +66,7 @@ impl Engine {
         let now = clock::now();
         let mut tx = self.store.begin().await?;
         let Some(mut rows) = current(&mut tx, id, Some(agent)).await? else { return Ok(After::Over) };
-        let definition = Definition::of_run(&rows.workflow).map_err(EngineError::Invalid)?;
+        let definition = WorkflowDefinition::of_run(&rows.workflow).map_err(EngineError::Invalid)?;
         if let Some(agent) = &mut rows.agent {
             if agent.state == AgentState::Starting {
                 agent.apply(AgentFact::Started, None, now)?;
@@ -81,7 +81,7 @@ impl Engine {
         let now = clock::now();
         let mut tx = self.store.begin().await?;
         let Some(rows) = current(&mut tx, id, None).await? else { return Ok(After::Over) };
-        let definition = Definition::of_run(&rows.workflow).map_err(EngineError::Invalid)?;
+        let definition = WorkflowDefinition::of_run(&rows.workflow).map_err(EngineError::Invalid)?;
         self.advance_run(tx, rows, &definition, StepEnd::GoOn, "failed", now).await
     }
 
@@ -108,7 +108,7 @@ impl Engine {
         &self,
         mut tx: Box<dyn Tx>,
         mut rows: RunRows,
-        definition: &Definition,
+        definition: &WorkflowDefinition,
         end: StepEnd,
         agent_event: &'static str,
         now: Timestamp,
@@ -176,7 +176,7 @@ impl Engine {
     ) -> Result<After, EngineError> {
         write_agent(&mut tx, &rows, agent_event, now).await?;
         rows.workflow.apply(WorkflowFact::MergeAwaited, None, now)?;
-        let whole = Definition::of_run(&rows.workflow).map_err(EngineError::Invalid)?.timeout;
+        let whole = WorkflowDefinition::of_run(&rows.workflow).map_err(EngineError::Invalid)?.timeout;
         let since = rows.workflow.progress.started_at;
         rows.workflow.progress.remaining_timeout = whole.map(|limit| limit.saturating_sub(now.since(since)));
         let why = if needs_review { "the work is ready for review" } else { "the work is about to be merged" };

@@ -70,7 +70,7 @@ async fn fixture(definition: &str) -> Fixture {
         .await
         .expect("record change");
     let plan = Plan {
-        definition: coven_workflow::Definition::parse("x", definition).expect("valid workflow"),
+        definition: coven_workflow::WorkflowDefinition::parse("x", definition).expect("valid workflow"),
         text: definition.to_owned(),
         base: ("main".to_owned(), "0".repeat(40)),
         worktree: "/w".to_owned(),

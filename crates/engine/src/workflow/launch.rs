@@ -17,7 +17,7 @@ use coven_holder::clock;
 use coven_host::WorkDir;
 use coven_screen::TextLog;
 use coven_store::Change;
-use coven_workflow::{Definition, Step, StepChannel, StepKind, verdict};
+use coven_workflow::{Step, StepChannel, StepKind, WorkflowDefinition, verdict};
 use serde_json::Value;
 use uuid::Uuid;
 
@@ -118,7 +118,7 @@ impl Engine {
     pub(super) async fn launch_step(
         self: &Arc<Self>,
         workflow: &WorkflowRun,
-        definition: &Definition,
+        definition: &WorkflowDefinition,
         step: &Step,
         task: &Task,
         agent: &Agent,
@@ -153,7 +153,7 @@ impl Engine {
     fn step_session(
         &self,
         workflow: &WorkflowRun,
-        definition: &Definition,
+        definition: &WorkflowDefinition,
         step: &Step,
         task: &Task,
         agent: &Agent,

@@ -15,7 +15,7 @@ use coven_domain::{AgentId, TaskId, WorkflowId};
 use coven_holder::clock;
 use coven_host::git::{FileChange, GitError, Landing, MergeTry, Merged, Repository, Worktree};
 use coven_store::Change;
-use coven_workflow::{Definition, StepKind};
+use coven_workflow::{StepKind, WorkflowDefinition};
 use tokio::sync::watch;
 
 use super::{Stop, TakenUp, branch_of, with_git, with_git_unless, word};
@@ -531,7 +531,7 @@ pub(super) struct MergeSteps {
 
 impl MergeSteps {
     fn new(report: Reporter, workflow: &WorkflowRun) -> Self {
-        let definition = Definition::of_run(workflow).ok();
+        let definition = WorkflowDefinition::of_run(workflow).ok();
         let step = definition.as_ref().and_then(|definition| definition.steps.last());
         let checks = match step.map(|step| &step.kind) {
             Some(StepKind::Merge { checks, .. }) => checks.len() as u64,

@@ -23,7 +23,7 @@ use coven_files::Links;
 use coven_host::git::{Cancel, GitError, Repository, Worktree};
 use coven_host::home::WORKFLOW_FILE;
 use coven_host::trust;
-use coven_workflow::{BUILT_IN, Definition};
+use coven_workflow::{BUILT_IN, WorkflowDefinition};
 use tokio::sync::watch;
 
 pub use claim::Claimed;
@@ -178,7 +178,7 @@ impl Engine {
     }
 
     /// Returns a workflow's definition and the text of its file.
-    pub async fn definition(&self, name: Option<&str>) -> Result<(Definition, String), EngineError> {
+    pub async fn definition(&self, name: Option<&str>) -> Result<(WorkflowDefinition, String), EngineError> {
         let name = name.unwrap_or(BUILT_IN.0);
         let is_plain = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_' || c == '.';
         if name.is_empty() || name.starts_with('.') || !name.chars().all(is_plain) {
@@ -193,7 +193,7 @@ impl Engine {
             (None, true) => BUILT_IN.1.to_owned(),
             (None, false) => return Err(self.unknown_definition(name)),
         };
-        let read = Definition::parse(name, &text);
+        let read = WorkflowDefinition::parse(name, &text);
         let read = read.map_err(|problems| EngineError::BadDefinition { name: name.to_owned(), problems })?;
         if let Some(file) = file.and_then(|file| file.file_name()?.to_str().map(str::to_owned)) {
             let (home, definition, content) = (self.home.clone(), read.clone(), text.clone());

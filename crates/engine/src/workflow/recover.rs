@@ -11,7 +11,7 @@ use coven_domain::workflow::{WorkflowRun, WorkflowState};
 use coven_holder::clock;
 use coven_host::git::GitError;
 use coven_store::Change;
-use coven_workflow::{Definition, StepKind};
+use coven_workflow::{StepKind, WorkflowDefinition};
 
 use super::drive::{MAY_LIVE, may_live};
 use super::ending::Settled;
@@ -254,10 +254,10 @@ fn finding(session: Option<&Session>) -> AgentFinding {
 }
 
 fn is_script(workflow: &WorkflowRun, agent: &Agent) -> bool {
-    let Ok(definition) = Definition::of_run(workflow) else { return false };
+    let Ok(definition) = WorkflowDefinition::of_run(workflow) else { return false };
     let name = agent.step.as_deref();
     definition
-        .flat()
+        .flatten()
         .iter()
         .any(|(_, step)| Some(step.name.as_str()) == name && matches!(step.kind, StepKind::Script { .. }))
 }

@@ -3,7 +3,7 @@
 use coven_domain::task::Task;
 use coven_domain::workflow::{RunProgress, StepResult};
 use coven_domain::{TaskId, Timestamp};
-use coven_workflow::{Definition, Next, Scope, Setting, StepEnd, StepKind, StepOver};
+use coven_workflow::{Next, Scope, Setting, StepEnd, StepKind, StepOver, WorkflowDefinition};
 
 use crate::outcome::{saw, saw_message};
 
@@ -90,14 +90,14 @@ const fn now() -> Timestamp {
 
 /// Parses and checks a workflow file. A valid one is run to its end, with steps that succeed and fail.
 pub fn workflow(data: &[u8]) {
-    let definition = match Definition::parse("fuzz", &String::from_utf8_lossy(data)) {
+    let definition = match WorkflowDefinition::parse("fuzz", &String::from_utf8_lossy(data)) {
         Ok(definition) => definition,
         Err(problems) => {
             assert!(!problems.is_empty(), "a rejected file has a reported problem");
             return problems.iter().for_each(|problem| saw_message(&problem.to_string()));
         }
     };
-    assert!(definition.flat().iter().all(|(_, step)| !step.name.is_empty()));
+    assert!(definition.flatten().iter().all(|(_, step)| !step.name.is_empty()));
     let task = task();
     let mut progress = RunProgress::new(now());
     for turn in 0..24 {

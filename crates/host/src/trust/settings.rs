@@ -8,7 +8,7 @@ use crate::config::{Config, QuestionsConfig, SessionsConfig, StoreConfig};
 use coven_domain::session::RecordInput;
 use coven_files::{Limit, Links};
 use coven_harness::{HarnessConfig, Program};
-use coven_workflow::Definition;
+use coven_workflow::WorkflowDefinition;
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 
@@ -74,7 +74,7 @@ pub fn withheld_notice(home: &Home) -> Option<String> {
 }
 
 /// Returns whether a workflow file of the home may be used. `file` is its name in the folder of workflows.
-pub fn workflow_is_allowed(home: &Home, file: &str, definition: &Definition, text: &str) -> bool {
+pub fn workflow_is_allowed(home: &Home, file: &str, definition: &WorkflowDefinition, text: &str) -> bool {
     workflow_part(file, definition, text).is_none_or(|part| Judge::of(home).allows(&part.key, &part))
 }
 
@@ -253,12 +253,12 @@ fn workflow_parts(home: &Home) -> Vec<Part> {
         let path = home.path().join(WORKFLOWS).join(name);
         let text = coven_files::read_text(&path, crate::home::WORKFLOW_FILE, Links::Refuse).ok()?;
         // A file that cannot be parsed cannot be run either.
-        workflow_part(name, &Definition::parse(stem, &text).ok()?, &text)
+        workflow_part(name, &WorkflowDefinition::parse(stem, &text).ok()?, &text)
     };
     names.iter().filter_map(read).collect()
 }
 
-fn workflow_part(file: &str, definition: &Definition, text: &str) -> Option<Part> {
+fn workflow_part(file: &str, definition: &WorkflowDefinition, text: &str) -> Option<Part> {
     let commands = definition.commands();
     let effect = match &commands[..] {
         [] => return None,

@@ -14,7 +14,7 @@ use coven_domain::workflow::WorkflowFact;
 use coven_domain::{TaskId, Timestamp};
 use coven_engine::workflow::claim::{Plan, claim};
 use coven_store::{Change, SqliteStore, Store};
-use coven_workflow::{BUILT_IN, Definition};
+use coven_workflow::{BUILT_IN, WorkflowDefinition};
 use rusqlite::{Connection, params};
 use serde_json::json;
 use tokio::runtime::Runtime;
@@ -135,7 +135,7 @@ fn bare_database(path: &Path) -> Outcome<Connection> {
 fn claims(bench: &Bench, runtime: &Runtime) -> Outcome<Vec<Row>> {
     let many = bench.scale(10_000, 500);
     let plan = Plan {
-        definition: Definition::built_in(),
+        definition: WorkflowDefinition::built_in(),
         text: BUILT_IN.1.to_owned(),
         base: ("main".to_owned(), "0".repeat(40)),
         worktree: "/somewhere/.coven/worktrees/x".to_owned(),
