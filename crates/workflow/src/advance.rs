@@ -14,7 +14,7 @@ const NO_STEP: &str = "the run's position matches no step of its definition; can
 
 /// The next action of a run.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Next<'a> {
+pub enum NextStep<'a> {
     /// Run an agent or a script.
     Run(&'a Step),
     Merge(&'a Step),
@@ -25,7 +25,7 @@ pub enum Next<'a> {
 
 /// How a step ended.
 #[derive(Debug, Clone, PartialEq)]
-pub enum StepOver {
+pub enum StepCompletion {
     Ended(StepResult),
     /// The enclosing loop at level `depth` timed out during the step.
     LoopTimedOut {
@@ -35,7 +35,7 @@ pub enum StepOver {
     },
 }
 
-impl StepOver {
+impl StepCompletion {
     pub fn error(&self) -> Option<&str> {
         let (Self::Ended(result) | Self::LoopTimedOut { result, .. }) = self;
         result.error.as_deref()
@@ -44,15 +44,15 @@ impl StepOver {
 
 /// The effect of an ended step on the run.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum StepEnd {
-    GoOn,
+pub enum RunEffect {
+    Continue,
     Blocked(String),
     Failed(String),
 }
 
 /// Inputs that do not change while the next step is computed.
 #[derive(Debug, Clone, Copy)]
-pub struct Setting<'a> {
+pub struct EvalContext<'a> {
     pub task: &'a Task,
     pub worktree: &'a str,
     pub branch: &'a str,
@@ -70,8 +70,8 @@ pub enum Overdue {
 
 impl WorkflowDefinition {
     /// Skips steps, enters and leaves loops until it finds the next action. Changes only `progress`.
-    pub fn next<'a>(&'a self, progress: &mut RunProgress, setting: Setting<'_>) -> Next<'a> {
-        let next = self.find_next(progress, setting);
+    pub fn next<'a>(&'a self, progress: &mut RunProgress, context: EvalContext<'_>) -> NextStep<'a> {
+        let next = self.find_next(progress, context);
         self.name_step(progress);
         next
     }
@@ -81,16 +81,16 @@ impl WorkflowDefinition {
         progress.step = self.step(&progress.position).map(|step| step.name.clone());
     }
 
-    fn find_next<'a>(&'a self, progress: &mut RunProgress, setting: Setting<'_>) -> Next<'a> {
+    fn find_next<'a>(&'a self, progress: &mut RunProgress, context: EvalContext<'_>) -> NextStep<'a> {
         // Each pass advances and loops have limits; this bound stops nested loops whose steps are all skipped.
         for _ in 0..1_000_000 {
-            match self.advance_once(progress, setting) {
+            match self.advance_once(progress, context) {
                 Ok(Some(next)) => return next,
                 Ok(None) => {}
-                Err(problem) => return Next::Failed(problem),
+                Err(problem) => return NextStep::Failed(problem),
             }
         }
-        Next::Failed(
+        NextStep::Failed(
             "the workflow makes no progress: every step was skipped; check its `when` and `until` conditions"
                 .to_owned(),
         )
@@ -99,13 +99,14 @@ impl WorkflowDefinition {
     fn advance_once<'a>(
         &'a self,
         progress: &mut RunProgress,
-        setting: Setting<'_>,
-    ) -> Result<Option<Next<'a>>, String> {
-        let Some(step) = self.step(&progress.position) else { return self.end_of_list(progress, setting) };
+        context: EvalContext<'_>,
+    ) -> Result<Option<NextStep<'a>>, String> {
+        let Some(step) = self.step(&progress.position) else { return self.end_of_list(progress, context) };
         let is_enabled = match &step.when {
-            Some(when) => {
-                self.scope(progress, setting).holds(when).map_err(|bad| format!("{}: when: {bad}", step.name))?
-            }
+            Some(when) => self
+                .scope(progress, context)
+                .eval_condition(when)
+                .map_err(|bad| format!("{}: when: {bad}", step.name))?,
             None => true,
         };
         if !is_enabled {
@@ -114,11 +115,11 @@ impl WorkflowDefinition {
             return Ok(None);
         }
         match &step.kind {
-            StepKind::Agent { .. } | StepKind::Script { .. } => Ok(Some(Next::Run(step))),
-            StepKind::Merge { .. } => Ok(Some(Next::Merge(step))),
+            StepKind::Agent { .. } | StepKind::Script { .. } => Ok(Some(NextStep::Run(step))),
+            StepKind::Merge { .. } => Ok(Some(NextStep::Merge(step))),
             StepKind::Loop { .. } => {
                 progress.iterations.insert(step.name.clone(), 1);
-                progress.entered.insert(step.name.clone(), setting.now);
+                progress.entered.insert(step.name.clone(), context.now);
                 progress.position.push(0);
                 Ok(None)
             }
@@ -126,20 +127,26 @@ impl WorkflowDefinition {
     }
 
     /// Handles the end of a list of steps: the run or a loop iteration is complete.
-    fn end_of_list<'a>(&'a self, progress: &mut RunProgress, setting: Setting<'_>) -> Result<Option<Next<'a>>, String> {
+    fn end_of_list<'a>(
+        &'a self,
+        progress: &mut RunProgress,
+        context: EvalContext<'_>,
+    ) -> Result<Option<NextStep<'a>>, String> {
         let above = &progress.position[..progress.position.len().saturating_sub(1)];
-        let Some(around) = self.step(above) else { return Ok(Some(Next::Done)) };
-        let StepKind::Loop { max_iterations, on_max, until, .. } = &around.kind else { return Ok(Some(Next::Done)) };
+        let Some(enclosing_loop) = self.step(above) else { return Ok(Some(NextStep::Done)) };
+        let StepKind::Loop { max_iterations, on_max, until, .. } = &enclosing_loop.kind else {
+            return Ok(Some(NextStep::Done));
+        };
         let is_over = match until {
             Some(until) => {
-                let held = self.scope(progress, setting).holds(until);
-                held.map_err(|bad| format!("{}: until: {bad}", around.name))?
+                let held = self.scope(progress, context).eval_condition(until);
+                held.map_err(|bad| format!("{}: until: {bad}", enclosing_loop.name))?
             }
             None => false,
         };
-        let iteration = progress.iterations.get(&around.name).copied().unwrap_or(1);
+        let iteration = progress.iterations.get(&enclosing_loop.name).copied().unwrap_or(1);
         if !is_over && iteration < *max_iterations {
-            progress.iterations.insert(around.name.clone(), iteration + 1);
+            progress.iterations.insert(enclosing_loop.name.clone(), iteration + 1);
             if let Some(last) = progress.position.last_mut() {
                 *last = 0;
             }
@@ -147,13 +154,14 @@ impl WorkflowDefinition {
         }
         // A loop without a condition succeeds after its fixed number of iterations.
         let is_success = is_over || until.is_none();
-        let exhausted = format!("{}: the `until` condition was not met after {max_iterations} iterations", around.name);
+        let exhausted =
+            format!("{}: the `until` condition was not met after {max_iterations} iterations", enclosing_loop.name);
         let result = StepResult {
             success: is_success,
             error: (!is_success).then(|| exhausted.clone()),
             ..StepResult::default()
         };
-        progress.results.insert(around.name.clone(), result);
+        progress.results.insert(enclosing_loop.name.clone(), result);
         progress.position.pop();
         Ok(match on_max {
             _ if is_success => {
@@ -165,28 +173,28 @@ impl WorkflowDefinition {
                 None
             }
             // The position is the loop itself: a retry restarts it at the first iteration.
-            OnMax::Block => Some(Next::Blocked(exhausted)),
+            OnMax::Block => Some(NextStep::Blocked(exhausted)),
             OnMax::Fail => match self.failed(progress, exhausted) {
-                StepEnd::GoOn => None,
-                StepEnd::Blocked(why) => Some(Next::Blocked(why)),
-                StepEnd::Failed(why) => Some(Next::Failed(why)),
+                RunEffect::Continue => None,
+                RunEffect::Blocked(why) => Some(NextStep::Blocked(why)),
+                RunEffect::Failed(why) => Some(NextStep::Failed(why)),
             },
         })
     }
 
     /// Records the result of a step. After a failure the position stays at the step, so that a retry repeats it.
-    pub fn over(&self, progress: &mut RunProgress, over: StepOver) -> StepEnd {
-        let end = match over {
-            StepOver::Ended(result) => self.ended(progress, result),
-            StepOver::LoopTimedOut { depth, why, result } => self.loop_timed_out(progress, depth, &why, result),
+    pub fn complete_step(&self, progress: &mut RunProgress, completion: StepCompletion) -> RunEffect {
+        let end = match completion {
+            StepCompletion::Ended(result) => self.ended(progress, result),
+            StepCompletion::LoopTimedOut { depth, why, result } => self.loop_timed_out(progress, depth, &why, result),
         };
         self.name_step(progress);
         end
     }
 
-    fn ended(&self, progress: &mut RunProgress, result: StepResult) -> StepEnd {
+    fn ended(&self, progress: &mut RunProgress, result: StepResult) -> RunEffect {
         let Some(step) = self.step(&progress.position).cloned() else {
-            return StepEnd::Failed(NO_STEP.to_owned());
+            return RunEffect::Failed(NO_STEP.to_owned());
         };
         let (is_success, error) = (result.success, result.error.clone());
         progress.previous = Some(step.name.clone());
@@ -196,50 +204,50 @@ impl WorkflowDefinition {
         }
         if step.exits_loop && progress.position.len() > 1 {
             progress.position.pop();
-            if let Some(around) = self.step(&progress.position) {
+            if let Some(enclosing_loop) = self.step(&progress.position) {
                 let done = StepResult { success: true, ..StepResult::default() };
-                progress.results.insert(around.name.clone(), done);
+                progress.results.insert(enclosing_loop.name.clone(), done);
             }
         }
         move_to_next(progress);
-        StepEnd::GoOn
+        RunEffect::Continue
     }
 
     /// Fails a loop that timed out. The position becomes the loop itself, so that a retry restarts it.
-    fn loop_timed_out(&self, progress: &mut RunProgress, depth: usize, why: &str, result: StepResult) -> StepEnd {
+    fn loop_timed_out(&self, progress: &mut RunProgress, depth: usize, why: &str, result: StepResult) -> RunEffect {
         if let Some(step) = self.step(&progress.position) {
             progress.previous = Some(step.name.clone());
             progress.results.insert(step.name.clone(), result);
         }
         progress.position.truncate(depth);
-        let Some(around) = self.step(&progress.position) else {
-            return StepEnd::Failed(NO_STEP.to_owned());
+        let Some(enclosing_loop) = self.step(&progress.position) else {
+            return RunEffect::Failed(NO_STEP.to_owned());
         };
         let failed = StepResult { error: Some(why.to_owned()), ..StepResult::default() };
-        progress.results.insert(around.name.clone(), failed);
-        self.failed(progress, format!("{}: {why}", around.name))
+        progress.results.insert(enclosing_loop.name.clone(), failed);
+        self.failed(progress, format!("{}: {why}", enclosing_loop.name))
     }
 
     /// Returns the effect of a failed step, according to its `on_fail` or that of an enclosing loop.
-    fn failed(&self, progress: &mut RunProgress, why: String) -> StepEnd {
+    fn failed(&self, progress: &mut RunProgress, why: String) -> RunEffect {
         for depth in (1..=progress.position.len()).rev() {
             let Some(step) = self.step(&progress.position[..depth]) else { continue };
             match step.on_fail {
                 OnFail::Fail => {}
-                OnFail::Block => return StepEnd::Blocked(why),
+                OnFail::Block => return RunEffect::Blocked(why),
                 OnFail::Continue => {
-                    let is_around = depth < progress.position.len();
-                    if is_around {
+                    let is_enclosing = depth < progress.position.len();
+                    if is_enclosing {
                         let failed = StepResult { error: Some(why), ..StepResult::default() };
                         progress.results.insert(step.name.clone(), failed);
                     }
                     progress.position.truncate(depth);
                     move_to_next(progress);
-                    return StepEnd::GoOn;
+                    return RunEffect::Continue;
                 }
             }
         }
-        StepEnd::Failed(why)
+        RunEffect::Failed(why)
     }
 
     /// Returns the earliest deadline of the current step, the timeout behind it, and what times out. `started` is the
@@ -271,16 +279,16 @@ impl WorkflowDefinition {
         worktree: &'a str,
         branch: &'a str,
     ) -> Scope<'a> {
-        let around = progress.position.split_last().and_then(|(_, above)| self.step(above));
-        let around = around.and_then(|step| match &step.kind {
+        let enclosing_loop = progress.position.split_last().and_then(|(_, above)| self.step(above));
+        let enclosing_loop = enclosing_loop.and_then(|step| match &step.kind {
             StepKind::Loop { max_iterations, .. } => Some((step.name.as_str(), *max_iterations)),
             StepKind::Agent { .. } | StepKind::Script { .. } | StepKind::Merge { .. } => None,
         });
-        Scope { task, workflow: &self.name, worktree, branch, progress, around }
+        Scope { task, workflow: &self.name, worktree, branch, progress, enclosing_loop }
     }
 
-    fn scope<'a>(&'a self, progress: &'a RunProgress, setting: Setting<'a>) -> Scope<'a> {
-        self.scope_of(progress, setting.task, setting.worktree, setting.branch)
+    fn scope<'a>(&'a self, progress: &'a RunProgress, context: EvalContext<'a>) -> Scope<'a> {
+        self.scope_of(progress, context.task, context.worktree, context.branch)
     }
 }
 
@@ -296,8 +304,8 @@ mod tests {
     use coven_domain::{TaskId, Timestamp};
     use uuid::Uuid;
 
-    fn setting(task: &Task) -> Setting<'_> {
-        Setting { task, worktree: "/w", branch: "b", now: Timestamp::from_millis(1_000) }
+    fn context(task: &Task) -> EvalContext<'_> {
+        EvalContext { task, worktree: "/w", branch: "b", now: Timestamp::from_millis(1_000) }
     }
 
     /// Runs a definition to its end; `answer` decides whether a step succeeds. Returns the steps that ran and the end.
@@ -307,15 +315,15 @@ mod tests {
         let mut progress = RunProgress::new(Timestamp::default());
         let mut ran = Vec::new();
         for nth in 0..100 {
-            let step = match definition.next(&mut progress, setting(&task)) {
-                Next::Run(step) => step,
+            let step = match definition.next(&mut progress, context(&task)) {
+                NextStep::Run(step) => step,
                 other => return (ran, format!("{other:?}"), progress),
             };
             ran.push(step.name.clone());
             let success = answer(&step.name, nth);
             let error = (!success).then(|| "exit 1".to_owned());
             match definition.ended(&mut progress, StepResult { success, error, ..StepResult::default() }) {
-                StepEnd::GoOn => {}
+                RunEffect::Continue => {}
                 ended => return (ran, format!("{ended:?}"), progress),
             }
         }
@@ -382,11 +390,11 @@ steps:
             assert_eq!(end, ends);
             let definition = WorkflowDefinition::parse("x", &text).expect("a valid file");
             let task = Task::new(TaskId::from_uuid(Uuid::from_u128(1)), "t", Timestamp::default()).expect("a title");
-            let next = definition.next(&mut progress, setting(&task));
-            assert!(matches!(next, Next::Run(step) if step.name == "a"), "{next:?}");
+            let next = definition.next(&mut progress, context(&task));
+            assert!(matches!(next, NextStep::Run(step) if step.name == "a"), "{next:?}");
             definition.ended(&mut progress, StepResult { success: true, ..StepResult::default() });
-            let next = definition.next(&mut progress, setting(&task));
-            assert!(matches!(next, Next::Merge(step) if step.name == "m"), "{next:?}");
+            let next = definition.next(&mut progress, context(&task));
+            assert!(matches!(next, NextStep::Merge(step) if step.name == "m"), "{next:?}");
         }
     }
 
@@ -398,8 +406,8 @@ steps:
             assert!(end.starts_with(ends), "{end}");
             let definition = WorkflowDefinition::parse("x", &text).expect("a valid file");
             let task = Task::new(TaskId::from_uuid(Uuid::from_u128(1)), "t", Timestamp::default()).expect("a title");
-            let next = definition.next(&mut progress, setting(&task));
-            assert!(matches!(next, Next::Run(step) if step.name == "test"), "{next:?}");
+            let next = definition.next(&mut progress, context(&task));
+            assert!(matches!(next, NextStep::Run(step) if step.name == "test"), "{next:?}");
             assert_eq!(progress.iterations["again"], 1);
         }
     }
@@ -439,7 +447,7 @@ steps:
         let definition = WorkflowDefinition::parse("x", &NESTED.replace("RULE", "continue")).expect("a valid file");
         let task = Task::new(TaskId::from_uuid(Uuid::from_u128(1)), "t", Timestamp::default()).expect("a title");
         let mut progress = RunProgress::new(Timestamp::default());
-        definition.next(&mut progress, setting(&task));
+        definition.next(&mut progress, context(&task));
         let at = |seconds: i64| Timestamp::from_millis(seconds * 1_000);
         let until = |progress: &RunProgress, started| definition.deadline(progress, at(started)).expect("a deadline");
         assert_eq!(until(&progress, 1), (at(6), Duration::from_secs(5), Overdue::Step));
@@ -452,12 +460,12 @@ steps:
         assert_eq!(until(&progress, 99), (at(100), Duration::from_secs(100), Overdue::Whole));
         // `on_fail: continue` of the inner loop continues after it.
         let end = definition.loop_timed_out(&mut progress, 2, "timed out", StepResult::default());
-        assert_eq!(end, StepEnd::GoOn);
+        assert_eq!(end, RunEffect::Continue);
         assert_eq!(progress.results["inner"].error.as_deref(), Some("timed out"));
-        let next = definition.next(&mut progress, setting(&task));
-        assert!(matches!(next, Next::Run(step) if step.name == "b"), "{next:?}");
+        let next = definition.next(&mut progress, context(&task));
+        assert!(matches!(next, NextStep::Run(step) if step.name == "b"), "{next:?}");
         let end = definition.loop_timed_out(&mut progress, 1, "timed out", StepResult::default());
-        assert_eq!(end, StepEnd::Failed("outer: timed out".to_owned()));
+        assert_eq!(end, RunEffect::Failed("outer: timed out".to_owned()));
         assert_eq!(progress.position, [0]);
     }
 

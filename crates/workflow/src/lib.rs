@@ -11,7 +11,7 @@ mod result;
 mod rewrite;
 mod template;
 
-pub use advance::{Next, Overdue, Setting, StepEnd, StepOver};
+pub use advance::{EvalContext, NextStep, Overdue, RunEffect, StepCompletion};
 pub use check::Problem;
 pub use definition::{BUILT_IN, OnFail, OnMax, Step, StepChannel, StepKind, WorkflowDefinition};
 pub use result::{Verdict, verdict};

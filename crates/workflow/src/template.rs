@@ -44,7 +44,7 @@ pub struct Scope<'a> {
     pub branch: &'a str,
     pub progress: &'a RunProgress,
     /// The enclosing loop and its iteration limit.
-    pub around: Option<(&'a str, u32)>,
+    pub enclosing_loop: Option<(&'a str, u32)>,
 }
 
 /// Returns a step's result as templates see it.
@@ -107,7 +107,7 @@ impl Scope<'_> {
     }
 
     /// Evaluates a condition.
-    pub fn holds(&self, expression: &str) -> Result<bool, BadTemplate> {
+    pub fn eval_condition(&self, expression: &str) -> Result<bool, BadTemplate> {
         let bad = |error: minijinja::Error| BadTemplate(explained(&error));
         let tree = parsed_expression(expression).map_err(BadTemplate)?;
         let environment = environment(&Budget::default());
@@ -133,7 +133,7 @@ impl Scope<'_> {
             .iter()
             .map(|(name, iteration)| (variable(name), serde_json::json!({ "iteration": iteration })))
             .collect();
-        let around = self.around.map(|(name, max)| {
+        let enclosing_loop = self.enclosing_loop.map(|(name, max)| {
             serde_json::json!({ "iteration": self.progress.iterations.get(name).copied().unwrap_or(1), "max": max })
         });
         let values = serde_json::json!({
@@ -143,7 +143,7 @@ impl Scope<'_> {
             },
             "steps": results,
             "previous": previous,
-            "loop": around,
+            "loop": enclosing_loop,
             "loops": loops,
             "worktree": self.worktree,
             "branch": self.branch,
@@ -269,8 +269,15 @@ mod tests {
         progress.results.insert("my-step".into(), result);
         progress.previous = Some("my-step".into());
         progress.iterations.insert("again".into(), 2);
-        let around = Some(("again", 5));
-        use_scope(Scope { task: &task, workflow: "w", worktree: "/w", branch: "b", progress: &progress, around });
+        let enclosing_loop = Some(("again", 5));
+        use_scope(Scope {
+            task: &task,
+            workflow: "w",
+            worktree: "/w",
+            branch: "b",
+            progress: &progress,
+            enclosing_loop,
+        });
     }
 
     #[test]
@@ -279,8 +286,8 @@ mod tests {
             let text = "{{ task.title }} {{ task.tags|join('+') }} {{ steps.my_step.outputs.file }} \
                         {{ previous.success }} {{ loop.iteration }}/{{ loop.max }} {{ loops.again.iteration }} {{ branch }}";
             assert_eq!(scope.text(text), Ok("Fix $(rm -rf /) it's a+b a.rs true 2/5 2 b".to_owned()));
-            assert_eq!(scope.holds("steps.my_step.outputs.count > 2 and not previous.failed"), Ok(true));
-            assert_eq!(scope.holds("loop.iteration == 3"), Ok(false));
+            assert_eq!(scope.eval_condition("steps.my_step.outputs.count > 2 and not previous.failed"), Ok(true));
+            assert_eq!(scope.eval_condition("loop.iteration == 3"), Ok(false));
         });
     }
 
@@ -319,7 +326,7 @@ mod tests {
                 assert!(scope.text(&template).is_err(), "{}", &template[..40]);
                 assert!(check(&template).is_err(), "{}", &template[..40]);
             }
-            assert!(scope.holds(&chain).is_err() && check_expression(&chain).is_err());
+            assert!(scope.eval_condition(&chain).is_err() && check_expression(&chain).is_err());
             let (line, problem) = check(&format!("one\ntwo {{{{ {chain} }}}}")).expect_err("too long");
             assert!(line == 1 && problem.contains("split it"), "{line}: {problem}");
             // Long texts are fine, in quotes and outside of expressions.
@@ -387,7 +394,7 @@ mod tests {
                 }
                 let _ = check(template);
                 let inner = template.trim_start_matches("{{").trim_end_matches("}}");
-                let (none, _) = (BTreeSet::new(), scope.holds(inner));
+                let (none, _) = (BTreeSet::new(), scope.eval_condition(inner));
                 unknown_names(template, false, &none, &none, true);
                 unknown_names(inner, true, &none, &none, true);
             }
@@ -440,7 +447,7 @@ mod tests {
                 scope.shell("echo {{ branch ~ ' x' }} {{ 'a b'|safe|replace('a', 'c d') }}").as_deref(),
                 Ok("echo 'b x' 'c d' b")
             );
-            assert_eq!(scope.holds("'done' in previous.output|trim and 'a' * 2 == 'aa'"), Ok(true));
+            assert_eq!(scope.eval_condition("'done' in previous.output|trim and 'a' * 2 == 'aa'"), Ok(true));
             let none = BTreeSet::new();
             let names = unknown_names("{{ 'a' * what ~ '*' }}", false, &none, &none, true);
             assert_eq!(names.len(), 1, "{names:?}");
@@ -460,7 +467,7 @@ mod tests {
                 "b".to_owned() + &"[:]".repeat(MAX_EXPRESSION / 3 - 2),
                 "[".repeat(MAX_EXPRESSION / 2 - 2) + &"]".repeat(MAX_EXPRESSION / 2 - 2),
             ] {
-                let _ = (scope.text(&format!("{{{{{expression}}}}}")), scope.holds(&expression));
+                let _ = (scope.text(&format!("{{{{{expression}}}}}")), scope.eval_condition(&expression));
                 let none = BTreeSet::new();
                 unknown_names(&expression, true, &none, &none, true);
             }

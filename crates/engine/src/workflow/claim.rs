@@ -10,7 +10,7 @@ use coven_domain::workflow::{WorkflowFact, WorkflowRun};
 use coven_domain::{AgentId, TaskId, Timestamp, WorkflowId};
 use coven_holder::clock;
 use coven_store::{Change, Tx};
-use coven_workflow::{Next, Setting, StepKind, WorkflowDefinition};
+use coven_workflow::{EvalContext, NextStep, StepKind, WorkflowDefinition};
 use uuid::Uuid;
 
 use super::drive::{lives_on, may_live};
@@ -98,10 +98,10 @@ async fn claim_for_run(
     if active >= plan.limit {
         return Err(EngineError::TooManyTasks { active, limit: plan.limit });
     }
-    let setting = Setting { task: &task, worktree: &plan.worktree, branch: &plan.branch, now };
+    let setting = EvalContext { task: &task, worktree: &plan.worktree, branch: &plan.branch, now };
     let first = match plan.definition.next(&mut workflow.progress.clone(), setting) {
-        Next::Run(step) => Some(step.name.clone()),
-        Next::Merge(_) | Next::Done | Next::Blocked(_) | Next::Failed(_) => None,
+        NextStep::Run(step) => Some(step.name.clone()),
+        NextStep::Merge(_) | NextStep::Done | NextStep::Blocked(_) | NextStep::Failed(_) => None,
     };
     let mut agent = Agent::new(
         AgentId::from_uuid(Uuid::new_v4()),

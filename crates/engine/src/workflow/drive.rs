@@ -12,7 +12,7 @@ use coven_holder::clock;
 use coven_holder::process;
 use coven_host::git::{FileChange, GitError};
 use coven_store::Change;
-use coven_workflow::{Next, Overdue, Setting, StepEnd, StepOver, WorkflowDefinition};
+use coven_workflow::{EvalContext, NextStep, Overdue, RunEffect, StepCompletion, WorkflowDefinition};
 use tokio::sync::watch;
 
 use super::ending::{After, SYSTEM, Settled};
@@ -119,9 +119,9 @@ impl Engine {
         let mut here = workflow.clone();
         let (folder, branch) = (self.worktree_dir(task.id), super::branch_of(task.id));
         let folder = folder.to_string_lossy();
-        let setting = Setting { task: &task, worktree: &folder, branch: &branch, now: clock::now() };
+        let setting = EvalContext { task: &task, worktree: &folder, branch: &branch, now: clock::now() };
         let next = definition.next(&mut here.progress, setting);
-        let Next::Run(step) = next else {
+        let NextStep::Run(step) = next else {
             // No step to run: the agent of the claim is never launched.
             let after = self.skip_agent(id, agent.id).await?;
             return Ok(self.next_drive_outcome(after, task.id));
@@ -131,7 +131,7 @@ impl Engine {
                 Ok(()) => Ok(DriveOutcome::Continue),
                 Err(NotLaunched::Daemon(error)) => Err(error),
                 Err(NotLaunched::Step(why)) => {
-                    let over = StepOver::Ended(StepResult { error: Some(why), ..StepResult::default() });
+                    let over = StepCompletion::Ended(StepResult { error: Some(why), ..StepResult::default() });
                     self.save_progress(id, &here.progress).await?;
                     let after = self.end_step(id, agent.id, AgentFact::Failed, over, None).await?;
                     Ok(self.next_drive_outcome(after, task.id))
@@ -160,8 +160,8 @@ impl Engine {
                 };
                 (result.success, result.error) = (false, Some(why.clone()));
                 let over = match overdue {
-                    Overdue::Step => StepOver::Ended(result),
-                    Overdue::Loop(depth) => StepOver::LoopTimedOut { depth, why, result },
+                    Overdue::Step => StepCompletion::Ended(result),
+                    Overdue::Loop(depth) => StepCompletion::LoopTimedOut { depth, why, result },
                     Overdue::Whole => {
                         let why = format!("the workflow {why}");
                         let after = self.fail_run(id, Some(agent.id), AgentFact::Killed, why).await?;
@@ -186,12 +186,12 @@ impl Engine {
                 if let Some(reason) = refusal.filter(|_| !result.success) {
                     result.error = Some(format!("the agent stopped without an answer: {reason}"));
                 }
-                (fact, StepOver::Ended(result))
+                (fact, StepCompletion::Ended(result))
             }
         };
         let mut ahead = here.progress.clone();
-        let leads_to_merge = definition.over(&mut ahead, over.clone()) == StepEnd::GoOn
-            && matches!(definition.next(&mut ahead, setting), Next::Merge(_));
+        let leads_to_merge = definition.complete_step(&mut ahead, over.clone()) == RunEffect::Continue
+            && matches!(definition.next(&mut ahead, setting), NextStep::Merge(_));
         let collected =
             if leads_to_merge { self.collect_unless_stopped(&task, stop).await? } else { CollectOutcome::All(None) };
         let after = match collected {

@@ -10,7 +10,7 @@ use coven_domain::workflow::{Approval, Stop, StopKind, WorkflowFact, WorkflowRun
 use coven_domain::{AgentId, Timestamp, WorkflowId};
 use coven_holder::clock;
 use coven_store::{Change, Tx};
-use coven_workflow::{Next, Setting, StepEnd, StepKind, StepOver, WorkflowDefinition};
+use coven_workflow::{EvalContext, NextStep, RunEffect, StepCompletion, StepKind, WorkflowDefinition};
 use uuid::Uuid;
 
 use super::branch_of;
@@ -43,7 +43,7 @@ impl Engine {
         id: WorkflowId,
         agent: AgentId,
         fact: AgentFact,
-        over: StepOver,
+        over: StepCompletion,
         work: Option<WorkSize>,
     ) -> Result<After, EngineError> {
         let now = clock::now();
@@ -57,7 +57,7 @@ impl Engine {
         }
         let event = agent_event(rows.agent.as_ref());
         rows.task.changes = work;
-        let end = definition.over(&mut rows.workflow.progress, over);
+        let end = definition.complete_step(&mut rows.workflow.progress, over);
         self.advance_run(tx, rows, &definition, end, event, now).await
     }
 
@@ -73,7 +73,7 @@ impl Engine {
             }
             agent.apply(AgentFact::Succeeded, None, now)?;
         }
-        self.advance_run(tx, rows, &definition, StepEnd::GoOn, "completed", now).await
+        self.advance_run(tx, rows, &definition, RunEffect::Continue, "completed", now).await
     }
 
     /// Advances a run whose next step has no agent yet.
@@ -82,7 +82,7 @@ impl Engine {
         let mut tx = self.store.begin().await?;
         let Some(rows) = current(&mut tx, id, None).await? else { return Ok(After::Over) };
         let definition = WorkflowDefinition::of_run(&rows.workflow).map_err(EngineError::Invalid)?;
-        self.advance_run(tx, rows, &definition, StepEnd::GoOn, "failed", now).await
+        self.advance_run(tx, rows, &definition, RunEffect::Continue, "failed", now).await
     }
 
     /// Fails a run for a reason that the rules of its step do not cover.
@@ -109,22 +109,22 @@ impl Engine {
         mut tx: Box<dyn Tx>,
         mut rows: RunRows,
         definition: &WorkflowDefinition,
-        end: StepEnd,
+        end: RunEffect,
         agent_event: &'static str,
         now: Timestamp,
     ) -> Result<After, EngineError> {
         let worktree = self.worktree_dir(rows.task.id).to_string_lossy().into_owned();
         let branch = branch_of(rows.task.id);
         let next = match end {
-            StepEnd::GoOn => {
-                let setting = Setting { task: &rows.task, worktree: &worktree, branch: &branch, now };
+            RunEffect::Continue => {
+                let setting = EvalContext { task: &rows.task, worktree: &worktree, branch: &branch, now };
                 definition.next(&mut rows.workflow.progress, setting)
             }
-            StepEnd::Blocked(why) => Next::Blocked(why),
-            StepEnd::Failed(why) => Next::Failed(why),
+            RunEffect::Blocked(why) => NextStep::Blocked(why),
+            RunEffect::Failed(why) => NextStep::Failed(why),
         };
         match next {
-            Next::Run(step) => {
+            NextStep::Run(step) => {
                 write_agent(&mut tx, &rows, agent_event, now).await?;
                 let id = AgentId::from_uuid(Uuid::new_v4());
                 let mut agent = Agent::new(id, rows.task.id, rows.workflow.id, Some(&step.name), now);
@@ -140,11 +140,11 @@ impl Engine {
                 self.commit(tx).await?;
                 Ok(After::GoOn)
             }
-            Next::Merge(step) => {
+            NextStep::Merge(step) => {
                 let StepKind::Merge { needs_review, .. } = step.kind else { return Ok(After::Over) };
                 self.write_merge_awaited(tx, rows, needs_review, agent_event, now).await
             }
-            Next::Done => {
+            NextStep::Done => {
                 write_agent(&mut tx, &rows, agent_event, now).await?;
                 rows.workflow.apply(WorkflowFact::Completed, None, now)?;
                 let changes = rows.task.apply(TaskFact::Closed, Some("the workflow completed"), now)?;
@@ -156,11 +156,11 @@ impl Engine {
                 coven_holder::fault::point("after_complete");
                 Ok(After::Over)
             }
-            Next::Blocked(why) => {
+            NextStep::Blocked(why) => {
                 self.write_end(tx, rows, WorkflowFact::Blocked, "blocked", TaskFact::Blocked, why, agent_event, now)
                     .await
             }
-            Next::Failed(why) => {
+            NextStep::Failed(why) => {
                 self.write_end(tx, rows, WorkflowFact::Failed, "failed", TaskFact::Blocked, why, agent_event, now).await
             }
         }

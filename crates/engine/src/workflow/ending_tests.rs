@@ -15,7 +15,7 @@ use coven_interop::conversations::Conversations;
 use coven_interop::questions::QuestionFolder;
 use coven_store::failing::Calls;
 use coven_store::{Change, Failing, SqliteStore, StoreError};
-use coven_workflow::StepOver;
+use coven_workflow::StepCompletion;
 use tokio::sync::mpsc;
 use uuid::Uuid;
 
@@ -117,8 +117,8 @@ fn states(snapshot: &StatePage) -> [&str; 3] {
     [snapshot.tasks[0].state.as_str(), snapshot.agents[0].state.as_str(), snapshot.workflows[0].state.as_str()]
 }
 
-fn success() -> StepOver {
-    StepOver::Ended(StepResult { success: true, exit_code: Some(0), ..StepResult::default() })
+fn success() -> StepCompletion {
+    StepCompletion::Ended(StepResult { success: true, exit_code: Some(0), ..StepResult::default() })
 }
 
 #[tokio::test]
@@ -134,8 +134,10 @@ async fn store_16_a_workflow_completes_and_its_task_closes_together_or_not_at_al
     let snapshot = fixture.snapshot().await;
     assert_eq!(states(&snapshot), ["closed", "completed", "completed"]);
     // Ending the step again changes nothing.
-    let again =
-        fixture.engine.end_step(workflow, agent, AgentFact::Failed, StepOver::Ended(StepResult::default()), None).await;
+    let again = fixture
+        .engine
+        .end_step(workflow, agent, AgentFact::Failed, StepCompletion::Ended(StepResult::default()), None)
+        .await;
     assert_eq!(again.expect("ignore the second end"), After::Over);
     assert_eq!(fixture.snapshot().await, snapshot);
 }
@@ -158,7 +160,7 @@ async fn a_failed_step_blocks_its_task_with_the_reason_or_changes_nothing() {
     let (workflow, agent) = (fixture.claimed.workflow.id, fixture.claimed.agent.id);
     let failure = || {
         let error = Some("exit code 2".to_owned());
-        StepOver::Ended(StepResult { error, exit_code: Some(2), ..StepResult::default() })
+        StepCompletion::Ended(StepResult { error, exit_code: Some(2), ..StepResult::default() })
     };
     fixture
         .failing_at_each_call(async || {

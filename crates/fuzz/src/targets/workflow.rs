@@ -3,7 +3,7 @@
 use coven_domain::task::Task;
 use coven_domain::workflow::{RunProgress, StepResult};
 use coven_domain::{TaskId, Timestamp};
-use coven_workflow::{Next, Scope, Setting, StepEnd, StepKind, StepOver, WorkflowDefinition};
+use coven_workflow::{EvalContext, NextStep, RunEffect, Scope, StepCompletion, StepKind, WorkflowDefinition};
 
 use crate::outcome::{saw, saw_message};
 
@@ -101,11 +101,11 @@ pub fn workflow(data: &[u8]) {
     let task = task();
     let mut progress = RunProgress::new(now());
     for turn in 0..24 {
-        let setting = Setting { task: &task, worktree: "/w", branch: "coven/x", now: now() };
-        let step = match definition.next(&mut progress, setting) {
-            Next::Run(step) | Next::Merge(step) => step.clone(),
-            Next::Done => return saw("done"),
-            Next::Blocked(why) | Next::Failed(why) => return saw_message(&why),
+        let context = EvalContext { task: &task, worktree: "/w", branch: "coven/x", now: now() };
+        let step = match definition.next(&mut progress, context) {
+            NextStep::Run(step) | NextStep::Merge(step) => step.clone(),
+            NextStep::Done => return saw("done"),
+            NextStep::Blocked(why) | NextStep::Failed(why) => return saw_message(&why),
         };
         let scope = definition.scope_of(&progress, &task, "/w", "coven/x");
         match &step.kind {
@@ -116,9 +116,9 @@ pub fn workflow(data: &[u8]) {
         }
         definition.deadline(&progress, now());
         let result = StepResult { success: turn % 3 != 1, output: "x\n".into(), ..StepResult::default() };
-        match definition.over(&mut progress, StepOver::Ended(result)) {
-            StepEnd::GoOn => saw(("step", std::mem::discriminant(&step.kind), turn.min(4))),
-            StepEnd::Blocked(why) | StepEnd::Failed(why) => return saw_message(&why),
+        match definition.complete_step(&mut progress, StepCompletion::Ended(result)) {
+            RunEffect::Continue => saw(("step", std::mem::discriminant(&step.kind), turn.min(4))),
+            RunEffect::Blocked(why) | RunEffect::Failed(why) => return saw_message(&why),
         }
     }
 }
@@ -137,7 +137,7 @@ pub fn template(data: &[u8]) {
         worktree: "/w",
         branch: "coven/x",
         progress: &progress,
-        around: Some(("again", 3)),
+        enclosing_loop: Some(("again", 3)),
     };
     match scope.text(&text) {
         Ok(text) => saw(("text", text.len().min(3))),
@@ -147,8 +147,8 @@ pub fn template(data: &[u8]) {
         Ok(text) => saw(("shell", text.len().min(3))),
         Err(error) => saw_message(&error.to_string()),
     }
-    match scope.holds(&text) {
-        Ok(holds) => saw(("holds", holds)),
+    match scope.eval_condition(&text) {
+        Ok(is_true) => saw(("condition", is_true)),
         Err(error) => saw_message(&error.to_string()),
     }
 }
