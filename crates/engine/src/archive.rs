@@ -8,8 +8,8 @@ use coven_holder::clock;
 use coven_store::{Change, StoreError};
 
 use super::Engine;
-use super::ending::ANSWER_TIMEOUT;
 use super::log_file;
+use super::termination::ANSWER_TIMEOUT;
 use crate::error::EngineError;
 use coven_holder::fault;
 

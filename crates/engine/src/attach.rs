@@ -10,9 +10,9 @@ use tokio::net::UnixStream;
 use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
 
 use crate::Engine;
-use crate::ending::must_be_live;
 use crate::error::EngineError;
 use crate::session::must_have_terminal;
+use crate::termination::must_be_live;
 
 /// The most that a viewer can send at once.
 pub const MAX_INPUT: usize = coven_holder::wire::MAX_BODY;

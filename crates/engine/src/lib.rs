@@ -4,23 +4,20 @@
 #![cfg_attr(not(test), warn(unused_crate_dependencies))]
 
 pub mod acp;
-mod agent_question;
 mod announce;
 pub mod archive;
-pub mod arrival;
 pub mod attach;
 mod ballast;
 mod blocking;
 pub mod caller;
-mod control;
 pub mod conversation;
 pub mod describe;
-pub mod ending;
 pub mod error;
 pub mod events;
 pub mod feed;
 pub mod follow;
 mod harness;
+mod holder_requests;
 pub mod inbox;
 pub mod launch;
 pub(crate) mod leftovers;
@@ -30,6 +27,7 @@ pub mod log_file;
 pub mod loops;
 pub mod migrate;
 pub mod model;
+pub mod notification;
 pub mod operation;
 pub mod output;
 pub mod question_set;
@@ -38,6 +36,8 @@ pub mod session;
 mod sizes;
 mod spawn;
 pub mod task;
+mod terminal_prompt;
+pub mod termination;
 pub mod view;
 pub mod workflow;
 
@@ -58,11 +58,11 @@ use coven_store::{Change, Store, StoreError, Tx};
 use tokio::runtime::Handle;
 use tokio::sync::{Notify, mpsc, watch};
 
-use crate::arrival::Arrival;
 use crate::ballast::Ballast;
 use crate::events::Hub;
 use crate::live::LiveSession;
 use crate::model::Screens;
+use crate::notification::Arrival;
 use crate::operation::{OperationRender, Operations};
 use crate::question_set::QuestionSets;
 use crate::spawn::PreparedHolder;

@@ -14,8 +14,8 @@ pub use coven_interop::questions::{Listed, QuestionSet};
 use coven_store::Change;
 
 use super::Engine;
-use super::arrival::{Arrival, Asker};
 use super::inbox::Item;
+use super::notification::{Arrival, Asker};
 use crate::blocking::blocking;
 use crate::error::EngineError;
 

@@ -8,7 +8,7 @@ use coven_holder::wire::{MAX_BODY, Request};
 use rustix::process::Signal;
 
 use super::Engine;
-use super::ending::must_be_live;
+use super::termination::must_be_live;
 use crate::error::EngineError;
 
 /// How many candidates an ambiguous prefix shows.

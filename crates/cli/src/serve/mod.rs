@@ -31,9 +31,9 @@ use uuid::Uuid;
 use self::log_writer::DailyLog;
 
 use coven_engine::EngineError;
-use coven_engine::arrival::ARRIVALS;
 use coven_engine::events::Hub;
-use coven_engine::loops::{idle, notify, question_sets, recovery, retention, scheduler, waiting};
+use coven_engine::loops::{idle, notify, question_sets, recovery, retention, scheduler, terminal_prompts};
+use coven_engine::notification::ARRIVALS;
 use coven_engine::workflow::recover;
 use coven_engine::{Engine, Parts};
 use coven_server::guard::Guard;
@@ -248,7 +248,7 @@ async fn run(options: &ServeOptions, background: tokio::runtime::Handle) -> Resu
     let agents = recover::recover(&engine).await?;
     tracing::info!(?recovered, ?agents, pid = std::process::id(), "the daemon is ready");
     let scheduler = tokio::spawn(scheduler::run(engine.clone()));
-    let waiting = tokio::spawn(waiting::run(engine.clone()));
+    let terminal_prompts = tokio::spawn(terminal_prompts::run(engine.clone()));
     let retention = tokio::spawn(retention::run(engine.clone()));
     let idle = tokio::spawn(idle::run(engine.clone()));
     let question_sets = tokio::spawn(question_sets::run(engine.clone()));
@@ -279,7 +279,7 @@ async fn run(options: &ServeOptions, background: tokio::runtime::Handle) -> Resu
     waking.abort();
     retention.abort();
     scheduler.abort();
-    waiting.abort();
+    terminal_prompts.abort();
     idle.abort();
     question_sets.abort();
     notifying.abort();

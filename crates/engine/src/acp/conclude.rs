@@ -10,8 +10,8 @@ use serde_json::{Map, Value, json};
 use uuid::Uuid;
 
 use super::super::Engine;
-use super::settle::write_step;
-use super::talk::take_in;
+use super::commit::write_step;
+use super::read_loop::take_in;
 use super::{Talk, new_step};
 use crate::error::EngineError;
 

@@ -15,8 +15,8 @@ use serde_json::json;
 
 use super::super::Engine;
 use super::super::launch::{NewSession, StepLaunch};
+use super::commit::write_step;
 use super::outbox::placed;
-use super::settle::write_step;
 use super::{must_speak_acp, new_step};
 use crate::error::EngineError;
 use coven_holder::fault;

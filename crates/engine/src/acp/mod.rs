@@ -1,14 +1,14 @@
 //! Conversations over ACP: the protocol's state, the agent's stream, what is on its way to it.
 
 mod call;
+mod commit;
 mod conclude;
 mod create;
 mod files;
 mod inbox;
 mod outbox;
 mod prompt;
-mod settle;
-mod talk;
+mod read_loop;
 mod terminals;
 mod workspace;
 

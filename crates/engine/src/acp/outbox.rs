@@ -13,7 +13,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::sync::Notify;
 
 use super::super::live::LiveSession;
-use super::super::{Engine, control};
+use super::super::{Engine, holder_requests};
 use super::Conversation;
 
 /// With its offset it fills a frame.
@@ -131,7 +131,7 @@ impl Engine {
 
 /// Until the holder says that the agent ended.
 async fn send_all(dir: &Path, outbox: &Outbox) -> io::Result<()> {
-    let mut stream = control::connect(dir).await?;
+    let mut stream = holder_requests::connect(dir).await?;
     stream.write_all(&Request::Hello { version: VERSION }.encode()).await?;
     // Whatever was sent over an earlier connection is in the journal, or was never taken.
     outbox.deliver_to(input_bytes(dir)?);

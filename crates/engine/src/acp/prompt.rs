@@ -12,8 +12,8 @@ use coven_domain::{MessageId, SessionId};
 use serde_json::Value;
 
 use super::super::Engine;
-use super::super::ending::must_be_live;
-use super::{Conversation, PATIENCE, Talk, chunk_text, new_step};
+use super::super::termination::must_be_live;
+use super::{Conversation, PATIENCE, Talk, new_step, chunk_text};
 use crate::error::EngineError;
 
 /// How long a goodbye may take to reach the agent before its process is ended.

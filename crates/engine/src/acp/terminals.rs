@@ -20,7 +20,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::sync::Notify;
 
 use super::super::spawn::{Bounds, reap};
-use super::super::{Engine, control};
+use super::super::{Engine, holder_requests};
 use super::{Conversation, files};
 
 /// What is kept of a terminal's output on disk.
@@ -206,7 +206,7 @@ impl Engine {
 async fn end_terminal(dir: &Path) {
     if dir.join(SOCKET).exists() {
         let end = Request::End { how: How::Kill, grace_ms: GRACE_MS };
-        if let Err(error) = control::tell(dir, &[end]).await {
+        if let Err(error) = holder_requests::tell(dir, &[end]).await {
             tracing::debug!(dir = %dir.display(), %error, "a terminal had ended by itself");
         }
     }
@@ -214,7 +214,7 @@ async fn end_terminal(dir: &Path) {
 
 /// Until the holder tells; nothing if it is not there.
 async fn wait_for_exit(dir: &Path) -> Option<ExitStatus> {
-    let mut stream = control::connect(dir).await.ok()?;
+    let mut stream = holder_requests::connect(dir).await.ok()?;
     let hello = [Request::Hello { version: VERSION }.encode(), Request::Watch.encode()].concat();
     stream.write_all(&hello).await.ok()?;
     let (mut decoder, mut buffer) = (Decoder::default(), [0; 1024]);

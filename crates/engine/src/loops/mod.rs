@@ -6,4 +6,4 @@ pub mod question_sets;
 pub mod recovery;
 pub mod retention;
 pub mod scheduler;
-pub mod waiting;
+pub mod terminal_prompts;

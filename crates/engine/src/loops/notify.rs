@@ -13,7 +13,7 @@ use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep_until, timeout};
 
 use crate::Engine;
-use crate::arrival::Arrival;
+use crate::notification::Arrival;
 
 /// What comes within this time after a notification is told with the next one.
 const BETWEEN: Duration = Duration::from_secs(1);

@@ -13,7 +13,7 @@ use coven_store::{Change, Tx};
 use coven_workflow::{EvalContext, NextStep, StepKind, WorkflowDefinition};
 use uuid::Uuid;
 
-use super::drive::{lives_on, may_live};
+use super::driver::{lives_on, may_live};
 use super::{branch_of, with_git};
 use crate::Engine;
 use crate::error::EngineError;

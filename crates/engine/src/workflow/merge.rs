@@ -20,8 +20,8 @@ use tokio::sync::watch;
 
 use super::{Stop, TakenUp, branch_of, with_git, with_git_unless, word};
 use crate::Engine;
-use crate::arrival::{Arrival, Asker};
 use crate::error::EngineError;
+use crate::notification::{Arrival, Asker};
 use crate::operation::{OperationResult, Reporter};
 use crate::task::{checked_by, live_task};
 use coven_holder::fault;

@@ -3,12 +3,12 @@
 
 mod check;
 pub mod claim;
-mod drive;
-mod ending;
+mod driver;
 mod launch;
 pub mod merge;
 pub mod recover;
-mod tidy;
+mod transitions;
+mod worktree_cleanup;
 
 use std::collections::{BTreeMap, HashMap};
 use std::path::PathBuf;
@@ -28,7 +28,7 @@ use tokio::sync::watch;
 
 pub use claim::Claimed;
 pub use coven_domain::workflow::{Stop, StopKind};
-pub use ending::titled;
+pub use transitions::titled;
 
 use super::Engine;
 use crate::blocking::blocking;

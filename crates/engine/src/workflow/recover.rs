@@ -13,10 +13,10 @@ use coven_host::git::GitError;
 use coven_store::Change;
 use coven_workflow::{StepKind, WorkflowDefinition};
 
-use super::drive::{MAY_LIVE, may_live};
-use super::ending::Settled;
+use super::driver::{MAY_LIVE, may_live};
 use super::launch::failure;
 use super::merge::NotMerged;
+use super::transitions::Settled;
 use super::with_git;
 use crate::Engine;
 use crate::error::EngineError;

@@ -12,7 +12,7 @@ use coven_store::Change;
 use uuid::Uuid;
 
 use super::Engine;
-use super::arrival::{Arrival, Asker};
+use super::notification::{Arrival, Asker};
 use crate::error::EngineError;
 
 impl Engine {

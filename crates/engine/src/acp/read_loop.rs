@@ -139,7 +139,7 @@ impl Engine {
         let reason = reason.to_owned();
         let changed = self
             .change_session(id, "refused", move |session, now| {
-                super::super::ending::must_be_live(session)?;
+                super::super::termination::must_be_live(session)?;
                 session.open_failed(&reason, now);
                 Ok::<(), crate::error::EngineError>(())
             })
@@ -155,7 +155,7 @@ impl Engine {
     pub async fn idle_out(self: &Arc<Self>, id: coven_domain::SessionId) -> Result<(), crate::error::EngineError> {
         let session = self
             .change_session(id, "idled_out", |session, now| {
-                super::super::ending::must_be_live(session)?;
+                super::super::termination::must_be_live(session)?;
                 session.end_requested(EndIntent::IdleTimeout, now);
                 Ok::<(), crate::error::EngineError>(())
             })

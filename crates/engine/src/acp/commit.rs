@@ -12,7 +12,7 @@ use coven_store::{Change, Progress, StoreError, Tx};
 use serde_json::json;
 
 use super::super::Engine;
-use super::super::arrival::{Arrival, Asker};
+use super::super::notification::{Arrival, Asker};
 use super::outbox::placed;
 use super::{Conversation, Talk};
 use crate::error::EngineError;

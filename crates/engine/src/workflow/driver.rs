@@ -15,12 +15,12 @@ use coven_store::Change;
 use coven_workflow::{EvalContext, NextStep, Overdue, RunEffect, StepCompletion, WorkflowDefinition};
 use tokio::sync::watch;
 
-use super::ending::{After, SYSTEM, Settled};
 use super::launch::NotLaunched;
+use super::transitions::{After, SYSTEM, Settled};
 use super::{Stop, TakenUp, with_git_unless, word};
 use crate::Engine;
-use crate::ending::{AFTER_GRACE, end_background, wait_until_gone};
 use crate::error::EngineError;
+use crate::termination::{AFTER_GRACE, end_background, wait_until_gone};
 
 const RETRY_DELAY: Duration = Duration::from_secs(1);
 pub(super) const MAY_LIVE: &str =

@@ -15,8 +15,8 @@ use uuid::Uuid;
 
 use super::branch_of;
 use crate::Engine;
-use crate::arrival::{Arrival, Asker};
 use crate::error::EngineError;
+use crate::notification::{Arrival, Asker};
 use crate::task::checked_by;
 
 /// The rows that change together.
@@ -423,5 +423,5 @@ const fn task_event(state: TaskState) -> &'static str {
 }
 
 #[cfg(test)]
-#[path = "ending_tests.rs"]
+#[path = "transitions_tests.rs"]
 mod tests;
