@@ -62,7 +62,7 @@ use crate::ballast::Ballast;
 use crate::events::Hub;
 use crate::live::LiveSession;
 use crate::model::Screens;
-use crate::notification::Arrival;
+use crate::notification::InboxNotification;
 use crate::operation::{OperationRender, Operations};
 use crate::question_set::QuestionSets;
 use crate::spawn::PreparedHolder;
@@ -85,7 +85,7 @@ pub struct Engine {
     operation_render: OperationRender,
     conversations: Conversations,
     /// What newly waits for a human.
-    arrivals: mpsc::Sender<Arrival>,
+    notifications: mpsc::Sender<InboxNotification>,
     hub: Arc<Hub>,
     started_at: Timestamp,
     /// The coven binary: holders and the demo agent are this program.
@@ -125,7 +125,7 @@ pub struct Parts {
     pub questions: QuestionFolder,
     /// Where this user's conversations are.
     pub conversations: Conversations,
-    pub arrivals: mpsc::Sender<Arrival>,
+    pub notifications: mpsc::Sender<InboxNotification>,
     pub operation_render: OperationRender,
     pub hub: Arc<Hub>,
     pub program: PathBuf,
@@ -150,7 +150,7 @@ impl Engine {
             operations: Operations::default(),
             operation_render: parts.operation_render,
             conversations: parts.conversations,
-            arrivals: parts.arrivals,
+            notifications: parts.notifications,
             hub: parts.hub,
             program: parts.program,
             open_files: parts.open_files,

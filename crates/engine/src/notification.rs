@@ -7,18 +7,18 @@ use coven_domain::{PermissionId, QuestionId, QuestionSetId, SessionId, TaskId};
 use super::Engine;
 
 /// So many may be on their way. When it is full the next one is not told of: whoever looks at the inbox sees it.
-pub const ARRIVALS: usize = 256;
+pub const NOTIFICATION_QUEUE: usize = 256;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Arrival {
-    pub asker: Asker,
+pub struct InboxNotification {
+    pub item: InboxItemId,
     pub session: Option<SessionId>,
     /// What is asked, in one line.
     pub title: String,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Asker {
+pub enum InboxItemId {
     Permission(PermissionId),
     QuestionSet(QuestionSetId),
     /// An agent of a task waits at its terminal.
@@ -29,39 +29,39 @@ pub enum Asker {
 
 impl Engine {
     /// Called once it is stored.
-    pub(crate) fn arrived(&self, arrival: Arrival) {
+    pub(crate) fn notify(&self, notification: InboxNotification) {
         // Nobody listens where notifications are switched off.
-        let _ = self.arrivals.try_send(arrival);
+        let _ = self.notifications.try_send(notification);
     }
 
     /// Whether nobody has answered meanwhile.
-    pub async fn still_waits(&self, arrival: &Arrival) -> bool {
-        match arrival.asker {
-            Asker::Permission(id) => {
+    pub async fn is_still_pending(&self, notification: &InboxNotification) -> bool {
+        match notification.item {
+            InboxItemId::Permission(id) => {
                 let query = PermissionQuery { prefix: Some(id.to_string()), ..PermissionQuery::default() };
                 self.store.permissions(&query).await.is_ok_and(|pending| !pending.is_empty())
             }
-            Asker::QuestionSet(id) => self.is_question_set_pending(id),
-            Asker::AgentQuestion(id) => self
+            InboxItemId::QuestionSet(id) => self.is_question_set_pending(id),
+            InboxItemId::TerminalPrompt(id) => self
                 .open_agent_questions()
                 .await
                 .is_ok_and(|open| open.iter().any(|question| question.id == id && question.answer.is_none())),
-            Asker::Task(id) => self.store.task(id).await.is_ok_and(|task| {
+            InboxItemId::Task(id) => self.store.task(id).await.is_ok_and(|task| {
                 task.is_some_and(|task| matches!(task.state, TaskState::Blocked | TaskState::PendingMerge))
             }),
         }
     }
 
     /// Who asks, for people: the harness and what its session is called.
-    pub async fn who_asks(&self, arrival: &Arrival) -> String {
-        let session = match arrival.session {
+    pub async fn notification_title(&self, notification: &InboxNotification) -> String {
+        let session = match notification.session {
             // It may be a session of another home.
             Some(id) => self.store.session(id).await.ok().flatten(),
             None => None,
         };
         match session {
             Some(session) => format!("{} asks: {}", session.harness, session.title),
-            None if matches!(arrival.asker, Asker::Task(_)) => "A task waits for you".to_owned(),
+            None if matches!(notification.item, InboxItemId::Task(_)) => "A task waits for you".to_owned(),
             None => "An agent asks".to_owned(),
         }
     }

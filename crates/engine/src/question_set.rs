@@ -15,7 +15,7 @@ use coven_store::Change;
 
 use super::Engine;
 use super::inbox::Item;
-use super::notification::{Arrival, Asker};
+use super::notification::{InboxItemId, InboxNotification};
 use crate::blocking::blocking;
 use crate::error::EngineError;
 
@@ -145,7 +145,8 @@ impl Engine {
             tx.record(change.clone(), now).await?;
         }
         self.commit(tx).await?;
-        let arrived: Vec<Arrival> = changes.iter().filter_map(|change| self.arrival(change)).collect();
+        let notifications: Vec<InboxNotification> =
+            changes.iter().filter_map(|change| self.new_notification(change)).collect();
         {
             let mut published = self.question_sets.published();
             let published = published.get_or_insert_default();
@@ -158,15 +159,15 @@ impl Engine {
             }
         }
         // After the update: the notifier checks whether the set is still pending.
-        arrived.into_iter().for_each(|arrival| self.arrived(arrival));
+        notifications.into_iter().for_each(|it| self.notify(it));
         Ok(())
     }
 
     /// Returns the notification for a new pending set, unless the set is older than this daemon.
-    fn arrival(&self, change: &Change) -> Option<Arrival> {
+    fn new_notification(&self, change: &Change) -> Option<InboxNotification> {
         let Change::QuestionSetChanged { set, .. } = change else { return None };
-        (set.state == QuestionSetState::Pending && set.created_at >= self.started_at).then(|| Arrival {
-            asker: Asker::QuestionSet(set.id),
+        (set.state == QuestionSetState::Pending && set.created_at >= self.started_at).then(|| InboxNotification {
+            item: InboxItemId::QuestionSet(set.id),
             session: set.asking_session(),
             title: title_of(&set.questions),
         })

@@ -12,7 +12,7 @@ use coven_store::Change;
 use uuid::Uuid;
 
 use super::Engine;
-use super::notification::{Arrival, Asker};
+use super::notification::{InboxItemId, InboxNotification};
 use crate::error::EngineError;
 
 impl Engine {
@@ -47,7 +47,7 @@ impl Engine {
         let mut tx = self.store.begin().await?;
         tx.record(Change::AgentQuestionWritten { question, event: "asked" }, now).await?;
         self.commit(tx).await?;
-        self.arrived(Arrival { asker: Asker::AgentQuestion(id), session: Some(session), title });
+        self.notify(InboxNotification { item: InboxItemId::TerminalPrompt(id), session: Some(session), title });
         Ok(())
     }
 

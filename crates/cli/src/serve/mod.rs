@@ -33,7 +33,7 @@ use self::log_writer::DailyLog;
 use coven_engine::EngineError;
 use coven_engine::events::Hub;
 use coven_engine::loops::{idle, notify, question_sets, recovery, retention, scheduler, terminal_prompts};
-use coven_engine::notification::ARRIVALS;
+use coven_engine::notification::NOTIFICATION_QUEUE;
 use coven_engine::workflow::recover;
 use coven_engine::{Engine, Parts};
 use coven_server::guard::Guard;
@@ -222,7 +222,7 @@ async fn run(options: &ServeOptions, background: tokio::runtime::Handle) -> Resu
     let tcp = listen_tcp(options, &config).await?;
     let token =
         write_token(&home.token_file()).map_err(|source| ServeError::Io { doing: "write the token", source })?;
-    let (arrivals, arrived) = mpsc::channel(ARRIVALS);
+    let (notifications, received) = mpsc::channel(NOTIFICATION_QUEUE);
     let (questions, conversations) = (QuestionFolder::locate(), Conversations::locate());
     let http = config.http.clone();
     let parts = Parts {
@@ -232,7 +232,7 @@ async fn run(options: &ServeOptions, background: tokio::runtime::Handle) -> Resu
         withheld,
         questions,
         conversations,
-        arrivals,
+        notifications,
         operation_render: operation::RENDER,
         hub,
         program,
@@ -252,7 +252,7 @@ async fn run(options: &ServeOptions, background: tokio::runtime::Handle) -> Resu
     let retention = tokio::spawn(retention::run(engine.clone()));
     let idle = tokio::spawn(idle::run(engine.clone()));
     let question_sets = tokio::spawn(question_sets::run(engine.clone()));
-    let notifying = tokio::spawn(notify::run(engine.clone(), arrived));
+    let notifying = tokio::spawn(notify::run(engine.clone(), received));
     recovery::tidy_up(&engine).await?;
     let listen = tcp.as_ref().and_then(|tcp| tcp.local_addr().ok());
     let app = App::new(engine.clone(), listen.map(|address| address.to_string().into()));

@@ -12,7 +12,7 @@ use coven_store::{Change, Progress, StoreError, Tx};
 use serde_json::json;
 
 use super::super::Engine;
-use super::super::notification::{Arrival, Asker};
+use super::super::notification::{InboxItemId, InboxNotification};
 use super::outbox::placed;
 use super::{Conversation, Talk};
 use crate::error::EngineError;
@@ -128,8 +128,8 @@ impl Engine {
             fault::point("after_prompt");
         }
         for permission in permissions.iter().filter(|it| it.state == PermissionState::Pending) {
-            let (asker, title) = (Asker::Permission(permission.id), permission.title.clone());
-            self.arrived(Arrival { asker, session: Some(id), title });
+            let (item, title) = (InboxItemId::Permission(permission.id), permission.title.clone());
+            self.notify(InboxNotification { item, session: Some(id), title });
         }
         talk.written_to = written_to;
         conversation.outbox.push(lines);

@@ -13,7 +13,7 @@ use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep_until, timeout};
 
 use crate::Engine;
-use crate::notification::Arrival;
+use crate::notification::InboxNotification;
 
 /// What comes within this time after a notification is told with the next one.
 const BETWEEN: Duration = Duration::from_secs(1);
@@ -24,7 +24,7 @@ const MOST_CHARS: usize = 200;
 const NOTIFY_SEND: &str = "notify-send";
 
 /// Runs until the daemon stops; what is being shown then ends with it.
-pub async fn run(engine: Arc<Engine>, mut arrived: Receiver<Arrival>) {
+pub async fn run(engine: Arc<Engine>, mut received: Receiver<InboxNotification>) {
     if !engine.config.notifications.desktop {
         return;
     }
@@ -32,7 +32,7 @@ pub async fn run(engine: Arc<Engine>, mut arrived: Receiver<Arrival>) {
     let mut next_at = Instant::now();
     loop {
         let first = tokio::select! {
-            arrival = arrived.recv() => arrival,
+            notification = received.recv() => notification,
             Some(_) = shown.join_next() => continue,
             () = engine.stopped() => return,
         };
@@ -41,11 +41,11 @@ pub async fn run(engine: Arc<Engine>, mut arrived: Receiver<Arrival>) {
         loop {
             tokio::select! {
                 () = sleep_until(next_at) => break,
-                Some(more) = arrived.recv() => waiting.push(more),
+                Some(more) = received.recv() => waiting.push(more),
                 () = engine.stopped() => return,
             }
         }
-        while let Ok(more) = arrived.try_recv() {
+        while let Ok(more) = received.try_recv() {
             waiting.push(more);
         }
         if let Some((title, body)) = words(&engine, waiting).await {
@@ -56,16 +56,16 @@ pub async fn run(engine: Arc<Engine>, mut arrived: Receiver<Arrival>) {
 }
 
 /// Title and body; none if all of it has been answered meanwhile.
-async fn words(engine: &Engine, arrivals: Vec<Arrival>) -> Option<(String, String)> {
+async fn words(engine: &Engine, notifications: Vec<InboxNotification>) -> Option<(String, String)> {
     let mut waiting = Vec::new();
-    for arrival in arrivals {
-        if engine.still_waits(&arrival).await {
-            waiting.push(arrival);
+    for notification in notifications {
+        if engine.is_still_pending(&notification).await {
+            waiting.push(notification);
         }
     }
     match waiting.as_slice() {
         [] => None,
-        [only] => Some((engine.who_asks(only).await, only.title.clone())),
+        [only] => Some((engine.notification_title(only).await, only.title.clone())),
         several => Some((format!("{} things wait for you", several.len()), "See `coven inbox`".to_owned())),
     }
 }

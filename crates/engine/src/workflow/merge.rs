@@ -21,7 +21,7 @@ use tokio::sync::watch;
 use super::{Stop, TakenUp, branch_of, with_git, with_git_unless, word};
 use crate::Engine;
 use crate::error::EngineError;
-use crate::notification::{Arrival, Asker};
+use crate::notification::{InboxItemId, InboxNotification};
 use crate::operation::{OperationResult, Reporter};
 use crate::task::{checked_by, live_task};
 use coven_holder::fault;
@@ -518,7 +518,7 @@ impl Engine {
             && task.state == TaskState::PendingMerge
         {
             let title = format!("not merged: {}: {error}", task.title);
-            self.arrived(Arrival { asker: Asker::Task(id), session: None, title });
+            self.notify(InboxNotification { item: InboxItemId::Task(id), session: None, title });
         }
     }
 }

@@ -16,7 +16,7 @@ use uuid::Uuid;
 use super::branch_of;
 use crate::Engine;
 use crate::error::EngineError;
-use crate::notification::{Arrival, Asker};
+use crate::notification::{InboxItemId, InboxNotification};
 use crate::task::checked_by;
 
 /// The rows that change together.
@@ -188,7 +188,11 @@ impl Engine {
         tx.record(waits, now).await?;
         self.commit(tx).await?;
         if needs_review {
-            self.arrived(Arrival { asker: Asker::Task(id), session: None, title: format!("to review: {title}") });
+            self.notify(InboxNotification {
+                item: InboxItemId::Task(id),
+                session: None,
+                title: format!("to review: {title}"),
+            });
         }
         Ok(if needs_review { After::Over } else { After::Merge })
     }
@@ -215,7 +219,11 @@ impl Engine {
         tx.record(ended, now).await?;
         self.commit(tx).await?;
         if state == TaskState::Blocked {
-            self.arrived(Arrival { asker: Asker::Task(id), session: None, title: format!("blocked: {title}: {why}") });
+            self.notify(InboxNotification {
+                item: InboxItemId::Task(id),
+                session: None,
+                title: format!("blocked: {title}: {why}"),
+            });
         }
         Ok(After::Over)
     }

@@ -51,7 +51,7 @@ async fn fixture(definition: &str) -> Fixture {
         withheld: Withheld::default(),
         questions: QuestionFolder::at(folder.path().join("q")),
         conversations: Conversations::at(folder.path().join("c")),
-        arrivals: mpsc::channel(1).0,
+        notifications: mpsc::channel(1).0,
         operation_render: OperationRender {
             result: |_| "{}".to_owned(),
             error: |error| OperationError { code: "failed".to_owned(), message: error.to_string(), details: None },
