@@ -1,4 +1,4 @@
-//! Requests to a holder, each on a connection of its own: input that a harness does not read never stands before a kill.
+//! Sends requests to a holder, each on its own connection, so blocked input never delays a kill.
 
 use std::fs::File;
 use std::io;
@@ -16,22 +16,22 @@ use super::Engine;
 use crate::error::EngineError;
 
 /// How long a holder may take to handle a request.
-const PATIENCE: Duration = Duration::from_secs(10);
+const HOLDER_TIMEOUT: Duration = Duration::from_secs(10);
 
 impl Engine {
     /// Sends and waits until the holder has handled everything.
-    pub(crate) async fn tell_holder(&self, id: SessionId, requests: &[Request]) -> Result<(), EngineError> {
-        self.tell_holder_within(id, requests, PATIENCE).await
+    pub(crate) async fn send_to_holder(&self, id: SessionId, requests: &[Request]) -> Result<(), EngineError> {
+        self.send_to_holder_within(id, requests, HOLDER_TIMEOUT).await
     }
 
-    pub(super) async fn tell_holder_within(
+    pub(super) async fn send_to_holder_within(
         &self,
         id: SessionId,
         requests: &[Request],
         limit: Duration,
     ) -> Result<(), EngineError> {
         let dir = self.home.session_dir(id);
-        match tokio::time::timeout(limit, tell(&dir, requests)).await {
+        match tokio::time::timeout(limit, send_requests(&dir, requests)).await {
             Ok(Ok(())) => Ok(()),
             Ok(Err(error)) => {
                 tracing::debug!(session = %id, %error, "a holder was not reached");
@@ -48,7 +48,7 @@ pub(super) async fn connect(dir: &Path) -> io::Result<UnixStream> {
     UnixStream::connect(format!("/proc/self/fd/{}/{SOCKET}", folder.as_raw_fd())).await
 }
 
-pub(super) async fn tell(dir: &Path, requests: &[Request]) -> io::Result<()> {
+pub(super) async fn send_requests(dir: &Path, requests: &[Request]) -> io::Result<()> {
     let mut stream = connect(dir).await?;
     let mut frames = Request::Hello { version: VERSION }.encode();
     requests.iter().for_each(|request| frames.extend(request.encode()));

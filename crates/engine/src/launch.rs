@@ -280,7 +280,7 @@ impl Engine {
     /// Ends a harness that nobody will follow.
     async fn abandon(&self, id: SessionId, process: ProcessIdentity, mut holder: Child) {
         let end = [Request::End { how: How::Kill, grace_ms: 0 }];
-        if self.tell_holder_within(id, &end, HOLDER_ENDS).await.is_ok() {
+        if self.send_to_holder_within(id, &end, HOLDER_ENDS).await.is_ok() {
             let until = tokio::time::Instant::now() + HOLDER_ENDS;
             while matches!(holder.try_wait(), Ok(None)) && tokio::time::Instant::now() < until {
                 tokio::time::sleep(Duration::from_millis(20)).await;

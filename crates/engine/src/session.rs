@@ -84,14 +84,14 @@ impl Engine {
         must_have_terminal(&session)?;
         must_be_live(&session)?;
         let pieces: Vec<Request> = bytes.chunks(MAX_BODY).map(|piece| Request::Input(piece.to_vec())).collect();
-        self.tell_holder(id, &pieces).await
+        self.send_to_holder(id, &pieces).await
     }
 
     pub async fn resize_session(&self, id: SessionId, rows: u16, cols: u16) -> Result<(), EngineError> {
         let session = self.session(id).await?;
         must_have_terminal(&session)?;
         must_be_live(&session)?;
-        self.tell_holder(id, &[Request::Resize { rows, cols }]).await
+        self.send_to_holder(id, &[Request::Resize { rows, cols }]).await
     }
 
     /// Signals what is in the foreground of a session's terminal. Input that its harness does not read cannot delay this.
@@ -99,7 +99,7 @@ impl Engine {
         let session = self.session(id).await?;
         must_have_terminal(&session)?;
         must_be_live(&session)?;
-        self.tell_holder(id, &[Request::Signal(signal.as_raw())]).await
+        self.send_to_holder(id, &[Request::Signal(signal.as_raw())]).await
     }
 }
 

@@ -138,7 +138,7 @@ impl Engine {
     pub(crate) async fn send_end(self: &Arc<Self>, session: &Session, how: How) {
         Processes::of(session).wake_holder();
         let grace_ms = grace(session).as_millis() as u32;
-        let told = self.tell_holder_within(session.id, &[Request::End { how, grace_ms }], HOLDER_ANSWERS).await;
+        let told = self.send_to_holder_within(session.id, &[Request::End { how, grace_ms }], HOLDER_ANSWERS).await;
         if let Err(error) = &told {
             tracing::info!(session = %session.id, %error, "the holder did not take the signal");
         }

@@ -167,7 +167,7 @@ impl Engine {
         // Ends by itself, or with the daemon: the next one ends the session.
         tokio::spawn(async move {
             if let Some(live) = live
-                && engine.tell_holder(id, &[Request::CloseInput]).await.is_ok()
+                && engine.send_to_holder(id, &[Request::CloseInput]).await.is_ok()
                 && tokio::time::timeout(CANCEL_GRACE, live.ended()).await.is_ok()
             {
                 return;

@@ -206,7 +206,7 @@ impl Engine {
 async fn end_terminal(dir: &Path) {
     if dir.join(SOCKET).exists() {
         let end = Request::End { how: How::Kill, grace_ms: GRACE_MS };
-        if let Err(error) = holder_requests::tell(dir, &[end]).await {
+        if let Err(error) = holder_requests::send_requests(dir, &[end]).await {
             tracing::debug!(dir = %dir.display(), %error, "a terminal had ended by itself");
         }
     }
