@@ -264,7 +264,7 @@ impl Engine {
                 tracing::error!(session = %live.id, %error, "the journal cannot be read");
             }
             match self.record_end(live.id, &mut tail, HOLDER_GONE).await {
-                Ok(()) => return self.forget_problem(PROBLEM),
+                Ok(()) => return self.clear_problem(PROBLEM),
                 Err(EngineError::Store(error)) => {
                     tracing::error!(session = %live.id, %error, "the end of a session could not be written");
                     self.report_problem(PROBLEM);

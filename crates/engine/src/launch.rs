@@ -105,7 +105,7 @@ impl Engine {
         let (id, holder) = match new.is_detached {
             true => (SessionId::from_uuid(Uuid::new_v4()), None),
             false => {
-                let (id, holder) = self.next_holder().await;
+                let (id, holder) = self.take_standby_holder().await;
                 (id, Some(holder))
             }
         };
@@ -152,7 +152,7 @@ impl Engine {
         }
         fault::point("after_create");
         let launched = self.launch(session, env, holder).await;
-        self.keep_holder_ready();
+        self.refill_standby_holder();
         launched
     }
 
@@ -224,7 +224,7 @@ impl Engine {
         let cancelled = Arc::new(Notify::new());
         self.launches().insert(id, cancelled.clone());
         let bounds = Bounds { limit: self.launch_limit(), cancelled: &cancelled };
-        let spawned = holder.brief(self.spec(&session, env), &bounds).await;
+        let spawned = holder.launch_with(self.spec(&session, env), &bounds).await;
         self.launches().remove(&id);
         fault::point("after_spawn");
         let failed = match spawned {

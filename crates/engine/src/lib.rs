@@ -78,7 +78,7 @@ pub struct Engine {
     harnesses: Vec<Harness>,
     /// Repositories must lie in here; canonical.
     workspace_root: PathBuf,
-    asked: acp::Asked,
+    help_flags: acp::HelpFlagCache,
     question_sets: QuestionSets,
     runs: workflow::Runs,
     operations: Operations,
@@ -93,7 +93,7 @@ pub struct Engine {
     screens: Screens,
     ballast: Ballast,
     /// A holder that waits for the next session, under the id it will have.
-    spare: Mutex<Option<(SessionId, PreparedHolder)>>,
+    standby_holder: Mutex<Option<(SessionId, PreparedHolder)>>,
     /// The soft limit of open files before the daemon raised its own.
     open_files: Option<u64>,
     /// Where sessions are followed: what streams in must not stand before somebody's request.
@@ -115,7 +115,7 @@ pub struct Engine {
 }
 
 /// What an engine is made of.
-pub struct Parts {
+pub struct EngineDeps {
     pub store: Arc<dyn Store>,
     pub home: Home,
     pub config: Config,
@@ -134,34 +134,34 @@ pub struct Parts {
 }
 
 impl Engine {
-    pub fn new(parts: Parts) -> std::io::Result<Self> {
+    pub fn new(deps: EngineDeps) -> std::io::Result<Self> {
         Ok(Self {
-            harnesses: coven_harness::all(&parts.config.harnesses),
-            workspace_root: parts.config.agents.workspace_root.clone().unwrap_or_else(|| parts.home.workspace()),
+            harnesses: coven_harness::all(&deps.config.harnesses),
+            workspace_root: deps.config.agents.workspace_root.clone().unwrap_or_else(|| deps.home.workspace()),
             screens: Screens::start()?,
-            ballast: Ballast::at(&parts.home.path().join("ballast")),
-            store: parts.store,
-            home: parts.home,
-            config: parts.config,
-            withheld: parts.withheld,
-            asked: acp::Asked::default(),
-            question_sets: QuestionSets::of(parts.questions),
+            ballast: Ballast::at(&deps.home.path().join("ballast")),
+            store: deps.store,
+            home: deps.home,
+            config: deps.config,
+            withheld: deps.withheld,
+            help_flags: acp::HelpFlagCache::default(),
+            question_sets: QuestionSets::of(deps.questions),
             runs: workflow::Runs::default(),
             operations: Operations::default(),
-            operation_render: parts.operation_render,
-            conversations: parts.conversations,
-            notifications: parts.notifications,
-            hub: parts.hub,
-            program: parts.program,
-            open_files: parts.open_files,
-            background: parts.background,
+            operation_render: deps.operation_render,
+            conversations: deps.conversations,
+            notifications: deps.notifications,
+            hub: deps.hub,
+            program: deps.program,
+            open_files: deps.open_files,
+            background: deps.background,
             foreground: Handle::current(),
             started_at: clock::now(),
             changed: watch::Sender::new(0),
             live: Mutex::default(),
             live_added: watch::Sender::default(),
             launches: Mutex::default(),
-            spare: Mutex::default(),
+            standby_holder: Mutex::default(),
             stopping: watch::Sender::new(false),
             compressing: tokio::sync::Mutex::new(()),
             problems: Mutex::default(),
@@ -235,8 +235,8 @@ impl Engine {
 
     pub fn stop(&self) {
         self.stopping.send_replace(true);
-        if let Some((_, spare)) = self.spare.lock().unwrap_or_else(PoisonError::into_inner).take() {
-            spare.give_up();
+        if let Some((_, standby)) = self.standby_holder.lock().unwrap_or_else(PoisonError::into_inner).take() {
+            standby.give_up();
         }
     }
 
@@ -265,7 +265,7 @@ impl Engine {
         }
     }
 
-    pub(crate) fn forget_problem(&self, problem: &str) {
+    pub(crate) fn clear_problem(&self, problem: &str) {
         self.problems.lock().unwrap_or_else(PoisonError::into_inner).retain(|known| known != problem);
     }
 

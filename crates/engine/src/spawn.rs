@@ -38,8 +38,8 @@ pub(crate) struct Bounds<'a> {
 
 impl Engine {
     /// An id for a new session and the holder that waits under it: the one that was kept ready, or a new one.
-    pub(crate) async fn next_holder(&self) -> (SessionId, PreparedHolder) {
-        let kept = self.spare.lock().unwrap_or_else(PoisonError::into_inner).take();
+    pub(crate) async fn take_standby_holder(&self) -> (SessionId, PreparedHolder) {
+        let kept = self.standby_holder.lock().unwrap_or_else(PoisonError::into_inner).take();
         if let Some((id, holder)) = kept
             && let Some(holder) = holder.if_alive().await
         {
@@ -51,11 +51,11 @@ impl Engine {
 
     /// Keeps a holder ready for the next launch: loading a program takes longer than everything else in it. It has no
     /// session until it is told one, and ends by itself when the daemon does.
-    pub(crate) fn keep_holder_ready(&self) {
-        let mut spare = self.spare.lock().unwrap_or_else(PoisonError::into_inner);
-        if spare.is_none() && !self.is_stopping() {
+    pub(crate) fn refill_standby_holder(&self) {
+        let mut standby = self.standby_holder.lock().unwrap_or_else(PoisonError::into_inner);
+        if standby.is_none() && !self.is_stopping() {
             let id = SessionId::from_uuid(Uuid::new_v4());
-            *spare = Some((id, self.prepare_holder(id)));
+            *standby = Some((id, self.prepare_holder(id)));
         }
     }
 
@@ -95,7 +95,7 @@ impl PreparedHolder {
     }
 
     /// Sends the spec and waits until the harness runs. Ends all processes of a failed launch before it returns.
-    pub async fn brief(self, spec: Spec, bounds: &Bounds<'_>) -> Result<(Child, ProcessIdentity), String> {
+    pub async fn launch_with(self, spec: Spec, bounds: &Bounds<'_>) -> Result<(Child, ProcessIdentity), String> {
         let Self { child, dir, mut processes } = self;
         let mut holder = match child.await {
             Ok(Ok(child)) => child,
@@ -104,10 +104,10 @@ impl PreparedHolder {
         };
         let (stdin, stdout) = (holder.stdin.take(), holder.stdout.take());
         let heard = async {
-            spawn_blocking(move || tell(stdin.expect("it was piped"), &dir, &spec))
+            spawn_blocking(move || send_spec(stdin.expect("it was piped"), &dir, &spec))
                 .await
                 .map_err(|error| error.to_string())??;
-            hear(stdout.expect("it was piped"), &mut processes.leader).await
+            read_launch_report(stdout.expect("it was piped"), &mut processes.leader).await
         };
         let reason = tokio::select! {
             heard = heard => match heard {
@@ -184,7 +184,7 @@ pub(super) async fn end_launch(processes: &Processes, mut holder: Child) {
     reap(holder);
 }
 
-fn tell(mut stdin: ChildStdin, dir: &Path, spec: &Spec) -> Result<(), String> {
+fn send_spec(mut stdin: ChildStdin, dir: &Path, spec: &Spec) -> Result<(), String> {
     let told = |what: &'static str| move |error: io::Error| format!("{what}: {error}");
     // A pull can replace the folder while the daemon runs: nothing is written through a link.
     if dir.parent().is_some_and(Path::is_symlink) {
@@ -196,7 +196,10 @@ fn tell(mut stdin: ChildStdin, dir: &Path, spec: &Spec) -> Result<(), String> {
 }
 
 /// Waits until the harness runs. Its process is known earlier: a holder can die in between.
-async fn hear(stdout: ChildStdout, spawned: &mut Option<ProcessIdentity>) -> Result<ProcessIdentity, String> {
+async fn read_launch_report(
+    stdout: ChildStdout,
+    spawned: &mut Option<ProcessIdentity>,
+) -> Result<ProcessIdentity, String> {
     let told = |error: io::Error| format!("the holder did not answer: {error}");
     let stdout = pipe::Receiver::from_owned_fd(stdout.into()).map_err(told)?;
     let mut lines = BufReader::new(stdout.take(HOLDER_ANSWER.bytes)).lines();

@@ -83,7 +83,7 @@ impl Engine {
     /// Takes the ballast again, once there is room.
     pub(crate) fn restore_ballast(&self) {
         if self.ballast.refill().is_ok() {
-            self.forget_problem(DISK_FULL);
+            self.clear_problem(DISK_FULL);
         }
     }
 

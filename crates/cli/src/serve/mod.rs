@@ -35,7 +35,7 @@ use coven_engine::events::Hub;
 use coven_engine::loops::{idle, notify, question_sets, recovery, retention, scheduler, terminal_prompts};
 use coven_engine::notification::NOTIFICATION_QUEUE;
 use coven_engine::workflow::recover;
-use coven_engine::{Engine, Parts};
+use coven_engine::{Engine, EngineDeps};
 use coven_server::guard::Guard;
 use coven_server::socket::{self, OurUsersOnly};
 use coven_server::{App, event, listen, operation, router};
@@ -225,7 +225,7 @@ async fn run(options: &ServeOptions, background: tokio::runtime::Handle) -> Resu
     let (notifications, received) = mpsc::channel(NOTIFICATION_QUEUE);
     let (questions, conversations) = (QuestionFolder::locate(), Conversations::locate());
     let http = config.http.clone();
-    let parts = Parts {
+    let deps = EngineDeps {
         store: Arc::new(store),
         home,
         config,
@@ -239,7 +239,7 @@ async fn run(options: &ServeOptions, background: tokio::runtime::Handle) -> Resu
         open_files,
         background,
     };
-    let engine = Engine::new(parts).map_err(|source| ServeError::Io { doing: "start the screens' thread", source })?;
+    let engine = Engine::new(deps).map_err(|source| ServeError::Io { doing: "start the screens' thread", source })?;
     let engine = Arc::new(engine);
     let unix =
         socket::listen(&socket).map_err(|source| ServeError::Listen { place: socket.display().to_string(), source })?;

@@ -48,7 +48,7 @@ impl Engine {
         };
         let mut argv = self.acp_argv(harness, &env, &folder.root).await?;
         argv.extend(new.args.iter().cloned());
-        let (id, holder) = self.next_holder().await;
+        let (id, holder) = self.take_standby_holder().await;
         let now = clock::now();
         let mut metadata = new.step.as_ref().map(StepLaunch::metadata).unwrap_or_default();
         if let Some((earlier, _)) = &earlier {
@@ -99,7 +99,7 @@ impl Engine {
         }
         fault::point("after_create");
         let launched = self.launch(session, env, holder).await;
-        self.keep_holder_ready();
+        self.refill_standby_holder();
         launched
     }
 

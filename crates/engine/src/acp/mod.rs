@@ -30,7 +30,7 @@ pub(crate) use self::conclude::LastWords;
 pub use self::inbox::Answer;
 use self::outbox::Outbox;
 pub use self::prompt::must_speak_acp;
-pub(crate) use self::workspace::Asked;
+pub(crate) use self::workspace::HelpFlagCache;
 use super::Engine;
 use super::live::LiveSession;
 use crate::error::EngineError;

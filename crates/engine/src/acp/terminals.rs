@@ -108,7 +108,7 @@ impl Engine {
         };
         let holder = self.prepare_holder_at(&format!("{}/{terminal}", conversation.id), dir.clone());
         let bounds = Bounds { limit: self.launch_limit(), cancelled: &Notify::new() };
-        let (holder, _) = holder.brief(spec, &bounds).await.map_err(RpcError::internal)?;
+        let (holder, _) = holder.launch_with(spec, &bounds).await.map_err(RpcError::internal)?;
         let limit = output_limit.unwrap_or(MAX_SHOWN_BYTES).min(MAX_SHOWN_BYTES);
         let _ = std::fs::write(dir.join(LIMIT_FILE), limit.to_string());
         reap(holder);

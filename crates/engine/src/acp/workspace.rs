@@ -19,7 +19,7 @@ const HELP_LIMIT: Duration = Duration::from_secs(20);
 
 /// Which program files list their workspace flag; asked once for each.
 #[derive(Default)]
-pub(crate) struct Asked(Mutex<HashMap<(PathBuf, SystemTime, u64), bool>>);
+pub(crate) struct HelpFlagCache(Mutex<HashMap<(PathBuf, SystemTime, u64), bool>>);
 
 impl Engine {
     /// Program and arguments for a session over ACP in this folder.
@@ -45,7 +45,7 @@ impl Engine {
         let program = PathBuf::from(&argv[0]);
         argv.extend(args.iter().cloned());
         if let Some(flag) = &harness.workspace_flag
-            && self.lists(&program, flag, env).await
+            && self.help_lists_flag(&program, flag, env).await
         {
             argv.extend([flag.clone(), cwd.to_string_lossy().into_owned()]);
         }
@@ -53,10 +53,15 @@ impl Engine {
     }
 
     /// Whether the program's own help lists the flag.
-    async fn lists(&self, program: &Path, flag: &str, env: &std::collections::BTreeMap<String, String>) -> bool {
+    async fn help_lists_flag(
+        &self,
+        program: &Path,
+        flag: &str,
+        env: &std::collections::BTreeMap<String, String>,
+    ) -> bool {
         let Ok(metadata) = std::fs::metadata(program) else { return false };
         let key = (program.to_owned(), metadata.modified().unwrap_or(SystemTime::UNIX_EPOCH), metadata.len());
-        if let Some(known) = self.asked.0.lock().unwrap_or_else(PoisonError::into_inner).get(&key) {
+        if let Some(known) = self.help_flags.0.lock().unwrap_or_else(PoisonError::into_inner).get(&key) {
             return *known;
         }
         let output = Command::new(program)
@@ -76,7 +81,7 @@ impl Engine {
             }
             Ok(Err(_)) | Err(_) => false,
         };
-        self.asked.0.lock().unwrap_or_else(PoisonError::into_inner).insert(key, lists);
+        self.help_flags.0.lock().unwrap_or_else(PoisonError::into_inner).insert(key, lists);
         lists
     }
 }

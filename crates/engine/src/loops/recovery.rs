@@ -78,7 +78,7 @@ async fn settle(engine: &Arc<Engine>, mut session: Session, turns: &Semaphore) -
                 engine.end_silent(id).await;
             }
             Ok(verdict) => {
-                engine.forget_problem(SILENT);
+                engine.clear_problem(SILENT);
                 return Some(verdict);
             }
             Err(error) => {

@@ -62,7 +62,7 @@ impl Engine {
     async fn drive_to_end(self: &Arc<Self>, id: WorkflowId, mut taken: TakenUp) {
         loop {
             match self.drive_one_step(id, &mut taken.word).await {
-                Ok(DriveOutcome::Continue) => self.forget_problem(RUN_STALLED),
+                Ok(DriveOutcome::Continue) => self.clear_problem(RUN_STALLED),
                 Ok(DriveOutcome::Over) => return,
                 Ok(DriveOutcome::Merge(task)) => {
                     // The merger acquires its own guard.

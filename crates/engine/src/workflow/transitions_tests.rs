@@ -25,7 +25,7 @@ use crate::events::Hub;
 use crate::operation::OperationRender;
 use crate::workflow::Claimed;
 use crate::workflow::claim::{Plan, claim};
-use crate::{Engine, Parts};
+use crate::{Engine, EngineDeps};
 
 const NOW: Timestamp = Timestamp::from_millis(1_000_000);
 const ONE_SCRIPT: &str = "steps:\n  - { name: build, type: script, command: make }\n";
@@ -45,7 +45,7 @@ async fn fixture(definition: &str) -> Fixture {
     home.create().expect("create home");
     let store = Failing::new(SqliteStore::open(home.db(), |_| "{}".to_owned()).expect("create store"));
     let calls = store.calls();
-    let parts = Parts {
+    let deps = EngineDeps {
         store: Arc::new(store),
         config: Config::default(),
         withheld: Withheld::default(),
@@ -62,7 +62,7 @@ async fn fixture(definition: &str) -> Fixture {
         background: tokio::runtime::Handle::current(),
         home,
     };
-    let engine = Arc::new(Engine::new(parts).expect("start engine"));
+    let engine = Arc::new(Engine::new(deps).expect("start engine"));
     let id = TaskId::from_uuid(Uuid::from_u128(1));
     let task = Task::new(id, "a task", NOW).expect("valid title");
     let mut tx = engine.store.begin().await.expect("begin transaction");
