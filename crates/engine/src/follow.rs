@@ -15,7 +15,7 @@ use tokio::time::{Instant, sleep, sleep_until};
 
 use super::Engine;
 use super::acp::LastWords;
-use super::live::{LiveSession, Tail};
+use super::live::{LiveSession, UnstoredEntries};
 use super::model::Model;
 use super::spawn::reap;
 use crate::error::EngineError;
@@ -40,7 +40,7 @@ impl Engine {
         let (id, dir) = (session.id, self.home.session_dir(session.id));
         let unreadable = |source| EngineError::Log { id, source };
         let stored = if is_new { 0 } else { self.store.last_entry(id).await? };
-        let mut tail = Tail::open(&dir.join(coven_holder::JOURNAL), stored).map_err(unreadable)?;
+        let mut unstored = UnstoredEntries::open(&dir.join(coven_holder::JOURNAL), stored).map_err(unreadable)?;
         let is_acp = session.channel == Channel::Acp;
         let conversation = if is_acp { self.take_up(session).await? } else { None };
         let model = match self.config.sessions.screen_model && !is_acp {
@@ -56,13 +56,13 @@ impl Engine {
                 Some(Arc::new(Model::new(&dir, start, answers_from)))
             }
         };
-        tail.read(model.as_deref()).map_err(unreadable)?;
+        unstored.read(model.as_deref()).map_err(unreadable)?;
         stream.set_nonblocking(true).map_err(unreadable)?;
         let stream = {
             let _there = self.background.enter();
             UnixStream::from_std(stream).map_err(unreadable)?
         };
-        let live = Arc::new(LiveSession::new(id, dir, tail, model, conversation));
+        let live = Arc::new(LiveSession::new(id, dir, unstored, model, conversation));
         self.add_live(live.clone());
         if let Some(conversation) = &live.conversation {
             self.converse(&live, conversation);
@@ -77,13 +77,13 @@ impl Engine {
             }
             if !engine.is_stopping() {
                 engine.end_killed(&followed).await;
-                engine.settle_end(&followed).await;
+                engine.record_end_with_retry(&followed).await;
                 engine.live_map().remove(&id);
                 followed.end();
                 if let Some(conversation) = &followed.conversation {
                     conversation.tell_change();
                 }
-                engine.after_end(&followed).await;
+                engine.run_end_effects(&followed).await;
             }
             if let Some(holder) = holder.filter(|_| !engine.is_stopping()) {
                 reap(holder);
@@ -102,7 +102,7 @@ impl Engine {
             return;
         }
         self.journal_moved(live).await;
-        if live.tail.lock().await.announcer.has_news() {
+        if live.unstored.lock().await.announcer.has_news() {
             store_at = Some(Instant::now() + delay);
         }
         loop {
@@ -171,12 +171,12 @@ impl Engine {
 
     /// The journal grew: read it and let the screen follow.
     async fn journal_moved(&self, live: &Arc<LiveSession>) {
-        let mut tail = live.tail.lock().await;
-        if let Err(error) = tail.read(live.model.as_deref()) {
+        let mut unstored = live.unstored.lock().await;
+        if let Err(error) = unstored.read(live.model.as_deref()) {
             tracing::error!(session = %live.id, %error, "the journal cannot be read");
         }
-        let end = tail.end;
-        drop(tail);
+        let end = unstored.end;
+        drop(unstored);
         if let Some(model) = &live.model {
             let notified = live.clone();
             self.screens.advance(model, end, Arc::new(move || notified.model_moved.notify_one()));
@@ -197,25 +197,25 @@ impl Engine {
 
     /// Stores pending entries and keyframes, and announces them if that is due. Else returns when it will be.
     async fn store_ledger(&self, live: &LiveSession) -> Result<Option<Instant>, EngineError> {
-        let mut tail = live.tail.lock().await;
+        let mut unstored = live.unstored.lock().await;
         let keyframes = live.model.as_ref().map(|model| model.take_keyframes()).unwrap_or_default();
         let now = Instant::now();
-        let due = tail.announcer.due(now);
+        let due = unstored.announcer.due(now);
         let is_due = due == Some(now);
-        if tail.pending.is_empty() && keyframes.is_empty() && !is_due {
+        if unstored.pending.is_empty() && keyframes.is_empty() && !is_due {
             return Ok(due);
         }
-        match self.write_ledger(live.id, &tail, &keyframes, is_due).await {
+        match self.write_ledger(live.id, &unstored, &keyframes, is_due).await {
             Ok(()) => {
-                tail.settle();
+                unstored.mark_stored();
                 if is_due {
-                    tail.announcer.announced(now);
+                    unstored.announcer.announced(now);
                 }
                 Ok(due.filter(|_| !is_due))
             }
             Err(error) => {
                 if let Some(model) = &live.model {
-                    model.give_back(keyframes);
+                    model.requeue_keyframes(keyframes);
                 }
                 Err(error)
             }
@@ -225,28 +225,28 @@ impl Engine {
     async fn write_ledger(
         &self,
         id: SessionId,
-        tail: &Tail,
+        unstored: &UnstoredEntries,
         keyframes: &[Keyframe],
         announces: bool,
     ) -> Result<(), EngineError> {
         // The journal is on the disk: what a power cut takes from the ledger is read from it again.
         let mut tx = self.store.begin_unsynced().await?;
-        tx.append_entries(id, &tail.pending).await?;
+        tx.append_entries(id, &unstored.pending).await?;
         for it in keyframes {
             tx.put_keyframe(id, it.offset, it.rows, it.cols, &it.screen).await?;
         }
         if announces {
-            tx.record(Change::OutputAdded { session: id, offset: tail.end }, clock::now()).await?;
+            tx.record(Change::OutputAdded { session: id, offset: unstored.end }, clock::now()).await?;
         }
         Ok(self.commit_output(tx).await?)
     }
 
     /// A killed session whose holder is gone without an exit status may still run: it is ended before its end is written.
     async fn end_killed(&self, live: &LiveSession) {
-        let mut tail = live.tail.lock().await;
-        let _ = tail.read(live.model.as_deref());
-        let has_exit = tail.exit.is_some();
-        drop(tail);
+        let mut unstored = live.unstored.lock().await;
+        let _ = unstored.read(live.model.as_deref());
+        let has_exit = unstored.exit.is_some();
+        drop(unstored);
         if !has_exit
             && let Ok(Some(session)) = self.store.session(live.id).await
             && session.state == SessionState::Killed
@@ -256,14 +256,14 @@ impl Engine {
     }
 
     /// The holder is gone: what the journal says last decides. Tried until the store takes it.
-    async fn settle_end(self: &Arc<Self>, live: &Arc<LiveSession>) {
+    async fn record_end_with_retry(self: &Arc<Self>, live: &Arc<LiveSession>) {
         const PROBLEM: &str = "a session's end could not be written; the store may be out of space";
         loop {
-            let mut tail = live.tail.lock().await;
-            if let Err(error) = tail.read(live.model.as_deref()) {
+            let mut unstored = live.unstored.lock().await;
+            if let Err(error) = unstored.read(live.model.as_deref()) {
                 tracing::error!(session = %live.id, %error, "the journal cannot be read");
             }
-            match self.record_end(live.id, &mut tail, HOLDER_GONE).await {
+            match self.record_end(live.id, &mut unstored, HOLDER_GONE).await {
                 Ok(()) => return self.clear_problem(PROBLEM),
                 Err(EngineError::Store(error)) => {
                     tracing::error!(session = %live.id, %error, "the end of a session could not be written");
@@ -275,7 +275,7 @@ impl Engine {
                     return;
                 }
             }
-            drop(tail);
+            drop(unstored);
             tokio::select! {
                 () = sleep(STORE_RETRY) => {}
                 // The next daemon finds the end in the journal.
@@ -285,7 +285,12 @@ impl Engine {
     }
 
     /// Entries and the record's last state, in one transaction.
-    pub(crate) async fn record_end(&self, id: SessionId, tail: &mut Tail, orphaned: &str) -> Result<(), EngineError> {
+    pub(crate) async fn record_end(
+        &self,
+        id: SessionId,
+        unstored: &mut UnstoredEntries,
+        orphaned: &str,
+    ) -> Result<(), EngineError> {
         fault::point("before_end");
         let now = clock::now();
         // What is left of an agent's output is read before the writer is taken: there may be much of it.
@@ -297,27 +302,27 @@ impl Engine {
         {
             session.open_failed(&reason, now);
         }
-        if tail.exit.is_none() && orphaned == HOLDER_GONE {
-            tail.claim_rest(&self.home.session_dir(id), now);
+        if unstored.exit.is_none() && orphaned == HOLDER_GONE {
+            unstored.append_unjournaled_output(&self.home.session_dir(id), now);
         }
-        tx.append_entries(id, &tail.pending).await?;
-        if tail.announcer.has_news() {
-            tx.record(Change::OutputAdded { session: id, offset: tail.end }, now).await?;
+        tx.append_entries(id, &unstored.pending).await?;
+        if unstored.announcer.has_news() {
+            tx.record(Change::OutputAdded { session: id, offset: unstored.end }, now).await?;
         }
-        if let Some(event) = end_of(&mut session, tail, orphaned, now)? {
+        if let Some(event) = apply_final_state(&mut session, unstored, orphaned, now)? {
             if let Some(last_words) = last_words {
-                last_words.write(&mut tx, &session, tail.exit, &tail.stderr, now).await?;
+                last_words.write(&mut tx, &session, unstored.exit, &unstored.stderr, now).await?;
             }
             tx.record(Change::SessionChanged { session, event }, now).await?;
         }
         self.commit(tx).await?;
-        tail.settle();
-        tail.announcer.announced(Instant::now());
+        unstored.mark_stored();
+        unstored.announcer.announced(Instant::now());
         Ok(())
     }
 
     /// What comes after an end is written: leftovers, the last keyframes, compression.
-    async fn after_end(self: &Arc<Self>, live: &Arc<LiveSession>) {
+    async fn run_end_effects(self: &Arc<Self>, live: &Arc<LiveSession>) {
         if let Ok(Some(session)) = self.store.session(live.id).await
             && session.state == SessionState::Orphaned
         {
@@ -332,25 +337,25 @@ impl Engine {
 }
 
 /// Moves the record to its last state; the event's name if there was a move.
-fn end_of(
+fn apply_final_state(
     session: &mut Session,
-    tail: &Tail,
+    unstored: &UnstoredEntries,
     orphaned: &str,
     now: coven_domain::Timestamp,
 ) -> Result<Option<&'static str>, EngineError> {
     if session.state == SessionState::Created {
-        if let Some(reason) = &tail.launch_failure {
+        if let Some(reason) = &unstored.launch_failure {
             session.launch_failed(reason, now)?;
             return Ok(Some("failed"));
         }
         // It ran although nobody was there to write that down.
-        let Some((pid, started_ticks, boot_id)) = tail.started.clone() else {
+        let Some((pid, started_ticks, boot_id)) = unstored.started.clone() else {
             session.launch_failed("the daemon stopped before the harness was launched", now)?;
             return Ok(Some("failed"));
         };
         session.spawned(coven_domain::session::ProcessIdentity { pid, started_ticks, boot_id }, now)?;
     }
-    match (session.state, tail.exit) {
+    match (session.state, unstored.exit) {
         (SessionState::Running, Some(status)) => session.exited(status, now)?,
         (SessionState::Killed, Some(status)) if session.exit_code.is_none() => session.exited(status, now)?,
         (SessionState::Running, None) => {

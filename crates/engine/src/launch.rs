@@ -23,7 +23,7 @@ use uuid::Uuid;
 use super::Engine;
 use super::follow::HOLDER_GONE;
 use super::leftovers::Processes;
-use super::live::Tail;
+use super::live::UnstoredEntries;
 use super::spawn::{Bounds, PreparedHolder, end_launch, reap};
 use crate::error::EngineError;
 use coven_holder::fault;
@@ -234,7 +234,7 @@ impl Engine {
                     // It was so quick that its holder is gone: the journal tells the rest.
                     tracing::debug!(session = %id, %error, "ended before it was followed");
                     self.change_session(id, "running", |session, now| session.spawned(process, now)).await?;
-                    self.settle_from_journal(id, HOLDER_GONE).await?;
+                    self.reconcile_from_journal(id, HOLDER_GONE).await?;
                     reap(holder);
                     let session = self.session(id).await?;
                     if session.state == SessionState::Orphaned {
@@ -334,7 +334,7 @@ impl Engine {
     /// The record says why it failed, the ledger whatever the holder had noted down by then.
     pub(crate) async fn record_launch_failure(&self, id: SessionId, reason: &str) -> Result<(), EngineError> {
         let journal = self.home.session_dir(id).join(coven_holder::JOURNAL);
-        let noted = Tail::open(&journal, 0).and_then(|mut tail| tail.read(None).map(|()| tail));
+        let noted = UnstoredEntries::open(&journal, 0).and_then(|mut unstored| unstored.read(None).map(|()| unstored));
         let now = clock::now();
         let last_words = self.last_words(id).await?;
         let mut tx = self.store.begin().await?;

@@ -1,4 +1,4 @@
-//! A running session as the daemon sees it: its journal's tail and its screen.
+//! A running session as the daemon sees it: its journal's unstored and its screen.
 
 use std::io;
 use std::path::PathBuf;
@@ -21,7 +21,7 @@ pub struct LiveSession {
     pub model: Option<Arc<Model>>,
     /// For sessions over ACP.
     pub conversation: Option<Arc<Conversation>>,
-    pub(crate) tail: Mutex<Tail>,
+    pub(crate) unstored: Mutex<UnstoredEntries>,
     /// The model has something to fetch: answers for the harness, keyframes for the store.
     pub(crate) model_moved: Notify,
     has_ended: watch::Sender<bool>,
@@ -32,7 +32,7 @@ pub struct LiveSession {
 }
 
 /// The end of the journal that the store does not have yet.
-pub(crate) struct Tail {
+pub(crate) struct UnstoredEntries {
     reader: JournalReader,
     /// Read from the journal and not yet in the store, in order.
     pub pending: Vec<Entry>,
@@ -53,7 +53,7 @@ pub(crate) struct Tail {
 /// So much of standard error is kept at hand.
 const STDERR_BYTES: usize = 16 << 10;
 
-impl Tail {
+impl UnstoredEntries {
     pub fn open(journal: &std::path::Path, stored: u64) -> io::Result<Self> {
         Ok(Self {
             reader: JournalReader::open(journal)?,
@@ -113,7 +113,7 @@ impl Tail {
     }
 
     /// Output that the holder wrote to the log and could not note down before it was killed.
-    pub fn claim_rest(&mut self, dir: &std::path::Path, now: coven_domain::Timestamp) {
+    pub fn append_unjournaled_output(&mut self, dir: &std::path::Path, now: coven_domain::Timestamp) {
         let end = super::log_file::LogFile::new(dir).range().map_or(0, |range| range.end);
         // Without a start there was no output, and without an order no number for it.
         if self.started.is_none() || end <= self.end {
@@ -127,7 +127,7 @@ impl Tail {
     }
 
     /// The pending entries are in the store now.
-    pub fn settle(&mut self) {
+    pub fn mark_stored(&mut self) {
         if let Some(last) = self.pending.last() {
             self.stored = last.seq;
         }
@@ -139,7 +139,7 @@ impl LiveSession {
     pub(crate) fn new(
         id: SessionId,
         dir: PathBuf,
-        tail: Tail,
+        unstored: UnstoredEntries,
         model: Option<Arc<Model>>,
         conversation: Option<Arc<Conversation>>,
     ) -> Self {
@@ -148,8 +148,8 @@ impl LiveSession {
             dir,
             model,
             conversation,
-            sizes: tail.sizes.clone(),
-            tail: Mutex::new(tail),
+            sizes: unstored.sizes.clone(),
+            unstored: Mutex::new(unstored),
             model_moved: Notify::new(),
             has_ended: watch::Sender::new(false),
             progress: watch::Sender::new(0),
@@ -166,7 +166,7 @@ impl LiveSession {
 
     /// Where the log ends, as far as anybody has told: the holder tells what comes, the journal what was there before.
     pub async fn log_end(&self) -> u64 {
-        let known = self.tail.lock().await.end;
+        let known = self.unstored.lock().await.end;
         known.max(*self.progress.borrow())
     }
 

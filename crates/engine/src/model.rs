@@ -46,7 +46,7 @@ struct State {
 }
 
 /// A screen at a byte of the log.
-pub struct Shot {
+pub struct ScreenSnapshot {
     pub offset: u64,
     pub rows: u16,
     pub cols: u16,
@@ -90,12 +90,12 @@ impl Model {
     }
 
     /// Feeds at most one slice; true while there is more.
-    fn step(&self) -> io::Result<bool> {
-        self.step_to(self.target.load(Ordering::Acquire))
+    fn feed_slice(&self) -> io::Result<bool> {
+        self.feed_slice_to(self.target.load(Ordering::Acquire))
     }
 
-    fn step_to(&self, target: u64) -> io::Result<bool> {
-        let has_more = self.lock().step(target);
+    fn feed_slice_to(&self, target: u64) -> io::Result<bool> {
+        let has_more = self.lock().feed_slice(target);
         self.version.send_modify(|version| *version += 1);
         has_more
     }
@@ -117,7 +117,7 @@ impl Model {
     /// Feeds up to where the log is known to reach now; a flood that goes on is not waited for.
     pub fn catch_up(&self) -> io::Result<()> {
         let target = self.target.load(Ordering::Acquire);
-        while self.step_to(target)? {}
+        while self.feed_slice_to(target)? {}
         Ok(())
     }
 
@@ -126,14 +126,14 @@ impl Model {
         self.target.fetch_max(end, Ordering::AcqRel);
     }
 
-    pub fn shot(&self) -> Shot {
+    pub fn snapshot(&self) -> ScreenSnapshot {
         let mut state = self.lock();
         let (rows, cols) = state.screen.size();
-        Shot { offset: state.offset, rows, cols, ansi: state.screen.snapshot() }
+        ScreenSnapshot { offset: state.offset, rows, cols, ansi: state.screen.snapshot() }
     }
 
     /// Reads the screen itself, with the byte of the log that it belongs to.
-    pub(crate) fn look<T>(&self, read: impl FnOnce(&mut Screen, u64) -> T) -> T {
+    pub(crate) fn with_screen<T>(&self, read: impl FnOnce(&mut Screen, u64) -> T) -> T {
         let mut state = self.lock();
         let offset = state.offset;
         read(&mut state.screen, offset)
@@ -144,7 +144,7 @@ impl Model {
     }
 
     /// Keyframes that could not be stored come back to be tried again.
-    pub fn give_back(&self, mut keyframes: Vec<Keyframe>) {
+    pub fn requeue_keyframes(&self, mut keyframes: Vec<Keyframe>) {
         let mut state = self.lock();
         keyframes.append(&mut state.keyframes);
         state.keyframes = keyframes;
@@ -164,7 +164,7 @@ impl Model {
 }
 
 impl State {
-    fn step(&mut self, target: u64) -> io::Result<bool> {
+    fn feed_slice(&mut self, target: u64) -> io::Result<bool> {
         while let Some((at, rows, cols)) = self.resizes.front().copied().filter(|(at, ..)| *at <= self.offset) {
             debug_assert!(at <= self.offset);
             self.resizes.pop_front();
@@ -249,7 +249,7 @@ fn work(jobs: &Receiver<Job>, requeue: &Sender<Job>) {
         // Cleared first: what comes from now on queues it again.
         job.model.is_queued.store(false, Ordering::Release);
         // One session's screen must not take the others' along.
-        let stepped = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| job.model.step()));
+        let stepped = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| job.model.feed_slice()));
         let has_more = match stepped.unwrap_or_else(|_| Err(io::Error::other("the terminal model panicked"))) {
             Ok(has_more) => has_more,
             Err(error) => {

@@ -9,7 +9,7 @@ use coven_screen::Screen;
 use coven_store::Keyframe;
 
 use super::Engine;
-use super::live::Tail;
+use super::live::UnstoredEntries;
 use super::log_file::LogFile;
 use super::model::Model;
 use super::session::must_have_terminal;
@@ -17,7 +17,7 @@ use crate::blocking::blocking;
 use crate::error::EngineError;
 
 /// A model that is at most this far behind is brought up to date for whoever looks; else it is shown as it is.
-pub(crate) const WORTH_WAITING: u64 = 2 << 20;
+pub(crate) const MAX_CATCH_UP_BYTES: u64 = 2 << 20;
 /// The most bytes of output that one page of entries carries; longer ones end the page early.
 const PAGE_BYTES: u64 = 8 << 20;
 
@@ -25,7 +25,7 @@ const PAGE_BYTES: u64 = 8 << 20;
 const SEND_BYTES: usize = 256 << 10;
 
 /// A screen, and the byte of the log that it belongs to.
-pub struct Shown {
+pub struct ScreenAt {
     pub screen: Screen,
     pub offset: u64,
 }
@@ -83,17 +83,20 @@ impl Engine {
     }
 
     /// What the screen shows now, or showed when the log stood at `at`.
-    pub async fn screen(self: &Arc<Self>, id: SessionId, at: Option<u64>) -> Result<Shown, EngineError> {
+    pub async fn screen(self: &Arc<Self>, id: SessionId, at: Option<u64>) -> Result<ScreenAt, EngineError> {
         let session = self.session(id).await?;
         if let (None, Some(live)) = (at, self.live_session(id))
             && let Some(model) = live.model.clone()
         {
-            if model.lag() <= WORTH_WAITING {
+            if model.lag() <= MAX_CATCH_UP_BYTES {
                 let model = model.clone();
                 let _ = blocking(move || model.catch_up()).await;
             }
-            let shot = model.shot();
-            return Ok(Shown { screen: Screen::restore(shot.rows, shot.cols, &shot.ansi), offset: shot.offset });
+            let snapshot = model.snapshot();
+            return Ok(ScreenAt {
+                screen: Screen::restore(snapshot.rows, snapshot.cols, &snapshot.ansi),
+                offset: snapshot.offset,
+            });
         }
         self.refresh(id).await;
         let last = self.store.keyframe_before(id, u64::MAX).await?;
@@ -108,36 +111,36 @@ impl Engine {
     }
 
     /// The bytes that repaint a live screen, straight from its model; `None` if there is no model.
-    pub async fn live_shot(&self, id: SessionId) -> Option<super::model::Shot> {
+    pub async fn live_snapshot(&self, id: SessionId) -> Option<super::model::ScreenSnapshot> {
         let model = self.live_session(id)?.model.clone()?;
         match model.lag() {
             0 => {}
-            1..=WORTH_WAITING => {
+            1..=MAX_CATCH_UP_BYTES => {
                 let behind = model.clone();
                 let _ = blocking(move || behind.catch_up()).await;
             }
             _ => {}
         }
-        Some(model.shot())
+        Some(model.snapshot())
     }
 
     /// Reads a session's journal to its end and writes down what it says: for sessions that nobody follows.
-    pub(crate) async fn settle_from_journal(
+    pub(crate) async fn reconcile_from_journal(
         self: &Arc<Self>,
         id: SessionId,
         orphaned: &str,
     ) -> Result<(), EngineError> {
         let stored = self.store.last_entry(id).await?;
         let journal = self.home.session_dir(id).join(coven_holder::JOURNAL);
-        let mut tail = match Tail::open(&journal, stored) {
-            Ok(tail) => tail,
+        let mut unstored = match UnstoredEntries::open(&journal, stored) {
+            Ok(unstored) => unstored,
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => return self.end_without_journal(id).await,
             Err(source) => return Err(EngineError::Log { id, source }),
         };
-        if let Err(error) = tail.read(None) {
+        if let Err(error) = unstored.read(None) {
             tracing::error!(session = %id, %error, "the journal is damaged; what is readable counts");
         }
-        self.record_end(id, &mut tail, orphaned).await?;
+        self.record_end(id, &mut unstored, orphaned).await?;
         self.end_terminals(id).await;
         self.tidy_later(id);
         Ok(())
@@ -170,8 +173,8 @@ impl Engine {
                 return Ok(Vec::new());
             }
             let model = Model::new(&dir, start, u64::MAX);
-            if let Ok(mut tail) = Tail::open(&dir.join(coven_holder::JOURNAL), u64::MAX) {
-                tail.read(Some(&model))?;
+            if let Ok(mut unstored) = UnstoredEntries::open(&dir.join(coven_holder::JOURNAL), u64::MAX) {
+                unstored.read(Some(&model))?;
             }
             model.reach(end);
             model.catch_up()?;
@@ -200,22 +203,22 @@ impl Engine {
 }
 
 /// From a keyframe on, at most a megabyte or so is parsed. Behind what a model has seen, sizes come from the journal.
-fn rebuild(dir: &std::path::Path, start: Keyframe, at: Option<u64>, seen: u64) -> std::io::Result<Shown> {
+fn rebuild(dir: &std::path::Path, start: Keyframe, at: Option<u64>, seen: u64) -> std::io::Result<ScreenAt> {
     let end = LogFile::new(dir).range()?.end;
     let model = Model::new(dir, start, u64::MAX);
     if (at.is_none() || seen < end)
-        && let Ok(mut tail) = Tail::open(&dir.join(coven_holder::JOURNAL), u64::MAX)
+        && let Ok(mut unstored) = UnstoredEntries::open(&dir.join(coven_holder::JOURNAL), u64::MAX)
     {
-        tail.read(Some(&model))?;
+        unstored.read(Some(&model))?;
     }
     model.reach(at.unwrap_or(end).min(end));
     model.catch_up()?;
-    let shot = model.shot();
-    Ok(Shown { screen: Screen::restore(shot.rows, shot.cols, &shot.ansi), offset: shot.offset })
+    let snapshot = model.snapshot();
+    Ok(ScreenAt { screen: Screen::restore(snapshot.rows, snapshot.cols, &snapshot.ansi), offset: snapshot.offset })
 }
 
 /// What is left to send of a log.
-struct Sending {
+struct LogStream {
     log: LogFile,
     at: u64,
     to: u64,
@@ -240,7 +243,7 @@ impl Engine {
         let live = self.live_session(id).filter(|_| is_following);
         let to = to.unwrap_or(if is_following { u64::MAX } else { range.end });
         let progress = live.as_ref().map(|live| live.progress());
-        let sending = Sending { log, at, to, live, progress };
+        let sending = LogStream { log, at, to, live, progress };
         let engine = self.clone();
         let stream = futures_util::stream::unfold((engine, sending), |(engine, mut sending)| async move {
             loop {
@@ -282,7 +285,7 @@ impl Engine {
                         sending.at += bytes.len() as u64;
                         return Some((Ok(bytes::Bytes::from(bytes)), (engine, sending)));
                     }
-                    Err(error) => return Some((Err(error), (engine, Sending { to: 0, ..sending }))),
+                    Err(error) => return Some((Err(error), (engine, LogStream { to: 0, ..sending }))),
                 }
             }
         });

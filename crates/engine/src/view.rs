@@ -26,7 +26,7 @@ use crate::blocking::blocking;
 use crate::error::EngineError;
 use crate::log_file::LogFile;
 use crate::model::Model;
-use crate::output::WORTH_WAITING;
+use crate::output::MAX_CATCH_UP_BYTES;
 use crate::sizes::Size;
 
 /// The most output of one update.
@@ -387,12 +387,12 @@ impl SessionView {
         let (model, mode) = (model.clone(), self.wanted.mode);
         let looked = blocking(move || -> io::Result<Looked> {
             let lag = model.lag();
-            if lag > 0 && fed_to.is_some_and(|offset| lag <= WORTH_WAITING || model.offset() < offset) {
+            if lag > 0 && fed_to.is_some_and(|offset| lag <= MAX_CATCH_UP_BYTES || model.offset() < offset) {
                 model.catch_up()?;
             }
             // Read before the screen: a change after it is looked at again.
             let version = model.version();
-            Ok(model.look(|screen, fed| Looked { version, fed, screen: ScreenView::of(screen, fed, mode) }))
+            Ok(model.with_screen(|screen, fed| Looked { version, fed, screen: ScreenView::of(screen, fed, mode) }))
         });
         looked.await.map_err(|source| EngineError::Log { id: self.id, source })
     }

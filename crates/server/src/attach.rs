@@ -105,11 +105,11 @@ async fn paint(engine: &Engine, id: SessionId, from: Option<u64>, client: &mut T
     if let Some(from) = from {
         return Ok(from);
     }
-    let Some(shot) = engine.live_shot(id).await else { return Ok(0) };
-    let screen = json!({"type": "screen", "offset": shot.offset, "rows": shot.rows, "cols": shot.cols});
+    let Some(snapshot) = engine.live_snapshot(id).await else { return Ok(0) };
+    let screen = json!({"type": "screen", "offset": snapshot.offset, "rows": snapshot.rows, "cols": snapshot.cols});
     client.send(Message::Text(screen.to_string().into())).await?;
-    client.send(Message::Binary(Bytes::from(shot.ansi))).await?;
-    Ok(shot.offset)
+    client.send(Message::Binary(Bytes::from(snapshot.ansi))).await?;
+    Ok(snapshot.offset)
 }
 
 /// What the session shows goes to the client, until one of them ends.

@@ -28,8 +28,8 @@ pub async fn read(State(app): State<App>, Id(id): Id, Params(query): Params<Scre
         (headers, body).into_response()
     };
     let format = query.format.as_deref().unwrap_or("json");
-    if let ("ansi", None, Some(shot)) = (format, query.at, app.engine.live_shot(id).await) {
-        return Ok(raw("application/octet-stream", shot.offset, (shot.rows, shot.cols), shot.ansi));
+    if let ("ansi", None, Some(snapshot)) = (format, query.at, app.engine.live_snapshot(id).await) {
+        return Ok(raw("application/octet-stream", snapshot.offset, (snapshot.rows, snapshot.cols), snapshot.ansi));
     }
     if !matches!(format, "json" | "ansi" | "text" | "html") {
         return Err(invalid("format: must be json, ansi, text or html"));

@@ -110,7 +110,7 @@ async fn recover_one(engine: &Arc<Engine>, session: Session) -> Result<SessionVe
             if finding == HolderStatus::Gone {
                 engine.end_leftovers(&session).await;
             }
-            engine.settle_from_journal(session.id, HOLDER_GONE).await?;
+            engine.reconcile_from_journal(session.id, HOLDER_GONE).await?;
         }
         SessionVerdict::Leave | SessionVerdict::RetryProbe => {}
         SessionVerdict::Adopt | SessionVerdict::KillAgain => {
@@ -132,7 +132,7 @@ async fn recover_one(engine: &Arc<Engine>, session: Session) -> Result<SessionVe
         }
         SessionVerdict::Ended(_) | SessionVerdict::LaunchFailed | SessionVerdict::Orphaned => {
             let orphaned = if finding == HolderStatus::Mismatch { NOT_THE_SAME } else { HOLDER_GONE };
-            engine.settle_from_journal(session.id, orphaned).await?;
+            engine.reconcile_from_journal(session.id, orphaned).await?;
             // A launch that was cut off is known from its journal alone.
             let session = Session { process: session.process.clone().or(started), ..session };
             if finding == HolderStatus::Gone && !matches!(verdict, SessionVerdict::Ended(_)) {

@@ -11,7 +11,7 @@ use super::ViewMode;
 use crate::Engine;
 use crate::blocking::blocking;
 use crate::error::EngineError;
-use crate::live::{LiveSession, Tail};
+use crate::live::{LiveSession, UnstoredEntries};
 use crate::log_file::LogFile;
 use crate::model::Model;
 use crate::session::must_have_terminal;
@@ -113,10 +113,12 @@ impl Source {
 /// The sizes in a journal that nothing follows.
 async fn sizes_of(dir: PathBuf) -> Arc<Sizes> {
     blocking(move || {
-        let Ok(mut tail) = Tail::open(&dir.join(coven_holder::JOURNAL), u64::MAX) else { return Arc::default() };
+        let Ok(mut unstored) = UnstoredEntries::open(&dir.join(coven_holder::JOURNAL), u64::MAX) else {
+            return Arc::default();
+        };
         // Of a damaged journal, what can be read counts.
-        let _ = tail.read(None);
-        tail.sizes
+        let _ = unstored.read(None);
+        unstored.sizes
     })
     .await
 }
