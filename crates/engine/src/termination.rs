@@ -212,7 +212,7 @@ impl Engine {
     }
 
     /// A harness that outlived its holder has no terminal any more: end it, if it is surely the one that was recorded.
-    pub(crate) async fn end_leftovers(&self, session: &Session) {
+    pub(crate) async fn kill_orphaned_harness(&self, session: &Session) {
         let Some(recorded) = &session.process else { return };
         if process::is_alive(recorded) && process::shows(recorded.pid, &session.launch.identity) {
             self.end_processes(session).await;
@@ -230,7 +230,7 @@ impl Engine {
 
 /// Ends what a session left in the background of its terminal: whoever comes next into its folder is alone there. False if something
 /// does not end.
-pub(super) async fn end_background(session: &Session) -> bool {
+pub(super) async fn kill_background_processes(session: &Session) -> bool {
     let Some(leader) = session.process.as_ref().map(|recorded| recorded.pid) else { return true };
     let variable = format!("{}={}", super::launch::SESSION_VARIABLE, session.id);
     let find = || {

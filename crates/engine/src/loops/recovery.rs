@@ -108,7 +108,7 @@ async fn recover_one(engine: &Arc<Engine>, session: Session) -> Result<SessionVe
     match verdict {
         SessionVerdict::Leave if session.state == SessionState::Killed => {
             if finding == HolderStatus::Gone {
-                engine.end_leftovers(&session).await;
+                engine.kill_orphaned_harness(&session).await;
             }
             engine.reconcile_from_journal(session.id, HOLDER_GONE).await?;
         }
@@ -136,7 +136,7 @@ async fn recover_one(engine: &Arc<Engine>, session: Session) -> Result<SessionVe
             // A launch that was cut off is known from its journal alone.
             let session = Session { process: session.process.clone().or(started), ..session };
             if finding == HolderStatus::Gone && !matches!(verdict, SessionVerdict::Ended(_)) {
-                engine.end_leftovers(&session).await;
+                engine.kill_orphaned_harness(&session).await;
             }
         }
     }

@@ -20,7 +20,7 @@ use super::transitions::{After, SYSTEM, Settled};
 use super::{Stop, TakenUp, with_git_unless, word};
 use crate::Engine;
 use crate::error::EngineError;
-use crate::termination::{AFTER_GRACE, end_background, wait_until_gone};
+use crate::termination::{AFTER_GRACE, kill_background_processes, wait_until_gone};
 
 const RETRY_DELAY: Duration = Duration::from_secs(1);
 pub(super) const MAY_LIVE: &str =
@@ -376,14 +376,14 @@ impl Engine {
     /// harness. Returns false if a process may still be running; no other agent may start on the task until it is gone.
     pub(super) async fn surely_over(&self, session: &Session) -> bool {
         if session.state == SessionState::Orphaned {
-            self.end_leftovers(session).await;
+            self.kill_orphaned_harness(session).await;
         }
         // A process may exist for a moment after its end was recorded. It is
         // not killed if its command line has changed.
         if let Some(recorded) = &session.process {
             wait_until_gone(recorded, AFTER_GRACE).await;
         }
-        !lives_on(session) && end_background(session).await
+        !lives_on(session) && kill_background_processes(session).await
     }
 
     /// Extends the claim while the agent is running.
