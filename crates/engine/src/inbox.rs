@@ -16,16 +16,16 @@ use coven_interop::questions::Listed;
 use coven_workflow::WorkflowDefinition;
 
 use super::Engine;
-use super::acp::Answer;
+use super::acp::InboxAnswer;
 use super::caller::Caller;
-use super::question_set::Ending;
+use super::question_set::HumanReply;
 use crate::error::EngineError;
 
 const MOST_TASKS: usize = 1000;
 
 /// What waits, or did.
 #[derive(Debug)]
-pub enum Item {
+pub enum InboxEntry {
     Permission(Permission),
     QuestionSet {
         set: Listed,
@@ -35,17 +35,17 @@ pub enum Item {
     /// A task that waits for a review, or cannot go on by itself.
     Task(Box<Task>),
     /// An agent of a task that waits at its terminal.
-    AgentQuestion(Box<AgentQuestion>, Option<Box<Agent>>),
+    TerminalPrompt(Box<AgentQuestion>, Option<Box<Agent>>),
 }
 
-impl Item {
+impl InboxEntry {
     pub fn place(&self) -> ItemPlace {
         let (at, id) = match self {
             Self::Permission(permission) => (permission.created_at, permission.id.to_string()),
             Self::QuestionSet { set: Listed::Sound(set), at } => (*at, set.id.to_string()),
             Self::QuestionSet { set: Listed::Broken { id, .. }, at } => (*at, id.to_string()),
             Self::Task(task) => (task.updated_at, task.id.to_string()),
-            Self::AgentQuestion(question, _) => (question.created_at, question.id.to_string()),
+            Self::TerminalPrompt(question, _) => (question.created_at, question.id.to_string()),
         };
         ItemPlace { at, id }
     }
@@ -61,66 +61,73 @@ pub enum InboxScope {
 
 /// How somebody answers.
 #[derive(Debug, Clone)]
-pub enum Reply {
+pub enum InboxReply {
     /// One of the options, or the line that a terminal waits for.
     Chosen {
-        answer: Answer,
+        answer: InboxAnswer,
         /// Why, for a task.
         reason: Option<String>,
     },
-    ToQuestions(Ending),
+    ToQuestions(HumanReply),
 }
 
 /// Something of the inbox before it is read.
-enum Found {
+enum InboxEntryId {
     Permission(Box<Permission>),
     QuestionSet(QuestionSetId),
     Task(Box<Task>),
-    AgentQuestion(QuestionId),
+    TerminalPrompt(QuestionId),
 }
 
 impl Engine {
     /// A page of what waits, oldest first, and whether more follows.
-    pub async fn inbox(&self, query: &WaitingQuery, scope: InboxScope) -> Result<(Vec<Item>, bool), EngineError> {
+    pub async fn inbox(&self, query: &WaitingQuery, scope: InboxScope) -> Result<(Vec<InboxEntry>, bool), EngineError> {
         let WaitingQuery { include_settled, session, ref after, limit } = *query;
         // One more than asked for from each source shows whether more follow.
         let more = WaitingQuery { limit: limit.saturating_add(1), ..query.clone() };
         let mut items = self.question_set_page(&more).await?;
         for question in self.store.agent_questions(&AgentQuestionQuery::Page(more.clone())).await? {
-            let agent = self.agent_of_question(question.agent).await?;
-            items.push(Item::AgentQuestion(Box::new(question), agent.map(Box::new)));
+            let agent = self.agent_of_prompt(question.agent).await?;
+            items.push(InboxEntry::TerminalPrompt(Box::new(question), agent.map(Box::new)));
         }
         if scope == InboxScope::All {
             let (after, limit) = (after.clone(), Some(more.limit));
             let permissions = PermissionQuery { include_settled, session, prefix: None, after, limit };
-            items.extend(self.store.permissions(&permissions).await?.into_iter().map(Item::Permission));
+            items.extend(self.store.permissions(&permissions).await?.into_iter().map(InboxEntry::Permission));
             if session.is_none() {
                 let tasks = self.store.waiting_tasks(query.after.as_ref(), more.limit).await?;
-                items.extend(tasks.into_iter().map(|task| Item::Task(Box::new(task))));
+                items.extend(tasks.into_iter().map(|task| InboxEntry::Task(Box::new(task))));
             }
         }
-        items.sort_by_cached_key(Item::place);
+        items.sort_by_cached_key(InboxEntry::place);
         let has_more = items.len() > limit;
         items.truncate(limit);
         Ok((items, has_more))
     }
 
     /// The same words as the verbs of a task.
-    async fn answer_task(self: &Arc<Self>, task: &Task, reply: Reply, by: Option<String>) -> Result<(), EngineError> {
+    async fn answer_task(
+        self: &Arc<Self>,
+        task: &Task,
+        reply: InboxReply,
+        by: Option<String>,
+    ) -> Result<(), EngineError> {
         let id = task.id.to_string();
         let (answer, reason) = match reply {
-            Reply::Chosen { answer, reason } => (answer, reason),
-            Reply::ToQuestions(Ending::Rejection(reason)) => (Answer::Option("reject".to_owned()), reason),
-            Reply::ToQuestions(Ending::Answers(_)) => (Answer::Option("answers".to_owned()), None),
+            InboxReply::Chosen { answer, reason } => (answer, reason),
+            InboxReply::ToQuestions(HumanReply::Rejection(reason)) => {
+                (InboxAnswer::Option("reject".to_owned()), reason)
+            }
+            InboxReply::ToQuestions(HumanReply::Answers(_)) => (InboxAnswer::Option("answers".to_owned()), None),
         };
         let run = self.latest_workflow(task.id).await?;
         let word = match (&answer, task.state) {
-            (Answer::Option(word), _) => word.as_str(),
-            (Answer::Decision(Decision::Allow), TaskState::PendingMerge) => "approve",
-            (Answer::Decision(Decision::Allow), _) if run.as_ref().is_some_and(can_retry) => "retry",
-            (Answer::Decision(Decision::Allow), _) => "unblock",
-            (Answer::Decision(Decision::Deny), TaskState::PendingMerge) => "reject",
-            (Answer::Decision(Decision::Deny), _) => "close",
+            (InboxAnswer::Option(word), _) => word.as_str(),
+            (InboxAnswer::Decision(Decision::Allow), TaskState::PendingMerge) => "approve",
+            (InboxAnswer::Decision(Decision::Allow), _) if run.as_ref().is_some_and(can_retry) => "retry",
+            (InboxAnswer::Decision(Decision::Allow), _) => "unblock",
+            (InboxAnswer::Decision(Decision::Deny), TaskState::PendingMerge) => "reject",
+            (InboxAnswer::Decision(Decision::Deny), _) => "close",
         };
         let is_blank = reason.as_deref().is_none_or(|reason| reason.trim().is_empty());
         match word {
@@ -144,28 +151,28 @@ impl Engine {
     }
 
     /// By its id or a prefix that only one has; those that wait are meant before those that are history.
-    pub async fn inbox_item(&self, text: &str) -> Result<Item, EngineError> {
-        let found = self.find_in_inbox(text).await?;
-        self.read_found(found, text).await
+    pub async fn inbox_item(&self, text: &str) -> Result<InboxEntry, EngineError> {
+        let found = self.find_entry_id(text).await?;
+        self.read_entry(found, text).await
     }
 
     /// The session that waits for the answer.
-    async fn asking_session(&self, found: &Found) -> Result<Option<SessionId>, EngineError> {
+    async fn asking_session(&self, found: &InboxEntryId) -> Result<Option<SessionId>, EngineError> {
         Ok(match found {
-            Found::Permission(permission) => Some(permission.session),
-            Found::QuestionSet(id) => match self.question_set(*id).await {
+            InboxEntryId::Permission(permission) => Some(permission.session),
+            InboxEntryId::QuestionSet(id) => match self.question_set(*id).await {
                 Some(Listed::Sound(set)) => set.asking_session(),
                 Some(Listed::Broken { .. }) | None => None,
             },
-            Found::AgentQuestion(id) => {
+            InboxEntryId::TerminalPrompt(id) => {
                 let asked = self.store.agent_questions(&AgentQuestionQuery::Prefix(id.to_string())).await?.pop();
                 match asked {
-                    Some(asked) => self.agent_of_question(asked.agent).await?.and_then(|agent| agent.session),
+                    Some(asked) => self.agent_of_prompt(asked.agent).await?.and_then(|agent| agent.session),
                     None => None,
                 }
             }
             // A review is not a question of its agent.
-            Found::Task(_) => None,
+            InboxEntryId::Task(_) => None,
         })
     }
 
@@ -173,73 +180,78 @@ impl Engine {
     pub async fn answer_in_inbox(
         self: &Arc<Self>,
         text: &str,
-        reply: Reply,
+        reply: InboxReply,
         caller: &Caller,
-    ) -> Result<Item, EngineError> {
-        let found = self.find_in_inbox(text).await?;
+    ) -> Result<InboxEntry, EngineError> {
+        let found = self.find_entry_id(text).await?;
         if !self.config.permissions.allow_self_answer
             && let Some(asking) = self.asking_session(&found).await?
         {
             caller.must_not_be(asking).inspect_err(|error| tracing::warn!(%error, "an answer was refused"))?;
         }
         match (found, reply) {
-            (Found::Permission(permission), Reply::Chosen { answer, reason: None }) => {
-                Ok(Item::Permission(self.answer_permission(&permission, &answer, caller.answered_by()).await?))
+            (InboxEntryId::Permission(permission), InboxReply::Chosen { answer, reason: None }) => {
+                Ok(InboxEntry::Permission(self.answer_permission(&permission, &answer, caller.answered_by()).await?))
             }
-            (Found::QuestionSet(id), Reply::ToQuestions(ending)) => {
+            (InboxEntryId::QuestionSet(id), InboxReply::ToQuestions(ending)) => {
                 self.end_question_set(id, ending, caller.name()).await?;
-                self.read_found(Found::QuestionSet(id), text).await
+                self.read_entry(InboxEntryId::QuestionSet(id), text).await
             }
-            (Found::AgentQuestion(id), Reply::Chosen { answer: Answer::Option(text), reason: None }) => {
-                self.answer_agent_question(id, &text).await?;
-                self.read_found(Found::AgentQuestion(id), text.as_str()).await
+            (
+                InboxEntryId::TerminalPrompt(id),
+                InboxReply::Chosen { answer: InboxAnswer::Option(text), reason: None },
+            ) => {
+                self.answer_terminal_prompt(id, &text).await?;
+                self.read_entry(InboxEntryId::TerminalPrompt(id), text.as_str()).await
             }
-            (Found::AgentQuestion(id), Reply::Chosen { .. } | Reply::ToQuestions(_)) => Err(EngineError::Invalid(
-                format!("an agent waits at its terminal for a line; give it as option, and nothing else: {id}"),
-            )),
-            (Found::Task(task), reply) => {
+            (InboxEntryId::TerminalPrompt(id), InboxReply::Chosen { .. } | InboxReply::ToQuestions(_)) => {
+                Err(EngineError::Invalid(format!(
+                    "an agent waits at its terminal for a line; give it as option, and nothing else: {id}"
+                )))
+            }
+            (InboxEntryId::Task(task), reply) => {
                 self.answer_task(&task, reply, caller.name()).await?;
-                Ok(Item::Task(Box::new(self.known_task(task.id).await?)))
+                Ok(InboxEntry::Task(Box::new(self.known_task(task.id).await?)))
             }
-            (Found::Permission(permission), Reply::Chosen { .. }) => {
+            (InboxEntryId::Permission(permission), InboxReply::Chosen { .. }) => {
                 Err(EngineError::Invalid(format!("a request for permission takes no reason: {}", permission.id)))
             }
-            (Found::Permission(permission), Reply::ToQuestions(_)) => Err(EngineError::Invalid(format!(
+            (InboxEntryId::Permission(permission), InboxReply::ToQuestions(_)) => Err(EngineError::Invalid(format!(
                 "it is a request for permission and takes option or decision, not answers or reject: {}",
                 permission.id
             ))),
-            (Found::QuestionSet(id), Reply::Chosen { .. }) => Err(EngineError::Invalid(format!(
+            (InboxEntryId::QuestionSet(id), InboxReply::Chosen { .. }) => Err(EngineError::Invalid(format!(
                 "it is a question set and takes answers or reject, not option or decision: {id}"
             ))),
         }
     }
 
-    async fn read_found(&self, found: Found, text: &str) -> Result<Item, EngineError> {
+    async fn read_entry(&self, found: InboxEntryId, text: &str) -> Result<InboxEntry, EngineError> {
         match found {
-            Found::Permission(permission) => Ok(Item::Permission(*permission)),
-            Found::Task(task) => Ok(Item::Task(task)),
-            Found::AgentQuestion(id) => {
+            InboxEntryId::Permission(permission) => Ok(InboxEntry::Permission(*permission)),
+            InboxEntryId::Task(task) => Ok(InboxEntry::Task(task)),
+            InboxEntryId::TerminalPrompt(id) => {
                 let query = AgentQuestionQuery::Prefix(id.to_string());
                 let question = self.store.agent_questions(&query).await?.pop().ok_or_else(|| unknown(text))?;
-                let agent = self.agent_of_question(question.agent).await?;
-                Ok(Item::AgentQuestion(Box::new(question), agent.map(Box::new)))
+                let agent = self.agent_of_prompt(question.agent).await?;
+                Ok(InboxEntry::TerminalPrompt(Box::new(question), agent.map(Box::new)))
             }
-            Found::QuestionSet(id) => match self.question_set(id).await {
+            InboxEntryId::QuestionSet(id) => match self.question_set(id).await {
                 Some(set) => Ok(self.question_item(set).await),
                 None => Err(unknown(text)),
             },
         }
     }
 
-    pub(super) async fn question_item(&self, set: Listed) -> Item {
+    pub(super) async fn question_item(&self, set: Listed) -> InboxEntry {
         let at = match &set {
             Listed::Sound(set) => set.created_at,
             Listed::Broken { id, .. } => self.question_set_touched_at(*id).await.unwrap_or_else(clock::now),
         };
-        Item::QuestionSet { set, at }
+        InboxEntry::QuestionSet { set, at }
     }
 
-    async fn find_in_inbox(&self, text: &str) -> Result<Found, EngineError> {
+    async fn find_entry_id(&self, text: &str) -> Result<InboxEntryId, EngineError> {
         let is_sound = !text.is_empty() && text.chars().all(|c| c.is_ascii_hexdigit() || c == '-');
         if !is_sound {
             return Err(unknown(text));
@@ -262,20 +274,21 @@ impl Engine {
                 sets = waiting;
             }
         }
-        let mut found: Vec<Found> = permissions.into_iter().map(|it| Found::Permission(Box::new(it))).collect();
-        found.extend(sets.into_iter().map(Found::QuestionSet));
+        let mut found: Vec<InboxEntryId> =
+            permissions.into_iter().map(|it| InboxEntryId::Permission(Box::new(it))).collect();
+        found.extend(sets.into_iter().map(InboxEntryId::QuestionSet));
         let asked = self.store.agent_questions(&AgentQuestionQuery::Prefix(text.to_lowercase())).await?;
         let waiting = asked.iter().filter(|it| it.state == QuestionSetState::Pending).count();
         found.extend(
             asked
                 .into_iter()
                 .filter(|it| waiting != 1 || it.state == QuestionSetState::Pending)
-                .map(|it| Found::AgentQuestion(it.id)),
+                .map(|it| InboxEntryId::TerminalPrompt(it.id)),
         );
         for id in self.store.task_ids_with_prefix(text, MOST_TASKS).await? {
             let task = self.store.task(id).await?;
             let waits = |task: &Task| matches!(task.state, TaskState::PendingMerge | TaskState::Blocked);
-            found.extend(task.filter(waits).map(|task| Found::Task(Box::new(task))));
+            found.extend(task.filter(waits).map(|task| InboxEntryId::Task(Box::new(task))));
         }
         match (found.len(), found.pop()) {
             (1, Some(only)) => Ok(only),
@@ -283,10 +296,10 @@ impl Engine {
             (_, Some(last)) => {
                 found.push(last);
                 let candidates = found.iter().map(|found| match found {
-                    Found::Permission(permission) => permission.id.to_string(),
-                    Found::QuestionSet(id) => id.to_string(),
-                    Found::Task(task) => task.id.to_string(),
-                    Found::AgentQuestion(id) => id.to_string(),
+                    InboxEntryId::Permission(permission) => permission.id.to_string(),
+                    InboxEntryId::QuestionSet(id) => id.to_string(),
+                    InboxEntryId::Task(task) => task.id.to_string(),
+                    InboxEntryId::TerminalPrompt(id) => id.to_string(),
                 });
                 Err(EngineError::AmbiguousItem {
                     what: "inbox items",

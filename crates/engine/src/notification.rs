@@ -22,7 +22,7 @@ pub enum InboxItemId {
     Permission(PermissionId),
     QuestionSet(QuestionSetId),
     /// An agent of a task waits at its terminal.
-    AgentQuestion(QuestionId),
+    TerminalPrompt(QuestionId),
     /// It is blocked, or there to be reviewed.
     Task(TaskId),
 }
@@ -43,7 +43,7 @@ impl Engine {
             }
             InboxItemId::QuestionSet(id) => self.is_question_set_pending(id),
             InboxItemId::TerminalPrompt(id) => self
-                .open_agent_questions()
+                .open_terminal_prompts()
                 .await
                 .is_ok_and(|open| open.iter().any(|question| question.id == id && question.answer.is_none())),
             InboxItemId::Task(id) => self.store.task(id).await.is_ok_and(|task| {

@@ -14,7 +14,7 @@ pub use coven_interop::questions::{Listed, QuestionSet};
 use coven_store::Change;
 
 use super::Engine;
-use super::inbox::Item;
+use super::inbox::InboxEntry;
 use super::notification::{InboxItemId, InboxNotification};
 use crate::blocking::blocking;
 use crate::error::EngineError;
@@ -48,7 +48,7 @@ pub enum Missing {
 
 /// A human's reply, which ends a set.
 #[derive(Debug, Clone)]
-pub enum Ending {
+pub enum HumanReply {
     Answers(Vec<Answer>),
     Rejection(Option<String>),
 }
@@ -174,7 +174,7 @@ impl Engine {
     }
 
     /// Returns a page of the sets on disk, oldest first; broken ones with the reason.
-    pub(super) async fn question_set_page(&self, query: &WaitingQuery) -> Result<Vec<Item>, EngineError> {
+    pub(super) async fn question_set_page(&self, query: &WaitingQuery) -> Result<Vec<InboxEntry>, EngineError> {
         let is_behind = |place: &ItemPlace| query.after.as_ref().is_none_or(|after| place > after);
         let is_listed = |listed: &Listed| match listed {
             Listed::Sound(set) => {
@@ -248,12 +248,12 @@ impl Engine {
     pub async fn end_question_set(
         &self,
         id: QuestionSetId,
-        ending: Ending,
+        ending: HumanReply,
         by: Option<String>,
     ) -> Result<(), EngineError> {
         let ended = self.question_sets.run_blocking(move |folder| match ending {
-            Ending::Answers(answers) => folder.answer_as(&id, answers, by.as_deref(), clock::now()),
-            Ending::Rejection(reason) => folder.reject_as(&id, reason.as_deref(), by.as_deref(), clock::now()),
+            HumanReply::Answers(answers) => folder.answer_as(&id, answers, by.as_deref(), clock::now()),
+            HumanReply::Rejection(reason) => folder.reject_as(&id, reason.as_deref(), by.as_deref(), clock::now()),
         });
         ended.await?;
         if let Err(error) = self.look_at_question_sets(&[id]).await {

@@ -17,16 +17,16 @@ use crate::error::EngineError;
 
 impl Engine {
     /// Those that wait for an answer, and those whose answer is still on its way.
-    pub(crate) async fn open_agent_questions(&self) -> Result<Vec<AgentQuestion>, EngineError> {
+    pub(crate) async fn open_terminal_prompts(&self) -> Result<Vec<AgentQuestion>, EngineError> {
         Ok(self.store.agent_questions(&AgentQuestionQuery::Open).await?)
     }
 
-    pub(crate) async fn agent_of_question(&self, agent: AgentId) -> Result<Option<Agent>, EngineError> {
+    pub(crate) async fn agent_of_prompt(&self, agent: AgentId) -> Result<Option<Agent>, EngineError> {
         Ok(self.store.agent(agent).await?)
     }
 
     /// An agent has stopped at its terminal and reads: what stands there is its question.
-    pub(crate) async fn ask_for_agent(
+    pub(crate) async fn record_terminal_prompt(
         self: &Arc<Self>,
         agent: &Agent,
         session: SessionId,
@@ -52,7 +52,7 @@ impl Engine {
     }
 
     /// The terminal went on, or its agent is gone: nobody waits there any more.
-    pub(crate) async fn abandon_agent_question(&self, id: QuestionId) -> Result<(), EngineError> {
+    pub(crate) async fn abandon_terminal_prompt(&self, id: QuestionId) -> Result<(), EngineError> {
         let now = clock::now();
         let mut tx = self.store.begin().await?;
         let Some(mut question) = tx.agent_question(id).await? else { return Ok(()) };
@@ -64,7 +64,11 @@ impl Engine {
     }
 
     /// The first answer wins. It is stored before it is typed, so that a restart finishes what was begun.
-    pub(crate) async fn answer_agent_question(&self, id: QuestionId, text: &str) -> Result<AgentQuestion, EngineError> {
+    pub(crate) async fn answer_terminal_prompt(
+        &self,
+        id: QuestionId,
+        text: &str,
+    ) -> Result<AgentQuestion, EngineError> {
         if text.contains(['\n', '\r']) {
             let why = "answer: one line; the next one would answer what nobody has asked yet";
             return Err(EngineError::Invalid(why.to_owned()));
@@ -84,7 +88,7 @@ impl Engine {
     /// Types an answer in, unless the terminal has gone on since: then it was typed already.
     pub(crate) async fn deliver_answer(&self, question: &AgentQuestion) -> Result<(), EngineError> {
         let Some(text) = question.answer.as_deref().filter(|_| !question.is_delivered) else { return Ok(()) };
-        let agent = self.agent_of_question(question.agent).await?.filter(|agent| !agent.is_over());
+        let agent = self.agent_of_prompt(question.agent).await?.filter(|agent| !agent.is_over());
         if let Some(agent) = agent {
             // Not followed yet, or just ending: looked at again.
             let Some(live) = agent.session.and_then(|session| self.live_session(session)) else { return Ok(()) };

@@ -13,9 +13,9 @@ use coven_domain::query::{AgentQuery, ItemPlace, WaitingQuery};
 use coven_domain::task::{Task, TaskState};
 use coven_domain::{RepoId, SessionId, TaskId};
 use coven_engine::EngineError;
-use coven_engine::acp::Answer as Given;
-use coven_engine::inbox::{InboxScope, Item, Reply, task_options};
-use coven_engine::question_set::{Ending, Listed};
+use coven_engine::acp::InboxAnswer;
+use coven_engine::inbox::{InboxEntry, InboxReply, InboxScope, task_options};
+use coven_engine::question_set::{HumanReply, Listed};
 use coven_engine::workflow::titled;
 
 use super::App;
@@ -56,7 +56,7 @@ async fn page(
     limit: Option<usize>,
     cursor: Option<String>,
     scope: InboxScope,
-) -> Answer<(Vec<Item>, Option<String>)> {
+) -> Answer<(Vec<InboxEntry>, Option<String>)> {
     let session = match &session {
         Some(id) => Some(find(app, id).await?),
         None => None,
@@ -66,7 +66,7 @@ async fn page(
     let limit = page_size(limit, DEFAULT_LIMIT)?;
     let query = WaitingQuery { include_settled: all.unwrap_or(false), session, after, limit };
     let (items, has_more) = app.engine.inbox(&query, scope).await?;
-    let last = items.last().filter(|_| has_more).map(Item::place);
+    let last = items.last().filter(|_| has_more).map(InboxEntry::place);
     Ok((items, last.map(|ItemPlace { at, id }| TimeCursor { at, id }.to_string())))
 }
 
@@ -85,20 +85,20 @@ pub async fn answer(
     Ok(Json(record(&app, item).await?))
 }
 
-fn reply(request: AnswerRequest) -> Answer<Reply> {
+fn reply(request: AnswerRequest) -> Answer<InboxReply> {
     match request {
         AnswerRequest { option: Some(option), decision: None, answers: None, reject: None, reason } => {
-            Ok(Reply::Chosen { answer: Given::Option(option), reason })
+            Ok(InboxReply::Chosen { answer: InboxAnswer::Option(option), reason })
         }
         AnswerRequest { option: None, decision: Some(word), answers: None, reject: None, reason } => {
             let decision: Decision = word.parse().map_err(|error| invalid(format!("decision: {error}")))?;
-            Ok(Reply::Chosen { answer: Given::Decision(decision), reason })
+            Ok(InboxReply::Chosen { answer: InboxAnswer::Decision(decision), reason })
         }
         AnswerRequest { option: None, decision: None, answers: Some(answers), reject: None, reason: None } => {
-            Ok(Reply::ToQuestions(Ending::Answers(answers.into_iter().map(Into::into).collect())))
+            Ok(InboxReply::ToQuestions(HumanReply::Answers(answers.into_iter().map(Into::into).collect())))
         }
         AnswerRequest { option: None, decision: None, answers: None, reject: Some(rejection), reason: None } => {
-            Ok(Reply::ToQuestions(Ending::Rejection(rejection.reason)))
+            Ok(InboxReply::ToQuestions(HumanReply::Rejection(rejection.reason)))
         }
         AnswerRequest { reason: Some(_), .. } => {
             Err(invalid("reason stands beside one of option, decision; reject has a reason of its own"))
@@ -108,22 +108,22 @@ fn reply(request: AnswerRequest) -> Answer<Reply> {
 }
 
 /// The record of a question set or a terminal; none for other items.
-fn questions(item: Item) -> Option<QuestionSetRecord> {
+fn questions(item: InboxEntry) -> Option<QuestionSetRecord> {
     match item {
-        Item::AgentQuestion(question, _) => Some((*question).into()),
-        Item::QuestionSet { set: Listed::Sound(set), .. } => Some(set.into()),
-        Item::QuestionSet { set: Listed::Broken { id, why }, at } => {
+        InboxEntry::TerminalPrompt(question, _) => Some((*question).into()),
+        InboxEntry::QuestionSet { set: Listed::Sound(set), .. } => Some(set.into()),
+        InboxEntry::QuestionSet { set: Listed::Broken { id, why }, at } => {
             Some(QuestionSetRecord::broken(id.into(), why.to_string(), at))
         }
-        Item::Permission(_) | Item::Task(_) => None,
+        InboxEntry::Permission(_) | InboxEntry::Task(_) => None,
     }
 }
 
-async fn record(app: &App, item: Item) -> Answer<InboxItem> {
+async fn record(app: &App, item: InboxEntry) -> Answer<InboxItem> {
     match item {
-        Item::Permission(permission) => of_permission(app, permission).await,
-        Item::Task(task) => of_task(app, *task).await,
-        Item::AgentQuestion(question, agent) => {
+        InboxEntry::Permission(permission) => of_permission(app, permission).await,
+        InboxEntry::Task(task) => of_task(app, *task).await,
+        InboxEntry::TerminalPrompt(question, agent) => {
             let session = agent.as_ref().and_then(|agent| agent.session);
             let about = agent.map_or((None, None), |agent| (Some(agent.task), agent.step));
             let (kind, question_set) = (InboxKind::Terminal, QuestionSetRecord::from(*question));
@@ -131,13 +131,13 @@ async fn record(app: &App, item: Item) -> Answer<InboxItem> {
             let detail = InboxDetail::Terminal { question_set };
             Ok(InboxItem { answer: typed, ..of_questions(app, kind, session, about, detail).await? })
         }
-        Item::QuestionSet { set: Listed::Sound(set), .. } => {
+        InboxEntry::QuestionSet { set: Listed::Sound(set), .. } => {
             let session = set.asking_session();
             let about = task_and_step(app, session).await?;
             let detail = InboxDetail::QuestionSet { question_set: set.into() };
             of_questions(app, InboxKind::QuestionSet, session, about, detail).await
         }
-        Item::QuestionSet { set: Listed::Broken { id, why }, at } => {
+        InboxEntry::QuestionSet { set: Listed::Broken { id, why }, at } => {
             let question_set = QuestionSetRecord::broken(id.into(), why.to_string(), at);
             let detail = InboxDetail::QuestionSet { question_set };
             of_questions(app, InboxKind::QuestionSet, None, (None, None), detail).await

@@ -13,7 +13,7 @@ use crate::error::EngineError;
 
 /// How somebody answers: with one of the agent's options, or with a word that stands for one.
 #[derive(Debug, Clone)]
-pub enum Answer {
+pub enum InboxAnswer {
     Option(String),
     Decision(Decision),
 }
@@ -31,13 +31,13 @@ impl Engine {
     pub async fn answer_permission(
         self: &Arc<Self>,
         permission: &Permission,
-        answer: &Answer,
+        answer: &InboxAnswer,
         by: AnsweredBy,
     ) -> Result<Permission, EngineError> {
         let no_answer = |source| EngineError::NoAnswer { id: permission.id, source };
         let option = match answer {
-            Answer::Option(option) => Some(option.clone()),
-            Answer::Decision(decision) => match (decision.select_option(&permission.options), decision) {
+            InboxAnswer::Option(option) => Some(option.clone()),
+            InboxAnswer::Decision(decision) => match (decision.select_option(&permission.options), decision) {
                 (Ok(option), _) => Some(option.id.clone()),
                 // No option says no, so the agent gets `cancelled`.
                 (Err(_), Decision::Deny) => None,

@@ -27,7 +27,7 @@ use tokio::sync::{Mutex, MutexGuard, Semaphore, watch};
 use uuid::Uuid;
 
 pub(crate) use self::conclude::LastWords;
-pub use self::inbox::Answer;
+pub use self::inbox::InboxAnswer;
 use self::outbox::Outbox;
 pub use self::prompt::must_speak_acp;
 pub(crate) use self::workspace::HelpFlagCache;

@@ -40,7 +40,7 @@ pub async fn run(engine: Arc<Engine>) {
 
 async fn tick(engine: &Arc<Engine>, standing: &mut Standing, now: Instant) -> Result<(), EngineError> {
     let agents = engine.agents_at_work().await?;
-    let open = engine.open_agent_questions().await?;
+    let open = engine.open_terminal_prompts().await?;
     for question in &open {
         settle(engine, question, agents.iter().any(|agent| agent.id == question.agent)).await?;
     }
@@ -69,7 +69,7 @@ async fn tick(engine: &Arc<Engine>, standing: &mut Standing, now: Instant) -> Re
     let reading = tokio::task::spawn_blocking(move || reading(&pids)).await.unwrap_or_default();
     for (pid, agent, session, offset) in quiet {
         if reading.contains(&pid) {
-            engine.ask_for_agent(agent, session, offset).await?;
+            engine.record_terminal_prompt(agent, session, offset).await?;
         }
     }
     Ok(())
@@ -80,14 +80,14 @@ async fn settle(engine: &Arc<Engine>, question: &AgentQuestion, is_at_work: bool
     if question.state != QuestionSetState::Pending {
         return engine.deliver_answer(question).await;
     }
-    let session = engine.agent_of_question(question.agent).await?.and_then(|agent| agent.session);
+    let session = engine.agent_of_prompt(question.agent).await?.and_then(|agent| agent.session);
     let went_on = match session.map(|session| (session, engine.live_session(session))) {
         Some((_, Some(live))) => live.log_end().await > question.offset,
         // After a restart its holder may not have answered yet.
         Some((session, None)) => !engine.session(session).await?.is_live(),
         None => true,
     };
-    if !is_at_work || went_on { engine.abandon_agent_question(question.id).await } else { Ok(()) }
+    if !is_at_work || went_on { engine.abandon_terminal_prompt(question.id).await } else { Ok(()) }
 }
 
 /// Those of which the process or one of its family sleeps in a read from its terminal. Where the kernel does not tell, nobody does.
