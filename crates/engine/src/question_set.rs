@@ -33,7 +33,7 @@ pub struct QuestionSets {
 
 /// Which sets to read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Extent {
+pub enum SetScope {
     Every,
     /// Only sets that are not known to be finished: finished sets do not change.
     Unfinished,
@@ -41,9 +41,9 @@ pub enum Extent {
 
 /// What to do if the folder does not exist.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Missing {
-    IsMade,
-    StaysMissing,
+pub enum IfMissing {
+    Create,
+    Skip,
 }
 
 /// A human's reply, which ends a set.
@@ -85,7 +85,7 @@ impl QuestionSets {
 
 impl Engine {
     /// Reads these sets and publishes their changes.
-    pub async fn look_at_question_sets(&self, ids: &[QuestionSetId]) -> Result<(), EngineError> {
+    pub async fn reconcile_question_sets(&self, ids: &[QuestionSetId]) -> Result<(), EngineError> {
         for some in ids.chunks(BATCH_SIZE) {
             let _turn = self.question_sets.turn.lock().await;
             self.load_published().await?;
@@ -99,12 +99,12 @@ impl Engine {
     }
 
     /// Reads the folder and publishes its changes.
-    pub async fn look_at_folder(&self, extent: Extent) -> Result<(), EngineError> {
+    pub async fn reconcile_folder(&self, scope: SetScope) -> Result<(), EngineError> {
         let mut ids: HashSet<QuestionSetId> =
             self.question_sets.run_blocking(QuestionFolder::ids).await?.into_iter().collect();
         self.load_published().await?;
         let finished = self.question_sets.finished();
-        if extent == Extent::Unfinished {
+        if scope == SetScope::Unfinished {
             // A finished set that is no longer in the folder was dismissed.
             let gone: Vec<QuestionSetId> = finished.difference(&ids).copied().collect();
             ids.retain(|id| !finished.contains(id));
@@ -115,7 +115,7 @@ impl Engine {
         ids.extend(self.question_sets.pending());
         let mut ids: Vec<QuestionSetId> = ids.into_iter().collect();
         ids.sort_unstable();
-        self.look_at_question_sets(&ids).await
+        self.reconcile_question_sets(&ids).await
     }
 
     async fn load_published(&self) -> Result<(), EngineError> {
@@ -256,7 +256,7 @@ impl Engine {
             HumanReply::Rejection(reason) => folder.reject_as(&id, reason.as_deref(), by.as_deref(), clock::now()),
         });
         ended.await?;
-        if let Err(error) = self.look_at_question_sets(&[id]).await {
+        if let Err(error) = self.reconcile_question_sets(&[id]).await {
             // The answer is in the folder; the loop publishes it once the store works again.
             tracing::warn!(set = %id, %error, "cannot publish a finished question set yet");
         }
@@ -294,9 +294,9 @@ impl Engine {
     }
 
     /// Watches the folder for changes. Returns `None` if the kernel cannot, or if the folder does not exist.
-    pub async fn watch_question_sets(&self, missing: Missing) -> Option<FolderWatch> {
+    pub async fn watch_question_sets(&self, missing: IfMissing) -> Option<FolderWatch> {
         let watch = self.question_sets.run_blocking(move |folder| {
-            let is_there = missing == Missing::IsMade || folder.path().is_dir();
+            let is_there = missing == IfMissing::Create || folder.path().is_dir();
             is_there.then(|| folder.watch()).and_then(Result::ok)
         });
         watch.await

@@ -11,7 +11,7 @@ use tokio::io::unix::AsyncFd;
 use tokio::time::{Instant, MissedTickBehavior, interval_at, sleep};
 
 use crate::Engine;
-use crate::question_set::{Extent, Missing};
+use crate::question_set::{IfMissing, SetScope};
 
 /// Between two looks where the kernel gives no watch, or the folder is away.
 const POLL: Duration = Duration::from_millis(200);
@@ -34,9 +34,9 @@ pub async fn run(engine: Arc<Engine>) {
 
 async fn follow(engine: &Engine) {
     // Before the first look, so that nothing happens in between.
-    let mut watch = open(engine, Missing::IsMade).await;
+    let mut watch = open(engine, IfMissing::Create).await;
     engine.clean_up_question_sets().await;
-    let mut is_told = look(engine, Extent::Every).await;
+    let mut is_told = look(engine, SetScope::Every).await;
     let mut chores = interval_at(Instant::now() + CHORES, CHORES);
     chores.set_missed_tick_behavior(MissedTickBehavior::Delay);
     let mut chores_done = 0;
@@ -49,20 +49,20 @@ async fn follow(engine: &Engine) {
         };
         tokio::select! {
             ids = changed(watch.as_mut()) => {
-                is_told &= engine.look_at_question_sets(&ids).await.inspect_err(log).is_ok();
+                is_told &= engine.reconcile_question_sets(&ids).await.inspect_err(log).is_ok();
                 if watch.as_ref().is_some_and(|watch| watch.get_ref().is_gone()) {
                     watch = None;
-                    is_told = look(engine, Extent::Unfinished).await;
+                    is_told = look(engine, SetScope::Unfinished).await;
                 }
             }
             () = after(pause) => {
                 let was_away = watch.is_none();
                 if was_away {
                     // Not made again: whoever removed it may be about to remove what it lay in.
-                    watch = open(engine, Missing::StaysMissing).await;
+                    watch = open(engine, IfMissing::Skip).await;
                 }
-                let extent = if was_away && watch.is_some() { Extent::Every } else { Extent::Unfinished };
-                is_told = look(engine, extent).await;
+                let scope = if was_away && watch.is_some() { SetScope::Every } else { SetScope::Unfinished };
+                is_told = look(engine, scope).await;
             }
             _ = chores.tick() => {
                 chores_done += 1;
@@ -75,15 +75,15 @@ async fn follow(engine: &Engine) {
     }
 }
 
-async fn open(engine: &Engine, missing: Missing) -> Option<AsyncFd<FolderWatch>> {
+async fn open(engine: &Engine, missing: IfMissing) -> Option<AsyncFd<FolderWatch>> {
     let watch = engine.watch_question_sets(missing).await?;
     // SAFETY: the watch owns its descriptor, and neither closes nor replaces it while it lives.
     unsafe { AsyncFd::register_with_interest(watch, Interest::READABLE) }.ok()
 }
 
 /// Whether everything is told.
-async fn look(engine: &Engine, extent: Extent) -> bool {
-    engine.look_at_folder(extent).await.inspect_err(log).is_ok()
+async fn look(engine: &Engine, scope: SetScope) -> bool {
+    engine.reconcile_folder(scope).await.inspect_err(log).is_ok()
 }
 
 fn log(error: &crate::error::EngineError) {
