@@ -42,7 +42,7 @@ impl Engine {
         let stored = if is_new { 0 } else { self.store.last_entry(id).await? };
         let mut unstored = UnstoredEntries::open(&dir.join(coven_holder::JOURNAL), stored).map_err(unreadable)?;
         let is_acp = session.channel == Channel::Acp;
-        let conversation = if is_acp { self.take_up(session).await? } else { None };
+        let acp = if is_acp { self.restore_session(session).await? } else { None };
         let model = match self.config.sessions.screen_model && !is_acp {
             false => None,
             true => {
@@ -62,26 +62,26 @@ impl Engine {
             let _there = self.background.enter();
             UnixStream::from_std(stream).map_err(unreadable)?
         };
-        let live = Arc::new(LiveSession::new(id, dir, unstored, model, conversation));
+        let live = Arc::new(LiveSession::new(id, dir, unstored, model, acp));
         self.add_live(live.clone());
-        if let Some(conversation) = &live.conversation {
-            self.converse(&live, conversation);
+        if let Some(acp) = &live.acp {
+            self.spawn_session_tasks(&live, acp);
         }
         let (engine, followed) = (self.clone(), live.clone());
         // Owned by the live session: it ends with its holder or with the daemon.
         self.background.spawn(async move {
             engine.follow(&followed, stream).await;
-            if let Some(conversation) = followed.conversation.as_ref().filter(|_| !engine.is_stopping()) {
+            if let Some(acp) = followed.acp.as_ref().filter(|_| !engine.is_stopping()) {
                 // What is left of its output belongs to the transaction that ends the session.
-                conversation.close().await;
+                acp.close().await;
             }
             if !engine.is_stopping() {
                 engine.end_killed(&followed).await;
                 engine.record_end_with_retry(&followed).await;
                 engine.live_map().remove(&id);
                 followed.end();
-                if let Some(conversation) = &followed.conversation {
-                    conversation.tell_change();
+                if let Some(acp) = &followed.acp {
+                    acp.notify_changed();
                 }
                 engine.run_end_effects(&followed).await;
             }
@@ -328,7 +328,7 @@ impl Engine {
         {
             self.end_processes(&session).await;
         }
-        if live.conversation.is_some() {
+        if live.acp.is_some() {
             self.end_terminals(live.id).await;
         }
         let _ = self.store_ledger(live).await;

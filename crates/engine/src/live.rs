@@ -10,7 +10,7 @@ use coven_domain::session::ExitStatus;
 use coven_holder::journal::{JournalReader, Record};
 use tokio::sync::{Mutex, Notify, watch};
 
-use super::acp::Conversation;
+use super::acp::AcpSession;
 use super::announce::OutputAnnouncer;
 use super::model::Model;
 use super::sizes::Sizes;
@@ -20,7 +20,7 @@ pub struct LiveSession {
     pub dir: PathBuf,
     pub model: Option<Arc<Model>>,
     /// For sessions over ACP.
-    pub conversation: Option<Arc<Conversation>>,
+    pub acp: Option<Arc<AcpSession>>,
     pub(crate) unstored: Mutex<UnstoredEntries>,
     /// The model has something to fetch: answers for the harness, keyframes for the store.
     pub(crate) model_moved: Notify,
@@ -141,13 +141,13 @@ impl LiveSession {
         dir: PathBuf,
         unstored: UnstoredEntries,
         model: Option<Arc<Model>>,
-        conversation: Option<Arc<Conversation>>,
+        acp: Option<Arc<AcpSession>>,
     ) -> Self {
         Self {
             id,
             dir,
             model,
-            conversation,
+            acp,
             sizes: unstored.sizes.clone(),
             unstored: Mutex::new(unstored),
             model_moved: Notify::new(),

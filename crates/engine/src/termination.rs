@@ -38,7 +38,7 @@ impl Engine {
                 return Ok(session);
             }
         }
-        if self.conversation(id).is_some() {
+        if self.acp_session(id).is_some() {
             must_be_live(&self.session(id).await?)?;
             if let Err(error) = self.say_goodbye(id, Some("cancelled by request")).await {
                 tracing::info!(session = %id, %error, "cannot announce the end of the session to the agent");

@@ -128,7 +128,7 @@ struct Follower {
 
 /// Messages from a number on, then what comes; what the agent is doing whenever that changes; the end.
 fn follow(app: App, id: SessionId, after: u64) -> impl Stream<Item = Result<Bytes, Infallible>> + Send {
-    let changes = app.engine.conversation_changes(id);
+    let changes = app.engine.acp_changes(id);
     let follower = Follower { app, id, after, told: None, is_done: false };
     unfold((follower, changes), |(mut follower, mut changes)| async move {
         if follower.is_done {
@@ -139,7 +139,7 @@ fn follow(app: App, id: SessionId, after: u64) -> impl Stream<Item = Result<Byte
             let is_live = match &mut changes {
                 Some(changes) => {
                     changes.borrow_and_update();
-                    follower.app.engine.conversation_changes(follower.id).is_some()
+                    follower.app.engine.acp_changes(follower.id).is_some()
                 }
                 None => false,
             };
@@ -157,7 +157,7 @@ fn follow(app: App, id: SessionId, after: u64) -> impl Stream<Item = Result<Byte
             let Some(waiting) = changes.as_mut().filter(|_| is_live) else {
                 // Its holder is silent, or it is about to be launched: it is looked at again.
                 tokio::time::sleep(LOOK_AGAIN).await;
-                changes = follower.app.engine.conversation_changes(follower.id);
+                changes = follower.app.engine.acp_changes(follower.id);
                 continue;
             };
             tokio::select! {
@@ -169,7 +169,7 @@ fn follow(app: App, id: SessionId, after: u64) -> impl Stream<Item = Result<Byte
                 () = follower.app.engine.stopped() => return None,
             }
             if !bytes.is_empty() {
-                let changes = follower.app.engine.conversation_changes(follower.id);
+                let changes = follower.app.engine.acp_changes(follower.id);
                 return Some((Ok(Bytes::from(bytes)), (follower, changes)));
             }
         }

@@ -6,15 +6,15 @@ use coven_acp::{Call, CallKind, RpcError};
 use serde_json::{Value, json};
 
 use super::super::Engine;
-use super::{Conversation, files, new_step};
+use super::{AcpSession, files, new_step};
 use crate::blocking::blocking;
 
 /// How much of a path a question shows.
 const TITLE_CHARS: usize = 200;
 
 impl Engine {
-    pub(super) fn call(self: &Arc<Self>, conversation: &Arc<Conversation>, call: Call) {
-        let (engine, conversation) = (self.clone(), conversation.clone());
+    pub(super) fn call(self: &Arc<Self>, acp: &Arc<AcpSession>, call: Call) {
+        let (engine, acp) = (self.clone(), acp.clone());
         // Owned by the conversation: its answer counts only while that goes on.
         tokio::spawn(async move {
             // Waiting costs nothing; everything else takes its turn until its answer is stored, and only while answers
@@ -22,69 +22,69 @@ impl Engine {
             let _turn = match call.kind {
                 CallKind::WaitForExit { .. } => None,
                 _ => tokio::select! {
-                    turn = conversation.calls.acquire() => turn.ok(),
-                    () = conversation.ending() => return,
+                    turn = acp.calls.acquire() => turn.ok(),
+                    () = acp.ending() => return,
                 },
             };
-            if let Some((title, tool_call)) = question(&conversation, &call).await {
-                let mut talk = tokio::select! {
-                    talk = conversation.talk() => talk,
-                    () = conversation.ending() => return,
+            if let Some((title, tool_call)) = question(&acp, &call).await {
+                let mut connection = tokio::select! {
+                    connection = acp.connection() => connection,
+                    () = acp.ending() => return,
                 };
                 let mut step = new_step();
-                if !talk.is_over {
-                    talk.machine.ask_before(&call, &title, tool_call, &mut step);
-                    engine.settle_until_stored(&conversation, &mut talk, step).await;
+                if !connection.is_over {
+                    connection.machine.ask_before(&call, &title, tool_call, &mut step);
+                    engine.settle_until_stored(&acp, &mut connection, step).await;
                 }
                 return;
             }
             let (outcome, shown) = tokio::select! {
                 done = async {
-                    conversation.outbox.has_room().await;
+                    acp.outbox.has_room().await;
                     // What it showed belongs to the history; after a release nobody can ask for it.
-                    let before = engine.shown(&conversation, &call.kind, When::Before).await;
-                    let outcome = engine.carry_out_call(&conversation, &call.kind).await;
-                    (outcome, before.or(engine.shown(&conversation, &call.kind, When::After).await))
+                    let before = engine.shown(&acp, &call.kind, When::Before).await;
+                    let outcome = engine.carry_out_call(&acp, &call.kind).await;
+                    (outcome, before.or(engine.shown(&acp, &call.kind, When::After).await))
                 } => done,
-                () = conversation.ending() => return,
+                () = acp.ending() => return,
                 () = engine.stopped() => return,
             };
-            let mut talk = tokio::select! {
-                talk = conversation.talk() => talk,
-                () = conversation.ending() => return,
+            let mut connection = tokio::select! {
+                connection = acp.connection() => connection,
+                () = acp.ending() => return,
             };
-            if talk.is_over {
+            if connection.is_over {
                 return;
             }
             let mut step = new_step();
             if let Some((terminal, output)) = shown {
-                talk.machine.terminal_shown(&terminal, &output, &mut step);
+                connection.machine.terminal_shown(&terminal, &output, &mut step);
             }
-            talk.machine.reply(&call, outcome, &mut step);
-            engine.settle_until_stored(&conversation, &mut talk, step).await;
+            connection.machine.reply(&call, outcome, &mut step);
+            engine.settle_until_stored(&acp, &mut connection, step).await;
         });
     }
 
     /// Calls that an earlier daemon took and did not answer.
-    pub(super) async fn call_again(self: &Arc<Self>, conversation: &Arc<Conversation>) {
-        let open = conversation.talk().await.machine.open_calls();
+    pub(super) async fn call_again(self: &Arc<Self>, acp: &Arc<AcpSession>) {
+        let open = acp.connection().await.machine.open_calls();
         for call in open {
-            self.call(conversation, call);
+            self.call(acp, call);
         }
     }
 
     /// What the terminal shows that a call is about, where that is worth keeping.
-    async fn shown(&self, conversation: &Conversation, kind: &CallKind, when: When) -> Option<(String, Value)> {
+    async fn shown(&self, acp: &AcpSession, kind: &CallKind, when: When) -> Option<(String, Value)> {
         let terminal = match (kind, when) {
             (CallKind::ReleaseTerminal { terminal }, When::Before)
             | (CallKind::WaitForExit { terminal } | CallKind::KillTerminal { terminal }, When::After) => terminal,
             _ => return None,
         };
-        Some((terminal.clone(), self.terminal_output(conversation.id, terminal).await.ok()?))
+        Some((terminal.clone(), self.terminal_output(acp.id, terminal).await.ok()?))
     }
 
-    async fn carry_out_call(self: &Arc<Self>, conversation: &Conversation, kind: &CallKind) -> Result<Value, RpcError> {
-        let root = conversation.root.clone();
+    async fn carry_out_call(self: &Arc<Self>, acp: &AcpSession, kind: &CallKind) -> Result<Value, RpcError> {
+        let root = acp.root.clone();
         match kind {
             CallKind::Read { path, line, limit } => {
                 let (path, line, limit) = (path.clone(), *line, *limit);
@@ -99,31 +99,27 @@ impl Engine {
             CallKind::CreateTerminal { terminal, command, args, env, cwd, output_limit } => {
                 let argv = std::iter::once(command.clone()).chain(args.iter().cloned()).collect();
                 let limit = *output_limit;
-                self.create_terminal(conversation, terminal, argv, env, cwd.as_deref(), limit)
+                self.create_terminal(acp, terminal, argv, env, cwd.as_deref(), limit)
                     .await
                     .map(|()| json!({ "terminalId": terminal }))
             }
-            CallKind::TerminalOutput { terminal } => self.terminal_output(conversation.id, terminal).await,
-            CallKind::WaitForExit { terminal } => self.terminal_exit(conversation.id, terminal).await,
-            CallKind::KillTerminal { terminal } => {
-                self.kill_terminal(conversation.id, terminal).await.map(|()| json!({}))
-            }
-            CallKind::ReleaseTerminal { terminal } => {
-                self.release_terminal(conversation.id, terminal).await.map(|()| json!({}))
-            }
+            CallKind::TerminalOutput { terminal } => self.terminal_output(acp.id, terminal).await,
+            CallKind::WaitForExit { terminal } => self.terminal_exit(acp.id, terminal).await,
+            CallKind::KillTerminal { terminal } => self.kill_terminal(acp.id, terminal).await.map(|()| json!({})),
+            CallKind::ReleaseTerminal { terminal } => self.release_terminal(acp.id, terminal).await.map(|()| json!({})),
         }
     }
 }
 
 /// What a human is asked before a call is carried out: its title and its details. None for most calls.
-async fn question(conversation: &Conversation, call: &Call) -> Option<(String, Value)> {
+async fn question(acp: &AcpSession, call: &Call) -> Option<(String, Value)> {
     let (path, verb, kind) = match &call.kind {
         _ if call.is_permitted => return None,
         CallKind::Read { path, .. } => (path.clone(), "read", "read"),
         CallKind::Write { path, .. } => (path.clone(), "write", "edit"),
         _ => return None,
     };
-    let (root, asked) = (conversation.root.clone(), path.clone());
+    let (root, asked) = (acp.root.clone(), path.clone());
     // A path that is refused anyway is refused when it is used.
     let is_gits_own = blocking(move || files::is_gits_own(&root, &asked)).await.unwrap_or(false);
     is_gits_own.then(|| {

@@ -14,7 +14,7 @@ use serde_json::json;
 use super::super::Engine;
 use super::super::notification::{InboxItemId, InboxNotification};
 use super::outbox::placed;
-use super::{Conversation, Talk};
+use super::{AcpConnection, AcpSession};
 use crate::error::EngineError;
 use coven_holder::fault;
 
@@ -24,54 +24,54 @@ impl Engine {
     /// What an agent said cannot be taken back: tried until the store takes it, or the daemon stops.
     pub(super) async fn settle_until_stored(
         self: &Arc<Self>,
-        conversation: &Arc<Conversation>,
-        talk: &mut Talk,
+        acp: &Arc<AcpSession>,
+        connection: &mut AcpConnection,
         step: Step,
     ) {
         let mut step = step;
-        let permissions = self.decide_by_rule(conversation, talk, &mut step);
+        let permissions = self.decide_by_rule(acp, connection, &mut step);
         loop {
-            match self.store_step(conversation, talk, &step, &permissions).await {
+            match self.store_step(acp, connection, &step, &permissions).await {
                 Ok(()) => break,
-                Err(error) => tracing::error!(session = %conversation.id, %error, "a conversation cannot be stored"),
+                Err(error) => tracing::error!(session = %acp.id, %error, "a conversation cannot be stored"),
             }
             tokio::select! {
                 () = tokio::time::sleep(STORE_RETRY) => {}
                 () = self.stopped() => return,
             }
         }
-        self.carry_out(conversation, step);
+        self.carry_out(acp, step);
     }
 
     /// What somebody asked for is done whole or not at all.
     pub(super) async fn settle(
         self: &Arc<Self>,
-        conversation: &Arc<Conversation>,
-        talk: &mut Talk,
+        acp: &Arc<AcpSession>,
+        connection: &mut AcpConnection,
         before: coven_acp::State,
         mut step: Step,
         answered: Option<Permission>,
     ) -> Result<(), EngineError> {
-        let mut permissions = self.decide_by_rule(conversation, talk, &mut step);
+        let mut permissions = self.decide_by_rule(acp, connection, &mut step);
         permissions.extend(answered);
-        if let Err(error) = self.store_step(conversation, talk, &step, &permissions).await {
-            talk.machine = coven_acp::Machine::back_to(before);
+        if let Err(error) = self.store_step(acp, connection, &step, &permissions).await {
+            connection.machine = coven_acp::Machine::back_to(before);
             return Err(error.into());
         }
-        conversation.touch(clock::now());
-        self.carry_out(conversation, step);
+        acp.touch(clock::now());
+        self.carry_out(acp, step);
         Ok(())
     }
 
     /// Requests for permission become rows; where a rule has the answer it is given at once.
-    fn decide_by_rule(&self, conversation: &Conversation, talk: &mut Talk, step: &mut Step) -> Vec<Permission> {
+    fn decide_by_rule(&self, acp: &AcpSession, connection: &mut AcpConnection, step: &mut Step) -> Vec<Permission> {
         let now = clock::now();
         let asks = std::mem::take(&mut step.asks);
         asks.into_iter()
             .map(|ask| {
                 let mut permission = Permission {
                     id: ask.id,
-                    session: conversation.id,
+                    session: acp.id,
                     state: PermissionState::Pending,
                     title: ask.title,
                     options: ask.options,
@@ -81,13 +81,13 @@ impl Engine {
                     created_at: now,
                     answered_at: None,
                 };
-                let decision = match conversation.rule {
+                let decision = match acp.rule {
                     Rule::Ask => return permission,
                     Rule::Allow => Decision::Allow,
                     Rule::Deny => Decision::Deny,
                 };
                 let option = decision.select_option(&permission.options).map(|option| option.id.clone()).ok();
-                if talk.machine.decide(permission.id, option.as_deref(), step) {
+                if connection.machine.decide(permission.id, option.as_deref(), step) {
                     match &option {
                         Some(option) => permission
                             .answered(option, AnsweredBy::Rule, now)
@@ -102,22 +102,22 @@ impl Engine {
 
     async fn store_step(
         &self,
-        conversation: &Conversation,
-        talk: &mut Talk,
+        acp: &AcpSession,
+        connection: &mut AcpConnection,
         step: &Step,
         permissions: &[Permission],
     ) -> Result<(), StoreError> {
-        let (id, now) = (conversation.id, clock::now());
+        let (id, now) = (acp.id, clock::now());
         let mut tx = self.store.begin_unsynced().await?;
         write_step(&mut tx, id, step, permissions, now).await?;
-        let (lines, written_to) = placed(&step.lines, talk.written_to);
+        let (lines, written_to) = placed(&step.lines, connection.queued_offset);
         let state = step
             .has_new_state
-            .then(|| serde_json::to_string(talk.machine.state()).expect("a state has text keys only"));
+            .then(|| serde_json::to_string(connection.machine.state()).expect("a state has text keys only"));
         let progress = Progress {
-            read_to: talk.read_to,
+            read_to: connection.processed_offset,
             written_to,
-            delivered_to: conversation.outbox.delivered_to(),
+            delivered_to: acp.outbox.delivered_to(),
             active_at: Some(now),
             state: state.as_deref(),
             lines: &lines,
@@ -131,23 +131,23 @@ impl Engine {
             let (item, title) = (InboxItemId::Permission(permission.id), permission.title.clone());
             self.notify(InboxNotification { item, session: Some(id), title });
         }
-        talk.written_to = written_to;
-        conversation.outbox.push(lines);
-        conversation.tell_change();
+        connection.queued_offset = written_to;
+        acp.outbox.push(lines);
+        acp.notify_changed();
         Ok(())
     }
 
     /// Only what is stored is done.
-    fn carry_out(self: &Arc<Self>, conversation: &Arc<Conversation>, step: Step) {
+    fn carry_out(self: &Arc<Self>, acp: &Arc<AcpSession>, step: Step) {
         for call in step.calls {
-            self.call(conversation, call);
+            self.call(acp, call);
         }
         if let Some(reason) = step.failed {
-            let (engine, conversation) = (self.clone(), conversation.clone());
+            let (engine, acp) = (self.clone(), acp.clone());
             // Ends with the session it ends.
             tokio::spawn(async move {
                 // Its standard error may say more; it is in the journal by now.
-                engine.end_unopened(&conversation, &reason).await;
+                engine.end_unopened(&acp, &reason).await;
             });
         }
     }

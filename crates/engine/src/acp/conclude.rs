@@ -12,7 +12,7 @@ use uuid::Uuid;
 use super::super::Engine;
 use super::commit::write_step;
 use super::read_loop::take_in;
-use super::{Talk, new_step};
+use super::{AcpConnection, new_step};
 use crate::error::EngineError;
 
 /// So much of what an agent wrote to standard error goes into the message about its end.
@@ -22,7 +22,7 @@ const MUCH: u64 = 256 << 10;
 
 /// A conversation read to its end, to be written with its session's.
 pub(crate) struct LastWords {
-    talk: Talk,
+    connection: AcpConnection,
     step: Step,
     was_working: bool,
 }
@@ -31,21 +31,21 @@ impl Engine {
     /// Reads what is left of an agent's output; nothing for a session on a terminal.
     pub(crate) async fn last_words(&self, id: SessionId) -> Result<Option<LastWords>, EngineError> {
         let Some(stored) = self.store.conversation(id).await? else { return Ok(None) };
-        let mut machine = self.restore(id, &stored).await?;
+        let mut machine = self.restore_machine(id, &stored).await?;
         let was_working = machine.state().is_turn_running();
         machine.begin_end();
-        let mut talk = Talk {
+        let mut connection = AcpConnection {
             machine,
             lines: coven_acp::Lines::default(),
-            fed_to: stored.read_to,
-            read_to: stored.read_to,
-            written_to: stored.written_to,
+            read_offset: stored.read_to,
+            processed_offset: stored.read_to,
+            queued_offset: stored.written_to,
             is_over: true,
         };
         let mut step = new_step();
         let mut reader = LogReader::new(&self.home.session_dir(id));
         let end = reader.range().map_or(stored.read_to, |range| range.end);
-        let mut read = || take_in(&mut talk, &mut reader, end, &mut step);
+        let mut read = || take_in(&mut connection, &mut reader, end, &mut step);
         let taken = match end.saturating_sub(stored.read_to) > MUCH {
             true => tokio::task::block_in_place(read),
             false => read(),
@@ -53,11 +53,11 @@ impl Engine {
         if let Err(error) = taken {
             tracing::error!(session = %id, %error, "the end of an agent's output cannot be read");
         }
-        let was_working = was_working && talk.machine.state().is_turn_running();
-        talk.machine.end(&mut step);
+        let was_working = was_working && connection.machine.state().is_turn_running();
+        connection.machine.end(&mut step);
         // Nobody saw them, and nobody can answer them.
         step.asks.clear();
-        Ok(Some(LastWords { talk, step, was_working }))
+        Ok(Some(LastWords { connection, step, was_working }))
     }
 }
 
@@ -83,10 +83,10 @@ impl LastWords {
             self.step.messages.push(MessageChange::Added(message));
         }
         write_step(tx, id, &self.step, &[], now).await?;
-        let state = serde_json::to_string(self.talk.machine.state()).expect("a state has text keys only");
+        let state = serde_json::to_string(self.connection.machine.state()).expect("a state has text keys only");
         let progress = Progress {
-            read_to: self.talk.read_to,
-            written_to: self.talk.written_to,
+            read_to: self.connection.processed_offset,
+            written_to: self.connection.queued_offset,
             delivered_to: u64::MAX >> 1,
             active_at: None,
             state: Some(&state),

@@ -8,7 +8,7 @@ use coven_domain::query::PermissionQuery;
 use coven_holder::clock;
 
 use super::super::Engine;
-use super::{PATIENCE, new_step};
+use super::{CONNECTION_TIMEOUT, new_step};
 use crate::error::EngineError;
 
 /// How somebody answers: with one of the agent's options, or with a word that stands for one.
@@ -48,23 +48,23 @@ impl Engine {
             Some(option) => known.answered(option, by, clock::now()).map_err(no_answer),
             None => known.denied(by, clock::now()).map_err(no_answer),
         };
-        let Some(conversation) = self.conversation(permission.session) else {
+        let Some(acp) = self.acp_session(permission.session) else {
             // Its session has ended; the row says whether somebody was faster.
             let mut known = self.known_permission(permission.id).await?;
             settle(&mut known)?;
             return Err(no_answer(AnswerError::Cancelled));
         };
         // Whoever holds the conversation decides: two answers at once come one after the other.
-        let waited = tokio::time::timeout(PATIENCE, conversation.talk()).await;
-        let mut talk = waited.map_err(|_| EngineError::Busy(conversation.id))?;
+        let waited = tokio::time::timeout(CONNECTION_TIMEOUT, acp.connection()).await;
+        let mut connection = waited.map_err(|_| EngineError::Busy(acp.id))?;
         let mut known = self.known_permission(permission.id).await?;
         settle(&mut known)?;
-        let before = talk.machine.state().clone();
+        let before = connection.machine.state().clone();
         let mut step = new_step();
-        if talk.is_over || !talk.machine.decide(known.id, option.as_deref(), &mut step) {
+        if connection.is_over || !connection.machine.decide(known.id, option.as_deref(), &mut step) {
             return Err(no_answer(AnswerError::Cancelled));
         }
-        self.settle(&conversation, &mut talk, before, step, Some(known.clone())).await?;
+        self.settle(&acp, &mut connection, before, step, Some(known.clone())).await?;
         Ok(known)
     }
 }

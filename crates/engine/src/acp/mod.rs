@@ -36,14 +36,14 @@ use super::live::LiveSession;
 use crate::error::EngineError;
 
 /// A conversation that goes on.
-pub struct Conversation {
+pub struct AcpSession {
     pub id: SessionId,
     /// Where the agent may read and write.
     root: std::path::PathBuf,
     cwd: std::path::PathBuf,
     /// What is done with its requests for permission before anybody is asked.
     rule: Rule,
-    talk: Mutex<Talk>,
+    connection: Mutex<AcpConnection>,
     outbox: Outbox,
     /// Grows with everything that was stored.
     changes: watch::Sender<u64>,
@@ -56,17 +56,17 @@ pub struct Conversation {
 
 const CALLS_AT_ONCE: usize = 4;
 /// How long somebody waits for a conversation that is busy storing or reading.
-const PATIENCE: std::time::Duration = std::time::Duration::from_secs(5);
+const CONNECTION_TIMEOUT: std::time::Duration = std::time::Duration::from_secs(5);
 
 /// The protocol and its place in the streams. Whoever holds it may change them; what changed is stored before it is let go.
-struct Talk {
+struct AcpConnection {
     machine: Machine,
     lines: Lines,
     /// The agent's output was read up to here…
-    fed_to: u64,
+    read_offset: u64,
     /// …and up to here it is in whole lines that are dealt with.
-    read_to: u64,
-    written_to: u64,
+    processed_offset: u64,
+    queued_offset: u64,
     is_over: bool,
 }
 
@@ -74,16 +74,16 @@ pub(crate) fn new_step() -> Step {
     Step::new(Uuid::new_v4)
 }
 
-impl Conversation {
-    async fn talk(&self) -> MutexGuard<'_, Talk> {
-        self.talk.lock().await
+impl AcpSession {
+    async fn connection(&self) -> MutexGuard<'_, AcpConnection> {
+        self.connection.lock().await
     }
 
     /// Nothing more is read or said; what is left is for the record's last transaction.
     pub(crate) async fn close(&self) {
         self.begin_end();
-        self.talk().await.is_over = true;
-        self.tell_change();
+        self.connection().await.is_over = true;
+        self.notify_changed();
     }
 
     /// Work for the agent is given up before anybody waits for its turn.
@@ -95,7 +95,7 @@ impl Conversation {
         let _ = self.ending.subscribe().wait_for(|ending| *ending).await;
     }
 
-    pub(crate) fn tell_change(&self) {
+    pub(crate) fn notify_changed(&self) {
         self.changes.send_modify(|count| *count += 1);
     }
 
@@ -110,39 +110,39 @@ impl Conversation {
 
     /// When the last message came, unless the session waits for the human. One that is busy or about to end is not idle.
     pub fn idle_since(&self) -> Option<Timestamp> {
-        let talk = self.talk.try_lock().ok()?;
-        let is_waiting = talk.is_over || *self.ending.borrow() || talk.machine.state().waits_for_human();
+        let connection = self.connection.try_lock().ok()?;
+        let is_waiting = connection.is_over || *self.ending.borrow() || connection.machine.state().waits_for_human();
         (!is_waiting).then(|| Timestamp::from_millis(self.last_active.load(Ordering::Relaxed)))
     }
 
     /// What `look` makes of the state; nothing if it cannot be seen in time.
-    pub(crate) async fn look<T>(&self, look: impl FnOnce(&State) -> T) -> Option<T> {
-        let talk = tokio::time::timeout(PATIENCE, self.talk()).await.ok()?;
-        Some(look(talk.machine.state()))
+    pub(crate) async fn with_state<T>(&self, look: impl FnOnce(&State) -> T) -> Option<T> {
+        let connection = tokio::time::timeout(CONNECTION_TIMEOUT, self.connection()).await.ok()?;
+        Some(look(connection.machine.state()))
     }
 }
 
 impl Engine {
     /// Takes a stored conversation up where it stopped.
-    pub(crate) async fn take_up(&self, session: &Session) -> Result<Option<Arc<Conversation>>, EngineError> {
+    pub(crate) async fn restore_session(&self, session: &Session) -> Result<Option<Arc<AcpSession>>, EngineError> {
         let Some(stored) = self.store.conversation(session.id).await? else { return Ok(None) };
-        let machine = self.restore(session.id, &stored).await?;
+        let machine = self.restore_machine(session.id, &stored).await?;
         let repo = match session.repo_id {
             Some(id) => self.store.repo(id).await?,
             None => None,
         };
         let (name, path) = repo.map_or_else(Default::default, |repo| (repo.name, repo.path));
-        let conversation = Conversation {
+        let acp = AcpSession {
             id: session.id,
             root: session.project_root.clone().into(),
             cwd: session.cwd.clone().into(),
             rule: self.config.permissions.rule(&session.harness, &name, &path),
-            talk: Mutex::new(Talk {
+            connection: Mutex::new(AcpConnection {
                 machine,
                 lines: Lines::default(),
-                fed_to: stored.read_to,
-                read_to: stored.read_to,
-                written_to: stored.written_to,
+                read_offset: stored.read_to,
+                processed_offset: stored.read_to,
+                queued_offset: stored.written_to,
                 is_over: false,
             }),
             outbox: Outbox::new(stored.outbox),
@@ -152,11 +152,11 @@ impl Engine {
             calls: Semaphore::new(CALLS_AT_ONCE),
             ending: watch::Sender::new(false),
         };
-        Ok(Some(Arc::new(conversation)))
+        Ok(Some(Arc::new(acp)))
     }
 
     /// The protocol as it was stored; the text of an unfinished message is in its pieces.
-    async fn restore(&self, id: SessionId, stored: &Stored) -> Result<Machine, EngineError> {
+    async fn restore_machine(&self, id: SessionId, stored: &Stored) -> Result<Machine, EngineError> {
         let state: State = serde_json::from_str(&stored.state).map_err(|error| EngineError::Unreadable {
             id,
             what: "the conversation's state",
@@ -175,21 +175,21 @@ impl Engine {
     }
 
     /// Reads, sends and works for a conversation until its session or the daemon ends.
-    pub(crate) fn converse(self: &Arc<Self>, live: &Arc<LiveSession>, conversation: &Arc<Conversation>) {
-        let (engine, listening, talking) = (self.clone(), live.clone(), conversation.clone());
+    pub(crate) fn spawn_session_tasks(self: &Arc<Self>, live: &Arc<LiveSession>, acp: &Arc<AcpSession>) {
+        let (engine, listening, talking) = (self.clone(), live.clone(), acp.clone());
         // Both are owned by the live session and end with it.
         self.background.spawn(async move { engine.listen(&listening, &talking).await });
-        let (engine, live, sending) = (self.clone(), live.clone(), conversation.clone());
+        let (engine, live, sending) = (self.clone(), live.clone(), acp.clone());
         self.background.spawn(async move { engine.deliver(&live, &sending).await });
     }
 
     /// Turns with every change of a session's conversation, while the session lives.
-    pub fn conversation_changes(&self, id: SessionId) -> Option<watch::Receiver<u64>> {
-        self.conversation(id).map(|conversation| conversation.changes())
+    pub fn acp_changes(&self, id: SessionId) -> Option<watch::Receiver<u64>> {
+        self.acp_session(id).map(|acp| acp.changes())
     }
 
-    pub(crate) fn conversation(&self, id: SessionId) -> Option<Arc<Conversation>> {
-        self.live_session(id)?.conversation.clone()
+    pub(crate) fn acp_session(&self, id: SessionId) -> Option<Arc<AcpSession>> {
+        self.live_session(id)?.acp.clone()
     }
 }
 

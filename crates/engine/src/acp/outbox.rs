@@ -14,7 +14,7 @@ use tokio::sync::Notify;
 
 use super::super::live::LiveSession;
 use super::super::{Engine, holder_requests};
-use super::Conversation;
+use super::AcpSession;
 
 /// With its offset it fills a frame.
 const PIECE: usize = MAX_BODY - 8;
@@ -109,19 +109,19 @@ impl Outbox {
 
 impl Engine {
     /// Sends what waits, in order, until the session or the daemon ends.
-    pub(super) async fn deliver(&self, live: &LiveSession, conversation: &Conversation) {
-        let (dir, outbox) = (self.home.session_dir(conversation.id), &conversation.outbox);
+    pub(super) async fn deliver(&self, live: &LiveSession, acp: &AcpSession) {
+        let (dir, outbox) = (self.home.session_dir(acp.id), &acp.outbox);
         loop {
             tokio::select! {
                 sent = send_all(&dir, outbox) => match sent {
                     Ok(()) => return,
-                    Err(error) => tracing::debug!(session = %conversation.id, %error, "an agent's holder is not reached"),
+                    Err(error) => tracing::debug!(session = %acp.id, %error, "an agent's holder is not reached"),
                 },
                 () = live.ended() => return,
                 () = self.stopped() => return,
             }
             // A holder that is gone for good takes its session along.
-            if conversation.talk().await.is_over {
+            if acp.connection().await.is_over {
                 return;
             }
             tokio::time::sleep(CONNECT_AGAIN).await;

@@ -13,7 +13,7 @@ use serde_json::Value;
 
 use super::super::Engine;
 use super::super::termination::must_be_live;
-use super::{Conversation, PATIENCE, Talk, new_step, chunk_text};
+use super::{AcpConnection, AcpSession, CONNECTION_TIMEOUT, new_step, chunk_text};
 use crate::error::EngineError;
 
 /// How long a goodbye may take to reach the agent before its process is ended.
@@ -28,18 +28,18 @@ impl Engine {
         if text.len() > MAX_ACP_PROMPT_BYTES {
             return Err(EngineError::Invalid(format!("text: the prompt is longer than {MAX_ACP_PROMPT_BYTES} bytes")));
         }
-        let conversation = self.live_conversation(id).await?;
-        self.change(&conversation, |talk, step| match talk.machine.state().is_ending() {
+        let acp = self.live_acp_session(id).await?;
+        self.change(&acp, |connection, step| match connection.machine.state().is_ending() {
             true => Err(EngineError::NotLive { id, state: "ending".to_owned() }),
-            false => Ok(talk.machine.prompt(text, step)),
+            false => Ok(connection.machine.prompt(text, step)),
         })
         .await
     }
 
     /// Stops the turn that runs; the session goes on.
     pub async fn cancel_turn(self: &Arc<Self>, id: SessionId) -> Result<(), EngineError> {
-        let conversation = self.live_conversation(id).await?;
-        self.change(&conversation, |talk, step| match talk.machine.cancel_turn(step) {
+        let acp = self.live_acp_session(id).await?;
+        self.change(&acp, |connection, step| match connection.machine.cancel_turn(step) {
             true => Ok(()),
             false => Err(EngineError::NoTurn(id)),
         })
@@ -47,8 +47,8 @@ impl Engine {
     }
 
     pub async fn set_mode(self: &Arc<Self>, id: SessionId, mode: &str) -> Result<(), EngineError> {
-        let conversation = self.live_conversation(id).await?;
-        self.change(&conversation, |talk, step| match talk.machine.set_mode(mode, step) {
+        let acp = self.live_acp_session(id).await?;
+        self.change(&acp, |connection, step| match connection.machine.set_mode(mode, step) {
             true => Ok(()),
             false => Err(EngineError::NotOpenYet(id)),
         })
@@ -61,8 +61,8 @@ impl Engine {
         option: &str,
         value: &str,
     ) -> Result<(), EngineError> {
-        let conversation = self.live_conversation(id).await?;
-        self.change(&conversation, |talk, step| match talk.machine.set_config_option(option, value, step) {
+        let acp = self.live_acp_session(id).await?;
+        self.change(&acp, |connection, step| match connection.machine.set_config_option(option, value, step) {
             true => Ok(()),
             false => Err(EngineError::NotOpenYet(id)),
         })
@@ -72,26 +72,26 @@ impl Engine {
     /// One change that somebody asked for, stored before it is answered.
     pub(super) async fn change<T>(
         self: &Arc<Self>,
-        conversation: &Arc<Conversation>,
-        decide: impl FnOnce(&mut Talk, &mut Step) -> Result<T, EngineError>,
+        acp: &Arc<AcpSession>,
+        decide: impl FnOnce(&mut AcpConnection, &mut Step) -> Result<T, EngineError>,
     ) -> Result<T, EngineError> {
-        let waited = tokio::time::timeout(PATIENCE, conversation.talk()).await;
-        let mut talk = waited.map_err(|_| EngineError::Busy(conversation.id))?;
-        if talk.is_over {
-            let session = self.session(conversation.id).await?;
+        let waited = tokio::time::timeout(CONNECTION_TIMEOUT, acp.connection()).await;
+        let mut connection = waited.map_err(|_| EngineError::Busy(acp.id))?;
+        if connection.is_over {
+            let session = self.session(acp.id).await?;
             must_be_live(&session)?;
-            return Err(EngineError::HolderGone(conversation.id));
+            return Err(EngineError::HolderGone(acp.id));
         }
-        let before = talk.machine.state().clone();
+        let before = connection.machine.state().clone();
         let mut step = new_step();
-        let decided = decide(&mut talk, &mut step)?;
-        self.settle(conversation, &mut talk, before, step, None).await?;
+        let decided = decide(&mut connection, &mut step)?;
+        self.settle(acp, &mut connection, before, step, None).await?;
         Ok(decided)
     }
 
-    async fn live_conversation(&self, id: SessionId) -> Result<Arc<Conversation>, EngineError> {
-        if let Some(conversation) = self.conversation(id) {
-            return Ok(conversation);
+    async fn live_acp_session(&self, id: SessionId) -> Result<Arc<AcpSession>, EngineError> {
+        if let Some(acp) = self.acp_session(id) {
+            return Ok(acp);
         }
         let session = self.session(id).await?;
         must_speak_acp(&session)?;
@@ -102,10 +102,10 @@ impl Engine {
     /// The agent hears that its session is about to end; `reason` is kept for readers. Bounded: an end never waits for a
     /// conversation that cannot be stored.
     pub(crate) async fn say_goodbye(self: &Arc<Self>, id: SessionId, reason: Option<&str>) -> Result<(), EngineError> {
-        let Some(conversation) = self.conversation(id) else { return Ok(()) };
-        conversation.begin_end();
-        let said = self.change(&conversation, |talk, step| {
-            talk.machine.say_goodbye(reason, step);
+        let Some(acp) = self.acp_session(id) else { return Ok(()) };
+        acp.begin_end();
+        let said = self.change(&acp, |connection, step| {
+            connection.machine.say_goodbye(reason, step);
             Ok(())
         });
         match tokio::time::timeout(GOODBYE_LIMIT, said).await {
@@ -113,15 +113,15 @@ impl Engine {
             Err(_) => return Err(EngineError::Busy(id)),
         }
         // An agent that reads nothing is ended all the same.
-        let _ = tokio::time::timeout(GOODBYE_LIMIT, conversation.outbox.emptied()).await;
+        let _ = tokio::time::timeout(GOODBYE_LIMIT, acp.outbox.emptied()).await;
         Ok(())
     }
 
     /// What `look` makes of what is known of the agent, live or as it was stored last; whether it is live.
     pub async fn agent_state<T>(&self, id: SessionId, look: impl Fn(&State) -> T) -> Result<(T, bool), EngineError> {
-        let conversation = self.conversation(id);
-        if let Some(conversation) = &conversation
-            && let Some(seen) = conversation.look(&look).await
+        let acp = self.acp_session(id);
+        if let Some(acp) = &acp
+            && let Some(seen) = acp.with_state(&look).await
         {
             return Ok((seen, true));
         }
@@ -129,7 +129,7 @@ impl Engine {
         must_speak_acp(&session)?;
         let stored = self.store.conversation(id).await?;
         let state: State = stored.and_then(|stored| serde_json::from_str(&stored.state).ok()).unwrap_or_default();
-        Ok((look(&state), conversation.is_some()))
+        Ok((look(&state), acp.is_some()))
     }
 
     pub async fn messages(&self, id: SessionId, query: &MessageQuery) -> Result<Vec<StoredMessage>, EngineError> {

@@ -12,7 +12,7 @@ use tokio::time::{Instant, sleep_until};
 
 use super::super::Engine;
 use super::super::live::LiveSession;
-use super::{Conversation, Talk, new_step};
+use super::{AcpConnection, AcpSession, new_step};
 
 /// What streams in is stored this often: a reader sees it at once, and a thousand chunks a second are a few writes.
 const PACE: Duration = Duration::from_millis(40);
@@ -36,19 +36,19 @@ enum Read {
 }
 
 impl Engine {
-    pub(super) async fn listen(self: &Arc<Self>, live: &Arc<LiveSession>, conversation: &Arc<Conversation>) {
+    pub(super) async fn listen(self: &Arc<Self>, live: &Arc<LiveSession>, acp: &Arc<AcpSession>) {
         let mut progress = live.progress();
         let mut reader = LogReader::new(&live.dir);
         let deadline = Instant::now() + self.config.agents.handshake();
-        if let Some(Some(reason)) = conversation.look(|state| state.failure().map(str::to_owned)).await {
+        if let Some(Some(reason)) = acp.with_state(|state| state.failure().map(str::to_owned)).await {
             // An earlier daemon found out and was stopped before it could end it.
-            self.end_unopened(conversation, &reason).await;
+            self.end_unopened(acp, &reason).await;
         }
-        self.call_again(conversation).await;
+        self.call_again(acp).await;
         loop {
             let end = *progress.borrow_and_update();
             let stored_at = Instant::now();
-            match self.read_on(live, conversation, &mut reader, end).await {
+            match self.read_on(live, acp, &mut reader, end).await {
                 Read::Behind => continue,
                 Read::UpToDate => {}
                 Read::Failed => {
@@ -58,7 +58,7 @@ impl Engine {
                 Read::Over => return,
             }
             let pace = (stored_at.elapsed() * SHARE).clamp(PACE, SLOWEST_PACE);
-            let opens = conversation.talk().await.machine.waits_to_open();
+            let opens = acp.connection().await.machine.waits_to_open();
             tokio::select! {
                 changed = progress.changed() => {
                     if changed.is_err() {
@@ -66,7 +66,7 @@ impl Engine {
                     }
                     sleep_until(stored_at + pace).await;
                 }
-                () = sleep_until(deadline), if opens => self.open_in_vain(conversation).await,
+                () = sleep_until(deadline), if opens => self.open_in_vain(acp).await,
                 () = live.ended() => return,
                 () = self.stopped() => return,
             }
@@ -77,18 +77,18 @@ impl Engine {
     async fn read_on(
         self: &Arc<Self>,
         live: &LiveSession,
-        conversation: &Arc<Conversation>,
+        acp: &Arc<AcpSession>,
         reader: &mut LogReader,
         end: u64,
     ) -> Read {
-        let mut talk = conversation.talk().await;
-        if talk.is_over {
+        let mut connection = acp.connection().await;
+        if connection.is_over {
             return Read::Over;
         }
-        let until = end.min(talk.fed_to + STEP_BYTES);
+        let until = end.min(connection.read_offset + STEP_BYTES);
         let mut step = new_step();
-        let before = talk.read_to;
-        let mut read = || take_in(&mut talk, reader, until, &mut step);
+        let before = connection.processed_offset;
+        let mut read = || take_in(&mut connection, reader, until, &mut step);
         // Parsing megabytes must not hold up the runtime's own threads.
         let taken = match until.saturating_sub(before) > READ_BYTES as u64 {
             true => tokio::task::block_in_place(read),
@@ -97,25 +97,25 @@ impl Engine {
         for oddity in &step.oddities {
             tracing::debug!(session = %live.id, oddity, "from the agent");
         }
-        if talk.read_to > before || !step.is_empty() {
-            conversation.touch(coven_holder::clock::now());
+        if connection.processed_offset > before || !step.is_empty() {
+            acp.touch(coven_holder::clock::now());
             // Also what came before a piece that cannot be read: the cursor stands behind it.
-            self.settle_until_stored(conversation, &mut talk, step).await;
+            self.settle_until_stored(acp, &mut connection, step).await;
         }
         match taken {
             Err(error) => {
                 tracing::error!(session = %live.id, %error, "an agent's output cannot be read; trying again");
                 Read::Failed
             }
-            Ok(()) if talk.fed_to < end => Read::Behind,
+            Ok(()) if connection.read_offset < end => Read::Behind,
             Ok(()) => Read::UpToDate,
         }
     }
 
     /// The agent did not open a session in time.
-    async fn open_in_vain(self: &Arc<Self>, conversation: &Arc<Conversation>) {
-        let mut talk = conversation.talk().await;
-        if talk.is_over || !talk.machine.waits_to_open() {
+    async fn open_in_vain(self: &Arc<Self>, acp: &Arc<AcpSession>) {
+        let mut connection = acp.connection().await;
+        if connection.is_over || !connection.machine.waits_to_open() {
             return;
         }
         let mut step = new_step();
@@ -123,17 +123,17 @@ impl Engine {
         let reason = format!(
             "the agent did not answer: no session was open after {seconds} seconds; see what it wrote to standard error \
              with `coven show {}`, or raise agents.handshakeSeconds",
-            conversation.id
+            acp.id
         );
-        talk.machine.fail(&reason, &mut step);
-        self.settle_until_stored(conversation, &mut talk, step).await;
+        connection.machine.fail(&reason, &mut step);
+        self.settle_until_stored(acp, &mut connection, step).await;
         // It was given up: nothing is waited for any more.
-        talk.is_over = true;
+        connection.is_over = true;
     }
 
     /// Ends a session whose agent cannot be talked to.
-    pub(super) async fn end_unopened(self: &Arc<Self>, conversation: &Conversation, reason: &str) {
-        let id = conversation.id;
+    pub(super) async fn end_unopened(self: &Arc<Self>, acp: &AcpSession, reason: &str) {
+        let id = acp.id;
         // Why is in the record and the messages; an agent's words may hold what no log should.
         tracing::warn!(session = %id, "a session could not be opened; it is ended");
         let reason = reason.to_owned();
@@ -179,27 +179,32 @@ impl Engine {
 }
 
 /// Feeds the machine with what the log has up to `until`.
-pub(super) fn take_in(talk: &mut Talk, reader: &mut LogReader, until: u64, step: &mut Step) -> std::io::Result<()> {
+pub(super) fn take_in(
+    connection: &mut AcpConnection,
+    reader: &mut LogReader,
+    until: u64,
+    step: &mut Step,
+) -> std::io::Result<()> {
     let mut buffer = vec![0; READ_BYTES];
-    while talk.fed_to < until {
-        let wanted = usize::try_from(until - talk.fed_to).unwrap_or(READ_BYTES).min(READ_BYTES);
-        let count = match reader.read_at(talk.fed_to, &mut buffer[..wanted]) {
+    while connection.read_offset < until {
+        let wanted = usize::try_from(until - connection.read_offset).unwrap_or(READ_BYTES).min(READ_BYTES);
+        let count = match reader.read_at(connection.read_offset, &mut buffer[..wanted]) {
             Ok(0) => {
                 // Past its bound the log has lost its beginning: go on with what is there.
                 let first = reader.range()?.start;
-                if first <= talk.fed_to {
+                if first <= connection.read_offset {
                     return Ok(());
                 }
-                step.oddities.push(format!("{} bytes of the log are gone", first - talk.fed_to));
-                (talk.fed_to, talk.read_to) = (first, first);
-                talk.lines = coven_acp::Lines::default();
+                step.oddities.push(format!("{} bytes of the log are gone", first - connection.read_offset));
+                (connection.read_offset, connection.processed_offset) = (first, first);
+                connection.lines = coven_acp::Lines::default();
                 continue;
             }
             Ok(count) => count,
             Err(error) => return Err(error),
         };
-        let machine = &mut talk.machine;
-        let fed = talk.lines.feed(&buffer[..count], |taken| match taken {
+        let machine = &mut connection.machine;
+        let fed = connection.lines.feed(&buffer[..count], |taken| match taken {
             Taken::Line(line) => {
                 // Whatever an agent says must not end more than its own line.
                 let heard = catch_unwind(AssertUnwindSafe(|| machine.line(line, step)));
@@ -210,9 +215,9 @@ pub(super) fn take_in(talk: &mut Talk, reader: &mut LogReader, until: u64, step:
             Taken::TooLong(head) => machine.too_long(head, step),
         });
         if let Some(end) = fed.lines_end {
-            talk.read_to = talk.fed_to + end as u64;
+            connection.processed_offset = connection.read_offset + end as u64;
         }
-        talk.fed_to += count as u64;
+        connection.read_offset += count as u64;
     }
     Ok(())
 }

@@ -21,7 +21,7 @@ use tokio::sync::Notify;
 
 use super::super::spawn::{Bounds, reap};
 use super::super::{Engine, holder_requests};
-use super::{Conversation, files};
+use super::{AcpSession, files};
 
 /// What is kept of a terminal's output on disk.
 const KEPT_BYTES: u64 = 16 << 20;
@@ -57,31 +57,31 @@ impl Engine {
 
     pub(super) async fn create_terminal(
         self: &Arc<Self>,
-        conversation: &Conversation,
+        acp: &AcpSession,
         terminal: &str,
         mut argv: Vec<String>,
         env: &[(String, String)],
         cwd: Option<&str>,
         output_limit: Option<u64>,
     ) -> Result<(), RpcError> {
-        let dir = self.terminal_dir(conversation.id, terminal)?;
+        let dir = self.terminal_dir(acp.id, terminal)?;
         if dir.join(coven_holder::JOURNAL).exists() {
             // An earlier daemon started it and was stopped before it could say so.
             return Ok(());
         }
-        if self.living_terminals(conversation.id) >= MOST_TERMINALS {
+        if self.living_terminals(acp.id) >= MOST_TERMINALS {
             let error = format!("{MOST_TERMINALS} terminals are open; release some first");
             return Err(RpcError::internal(error));
         }
         let _ = std::fs::remove_dir_all(&dir);
         let cwd = match cwd {
-            Some(cwd) => files::inside(&conversation.root, cwd)?,
-            None => conversation.cwd.clone(),
+            Some(cwd) => files::inside(&acp.root, cwd)?,
+            None => acp.cwd.clone(),
         };
         if !cwd.is_dir() {
             return Err(RpcError::invalid_params(format!("{} is not a folder", cwd.display())));
         }
-        let mut variables = self.agents_environment(conversation.id).await;
+        let mut variables = self.agents_environment(acp.id).await;
         variables.extend(env.iter().filter(|(name, _)| !name.starts_with("LD_")).cloned());
         // Many agents send a whole command line instead of a program: then a shell knows what it means.
         let path = variables.get("PATH").map(OsStr::new);
@@ -106,7 +106,7 @@ impl Engine {
             record_input: self.config.sessions.record_input,
             segment_bytes: KEPT_BYTES / 8,
         };
-        let holder = self.prepare_holder_at(&format!("{}/{terminal}", conversation.id), dir.clone());
+        let holder = self.prepare_holder_at(&format!("{}/{terminal}", acp.id), dir.clone());
         let bounds = Bounds { limit: self.launch_limit(), cancelled: &Notify::new() };
         let (holder, _) = holder.launch_with(spec, &bounds).await.map_err(RpcError::internal)?;
         let limit = output_limit.unwrap_or(MAX_SHOWN_BYTES).min(MAX_SHOWN_BYTES);

@@ -26,8 +26,8 @@ pub async fn run(engine: Arc<Engine>) {
 
 pub async fn tick(engine: &Arc<Engine>, timeout: Duration, now: Timestamp) {
     for live in engine.live_sessions() {
-        let Some(conversation) = &live.conversation else { continue };
-        let Some(since) = conversation.idle_since() else { continue };
+        let Some(acp) = &live.acp else { continue };
+        let Some(since) = acp.idle_since() else { continue };
         if now.since(since) < timeout {
             continue;
         }

@@ -48,7 +48,7 @@ async fn tick(engine: &Arc<Engine>, standing: &mut Standing, now: Instant) -> Re
     let mut quiet = Vec::new();
     for agent in &agents {
         let Some(live) = agent.session.and_then(|session| engine.live_session(session)) else { continue };
-        if live.conversation.is_some() {
+        if live.acp.is_some() {
             continue;
         }
         let offset = live.log_end().await;

@@ -318,12 +318,12 @@ impl Engine {
     /// Waits until an ACP agent has answered, then ends its session. Returns the stop reason if there was no answer.
     async fn finish_after_turn(self: &Arc<Self>, id: SessionId) -> Option<String> {
         let live = self.live_session(id)?;
-        let conversation = live.conversation.clone()?;
-        let mut changes = conversation.changes();
+        let acp = live.acp.clone()?;
+        let mut changes = acp.changes();
         loop {
             changes.borrow_and_update();
-            let is_answered = conversation
-                .look(|state| {
+            let is_answered = acp
+                .with_state(|state| {
                     state.is_ending()
                         || (state.stop_reason.is_some() && !state.is_turn_running() && state.queued() == 0)
                 })
@@ -336,7 +336,7 @@ impl Engine {
                 () = live.ended() => return None,
             }
         }
-        let stopped = conversation.look(|state| state.stop_reason.clone()).await.flatten();
+        let stopped = acp.with_state(|state| state.stop_reason.clone()).await.flatten();
         let refusal = stopped.filter(|reason| reason != "end_turn");
         let ended = match refusal {
             None => self.finish_session(id).await.map(drop),
