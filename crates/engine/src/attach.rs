@@ -11,8 +11,8 @@ use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
 
 use crate::Engine;
 use crate::error::EngineError;
-use crate::session::must_have_terminal;
-use crate::termination::must_be_live;
+use crate::session::ensure_terminal;
+use crate::termination::ensure_live;
 
 /// The most that a viewer can send at once.
 pub const MAX_INPUT: usize = coven_holder::wire::MAX_BODY;
@@ -58,8 +58,8 @@ impl Engine {
     /// Connects a viewer. It is shown nothing before [`ViewerInput::follow`].
     pub async fn attach(&self, id: SessionId) -> Result<(ViewerOutput, ViewerInput), EngineError> {
         let session = self.session(id).await?;
-        must_have_terminal(&session)?;
-        must_be_live(&session)?;
+        ensure_terminal(&session)?;
+        ensure_live(&session)?;
         let gone = |_| EngineError::HolderGone(id);
         let holder = coven_holder::client::connect_socket(&self.home.session_dir(id))
             .and_then(|stream| stream.set_nonblocking(true).map(|()| stream))

@@ -14,7 +14,7 @@ use tokio::net::UnixStream;
 use tokio::time::{Instant, sleep, sleep_until};
 
 use super::Engine;
-use super::acp::LastWords;
+use super::acp::FinalOutput;
 use super::live::{LiveSession, UnstoredEntries};
 use super::model::Model;
 use super::spawn::reap;
@@ -294,10 +294,10 @@ impl Engine {
         fault::point("before_end");
         let now = clock::now();
         // What is left of an agent's output is read before the writer is taken: there may be much of it.
-        let mut last_words = self.last_words(id).await?;
+        let mut final_output = self.read_final_output(id).await?;
         let mut tx = self.store.begin().await?;
         let Some(mut session) = tx.session(id).await? else { return Ok(()) };
-        if let Some(reason) = last_words.as_mut().and_then(LastWords::take_failure)
+        if let Some(reason) = final_output.as_mut().and_then(FinalOutput::take_failure)
             && session.state == SessionState::Running
         {
             session.open_failed(&reason, now);
@@ -310,8 +310,8 @@ impl Engine {
             tx.record(Change::OutputAdded { session: id, offset: unstored.end }, now).await?;
         }
         if let Some(event) = apply_final_state(&mut session, unstored, orphaned, now)? {
-            if let Some(last_words) = last_words {
-                last_words.write(&mut tx, &session, unstored.exit, &unstored.stderr, now).await?;
+            if let Some(final_output) = final_output {
+                final_output.write(&mut tx, &session, unstored.exit, &unstored.stderr, now).await?;
             }
             tx.record(Change::SessionChanged { session, event }, now).await?;
         }

@@ -82,7 +82,7 @@ impl Engine {
             new.env = self.runs.environment_of(step.task);
         }
         if new.channel == Some(Channel::Acp) {
-            return self.create_agent_session(new).await;
+            return self.create_acp_session(new).await;
         }
         if new.resume.is_some() {
             return Err(EngineError::Invalid("resume: only sessions of the acp channel can be resumed".to_owned()));
@@ -336,7 +336,7 @@ impl Engine {
         let journal = self.home.session_dir(id).join(coven_holder::JOURNAL);
         let noted = UnstoredEntries::open(&journal, 0).and_then(|mut unstored| unstored.read(None).map(|()| unstored));
         let now = clock::now();
-        let last_words = self.last_words(id).await?;
+        let final_output = self.read_final_output(id).await?;
         let mut tx = self.store.begin().await?;
         let mut session = tx.session(id).await?.ok_or_else(|| EngineError::SessionNotFound(id.to_string()))?;
         session.launch_failed(reason, now)?;
@@ -344,9 +344,9 @@ impl Engine {
         if let Ok(noted) = &noted {
             tx.append_entries(id, &noted.pending).await?;
         }
-        if let Some(last_words) = last_words {
+        if let Some(final_output) = final_output {
             let stderr = noted.map(|noted| noted.stderr).unwrap_or_default();
-            last_words.write(&mut tx, &session, None, &stderr, now).await?;
+            final_output.write(&mut tx, &session, None, &stderr, now).await?;
         }
         tx.record(Change::SessionChanged { session, event: "failed" }, now).await?;
         Ok(self.commit(tx).await?)

@@ -12,7 +12,7 @@ use super::Engine;
 use super::live::UnstoredEntries;
 use super::log_file::LogFile;
 use super::model::Model;
-use super::session::must_have_terminal;
+use super::session::ensure_terminal;
 use crate::blocking::blocking;
 use crate::error::EngineError;
 
@@ -160,7 +160,7 @@ impl Engine {
         let (true, Ok(Some(session))) = (self.config.sessions.screen_model, self.store.session(id).await) else {
             return;
         };
-        if must_have_terminal(&session).is_err() {
+        if ensure_terminal(&session).is_err() {
             return;
         }
         let Ok(keyframe) = self.store.keyframe_before(id, u64::MAX).await else { return };

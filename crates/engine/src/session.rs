@@ -8,7 +8,7 @@ use coven_holder::wire::{MAX_BODY, Request};
 use rustix::process::Signal;
 
 use super::Engine;
-use super::termination::must_be_live;
+use super::termination::ensure_live;
 use crate::error::EngineError;
 
 /// How many candidates an ambiguous prefix shows.
@@ -81,30 +81,30 @@ impl Engine {
     /// Forwards input; when this returns the holder has it and has noted it down.
     pub async fn send_input(&self, id: SessionId, bytes: Vec<u8>) -> Result<(), EngineError> {
         let session = self.session(id).await?;
-        must_have_terminal(&session)?;
-        must_be_live(&session)?;
+        ensure_terminal(&session)?;
+        ensure_live(&session)?;
         let pieces: Vec<Request> = bytes.chunks(MAX_BODY).map(|piece| Request::Input(piece.to_vec())).collect();
         self.send_to_holder(id, &pieces).await
     }
 
     pub async fn resize_session(&self, id: SessionId, rows: u16, cols: u16) -> Result<(), EngineError> {
         let session = self.session(id).await?;
-        must_have_terminal(&session)?;
-        must_be_live(&session)?;
+        ensure_terminal(&session)?;
+        ensure_live(&session)?;
         self.send_to_holder(id, &[Request::Resize { rows, cols }]).await
     }
 
     /// Signals what is in the foreground of a session's terminal. Input that its harness does not read cannot delay this.
     pub async fn signal_session(&self, id: SessionId, signal: Signal) -> Result<(), EngineError> {
         let session = self.session(id).await?;
-        must_have_terminal(&session)?;
-        must_be_live(&session)?;
+        ensure_terminal(&session)?;
+        ensure_live(&session)?;
         self.send_to_holder(id, &[Request::Signal(signal.as_raw())]).await
     }
 }
 
 /// Refuses what only a terminal can do.
-pub fn must_have_terminal(session: &Session) -> Result<(), EngineError> {
+pub fn ensure_terminal(session: &Session) -> Result<(), EngineError> {
     match session.channel {
         Channel::Terminal => Ok(()),
         Channel::Acp => Err(EngineError::NoTerminal(session.id)),

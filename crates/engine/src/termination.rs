@@ -39,14 +39,14 @@ impl Engine {
             }
         }
         if self.acp_session(id).is_some() {
-            must_be_live(&self.session(id).await?)?;
-            if let Err(error) = self.say_goodbye(id, Some("cancelled by request")).await {
+            ensure_live(&self.session(id).await?)?;
+            if let Err(error) = self.send_cancel(id, Some("cancelled by request")).await {
                 tracing::info!(session = %id, %error, "cannot announce the end of the session to the agent");
             }
         }
         let kill = || {
             self.change_session(id, "killed", |session, now| {
-                must_be_live(session)?;
+                ensure_live(session)?;
                 session.killed(now).map_err(EngineError::from)
             })
         };
@@ -91,7 +91,7 @@ impl Engine {
     pub async fn finish_session(self: &Arc<Self>, id: SessionId) -> Result<Session, EngineError> {
         let session = self
             .change_session(id, "finishing", |session, now| {
-                must_be_live(session)?;
+                ensure_live(session)?;
                 session.end_requested(EndIntent::Finish, now);
                 Ok::<(), EngineError>(())
             })
@@ -99,7 +99,7 @@ impl Engine {
         fault::point("after_finish");
         let engine = self.clone();
         let ended = self.answer_in_time(async move {
-            if let Err(error) = engine.say_goodbye(id, None).await {
+            if let Err(error) = engine.send_cancel(id, None).await {
                 tracing::info!(session = %id, %error, "cannot announce the end of the session to the agent");
             }
             engine.send_end(&session, How::Finish).await;
@@ -275,7 +275,7 @@ pub(super) async fn wait_until_gone(recorded: &ProcessIdentity, limit: Duration)
     }
 }
 
-pub fn must_be_live(session: &Session) -> Result<(), EngineError> {
+pub fn ensure_live(session: &Session) -> Result<(), EngineError> {
     match session.is_live() {
         true => Ok(()),
         false => {

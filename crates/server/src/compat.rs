@@ -19,7 +19,7 @@ use super::reply::{Body, Id, Params};
 use super::repo::parse;
 use super::rest::{Answer, find, invalid};
 use coven_engine::EngineError;
-use coven_engine::acp::must_speak_acp;
+use coven_engine::acp::ensure_acp;
 use coven_engine::launch::NewSession;
 
 pub async fn create(
@@ -66,7 +66,7 @@ pub async fn list(
 async fn find_agent(app: &App, text: &str) -> Answer<(SessionId, coven_domain::session::Session)> {
     let id = find(app, text).await?;
     let session = app.engine.session(id).await?;
-    if must_speak_acp(&session).is_err() {
+    if ensure_acp(&session).is_err() {
         return Err(EngineError::SessionNotFound(text.chars().take(64).collect()).into());
     }
     Ok((id, session))

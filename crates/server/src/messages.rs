@@ -28,7 +28,7 @@ use serde::Serialize;
 use super::App;
 use super::reply::{Body, Id, Params};
 use super::rest::{Answer, find, invalid};
-use coven_engine::acp::must_speak_acp;
+use coven_engine::acp::ensure_acp;
 
 const HEARTBEAT: Duration = Duration::from_secs(15);
 const PAGE: usize = 200;
@@ -45,7 +45,7 @@ pub async fn list(
         return Err(invalid("limit: must be between 1 and 1000"));
     }
     let id = find(&app, &id).await?;
-    must_speak_acp(&app.engine.session(id).await?)?;
+    ensure_acp(&app.engine.session(id).await?)?;
     let text = |name: &str| headers.get(name).and_then(|value| value.to_str().ok());
     let after = text("last-event-id").and_then(|id| id.parse().ok()).or(query.after).or(query.cursor).unwrap_or(0);
     if text(ACCEPT.as_str()).is_some_and(|accept| accept.contains("text/event-stream")) {
@@ -110,7 +110,7 @@ async fn state(app: &App, id: SessionId) -> Answer<AcpStateRecord> {
         title: state.title.clone(),
         stop_reason: state.stop_reason.clone(),
     };
-    let (mut state, is_live) = app.engine.agent_state(id, look).await?;
+    let (mut state, is_live) = app.engine.acp_state(id, look).await?;
     if !is_live {
         state.activity = Activity::Ended;
     }

@@ -5,7 +5,7 @@ use axum::extract::State;
 use axum::response::{IntoResponse, Response};
 use coven_api::header;
 use coven_api::screen::{self as wire, ScreenQuery, ScreenResponse};
-use coven_engine::session::must_have_terminal;
+use coven_engine::session::ensure_terminal;
 use coven_engine::view::{Color, Span, Underline};
 
 use super::App;
@@ -15,7 +15,7 @@ use super::rest::{Answer, find, invalid};
 pub async fn read(State(app): State<App>, Id(id): Id, Params(query): Params<ScreenQuery>) -> Answer<Response> {
     let id = find(&app, &id).await?;
     let session = app.engine.session(id).await?;
-    must_have_terminal(&session)?;
+    ensure_terminal(&session)?;
     let raw = |kind: &'static str, offset: u64, (rows, cols): (u16, u16), body: Vec<u8>| {
         let headers = [
             ("content-type", kind.to_owned()),

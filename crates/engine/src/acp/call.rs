@@ -13,7 +13,7 @@ use crate::blocking::blocking;
 const TITLE_CHARS: usize = 200;
 
 impl Engine {
-    pub(super) fn call(self: &Arc<Self>, acp: &Arc<AcpSession>, call: Call) {
+    pub(super) fn spawn_client_call(self: &Arc<Self>, acp: &Arc<AcpSession>, call: Call) {
         let (engine, acp) = (self.clone(), acp.clone());
         // Owned by the conversation: its answer counts only while that goes on.
         tokio::spawn(async move {
@@ -34,7 +34,7 @@ impl Engine {
                 let mut step = new_step();
                 if !connection.is_over {
                     connection.machine.ask_before(&call, &title, tool_call, &mut step);
-                    engine.settle_until_stored(&acp, &mut connection, step).await;
+                    engine.commit_with_retry(&acp, &mut connection, step).await;
                 }
                 return;
             }
@@ -42,9 +42,9 @@ impl Engine {
                 done = async {
                     acp.outbox.has_room().await;
                     // What it showed belongs to the history; after a release nobody can ask for it.
-                    let before = engine.shown(&acp, &call.kind, When::Before).await;
-                    let outcome = engine.carry_out_call(&acp, &call.kind).await;
-                    (outcome, before.or(engine.shown(&acp, &call.kind, When::After).await))
+                    let before = engine.shown(&acp, &call.kind, ReplyOrder::Before).await;
+                    let outcome = engine.run_client_call(&acp, &call.kind).await;
+                    (outcome, before.or(engine.shown(&acp, &call.kind, ReplyOrder::After).await))
                 } => done,
                 () = acp.ending() => return,
                 () = engine.stopped() => return,
@@ -61,29 +61,29 @@ impl Engine {
                 connection.machine.terminal_shown(&terminal, &output, &mut step);
             }
             connection.machine.reply(&call, outcome, &mut step);
-            engine.settle_until_stored(&acp, &mut connection, step).await;
+            engine.commit_with_retry(&acp, &mut connection, step).await;
         });
     }
 
     /// Calls that an earlier daemon took and did not answer.
-    pub(super) async fn call_again(self: &Arc<Self>, acp: &Arc<AcpSession>) {
+    pub(super) async fn resume_client_calls(self: &Arc<Self>, acp: &Arc<AcpSession>) {
         let open = acp.connection().await.machine.open_calls();
         for call in open {
-            self.call(acp, call);
+            self.spawn_client_call(acp, call);
         }
     }
 
     /// What the terminal shows that a call is about, where that is worth keeping.
-    async fn shown(&self, acp: &AcpSession, kind: &CallKind, when: When) -> Option<(String, Value)> {
+    async fn shown(&self, acp: &AcpSession, kind: &CallKind, when: ReplyOrder) -> Option<(String, Value)> {
         let terminal = match (kind, when) {
-            (CallKind::ReleaseTerminal { terminal }, When::Before)
-            | (CallKind::WaitForExit { terminal } | CallKind::KillTerminal { terminal }, When::After) => terminal,
+            (CallKind::ReleaseTerminal { terminal }, ReplyOrder::Before)
+            | (CallKind::WaitForExit { terminal } | CallKind::KillTerminal { terminal }, ReplyOrder::After) => terminal,
             _ => return None,
         };
         Some((terminal.clone(), self.terminal_output(acp.id, terminal).await.ok()?))
     }
 
-    async fn carry_out_call(self: &Arc<Self>, acp: &AcpSession, kind: &CallKind) -> Result<Value, RpcError> {
+    async fn run_client_call(self: &Arc<Self>, acp: &AcpSession, kind: &CallKind) -> Result<Value, RpcError> {
         let root = acp.root.clone();
         match kind {
             CallKind::Read { path, line, limit } => {
@@ -134,7 +134,7 @@ async fn question(acp: &AcpSession, call: &Call) -> Option<(String, Value)> {
 }
 
 #[derive(Debug, Clone, Copy)]
-enum When {
+enum ReplyOrder {
     Before,
     After,
 }

@@ -13,7 +13,7 @@ use serde_json::json;
 
 use super::super::Engine;
 use super::super::notification::{InboxItemId, InboxNotification};
-use super::outbox::placed;
+use super::outbox::with_offsets;
 use super::{AcpConnection, AcpSession};
 use crate::error::EngineError;
 use coven_holder::fault;
@@ -22,7 +22,7 @@ const STORE_RETRY: Duration = Duration::from_secs(1);
 
 impl Engine {
     /// What an agent said cannot be taken back: tried until the store takes it, or the daemon stops.
-    pub(super) async fn settle_until_stored(
+    pub(super) async fn commit_with_retry(
         self: &Arc<Self>,
         acp: &Arc<AcpSession>,
         connection: &mut AcpConnection,
@@ -40,11 +40,11 @@ impl Engine {
                 () = self.stopped() => return,
             }
         }
-        self.carry_out(acp, step);
+        self.run_effects(acp, step);
     }
 
     /// What somebody asked for is done whole or not at all.
-    pub(super) async fn settle(
+    pub(super) async fn commit_or_revert(
         self: &Arc<Self>,
         acp: &Arc<AcpSession>,
         connection: &mut AcpConnection,
@@ -59,7 +59,7 @@ impl Engine {
             return Err(error.into());
         }
         acp.touch(clock::now());
-        self.carry_out(acp, step);
+        self.run_effects(acp, step);
         Ok(())
     }
 
@@ -110,7 +110,7 @@ impl Engine {
         let (id, now) = (acp.id, clock::now());
         let mut tx = self.store.begin_unsynced().await?;
         write_step(&mut tx, id, step, permissions, now).await?;
-        let (lines, written_to) = placed(&step.lines, connection.queued_offset);
+        let (lines, written_to) = with_offsets(&step.lines, connection.queued_offset);
         let state = step
             .has_new_state
             .then(|| serde_json::to_string(connection.machine.state()).expect("a state has text keys only"));
@@ -138,16 +138,16 @@ impl Engine {
     }
 
     /// Only what is stored is done.
-    fn carry_out(self: &Arc<Self>, acp: &Arc<AcpSession>, step: Step) {
+    fn run_effects(self: &Arc<Self>, acp: &Arc<AcpSession>, step: Step) {
         for call in step.calls {
-            self.call(acp, call);
+            self.spawn_client_call(acp, call);
         }
         if let Some(reason) = step.failed {
             let (engine, acp) = (self.clone(), acp.clone());
             // Ends with the session it ends.
             tokio::spawn(async move {
                 // Its standard error may say more; it is in the journal by now.
-                engine.end_unopened(&acp, &reason).await;
+                engine.end_failed_handshake(&acp, &reason).await;
             });
         }
     }

@@ -11,7 +11,7 @@ use uuid::Uuid;
 
 use super::super::Engine;
 use super::commit::write_step;
-use super::read_loop::take_in;
+use super::read_loop::feed_machine;
 use super::{AcpConnection, new_step};
 use crate::error::EngineError;
 
@@ -21,7 +21,7 @@ const STDERR_BYTES: usize = 4096;
 const MUCH: u64 = 256 << 10;
 
 /// A conversation read to its end, to be written with its session's.
-pub(crate) struct LastWords {
+pub(crate) struct FinalOutput {
     connection: AcpConnection,
     step: Step,
     was_working: bool,
@@ -29,7 +29,7 @@ pub(crate) struct LastWords {
 
 impl Engine {
     /// Reads what is left of an agent's output; nothing for a session on a terminal.
-    pub(crate) async fn last_words(&self, id: SessionId) -> Result<Option<LastWords>, EngineError> {
+    pub(crate) async fn read_final_output(&self, id: SessionId) -> Result<Option<FinalOutput>, EngineError> {
         let Some(stored) = self.store.conversation(id).await? else { return Ok(None) };
         let mut machine = self.restore_machine(id, &stored).await?;
         let was_working = machine.state().is_turn_running();
@@ -45,7 +45,7 @@ impl Engine {
         let mut step = new_step();
         let mut reader = LogReader::new(&self.home.session_dir(id));
         let end = reader.range().map_or(stored.read_to, |range| range.end);
-        let mut read = || take_in(&mut connection, &mut reader, end, &mut step);
+        let mut read = || feed_machine(&mut connection, &mut reader, end, &mut step);
         let taken = match end.saturating_sub(stored.read_to) > MUCH {
             true => tokio::task::block_in_place(read),
             false => read(),
@@ -57,11 +57,11 @@ impl Engine {
         connection.machine.end(&mut step);
         // Nobody saw them, and nobody can answer them.
         step.asks.clear();
-        Ok(Some(LastWords { connection, step, was_working }))
+        Ok(Some(FinalOutput { connection, step, was_working }))
     }
 }
 
-impl LastWords {
+impl FinalOutput {
     /// Why no session was ever open, if the agent's last words say so.
     pub(crate) fn take_failure(&mut self) -> Option<String> {
         self.step.failed.take()
@@ -77,7 +77,7 @@ impl LastWords {
         now: Timestamp,
     ) -> Result<(), EngineError> {
         let id = session.id;
-        if let Some(content) = last_words(session, exit, stderr, self.was_working) {
+        if let Some(content) = end_message(session, exit, stderr, self.was_working) {
             let id = MessageId::from_uuid(Uuid::new_v4());
             let message = Message::new(id, Role::System, &content);
             self.step.messages.push(MessageChange::Added(message));
@@ -101,7 +101,7 @@ impl LastWords {
 }
 
 /// What a reader of the history should know about the end; a goodbye was said before.
-fn last_words(session: &Session, exit: Option<ExitStatus>, stderr: &[u8], was_working: bool) -> Option<Value> {
+fn end_message(session: &Session, exit: Option<ExitStatus>, stderr: &[u8], was_working: bool) -> Option<Value> {
     let during = if was_working { " while a prompt was running" } else { "" };
     let message = match session.state {
         SessionState::Failed if session.is_unopened() => return None,

@@ -16,13 +16,13 @@ use serde_json::json;
 use super::super::Engine;
 use super::super::launch::{NewSession, StepLaunch};
 use super::commit::write_step;
-use super::outbox::placed;
-use super::{must_speak_acp, new_step};
+use super::outbox::with_offsets;
+use super::{ensure_acp, new_step};
 use crate::error::EngineError;
 use coven_holder::fault;
 
 impl Engine {
-    pub(crate) async fn create_agent_session(self: &Arc<Self>, mut new: NewSession) -> Result<Session, EngineError> {
+    pub(crate) async fn create_acp_session(self: &Arc<Self>, mut new: NewSession) -> Result<Session, EngineError> {
         let invalid = |problem: &str| Err(EngineError::Invalid(problem.to_owned()));
         if new.argv.is_some() {
             return invalid("argv: a session over ACP needs a harness; add one to the config");
@@ -93,7 +93,7 @@ impl Engine {
         if !new.prompt.trim().is_empty() {
             machine.prompt(&new.prompt, &mut step);
         }
-        if let Err(error) = self.record_agent_session(&session, &machine, &step).await {
+        if let Err(error) = self.record_acp_session(&session, &machine, &step).await {
             holder.give_up();
             return Err(error);
         }
@@ -104,7 +104,7 @@ impl Engine {
     }
 
     /// The record with the first words to the agent, if the limit leaves room for it.
-    async fn record_agent_session(&self, session: &Session, machine: &Machine, step: &Step) -> Result<(), EngineError> {
+    async fn record_acp_session(&self, session: &Session, machine: &Machine, step: &Step) -> Result<(), EngineError> {
         let (id, now, limit) = (session.id, session.created_at, self.config.agents.max_sessions);
         let mut tx = self.store.begin_unsynced().await?;
         let active = tx.active_sessions(Channel::Acp).await?;
@@ -120,7 +120,7 @@ impl Engine {
         tx.record(Change::SessionCreated(session.clone()), now).await?;
         self.link_agent(&mut tx, session).await?;
         write_step(&mut tx, id, step, &[], now).await?;
-        let (lines, written_to) = placed(&step.lines, 0);
+        let (lines, written_to) = with_offsets(&step.lines, 0);
         let state = serde_json::to_string(machine.state()).expect("a state has text keys only");
         let progress =
             Progress { read_to: 0, written_to, delivered_to: 0, active_at: None, state: Some(&state), lines: &lines };
@@ -134,12 +134,12 @@ impl Engine {
     async fn earlier(&self, resume: Option<SessionId>) -> Result<Option<(Session, String)>, EngineError> {
         let Some(id) = resume else { return Ok(None) };
         let session = self.session(id).await?;
-        must_speak_acp(&session)?;
+        ensure_acp(&session)?;
         let cannot = |why: &str| EngineError::CannotResume { id, why: why.to_owned() };
         if matches!(session.state, SessionState::Created | SessionState::Running) {
             return Err(cannot("it is still active; talk to it with `coven chat`"));
         }
-        let (state, _) = self.agent_state(id, State::clone).await?;
+        let (state, _) = self.acp_state(id, State::clone).await?;
         if state.capabilities["loadSession"] != true
             && state.capabilities["sessionCapabilities"].get("resume").is_none_or(serde_json::Value::is_null)
         {

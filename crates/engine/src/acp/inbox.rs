@@ -64,7 +64,7 @@ impl Engine {
         if connection.is_over || !connection.machine.decide(known.id, option.as_deref(), &mut step) {
             return Err(no_answer(AnswerError::Cancelled));
         }
-        self.settle(&acp, &mut connection, before, step, Some(known.clone())).await?;
+        self.commit_or_revert(&acp, &mut connection, before, step, Some(known.clone())).await?;
         Ok(known)
     }
 }

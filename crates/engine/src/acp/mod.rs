@@ -26,10 +26,10 @@ use coven_store::Conversation as Stored;
 use tokio::sync::{Mutex, MutexGuard, Semaphore, watch};
 use uuid::Uuid;
 
-pub(crate) use self::conclude::LastWords;
+pub(crate) use self::conclude::FinalOutput;
 pub use self::inbox::InboxAnswer;
 use self::outbox::Outbox;
-pub use self::prompt::must_speak_acp;
+pub use self::prompt::ensure_acp;
 pub(crate) use self::workspace::HelpFlagCache;
 use super::Engine;
 use super::live::LiveSession;
@@ -176,9 +176,9 @@ impl Engine {
 
     /// Reads, sends and works for a conversation until its session or the daemon ends.
     pub(crate) fn spawn_session_tasks(self: &Arc<Self>, live: &Arc<LiveSession>, acp: &Arc<AcpSession>) {
-        let (engine, listening, talking) = (self.clone(), live.clone(), acp.clone());
+        let (engine, read_live, read_acp) = (self.clone(), live.clone(), acp.clone());
         // Both are owned by the live session and end with it.
-        self.background.spawn(async move { engine.listen(&listening, &talking).await });
+        self.background.spawn(async move { engine.read_loop(&read_live, &read_acp).await });
         let (engine, live, sending) = (self.clone(), live.clone(), acp.clone());
         self.background.spawn(async move { engine.deliver(&live, &sending).await });
     }

@@ -19,11 +19,11 @@ use super::AcpSession;
 /// With its offset it fills a frame.
 const PIECE: usize = MAX_BODY - 8;
 /// Past this much that an agent has not read, nothing more is done for it.
-const MOST_WAITING: usize = 16 << 20;
+const MAX_QUEUED_BYTES: usize = 16 << 20;
 const CONNECT_AGAIN: Duration = Duration::from_millis(100);
 
 /// Lines with the byte of the agent's input that each begins at, and where the next one will.
-pub(super) fn placed(lines: &[String], mut from: u64) -> (Vec<(u64, String)>, u64) {
+pub(super) fn with_offsets(lines: &[String], mut from: u64) -> (Vec<(u64, String)>, u64) {
     let placed = lines
         .iter()
         .map(|line| {
@@ -88,7 +88,7 @@ impl Outbox {
     pub async fn has_room(&self) {
         loop {
             let delivered = self.has_delivered.notified();
-            if self.waiting().iter().map(|(_, line)| line.len()).sum::<usize>() < MOST_WAITING {
+            if self.waiting().iter().map(|(_, line)| line.len()).sum::<usize>() < MAX_QUEUED_BYTES {
                 return;
             }
             delivered.await;
@@ -96,7 +96,7 @@ impl Outbox {
     }
 
     /// Waits until everything that was pushed is with the holder.
-    pub async fn emptied(&self) {
+    pub async fn wait_until_drained(&self) {
         loop {
             let delivered = self.has_delivered.notified();
             if self.waiting().is_empty() {

@@ -12,12 +12,12 @@ use coven_domain::{MessageId, SessionId};
 use serde_json::Value;
 
 use super::super::Engine;
-use super::super::termination::must_be_live;
+use super::super::termination::ensure_live;
 use super::{AcpConnection, AcpSession, CONNECTION_TIMEOUT, new_step, chunk_text};
 use crate::error::EngineError;
 
 /// How long a goodbye may take to reach the agent before its process is ended.
-const GOODBYE_LIMIT: Duration = Duration::from_millis(500);
+const CANCEL_TIMEOUT: Duration = Duration::from_millis(500);
 
 impl Engine {
     /// Stores the prompt and lets it follow its way: when this returns, a killed daemon does not lose it.
@@ -79,13 +79,13 @@ impl Engine {
         let mut connection = waited.map_err(|_| EngineError::Busy(acp.id))?;
         if connection.is_over {
             let session = self.session(acp.id).await?;
-            must_be_live(&session)?;
+            ensure_live(&session)?;
             return Err(EngineError::HolderGone(acp.id));
         }
         let before = connection.machine.state().clone();
         let mut step = new_step();
         let decided = decide(&mut connection, &mut step)?;
-        self.settle(acp, &mut connection, before, step, None).await?;
+        self.commit_or_revert(acp, &mut connection, before, step, None).await?;
         Ok(decided)
     }
 
@@ -94,31 +94,31 @@ impl Engine {
             return Ok(acp);
         }
         let session = self.session(id).await?;
-        must_speak_acp(&session)?;
-        must_be_live(&session)?;
+        ensure_acp(&session)?;
+        ensure_live(&session)?;
         Err(EngineError::HolderGone(id))
     }
 
     /// The agent hears that its session is about to end; `reason` is kept for readers. Bounded: an end never waits for a
     /// conversation that cannot be stored.
-    pub(crate) async fn say_goodbye(self: &Arc<Self>, id: SessionId, reason: Option<&str>) -> Result<(), EngineError> {
+    pub(crate) async fn send_cancel(self: &Arc<Self>, id: SessionId, reason: Option<&str>) -> Result<(), EngineError> {
         let Some(acp) = self.acp_session(id) else { return Ok(()) };
         acp.begin_end();
         let said = self.change(&acp, |connection, step| {
             connection.machine.say_goodbye(reason, step);
             Ok(())
         });
-        match tokio::time::timeout(GOODBYE_LIMIT, said).await {
+        match tokio::time::timeout(CANCEL_TIMEOUT, said).await {
             Ok(said) => said?,
             Err(_) => return Err(EngineError::Busy(id)),
         }
         // An agent that reads nothing is ended all the same.
-        let _ = tokio::time::timeout(GOODBYE_LIMIT, acp.outbox.emptied()).await;
+        let _ = tokio::time::timeout(CANCEL_TIMEOUT, acp.outbox.wait_until_drained()).await;
         Ok(())
     }
 
     /// What `look` makes of what is known of the agent, live or as it was stored last; whether it is live.
-    pub async fn agent_state<T>(&self, id: SessionId, look: impl Fn(&State) -> T) -> Result<(T, bool), EngineError> {
+    pub async fn acp_state<T>(&self, id: SessionId, look: impl Fn(&State) -> T) -> Result<(T, bool), EngineError> {
         let acp = self.acp_session(id);
         if let Some(acp) = &acp
             && let Some(seen) = acp.with_state(&look).await
@@ -126,7 +126,7 @@ impl Engine {
             return Ok((seen, true));
         }
         let session = self.session(id).await?;
-        must_speak_acp(&session)?;
+        ensure_acp(&session)?;
         let stored = self.store.conversation(id).await?;
         let state: State = stored.and_then(|stored| serde_json::from_str(&stored.state).ok()).unwrap_or_default();
         Ok((look(&state), acp.is_some()))
@@ -138,19 +138,19 @@ impl Engine {
 
     /// Messages as history has them: the pieces of one that is still being written are one.
     pub async fn history(&self, id: SessionId, query: &MessageQuery) -> Result<Vec<StoredMessage>, EngineError> {
-        Ok(folded(self.messages(id, query).await?))
+        Ok(fold_chunks(self.messages(id, query).await?))
     }
 }
 
 /// Refuses what only a conversation can do.
-pub fn must_speak_acp(session: &Session) -> Result<(), EngineError> {
+pub fn ensure_acp(session: &Session) -> Result<(), EngineError> {
     match session.channel {
         Channel::Acp => Ok(()),
         Channel::Terminal => Err(EngineError::NotAcp(session.id)),
     }
 }
 
-fn folded(messages: Vec<StoredMessage>) -> Vec<StoredMessage> {
+fn fold_chunks(messages: Vec<StoredMessage>) -> Vec<StoredMessage> {
     let mut folded: Vec<StoredMessage> = Vec::with_capacity(messages.len());
     // Where the message that is being written stands, and what it says so far.
     let mut growing: Option<(usize, String)> = None;

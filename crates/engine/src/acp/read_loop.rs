@@ -36,19 +36,19 @@ enum Read {
 }
 
 impl Engine {
-    pub(super) async fn listen(self: &Arc<Self>, live: &Arc<LiveSession>, acp: &Arc<AcpSession>) {
+    pub(super) async fn read_loop(self: &Arc<Self>, live: &Arc<LiveSession>, acp: &Arc<AcpSession>) {
         let mut progress = live.progress();
         let mut reader = LogReader::new(&live.dir);
         let deadline = Instant::now() + self.config.agents.handshake();
         if let Some(Some(reason)) = acp.with_state(|state| state.failure().map(str::to_owned)).await {
             // An earlier daemon found out and was stopped before it could end it.
-            self.end_unopened(acp, &reason).await;
+            self.end_failed_handshake(acp, &reason).await;
         }
-        self.call_again(acp).await;
+        self.resume_client_calls(acp).await;
         loop {
             let end = *progress.borrow_and_update();
             let stored_at = Instant::now();
-            match self.read_on(live, acp, &mut reader, end).await {
+            match self.read_batch(live, acp, &mut reader, end).await {
                 Read::Behind => continue,
                 Read::UpToDate => {}
                 Read::Failed => {
@@ -66,7 +66,7 @@ impl Engine {
                     }
                     sleep_until(stored_at + pace).await;
                 }
-                () = sleep_until(deadline), if opens => self.open_in_vain(acp).await,
+                () = sleep_until(deadline), if opens => self.fail_handshake(acp).await,
                 () = live.ended() => return,
                 () = self.stopped() => return,
             }
@@ -74,7 +74,7 @@ impl Engine {
     }
 
     /// Reads up to `end` at most.
-    async fn read_on(
+    async fn read_batch(
         self: &Arc<Self>,
         live: &LiveSession,
         acp: &Arc<AcpSession>,
@@ -88,7 +88,7 @@ impl Engine {
         let until = end.min(connection.read_offset + STEP_BYTES);
         let mut step = new_step();
         let before = connection.processed_offset;
-        let mut read = || take_in(&mut connection, reader, until, &mut step);
+        let mut read = || feed_machine(&mut connection, reader, until, &mut step);
         // Parsing megabytes must not hold up the runtime's own threads.
         let taken = match until.saturating_sub(before) > READ_BYTES as u64 {
             true => tokio::task::block_in_place(read),
@@ -100,7 +100,7 @@ impl Engine {
         if connection.processed_offset > before || !step.is_empty() {
             acp.touch(coven_holder::clock::now());
             // Also what came before a piece that cannot be read: the cursor stands behind it.
-            self.settle_until_stored(acp, &mut connection, step).await;
+            self.commit_with_retry(acp, &mut connection, step).await;
         }
         match taken {
             Err(error) => {
@@ -113,7 +113,7 @@ impl Engine {
     }
 
     /// The agent did not open a session in time.
-    async fn open_in_vain(self: &Arc<Self>, acp: &Arc<AcpSession>) {
+    async fn fail_handshake(self: &Arc<Self>, acp: &Arc<AcpSession>) {
         let mut connection = acp.connection().await;
         if connection.is_over || !connection.machine.waits_to_open() {
             return;
@@ -126,20 +126,20 @@ impl Engine {
             acp.id
         );
         connection.machine.fail(&reason, &mut step);
-        self.settle_until_stored(acp, &mut connection, step).await;
+        self.commit_with_retry(acp, &mut connection, step).await;
         // It was given up: nothing is waited for any more.
         connection.is_over = true;
     }
 
     /// Ends a session whose agent cannot be talked to.
-    pub(super) async fn end_unopened(self: &Arc<Self>, acp: &AcpSession, reason: &str) {
+    pub(super) async fn end_failed_handshake(self: &Arc<Self>, acp: &AcpSession, reason: &str) {
         let id = acp.id;
         // Why is in the record and the messages; an agent's words may hold what no log should.
         tracing::warn!(session = %id, "a session could not be opened; it is ended");
         let reason = reason.to_owned();
         let changed = self
             .change_session(id, "refused", move |session, now| {
-                super::super::termination::must_be_live(session)?;
+                super::super::termination::ensure_live(session)?;
                 session.open_failed(&reason, now);
                 Ok::<(), crate::error::EngineError>(())
             })
@@ -155,12 +155,12 @@ impl Engine {
     pub async fn idle_out(self: &Arc<Self>, id: coven_domain::SessionId) -> Result<(), crate::error::EngineError> {
         let session = self
             .change_session(id, "idled_out", |session, now| {
-                super::super::termination::must_be_live(session)?;
+                super::super::termination::ensure_live(session)?;
                 session.end_requested(EndIntent::IdleTimeout, now);
                 Ok::<(), crate::error::EngineError>(())
             })
             .await?;
-        if let Err(error) = self.say_goodbye(id, None).await {
+        if let Err(error) = self.send_cancel(id, None).await {
             tracing::info!(session = %id, %error, "cannot announce the end of the session to the agent");
         }
         let (engine, live) = (self.clone(), self.live_session(id));
@@ -179,7 +179,7 @@ impl Engine {
 }
 
 /// Feeds the machine with what the log has up to `until`.
-pub(super) fn take_in(
+pub(super) fn feed_machine(
     connection: &mut AcpConnection,
     reader: &mut LogReader,
     until: u64,

@@ -14,7 +14,7 @@ use crate::error::EngineError;
 use crate::live::{LiveSession, UnstoredEntries};
 use crate::log_file::LogFile;
 use crate::model::Model;
-use crate::session::must_have_terminal;
+use crate::session::ensure_terminal;
 use crate::sizes::Sizes;
 
 /// Where a session's output comes from, and what wakes those who wait for more of it.
@@ -37,7 +37,7 @@ impl Source {
         // becomes live after the commit that says it runs, so the record alone does not say when to look again.
         let (changes, live_added) = (engine.changes(), engine.live_added.subscribe());
         let session = engine.session(id).await?;
-        must_have_terminal(&session)?;
+        ensure_terminal(&session)?;
         let (dir, live) = (engine.home.session_dir(id), engine.live_session(id));
         let sizes = match &live {
             Some(live) => live.sizes.clone(),
