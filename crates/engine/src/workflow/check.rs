@@ -19,7 +19,7 @@ use uuid::Uuid;
 
 use super::launch::{failure, script};
 use super::merge::{MergeSteps, NotMerged};
-use super::{Stop, with_git, word};
+use super::{Stop, stop_requested, with_git};
 use crate::Engine;
 use crate::error::EngineError;
 use crate::launch::StepLaunch;
@@ -145,7 +145,7 @@ impl Engine {
                 self.end_process(&agent).await?;
                 (AgentFact::Killed, failed("timed out".to_owned(), Some(session.id.to_string())))
             }
-            asked = word(stop) => {
+            asked = stop_requested(stop) => {
                 self.end_process(&agent).await?;
                 (AgentFact::Killed, Some(NotMerged::Stopped { by: asked.by }))
             }

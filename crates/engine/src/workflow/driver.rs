@@ -17,7 +17,7 @@ use tokio::sync::watch;
 
 use super::launch::NotLaunched;
 use super::transitions::{After, SYSTEM, Settled};
-use super::{Stop, TakenUp, with_git_unless, word};
+use super::{RunGuard, Stop, stop_requested, with_git_unless};
 use crate::Engine;
 use crate::error::EngineError;
 use crate::termination::{AFTER_GRACE, kill_background_processes, wait_until_gone};
@@ -51,22 +51,22 @@ enum DriveOutcome {
 impl Engine {
     /// Starts a driver for a run, unless the run has one.
     pub(crate) fn drive(self: &Arc<Self>, id: WorkflowId) {
-        let Some(taken) = self.runs.take_up(id) else { return };
+        let Some(guard) = self.runs.try_acquire(id) else { return };
         let engine = self.clone();
         // Ends with the run or the daemon; the next daemon resumes the run.
         self.background.spawn(async move {
-            engine.drive_to_end(id, taken).await;
+            engine.drive_to_end(id, guard).await;
         });
     }
 
-    async fn drive_to_end(self: &Arc<Self>, id: WorkflowId, mut taken: TakenUp) {
+    async fn drive_to_end(self: &Arc<Self>, id: WorkflowId, mut guard: RunGuard) {
         loop {
-            match self.drive_one_step(id, &mut taken.word).await {
+            match self.drive_one_step(id, &mut guard.stop).await {
                 Ok(DriveOutcome::Continue) => self.clear_problem(RUN_STALLED),
                 Ok(DriveOutcome::Over) => return,
                 Ok(DriveOutcome::Merge(task)) => {
                     // The merger acquires its own guard.
-                    drop(taken);
+                    drop(guard);
                     return self.merge_later(task);
                 }
                 Err(error) => {
@@ -265,7 +265,7 @@ impl Engine {
     ) -> Result<CollectOutcome, EngineError> {
         let stopping = async {
             tokio::select! {
-                _ = word(stop) => {}
+                _ = stop_requested(stop) => {}
                 () = self.stopped() => {}
             }
         };
@@ -295,7 +295,7 @@ impl Engine {
                     let (session, refusal) = over?;
                     return Ok(WaitOutcome::Ended(Box::new(session), refusal));
                 }
-                asked = super::word(stop) => return Ok(WaitOutcome::Stop(asked)),
+                asked = super::stop_requested(stop) => return Ok(WaitOutcome::Stop(asked)),
                 (limit, overdue) = sleep_until_deadline(until) => return Ok(WaitOutcome::TimedOut { overdue, limit }),
                 () = tokio::time::sleep(renew_every) => self.renew_claim(task).await?,
                 () = self.stopped() => return Ok(WaitOutcome::DaemonStops),

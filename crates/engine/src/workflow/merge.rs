@@ -18,7 +18,7 @@ use coven_store::Change;
 use coven_workflow::{StepKind, WorkflowDefinition};
 use tokio::sync::watch;
 
-use super::{Stop, TakenUp, branch_of, with_git, with_git_unless, word};
+use super::{RunGuard, Stop, branch_of, stop_requested, with_git, with_git_unless};
 use crate::Engine;
 use crate::error::EngineError;
 use crate::notification::{InboxItemId, InboxNotification};
@@ -183,7 +183,7 @@ impl Engine {
             return Ok(running);
         }
         // Acquired before the approval is visible, so that this request follows the merge to its end.
-        let taken = self.runs.take_up(workflow.id);
+        let guard = self.runs.try_acquire(workflow.id);
         // The first approval keeps its place in the queue.
         if workflow.progress.approval.is_none() {
             workflow.progress.approval = Some(Approval { by, at: now });
@@ -192,14 +192,14 @@ impl Engine {
         }
         let operation = self.commit_new_operation(tx, OperationKind::TaskApprove, Some(id.to_string()), now).await?;
         fault::point("after_approve");
-        self.run_approval(&operation, id, taken);
+        self.run_approval(&operation, id, guard);
         Ok(operation)
     }
 
-    fn run_approval(self: &Arc<Self>, operation: &Operation, id: TaskId, taken: Option<TakenUp>) {
+    fn run_approval(self: &Arc<Self>, operation: &Operation, id: TaskId, guard: Option<RunGuard>) {
         let operation_id = operation.id;
         self.run_operation(operation, async move |engine: Arc<Self>, report| {
-            match engine.merge_task(id, taken, &report).await {
+            match engine.merge_task(id, guard, &report).await {
                 Ok(task) => Ok(Some(OperationResult::Task(Box::new(task)))),
                 Err(error) => {
                     if !engine.operations.has_waiters(operation_id) {
@@ -228,7 +228,7 @@ impl Engine {
         let mut task = live_task(&mut tx, id).await?;
         let changes = task.apply(TaskFact::Rejected, Some(&reason), now)?;
         if let Some(mut workflow) = tx.latest_workflow(id).await? {
-            if workflow.progress.approval.is_some() && self.runs.is_taken(workflow.id) {
+            if workflow.progress.approval.is_some() && self.runs.is_active(workflow.id) {
                 return Err(EngineError::BeingMerged(id));
             }
             workflow.progress.approval = None;
@@ -245,21 +245,21 @@ impl Engine {
     async fn merge_task(
         self: &Arc<Self>,
         id: TaskId,
-        mut taken: Option<TakenUp>,
+        mut guard: Option<RunGuard>,
         report: &Reporter,
     ) -> Result<Task, EngineError> {
-        let mut taken = loop {
+        let mut guard = loop {
             let workflow = match self.approved_task(id).await? {
                 (_, Some(workflow)) => workflow,
                 (task, None) => return Ok(task),
             };
-            match taken.take().or_else(|| self.runs.take_up(workflow.id)) {
-                Some(taken) => break taken,
+            match guard.take().or_else(|| self.runs.try_acquire(workflow.id)) {
+                Some(guard) => break guard,
                 // Another merger is active: wait for it, then read its outcome.
                 None => self.wait_until_released(workflow.id).await?,
             }
         };
-        match self.merge_serialized(id, &mut taken.word, report).await {
+        match self.merge_serialized(id, &mut guard.stop, report).await {
             Ok(Ok(task)) => Ok(task),
             Ok(Err(not_merged)) => {
                 self.write_not_merged(id, &not_merged.to_string()).await?;
@@ -298,7 +298,7 @@ impl Engine {
         let queue = self.runs.queue_of(&worktree.repository);
         let _turn = tokio::select! {
             turn = queue.lock() => turn,
-            asked = word(stop) => return Ok(Err(NotMerged::Stopped { by: asked.by })),
+            asked = stop_requested(stop) => return Ok(Err(NotMerged::Stopped { by: asked.by })),
         };
         // The approval may have been withdrawn while this merge waited.
         let (task, workflow) = match self.approved_task(id).await? {
@@ -319,9 +319,9 @@ impl Engine {
 
     /// Waits until the guard of a run is dropped.
     async fn wait_until_released(&self, id: WorkflowId) -> Result<(), EngineError> {
-        let Some(taken) = self.runs.holder_of(id) else { return Ok(()) };
+        let Some(guard) = self.runs.stop_sender(id) else { return Ok(()) };
         tokio::select! {
-            () = taken.closed() => Ok(()),
+            () = guard.closed() => Ok(()),
             () = self.stopped() => Err(EngineError::Stopping),
         }
     }
@@ -331,7 +331,7 @@ impl Engine {
         let limit = usize::MAX >> 1;
         let waiting = WorkflowQuery { states: vec![WorkflowState::PendingMerge], limit, ..WorkflowQuery::default() };
         let mut approved = self.store.workflows(&waiting).await?.items;
-        approved.retain(|workflow| workflow.progress.approval.is_some() && !self.runs.is_taken(workflow.id));
+        approved.retain(|workflow| workflow.progress.approval.is_some() && !self.runs.is_active(workflow.id));
         if approved.is_empty() {
             return Ok(());
         }
@@ -382,7 +382,7 @@ impl Engine {
             let (tree, base_name, branch_name) = (worktree.clone(), base.clone(), branch.clone());
             let (rest, title) = (text.clone(), format!("Merge {text}"));
             let first = task.base_commit.clone().unwrap_or_else(|| base.clone());
-            let tried = with_git_unless(word(stop), move || {
+            let tried = with_git_unless(stop_requested(stop), move || {
                 // The reviewer may have edited files.
                 if tree.exists() {
                     tree.gather(&rest)?;

@@ -39,50 +39,50 @@ const MAX_CANDIDATES: usize = 5;
 
 /// The workflow runs of this daemon.
 #[derive(Default)]
-pub(super) struct Runs {
+pub(super) struct RunRegistry {
     /// Stop channel for each active run; the driver or merger holds the receiver.
-    taken: Arc<Mutex<HashMap<WorkflowId, watch::Sender<Option<Stop>>>>>,
+    active: Arc<Mutex<HashMap<WorkflowId, watch::Sender<Option<Stop>>>>>,
     /// Serializes merges per repository, in the order of arrival.
     merging: Mutex<HashMap<PathBuf, Arc<tokio::sync::Mutex<()>>>>,
     /// Serializes worktree cleanup per task, so that no cleanup reads a folder that another one is deleting.
-    tidying: Mutex<HashMap<TaskId, Arc<tokio::sync::Mutex<()>>>>,
+    cleanups: Mutex<HashMap<TaskId, Arc<tokio::sync::Mutex<()>>>>,
     /// The environment of the shell that started each open task. Kept in memory only: it may contain secrets.
     environments: Mutex<HashMap<TaskId, BTreeMap<String, String>>>,
 }
 
 /// Exclusive guard of a run for its driver or merger; dropping it releases the run.
-struct TakenUp {
+struct RunGuard {
     id: WorkflowId,
-    word: watch::Receiver<Option<Stop>>,
-    taken: Arc<Mutex<HashMap<WorkflowId, watch::Sender<Option<Stop>>>>>,
+    stop: watch::Receiver<Option<Stop>>,
+    active: Arc<Mutex<HashMap<WorkflowId, watch::Sender<Option<Stop>>>>>,
 }
 
-impl Drop for TakenUp {
+impl Drop for RunGuard {
     fn drop(&mut self) {
-        self.taken.lock().unwrap_or_else(PoisonError::into_inner).remove(&self.id);
+        self.active.lock().unwrap_or_else(PoisonError::into_inner).remove(&self.id);
     }
 }
 
-impl Runs {
+impl RunRegistry {
     /// Returns the guard of a run, or `None` if the run already has a driver or merger.
-    fn take_up(&self, id: WorkflowId) -> Option<TakenUp> {
-        let mut taken = self.taken.lock().unwrap_or_else(PoisonError::into_inner);
-        if taken.contains_key(&id) {
+    fn try_acquire(&self, id: WorkflowId) -> Option<RunGuard> {
+        let mut active = self.active.lock().unwrap_or_else(PoisonError::into_inner);
+        if active.contains_key(&id) {
             return None;
         }
         let sender = watch::Sender::new(None);
-        let word = sender.subscribe();
-        taken.insert(id, sender);
-        Some(TakenUp { id, word, taken: self.taken.clone() })
+        let stop = sender.subscribe();
+        active.insert(id, sender);
+        Some(RunGuard { id, stop, active: self.active.clone() })
     }
 
     /// Locks the worktree cleanup of one task. The lock is per task, so a
     /// repository that hangs does not block the others.
-    async fn tidying_turn(&self, id: TaskId) -> tokio::sync::OwnedMutexGuard<()> {
+    async fn cleanup_lock(&self, id: TaskId) -> tokio::sync::OwnedMutexGuard<()> {
         let turn = {
-            let mut tidying = self.tidying.lock().unwrap_or_else(PoisonError::into_inner);
-            tidying.retain(|_, turn| Arc::strong_count(turn) > 1);
-            tidying.entry(id).or_default().clone()
+            let mut cleanups = self.cleanups.lock().unwrap_or_else(PoisonError::into_inner);
+            cleanups.retain(|_, turn| Arc::strong_count(turn) > 1);
+            cleanups.entry(id).or_default().clone()
         };
         turn.lock_owned().await
     }
@@ -101,23 +101,23 @@ impl Runs {
         self.environments.lock().unwrap_or_else(PoisonError::into_inner).get(&id).cloned()
     }
 
-    fn is_taken(&self, id: WorkflowId) -> bool {
-        self.taken.lock().unwrap_or_else(PoisonError::into_inner).contains_key(&id)
+    fn is_active(&self, id: WorkflowId) -> bool {
+        self.active.lock().unwrap_or_else(PoisonError::into_inner).contains_key(&id)
     }
 
     /// Returns the stop sender, which closes when the run's guard is dropped.
-    fn holder_of(&self, id: WorkflowId) -> Option<watch::Sender<Option<Stop>>> {
-        self.taken.lock().unwrap_or_else(PoisonError::into_inner).get(&id).cloned()
+    fn stop_sender(&self, id: WorkflowId) -> Option<watch::Sender<Option<Stop>>> {
+        self.active.lock().unwrap_or_else(PoisonError::into_inner).get(&id).cloned()
     }
 
     /// Requests a stop. Returns the stop sender, which closes when the run's guard is dropped.
-    fn tell_to_stop(&self, id: WorkflowId, stop: &Stop) -> Option<watch::Sender<Option<Stop>>> {
-        let taken = self.taken.lock().unwrap_or_else(PoisonError::into_inner);
-        let driver = taken.get(&id)?;
-        driver.send_if_modified(|word| {
-            let is_first = word.is_none();
+    fn request_stop(&self, id: WorkflowId, stop: &Stop) -> Option<watch::Sender<Option<Stop>>> {
+        let active = self.active.lock().unwrap_or_else(PoisonError::into_inner);
+        let driver = active.get(&id)?;
+        driver.send_if_modified(|requested| {
+            let is_first = requested.is_none();
             if is_first {
-                *word = Some(stop.clone());
+                *requested = Some(stop.clone());
             }
             is_first
         });
@@ -131,8 +131,8 @@ impl Runs {
 }
 
 /// Waits for a stop request.
-async fn word(stop: &mut watch::Receiver<Option<Stop>>) -> Stop {
-    match stop.wait_for(Option::is_some).await.ok().and_then(|word| word.clone()) {
+async fn stop_requested(stop: &mut watch::Receiver<Option<Stop>>) -> Stop {
+    match stop.wait_for(Option::is_some).await.ok().and_then(|requested| requested.clone()) {
         Some(asked) => asked,
         None => std::future::pending().await,
     }

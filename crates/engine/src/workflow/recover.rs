@@ -74,7 +74,7 @@ impl Engine {
                 self.drive(id);
                 if let Some(stop) = stop {
                     // Before the driver reads the run, so that it starts nothing.
-                    self.runs.tell_to_stop(id, &stop);
+                    self.runs.request_stop(id, &stop);
                     let engine = self.clone();
                     // Ends with the run, or with the daemon: the next one finds the request.
                     self.background.spawn(async move {
@@ -211,7 +211,7 @@ impl Engine {
                 continue;
             }
             let workflow = self.latest_workflow(task.id).await?.filter(|it| it.state == WorkflowState::Running);
-            if workflow.as_ref().is_some_and(|workflow| self.runs.is_taken(workflow.id)) {
+            if workflow.as_ref().is_some_and(|workflow| self.runs.is_active(workflow.id)) {
                 continue;
             }
             tracing::warn!(task = %task.id, "the claim of a task expired");

@@ -271,7 +271,7 @@ impl Engine {
     /// Ends a run on request: its process first, so that no other agent starts on the task beside it. What takes longer than a
     /// request may take continues here; the stored request makes the next daemon continue it.
     pub async fn stop_run(self: &Arc<Self>, id: WorkflowId, stop: Stop) -> Result<(), EngineError> {
-        if !self.runs.is_taken(id) {
+        if !self.runs.is_active(id) {
             return self.write_stop(id, &stop).await;
         }
         self.keep_stop(id, &stop).await?;
@@ -298,7 +298,7 @@ impl Engine {
     /// Waits until the driver has ended the run, and ends it here if there is none.
     pub(super) async fn end_run(self: &Arc<Self>, id: WorkflowId, stop: Stop) -> Result<(), EngineError> {
         let Some(run) = self.store.workflow(id).await? else { return Ok(()) };
-        if let Some(driver) = self.runs.tell_to_stop(id, &stop) {
+        if let Some(driver) = self.runs.request_stop(id, &stop) {
             // The driver drops the other end when it is done.
             tokio::select! {
                 () = driver.closed() => {}
@@ -334,7 +334,7 @@ impl Engine {
             StopKind::Release => None,
         };
         if workflow.state == WorkflowState::PendingMerge && workflow.progress.approval.is_some() {
-            if self.runs.is_taken(id) {
+            if self.runs.is_active(id) {
                 return Err(EngineError::BeingMerged(task.id));
             }
             workflow.progress.approval = None;

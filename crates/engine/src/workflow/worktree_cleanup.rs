@@ -66,7 +66,7 @@ impl Engine {
                 None => {
                     let name = format!("{id}/{}", rescue_ref_suffix());
                     let branch = branch_of(id);
-                    let _turn = self.runs.tidying_turn(id).await;
+                    let _turn = self.runs.cleanup_lock(id).await;
                     // A stopping daemon kills its git commands; the next daemon removes the remaining worktrees.
                     let put = with_git_unless(self.stopped(), move || {
                         Repository::of_worktree(&folder)?.worktree(&folder, &branch).put_away("HEAD", &name)
@@ -83,7 +83,7 @@ impl Engine {
     /// Deletes a task's worktree and branch after saving unmerged work under a ref.
     pub(crate) async fn put_worktree_away(&self, task: &Task) {
         self.runs.forget_environment(task.id);
-        let _turn = self.runs.tidying_turn(task.id).await;
+        let _turn = self.runs.cleanup_lock(task.id).await;
         let worktree = match self.worktree_of(task).await {
             Ok(worktree) => worktree,
             Err(error) => {
