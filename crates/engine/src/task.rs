@@ -257,7 +257,7 @@ impl Engine {
     ) -> Result<Task, EngineError> {
         let task = self.move_task(text, TaskFact::Closed, reason, by).await?;
         if task.state == TaskState::Closed {
-            self.tidy_worktree_later(task.id);
+            self.spawn_worktree_cleanup(task.id);
         }
         Ok(task)
     }
@@ -379,7 +379,7 @@ impl Engine {
             tx.record(Change::TaskWritten { task, event: "deleted", changes, by: by.clone() }, now).await?;
         }
         self.commit(tx).await?;
-        going.iter().for_each(|id| self.tidy_worktree_later(*id));
+        going.iter().for_each(|id| self.spawn_worktree_cleanup(*id));
         Ok(going)
     }
 }

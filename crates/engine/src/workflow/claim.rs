@@ -13,7 +13,7 @@ use coven_store::{Change, Tx};
 use coven_workflow::{EvalContext, NextStep, StepKind, WorkflowDefinition};
 use uuid::Uuid;
 
-use super::driver::{lives_on, may_live};
+use super::driver::{is_process_alive, live_process_message};
 use super::{branch_of, with_git};
 use crate::Engine;
 use crate::error::EngineError;
@@ -168,9 +168,9 @@ impl Engine {
         };
         if let Some(id) = agent.and_then(|agent| agent.session)
             && let Some(session) =
-                self.store.session(id).await?.filter(|session| session.is_over() && lives_on(session))
+                self.store.session(id).await?.filter(|session| session.is_over() && is_process_alive(session))
         {
-            return Err(EngineError::Invalid(may_live(Some(&session))));
+            return Err(EngineError::Invalid(live_process_message(Some(&session))));
         }
         let task = self.known_task(workflow.task).await?;
         let definition = WorkflowDefinition::of_run(&workflow).map_err(EngineError::Invalid)?;

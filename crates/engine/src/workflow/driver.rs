@@ -16,14 +16,14 @@ use coven_workflow::{EvalContext, NextStep, Overdue, RunEffect, StepCompletion, 
 use tokio::sync::watch;
 
 use super::launch::NotLaunched;
-use super::transitions::{After, SYSTEM, Settled};
+use super::transitions::{NextAction, RecoveryAction, SYSTEM};
 use super::{RunGuard, Stop, stop_requested, with_git_unless};
 use crate::Engine;
 use crate::error::EngineError;
 use crate::termination::{AFTER_GRACE, kill_background_processes, wait_until_gone};
 
 const RETRY_DELAY: Duration = Duration::from_secs(1);
-pub(super) const MAY_LIVE: &str =
+pub(super) const LIVE_PROCESS: &str =
     "the agent's process may still be running: it could not be killed, or its command line changed";
 const RUN_STALLED: &str = "a workflow run cannot continue; the daemon retries";
 
@@ -67,7 +67,7 @@ impl Engine {
                 Ok(DriveOutcome::Merge(task)) => {
                     // The merger acquires its own guard.
                     drop(guard);
-                    return self.merge_later(task);
+                    return self.spawn_merge(task);
                 }
                 Err(error) => {
                     tracing::error!(workflow = %id, %error, "a run cannot continue; retrying");
@@ -171,7 +171,7 @@ impl Engine {
                 (AgentFact::Killed, over)
             }
             WaitOutcome::Ended(session, refusal) => {
-                if !self.surely_over(&session).await {
+                if !self.is_fully_stopped(&session).await {
                     return self.block_for_live_process(id, &agent).await;
                 }
                 if agent.state == AgentState::Starting {
@@ -206,14 +206,14 @@ impl Engine {
         Ok(self.next_drive_outcome(after, task.id))
     }
 
-    fn next_drive_outcome(self: &Arc<Self>, after: After, task: TaskId) -> DriveOutcome {
-        match after {
-            After::GoOn => DriveOutcome::Continue,
-            After::Over => {
-                self.tidy_worktree_later(task);
+    fn next_drive_outcome(self: &Arc<Self>, next: NextAction, task: TaskId) -> DriveOutcome {
+        match next {
+            NextAction::Continue => DriveOutcome::Continue,
+            NextAction::Over => {
+                self.spawn_worktree_cleanup(task);
                 DriveOutcome::Over
             }
-            After::Merge => DriveOutcome::Merge(task),
+            NextAction::Merge => DriveOutcome::Merge(task),
         }
     }
 
@@ -235,7 +235,7 @@ impl Engine {
 
     /// Commits the step's uncommitted changes to the task branch and returns the size of the branch's changes. Kills
     /// git when `stopping` completes.
-    pub(super) async fn gather_work(
+    pub(super) async fn collect_work(
         &self,
         task: &Task,
         stopping: impl Future,
@@ -269,7 +269,7 @@ impl Engine {
                 () = self.stopped() => {}
             }
         };
-        let collected = self.gather_work(task, stopping).await?;
+        let collected = self.collect_work(task, stopping).await?;
         Ok(match (collected, stop.borrow_and_update().clone()) {
             (Ok(work), _) => CollectOutcome::All(Some(work)),
             (Err(GitError::Stopped { .. }), Some(asked)) => CollectOutcome::Stop(asked),
@@ -359,7 +359,7 @@ impl Engine {
             }
         }
         let session = self.wait_for_end(id).await?;
-        Ok(self.surely_over(&session).await)
+        Ok(self.is_fully_stopped(&session).await)
     }
 
     /// Blocks the task: its old process may still be running, so a human must check first.
@@ -368,13 +368,13 @@ impl Engine {
             Some(session) => self.store.session(session).await?,
             None => None,
         };
-        self.settle_agent(id, agent.id, &may_live(session.as_ref()), Settled::Blocked).await?;
+        self.apply_recovery(id, agent.id, &live_process_message(session.as_ref()), RecoveryAction::Blocked).await?;
         Ok(DriveOutcome::Over)
     }
 
     /// Ends surviving processes of an ended session: a harness may outlive its holder, and its children may outlive the
     /// harness. Returns false if a process may still be running; no other agent may start on the task until it is gone.
-    pub(super) async fn surely_over(&self, session: &Session) -> bool {
+    pub(super) async fn is_fully_stopped(&self, session: &Session) -> bool {
         if session.state == SessionState::Orphaned {
             self.kill_orphaned_harness(session).await;
         }
@@ -383,7 +383,7 @@ impl Engine {
         if let Some(recorded) = &session.process {
             wait_until_gone(recorded, AFTER_GRACE).await;
         }
-        !lives_on(session) && kill_background_processes(session).await
+        !is_process_alive(session) && kill_background_processes(session).await
     }
 
     /// Extends the claim while the agent is running.
@@ -401,13 +401,13 @@ impl Engine {
 }
 
 /// Returns the reason for blocking a task whose old process may still be running.
-pub(super) fn may_live(session: Option<&Session>) -> String {
+pub(super) fn live_process_message(session: Option<&Session>) -> String {
     let pid = session.and_then(|session| session.process.as_ref()).map_or(0, |recorded| recorded.pid);
-    format!("{MAY_LIVE}; check pid {pid} and its children, end them, then retry")
+    format!("{LIVE_PROCESS}; check pid {pid} and its children, end them, then retry")
 }
 
 /// Reports whether the launched process still exists after its session ended (it may have changed its command line).
-pub(super) fn lives_on(session: &Session) -> bool {
+pub(super) fn is_process_alive(session: &Session) -> bool {
     session.process.as_ref().is_some_and(process::is_alive)
 }
 

@@ -313,7 +313,7 @@ impl Engine {
         };
         steps.clean_up();
         let task = self.write_merged(id, merged).await?;
-        self.put_worktree_away(&task).await;
+        self.rescue_and_remove_worktree(&task).await;
         Ok(Ok(task))
     }
 
@@ -340,7 +340,7 @@ impl Engine {
         for workflow in approved {
             match operations.remove(&workflow.task) {
                 Some(operation) => self.run_approval(&operation, workflow.task, None),
-                None => self.merge_later(workflow.task),
+                None => self.spawn_merge(workflow.task),
             }
         }
         Ok(())
@@ -501,7 +501,7 @@ impl Engine {
     }
 
     /// Starts a merge in the background, outside any request.
-    pub(crate) fn merge_later(self: &Arc<Self>, id: TaskId) {
+    pub(crate) fn spawn_merge(self: &Arc<Self>, id: TaskId) {
         let engine = self.clone();
         // Ends with the daemon; the next daemon resumes the approval.
         self.background.spawn(async move {

@@ -13,10 +13,10 @@ use coven_host::git::GitError;
 use coven_store::Change;
 use coven_workflow::{StepKind, WorkflowDefinition};
 
-use super::driver::{MAY_LIVE, may_live};
+use super::driver::{LIVE_PROCESS, live_process_message};
 use super::launch::failure;
 use super::merge::NotMerged;
-use super::transitions::Settled;
+use super::transitions::RecoveryAction;
 use super::with_git;
 use crate::Engine;
 use crate::error::EngineError;
@@ -115,14 +115,15 @@ impl Engine {
         }
         let found = finding(session.as_ref());
         if let Some(session) = session.as_ref().filter(|_| found == AgentFinding::Dead)
-            && !self.surely_over(session).await
+            && !self.is_fully_stopped(session).await
         {
             tracing::warn!(
                 agent = %agent.id, task = %task.id, session = %session.id,
                 "a process of the agent may still be running"
             );
-            self.settle_agent(workflow.id, agent.id, &may_live(Some(session)), Settled::Blocked).await?;
-            return Ok(AgentVerdict::FailAndBlock(MAY_LIVE));
+            self.apply_recovery(workflow.id, agent.id, &live_process_message(Some(session)), RecoveryAction::Blocked)
+                .await?;
+            return Ok(AgentVerdict::FailAndBlock(LIVE_PROCESS));
         }
         let is_script = is_script(&workflow, &agent);
         // The exit code of a script is the result of its step. An agent may have left work to review.
@@ -132,7 +133,7 @@ impl Engine {
         }
         let worktree = match found {
             AgentFinding::Lives | AgentFinding::Succeeded => WorktreeFinding::Clean,
-            AgentFinding::Dead => self.look_at_worktree(&task).await?,
+            AgentFinding::Dead => self.inspect_worktree(&task).await?,
         };
         let verdict = agent_verdict(agent.state, found, worktree);
         tracing::info!(agent = %agent.id, task = %task.id, ?found, ?worktree, ?verdict, "recovering an agent");
@@ -140,18 +141,18 @@ impl Engine {
             AgentVerdict::Leave => {}
             AgentVerdict::Reattach | AgentVerdict::AdvanceRun => self.mark_reattached(&agent, session.as_ref()).await?,
             AgentVerdict::FailAndBlock(error) => {
-                self.settle_agent(workflow.id, agent.id, error, Settled::Blocked).await?;
+                self.apply_recovery(workflow.id, agent.id, error, RecoveryAction::Blocked).await?;
             }
             AgentVerdict::FailAndReopen(error) => {
-                self.settle_agent(workflow.id, agent.id, error, Settled::Reopened).await?;
+                self.apply_recovery(workflow.id, agent.id, error, RecoveryAction::Reopened).await?;
             }
-            AgentVerdict::AwaitMerge => match self.gather_work(&task, self.stopped()).await? {
+            AgentVerdict::AwaitMerge => match self.collect_work(&task, self.stopped()).await? {
                 Ok(work) => {
-                    self.settle_agent(workflow.id, agent.id, AWAITS_REVIEW, Settled::ToReview(work)).await?;
+                    self.apply_recovery(workflow.id, agent.id, AWAITS_REVIEW, RecoveryAction::ToReview(work)).await?;
                 }
                 Err(GitError::Stopped { .. }) => return Err(EngineError::Stopping),
                 Err(why) => {
-                    self.settle_agent(workflow.id, agent.id, &why.to_string(), Settled::Blocked).await?;
+                    self.apply_recovery(workflow.id, agent.id, &why.to_string(), RecoveryAction::Blocked).await?;
                     return Ok(AgentVerdict::FailAndBlock(WORK_NOT_COLLECTED));
                 }
             },
@@ -174,7 +175,7 @@ impl Engine {
         Ok(self.commit(tx).await?)
     }
 
-    pub(crate) async fn look_at_worktree(&self, task: &Task) -> Result<WorktreeFinding, EngineError> {
+    pub(crate) async fn inspect_worktree(&self, task: &Task) -> Result<WorktreeFinding, EngineError> {
         let worktree = match self.worktree_of(task).await {
             Ok(worktree) if worktree.exists() => worktree,
             Ok(_) | Err(EngineError::Git(_) | EngineError::Invalid(_)) => return Ok(WorktreeFinding::Gone),

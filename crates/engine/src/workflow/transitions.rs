@@ -28,8 +28,8 @@ struct RunRows {
 
 /// What the driver does after the commit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum After {
-    GoOn,
+pub(super) enum NextAction {
+    Continue,
     /// Merge now: the workflow does not require a review.
     Merge,
     Over,
@@ -45,10 +45,10 @@ impl Engine {
         fact: AgentFact,
         over: StepCompletion,
         work: Option<WorkSize>,
-    ) -> Result<After, EngineError> {
+    ) -> Result<NextAction, EngineError> {
         let now = clock::now();
         let mut tx = self.store.begin().await?;
-        let Some(mut rows) = current(&mut tx, id, Some(agent)).await? else { return Ok(After::Over) };
+        let Some(mut rows) = current(&mut tx, id, Some(agent)).await? else { return Ok(NextAction::Over) };
         let definition = WorkflowDefinition::of_run(&rows.workflow).map_err(EngineError::Invalid)?;
         if let Some(agent) = &mut rows.agent {
             // An agent that never ran can only fail.
@@ -62,10 +62,10 @@ impl Engine {
     }
 
     /// Completes an agent whose run has no step to execute.
-    pub(super) async fn skip_agent(&self, id: WorkflowId, agent: AgentId) -> Result<After, EngineError> {
+    pub(super) async fn skip_agent(&self, id: WorkflowId, agent: AgentId) -> Result<NextAction, EngineError> {
         let now = clock::now();
         let mut tx = self.store.begin().await?;
-        let Some(mut rows) = current(&mut tx, id, Some(agent)).await? else { return Ok(After::Over) };
+        let Some(mut rows) = current(&mut tx, id, Some(agent)).await? else { return Ok(NextAction::Over) };
         let definition = WorkflowDefinition::of_run(&rows.workflow).map_err(EngineError::Invalid)?;
         if let Some(agent) = &mut rows.agent {
             if agent.state == AgentState::Starting {
@@ -77,10 +77,10 @@ impl Engine {
     }
 
     /// Advances a run whose next step has no agent yet.
-    pub(super) async fn next_step(&self, id: WorkflowId) -> Result<After, EngineError> {
+    pub(super) async fn next_step(&self, id: WorkflowId) -> Result<NextAction, EngineError> {
         let now = clock::now();
         let mut tx = self.store.begin().await?;
-        let Some(rows) = current(&mut tx, id, None).await? else { return Ok(After::Over) };
+        let Some(rows) = current(&mut tx, id, None).await? else { return Ok(NextAction::Over) };
         let definition = WorkflowDefinition::of_run(&rows.workflow).map_err(EngineError::Invalid)?;
         self.advance_run(tx, rows, &definition, RunEffect::Continue, "failed", now).await
     }
@@ -92,10 +92,10 @@ impl Engine {
         agent: Option<AgentId>,
         fact: AgentFact,
         why: String,
-    ) -> Result<After, EngineError> {
+    ) -> Result<NextAction, EngineError> {
         let now = clock::now();
         let mut tx = self.store.begin().await?;
-        let Some(mut rows) = current(&mut tx, id, agent).await? else { return Ok(After::Over) };
+        let Some(mut rows) = current(&mut tx, id, agent).await? else { return Ok(NextAction::Over) };
         if let Some(agent) = rows.agent.as_mut().filter(|agent| !agent.is_over()) {
             let fact = if agent.state == AgentState::Starting { AgentFact::Failed } else { fact };
             agent.apply(fact, Some(why.clone()), now)?;
@@ -112,7 +112,7 @@ impl Engine {
         end: RunEffect,
         agent_event: &'static str,
         now: Timestamp,
-    ) -> Result<After, EngineError> {
+    ) -> Result<NextAction, EngineError> {
         let worktree = self.worktree_dir(rows.task.id).to_string_lossy().into_owned();
         let branch = branch_of(rows.task.id);
         let next = match end {
@@ -138,10 +138,10 @@ impl Engine {
                     Change::TaskWritten { task: rows.task, event: "renewed", changes: vec![], by: SYSTEM.into() };
                 tx.record(renewed, now).await?;
                 self.commit(tx).await?;
-                Ok(After::GoOn)
+                Ok(NextAction::Continue)
             }
             NextStep::Merge(step) => {
-                let StepKind::Merge { needs_review, .. } = step.kind else { return Ok(After::Over) };
+                let StepKind::Merge { needs_review, .. } = step.kind else { return Ok(NextAction::Over) };
                 self.write_merge_awaited(tx, rows, needs_review, agent_event, now).await
             }
             NextStep::Done => {
@@ -154,7 +154,7 @@ impl Engine {
                 coven_holder::fault::point("before_complete");
                 self.commit(tx).await?;
                 coven_holder::fault::point("after_complete");
-                Ok(After::Over)
+                Ok(NextAction::Over)
             }
             NextStep::Blocked(why) => {
                 self.write_end(tx, rows, WorkflowFact::Blocked, "blocked", TaskFact::Blocked, why, agent_event, now)
@@ -173,7 +173,7 @@ impl Engine {
         needs_review: bool,
         agent_event: &'static str,
         now: Timestamp,
-    ) -> Result<After, EngineError> {
+    ) -> Result<NextAction, EngineError> {
         write_agent(&mut tx, &rows, agent_event, now).await?;
         rows.workflow.apply(WorkflowFact::MergeAwaited, None, now)?;
         let whole = WorkflowDefinition::of_run(&rows.workflow).map_err(EngineError::Invalid)?.timeout;
@@ -194,7 +194,7 @@ impl Engine {
                 title: format!("to review: {title}"),
             });
         }
-        Ok(if needs_review { After::Over } else { After::Merge })
+        Ok(if needs_review { NextAction::Over } else { NextAction::Merge })
     }
 
     #[expect(clippy::too_many_arguments, reason = "all values of one transaction")]
@@ -208,7 +208,7 @@ impl Engine {
         why: String,
         agent_event: &'static str,
         now: Timestamp,
-    ) -> Result<After, EngineError> {
+    ) -> Result<NextAction, EngineError> {
         write_agent(&mut tx, &rows, agent_event, now).await?;
         rows.workflow.apply(fact, Some(why.clone()), now)?;
         let changes = rows.task.apply(task_fact, Some(&why), now)?;
@@ -225,16 +225,16 @@ impl Engine {
                 title: format!("blocked: {title}: {why}"),
             });
         }
-        Ok(After::Over)
+        Ok(NextAction::Over)
     }
 
     /// Applies the recovery of an agent whose process is gone.
-    pub(super) async fn settle_agent(
+    pub(super) async fn apply_recovery(
         &self,
         id: WorkflowId,
         agent: AgentId,
         error: &str,
-        then: Settled,
+        then: RecoveryAction,
     ) -> Result<(), EngineError> {
         let now = clock::now();
         let mut tx = self.store.begin().await?;
@@ -244,15 +244,15 @@ impl Engine {
         }
         let why = error.to_owned();
         match then {
-            Settled::Blocked => {
+            RecoveryAction::Blocked => {
                 self.write_end(tx, rows, WorkflowFact::Blocked, "blocked", TaskFact::Blocked, why, "failed", now)
                     .await?;
             }
-            Settled::Reopened => {
+            RecoveryAction::Reopened => {
                 self.write_end(tx, rows, WorkflowFact::Failed, "failed", TaskFact::Released, why, "failed", now)
                     .await?;
             }
-            Settled::ToReview(work) => {
+            RecoveryAction::ToReview(work) => {
                 rows.task.changes = Some(work);
                 // The position stays: if the work is rejected and the run retried, the step that died is repeated.
                 self.write_merge_awaited(tx, rows, true, "failed", now).await?;
@@ -314,7 +314,7 @@ impl Engine {
             self.write_stop(id, &stop).await?;
         }
         if matches!(stop.kind, StopKind::Close(_)) {
-            self.tidy_worktree_later(run.task);
+            self.spawn_worktree_cleanup(run.task);
         }
         Ok(())
     }
@@ -368,7 +368,7 @@ impl Engine {
 
 /// What becomes of a task whose agent is gone.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Settled {
+pub(super) enum RecoveryAction {
     Blocked,
     Reopened,
     ToReview(WorkSize),

@@ -19,7 +19,7 @@ use coven_workflow::StepCompletion;
 use tokio::sync::mpsc;
 use uuid::Uuid;
 
-use super::{After, Stop, StopKind};
+use super::{NextAction, Stop, StopKind};
 use crate::error::EngineError;
 use crate::events::Hub;
 use crate::operation::OperationRender;
@@ -130,15 +130,13 @@ async fn store_16_a_workflow_completes_and_its_task_closes_together_or_not_at_al
             fixture.engine.end_step(workflow, agent, AgentFact::Succeeded, success(), None).await
         })
         .await;
-    assert_eq!((failed, after), (8, After::Over));
+    assert_eq!((failed, after), (8, NextAction::Over));
     let snapshot = fixture.snapshot().await;
     assert_eq!(states(&snapshot), ["closed", "completed", "completed"]);
     // Ending the step again changes nothing.
-    let again = fixture
-        .engine
-        .end_step(workflow, agent, AgentFact::Failed, StepCompletion::Ended(StepResult::default()), None)
-        .await;
-    assert_eq!(again.expect("ignore the second end"), After::Over);
+    let again =
+        fixture.engine.end_step(workflow, agent, AgentFact::Failed, StepCompletion::Ended(StepResult::default()), None).await;
+    assert_eq!(again.expect("ignore the second end"), NextAction::Over);
     assert_eq!(fixture.snapshot().await, snapshot);
 }
 

@@ -20,14 +20,14 @@ fn rescue_ref_suffix() -> String {
 
 impl Engine {
     /// Removes the worktree of a closed or deleted task in the background.
-    pub(crate) fn tidy_worktree_later(self: &Arc<Self>, id: TaskId) {
+    pub(crate) fn spawn_worktree_cleanup(self: &Arc<Self>, id: TaskId) {
         let engine = self.clone();
         // If the daemon stops first, the next retention pass removes the worktree.
         self.background.spawn(async move {
             if let Ok(task) = engine.known_task(id).await
                 && (task.state == TaskState::Closed || task.deleted_at.is_some())
             {
-                engine.put_worktree_away(&task).await;
+                engine.rescue_and_remove_worktree(&task).await;
             }
         });
     }
@@ -60,7 +60,7 @@ impl Engine {
         for (id, folder) in names {
             match self.store.task(id).await? {
                 Some(task) if task.state == TaskState::Closed || task.deleted_at.is_some() => {
-                    self.put_worktree_away(&task).await;
+                    self.rescue_and_remove_worktree(&task).await;
                 }
                 Some(_) => {}
                 None => {
@@ -81,7 +81,7 @@ impl Engine {
     }
 
     /// Deletes a task's worktree and branch after saving unmerged work under a ref.
-    pub(crate) async fn put_worktree_away(&self, task: &Task) {
+    pub(crate) async fn rescue_and_remove_worktree(&self, task: &Task) {
         self.runs.forget_environment(task.id);
         let _turn = self.runs.cleanup_lock(task.id).await;
         let worktree = match self.worktree_of(task).await {
