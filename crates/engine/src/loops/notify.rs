@@ -16,10 +16,10 @@ use crate::Engine;
 use crate::notification::InboxNotification;
 
 /// What comes within this time after a notification is told with the next one.
-const BETWEEN: Duration = Duration::from_secs(1);
+const MIN_INTERVAL: Duration = Duration::from_secs(1);
 /// How long the program that shows a notification may take.
-const LIMIT: Duration = Duration::from_secs(10);
-const MOST_CHARS: usize = 200;
+const SHOW_TIMEOUT: Duration = Duration::from_secs(10);
+const MAX_CHARS: usize = 200;
 /// The program that shows notifications.
 const NOTIFY_SEND: &str = "notify-send";
 
@@ -49,7 +49,7 @@ pub async fn run(engine: Arc<Engine>, mut received: Receiver<InboxNotification>)
             waiting.push(more);
         }
         if let Some((title, body)) = words(&engine, waiting).await {
-            next_at = Instant::now() + BETWEEN;
+            next_at = Instant::now() + MIN_INTERVAL;
             shown.spawn(show(title, body));
         }
     }
@@ -75,7 +75,7 @@ async fn show(title: String, body: String) {
     let Some(notify_send) = program::find(NOTIFY_SEND, std::env::var_os("PATH").as_deref()) else { return };
     let child = Command::new(notify_send)
         .args(["--app-name=coven", "--"])
-        .args([one_line(&title, MOST_CHARS), one_line(&body, MOST_CHARS)])
+        .args([one_line(&title, MAX_CHARS), one_line(&body, MAX_CHARS)])
         .stdin(Stdio::null())
         .stdout(Stdio::null())
         .stderr(Stdio::null())
@@ -91,7 +91,7 @@ async fn show(title: String, body: String) {
         }
     };
     let group = child.id().and_then(|pid| Pid::from_raw(pid.cast_signed()));
-    if timeout(LIMIT, child.wait()).await.is_err() {
+    if timeout(SHOW_TIMEOUT, child.wait()).await.is_err() {
         if let Some(group) = group {
             let _ = kill_process_group(group, Signal::KILL);
         }

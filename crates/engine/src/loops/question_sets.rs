@@ -14,13 +14,13 @@ use crate::Engine;
 use crate::question_set::{IfMissing, SetScope};
 
 /// Between two looks where the kernel gives no watch, or the folder is away.
-const POLL: Duration = Duration::from_millis(200);
+const POLL_INTERVAL: Duration = Duration::from_millis(200);
 /// Between two looks where it had no watch left for some set.
-const SELDOM: Duration = Duration::from_secs(5);
+const SLOW_POLL_INTERVAL: Duration = Duration::from_secs(5);
 /// Until the store is tried again.
-const RETRY: Duration = Duration::from_secs(1);
+const RETRY_DELAY: Duration = Duration::from_secs(1);
 /// Between two looks for askers that died.
-const CHORES: Duration = Duration::from_secs(60);
+const CHORE_INTERVAL: Duration = Duration::from_secs(60);
 /// So many chores are one clean-up of what ended long ago.
 const CLEAN_UP_EVERY: u32 = 60;
 
@@ -36,23 +36,23 @@ async fn follow(engine: &Engine) {
     // Before the first look, so that nothing happens in between.
     let mut watch = open(engine, IfMissing::Create).await;
     engine.clean_up_question_sets().await;
-    let mut is_told = look(engine, SetScope::Every).await;
-    let mut chores = interval_at(Instant::now() + CHORES, CHORES);
+    let mut is_published = reconcile(engine, SetScope::Every).await;
+    let mut chores = interval_at(Instant::now() + CHORE_INTERVAL, CHORE_INTERVAL);
     chores.set_missed_tick_behavior(MissedTickBehavior::Delay);
     let mut chores_done = 0;
     loop {
         let pause = match &watch {
-            _ if !is_told => Some(RETRY),
-            None => Some(POLL),
-            Some(watch) if watch.get_ref().is_blind() => Some(SELDOM),
+            _ if !is_published => Some(RETRY_DELAY),
+            None => Some(POLL_INTERVAL),
+            Some(watch) if watch.get_ref().is_blind() => Some(SLOW_POLL_INTERVAL),
             Some(_) => None,
         };
         tokio::select! {
             ids = changed(watch.as_mut()) => {
-                is_told &= engine.reconcile_question_sets(&ids).await.inspect_err(log).is_ok();
+                is_published &= engine.reconcile_question_sets(&ids).await.inspect_err(log).is_ok();
                 if watch.as_ref().is_some_and(|watch| watch.get_ref().is_gone()) {
                     watch = None;
-                    is_told = look(engine, SetScope::Unfinished).await;
+                    is_published = reconcile(engine, SetScope::Unfinished).await;
                 }
             }
             () = after(pause) => {
@@ -62,7 +62,7 @@ async fn follow(engine: &Engine) {
                     watch = open(engine, IfMissing::Skip).await;
                 }
                 let scope = if was_away && watch.is_some() { SetScope::Every } else { SetScope::Unfinished };
-                is_told = look(engine, scope).await;
+                is_published = reconcile(engine, scope).await;
             }
             _ = chores.tick() => {
                 chores_done += 1;
@@ -82,7 +82,7 @@ async fn open(engine: &Engine, missing: IfMissing) -> Option<AsyncFd<FolderWatch
 }
 
 /// Whether everything is told.
-async fn look(engine: &Engine, scope: SetScope) -> bool {
+async fn reconcile(engine: &Engine, scope: SetScope) -> bool {
     engine.reconcile_folder(scope).await.inspect_err(log).is_ok()
 }
 

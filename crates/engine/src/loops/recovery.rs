@@ -21,12 +21,12 @@ use crate::leftovers::Processes;
 use crate::log_file;
 
 /// Sessions that are looked at side by side.
-const AT_ONCE: usize = 32;
+const MAX_CONCURRENT: usize = 32;
 /// How long a start waits for all of them.
-const START_LIMIT: Duration = Duration::from_secs(3);
-const LOOK_AGAIN: Duration = Duration::from_secs(2);
+const START_TIMEOUT: Duration = Duration::from_secs(3);
+const RETRY_DELAY: Duration = Duration::from_secs(2);
 const SILENT: &str = "a session's holder does not answer; it is asked again";
-const NOT_THE_SAME: &str = "what lives under the recorded pid is not what was launched; it was left alone";
+const PID_REUSED: &str = "what lives under the recorded pid is not what was launched; it was left alone";
 
 /// What was done with the sessions that an earlier daemon left.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -41,18 +41,18 @@ pub struct Recovered {
 /// whose holder is slow does not hold up the start: it is looked at again in the background.
 pub async fn recover(engine: &Arc<Engine>) -> Result<Recovered, EngineError> {
     let (told, mut verdicts) = mpsc::unbounded_channel();
-    let turns = Arc::new(Semaphore::new(AT_ONCE));
+    let turns = Arc::new(Semaphore::new(MAX_CONCURRENT));
     for session in engine.store.unsettled_sessions().await? {
         let (engine, told, turns) = (engine.clone(), told.clone(), turns.clone());
         // Ends by itself once the session is settled, or with the daemon.
         tokio::spawn(async move {
-            let verdict = settle(&engine, session, &turns).await;
+            let verdict = apply_verdict(&engine, session, &turns).await;
             let _ = told.send(verdict);
         });
     }
     drop(told);
     let mut recovered = Recovered::default();
-    let until = tokio::time::Instant::now() + START_LIMIT;
+    let until = tokio::time::Instant::now() + START_TIMEOUT;
     while let Ok(Some(verdict)) = tokio::time::timeout_at(until, verdicts.recv()).await {
         match verdict {
             Some(SessionVerdict::Adopt | SessionVerdict::KillAgain) => recovered.adopted += 1,
@@ -66,7 +66,7 @@ pub async fn recover(engine: &Arc<Engine>) -> Result<Recovered, EngineError> {
 }
 
 /// Looks until something can be said.
-async fn settle(engine: &Arc<Engine>, mut session: Session, turns: &Semaphore) -> Option<SessionVerdict> {
+async fn apply_verdict(engine: &Arc<Engine>, mut session: Session, turns: &Semaphore) -> Option<SessionVerdict> {
     let id = session.id;
     loop {
         let turn = turns.acquire().await;
@@ -87,7 +87,7 @@ async fn settle(engine: &Arc<Engine>, mut session: Session, turns: &Semaphore) -
             }
         }
         tokio::select! {
-            () = tokio::time::sleep(LOOK_AGAIN) => {}
+            () = tokio::time::sleep(RETRY_DELAY) => {}
             () = engine.stopped() => return None,
         }
         session = engine.session(id).await.ok()?;
@@ -102,7 +102,7 @@ async fn recover_one(engine: &Arc<Engine>, session: Session) -> Result<SessionVe
         Processes::of(&session).wake_holder();
     }
     let (finding, connection, exit, started) =
-        tokio::task::spawn_blocking(move || look(&dir, &looked_at)).await.expect("looking does not panic");
+        tokio::task::spawn_blocking(move || probe(&dir, &looked_at)).await.expect("looking does not panic");
     let verdict = session_verdict(session.state, session.launching_at.is_some(), finding, exit);
     tracing::info!(session = %session.id, ?finding, ?verdict, "recovering");
     match verdict {
@@ -131,7 +131,7 @@ async fn recover_one(engine: &Arc<Engine>, session: Session) -> Result<SessionVe
             }
         }
         SessionVerdict::Ended(_) | SessionVerdict::LaunchFailed | SessionVerdict::Orphaned => {
-            let orphaned = if finding == HolderStatus::Mismatch { NOT_THE_SAME } else { HOLDER_GONE };
+            let orphaned = if finding == HolderStatus::Mismatch { PID_REUSED } else { HOLDER_GONE };
             engine.reconcile_from_journal(session.id, orphaned).await?;
             // A launch that was cut off is known from its journal alone.
             let session = Session { process: session.process.clone().or(started), ..session };
@@ -143,16 +143,17 @@ async fn recover_one(engine: &Arc<Engine>, session: Session) -> Result<SessionVe
     Ok(verdict)
 }
 
-type Seen = (HolderStatus, Option<HolderClient>, Option<coven_domain::session::ExitStatus>, Option<ProcessIdentity>);
+type HolderProbe =
+    (HolderStatus, Option<HolderClient>, Option<coven_domain::session::ExitStatus>, Option<ProcessIdentity>);
 
 /// Holder, harness and journal as they are: the holder first, so that its last words are in what is read after.
-fn look(dir: &std::path::Path, session: &Session) -> Seen {
+fn probe(dir: &std::path::Path, session: &Session) -> HolderProbe {
     let connected = HolderClient::connect(dir);
     if connected.is_err() && session.state == SessionState::Created {
         // A holder that is still on its way finds its journal taken and launches nothing.
         let _ = JournalWriter::create(&dir.join(coven_holder::JOURNAL));
     }
-    let (exit, started) = last_words(dir);
+    let (exit, started) = read_exit_record(dir);
     let client = match connected {
         Ok(client) => client,
         Err(error) => {
@@ -186,7 +187,7 @@ fn is_gone(error: &HolderError) -> bool {
     }
 }
 
-fn last_words(dir: &std::path::Path) -> (Option<ExitStatus>, Option<ProcessIdentity>) {
+fn read_exit_record(dir: &std::path::Path) -> (Option<ExitStatus>, Option<ProcessIdentity>) {
     let (mut exit, mut started) = (None, None);
     let Ok(mut journal) = JournalReader::open(&dir.join(coven_holder::JOURNAL)) else { return (exit, started) };
     while let Ok(records) = journal.read_more(1 << 20) {

@@ -12,39 +12,39 @@ use coven_holder::process;
 use crate::Engine;
 use crate::error::EngineError;
 
-const EVERY: Duration = Duration::from_millis(500);
+const POLL_INTERVAL: Duration = Duration::from_millis(500);
 /// A terminal that wrote nothing for so long and whose program reads from it waits for somebody.
-const QUIET: Duration = Duration::from_secs(2);
+const QUIET_PERIOD: Duration = Duration::from_secs(2);
 
 /// Since when each terminal stands where it stands.
-type Standing = HashMap<SessionId, (u64, Instant)>;
+type LastOutputAt = HashMap<SessionId, (u64, Instant)>;
 
 /// Runs until the daemon stops.
 pub async fn run(engine: Arc<Engine>) {
-    let (mut standing, mut was_idle) = (Standing::new(), false);
+    let (mut last_output_at, mut was_idle) = (LastOutputAt::new(), false);
     loop {
         // Where nothing runs there is one last look, at what was asked before; then an idle daemon sleeps on.
         let is_idle = engine.live_sessions().is_empty();
         if !(is_idle && was_idle)
-            && let Err(error) = tick(&engine, &mut standing, Instant::now()).await
+            && let Err(error) = tick(&engine, &mut last_output_at, Instant::now()).await
         {
             tracing::warn!(%error, "waiting terminals could not be looked at");
         }
         was_idle = is_idle;
         tokio::select! {
-            () = tokio::time::sleep(EVERY) => {}
+            () = tokio::time::sleep(POLL_INTERVAL) => {}
             () = engine.stopped() => return,
         }
     }
 }
 
-async fn tick(engine: &Arc<Engine>, standing: &mut Standing, now: Instant) -> Result<(), EngineError> {
+async fn tick(engine: &Arc<Engine>, last_output_at: &mut LastOutputAt, now: Instant) -> Result<(), EngineError> {
     let agents = engine.agents_at_work().await?;
     let open = engine.open_terminal_prompts().await?;
     for question in &open {
-        settle(engine, question, agents.iter().any(|agent| agent.id == question.agent)).await?;
+        update_prompt(engine, question, agents.iter().any(|agent| agent.id == question.agent)).await?;
     }
-    standing.retain(|session, _| agents.iter().any(|agent| agent.session == Some(*session)));
+    last_output_at.retain(|session, _| agents.iter().any(|agent| agent.session == Some(*session)));
     let mut quiet = Vec::new();
     for agent in &agents {
         let Some(live) = agent.session.and_then(|session| engine.live_session(session)) else { continue };
@@ -52,12 +52,12 @@ async fn tick(engine: &Arc<Engine>, standing: &mut Standing, now: Instant) -> Re
             continue;
         }
         let offset = live.log_end().await;
-        let (stands_at, since) = standing.entry(live.id).or_insert((offset, now));
-        if *stands_at != offset {
-            (*stands_at, *since) = (offset, now);
+        let (last_offset, since) = last_output_at.entry(live.id).or_insert((offset, now));
+        if *last_offset != offset {
+            (*last_offset, *since) = (offset, now);
         }
         let is_asked = open.iter().any(|question| question.agent == agent.id && question.offset == offset);
-        if is_asked || now.duration_since(*since) < QUIET {
+        if is_asked || now.duration_since(*since) < QUIET_PERIOD {
             continue;
         }
         quiet.extend(agent.pid.map(|pid| (pid, agent, live.id, offset)));
@@ -66,7 +66,7 @@ async fn tick(engine: &Arc<Engine>, standing: &mut Standing, now: Instant) -> Re
         return Ok(());
     }
     let pids: Vec<u32> = quiet.iter().map(|(pid, ..)| *pid).collect();
-    let reading = tokio::task::spawn_blocking(move || reading(&pids)).await.unwrap_or_default();
+    let reading = tokio::task::spawn_blocking(move || pids_reading_tty(&pids)).await.unwrap_or_default();
     for (pid, agent, session, offset) in quiet {
         if reading.contains(&pid) {
             engine.record_terminal_prompt(agent, session, offset).await?;
@@ -76,7 +76,7 @@ async fn tick(engine: &Arc<Engine>, standing: &mut Standing, now: Instant) -> Re
 }
 
 /// A question is over once its terminal goes on; an answer that was not typed is typed now.
-async fn settle(engine: &Arc<Engine>, question: &AgentQuestion, is_at_work: bool) -> Result<(), EngineError> {
+async fn update_prompt(engine: &Arc<Engine>, question: &AgentQuestion, is_at_work: bool) -> Result<(), EngineError> {
     if question.state != QuestionSetState::Pending {
         return engine.deliver_answer(question).await;
     }
@@ -91,7 +91,7 @@ async fn settle(engine: &Arc<Engine>, question: &AgentQuestion, is_at_work: bool
 }
 
 /// Those of which the process or one of its family sleeps in a read from its terminal. Where the kernel does not tell, nobody does.
-fn reading(pids: &[u32]) -> HashSet<u32> {
+fn pids_reading_tty(pids: &[u32]) -> HashSet<u32> {
     // A harness leads its session, and its family mostly stays in it: one look at all processes is enough.
     let all = process::all();
     let sessions: HashSet<u32> = pids.iter().copied().collect();
