@@ -16,21 +16,21 @@ use coven_holder::fault;
 impl Engine {
     pub async fn archive_session(&self, id: SessionId) -> Result<Session, EngineError> {
         self.change_session(id, "archived", |session, now| {
-            session.archived(now).map_err(|source| EngineError::NotNow { id, source })
+            session.archived(now).map_err(|source| EngineError::SessionState { id, source })
         })
         .await
     }
 
     pub async fn summon_session(&self, id: SessionId) -> Result<Session, EngineError> {
         self.change_session(id, "summoned", |session, now| {
-            session.summoned(now).map_err(|source| EngineError::NotNow { id, source })
+            session.summoned(now).map_err(|source| EngineError::SessionState { id, source })
         })
         .await
     }
 
     /// Deletes record, ledger and log. A session that was killed a moment ago may end meanwhile.
     pub async fn sacrifice_session(&self, id: SessionId) -> Result<Session, EngineError> {
-        let not_now = |source| EngineError::NotNow { id, source };
+        let not_now = |source| EngineError::SessionState { id, source };
         let session = self.session(id).await?;
         session.ensure_not_running().map_err(not_now)?;
         if !session.is_detached() {
@@ -56,7 +56,7 @@ impl Engine {
     async fn delete_record(&self, id: SessionId) -> Result<Session, EngineError> {
         let mut tx = self.store.begin().await?;
         let session = tx.session(id).await?.ok_or_else(|| EngineError::SessionNotFound(id.to_string()))?;
-        session.ensure_not_running().map_err(|source| EngineError::NotNow { id, source })?;
+        session.ensure_not_running().map_err(|source| EngineError::SessionState { id, source })?;
         tx.record(Change::SessionSacrificed(id), clock::now()).await?;
         self.commit(tx).await?;
         Ok(session)

@@ -38,7 +38,7 @@ pub enum EngineError {
     #[error("the session is {state} and takes no input or signals; look at it with `coven replay {id}`")]
     NotLive { id: SessionId, state: String },
     #[error("{source}: {id}")]
-    NotNow { id: SessionId, source: SessionStateError },
+    SessionState { id: SessionId, source: SessionStateError },
     #[error("{0}")]
     Refused(#[from] Refused<SessionState>),
     #[error("{0}")]
@@ -73,7 +73,7 @@ pub enum EngineError {
     #[error("the task is {state}: {id}; it cannot be deleted before it is closed")]
     TaskActive { id: TaskId, state: TaskState },
     #[error("the task {by} waits for {id}; close it, or take it out of what {by} depends on")]
-    TaskNeeded { id: TaskId, by: TaskId },
+    TaskHasDependents { id: TaskId, by: TaskId },
     #[error("the task cannot be begun: {}: {id}", why.iter().map(ToString::to_string).collect::<Vec<_>>().join(", "))]
     TaskNotReady { id: TaskId, why: Vec<NotReady> },
     #[error(
@@ -107,7 +107,7 @@ pub enum EngineError {
     #[error("the task was not merged: {why}: {id}")]
     NotMerged { id: TaskId, why: NotMerged },
     #[error("task {place} of {count}: {source}; none was made")]
-    OneOfSeveral { place: usize, count: usize, source: Box<EngineError> },
+    BulkItem { place: usize, count: usize, source: Box<EngineError> },
     #[error("no repository has the id {0}; see `coven repo list`")]
     RepoNotFound(RepoId),
     #[error("the repository {} is outside the workspace {}; move it there or set AGENT_WORKSPACE_ROOT", path.display(), root.display())]
@@ -122,7 +122,7 @@ pub enum EngineError {
     )]
     TaskOutsideGit { id: TaskId, path: std::path::PathBuf },
     #[error("{active} of {limit} agent sessions are active; wait until one ends or cancel one, then try again")]
-    TooMany { active: u64, limit: u64 },
+    TooManyAcpSessions { active: u64, limit: u64 },
     #[error("the harness {0:?} does not speak ACP; set its acpArgs in the config, or leave --acp out")]
     NoAcp(String),
     #[error("the harness {id:?} cannot be started in a terminal: {reason}, or use --acp")]
@@ -146,7 +146,7 @@ pub enum EngineError {
     #[error("{0}")]
     Questions(#[from] QuestionError),
     #[error("{source}: {id}")]
-    NoAnswer { id: PermissionId, source: AnswerError },
+    PermissionAnswer { id: PermissionId, source: AnswerError },
     #[error(
         "the answer comes from inside the session that asks; answer from another terminal, or set \
              permissions.allowSelfAnswer: {0}"
@@ -262,10 +262,10 @@ fn store_text(error: &StoreError) -> String {
 
 impl EngineError {
     /// Says which of several is meant, where there are several.
-    pub fn of_several(self, index: usize, count: usize) -> Self {
+    pub fn bulk_item(self, index: usize, count: usize) -> Self {
         match count {
             1 => self,
-            _ => Self::OneOfSeveral { place: index + 1, count, source: Box::new(self) },
+            _ => Self::BulkItem { place: index + 1, count, source: Box::new(self) },
         }
     }
 
@@ -285,9 +285,10 @@ impl EngineError {
             Self::TaskNotFound(_) => Kind::TaskNotFound,
             Self::Task(_) => Kind::InvalidTask,
             Self::TaskCycle { .. } => Kind::TaskCycle,
-            Self::TaskRefused(_) | Self::TaskHasChildren { .. } | Self::TaskActive { .. } | Self::TaskNeeded { .. } => {
-                Kind::TaskRefused
-            }
+            Self::TaskRefused(_)
+            | Self::TaskHasChildren { .. }
+            | Self::TaskActive { .. }
+            | Self::TaskHasDependents { .. } => Kind::TaskRefused,
             Self::TaskNotReady { .. } | Self::TooManyTasks { .. } => Kind::TaskNotReady,
             Self::UnknownDefinition { .. } | Self::BadDefinition { .. } => Kind::InvalidWorkflow,
             Self::WorkflowNotFound(_) => Kind::WorkflowNotFound,
@@ -299,12 +300,12 @@ impl EngineError {
             Self::OperationRefused(_) | Self::OperationPanicked => Kind::Internal,
             Self::BeingMerged(_) => Kind::TaskRefused,
             Self::AnsweredAlready(_) => Kind::AlreadyAnswered,
-            Self::OneOfSeveral { source, .. } => source.kind(),
+            Self::BulkItem { source, .. } => source.kind(),
             Self::NotLive { .. } | Self::HolderGone(_) => Kind::SessionNotLive,
-            Self::NotNow { source: SessionStateError::Running | SessionStateError::Launching, .. } => {
+            Self::SessionState { source: SessionStateError::Running | SessionStateError::Launching, .. } => {
                 Kind::SessionRunning
             }
-            Self::NotNow { .. } | Self::Refused(_) | Self::HolderBusy(_) => Kind::SessionRefused,
+            Self::SessionState { .. } | Self::Refused(_) | Self::HolderBusy(_) => Kind::SessionRefused,
             Self::Text(BadText::PromptTooLong { .. } | BadText::PromptNul { .. }) => Kind::InvalidPrompt,
             Self::Text(_) => Kind::InvalidTitle,
             Self::UnknownHarness { .. } => Kind::UnknownHarness,
@@ -329,13 +330,13 @@ impl EngineError {
                 | GitError::TooLong { .. }
                 | GitError::TooMuch { .. },
             ) => Kind::GitFailed,
-            Self::TooMany { .. } => Kind::TooManySessions,
+            Self::TooManyAcpSessions { .. } => Kind::TooManySessions,
             Self::QuestionNotFound(_) => Kind::QuestionNotFound,
             Self::Questions(error) => question_kind(error),
             Self::SelfAnswer(_) | Self::UnknownCaller(_) => Kind::SelfAnswer,
-            Self::NoAnswer { source: AnswerError::AlreadyAnswered(_), .. } => Kind::AlreadyAnswered,
-            Self::NoAnswer { source: AnswerError::Cancelled, .. } => Kind::AlreadyAnswered,
-            Self::NoAnswer { .. } | Self::NoAcp(_) | Self::NoTerminalMode { .. } => Kind::InvalidRequest,
+            Self::PermissionAnswer { source: AnswerError::AlreadyAnswered(_), .. } => Kind::AlreadyAnswered,
+            Self::PermissionAnswer { source: AnswerError::Cancelled, .. } => Kind::AlreadyAnswered,
+            Self::PermissionAnswer { .. } | Self::NoAcp(_) | Self::NoTerminalMode { .. } => Kind::InvalidRequest,
             Self::NotAcp(_)
             | Self::NoTerminal(_)
             | Self::CannotResume { .. }

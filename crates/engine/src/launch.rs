@@ -200,9 +200,9 @@ impl Engine {
         let session = self
             .change_session(id, "launching", |session, now| {
                 if session.archived_at.is_some() {
-                    return Err(EngineError::NotNow { id, source: SessionStateError::Archived });
+                    return Err(EngineError::SessionState { id, source: SessionStateError::Archived });
                 }
-                session.launching(now).map_err(|source| EngineError::NotNow { id, source })?;
+                session.launching(now).map_err(|source| EngineError::SessionState { id, source })?;
                 session.launch.rows = size.0.unwrap_or(session.launch.rows).clamp(1, 1000);
                 session.launch.cols = size.1.unwrap_or(session.launch.cols).clamp(1, 1000);
                 Ok(())

@@ -98,13 +98,13 @@ impl Engine {
                 && made.insert(reference.clone(), id).is_some()
             {
                 let twice = EngineError::Invalid(format!("ref: {reference:?} is used twice"));
-                return Err(twice.of_several(index, count));
+                return Err(twice.bulk_item(index, count));
             }
         }
         let (mut tasks, mut repos) = (Vec::with_capacity(count), BTreeMap::new());
         for (index, (draft, id)) in drafts.into_iter().zip(ids).enumerate() {
             let drafted = self.drafted(draft, id, &made, &mut repos, now);
-            let task = drafted.await.map_err(|error| error.of_several(index, count))?;
+            let task = drafted.await.map_err(|error| error.bulk_item(index, count))?;
             tasks.push(task);
         }
         Ok(tasks)
@@ -370,7 +370,7 @@ impl Engine {
             }
             let waiting = tx.task_dependents(*id).await?.into_iter().find(|other| !all.contains(other));
             if let Some(other) = waiting.filter(|_| task.state != TaskState::Closed) {
-                return Err(EngineError::TaskNeeded { id: *id, by: other });
+                return Err(EngineError::TaskHasDependents { id: *id, by: other });
             }
             let before = task.clone();
             task.deleted_at = Some(now);
@@ -408,7 +408,7 @@ async fn check_links(tx: &mut Box<dyn Tx>, tasks: &[&Task]) -> Result<(), Engine
     for (index, task) in tasks.iter().enumerate() {
         for other in task.depends_on.iter().chain(&task.parent) {
             if !known.contains_key(other) && found.insert(*other) {
-                live_task(tx, *other).await.map_err(|error| error.of_several(index, tasks.len()))?;
+                live_task(tx, *other).await.map_err(|error| error.bulk_item(index, tasks.len()))?;
             }
         }
     }
@@ -424,7 +424,7 @@ async fn check_links(tx: &mut Box<dyn Tx>, tasks: &[&Task]) -> Result<(), Engine
                 _ => id.short(),
             };
             let way = way.iter().map(name).collect();
-            return Err(EngineError::TaskCycle { relation, way }.of_several(index, tasks.len()));
+            return Err(EngineError::TaskCycle { relation, way }.bulk_item(index, tasks.len()));
         }
     }
     Ok(())

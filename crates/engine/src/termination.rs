@@ -177,7 +177,7 @@ impl Engine {
             changes.borrow_and_update();
             let session = self.session(id).await?;
             if session.is_detached() {
-                return Err(EngineError::NotNow { id, source: SessionStateError::NotStarted });
+                return Err(EngineError::SessionState { id, source: SessionStateError::NotStarted });
             }
             if session.is_over() || session.has_survivors() {
                 if let Some(live) = self.live_session(id).filter(|_| session.is_over()) {

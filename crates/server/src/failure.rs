@@ -67,7 +67,7 @@ pub fn details(error: &EngineError) -> Option<Value> {
         EngineError::AmbiguousId { candidates, .. } | EngineError::AmbiguousTitle { candidates, .. } => {
             Some(json!({"candidates": candidates.iter().map(ToString::to_string).collect::<Vec<_>>()}))
         }
-        EngineError::OneOfSeveral { source, .. } => details(source),
+        EngineError::BulkItem { source, .. } => details(source),
         EngineError::TaskRefused(refused) => Some(json!({
             "status": refused.state,
             "allowed": refused.state.accepts().map(|fact| fact.to_string()).collect::<Vec<_>>(),
@@ -91,7 +91,7 @@ pub fn details(error: &EngineError) -> Option<Value> {
         EngineError::IsConversation(id) => Some(json!({"conversation_id": id})),
         EngineError::NotLive { id, state } => Some(json!({"id": id, "status": state})),
         EngineError::LaunchFailed { id, .. } => Some(json!({"id": id})),
-        EngineError::TooMany { active, limit } => {
+        EngineError::TooManyAcpSessions { active, limit } => {
             Some(json!({"active": active, "limit": limit, "retry_after_seconds": 60}))
         }
         _ => None,

@@ -109,7 +109,7 @@ impl Engine {
         let mut tx = self.store.begin_unsynced().await?;
         let active = tx.active_sessions(Channel::Acp).await?;
         if active >= limit {
-            return Err(EngineError::TooMany { active, limit });
+            return Err(EngineError::TooManyAcpSessions { active, limit });
         }
         if let Some(repo) = session.repo_id
             && tx.repo(repo).await?.is_none_or(|repo| repo.removed_at.is_some())

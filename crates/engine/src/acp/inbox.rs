@@ -34,7 +34,7 @@ impl Engine {
         answer: &InboxAnswer,
         by: AnsweredBy,
     ) -> Result<Permission, EngineError> {
-        let no_answer = |source| EngineError::NoAnswer { id: permission.id, source };
+        let no_answer = |source| EngineError::PermissionAnswer { id: permission.id, source };
         let option = match answer {
             InboxAnswer::Option(option) => Some(option.clone()),
             InboxAnswer::Decision(decision) => match (decision.select_option(&permission.options), decision) {

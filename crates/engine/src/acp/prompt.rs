@@ -13,7 +13,7 @@ use serde_json::Value;
 
 use super::super::Engine;
 use super::super::termination::ensure_live;
-use super::{AcpConnection, AcpSession, CONNECTION_TIMEOUT, new_step, chunk_text};
+use super::{AcpConnection, AcpSession, CONNECTION_TIMEOUT, chunk_text, new_step};
 use crate::error::EngineError;
 
 /// How long a goodbye may take to reach the agent before its process is ended.

@@ -51,7 +51,9 @@ impl From<EngineError> for NotLaunched {
     fn from(error: EngineError) -> Self {
         match error {
             // Temporary conditions.
-            EngineError::Store(_) | EngineError::Stopping | EngineError::TooMany { .. } => Self::Daemon(error),
+            EngineError::Store(_) | EngineError::Stopping | EngineError::TooManyAcpSessions { .. } => {
+                Self::Daemon(error)
+            }
             other => Self::Step(other.to_string()),
         }
     }

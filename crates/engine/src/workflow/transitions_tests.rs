@@ -134,8 +134,10 @@ async fn store_16_a_workflow_completes_and_its_task_closes_together_or_not_at_al
     let snapshot = fixture.snapshot().await;
     assert_eq!(states(&snapshot), ["closed", "completed", "completed"]);
     // Ending the step again changes nothing.
-    let again =
-        fixture.engine.end_step(workflow, agent, AgentFact::Failed, StepCompletion::Ended(StepResult::default()), None).await;
+    let again = fixture
+        .engine
+        .end_step(workflow, agent, AgentFact::Failed, StepCompletion::Ended(StepResult::default()), None)
+        .await;
     assert_eq!(again.expect("ignore the second end"), NextAction::Over);
     assert_eq!(fixture.snapshot().await, snapshot);
 }
