@@ -13,8 +13,8 @@ use coven_host::trust::{self, Withheld};
 use coven_host::{HomeError, config};
 
 use crate::failure::{self, Failure};
-use crate::wording::readable;
-use crate::{VERSION, output, trust_prompt, verb, wording};
+use crate::format::readable;
+use crate::{VERSION, format, output, trust_prompt, verb};
 
 const EXAMPLES: &str = "\
 First steps:
@@ -74,7 +74,7 @@ impl Place {
         let home = self.unchecked_home()?;
         home.verify()?;
         if let Some(notice) = trust::withheld_notice(&home) {
-            failure::say(&wording::plain(&notice));
+            failure::say(&format::plain(&notice));
         }
         Ok(home)
     }

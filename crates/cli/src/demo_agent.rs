@@ -9,8 +9,8 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::termios::{LocalModes, OptionalActions, Termios, tcgetattr, tcsetattr};
 use unicode_width::UnicodeWidthStr;
 
+use crate::format;
 use crate::table::cut;
-use crate::wording;
 
 const TASK: &str = "Add a --version flag to a small program";
 /// How long the question waits for an answer.
@@ -181,7 +181,7 @@ impl Demo {
         };
         self.say(&format!("  {work}, your answer: {shown}"))?;
         self.say(&format!("  took {:.0} s; see it again with", self.started_at.elapsed().as_secs_f64()))?;
-        self.say(&format!("  {} replay", wording::program()))
+        self.say(&format!("  {} replay", format::program()))
     }
 
     fn say(&self, line: &str) -> io::Result<()> {

@@ -30,11 +30,11 @@ mod serve;
 mod spawn;
 
 mod daemon_connector;
+mod format;
 mod table;
 mod trust_prompt;
 mod tui;
 mod verb;
-mod wording;
 
 use std::ffi::OsString;
 use std::process::ExitCode;

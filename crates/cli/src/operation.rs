@@ -15,7 +15,7 @@ use unicode_width::UnicodeWidthChar;
 
 use crate::daemon_client::DaemonClient;
 use crate::failure::Failure;
-use crate::{output, wording};
+use crate::{format, output};
 
 const RETRY_DELAY: Duration = Duration::from_millis(200);
 /// How long a daemon that stopped may take until the next one answers.
@@ -170,7 +170,7 @@ impl Drop for ProgressLine {
 
 /// `[2/5] running checks`, cut to the width of the terminal.
 fn line(progress: &OperationProgress, cols: usize) -> String {
-    let message = wording::plain(&progress.message);
+    let message = format::plain(&progress.message);
     let whole = match progress.total {
         Some(total) => format!("[{}/{total}] {message}", progress.done),
         None => message,

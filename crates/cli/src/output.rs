@@ -5,7 +5,7 @@ use std::fmt::Arguments;
 use std::io::{self, IsTerminal, Write};
 
 use crate::failure::Failure;
-use crate::wording::readable;
+use crate::format::readable;
 
 /// Writes one line for people.
 pub fn line(line: Arguments<'_>) -> Result<(), Failure> {

@@ -1,7 +1,7 @@
 //! The session that this command runs in, if it runs in one.
 
 use crate::failure::Failure;
-use crate::wording::short_id;
+use crate::format::short_id;
 
 /// The whole id, from the environment that every harness gets.
 pub fn id() -> Option<String> {

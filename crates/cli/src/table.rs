@@ -2,7 +2,7 @@
 
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
-use crate::wording;
+use crate::format;
 
 const GAP: usize = 2;
 /// A column is not cut below this, however narrow the terminal.
@@ -37,7 +37,7 @@ impl Table {
                     cell.len()
                 }
                 false => {
-                    let cell = wording::plain(cell);
+                    let cell = format::plain(cell);
                     self.text.push_str(&cell);
                     cell.width()
                 }

@@ -15,7 +15,7 @@ use serde::Serialize;
 
 use crate::command_line::Place;
 use crate::failure::Failure;
-use crate::wording;
+use crate::format;
 
 /// What the user is asked to agree to.
 #[derive(Debug, Default)]
@@ -73,11 +73,11 @@ impl Request {
     pub fn text(&self) -> String {
         let mut text = String::new();
         let mut list = |head: String, parts: &[Part]| {
-            text.push_str(&format!("{}\n", wording::plain(&head)));
+            text.push_str(&format!("{}\n", format::plain(&head)));
             for part in parts {
-                text.push_str(&format!("  {}: {}\n", wording::plain(&part.key), wording::plain(&part.effect)));
+                text.push_str(&format!("  {}: {}\n", format::plain(&part.key), format::plain(&part.effect)));
                 for line in part.details.iter().flat_map(|detail| detail.lines()).filter(|line| !line.is_empty()) {
-                    text.push_str(&format!("      {}\n", wording::plain(line)));
+                    text.push_str(&format!("      {}\n", format::plain(line)));
                 }
             }
         };

@@ -30,7 +30,7 @@ use crate::chat::past::Extent;
 use crate::chat::transcript::Detail;
 use crate::daemon_client::{self, DaemonClient};
 use crate::failure::Failure;
-use crate::{log_check, output, own_session, wording};
+use crate::{format, log_check, output, own_session};
 
 /// A person waits no longer for the first picture.
 const PAINTS_WITHIN: Duration = Duration::from_secs(2);
@@ -189,7 +189,7 @@ async fn holder_gone(home: &Home, id: &str, shown: u64) -> Result<Outcome, Failu
     }
     Err(Failure::failed(
         "the session's holder went away without telling how the session ended",
-        format!("See what is left of it with `coven show {}`", wording::short_id(id)),
+        format!("See what is left of it with `coven show {}`", format::short_id(id)),
     ))
 }
 
@@ -273,7 +273,7 @@ async fn show_ended(home: &Home, link: &mut DaemonClient, record: &SessionRecord
     }
     log_view::show(home, link, &record.id.to_string(), from).await?;
     if output::is_terminal() {
-        let (status, short) = (wording::status(record), record.id.short());
+        let (status, short) = (format::status(record), record.id.short());
         output::note(format_args!("[session {short} is over: {status}]"));
     }
     log_check::must_be_whole(link, &record.id.to_string()).await
@@ -356,8 +356,8 @@ fn say_ended(status: ExitStatus, is_killed: bool) {
 }
 
 fn say_detached(home: &Home, id: &str) {
-    let short = wording::short_id(id);
-    let title = record_in_time(home, id).map(|record| wording::plain(&record.title));
+    let short = format::short_id(id);
+    let title = record_in_time(home, id).map(|record| format::plain(&record.title));
     let title = title.unwrap_or_else(|_| format!("session {short}"));
     output::note(format_args!("[detached from {title} — coven attach {short}]"));
 }

@@ -23,12 +23,12 @@ use super::page::{self, Known};
 use super::report::{Done, Request, Subject, What};
 use crate::daemon_connector::DaemonConnector;
 use crate::failure::Failure;
+use crate::format::plain;
 use crate::listing::{self, Paging};
 use crate::operation;
 use crate::verb::environment;
 use crate::verb::task_text::{self, TaskView};
 use crate::verb::workflow_text::RunView;
-use crate::wording::plain;
 
 /// Longer than any grace period an ending session is given by default.
 const DEADLINE: Duration = Duration::from_secs(60);

@@ -8,9 +8,9 @@ use ratatui::text::{Line, Span};
 
 use super::tasks::{Card, Merge};
 use crate::chat::wrap::{Breaking, rows};
+use crate::format::{plain, short_id, span};
 use crate::tui::text;
 use crate::tui::view::Theme;
-use crate::wording::{plain, short_id, span};
 
 /// How much room a card may take.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -17,7 +17,7 @@ use tokio::sync::watch;
 use tokio::time::{Instant, sleep_until, timeout};
 
 use super::report::Report;
-use crate::wording::plain;
+use crate::format::plain;
 
 /// No session is looked at more often.
 const BETWEEN_LOOKS: Duration = Duration::from_secs(1);

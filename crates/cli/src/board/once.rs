@@ -13,8 +13,8 @@ use super::card::awaited;
 use super::lines;
 use super::read;
 use super::tasks::{COLUMNS, Card, Merge, Tasks, name};
+use crate::format::{short_id, span};
 use crate::table::Table;
-use crate::wording::{short_id, span};
 
 /// Everything that the board would show.
 pub async fn read(client: &mut Client, hides_closed: bool) -> Result<Tasks, ClientError> {

@@ -6,9 +6,9 @@ use coven_domain::Timestamp;
 
 use super::report::Subject;
 use crate::chat::wrap::{Breaking, expanded, rows};
+use crate::format::readable;
 use crate::verb::task_text::{self, TaskView};
 use crate::verb::workflow_text::{self, RunView};
-use crate::wording::readable;
 
 /// So much of the history is shown: the newest.
 const HISTORY: usize = 20;

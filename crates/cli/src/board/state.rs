@@ -13,10 +13,10 @@ use super::page::Page;
 use super::report::{Done, Report, Request, Subject, What};
 use super::tasks::{COLUMNS, Tasks};
 use super::{BoardOptions, Outcome};
+use crate::format::{plain, short_id};
 use crate::tui::line::Line;
 pub use crate::tui::state::{Link, Tone};
 use crate::tui::text;
-use crate::wording::{plain, short_id};
 
 /// How long good news stays; a problem stays until it is dismissed or something else is done.
 const NEWS_MILLIS: i64 = 6_000;

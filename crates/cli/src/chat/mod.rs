@@ -64,7 +64,7 @@ use crate::attach::terminal::Sink;
 use crate::daemon_connector::DaemonConnector;
 use crate::failure::Failure;
 use crate::tui::input::Input;
-use crate::{arrivals, daemon_client, output, wording};
+use crate::{arrivals, daemon_client, format, output};
 
 /// How long the screen waits when nothing moves on it.
 const REST: Duration = Duration::from_secs(1);
@@ -281,7 +281,7 @@ fn message(event: Event) -> Option<Message> {
 /// What is said on the way out, once the terminal is the shell's again.
 fn finish(app: &App, stop: Stop) -> Result<Ending, Failure> {
     if !app.editor.is_empty() {
-        output::note(format_args!("[not sent: {}]", wording::plain(app.editor.text())));
+        output::note(format_args!("[not sent: {}]", format::plain(app.editor.text())));
     }
     match stop {
         Stop::Left(Leaving::Left) => {
@@ -307,12 +307,12 @@ fn is_over(record: &SessionRecord) -> bool {
 }
 
 fn say_over(record: &SessionRecord) {
-    let (status, short) = (wording::status(record), record.id.short());
+    let (status, short) = (format::status(record), record.id.short());
     let why = match record.metadata.get("reason").and_then(serde_json::Value::as_str) {
-        Some(reason) => format!(" ({})", wording::plain(reason).replace('_', " ")),
+        Some(reason) => format!(" ({})", format::plain(reason).replace('_', " ")),
         None => String::new(),
     };
-    let again = format!("coven run {} --acp --resume {short}", wording::plain(&record.harness));
+    let again = format!("coven run {} --acp --resume {short}", format::plain(&record.harness));
     output::note(format_args!("[session over: {status}{why} — {again}]"));
 }
 

@@ -92,7 +92,7 @@ impl Past {
         let mut transcript = Transcript::new(columns, Detail { folds_thoughts: columns.is_some(), ..detail });
         let mut rows = Vec::new();
         if dropped > 0 && extent == Extent::Recent {
-            let short = crate::wording::short_id(id);
+            let short = crate::format::short_id(id);
             let what = format!(
                 "… {}{dropped} earlier messages: coven chat {short} --all",
                 if is_cut { "at least " } else { "" }

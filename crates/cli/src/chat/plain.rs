@@ -15,7 +15,7 @@ use super::transcript::{Detail, Transcript};
 use super::turn::say_question;
 use crate::daemon_connector::DaemonConnector;
 use crate::failure::Failure;
-use crate::{daemon_client, output, wording};
+use crate::{daemon_client, format, output};
 
 /// After so long without the daemon a script is better told.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -92,7 +92,7 @@ impl Away {
         if since.elapsed() <= PATIENCE {
             return Ok(());
         }
-        let hint = format!("Go on with `coven chat {}`", wording::short_id(id));
+        let hint = format!("Go on with `coven chat {}`", format::short_id(id));
         Err(Failure::out_of_reach(format!("the daemon is away: {why}"), hint))
     }
 }

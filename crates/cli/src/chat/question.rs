@@ -141,5 +141,5 @@ impl Questions {
 }
 
 fn short(item: &InboxItem) -> &str {
-    crate::wording::short_id(&item.id)
+    crate::format::short_id(&item.id)
 }

@@ -17,7 +17,7 @@ use super::request;
 use super::state::is_turn;
 use crate::daemon_connector::DaemonConnector;
 use crate::failure::{self, Failure};
-use crate::{daemon_client, wording};
+use crate::{daemon_client, format};
 
 /// A prompt that was accepted.
 pub struct Turn {
@@ -61,7 +61,7 @@ impl Turn {
                     }
                 }
                 Report::Questions { pending, .. } => pending.iter().for_each(say_question),
-                Report::Ended(record) => break format!("the session is over: {}", wording::status(&record)),
+                Report::Ended(record) => break format!("the session is over: {}", format::status(&record)),
                 Report::Refused(why) => return Err(Failure::refused(why, "")),
                 Report::Answered { .. } | Report::Waits(_) => {}
             }
@@ -91,7 +91,7 @@ impl Turn {
             return Ok(());
         }
         if let MessageContent::Error { message, .. } = &message.content {
-            failure::say(&wording::plain(message));
+            failure::say(&format::plain(message));
         }
         text.take(message).iter().try_for_each(|piece| out(piece))
     }
@@ -99,7 +99,7 @@ impl Turn {
 
 /// Says on standard error what the agent waits for.
 pub fn say_question(item: &coven_api::inbox::InboxItem) {
-    let (title, short) = (wording::plain(&item.title), wording::short_id(&item.id));
+    let (title, short) = (format::plain(&item.title), format::short_id(&item.id));
     failure::say(&format!("the agent asks: {title}. Answer with `coven inbox answer {short} allow|deny`."));
 }
 

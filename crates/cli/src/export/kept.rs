@@ -8,8 +8,8 @@ use coven_interop::conversations::{ConversationError, Conversations};
 use super::conversation::{PAGE_END, escaped, page_start};
 use super::{Format, Target};
 use crate::failure::{self, Failure};
+use crate::format::readable;
 use crate::spawn::transfer;
-use crate::wording::readable;
 
 /// Writes one turn in the chosen format.
 type WriteTurn = fn(Turn) -> Vec<u8>;

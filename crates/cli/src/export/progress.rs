@@ -3,7 +3,7 @@
 use std::io::{self, IsTerminal, Write};
 use std::time::{Duration, Instant};
 
-use crate::wording;
+use crate::format;
 
 const EVERY: Duration = Duration::from_millis(500);
 
@@ -24,7 +24,7 @@ impl Progress {
         if self.next_at.is_some_and(|at| now >= at) {
             self.next_at = Some(now + EVERY);
             self.is_shown = true;
-            let _ = write!(io::stderr(), "\rexported {} \x1b[K", wording::size(bytes));
+            let _ = write!(io::stderr(), "\rexported {} \x1b[K", format::size(bytes));
         }
     }
 

@@ -16,7 +16,7 @@ use rustix::fs::OFlags;
 
 use crate::failure::Failure;
 use crate::piped::PIPED;
-use crate::{output, wording};
+use crate::{format, output};
 
 const REMEMBERED: usize = 1000;
 pub const HISTORY: Limit = Limit::new("the input history of `coven spawn`", 16 << 20);
@@ -116,7 +116,7 @@ impl EditMode for Pasting {
 }
 
 fn pasted(text: &str) -> String {
-    let text = wording::readable(&text.replace("\r\n", "\n").replace('\r', "\n"));
+    let text = format::readable(&text.replace("\r\n", "\n").replace('\r', "\n"));
     text.replace("\\\n", &format!("\\{PASTED}\n"))
 }
 

@@ -11,8 +11,8 @@ use coven_interop::conversations::{Cleaned, Conversations};
 
 use super::report;
 use crate::failure::{self, Failure};
+use crate::format::count;
 use crate::output;
-use crate::wording::count;
 
 const DAY: f64 = 86_400.0;
 /// Beside the folder of conversations: what went, and when.

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use unicode_width::UnicodeWidthStr;
 
 use crate::failure::Failure;
-use crate::{output, wording};
+use crate::{format, output};
 
 const BOLD: &str = "\x1b[1m";
 const CODE: &str = "\x1b[36m";
@@ -38,7 +38,7 @@ impl Painter {
         }
         self.cols = output::terminal_size().map_or(0, |(_, cols)| usize::from(cols));
         // Tabs end at columns that nobody here knows.
-        output::bytes(self.painted(&wording::readable(text).replace('\t', TAB)).as_bytes())
+        output::bytes(self.painted(&format::readable(text).replace('\t', TAB)).as_bytes())
     }
 
     /// The end of the answer.

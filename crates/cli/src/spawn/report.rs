@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use crate::failure::{self, Failure};
 use crate::table::Table;
-use crate::{output, wording};
+use crate::{format, output};
 
 /// So many names are told where one is not found.
 const SUGGESTED: usize = 10;
@@ -23,7 +23,7 @@ pub fn list(
     let is_filtered = agent.is_some() || status.is_some();
     let listing = conversations.list(&Filter { agent, status })?;
     for (id, why) in &listing.broken {
-        failure::say(&format!("{id} is left out: {}", wording::plain(&why.to_string())));
+        failure::say(&format!("{id} is left out: {}", format::plain(&why.to_string())));
     }
     if as_json {
         let records: Vec<Value> = listing.conversations.iter().map(record).collect();
@@ -44,13 +44,13 @@ pub fn list(
             it.turn_count.to_string(),
             it.created_at.to_string(),
             it.status.to_string(),
-            wording::age(&it.last_activity_at.to_string(), now),
+            format::age(&it.last_activity_at.to_string(), now),
         ]);
     }
     let width = output::terminal_size().map(|(_, cols)| usize::from(cols));
     output::text(&table.text(width))?;
     if is_filtered {
-        output::note(format_args!("{} found", wording::count(listing.conversations.len(), "session")));
+        output::note(format_args!("{} found", format::count(listing.conversations.len(), "session")));
     }
     Ok(ExitCode::SUCCESS)
 }

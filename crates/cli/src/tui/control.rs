@@ -10,7 +10,7 @@ use super::offer::{self, ENTER, EXPORT, OFFERS, Offer, RESUME};
 use super::report::{Request, What};
 use super::shelf;
 use super::state::{App, Effect, Mode};
-use crate::wording::short_id;
+use crate::format::short_id;
 
 /// The word that deletes.
 pub const WORD: &str = "sacrifice";

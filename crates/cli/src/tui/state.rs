@@ -13,7 +13,7 @@ use super::list::SessionList;
 use super::preview::Picture;
 use super::report::{Report, Request, Watched, What};
 use super::{BrowseOptions, Outcome, shelf, text};
-use crate::wording::{plain, short_id};
+use crate::format::{plain, short_id};
 
 /// How long good news stays; a problem stays until it is dismissed or something else is done.
 const NEWS_MILLIS: i64 = 6_000;

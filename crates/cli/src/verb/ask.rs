@@ -18,7 +18,7 @@ use super::ask_input::{self, Input};
 use crate::attach::signals::Signals;
 use crate::command_line::Place;
 use crate::failure::{self, Failure};
-use crate::{output, piped, wording};
+use crate::{format, output, piped};
 
 /// The human declined to answer.
 pub const REJECTED: u8 = 10;
@@ -125,7 +125,7 @@ fn input(args: &Args) -> Result<Input, Failure> {
 /// Sets that ended long ago go. What cannot be removed is told and stops nothing.
 fn clean_up(folder: &QuestionFolder, retention: Duration) {
     for (id, why) in folder.clean_up(retention, clock::now()).failed {
-        failure::say(&format!("an expired question set could not be removed: {}: {id}", wording::plain(&why)));
+        failure::say(&format!("an expired question set could not be removed: {}: {id}", format::plain(&why)));
     }
 }
 
@@ -183,7 +183,7 @@ fn report(id: &QuestionSetId, questions: &[Question], waited: Waited, as_json: b
         Waited::TimedOut => failure::say(&format!("nobody answered in time: {id}")),
         Waited::Abandoned(None) => failure::say(&format!("the question set was abandoned: {id}")),
         Waited::Abandoned(Some(reason)) => {
-            failure::say(&format!("the question set was abandoned: {}: {id}", wording::readable(&reason)));
+            failure::say(&format!("the question set was abandoned: {}: {id}", format::readable(&reason)));
         }
         Waited::Gone => failure::say(&format!("the question set was dismissed: {id}")),
     }

@@ -20,7 +20,7 @@ use serde_json::Value;
 
 use crate::command_line::{self, Place};
 use crate::daemon_client::try_quick_get;
-use crate::{output, wording};
+use crate::{format, output};
 
 /// A daemon that takes longer is treated as not running.
 const PATIENCE: Duration = Duration::from_millis(500);
@@ -240,8 +240,8 @@ fn asked(home: &Home, kind: Known) -> Option<Vec<Candidate>> {
     };
     let items = answer[list].as_array()?.iter().filter(|item| allows(item));
     let found = items.filter_map(|item| {
-        let word = wording::short_id(item["id"].as_str()?).to_owned();
-        Some(Candidate { word, about: wording::plain(&about(item)) })
+        let word = format::short_id(item["id"].as_str()?).to_owned();
+        Some(Candidate { word, about: format::plain(&about(item)) })
     });
     Some(found.collect())
 }

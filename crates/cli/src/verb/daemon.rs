@@ -18,7 +18,7 @@ use super::{daemon_logs, print_json};
 use crate::command_line::Place;
 use crate::daemon_client::{DaemonClient, block_on, not_running};
 use crate::failure::{self, Failure};
-use crate::{output, trust_prompt, wording};
+use crate::{format, output, trust_prompt};
 
 /// How long a daemon may take to write down what it holds and end.
 const STOPS_WITHIN: Duration = Duration::from_secs(20);
@@ -267,7 +267,7 @@ fn status(home: &Home, as_json: bool) -> Result<ExitCode, Failure> {
 }
 
 fn words(health: &HealthResponse) -> String {
-    let age = wording::span(clock::now().since(health.started_at));
+    let age = format::span(clock::now().since(health.started_at));
     let mut out = format!("running    pid {}, version {}, for {age}\n", health.pid, health.version);
     out.push_str(&format!("home       {}\n", health.home));
     out.push_str(&format!("sessions   {} live of {}\n", health.sessions_live, health.sessions_total));
@@ -275,7 +275,7 @@ fn words(health: &HealthResponse) -> String {
         out.push_str(&format!("listens    {listen}\n"));
     }
     for problem in &health.problems {
-        out.push_str(&format!("problem    {}\n", wording::plain(problem)));
+        out.push_str(&format!("problem    {}\n", format::plain(problem)));
     }
     out
 }

@@ -11,9 +11,9 @@ use super::print_json;
 use crate::command_line::Place;
 use crate::daemon_client::{DaemonClient, block_on};
 use crate::failure::Failure;
+use crate::format::plain;
 use crate::operation::{self, WaitArgs};
 use crate::output;
-use crate::wording::plain;
 
 /// Imports tasks, agents, workflows and questions of the older coven; can be run again
 #[derive(Debug, clap::Args)]

@@ -17,7 +17,7 @@ use super::page::PageArgs;
 use crate::command_line::Place;
 use crate::daemon_client::{DaemonClient, block_on};
 use crate::failure::Failure;
-use crate::{VERSION, log_check, output, wording};
+use crate::{VERSION, format, log_check, output};
 
 /// Looks at home, config, daemon, harnesses and tools, and says what to do about what is wrong
 #[derive(Debug, clap::Args)]
@@ -64,7 +64,7 @@ pub fn run(args: Args, place: &Place) -> Result<ExitCode, Failure> {
     if args.json {
         output::json(&serde_json::to_vec(&findings).expect("plain data"))?;
     } else {
-        let line = |it: &Finding| format!("{:<5} {:<9} {}\n", mark(it.verdict), it.what, wording::plain(&it.text));
+        let line = |it: &Finding| format!("{:<5} {:<9} {}\n", mark(it.verdict), it.what, format::plain(&it.text));
         output::text(&findings.iter().map(line).collect::<String>())?;
     }
     let is_sound = findings.iter().all(|finding| finding.verdict != Verdict::Wrong);
@@ -153,7 +153,7 @@ fn space(path: &Path) -> Option<Finding> {
     let stats = rustix::fs::statvfs(path).ok()?;
     let free = stats.f_bavail * stats.f_frsize;
     let verdict = if free < 1 << 30 { Verdict::Note } else { Verdict::Ok };
-    Some(finding("disk", verdict, format!("{} free", wording::size(free))))
+    Some(finding("disk", verdict, format!("{} free", format::size(free))))
 }
 
 async fn examine_daemon(home: &Home) -> Result<Vec<Finding>, Failure> {
@@ -161,7 +161,7 @@ async fn examine_daemon(home: &Home) -> Result<Vec<Finding>, Failure> {
     let health = link.call(Health::request()).await?;
     let live = usize::try_from(health.sessions_live).unwrap_or(usize::MAX);
     let mut findings = vec![match VERSION.starts_with(&health.version) && health.api_version == API_VERSION {
-        true => finding("daemon", Verdict::Ok, format!("pid {}, {} live", health.pid, wording::count(live, "session"))),
+        true => finding("daemon", Verdict::Ok, format!("pid {}, {} live", health.pid, format::count(live, "session"))),
         false => {
             let advice = "restart it with `coven daemon restart`, sessions go on";
             finding("daemon", Verdict::Note, format!("is version {}, this is {VERSION}; {advice}", health.version))

@@ -10,7 +10,7 @@ use serde_json::value::RawValue;
 use crate::command_line::Place;
 use crate::daemon_client::{DaemonClient, block_on};
 use crate::failure::{self, Failure};
-use crate::{output, wording};
+use crate::{format, output};
 
 /// Events asked for at once.
 const PAGE: usize = 1000;
@@ -130,6 +130,6 @@ fn say_gap(after: Option<u64>, newest: u64) {
 }
 
 fn print(event: &EventRecord) -> Result<(), Failure> {
-    let subject = wording::plain(&event.subject);
+    let subject = format::plain(&event.subject);
     output::line(format_args!("{:>8}  {}  {:<22} {subject}", event.number, event.at, event.kind))
 }

@@ -18,7 +18,7 @@ use crate::command_line::Place;
 use crate::daemon_client::{DaemonClient, block_on};
 use crate::failure::Failure;
 use crate::listing::{self, Paging};
-use crate::{arrivals, operation, output, wording};
+use crate::{arrivals, format, operation, output};
 
 /// Lists what waits for a person, shows it, and answers it
 #[derive(Debug, clap::Args)]
@@ -154,7 +154,7 @@ async fn list(
     // The table cuts long cells; the paths in a reason are needed whole.
     for item in items.iter().filter(|item| item.status == InboxStatus::Pending) {
         if let Some(why) = reason(item) {
-            output::line(format_args!("\n{}: {}", wording::short_id(&item.id), wording::plain(&why)))?;
+            output::line(format_args!("\n{}: {}", format::short_id(&item.id), format::plain(&why)))?;
         }
     }
     Ok(())
@@ -206,9 +206,9 @@ async fn merged(home: &Home, link: &mut DaemonClient, item: &InboxItem) -> Resul
 }
 
 fn what_happened(item: &InboxItem) -> String {
-    let title = wording::plain(&item.title);
+    let title = format::plain(&item.title);
     match item.status {
-        status if status.is_answered() => format!("answered: {title}: {}", wording::plain(&answer_of(item))),
+        status if status.is_answered() => format!("answered: {title}: {}", format::plain(&answer_of(item))),
         status => format!("{status}: {title}"),
     }
 }

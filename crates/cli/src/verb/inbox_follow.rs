@@ -13,7 +13,7 @@ use super::inbox_text::answer_of;
 use crate::daemon_client::DaemonClient;
 use crate::failure::Failure;
 use crate::listing::{self, Paging};
-use crate::{arrivals, output, wording};
+use crate::{arrivals, format, output};
 
 /// Follows until the program is ended; `link` is a first connection.
 pub async fn follow(
@@ -125,12 +125,12 @@ impl Board {
         if self.as_json {
             return output::json(json!({"event": what, "item": item}).to_string().as_bytes());
         }
-        let (short, title) = (wording::short_id(&item.id), wording::plain(&item.title));
-        let asker = item.harness.as_deref().map_or_else(|| "-".to_owned(), wording::plain);
+        let (short, title) = (format::short_id(&item.id), format::plain(&item.title));
+        let asker = item.harness.as_deref().map_or_else(|| "-".to_owned(), format::plain);
         match (what, item.status) {
             ("came", _) => output::line(format_args!("+ {short}  {asker}  {title}")),
             (_, status) if status.is_answered() => {
-                let answer = wording::plain(&answer_of(item));
+                let answer = format::plain(&answer_of(item));
                 output::line(format_args!("- {short}  {asker}  {title}  answered: {answer}"))
             }
             (_, status) => output::line(format_args!("- {short}  {asker}  {title}  {status}")),

@@ -8,7 +8,7 @@ use coven_domain::question_set::{Answers, QuestionSet};
 
 use super::questions_text::{outcome, questions_and_answers};
 use crate::table::Table;
-use crate::{chat, wording};
+use crate::{chat, format};
 
 pub fn table(items: &[InboxItem], all: bool, now: Timestamp) -> Table {
     let last = if all { "STATUS" } else { "OPTIONS" };
@@ -20,8 +20,8 @@ pub fn table(items: &[InboxItem], all: bool, now: Timestamp) -> Table {
             status => status.to_string(),
         };
         table.row([
-            wording::short_id(&item.id).to_owned(),
-            wording::span(now.since(item.created_at)),
+            format::short_id(&item.id).to_owned(),
+            format::span(now.since(item.created_at)),
             item.session_id.map_or_else(|| "-".to_owned(), |id| id.short()),
             item.harness.clone().unwrap_or_else(|| "-".to_owned()),
             item.title.clone(),
@@ -53,7 +53,7 @@ pub fn answer_of(item: &InboxItem) -> String {
 
 /// Everything about one item.
 pub fn details(item: &InboxItem, now: Timestamp) -> String {
-    let age = wording::span(now.since(item.created_at));
+    let age = format::span(now.since(item.created_at));
     let set = question_set(item);
     let mut lines = vec![
         ("id", item.id.clone()),
@@ -80,17 +80,17 @@ pub fn details(item: &InboxItem, now: Timestamp) -> String {
         let reasons = [&set.rejection_reason, &set.abandon_reason];
         lines.extend(reasons.into_iter().flatten().map(|reason| ("reason", reason.clone())));
     }
-    let mut text: String = lines.iter().map(|(name, value)| format!("{name:<10}{}\n", wording::plain(value))).collect();
+    let mut text: String = lines.iter().map(|(name, value)| format!("{name:<10}{}\n", format::plain(value))).collect();
     // In full: the title, which is one short line, may lack the path or file that is needed.
     if let Some(why) = reason(item) {
-        text.push_str(&format!("\n{}\n", wording::readable(&why)));
+        text.push_str(&format!("\n{}\n", format::readable(&why)));
     }
-    let short = wording::short_id(&item.id);
+    let short = format::short_id(&item.id);
     match (&item.detail, &set) {
         (_, Some(set)) => text.push_str(&questions_and_answers(set)),
         (InboxDetail::Terminal { question_set }, None) => {
             for question in &question_set.questions {
-                text.push_str(&format!("\n{}\n", wording::readable(&question.prompt)));
+                text.push_str(&format!("\n{}\n", format::readable(&question.prompt)));
             }
         }
         (InboxDetail::QuestionSet { .. }, None) => text.push_str(&format!("\ncoven questions dismiss {short}\n")),
@@ -125,7 +125,7 @@ pub fn how_to_answer(item: &InboxItem) -> String {
         }
         InboxKind::Permission => "allow|deny".to_owned(),
     };
-    format!("coven inbox answer {} {answer}", wording::short_id(&item.id))
+    format!("coven inbox answer {} {answer}", format::short_id(&item.id))
 }
 
 /// Why a task waits, whole: what a merge conflicts with, and the worktree to resolve that in.

@@ -13,7 +13,7 @@ use serde_json::json;
 
 use crate::command_line::Place;
 use crate::failure::Failure;
-use crate::{VERSION, output, wording};
+use crate::{VERSION, format, output};
 
 /// Serves MCP on standard input and output, so that an agent can ask you and see its neighbours
 #[derive(Debug, clap::Args)]
@@ -169,7 +169,7 @@ fn show(plan: &Plan, is_done: bool, done: &str) -> Result<(), Failure> {
 }
 
 fn indented(text: &str) -> String {
-    let lines: Vec<String> = wording::readable(text).lines().map(|line| format!("    {line}")).collect();
+    let lines: Vec<String> = format::readable(text).lines().map(|line| format!("    {line}")).collect();
     lines.join("\n")
 }
 

@@ -14,8 +14,8 @@ use coven_holder::clock;
 use crate::command_line::Place;
 use crate::daemon_client::{DaemonClient, block_on};
 use crate::failure::Failure;
+use crate::format::{age, plain, short_id};
 use crate::table::Table;
-use crate::wording::{age, plain, short_id};
 use crate::{operation, output};
 
 /// Shows operations: approvals, bulk additions, migrations and retention runs

@@ -12,7 +12,7 @@ use crate::command_line::Place;
 use crate::daemon_client::{DaemonClient, block_on};
 use crate::daemon_connector::DaemonConnector;
 use crate::failure::{self, Failure};
-use crate::{output, piped, wording};
+use crate::{format, output, piped};
 
 /// Sends a prompt to an agent that was started with `run --acp`
 #[derive(Debug, clap::Args)]
@@ -51,7 +51,7 @@ pub fn run(args: Args, place: &Place) -> Result<ExitCode, Failure> {
         match args.json {
             true => output::json(json!(accepted).to_string().as_bytes())?,
             false => {
-                let short = wording::short_id(&args.session.id);
+                let short = format::short_id(&args.session.id);
                 output::line(format_args!("accepted; `coven chat {short}` shows the answer"))?;
             }
         }
@@ -93,7 +93,7 @@ fn wait(connector: DaemonConnector, id: String, text: &str, as_json: bool) -> Re
         return Ok(ExitCode::SUCCESS);
     }
     let why = if stop_reason.is_empty() { "for an unknown reason" } else { &stop_reason };
-    failure::say(&format!("the turn ended: {}.", wording::plain(why).replace('_', " ")));
+    failure::say(&format!("the turn ended: {}.", format::plain(why).replace('_', " ")));
     Ok(ExitCode::FAILURE)
 }
 

@@ -11,7 +11,7 @@ use super::{SessionArg, print_json};
 use crate::command_line::Place;
 use crate::daemon_client::{DaemonClient, block_on};
 use crate::failure::Failure;
-use crate::{output, wording};
+use crate::{format, output};
 
 /// Gives a session another title
 #[derive(Debug, clap::Args)]
@@ -40,6 +40,6 @@ pub fn run(args: Args, place: &Place) -> Result<ExitCode, Failure> {
         return Ok(ExitCode::SUCCESS);
     }
     let record: SessionRecord = serde_json::from_slice(&answer).map_err(ClientError::from)?;
-    output::line(format_args!("renamed: {} {}", wording::plain(&record.title), record.id))?;
+    output::line(format_args!("renamed: {} {}", format::plain(&record.title), record.id))?;
     Ok(ExitCode::SUCCESS)
 }

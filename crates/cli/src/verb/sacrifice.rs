@@ -10,7 +10,7 @@ use super::{SessionsArg, each, print_record};
 use crate::command_line::Place;
 use crate::daemon_client::{DaemonClient, block_on};
 use crate::failure::Failure;
-use crate::wording;
+use crate::format;
 
 /// What a person types to show that it is meant.
 const WORD: &str = "sacrifice";
@@ -48,7 +48,7 @@ pub fn run(args: Args, place: &Place) -> Result<ExitCode, Failure> {
             // The session that was shown: the prefix may match another one by now.
             let id = record.id.to_string();
             if !args.yes {
-                ask(&wording::plain(&record.title), &id)?;
+                ask(&format::plain(&record.title), &id)?;
             }
             if record.status == SessionState::Killed {
                 link.ended_session(&id).await?;

@@ -22,7 +22,7 @@ use crate::daemon_client::{DaemonClient, block_on, quick_get};
 use crate::failure::{self, Failure};
 use crate::tui::{self, BrowseOptions};
 use crate::verb::{attach as attach_verb, replay, summon};
-use crate::{arrivals, output, own_session, spawn, wording};
+use crate::{arrivals, format, output, own_session, spawn};
 
 /// Browses sessions and conversations on a terminal; prints a table into a pipe
 #[derive(Debug, clap::Args)]
@@ -99,7 +99,7 @@ fn conversations(args: &Args) -> Result<Vec<Summary>, Failure> {
     }
     let mut listing = Conversations::locate().list(&Filter::default())?;
     for (id, why) in &listing.broken {
-        failure::say(&format!("the conversation {id} is left out: {}", wording::plain(&why.to_string())));
+        failure::say(&format!("the conversation {id} is left out: {}", format::plain(&why.to_string())));
     }
     let is_wanted = |it: &Summary| {
         (args.status.is_empty() || args.status.iter().any(|word| word == it.status.as_str()))

@@ -10,7 +10,7 @@ use super::{SessionsArg, each};
 use crate::command_line::Place;
 use crate::daemon_client::{DaemonClient, block_on};
 use crate::failure::Failure;
-use crate::{output, wording};
+use crate::{format, output};
 
 /// Shows everything known about one session
 #[derive(Debug, clap::Args)]
@@ -42,11 +42,11 @@ pub fn run(args: Args, place: &Place) -> Result<ExitCode, Failure> {
 
 /// Everything known about a session, a line each.
 fn page(record: &SessionRecord) -> String {
-    let age = wording::span(clock::now().since(record.created_at));
+    let age = format::span(clock::now().since(record.created_at));
     let mut lines = vec![
         ("id", record.id.to_string()),
         ("title", record.title.clone()),
-        ("status", wording::status(record)),
+        ("status", format::status(record)),
         ("harness", record.harness.clone()),
         ("channel", record.channel.to_string()),
         ("folder", record.cwd.clone()),
@@ -64,5 +64,5 @@ fn page(record: &SessionRecord) -> String {
         .collect();
     lines.extend(metadata.iter().map(|(name, value)| (name.as_str(), value.clone())));
     lines.push(("actions", record.actions.iter().map(|action| action.as_str()).collect::<Vec<_>>().join(", ")));
-    lines.iter().map(|(name, value)| format!("{name:<10}{}\n", wording::plain(value))).collect()
+    lines.iter().map(|(name, value)| format!("{name:<10}{}\n", format::plain(value))).collect()
 }

@@ -14,7 +14,7 @@ use super::print_json;
 use crate::command_line::Place;
 use crate::failure::Failure;
 use crate::table::Table;
-use crate::{output, wording};
+use crate::{format, output};
 
 /// Finds work that was not merged when its worktree was removed: all of it is kept under refs/coven/rescue
 #[derive(Debug, clap::Args)]
@@ -83,7 +83,7 @@ pub fn run(args: Args, place: &Place) -> Result<ExitCode, Failure> {
             for rescue in &kept {
                 let at = Timestamp::from_millis(rescue.at.saturating_mul(1000)).to_string();
                 let commit = rescue.commit.chars().take(10).collect();
-                table.row([rescue.name.clone(), commit, wording::age(&at, clock::now()), rescue.subject.clone()]);
+                table.row([rescue.name.clone(), commit, format::age(&at, clock::now()), rescue.subject.clone()]);
             }
             output::text(&table.text(output::terminal_size().map(|(_, cols)| usize::from(cols))))?;
         }

@@ -11,8 +11,8 @@ use coven_client::{Client, ClientError};
 use coven_domain::{TaskId, Timestamp};
 use serde_json::Value;
 
+use crate::format::{plain, readable, short_id, span};
 use crate::table::Table;
-use crate::wording::{plain, readable, short_id, span};
 
 /// Nothing is moved in further than this: every line would be as wide.
 const DEEPEST: usize = 20;

@@ -13,7 +13,7 @@ use crate::command_line::Place;
 use crate::failure::Failure;
 use crate::table::Table;
 use crate::trust_prompt::{self, Others, Request};
-use crate::{output, wording};
+use crate::{format, output};
 
 /// Trusts state and settings that came with a repository or archive, after showing what they would run
 #[derive(Debug, clap::Args)]
@@ -173,6 +173,6 @@ fn list(as_json: bool) -> Result<ExitCode, Failure> {
         }
     }
     let width = output::terminal_size().map(|(_, columns)| usize::from(columns));
-    output::bytes(wording::readable(&table.text(width)).as_bytes())?;
+    output::bytes(format::readable(&table.text(width)).as_bytes())?;
     Ok(ExitCode::SUCCESS)
 }

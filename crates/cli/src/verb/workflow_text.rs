@@ -5,9 +5,9 @@ use coven_api::workflow::{AgentRecord, ListAgentsQuery, StepRecord, StepStatus, 
 use coven_client::{Client, ClientError};
 use coven_domain::{SessionId, Timestamp};
 
+use crate::format::{plain, readable, span};
 use crate::listing::{self, Paging};
 use crate::table::Table;
-use crate::wording::{plain, readable, span};
 
 /// Of what a step wrote, so many lines are shown.
 const LINES: usize = 20;

@@ -7,9 +7,9 @@ use ratatui::layout::Rect;
 use ratatui::text::{Line, Span};
 
 use super::super::state::App;
+use crate::format::short_id;
 use crate::tui::text;
 use crate::tui::view::Theme;
-use crate::wording::short_id;
 
 const NAME: &str = " coven answer";
 

@@ -7,10 +7,10 @@ use ratatui::text::{Line, Span};
 use ratatui::widgets::{Block, BorderType};
 
 use super::super::state::{App, Waiting};
+use crate::format::{short_id, span};
 use crate::tui::text;
 use crate::tui::view::Theme;
 use crate::tui::view::dialog::{clear, middle};
-use crate::wording::{short_id, span};
 
 const WIDTH: u16 = 76;
 

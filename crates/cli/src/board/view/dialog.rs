@@ -7,11 +7,11 @@ use ratatui::widgets::{Block, BorderType};
 
 use super::super::form::{Form, Name};
 use super::super::state::{App, Purpose, Sure};
+use crate::format::{plain, short_id};
 use crate::tui::line::Line as Typed;
 use crate::tui::text;
 use crate::tui::view::Theme;
 use crate::tui::view::dialog::{boxed, clear, middle};
-use crate::wording::{plain, short_id};
 
 const FORM_WIDTH: u16 = 76;
 const LABEL: usize = 12;

@@ -9,10 +9,10 @@ use ratatui::widgets::{Block, BorderType};
 use super::super::inbox::{Choice, Opens, Waiting, waiting};
 use super::super::state::App;
 use super::super::tasks::Merge;
+use crate::format::{plain, span};
 use crate::tui::text;
 use crate::tui::view::Theme;
 use crate::tui::view::dialog::{clear, middle};
-use crate::wording::{plain, span};
 
 const WIDTH: u16 = 76;
 

@@ -9,9 +9,9 @@ use super::super::layout::Panes;
 use super::super::page::{Page, Shade};
 use super::super::report::Subject;
 use super::super::state::App;
+use crate::format::{plain, short_id};
 use crate::tui::text;
 use crate::tui::view::Theme;
-use crate::wording::{plain, short_id};
 
 pub fn draw(frame: &mut Frame<'_>, app: &App, theme: Theme, page: &Page, panes: Panes) {
     let subject = match page.subject {

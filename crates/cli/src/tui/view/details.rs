@@ -10,7 +10,7 @@ use super::super::shelf;
 use super::super::state::App;
 use super::super::text;
 use super::Theme;
-use crate::wording::age;
+use crate::format::age;
 
 pub fn draw(frame: &mut Frame<'_>, app: &App, theme: Theme, area: Rect) {
     let Some(record) = app.selected() else { return };

@@ -12,7 +12,7 @@ use super::super::report::What;
 use super::super::state::App;
 use super::super::text;
 use super::Theme;
-use crate::wording::short_id;
+use crate::format::short_id;
 
 const WIDTH: u16 = 68;
 

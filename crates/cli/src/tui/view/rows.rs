@@ -9,7 +9,7 @@ use ratatui::widgets::{Paragraph, Wrap};
 use super::super::state::App;
 use super::super::text;
 use super::Theme;
-use crate::wording::{age, short_id};
+use crate::format::{age, short_id};
 
 const STATUS: usize = 9;
 const AGE: usize = 4;
