@@ -74,7 +74,7 @@ impl Place {
         let home = self.unchecked_home()?;
         home.verify()?;
         if let Some(notice) = trust::withheld_notice(&home) {
-            failure::say(&format::plain(&notice));
+            failure::say(&format::sanitize_line(&notice));
         }
         Ok(home)
     }

@@ -16,13 +16,13 @@ pub fn short_id(id: &str) -> &str {
 /// How long ago an ISO 8601 time was, in its largest unit.
 pub fn age(at: &str, now: Timestamp) -> String {
     match at.parse::<Timestamp>() {
-        Ok(at) => span(now.since(at)),
+        Ok(at) => format_duration(now.since(at)),
         Err(_) => "?".to_owned(),
     }
 }
 
 /// `12s`, `5m`, `3h`, `2d`.
-pub fn span(length: Duration) -> String {
+pub fn format_duration(length: Duration) -> String {
     match length.as_secs() {
         seconds @ 0..60 => format!("{seconds}s"),
         seconds @ 60..3_600 => format!("{}m", seconds / 60),
@@ -63,7 +63,7 @@ pub fn status(session: &SessionRecord) -> String {
 }
 
 /// Text from outside on one line: control characters would act on the reader's terminal.
-pub fn plain(text: &str) -> String {
+pub fn sanitize_line(text: &str) -> String {
     text.chars().map(|c| if is_unseen(c) { ' ' } else { c }).collect()
 }
 

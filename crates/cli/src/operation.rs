@@ -170,7 +170,7 @@ impl Drop for ProgressLine {
 
 /// `[2/5] running checks`, cut to the width of the terminal.
 fn line(progress: &OperationProgress, cols: usize) -> String {
-    let message = format::plain(&progress.message);
+    let message = format::sanitize_line(&progress.message);
     let whole = match progress.total {
         Some(total) => format!("[{}/{total}] {message}", progress.done),
         None => message,

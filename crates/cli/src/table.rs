@@ -37,7 +37,7 @@ impl Table {
                     cell.len()
                 }
                 false => {
-                    let cell = format::plain(cell);
+                    let cell = format::sanitize_line(cell);
                     self.text.push_str(&cell);
                     cell.width()
                 }

@@ -73,11 +73,15 @@ impl Request {
     pub fn text(&self) -> String {
         let mut text = String::new();
         let mut list = |head: String, parts: &[Part]| {
-            text.push_str(&format!("{}\n", format::plain(&head)));
+            text.push_str(&format!("{}\n", format::sanitize_line(&head)));
             for part in parts {
-                text.push_str(&format!("  {}: {}\n", format::plain(&part.key), format::plain(&part.effect)));
+                text.push_str(&format!(
+                    "  {}: {}\n",
+                    format::sanitize_line(&part.key),
+                    format::sanitize_line(&part.effect)
+                ));
                 for line in part.details.iter().flat_map(|detail| detail.lines()).filter(|line| !line.is_empty()) {
-                    text.push_str(&format!("      {}\n", format::plain(line)));
+                    text.push_str(&format!("      {}\n", format::sanitize_line(line)));
                 }
             }
         };

@@ -357,7 +357,7 @@ fn say_ended(status: ExitStatus, is_killed: bool) {
 
 fn say_detached(home: &Home, id: &str) {
     let short = format::short_id(id);
-    let title = record_in_time(home, id).map(|record| format::plain(&record.title));
+    let title = record_in_time(home, id).map(|record| format::sanitize_line(&record.title));
     let title = title.unwrap_or_else(|_| format!("session {short}"));
     output::note(format_args!("[detached from {title} — coven attach {short}]"));
 }

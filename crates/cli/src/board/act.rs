@@ -23,7 +23,7 @@ use super::page::{self, Known};
 use super::report::{Done, Request, Subject, What};
 use crate::daemon_connector::DaemonConnector;
 use crate::failure::Failure;
-use crate::format::plain;
+use crate::format::sanitize_line;
 use crate::listing::{self, Paging};
 use crate::operation;
 use crate::verb::environment;
@@ -97,7 +97,7 @@ async fn send(connector: &DaemonConnector, by: Option<&str>, Request { id, what 
         What::Answer { option } | What::Reply(option) => {
             let answer = AnswerRequest { option: Some(option.clone()), ..AnswerRequest::default() };
             let item = client.call(AnswerInboxItem::of(id).body(&answer)).await?;
-            Ok(Done::Did(plain(&item.title)))
+            Ok(Done::Did(sanitize_line(&item.title)))
         }
         What::Attach => session_of(&mut client, id).await,
         What::Look(subject) => Ok(Done::Page(look(&mut client, id, *subject).await?)),

@@ -8,7 +8,7 @@ use ratatui::text::{Line, Span};
 
 use super::tasks::{Card, Merge};
 use crate::chat::wrap::{Breaking, rows};
-use crate::format::{plain, short_id, span};
+use crate::format::{format_duration, sanitize_line, short_id};
 use crate::tui::text;
 use crate::tui::view::Theme;
 
@@ -23,7 +23,7 @@ pub enum Shape {
 
 /// The lines of a card; every one fits into `columns`.
 pub fn lines(card: &Card<'_>, shape: Shape, columns: usize, now: Timestamp, theme: Theme) -> Vec<Line<'static>> {
-    let title = plain(&card.task.title);
+    let title = sanitize_line(&card.task.title);
     let mut lines = match shape {
         Shape::Tall => {
             let title = broken(&title, columns, 2).into_iter().map(|line| Line::styled(line, theme.strong()));
@@ -33,7 +33,7 @@ pub fn lines(card: &Card<'_>, shape: Shape, columns: usize, now: Timestamp, them
     };
     let most = if shape == Shape::Tall { 2 } else { 1 };
     for (sentence, style, most) in told(card, most, now, theme) {
-        let broken = broken(&plain(&sentence), columns, most);
+        let broken = broken(&sanitize_line(&sentence), columns, most);
         lines.extend(broken.into_iter().map(|line| Line::styled(line, style)));
     }
     lines
@@ -112,7 +112,7 @@ fn told(card: &Card<'_>, most: usize, now: Timestamp, theme: Theme) -> Vec<(Stri
             vec![(why.unwrap_or("no reason was given").to_owned(), theme.problem(), most)]
         }
         TaskState::Closed => {
-            let ago = task.closed_at.map_or_else(String::new, |at| format!("{} ago", span(now.since(at))));
+            let ago = task.closed_at.map_or_else(String::new, |at| format!("{} ago", format_duration(now.since(at))));
             let why = task.reason.as_deref().map_or_else(String::new, |why| format!(": {why}"));
             vec![(format!("{ago}{why}"), theme.quiet(), 1)]
         }

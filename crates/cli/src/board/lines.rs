@@ -17,7 +17,7 @@ use tokio::sync::watch;
 use tokio::time::{Instant, sleep_until, timeout};
 
 use super::report::Report;
-use crate::format::plain;
+use crate::format::sanitize_line;
 
 /// No session is looked at more often.
 const BETWEEN_LOOKS: Duration = Duration::from_secs(1);
@@ -157,7 +157,7 @@ async fn from_log(client: &mut Client, id: &str, end: u64) -> Result<Option<Stri
 /// The last line with a letter or a digit in it: frames and rulers say nothing.
 fn last_readable(text: &str) -> Option<String> {
     let is_readable = |line: &&str| line.chars().any(char::is_alphanumeric);
-    text.lines().rev().find(is_readable).map(|line| plain(line.trim()))
+    text.lines().rev().find(is_readable).map(|line| sanitize_line(line.trim()))
 }
 
 /// The last thing in an object that is meant for people.

@@ -13,7 +13,7 @@ use super::card::awaited;
 use super::lines;
 use super::read;
 use super::tasks::{COLUMNS, Card, Merge, Tasks, name};
-use crate::format::{short_id, span};
+use crate::format::{format_duration, short_id};
 use crate::table::Table;
 
 /// Everything that the board would show.
@@ -61,7 +61,7 @@ fn table(state: TaskState, cards: &[Card<'_>], now: Timestamp) -> Table {
             for card in cards {
                 let waits: Vec<&str> = card.waits.iter().map(|id| short_id(id)).collect();
                 let ready = if card.is_ready { "ready" } else { "no" };
-                let rest = [ready.to_owned(), waits.join(" "), span(now.since(card.task.created_at))];
+                let rest = [ready.to_owned(), waits.join(" "), format_duration(now.since(card.task.created_at))];
                 table.row(first(card).into_iter().chain(rest));
             }
             table
@@ -93,7 +93,7 @@ fn table(state: TaskState, cards: &[Card<'_>], now: Timestamp) -> Table {
         TaskState::Blocked | TaskState::Closed => {
             let mut table = Table::new(&["ID", "PRIO", "TYPE", "TITLE", "REASON", "SINCE"], &[4, 3]);
             for card in cards {
-                let since = span(now.since(card.task.closed_at.unwrap_or(card.task.updated_at)));
+                let since = format_duration(now.since(card.task.closed_at.unwrap_or(card.task.updated_at)));
                 table.row(first(card).into_iter().chain([text(card.task.reason.as_deref()), since]));
             }
             table

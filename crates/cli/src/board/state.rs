@@ -13,7 +13,7 @@ use super::page::Page;
 use super::report::{Done, Report, Request, Subject, What};
 use super::tasks::{COLUMNS, Tasks};
 use super::{BoardOptions, Outcome};
-use crate::format::{plain, short_id};
+use crate::format::{sanitize_line, short_id};
 use crate::tui::line::Line;
 pub use crate::tui::state::{Link, Tone};
 use crate::tui::text;
@@ -237,7 +237,7 @@ impl App {
             }
             Report::Ready(ready) => self.tasks.set_ready(ready),
             Report::Inbox(items) => {
-                let newest = items.last().map(|item| plain(&item.title));
+                let newest = items.last().map(|item| sanitize_line(&item.title));
                 if self.tasks.set_inbox(items) {
                     let what = newest.unwrap_or_default();
                     self.news(format!("asked: {what}; i shows what waits"));
@@ -354,7 +354,7 @@ impl App {
             return Vec::new();
         }
         if !matches!(request.what, What::Look(_)) {
-            let title = self.tasks.card(&request.id).map(|card| plain(&card.task.title)).unwrap_or_default();
+            let title = self.tasks.card(&request.id).map(|card| sanitize_line(&card.task.title)).unwrap_or_default();
             self.news(format!("{} {} {title} …", present(&request.what), short_id(&request.id)));
             self.pending.push(request.clone());
         }
@@ -371,7 +371,7 @@ impl App {
 
     pub fn notice_lines(&self) -> Vec<String> {
         let columns = usize::from(self.size.width.saturating_sub(2));
-        let text = self.notice.as_ref().map(|notice| plain(&notice.text));
+        let text = self.notice.as_ref().map(|notice| sanitize_line(&notice.text));
         text.map(|text| text::wrap(&text, columns, MAX_NOTICE_LINES)).unwrap_or_default()
     }
 

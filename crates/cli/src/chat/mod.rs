@@ -281,7 +281,7 @@ fn message(event: Event) -> Option<Message> {
 /// What is said on the way out, once the terminal is the shell's again.
 fn finish(app: &App, stop: Stop) -> Result<Ending, Failure> {
     if !app.editor.is_empty() {
-        output::note(format_args!("[not sent: {}]", format::plain(app.editor.text())));
+        output::note(format_args!("[not sent: {}]", format::sanitize_line(app.editor.text())));
     }
     match stop {
         Stop::Left(Leaving::Left) => {
@@ -309,10 +309,10 @@ fn is_over(record: &SessionRecord) -> bool {
 fn say_over(record: &SessionRecord) {
     let (status, short) = (format::status(record), record.id.short());
     let why = match record.metadata.get("reason").and_then(serde_json::Value::as_str) {
-        Some(reason) => format!(" ({})", format::plain(reason).replace('_', " ")),
+        Some(reason) => format!(" ({})", format::sanitize_line(reason).replace('_', " ")),
         None => String::new(),
     };
-    let again = format!("coven run {} --acp --resume {short}", format::plain(&record.harness));
+    let again = format!("coven run {} --acp --resume {short}", format::sanitize_line(&record.harness));
     output::note(format_args!("[session over: {status}{why} — {again}]"));
 }
 

@@ -163,7 +163,7 @@ impl App {
 
     /// What to say about something that waits and is not asked in this chat itself.
     fn elsewhere(&self, item: &InboxItem) -> Option<String> {
-        let (title, short) = (format::plain(&item.title), format::short_id(&item.id));
+        let (title, short) = (format::sanitize_line(&item.title), format::short_id(&item.id));
         let is_ours = item.session_id == Some(self.record.id);
         let asker = match (is_ours, item.harness.as_deref()) {
             (true, _) => "the agent",
@@ -284,7 +284,7 @@ impl App {
 
     /// How to come back, for who has left.
     pub fn way_back(record: &SessionRecord) -> String {
-        let (title, short) = (format::plain(&record.title), record.id.short());
+        let (title, short) = (format::sanitize_line(&record.title), record.id.short());
         format!("[left {title}; the session goes on — coven chat {short}]")
     }
 }

@@ -91,7 +91,7 @@ impl Turn {
             return Ok(());
         }
         if let MessageContent::Error { message, .. } = &message.content {
-            failure::say(&format::plain(message));
+            failure::say(&format::sanitize_line(message));
         }
         text.take(message).iter().try_for_each(|piece| out(piece))
     }
@@ -99,7 +99,7 @@ impl Turn {
 
 /// Says on standard error what the agent waits for.
 pub fn say_question(item: &coven_api::inbox::InboxItem) {
-    let (title, short) = (format::plain(&item.title), format::short_id(&item.id));
+    let (title, short) = (format::sanitize_line(&item.title), format::short_id(&item.id));
     failure::say(&format!("the agent asks: {title}. Answer with `coven inbox answer {short} allow|deny`."));
 }
 

@@ -100,11 +100,11 @@ pub fn converse(conversations: Conversations, place: &Place, wanted: Wanted) -> 
     let tool = wanted_tool(settings.tool.as_deref()).or(remembered).or(default);
     let harnesses = harness::all(&config.harnesses);
     let harness = choose(tool.as_deref(), &harnesses, std::env::var_os("PATH").as_deref())
-        .map_err(|error| Failure::failed(format::plain(&error.to_string()), ""));
+        .map_err(|error| Failure::failed(format::sanitize_line(&error.to_string()), ""));
     if let Some(id) = tool.as_deref().or(harness.as_ref().ok().map(|harness| harness.id.as_str()))
         && withheld.has(&format!("harnesses.{id}"))
     {
-        let id = format::plain(id);
+        let id = format::sanitize_line(id);
         let what = format!("the definition of {id} in the config came with a repository or archive, so it is not used");
         return Err(Failure::refused(what, "Read it, then run `coven trust`"));
     }
@@ -115,7 +115,7 @@ pub fn converse(conversations: Conversations, place: &Place, wanted: Wanted) -> 
         (None, Some(name)) => match known_agent(&name, &settings) {
             Ok(agent) => Some(agent),
             Err(_) => {
-                let name = format::plain(&name);
+                let name = format::sanitize_line(&name);
                 output::note(format_args!("the agent '{name}' is not defined any more; going on without it"));
                 None
             }
@@ -221,7 +221,7 @@ fn known_agent(name: &str, settings: &Settings) -> Result<AgentDefinition, Failu
                 true => "No agent definitions were found; leave --agent out to talk without one".to_owned(),
                 false => format!("There are: {}; leave --agent out to talk without one", known.join(", ")),
             };
-            Err(Failure::failed(format::plain(&unknown.to_string()), format::plain(&hint)))
+            Err(Failure::failed(format::sanitize_line(&unknown.to_string()), format::sanitize_line(&hint)))
         }
     }
 }
@@ -253,7 +253,7 @@ fn choice(error: &ConversationError, damaged: Damaged) -> Result<Damaged, Failur
     if damaged != Damaged::Ask || !io::stdin().is_terminal() {
         return Ok(damaged);
     }
-    failure::say(&format::plain(&error.to_string()));
+    failure::say(&format::sanitize_line(&error.to_string()));
     let answer = asked("Recover the good lines, delete it, or leave it? [r/d/N] ")?;
     Ok(match answer.as_str() {
         "r" | "recover" => Damaged::Recover,

@@ -266,7 +266,7 @@ fn failure_text(error: &print_mode::TurnError) -> String {
     if let Some(cause) = std::error::Error::source(error) {
         text.push_str(&format!(": {cause}"));
     }
-    format::plain(&text)
+    format::sanitize_line(&text)
 }
 
 /// What the harness counted so far.
@@ -316,18 +316,18 @@ fn obey(open: &mut Open, command: Command) -> Result<Next, Failure> {
                 save(open, turns.into_iter().map(Line::Turn).collect());
                 output::note(format_args!("{count} turns imported"));
             }
-            Err(problem) => failure::say(&format::plain(&problem)),
+            Err(problem) => failure::say(&format::sanitize_line(&problem)),
         },
         Command::Agent(_) => failure::say("Usage: /agent NAME"),
         Command::Rename(None) => failure::say("Usage: /rename TITLE"),
         Command::Rename(Some(title)) => {
             save(open, vec![Line::Rename { title: title.clone(), timestamp: clock::now() }]);
-            output::note(format_args!("it is called {} now", format::plain(&title)));
+            output::note(format_args!("it is called {} now", format::sanitize_line(&title)));
         }
         Command::Retry(_) => {}
         Command::Bad(problem) => failure::say(&problem),
         Command::Unknown(word) => {
-            failure::say(&format!("Unknown command: {}", format::plain(&word)));
+            failure::say(&format!("Unknown command: {}", format::sanitize_line(&word)));
             output::note(format_args!("Type /help for available commands"));
         }
     }
@@ -345,7 +345,7 @@ fn history(open: &Open, count: usize) -> Result<(), Failure> {
     let turns = &open.loaded.transcript.turns;
     let mut text = String::new();
     for (index, turn) in turns.iter().enumerate().skip(turns.len().saturating_sub(count)) {
-        let preview = cut(&format::plain(&turn.content), PREVIEW);
+        let preview = cut(&format::sanitize_line(&turn.content), PREVIEW);
         let cut_off = if turn.interrupted { " (interrupted)" } else { "" };
         text.push_str(&format!("{:>4}  {:<9}  {}  {preview}{cut_off}\n", index + 1, turn.role, turn.timestamp));
     }
@@ -389,7 +389,7 @@ fn written(file: &str, text: &str, done: &str) -> Result<(), Failure> {
         _ => PathBuf::from(file),
     };
     if path.exists() {
-        let shown = format::plain(&path.display().to_string());
+        let shown = format::sanitize_line(&path.display().to_string());
         let may = std::io::stdin().is_terminal() && asked(&format!("Replace {shown}? [y/N] "))?.starts_with('y');
         if !may {
             failure::say(&format!("nothing was written: {shown} exists; give another name"));

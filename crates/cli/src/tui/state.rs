@@ -13,7 +13,7 @@ use super::list::SessionList;
 use super::preview::Picture;
 use super::report::{Report, Request, Watched, What};
 use super::{BrowseOptions, Outcome, shelf, text};
-use crate::format::{plain, short_id};
+use crate::format::{sanitize_line, short_id};
 
 /// How long good news stays; a problem stays until it is dismissed or something else is done.
 const NEWS_MILLIS: i64 = 6_000;
@@ -200,7 +200,7 @@ impl App {
             Report::Gone(id) => self.list.gone(&id),
             Report::Waits(item) => {
                 let asker = item.harness.as_deref().unwrap_or("an agent");
-                self.news(format!("{asker} asks: {}; `coven inbox` has it", plain(&item.title)));
+                self.news(format!("{asker} asks: {}; `coven inbox` has it", sanitize_line(&item.title)));
             }
             Report::Screen { id, screen } => self.seen(id, screen),
             Report::Answered { request, answer } => self.answered(request, answer),

@@ -125,7 +125,7 @@ fn input(args: &Args) -> Result<Input, Failure> {
 /// Sets that ended long ago go. What cannot be removed is told and stops nothing.
 fn clean_up(folder: &QuestionFolder, retention: Duration) {
     for (id, why) in folder.clean_up(retention, clock::now()).failed {
-        failure::say(&format!("an expired question set could not be removed: {}: {id}", format::plain(&why)));
+        failure::say(&format!("an expired question set could not be removed: {}: {id}", format::sanitize_line(&why)));
     }
 }
 

@@ -241,7 +241,7 @@ fn asked(home: &Home, kind: Known) -> Option<Vec<Candidate>> {
     let items = answer[list].as_array()?.iter().filter(|item| allows(item));
     let found = items.filter_map(|item| {
         let word = format::short_id(item["id"].as_str()?).to_owned();
-        Some(Candidate { word, about: format::plain(&about(item)) })
+        Some(Candidate { word, about: format::sanitize_line(&about(item)) })
     });
     Some(found.collect())
 }

@@ -267,7 +267,7 @@ fn status(home: &Home, as_json: bool) -> Result<ExitCode, Failure> {
 }
 
 fn words(health: &HealthResponse) -> String {
-    let age = format::span(clock::now().since(health.started_at));
+    let age = format::format_duration(clock::now().since(health.started_at));
     let mut out = format!("running    pid {}, version {}, for {age}\n", health.pid, health.version);
     out.push_str(&format!("home       {}\n", health.home));
     out.push_str(&format!("sessions   {} live of {}\n", health.sessions_live, health.sessions_total));
@@ -275,7 +275,7 @@ fn words(health: &HealthResponse) -> String {
         out.push_str(&format!("listens    {listen}\n"));
     }
     for problem in &health.problems {
-        out.push_str(&format!("problem    {}\n", format::plain(problem)));
+        out.push_str(&format!("problem    {}\n", format::sanitize_line(problem)));
     }
     out
 }

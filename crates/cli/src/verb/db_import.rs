@@ -11,7 +11,7 @@ use super::print_json;
 use crate::command_line::Place;
 use crate::daemon_client::{DaemonClient, block_on};
 use crate::failure::Failure;
-use crate::format::plain;
+use crate::format::sanitize_line;
 use crate::operation::{self, WaitArgs};
 use crate::output;
 
@@ -84,13 +84,19 @@ fn text(done: &MigrateResponse) -> String {
         text.push_str(&format!("{what:<10} {taken} {take}{known}\n"));
     }
     for file in &done.renamed {
-        text.push_str(&format!("{rename:<10} {} to {}\n", plain(&file.file), plain(&file.to)));
+        text.push_str(&format!("{rename:<10} {} to {}\n", sanitize_line(&file.file), sanitize_line(&file.to)));
     }
     for left in &done.left {
-        text.push_str(&format!("left       {}: {}: {}\n", plain(&left.file), plain(&left.what), plain(&left.why)));
+        text.push_str(&format!(
+            "left       {}: {}: {}\n",
+            sanitize_line(&left.file),
+            sanitize_line(&left.what),
+            sanitize_line(&left.why)
+        ));
     }
     for leftover in &done.leftovers {
-        let (file, what, why) = (plain(&leftover.file), plain(&leftover.what), plain(&leftover.why));
+        let (file, what, why) =
+            (sanitize_line(&leftover.file), sanitize_line(&leftover.what), sanitize_line(&leftover.why));
         text.push_str(&format!("leftover   {file}: {what}: {why}\n"));
     }
     if !done.left.is_empty() {

@@ -64,7 +64,8 @@ pub fn run(args: Args, place: &Place) -> Result<ExitCode, Failure> {
     if args.json {
         output::json(&serde_json::to_vec(&findings).expect("plain data"))?;
     } else {
-        let line = |it: &Finding| format!("{:<5} {:<9} {}\n", mark(it.verdict), it.what, format::plain(&it.text));
+        let line =
+            |it: &Finding| format!("{:<5} {:<9} {}\n", mark(it.verdict), it.what, format::sanitize_line(&it.text));
         output::text(&findings.iter().map(line).collect::<String>())?;
     }
     let is_sound = findings.iter().all(|finding| finding.verdict != Verdict::Wrong);

@@ -130,6 +130,6 @@ fn say_gap(after: Option<u64>, newest: u64) {
 }
 
 fn print(event: &EventRecord) -> Result<(), Failure> {
-    let subject = format::plain(&event.subject);
+    let subject = format::sanitize_line(&event.subject);
     output::line(format_args!("{:>8}  {}  {:<22} {subject}", event.number, event.at, event.kind))
 }

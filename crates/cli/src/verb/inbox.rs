@@ -154,7 +154,7 @@ async fn list(
     // The table cuts long cells; the paths in a reason are needed whole.
     for item in items.iter().filter(|item| item.status == InboxStatus::Pending) {
         if let Some(why) = reason(item) {
-            output::line(format_args!("\n{}: {}", format::short_id(&item.id), format::plain(&why)))?;
+            output::line(format_args!("\n{}: {}", format::short_id(&item.id), format::sanitize_line(&why)))?;
         }
     }
     Ok(())
@@ -206,9 +206,9 @@ async fn merged(home: &Home, link: &mut DaemonClient, item: &InboxItem) -> Resul
 }
 
 fn what_happened(item: &InboxItem) -> String {
-    let title = format::plain(&item.title);
+    let title = format::sanitize_line(&item.title);
     match item.status {
-        status if status.is_answered() => format!("answered: {title}: {}", format::plain(&answer_of(item))),
+        status if status.is_answered() => format!("answered: {title}: {}", format::sanitize_line(&answer_of(item))),
         status => format!("{status}: {title}"),
     }
 }

@@ -125,12 +125,12 @@ impl Board {
         if self.as_json {
             return output::json(json!({"event": what, "item": item}).to_string().as_bytes());
         }
-        let (short, title) = (format::short_id(&item.id), format::plain(&item.title));
-        let asker = item.harness.as_deref().map_or_else(|| "-".to_owned(), format::plain);
+        let (short, title) = (format::short_id(&item.id), format::sanitize_line(&item.title));
+        let asker = item.harness.as_deref().map_or_else(|| "-".to_owned(), format::sanitize_line);
         match (what, item.status) {
             ("came", _) => output::line(format_args!("+ {short}  {asker}  {title}")),
             (_, status) if status.is_answered() => {
-                let answer = format::plain(&answer_of(item));
+                let answer = format::sanitize_line(&answer_of(item));
                 output::line(format_args!("- {short}  {asker}  {title}  answered: {answer}"))
             }
             (_, status) => output::line(format_args!("- {short}  {asker}  {title}  {status}")),

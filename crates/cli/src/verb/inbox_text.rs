@@ -21,7 +21,7 @@ pub fn table(items: &[InboxItem], all: bool, now: Timestamp) -> Table {
         };
         table.row([
             format::short_id(&item.id).to_owned(),
-            format::span(now.since(item.created_at)),
+            format::format_duration(now.since(item.created_at)),
             item.session_id.map_or_else(|| "-".to_owned(), |id| id.short()),
             item.harness.clone().unwrap_or_else(|| "-".to_owned()),
             item.title.clone(),
@@ -53,7 +53,7 @@ pub fn answer_of(item: &InboxItem) -> String {
 
 /// Everything about one item.
 pub fn details(item: &InboxItem, now: Timestamp) -> String {
-    let age = format::span(now.since(item.created_at));
+    let age = format::format_duration(now.since(item.created_at));
     let set = question_set(item);
     let mut lines = vec![
         ("id", item.id.clone()),
@@ -80,7 +80,8 @@ pub fn details(item: &InboxItem, now: Timestamp) -> String {
         let reasons = [&set.rejection_reason, &set.abandon_reason];
         lines.extend(reasons.into_iter().flatten().map(|reason| ("reason", reason.clone())));
     }
-    let mut text: String = lines.iter().map(|(name, value)| format!("{name:<10}{}\n", format::plain(value))).collect();
+    let mut text: String =
+        lines.iter().map(|(name, value)| format!("{name:<10}{}\n", format::sanitize_line(value))).collect();
     // In full: the title, which is one short line, may lack the path or file that is needed.
     if let Some(why) = reason(item) {
         text.push_str(&format!("\n{}\n", format::readable(&why)));

@@ -55,7 +55,7 @@ async fn kill(link: &mut DaemonClient, id: &str, args: &Args) -> Result<(), Fail
             match as_json {
                 true => print_json(&body),
                 false => {
-                    let (title, how) = (format::plain(&session.title), how_it_ended(&session));
+                    let (title, how) = (format::sanitize_line(&session.title), how_it_ended(&session));
                     output::line(format_args!("{}: {title} ({how}) {}", session.status, session.id))
                 }
             }
@@ -71,7 +71,7 @@ fn how_it_ended(session: &SessionRecord) -> String {
         (None, Some(code)) => format!("exit code {code}"),
         // A launch that was on its way, or a session whose holder was lost at the same time.
         (None, None) => match session.metadata.get("error").and_then(Value::as_str) {
-            Some(error) => format::plain(error),
+            Some(error) => format::sanitize_line(error),
             None => "no exit status".to_owned(),
         },
     }

@@ -97,7 +97,7 @@ pub async fn each(ids: &[String], mut act: impl AsyncFnMut(&str) -> Result<(), F
     for id in ids {
         match act(id).await {
             Err(failure) if ids.len() > 1 && !matches!(failure, Failure::Output(_) | Failure::Interrupted { .. }) => {
-                failure::say(&format!("{}: {}", format::plain(id), failure.sentence()));
+                failure::say(&format!("{}: {}", format::sanitize_line(id), failure.sentence()));
                 end = ExitCode::from(failure.exit_code());
             }
             other => other?,
@@ -168,7 +168,7 @@ fn print_record(body: &Bytes, as_json: bool, what_happened: &str) -> Result<(), 
 
 /// What happened to a session, on one line with its title, status and id.
 fn named(what_happened: &str, record: &SessionRecord) -> String {
-    format!("{what_happened}: {} ({}) {}", format::plain(&record.title), format::status(record), record.id)
+    format!("{what_happened}: {} ({}) {}", format::sanitize_line(&record.title), format::status(record), record.id)
 }
 
 fn print_json(body: &[u8]) -> Result<(), Failure> {

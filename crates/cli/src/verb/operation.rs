@@ -14,7 +14,7 @@ use coven_holder::clock;
 use crate::command_line::Place;
 use crate::daemon_client::{DaemonClient, block_on};
 use crate::failure::Failure;
-use crate::format::{age, plain, short_id};
+use crate::format::{age, sanitize_line, short_id};
 use crate::table::Table;
 use crate::{operation, output};
 
@@ -148,7 +148,7 @@ fn message(operation: &Operation) -> &str {
 
 fn page(operation: &Operation, now: Timestamp) -> String {
     let mut text = String::new();
-    let mut row = |name: &str, value: &str| text.push_str(&format!("{name:<9} {}\n", plain(value)));
+    let mut row = |name: &str, value: &str| text.push_str(&format!("{name:<9} {}\n", sanitize_line(value)));
     row("id", &operation.id.to_string());
     row("kind", operation.kind.as_str());
     row("status", operation.status.as_str());

@@ -14,7 +14,7 @@ pub fn list_table(listed: &[Listed], now: Timestamp) -> Table {
         match listed {
             Listed::Sound(set) => table.row([
                 set.id.short(),
-                format::span(now.since(set.created_at)),
+                format::format_duration(now.since(set.created_at)),
                 set.state.to_string(),
                 titles(set),
                 set.working_directory.clone().unwrap_or_else(|| "-".to_owned()),
@@ -33,7 +33,7 @@ pub fn history_table(sets: &[QuestionSet], now: Timestamp) -> Table {
         let is_read = set.answers.as_ref().map(|answers| answers.last_read_at.is_some());
         table.row([
             set.id.short(),
-            format::span(now.since(set.modified_at)),
+            format::format_duration(now.since(set.modified_at)),
             set.state.to_string(),
             is_read.map_or("-", |is_read| if is_read { "yes" } else { "no" }).to_owned(),
             titles(set),
@@ -80,7 +80,7 @@ pub fn mentions(set: &QuestionSet, words: &str) -> bool {
 
 /// Everything about one set, for people.
 pub fn details(set: &QuestionSet, now: Timestamp) -> String {
-    let age = format::span(now.since(set.created_at));
+    let age = format::format_duration(now.since(set.created_at));
     let mut lines = vec![
         ("id", set.id.to_string()),
         ("status", set.state.to_string()),
@@ -90,7 +90,8 @@ pub fn details(set: &QuestionSet, now: Timestamp) -> String {
     lines.extend(set.session.clone().map(|session| ("session", session)));
     lines.extend(set.rejection_reason.clone().map(|reason| ("reason", reason)));
     lines.extend(set.abandon_reason.clone().map(|reason| ("reason", reason)));
-    let mut text: String = lines.iter().map(|(name, value)| format!("{name:<10}{}\n", format::plain(value))).collect();
+    let mut text: String =
+        lines.iter().map(|(name, value)| format!("{name:<10}{}\n", format::sanitize_line(value))).collect();
     text.push_str(&questions_and_answers(set));
     if set.state == QuestionSetState::Pending {
         text.push_str(&format!("\ncoven answer {} --option LABEL | --text TEXT | --reject\n", set.id.short()));
@@ -103,14 +104,18 @@ pub fn questions_and_answers(set: &QuestionSet) -> String {
     let mut text = String::new();
     for (place, question) in set.questions.iter().enumerate() {
         let kind = if question.multi_select { "multiple choice" } else { "single choice" };
-        let title = format::plain(&question.title);
+        let title = format::sanitize_line(&question.title);
         text.push_str(&format!("\n{}. {title} ({kind})\n", place + 1));
         for line in format::readable(&question.prompt).lines() {
             text.push_str(&format!("   {line}\n"));
         }
         for option in &question.options {
             let description = option.description.as_deref().map(|it| format!(" — {it}")).unwrap_or_default();
-            text.push_str(&format!("   - {}{}\n", format::plain(&option.label), format::plain(&description)));
+            text.push_str(&format!(
+                "   - {}{}\n",
+                format::sanitize_line(&option.label),
+                format::sanitize_line(&description)
+            ));
         }
     }
     if let Some(given) = &set.answers {

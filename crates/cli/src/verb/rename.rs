@@ -40,6 +40,6 @@ pub fn run(args: Args, place: &Place) -> Result<ExitCode, Failure> {
         return Ok(ExitCode::SUCCESS);
     }
     let record: SessionRecord = serde_json::from_slice(&answer).map_err(ClientError::from)?;
-    output::line(format_args!("renamed: {} {}", format::plain(&record.title), record.id))?;
+    output::line(format_args!("renamed: {} {}", format::sanitize_line(&record.title), record.id))?;
     Ok(ExitCode::SUCCESS)
 }

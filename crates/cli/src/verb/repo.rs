@@ -116,7 +116,7 @@ fn print(body: &[u8], as_json: bool, what_happened: &str) -> Result<(), Failure>
         return print_json(body);
     }
     let record: RepoRecord = serde_json::from_slice(body).map_err(ClientError::from)?;
-    let (name, path) = (format::plain(&record.name), format::plain(&record.path));
+    let (name, path) = (format::sanitize_line(&record.name), format::sanitize_line(&record.path));
     output::line(format_args!("{what_happened}: {name} ({path}) {}", record.id))
 }
 
@@ -125,7 +125,7 @@ fn table(repos: &[RepoRecord]) -> Table {
     let now = clock::now();
     for repo in repos {
         let id = repo.id.short();
-        table.row([id, repo.name.clone(), format::span(now.since(repo.created_at)), repo.path.clone()]);
+        table.row([id, repo.name.clone(), format::format_duration(now.since(repo.created_at)), repo.path.clone()]);
     }
     table
 }

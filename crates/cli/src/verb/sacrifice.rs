@@ -48,7 +48,7 @@ pub fn run(args: Args, place: &Place) -> Result<ExitCode, Failure> {
             // The session that was shown: the prefix may match another one by now.
             let id = record.id.to_string();
             if !args.yes {
-                ask(&format::plain(&record.title), &id)?;
+                ask(&format::sanitize_line(&record.title), &id)?;
             }
             if record.status == SessionState::Killed {
                 link.ended_session(&id).await?;

@@ -99,7 +99,7 @@ fn conversations(args: &Args) -> Result<Vec<Summary>, Failure> {
     }
     let mut listing = Conversations::locate().list(&Filter::default())?;
     for (id, why) in &listing.broken {
-        failure::say(&format!("the conversation {id} is left out: {}", format::plain(&why.to_string())));
+        failure::say(&format!("the conversation {id} is left out: {}", format::sanitize_line(&why.to_string())));
     }
     let is_wanted = |it: &Summary| {
         (args.status.is_empty() || args.status.iter().any(|word| word == it.status.as_str()))

@@ -104,12 +104,12 @@ pub fn table(
             Some(_) => format!("{}, archived", record.status),
             None => record.status.to_string(),
         };
-        let age = format::span(now.since(record.created_at));
+        let age = format::format_duration(now.since(record.created_at));
         let row = [record.id.short(), status, record.harness, record.title, age, record.cwd];
         rows.push((TimeCursor::new(record.created_at, record.id), row));
     }
     for it in conversations {
-        let age = format::span(now.since(it.created_at));
+        let age = format::format_duration(now.since(it.created_at));
         let [harness, cwd] = [&it.harness, &it.cwd].map(|text| text.clone().unwrap_or_else(|| "-".to_owned()));
         let row = [it.id.to_string(), it.status.to_string(), harness, title(it), age, cwd];
         rows.push((TimeCursor::new(it.created_at, &it.id), row));
@@ -133,7 +133,7 @@ fn cut<T>(rows: &mut Vec<(TimeCursor, T)>, limit: usize, has_more: bool) -> Opti
 /// Its own title, or what it is.
 pub fn title(summary: &Summary) -> String {
     if let Some(title) = &summary.title {
-        return format::plain(title);
+        return format::sanitize_line(title);
     }
     let turns = if summary.turn_count == 1 { "turn" } else { "turns" };
     let with = summary.agent.as_ref().map(|agent| format!(" with {agent}")).unwrap_or_default();

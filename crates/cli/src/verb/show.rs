@@ -42,7 +42,7 @@ pub fn run(args: Args, place: &Place) -> Result<ExitCode, Failure> {
 
 /// Everything known about a session, a line each.
 fn page(record: &SessionRecord) -> String {
-    let age = format::span(clock::now().since(record.created_at));
+    let age = format::format_duration(clock::now().since(record.created_at));
     let mut lines = vec![
         ("id", record.id.to_string()),
         ("title", record.title.clone()),
@@ -64,5 +64,5 @@ fn page(record: &SessionRecord) -> String {
         .collect();
     lines.extend(metadata.iter().map(|(name, value)| (name.as_str(), value.clone())));
     lines.push(("actions", record.actions.iter().map(|action| action.as_str()).collect::<Vec<_>>().join(", ")));
-    lines.iter().map(|(name, value)| format!("{name:<10}{}\n", format::plain(value))).collect()
+    lines.iter().map(|(name, value)| format!("{name:<10}{}\n", format::sanitize_line(value))).collect()
 }

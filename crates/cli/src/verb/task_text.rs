@@ -11,7 +11,7 @@ use coven_client::{Client, ClientError};
 use coven_domain::{TaskId, Timestamp};
 use serde_json::Value;
 
-use crate::format::{plain, readable, short_id, span};
+use crate::format::{format_duration, readable, sanitize_line, short_id};
 use crate::table::Table;
 
 /// Nothing is moved in further than this: every line would be as wide.
@@ -37,7 +37,7 @@ impl TaskView {
 }
 
 pub fn line(task: &TaskRecord) -> String {
-    format!("{} {}", task.id.short(), plain(&task.title))
+    format!("{} {}", task.id.short(), sanitize_line(&task.title))
 }
 
 /// `open` has the dependencies that are not closed.
@@ -64,7 +64,7 @@ pub fn table(tasks: &[TaskRecord], open: &BTreeSet<TaskId>, is_tree: bool, now: 
             title,
             waits.join(" ").into(),
             task.tags.join(" ").into(),
-            span(now.since(task.created_at)).into(),
+            format_duration(now.since(task.created_at)).into(),
         ]);
     }
     table
@@ -94,12 +94,12 @@ fn nested(tasks: &[TaskRecord]) -> Vec<(usize, &TaskRecord)> {
 pub fn page(TaskView { task, readiness, run }: &TaskView, now: Timestamp) -> String {
     let mut rows = vec![
         ("id", task.id.to_string()),
-        ("title", plain(&task.title)),
+        ("title", sanitize_line(&task.title)),
         ("status", task.status.to_string()),
         ("type", task.kind.to_string()),
         ("priority", task.priority.get().to_string()),
     ];
-    let mut optional = |name, value: Option<String>| rows.extend(value.map(|value| (name, plain(&value))));
+    let mut optional = |name, value: Option<String>| rows.extend(value.map(|value| (name, sanitize_line(&value))));
     optional("reason", task.reason.clone());
     optional("changes", task.changes.map(|changes| changes.to_string()));
     optional("parent", task.parent_id.map(|id| id.to_string()));
@@ -121,7 +121,7 @@ pub fn page(TaskView { task, readiness, run }: &TaskView, now: Timestamp) -> Str
             format!("{} {}: {}{step}", run.id.short(), run.name, run.status)
         }),
     );
-    let ago = |at: Timestamp| format!("{} ago ({at})", span(now.since(at)));
+    let ago = |at: Timestamp| format!("{} ago ({at})", format_duration(now.since(at)));
     optional("made", Some(ago(task.created_at)));
     optional("changed", Some(ago(task.updated_at)));
     let ready = match readiness.ready {
@@ -195,7 +195,7 @@ fn patch_line(line: &str, has_colours: bool) -> String {
 pub fn history(records: &[TaskHistoryRecord]) -> String {
     let mut table = Table::new(&["AT", "BY", "FIELD", "OLD", "NEW"], &[3, 4]);
     for it in records {
-        table.row([it.at.to_string(), plain(&it.by), it.field.clone(), word(&it.old), word(&it.new)]);
+        table.row([it.at.to_string(), sanitize_line(&it.by), it.field.clone(), word(&it.old), word(&it.new)]);
     }
     table.text(crate::output::terminal_size().map(|(_, cols)| usize::from(cols)))
 }
@@ -203,7 +203,7 @@ pub fn history(records: &[TaskHistoryRecord]) -> String {
 fn word(value: &Value) -> String {
     match value {
         Value::Null => "-".to_owned(),
-        Value::String(text) => plain(text),
+        Value::String(text) => sanitize_line(text),
         other => other.to_string(),
     }
 }

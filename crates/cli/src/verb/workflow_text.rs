@@ -5,7 +5,7 @@ use coven_api::workflow::{AgentRecord, ListAgentsQuery, StepRecord, StepStatus, 
 use coven_client::{Client, ClientError};
 use coven_domain::{SessionId, Timestamp};
 
-use crate::format::{plain, readable, span};
+use crate::format::{format_duration, readable, sanitize_line};
 use crate::listing::{self, Paging};
 use crate::table::Table;
 
@@ -42,7 +42,7 @@ pub fn table(workflows: &[WorkflowRecord], now: Timestamp) -> Table {
             it.name.clone(),
             it.status.to_string(),
             it.step_name.clone().unwrap_or_default(),
-            span(now.since(it.created_at)),
+            format_duration(now.since(it.created_at)),
             it.error.clone().unwrap_or_default(),
         ]);
     }
@@ -51,7 +51,7 @@ pub fn table(workflows: &[WorkflowRecord], now: Timestamp) -> Table {
 
 pub fn page(RunView { run, steps, agents }: &RunView, now: Timestamp) -> String {
     let mut text = String::new();
-    let mut row = |name: &str, value: &str| text.push_str(&format!("{name:<11} {}\n", plain(value)));
+    let mut row = |name: &str, value: &str| text.push_str(&format!("{name:<11} {}\n", sanitize_line(value)));
     row("id", &run.id.to_string());
     row("workflow", &run.name);
     row("task", &run.task_id.to_string());
@@ -62,7 +62,7 @@ pub fn page(RunView { run, steps, agents }: &RunView, now: Timestamp) -> String 
     if let Some(by) = &run.approved_by {
         row("approved by", by);
     }
-    row("begun", &format!("{} ago ({})", span(now.since(run.created_at)), run.created_at));
+    row("begun", &format!("{} ago ({})", format_duration(now.since(run.created_at)), run.created_at));
     text.push('\n');
     let session = |step: &StepRecord| {
         let agent = agents.iter().rev().find(|agent| agent.step.as_deref() == Some(&step.name));

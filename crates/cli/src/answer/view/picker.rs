@@ -7,7 +7,7 @@ use ratatui::text::{Line, Span};
 use ratatui::widgets::{Block, BorderType};
 
 use super::super::state::{App, Waiting};
-use crate::format::{short_id, span};
+use crate::format::{format_duration, short_id};
 use crate::tui::text;
 use crate::tui::view::Theme;
 use crate::tui::view::dialog::{clear, middle};
@@ -50,7 +50,7 @@ pub fn draw(frame: &mut Frame<'_>, app: &App, theme: Theme, selected: usize) {
 
 fn entry(app: &App, waiting: &Waiting, columns: usize) -> String {
     let asked = &waiting.asked;
-    let age = span(app.now.since(asked.asked_at));
+    let age = format_duration(app.now.since(asked.asked_at));
     let done = format!("{}/{}", waiting.answered(), asked.questions.len());
     let right = format!(" {done:>5} {age:>4}  {} ", text::fit(short_id(&asked.id), 8));
     let room = columns.saturating_sub(text::width(&right) + 1);

@@ -7,7 +7,7 @@ use ratatui::widgets::{Block, BorderType};
 
 use super::super::form::{Form, Name};
 use super::super::state::{App, Purpose, Sure};
-use crate::format::{plain, short_id};
+use crate::format::{sanitize_line, short_id};
 use crate::tui::line::Line as Typed;
 use crate::tui::text;
 use crate::tui::view::Theme;
@@ -17,7 +17,7 @@ const FORM_WIDTH: u16 = 76;
 const LABEL: usize = 12;
 
 fn title(app: &App, id: &str) -> String {
-    let title = app.tasks.card(id).map(|card| plain(&card.task.title)).unwrap_or_default();
+    let title = app.tasks.card(id).map(|card| sanitize_line(&card.task.title)).unwrap_or_default();
     format!("“{}” {}", text::fit(&title, 48), short_id(id))
 }
 
@@ -63,7 +63,7 @@ fn prompt(app: &App, id: &str) -> Vec<String> {
         return vec!["It does not wait any more.".to_owned()];
     };
     let asked = item.question_set().and_then(|set| set.questions.first());
-    asked.map_or(&item.title, |question| &question.prompt).lines().map(plain).collect()
+    asked.map_or(&item.title, |question| &question.prompt).lines().map(sanitize_line).collect()
 }
 
 /// A line that is typed, behind a word.

@@ -9,7 +9,7 @@ use ratatui::widgets::{Block, BorderType};
 use super::super::inbox::{Choice, Opens, Waiting, waiting};
 use super::super::state::App;
 use super::super::tasks::Merge;
-use crate::format::{plain, span};
+use crate::format::{format_duration, sanitize_line};
 use crate::tui::text;
 use crate::tui::view::Theme;
 use crate::tui::view::dialog::{clear, middle};
@@ -22,7 +22,7 @@ pub fn draw(frame: &mut Frame<'_>, app: &App, theme: Theme, cursor: usize) {
     let keys = items.get(cursor).map_or_else(|| "any key closes".to_owned(), keys);
     let screen = frame.area();
     let columns = usize::from(WIDTH.min(screen.width).saturating_sub(4));
-    let keys = text::wrap(&plain(&keys), columns, 3);
+    let keys = text::wrap(&sanitize_line(&keys), columns, 3);
     let rows = items.len().max(1) + keys.len() + 1;
     let area = middle(screen, WIDTH, u16::try_from(rows + 2).unwrap_or(u16::MAX));
     let block = Block::bordered().border_type(BorderType::Rounded).title(" Inbox ");
@@ -51,9 +51,15 @@ pub fn draw(frame: &mut Frame<'_>, app: &App, theme: Theme, cursor: usize) {
 fn words(app: &App, item: &Waiting<'_>) -> String {
     match item {
         Waiting::Asked(item) => {
-            let asker = app.tasks.asker(item).map(|task| format!(" · {}", plain(&task.title))).unwrap_or_default();
+            let asker =
+                app.tasks.asker(item).map(|task| format!(" · {}", sanitize_line(&task.title))).unwrap_or_default();
             let who = item.harness.as_deref().unwrap_or(item.kind.as_str());
-            format!("{:>4} {}: {}{asker}", span(app.now.since(item.created_at)), plain(who), plain(&item.title))
+            format!(
+                "{:>4} {}: {}{asker}",
+                format_duration(app.now.since(item.created_at)),
+                sanitize_line(who),
+                sanitize_line(&item.title)
+            )
         }
         Waiting::Task(card) => {
             let (who, why) = match (card.task.status, card.merge()) {
@@ -61,8 +67,12 @@ fn words(app: &App, item: &Waiting<'_>) -> String {
                 (TaskState::PendingMerge, Merge::Awaited | Merge::UnderWay { .. }) => ("review", None),
                 _ => ("blocked", card.task.reason.as_deref()),
             };
-            let why = why.map(|why| format!(" · {}", plain(why))).unwrap_or_default();
-            format!("{:>4} {who}: {}{why}", span(app.now.since(card.task.updated_at)), plain(&card.task.title))
+            let why = why.map(|why| format!(" · {}", sanitize_line(why))).unwrap_or_default();
+            format!(
+                "{:>4} {who}: {}{why}",
+                format_duration(app.now.since(card.task.updated_at)),
+                sanitize_line(&card.task.title)
+            )
         }
     }
 }

@@ -9,7 +9,7 @@ use super::super::layout::Panes;
 use super::super::page::{Page, Shade};
 use super::super::report::Subject;
 use super::super::state::App;
-use crate::format::{plain, short_id};
+use crate::format::{sanitize_line, short_id};
 use crate::tui::text;
 use crate::tui::view::Theme;
 
@@ -19,7 +19,7 @@ pub fn draw(frame: &mut Frame<'_>, app: &App, theme: Theme, page: &Page, panes: 
         Subject::Diff => "diff",
         Subject::Workflow => "workflow",
     };
-    let title = app.tasks.card(&page.id).map(|card| plain(&card.task.title)).unwrap_or_default();
+    let title = app.tasks.card(&page.id).map(|card| sanitize_line(&card.task.title)).unwrap_or_default();
     let height = usize::from(panes.body.height);
     let last = page.shown.len().min(page.scroll + height);
     let place = match page.shown.len() > height {
