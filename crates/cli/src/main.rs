@@ -3,7 +3,6 @@
 #![cfg_attr(not(test), warn(unused_crate_dependencies))]
 
 mod answer;
-mod arrivals;
 mod attach;
 mod board;
 mod changes;
@@ -14,6 +13,7 @@ mod demo_agent;
 mod export;
 mod failure;
 mod frame;
+mod inbox_alerts;
 mod ledger;
 mod listing;
 mod log_check;

@@ -34,8 +34,8 @@ use signal_hook::low_level::emulate_default_handler;
 use self::draft::Drafts;
 use self::feed::{Feed, Request, Wanted};
 use self::state::{App, Effect, Message, Report};
-use crate::arrivals;
 use crate::failure::Failure;
+use crate::inbox_alerts;
 use crate::tui::input::Input;
 use crate::tui::terminal::Terminal;
 use crate::tui::view::Theme;
@@ -118,7 +118,7 @@ impl Screen {
                 }
             }
             Effect::DropDraft(id) => self.drafts.remove(&id),
-            Effect::Bell if self.rings => arrivals::ring().map_err(Failure::Terminal)?,
+            Effect::Bell if self.rings => inbox_alerts::ring().map_err(Failure::Terminal)?,
             Effect::Bell => {}
             Effect::Redraw => terminal.forget().map_err(Failure::Terminal)?,
             Effect::Suspend => terminal.suspend().map_err(Failure::Terminal)?,

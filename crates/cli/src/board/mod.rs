@@ -37,9 +37,9 @@ use signal_hook::low_level::emulate_default_handler;
 use self::feed::Feed;
 use self::report::{Report, Request};
 use self::state::{App, Effect, Message};
-use crate::arrivals;
 use crate::daemon_connector::DaemonConnector;
 use crate::failure::Failure;
+use crate::inbox_alerts;
 use crate::tui::input::Input;
 use crate::tui::terminal::Terminal;
 use crate::tui::view::Theme;
@@ -148,7 +148,7 @@ fn run(
                     Effect::Leave(outcome) => return Ok(End::Left(outcome)),
                     Effect::Ask(request) => ask(app, feed, request),
                     Effect::Watch(sessions) => feed.watch(sessions),
-                    Effect::Bell if rings => arrivals::ring().map_err(Failure::Terminal)?,
+                    Effect::Bell if rings => inbox_alerts::ring().map_err(Failure::Terminal)?,
                     Effect::Bell => {}
                     Effect::Redraw => terminal.forget().map_err(Failure::Terminal)?,
                     Effect::Suspend => terminal.suspend().map_err(Failure::Terminal)?,

@@ -64,7 +64,7 @@ use crate::attach::terminal::Sink;
 use crate::daemon_connector::DaemonConnector;
 use crate::failure::Failure;
 use crate::tui::input::Input;
-use crate::{arrivals, daemon_client, format, output};
+use crate::{daemon_client, format, inbox_alerts, output};
 
 /// How long the screen waits when nothing moves on it.
 const REST: Duration = Duration::from_secs(1);
@@ -142,7 +142,7 @@ pub fn open(home: &Home, id: &str, options: Options) -> Result<Ending, Failure> 
     let input = Input::listen().map_err(Failure::Terminal)?.with_bell(bell);
     let terminal = Terminal::take().map_err(Failure::Terminal)?;
     let painter = Painter::new(usize::from(columns), has_colour());
-    let rings = arrivals::rings(home);
+    let rings = inbox_alerts::is_bell_enabled(home);
     let mut chat =
         Chat { app, feed, input, terminal, painter, sink: Sink::stdout(), printed: shown, rings, has_retaken: false };
     let ending = chat.run();

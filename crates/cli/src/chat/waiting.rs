@@ -4,9 +4,9 @@ use coven_client::{Client, EventFollower, Followed, SseEvent};
 
 use super::feed::Reports;
 use super::report::Report;
-use crate::arrivals::newly_waiting;
 use crate::daemon_connector::DaemonConnector;
 use crate::failure::Failure;
+use crate::inbox_alerts::new_inbox_item;
 
 /// Runs until the chat is left. The watch on the session reports that the daemon is away.
 pub async fn watch(connector: &DaemonConnector, since: u64, reports: &Reports) {
@@ -38,7 +38,7 @@ async fn report(
         None => client.insert(connector.open().await?),
     };
     for event in events {
-        if let Some(item) = newly_waiting(client, event).await?
+        if let Some(item) = new_inbox_item(client, event).await?
             && !reports.send(Report::Waits(Box::new(item))).await
         {
             return Ok(false);

@@ -15,7 +15,7 @@ use tokio::sync::watch;
 
 use super::item::Item;
 use super::report::Report;
-use crate::arrivals::newly_waiting;
+use crate::inbox_alerts::new_inbox_item;
 use crate::mirror::{self, Mirror, Stop, in_time};
 
 const PAGE: usize = 1000;
@@ -44,7 +44,7 @@ impl Mirror for Sessions<'_> {
 
     async fn apply(&mut self, client: &mut Client, events: &[SseEvent]) -> Result<bool, Stop> {
         for event in events {
-            if let Some(item) = in_time(newly_waiting(client, event)).await? {
+            if let Some(item) = in_time(new_inbox_item(client, event)).await? {
                 tell(self.reports, Report::Waits(Box::new(item))).await?;
             }
         }

@@ -46,8 +46,8 @@ use self::shelf::Shelf;
 use self::state::{App, Effect, Message};
 use self::terminal::Terminal;
 use self::view::Theme;
-use crate::arrivals;
 use crate::failure::Failure;
+use crate::inbox_alerts;
 
 /// How long a report of the daemon may wait for the screen; keys are handled at once.
 const REPORT_LATENCY: Duration = Duration::from_millis(40);
@@ -168,7 +168,7 @@ fn run(
                         app.update(Message::Reports(vec![Report::Screen { id, screen }]));
                     }
                     Effect::Read { include_archived } => feed.read(include_archived),
-                    Effect::Bell if rings => arrivals::ring().map_err(Failure::Terminal)?,
+                    Effect::Bell if rings => inbox_alerts::ring().map_err(Failure::Terminal)?,
                     Effect::Bell => {}
                     Effect::Redraw => terminal.forget().map_err(Failure::Terminal)?,
                     Effect::Suspend => terminal.suspend().map_err(Failure::Terminal)?,

@@ -12,7 +12,7 @@ use super::answer_reply::{Reply, ReplyArgs};
 use super::questions;
 use crate::command_line::Place;
 use crate::failure::Failure;
-use crate::{answer, arrivals, output};
+use crate::{answer, inbox_alerts, output};
 
 /// Answers the questions of agents: on a screen, or one set with one command
 #[derive(Debug, clap::Args)]
@@ -69,7 +69,7 @@ pub fn run(args: Args, place: &Place) -> Result<ExitCode, Failure> {
 
 /// The home's config says so, where there is a home: answering needs none.
 fn rings(place: &Place) -> bool {
-    place.home().map_or(NotificationsConfig::default().bell, |home| arrivals::rings(&home))
+    place.home().map_or(NotificationsConfig::default().bell, |home| inbox_alerts::is_bell_enabled(&home))
 }
 
 fn screen(folder: QuestionFolder, rings: bool) -> Result<ExitCode, Failure> {

@@ -14,7 +14,7 @@ use crate::command_line::Place;
 use crate::daemon_client::{DaemonClient, block_on};
 use crate::daemon_connector::DaemonConnector;
 use crate::failure::Failure;
-use crate::{answer, arrivals, output};
+use crate::{answer, inbox_alerts, output};
 
 /// Shows tasks by state with the agents at work, what they wrote last, what they ask and what waits to be merged
 #[derive(Debug, clap::Args)]
@@ -50,7 +50,7 @@ pub fn run(args: Args, place: &Place) -> Result<ExitCode, Failure> {
         repo: task::repo_here(&home),
         by: task::by_session(),
         hides_closed: args.no_closed,
-        rings: arrivals::rings(&home),
+        rings: inbox_alerts::is_bell_enabled(&home),
         ..BoardOptions::default()
     };
     loop {

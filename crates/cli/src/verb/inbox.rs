@@ -18,7 +18,7 @@ use crate::command_line::Place;
 use crate::daemon_client::{DaemonClient, block_on};
 use crate::failure::Failure;
 use crate::listing::{self, Paging};
-use crate::{arrivals, format, operation, output};
+use crate::{format, inbox_alerts, operation, output};
 
 /// Lists what waits for a person, shows it, and answers it
 #[derive(Debug, clap::Args)]
@@ -100,7 +100,7 @@ pub fn run(args: Args, place: &Place) -> Result<ExitCode, Failure> {
         match args.verb {
             None if args.follow => {
                 let session = whole_id(&mut link, args.session).await?;
-                let rings = output::is_terminal() && arrivals::rings(&home);
+                let rings = output::is_terminal() && inbox_alerts::is_bell_enabled(&home);
                 inbox_follow::follow(&home, link, session, args.json, rings).await?;
             }
             None => list(&mut link, args.all, args.session, args.paging, args.json).await?,

@@ -13,7 +13,7 @@ use super::inbox_text::answer_of;
 use crate::daemon_client::DaemonClient;
 use crate::failure::Failure;
 use crate::listing::{self, Paging};
-use crate::{arrivals, format, output};
+use crate::{format, inbox_alerts, output};
 
 /// Follows until the program is ended; `link` is a first connection.
 pub async fn follow(
@@ -76,7 +76,7 @@ impl Board {
     async fn update(&mut self, client: &mut Client, changed: Option<BTreeSet<String>>) -> Result<(), Failure> {
         let Some(ids) = changed else { return self.look_at_all(client).await };
         for id in ids {
-            let item = arrivals::item(client, &id).await?;
+            let item = inbox_alerts::item(client, &id).await?;
             self.look_at(&id, item)?;
         }
         Ok(())
@@ -88,7 +88,7 @@ impl Board {
         let there: BTreeSet<String> = items.iter().map(|item| item.id.clone()).collect();
         let gone: Vec<String> = self.shown.keys().filter(|id| !there.contains(*id)).cloned().collect();
         for id in gone {
-            let item = arrivals::item(client, &id).await?;
+            let item = inbox_alerts::item(client, &id).await?;
             self.look_at(&id, item)?;
         }
         for item in items {
@@ -106,7 +106,7 @@ impl Board {
             (Some(item), false) => {
                 self.print("came", item)?;
                 if self.rings {
-                    arrivals::ring().map_err(Failure::Output)?;
+                    inbox_alerts::ring().map_err(Failure::Output)?;
                 }
                 self.shown.insert(id.to_owned(), item.clone());
             }

@@ -22,7 +22,7 @@ use crate::daemon_client::{DaemonClient, block_on, quick_get};
 use crate::failure::{self, Failure};
 use crate::tui::{self, BrowseOptions};
 use crate::verb::{attach as attach_verb, replay, summon};
-use crate::{arrivals, format, output, own_session, spawn};
+use crate::{format, inbox_alerts, output, own_session, spawn};
 
 /// Browses sessions and conversations on a terminal; prints a table into a pipe
 #[derive(Debug, clap::Args)]
@@ -143,7 +143,7 @@ fn browse(home: &Home, place: &Place, include_archived: bool) -> Result<ExitCode
         socket: home.socket()?,
         own_session: own_session::id(),
         include_archived,
-        rings: arrivals::rings(home),
+        rings: inbox_alerts::is_bell_enabled(home),
         conversations: Some(Conversations::locate()),
         ..BrowseOptions::default()
     };

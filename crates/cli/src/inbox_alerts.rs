@@ -1,4 +1,4 @@
-//! What newly waits for a person, as the daemon's events tell it.
+//! New inbox items, found in the daemon's events, and the terminal bell that announces them.
 
 use std::io::{self, Write, stdout};
 
@@ -10,8 +10,8 @@ use coven_client::{Client, ClientError, SseEvent};
 use coven_host::config;
 use coven_host::home::Home;
 
-/// The thing that an event tells of, if it is new in the inbox and still waits.
-pub async fn newly_waiting(client: &mut Client, event: &SseEvent) -> Result<Option<InboxItem>, ClientError> {
+/// Returns the inbox item that an event announces, if it is still pending.
+pub async fn new_inbox_item(client: &mut Client, event: &SseEvent) -> Result<Option<InboxItem>, ClientError> {
     match event.kind.as_str() {
         "permission.requested" | "question_set.asked" | "question.asked" | "task.pending_merge" | "task.blocked" => {
             let record: EventRecord = serde_json::from_str(&event.data)?;
@@ -21,7 +21,7 @@ pub async fn newly_waiting(client: &mut Client, event: &SseEvent) -> Result<Opti
     }
 }
 
-/// Something of the inbox; none if it is gone.
+/// Returns an inbox item, or `None` if it no longer exists.
 pub async fn item(client: &mut Client, id: &str) -> Result<Option<InboxItem>, ClientError> {
     match client.call(GetInboxItem::of(id)).await {
         Ok(item) => Ok(Some(item)),
@@ -30,8 +30,8 @@ pub async fn item(client: &mut Client, id: &str) -> Result<Option<InboxItem>, Cl
     }
 }
 
-/// Whether the terminal's bell may ring. A config that cannot be read is somebody else's to complain about.
-pub fn rings(home: &Home) -> bool {
+/// Returns whether the config allows the terminal bell. The verbs that load the config report an invalid one.
+pub fn is_bell_enabled(home: &Home) -> bool {
     config::read(home).unwrap_or_default().notifications.bell
 }
 
