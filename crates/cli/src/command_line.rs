@@ -74,7 +74,7 @@ impl Place {
         let home = self.unchecked_home()?;
         home.verify()?;
         if let Some(notice) = trust::withheld_notice(&home) {
-            failure::say(&format::sanitize_line(&notice));
+            failure::print_error(&format::sanitize_line(&notice));
         }
         Ok(home)
     }

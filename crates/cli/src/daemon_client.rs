@@ -49,7 +49,7 @@ impl DaemonClient {
                 trust_prompt::ask_before_start(home)?;
                 let started = daemon_start::ensure_running(home, &[])?;
                 let notices = started.notices.iter().filter(|notice| *notice != needless_notice);
-                notices.for_each(|notice| failure::say(notice));
+                notices.for_each(|notice| failure::print_error(notice));
                 Ok(Self { client: Client::connect(&started.socket).await? })
             }
         }
@@ -111,5 +111,5 @@ pub fn block_on<T>(task: impl Future<Output = Result<T, Failure>>) -> Result<T, 
 
 /// For verbs that look at a daemon and must not start one.
 pub fn not_running() -> Failure {
-    Failure::out_of_reach("the daemon does not run", "Start it with `coven daemon start`")
+    Failure::unavailable("the daemon does not run", "Start it with `coven daemon start`")
 }

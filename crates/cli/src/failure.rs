@@ -23,11 +23,11 @@ use crate::{output, verb};
 /// Wrong usage or a bad config.
 pub const USAGE: u8 = 2;
 /// There is nothing of that name.
-pub const MISSING: u8 = 3;
+pub const NOT_FOUND: u8 = 3;
 /// Refused by the state of the thing.
 pub const REFUSED: u8 = 4;
 /// The daemon cannot be reached, or the store is locked.
-pub const OUT_OF_REACH: u8 = 5;
+pub const UNAVAILABLE: u8 = 5;
 /// As a shell reports a command that SIGINT ended.
 const INTERRUPTED: u8 = 130;
 
@@ -62,9 +62,9 @@ pub enum Failure {
     #[error("{what}")]
     Refused { what: String, hint: String },
     #[error("{what}")]
-    Missing { what: String, hint: String },
+    NotFound { what: String, hint: String },
     #[error("{what}")]
-    OutOfReach { what: String, hint: String },
+    Unavailable { what: String, hint: String },
     #[error("{what}")]
     Failed { what: String, hint: String },
     /// The user ended the command; its work continues.
@@ -91,16 +91,16 @@ impl Failure {
         Self::Refused { what: what.into(), hint: hint.into() }
     }
 
-    pub fn missing(what: impl Into<String>, hint: impl Into<String>) -> Self {
-        Self::Missing { what: what.into(), hint: hint.into() }
+    pub fn not_found(what: impl Into<String>, hint: impl Into<String>) -> Self {
+        Self::NotFound { what: what.into(), hint: hint.into() }
     }
 
     pub fn failed(what: impl Into<String>, hint: impl Into<String>) -> Self {
         Self::Failed { what: what.into(), hint: hint.into() }
     }
 
-    pub fn out_of_reach(what: impl Into<String>, hint: impl Into<String>) -> Self {
-        Self::OutOfReach { what: what.into(), hint: hint.into() }
+    pub fn unavailable(what: impl Into<String>, hint: impl Into<String>) -> Self {
+        Self::Unavailable { what: what.into(), hint: hint.into() }
     }
 
     /// The daemon knows nothing of that id.
@@ -119,12 +119,12 @@ impl Failure {
             ) => REFUSED,
             Self::Install(InstallError::NoHome | InstallError::Malformed { .. }) => USAGE,
             Self::Install(InstallError::Moved { .. }) => REFUSED,
-            Self::Missing { .. } => MISSING,
+            Self::NotFound { .. } => NOT_FOUND,
             Self::Refused { .. } | Self::Holder(HolderError::Refused(_)) => REFUSED,
             Self::Start(error) => error.exit_code(),
             Self::Questions(error) => question_code(error),
             Self::Interrupted { .. } => INTERRUPTED,
-            Self::OutOfReach { .. } | Self::Store(StoreError::Locked) => OUT_OF_REACH,
+            Self::Unavailable { .. } | Self::Store(StoreError::Locked) => UNAVAILABLE,
             Self::Store(_)
             | Self::Holder(_)
             | Self::Conversation(_)
@@ -148,9 +148,9 @@ impl Failure {
             Self::Store(error) => verb::db::hint(error).to_owned(),
             Self::Questions(error) => question_hint(error).to_owned(),
             Self::Usage { hint, .. }
-            | Self::Missing { hint, .. }
+            | Self::NotFound { hint, .. }
             | Self::Refused { hint, .. }
-            | Self::OutOfReach { hint, .. }
+            | Self::Unavailable { hint, .. }
             | Self::Interrupted { hint, .. }
             | Self::Failed { hint, .. } => hint.clone(),
             Self::Holder(HolderError::Refused(_)) => "See `coven attach --help`".to_owned(),
@@ -193,7 +193,7 @@ impl Failure {
 fn question_code(error: &QuestionError) -> u8 {
     match error {
         QuestionError::BadQuestions(_) | QuestionError::BadAnswers(_) | QuestionError::Ambiguous { .. } => USAGE,
-        QuestionError::NotFound { .. } => MISSING,
+        QuestionError::NotFound { .. } => NOT_FOUND,
         QuestionError::AlreadyFinished { .. } | QuestionError::Full { .. } | QuestionError::NoAnswers { .. } => REFUSED,
         QuestionError::Missing { .. }
         | QuestionError::Malformed { .. }
@@ -258,14 +258,14 @@ pub fn end(failure: Failure) -> ExitCode {
         // Whoever reads our output has had enough: `coven sessions | head`.
         Failure::Output(error) if error.kind() == io::ErrorKind::BrokenPipe => ExitCode::SUCCESS,
         _ => {
-            say(&failure.sentence());
+            print_error(&failure.sentence());
             ExitCode::from(failure.exit_code())
         }
     }
 }
 
 /// One message to a person, on standard error.
-pub fn say(message: &str) {
+pub fn print_error(message: &str) {
     output::note(format_args!("coven: {message}"));
 }
 
@@ -295,7 +295,7 @@ mod tests {
             sentence.starts_with("the daemon does not answer on /h/coven.sock: no such file. Start it"),
             "{sentence}"
         );
-        assert_eq!(failure.exit_code(), OUT_OF_REACH);
+        assert_eq!(failure.exit_code(), UNAVAILABLE);
     }
 
     #[test]
@@ -304,7 +304,7 @@ mod tests {
         assert_eq!(api(ErrorCode::UnknownHarness, "x").exit_code(), USAGE);
         assert_eq!(api(ErrorCode::SessionRunning, "x").exit_code(), REFUSED);
         assert_eq!(Failure::failed("no", "").exit_code(), 1);
-        assert_eq!(Failure::from(QuestionError::NotFound { id: "x".into() }).exit_code(), MISSING);
+        assert_eq!(Failure::from(QuestionError::NotFound { id: "x".into() }).exit_code(), NOT_FOUND);
         assert_eq!(Failure::from(QuestionError::Full { max: 1 }).exit_code(), REFUSED);
     }
 }

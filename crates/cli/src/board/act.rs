@@ -117,7 +117,7 @@ async fn session_of(client: &mut Client, id: &str) -> Result<Done, Failure> {
     let session = agents_of(client, id).await?.into_iter().rev().find_map(|agent| agent.session_id);
     session
         .map(|id| Done::Session(id.to_string()))
-        .ok_or_else(|| Failure::missing("the task has no session yet", "Try again in a moment"))
+        .ok_or_else(|| Failure::not_found("the task has no session yet", "Try again in a moment"))
 }
 
 async fn agents_of(client: &mut Client, id: &str) -> Result<Vec<AgentRecord>, ClientError> {

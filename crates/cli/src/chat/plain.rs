@@ -93,7 +93,7 @@ impl Away {
             return Ok(());
         }
         let hint = format!("Go on with `coven chat {}`", format::short_id(id));
-        Err(Failure::out_of_reach(format!("the daemon is away: {why}"), hint))
+        Err(Failure::unavailable(format!("the daemon is away: {why}"), hint))
     }
 }
 

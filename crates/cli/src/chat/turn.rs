@@ -91,7 +91,7 @@ impl Turn {
             return Ok(());
         }
         if let MessageContent::Error { message, .. } = &message.content {
-            failure::say(&format::sanitize_line(message));
+            failure::print_error(&format::sanitize_line(message));
         }
         text.take(message).iter().try_for_each(|piece| out(piece))
     }
@@ -100,7 +100,7 @@ impl Turn {
 /// Says on standard error what the agent waits for.
 pub fn say_question(item: &coven_api::inbox::InboxItem) {
     let (title, short) = (format::sanitize_line(&item.title), format::short_id(&item.id));
-    failure::say(&format!("the agent asks: {title}. Answer with `coven inbox answer {short} allow|deny`."));
+    failure::print_error(&format!("the agent asks: {title}. Answer with `coven inbox answer {short} allow|deny`."));
 }
 
 /// Which turn is ours, counted from what the agent was doing when the prompt was sent.

@@ -27,7 +27,7 @@ pub fn export(
         ),
         other => other.into(),
     })?;
-    notices.iter().for_each(|notice| failure::say(&notice.to_string()));
+    notices.iter().for_each(|notice| failure::print_error(&notice.to_string()));
     let head = transfer::markdown_head(id, &outline);
     let title = outline.title.as_deref().unwrap_or(id.as_str());
     let (head, turn, end): (Vec<u8>, WriteTurn, &str) = match format {

@@ -55,7 +55,7 @@ pub fn clean(conversations: &Conversations, days: f64, confirms: bool) -> Result
     let cleaned = conversations.clean(age, clock::now())?;
     log(conversations, &cleaned);
     for (id, why) in &cleaned.failed {
-        failure::say(&format!("'{id}' could not be deleted: {why}"));
+        failure::print_error(&format!("'{id}' could not be deleted: {why}"));
     }
     let spared = match cleaned.spared.len() {
         0 => String::new(),

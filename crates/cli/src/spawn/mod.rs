@@ -86,7 +86,7 @@ fn file_len(conversations: &Conversations, id: &ConversationId) -> u64 {
 pub fn converse(conversations: Conversations, place: &Place, wanted: Wanted) -> Result<ExitCode, Failure> {
     let cwd = std::env::current_dir().map_err(Failure::Input)?;
     let (settings, warnings) = Settings::load(&cwd);
-    warnings.iter().for_each(|warning| failure::say(warning));
+    warnings.iter().for_each(|warning| failure::print_error(warning));
     let (mut loaded, loaded_len) = match &wanted.resume {
         Some(id) => {
             let (loaded, len) = resumed(&conversations, id, wanted.damaged)?;
@@ -253,7 +253,7 @@ fn choice(error: &ConversationError, damaged: Damaged) -> Result<Damaged, Failur
     if damaged != Damaged::Ask || !io::stdin().is_terminal() {
         return Ok(damaged);
     }
-    failure::say(&format::sanitize_line(&error.to_string()));
+    failure::print_error(&format::sanitize_line(&error.to_string()));
     let answer = asked("Recover the good lines, delete it, or leave it? [r/d/N] ")?;
     Ok(match answer.as_str() {
         "r" | "recover" => Damaged::Recover,

@@ -57,7 +57,7 @@ pub fn run(mut open: Open, is_resumed: bool) -> Result<ExitCode, Failure> {
                             break next;
                         }
                     }
-                    None => failure::say("nothing failed; type a message"),
+                    None => failure::print_error("nothing failed; type a message"),
                 },
                 Some(Command::Agent(Some(agent))) => {
                     if change_agent(&mut open, &agent)? {
@@ -155,7 +155,7 @@ fn save(open: &mut Open, lines: Vec<Line>) -> bool {
 
 fn tell(saved: Result<(), Failure>) {
     if let Err(failure) = saved {
-        failure::say(&failure.sentence());
+        failure::print_error(&failure.sentence());
         output::note(format_args!("it is kept in memory, and saved with the next turn if that works"));
     }
 }
@@ -212,7 +212,7 @@ fn talk(
     let done = match ran.done {
         Ok(done) => done,
         Err(error) => {
-            failure::say(&failure_text(&error));
+            failure::print_error(&failure_text(&error));
             output::note(format_args!("the message was not added; /retry sends it again"));
             if session.is_some() {
                 let label = &open.harness.label;
@@ -283,7 +283,7 @@ fn obey(open: &mut Open, command: Command) -> Result<Next, Failure> {
     match command {
         Command::Exit => return Ok(Next::Leave(ConversationState::Completed)),
         Command::Help => help()?,
-        Command::Save(None) => failure::say("Usage: /save FILE"),
+        Command::Save(None) => failure::print_error("Usage: /save FILE"),
         Command::Save(Some(file)) => {
             let text = transfer::markdown(open.writer.id(), &open.loaded.transcript);
             written(&file, &text, "Saved to")?;
@@ -293,7 +293,7 @@ fn obey(open: &mut Open, command: Command) -> Result<Next, Failure> {
             let last = open.loaded.transcript.turns.iter().rev().find(|turn| turn.role == TurnRole::Assistant);
             match last {
                 Some(turn) => paged(&format::readable(&turn.content))?,
-                None => failure::say("there is no answer yet"),
+                None => failure::print_error("there is no answer yet"),
             }
         }
         Command::Clear => {
@@ -302,32 +302,32 @@ fn obey(open: &mut Open, command: Command) -> Result<Next, Failure> {
             output::note(format_args!("the turns so far are out of the context; the file keeps them"));
         }
         Command::Stats => stats(open)?,
-        Command::Export(None) => failure::say("Usage: /export FILE"),
+        Command::Export(None) => failure::print_error("Usage: /export FILE"),
         Command::Export(Some(file)) => {
             let transcript = &open.loaded.transcript;
             let turns: Vec<&Turn> = open.context.turns(&transcript.turns).collect();
             let text = transfer::json(open.writer.id(), transcript, &turns, clock::now());
             written(&file, &text, "Exported to")?;
         }
-        Command::Import(None) => failure::say("Usage: /import FILE"),
+        Command::Import(None) => failure::print_error("Usage: /import FILE"),
         Command::Import(Some(file)) => match transfer::read(Path::new(&file), clock::now()) {
             Ok(turns) => {
                 let count = turns.len();
                 save(open, turns.into_iter().map(Line::Turn).collect());
                 output::note(format_args!("{count} turns imported"));
             }
-            Err(problem) => failure::say(&format::sanitize_line(&problem)),
+            Err(problem) => failure::print_error(&format::sanitize_line(&problem)),
         },
-        Command::Agent(_) => failure::say("Usage: /agent NAME"),
-        Command::Rename(None) => failure::say("Usage: /rename TITLE"),
+        Command::Agent(_) => failure::print_error("Usage: /agent NAME"),
+        Command::Rename(None) => failure::print_error("Usage: /rename TITLE"),
         Command::Rename(Some(title)) => {
             save(open, vec![Line::Rename { title: title.clone(), timestamp: clock::now() }]);
             output::note(format_args!("it is called {} now", format::sanitize_line(&title)));
         }
         Command::Retry(_) => {}
-        Command::Bad(problem) => failure::say(&problem),
+        Command::Bad(problem) => failure::print_error(&problem),
         Command::Unknown(word) => {
-            failure::say(&format!("Unknown command: {}", format::sanitize_line(&word)));
+            failure::print_error(&format!("Unknown command: {}", format::sanitize_line(&word)));
             output::note(format_args!("Type /help for available commands"));
         }
     }
@@ -392,14 +392,14 @@ fn written(file: &str, text: &str, done: &str) -> Result<(), Failure> {
         let shown = format::sanitize_line(&path.display().to_string());
         let may = std::io::stdin().is_terminal() && asked(&format!("Replace {shown}? [y/N] "))?.starts_with('y');
         if !may {
-            failure::say(&format!("nothing was written: {shown} exists; give another name"));
+            failure::print_error(&format!("nothing was written: {shown} exists; give another name"));
             return Ok(());
         }
     }
     match fs::write(&path, text) {
         Ok(()) => output::line(format_args!("{done} {}", path.display())),
         Err(error) => {
-            failure::say(&format!("{} cannot be written: {error}", path.display()));
+            failure::print_error(&format!("{} cannot be written: {error}", path.display()));
             Ok(())
         }
     }
@@ -410,7 +410,7 @@ fn change_agent(open: &mut Open, name: &str) -> Result<bool, Failure> {
     let agent = match known_agent(name, &open.settings) {
         Ok(agent) => agent,
         Err(unknown) => {
-            failure::say(&unknown.sentence());
+            failure::print_error(&unknown.sentence());
             return Ok(false);
         }
     };

@@ -23,7 +23,7 @@ pub fn list(
     let is_filtered = agent.is_some() || status.is_some();
     let listing = conversations.list(&Filter { agent, status })?;
     for (id, why) in &listing.broken {
-        failure::say(&format!("{id} is left out: {}", format::sanitize_line(&why.to_string())));
+        failure::print_error(&format!("{id} is left out: {}", format::sanitize_line(&why.to_string())));
     }
     if as_json {
         let records: Vec<Value> = listing.conversations.iter().map(record).collect();

@@ -125,7 +125,10 @@ fn input(args: &Args) -> Result<Input, Failure> {
 /// Sets that ended long ago go. What cannot be removed is told and stops nothing.
 fn clean_up(folder: &QuestionFolder, retention: Duration) {
     for (id, why) in folder.clean_up(retention, clock::now()).failed {
-        failure::say(&format!("an expired question set could not be removed: {}: {id}", format::sanitize_line(&why)));
+        failure::print_error(&format!(
+            "an expired question set could not be removed: {}: {id}",
+            format::sanitize_line(&why)
+        ));
     }
 }
 
@@ -152,7 +155,7 @@ fn abandon_when_left(folder: &QuestionFolder, id: QuestionSetId, mut signals: Si
         signals.hush();
     }
     if let Err(error) = folder.settle(&id, QuestionSetState::Abandoned, clock::now()) {
-        failure::say(&Failure::from(error).sentence());
+        failure::print_error(&Failure::from(error).sentence());
         // The wait would never end.
         std::process::exit(1);
     }
@@ -180,12 +183,12 @@ fn report(id: &QuestionSetId, questions: &[Question], waited: Waited, as_json: b
     match waited {
         Waited::Answered(answers) => print(&format_answers(questions, &answers))?,
         Waited::Rejected(reason) => print(format_rejection(reason.as_deref()).trim_end())?,
-        Waited::TimedOut => failure::say(&format!("nobody answered in time: {id}")),
-        Waited::Abandoned(None) => failure::say(&format!("the question set was abandoned: {id}")),
+        Waited::TimedOut => failure::print_error(&format!("nobody answered in time: {id}")),
+        Waited::Abandoned(None) => failure::print_error(&format!("the question set was abandoned: {id}")),
         Waited::Abandoned(Some(reason)) => {
-            failure::say(&format!("the question set was abandoned: {}: {id}", format::readable(&reason)));
+            failure::print_error(&format!("the question set was abandoned: {}: {id}", format::readable(&reason)));
         }
-        Waited::Gone => failure::say(&format!("the question set was dismissed: {id}")),
+        Waited::Gone => failure::print_error(&format!("the question set was dismissed: {id}")),
     }
     Ok(ExitCode::from(code))
 }

@@ -14,7 +14,7 @@ pub fn run(home: &Home) -> Result<ExitCode, Failure> {
     let file = home.config_file();
     let error = match config::read(home) {
         Ok(config) => {
-            config.warnings().iter().for_each(|warning| failure::say(warning));
+            config.warnings().iter().for_each(|warning| failure::print_error(warning));
             match file.exists() {
                 true => output::line(format_args!("{} is fine", file.display()))?,
                 false => output::line(format_args!("there is no {}; the defaults are in force", file.display()))?,
@@ -33,7 +33,7 @@ pub fn run(home: &Home) -> Result<ExitCode, Failure> {
     }
     for mistake in &found {
         let text = mistake.text.replace('\n', " ");
-        failure::say(&format!("the config {}, line {}: {text}", file.display(), mistake.line));
+        failure::print_error(&format!("the config {}, line {}: {text}", file.display(), mistake.line));
     }
     Ok(ExitCode::from(USAGE))
 }

@@ -132,7 +132,7 @@ fn start(home: &Home, args: StartArgs) -> Result<(), Failure> {
     let wants_listen = args.listen.is_some();
     let extra: Vec<String> = args.listen.into_iter().flat_map(|address| ["--listen".to_owned(), address]).collect();
     let started = daemon_start::ensure_running(home, &extra)?;
-    started.notices.iter().for_each(|notice| failure::say(notice));
+    started.notices.iter().for_each(|notice| failure::print_error(notice));
     if !started.is_new && wants_listen {
         return Err(Failure::refused(
             "the daemon runs already and keeps the addresses it has",
@@ -245,11 +245,11 @@ fn status(home: &Home, as_json: bool) -> Result<ExitCode, Failure> {
             if as_json {
                 let answer = json!({"ok": false, "home": home.path(), "pid": pid});
                 output::json(answer.to_string().as_bytes())?;
-                return Ok(ExitCode::from(failure::OUT_OF_REACH));
+                return Ok(ExitCode::from(failure::UNAVAILABLE));
             }
             return Err(match pid {
                 None => not_running(),
-                Some(pid) => Failure::out_of_reach(
+                Some(pid) => Failure::unavailable(
                     format!("the daemon (pid {pid}) is running but does not answer on its socket"),
                     "Run `coven daemon restart`",
                 ),

@@ -123,9 +123,9 @@ struct Gap {
 fn say_gap(after: Option<u64>, newest: u64) {
     match after {
         Some(after) if after > newest => {
-            failure::say(&format!("there is no event {after} yet; the newest is {newest}."));
+            failure::print_error(&format!("there is no event {after} yet; the newest is {newest}."));
         }
-        _ => failure::say("events after that point have expired; `coven state` shows everything as it is now."),
+        _ => failure::print_error("events after that point have expired; `coven state` shows everything as it is now."),
     }
 }
 

@@ -97,7 +97,7 @@ pub async fn each(ids: &[String], mut act: impl AsyncFnMut(&str) -> Result<(), F
     for id in ids {
         match act(id).await {
             Err(failure) if ids.len() > 1 && !matches!(failure, Failure::Output(_) | Failure::Interrupted { .. }) => {
-                failure::say(&format!("{}: {}", format::sanitize_line(id), failure.sentence()));
+                failure::print_error(&format!("{}: {}", format::sanitize_line(id), failure.sentence()));
                 end = ExitCode::from(failure.exit_code());
             }
             other => other?,
@@ -120,7 +120,7 @@ impl NewestArg {
         if let Some(id) = self.id {
             return Ok(id);
         }
-        let none = || Failure::missing("there is no session yet", "Start one with `coven run`");
+        let none = || Failure::not_found("there is no session yet", "Start one with `coven run`");
         newest(home, filter)?.map(|record| record.id.to_string()).ok_or_else(none)
     }
 }

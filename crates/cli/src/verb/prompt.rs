@@ -93,7 +93,7 @@ fn wait(connector: DaemonConnector, id: String, text: &str, as_json: bool) -> Re
         return Ok(ExitCode::SUCCESS);
     }
     let why = if stop_reason.is_empty() { "for an unknown reason" } else { &stop_reason };
-    failure::say(&format!("the turn ended: {}.", format::sanitize_line(why).replace('_', " ")));
+    failure::print_error(&format!("the turn ended: {}.", format::sanitize_line(why).replace('_', " ")));
     Ok(ExitCode::FAILURE)
 }
 

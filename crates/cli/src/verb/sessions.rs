@@ -99,7 +99,10 @@ fn conversations(args: &Args) -> Result<Vec<Summary>, Failure> {
     }
     let mut listing = Conversations::locate().list(&Filter::default())?;
     for (id, why) in &listing.broken {
-        failure::say(&format!("the conversation {id} is left out: {}", format::sanitize_line(&why.to_string())));
+        failure::print_error(&format!(
+            "the conversation {id} is left out: {}",
+            format::sanitize_line(&why.to_string())
+        ));
     }
     let is_wanted = |it: &Summary| {
         (args.status.is_empty() || args.status.iter().any(|word| word == it.status.as_str()))
@@ -177,7 +180,7 @@ fn browse(home: &Home, place: &Place, include_archived: bool) -> Result<ExitCode
 
 /// Shows a failure before the browser opens again.
 fn tell_failure(failure: &Failure) -> Result<(), Failure> {
-    failure::say(&failure.sentence());
+    failure::print_error(&failure.sentence());
     wait_for_key("the sessions")
 }
 

@@ -84,7 +84,7 @@ pub struct Args {
 /// What a file asks for.
 fn task_of(file: &Path) -> Result<String, Failure> {
     let text = coven_files::read_text(file, TASK_FILE, Links::Follow).map_err(|error| match error {
-        error if error.is_not_found() => Failure::missing(format!("there is no file {}", file.display()), ""),
+        error if error.is_not_found() => Failure::not_found(format!("there is no file {}", file.display()), ""),
         error => Failure::usage(error.to_string(), ""),
     })?;
     match text.trim() {

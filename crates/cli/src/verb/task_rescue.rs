@@ -132,9 +132,10 @@ fn named<'a>(kept: &'a [Rescue], name: &str) -> Result<&'a Rescue, Failure> {
     let found: Vec<&Rescue> = kept.iter().filter(|rescue| rescue.name.starts_with(name)).collect();
     let task = |rescue: &Rescue| rescue.name.split('/').next().map(str::to_owned);
     match found[..] {
-        [] => {
-            Err(Failure::missing(format!("nothing that is kept begins with {name:?}"), "See `coven task rescue list`"))
-        }
+        [] => Err(Failure::not_found(
+            format!("nothing that is kept begins with {name:?}"),
+            "See `coven task rescue list`",
+        )),
         [first, ..] if found.iter().all(|it| task(it) == task(first)) => Ok(first),
         _ => Err(Failure::usage(
             format!("several begin with {name:?}"),

@@ -12,7 +12,7 @@ use coven_host::home::Home;
 use super::{SessionsArg, print_record};
 use crate::command_line::Place;
 use crate::daemon_client::{DaemonClient, block_on};
-use crate::failure::{Failure, OUT_OF_REACH};
+use crate::failure::{Failure, UNAVAILABLE};
 
 const RETRY: Duration = Duration::from_millis(200);
 
@@ -46,7 +46,7 @@ fn wait_for(home: &Home, id: &str, as_json: bool) -> Result<bool, Failure> {
             let mut link = DaemonClient::open(home).await?;
             match link.bytes(WaitSession::of(id)).await {
                 // The daemon was stopped or restarted; the session goes on, and so does the waiting.
-                Err(error) if error.exit_code() == OUT_OF_REACH => tokio::time::sleep(RETRY).await,
+                Err(error) if error.exit_code() == UNAVAILABLE => tokio::time::sleep(RETRY).await,
                 answer => return Ok(answer?),
             }
         }
