@@ -9,13 +9,13 @@ use super::screen::{self, PaintedScreen};
 use crate::daemon_client::{self, DaemonClient};
 
 /// Further behind than this a person could not follow anyway.
-const FAR_BEHIND: u64 = 512 << 10;
+const MAX_LAG_BYTES: u64 = 512 << 10;
 /// A person does not see more pictures a second than this.
-const PAUSE: Duration = Duration::from_millis(50);
+const MIN_FRAME_INTERVAL: Duration = Duration::from_millis(50);
 /// A daemon that needs longer does not help; the viewer follows on.
-const PATIENCE: Duration = Duration::from_millis(250);
+const SCREEN_TIMEOUT: Duration = Duration::from_millis(250);
 /// After a daemon did not answer it is left alone for a while.
-const PAUSE_AFTER_SILENCE: Duration = Duration::from_secs(2);
+const RETRY_DELAY: Duration = Duration::from_secs(2);
 
 pub struct CatchUp {
     home: Home,
@@ -32,16 +32,17 @@ impl CatchUp {
 
     /// Whether to jump, for a viewer that has shown the log up to `shown` of `end` bytes.
     pub fn is_due(&mut self, shown: u64, end: u64, now: Instant) -> bool {
-        let is_due = end.saturating_sub(shown) > FAR_BEHIND && self.next_at.is_none_or(|at| now >= at);
+        let is_due = end.saturating_sub(shown) > MAX_LAG_BYTES && self.next_at.is_none_or(|at| now >= at);
         if is_due {
-            self.next_at = Some(now + PAUSE);
+            self.next_at = Some(now + MIN_FRAME_INTERVAL);
         }
         is_due
     }
 
     /// Until when a viewer that is far behind does better to read nothing: the next screen will have it all.
     pub fn rest_until(&self, shown: u64, end: u64, now: Instant) -> Option<Instant> {
-        self.next_at.filter(|at| end.saturating_sub(shown) > FAR_BEHIND && now < *at && *at - now <= PAUSE)
+        self.next_at
+            .filter(|at| end.saturating_sub(shown) > MAX_LAG_BYTES && now < *at && *at - now <= MIN_FRAME_INTERVAL)
     }
 
     /// The newest screen, if the daemon gives it in time.
@@ -68,11 +69,11 @@ impl CatchUp {
             }
         };
         // The timer must be made inside the runtime.
-        let answer = runtime.block_on(async { tokio::time::timeout(PATIENCE, task).await });
+        let answer = runtime.block_on(async { tokio::time::timeout(SCREEN_TIMEOUT, task).await });
         match answer {
             Ok(Ok(screen)) => Some(screen),
             Ok(Err(_)) | Err(_) => {
-                self.next_at = Some(Instant::now() + PAUSE_AFTER_SILENCE);
+                self.next_at = Some(Instant::now() + RETRY_DELAY);
                 None
             }
         }

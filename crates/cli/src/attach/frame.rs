@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use coven_screen::Screen;
 
 /// A person does not see more pictures a second than this.
-const PAUSE: Duration = Duration::from_millis(40);
+const MIN_FRAME_INTERVAL: Duration = Duration::from_millis(40);
 
 /// Rows and columns.
 pub type Size = (u16, u16);
@@ -40,7 +40,7 @@ impl Frame {
 
     /// Something changed that is not on the terminal yet.
     pub fn paint_soon(&mut self) {
-        self.paint_at.get_or_insert_with(|| Instant::now() + PAUSE);
+        self.paint_at.get_or_insert_with(|| Instant::now() + MIN_FRAME_INTERVAL);
     }
 
     /// When the next picture is due, if anything is new.

@@ -15,7 +15,7 @@ use crate::failure::Failure;
 use crate::{log_check, output};
 
 /// How long a terminal may take to answer a question.
-const ANSWER_WITHIN: Duration = Duration::from_millis(300);
+const REPLY_TIMEOUT: Duration = Duration::from_millis(300);
 
 /// Writes the log from byte `from` to standard output.
 pub async fn show(home: &Home, link: &mut DaemonClient, id: &str, from: u64) -> Result<(), Failure> {
@@ -84,7 +84,7 @@ impl LogTerminal {
         if let Some(raw) = self.raw {
             // Terminals answer in order: once this answer is here, no other is on its way.
             output::bytes(b"\x1b[c")?;
-            let deadline = Instant::now() + ANSWER_WITHIN;
+            let deadline = Instant::now() + REPLY_TIMEOUT;
             let mut typed = [0; 256];
             let is_answer = |bytes: &[u8]| bytes.ends_with(b"c");
             while let left = deadline.saturating_duration_since(Instant::now())

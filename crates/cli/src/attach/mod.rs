@@ -24,7 +24,7 @@ use self::catch_up::CatchUp;
 use self::detach::DetachScanner;
 use self::signals::Signals;
 use self::terminal::RawMode;
-use self::viewer::{Ending, Keyboard, Viewer};
+use self::viewer::{Keyboard, Viewer, ViewerEnd};
 use crate::chat;
 use crate::chat::past::Extent;
 use crate::chat::transcript::Detail;
@@ -33,9 +33,9 @@ use crate::failure::Failure;
 use crate::{format, log_check, output, own_session};
 
 /// A person waits no longer for the first picture.
-const PAINTS_WITHIN: Duration = Duration::from_secs(2);
+const SCREEN_TIMEOUT: Duration = Duration::from_secs(2);
 /// Without a picture, so much of the log's end is shown.
-const WITHOUT_SCREEN: u64 = 64 << 10;
+const TAIL_BYTES: u64 = 64 << 10;
 
 /// Where a viewing begins.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -56,7 +56,7 @@ pub struct Options {
 
 /// How it ended, for the exit code of the command.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Outcome {
+pub enum AttachOutcome {
     /// The session goes on without us.
     Detached,
     /// It ended while it was watched.
@@ -102,24 +102,24 @@ enum Found {
 }
 
 /// Attaches to a live session, or shows the log of one that has ended.
-pub fn open(home: &Home, id: &str, options: Options) -> Result<Outcome, Failure> {
+pub fn open(home: &Home, id: &str, options: Options) -> Result<AttachOutcome, Failure> {
     let keys = detach_keys(home)?;
     // Mostly there is a daemon and a session that runs: no runtime is needed to paint it.
-    if let Some((target, holder)) = find_at_once(home, id, options)? {
+    if let Some((target, holder)) = find_without_runtime(home, id, options)? {
         return watch(home, target, holder, keys, options);
     }
     let runtime = daemon_client::runtime()?;
     let mut link = runtime.block_on(DaemonClient::open(home))?;
     let target = match runtime.block_on(find(home, &mut link, id, options))? {
         Found::Live(target) => target,
-        Found::Shown => return Ok(Outcome::Shown),
+        Found::Shown => return Ok(AttachOutcome::Shown),
         Found::Conversation(id) => {
             drop((link, runtime));
-            return converse(home, &id, options);
+            return open_chat(home, &id, options);
         }
     };
     own_session::must_not_be(&target.id)?;
-    let folder = home.session_dir(target.id.parse().map_err(|_| strange_id(&target.id))?);
+    let folder = home.session_dir(target.id.parse().map_err(|_| unexpected_id_error(&target.id))?);
     let holder = match HolderClient::connect(&folder) {
         Ok(holder) => holder,
         // A session that is over at once takes its holder along while we connect.
@@ -133,11 +133,11 @@ pub fn open(home: &Home, id: &str, options: Options) -> Result<Outcome, Failure>
     watch(home, target, holder, keys, options)
 }
 
-fn find_at_once(home: &Home, id: &str, options: Options) -> Result<Option<(Target, HolderClient)>, Failure> {
+fn find_without_runtime(home: &Home, id: &str, options: Options) -> Result<Option<(Target, HolderClient)>, Failure> {
     if options.start != Start::Screen || !output::is_terminal() {
         return Ok(None);
     }
-    let screen = screen::fetch_at_once(home, id, PAINTS_WITHIN).filter(|screen| screen.status == "running");
+    let screen = screen::fetch_without_runtime(home, id, SCREEN_TIMEOUT).filter(|screen| screen.status == "running");
     let Some(screen) = screen else { return Ok(None) };
     own_session::must_not_be(&screen.id)?;
     let holder = screen.id.parse().ok().and_then(|id| HolderClient::connect(&home.session_dir(id)).ok());
@@ -152,16 +152,16 @@ fn watch(
     holder: HolderClient,
     keys: DetachKeys,
     options: Options,
-) -> Result<Outcome, Failure> {
+) -> Result<AttachOutcome, Failure> {
     let id = target.id.clone();
     let catch_up = CatchUp::new(home.clone(), id.clone());
     let (ending, shown) = view(holder, target, keys, catch_up, options.is_read_only)?;
     match ending {
-        Ending::Detached => {
-            say_detached(home, &id);
-            Ok(Outcome::Detached)
+        ViewerEnd::Detached => {
+            print_detached(home, &id);
+            Ok(AttachOutcome::Detached)
         }
-        Ending::Exited { status, end } => {
+        ViewerEnd::Exited { status, end } => {
             if shown < end {
                 // It ended before it heard that we follow: the log has what is missing.
                 daemon_client::block_on(async {
@@ -169,23 +169,23 @@ fn watch(
                 })?;
             }
             let is_killed = record_in_time(home, &id).is_ok_and(|record| record.status == SessionState::Killed);
-            say_ended(status, is_killed);
-            Ok(Outcome::Exited(status))
+            print_ended(status, is_killed);
+            Ok(AttachOutcome::Exited(status))
         }
-        Ending::Signalled(signal) => Ok(Outcome::Signalled(signal)),
-        Ending::HolderGone => daemon_client::block_on(holder_gone(home, &id, shown)),
+        ViewerEnd::Signalled(signal) => Ok(AttachOutcome::Signalled(signal)),
+        ViewerEnd::HolderGone => daemon_client::block_on(holder_gone(home, &id, shown)),
     }
 }
 
 /// The holder waits a little for viewers when the session ends; for one that was slower the log has the rest.
-async fn holder_gone(home: &Home, id: &str, shown: u64) -> Result<Outcome, Failure> {
+async fn holder_gone(home: &Home, id: &str, shown: u64) -> Result<AttachOutcome, Failure> {
     if let Some(mut link) = DaemonClient::running(home).await?
         && let Ok(Ok(record)) = tokio::time::timeout(Duration::from_secs(2), link.ended_session(id)).await
         && let Some(code) = record.exit_code
     {
         log_view::show(home, &mut link, id, shown).await?;
-        say_ended(ExitStatus::Code(code), record.status == SessionState::Killed);
-        return Ok(Outcome::Exited(ExitStatus::Code(code)));
+        print_ended(ExitStatus::Code(code), record.status == SessionState::Killed);
+        return Ok(AttachOutcome::Exited(ExitStatus::Code(code)));
     }
     Err(Failure::failed(
         "the session's holder went away without telling how the session ended",
@@ -193,7 +193,7 @@ async fn holder_gone(home: &Home, id: &str, shown: u64) -> Result<Outcome, Failu
     ))
 }
 
-fn strange_id(id: &str) -> Failure {
+fn unexpected_id_error(id: &str) -> Failure {
     Failure::failed(format!("the daemon gave the id {id:?}"), "Restart it with `coven daemon restart`")
 }
 
@@ -218,7 +218,7 @@ async fn find(home: &Home, link: &mut DaemonClient, id: &str, options: Options) 
         Start::Now => Origin::End(0),
     };
     if options.start == Start::Screen && output::is_terminal() {
-        match tokio::time::timeout(PAINTS_WITHIN, screen::fetch(link, id)).await {
+        match tokio::time::timeout(SCREEN_TIMEOUT, screen::fetch(link, id)).await {
             Ok(Ok(screen)) if screen.status == "running" => {
                 let from = Origin::Byte(screen.offset);
                 return Ok(Found::Live(Target { id: screen.id, painted: screen.ansi, from }));
@@ -230,7 +230,7 @@ async fn find(home: &Home, link: &mut DaemonClient, id: &str, options: Options) 
             Err(_) => {
                 // A daemon that is busy with this session's output: the newest of it will do for a start.
                 *link = DaemonClient::open(home).await?;
-                from = Origin::End(WITHOUT_SCREEN);
+                from = Origin::End(TAIL_BYTES);
             }
         }
     }
@@ -245,21 +245,21 @@ async fn find(home: &Home, link: &mut DaemonClient, id: &str, options: Options) 
     }
 }
 
-fn converse(home: &Home, id: &str, options: Options) -> Result<Outcome, Failure> {
+fn open_chat(home: &Home, id: &str, options: Options) -> Result<AttachOutcome, Failure> {
     let extent = match options.start {
         Start::Now => Extent::Nothing,
         Start::Screen | Start::Beginning => Extent::Recent,
     };
     let options = chat::Options { extent, detail: Detail::default(), is_read_only: options.is_read_only };
     Ok(match chat::open(home, id, options)? {
-        chat::Ending::Left => Outcome::Detached,
-        chat::Ending::Over(_) => Outcome::Shown,
-        chat::Ending::Signalled(signal) => Outcome::Signalled(signal),
+        chat::Ending::Left => AttachOutcome::Detached,
+        chat::Ending::Over(_) => AttachOutcome::Shown,
+        chat::Ending::Signalled(signal) => AttachOutcome::Signalled(signal),
     })
 }
 
 /// Moves what the terminal shows into its history before a screen is painted over it.
-fn scrolled_away() -> Vec<u8> {
+fn push_to_scrollback() -> Vec<u8> {
     let rows = output::terminal_size().map_or(0, |(rows, _)| usize::from(rows));
     let mut out = format!("\x1b[{rows};1H").into_bytes();
     out.extend(std::iter::repeat_n(b'\n', rows));
@@ -280,13 +280,18 @@ async fn show_ended(home: &Home, link: &mut DaemonClient, record: &SessionRecord
 }
 
 /// The session was live a moment ago and its holder does not answer any more.
-async fn ended(home: &Home, link: &mut DaemonClient, target: &Target, error: HolderError) -> Result<Outcome, Failure> {
+async fn ended(
+    home: &Home,
+    link: &mut DaemonClient,
+    target: &Target,
+    error: HolderError,
+) -> Result<AttachOutcome, Failure> {
     // The daemon hears of the end a moment after the holder is gone.
     let wait = tokio::time::timeout(Duration::from_secs(5), link.ended_session(&target.id)).await;
     let Ok(record) = wait else { return Err(error.into()) };
     let record = record?;
     show_ended(home, link, &record, target.from.byte(0)).await?;
-    Ok(record.exit_code.map_or(Outcome::Shown, |code| Outcome::Exited(ExitStatus::Code(code))))
+    Ok(record.exit_code.map_or(AttachOutcome::Shown, |code| AttachOutcome::Exited(ExitStatus::Code(code))))
 }
 
 /// How the viewing ended, and how far the log was shown.
@@ -296,7 +301,7 @@ fn view(
     keys: DetachKeys,
     catch_up: CatchUp,
     is_read_only: bool,
-) -> Result<(Ending, u64), Failure> {
+) -> Result<(ViewerEnd, u64), Failure> {
     let (typed_on, shown_on) = (io::stdin().is_terminal(), output::is_terminal());
     let keyboard = match (typed_on, shown_on) {
         (true, true) => Keyboard::Terminal(DetachScanner::new(keys)),
@@ -319,7 +324,7 @@ fn view(
         viewer.show_on_terminal();
     }
     if !target.painted.is_empty() {
-        viewer.put(&scrolled_away())?;
+        viewer.put(&push_to_scrollback())?;
     }
     let ending = viewer.paint(&target.painted, from).and_then(|()| viewer.run(&mut signals));
     if shown_on {
@@ -331,11 +336,11 @@ fn view(
 }
 
 /// Switches off what the session switched on, and finds a free line for what follows.
-fn leave(viewer: &Viewer<'_>, ending: &Result<Ending, Failure>) {
+fn leave(viewer: &Viewer<'_>, ending: &Result<ViewerEnd, Failure>) {
     let mut last = viewer.watch.leave();
     match ending {
-        Ok(Ending::Exited { .. }) if !viewer.is_framed() && !viewer.watch.is_mid_line() => {}
-        Ok(Ending::Exited { .. }) if !viewer.is_framed() => last.extend_from_slice(b"\r\n"),
+        Ok(ViewerEnd::Exited { .. }) if !viewer.is_framed() && !viewer.watch.is_mid_line() => {}
+        Ok(ViewerEnd::Exited { .. }) if !viewer.is_framed() => last.extend_from_slice(b"\r\n"),
         // The session may have painted below its cursor.
         _ => last.extend_from_slice(b"\x1b[999;1H\r\n"),
     }
@@ -343,7 +348,7 @@ fn leave(viewer: &Viewer<'_>, ending: &Result<Ending, Failure>) {
     let _ = terminal::write_within(&last, Duration::from_millis(200));
 }
 
-fn say_ended(status: ExitStatus, is_killed: bool) {
+fn print_ended(status: ExitStatus, is_killed: bool) {
     if !output::is_terminal() {
         return;
     }
@@ -355,7 +360,7 @@ fn say_ended(status: ExitStatus, is_killed: bool) {
     }
 }
 
-fn say_detached(home: &Home, id: &str) {
+fn print_detached(home: &Home, id: &str) {
     let short = format::short_id(id);
     let title = record_in_time(home, id).map(|record| format::sanitize_line(&record.title));
     let title = title.unwrap_or_else(|_| format!("session {short}"));

@@ -3,7 +3,7 @@
 /// Modes that terminals start with differently: only switched off if the session switched them on.
 const KEPT: [u16; 4] = [12, 45, 1007, 2027];
 /// No sequence we look for is longer.
-const LONGEST: usize = 64;
+const MAX_SEQUENCE_BYTES: usize = 64;
 
 /// Watches output go by. It follows no more than is needed to leave: a whole terminal model would cost every byte.
 #[derive(Debug, Default)]
@@ -24,7 +24,7 @@ impl ModeWatch {
             return self.watch(bytes);
         }
         let mut joined = std::mem::take(&mut self.carry);
-        let head = bytes.len().min(LONGEST);
+        let head = bytes.len().min(MAX_SEQUENCE_BYTES);
         joined.extend_from_slice(&bytes[..head]);
         self.watch(&joined);
         if head < bytes.len() {
@@ -41,7 +41,7 @@ impl ModeWatch {
             at += found;
             match self.sequence(&bytes[at + 1..]) {
                 Some(length) => at += 1 + length,
-                None if bytes.len() - at < LONGEST => {
+                None if bytes.len() - at < MAX_SEQUENCE_BYTES => {
                     self.carry = bytes[at..].to_vec();
                     return;
                 }
@@ -164,6 +164,6 @@ mod tests {
         for _ in 0..100 {
             watch.feed(b"\x1b[?1111111111111111111111111111111111111111");
         }
-        assert!(watch.carry.len() < LONGEST);
+        assert!(watch.carry.len() < MAX_SEQUENCE_BYTES);
     }
 }

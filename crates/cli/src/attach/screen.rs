@@ -28,7 +28,7 @@ pub struct PaintedScreen {
 }
 
 /// The same without a runtime, if a daemon runs and has it.
-pub fn fetch_at_once(home: &Home, id: &str, patience: Duration) -> Option<PaintedScreen> {
+pub fn fetch_without_runtime(home: &Home, id: &str, patience: Duration) -> Option<PaintedScreen> {
     let answer = try_quick_get(home, &painted(id, None), patience).ok()??;
     let text = |name: &str| answer.header(name).map(str::to_owned);
     let (offset, id, status) = (text(header::OFFSET)?.parse().ok()?, text(header::SESSION)?, text(header::STATUS)?);

@@ -18,12 +18,12 @@ use super::terminal::{self, RawMode, Sink};
 use crate::failure::Failure;
 
 /// So many typed bytes wait for a holder that is slow to take them; then the keyboard waits.
-const MOST_OUTGOING: usize = 256 << 10;
+const MAX_OUTGOING_BYTES: usize = 256 << 10;
 const CTRL_C: u8 = 3;
 
 /// How a viewing came to its end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Ending {
+pub enum ViewerEnd {
     Detached,
     /// The log ends at `end`.
     Exited {
@@ -61,7 +61,7 @@ pub struct Viewer<'a> {
     /// The size that the session has, as far as we know. Nothing where no terminal shows it.
     session_size: Option<Size>,
     /// Changes of size that the holder has not answered yet.
-    unsettled: usize,
+    unanswered_resizes: usize,
     /// While the session has another size than this terminal.
     frame: Option<Frame>,
 }
@@ -81,7 +81,7 @@ impl<'a> Viewer<'a> {
             typed: vec![0; 16 << 10].into_boxed_slice(),
             resting_until: None,
             session_size: None,
-            unsettled: 0,
+            unanswered_resizes: 0,
             frame: None,
         }
     }
@@ -89,7 +89,7 @@ impl<'a> Viewer<'a> {
     /// The session is shown on this terminal. One that may type gives the session its own size.
     pub fn show_on_terminal(&mut self) {
         self.session_size = Some((self.holder.welcome.rows, self.holder.welcome.cols));
-        self.tell_size();
+        self.send_size();
     }
 
     /// The session is drawn in a frame, not byte by byte.
@@ -99,7 +99,7 @@ impl<'a> Viewer<'a> {
 
     /// The session's size, if it is not that of this terminal and is not about to be.
     fn must_frame(&self) -> Option<Size> {
-        self.session_size.filter(|size| self.unsettled == 0 && own_size().is_some_and(|own| own != *size))
+        self.session_size.filter(|size| self.unanswered_resizes == 0 && own_size().is_some_and(|own| own != *size))
     }
 
     const fn advice(&self) -> &'static str {
@@ -171,12 +171,12 @@ impl<'a> Viewer<'a> {
     }
 
     /// Follows the log from `position` until something ends the viewing.
-    pub fn run(&mut self, signals: &mut Signals) -> Result<Ending, Failure> {
+    pub fn run(&mut self, signals: &mut Signals) -> Result<ViewerEnd, Failure> {
         // The loop must never wait for one side while the other has something.
         self.holder.stream().set_nonblocking(true).map_err(HolderError::Broken)?;
         self.request(&Request::Follow { from: self.position });
         let ending = self.serve(signals);
-        if let Ok(Ending::Exited { .. }) = ending {
+        if let Ok(ViewerEnd::Exited { .. }) = ending {
             self.show_rest(signals)?;
             self.paint_frame(true)?;
             self.show_rest(signals)?;
@@ -184,7 +184,7 @@ impl<'a> Viewer<'a> {
         ending
     }
 
-    fn serve(&mut self, signals: &mut Signals) -> Result<Ending, Failure> {
+    fn serve(&mut self, signals: &mut Signals) -> Result<ViewerEnd, Failure> {
         loop {
             match self.send_outgoing() {
                 Ok(()) => {}
@@ -196,9 +196,9 @@ impl<'a> Viewer<'a> {
             if ready.signals {
                 signals.hush();
                 if let Some(signal) = signals.ending() {
-                    return Ok(Ending::Signalled(signal));
+                    return Ok(ViewerEnd::Signalled(signal));
                 }
-                self.heed(signals)?;
+                self.handle_signals(signals)?;
             }
             if self.resting_until.is_some_and(|until| Instant::now() >= until) {
                 self.resting_until = None;
@@ -206,7 +206,7 @@ impl<'a> Viewer<'a> {
             }
             self.paint_frame(false)?;
             if ready.keyboard && self.take_typed()? {
-                return Ok(Ending::Detached);
+                return Ok(ViewerEnd::Detached);
             }
             if ready.sink {
                 self.sink.flush().map_err(Failure::Output)?;
@@ -235,7 +235,7 @@ impl<'a> Viewer<'a> {
             places.push(PollFd::from_borrowed_fd(sink, PollFlags::OUT));
             places.len() - 1
         });
-        let listens = !matches!(self.keyboard, Keyboard::None) && self.outgoing.len() < MOST_OUTGOING;
+        let listens = !matches!(self.keyboard, Keyboard::None) && self.outgoing.len() < MAX_OUTGOING_BYTES;
         let keyboard = listens.then(|| {
             places.push(PollFd::from_borrowed_fd(stdin.as_fd(), PollFlags::IN));
             places.len() - 1
@@ -260,7 +260,7 @@ impl<'a> Viewer<'a> {
         })
     }
 
-    fn heed(&mut self, signals: &Signals) -> Result<(), Failure> {
+    fn handle_signals(&mut self, signals: &Signals) -> Result<(), Failure> {
         if signals.take_continued() {
             if let Some(raw) = self.raw {
                 raw.again();
@@ -268,22 +268,22 @@ impl<'a> Viewer<'a> {
             self.repaint()?;
         }
         if signals.take_resized() {
-            self.tell_size();
-            if self.unsettled == 0 {
+            self.send_size();
+            if self.unanswered_resizes == 0 {
                 self.fit()?;
             }
         }
         Ok(())
     }
 
-    fn tell_size(&mut self) {
+    fn send_size(&mut self) {
         if !self.is_read_only
             && let Some((rows, cols)) = own_size()
         {
             self.request(&Request::Resize { rows, cols });
             // The answer tells which size the session has then.
             self.request(&Request::Sync);
-            self.unsettled += 1;
+            self.unanswered_resizes += 1;
         }
     }
 
@@ -323,28 +323,28 @@ impl<'a> Viewer<'a> {
         Ok(is_detached)
     }
 
-    fn take_replies(&mut self) -> Result<Option<Ending>, Failure> {
+    fn take_replies(&mut self) -> Result<Option<ViewerEnd>, Failure> {
         match self.holder.fill() {
             Ok(()) => {}
             Err(HolderError::Broken(error)) if error.kind() == io::ErrorKind::WouldBlock => return Ok(None),
-            Err(HolderError::Closed) => return Ok(Some(Ending::HolderGone)),
-            Err(HolderError::Broken(error)) if is_gone(&error) => return Ok(Some(Ending::HolderGone)),
+            Err(HolderError::Closed) => return Ok(Some(ViewerEnd::HolderGone)),
+            Err(HolderError::Broken(error)) if is_gone(&error) => return Ok(Some(ViewerEnd::HolderGone)),
             Err(error) => return Err(error.into()),
         }
         while let Some(reply) = self.holder.ready()? {
             match reply {
                 Reply::Data { offset, end, bytes } => self.show(offset, end, &bytes)?,
-                Reply::Exited { status, end } => return Ok(Some(Ending::Exited { status, end })),
+                Reply::Exited { status, end } => return Ok(Some(ViewerEnd::Exited { status, end })),
                 Reply::Refused(why) => return Err(HolderError::Refused(why).into()),
                 Reply::Resized { rows, cols } => {
                     self.session_size = self.session_size.map(|_| (rows, cols));
-                    if self.unsettled == 0 {
+                    if self.unanswered_resizes == 0 {
                         self.fit()?;
                     }
                 }
                 Reply::Accepted => {
-                    self.unsettled = self.unsettled.saturating_sub(1);
-                    if self.unsettled == 0 {
+                    self.unanswered_resizes = self.unanswered_resizes.saturating_sub(1);
+                    if self.unanswered_resizes == 0 {
                         self.fit()?;
                     }
                 }

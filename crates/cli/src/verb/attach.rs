@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use coven_host::home::Home;
 
 use super::{NewestArg, named, newest, with_status};
-use crate::attach::{self, Options, Outcome, Start};
+use crate::attach::{self, AttachOutcome, Options, Start};
 use crate::command_line::Place;
 use crate::failure::Failure;
 use crate::output;
@@ -53,10 +53,10 @@ fn newest_session(home: &Home) -> Result<String, Failure> {
 }
 
 /// An attached viewer has done its work however the session ended.
-pub fn exit_code(outcome: Outcome) -> ExitCode {
+pub fn exit_code(outcome: AttachOutcome) -> ExitCode {
     match outcome {
-        Outcome::Detached | Outcome::Exited(_) | Outcome::Shown => ExitCode::SUCCESS,
-        Outcome::Signalled(signal) => signal_code(signal),
+        AttachOutcome::Detached | AttachOutcome::Exited(_) | AttachOutcome::Shown => ExitCode::SUCCESS,
+        AttachOutcome::Signalled(signal) => signal_code(signal),
     }
 }
 

@@ -8,7 +8,7 @@ use coven_interop::questions::QuestionFolder;
 
 use super::sessions::wait_for_key;
 use super::{attach as attach_verb, print_json, task};
-use crate::attach::{self, Options, Outcome, Start};
+use crate::attach::{self, AttachOutcome, Options, Start};
 use crate::board::{self, BoardOptions, once};
 use crate::command_line::Place;
 use crate::daemon_client::{DaemonClient, block_on};
@@ -61,9 +61,9 @@ pub fn run(args: Args, place: &Place) -> Result<ExitCode, Failure> {
             }
             board::Outcome::Attach(id) => {
                 match attach::open(&home, &id, Options { start: Start::Screen, is_read_only: false }) {
-                    Ok(Outcome::Detached) => {}
-                    Ok(Outcome::Signalled(signal)) => return Ok(attach_verb::signal_code(signal)),
-                    Ok(Outcome::Exited(_) | Outcome::Shown) => wait_for_key("the board")?,
+                    Ok(AttachOutcome::Detached) => {}
+                    Ok(AttachOutcome::Signalled(signal)) => return Ok(attach_verb::signal_code(signal)),
+                    Ok(AttachOutcome::Exited(_) | AttachOutcome::Shown) => wait_for_key("the board")?,
                     // The session may be gone; the board is not.
                     Err(failure) => options.problem = Some(failure.sentence()),
                 }

@@ -12,7 +12,7 @@ use coven_host::home::Home;
 
 use super::attach::signal_code;
 use super::{environment, folder, print_record};
-use crate::attach::{self, Options, Outcome, Start};
+use crate::attach::{self, AttachOutcome, Options, Start};
 use crate::chat::past::Extent;
 use crate::chat::transcript::Detail;
 use crate::chat::{self, Ending};
@@ -103,18 +103,18 @@ pub fn run(args: Args, place: &Place) -> Result<ExitCode, Failure> {
     }
     let record: SessionRecord = serde_json::from_slice(&answer).map_err(ClientError::from)?;
     if args.acp {
-        return converse(&home, &record.id.to_string());
+        return open_chat(&home, &record.id.to_string());
     }
     if output::is_terminal() {
         output::note(format_args!("[attached; {} leaves it running]", attach::leave_keys(&home)));
     }
     let options = Options { start: Start::Beginning, is_read_only: false };
     match attach::open(&home, &record.id.to_string(), options)? {
-        Outcome::Detached => Ok(ExitCode::SUCCESS),
-        Outcome::Exited(status) => Ok(ExitCode::from(u8::try_from(status.code() & 0xff).unwrap_or(1))),
-        Outcome::Signalled(signal) => Ok(signal_code(signal)),
+        AttachOutcome::Detached => Ok(ExitCode::SUCCESS),
+        AttachOutcome::Exited(status) => Ok(ExitCode::from(u8::try_from(status.code() & 0xff).unwrap_or(1))),
+        AttachOutcome::Signalled(signal) => Ok(signal_code(signal)),
         // It was over before it could be watched, and nothing tells how.
-        Outcome::Shown => Ok(ExitCode::FAILURE),
+        AttachOutcome::Shown => Ok(ExitCode::FAILURE),
     }
 }
 
@@ -143,7 +143,7 @@ async fn complete(home: &Home, request: &mut CreateSessionRequest) -> Result<(),
 }
 
 /// The conversation, from its first message.
-fn converse(home: &Home, id: &str) -> Result<ExitCode, Failure> {
+fn open_chat(home: &Home, id: &str) -> Result<ExitCode, Failure> {
     let options = chat::Options { extent: Extent::Recent, detail: Detail::default(), is_read_only: false };
     Ok(match chat::open(home, id, options)? {
         Ending::Left => ExitCode::SUCCESS,

@@ -16,7 +16,7 @@ use super::page;
 use super::sessions_list::{self, Cursor};
 use crate::attach::log_view::read_typed;
 use crate::attach::terminal::RawMode;
-use crate::attach::{self, Options, Outcome, Start};
+use crate::attach::{self, AttachOutcome, Options, Start};
 use crate::command_line::Place;
 use crate::daemon_client::{DaemonClient, block_on, quick_get};
 use crate::failure::{self, Failure};
@@ -155,9 +155,9 @@ fn browse(home: &Home, place: &Place, include_archived: bool) -> Result<ExitCode
             tui::Outcome::Quit => return Ok(ExitCode::SUCCESS),
             tui::Outcome::Attach(id) => {
                 match attach::open(home, &id, Options { start: Start::Screen, is_read_only: false }) {
-                    Ok(Outcome::Detached) => {}
-                    Ok(Outcome::Signalled(signal)) => return Ok(attach_verb::signal_code(signal)),
-                    Ok(Outcome::Exited(_) | Outcome::Shown) => wait_for_key("the sessions")?,
+                    Ok(AttachOutcome::Detached) => {}
+                    Ok(AttachOutcome::Signalled(signal)) => return Ok(attach_verb::signal_code(signal)),
+                    Ok(AttachOutcome::Exited(_) | AttachOutcome::Shown) => wait_for_key("the sessions")?,
                     Err(failure) => tell_failure(&failure)?,
                 }
             }

@@ -8,7 +8,7 @@ use coven_client::ClientError;
 use coven_host::home::Home;
 
 use super::{SessionArg, named, print_json};
-use crate::attach::{self, Options, Outcome, Start};
+use crate::attach::{self, AttachOutcome, Options, Start};
 use crate::command_line::Place;
 use crate::daemon_client::{DaemonClient, block_on};
 use crate::failure::Failure;
@@ -34,17 +34,17 @@ pub fn run(args: Args, place: &Place) -> Result<ExitCode, Failure> {
 }
 
 /// Brings it back, then replays and follows it.
-pub fn summon(home: &Home, id: &str, as_json: bool) -> Result<Outcome, Failure> {
+pub fn summon(home: &Home, id: &str, as_json: bool) -> Result<AttachOutcome, Failure> {
     let body = block_on(async { Ok(DaemonClient::open(home).await?.bytes(SummonSession::of(id)).await?) })?;
     if as_json {
         print_json(&body)?;
-        return Ok(Outcome::Shown);
+        return Ok(AttachOutcome::Shown);
     }
     let record: SessionRecord = serde_json::from_slice(&body).map_err(ClientError::from)?;
     output::note(format_args!("{}", named("summoned", &record)));
     match record.status.as_str() {
         // It never ran: there is nothing to show.
-        "created" => Ok(Outcome::Shown),
+        "created" => Ok(AttachOutcome::Shown),
         _ => attach::open(home, &record.id.to_string(), Options { start: Start::Screen, is_read_only: false }),
     }
 }
