@@ -2,7 +2,7 @@
 
 mod keys;
 mod player;
-mod tape;
+mod recording;
 
 pub use player::{Speed, play};
-pub use tape::Tape;
+pub use recording::Recording;

@@ -1,4 +1,4 @@
-//! Plays a tape on the terminal, with pause, seek and speed.
+//! Plays a recording on the terminal, with pause, seek and speed.
 
 use std::fmt;
 use std::io::{self, IsTerminal};
@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use super::keys::{Key, keys};
-use super::tape::{Mark, Tape};
+use super::recording::{Mark, Recording};
 use crate::attach::frame::{Frame, Size};
 use crate::attach::log_view::LogTerminal;
 use crate::attach::modes::ModeWatch;
@@ -65,11 +65,11 @@ impl fmt::Display for Speed {
 }
 
 /// The signal that ended it, if one did.
-pub fn play(tape: Tape, speed: Speed, from: u64) -> Result<Option<i32>, Failure> {
+pub fn play(recording: Recording, speed: Speed, from: u64) -> Result<Option<i32>, Failure> {
     let mut signals = Signals::listen().map_err(Failure::Terminal)?;
     let terminal = LogTerminal::open()?;
     let mut player = Player {
-        tape,
+        recording,
         speed,
         position: Duration::ZERO,
         next: 0,
@@ -79,7 +79,7 @@ pub fn play(tape: Tape, speed: Speed, from: u64) -> Result<Option<i32>, Failure>
         size: None,
         frame: None,
     };
-    let ending = player.begin(from).and_then(|()| player.run(&mut signals));
+    let ending = player.start(from).and_then(|()| player.run(&mut signals));
     if let Some(terminal) = terminal {
         terminal.close(&player.watch)?;
     }
@@ -87,7 +87,7 @@ pub fn play(tape: Tape, speed: Speed, from: u64) -> Result<Option<i32>, Failure>
 }
 
 struct Player {
-    tape: Tape,
+    recording: Recording,
     speed: Speed,
     /// How far the recording was played.
     position: Duration,
@@ -103,11 +103,11 @@ struct Player {
 }
 
 impl Player {
-    fn begin(&mut self, from: u64) -> Result<(), Failure> {
+    fn start(&mut self, from: u64) -> Result<(), Failure> {
         self.show(b"\x1b[H\x1b[2J")?;
         if from > 0 {
-            self.next = self.tape.first_beyond(from)?;
-            self.position = self.tape.mark(self.next)?.map_or(self.position, |mark| mark.at);
+            self.next = self.recording.first_beyond(from)?;
+            self.position = self.recording.mark(self.next)?.map_or(self.position, |mark| mark.at);
             self.jump(from)?;
         }
         Ok(())
@@ -115,7 +115,7 @@ impl Player {
 
     /// Shows the screen as it was at this byte of the log.
     fn jump(&mut self, offset: u64) -> Result<(), Failure> {
-        let screen = self.tape.screen_at(offset)?;
+        let screen = self.recording.screen_at(offset)?;
         self.size = screen.size.or(self.size);
         self.frame = self.must_frame().map(|size| Frame::new(size, &screen.ansi, ADVICE));
         match self.frame {
@@ -173,7 +173,7 @@ impl Player {
 
     fn run(&mut self, signals: &mut Signals) -> Result<Option<i32>, Failure> {
         loop {
-            let mark = match self.tape.mark(self.next)? {
+            let mark = match self.recording.mark(self.next)? {
                 // Who pauses at the end may still want to go back.
                 None if !self.is_paused => {
                     self.paint_frame(true)?;
@@ -185,25 +185,26 @@ impl Player {
                 Some(mark) if !self.is_paused => Some(self.speed.shorten(mark.at.saturating_sub(self.position))),
                 _ => None,
             };
-            let began = Instant::now();
-            let paint_in = self.frame.as_ref().and_then(Frame::due).map(|due| due.saturating_duration_since(began));
+            let waiting_since = Instant::now();
+            let paint_in =
+                self.frame.as_ref().and_then(Frame::due).map(|due| due.saturating_duration_since(waiting_since));
             let typed = self.wait(signals, [until, paint_in].into_iter().flatten().min())?;
             self.paint_frame(false)?;
             if let Some(signal) = signals.ending() {
                 return Ok(Some(signal));
             }
             if let (Some(mark), false) = (mark, self.is_paused) {
-                let played = self.speed.stretch(began.elapsed());
+                let played = self.speed.stretch(waiting_since.elapsed());
                 self.position = self.position.saturating_add(played).min(mark.at);
             }
             for key in &typed {
                 if *key == Key::Quit {
                     return Ok(None);
                 }
-                self.obey(*key)?;
+                self.handle_key(*key)?;
             }
             // A key may have moved everything: then the time is looked at again.
-            let is_due = typed.is_empty() && until.is_some_and(|until| began.elapsed() >= until);
+            let is_due = typed.is_empty() && until.is_some_and(|until| waiting_since.elapsed() >= until);
             if let (Some(mark), true) = (mark, is_due) {
                 self.play_next(mark)?;
             }
@@ -212,9 +213,9 @@ impl Player {
 
     fn play_next(&mut self, mark: Mark) -> Result<(), Failure> {
         self.take_size(mark)?;
-        let bytes = self.tape.bytes(self.next)?;
+        let bytes = self.recording.bytes(self.next)?;
         self.show(&bytes)?;
-        self.tape.played(self.next);
+        self.recording.played(self.next);
         self.position = mark.at;
         self.next += 1;
         Ok(())
@@ -246,7 +247,7 @@ impl Player {
         }
     }
 
-    fn obey(&mut self, key: Key) -> Result<(), Failure> {
+    fn handle_key(&mut self, key: Key) -> Result<(), Failure> {
         match key {
             Key::Pause => self.is_paused = !self.is_paused,
             Key::Back => self.seek(self.position.saturating_sub(JUMP))?,
@@ -255,14 +256,14 @@ impl Player {
             Key::Slower => self.speed = self.speed.times(0.5),
             Key::Quit => {}
         }
-        self.tell()
+        self.show_position()
     }
 
     fn seek(&mut self, to: Duration) -> Result<(), Failure> {
-        let next = self.tape.first_after(to)?;
+        let next = self.recording.first_after(to)?;
         let offset = match next.checked_sub(1) {
-            Some(last) => self.tape.mark(last)?.map_or(0, |mark| mark.end()),
-            None => self.tape.mark(0)?.map_or(0, |mark| mark.offset),
+            Some(last) => self.recording.mark(last)?.map_or(0, |mark| mark.end()),
+            None => self.recording.mark(0)?.map_or(0, |mark| mark.offset),
         };
         self.jump(offset)?;
         self.next = next;
@@ -271,7 +272,7 @@ impl Player {
     }
 
     /// Where we are, in the window's title: the screen belongs to the recording.
-    fn tell(&mut self) -> Result<(), Failure> {
+    fn show_position(&mut self) -> Result<(), Failure> {
         let seconds = self.position.as_secs();
         let state = if self.is_paused { "paused" } else { "playing" };
         let text = format!("\x1b]2;{state} at {}:{:02}, {}\x07", seconds / 60, seconds % 60, self.speed);

@@ -66,7 +66,7 @@ fn on_terminal(home: &Home, id: &str, speed: Speed, from: u64) -> Result<Option<
     if record.status == SessionState::Running {
         own_session::must_not_be(&record.id.to_string())?;
     }
-    let signal = replay::play(replay::Tape::new(runtime, link, record.id.to_string()), speed, from)?;
+    let signal = replay::play(replay::Recording::new(runtime, link, record.id.to_string()), speed, from)?;
     if signal.is_none() {
         block_on(async {
             log_check::must_be_whole(&mut DaemonClient::open(home).await?, &record.id.to_string()).await

@@ -27,7 +27,7 @@ impl Mark {
     }
 }
 
-pub struct Tape {
+pub struct Recording {
     runtime: Runtime,
     link: DaemonClient,
     id: String,
@@ -42,7 +42,7 @@ pub struct Tape {
     held_from: usize,
 }
 
-impl Tape {
+impl Recording {
     pub fn new(runtime: Runtime, link: DaemonClient, id: String) -> Self {
         let ahead = Ledger::after(&id, 0);
         Self {
@@ -67,7 +67,7 @@ impl Tape {
     /// The first mark later than `at`; the number of marks if there is none.
     pub fn first_after(&mut self, at: Duration) -> Result<usize, Failure> {
         while self.marks.last().is_none_or(|mark| mark.at <= at) && self.load()? {
-            self.let_go();
+            self.drop_played();
         }
         Ok(self.marks.partition_point(|mark| mark.at <= at))
     }
@@ -75,7 +75,7 @@ impl Tape {
     /// The first mark that reaches beyond this byte of the log.
     pub fn first_beyond(&mut self, offset: u64) -> Result<usize, Failure> {
         while self.marks.last().is_none_or(|mark| mark.end() <= offset) && self.load()? {
-            self.let_go();
+            self.drop_played();
         }
         Ok(self.marks.partition_point(|mark| mark.end() <= offset))
     }
@@ -117,7 +117,7 @@ impl Tape {
     }
 
     /// Forgets bytes that are skipped, or were played.
-    fn let_go(&mut self) {
+    fn drop_played(&mut self) {
         self.held.clear();
         self.held_from = self.marks.len();
     }
@@ -125,7 +125,7 @@ impl Tape {
     /// Everything up to this mark was played.
     pub fn played(&mut self, index: usize) {
         if index + 1 == self.marks.len() {
-            self.let_go();
+            self.drop_played();
         }
     }
 }
