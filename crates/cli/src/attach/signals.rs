@@ -48,7 +48,7 @@ impl Signals {
     }
 
     /// To be called when the descriptor is readable.
-    pub fn hush(&mut self) {
+    pub fn drain(&mut self) {
         let mut rings = [0; 64];
         while matches!(self.wake.read(&mut rings), Ok(count) if count > 0) {}
     }

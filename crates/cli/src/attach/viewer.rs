@@ -194,7 +194,7 @@ impl<'a> Viewer<'a> {
             }
             let ready = self.wait(signals)?;
             if ready.signals {
-                signals.hush();
+                signals.drain();
                 if let Some(signal) = signals.ending() {
                     return Ok(ViewerEnd::Signalled(signal));
                 }
@@ -422,7 +422,7 @@ impl<'a> Viewer<'a> {
             if signals.ending().is_some() {
                 return Ok(());
             }
-            signals.hush();
+            signals.drain();
             self.sink.flush().map_err(Failure::Output)?;
         }
         Ok(())

@@ -235,7 +235,7 @@ impl Player {
         }
         let is_typed = places.get(1).is_some_and(|place| !place.revents().is_empty());
         drop(places);
-        signals.hush();
+        signals.drain();
         if !is_typed {
             return Ok(Vec::new());
         }

@@ -88,7 +88,7 @@ fn watch(
             is_told_to_end.store(signal != signal_hook::consts::SIGINT, Ordering::SeqCst);
             cancel.cancel();
         }
-        signals.hush();
+        signals.drain();
     }
 }
 

@@ -49,7 +49,7 @@ fn watch(writer: &mut Writer, signals: &mut Signals, typed: &UnixStream) {
         if is_typed {
             return;
         }
-        signals.hush();
+        signals.drain();
         match signals.take_ending() {
             // Ctrl-C at the prompt of a terminal is a key.
             Some(signal) if signal != SIGINT || !is_terminal => end(writer, signal),

@@ -45,7 +45,7 @@ impl Input {
     /// Waits until there is something, but no longer than `limit`.
     pub fn wait(&mut self, limit: Duration) -> io::Result<News> {
         let is_readable = self.wait_for_bytes(limit)?;
-        self.signals.hush();
+        self.signals.drain();
         if let Some(bell) = &mut self.bell {
             let mut rings = [0; 256];
             while matches!(bell.read(&mut rings), Ok(count) if count > 0) {}

@@ -152,7 +152,7 @@ fn abandon_when_left(folder: &QuestionFolder, id: QuestionSetId, mut signals: Si
             break;
         }
         // A change of the terminal's size is a signal too.
-        signals.hush();
+        signals.drain();
     }
     if let Err(error) = folder.settle(&id, QuestionSetState::Abandoned, clock::now()) {
         failure::print_error(&Failure::from(error).sentence());
