@@ -14,19 +14,19 @@ pub enum Command {
     Import(Option<String>),
     Agent(Option<String>),
     Rename(Option<String>),
-    Retry(Told),
+    Retry(RetryContext),
     Unknown(String),
     /// What is wrong with it.
     Bad(String),
 }
 
-/// How much a tool that keeps its own session is told.
+/// How much of the conversation a retry sends to a harness that keeps its own session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Told {
-    /// What is new to it.
-    News,
-    /// Everything, in a new session: it may have lost the old one.
-    Everything,
+pub enum RetryContext {
+    /// Only the message: the harness has the earlier turns.
+    NewMessageOnly,
+    /// All turns, in a new session: the harness may have lost the old one.
+    FullHistory,
 }
 
 /// Name, what it does, an example.
@@ -72,8 +72,8 @@ impl Command {
             "agent" => Self::Agent(argument),
             "rename" => Self::Rename(argument),
             "retry" => match argument.as_deref() {
-                None => Self::Retry(Told::News),
-                Some("all") => Self::Retry(Told::Everything),
+                None => Self::Retry(RetryContext::NewMessageOnly),
+                Some("all") => Self::Retry(RetryContext::FullHistory),
                 Some(_) => Self::Bad("Usage: /retry [all]".to_owned()),
             },
             _ => Self::Unknown(format!("/{word}")),
@@ -95,7 +95,7 @@ mod tests {
         assert_eq!(Command::parse("/save"), Some(Command::Save(None)));
         assert_eq!(Command::parse("/history 5"), Some(Command::History(Some(5))));
         assert_eq!(Command::parse("/history x"), Some(Command::Bad("Usage: /history [N]".into())));
-        assert_eq!(Command::parse("/retry all"), Some(Command::Retry(Told::Everything)));
+        assert_eq!(Command::parse("/retry all"), Some(Command::Retry(RetryContext::FullHistory)));
         assert_eq!(Command::parse("/x y"), Some(Command::Unknown("/x".into())));
         for (usage, _, example) in COMMANDS {
             assert!(!matches!(Command::parse(example), Some(Command::Unknown(_) | Command::Bad(_)) | None), "{usage}");

@@ -37,7 +37,7 @@ fn confirmed(question: &str) -> Result<bool, Failure> {
             "Leave it out to delete without asking",
         ));
     }
-    let agrees = matches!(super::asked(question)?.as_str(), "y" | "yes");
+    let agrees = matches!(super::ask(question)?.as_str(), "y" | "yes");
     if !agrees {
         output::line(format_args!("nothing was deleted"))?;
     }

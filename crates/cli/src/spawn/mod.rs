@@ -6,9 +6,9 @@ mod keeping;
 mod painter;
 mod repl;
 mod report;
+mod signal_safe_read;
 pub mod transfer;
 mod turn;
-mod typing;
 
 use std::io::{self, BufRead, IsTerminal, Write};
 use std::path::PathBuf;
@@ -31,7 +31,7 @@ pub use keeping::{clean, delete};
 pub use report::list;
 
 /// What somebody wants to talk to.
-pub struct Wanted {
+pub struct SpawnOptions {
     pub agent: Option<String>,
     pub name: Option<String>,
     pub resume: Option<String>,
@@ -53,7 +53,7 @@ pub enum Damaged {
 }
 
 /// A conversation that is open, with everything a turn needs.
-struct Open {
+struct OpenConversation {
     conversations: Conversations,
     writer: Writer,
     loaded: Loaded,
@@ -71,7 +71,7 @@ struct Open {
     seen_len: u64,
 }
 
-impl Open {
+impl OpenConversation {
     fn file_len(&self) -> u64 {
         file_len(&self.conversations, self.writer.id())
     }
@@ -83,7 +83,7 @@ fn file_len(conversations: &Conversations, id: &ConversationId) -> u64 {
 }
 
 /// Opens the conversation and talks until the human leaves.
-pub fn converse(conversations: Conversations, place: &Place, wanted: Wanted) -> Result<ExitCode, Failure> {
+pub fn run_interactive(conversations: Conversations, place: &Place, wanted: SpawnOptions) -> Result<ExitCode, Failure> {
     let cwd = std::env::current_dir().map_err(Failure::Input)?;
     let (settings, warnings) = Settings::load(&cwd);
     warnings.iter().for_each(|warning| failure::print_error(warning));
@@ -163,7 +163,7 @@ pub fn converse(conversations: Conversations, place: &Place, wanted: Wanted) -> 
     }
     let is_resumed = wanted.resume.is_some();
     let context = loaded.transcript.context();
-    let open = Open {
+    let open = OpenConversation {
         conversations,
         writer,
         loaded,
@@ -185,7 +185,7 @@ pub fn converse(conversations: Conversations, place: &Place, wanted: Wanted) -> 
 
 /// From the browser: goes on with a conversation until the human leaves it.
 pub fn resume(place: &Place, id: String) -> Result<ExitCode, Failure> {
-    let wanted = Wanted {
+    let wanted = SpawnOptions {
         agent: None,
         name: None,
         resume: Some(id),
@@ -195,7 +195,7 @@ pub fn resume(place: &Place, id: String) -> Result<ExitCode, Failure> {
         timeout: None,
         more_args: Vec::new(),
     };
-    converse(Conversations::locate(), place, wanted)
+    run_interactive(Conversations::locate(), place, wanted)
 }
 
 /// The conversation of that name or with a name that begins so; else those that there are.
@@ -254,7 +254,7 @@ fn choice(error: &ConversationError, damaged: Damaged) -> Result<Damaged, Failur
         return Ok(damaged);
     }
     failure::print_error(&format::sanitize_line(&error.to_string()));
-    let answer = asked("Recover the good lines, delete it, or leave it? [r/d/N] ")?;
+    let answer = ask("Recover the good lines, delete it, or leave it? [r/d/N] ")?;
     Ok(match answer.as_str() {
         "r" | "recover" => Damaged::Recover,
         "d" | "delete" => Damaged::Delete,
@@ -263,7 +263,7 @@ fn choice(error: &ConversationError, damaged: Damaged) -> Result<Damaged, Failur
 }
 
 /// The answer in lower case.
-fn asked(question: &str) -> Result<String, Failure> {
+fn ask(question: &str) -> Result<String, Failure> {
     let mut out = io::stdout().lock();
     out.write_all(question.as_bytes()).and_then(|()| out.flush()).map_err(Failure::Output)?;
     let mut line = String::new();

@@ -13,10 +13,10 @@ use coven_interop::conversations::{Conversations, NewConversation, Wait};
 
 use unicode_width::UnicodeWidthStr as _;
 
-use super::command::{COMMANDS, Command, Told};
+use super::command::{COMMANDS, Command, RetryContext};
 use super::input::{Input, Typed};
-use super::typing::while_typing;
-use super::{Open, asked, known_agent, transfer, turn};
+use super::signal_safe_read::read_with_signals;
+use super::{OpenConversation, ask, known_agent, transfer, turn};
 use crate::attach::signals::Signals;
 use crate::failure::{self, Failure};
 use crate::table::cut;
@@ -28,12 +28,12 @@ const SHOWN_TURNS: usize = 10;
 
 /// Whether it goes on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Next {
-    GoOn,
+enum ReplAction {
+    Continue,
     Leave(ConversationState),
 }
 
-pub fn run(mut open: Open, is_resumed: bool) -> Result<ExitCode, Failure> {
+pub fn run(mut open: OpenConversation, is_resumed: bool) -> Result<ExitCode, Failure> {
     greet(&open, is_resumed);
     let history = open.conversations.path().parent().map(|folder| folder.join(HISTORY_FILE)).unwrap_or_default();
     let mut failed: Option<String> = None;
@@ -41,19 +41,19 @@ pub fn run(mut open: Open, is_resumed: bool) -> Result<ExitCode, Failure> {
     let mut signals = Signals::listen().map_err(Failure::Runtime)?;
     let mut is_warned = false;
     let saved = loop {
-        let mut input = Input::new(&name(&open), history.clone());
+        let mut input = Input::new(&prompt_name(&open), history.clone());
         let next = loop {
-            let line = match while_typing(&mut open.writer, &mut signals, || input.next())? {
+            let line = match read_with_signals(&mut open.writer, &mut signals, || input.next())? {
                 Typed::Line(line) if line.trim().is_empty() => continue,
                 Typed::Line(line) => line,
                 Typed::Nothing => continue,
-                Typed::End => break Next::Leave(ConversationState::Completed),
+                Typed::End => break ReplAction::Leave(ConversationState::Completed),
             };
             match Command::parse(&line) {
-                Some(Command::Retry(told)) => match failed.take() {
+                Some(Command::Retry(context)) => match failed.take() {
                     Some(message) => {
-                        let next = talk(&mut open, &mut signals, &message, told, &mut failed)?;
-                        if next != Next::GoOn {
+                        let next = run_turn(&mut open, &mut signals, &message, context, &mut failed)?;
+                        if next != ReplAction::Continue {
                             break next;
                         }
                     }
@@ -63,24 +63,24 @@ pub fn run(mut open: Open, is_resumed: bool) -> Result<ExitCode, Failure> {
                     if change_agent(&mut open, &agent)? {
                         failed = None;
                         // Another name at the prompt.
-                        break Next::GoOn;
+                        break ReplAction::Continue;
                     }
                 }
                 Some(command) => {
-                    let next = obey(&mut open, command)?;
-                    if next != Next::GoOn {
+                    let next = run_command(&mut open, command)?;
+                    if next != ReplAction::Continue {
                         break next;
                     }
                 }
                 None => {
-                    let next = talk(&mut open, &mut signals, &line, Told::News, &mut failed)?;
-                    if next != Next::GoOn {
+                    let next = run_turn(&mut open, &mut signals, &line, RetryContext::NewMessageOnly, &mut failed)?;
+                    if next != ReplAction::Continue {
                         break next;
                     }
                 }
             }
         };
-        if let Next::Leave(state) = next {
+        if let ReplAction::Leave(state) = next {
             // The title stands at the end, too, where lists look for it.
             let title = open.loaded.transcript.title.clone();
             let mut last: Vec<Line> =
@@ -91,7 +91,7 @@ pub fn run(mut open: Open, is_resumed: bool) -> Result<ExitCode, Failure> {
                 break saved;
             }
             is_warned = true;
-            tell(saved);
+            report_unsaved(saved);
             output::note(format_args!("/save FILE writes it elsewhere; leave once more to go without"));
         }
     };
@@ -105,23 +105,23 @@ pub fn run(mut open: Open, is_resumed: bool) -> Result<ExitCode, Failure> {
 }
 
 /// One turn, and the end.
-pub fn run_task(mut open: Open, task: &str) -> Result<ExitCode, Failure> {
+pub fn run_task(mut open: OpenConversation, task: &str) -> Result<ExitCode, Failure> {
     let mut signals = Signals::listen().map_err(Failure::Runtime)?;
     let mut failed = None;
-    let state = match talk(&mut open, &mut signals, task, Told::News, &mut failed)? {
-        Next::GoOn => ConversationState::Completed,
-        Next::Leave(state) => state,
+    let state = match run_turn(&mut open, &mut signals, task, RetryContext::NewMessageOnly, &mut failed)? {
+        ReplAction::Continue => ConversationState::Completed,
+        ReplAction::Leave(state) => state,
     };
     append(&mut open, vec![Line::Status { status: state, timestamp: clock::now() }])?;
     output::note(format_args!("`coven spawn --resume {}` continues it", open.writer.id()));
     Ok(if failed.is_none() && state == ConversationState::Completed { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-fn name(open: &Open) -> String {
+fn prompt_name(open: &OpenConversation) -> String {
     open.agent.as_ref().map_or_else(|| "spawn".to_owned(), |agent| agent.id.clone())
 }
 
-fn greet(open: &Open, is_resumed: bool) {
+fn greet(open: &OpenConversation, is_resumed: bool) {
     let agent = open.agent.as_ref().map_or("no agent", |agent| agent.id.as_str());
     output::note(format_args!("Aurora Spawn Interactive Mode: {agent} on {}", open.harness.label));
     let turns = open.loaded.transcript.turns.len();
@@ -133,7 +133,7 @@ fn greet(open: &Open, is_resumed: bool) {
 }
 
 /// Takes lines into the conversation in memory and saves them. What cannot be saved now goes with the next that is.
-fn append(open: &mut Open, lines: Vec<Line>) -> Result<(), Failure> {
+fn append(open: &mut OpenConversation, lines: Vec<Line>) -> Result<(), Failure> {
     lines.iter().for_each(|line| open.loaded.transcript.apply(line.clone()));
     open.context.grow_to(open.loaded.transcript.turns.len());
     open.unsaved.extend(lines);
@@ -146,14 +146,14 @@ fn append(open: &mut Open, lines: Vec<Line>) -> Result<(), Failure> {
 }
 
 /// The same, for those who go on whatever happens; says whether it is saved.
-fn save(open: &mut Open, lines: Vec<Line>) -> bool {
+fn save(open: &mut OpenConversation, lines: Vec<Line>) -> bool {
     let saved = append(open, lines);
     let is_saved = saved.is_ok();
-    tell(saved);
+    report_unsaved(saved);
     is_saved
 }
 
-fn tell(saved: Result<(), Failure>) {
+fn report_unsaved(saved: Result<(), Failure>) {
     if let Err(failure) = saved {
         failure::print_error(&failure.sentence());
         output::note(format_args!("it is kept in memory, and saved with the next turn if that works"));
@@ -161,12 +161,12 @@ fn tell(saved: Result<(), Failure>) {
 }
 
 /// What other processes have said meanwhile belongs to the conversation.
-fn take_in_others(open: &mut Open) {
+fn load_external_turns(open: &mut OpenConversation) {
     let len = open.file_len();
     if len == open.seen_len || !open.unsaved.is_empty() {
         return;
     }
-    // One that cannot be read is told of when something is saved to it.
+    // One that cannot be read is reported when something is saved to it.
     if let Ok(loaded) = open.conversations.load(open.writer.id()) {
         let news = loaded.transcript.turns.len().saturating_sub(open.loaded.transcript.turns.len());
         if news > 0 {
@@ -178,17 +178,17 @@ fn take_in_others(open: &mut Open) {
     }
 }
 
-fn talk(
-    open: &mut Open,
+fn run_turn(
+    open: &mut OpenConversation,
     signals: &mut Signals,
     message: &str,
-    told: Told,
+    context: RetryContext,
     failed: &mut Option<String>,
-) -> Result<Next, Failure> {
-    take_in_others(open);
+) -> Result<ReplAction, Failure> {
+    load_external_turns(open);
     let transcript = &open.loaded.transcript;
     let is_its_own = transcript.metadata.harness.as_deref() == Some(open.harness.id.as_str());
-    let can_resume = is_its_own && open.harness.can_resume() && told == Told::News;
+    let can_resume = is_its_own && open.harness.can_resume() && context == RetryContext::NewMessageOnly;
     let session = transcript.harness_session().filter(|_| can_resume).map(str::to_owned);
     let mut context = open.context.clone();
     // A harness that goes on with its own session knows the rest.
@@ -221,7 +221,11 @@ fn talk(
                 ));
             }
             *failed = Some(message.to_owned());
-            return Ok(if ran.is_told_to_end { Next::Leave(ConversationState::Interrupted) } else { Next::GoOn });
+            return Ok(if ran.must_exit {
+                ReplAction::Leave(ConversationState::Interrupted)
+            } else {
+                ReplAction::Continue
+            });
         }
     };
     let is_cut = done.status == TurnStatus::Interrupted;
@@ -230,7 +234,11 @@ fn talk(
         let what = if is_cut { "Interrupted before a word came" } else { "the tool ended well and said nothing" };
         output::note(format_args!("{what}; the message was not added; /retry sends it again"));
         *failed = Some(message.to_owned());
-        return Ok(if ran.is_told_to_end { Next::Leave(ConversationState::Interrupted) } else { Next::GoOn });
+        return Ok(if ran.must_exit {
+            ReplAction::Leave(ConversationState::Interrupted)
+        } else {
+            ReplAction::Continue
+        });
     }
     if fitted.as_ref().is_some_and(|fitted| fitted.is_cut) {
         output::note(format_args!("the context holds too little: the middle of a long turn or message was left out"));
@@ -252,13 +260,13 @@ fn talk(
     }
     lines.extend([Line::Turn(question), Line::Turn(answer)]);
     save(open, lines);
-    if is_cut && !ran.is_told_to_end {
+    if is_cut && !ran.must_exit {
         output::note(format_args!("Interrupted. Returning to prompt."));
     }
     if let Some(warning) = open.context.warning(&open.loaded.transcript.turns, open.settings.max_tokens) {
         output::note(format_args!("{warning}"));
     }
-    Ok(if ran.is_told_to_end { Next::Leave(ConversationState::Interrupted) } else { Next::GoOn })
+    Ok(if ran.must_exit { ReplAction::Leave(ConversationState::Interrupted) } else { ReplAction::Continue })
 }
 
 fn failure_text(error: &print_mode::TurnError) -> String {
@@ -279,20 +287,20 @@ fn used(turns: &[Turn]) -> TurnUsage {
     sum
 }
 
-fn obey(open: &mut Open, command: Command) -> Result<Next, Failure> {
+fn run_command(open: &mut OpenConversation, command: Command) -> Result<ReplAction, Failure> {
     match command {
-        Command::Exit => return Ok(Next::Leave(ConversationState::Completed)),
+        Command::Exit => return Ok(ReplAction::Leave(ConversationState::Completed)),
         Command::Help => help()?,
         Command::Save(None) => failure::print_error("Usage: /save FILE"),
         Command::Save(Some(file)) => {
             let text = transfer::markdown(open.writer.id(), &open.loaded.transcript);
-            written(&file, &text, "Saved to")?;
+            write_file(&file, &text, "Saved to")?;
         }
         Command::History(count) => history(open, count.unwrap_or(SHOWN_TURNS))?,
         Command::Show => {
             let last = open.loaded.transcript.turns.iter().rev().find(|turn| turn.role == TurnRole::Assistant);
             match last {
-                Some(turn) => paged(&format::readable(&turn.content))?,
+                Some(turn) => page(&format::readable(&turn.content))?,
                 None => failure::print_error("there is no answer yet"),
             }
         }
@@ -307,7 +315,7 @@ fn obey(open: &mut Open, command: Command) -> Result<Next, Failure> {
             let transcript = &open.loaded.transcript;
             let turns: Vec<&Turn> = open.context.turns(&transcript.turns).collect();
             let text = transfer::json(open.writer.id(), transcript, &turns, clock::now());
-            written(&file, &text, "Exported to")?;
+            write_file(&file, &text, "Exported to")?;
         }
         Command::Import(None) => failure::print_error("Usage: /import FILE"),
         Command::Import(Some(file)) => match transfer::read(Path::new(&file), clock::now()) {
@@ -331,7 +339,7 @@ fn obey(open: &mut Open, command: Command) -> Result<Next, Failure> {
             output::note(format_args!("Type /help for available commands"));
         }
     }
-    Ok(Next::GoOn)
+    Ok(ReplAction::Continue)
 }
 
 fn help() -> Result<(), Failure> {
@@ -341,7 +349,7 @@ fn help() -> Result<(), Failure> {
     output::line(format_args!("  A backslash at the end of a line goes on; Ctrl-C ends a turn, Ctrl-D leaves."))
 }
 
-fn history(open: &Open, count: usize) -> Result<(), Failure> {
+fn history(open: &OpenConversation, count: usize) -> Result<(), Failure> {
     let turns = &open.loaded.transcript.turns;
     let mut text = String::new();
     for (index, turn) in turns.iter().enumerate().skip(turns.len().saturating_sub(count)) {
@@ -351,11 +359,11 @@ fn history(open: &Open, count: usize) -> Result<(), Failure> {
     }
     match text.is_empty() {
         true => output::line(format_args!("nothing was said yet")),
-        false => paged(&text),
+        false => page(&text),
     }
 }
 
-fn stats(open: &Open) -> Result<(), Failure> {
+fn stats(open: &OpenConversation) -> Result<(), Failure> {
     let transcript = &open.loaded.transcript;
     let tokens = open.context.tokens(&transcript.turns);
     let of_role = |role| {
@@ -383,14 +391,14 @@ fn stats(open: &Open) -> Result<(), Failure> {
 }
 
 /// A file that is there already is replaced only if somebody says so.
-fn written(file: &str, text: &str, done: &str) -> Result<(), Failure> {
+fn write_file(file: &str, text: &str, done: &str) -> Result<(), Failure> {
     let path = match (file.strip_prefix("~/"), std::env::home_dir()) {
         (Some(rest), Some(home)) => home.join(rest),
         _ => PathBuf::from(file),
     };
     if path.exists() {
         let shown = format::sanitize_line(&path.display().to_string());
-        let may = std::io::stdin().is_terminal() && asked(&format!("Replace {shown}? [y/N] "))?.starts_with('y');
+        let may = std::io::stdin().is_terminal() && ask(&format!("Replace {shown}? [y/N] "))?.starts_with('y');
         if !may {
             failure::print_error(&format!("nothing was written: {shown} exists; give another name"));
             return Ok(());
@@ -406,7 +414,7 @@ fn written(file: &str, text: &str, done: &str) -> Result<(), Failure> {
 }
 
 /// Another agent means another conversation; whether it was found.
-fn change_agent(open: &mut Open, name: &str) -> Result<bool, Failure> {
+fn change_agent(open: &mut OpenConversation, name: &str) -> Result<bool, Failure> {
     let agent = match known_agent(name, &open.settings) {
         Ok(agent) => agent,
         Err(unknown) => {
@@ -436,7 +444,7 @@ fn change_agent(open: &mut Open, name: &str) -> Result<bool, Failure> {
 }
 
 /// Page by page where it is longer than the screen.
-fn paged(text: &str) -> Result<(), Failure> {
+fn page(text: &str) -> Result<(), Failure> {
     let size = output::terminal_size().filter(|_| output::is_terminal());
     let fits = |(rows, cols): (u16, u16)| {
         let rows_of = |line: &str| line.width().div_ceil(usize::from(cols).max(1)).max(1);

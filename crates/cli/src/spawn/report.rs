@@ -11,7 +11,7 @@ use crate::failure::{self, Failure};
 use crate::table::Table;
 use crate::{format, output};
 
-/// So many names are told where one is not found.
+/// Number of ids that the error for an unknown id suggests.
 const SUGGESTED: usize = 10;
 
 pub fn list(

@@ -19,17 +19,17 @@ const FRAME: Duration = Duration::from_millis(120);
 /// How a turn ended, and whether a signal wants us to end too.
 pub struct Ran {
     pub done: Result<TurnDone, TurnError>,
-    pub is_told_to_end: bool,
+    pub must_exit: bool,
 }
 
 pub fn run(spec: &TurnSpec<'_>, signals: &mut Signals) -> Result<Ran, Failure> {
     let cancel = Cancel::new().map_err(Failure::Runtime)?;
     let (running, ended) = UnixStream::pair().map_err(Failure::Runtime)?;
-    let (has_words, is_told_to_end) = (AtomicBool::new(false), AtomicBool::new(false));
+    let (has_words, must_exit) = (AtomicBool::new(false), AtomicBool::new(false));
     let mut painter = Painter::new();
     let mut broken = None;
     let done = std::thread::scope(|scope| {
-        scope.spawn(|| watch(signals, &ended, &cancel, &has_words, &is_told_to_end));
+        scope.spawn(|| watch(signals, &ended, &cancel, &has_words, &must_exit));
         let done = run_turn(
             spec,
             |text| {
@@ -56,17 +56,11 @@ pub fn run(spec: &TurnSpec<'_>, signals: &mut Signals) -> Result<Ran, Failure> {
     if has_words.load(Ordering::SeqCst) {
         painter.finish()?;
     }
-    Ok(Ran { done, is_told_to_end: is_told_to_end.load(Ordering::SeqCst) })
+    Ok(Ran { done, must_exit: must_exit.load(Ordering::SeqCst) })
 }
 
 /// Turns the spinner and listens for signals until the turn has ended.
-fn watch(
-    signals: &mut Signals,
-    ended: &UnixStream,
-    cancel: &Cancel,
-    has_words: &AtomicBool,
-    is_told_to_end: &AtomicBool,
-) {
+fn watch(signals: &mut Signals, ended: &UnixStream, cancel: &Cancel, has_words: &AtomicBool, must_exit: &AtomicBool) {
     let turns_spinner = output::is_terminal();
     let mut frame = 0;
     loop {
@@ -85,7 +79,7 @@ fn watch(
         }
         if let Some(signal) = signals.take_ending() {
             // Ctrl-C ends the turn; anything else ends us as well.
-            is_told_to_end.store(signal != signal_hook::consts::SIGINT, Ordering::SeqCst);
+            must_exit.store(signal != signal_hook::consts::SIGINT, Ordering::SeqCst);
             cancel.cancel();
         }
         signals.drain();

@@ -9,7 +9,7 @@ use coven_interop::conversations::Conversations;
 
 use crate::command_line::Place;
 use crate::failure::Failure;
-use crate::spawn::{self, Damaged, Wanted};
+use crate::spawn::{self, Damaged, SpawnOptions};
 
 const TASK_FILE: Limit = Limit::new("a task file", 1 << 20);
 
@@ -120,10 +120,10 @@ pub fn run(args: Args, place: &Place) -> Result<ExitCode, Failure> {
         (false, true) => Damaged::Delete,
         (false, false) => Damaged::Ask,
     };
-    spawn::converse(
+    spawn::run_interactive(
         conversations,
         place,
-        Wanted {
+        SpawnOptions {
             agent: args.agent,
             name: args.session,
             resume: args.resume,

@@ -19,7 +19,7 @@ use crate::failure::Failure;
 use crate::output;
 
 /// Reads with `read`. What asks the program to end meanwhile ends it at once: marked in the file, the terminal as it was.
-pub fn while_typing<T>(
+pub fn read_with_signals<T>(
     writer: &mut Writer,
     signals: &mut Signals,
     read: impl FnOnce() -> Result<T, Failure>,
