@@ -94,10 +94,7 @@ impl std::fmt::Display for NotMerged {
             ),
             Self::Check { command, why, .. } => write!(f, "the check `{command}` failed: {why}"),
             Self::Checkout { folder, why } => {
-                write!(
-                    f,
-                    "cannot update the checkout of the base branch in {folder}: {why}; fix this (commit, stash or move files), then approve again"
-                )
+                write!(f, "cannot update the checkout of the base branch in {folder}: {why}, then approve again")
             }
             Self::BaseMoves => write!(f, "the base branch moved during the merge; approve again"),
             Self::Stopped { by } => write!(f, "the merge was stopped by {by}"),
@@ -427,7 +424,9 @@ impl Engine {
                 }
                 Landing::BaseMoved => {}
                 Landing::Busy { folder } => {
-                    let why = "another git process is running there, or one that died left its index.lock".to_owned();
+                    let why = "another git process is running there, or one that died left its index.lock; wait for \
+                               it, or remove the file"
+                        .to_owned();
                     return not_merged(NotMerged::Checkout { folder: folder.display().to_string(), why });
                 }
                 Landing::CheckoutInTheWay { folder, why } => {

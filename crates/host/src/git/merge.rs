@@ -120,15 +120,15 @@ impl Repository {
         }
         let files: Vec<&str> = text.lines().filter_map(|line| line.strip_prefix('\t')).collect();
         Ok(match &files[..] {
-            [] => in_the_way(&error_summary(&output)),
-            files => in_the_way(&format!("{} would be overwritten", files.join(", "))),
+            [] => in_the_way(&format!("{}; fix this", error_summary(&output))),
+            files => in_the_way(&format!("{} would be overwritten; commit, stash or move them", files.join(", "))),
         })
     }
 
     /// Returns the reason why no merge can be put onto the base now.
     pub fn obstacle(&self, base: &str) -> Result<Option<Landing>, GitError> {
         if let Some(folder) = self.busy_with(base)? {
-            let why = "a rebase or bisect is in progress there (finish or abort it)".to_owned();
+            let why = "a rebase or bisect is in progress there; finish or abort it".to_owned();
             return Ok(Some(Landing::CheckoutInTheWay { folder, why }));
         }
         let Some(folder) = self.checkout_of(&format!("refs/heads/{base}"))? else { return Ok(None) };
@@ -139,7 +139,7 @@ impl Repository {
         // Changes inside a submodule do not matter, and checking for them would run the submodule's filters.
         let status = ["status", "--porcelain", "--untracked-files=no", "--ignore-submodules=dirty"];
         let status = self.run_in(&folder, status)?;
-        let why = "it has uncommitted changes".to_owned();
+        let why = "it has uncommitted changes; commit or stash them".to_owned();
         Ok((!status.trim().is_empty()).then_some(Landing::CheckoutInTheWay { folder, why }))
     }
 

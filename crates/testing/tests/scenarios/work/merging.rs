@@ -53,13 +53,28 @@ fn what_was_done_is_shown_and_merged_with_the_tasks_id() {
 }
 
 #[test]
+fn a_rebase_in_the_checkout_has_to_be_finished_before_approving_again() {
+    let home = started();
+    let id = done(&home, "Add a file", "commit new.txt", &[]);
+    home.git(
+        "git checkout -q -b other; echo theirs > a.txt; git commit -qam theirs; git checkout -q main; \
+         echo ours > a.txt; git commit -qam ours; git rebase -q other || true",
+    );
+    let message = home.coven(&["task", "approve", &id]).refused(4);
+    assert!(message.contains("rebase or bisect is in progress there; finish or abort it, then"), "{message}");
+    assert!(!message.contains("stash"), "{message}");
+    home.git("git rebase --abort");
+    home.coven(&["task", "approve", &id]).done();
+}
+
+#[test]
 fn a_checkout_with_other_things_in_it_is_left_alone() {
     let home = started();
     let id = done(&home, "Add a file", "commit new.txt", &[]);
     // On the base, with changes: nothing may happen to it.
     home.git("echo mine >> a.txt");
     let told = home.coven(&["task", "approve", &id]).refused(4);
-    assert!(told.contains("uncommitted changes") && told.contains("approve again"), "{told}");
+    assert!(told.contains("uncommitted changes; commit or stash them, then approve again"), "{told}");
     assert_eq!(home.git("tail -1 a.txt; git log --oneline main | wc -l"), "mine\n1");
     assert_eq!(home.task(&id).task.status, TaskState::PendingMerge);
     // On another branch: the base goes on without it.
